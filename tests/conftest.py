@@ -1,0 +1,39 @@
+"""Reproducible examples, and no silent gap: a skip that ``pyproject.toml`` does not allow fails."""
+
+import tomllib
+
+import pytest
+from hypothesis import settings
+
+settings.register_profile("farfield", deadline=None, derandomize=True)
+settings.load_profile("farfield")
+
+
+def silent_gaps(config):
+    """The ids and reasons of the tests that neither passed nor failed, without the allowed ones."""
+    terminal = config.pluginmanager.getplugin("terminalreporter")
+    if terminal is None:  # a worker of pytest-xdist; the controller hears of its reports
+        return []
+    text = (config.rootpath / "pyproject.toml").read_text(encoding="utf-8")
+    allowed = tomllib.loads(text)["tool"]["farfield"]["allowed_skips"]
+    reports = terminal.stats.get("skipped", []) + terminal.stats.get("xfailed", [])
+    found = [(report.nodeid, reason(report)) for report in reports]
+    return [(test, why) for test, why in found if test not in allowed and why not in allowed]
+
+
+def reason(report):
+    if hasattr(report, "wasxfail"):
+        return report.wasxfail.removeprefix("reason: ")
+    return report.longrepr[2].removeprefix("Skipped: ")
+
+
+def pytest_sessionfinish(session, exitstatus):
+    if exitstatus == pytest.ExitCode.OK and silent_gaps(session.config):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    if gaps := silent_gaps(config):
+        terminalreporter.section("not in allowed_skips of pyproject.toml", red=True)
+        for test, why in gaps:
+            terminalreporter.line(f"{test}: {why}")

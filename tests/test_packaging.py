@@ -1,0 +1,118 @@
+"""What a user installs: the tracked modules, all below ``farfield``, light to import."""
+
+import ast
+import subprocess
+import sys
+import tarfile
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+FOLDERS = PROJECT["tool"]["setuptools"]["package-dir"]  # package -> folder at the root
+ROOMS = ["theory", "numerics", "validation", "figures", "interface"]  # each may import those before
+HOMES = {"torch": "validation", "safetensors": "validation", "matplotlib": "figures"}
+
+
+def run(*command, **options):
+    done = subprocess.run(command, capture_output=True, text=True, **options)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def installed_name(path):
+    """``theory/germs.py`` -> ``farfield/theory/germs.py``."""
+    room, rest = path.split("/", 1)
+    return "farfield/" + ("" if room == "interface" else room + "/") + rest
+
+
+@pytest.fixture(scope="module")
+def tracked():
+    """The files of the rooms in the last commit."""
+    return run("git", "ls-tree", "-r", "--name-only", "HEAD", *ROOMS, cwd=ROOT).splitlines()
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """The wheel of the last commit, built where no earlier build can leave a module behind."""
+    folder = tmp_path_factory.mktemp("wheel")
+    run("git", "archive", "--output", folder / "source.tar", "HEAD", cwd=ROOT)
+    with tarfile.open(folder / "source.tar") as archive:
+        archive.extractall(folder / "source", filter="data")
+    offline = ["--no-deps", "--no-index", "--no-build-isolation"]
+    run(sys.executable, "-m", "pip", "wheel", *offline, "-w", folder, folder / "source")
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+def test_rooms_are_the_declared_folders():
+    assert sorted(FOLDERS.values()) == sorted(ROOMS)
+
+
+def test_every_tracked_package_is_declared(tracked):
+    folders = {str(Path(installed_name(path)).parent) for path in tracked if path.endswith(".py")}
+    packages = {folder.replace("/", ".") for folder in folders}
+    assert packages == set(PROJECT["tool"]["setuptools"]["packages"])
+
+
+def test_wheel_holds_the_tracked_files_and_nothing_else(wheel, tracked):
+    names = zipfile.ZipFile(wheel).namelist()
+    info = f"farfield-{PROJECT['project']['version']}.dist-info"
+    assert {name.split("/")[0] for name in names} == {"farfield", info}
+    shipped = [name for name in names if not name.startswith(info)]
+    assert sorted(shipped) == sorted(map(installed_name, tracked))
+
+
+def test_wheel_works_elsewhere(wheel, tmp_path):
+    zipfile.ZipFile(wheel).extractall(tmp_path)
+    rooms = ", ".join(sorted(FOLDERS))
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import {rooms}; "
+    where = run(sys.executable, "-c", code + "print(farfield.__file__)", cwd=tmp_path)
+    assert Path(where.strip()).is_relative_to(tmp_path)
+
+
+def test_import_is_light(tmp_path):
+    code = "import farfield, sys; print(*{'torch', 'matplotlib', 'scipy'} & sys.modules.keys())"
+    assert run(sys.executable, "-c", code, cwd=tmp_path).split() == []
+
+
+def imported(module):
+    """The dotted names that a file of a room imports; relative ones are read from the package."""
+    package = installed_name(module.relative_to(ROOT).as_posix()).split("/")[:-1]
+    for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            start = package[: len(package) - node.level + 1] if node.level else []
+            source = ".".join([*start, *filter(None, [node.module])])
+            yield from (f"{source}.{alias.name}" for alias in node.names)
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_data_flows_downwards(room):
+    below = {f"farfield.{name}" for name in ROOMS[: ROOMS.index(room) + 1]}
+    for module in sorted((ROOT / room).rglob("*.py")):
+        for name in imported(module):
+            top, place = name.split(".")[0], ".".join(name.split(".")[:2])
+            downwards = place in below or top != "farfield" or room == "interface"
+            assert downwards and HOMES.get(top, room) == room, f"{module.name} imports {name}"
+
+
+@pytest.mark.parametrize(
+    ("allowed", "passes"),
+    [([], False), (["no such device"], True), (["test_it.py::test_gap"], True)],
+)
+@pytest.mark.parametrize("gap", ["skip", "xfail"])
+def test_a_gap_that_is_not_allowed_fails_the_run(tmp_path, allowed, passes, gap):
+    (tmp_path / "pyproject.toml").write_text(
+        f"[tool.farfield]\nallowed_skips = {allowed}\n[tool.pytest.ini_options]\n"
+    )
+    (tmp_path / "conftest.py").write_text((ROOT / "tests/conftest.py").read_text())
+    (tmp_path / "test_it.py").write_text(
+        f"import pytest\ndef test_gap(): pytest.{gap}('no such device')\ndef test_fine(): pass\n"
+    )
+    done = subprocess.run([sys.executable, "-m", "pytest", "-q"], cwd=tmp_path, capture_output=True)
+    assert (done.returncode == 0) == passes
