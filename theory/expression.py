@@ -1,0 +1,665 @@
+"""Formulas: from a user's text to a SymPy expression in the distance `n`, safely.
+
+A formula is untrusted text. It is read by the small grammar below, never by `eval` or `sympify`,
+and each node is built so that SymPy cannot hang on it: numbers are bounded before they are
+formed, special functions of numbers stay unevaluated, comparisons are never decided here.
+
+    formula   := sum [comparison sum]*            comparisons only inside Piecewise
+    sum       := product (("+" | "-") product)*
+    product   := unary (("*" | "/") unary)*
+    unary     := ("+" | "-") unary | power
+    power     := atom [("**" | "^") unary]
+    atom      := number | name | name "(" arguments ")" | "(" sum ")" | "|" sum "|"
+
+Numbers are exact: `0.1` is 1/10. Every name that is no function and no constant is a parameter.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import sympy
+from sympy import Expr, Integer, Rational, S, Symbol
+
+from farfield.theory.results import InputError
+
+n = Symbol("n", integer=True, nonnegative=True)
+"""The distance: query position minus key position."""
+
+MAX_LENGTH = 10_000
+MAX_DEPTH = 60
+MAX_TOKENS = 4_000
+MAX_DIGITS = 1_000
+MAX_BITS = 20_000
+MAX_SUM_TERMS = 1_000
+MAX_EXPONENT = 10**6
+
+
+class Lookup(sympy.Function):
+    """A bias given by a table: `Lookup(n, Tuple(v0, v1, ...), tail)` is `v_n`, then `tail`."""
+
+    nargs = 3
+
+    @classmethod
+    def eval(cls, at: Expr, table: sympy.Tuple, tail: Expr) -> Expr | None:
+        if at.is_Integer and at.is_nonnegative:
+            return table[int(at)] if int(at) < len(table) else tail
+        return None
+
+    def _latex(self, printer: Any, exp: Any = None) -> str:
+        return rf"T\left[{printer.doprint(self.args[0])}\right]"
+
+    def _sympystr(self, printer: Any) -> str:
+        at, table, tail = self.args
+        return f"table[{printer.doprint(at)}; {len(table.args)} values, then {tail}]"
+
+
+_DOMAINS = {
+    "positive": {"positive": True},
+    "nonnegative": {"nonnegative": True},
+    "negative": {"negative": True},
+    "nonpositive": {"nonpositive": True},
+    "real": {"real": True},
+}
+
+
+def parameter(name: str, domain: str = "positive") -> Symbol:
+    """The symbol of a parameter; domain: positive, nonnegative, negative, nonpositive, real, or
+    an interval such as `[0, 2)`.
+
+    >>> parameter("r1").is_positive, parameter("q", "[0, 2)").is_nonnegative
+    (True, True)
+    """
+    check_name(name)
+    return Symbol(name, **_DOMAINS[sign_domain(domain)])
+
+
+def sign_domain(domain: str) -> str:
+    """The widest of the five sign domains that holds an interval; itself for a sign domain."""
+    if domain in _DOMAINS:
+        return domain
+    low, high, closed_low, closed_high = interval(domain)
+    if low > 0 or (low == 0 and not closed_low):
+        return "positive"
+    if low == 0:
+        return "nonnegative"
+    if high < 0 or (high == 0 and not closed_high):
+        return "negative"
+    return "nonpositive" if high == 0 else "real"
+
+
+def interval(domain: str) -> tuple[Expr, Expr, bool, bool]:
+    """The ends of a domain and whether each belongs to it.
+
+    >>> interval("[0, 2)")
+    (0, 2, True, False)
+    """
+    from farfield.theory.results import exact
+
+    named = {
+        "positive": (S.Zero, S.Infinity, False, False),
+        "nonnegative": (S.Zero, S.Infinity, True, False),
+        "negative": (S.NegativeInfinity, S.Zero, False, False),
+        "nonpositive": (S.NegativeInfinity, S.Zero, False, True),
+        "real": (S.NegativeInfinity, S.Infinity, False, False),
+    }
+    if domain in named:
+        return named[domain]
+    match = re.fullmatch(r"\s*([\[(])\s*([^,\s]+)\s*,\s*([^,\s]+)\s*([\])])\s*", str(domain))
+    if match is None:
+        raise InputError(
+            f"assumption {str(domain)[:40]!r} is not known; accepted: {', '.join(_DOMAINS)}, "
+            "or an interval such as [0, 2)"
+        )
+    ends = {"oo": S.Infinity, "+oo": S.Infinity, "-oo": S.NegativeInfinity}
+    low, high = (ends.get(t) or exact(t, "end of the interval") for t in match.group(2, 3))
+    closed_low, closed_high = match.group(1) == "[", match.group(4) == "]"
+    if low > high or (low == high and not (closed_low and closed_high)):
+        raise InputError(f"assumption {domain!r} is an empty interval")
+    return low, high, closed_low and low.is_finite, closed_high and high.is_finite
+
+
+def check_name(name: str) -> None:
+    """Raise InputError unless a parameter may be called so."""
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9]*(_[A-Za-z0-9]+)*", name) or len(name) > 32:
+        raise InputError(
+            f"{name[:40]!r} is not a name for a parameter; accepted: letters, digits and single "
+            "underscores, beginning with a letter, 32 characters at most"
+        )
+    if name == "n":
+        raise InputError("n is the distance and cannot be a parameter; choose another name")
+    if name == "e":
+        raise InputError("e is ambiguous; write E or exp(...), or name the parameter otherwise")
+    if name in FUNCTIONS or name in CONSTANTS or name in _WORDS or name == "I":
+        raise InputError(f"{name!r} is the name of a function or constant, not of a parameter")
+
+
+# -- building nodes -------------------------------------------------------------------------------
+
+
+def _is_number(e: Expr) -> bool:
+    return not e.free_symbols
+
+
+def _small(e: Expr, bound: int = 100) -> bool:
+    return e.is_Rational and abs(e.p) <= bound and e.q <= bound
+
+
+def _bounded(e: Expr) -> Expr:
+    """Reject constants that SymPy or a reader could not handle: not real, or beyond 2**100000."""
+    if e.has(S.ImaginaryUnit):
+        raise _Wrong("is not a real number")
+    if e.has(S.ComplexInfinity, S.NaN):
+        raise _Wrong("is undefined (a division by zero, or a singular point)")
+    if e.is_Rational or not _is_number(e) or e in (S.Infinity, S.NegativeInfinity):
+        return e
+    from farfield.theory.balls import enclose
+
+    ball = enclose(e, 64)
+    if ball is None:
+        raise _Wrong("is not a finite real number that can be evaluated")
+    if abs(ball).upper() > 2**100_000:
+        raise _Wrong("is a constant beyond 2**100000")
+    return e
+
+
+def _power(base: Expr, exponent: Expr) -> Expr:
+    if base.is_Rational and exponent.is_Rational:
+        if base == 0 and exponent < 0:
+            raise _Wrong("is undefined (a division by zero)")
+        size = max(abs(base.p), base.q).bit_length() * abs(exponent)
+        if size > MAX_BITS or exponent.q > 10_000:
+            raise _Wrong(f"is a number of more than {MAX_BITS} bits")
+    elif exponent.is_Rational:
+        if abs(exponent) > MAX_EXPONENT:
+            raise _Wrong(f"has an exponent beyond {MAX_EXPONENT}")
+        coefficient = base.as_coeff_Mul()[0]
+        if coefficient.is_Rational:
+            size = max(abs(coefficient.p), coefficient.q).bit_length() * abs(exponent)
+            if size > MAX_BITS:
+                return sympy.Pow(base, exponent, evaluate=False)
+    return sympy.Pow(base, exponent)
+
+
+def _exact_only(function: Callable[..., Expr]) -> Callable[..., Expr]:
+    """Evaluate only on small rational or on symbolic arguments; SymPy may hang on the rest."""
+
+    def build(*args: Expr) -> Expr:
+        easy = all(_small(a) for a in args) or not any(_is_number(a) for a in args)
+        if function is sympy.loggamma and all(_is_number(a) for a in args):
+            easy = False
+        return function(*args) if easy else function(*args, evaluate=False)
+
+    return build
+
+
+def _polygamma(order: Expr, at: Expr) -> Expr:
+    if not (order.is_Integer and 0 <= order <= 20):
+        raise _Wrong("needs an order from 0 to 20")
+    return sympy.polygamma(order, at, evaluate=not _is_number(at))
+
+
+def _digamma(at: Expr) -> Expr:
+    return sympy.polygamma(0, at, evaluate=not _is_number(at))
+
+
+def _unevaluated(function: Any) -> Callable[..., Expr]:
+    return lambda *args: function(*args, evaluate=False)
+
+
+def _mod(a: Expr, b: Expr) -> Expr:
+    if b == 0:
+        raise _Wrong("has modulus 0")
+    return sympy.Mod(a, b) if _small(b, 10**6) and (a.is_Rational or not _is_number(a)) else (
+        sympy.Mod(a, b, evaluate=False)
+    )
+
+
+def _heaviside(a: Expr, at_zero: Expr = S.Half) -> Expr:
+    return sympy.Heaviside(a, at_zero, evaluate=bool(a.is_Rational))
+
+
+FUNCTIONS: dict[str, tuple[Callable[..., Expr], int, int]] = {
+    **{
+        f.__name__: (f, 1, 1)
+        for f in (
+            sympy.log, sympy.exp, sympy.sqrt,
+            sympy.sin, sympy.cos, sympy.tan, sympy.cot, sympy.sec, sympy.csc,
+            sympy.asin, sympy.acos, sympy.atan, sympy.acot,
+            sympy.sinh, sympy.cosh, sympy.tanh, sympy.coth,
+            sympy.asinh, sympy.acosh, sympy.atanh,
+        )
+    },
+    "ln": (sympy.log, 1, 1),
+    "arcsin": (sympy.asin, 1, 1), "arccos": (sympy.acos, 1, 1), "arctan": (sympy.atan, 1, 1),
+    "arcsinh": (sympy.asinh, 1, 1), "arccosh": (sympy.acosh, 1, 1),
+    "arctanh": (sympy.atanh, 1, 1),
+    "Abs": (_exact_only(sympy.Abs), 1, 1), "abs": (_exact_only(sympy.Abs), 1, 1),
+    "sign": (_exact_only(sympy.sign), 1, 1),
+    "floor": (_exact_only(sympy.floor), 1, 1), "ceiling": (_exact_only(sympy.ceiling), 1, 1),
+    "ceil": (_exact_only(sympy.ceiling), 1, 1), "frac": (_exact_only(sympy.frac), 1, 1),
+    "Min": (_unevaluated(sympy.Min), 1, 100), "min": (_unevaluated(sympy.Min), 1, 100),
+    "Max": (_unevaluated(sympy.Max), 1, 100), "max": (_unevaluated(sympy.Max), 1, 100),
+    "Mod": (_mod, 2, 2),
+    "Heaviside": (_heaviside, 1, 2),
+    "gamma": (_exact_only(sympy.gamma), 1, 1),
+    "loggamma": (_exact_only(sympy.loggamma), 1, 1),
+    "digamma": (_digamma, 1, 1),
+    "polygamma": (_polygamma, 2, 2),
+    "factorial": (_exact_only(sympy.factorial), 1, 1),
+    "binomial": (_exact_only(sympy.binomial), 2, 2),
+    "harmonic": (_exact_only(sympy.harmonic), 1, 1),
+    "zeta": (_exact_only(sympy.zeta), 1, 1),
+    "li": (_exact_only(sympy.li), 1, 1),
+    "LambertW": (_exact_only(sympy.LambertW), 1, 1),
+    "erf": (sympy.erf, 1, 1),
+    "erfc": (sympy.erfc, 1, 1),
+}  # fmt: skip
+CONSTANTS: dict[str, Expr] = {
+    "pi": S.Pi, "E": S.Exp1, "EulerGamma": S.EulerGamma, "GoldenRatio": S.GoldenRatio,
+    "Catalan": S.Catalan, "oo": S.Infinity,
+}  # fmt: skip
+_RELATIONS: dict[str, Any] = {
+    "<": sympy.Lt, "<=": sympy.Le, ">": sympy.Gt, ">=": sympy.Ge, "==": sympy.Eq, "!=": sympy.Ne,
+}  # fmt: skip
+_CONDITIONS: dict[str, Any] = {
+    "Eq": sympy.Eq, "Ne": sympy.Ne, "Lt": sympy.Lt, "Le": sympy.Le, "Gt": sympy.Gt,
+    "Ge": sympy.Ge, "And": sympy.And, "Or": sympy.Or, "Not": sympy.Not,
+}  # fmt: skip
+_WORDS = {"Piecewise", "Sum", "True", "False", "and", "or", "not", *_CONDITIONS}
+
+
+# -- the parser -----------------------------------------------------------------------------------
+
+
+class _Wrong(Exception):
+    """What is wrong with the node being built, without the place: the parser adds it."""
+
+
+_TOKEN = re.compile(
+    r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<name>[A-Za-z_][A-Za-z0-9_]*)"
+    r"|(?P<op>\*\*|<=|>=|==|!=|[-+*/^(),|<>&]))"
+)
+_REPLACED = str.maketrans({"\u2212": "-", "\u00d7": "*", "\u00b7": "*", "\u03c0": " pi "})
+
+
+class _Parser:
+    def __init__(self, text: str, domains: Mapping[str, str]) -> None:
+        self.text, self.domains = text, domains
+        self.bound: dict[str, Expr] = {}
+        self.depth = 0
+        self.position = 0
+        self.sum_terms = 0
+        self.tokens: list[tuple[str, str, int]] = []
+        at, end = 0, len(text.rstrip())
+        while at < end:
+            match = _TOKEN.match(text, at)
+            if match is None:
+                at += len(text[at:]) - len(text[at:].lstrip())
+                self.fail(at, f"{text[at]!r} is not part of a formula")
+            kind = match.lastgroup or ""
+            self.tokens.append((kind, match.group(kind), match.start(kind)))
+            at = match.end()
+            if len(self.tokens) > MAX_TOKENS:
+                raise InputError(f"the formula has more than {MAX_TOKENS} symbols")
+        self.tokens.append(("end", "", end))
+
+    def fail(self, column: int, what: str) -> None:
+        begin = max(0, column - 30)
+        shown = self.text[begin : column + 30]
+        shown = ("..." if begin else "") + shown + ("..." if column + 30 < len(self.text) else "")
+        raise InputError(f"formula {shown!r}, column {column + 1}: {what}")
+
+    @property
+    def token(self) -> tuple[str, str, int]:
+        return self.tokens[self.position]
+
+    def accept(self, *ops: str) -> str | None:
+        kind, value, _ = self.token
+        if kind == "op" and value in ops:
+            self.position += 1
+            return value
+        return None
+
+    def expect(self, op: str) -> None:
+        if self.accept(op) is None:
+            kind, value, column = self.token
+            found = "the end of the formula" if kind == "end" else repr(value)
+            self.fail(column, f"expected {op!r}, found {found}")
+
+    def build(self, column: int, make: Callable[..., Expr], *args: Expr) -> Expr:
+        try:
+            return _bounded(make(*args))
+        except _Wrong as wrong:
+            self.fail(column, str(wrong))
+        except (TypeError, ValueError, ArithmeticError, RecursionError):
+            self.fail(column, "this part cannot be evaluated")
+        raise AssertionError("fail raises")
+
+    def formula(self) -> Expr:
+        value = self.sum()
+        kind, found, column = self.token
+        if kind != "end":
+            hint = "; write * for a product" if kind != "op" or found == "(" else ""
+            self.fail(column, f"unexpected {found!r}{hint}")
+        return value
+
+    def sum(self) -> Expr:
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            self.fail(self.token[2], f"the formula is nested deeper than {MAX_DEPTH}")
+        column = self.token[2]
+        terms = [self.product()]
+        while op := self.accept("+", "-"):
+            term = self.product()
+            terms.append(-term if op == "-" else term)
+        self.depth -= 1
+        return terms[0] if len(terms) == 1 else self.build(column, sympy.Add, *terms)
+
+    def product(self) -> Expr:
+        column = self.token[2]
+        factors = [self.unary()]
+        while op := self.accept("*", "/"):
+            at = self.token[2]
+            factor = self.unary()
+            factors.append(self.build(at, _power, factor, S.NegativeOne) if op == "/" else factor)
+        return factors[0] if len(factors) == 1 else self.build(column, sympy.Mul, *factors)
+
+    def unary(self) -> Expr:
+        sign = 1
+        while op := self.accept("+", "-"):
+            sign = -sign if op == "-" else sign
+        value = self.power()
+        return -value if sign < 0 else value
+
+    def power(self) -> Expr:
+        column = self.token[2]
+        base = self.atom()
+        if self.accept("**", "^") is None:
+            return base
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            self.fail(column, f"the formula is nested deeper than {MAX_DEPTH}")
+        exponent = self.unary()
+        self.depth -= 1
+        return self.build(column, _power, base, exponent)
+
+    def atom(self) -> Expr:
+        kind, value, column = self.token
+        self.position += 1
+        if kind == "number":
+            return self.number(value, column)
+        if kind == "name":
+            return self.name(value, column)
+        if value == "(":
+            inner = self.sum()
+            self.expect(")")
+            return inner
+        if value == "|":
+            inner = self.sum()
+            self.expect("|")
+            return self.build(column, _exact_only(sympy.Abs), inner)
+        found = "the formula ends here" if kind == "end" else f"{value!r} cannot stand here"
+        self.fail(column, f"{found}; expected a number, a name, a function or a bracket")
+        raise AssertionError("fail raises")
+
+    def number(self, value: str, column: int) -> Expr:
+        mantissa, _, exponent = value.lower().partition("e")
+        if len(mantissa) > MAX_DIGITS or len(exponent) > 5 or abs(int(exponent or 0)) > MAX_DIGITS:
+            self.fail(column, f"a number of more than {MAX_DIGITS} digits")
+        whole, _, fraction = mantissa.partition(".")
+        scale = int(exponent or 0) - len(fraction)
+        digits = int((whole + fraction) or "0")
+        return Integer(digits * 10**scale) if scale >= 0 else Rational(digits, 10**-scale)
+
+    def name(self, value: str, column: int) -> Expr:
+        called = self.token[:2] == ("op", "(")
+        if value == "Piecewise" and called:
+            return self.piecewise(column)
+        if value == "Sum" and called:
+            return self.finite_sum(column)
+        if called:
+            if value not in FUNCTIONS:
+                self.fail(column, f"unknown function {value!r}{_meant(value, FUNCTIONS)}")
+            return self.call(value, column)
+        if value in self.bound:
+            return self.bound[value]
+        if value == "n":
+            return n
+        if value in CONSTANTS:
+            return CONSTANTS[value]
+        if value in FUNCTIONS or value in _WORDS:
+            self.fail(column, f"{value} is a function here; write {value}(...)")
+        try:
+            return parameter(value, self.domains.get(value, "positive"))
+        except InputError as error:
+            self.fail(column, str(error))
+        raise AssertionError("fail raises")
+
+    def call(self, value: str, column: int) -> Expr:
+        make, least, most = FUNCTIONS[value]
+        self.expect("(")
+        args = [] if self.token[:2] == ("op", ")") else [self.sum()]
+        while args and self.accept(","):
+            args.append(self.sum())
+        self.expect(")")
+        if not least <= len(args) <= most:
+            wanted = str(least) if least == most else f"{least} to {most}"
+            self.fail(column, f"{value} takes {wanted} argument(s), {len(args)} given")
+        if any(a in (S.Infinity, S.NegativeInfinity) for a in args):
+            self.fail(column, f"{value} of infinity")
+        return self.build(column, make, *args)
+
+    def piecewise(self, column: int) -> Expr:
+        self.expect("(")
+        pieces = []
+        while True:
+            self.expect("(")
+            value = self.sum()
+            self.expect(",")
+            pieces.append((value, self.condition()))
+            self.expect(")")
+            if not self.accept(","):
+                break
+        self.expect(")")
+        return self.build(column, _unevaluated(sympy.Piecewise), *pieces)
+
+    def condition(self) -> Any:
+        """A comparison (possibly chained), True, False, Eq(...) and the like, joined by & or and."""
+        parts = [self.comparison()]
+        while self.accept("&") or (self.token[:2] == ("name", "and") and self.step()):
+            parts.append(self.comparison())
+        return parts[0] if len(parts) == 1 else sympy.And(*parts, evaluate=False)
+
+    def step(self) -> bool:
+        self.position += 1
+        return True
+
+    def comparison(self) -> Any:
+        kind, value, column = self.token
+        if kind == "name" and value in ("True", "False"):
+            self.position += 1
+            return S.true if value == "True" else S.false
+        if kind == "name" and value in _CONDITIONS:
+            self.position += 1
+            self.expect("(")
+            logical = value in ("And", "Or", "Not")
+            part = self.condition if logical else self.sum
+            args = [part()]
+            while self.accept(","):
+                args.append(part())
+            self.expect(")")
+            if (value == "Not" and len(args) != 1) or (not logical and len(args) != 2):
+                self.fail(column, f"{value} takes {1 if value == 'Not' else 2} argument(s)")
+            return _CONDITIONS[value](*args, evaluate=False)
+        left = self.sum()
+        relations = []
+        while op := self.accept(*_RELATIONS):
+            right = self.sum()
+            relations.append(_RELATIONS[op](left, right, evaluate=False))
+            left = right
+        if not relations:
+            self.fail(column, "expected a condition such as n < 16 or True")
+        return relations[0] if len(relations) == 1 else sympy.And(*relations, evaluate=False)
+
+    def finite_sum(self, column: int) -> Expr:
+        """Sum(f, (k, a, b)): the body is read again for each k, so that every guard applies."""
+        self.expect("(")
+        begin, depth, at = self.position, 0, self.position
+        while True:  # find the comma that ends the body
+            kind, value, where = self.tokens[at]
+            if kind == "end" or (depth == 0 and value == ")"):
+                self.fail(where, "expected Sum(f, (k, a, b))")
+            if depth == 0 and value == ",":
+                break
+            depth += (value == "(") - (value == ")")
+            at += 1
+        self.position = at + 1
+        self.expect("(")
+        kind, index, where = self.token
+        self.position += 1
+        if kind != "name" or index == "n" or index in FUNCTIONS or index in CONSTANTS:
+            self.fail(where, "expected the name of the summation index")
+        self.expect(",")
+        low = self.sum()
+        self.expect(",")
+        high = self.sum()
+        self.expect(")")
+        self.expect(")")
+        end = self.position
+        outer = self.bound
+        if low.is_Integer and high.is_Integer:
+            count = int(high - low) + 1
+            self.sum_terms += max(count, 0)
+            if self.sum_terms > MAX_SUM_TERMS:
+                self.fail(column, f"sums of more than {MAX_SUM_TERMS} terms")
+            terms = []
+            for value_of_index in range(int(low), int(low) + max(count, 0)):
+                terms.append(self.body(begin, at, outer | {index: Integer(value_of_index)}))
+            result = self.build(column, sympy.Add, *terms)
+        else:
+            positive = bool((low - 1).is_nonnegative)
+            k = sympy.Dummy(index, integer=True, positive=True if positive else None)
+            body = self.body(begin, at, outer | {index: k})
+            if not (low.is_Integer and high.is_integer):
+                self.fail(column, "the bounds of a sum must be integers for every n")
+            result = sympy.Sum(body, (k, low, high))
+        self.bound, self.position = outer, end
+        return result
+
+    def body(self, begin: int, end: int, bound: dict[str, Expr]) -> Expr:
+        self.position, self.bound = begin, bound
+        value = self.sum()
+        if self.position != end:
+            self.fail(self.token[2], f"unexpected {self.token[1]!r}")
+        return value
+
+
+def _meant(word: str, known: Any) -> str:
+    close = difflib.get_close_matches(word, list(known), 1, 0.6) or [
+        k for k in known if k.lower() == word.lower()
+    ]
+    return f"; did you mean {close[0]!r}?" if close else f"; accepted: {', '.join(sorted(known))}"
+
+
+def read(text: str, domains: Mapping[str, str] | None = None) -> Expr:
+    """The SymPy expression of a formula in the distance `n` and named parameters.
+
+    Args:
+        text: the formula, at most 10,000 characters.
+        domains: the domain of each parameter (see `parameter`); positive where nothing is said.
+
+    Raises:
+        InputError: one line with the column and what is accepted.
+
+    >>> read("-r1*log(1 + r2*n)")
+    -r1*log(n*r2 + 1)
+    >>> read("-0.1*|n|")
+    -n/10
+    >>> read("-log(1+x)")
+    Traceback (most recent call last):
+        ...
+    farfield.theory.results.InputError: formula '-log(1+x)' has no n, the distance; did you mean n for x?
+    """
+    if not isinstance(text, str):
+        raise InputError(f"a formula is text, not {type(text).__name__}")
+    if len(text) > MAX_LENGTH:
+        raise InputError(f"the formula has {len(text)} characters; at most {MAX_LENGTH} are read")
+    if not text.strip():
+        raise InputError("the formula is empty; expected a bias in the distance n, as -log(1+n)")
+    domains = dict(domains or {})
+    for name, domain in domains.items():
+        parameter(name, domain)
+    parser = _Parser(text.translate(_REPLACED), domains)
+    expr = parser.formula()
+    if expr in (S.Infinity, S.NegativeInfinity) or expr.has(S.NaN):
+        raise InputError(f"formula {text[:40]!r} is infinite or undefined for all n")
+    names = sorted(s.name for s in expr.free_symbols if s != n)
+    if names and not expr.has(n) and not set(names) <= set(domains):
+        hint = f"did you mean n for {names[0]}?" if len(names) == 1 else "write n for the distance"
+        raise InputError(f"formula {text[:40]!r} has no n, the distance; {hint}")
+    unused = sorted(set(domains) - set(names))
+    if unused:
+        has = ", ".join(names) or "none"
+        raise InputError(
+            f"assumption about {unused[0]!r}, which formula {text[:40]!r} does not contain; "
+            f"its parameters: {has}"
+        )
+    return expr
+
+
+_BUILT = (
+    sympy.Add, sympy.Mul, sympy.Pow, sympy.Symbol, sympy.Rational, sympy.Piecewise, sympy.Tuple,
+    sympy.log, sympy.exp, sympy.sin, sympy.cos, sympy.tan, sympy.cot, sympy.sec, sympy.csc,
+    sympy.asin, sympy.acos, sympy.atan, sympy.acot, sympy.sinh, sympy.cosh, sympy.tanh,
+    sympy.coth, sympy.asinh, sympy.acosh, sympy.atanh, sympy.Abs, sympy.sign, sympy.floor,
+    sympy.ceiling, sympy.frac, sympy.Min, sympy.Max, sympy.Mod, sympy.Heaviside, sympy.gamma,
+    sympy.loggamma, sympy.polygamma, sympy.factorial, sympy.binomial, sympy.harmonic, sympy.zeta,
+    sympy.li, sympy.LambertW, sympy.erf, sympy.erfc, sympy.Sum, sympy.NumberSymbol, Lookup,
+    sympy.core.relational.Relational, sympy.logic.boolalg.Boolean,
+    type(S.Infinity), type(S.NegativeInfinity),
+)  # fmt: skip
+
+
+def as_expression(f: Any, domains: Mapping[str, str] | None = None) -> Expr:
+    """A formula given as text or as a SymPy expression, in the project's own symbols.
+
+    In a SymPy expression the symbol called n becomes the distance, other symbols become
+    parameters of the domain said (else of what they assume; else positive), floats the decimals
+    they print as.
+
+    Raises:
+        InputError: for anything that the reader of formulas would not have built.
+
+    >>> as_expression(-sympy.log(1 + sympy.Symbol("n")))
+    -log(n + 1)
+    """
+    if isinstance(f, str):
+        return read(f, domains)
+    if not isinstance(f, (sympy.Basic, int, float)) or isinstance(f, bool):
+        raise InputError(f"a formula is text or a SymPy expression, not {type(f).__name__}")
+    expr = sympy.sympify(f)
+    said = dict(domains or {})
+    from farfield.theory.results import exact
+
+    swap: dict[Any, Expr] = {x: exact(x) for x in expr.atoms(sympy.Float)}
+    for symbol in expr.free_symbols:
+        if symbol.name == "n":
+            swap[symbol] = n
+        else:
+            assumed = next((d for d, a in _DOMAINS.items() if _assumes(symbol, a)), "positive")
+            swap[symbol] = parameter(symbol.name, said.get(symbol.name, assumed))
+    expr = expr.xreplace({k: v for k, v in swap.items() if k != v})
+    for node in sympy.preorder_traversal(expr):
+        if not isinstance(node, _BUILT):
+            raise InputError(f"{type(node).__name__} in {str(f)[:40]!r} is not part of a formula")
+    if expr.has(S.NaN, S.ComplexInfinity, S.ImaginaryUnit):
+        raise InputError(f"formula {str(f)[:40]!r} is not real or undefined")
+    return expr
+
+
+def _assumes(symbol: Symbol, wanted: Mapping[str, bool]) -> bool:
+    return all(symbol.assumptions0.get(k) == v for k, v in wanted.items())
