@@ -1,0 +1,203 @@
+"""One whole run: train, or find the finished training, then measure, or find the measurement."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import os
+import platform
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import safetensors.torch
+import torch
+
+from farfield.theory.results import plain
+from farfield.validation.configuration import SCHEMA, Configuration, Visibility, key
+from farfield.validation.model import Transformer, initialised
+from farfield.validation.perplexity import last_token, non_overlapping
+from farfield.validation.receptive_field import (
+    attention_receptive_field,
+    gradient_receptive_field,
+)
+from farfield.validation.runs import CorruptRun, Store, read_json, write, write_json
+from farfield.validation.training import Progress, train
+
+
+def train_and_measure(
+    configuration: Configuration, store: Store, progress: Progress | None = None
+) -> dict[str, Any]:
+    """One run, from a configuration to its result; what is finished in the store is not repeated.
+
+    Args:
+        configuration: what to train and to measure.
+        store: where runs are kept. A corrupted run is set aside there and made again, and the
+            result's `notes` say so.
+        progress: called as `progress(stage, done, total, note)`; stages are `train`,
+            `perplexity, ...`, `receptive fields, ...` and `notice` (0 of 0, the note matters).
+
+    Returns:
+        The result in JSON form: `schema`, `key`, `encoding`, `seed`, `preset`, `text`, `training`
+        (`Training`, `learned`: the learned parameters a head, `parameters`, `environment`),
+        `notes`, and `measurements`, one for each `inference` of the configuration, with
+        `inference`, `perplexity` (`Perplexity`, both protocols), `attention` (`AttentionField`, one a
+        threshold), `bounds` (`Bounds` and its `violations`), `gradient` (`GradientField`),
+        `settings`, `environment`, `seconds`, `cpu_seconds`.
+
+    Raises:
+        InputError: the store cannot be written to.
+        TrainingDiverged: the loss is not finite; nothing is written.
+    """
+    report = progress or _silent
+    notes: list[str] = []
+
+    def notice(note: str) -> None:
+        notes.append(note)
+        report("notice", 0, 0, note)
+
+    described = configuration.training()
+    run = key(described)
+    with store.locked(run, lambda: report("notice", 0, 0, "waiting for another process")):
+        try:
+            model, training = _finished(configuration, store)
+        except CorruptRun as error:
+            place = store.set_aside(run)
+            notice(f"a corrupted run was set aside as {place.name} and made again: {error}")
+            model, training = None, None
+        if model is None or training is None:
+            model, training = _trained(configuration, store, described, report)
+        measurements = []
+        for visible in configuration.inference or ():
+            settings = configuration.measured(visible)
+            path = store.folder(run) / f"measurement-{key(settings)}.json"
+            measurement = None
+            if path.exists():
+                try:
+                    measurement = read_json(path)
+                except CorruptRun as error:
+                    os.replace(path, path.with_suffix(".corrupt"))
+                    notice(f"a corrupted measurement was set aside and made again: {error}")
+            if measurement is None:
+                measurement = {"settings": settings, **_measured(configuration, model, visible, report)}
+                write_json(path, measurement)
+            measurements.append(measurement)
+    encoding = configuration.encoding
+    return {
+        "schema": SCHEMA,
+        "key": run,
+        "encoding": {"name": encoding.name, "dialect": encoding.dialect, **described["encoding"]},
+        "seed": configuration.seed,
+        "preset": {"name": configuration.preset.name, **described["preset"]},
+        "text": configuration.corpus.describe(),
+        "training": training,
+        "measurements": measurements,
+        "notes": notes,
+    }
+
+
+def trained_model(configuration: Configuration, store: Store) -> Transformer | None:
+    """The trained model of a configuration, in evaluation mode; None unless its run is finished.
+
+    Raises:
+        CorruptRun: its files are not what was written.
+    """
+    return _finished(configuration, store)[0]
+
+
+def environment() -> dict[str, Any]:
+    """Versions and the class of machine: what a number may depend on, and no name of a host."""
+    return {
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "machine": platform.machine(),
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+    }
+
+
+def _silent(stage: str, done: int, total: int, note: str) -> None:
+    pass
+
+
+def _finished(
+    configuration: Configuration, store: Store
+) -> tuple[Transformer, dict[str, Any]] | tuple[None, None]:
+    folder = store.folder(key(configuration.training()))
+    if not (folder / "training.json").exists():
+        return None, None
+    record = read_json(folder / "training.json")
+    try:
+        content = (folder / "weights.safetensors").read_bytes()
+    except OSError:
+        raise CorruptRun(f"{folder.name}/weights.safetensors is not readable") from None
+    if hashlib.sha256(content).hexdigest() != record["weights_sha256"]:
+        raise CorruptRun(f"{folder.name}/weights.safetensors has changed since it was written")
+    model = initialised(configuration.encoding, configuration.preset, configuration.seed)
+    model.load_state_dict(safetensors.torch.load(content))
+    return model.eval(), record
+
+
+def _trained(
+    configuration: Configuration, store: Store, described: dict[str, Any], report: Progress
+) -> tuple[Transformer, dict[str, Any]]:
+    preset, seed = configuration.preset, configuration.seed
+    model = initialised(configuration.encoding, preset, seed)
+    training = train(model, configuration.corpus.train, preset, seed, report)
+    folder = store.folder(key(described))
+    content = safetensors.torch.save(model.state_dict())
+    record = {
+        "configuration": described,
+        "text": configuration.corpus.describe(),
+        **plain(training),
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "learned": model.learned_values(),
+        "weights_sha256": hashlib.sha256(content).hexdigest(),
+        "environment": environment(),
+    }
+    write(folder / "weights.safetensors", content)
+    write_json(folder / "training.json", record)
+    return model, read_json(folder / "training.json")
+
+
+def _measured(
+    configuration: Configuration, model: Transformer, visible: Visibility, report: Progress
+) -> dict[str, Any]:
+    measure, text = configuration.measurement, configuration.corpus.held_out
+    assert measure is not None and measure.lengths is not None
+    lengths = measure.lengths
+    began, began_cpu = time.perf_counter(), time.process_time()
+
+    def stage(name: str) -> Callable[[int, int], None]:
+        return lambda done, total: report(name, done, total, str(visible))
+
+    perplexities = non_overlapping(
+        model, text, lengths, blocks=measure.blocks, visible=visible,
+        progress=stage("perplexity, non-overlapping"),
+    ) + last_token(
+        model, text, lengths, targets=measure.last_tokens, visible=visible,
+        progress=stage("perplexity, last token"),
+    )  # fmt: skip
+    attention, bounds = attention_receptive_field(
+        model, text, thresholds=measure.thresholds, length=measure.row_length,
+        segments=measure.row_segments, rows=measure.rows, visible=visible,
+    )  # fmt: skip
+    stage("receptive fields")(1, 2)
+    gradient = gradient_receptive_field(
+        model, text, share=measure.share, length=lengths[-1], segments=measure.gradient_segments,
+        visible=visible,
+    )  # fmt: skip
+    stage("receptive fields")(2, 2)
+    return {
+        "inference": dataclasses.asdict(visible) | {"label": str(visible)},
+        "perplexity": plain(perplexities),
+        "attention": plain(attention),
+        "bounds": plain(bounds) | {"violations": bounds.violations},
+        "gradient": plain(gradient),
+        "environment": environment(),
+        "seconds": round(time.perf_counter() - began, 2),
+        "cpu_seconds": round(time.process_time() - began_cpu, 2),
+    }

@@ -1,0 +1,322 @@
+"""Empirical receptive fields of a model: by attention mass, and by input gradient.
+
+The attention receptive field asks, row by row, how many of the nearest keys hold all but `eps` of
+the attention; the gradient one asks how much of the text the last prediction depends on, through
+all layers. Both are one function, `tokens`, of tail sums in float64: a threshold as small as 1e-17
+is met exactly, where `1 - cumulative sum` would round to 0.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from farfield.theory.results import InputError
+from farfield.validation.attention import toeplitz
+from farfield.validation.configuration import CAUSAL, Visibility
+from farfield.validation.corpus import segments as spaced
+from farfield.validation.model import Transformer
+
+_SLACK = 1e-9  # of a logarithm, so that exact ties are no violation
+_RESAMPLES = 1000
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Checks of the theoretical bounds on measured rows; they hold for every model.
+
+    With `lam` the logit range of a row, `TRF_i(eps e^lam) <= ERF_i(eps) <= TRF_i(eps e^-lam)`, and
+    by Jensen's inequality `ERF_i(eps) <= TRF_i(eps e^-g)`, `g` the largest logit less the mean
+    weighted by `exp(bias)`.
+
+    Args:
+        checks: comparisons made, three a row and threshold.
+        lower, upper, jensen: how many failed.
+        informative: share of the rows where Jensen's bound is shorter than the row.
+        range_median, range_max: of `lam` over the rows.
+    """
+
+    checks: int
+    lower: int
+    upper: int
+    jensen: int
+    informative: float
+    range_median: float
+    range_max: float
+
+    @property
+    def violations(self) -> int:
+        """Failed comparisons of all three kinds."""
+        return self.lower + self.upper + self.jensen
+
+
+@dataclass(frozen=True)
+class AttentionField:
+    """Attention ERF of a model at one threshold, measured, beside the TRF of the same rows.
+
+    Args:
+        eps: the threshold.
+        tokens: mean over segments and rows, then heads, then layers.
+        spread: standard deviation of the row values over everything.
+        heads: mean over segments and rows, one list of heads a layer.
+        trf: the finite-row TRF of the bias alone, averaged in the same way.
+        trf_heads: the same, one value a head.
+        length, segments, rows: tokens of a segment, segments, rows a head and segment.
+        averaged: how, in words.
+    """
+
+    eps: float
+    tokens: float
+    spread: float
+    heads: tuple[tuple[float, ...], ...]
+    trf: float
+    trf_heads: tuple[float, ...]
+    length: int
+    segments: int
+    rows: int
+    averaged: str = "mean over rows and segments, then heads, then layers; rows evenly spaced in " \
+        "the second half of a segment"
+
+
+@dataclass(frozen=True)
+class GradientField:
+    """Gradient ERF of a model, measured, and the gradient mass within the training length.
+
+    Args:
+        share: the `q` of the definition.
+        tokens, tokens_low, tokens_high: of the mean curve, with a 95 % bootstrap interval.
+        training_length: tokens the model was trained on.
+        mass, mass_low, mass_high: share of the sum on the last `training_length` tokens, with a
+            95 % bootstrap interval over the segments.
+        curve: pairs (tokens, share on the last so many tokens) at powers of two.
+        length, segments: tokens of a segment, and segments.
+        scalar: whose gradient it is.
+    """
+
+    share: float
+    tokens: int
+    tokens_low: float
+    tokens_high: float
+    training_length: int
+    mass: float
+    mass_low: float
+    mass_high: float
+    curve: tuple[tuple[int, float], ...]
+    length: int
+    segments: int
+    scalar: str = "log-probability of the observed next byte at the last position"
+
+
+def tail_sums(weights: Tensor) -> Tensor:
+    """`T_j = sum_{t >= j} w_t` along the last axis, each from its smallest index of summation up."""
+    return weights.flip(-1).cumsum(-1).flip(-1)
+
+
+def tokens(tails: Tensor, log_eps: Tensor | float) -> Tensor:
+    """`min { j >= 0 : T_j < eps T_0 }`, the length of the nearest part that holds all but `eps`.
+
+    Args:
+        tails: float64 tail sums, nearest first, shape (..., length); `T_length = 0`.
+        log_eps: natural logarithm of `eps`; `eps >= 1` is allowed and gives 0 above 1.
+
+    Returns:
+        int64, shape (...); the whole support where `eps` is too small for float64.
+
+    >>> tokens(tail_sums(torch.tensor([0.5, 0.25, 0.25, 0.0], dtype=torch.float64)), math.log(0.3))
+    tensor(2)
+    """
+    log_eps = torch.as_tensor(log_eps, dtype=torch.float64)[..., None]
+    threshold = log_eps.clamp(max=700).exp() * tails[..., :1]
+    return ((tails >= threshold) & (tails > 0)).sum(-1)
+
+
+@torch.no_grad()
+def attention_receptive_field(
+    model: Transformer,
+    text: np.ndarray,
+    *,
+    thresholds: tuple[float, ...] = (0.1, 0.05, 0.01),
+    length: int = 512,
+    segments: int = 2,
+    rows: int = 32,
+    visible: Visibility = CAUSAL,
+) -> tuple[tuple[AttentionField, ...], Bounds]:
+    """Attention ERF of every layer and head: `min { j : C_ij > (1 - eps) C_ii }` [Q, after Eq. 21].
+
+    `C_ij` is the sum of `exp(logit + bias)` over the `j` nearest keys of row `i`, in float64 from
+    the model's queries and keys and the float64 bias.
+
+    Args:
+        model, text: the model; `uint8`, shape (bytes,).
+        thresholds: the `eps`, each between 0 and 1.
+        length, segments: tokens a segment, and segments, evenly spaced in the text.
+        rows: query rows a head and segment, evenly spaced in the second half.
+        visible: which keys a query sees.
+
+    Returns:
+        One `AttentionField` a threshold, and the bounds checked on every row.
+
+    Raises:
+        InputError: the text is too short, or the encoding knows less than `length`.
+    """
+    samples = torch.from_numpy(_samples(text, segments, length))[:, :-1]
+    at = torch.linspace(length // 2, length - 1, min(rows, length - length // 2)).long().unique()
+    keys_at = at[:, None] - torch.arange(length)  # row, distance
+    seen = (keys_at >= 0) & visible.sees(at[:, None], keys_at)
+    bias = model.bias_table(length)
+    bias = torch.zeros(1, length, dtype=torch.float64) if bias is None else bias
+    log_b = bias[:, None].masked_fill(~seen, -math.inf)  # head, row, distance
+    b_tails = tail_sums(log_b.exp())
+    log_eps = torch.tensor(thresholds, dtype=torch.float64).log()[:, None, None, None]
+
+    measured, gaps, failed, informative = [], [], torch.zeros(3, dtype=torch.long), []
+
+    def measure(query: Tensor, key: Tensor) -> None:
+        scores = query[:, :, at].double() @ key.double().transpose(-2, -1)
+        scores = scores / math.sqrt(query.shape[-1])
+        logits = scores.gather(-1, keys_at.clamp(min=0).expand(*scores.shape[:2], -1, -1))
+        weights = logits + log_b
+        erf = tokens(tail_sums((weights - weights.amax(-1, keepdim=True)).exp()), log_eps)
+        counted = log_b > -math.inf
+        highest = logits.masked_fill(~counted, -math.inf).amax(-1)
+        gap = highest - logits.masked_fill(~counted, math.inf).amin(-1)
+        mean = (log_b.softmax(-1) * logits).sum(-1)
+        lower = tokens(b_tails, log_eps + gap + _SLACK)
+        upper = tokens(b_tails, log_eps - gap - _SLACK)
+        jensen = tokens(b_tails, log_eps - (highest - mean) - _SLACK)
+        failed.add_(torch.stack([(lower > erf).sum(), (erf > upper).sum(), (erf > jensen).sum()]))
+        informative.append((jensen < seen.sum(-1)).double().mean())
+        measured.append(erf.double())
+        gaps.append(gap.flatten())
+
+    def path(
+        query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, visible: Visibility
+    ) -> Tensor:
+        measure(query, key)
+        return toeplitz(query, key, value, bias, visible)
+
+    model.hidden(model.embed(samples), visible, path)
+    erf, gap = torch.stack(measured), torch.cat(gaps)  # layer, eps, segment, head, row
+    trf = tokens(b_tails, log_eps[:, 0]).double().expand(-1, erf.shape[3], -1)
+    fields = tuple(
+        AttentionField(
+            eps=eps,
+            tokens=erf[:, k].mean().item(),
+            spread=erf[:, k].std().item(),
+            heads=tuple(map(tuple, erf[:, k].mean((1, 3)).tolist())),
+            trf=trf[k].mean().item(),
+            trf_heads=tuple(trf[k].mean(-1).tolist()),
+            length=length,
+            segments=len(samples),
+            rows=len(at),
+        )
+        for k, eps in enumerate(thresholds)
+    )
+    bounds = Bounds(
+        3 * erf.numel(), *failed.tolist(), torch.stack(informative).mean().item(),
+        gap.median().item(), gap.max().item(),
+    )  # fmt: skip
+    return fields, bounds
+
+
+def gradient_receptive_field(
+    model: Transformer,
+    text: np.ndarray,
+    *,
+    share: float = 0.99,
+    length: int = 1024,
+    segments: int = 32,
+    visible: Visibility = CAUSAL,
+) -> GradientField:
+    """Gradient ERF: the shortest suffix with more than `share` of the input gradient [C, 5.1].
+
+    `s_m = ||g_m|| / sum ||g||`, `g_m` the gradient at input embedding `m` of the log-probability of
+    the observed next byte at the last position. [C] does not name the scalar; this is our choice.
+
+    Args:
+        model, text: the model; `uint8`, shape (bytes,).
+        share: between 0 and 1.
+        length, segments: tokens a segment, and segments, evenly spaced in the text; their curves
+            are averaged.
+        visible: which keys a query sees.
+
+    Raises:
+        InputError: the text is too short, or the encoding knows less than `length`.
+    """
+    curves = gradient_shares(model, _samples(text, segments, length), visible)
+    mass = tail_free_share(curves, model.length)
+    mean = torch.from_numpy(curves.mean(0))
+    log_eps = math.log1p(-share)
+    generator = np.random.default_rng(0)
+    picks = generator.integers(len(curves), size=(_RESAMPLES, len(curves)))
+    counts = np.stack([np.bincount(pick, minlength=len(curves)) for pick in picks])
+    resampled = torch.from_numpy(counts @ curves / len(curves))
+    lengths = tokens(tail_sums(resampled), log_eps).numpy()
+    low, high = np.quantile(lengths, (0.025, 0.975))
+    mass_low, mass_high = np.quantile(counts @ mass / len(curves), (0.025, 0.975))
+    powers = [1 << k for k in range(length.bit_length()) if 1 << k <= length]
+    return GradientField(
+        share=share,
+        tokens=int(tokens(tail_sums(mean), log_eps)),
+        tokens_low=float(low),
+        tokens_high=float(high),
+        training_length=model.length,
+        mass=float(mass.mean()),
+        mass_low=float(mass_low),
+        mass_high=float(mass_high),
+        curve=tuple((p, float(tail_free_share(curves, p).mean())) for p in powers),
+        length=length,
+        segments=len(curves),
+    )
+
+
+def gradient_shares(
+    model: Transformer, rows: np.ndarray, visible: Visibility = CAUSAL, tokens_a_pass: int = 8192
+) -> np.ndarray:
+    """`s_m` of each segment, nearest token first; float64, shape (segments, length).
+
+    Args:
+        model: its weights get no gradient.
+        rows: int64, shape (segments, length + 1); the last column holds the observed next bytes.
+        visible: which keys a query sees.
+        tokens_a_pass: bounds the memory.
+    """
+    trained = [p for p in model.parameters() if p.requires_grad]
+    for parameter in trained:
+        parameter.requires_grad_(False)
+    try:
+        results = []
+        step = max(1, tokens_a_pass // (rows.shape[1] - 1))
+        for part in (torch.from_numpy(rows[i : i + step]) for i in range(0, len(rows), step)):
+            embedded = model.embed(part[:, :-1]).requires_grad_()
+            logits = model.logits(model.hidden(embedded, visible)[:, -1])
+            chosen = logits.log_softmax(-1).gather(-1, part[:, -1:])
+            (gradient,) = torch.autograd.grad(chosen.sum(), embedded)
+            norms = gradient.double().norm(dim=-1).flip(-1)
+            results.append(norms / norms.sum(-1, keepdim=True))
+    finally:
+        for parameter in trained:
+            parameter.requires_grad_(True)
+    return torch.cat(results).numpy()
+
+
+def tail_free_share(curves: np.ndarray, length: int) -> np.ndarray:
+    """The share on the nearest `length` tokens of each curve, shape (segments,).
+
+    >>> tail_free_share(np.array([[0.5, 0.25, 0.25]]), 2)
+    array([0.75])
+    """
+    return curves[:, :length].sum(1)
+
+
+def _samples(text: np.ndarray, count: int, length: int) -> np.ndarray:
+    if len(text) <= length:
+        raise InputError(
+            f"the text has {len(text)} bytes, a segment takes {length + 1}; accepted: a longer "
+            "text, or a shorter length"
+        )
+    return spaced(text, count, length)

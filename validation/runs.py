@@ -1,0 +1,126 @@
+"""A store of runs: one folder a training, named by its key, that no crash leaves half-written.
+
+    <store>/<key>/weights.safetensors
+    <store>/<key>/training.json             written last: a folder without it is unfinished
+    <store>/<key>/measurement-<key>.json
+
+Every file is written beside its place and then renamed into it. A process that works in a folder
+holds its lock, which the system releases when the process dies. A folder that cannot be read is
+set aside, never deleted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from farfield.theory.results import InputError
+
+
+class CorruptRun(Exception):
+    """A file of a run is not what was written; one line says which."""
+
+
+@dataclass(frozen=True)
+class Store:
+    """The folder that holds the runs; made when first written to."""
+
+    root: Path
+
+    def __init__(self, root: str | os.PathLike[str]) -> None:
+        object.__setattr__(self, "root", Path(root).expanduser())
+
+    def folder(self, key: str) -> Path:
+        """Where the run with this key is."""
+        return self.root / key
+
+    @contextlib.contextmanager
+    def locked(self, key: str, waiting: Callable[[], None] | None = None) -> Iterator[Path]:
+        """The folder of a run, held by this process alone; calls `waiting` before it waits.
+
+        Raises:
+            InputError: the store cannot be written to.
+        """
+        folder = self.folder(key)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(self.root / f"{key}.lock")
+            try:
+                lock.acquire(timeout=0)
+            except Timeout:
+                if waiting is not None:
+                    waiting()
+                lock.acquire()
+        except OSError as error:
+            raise InputError(
+                f"runs folder {str(self.root)!r} cannot be written to: {error.strerror}; accepted: "
+                "a folder that may be made and written to"
+            ) from None
+        try:
+            folder.mkdir(exist_ok=True)  # the process before may have set it aside
+            for left_by_a_kill in folder.glob(".partial-*"):
+                left_by_a_kill.unlink()
+            yield folder
+        finally:
+            lock.release()
+
+    def set_aside(self, key: str) -> Path:
+        """Rename the folder of a corrupted run so that the run can be made again."""
+        for number in range(1, 1000):
+            place = self.root / f"{key}.corrupt-{number}"
+            if not place.exists():
+                os.replace(self.folder(key), place)
+                self.folder(key).mkdir()
+                return place
+        raise InputError(f"runs folder {str(self.root)!r} holds 999 corrupted copies of {key}")
+
+
+def write(path: Path, content: bytes) -> None:
+    """Write a file so that, whatever happens, its place holds the old content or all of the new."""
+    descriptor, temporary = tempfile.mkstemp(prefix=".partial-", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def write_json(path: Path, value: dict[str, Any]) -> None:
+    """Write a JSON object with the SHA-256 of its canonical text, so that damage is noticed."""
+    sealed = {**value, "sha256": _seal(value)}
+    write(path, json.dumps(sealed, indent=1, ensure_ascii=False, allow_nan=False).encode())
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read what `write_json` wrote.
+
+    Raises:
+        CorruptRun: the file is not what was written.
+    """
+    try:
+        value = json.loads(path.read_bytes())
+        seal = value.pop("sha256")
+    except (ValueError, KeyError, TypeError, AttributeError, OSError):
+        raise CorruptRun(f"{path.parent.name}/{path.name} is not readable") from None
+    if seal != _seal(value):
+        raise CorruptRun(f"{path.parent.name}/{path.name} has changed since it was written")
+    return value
+
+
+def _seal(value: dict[str, Any]) -> str:
+    text = json.dumps(value, sort_keys=True, allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
