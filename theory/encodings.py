@@ -423,6 +423,7 @@ def encoding(
     values: Any = None,
     tail: str = "constant",
     bca: int | None = None,
+    assumptions: Mapping[str, str] | None = None,
     **given: Any,
 ) -> Encoding:
     """An encoding from the catalogue, from a user's formula, or from a table of values.
@@ -435,8 +436,9 @@ def encoding(
             or `(heads, length)`, finite or -inf.
         tail: past the table, `constant` (its last value) or `cut` (masked).
         bca: half-width in tokens of blockwise causal attention at inference [S, 3.3].
-        **given: values of parameters (one number, or one a head, or a domain such as
-            "positive") and options of the entry (`delta`, `slope_exponent`, `d_bar`, `buckets`,
+        assumptions: domains of parameters without a value: positive (the default), nonnegative,
+            negative, nonpositive, real, or an interval such as `[0, 2)`.
+        **given: values of parameters (one number, or one a head) and options of the entry (`delta`, `slope_exponent`, `d_bar`, `buckets`,
             `max_distance`, `d`, `gamma`, `base`, ...).
 
     Raises:
@@ -457,15 +459,16 @@ def encoding(
             raise InputError("a table of values takes no name, dialect or parameters beside it")
         return dataclasses.replace(_from_table(values, tail), bca=bca)
     if isinstance(name, Encoding):
-        if dialect or given or heads:
+        if dialect or given or heads or assumptions:
             raise InputError("an Encoding is complete: it takes no further options")
         return name if bca is None else dataclasses.replace(name, bca=bca)
     if isinstance(name, str) and name in _CATALOGUE:
         built = _from_entry(_CATALOGUE[name], heads, dialect, given)
+        built = _assuming(built, assumptions or {})
     else:
         if dialect is not None:
             raise InputError(f"a formula has no dialect; {dialect!r} was given")
-        built = _from_formula(name, heads, given)
+        built = _from_formula(name, heads, given, assumptions or {})
     return built if bca is None else dataclasses.replace(built, bca=bca)
 
 
@@ -517,7 +520,29 @@ def _options_fit(entry: Entry, dialect: str | None, options: dict[str, Any]) -> 
         raise InputError(f"{entry.name}: dialect 'code' takes d_model, not d_bar")
 
 
-def _from_formula(source: Any, heads: int | None, given: dict[str, Any]) -> Encoding:
+def _assuming(e: Encoding, assumptions: Mapping[str, str]) -> Encoding:
+    """The encoding with other domains for its free parameters."""
+    if not assumptions:
+        return e
+    free = {p.name: p for p in e.free}
+    for name in assumptions:
+        if name not in free:
+            has = ", ".join(free) or "none"
+            raise InputError(f"{e.name} has no free parameter {name!r}; free parameters: {has}")
+    swap = {free[k].symbol: parameter(k, d) for k, d in assumptions.items()}
+    parameters = tuple(
+        dataclasses.replace(p, domain=assumptions.get(p.name, p.domain)) for p in e.parameters
+    )
+    assert e.formula is not None
+    biases = tuple(b.xreplace(swap) for b in e.biases)
+    return dataclasses.replace(
+        e, formula=e.formula.xreplace(swap), biases=biases, parameters=parameters
+    )
+
+
+def _from_formula(
+    source: Any, heads: int | None, given: dict[str, Any], domains: Mapping[str, str]
+) -> Encoding:
     if source is None:
         raise InputError("an encoding needs a name, a formula or a table of values")
     text = source.strip() if isinstance(source, str) else None
@@ -525,25 +550,17 @@ def _from_formula(source: Any, heads: int | None, given: dict[str, Any]) -> Enco
         close = difflib.get_close_matches(text.lower(), _CATALOGUE, 1, 0.5)
         hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(_CATALOGUE)}"
         raise InputError(f"{text[:40]!r} is neither an encoding nor a formula in n; {hint}")
-    domains = {k: v for k, v in given.items() if isinstance(v, str) and _is_domain(v)}
     formula = as_expression(source, domains)
     parameters = tuple(
         Parameter(s.name, domains.get(s.name, _domain_of(s)), True)
         for s in sorted(formula.free_symbols - {n}, key=lambda s: str(s.name))
     )
-    fixed = {k: v for k, v in given.items() if k not in domains}
-    count = _count(heads, parameters, fixed, 1)
+    count = _count(heads, parameters, given, 1)
     biases = tuple(
-        _substitute(formula, parameters, _head_values("the formula", parameters, fixed, h))
+        _substitute(formula, parameters, _head_values("the formula", parameters, given, h))
         for h in range(1, count + 1)
     )
     return Encoding(text or str(source), formula, biases, parameters)
-
-
-def _is_domain(text: str) -> bool:
-    return text.strip()[:1] in "[(" or text in (
-        "positive", "nonnegative", "negative", "nonpositive", "real"
-    )  # fmt: skip
 
 
 def _domain_of(symbol: Symbol) -> str:

@@ -1,0 +1,517 @@
+r"""Does the exp-series of a bias converge?
+
+For a bias p(n) the exp-series is `sum_n exp(p(n))`. If it converges, full attention is
+approximated by window attention, uniformly in the inputs, as the window grows [Q, Theorem 0.4];
+and only then (ours: the worst-case error of a window of j tokens is exactly
+`2 value_bound T_j/(T_j + e^{-2 logit_bound} B_j)`, which tends to 0 iff the series converges).
+
+How it is decided
+-----------------
+1. `eventual` (module `functions`): comparisons, tables and windows are replaced by what they are
+   for all large n. If p = -oo there, the sum is finite.
+2. Periodic parts (`(-1)^n`, `cos(pi n/3)`, `Mod(n, 7)`) split the series into residue classes;
+   all must converge.
+3. `germ` expands rho = -p at infinity, exactly, with more terms whenever an answer hides in a
+   remainder (`ORDERS`).
+4. `climb` (module `ladder`) compares rho with log n, log log n, ...; `recurrence` handles
+   oscillating coefficients.
+5. With parameters, 1 to 4 run on symbols; `cells` splits the parameter space wherever a sign
+   depends on it.
+
+Every question about a number ends in `constants.sign`. What cannot be decided is `undecided`, with
+what was tried; nothing is guessed, and no SymPy limit is taken.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import sympy
+from flint import fmpq
+from sympy import Expr, S
+
+from farfield.theory import cells
+from farfield.theory.balls import Undefined, compile_ball, precision, to_arb
+from farfield.theory.constants import Case, NeedMore, NotReal, Undecided, deciding
+from farfield.theory.encodings import Encoding, encoding
+from farfield.theory.expression import interval, n
+from farfield.theory.functions import eventual, germ
+from farfield.theory.germs import negate
+from farfield.theory.ladder import Outcome, climb
+from farfield.theory.proofs import Proof, Step
+from farfield.theory.recurrence import decide
+from farfield.theory.results import InputError, Result, exact, plain
+
+ORDERS = ((4, False), (8, False), (4, True), (8, True), (16, False), (32, False))
+MAX_PERIOD = 48
+DEFAULT_BUDGET = 10.0
+
+
+class Verdict(enum.Enum):
+    """What is known of the exp-series."""
+
+    CONVERGES = "converges"
+    DIVERGES = "diverges"
+    CONDITIONAL = "conditional"
+    OUT_OF_SCOPE = "out_of_scope"
+    UNDECIDED = "undecided"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+IMPLICATION = {
+    Verdict.CONVERGES: "full attention is the uniform limit of window attention as the window "
+    "grows [Q, Theorem 0.4]; a statement about one layer's outputs, not about perplexity",
+    Verdict.DIVERGES: "no fixed window approximates full attention uniformly: outside any window "
+    "the attention mass tends to 1 as the row grows (ours); a statement about one layer's "
+    "outputs, not about perplexity",
+    Verdict.CONDITIONAL: "windowable exactly where the condition holds ([Q, Theorem 0.4] and its "
+    "converse, ours)",
+    Verdict.OUT_OF_SCOPE: "[Q, Theorem 0.4] does not speak of this encoding",
+    Verdict.UNDECIDED: "nothing is claimed",
+}
+
+
+@dataclass(frozen=True)
+class Convergence(Result):
+    """The verdict on an exp-series, with its proof.
+
+    Fields:
+        formula: the bias, None where there is none.
+        verdict: `converges`, `diverges`, `conditional`, `out_of_scope` or `undecided`.
+        condition: for `conditional`, when the series converges; True or False otherwise decided.
+        proof: what carried the decision; for `undecided`, what was tried.
+        assumptions: the domain of each parameter, as said or `positive`.
+        heads: one result a head where there are several; then the whole is `diverges` as soon as
+            one head does.
+        reason: for `undecided` and `out_of_scope`, why.
+        label: `theorem`.
+    """
+
+    formula: Expr | None
+    verdict: Verdict
+    condition: Any = None
+    proof: Proof = field(default_factory=lambda: Proof(""))
+    assumptions: tuple[tuple[str, str], ...] = ()
+    heads: tuple[Convergence, ...] = ()
+    reason: str = ""
+    label: str = "theorem"
+
+    @property
+    def converges(self) -> bool | None:
+        """True or False where that is proved for all admissible parameters, else None."""
+        return {Verdict.CONVERGES: True, Verdict.DIVERGES: False}.get(self.verdict)
+
+    @property
+    def implication(self) -> str:
+        """What the verdict says about attention."""
+        if self.verdict is Verdict.CONVERGES and self.reason:
+            return f"{self.reason}; not by the theorem"
+        return IMPLICATION[self.verdict]
+
+    @cached_property
+    def skipped_terms(self) -> tuple[int, ...]:
+        """The distances below 4096 whose terms are undefined or infinite, which the verdict
+        leaves out; receptive fields need a formula that is finite from n = 0."""
+        if self.formula is None or self.heads:
+            return tuple(sorted({t for h in self.heads for t in h.skipped_terms}))
+        return skipped_terms(self.formula)
+
+    def at(self, **values: Any) -> Any:
+        """Whether the series converges at these parameter values: True, False, the condition that
+        remains, or None where it is not known.
+
+        >>> check_convergence("-r1*log(1+r2*n)").at(r1="1.2")
+        True
+        """
+        known = dict(self.assumptions)
+        chosen: dict[Any, Expr] = {}
+        for name, value in values.items():
+            if name not in known:
+                raise InputError(f"no parameter {name!r}; parameters: {', '.join(known) or 'none'}")
+            number = exact(value, name)
+            low, high, closed_low, closed_high = interval(known[name])
+            if not (low < number < high or (closed_low and number == low)
+                    or (closed_high and number == high)):  # fmt: skip
+                raise InputError(f"{name} = {number} is outside its domain ({known[name]})")
+            chosen[name] = number
+        if self.condition is None:
+            return self.converges
+        symbols = getattr(self.condition, "free_symbols", set())
+        left = sympy.sympify(self.condition).subs(
+            {s: chosen[s.name] for s in symbols if s.name in chosen}
+        )
+        return bool(left) if left in (S.true, S.false) else left
+
+    def text(self) -> str:
+        lines = [f"{_shown(self.formula)}: {self.verdict}"]
+        if self.verdict is Verdict.CONDITIONAL:
+            lines[0] += f", exactly if {self.condition}"
+        if self.assumptions:
+            said = ", ".join(f"{k} {d}" for k, d in self.assumptions)
+            lines.append(f"assuming: {said}")
+        if self.reason and self.verdict is not Verdict.CONVERGES:
+            lines.append(f"reason: {self.reason}")
+        if self.heads:
+            lines += _head_lines(self.heads)
+        if self.proof.steps:
+            lines += [f"proof [{self.label}]:" if self.converges is not None or
+                      self.verdict is Verdict.CONDITIONAL else "tried:", self.proof.text()]  # fmt: skip
+        if self.verdict in (Verdict.CONVERGES, Verdict.DIVERGES) and self.skipped_terms:
+            lines.append(f"skipped terms, undefined or infinite: n = {_runs(self.skipped_terms)}")
+        return "\n".join([*lines, f"so: {self.implication}"])
+
+    def fields(self) -> dict[str, Any]:
+        return super().fields() | {
+            "formula": None if self.formula is None else str(self.formula),
+            "condition": None if self.condition is None else str(self.condition),
+            "converges": self.converges,
+            "assumptions": dict(self.assumptions),
+            "skipped_terms": list(self.skipped_terms),
+            "implication": self.implication,
+            "heads": [plain(h) for h in self.heads],
+        }
+
+    def _repr_latex_(self) -> str:
+        if self.formula is None:
+            return ""
+        claim = rf"\sum_n e^{{{sympy.latex(self.formula)}}} \text{{ {self.verdict.value}}}"
+        if self.verdict is Verdict.CONDITIONAL:
+            claim += rf"\text{{: }} {sympy.latex(self.condition)}"
+        return f"${claim}$"
+
+
+def _shown(formula: Expr | None) -> str:
+    if formula is None:
+        return "no additive bias"
+    text = str(formula)
+    return text if len(text) <= 100 else text[:97] + "..."
+
+
+def _head_lines(heads: tuple[Convergence, ...]) -> list[str]:
+    width = len(str(len(heads)))
+    return [
+        f"  head {h:>{width}}: {r.verdict}"
+        + (f", exactly if {r.condition}" if r.verdict is Verdict.CONDITIONAL else "")
+        + f"   {_shown(r.formula)}"
+        for h, r in enumerate(heads, 1)
+    ]
+
+
+def _runs(numbers: tuple[int, ...]) -> str:
+    runs: list[list[int]] = []
+    for k in numbers:
+        if runs and runs[-1][1] == k - 1:
+            runs[-1][1] = k
+        else:
+            runs.append([k, k])
+    return ", ".join(str(a) if a == b else f"{a}..{b}" for a, b in runs)
+
+
+def check_convergence(
+    f: Any,
+    *,
+    assumptions: Mapping[str, str] | None = None,
+    budget_s: float = DEFAULT_BUDGET,
+    **options: Any,
+) -> Convergence:
+    """Decide whether the exp-series of a bias converges, with a proof.
+
+    Args:
+        f: a formula in `n` and named parameters, a SymPy expression, the name of an encoding, or
+            an `Encoding`.
+        assumptions: domain of each parameter: positive (the default), nonnegative, negative,
+            nonpositive, real, or an interval such as `[0, 2)`.
+        budget_s: seconds after which the verdict is `undecided`.
+        **options: values of parameters, or what `encoding` takes (`heads`, `dialect`, ...).
+
+    Returns:
+        A `Convergence`. Finitely many terms at the beginning that are undefined or infinite are
+        left out of the series (`skipped_terms`).
+
+    Raises:
+        InputError: for what is no formula, is not real for large n, or contradicts itself.
+
+    >>> check_convergence("-log(1+n)").verdict.value
+    'diverges'
+    >>> check_convergence("-r1*log(1+r2*n)").condition
+    r1 > 1
+    >>> str(check_convergence("alibi").verdict)
+    'converges'
+    """
+    budget = _budget(budget_s)
+    subject = encoding(f, **_merged(assumptions, options))
+    domains = {p.name: p.domain for p in subject.parameters}
+    if subject.bca is not None:
+        reason = f"bounded support: each row sees at most {2 * subject.bca} keys"
+        step = Step("bounded support", {"reason": reason})
+        proof = Proof("every window of that width is exact", (step,))
+        return Convergence(subject.formula, Verdict.CONVERGES, S.true, proof, reason=reason)
+    if subject.out_of_scope:
+        step = Step("scope", {"reason": subject.out_of_scope})
+        proof = Proof("nothing follows from the theorem", (step,))
+        return Convergence(None, Verdict.OUT_OF_SCOPE, None, proof, reason=subject.out_of_scope)
+    deadline = time.monotonic() + budget
+    decided: dict[Expr, Convergence] = {}
+    for bias in subject.biases:
+        if bias not in decided:
+            own = {s.name: domains[s.name] for s in bias.free_symbols if s != n}
+            decided[bias] = _decide_bias(bias, own, deadline)
+    results = tuple(decided[b] for b in subject.biases)
+    if len(results) == 1:
+        return results[0]
+    return _together(subject, results)
+
+
+def _budget(budget_s: Any) -> float:
+    if not isinstance(budget_s, (int, float)) or not 0 < budget_s < math.inf:
+        raise InputError(f"budget_s {budget_s!r} must be a positive number of seconds")
+    return float(budget_s)
+
+
+def _merged(assumptions: Mapping[str, str] | None, options: dict[str, Any]) -> dict[str, Any]:
+    both = sorted(set(assumptions or {}) & set(options))
+    if both:
+        raise InputError(f"{both[0]!r} is given a value and an assumption; give one of them")
+    return options | {"assumptions": assumptions} if assumptions else options
+
+
+def _together(subject: Encoding, results: tuple[Convergence, ...]) -> Convergence:
+    """Several heads: `diverges` as soon as one does, `converges` only if all do."""
+    verdicts = {r.verdict for r in results}
+    for v in (Verdict.DIVERGES, Verdict.UNDECIDED, Verdict.CONDITIONAL, Verdict.CONVERGES):
+        if v in verdicts:
+            break
+    count = sum(r.verdict is v for r in results)
+    claim = f"{count} of {len(results)} heads: {v}"
+    condition = None
+    if v is not Verdict.UNDECIDED:
+        condition = sympy.And(*(r.condition for r in results))
+    step = tuple(r.proof.steps for r in results if r.verdict is v)[0]
+    assumed = dict(a for r in results for a in r.assumptions)
+    return Convergence(
+        subject.formula, v, condition, Proof(claim, step), tuple(assumed.items()), results,
+        next((r.reason for r in results if r.reason), ""),
+    )  # fmt: skip
+
+
+def _decide_bias(p: Expr, domains: Mapping[str, str], deadline: float) -> Convergence:
+    assumptions = tuple(domains.items())
+
+    def run(e: Expr, signs: dict[Expr, int]) -> Outcome | str:
+        try:
+            return _run(e, signs, deadline)
+        except Undecided as why:
+            return str(why)
+        except NotReal as why:
+            return f"not real: {why}"
+        except RecursionError:
+            return "the formula is nested too deeply"
+
+    try:
+        tree = cells.explore(p, domains, run)
+    except Undecided as why:
+        return _undecided(p, str(why), assumptions)
+    outcomes = [leaf.outcome for leaf in cells.leaves(tree)]
+    not_real = [o for o in outcomes if isinstance(o, str) and o.startswith("not real")]
+    if len(not_real) == len(outcomes):
+        raise InputError(f"formula {_shown(p)!r} is not real for large n ({not_real[0][10:]})")
+    failed = [o for o in outcomes if isinstance(o, str) and o not in not_real]
+    if failed:
+        return _undecided(p, failed[0], assumptions)
+    facts = [c for s in p.free_symbols - {n} for c in cells.domain_constraints(s, domains[s.name])]
+    truth = cells.condition(tree, lambda o: None if isinstance(o, str) else o.converges, facts)
+    verdict = {S.true: Verdict.CONVERGES, S.false: Verdict.DIVERGES}.get(
+        truth, Verdict.CONDITIONAL
+    )
+    claim = f"the exp-series {verdict.value}"
+    if verdict is Verdict.CONDITIONAL:
+        claim = f"the exp-series converges exactly if {truth}"
+    reason = "where it is not real, nothing is claimed" if not_real else ""
+    steps = outcomes[0].steps if isinstance(tree, cells.Leaf) else tuple(_cell_steps(tree))
+    return Convergence(p, verdict, truth, Proof(claim, steps), assumptions, reason=reason)
+
+
+def _undecided(p: Expr, why: str, assumptions: tuple[tuple[str, str], ...]) -> Convergence:
+    return Convergence(
+        p, Verdict.UNDECIDED, None, Proof("undecided"), assumptions, reason=why, label="none"
+    )
+
+
+def _cell_steps(tree: cells.Tree, above: tuple[Any, ...] = ()) -> list[Step]:
+    if isinstance(tree, cells.Leaf):
+        where = Step("cell", {"condition": sympy.And(*above)})
+        return [where, *getattr(tree.outcome, "steps", ())]
+    steps = []
+    for part, op in ((tree.positive, ">"), (tree.zero, "=="), (tree.negative, "<")):
+        if part is not None:
+            steps += _cell_steps(part, (*above, cells.relation(tree.on, op)))
+    return steps
+
+
+def _run(p: Expr, signs: dict[Expr, int], deadline: float) -> Outcome:
+    """Decide one cell: residue classes, then the germ, to higher orders as needed."""
+    period = _period(p)
+    if period == 1:
+        return _run_class(p, signs, deadline)
+    if period > MAX_PERIOD:
+        raise Undecided(f"a period of {period}")
+    steps = [Step("classes", {"period": period})]
+    failure: Undecided | None = None
+    for residue in range(period):
+        own = _class(p, period, residue)
+        try:
+            outcome = _run_class(own, signs, deadline)
+        except Undecided as why:
+            failure = why
+            continue
+        head = Step("class", {"period": period, "residue": residue, "p": own})
+        if not outcome.converges:
+            return Outcome(False, (steps[0], head, *outcome.steps))
+        steps += [head, *outcome.steps]
+    if failure is not None:
+        raise failure
+    return Outcome(True, tuple(steps))
+
+
+def _run_class(p: Expr, signs: dict[Expr, int], deadline: float) -> Outcome:
+    for order, named in ORDERS:
+        current = Case(signs=signs, order=order, named=named, deadline=deadline)
+        with deciding(current):
+            try:
+                outcome = _alternatives(p, signs, deadline)
+            except NeedMore:
+                continue
+        zeros = tuple(
+            Step("zero", {"constant": c, "how": how})
+            for c, (s, how) in current.trace.items()
+            if s == 0
+        )
+        return Outcome(outcome.converges, zeros + outcome.steps)
+    raise Undecided(f"expansions to order {ORDERS[-1][0]} leave the answer open")
+
+
+def _alternatives(p: Expr, signs: dict[Expr, int], deadline: float) -> Outcome:
+    """Decide p; where a comparison inside it stays open, decide it from its alternatives."""
+    try:
+        return _from_germ(p)
+    except Undecided as why:
+        options, kind = _open_choice(p)
+        if not options:
+            raise
+        undecided = why
+    outcomes = []
+    for option in options:
+        try:
+            outcome = _run(option, signs, deadline)
+        except Undecided:
+            continue
+        step = Step("one alternative", {"p": option})
+        if (kind == "min" and outcome.converges) or (kind == "max" and not outcome.converges):
+            return Outcome(outcome.converges, (step, *outcome.steps))
+        outcomes.append(outcome)
+    if len(outcomes) == len(options) and all(o.converges for o in outcomes):
+        step = Step("all alternatives", {"alternatives": ", ".join(map(str, options))})
+        return Outcome(True, (step, *(s for o in outcomes for s in o.steps)))
+    raise undecided
+
+
+def _open_choice(p: Expr) -> tuple[list[Expr], str]:
+    """The alternatives of the first Min, Max or Piecewise that is a term of p, and its kind."""
+    for term in sympy.Add.make_args(p):
+        factor, choice = term.as_independent(sympy.Min, sympy.Max, sympy.Piecewise, as_Add=False)
+        if factor.has(n) or not isinstance(choice, (sympy.Min, sympy.Max, sympy.Piecewise)):
+            continue
+        if isinstance(choice, sympy.Piecewise):
+            values, kind = [v for v, c in choice.args if c != S.false], "any"
+        else:
+            values = list(choice.args)
+            smaller = isinstance(choice, sympy.Min) == bool(factor.is_positive)
+            kind = "min" if smaller else "max"
+            if not factor.is_positive and not factor.is_negative:
+                continue
+        return [p - term + factor * v for v in values], kind
+    return [], ""
+
+
+def _from_germ(p: Expr) -> Outcome:
+    tail = eventual(p)
+    steps: tuple[Step, ...] = ()
+    if tail is S.NegativeInfinity:
+        return Outcome(True, (Step("masked", {}),))
+    if tail is S.Infinity:
+        return Outcome(False, (Step("infinite", {}),))
+    if tail != p:
+        steps = (Step("eventual", {"p": tail}),)
+    rho = negate(germ(tail))
+    outcome = decide(rho) if any(map(_oscillating, rho.terms)) else climb(rho)
+    return Outcome(outcome.converges, steps + outcome.steps)
+
+
+def _oscillating(term: Any) -> bool:
+    from farfield.theory.constants import oscillates
+
+    return oscillates(term[1])
+
+
+def _period(p: Expr) -> int:
+    """A common period of what is periodic in p with a rational period."""
+    period = 1
+    for x in sympy.preorder_traversal(p):
+        step = None
+        if x.is_Pow and x.base == -1 and x.exp.has(n):
+            slope = sympy.expand(x.exp).coeff(n)
+            step = 2 * int(slope.q) if slope.is_Rational else None
+        elif isinstance(x, (sympy.sin, sympy.cos, sympy.tan, sympy.cot)) and x.has(n):
+            turn = sympy.expand(x.args[0]).coeff(n) / sympy.pi
+            if turn.is_Rational and turn != 0:
+                step = int((2 / abs(turn)).p)
+        elif isinstance(x, sympy.Mod) and x.has(n):
+            slope = sympy.expand(x.args[0]).coeff(n)
+            if x.args[1].is_Rational and slope.is_Rational and slope != 0:
+                step = int((x.args[1] / abs(slope)).p)
+        if step:
+            period = math.lcm(period, step)
+    return period
+
+
+def _class(p: Expr, period: int, residue: int) -> Expr:
+    own = p.xreplace({n: period * n + residue})
+    own = own.replace(
+        lambda e: isinstance(e, (sympy.Mod, sympy.sin, sympy.cos, sympy.tan, sympy.cot))
+        or (e.is_Pow and e.base == -1),
+        lambda e: e.func(*(sympy.expand(a) for a in e.args)),
+    )
+    return own
+
+
+def skipped_terms(p: Expr, up_to: int = 4096) -> tuple[int, ...]:
+    """The distances whose bias is undefined or +oo, searched until 64 in a row are fine.
+
+    >>> skipped_terms(-sympy.log(sympy.log(n)))
+    (0, 1)
+    """
+    if p.free_symbols - {n}:
+        return ()
+    value = compile_ball(p)
+    skipped, fine = [], 0
+    for t in range(up_to):
+        with precision(64):
+            try:
+                ball = to_arb(value({n: fmpq(t)}))
+                good = ball.is_finite() or bool(ball < 0)
+            except (Undefined, ZeroDivisionError, OverflowError):
+                good = False
+        if not good:
+            skipped.append(t)
+        fine = fine + 1 if good else 0
+        if fine >= 64:
+            break
+    return tuple(skipped)

@@ -1,0 +1,745 @@
+"""From an expression to its germ: one rule per function, the asymptotic expansions as data.
+
+`germ(e)` expands a SymPy expression at n -> oo. A function of an argument with a finite limit is
+expanded by its Taylor series there; at infinity and at singular points by the expansions below,
+each with an error of at most a constant times the first omitted term (real arguments):
+
+* loggamma, digamma, polygamma, erfc: Stirling-type series, DLMF 5.11(ii), 5.15(i), 7.12(i);
+* li: repeated integration by parts;  zeta at oo: its Dirichlet series; at 1: pole and constant;
+* LambertW: the iteration w -> log x - log w, each round gains a factor 1/log x;
+* power sums: Euler-Maclaurin with constant zeta(-r).
+
+`eventual(e)` first replaces what depends on comparisons (Piecewise, Min, Max, Abs, sign, tables)
+by what it is for all large n.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import sympy
+from flint import fmpq
+from sympy import Expr, S, Symbol
+
+from farfield.theory.constants import (
+    ZERO,
+    Coefficient,
+    NeedMore,
+    Undecided,
+    case,
+    coefficient,
+    minus,
+    oscillates,
+    sign,
+    to_sympy,
+)
+from farfield.theory.expression import Lookup, n
+from farfield.theory.germs import (
+    ONE_GERM,
+    Germ,
+    Term,
+    add,
+    exponential,
+    iterated_log,
+    logarithm,
+    monomial,
+    multiply,
+    negate,
+    number,
+    power,
+    reciprocal,
+    scale,
+    size,
+    split,
+    subtract,
+    taylor,
+)
+from farfield.theory.oscillation import (
+    below,
+    bounded_atom,
+    bounds,
+    eventual_sign,
+    low_sign,
+    monotone,
+)
+
+HALF = fmpq(1, 2)
+
+
+def germ(e: Expr) -> Germ:
+    """The germ of an expression in n at infinity, to the order of the case.
+
+    >>> germ(sympy.log(1 + n))
+    1*L1 + 1*n^-1 + -1/2*n^-2 + 1/3*n^-3 + O(n^-4)
+    """
+    memo = case().memo
+    found = memo.get(e)
+    if found is None:
+        found = memo[e] = _expand(e)
+    return found
+
+
+def _expand(e: Expr) -> Germ:
+    if not e.has(n):
+        return number(coefficient(e))
+    if e == n:
+        return monomial(iterated_log(0))
+    if e.is_Add:
+        return add(*map(germ, e.args))
+    if e.is_Mul:
+        factors = sorted(map(germ, e.args), key=lambda g: len(g.terms))
+        product = factors[0]
+        for f in factors[1:]:
+            product = multiply(product, f)
+        return product
+    if e.is_Pow:
+        if not e.exp.has(n):
+            return power(germ(e.base), coefficient(e.exp))
+        return exponential(multiply(germ(e.exp), logarithm(germ(e.base))))
+    rule = _RULES.get(e.func)
+    if rule is None:
+        raise Undecided(f"{e.func.__name__} has no rule")
+    return rule(e, *e.args)
+
+
+# -- limits ---------------------------------------------------------------------------------------
+
+
+def direction(g: Germ) -> int | None:
+    """1 or -1 if g -> +oo or -oo, 0 if it is bounded, None if it oscillates without bound."""
+    try:
+        infinite, _, _ = split(g)
+    except NeedMore:
+        if not (g.terms and size(g.terms[0][0]) > 0):
+            raise
+        infinite = g.terms
+    if not infinite:
+        return 0
+    lead = g.leading()
+    assert lead is not None
+    m, c = lead
+    if size(m) <= 0:
+        return direction(g)
+    if not oscillates(c):
+        return sign(c)
+    try:
+        return eventual_sign(c)
+    except Undecided:
+        return None
+
+
+def eventual_sign_of(g: Germ) -> int:
+    """The sign of g for all large n."""
+    lead = g.leading()
+    return 0 if lead is None else eventual_sign(lead[1])
+
+
+def finite(g: Germ) -> tuple[Coefficient, Germ]:
+    """The limit and the germ of the rest, for a bounded g."""
+    _, constant, small = split(g)
+    return constant, small
+
+
+# -- analytic functions ---------------------------------------------------------------------------
+
+
+def _at_finite(f: Callable[[Expr], Expr], g: Germ, name: Any) -> Germ:
+    """f at a finite limit by its Taylor series; its derivatives by symbolic differentiation."""
+    constant, delta = finite(g)
+    if oscillates(constant):
+        raise Undecided(f"{name} of an oscillation")
+    point = to_sympy(constant)
+    x = sympy.Dummy("x", real=True)
+    derivatives = [f(x)]
+
+    def coef(k: int) -> Coefficient:
+        while len(derivatives) <= k:
+            derivatives.append(sympy.diff(derivatives[-1], x))
+        value = derivatives[k].xreplace({x: point}) / math.factorial(k)
+        if value.has(S.ComplexInfinity, S.NaN) or value.is_real is False:
+            raise Undecided(f"{name} at a singular point")
+        if value.has(sympy.Derivative, sympy.Subs):
+            raise Undecided(f"derivatives of {name}")
+        return coefficient(value)
+
+    if not delta.literally_zero:
+        coef(1)
+    return taylor(coef, delta)
+
+
+def _monotone_of_oscillation(f: Any, g: Germ) -> Germ | None:
+    constant, delta = finite(g)
+    if not oscillates(constant):
+        return None
+    if delta.literally_zero:
+        return number(monotone(f, constant))
+    raise Undecided(f"{f.__name__} of an oscillation")
+
+
+def _exp(e: Expr, a: Expr) -> Germ:
+    return exponential(germ(a))
+
+
+def _log(e: Expr, a: Expr) -> Germ:
+    return logarithm(germ(a))
+
+
+_TRIG: dict[Any, Callable[[Germ, Germ], Germ]] = {
+    sympy.sin: lambda s, c: s,
+    sympy.cos: lambda s, c: c,
+    sympy.tan: lambda s, c: multiply(s, reciprocal(c)),
+    sympy.cot: lambda s, c: multiply(c, reciprocal(s)),
+    sympy.sec: lambda s, c: reciprocal(c),
+    sympy.csc: lambda s, c: reciprocal(s),
+}
+
+
+def _sin_series(k: int) -> Coefficient:
+    return fmpq((-1) ** (k // 2), math.factorial(k)) if k % 2 else ZERO
+
+
+def _cos_series(k: int) -> Coefficient:
+    return ZERO if k % 2 else fmpq((-1) ** (k // 2), math.factorial(k))
+
+
+def _trig(e: Expr, a: Expr) -> Germ:
+    g = germ(a)
+    try:
+        bounded = direction(g) == 0 and not oscillates(split(g)[1])
+    except NeedMore:
+        bounded = False
+        if g.remainder is not None and size(g.remainder) <= 0:
+            raise
+    if not bounded:
+        if e.func not in (sympy.sin, sympy.cos):
+            raise Undecided(f"{e.func.__name__} of an unbounded argument")
+        if any(s in case().ranges for s in a.free_symbols):
+            return number(bounded_atom(S.NegativeOne, S.One))
+        return number(e)
+    constant, delta = finite(g)
+    point = to_sympy(constant)
+    s0, c0 = coefficient(sympy.sin(point)), coefficient(sympy.cos(point))
+    sine, cosine = taylor(_sin_series, delta, "sin"), taylor(_cos_series, delta, "cos")
+    s = add(scale(cosine, s0), scale(sine, c0))
+    c = add(scale(cosine, c0), scale(sine, minus(s0)))
+    return _TRIG[e.func](s, c)
+
+
+def _hyperbolic(e: Expr, a: Expr) -> Germ:
+    g = germ(a)
+    up, down = exponential(g), exponential(negate(g))
+    s, c = scale(subtract(up, down), HALF), scale(add(up, down), HALF)
+    return s if e.func is sympy.sinh else c
+
+
+def _tanh(e: Expr, a: Expr) -> Germ:
+    g = germ(a)
+    way = direction(g)
+    if way in (1, -1):  # tanh = 1 - 2 E/(1 + E), E = exp(-2|x|)
+        small = exponential(scale(g, fmpq(-2 * way)))
+        ratio = multiply(small, reciprocal(add(ONE_GERM, small)))
+        value = subtract(ONE_GERM, scale(ratio, fmpq(2)))
+        value = value if way == 1 else negate(value)
+    else:
+        up, down = exponential(g), exponential(negate(g))
+        value = multiply(subtract(up, down), reciprocal(add(up, down)))
+    return reciprocal(value) if e.func is sympy.coth else value
+
+
+def _atan_of(g: Germ) -> Germ:
+    way = direction(g)
+    if way == 0:
+        constant = _monotone_of_oscillation(sympy.atan, g)
+        return constant if constant is not None else _at_finite(sympy.atan, g, "atan")
+    if way is None:
+        return number(bounded_atom(-sympy.pi / 2, sympy.pi / 2))
+    small = taylor(lambda k: fmpq((-1) ** (k // 2), k) if k % 2 else ZERO, reciprocal(g))
+    return subtract(number(way * sympy.pi / 2), small)
+
+
+def _atan(e: Expr, a: Expr) -> Germ:
+    return _atan_of(germ(a))
+
+
+def _acot(e: Expr, a: Expr) -> Germ:
+    return _atan_of(reciprocal(germ(a)))
+
+
+def _asin_near_zero(g: Germ) -> Germ:
+    return taylor(
+        lambda k: fmpq(math.comb(k - 1, k // 2), 2 ** (k - 1) * k) if k % 2 else ZERO, g
+    )
+
+
+def _acos_of(g: Germ) -> Germ:
+    """acos x = 2 asin sqrt((1 - x)/2), with the square root tending to 0 at x = 1."""
+    constant, _ = finite(g)
+    if oscillates(constant):
+        raise Undecided("acos of an oscillation")
+    if sign(coefficient(to_sympy(constant) - 1)) == 0:
+        half = scale(subtract(ONE_GERM, g), HALF)
+        return scale(_asin_near_zero(power(half, HALF)), fmpq(2)) if half.leading() else Germ()
+    if sign(coefficient(to_sympy(constant) + 1)) == 0:
+        return subtract(number(sympy.pi), _acos_of(negate(g)))
+    return _at_finite(sympy.acos, g, "acos")
+
+
+def _acos(e: Expr, a: Expr) -> Germ:
+    if direction(germ(a)) != 0:
+        raise Undecided(f"{e.func.__name__} of an unbounded argument")
+    arc = _acos_of(germ(a))
+    return arc if e.func is sympy.acos else subtract(number(sympy.pi / 2), arc)
+
+
+def _asinh(e: Expr, a: Expr) -> Germ:
+    g = germ(a)
+    way = direction(g)
+    if way == 0:
+        return _at_finite(sympy.asinh, g, "asinh")
+    if way is None:
+        raise Undecided("asinh of an unbounded oscillation")
+    g = g if way == 1 else negate(g)
+    value = logarithm(add(g, power(add(multiply(g, g), ONE_GERM), HALF)))
+    return value if way == 1 else negate(value)
+
+
+def _acosh(e: Expr, a: Expr) -> Germ:
+    g = germ(a)
+    return logarithm(add(g, power(subtract(multiply(g, g), ONE_GERM), HALF)))
+
+
+def _atanh(e: Expr, a: Expr) -> Germ:
+    g = germ(a)
+    difference = subtract(logarithm(add(ONE_GERM, g)), logarithm(subtract(ONE_GERM, g)))
+    return scale(difference, HALF)
+
+
+# -- special functions ----------------------------------------------------------------------------
+
+
+def _erfc_at_infinity(g: Germ) -> Germ:
+    """exp(-x^2)/(x sqrt(pi)) sum (-1)^k (2k-1)!!/(2 x^2)^k."""
+    square = multiply(g, g)
+    series = taylor(
+        lambda k: fmpq((-1) ** k * math.prod(range(1, 2 * k, 2))), reciprocal(scale(square, fmpq(2)))
+    )
+    front = multiply(exponential(negate(square)), reciprocal(g))
+    return scale(multiply(front, series), coefficient(1 / sympy.sqrt(sympy.pi)))
+
+
+def _erf_of(g: Germ) -> Germ:
+    way = direction(g)
+    if way == 0:
+        constant = _monotone_of_oscillation(sympy.erf, g)
+        return constant if constant is not None else _at_finite(sympy.erf, g, "erf")
+    if way is None:
+        return number(bounded_atom(S.NegativeOne, S.One))
+    if way == 1:
+        return subtract(ONE_GERM, _erfc_at_infinity(g))
+    return subtract(_erfc_at_infinity(negate(g)), ONE_GERM)
+
+
+def _erf(e: Expr, a: Expr) -> Germ:
+    return _erf_of(germ(a))
+
+
+def _erfc(e: Expr, a: Expr) -> Germ:
+    g = germ(a)
+    return _erfc_at_infinity(g) if direction(g) == 1 else subtract(ONE_GERM, _erf_of(g))
+
+
+def _bernoulli(k: int) -> fmpq:
+    return fmpq.bernoulli(k)
+
+
+def loggamma_of(g: Germ) -> Germ:
+    """loggamma of a germ that stays positive."""
+    way = direction(g)
+    if way == 1:
+        stirling = taylor(
+            lambda k: _bernoulli(k + 1) / ((k + 1) * k) if k % 2 else ZERO,
+            reciprocal(g),
+            "loggamma",
+        )
+        main = multiply(subtract(g, number(HALF)), logarithm(g))
+        half_log = number(coefficient(sympy.log(2 * sympy.pi) / 2))
+        return add(main, negate(g), half_log, stirling)
+    if way != 0:
+        raise Undecided("loggamma of what does not stay positive")
+    constant, delta = finite(g)
+    if oscillates(constant):
+        raise Undecided("loggamma of an oscillation")
+    if sign(constant) == 0:
+        return subtract(loggamma_of(add(g, ONE_GERM)), logarithm(g))
+    if sign(constant) < 0:
+        raise Undecided("loggamma of what does not stay positive")
+    point = to_sympy(constant)
+
+    def coef(k: int) -> Coefficient:
+        value = sympy.loggamma(point) if k == 0 else sympy.polygamma(k - 1, point)
+        return coefficient(value / math.factorial(k))
+
+    return taylor(coef, delta)
+
+
+def polygamma_of(order: int, g: Germ) -> Germ:
+    """polygamma(order, .) of a germ that stays positive; order 0 is digamma."""
+    way = direction(g)
+    if way == 1:
+        small = reciprocal(g)
+        if order == 0:
+            series = taylor(
+                lambda k: ZERO if k == 0 else -HALF if k == 1 else ZERO if k % 2
+                else -_bernoulli(k) / k,
+                small, "digamma",
+            )  # fmt: skip
+            return add(logarithm(g), series)
+
+        def coef(k: int) -> Coefficient:  # of x^-(order + k), then times (-1)^(order+1)
+            if k == 0:
+                return fmpq(math.factorial(order - 1))
+            if k == 1:
+                return fmpq(math.factorial(order), 2)
+            if k % 2:
+                return ZERO
+            return _bernoulli(k) * math.factorial(k + order - 1) / math.factorial(k)
+
+        series = multiply(power(small, fmpq(order)), taylor(coef, small, ("polygamma", order)))
+        return series if order % 2 else negate(series)
+    if way != 0:
+        raise Undecided("polygamma of what does not stay positive")
+    constant, delta = finite(g)
+    if oscillates(constant) or sign(constant) < 0:
+        raise Undecided("polygamma of what does not stay positive")
+    if sign(constant) == 0:  # psi_m(x) = psi_m(x + 1) + (-1)^(m+1) m!/x^(m+1)
+        pole = scale(power(g, fmpq(-order - 1)), fmpq((-1) ** (order + 1) * math.factorial(order)))
+        return add(polygamma_of(order, add(g, ONE_GERM)), pole)
+    point = to_sympy(constant)
+    return taylor(
+        lambda k: coefficient(sympy.polygamma(order + k, point) / math.factorial(k)), delta
+    )
+
+
+def _loggamma(e: Expr, a: Expr) -> Germ:
+    return loggamma_of(germ(a))
+
+
+def _gamma(e: Expr, a: Expr) -> Germ:
+    return exponential(loggamma_of(germ(a)))
+
+
+def _factorial(e: Expr, a: Expr) -> Germ:
+    return exponential(loggamma_of(add(germ(a), ONE_GERM)))
+
+
+def _polygamma(e: Expr, order: Expr, a: Expr) -> Germ:
+    if not (order.is_Integer and 0 <= order <= 20):
+        raise Undecided("polygamma of a variable order")
+    return polygamma_of(int(order), germ(a))
+
+
+def _harmonic(e: Expr, a: Expr, *rest: Expr) -> Germ:
+    if rest:
+        raise Undecided("generalised harmonic numbers")
+    return add(polygamma_of(0, add(germ(a), ONE_GERM)), number(S.EulerGamma))
+
+
+def _binomial(e: Expr, top: Expr, bottom: Expr) -> Germ:
+    parts = [germ(x) for x in (top + 1, bottom + 1, top - bottom + 1)]
+    a, b, c = (loggamma_of(g) for g in parts)
+    return exponential(subtract(a, add(b, c)))
+
+
+def _zeta(e: Expr, a: Expr, *rest: Expr) -> Germ:
+    g = germ(a)
+    if rest:
+        raise Undecided("the Hurwitz zeta function")
+    if direction(g) == 1:
+        last = case().order + 2
+        powers = [exponential(scale(g, coefficient(-sympy.log(k)))) for k in range(2, last + 1)]
+        return add(ONE_GERM, *powers[:-1], Germ([], powers[-1].top()))
+    constant, delta = finite(g)
+    if oscillates(constant):
+        raise Undecided("zeta of an oscillation")
+    if delta.literally_zero:
+        return number(coefficient(sympy.zeta(to_sympy(constant))))
+    if sign(coefficient(to_sympy(constant) - 1)) == 0:
+        return add(reciprocal(delta), number(S.EulerGamma), Germ([], delta.top()))
+    return add(number(coefficient(sympy.zeta(to_sympy(constant)))), Germ([], delta.top()))
+
+
+def _lambert(e: Expr, a: Expr) -> Germ:
+    g = germ(a)
+    way = direction(g)
+    if way == 0:
+        constant, delta = finite(g)
+        if not oscillates(constant) and sign(constant) == 0:
+            return taylor(
+                lambda k: fmpq((-k) ** (k - 1), math.factorial(k)) if k else ZERO, delta, "W"
+            )
+        return _at_finite(sympy.LambertW, g, "LambertW")
+    if way != 1:
+        raise Undecided("LambertW of what is not positive")
+    log_x = logarithm(g)
+    gain = log_x.top() ** fmpq(-1)
+    error = logarithm(log_x).top()
+    w = log_x
+    for _ in range(case().order + 1):
+        error = error * gain
+        w = add(subtract(log_x, logarithm(w)), Germ([], error))
+    return w
+
+
+def _li(e: Expr, a: Expr) -> Germ:
+    g = germ(a)
+    if direction(g) != 1:
+        return _at_finite(sympy.li, g, "li")
+    small = reciprocal(logarithm(g))
+    series = taylor(lambda k: fmpq(math.factorial(k)), small, "li")
+    return multiply(multiply(g, small), series)
+
+
+def _power_sum(r: Expr, top: Germ) -> Germ:
+    """sum_{k=1}^N k^r for constant r: Euler-Maclaurin."""
+    if r.free_symbols:
+        raise Undecided("a power sum with a parameter in its exponent")
+    if r == -1:
+        return add(polygamma_of(0, add(top, ONE_GERM)), number(S.EulerGamma))
+    if r.is_Integer and r >= 0:
+        x = sympy.Dummy("x")
+        faulhaber = sympy.Poly(
+            sympy.expand((sympy.bernoulli(r + 1, x + 1) - sympy.bernoulli(r + 1, 1)) / (r + 1)), x
+        )
+        return add(*(scale(power(top, fmpq(k[0])), coefficient(c)) for k, c in faulhaber.terms()))
+    out = [
+        number(coefficient(sympy.zeta(-r))),
+        scale(power(top, coefficient(r + 1)), coefficient(1 / (r + 1))),
+        scale(power(top, coefficient(r)), HALF),
+    ]
+    order = case().order
+    for j in range(1, order + 1):
+        factor = sympy.bernoulli(2 * j) / sympy.factorial(2 * j) * sympy.ff(r, 2 * j - 1)
+        out.append(scale(power(top, coefficient(r - 2 * j + 1)), coefficient(sympy.expand(factor))))
+    rest = power(top, coefficient(r - 2 * order - 1)).top()
+    return add(*out, Germ([], rest))
+
+
+def _sum(e: Expr, body: Expr, *limits: Any) -> Germ:
+    """A finite sum whose upper bound grows, of powers, logs and geometric terms in the index."""
+    if len(limits) != 1:
+        raise Undecided("a multiple sum")
+    k, low, high = limits[0]
+    top = germ(high)
+    if low.has(n) or direction(top) != 1 or not (low.is_Integer and low >= 0):
+        raise Undecided("a sum with these bounds")
+    total = []
+    for term in sympy.Add.make_args(sympy.expand(body)):
+        factor, rest = term.as_independent(k, as_Add=False)
+        start, g = _indefinite(rest, k, int(low), top)
+        first, last = min(start, int(low)), max(start, int(low))
+        head = sympy.Add(*(rest.xreplace({k: sympy.Integer(i)}) for i in range(first, last)))
+        head = head if start <= low else -head
+        total.append(multiply(germ(factor), subtract(g, number(coefficient(head)))))
+    return add(*total)
+
+
+def _indefinite(rest: Expr, k: Symbol, low: int, top: Germ) -> tuple[int, Germ]:
+    """(start, the sum of `rest` for k from start to the top)."""
+    if low > 1000:
+        raise Undecided("a sum that begins late")
+    if not rest.has(k):
+        return 1, scale(top, coefficient(rest))
+    base, exponent = rest.as_base_exp()
+    inside = rest.args[0] if isinstance(rest, sympy.log) else base
+    offset = sympy.expand(inside - k)
+    if not offset.has(k) and offset.is_Integer and offset >= 0:
+        shifted = add(top, number(coefficient(offset)))
+        start = 1 - int(offset)
+        if isinstance(rest, sympy.log):
+            return start, loggamma_of(add(shifted, ONE_GERM))
+        if not exponent.has(k):
+            return start, _power_sum(exponent, shifted)
+    if base.is_positive and not base.has(k) and sympy.expand(exponent / k).is_number:
+        q = base ** sympy.expand(exponent / k)
+        if sign(coefficient(q - 1)):
+            factor = coefficient(q / (q - 1))
+            grown = exponential(scale(top, coefficient(sympy.log(q))))
+            return 1, scale(subtract(grown, ONE_GERM), factor)
+    raise Undecided(f"the sum of {rest}")
+
+
+# -- bounded shifts -------------------------------------------------------------------------------
+
+
+def _floor(e: Expr, a: Expr) -> Germ:
+    whole = _eventual_integer(e)
+    if whole is not None:
+        return number(whole)
+    atom = bounded_atom(S.Zero, S.One)
+    shift = coefficient(-atom if e.func is sympy.floor else atom)
+    return add(germ(a), number(shift))
+
+
+def _frac(e: Expr, a: Expr) -> Germ:
+    whole = _eventual_integer(sympy.floor(a, evaluate=False))
+    if whole is not None:
+        return subtract(germ(a), number(whole))
+    return number(bounded_atom(S.Zero, S.One))
+
+
+def _eventual_integer(e: Expr) -> Coefficient | None:
+    """floor or ceiling of an argument with a finite limit, where it is constant for large n."""
+    g = germ(e.args[0])
+    if direction(g) != 0:
+        return None
+    constant, delta = finite(g)
+    if oscillates(constant):
+        return None
+    limit = to_sympy(constant)
+    if limit.free_symbols:
+        return None
+    whole = sympy.Integer(math.floor(sympy.N(limit, 30)) if limit.is_Rational is not True else (
+        sympy.floor(limit)
+    ))
+    candidates = [whole - 1, whole, whole + 1]
+    for k in candidates:
+        above, below_next = sign(coefficient(limit - k)), sign(coefficient(k + 1 - limit))
+        if above >= 0 and below_next > 0:
+            rest = 1 if above else eventual_sign_of(delta) if not delta.literally_zero else 0
+            floor = k if rest >= 0 else k - 1
+            if e.func is sympy.floor:
+                return coefficient(floor)
+            return coefficient(floor if above == 0 and rest == 0 else floor + 1)
+    return None
+
+
+def _mod(e: Expr, a: Expr, b: Expr) -> Germ:
+    if b.has(n) or sign(coefficient(b)) <= 0:
+        raise Undecided("Mod with this modulus")
+    return number(bounded_atom(S.Zero, b))
+
+
+def _abs(e: Expr, a: Expr) -> Germ:
+    g = germ(a)
+    try:
+        return g if eventual_sign_of(g) >= 0 else negate(g)
+    except Undecided:
+        if len(g.terms) != 1 or not g.exact:
+            raise
+    m, c = g.terms[0]
+    s = low_sign(c)
+    if s >= 0:
+        return g
+    low, high = bounds(c)
+    if below(high, S.Zero):
+        return negate(g)
+    top = -low if below(high, -low) else high
+    return Germ([(m, bounded_atom(S.Zero, top, sympy.Abs(to_sympy(c))))])
+
+
+_RULES: dict[Any, Callable[..., Germ]] = {
+    sympy.exp: _exp, sympy.log: _log,
+    **dict.fromkeys(_TRIG, _trig),
+    sympy.sinh: _hyperbolic, sympy.cosh: _hyperbolic, sympy.tanh: _tanh, sympy.coth: _tanh,
+    sympy.atan: _atan, sympy.acot: _acot, sympy.asin: _acos, sympy.acos: _acos,
+    sympy.asinh: _asinh, sympy.acosh: _acosh, sympy.atanh: _atanh,
+    sympy.erf: _erf, sympy.erfc: _erfc,
+    sympy.gamma: _gamma, sympy.loggamma: _loggamma, sympy.factorial: _factorial,
+    sympy.polygamma: _polygamma, sympy.harmonic: _harmonic, sympy.binomial: _binomial,
+    sympy.zeta: _zeta, sympy.LambertW: _lambert, sympy.li: _li, sympy.Sum: _sum,
+    sympy.floor: _floor, sympy.ceiling: _floor, sympy.frac: _frac, sympy.Mod: _mod,
+    sympy.Abs: _abs,
+}  # fmt: skip
+
+
+# -- what an expression is for all large n --------------------------------------------------------
+
+
+def eventual(e: Expr) -> Expr:
+    """The expression with comparisons decided for all large n; may be -oo or oo.
+
+    >>> eventual(sympy.Piecewise((n, n < 100), (-n, True)))
+    -n
+    """
+    if not e.args or not e.has(*_DECIDED):
+        return e
+    if isinstance(e, sympy.Piecewise):
+        for value, condition in e.args:
+            if holds(condition):
+                return eventual(value)
+        raise Undecided("no piece applies for large n")
+    if isinstance(e, Lookup):
+        return e.args[2]
+    args = [eventual(a) for a in e.args]
+    if isinstance(e, (sympy.Min, sympy.Max)):
+        return _extreme(args, -1 if isinstance(e, sympy.Min) else 1)
+    if isinstance(e, sympy.sign):
+        return sympy.Integer(_sign_at_large(args[0]))
+    if isinstance(e, sympy.Heaviside):
+        s = _sign_at_large(args[0])
+        return args[1] if s == 0 and len(args) > 1 else sympy.Rational(1 + s, 2)
+    if isinstance(e, sympy.Abs):
+        try:
+            return args[0] if _sign_at_large(args[0]) >= 0 else -args[0]
+        except Undecided:
+            return sympy.Abs(args[0])
+    return e if tuple(args) == e.args else e.func(*args)
+
+
+_DECIDED = (
+    sympy.Piecewise, Lookup, sympy.Min, sympy.Max, sympy.sign, sympy.Heaviside, sympy.Abs
+)  # fmt: skip
+
+
+def _sign_at_large(e: Expr) -> int:
+    if e in (S.Infinity, S.NegativeInfinity):
+        return 1 if e is S.Infinity else -1
+    return eventual_sign_of(germ(e))
+
+
+def _extreme(args: list[Expr], want: int) -> Expr:
+    best = args[0]
+    for x in args[1:]:
+        difference = germ(x - best) if x.is_finite is not False else None
+        lead = difference.leading() if difference is not None else None
+        if difference is None:
+            s = 1 if x is S.Infinity else -1
+        elif lead is None:
+            s = 0
+        else:
+            s = _weak_sign(lead, difference)
+        best = x if s == want else best
+    return best
+
+
+def _weak_sign(lead: Term, g: Germ) -> int:
+    """The sign of g for large n, also where one exact oscillating term only touches 0."""
+    m, c = lead
+    if oscillates(c) and len(g.terms) == 1 and g.exact:
+        if low_sign(c) >= 0:
+            return 1
+        if low_sign(minus(c)) >= 0:
+            return -1
+    return eventual_sign(c)
+
+
+def holds(condition: Any) -> bool:
+    """Whether a condition is true for all large n (it must be true or false for all of them)."""
+    if condition in (True, S.true):
+        return True
+    if condition in (False, S.false):
+        return False
+    if isinstance(condition, sympy.And):
+        return all(holds(c) for c in condition.args)
+    if isinstance(condition, sympy.Or):
+        return any(holds(c) for c in condition.args)
+    if isinstance(condition, sympy.Not):
+        return not holds(condition.args[0])
+    s = _sign_at_large(eventual(condition.lhs - condition.rhs))
+    return {
+        sympy.StrictLessThan: s < 0, sympy.LessThan: s <= 0, sympy.StrictGreaterThan: s > 0,
+        sympy.GreaterThan: s >= 0, sympy.Equality: s == 0, sympy.Unequality: s != 0,
+    }[condition.func]  # fmt: skip
+

@@ -1,0 +1,119 @@
+r"""The ladder: what the germ of a bias says about its series.
+
+For `rho_0 = -p`, `l_1 = log n`, `l_2 = log log n`, ...: rung k looks at
+
+    c = lim rho_{k-1} / l_k   in [-oo, +oo].
+
+* c > 1: `b_n <= 1/(n l_1 ... l_{k-2} l_{k-1}^{c'})`, 1 < c' < c: converges.
+* c < 1: the same series with c' between c and 1 lies below: diverges.
+* c = 1: `rho_k = rho_{k-1} - l_k`, next rung.
+
+The germ gives each c exactly; a remainder below l_k leaves c = 0. For exp-log p the ladder ends
+after at most m + 1 rungs, m the number of nested logarithms in p.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import sympy
+from flint import fmpq
+from sympy import Expr, S
+
+from farfield.theory.constants import NeedMore, Undecided, plus, sign, to_sympy
+from farfield.theory.expression import n
+from farfield.theory.germs import Germ, Monomial, compare, iterated_log
+from farfield.theory.proofs import Step
+
+MAX_RUNGS = 40
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Whether the series converges, and the steps that say so."""
+
+    converges: bool
+    steps: tuple[Step, ...]
+
+
+def log_expression(k: int) -> Expr:
+    """l_k as an expression; l_0 is n."""
+    e: Expr = n
+    for _ in range(k):
+        e = sympy.log(e)
+    return e
+
+
+def comparison(k: int) -> Expr:
+    """The comparison series of rung k: 1/(n l_1 ... l_{k-2} l_{k-1}^c)."""
+    c = sympy.Symbol("c", positive=True)
+    product = sympy.Mul(*(log_expression(j) for j in range(k - 1)))
+    return 1 / (product * log_expression(k - 1) ** c)
+
+
+def monomial_expression(m: Monomial) -> Expr:
+    """A monomial as an expression."""
+    chain = sympy.Mul(*(log_expression(i) ** to_sympy(a) for i, a in enumerate(m.chain)))
+    inner = sympy.Add(*(to_sympy(c) * monomial_expression(x) for x, c in m.exponent))
+    return chain * sympy.exp(inner)
+
+
+def germ_expression(g: Germ) -> Expr:
+    """The terms of a germ as an expression, its remainder as `O(.)`."""
+    terms = sympy.Add(*(to_sympy(c) * monomial_expression(m) for m, c in g.terms))
+    if g.remainder is None:
+        return terms
+    remainder = sympy.Function("O")(monomial_expression(g.remainder))
+    return sympy.Add(terms, remainder, evaluate=bool(terms == 0))
+
+
+def climb(rho: Germ) -> Outcome:
+    """Decide sum exp(-rho) for a rho without oscillating coefficients."""
+    steps = [Step("expansion", {"rho": Lazy(rho)})]
+    rest = rho
+    for k in range(1, MAX_RUNGS + 1):
+        limit, strict = _limit(rest, iterated_log(k))
+        values = {"k": k, "k_before": k - 1, "scale": log_expression(k), "limit": limit}
+        steps.append(Step("rung", values))
+        if strict:
+            name = "converges" if strict > 0 else "diverges"
+            steps.append(Step(name, {"comparison": comparison(k), "k": k}))
+            return Outcome(strict > 0, tuple(steps))
+        steps.append(Step("tie", values))
+        rest = Germ(rest.terms[1:], rest.remainder)
+    raise Undecided("the ladder did not end")
+
+
+def _limit(rho: Germ, scale: Monomial) -> tuple[Expr, int]:
+    """lim rho/scale, and the sign of that limit minus 1."""
+    if not rho.terms:
+        if rho.remainder is None or compare(rho.remainder, scale) < 0:
+            return S.Zero, -1
+        raise NeedMore
+    if compare(rho.terms[0][0], scale) < 0:
+        return S.Zero, -1
+    lead = rho.leading()
+    if lead is None:
+        return S.Zero, -1
+    m, c = lead
+    order = compare(m, scale)
+    if order < 0:
+        return S.Zero, -1
+    if order > 0:
+        s = sign(c)
+        return S.Infinity * s, s
+    return to_sympy(c), sign(plus(c, fmpq(-1)))
+
+
+class Lazy:
+    """A germ shown as an expression only when the step is rendered."""
+
+    def __init__(self, g: Germ) -> None:
+        self.germ = Germ(g.terms, g.remainder)
+
+    def expression(self) -> Expr:
+        """The germ as an expression."""
+        return germ_expression(self.germ)
+
+    def __str__(self) -> str:
+        return str(self.expression())

@@ -1,0 +1,226 @@
+"""Bounds of oscillating coefficients: sines and cosines of the distance, fractional parts.
+
+A coefficient oscillates when it contains `n` inside a sine or cosine whose argument has no finite
+limit, or a *bounded atom*: a symbol that stands for a quantity known only through its bounds
+(`floor(x) = x - u` with u in [0, 1]). `bounds` encloses such a coefficient for all large n:
+
+* sums of sinusoids of one argument are first combined, `x sin g + y cos g` has the exact range
+  `+- sqrt(x^2 + y^2)`; products and powers are turned into sums, so that identities such as
+  `sin 2g = 2 sin g cos g` vanish;
+* what is left is enclosed term by term, each term a product of powers of bounded factors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+import sympy
+from sympy import Expr, S, Symbol
+from sympy.simplify.fu import TR8
+
+from farfield.theory.constants import (
+    Coefficient,
+    Undecided,
+    case,
+    coefficient,
+    inverse,
+    oscillates,
+    sign,
+    times,
+    to_sympy,
+)
+from farfield.theory.expression import n
+
+Bounds = tuple[Expr, Expr]
+
+
+def bounded_atom(low: Expr, high: Expr, meaning: Expr | None = None) -> Symbol:
+    """A symbol for a quantity that stays in [low, high] for all large n (ends may be infinite)."""
+    current = case()
+    atom = sympy.Dummy("u", real=True)
+    current.ranges[atom] = (sympy.sympify(low), sympy.sympify(high))
+    if meaning is not None:
+        current.meaning[atom] = meaning
+    return atom
+
+
+@lru_cache(maxsize=4096)
+def harmonics(e: Expr) -> Expr:
+    """The expression with products and powers of sines and cosines turned into sums."""
+    if sympy.count_ops(e) > 400:
+        raise Undecided("an oscillating coefficient is too large")
+    return sympy.expand(TR8(sympy.expand(e)))
+
+
+def vanishes(c: Coefficient) -> bool:
+    """Whether an oscillating coefficient is 0 by a trigonometric identity."""
+    return bool(harmonics(to_sympy(c)) == 0)
+
+
+def below(a: Expr, b: Expr) -> bool:
+    """a < b for constants, infinite ones included."""
+    if a == S.NegativeInfinity or b == S.Infinity:
+        return bool(a != b)
+    if a == S.Infinity or b == S.NegativeInfinity:
+        return False
+    return sign(coefficient(a - b)) < 0
+
+
+def sinusoid(c: Coefficient) -> tuple[Expr, Expr, Expr, Expr] | None:
+    """`(centre, x, y, g)` when c is `centre + x sin g + y cos g`, else None."""
+    centre, waves, others = _decompose(to_sympy(c))
+    if others or len(waves) != 1:
+        return None
+    ((argument, (x, y)),) = waves.items()
+    return centre, x, y, argument
+
+
+def _decompose(e: Expr) -> tuple[Expr, dict[Expr, tuple[Expr, Expr]], list[tuple[Expr, Expr]]]:
+    """A constant, sinusoids by argument as (sine, cosine) amplitudes, and (factor, rest) terms."""
+    atoms = tuple(case().ranges)
+    constant, waves, others = S.Zero, {}, []
+    for term in sympy.Add.make_args(harmonics(e)):
+        factor, rest = term.as_independent(n, *atoms, as_Add=False)
+        if rest == 1:
+            constant += factor
+        elif isinstance(rest, (sympy.sin, sympy.cos)) and not rest.has(*atoms):
+            phase, argument = rest.args[0].as_independent(n, as_Add=True)
+            x, y = waves.get(argument, (S.Zero, S.Zero))
+            c, s = factor * sympy.cos(phase), factor * sympy.sin(phase)
+            waves[argument] = (x + c, y + s) if isinstance(rest, sympy.sin) else (x - s, y + c)
+        else:
+            others.append((factor, rest))
+    return constant, waves, others
+
+
+def amplitude(x: Expr, y: Expr) -> Expr:
+    """The amplitude of `x sin g + y cos g`."""
+    if x == 0 or y == 0:
+        return sympy.Abs(x + y)
+    return sympy.sqrt(sympy.expand(x**2 + y**2))
+
+
+def bounds(c: Coefficient) -> Bounds:
+    """(low, high) with low <= c <= high for all large n; exact for one sinusoid."""
+    e = to_sympy(c)
+    if not oscillates(c):
+        return e, e
+    low, waves, others = _decompose(e)
+    high = low
+    for x, y in waves.values():
+        a = amplitude(x, y)
+        low, high = low - a, high + a
+    for factor, rest in others:
+        a, b = _product_bounds(rest)
+        if sign(coefficient(factor)) < 0:
+            a, b = b, a
+        low, high = low + factor * a, high + factor * b
+    return low, high
+
+
+def _product_bounds(e: Expr) -> Bounds:
+    low, high = S.One, S.One
+    ranges = case().ranges
+    for f in sympy.Mul.make_args(e):
+        base, power = f.as_base_exp()
+        if base in ranges:
+            a, b = ranges[base]
+        elif isinstance(base, (sympy.sin, sympy.cos)):
+            a, b = S.NegativeOne, S.One
+        else:
+            raise Undecided(f"the range of {base}")
+        if power != 1:
+            a, b = _power_bounds(a, b, power)
+        if (low, high) == (1, 1):
+            low, high = a, b
+            continue
+        if any(x.is_infinite for x in (a, b, low, high)):
+            raise Undecided("the product of unbounded oscillations")
+        corners = [x * y for x in (low, high) for y in (a, b)]
+        low = high = corners[0]
+        for x in corners[1:]:
+            low = x if below(x, low) else low
+            high = x if below(high, x) else high
+    return low, high
+
+
+def _power_bounds(a: Expr, b: Expr, power: Expr) -> Bounds:
+    if not (power.is_Integer and power > 0):
+        raise Undecided("a power of an oscillation")
+    if power % 2:
+        return a**power, b**power
+    ends = (abs(a) ** power, abs(b) ** power)
+    smaller, larger = ends if below(ends[0], ends[1]) else (ends[1], ends[0])
+    crosses = not below(S.Zero, a) and not below(b, S.Zero)
+    return (S.Zero if crosses else smaller), larger
+
+
+def low_sign(c: Coefficient) -> int:
+    """1 if c stays above a positive constant, 0 if it stays >= 0, else -1; the sign of a constant."""
+    if not oscillates(c):
+        return sign(c)
+    low = bounds(c)[0]
+    return 1 if below(S.Zero, low) else -1 if below(low, S.Zero) else 0
+
+
+def eventual_sign(c: Coefficient) -> int:
+    """The sign that c has for all large n, bounded away from 0."""
+    if not oscillates(c):
+        return sign(c)
+    low, high = bounds(c)
+    if below(S.Zero, low):
+        return 1
+    if below(high, S.Zero):
+        return -1
+    raise Undecided("the sign of an oscillation that meets 0")
+
+
+def unbounded(c: Coefficient) -> bool:
+    """Whether c contains an atom with an infinite bound: it must never be dropped."""
+    ranges = case().ranges
+    return oscillates(c) and any(
+        x.is_infinite for s in c.free_symbols if s in ranges for x in ranges[s]
+    )
+
+
+def monotone(f: Callable[[Expr], Expr], c: Coefficient) -> Coefficient:
+    """An increasing function of a coefficient."""
+    e = to_sympy(c)
+    if not oscillates(c):
+        return coefficient(f(e))
+    low, high = bounds(c)
+    return bounded_atom(f(low), f(high), f(e))
+
+
+def log_of(c: Coefficient) -> Coefficient:
+    """The logarithm of a coefficient that is positive, or >= 0 with isolated zeros."""
+    if not oscillates(c):
+        return coefficient(sympy.log(to_sympy(c)))
+    low, high = bounds(c)
+    floor = sympy.log(low) if low != 0 else S.NegativeInfinity
+    return bounded_atom(floor, sympy.log(high), sympy.log(to_sympy(c)))
+
+
+def inverse_of(c: Coefficient) -> Coefficient:
+    """1/c, for c bounded away from 0."""
+    if not oscillates(c):
+        return inverse(c)
+    eventual_sign(c)
+    low, high = bounds(c)
+    return bounded_atom(1 / high, 1 / low, 1 / to_sympy(c))
+
+
+def power_of(c: Coefficient, r: Coefficient) -> Coefficient:
+    """c**r, for c positive and bounded away from 0 where it oscillates."""
+    if not oscillates(c):
+        exact_power = type(c) is type(r) is type(times(r, r)) and not isinstance(c, Expr)
+        if exact_power and r.q == 1 and abs(r.p) < 1000:
+            return c ** int(r.p)
+        return coefficient(to_sympy(c) ** to_sympy(r))
+    if eventual_sign(c) < 0:
+        raise Undecided("a real power of a negative oscillation")
+    low, high = (b ** to_sympy(r) for b in bounds(c))
+    if sign(r) < 0:
+        low, high = high, low
+    return bounded_atom(low, high, to_sympy(c) ** to_sympy(r))

@@ -1,0 +1,108 @@
+"""Proof objects: what carried a decision, in order, readable by hand and by a checker.
+
+A step names its rule (one of `RULES`, each a theorem) and the expressions it speaks of; text and
+LaTeX are rendered from them only when asked for. A proof ends in the claim it establishes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import sympy
+
+from farfield.theory.results import Result, plain
+
+RULES: dict[str, str] = {
+    "eventual": "Finitely many terms do not matter: for all large n, p = {p}.",
+    "masked": "For all large n, p = -oo: the terms are 0, the sum is finite.",
+    "infinite": "For all large n, p = +oo: the terms are infinite.",
+    "class": "Residue class n = {period} k + {residue}, k = 0, 1, 2, ...: p = {p}.",
+    "classes": "The series is the sum of its {period} residue classes modulo {period}; terms are "
+    "positive, so it converges if and only if each of them does.",
+    "zero": "The constant {constant} is 0: {how}.",
+    "expansion": "As n -> oo, rho_0 = -p = {rho}.",
+    "rung": "Rung {k}: rho_{k_before} / {scale} -> {limit}.",
+    "tie": "The limit is exactly 1: go on with rho_{k} = rho_{k_before} - {scale}.",
+    "converges": "The limit exceeds 1: b_n = exp(-rho_0) <= {comparison} for all large n, for any "
+    "c in (1, limit); that series converges, so sum b_n converges.",
+    "diverges": "The limit is below 1: b_n = exp(-rho_0) >= {comparison} for all large n, for some "
+    "c in (limit, 1); that series diverges, so sum b_n diverges.",
+    "term test": "p is bounded below (or tends to +oo), so the terms do not tend to 0.",
+    "upper bound": "Oscillating parts are bounded: p <= {bound} for all large n, and a series "
+    "with larger terms converges.",
+    "lower bound": "Oscillating parts are bounded: p >= {bound} for all large n, and a series "
+    "with smaller terms diverges.",
+    "recurrence": "Almost periodicity (Bohr): the oscillating coefficients come within any eps of "
+    "their values at n = {at} on a set with bounded gaps; there p >= {bound}. Over a set with "
+    "bounded gaps an eventually monotone series diverges with the full one.",
+    "infimum": "The frequency of {wave} is algebraic and not 0, so incommensurable with 2 pi: the "
+    "coefficient comes within any eps of its extreme on a set with bounded gaps; there "
+    "p >= {bound}. Over a set with bounded gaps an eventually monotone series diverges with the "
+    "full one.",
+    "slow phase": "The phase {phase} is slow (log n <= phase = o(n)) and p = O(log n): the "
+    "coefficient is within eps of its extreme on blocks that hold a fixed share of every period; "
+    "there p >= {bound}, and p changes by O(1) over a period.",
+    "average": "Equidistribution of {phase} (finite irrationality type, Baker; or a slow phase): "
+    "the mean of exp(-m A (1 + cos)) over a block is of the exact order m^(-1/2), m = {scale}; the "
+    "series behaves like sum exp(-({bound})).",
+    "returns": "Khinchin: 1 + cos({phase}) <= C/n^2 infinitely often, and {scale} = O(n^2): "
+    "infinitely many terms stay above a positive constant.",
+    "all alternatives": "Each term is at most the sum of the terms of these alternatives, which "
+    "all converge: {alternatives}.",
+    "one alternative": "For every n, p is bounded by the alternative {p}, which decides alone.",
+    "bounded support": "{reason}",
+    "cell": "Where {condition}:",
+    "scope": "The theorem does not apply: {reason}.",
+}
+"""Every rule a step may name, as a template over the step's values."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a proof: the rule and the values it speaks of."""
+
+    rule: str
+    values: Mapping[str, Any]
+
+    def _render(self, show: Callable[[Any], str]) -> str:
+        return RULES[self.rule].format(**{k: show(v) for k, v in self.values.items()})
+
+    @property
+    def text(self) -> str:
+        """The step in plain text."""
+        return self._render(str)
+
+    @property
+    def latex(self) -> str:
+        """The step in LaTeX, expressions in math mode."""
+        return self._render(
+            lambda v: f"${sympy.latex(v)}$" if isinstance(v, sympy.Basic) else str(v)
+        )
+
+
+@dataclass(frozen=True)
+class Proof(Result):
+    """A claim and the steps that establish it, in order (for `undecided`: what was tried)."""
+
+    claim: str
+    steps: tuple[Step, ...] = ()
+
+    def text(self) -> str:
+        lines = [f"  {i}. {step.text}" for i, step in enumerate(self.steps, 1)]
+        return "\n".join([*lines, f"  Hence: {self.claim}"])
+
+    def latex(self) -> str:
+        """The proof as a LaTeX enumeration."""
+        items = "\n".join(rf"\item {step.latex}" for step in self.steps)
+        return f"\\begin{{enumerate}}\n{items}\n\\end{{enumerate}}\nHence: {self.claim}"
+
+    def fields(self) -> dict[str, Any]:
+        return {
+            "claim": self.claim,
+            "steps": [
+                {"rule": s.rule, "values": plain(dict(s.values)), "text": s.text}
+                for s in self.steps
+            ],
+        }
