@@ -33,7 +33,9 @@ def materialised(
     """Attention in float64 with every matrix in memory: the specification of the other paths.
 
     Args:
-        query, key, value: shape (batch, heads, length, head size).
+        query: shape (batch, heads, length, head size).
+        key: the same shape.
+        value: the same shape.
         bias: `p(n)` for n = 0 .. length - 1, shape (heads or 1, length), may hold -inf but not at
             n = 0; None for no bias.
         visible: which keys a query sees.
@@ -70,7 +72,11 @@ def toeplitz(
     reverse order, entry (row a, key j) of the mask is `v[L - stop + a + j]`: both strides are 1.
 
     Args:
-        query, key, value, bias, visible: as in `materialised`.
+        query: shape (batch, heads, length, head size), as in `materialised`.
+        key: the same shape.
+        value: the same shape.
+        bias: shape (heads or 1, length), or None.
+        visible: which keys a query sees.
         chunk: queries a chunk; with blockwise causal attention a chunk is a block.
 
     Returns:

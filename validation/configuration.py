@@ -73,8 +73,8 @@ class Measurement:
     """What is measured on a trained model, and on how much text.
 
     Args:
-        lengths: context lengths of both perplexity protocols, in tokens; None takes the
-            training length and 4 and 16 times it.
+        lengths: context lengths of both perplexity protocols, in tokens; none given takes the
+            training length and 4 and 16 times it, or what the encoding knows.
         blocks: number of blocks, each of the longest length, scored without overlap.
         last_tokens: number of targets of the last-token protocol.
         row_length, row_segments, rows: tokens a segment, segments, and query rows a head and
@@ -84,7 +84,7 @@ class Measurement:
         share: the `q` of the gradient receptive field.
     """
 
-    lengths: tuple[int, ...] | None = None
+    lengths: tuple[int, ...] = ()
     blocks: int = 64
     last_tokens: int = 512
     row_length: int = 512
@@ -99,7 +99,7 @@ class Measurement:
         for name in (*counts, "gradient_segments"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} {getattr(self, name)}: accepted is a number from 1")
-        if self.lengths is not None and (not self.lengths or min(self.lengths) < 1):
+        if self.lengths and min(self.lengths) < 1:
             raise InputError(f"lengths {self.lengths}: accepted are numbers of tokens from 1")
         for value in (*self.thresholds, self.share):
             if not 0 < value < 1:
@@ -181,8 +181,8 @@ class Configuration:
         preset: architecture and schedule.
         seed: from 0; of the initial weights and of the order of the text.
         measurement: None takes the preset's.
-        inference: each is measured on the same weights; None takes causal attention, with the
-            encoding's `bca` if it has one.
+        inference: each is measured on the same weights; none given takes causal attention, with
+            the encoding's `bca` if it has one.
 
     Raises:
         InputError: the encoding cannot be trained, its heads do not fit, a length is beyond what
@@ -194,25 +194,27 @@ class Configuration:
     preset: Preset = PRESETS["demo"]
     seed: int = 0
     measurement: Measurement | None = None
-    inference: tuple[Visibility, ...] | None = None
+    inference: tuple[Visibility, ...] = ()
+
+    @property
+    def settings(self) -> Measurement:
+        """What is measured, with every default filled in and the lengths in order."""
+        measure, known = self.measurement or self.preset.measurement, self.preset.length
+        row_length = measure.row_length
+        lengths = measure.lengths or (known, 4 * known, 16 * known)
+        if self.encoding.mechanism == "learned_absolute":
+            lengths, row_length = measure.lengths or (known,), min(row_length, known)
+        return dataclasses.replace(
+            measure, lengths=tuple(sorted(set(lengths))), row_length=row_length
+        )
+
+    @property
+    def variants(self) -> tuple[Visibility, ...]:
+        """How the trained model is run when it is measured, one measurement each."""
+        return self.inference or (Visibility(bca=self.encoding.bca),)
 
     def __post_init__(self) -> None:
-        measure = self.measurement or self.preset.measurement
-        known = self.preset.length
-        absolute = self.encoding.mechanism == "learned_absolute"
-        if measure.lengths is None:
-            lengths = (known,) if absolute else (known, 4 * known, 16 * known)
-            measure = dataclasses.replace(measure, lengths=lengths)
-        if absolute:
-            measure = dataclasses.replace(measure, row_length=min(measure.row_length, known))
-        measure = dataclasses.replace(measure, lengths=tuple(sorted(set(measure.lengths))))
-        object.__setattr__(self, "measurement", measure)
-        if self.inference is None:
-            object.__setattr__(self, "inference", (Visibility(bca=self.encoding.bca),))
-        self._check(measure)
-
-    def _check(self, measure: Measurement) -> None:
-        encoding, preset = self.encoding, self.preset
+        encoding, preset, measure = self.encoding, self.preset, self.settings
         if encoding.mechanism not in TRAINABLE:
             raise InputError(
                 f"{encoding.name} cannot be trained here (mechanism {encoding.mechanism}); "
@@ -247,7 +249,7 @@ class Configuration:
 
     def measured(self, visible: Visibility) -> dict[str, Any]:
         """What decides a measurement of the trained weights, in JSON form."""
-        return {"schema": SCHEMA, **plain(self.measurement), "inference": plain(visible)}
+        return {"schema": SCHEMA, **plain(self.settings), "inference": plain(visible)}
 
 
 def describe(encoding: Encoding) -> dict[str, Any]:

@@ -111,7 +111,7 @@ def corpus(text: str | os.PathLike[str] | None = None) -> Corpus:
 
 
 def _names(folder: Path) -> list[str]:
-    """The files below a folder in the order of their names, hidden and test directories left out."""
+    """The files below a folder in the order of their names, without hidden and test folders."""
     names = []
     for place, folders, files in os.walk(folder):
         folders[:] = [f for f in folders if f not in _LEFT_OUT and not f.startswith(".")]
@@ -140,8 +140,8 @@ def _split(source: str, folder: Path, names: list[str], *, single: bool = False)
         joined = b"".join(texts.values())
         cut = len(joined) - max(1, len(joined) // 10)
         train, held_out = joined[:cut], joined[cut:]
-    arrays = (np.frombuffer(part, dtype=np.uint8) for part in (train, held_out))
-    return Corpus(source, *arrays, files=len(texts), split=split)
+    first, second = (np.frombuffer(part, dtype=np.uint8) for part in (train, held_out))
+    return Corpus(source, first, second, len(texts), split)
 
 
 def segments(text: np.ndarray, count: int, length: int) -> np.ndarray:

@@ -41,9 +41,9 @@ def train_and_measure(
     Returns:
         The result in JSON form: `schema`, `key`, `encoding`, `seed`, `preset`, `text`, `training`
         (`Training`, `learned`: the learned parameters a head, `parameters`, `environment`),
-        `notes`, and `measurements`, one for each `inference` of the configuration, with
-        `inference`, `perplexity` (`Perplexity`, both protocols), `attention` (`AttentionField`, one a
-        threshold), `bounds` (`Bounds` and its `violations`), `gradient` (`GradientField`),
+        `notes`, and `measurements`, one for each of the configuration's `variants`, with
+        `inference`, `perplexity` (`Perplexity`, both protocols), `attention` (`AttentionField`,
+        one a threshold), `bounds` (`Bounds` and its `violations`), `gradient` (`GradientField`),
         `settings`, `environment`, `seconds`, `cpu_seconds`.
 
     Raises:
@@ -69,7 +69,7 @@ def train_and_measure(
         if model is None or training is None:
             model, training = _trained(configuration, store, described, report)
         measurements = []
-        for visible in configuration.inference or ():
+        for visible in configuration.variants:
             settings = configuration.measured(visible)
             path = store.folder(run) / f"measurement-{key(settings)}.json"
             measurement = None
@@ -80,7 +80,8 @@ def train_and_measure(
                     os.replace(path, path.with_suffix(".corrupt"))
                     notice(f"a corrupted measurement was set aside and made again: {error}")
             if measurement is None:
-                measurement = {"settings": settings, **_measured(configuration, model, visible, report)}
+                measured = _measured(configuration, model, visible, report)
+                measurement = {"settings": settings, **measured}
                 write_json(path, measurement)
             measurements.append(measurement)
     encoding = configuration.encoding
@@ -166,8 +167,7 @@ def _trained(
 def _measured(
     configuration: Configuration, model: Transformer, visible: Visibility, report: Progress
 ) -> dict[str, Any]:
-    measure, text = configuration.measurement, configuration.corpus.held_out
-    assert measure is not None and measure.lengths is not None
+    measure, text = configuration.settings, configuration.corpus.held_out
     lengths = measure.lengths
     began, began_cpu = time.perf_counter(), time.process_time()
 

@@ -23,7 +23,7 @@ from farfield.theory.results import InputError
 from farfield.validation.attention import Path, toeplitz
 from farfield.validation.configuration import CAUSAL, Preset, Visibility
 from farfield.validation.corpus import VOCABULARY
-from farfield.validation.positional import Rotation, additive_bias, sinusoid
+from farfield.validation.positional import LearnedBias, Rotation, additive_bias, sinusoid
 
 _SPREAD = 0.02  # standard deviation of the initial weights
 
@@ -43,6 +43,7 @@ class Layer(nn.Module):
         self.mlp_out = nn.Linear(4 * width, width, bias=False)
 
     def forward(self, x: Tensor, attend: Attend) -> Tensor:
+        """The next residual, shape (batch, length, width)."""
         mixed = self.mixed(self.attention_norm(x)).unflatten(-1, (3, self.heads, -1))
         query, key, value = mixed.permute(2, 0, 3, 1, 4)
         x = x + self.attention_out(attend(query, key, value).transpose(1, 2).flatten(2))
@@ -67,9 +68,7 @@ class Transformer(nn.Module):
         super().__init__()
         self.mechanism, self.length = encoding.mechanism, preset.length
         self.embedding = nn.Embedding(VOCABULARY, preset.width)
-        self.layers = nn.ModuleList(
-            Layer(preset.width, preset.heads) for _ in range(preset.layers)
-        )
+        self.layers = nn.ModuleList(Layer(preset.width, preset.heads) for _ in range(preset.layers))
         self.norm = nn.LayerNorm(preset.width)
         self.bias = self.rotation = self.absolute = None
         match encoding.mechanism:
@@ -141,8 +140,13 @@ class Transformer(nn.Module):
         """
         return self.logits(self.hidden(self.embed(tokens), visible, path))
 
+    def project(self) -> None:
+        """Move the learned parameters of the bias back into their domains."""
+        if isinstance(self.bias, LearnedBias):
+            self.bias.project()
+
     def bias_table(self, length: int) -> Tensor | None:
-        """The bias at distances 0 .. length - 1 in float64, shape (heads or 1, length), detached."""
+        """The bias at distances 0 .. length - 1 in float64, shape (heads or 1, length)."""
         return None if self.bias is None else self.bias(length).detach().double()
 
     def learned_values(self) -> dict[str, list[float]]:

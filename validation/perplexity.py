@@ -22,7 +22,7 @@ from farfield.validation.configuration import CAUSAL, Visibility
 from farfield.validation.corpus import segments
 from farfield.validation.model import Transformer
 
-_TOKENS = 16_384  # a forward pass, which bounds the memory
+_TOKENS = 8_192  # a forward pass, which bounds the memory
 _NORMAL = 1.959964  # two-sided 95 %
 
 
@@ -66,12 +66,14 @@ def non_overlapping(
     """Perplexity over segments of each length, all their bytes scored [S].
 
     Args:
-        model, text: the model; `uint8`, shape (bytes,).
+        model: the model.
+        text: `uint8`, shape (bytes,).
         lengths: segment lengths in tokens; a block whose length is no multiple ends with a
             shorter segment, so that the targets stay the same.
         blocks: number of blocks of the longest length, evenly spaced in the text.
-        visible, path: of the attention.
-        progress: called with the tokens done and all of them.
+        visible: which keys a query sees.
+        path: the attention path.
+        progress: called with the number of lengths done, and of all.
 
     Raises:
         InputError: the text is shorter than the longest length, or the encoding knows less.
@@ -102,8 +104,13 @@ def last_token(
     """Perplexity of single bytes, each predicted from exactly `length` bytes before it [C, 3.4].
 
     Args:
+        model: the model.
+        text: `uint8`, shape (bytes,).
+        lengths: context lengths in tokens.
         targets: number of target bytes, evenly spaced in the text.
-        model, text, lengths, visible, path, progress: as in `non_overlapping`.
+        visible: which keys a query sees.
+        path: the attention path.
+        progress: called with the number of lengths done, and of all.
 
     Raises:
         InputError: the text is shorter than the longest length, or the encoding knows less.

@@ -53,37 +53,48 @@ class LearnedBias(nn.Module):
     """The bias of an encoding with learned parameters: its formula on tensors.
 
     Each free parameter is a tensor of shape (heads,), drawn uniformly from the interval of its
-    reference initialisation and kept within its clamps and its domain at every forward pass.
+    reference initialisation; `project` keeps it within its clamps and its domain.
     """
 
     def __init__(self, encoding: Encoding, heads: int) -> None:
         super().__init__()
-        self.formulas = [encoding.head(h if encoding.num_heads > 1 else 1) for h in _count(heads)]
+        every = range(1, heads + 1)
+        self.formulas = [encoding.head(h if encoding.num_heads > 1 else 1) for h in every]
         self.bounds = {p.name: _bounds(p) for p in encoding.free}
         self.values = nn.ParameterDict()
         for parameter in encoding.free:
             low, high = parameter.init
             if not parameter.learned and low != high:
-                raise InputError(f"{encoding.name}: {parameter.name} is not learned; give its value")
+                raise InputError(
+                    f"{encoding.name}: {parameter.name} is not learned and has no value; accepted: "
+                    f"{parameter.name}=..., in the domain {parameter.domain}"
+                )
             drawn = torch.empty(heads).uniform_(low, high)
             if self.bounds[parameter.name][1] <= 0:
                 drawn = -drawn
             self.values[parameter.name] = nn.Parameter(drawn, requires_grad=parameter.learned)
         self.symbols = {p.name: p.symbol for p in encoding.free}
+        self.project()
+
+    @torch.no_grad()
+    def project(self) -> None:
+        """Move each learned value to the nearest one allowed; training does so at every step."""
+        for name, bound in self.bounds.items():
+            if self.values[name].requires_grad:
+                self.values[name].clamp_(*bound)
 
     def forward(self, length: int) -> Tensor:
         """`p(n)` for n = 0 .. length - 1 in the type of the parameters, shape (heads, length)."""
-        with torch.no_grad():
-            for name, bound in self.bounds.items():
-                if self.values[name].requires_grad:
-                    self.values[name].clamp_(*bound)
         any_value = next(iter(self.values.values()))
         distance = torch.arange(length, dtype=any_value.dtype, device=any_value.device)
         if len(set(self.formulas)) == 1:  # one pass serves all heads
             rows = _rows(self.formulas[0], self._at(slice(None), distance), distance)
             return rows.expand(len(self.formulas), length)
-        heads = enumerate(self.formulas)
-        return torch.cat([_rows(f, self._at(slice(h, h + 1), distance), distance) for h, f in heads])
+        each = [
+            _rows(formula, self._at(slice(head, head + 1), distance), distance)
+            for head, formula in enumerate(self.formulas)
+        ]
+        return torch.cat(each)
 
     def _at(self, heads: slice, distance: Tensor) -> dict[sympy.Symbol, Tensor]:
         values = {symbol: self.values[name][heads, None] for name, symbol in self.symbols.items()}
@@ -93,10 +104,6 @@ class LearnedBias(nn.Module):
 def additive_bias(encoding: Encoding, heads: int) -> FixedBias | LearnedBias:
     """The module that gives the bias of an additive encoding in a model with this many heads."""
     return LearnedBias(encoding, heads) if encoding.free else FixedBias(encoding)
-
-
-def _count(heads: int) -> range:
-    return range(1, heads + 1)
 
 
 def _bounds(parameter: Parameter) -> tuple[float, float]:

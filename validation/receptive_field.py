@@ -78,8 +78,10 @@ class AttentionField:
     length: int
     segments: int
     rows: int
-    averaged: str = "mean over rows and segments, then heads, then layers; rows evenly spaced in " \
-        "the second half of a segment"
+    averaged: str = (
+        "mean over rows and segments, then heads, then layers; "
+        "rows evenly spaced in the second half of a segment"
+    )
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,7 @@ class GradientField:
 
 
 def tail_sums(weights: Tensor) -> Tensor:
-    """`T_j = sum_{t >= j} w_t` along the last axis, each from its smallest index of summation up."""
+    """`T_j = sum_{t >= j} w_t` along the last axis."""
     return weights.flip(-1).cumsum(-1).flip(-1)
 
 
@@ -151,9 +153,11 @@ def attention_receptive_field(
     the model's queries and keys and the float64 bias.
 
     Args:
-        model, text: the model; `uint8`, shape (bytes,).
+        model: the model.
+        text: `uint8`, shape (bytes,).
         thresholds: the `eps`, each between 0 and 1.
-        length, segments: tokens a segment, and segments, evenly spaced in the text.
+        length: tokens a segment.
+        segments: how many, evenly spaced in the text.
         rows: query rows a head and segment, evenly spaced in the second half.
         visible: which keys a query sees.
 
@@ -170,7 +174,7 @@ def attention_receptive_field(
     bias = model.bias_table(length)
     bias = torch.zeros(1, length, dtype=torch.float64) if bias is None else bias
     log_b = bias[:, None].masked_fill(~seen, -math.inf)  # head, row, distance
-    b_tails = tail_sums(log_b.exp())
+    b_tails = tail_sums((log_b - log_b.amax(-1, keepdim=True)).exp())
     log_eps = torch.tensor(thresholds, dtype=torch.float64).log()[:, None, None, None]
 
     measured, gaps, failed, informative = [], [], torch.zeros(3, dtype=torch.long), []
@@ -216,10 +220,16 @@ def attention_receptive_field(
         )
         for k, eps in enumerate(thresholds)
     )
+    lower, upper, jensen = failed.tolist()
     bounds = Bounds(
-        3 * erf.numel(), *failed.tolist(), torch.stack(informative).mean().item(),
-        gap.median().item(), gap.max().item(),
-    )  # fmt: skip
+        checks=3 * erf.numel(),
+        lower=lower,
+        upper=upper,
+        jensen=jensen,
+        informative=torch.stack(informative).mean().item(),
+        range_median=gap.median().item(),
+        range_max=gap.max().item(),
+    )
     return fields, bounds
 
 
@@ -238,17 +248,18 @@ def gradient_receptive_field(
     the observed next byte at the last position. [C] does not name the scalar; this is our choice.
 
     Args:
-        model, text: the model; `uint8`, shape (bytes,).
+        model: the model.
+        text: `uint8`, shape (bytes,).
         share: between 0 and 1.
-        length, segments: tokens a segment, and segments, evenly spaced in the text; their curves
-            are averaged.
+        length: tokens a segment.
+        segments: how many, evenly spaced in the text; their curves are averaged.
         visible: which keys a query sees.
 
     Raises:
         InputError: the text is too short, or the encoding knows less than `length`.
     """
     curves = gradient_shares(model, _samples(text, segments, length), visible)
-    mass = tail_free_share(curves, model.length)
+    mass = share_within(curves, model.length)
     mean = torch.from_numpy(curves.mean(0))
     log_eps = math.log1p(-share)
     generator = np.random.default_rng(0)
@@ -268,7 +279,7 @@ def gradient_receptive_field(
         mass=float(mass.mean()),
         mass_low=float(mass_low),
         mass_high=float(mass_high),
-        curve=tuple((p, float(tail_free_share(curves, p).mean())) for p in powers),
+        curve=tuple((p, float(share_within(curves, p).mean())) for p in powers),
         length=length,
         segments=len(curves),
     )
@@ -304,10 +315,10 @@ def gradient_shares(
     return torch.cat(results).numpy()
 
 
-def tail_free_share(curves: np.ndarray, length: int) -> np.ndarray:
+def share_within(curves: np.ndarray, length: int) -> np.ndarray:
     """The share on the nearest `length` tokens of each curve, shape (segments,).
 
-    >>> tail_free_share(np.array([[0.5, 0.25, 0.25]]), 2)
+    >>> share_within(np.array([[0.5, 0.25, 0.25]]), 2)
     array([0.75])
     """
     return curves[:, :length].sum(1)

@@ -85,17 +85,28 @@ class Store:
 
 
 def write(path: Path, content: bytes) -> None:
-    """Write a file so that, whatever happens, its place holds the old content or all of the new."""
-    descriptor, temporary = tempfile.mkstemp(prefix=".partial-", dir=path.parent)
+    """Write a file so that, whatever happens, its place holds the old content or all of the new.
+
+    Raises:
+        InputError: the place cannot be written to.
+    """
+    temporary = None
     try:
+        descriptor, temporary = tempfile.mkstemp(prefix=".partial-", dir=path.parent)
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
+    except BaseException as error:
+        if temporary is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+        if isinstance(error, OSError):
+            raise InputError(
+                f"{str(path)!r} cannot be written: {error.strerror}; accepted: a folder that may "
+                "be written to and has space"
+            ) from None
         raise
 
 

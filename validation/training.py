@@ -64,7 +64,8 @@ def learning_rate(step: int, preset: Preset) -> float:
 
 def batch(text: np.ndarray, preset: Preset, seed: int, step: int) -> tuple[Tensor, Tensor]:
     """Inputs and the bytes that follow them, int64, both of shape (batch, length)."""
-    starts = np.random.default_rng([seed, step]).integers(len(text) - preset.length, size=preset.batch)
+    random = np.random.default_rng([seed, step])
+    starts = random.integers(len(text) - preset.length, size=preset.batch)
     rows = torch.from_numpy(text[starts[:, None] + np.arange(preset.length + 1)].astype(np.int64))
     return rows[:, :-1], rows[:, 1:]
 
@@ -117,6 +118,7 @@ def train(
         for group in optimise.param_groups:
             group["lr"] = learning_rate(step, preset)
         optimise.step()
+        model.project()
         optimise.zero_grad()
         recent.append(value)
         if len(recent) == _SMOOTHED or step + 1 == preset.steps:
