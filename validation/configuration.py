@@ -225,6 +225,7 @@ class Configuration:
                 f"{encoding.name} has {encoding.num_heads} heads, the model of preset "
                 f"{preset.name} has {preset.heads}; accepted: heads=1 or heads={preset.heads}"
             )
+        require_values(encoding)
         longest = measure.lengths[-1]
         if encoding.mechanism == "learned_absolute" and longest > preset.length:
             raise InputError(
@@ -250,6 +251,19 @@ class Configuration:
     def measured(self, visible: Visibility) -> dict[str, Any]:
         """What decides a measurement of the trained weights, in JSON form."""
         return {"schema": SCHEMA, **plain(self.settings), "inference": plain(visible)}
+
+
+def require_values(encoding: Encoding) -> None:
+    """Raise InputError if a parameter has neither a value nor a way to be learned.
+
+    A parameter that is not learned may be left to its reference value, if that is one point.
+    """
+    for parameter in encoding.free:
+        if not parameter.learned and parameter.init[0] != parameter.init[1]:
+            raise InputError(
+                f"{encoding.name}: {parameter.name} is not learned and has no value; accepted: "
+                f"{parameter.name}=..., in the domain {parameter.domain}"
+            )
 
 
 def describe(encoding: Encoding) -> dict[str, Any]:

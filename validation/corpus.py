@@ -103,8 +103,9 @@ def corpus(text: str | os.PathLike[str] | None = None) -> Corpus:
     try:
         if path.is_dir():
             return _split(f"folder {path.resolve().name}", path, _names(path))
-        if not path.exists():
-            raise InputError(f"text {str(text)!r} does not exist; accepted: a file or a folder")
+        if not path.is_file():
+            wrong = "is no regular file" if path.exists() else "does not exist"
+            raise InputError(f"text {str(text)!r} {wrong}; accepted: a file or a folder")
         return _split(f"file {path.name}", path.parent, [path.name], single=True)
     except OSError as error:
         raise InputError(f"text {str(text)!r} cannot be read: {error.strerror}") from None
@@ -116,7 +117,8 @@ def _names(folder: Path) -> list[str]:
     for place, folders, files in os.walk(folder):
         folders[:] = [f for f in folders if f not in _LEFT_OUT and not f.startswith(".")]
         relative = Path(place).relative_to(folder)
-        names += [(relative / f).as_posix() for f in files if not f.startswith(".")]
+        regular = (f for f in files if not f.startswith(".") and (Path(place) / f).is_file())
+        names += [(relative / f).as_posix() for f in regular]
     return sorted(names)
 
 

@@ -147,6 +147,8 @@ def _trained(
 ) -> tuple[Transformer, dict[str, Any]]:
     preset, seed = configuration.preset, configuration.seed
     model = initialised(configuration.encoding, preset, seed)
+    settings = configuration.settings
+    model.bias_table(max(*settings.lengths, settings.row_length))  # refused now, not at the end
     training = train(model, configuration.corpus.train, preset, seed, report)
     folder = store.folder(key(described))
     content = safetensors.torch.save(model.state_dict())

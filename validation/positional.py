@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from farfield.theory.encodings import Encoding, Parameter
 from farfield.theory.expression import Lookup, interval, n
 from farfield.theory.results import InputError
+from farfield.validation.configuration import require_values
 
 _MARGIN = 0.01  # how far a learned parameter keeps from an open end of its domain, as in KERPLE
 
@@ -58,18 +59,13 @@ class LearnedBias(nn.Module):
 
     def __init__(self, encoding: Encoding, heads: int) -> None:
         super().__init__()
+        require_values(encoding)
         every = range(1, heads + 1)
         self.formulas = [encoding.head(h if encoding.num_heads > 1 else 1) for h in every]
         self.bounds = {p.name: _bounds(p) for p in encoding.free}
         self.values = nn.ParameterDict()
         for parameter in encoding.free:
-            low, high = parameter.init
-            if not parameter.learned and low != high:
-                raise InputError(
-                    f"{encoding.name}: {parameter.name} is not learned and has no value; accepted: "
-                    f"{parameter.name}=..., in the domain {parameter.domain}"
-                )
-            drawn = torch.empty(heads).uniform_(low, high)
+            drawn = torch.empty(heads).uniform_(*parameter.init)
             if self.bounds[parameter.name][1] <= 0:
                 drawn = -drawn
             self.values[parameter.name] = nn.Parameter(drawn, requires_grad=parameter.learned)
@@ -219,16 +215,19 @@ class Rotation:
         pair = torch.arange(size // 2, dtype=torch.float64)
         self.theta = 10000.0 ** (-2 * pair / size)
         self.log_zeta = ((2 * pair / size + 0.4) / 1.4).log() if decay else None
+        self.known: dict[tuple[int, torch.dtype], tuple[Tensor, ...]] = {}
 
-    @functools.lru_cache(maxsize=16)  # noqa: B019 - one rotation lives as long as its model
     def _turns(self, length: int, dtype: torch.dtype) -> tuple[Tensor, ...]:
+        if (length, dtype) in self.known:
+            return self.known[length, dtype]
         position = torch.arange(length, dtype=torch.float64)[:, None] - length // 2
         angle = position * self.theta
         turns = (angle.cos(), angle.sin())
         if self.log_zeta is not None:
             scale = (position / 512 * self.log_zeta).exp()
             turns = tuple(t * s for s in (scale, 1 / scale) for t in turns)
-        return tuple(t.to(dtype) for t in turns)
+        self.known[length, dtype] = tuple(t.to(dtype) for t in turns)
+        return self.known[length, dtype]
 
     def __call__(self, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
         """Queries and keys, shape (batch, heads, length, size), at their positions."""

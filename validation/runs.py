@@ -21,8 +21,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
-
 from farfield.theory.results import InputError
 
 
@@ -50,6 +48,8 @@ class Store:
         Raises:
             InputError: the store cannot be written to.
         """
+        from filelock import FileLock, Timeout  # comes with torch; reading runs needs neither
+
         folder = self.folder(key)
         try:
             folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,5 @@
 import hashlib
+import os
 
 import numpy as np
 import pytest
@@ -74,6 +75,14 @@ def test_a_folder_without_text(tmp_path):
         corpus(tmp_path)
     (tmp_path / "a").write_bytes(b"\0")
     with pytest.raises(InputError, match="only binary files"):
+        corpus(tmp_path)
+
+
+def test_what_would_never_end(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="is no regular file"):
+        corpus(tmp_path / "pipe")
+    with pytest.raises(InputError, match="is empty"):
         corpus(tmp_path)
 
 

@@ -179,10 +179,34 @@ def test_a_failed_training_leaves_nothing(text, small, tmp_path):
     assert [p for p in tmp_path.rglob("*") if p.is_file() and p.suffix != ".lock"] == []
 
 
+def test_a_bias_that_fails_far_away_is_refused_before_training(text, small, tmp_path):
+    configuration = Configuration(encoding("-log(1+n)+1/(n-35)"), text, small)
+    stages = []
+    with pytest.raises(InputError, match="at distance 35"):
+        train_and_measure(configuration, Store(tmp_path), lambda *event: stages.append(event))
+    assert stages == []
+
+
+WITHOUT_TORCH = """
+import sys
+sys.modules["torch"] = sys.modules["filelock"] = sys.modules["safetensors"] = None
+import farfield.validation
+from farfield.theory.encodings import encoding
+from farfield.validation import configuration, corpus, runs
+print(configuration.preset("demo").steps, runs.Store("a").root)
+"""
+
+
+def test_configurations_and_stores_need_no_torch():
+    command = [sys.executable, "-c", WITHOUT_TORCH]
+    assert subprocess.run(command, capture_output=True, text=True).stdout == "400 a\n"
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"encoding": encoding("fox")}, "fox cannot be trained here"),
+        ({"encoding": encoding("window")}, "w is not learned and has no value"),
         ({"encoding": encoding("alibi")}, "has 8 heads, the model of preset small has 4"),
         (
             {"encoding": encoding("learned"), "measurement": Measurement(lengths=(12, 13))},
