@@ -63,7 +63,8 @@ class AttentionField:
         tokens: mean over segments and rows, then heads, then layers.
         spread: standard deviation of the row values over everything.
         heads: mean over segments and rows, one list of heads a layer.
-        trf: the finite-row TRF of the bias alone, averaged in the same way.
+        trf: the finite-row TRF of the bias alone (all equal where the encoding is not additive),
+            averaged in the same way.
         trf_heads: the same, one value a head.
         length, segments, rows: tokens of a segment, segments, rows a head and segment.
         averaged: how, in words.
