@@ -1,7 +1,60 @@
-"""Know how far a positional encoding can see, before you train it.
+"""farfield: know how far a positional encoding can see, before you train it; then check it.
 
-This package shows the public names and holds no logic: the rooms ``theory``, ``numerics``,
-``validation`` and ``figures`` do the work and are imported on first use, so that
-``import farfield`` stays light.  No module here bears the name of a public function, since
-importing it would overwrite that function.
+The public names, each loaded when it is first used, so that `import farfield` stays light. No
+logic lives here: a name is the function of the same name in the room that holds its field.
+
+    >>> import farfield
+    >>> farfield.check_convergence("-log(1+n)").verdict.value
+    'diverges'
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from farfield.numerics.horizon import dtype_horizon
+    from farfield.numerics.leak import leak
+    from farfield.numerics.receptive_field import theoretical_receptive_field
+    from farfield.theory.convergence import Convergence, Verdict, check_convergence
+    from farfield.theory.encodings import Encoding, encoding, encodings
+    from farfield.theory.results import InputError
+
+_HOME = {
+    "Convergence": "theory.convergence",
+    "Encoding": "theory.encodings",
+    "InputError": "theory.results",
+    "Verdict": "theory.convergence",
+    "check_convergence": "theory.convergence",
+    "dtype_horizon": "numerics.horizon",
+    "encoding": "theory.encodings",
+    "encodings": "theory.encodings",
+    "leak": "numerics.leak",
+    "theoretical_receptive_field": "numerics.receptive_field",
+}
+
+__all__ = [
+    "Convergence",
+    "Encoding",
+    "InputError",
+    "Verdict",
+    "check_convergence",
+    "dtype_horizon",
+    "encoding",
+    "encodings",
+    "leak",
+    "theoretical_receptive_field",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'farfield' has no attribute {name!r}")
+    value = getattr(import_module(f"farfield.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME})

@@ -21,7 +21,7 @@ import sympy
 from flint import acb, arb, ctx, fmpq
 from sympy import Expr, S, Symbol
 
-from farfield.theory.expression import Lookup, n
+from farfield.theory.expression import Lookup
 
 Ball = Any  # fmpq (exact) or arb
 Environment = Mapping[Symbol, Ball]

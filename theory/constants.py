@@ -136,7 +136,9 @@ def coefficient(e: Expr) -> Coefficient:
     """An expression as a coefficient; rationals become exact, what is not finite is refused."""
     if e.is_Rational:
         return fmpq(int(e.p), int(e.q))
-    if e.has(S.ImaginaryUnit, S.ComplexInfinity, S.NaN, S.Infinity, S.NegativeInfinity, sympy.Float):
+    if e.has(
+        S.ImaginaryUnit, S.ComplexInfinity, S.NaN, S.Infinity, S.NegativeInfinity, sympy.Float
+    ):
         raise Undecided("a coefficient is not a finite real number")
     return e
 
@@ -151,12 +153,14 @@ def _checked_size(c: Coefficient) -> Coefficient:
 
 
 def plus(a: Coefficient, b: Coefficient) -> Coefficient:
+    """The sum of two coefficients."""
     if type(a) is fmpq and type(b) is fmpq:
         return a + b
     return _checked_size(coefficient(to_sympy(a) + to_sympy(b)))
 
 
 def times(a: Coefficient, b: Coefficient) -> Coefficient:
+    """The product of two coefficients."""
     if type(a) is fmpq:
         if type(b) is fmpq:
             return a * b
@@ -173,14 +177,17 @@ def times(a: Coefficient, b: Coefficient) -> Coefficient:
 
 
 def minus(a: Coefficient) -> Coefficient:
+    """The negative of a coefficient."""
     return -a if type(a) is fmpq else coefficient(-a)
 
 
 def inverse(a: Coefficient) -> Coefficient:
+    """One over a coefficient known not to be 0."""
     return 1 / a if type(a) is fmpq else coefficient(1 / a)
 
 
 def is_zero_literally(c: Coefficient) -> bool:
+    """Whether the coefficient is the number 0 itself, without any test."""
     return type(c) is fmpq and c == 0
 
 
@@ -433,7 +440,7 @@ def _algebraic_zero(c: Expr) -> bool:
     if ball is None or not ball.contains(0):
         return False
     with precision(64):
-        return bool(abs(ball).upper() < arb(2) ** (-int(math.ceil(bits))))
+        return bool(abs(ball).upper() < arb(2) ** (-math.ceil(bits)))
 
 
 _UNITY = object()  # the key of roots of unity among the radicals
@@ -459,9 +466,7 @@ def _bfmss(e: Expr, radicals: dict[Any, int]) -> tuple[float, float]:
         k = int(e.exp.q)
         if k > 1:
             radicals[(sympy.Pow(e.base, sympy.Rational(1, k)),)] = k
-            u, low = (
-                ((u + (k - 1) * low) / k, low) if u >= low else (u, ((k - 1) * u + low) / k)
-            )
+            u, low = ((u + (k - 1) * low) / k, low) if u >= low else (u, ((k - 1) * u + low) / k)
         p = int(e.exp.p)
         if p < 0:
             u, low, p = low, u, -p

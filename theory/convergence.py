@@ -43,7 +43,7 @@ from farfield.theory.encodings import Encoding, encoding
 from farfield.theory.expression import interval, n
 from farfield.theory.functions import eventual, germ
 from farfield.theory.germs import negate
-from farfield.theory.ladder import Outcome, climb
+from farfield.theory.ladder import Outcome
 from farfield.theory.proofs import Proof, Step
 from farfield.theory.recurrence import decide
 from farfield.theory.results import InputError, Result, exact, plain
@@ -161,12 +161,16 @@ class Convergence(Result):
             lines.append(f"reason: {self.reason}")
         if self.heads:
             lines += _head_lines(self.heads)
-        if self.proof.steps:
-            lines += [f"proof [{self.label}]:" if self.converges is not None or
-                      self.verdict is Verdict.CONDITIONAL else "tried:", self.proof.text()]  # fmt: skip
+        if self.verdict not in (Verdict.OUT_OF_SCOPE, Verdict.UNDECIDED):
+            where = f" for head {self._shown_head}" if self.heads else ""
+            lines += [f"proof{where} [{self.label}]:", self.proof.text()]
         if self.verdict in (Verdict.CONVERGES, Verdict.DIVERGES) and self.skipped_terms:
             lines.append(f"skipped terms, undefined or infinite: n = {_runs(self.skipped_terms)}")
         return "\n".join([*lines, f"so: {self.implication}"])
+
+    @property
+    def _shown_head(self) -> int:
+        return 1 + next(i for i, r in enumerate(self.heads) if r.verdict is self.verdict)
 
     def fields(self) -> dict[str, Any]:
         return super().fields() | {
@@ -262,7 +266,8 @@ def check_convergence(
     decided: dict[Expr, Convergence] = {}
     for bias in subject.biases:
         if bias not in decided:
-            own = {s.name: domains[s.name] for s in bias.free_symbols if s != n}
+            present = {s.name for s in bias.free_symbols}
+            own = {name: d for name, d in domains.items() if name in present}
             decided[bias] = _decide_bias(bias, own, deadline)
     results = tuple(decided[b] for b in subject.biases)
     if len(results) == 1:
@@ -291,10 +296,10 @@ def _together(subject: Encoding, results: tuple[Convergence, ...]) -> Convergenc
             break
     count = sum(r.verdict is v for r in results)
     claim = f"{count} of {len(results)} heads: {v}"
-    condition = None
-    if v is not Verdict.UNDECIDED:
+    condition = S.false if v is Verdict.DIVERGES else None
+    if v in (Verdict.CONDITIONAL, Verdict.CONVERGES):
         condition = sympy.And(*(r.condition for r in results))
-    step = tuple(r.proof.steps for r in results if r.verdict is v)[0]
+    step = next(r.proof.steps for r in results if r.verdict is v)
     assumed = dict(a for r in results for a in r.assumptions)
     return Convergence(
         subject.formula, v, condition, Proof(claim, step), tuple(assumed.items()), results,
@@ -328,9 +333,7 @@ def _decide_bias(p: Expr, domains: Mapping[str, str], deadline: float) -> Conver
         return _undecided(p, failed[0], assumptions)
     facts = [c for s in p.free_symbols - {n} for c in cells.domain_constraints(s, domains[s.name])]
     truth = cells.condition(tree, lambda o: None if isinstance(o, str) else o.converges, facts)
-    verdict = {S.true: Verdict.CONVERGES, S.false: Verdict.DIVERGES}.get(
-        truth, Verdict.CONDITIONAL
-    )
+    verdict = {S.true: Verdict.CONVERGES, S.false: Verdict.DIVERGES}.get(truth, Verdict.CONDITIONAL)
     claim = f"the exp-series {verdict.value}"
     if verdict is Verdict.CONDITIONAL:
         claim = f"the exp-series converges exactly if {truth}"
@@ -451,14 +454,8 @@ def _from_germ(p: Expr) -> Outcome:
     if tail != p:
         steps = (Step("eventual", {"p": tail}),)
     rho = negate(germ(tail))
-    outcome = decide(rho) if any(map(_oscillating, rho.terms)) else climb(rho)
+    outcome = decide(rho)
     return Outcome(outcome.converges, steps + outcome.steps)
-
-
-def _oscillating(term: Any) -> bool:
-    from farfield.theory.constants import oscillates
-
-    return oscillates(term[1])
 
 
 def _period(p: Expr) -> int:
@@ -485,8 +482,10 @@ def _period(p: Expr) -> int:
 def _class(p: Expr, period: int, residue: int) -> Expr:
     own = p.xreplace({n: period * n + residue})
     own = own.replace(
-        lambda e: isinstance(e, (sympy.Mod, sympy.sin, sympy.cos, sympy.tan, sympy.cot))
-        or (e.is_Pow and e.base == -1),
+        lambda e: (
+            isinstance(e, (sympy.Mod, sympy.sin, sympy.cos, sympy.tan, sympy.cot))
+            or (e.is_Pow and e.base == -1)
+        ),
         lambda e: e.func(*(sympy.expand(a) for a in e.args)),
     )
     return own

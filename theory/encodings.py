@@ -108,8 +108,8 @@ class Encoding(Result):
     def latex(self) -> str:
         """The formula in LaTeX.
 
-        >>> encoding("kerple_log").latex()
-        '- r_{1} \\\\log{\\\\left(n r_{2} + 1 \\\\right)}'
+        >>> print(encoding("kerple_power").latex())
+        - n^{r_{2}} r_{1}
         """
         return "" if self.formula is None else sympy.latex(self.formula)
 
@@ -193,8 +193,10 @@ def _natural(value: Any, what: str, least: int = 1) -> int:
 
 
 def _sandwich(dialect: str, d_bar: Any, d_model: Any, heads: int) -> Expr:
-    size = 2 * (_natural(d_model, "d_model") // heads) if dialect == "code" else (
-        _natural(d_bar, "d_bar", 2)
+    size = (
+        2 * (_natural(d_model, "d_model") // heads)
+        if dialect == "code"
+        else (_natural(d_bar, "d_bar", 2))
     )
     if size % 2 or not 2 <= size <= 4096:
         raise InputError(f"d_bar {size} must be even, from 2 to 4096")
@@ -287,8 +289,10 @@ def _k_parameter(dialect: str, heads: int) -> tuple[Parameter, ...]:
 
 
 _QIN_CODE = "Qin et al. 2024, AAAI; dialect code: their public implementation"
-_NOT_ADDITIVE = "not additive: the logit is not content plus a bias"
 _NOT_TOEPLITZ = "not a function of the distance alone"
+_ABSOLUTE = "absolute: added to the embeddings, " + _NOT_TOEPLITZ
+_ROTATION = "not additive: the logit is not content plus a bias, but a rotation of it"
+_NOT_SOFTMAX = "not a softmax with bounded logits"
 _CONTENT = "content-dependent: the bias depends on the tokens, not on the distance alone"
 
 _ROWS = (
@@ -321,7 +325,7 @@ _ROWS = (
          Parameter("r2", learned=True, init=(0, 2), clamp=(0.01, 2))),
     ),
     Entry(
-        "sandwich", "Chi et al. 2023, Eq. 6 (equation) and Appendix E (appendix); Qin et al. (code)",
+        "sandwich", "Chi et al. 2023, Eq. 6 (equation), Appendix E (appendix); Qin et al. (code)",
         _sandwich, (Parameter("c"),), _scale_values, ("appendix", "equation", "code"),
         {"d_bar": 128, "d_model": 512}, True,
         note="appendix keeps the constant that the printed code leaves out, so that p(0) = 0",
@@ -366,7 +370,7 @@ _ROWS = (
         (Parameter("s", "real", True, (0, 0)), Parameter("mu", "real", True, (0, 0)),
          Parameter("eps", init=(1e-5, 1e-5)), Parameter("beta", "real", True, (0, 1))),
     ),
-    Entry("alibi_log", "logarithmic variant of ALiBi", lambda heads: -_M * _LOG1, (Parameter("m"),)),
+    Entry("alibi_log", "ALiBi in log distance", lambda heads: -_M * _LOG1, (Parameter("m"),)),
     Entry(
         "rope_surrogate", "Sun et al. 2023, Eq. 10 and Algorithm 1 with zeta = 1",
         lambda dialect, d, theta, heads: _surrogate(dialect, d, 0, 1, theta, False, heads),
@@ -386,20 +390,29 @@ _ROWS = (
     *(
         Entry(name, source, mechanism=mechanism, out_of_scope=reason)
         for name, source, mechanism, reason in (
-            ("sinusoidal", "Vaswani et al. 2017", "sinusoidal", "absolute: added to the embeddings, " + _NOT_TOEPLITZ),
-            ("learned", "learned absolute positions", "learned_absolute", "absolute: added to the embeddings, " + _NOT_TOEPLITZ),
-            ("rope", "Su et al. 2021", "rotation", _NOT_ADDITIVE + " (rotation); see rope_surrogate"),
-            ("xpos", "Sun et al. 2023", "rotation_decay", _NOT_ADDITIVE + " (rotation and decay); see xpos_surrogate"),
-            ("rope_pi", "Chen et al. 2023 (position interpolation)", "rotation_rescaled", _NOT_ADDITIVE + " (rotation, rescaled)"),
-            ("rope_ntk", "NTK-aware rescaling of RoPE", "rotation_rescaled", _NOT_ADDITIVE + " (rotation, rescaled)"),
-            ("yarn", "Peng et al. 2023", "rotation_rescaled", _NOT_ADDITIVE + " (rotation, rescaled, and rescaled logits)"),
-            ("fire", "Li et al. 2024", "content", _NOT_TOEPLITZ + ": normalised by the query position"),
-            ("fox", "Lin et al. 2025 (forgetting transformer)", "content", _CONTENT + "; ALiBi is the constant case"),
-            ("cable", "context-aware biases for length extrapolation", "content", _CONTENT + "; ALiBi is the constant case"),
+            ("sinusoidal", "Vaswani et al. 2017", "sinusoidal", _ABSOLUTE),
+            ("learned", "learned absolute positions", "learned_absolute", _ABSOLUTE),
+            ("rope", "Su et al. 2021", "rotation", _ROTATION + "; see rope_surrogate"),
+            ("xpos", "Sun et al. 2023", "rotation_decay",
+             _ROTATION + ", with decay; see xpos_surrogate"),
+            ("rope_pi", "Chen et al. 2023 (position interpolation)", "rotation_rescaled",
+             _ROTATION + ", rescaled"),
+            ("rope_ntk", "NTK-aware rescaling of RoPE", "rotation_rescaled",
+             _ROTATION + ", rescaled"),
+            ("yarn", "Peng et al. 2023", "rotation_rescaled",
+             _ROTATION + ", rescaled; the logits are rescaled too"),
+            ("fire", "Li et al. 2024", "content",
+             _NOT_TOEPLITZ + ": normalised by the query position"),
+            ("fox", "Lin et al. 2025 (forgetting transformer)", "content",
+             _CONTENT + "; ALiBi is the constant case"),
+            ("cable", "context-aware biases for length extrapolation", "content",
+             _CONTENT + "; ALiBi is the constant case"),
             ("cope", "Golovneva et al. 2024", "content", _CONTENT),
             ("dape", "Zheng et al. 2024", "content", _CONTENT),
-            ("stick_breaking", "Tan et al. 2024", "content", "not a softmax with bounded logits: weights by stick breaking"),
-            ("ssmax", "Nakanishi 2025", "content", "not a softmax with bounded logits: the scale grows with the row length"),
+            ("stick_breaking", "Tan et al. 2024", "content",
+             _NOT_SOFTMAX + ": weights by stick breaking"),
+            ("ssmax", "Nakanishi 2025", "content",
+             _NOT_SOFTMAX + ": the scale grows with the row length"),
         )
     ),
 )  # fmt: skip
@@ -438,8 +451,8 @@ def encoding(
         bca: half-width in tokens of blockwise causal attention at inference [S, 3.3].
         assumptions: domains of parameters without a value: positive (the default), nonnegative,
             negative, nonpositive, real, or an interval such as `[0, 2)`.
-        **given: values of parameters (one number, or one a head) and options of the entry (`delta`, `slope_exponent`, `d_bar`, `buckets`,
-            `max_distance`, `d`, `gamma`, `base`, ...).
+        **given: values of parameters (one number, or one a head) and options of the entry
+            (`delta`, `slope_exponent`, `d_bar`, `buckets`, `max_distance`, `d`, `gamma`, ...).
 
     Raises:
         InputError: unknown names (with the nearest known one), values outside their domain,

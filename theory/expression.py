@@ -213,8 +213,10 @@ def _unevaluated(function: Any) -> Callable[..., Expr]:
 def _mod(a: Expr, b: Expr) -> Expr:
     if b == 0:
         raise _Wrong("has modulus 0")
-    return sympy.Mod(a, b) if _small(b, 10**6) and (a.is_Rational or not _is_number(a)) else (
-        sympy.Mod(a, b, evaluate=False)
+    return (
+        sympy.Mod(a, b)
+        if _small(b, 10**6) and (a.is_Rational or not _is_number(a))
+        else (sympy.Mod(a, b, evaluate=False))
     )
 
 
@@ -468,7 +470,7 @@ class _Parser:
         return self.build(column, _unevaluated(sympy.Piecewise), *pieces)
 
     def condition(self) -> Any:
-        """A comparison (possibly chained), True, False, Eq(...) and the like, joined by & or and."""
+        """A comparison (possibly chained), True, Eq(...) and the like, joined by & or and."""
         parts = [self.comparison()]
         while self.accept("&") or (self.token[:2] == ("name", "and") and self.step()):
             parts.append(self.comparison())
@@ -582,7 +584,7 @@ def read(text: str, domains: Mapping[str, str] | None = None) -> Expr:
     >>> read("-log(1+x)")
     Traceback (most recent call last):
         ...
-    farfield.theory.results.InputError: formula '-log(1+x)' has no n, the distance; did you mean n for x?
+    farfield.theory.results.InputError: formula '-log(1+x)' has no n, the distance; ...
     """
     if not isinstance(text, str):
         raise InputError(f"a formula is text, not {type(text).__name__}")

@@ -268,9 +268,7 @@ def _acot(e: Expr, a: Expr) -> Germ:
 
 
 def _asin_near_zero(g: Germ) -> Germ:
-    return taylor(
-        lambda k: fmpq(math.comb(k - 1, k // 2), 2 ** (k - 1) * k) if k % 2 else ZERO, g
-    )
+    return taylor(lambda k: fmpq(math.comb(k - 1, k // 2), 2 ** (k - 1) * k) if k % 2 else ZERO, g)
 
 
 def _acos_of(g: Germ) -> Germ:
@@ -323,7 +321,8 @@ def _erfc_at_infinity(g: Germ) -> Germ:
     """exp(-x^2)/(x sqrt(pi)) sum (-1)^k (2k-1)!!/(2 x^2)^k."""
     square = multiply(g, g)
     series = taylor(
-        lambda k: fmpq((-1) ** k * math.prod(range(1, 2 * k, 2))), reciprocal(scale(square, fmpq(2)))
+        lambda k: fmpq((-1) ** k * math.prod(range(1, 2 * k, 2))),
+        reciprocal(scale(square, fmpq(2))),
     )
     front = multiply(exponential(negate(square)), reciprocal(g))
     return scale(multiply(front, series), coefficient(1 / sympy.sqrt(sympy.pi)))
@@ -600,9 +599,9 @@ def _eventual_integer(e: Expr) -> Coefficient | None:
     limit = to_sympy(constant)
     if limit.free_symbols:
         return None
-    whole = sympy.Integer(math.floor(sympy.N(limit, 30)) if limit.is_Rational is not True else (
-        sympy.floor(limit)
-    ))
+    whole = sympy.Integer(
+        math.floor(sympy.N(limit, 30)) if limit.is_Rational is not True else (sympy.floor(limit))
+    )
     candidates = [whole - 1, whole, whole + 1]
     for k in candidates:
         above, below_next = sign(coefficient(limit - k)), sign(coefficient(k + 1 - limit))
@@ -716,7 +715,7 @@ def _extreme(args: list[Expr], want: int) -> Expr:
 
 def _weak_sign(lead: Term, g: Germ) -> int:
     """The sign of g for large n, also where one exact oscillating term only touches 0."""
-    m, c = lead
+    _, c = lead
     if oscillates(c) and len(g.terms) == 1 and g.exact:
         if low_sign(c) >= 0:
             return 1
@@ -742,4 +741,3 @@ def holds(condition: Any) -> bool:
         sympy.StrictLessThan: s < 0, sympy.LessThan: s <= 0, sympy.StrictGreaterThan: s > 0,
         sympy.GreaterThan: s >= 0, sympy.Equality: s == 0, sympy.Unequality: s != 0,
     }[condition.func]  # fmt: skip
-

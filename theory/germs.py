@@ -184,13 +184,12 @@ def _collect(terms: Iterable[Term]) -> list[Term]:
     out = items[:1]
     for m, c in items[1:]:
         last, d = out[-1]
-        if not _literal(m) or not _literal(last):
-            if compare(last, m) == 0:  # equal, though written differently
-                total = plus(d, c)
-                out.pop()
-                if not is_zero_literally(total):
-                    out.append((last, total))
-                continue
+        if not (_literal(m) and _literal(last)) and compare(last, m) == 0:
+            total = plus(d, c)  # equal, though written differently
+            out.pop()
+            if not is_zero_literally(total):
+                out.append((last, total))
+            continue
         out.append((m, c))
     return out
 
@@ -291,10 +290,12 @@ def add(*germs: Germ) -> Germ:
 
 
 def negate(g: Germ) -> Germ:
+    """The negative."""
     return Germ([(m, minus(c)) for m, c in g.terms], g.remainder)
 
 
 def subtract(a: Germ, b: Germ) -> Germ:
+    """The difference."""
     return add(a, negate(b))
 
 
@@ -562,4 +563,5 @@ def power(g: Germ, r: Coefficient) -> Germ:
 
 
 def reciprocal(g: Germ) -> Germ:
+    """One over the germ."""
     return power(g, fmpq(-1))

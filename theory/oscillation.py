@@ -48,9 +48,23 @@ def bounded_atom(low: Expr, high: Expr, meaning: Expr | None = None) -> Symbol:
 @lru_cache(maxsize=4096)
 def harmonics(e: Expr) -> Expr:
     """The expression with products and powers of sines and cosines turned into sums."""
+    e = sympy.expand(e)
+    if all(len(_waves(term)) <= 1 for term in sympy.Add.make_args(e)):
+        return e
     if sympy.count_ops(e) > 400:
         raise Undecided("an oscillating coefficient is too large")
-    return sympy.expand(TR8(sympy.expand(e)))
+    return sympy.expand(TR8(e))
+
+
+def _waves(term: Expr) -> list[Expr]:
+    """The sines and cosines that are factors of a term, once for each power."""
+    return [
+        base
+        for f in sympy.Mul.make_args(term)
+        for base, power in (f.as_base_exp(),)
+        if isinstance(base, (sympy.sin, sympy.cos))
+        for _ in range(int(power) if power.is_Integer and 0 < power < 50 else 1)
+    ]
 
 
 def vanishes(c: Coefficient) -> bool:
@@ -157,7 +171,7 @@ def _power_bounds(a: Expr, b: Expr, power: Expr) -> Bounds:
 
 
 def low_sign(c: Coefficient) -> int:
-    """1 if c stays above a positive constant, 0 if it stays >= 0, else -1; the sign of a constant."""
+    """1 if c stays above a positive constant, 0 if it stays >= 0, else -1."""
     if not oscillates(c):
         return sign(c)
     low = bounds(c)[0]

@@ -21,8 +21,8 @@ transcendental), the rotation is minimal, and the exact infimum may be used inst
 **Slow phase.** Coefficient `centre + A sin(g + phi)` with g in a Hardy field, g/log n -> c in
 (0, oo], g = o(n), and rho = O(log n). The n with coefficient within eps of its infimum fill, in
 each period of g, an interval that holds a fixed share of it (g' varies slowly over a period when
-g/log n -> oo; when g ~ c log n the period is [x, e^{2 pi/c} x (1 + o(1))]). Since rho = O(log n) in a
-Hardy field, rho' = O(1/n) and R changes by O(1) over a period, so the blocks carry a fixed share
+g/log n -> oo; when g ~ c log n the period is [x, e^{2 pi/c} x (1 + o(1))]). As rho = O(log n) in
+a Hardy field, rho' = O(1/n) and R changes by O(1) over a period, so the blocks carry a fixed share
 of the sum of exp(-R): if that diverges, the series diverges.
 
 **Average.** rho = h + m (lo + A (1 + cos(g + phi))) with m -> oo, A > 0, h and m in a Hardy field

@@ -1,0 +1,292 @@
+"""The command line: `farfield VERB FORMULA`, one verb per public function.
+
+A formula may begin with a minus, so verbs that take one have no short options and hand on what
+they do not know. Exit codes: 0 every question was answered, 1 something stayed undecided or
+differs from `--expect`, 2 bad input, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from farfield.theory.results import InputError, Result
+
+if TYPE_CHECKING:
+    from farfield.theory.convergence import Convergence
+
+UNDECIDED, BAD_INPUT, INTERRUPTED = 1, 2, 130
+
+
+def main(args: list[str] | None = None) -> None:
+    """Run the command line and exit with its code."""
+    try:
+        code = cli.main(args=args, prog_name="farfield", standalone_mode=False)
+    except InputError as error:
+        click.echo(f"farfield: {error}", err=True)
+        code = BAD_INPUT
+    except click.ClickException as error:
+        click.echo(f"farfield: {error.format_message()}", err=True)
+        code = BAD_INPUT
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("farfield: interrupted", err=True)
+        code = INTERRUPTED
+    except BrokenPipeError:
+        sys.stderr.close()
+        code = 0
+    sys.exit(code or 0)
+
+
+@click.group(context_settings={"max_content_width": 100})
+@click.version_option(package_name="farfield")
+def cli() -> None:
+    """Relative positional encodings: convergence, receptive fields, checks on models."""
+
+
+_FORMULA = {"ignore_unknown_options": True, "help_option_names": ["--help"]}
+
+
+def _options(*extra: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The options that every verb with a formula takes."""
+    shared = [
+        click.option("--set", "settings", multiple=True, metavar="NAME=VALUE",
+                     help="Value of a parameter or an option of the encoding (repeatable)."),
+        click.option("--assume", "assumed", multiple=True, metavar="NAME=DOMAIN",
+                     help="Domain of a parameter: positive, real, [0, 2), ... (repeatable)."),
+        click.option("--heads", type=int, help="Number of heads of a per-head encoding."),
+        click.option("--dialect", help="Variant of an encoding of the catalogue."),
+        click.option("--bca", type=int, metavar="HALF",
+                     help="Blockwise causal attention with blocks of HALF tokens."),
+        click.option("--json", "as_json", is_flag=True, help="JSON instead of text."),
+        *extra,
+    ]  # fmt: skip
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(shared):
+            function = option(function)
+        return function
+
+    return decorate
+
+
+def _pairs(given: Iterable[str], option: str) -> dict[str, Any]:
+    pairs: dict[str, Any] = {}
+    for item in given:
+        name, equals, value = item.partition("=")
+        if not equals or not name.strip() or not value.strip():
+            raise InputError(f"{option} {item!r}: expected NAME=VALUE, as {option} r1=6/5")
+        if name.strip() in pairs:
+            raise InputError(f"{option} gives {name.strip()!r} twice")
+        pairs[name.strip()] = value.strip()
+    return pairs
+
+
+def _subject(
+    formula: str, settings: Iterable[str], assumed: Iterable[str], heads: int | None,
+    dialect: str | None, bca: int | None,
+) -> Any:  # fmt: skip
+    """The encoding that the arguments of a verb describe."""
+    from farfield.theory.encodings import encoding, encodings
+
+    values: dict[str, Any] = {
+        name: value.split(",") if "," in value else value
+        for name, value in _pairs(settings, "--set").items()
+    }
+    assumptions = _pairs(assumed, "--assume")
+    taken = sorted(set(values) & {"heads", "dialect", "bca", "values", "name", "assumptions"})
+    if taken:
+        raise InputError(f"--set {taken[0]}=...: use the option --{taken[0]} where there is one")
+    both = sorted(set(values) & set(assumptions))
+    if both:
+        raise InputError(f"--set and --assume both name {both[0]!r}; give one of them")
+    subject = encoding(
+        formula, heads=heads, dialect=dialect, bca=bca, assumptions=assumptions or None, **values
+    )
+    symbols = getattr(subject.formula, "free_symbols", None)
+    if formula not in encodings() and symbols is not None and "n" not in map(str, symbols):
+        raise InputError(
+            f"formula {formula[:40]!r} has no n, the distance; a constant bias is the "
+            "encoding 'nope'"
+        )
+    return subject
+
+
+def _emit(results: Result | tuple[Any, ...] | list[Any], as_json: bool) -> None:
+    many = list(results) if isinstance(results, (tuple, list)) else None
+    if as_json:
+        out: Any = [r.to_dict() for r in many] if many is not None else results.to_dict()  # type: ignore[union-attr]
+        click.echo(json.dumps(out, indent=2, ensure_ascii=False))
+    else:
+        click.echo("\n\n".join(map(str, many)) if many is not None else str(results))
+
+
+# -- verbs ----------------------------------------------------------------------------------------
+
+
+@cli.command(context_settings=_FORMULA)
+@click.argument("formula", required=False)
+@_options(
+    click.option("--file", "listed", metavar="FILE",
+                 help="Decide each line of a file (- for standard input)."),
+    click.option("--expect", help="Exit with 1 unless the verdict is this one."),
+    click.option("--budget", "budget_s", type=float, default=10.0, show_default=True,
+                 metavar="SECONDS", help="Time after which the verdict is undecided."),
+)  # fmt: skip
+def check(
+    formula: str | None, settings: tuple[str, ...], assumed: tuple[str, ...], heads: int | None,
+    dialect: str | None, bca: int | None, as_json: bool, listed: str | None, expect: str | None,
+    budget_s: float,
+) -> int:  # fmt: skip
+    """Does the exp-series of FORMULA (or of a catalogue entry) converge? With proof."""
+    from farfield.theory.convergence import Verdict, check_convergence
+
+    verdicts = [v.value for v in Verdict]
+    if expect is not None and expect not in verdicts:
+        raise InputError(f"--expect {expect!r}: accepted: {', '.join(verdicts)}")
+    if (formula is None) == (listed is None):
+        raise InputError("give a formula, or a list of them with --file (- for standard input)")
+    if formula is not None:
+        subject = _subject(formula, settings, assumed, heads, dialect, bca)
+        result = check_convergence(subject, budget_s=budget_s)
+        _emit(result, as_json)
+        missed = result.verdict is Verdict.UNDECIDED or expect not in (None, result.verdict.value)
+        return int(missed)
+    assert listed is not None
+    options = (settings, assumed, heads, dialect, bca)
+    return _check_list(listed, options, as_json, expect, budget_s)
+
+
+def _check_list(
+    listed: str, options: tuple[Any, ...], as_json: bool, expect: str | None, budget_s: float
+) -> int:
+    from farfield.theory.convergence import Verdict, check_convergence
+
+    lines = [line.strip() for line in _read(listed).splitlines()]
+    formulas = [line for line in lines if line and not line.startswith("#")]
+    if not formulas:
+        raise InputError(f"{listed!r} holds no formula; expected one a line")
+    settings, assumed, *rest = options
+    code, rows = 0, []
+    for formula in _progress(formulas, "deciding"):
+        try:
+            own = [_concerning(formula, pairs) for pairs in (settings, assumed)]
+            result: Convergence | InputError = check_convergence(
+                _subject(formula, own[0], own[1], *rest), budget_s=budget_s
+            )
+        except InputError as error:
+            result = error
+        if isinstance(result, InputError):
+            code = BAD_INPUT
+            rows.append({"formula": formula, "error": str(result)})
+            if not as_json:
+                click.echo(f"error         {formula[:60]}   {result}")
+            continue
+        missed = result.verdict is Verdict.UNDECIDED or expect not in (None, result.verdict.value)
+        code = max(code, int(missed))
+        rows.append(result.to_dict() | {"given": formula})
+        if not as_json:
+            condition = f"   {result.condition}" if result.verdict is Verdict.CONDITIONAL else ""
+            click.echo(f"{result.verdict.value:<13} {formula}{condition}")
+    if as_json:
+        click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+    return code
+
+
+def _concerning(formula: str, pairs: Iterable[str]) -> list[str]:
+    """In a list, settings and assumptions apply to the formulas that contain their parameter."""
+    import re
+
+    words = set(re.findall(r"[A-Za-z_][A-Za-z0-9_]*", formula))
+    return [p for p in pairs if p.partition("=")[0].strip() in words]
+
+
+def _read(listed: str) -> str:
+    try:
+        if listed == "-":
+            return sys.stdin.read()
+        return Path(listed).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "is not text in UTF-8"
+        raise InputError(f"cannot read the list {listed!r}: {why}") from None
+
+
+def _progress(items: list[Any], what: str) -> Iterable[Any]:
+    """The items, with a progress bar on a terminal."""
+    if len(items) < 20 or not sys.stderr.isatty():
+        return items
+    from rich.console import Console
+    from rich.progress import track
+
+    return track(items, what, console=Console(stderr=True), transient=True)
+
+
+@cli.command(context_settings=_FORMULA)
+@click.argument("formula")
+@_options(
+    click.option("--eps", multiple=True, default=("1/10", "1/100", "1/1000"), show_default=True,
+                 help="Mass left outside, as 0.01 or 1/100 (repeatable)."),
+    click.option("--length", type=int, metavar="TOKENS",
+                 help="The finite-row receptive field of a row with that many keys."),
+)  # fmt: skip
+def trf(
+    formula: str, settings: tuple[str, ...], assumed: tuple[str, ...], heads: int | None,
+    dialect: str | None, bca: int | None, as_json: bool, eps: tuple[str, ...], length: int | None,
+) -> int:  # fmt: skip
+    """Theoretical receptive field: how many keys hold all but a share eps of the mass."""
+    from farfield.numerics.receptive_field import theoretical_receptive_field
+
+    subject = _subject(formula, settings, assumed, heads, dialect, bca)
+    fields = theoretical_receptive_field(subject, list(eps), length=length)
+    _emit(fields[0] if len(fields) == 1 else fields, as_json)
+    return 0
+
+
+@cli.command(context_settings=_FORMULA)
+@click.argument("formula")
+@_options(
+    click.option("--trained", type=int, required=True, metavar="TOKENS", help="Training length."),
+    click.option("--evaluated", type=int, metavar="TOKENS", help="Test length; all if not given."),
+)  # fmt: skip
+def leak(
+    formula: str, settings: tuple[str, ...], assumed: tuple[str, ...], heads: int | None,
+    dialect: str | None, bca: int | None, as_json: bool, trained: int, evaluated: int | None,
+) -> int:  # fmt: skip
+    """Share of a row's prior mass that lies beyond the training length."""
+    from farfield.numerics.leak import leak as share
+
+    subject = _subject(formula, settings, assumed, heads, dialect, bca)
+    _emit(share(subject, trained, evaluated), as_json)
+    return 0
+
+
+@cli.command()
+@click.argument("name", required=False)
+@click.option("--heads", type=int, help="Number of heads of a per-head encoding.")
+@click.option("--dialect", help="Variant of the encoding.")
+@click.option("--json", "as_json", is_flag=True, help="JSON instead of text.")
+def encodings(name: str | None, heads: int | None, dialect: str | None, as_json: bool) -> None:
+    """The catalogue: one encoding, or all of them."""
+    from farfield.theory.encodings import encoding
+    from farfield.theory.encodings import encodings as names
+
+    if name is not None:
+        _emit(encoding(name, heads=heads, dialect=dialect), as_json)
+        return
+    if heads is not None or dialect is not None:
+        raise InputError("--heads and --dialect describe one encoding; name it")
+    entries = [encoding(k) for k in names()]
+    if as_json:
+        _emit(entries, True)
+        return
+    for e in entries:
+        formula = e.formula_text() if e.formula is not None else f"out of scope: {e.out_of_scope}"
+        click.echo(f"{e.name:<18} {formula if len(formula) <= 80 else formula[:77] + '...'}")
+
+
+if __name__ == "__main__":
+    main()
