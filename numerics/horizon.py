@@ -1,0 +1,192 @@
+"""From which distance on a bias rounds to nothing in a floating-point type.
+
+The dtype horizon is the least n_0 such that `b_n / b_0` rounds to 0 for all n >= n_0 (ours):
+round to nearest, ties to even. With subnormals kept, x rounds to 0 iff `x <= s/2`, `s` the
+smallest subnormal. With `flush_to_zero`, also what rounds to a subnormal becomes 0: `x` stays
+iff it is at least the smallest normal number less `s/2`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import sympy
+from flint import arb, fmpq
+from sympy import Expr, S
+
+from farfield.numerics.kernels import Unreachable
+from farfield.numerics.receptive_field import resolve
+from farfield.numerics.sums import Series, Stretch, series
+from farfield.theory.balls import Undefined, compile_ball, precision, to_arb
+from farfield.theory.expression import n
+from farfield.theory.results import InputError, Result
+
+FORMATS = {"fp16": (11, -14), "bf16": (8, -126), "fp32": (24, -126), "fp64": (53, -1022)}
+"""Bits of the significand, exponent of the smallest normal number."""
+
+_NAMES = {"float16": "fp16", "half": "fp16", "bfloat16": "bf16", "float32": "fp32",
+          "float": "fp32", "float64": "fp64", "double": "fp64"}  # fmt: skip
+MAX_SCAN = 100_000
+MAX_BITS = 14_000
+
+
+@dataclass(frozen=True)
+class Horizon(Result):
+    """The dtype horizon of a bias.
+
+    Fields:
+        formula: the bias, None where several heads are aggregated.
+        dtype, flush_to_zero: the floating-point type and what becomes of subnormals.
+        tokens: the least distance from which on b_n/b_0 rounds to 0; the farthest head's; None if
+            it never does, or if it is not known.
+        heads, aggregation: one result a head where there are several, and `worst head`.
+        reason: why `tokens` is None.
+        label: `certified`.
+    """
+
+    formula: Expr | None
+    dtype: str
+    flush_to_zero: bool
+    tokens: int | None
+    heads: tuple[Horizon, ...] = ()
+    aggregation: str | None = None
+    reason: str = ""
+    label: str = "certified"
+
+    def text(self) -> str:
+        kind = self.dtype + (", subnormals flushed" if self.flush_to_zero else "")
+        head = f" ({self.aggregation} of {len(self.heads)})" if self.heads else ""
+        value = "none" if self.tokens is None else f"{self.tokens} tokens"
+        lines = [f"dtype horizon ({kind}) = {value}{head}  [{self.label}]"]
+        if self.reason:
+            lines.append(f"  {self.reason}")
+        if self.heads:
+            lines.append(f"  by head: {', '.join(str(h.tokens) for h in self.heads)}")
+        return "\n".join(lines)
+
+
+def dtype_horizon(f: Any, dtype: Any, *, flush_to_zero: bool = False, **values: Any) -> Horizon:
+    """The least n_0 such that exp(p(n) - p(0)) rounds to 0 in `dtype` for all n >= n_0.
+
+    Args:
+        f: a formula in `n`, a SymPy expression, a name of the catalogue or an `Encoding`.
+        dtype: fp16, bf16, fp32 or fp64 (or float16, bfloat16, ..., or a torch or NumPy dtype).
+        flush_to_zero: whether subnormal numbers become 0.
+        **values: parameters and options, as `farfield.theory.encodings.encoding` takes them.
+
+    >>> [dtype_horizon("-n/2", t).tokens for t in ("fp16", "bf16", "fp32")]
+    [35, 186, 208]
+    """
+    kind = getattr(dtype, "__name__", str(dtype)).removeprefix("torch.").lower()
+    kind = _NAMES.get(kind, kind)
+    if kind not in FORMATS:
+        raise InputError(f"dtype {str(dtype)[:40]!r} is not known; accepted: {', '.join(FORMATS)}")
+    subject = resolve(f, values)
+    if not subject.biases:
+        return Horizon(None, kind, flush_to_zero, None, reason=subject.out_of_scope or "")
+    heads = tuple(_of_bias(b, kind, flush_to_zero) for b in subject.biases)
+    if len(heads) == 1:
+        return heads[0]
+    worst = next((h for h in heads if h.tokens is None), None)
+    worst = worst or max(heads, key=lambda h: h.tokens or 0)
+    return Horizon(
+        None, kind, flush_to_zero, worst.tokens, heads, "worst head", worst.reason, worst.label
+    )
+
+
+def threshold(kind: str, flush_to_zero: bool) -> tuple[fmpq, bool]:
+    """The positive number up to which everything rounds to 0, and whether it does so itself."""
+    bits, exponent = FORMATS[kind]
+    half = fmpq(2) ** (exponent - bits)
+    return (fmpq(2) ** exponent - half, False) if flush_to_zero else (half, True)
+
+
+def _of_bias(bias: Expr, kind: str, flush: bool) -> Horizon:
+    s = series(bias)
+    limit, closed = threshold(kind, flush)
+    try:
+        tokens, reason = _last_above(s, limit, closed)
+    except Unreachable as why:
+        tokens, reason = None, str(why)
+    return Horizon(bias, kind, flush, tokens, reason=reason)
+
+
+def _vanishes(bias: Expr, j: int, origin: Expr, limit: fmpq, closed: bool) -> bool:
+    """Whether exp(bias(j) - bias(0)) rounds to 0, proved by balls."""
+    if bias is S.NegativeInfinity:
+        return True
+    at, start = compile_ball(bias), compile_ball(origin)
+    for bits in (128, 512, 2048, 8192, MAX_BITS):
+        with precision(bits):
+            try:
+                p, q = at({n: fmpq(j)}), start({n: fmpq(0)})
+            except (Undefined, ZeroDivisionError):
+                continue
+            gap = to_arb(p) - to_arb(q) - arb(limit).log()
+            if gap < 0:
+                return True
+            if gap > 0:
+                return False
+    tie = sympy.exp(sympy.expand(bias.subs(n, j) - origin.subs(n, 0)))
+    if tie == sympy.Rational(int(limit.p), int(limit.q)):
+        return closed
+    raise Unreachable(f"b_{j}/b_0 agrees with the rounding threshold to all digits tried")
+
+
+def _last_above(s: Series, limit: fmpq, closed: bool) -> tuple[int | None, str]:
+    """The least n_0 from which on every term vanishes, or None with the reason."""
+    for stretch in reversed(s.stretches):
+        if stretch.bias is S.NegativeInfinity:
+            continue
+        if stretch.end is None:
+            if stretch.kernel is None:
+                raise Unreachable(f"not proved monotone for all large n: {stretch.gap}")
+            if stretch.bias.has(n) and stretch.kernel.direction > 0:
+                return None, "never: the bias increases"
+        if not stretch.bias.has(n):
+            if _vanishes(stretch.bias, stretch.start, s.bias, limit, closed):
+                continue
+            if stretch.end is None:
+                return None, "never: the bias is constant at all large distances"
+            return stretch.end, ""
+        found = _in_stretch(stretch, s.bias, limit, closed)
+        if found is not None:
+            return found, ""
+    raise AssertionError("b_0/b_0 = 1 does not vanish")
+
+
+def _in_stretch(s: Stretch, origin: Expr, limit: fmpq, closed: bool) -> int | None:
+    """One more than the last distance of the stretch whose term does not vanish."""
+    falling = s.kernel is not None and s.kernel.direction < 0
+    settled = s.kernel.settled if s.kernel is not None and falling else s.end
+    assert settled is not None, "the last stretch falls"
+    if settled - s.start > MAX_SCAN:
+        raise Unreachable(f"the bias is monotone only from n = {settled} on")
+    inside = falling and (s.end is None or settled < s.end)
+    if inside and not _vanishes(s.bias, settled, origin, limit, closed):
+        return _bisect(s, settled, origin, limit, closed)
+    for j in range(min(settled, s.end or settled) - 1, s.start - 1, -1):
+        if not _vanishes(s.bias, j, origin, limit, closed):
+            return j + 1
+    return None
+
+
+def _bisect(s: Stretch, low: int, origin: Expr, limit: fmpq, closed: bool) -> int:
+    """The least vanishing distance above `low`, where the bias falls; at most the end."""
+    step, high = 1, low + 1
+    while not _vanishes(s.bias, high, origin, limit, closed):
+        low, step = high, 2 * step if step < 2**64 else step * step
+        high = low + step
+        if s.end is not None and high >= s.end:
+            high = s.end
+            break
+        if step.bit_length() > MAX_BITS:
+            raise Unreachable(f"the horizon has more than {MAX_BITS} bits")
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _vanishes(s.bias, middle, origin, limit, closed):
+            high = middle
+        else:
+            low = middle
+    return high

@@ -1,0 +1,481 @@
+"""Families of exp-series with certified sums: `exp(p(n))` on a stretch `n >= start`.
+
+Each kernel gives `tail(j) = sum_{n>=j} exp(p(n))` and `between(a, b) = sum_{a<=n<b} exp(p(n))`
+as balls at the precision at work (see `farfield.theory.balls.precision`).
+
+* `Constant`, `Geometric`, `Power` have closed forms (the last by the Hurwitz zeta function).
+* `Stretched`, `LogNormal`, `Rational` use the Euler-Maclaurin formula: with f(x) = exp(p(x)),
+
+      sum_{n>=N} f(n) = int_N^oo f + f(N)/2 - sum_{k<=m} B_{2k}/(2k)! f^{(2k-1)}(N) + R_m,
+      |R_m| <= |B_{2m}|/(2m)! int_N^oo |f^{(2m)}|,
+
+  where the integral of f has a closed form and that of |f^{(2m)}| is bounded in one of two ways:
+  if f is completely monotone it is |f^{(2m-1)}(N)|; otherwise by Cauchy's estimate on the circles
+  of radius theta u around u = x + h, |f^{(2m)}| <= (2m)! (theta u)^{-2m} sup |f|, and the sup is
+  bounded for each family by hand. Where f decreases, also sum_{n>=N} f(n) - int_N^oo f lies in
+  [0, f(N)]. All bounds are (ours).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import sympy
+from flint import arb, arb_series, ctx, fmpq
+from sympy import Expr, S
+
+from farfield.numerics.normal_form import NormalForm, Unrecognised, normal_form, sign
+from farfield.theory.balls import compile_ball, precision, to_arb
+
+MAX_SHIFT = 1 << 16
+
+
+class Unreachable(Exception):
+    """A sum that is beyond the bounds on work; the message says which."""
+
+
+def number(e: Expr) -> arb:
+    """A constant as a ball at the precision at work."""
+    return to_arb(compile_ball(e)({}))
+
+
+def _above(e: Expr) -> int:
+    """An integer not below a constant, close to it."""
+    with precision(256):
+        return int(number(e).upper().ceil().unique_fmpz())
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """exp(p) on `n >= start`; `gamma` is the constant of p.
+
+    `converges` tells whether the series does; p is monotone from the integer `settled` on, and
+    `direction` is the sign of its slope there.
+    """
+
+    start: int
+    gamma: Expr
+
+    @property
+    def converges(self) -> bool:
+        return True
+
+    @property
+    def settled(self) -> int:
+        return self.start
+
+    @property
+    def direction(self) -> int:
+        return -1
+
+    def tail(self, j: int) -> arb:
+        """sum_{n>=j} exp(p(n)), j >= start; the series must converge."""
+        raise NotImplementedError
+
+    def between(self, a: int, b: int) -> arb:
+        """sum_{a<=n<b} exp(p(n)), a >= start."""
+        if not self.converges:
+            raise Unreachable("no closed form for the partial sums of this divergent series")
+        return self.tail(a) - self.tail(b)
+
+    def integral(self, x: arb) -> arb:
+        """int_x^oo exp(p), for real x where p is decreasing."""
+        raise Unreachable("no closed form for the integral")
+
+    def density(self, x: arb) -> arb:
+        """exp(p(x)) for real x."""
+        raise Unreachable("no extension to real distances")
+
+    def asymptotics(self) -> str | None:
+        """TRF(eps) as eps -> 0, in LaTeX; None where no formula is known."""
+        return None
+
+
+@dataclass(frozen=True)
+class Constant(Kernel):
+    """p = gamma."""
+
+    @property
+    def converges(self) -> bool:
+        return False
+
+    @property
+    def direction(self) -> int:
+        return 0
+
+    def between(self, a: int, b: int) -> Any:
+        return (b - a) * compile_ball(sympy.exp(self.gamma))({})
+
+
+@dataclass(frozen=True)
+class Geometric(Kernel):
+    """p = gamma + alpha n: tail e^gamma e^{alpha j} / (1 - e^alpha)."""
+
+    alpha: Expr
+
+    @property
+    def converges(self) -> bool:
+        return sign(self.alpha) < 0
+
+    @property
+    def direction(self) -> int:
+        return sign(self.alpha)
+
+    def tail(self, j: int) -> arb:
+        a = number(self.alpha)
+        return (number(self.gamma) + a * j).exp() / -a.expm1()
+
+    def between(self, a: int, b: int) -> arb:
+        slope = number(self.alpha)
+        first = (number(self.gamma) + slope * a).exp()
+        return first * (slope * (b - a)).expm1() / slope.expm1()
+
+    def asymptotics(self) -> str:
+        m = sympy.latex(-self.alpha)
+        return rf"\left\lfloor \log(1/\varepsilon) / \left({m}\right) \right\rfloor + 1"
+
+
+@dataclass(frozen=True)
+class Power(Kernel):
+    """p = gamma - r log(n + h): tail e^gamma zeta(r, j + h), Hurwitz.
+
+    The difference of two Hurwitz zeta values is the partial sum for every r != 1 by analytic
+    continuation; at r = 1 the digamma function takes its place.
+    """
+
+    h: Expr
+    r: Expr
+
+    @property
+    def converges(self) -> bool:
+        return sign(self.r - 1) > 0
+
+    @property
+    def direction(self) -> int:
+        return -sign(self.r)
+
+    def tail(self, j: int) -> arb:
+        return number(self.gamma).exp() * number(self.r).zeta(j + number(self.h))
+
+    def between(self, a: int, b: int) -> arb:
+        h, scale = number(self.h), number(self.gamma).exp()
+        if sign(self.r - 1) == 0:
+            return scale * ((b + h).digamma() - (a + h).digamma())
+        r = number(self.r)
+        return scale * (r.zeta(a + h) - r.zeta(b + h))
+
+    def integral(self, x: arb) -> arb:
+        r = number(self.r)
+        u = x + number(self.h)
+        return (number(self.gamma) + (1 - r) * u.log()).exp() / (r - 1)
+
+    def density(self, x: arb) -> arb:
+        return (number(self.gamma) - number(self.r) * (x + number(self.h)).log()).exp()
+
+    def asymptotics(self) -> str:
+        return _power_law(self.r, sympy.exp(self.gamma))
+
+
+def _power_law(r: Expr, amplitude: Expr) -> str:
+    """((r-1) B eps / A)^{-1/(r-1)}, for b_n ~ A n^{-r} (ours)."""
+    factor = sympy.latex(sympy.simplify((r - 1) / amplitude))
+    power = sympy.latex(-1 / (r - 1))
+    return rf"\left({factor}\, B\, \varepsilon\right)^{{{power}}}"
+
+
+@dataclass(frozen=True)
+class Smooth(Kernel):
+    """A kernel in u = n + h summed by Euler-Maclaurin; see the module's description."""
+
+    h: Expr
+
+    @property
+    def completely_monotone(self) -> bool:
+        return False
+
+    def exponent(self, u: Any) -> Any:
+        """p as a function of u, a ball or a power series of balls, u > 0."""
+        raise NotImplementedError
+
+    def area(self, u: arb) -> arb:
+        """int_u^oo of exp(p) in the variable u."""
+        raise NotImplementedError
+
+    def cauchy(self, u: arb, m: int) -> arb:
+        """An upper bound of int_u^oo |f^{(2m)}| / (2m)!."""
+        raise NotImplementedError
+
+    def decreasing(self, u: arb) -> bool:
+        """Whether p is proved to decrease on [u, oo)."""
+        raise NotImplementedError
+
+    def term(self, j: int) -> arb:
+        """exp(p(j)) for an integer j >= start."""
+        return self.exponent(j + number(self.h)).exp()
+
+    def integral(self, x: arb) -> arb:
+        return self.area(x + number(self.h))
+
+    def density(self, x: arb) -> arb:
+        return self.exponent(x + number(self.h)).exp()
+
+    def tail(self, j: int) -> arb:
+        """Direct terms up to where the Euler-Maclaurin remainder is below the precision."""
+        bits = ctx.prec
+        ctx.prec = bits + 32
+        try:
+            u = j + number(self.h)
+            head, at, best, stalls = arb(0), j, arb(0, arb.pos_inf()), 0
+            upto = j if u > bits // 2 + 8 else j + bits // 2 + 8 - min(0, int(float(u)))
+            while True:
+                for i in range(at, upto):
+                    head += self.term(i)
+                at, before = upto, best.rel_accuracy_bits()
+                if at + number(self.h) > 0:
+                    value = head + self._euler_maclaurin(at, bits // 8 + 2)
+                    best = value if value.rad() < best.rad() else best
+                stalls += best.is_finite() and best.rel_accuracy_bits() <= before + 2
+                if best.rel_accuracy_bits() >= bits - 8 or stalls > 4 or at - j > MAX_SHIFT:
+                    return best
+                upto = at + max(64, at - j)
+        finally:
+            ctx.prec = bits
+
+    def _euler_maclaurin(self, at: int, m: int) -> arb:
+        before = ctx.cap
+        ctx.cap = 2 * m + 1
+        try:
+            u = at + number(self.h)
+            series = self.exponent(arb_series([u, 1])).exp()
+            c = [series[k] for k in range(2 * m)]
+        finally:
+            ctx.cap = before
+        area = self.area(u)
+        total = area + c[0] / 2
+        for k in range(1, m + 1):
+            total -= arb(fmpq.bernoulli(2 * k)) / (2 * k) * c[2 * k - 1]
+        bernoulli = abs(arb(fmpq.bernoulli(2 * m)))
+        if self.completely_monotone:
+            bound = bernoulli / (2 * m) * abs(c[2 * m - 1])
+        else:
+            bound = bernoulli * self.cauchy(u, m)
+        candidates = []
+        if bound.is_finite() and total.is_finite():
+            candidates.append(total + arb(0, bound.abs_upper()))
+        if self.decreasing(u) and area.is_finite():
+            candidates.append(area + c[0] / 2 + arb(0, (c[0] / 2).abs_upper()))
+        if not candidates:
+            return arb(0, arb.pos_inf())
+        best = candidates[0]
+        return candidates[-1] if candidates[-1].rad() < best.rad() else best
+
+
+@dataclass(frozen=True)
+class Stretched(Smooth):
+    """p = gamma - r u^q - d log u, r, q > 0 (KERPLE-power, BAM; ALiBi times a power for q = 1).
+
+    int_u^oo = e^gamma Gamma((1-d)/q, r u^q) / (q r^{(1-d)/q}). Completely monotone for q <= 1 and
+    d >= 0. On |w - u| <= theta u: Re w^q >= (1-theta)^q cos(q asin theta) u^q = kappa u^q and
+    |w^{-d}| <= (1-theta)^{-|d|} u^{-d}.
+    """
+
+    r: Expr
+    q: Expr
+    d: Expr = S.Zero
+
+    @property
+    def completely_monotone(self) -> bool:
+        return sign(1 - self.q) >= 0 and sign(self.d) >= 0
+
+    @property
+    def settled(self) -> int:
+        if sign(self.d) >= 0:
+            return self.start
+        turn = (-self.d / (self.q * self.r)) ** (1 / self.q) - self.h
+        return max(self.start, _above(turn))
+
+    @property
+    def _plain(self) -> bool:
+        return self.d == 0
+
+    def exponent(self, u: Any) -> Any:
+        if isinstance(u, arb) and u == 0:
+            return number(self.gamma)
+        log = u.log()
+        p = number(self.gamma) - number(self.r) * (number(self.q) * log).exp()
+        return p if self._plain else p - number(self.d) * log
+
+    def _area(self, u: arb, r: arb) -> arb:
+        q = number(self.q)
+        s = (1 - number(self.d)) / q
+        power = (q * u.log()).exp()
+        return number(self.gamma).exp() * (r * power).gamma_upper(s) / q * (-s * r.log()).exp()
+
+    def area(self, u: arb) -> arb:
+        """The incomplete gamma function of FLINT may lose half its digits: ask for more then."""
+        bits = ctx.prec
+        try:
+            for factor in (1, 2, 4):
+                ctx.prec = factor * bits
+                value = self._area(u, number(self.r))
+                if value.rel_accuracy_bits() >= bits - 24:
+                    break
+            return value
+        finally:
+            ctx.prec = bits
+
+    def cauchy(self, u: arb, m: int) -> arb:
+        q, r, d = number(self.q), number(self.r), abs(number(self.d))
+        steepness = q * r * (q * u.log()).exp() + d
+        theta = (2 * m / (2 * m + steepness)).min(arb(fmpq(1, 2))).min(1 / q).mid()
+        kappa = (q * (1 - theta).log()).exp() * (q * theta.asin()).cos()
+        if not kappa > 0:
+            return arb.pos_inf()
+        return self._area(u, r * kappa) * (-d * (1 - theta).log()).exp() / (theta * u) ** (2 * m)
+
+    def decreasing(self, u: arb) -> bool:
+        d, q = number(self.d), number(self.q)
+        return bool(d >= 0 or q * number(self.r) * (q * u.log()).exp() > -d)
+
+    def asymptotics(self) -> str:
+        r, q = sympy.latex(self.r), sympy.latex(1 / self.q)
+        return rf"\sim \left(\frac{{\log(1/\varepsilon)}}{{{r}}}\right)^{{{q}}}"
+
+
+@dataclass(frozen=True)
+class LogNormal(Smooth):
+    """p = gamma - c (log u - l)^2, c > 0 (Type 2 of [Q] and its relatives).
+
+    int_u^oo u^{-a} e^{s v - c v^2} du with v = log u - l is elementary in erfc. On
+    |w - u| <= theta u, with delta = -log(1-theta): Re (log w - l)^2 >= v^2 - 2 delta |v| - delta^2.
+    """
+
+    c: Expr
+    l: Expr
+
+    @property
+    def settled(self) -> int:
+        return max(self.start, _above(sympy.exp(self.l) - self.h))
+
+    def exponent(self, u: Any) -> Any:
+        v = u.log() - number(self.l)
+        return number(self.gamma) - number(self.c) * v * v
+
+    def _area(self, u: arb, a: int, s: arb) -> arb:
+        c, l = number(self.c), number(self.l)
+        t = s + 1 - a
+        edge = (u.log() - l) - t / (2 * c)
+        scale = number(self.gamma) + (1 - a) * l + t * t / (4 * c)
+        return scale.exp() * (arb.pi() / c).sqrt() / 2 * (c.sqrt() * edge).erfc()
+
+    def area(self, u: arb) -> arb:
+        return self._area(u, 0, arb(0))
+
+    def cauchy(self, u: arb, m: int) -> arb:
+        c, l = number(self.c), number(self.l)
+        theta = (2 * m / (2 * m + 2 * c * abs(u.log() - l) + 1)).min(arb(fmpq(1, 2))).mid()
+        delta = -(1 - theta).log()
+        slope = 2 * c * delta
+        both = self._area(u, 2 * m, slope)
+        if not u.log() > l:
+            both += self._area(u, 2 * m, -slope)
+        return both * (c * delta * delta).exp() / theta ** (2 * m)
+
+    def decreasing(self, u: arb) -> bool:
+        return bool(u.log() > number(self.l))
+
+    def asymptotics(self) -> str:
+        c = sympy.latex(self.c)
+        return rf"\exp\left(\sqrt{{\log(1/\varepsilon) / \left({c}\right)}}\,(1 + o(1))\right)"
+
+
+@dataclass(frozen=True)
+class Rational(Smooth):
+    """p = gamma - r log(u^2 + c), c > 0, r > 1/2 (Type 1 of [Q], dialect code: r = 1).
+
+    int_u^oo = e^gamma u^{1-2r}/(2r-1) 2F1(r, r-1/2; r+1/2; -c/u^2). On |w - u| <= u/2 the square
+    has a positive real part, so |w^2 + c| >= (|w|^2 + c)/sqrt 2 >= (1-theta)^2 (u^2 + c)/sqrt 2.
+    """
+
+    c: Expr
+    r: Expr
+
+    @property
+    def converges(self) -> bool:
+        return sign(2 * self.r - 1) > 0
+
+    @property
+    def direction(self) -> int:
+        return -sign(self.r)
+
+    @property
+    def settled(self) -> int:
+        return max(self.start, _above(-self.h))
+
+    def exponent(self, u: Any) -> Any:
+        return number(self.gamma) - number(self.r) * (u * u + number(self.c)).log()
+
+    def area(self, u: arb) -> arb:
+        r, half = number(self.r), arb(fmpq(1, 2))
+        scale = (number(self.gamma) + (1 - 2 * r) * u.log()).exp() / (2 * r - 1)
+        return scale * (-number(self.c) / (u * u)).hypgeom_2f1(r, r - half, r + half)
+
+    def cauchy(self, u: arb, m: int) -> arb:
+        r = number(self.r)
+        theta = arb(fmpq(1, 2)).min(m / (m + r)).mid()
+        loss = r * (arb(2).log() / 2 - 2 * (1 - theta).log())
+        return self.area(u) * loss.exp() / (theta * u) ** (2 * m)
+
+    def decreasing(self, u: arb) -> bool:
+        return bool(u > 0)
+
+    def asymptotics(self) -> str:
+        return _power_law(2 * self.r, sympy.exp(self.gamma))
+
+
+def kernel(p: Expr, start: int = 0) -> Kernel:
+    """The kernel of `p` on `n >= start`, found from its normal form alone.
+
+    Raises:
+        Unrecognised: when the normal form is none of the families.
+
+    >>> kernel(-2 * sympy.log(1 + sympy.Symbol("n", integer=True, nonnegative=True)))
+    Power(start=0, gamma=0, h=1, r=2)
+    """
+    return _from_form(normal_form(p, start), start)
+
+
+def _from_form(form: NormalForm, start: int) -> Kernel:
+    kinds = [k for k in ("logs", "squares", "powers", "quadratics") if getattr(form, k)]
+    sizes = [len(getattr(form, k)) for k in kinds]
+    if any(size > 1 for size in sizes):
+        raise Unrecognised("a sum of several terms of one kind")
+    alpha, gamma = form.alpha, form.gamma
+    if not kinds:
+        return Geometric(start, gamma, alpha) if alpha != 0 else Constant(start, gamma)
+    if kinds == ["logs"] and alpha == 0:
+        ((h, d),) = form.logs.items()
+        return Power(start, gamma, h, -d)
+    if kinds == ["logs"] and sign(alpha) < 0:
+        ((h, d),) = form.logs.items()
+        return Stretched(start, gamma - alpha * h, h, -alpha, S.One, -d)
+    if kinds == ["quadratics"] and alpha == 0:
+        (((h, c), d),) = form.quadratics.items()
+        return Rational(start, gamma, h, c, -d)
+    if alpha == 0 and kinds in (["powers"], ["logs", "powers"]):
+        (((h, q), r),) = form.powers.items()
+        d = S.Zero if "logs" not in kinds else form.logs.get(h)
+        if d is not None and sign(q) > 0 and sign(r) < 0:
+            if sign(start + h) < 0:
+                reason = Unrecognised("the bias increases first")
+                reason.later = _above(-h)
+                raise reason
+            return Stretched(start, gamma, h, -r, q, -d)
+    if alpha == 0 and kinds in (["squares"], ["logs", "squares"]):
+        ((h, c),) = form.squares.items()
+        d = S.Zero if "logs" not in kinds else form.logs.get(h)
+        if d is not None and sign(c) < 0:
+            centre = -d / (2 * c)
+            return LogNormal(start, gamma - c * centre**2, h, -c, centre)
+    raise Unrecognised("this combination of terms has no certified sum yet")

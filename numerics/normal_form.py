@@ -1,0 +1,225 @@
+"""One normal form for the biases that have certified sums, whatever identities they came through.
+
+On a stretch `n >= start` a bias is written, where that is possible, as
+
+    p(n) = gamma + alpha n + sum -r log(n + h) + sum -c log(n + h)^2
+                 + sum -r (n + h)^q + sum -r log((n + h)^2 + c)
+
+with constants gamma, alpha, r, c, h, q. Logs of products, powers and exponentials of positive
+things are expanded, linear arguments scaled to `n + h`, quadratics completed or factored; so
+`-2 log(1+n)`, `log(1/(2+2n)^2)` and `-log(n^2+2n+1)` have the same form up to gamma. Every
+step is an identity on the stretch: positivity is proved, not assumed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+
+import sympy
+from sympy import Expr, S
+
+from farfield.theory.constants import Case, Fork, NeedMore, NotReal, Undecided, deciding
+from farfield.theory.constants import sign as _sign
+from farfield.theory.expression import n
+
+MAX_DEGREE = 8
+MAX_NODES = 2_000
+
+
+class Unrecognised(Exception):
+    """The bias is not of the form at hand; the message says which part.
+
+    `later` is an integer from which on it would be, where that is all that is wrong.
+    """
+
+    later: int | None = None
+
+
+def sign(c: Expr) -> int:
+    """The proved sign of a real constant; Unrecognised where the engine cannot tell."""
+    if c.is_Rational:
+        return int(sympy.sign(c))
+    with deciding(Case()):
+        try:
+            return _sign(c)
+        except (Undecided, NotReal, NeedMore, Fork, ArithmeticError):
+            raise Unrecognised(f"the sign of {c} is not decided") from None
+
+
+@dataclass(frozen=True)
+class NormalForm:
+    """The coefficients of the form above, without the zero ones: `logs[h]`, `squares[h]`,
+    `powers[h, q]`, `quadratics[h, c]` multiply log(n+h), log(n+h)^2, (n+h)^q, log((n+h)^2+c).
+    """
+
+    gamma: Expr = S.Zero
+    alpha: Expr = S.Zero
+    logs: dict[Expr, Expr] = field(default_factory=dict)
+    squares: dict[Expr, Expr] = field(default_factory=dict)
+    powers: dict[tuple[Expr, Expr], Expr] = field(default_factory=dict)
+    quadratics: dict[tuple[Expr, Expr], Expr] = field(default_factory=dict)
+
+
+def normal_form(p: Expr, start: int = 0) -> NormalForm:
+    """The normal form of `p` on `n >= start`; Unrecognised where it has none.
+
+    >>> normal_form(sympy.log((2 + 2 * n) ** -2)).logs
+    {1: -2}
+    """
+    if sum(1 for _ in sympy.preorder_traversal(p)) > MAX_NODES:
+        raise Unrecognised("the formula is too large for a closed form")
+    if p.has(sympy.functions.elementary.hyperbolic.HyperbolicFunction):
+        p = p.rewrite(sympy.exp)
+    e = _rewrite(p, start)
+    atoms: dict[Expr, sympy.Dummy] = {}
+    poly_in = _replace_atoms(e, atoms)
+    try:
+        polynomial = sympy.Poly(sympy.expand(poly_in), n, *atoms.values())
+    except sympy.PolynomialError:
+        raise Unrecognised(f"{p} is not a combination of logs and powers of n") from None
+    names = list(atoms)
+    form = NormalForm()
+    gamma, alpha, quadratic = S.Zero, S.Zero, S.Zero
+    for (degree, *rest), coefficient in polynomial.terms():
+        used = [(names[i], k) for i, k in enumerate(rest) if k]
+        if coefficient.has(n) or (degree and used) or len(used) > 1 or sign(coefficient) == 0:
+            if coefficient.has(n) or sign(coefficient) != 0:
+                raise Unrecognised("a product of different functions of n")
+        elif used:
+            _place(form, used[0][0], used[0][1], coefficient)
+        elif degree == 0:
+            gamma = coefficient
+        elif degree == 1:
+            alpha = coefficient
+        elif degree == 2:
+            quadratic = coefficient
+        else:
+            form.powers[S.Zero, sympy.Integer(degree)] = coefficient
+    if quadratic != 0:
+        h = alpha / (2 * quadratic)
+        form.powers[h, sympy.Integer(2)] = quadratic
+        gamma, alpha = gamma - quadratic * h**2, S.Zero
+    for h, q in [key for key in form.powers if key[1] == 1]:
+        r = form.powers.pop((h, q))
+        gamma, alpha = gamma + r * h, alpha + r
+    return dataclasses.replace(form, gamma=gamma, alpha=alpha)
+
+
+def _place(form: NormalForm, atom: Expr, k: int, coefficient: Expr) -> None:
+    if isinstance(atom, sympy.log):
+        inside = atom.args[0]
+        degree = sympy.degree(inside, n)
+        h = inside.coeff(n, 1) / degree if degree == 2 else inside - n
+        if degree == 1 and k in (1, 2):
+            (form.logs if k == 1 else form.squares)[h] = coefficient
+            return
+        if degree == 2 and k == 1:
+            form.quadratics[h, sympy.expand(inside - (n + h) ** 2)] = coefficient
+            return
+        raise Unrecognised(f"a power of {atom}")
+    h, q = atom.base - n, atom.exp * k
+    form.powers[h, q] = form.powers.get((h, q), S.Zero) + coefficient
+
+
+def _replace_atoms(e: Expr, atoms: dict[Expr, sympy.Dummy]) -> Expr:
+    """Logs and non-polynomial powers, already in normal form, become symbols."""
+    if not e.has(n) or e == n:
+        return e
+    if e.is_Add or e.is_Mul:
+        return e.func(*(_replace_atoms(a, atoms) for a in e.args))
+    if e.is_Pow and e.exp.is_Integer and e.exp > 0:
+        return _replace_atoms(e.base, atoms) ** e.exp
+    known = isinstance(e, sympy.log) or (e.is_Pow and not e.exp.has(n) and (e.base - n).is_number)
+    if not known:
+        raise Unrecognised(f"{e} is no log or power of n")
+    return atoms.setdefault(e, sympy.Dummy(positive=True))
+
+
+def _rewrite(e: Expr, start: int) -> Expr:
+    if not e.has(n) or e == n:
+        return e
+    if e.is_Add or e.is_Mul:
+        return e.func(*(_rewrite(a, start) for a in e.args))
+    if isinstance(e, sympy.log):
+        inside = _factors(_rewrite(e.args[0], start), start, True)
+        return sympy.Add(*(k * _log(f) for f, k in inside))
+    if isinstance(e, sympy.exp):
+        return _exp(_rewrite(e.args[0], start))
+    if e.is_Pow:
+        base, exponent = _rewrite(e.base, start), _rewrite(e.exp, start)
+        if exponent.has(n):
+            return sympy.Pow(base, exponent)
+        if exponent.is_Integer and exponent > 0:
+            return base**exponent
+        factors = _factors(base, start, sign(exponent) < 0)
+        return sympy.Mul(*(f ** (k * exponent) for f, k in factors))
+    raise Unrecognised(f"{e.func.__name__} has no closed form here")
+
+
+def _log(factor: Expr) -> Expr:
+    return factor.args[0] if isinstance(factor, sympy.exp) else sympy.log(factor)
+
+
+def _exp(v: Expr) -> Expr:
+    """exp of a sum as a product, with exp(c log x) as a power."""
+    terms = sympy.Add.make_args(sympy.expand(v))
+    return sympy.Mul(*(sympy.exp(t) for t in terms))
+
+
+def _factors(u: Expr, start: int, strict: bool) -> list[tuple[Expr, Expr]]:
+    """Positive factors of u with their exponents: a constant, exps, powers, `n + h`, quadratics.
+
+    Without `strict` (u is raised to a positive power) a factor `n + h` may vanish at `start`.
+    """
+    if not u.has(n):
+        if sign(u) <= 0:
+            raise Unrecognised(f"{u} is not positive")
+        return [(u, S.One)]
+    if u.is_Mul:
+        return [f for a in u.args for f in _factors(a, start, strict)]
+    if u.is_Pow and not u.exp.has(n):
+        return [(f, k * u.exp) for f, k in _factors(u.base, start, strict or sign(u.exp) < 0)]
+    if isinstance(u, sympy.exp):
+        return [(u, S.One)]
+    if not u.is_polynomial(n):
+        together = sympy.factor_terms(sympy.together(u))
+        if together.is_Mul or together.is_Pow:
+            return _factors(together, start, strict)
+        raise Unrecognised(f"{u} has no factors in closed form")
+    return _polynomial_factors(sympy.Poly(u, n), start, strict)
+
+
+def _polynomial_factors(
+    u: sympy.Poly, start: int, strict: bool
+) -> list[tuple[Expr, Expr]]:
+    if u.degree() > MAX_DEGREE:
+        raise Unrecognised(f"a polynomial of degree {u.degree()}")
+    lead = u.LC()
+    if u.degree() == 1:
+        h = sympy.cancel(u.nth(0) / lead)
+        at_start = sign(start + h)
+        if sign(lead) <= 0 or at_start < 0 or (at_start == 0 and strict):
+            raise Unrecognised(f"{u.as_expr()} is not proved positive")
+        return [(lead, S.One), (n + h, S.One)]
+    if u.degree() == 2:
+        h = sympy.cancel(u.nth(1) / (2 * lead))
+        c = sympy.expand(u.nth(0) / lead - h**2)
+        kind = sign(c)
+        if kind > 0:
+            if sign(lead) <= 0:
+                raise Unrecognised(f"{u.as_expr()} is negative")
+            return [(lead, S.One), (sympy.expand((n + h) ** 2 + c), S.One)]
+        root = sympy.sqrt(-c)
+        roots = [n + h] * 2 if kind == 0 else [n + h - root, n + h + root]
+        return [(lead, S.One)] + [
+            f for r in roots for f in _polynomial_factors(sympy.Poly(r, n), start, strict)
+        ]
+    if not all(c.is_Rational for c in u.all_coeffs()):
+        raise Unrecognised(f"a polynomial of degree {u.degree()}")
+    content, parts = u.factor_list()
+    if len(parts) == 1 and parts[0][0].degree() > 2:
+        raise Unrecognised(f"an irreducible polynomial of degree {parts[0][0].degree()}")
+    return [(content, S.One)] + [
+        (f, m * k) for part, m in parts for f, k in _polynomial_factors(part, start, strict)
+    ]

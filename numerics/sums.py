@@ -1,0 +1,309 @@
+"""Certified sums of an exp-series: `B`, `B_j` and `T_j` as balls, from the bias formula alone.
+
+The distances are cut into stretches on which every comparison, absolute value and table of the
+formula is settled by its structure; the last stretch is infinite. A stretch is summed term by
+term, or, where it is long or infinite, by the kernel of its formula (`farfield.numerics.kernels`).
+The terms and sums stay exact rationals where the formula allows it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import sympy
+from flint import ctx, fmpq
+from sympy import Expr, S
+
+from farfield.numerics.kernels import Kernel, Unreachable, kernel
+from farfield.numerics.normal_form import Unrecognised, sign
+from farfield.theory.balls import Undefined, compile_ball, compile_condition, precision, to_arb
+from farfield.theory.expression import Lookup, n
+from farfield.theory.results import InputError
+
+LONG = 1_000
+MAX_WORK = 12_000_000
+MAX_STRETCHES = 1_000
+EXACT_TERMS = 512
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """exp(bias) on `start <= n < end` (None: infinite), by its kernel if there is one."""
+
+    start: int
+    end: int | None
+    bias: Expr
+    kernel: Kernel | None
+    gap: str = ""
+    sums: dict[int, list[Any]] = field(default_factory=dict, compare=False, repr=False)
+
+    def tail(self, j: int) -> Any:
+        """sum over max(j, start) <= n < end, a ball or an exact rational."""
+        j = max(j, self.start)
+        if self.bias is S.NegativeInfinity or (self.end is not None and j >= self.end):
+            return fmpq(0)
+        if self.end is None:
+            if self.kernel is None:
+                raise Unreachable(self.gap)
+            return self.kernel.tail(j)
+        if self.kernel is not None and (not self.bias.has(n) or self.end - self.start > LONG):
+            return self.kernel.between(j, self.end)
+        return self._suffix_sums()[j - self.start]
+
+    def _suffix_sums(self) -> list[Any]:
+        if ctx.prec not in self.sums:
+            assert self.end is not None
+            size = sum(1 for _ in sympy.preorder_traversal(self.bias))
+            if (self.end - self.start) * (1 if self.bias.has(Lookup) else size) > MAX_WORK:
+                raise Unreachable(
+                    f"{self.end - self.start} terms would have to be summed one by one"
+                )
+            weight, exact = term(self.bias), self.end - self.start <= EXACT_TERMS
+            total: Any = fmpq(0)
+            sums = [total]
+            for i in range(self.end - 1, self.start - 1, -1):
+                value = weight(i)
+                total = total + (value if exact else to_arb(value))
+                sums.append(total)
+            self.sums.clear()
+            self.sums[ctx.prec] = sums[::-1]
+        return self.sums[ctx.prec]
+
+
+@dataclass(frozen=True)
+class Series:
+    """The exp-series of one bias, its stretches in order; evaluate inside `precision(bits)`.
+
+    >>> with precision(64):
+    ...     s = series(-2 * sympy.log(1 + n))
+    ...     s.total().str(10), s.partial(2)
+    ('[1.644934067 +/- 1.53e-10]', 5/4)
+    """
+
+    bias: Expr
+    stretches: tuple[Stretch, ...]
+
+    @property
+    def last(self) -> Stretch:
+        """The stretch that holds all large distances."""
+        return self.stretches[-1]
+
+    @property
+    def converges(self) -> bool | None:
+        """Whether the structure alone proves convergence; None where it does not tell."""
+        if self.last.end is not None or self.last.bias is S.NegativeInfinity:
+            return True
+        return None if self.last.kernel is None else self.last.kernel.converges
+
+    @property
+    def support(self) -> int | None:
+        """The least integer from which every term is 0; None if the structure shows none."""
+        ends = [s.end for s in self.stretches if s.bias is not S.NegativeInfinity]
+        return max((e for e in ends if e is not None), default=0) if None not in ends else None
+
+    @property
+    def gap(self) -> str:
+        """Why there is no certified sum; empty if there is one."""
+        return self.last.gap if self.last.kernel is None else ""
+
+    def tail(self, j: int) -> Any:
+        """T_j, a ball or an exact rational."""
+        total: Any = fmpq(0)
+        for s in reversed(self.stretches):
+            if s.end is None or s.end > j:
+                total = total + s.tail(j)
+        return total
+
+    def total(self) -> Any:
+        """B."""
+        return self.tail(0)
+
+    def partial(self, j: int) -> Any:
+        """B_j, summed without the tail."""
+        return self.truncated(j).total()
+
+    def truncated(self, length: int) -> Series:
+        """The series of a row of `length` keys: every later term is 0."""
+        kept = (s for s in self.stretches if s.start < length)
+        ends = ((s, min(length, s.end or length)) for s in kept)
+        return Series(
+            self.bias, tuple(Stretch(s.start, end, s.bias, s.kernel, s.gap) for s, end in ends)
+        )
+
+    def term(self, j: int) -> Any:
+        """b_j."""
+        for s in self.stretches:
+            if s.end is None or j < s.end:
+                return term(s.bias)(j)
+        return fmpq(0)
+
+
+@lru_cache(maxsize=256)
+def series(bias: Expr) -> Series:
+    """The exp-series of a bias without free parameters.
+
+    Raises:
+        InputError: free parameters, or a term b_n that is undefined or infinite, or b_0 = 0.
+    """
+    free = sorted(s.name for s in bias.free_symbols - {n})
+    if free:
+        raise InputError(f"the bias has free parameters: give values for {', '.join(free)}")
+    with precision(128):
+        built = Series(bias, tuple(_stretches(bias)))
+    for s in built.stretches:
+        _check(s)
+    if built.stretches[0].bias is S.NegativeInfinity:
+        raise InputError("b_0 = exp(p(0)) must be positive, and the bias is -oo at n = 0")
+    return built
+
+
+def term(bias: Expr) -> Any:
+    """n -> exp(bias(n)), exact where it is rational: exp(c log x) is read as x^c."""
+    weight = compile_ball(_weight(bias))
+    return lambda i: weight({n: fmpq(i)})
+
+
+@lru_cache(maxsize=1024)
+def _weight(bias: Expr) -> Expr:
+    if isinstance(bias, Lookup):
+        at, table, tail = bias.args
+        return Lookup(at, sympy.Tuple(*map(_weight, table.args)), _weight(tail))
+    return sympy.Mul(*(sympy.exp(t) for t in sympy.Add.make_args(bias)))
+
+
+def _check(s: Stretch) -> None:
+    """Every term must be defined and finite: by the normal form, else at the first distances."""
+    if not s.bias.has(n):
+        if s.bias is S.Infinity or s.bias.has(S.NaN, S.ComplexInfinity):
+            raise InputError(f"the bias is {s.bias} at n = {s.start}")
+        return
+    if s.kernel is not None or s.bias.has(Lookup):
+        return
+    for i in range(s.start, min(s.start + 8, s.end or s.start + 8)):
+        _defined(s.bias, i)
+
+
+def _defined(bias: Expr, i: int) -> None:
+    for bits in (64, 256, 1024):
+        with precision(bits):
+            try:
+                compile_ball(bias)({n: fmpq(i)})
+                return
+            except Undefined as reason:
+                why = str(reason)
+            except ZeroDivisionError:
+                why = "a division by zero"
+    raise InputError(
+        f"the bias {_shown(bias)} is undefined or infinite at n = {i} ({why}); receptive fields "
+        "need a formula that is finite from n = 0 on: shift it, for example n -> n + 1"
+    )
+
+
+def _shown(e: Expr) -> str:
+    text = str(e)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+# -- stretches ------------------------------------------------------------------------------------
+
+
+def _stretches(bias: Expr) -> list[Stretch]:
+    try:
+        edges = sorted({0, *(e for g in _switches(bias) for e in _edges(g)), *_table_ends(bias)})
+    except Unrecognised as reason:
+        return [Stretch(0, None, bias, None, str(reason))]
+    if len(edges) > MAX_STRETCHES:
+        raise Unreachable(f"the formula has {len(edges)} stretches")
+    pieces: list[tuple[int, Expr]] = []
+    for start in edges:
+        piece = _settle(bias, start)
+        if not pieces or pieces[-1][1] != piece:
+            pieces.append((start, piece))
+    ends = [start for start, _ in pieces[1:]] + [None]
+    return [s for (a, e), b in zip(pieces, ends, strict=True) for s in _with_kernel(a, b, e)]
+
+
+def _with_kernel(start: int, end: int | None, bias: Expr) -> list[Stretch]:
+    if bias in (S.NegativeInfinity, S.Infinity):
+        return [Stretch(start, end, bias, None)]
+    try:
+        return [Stretch(start, end, bias, kernel(bias, start))]
+    except Unrecognised as reason:
+        if end is None and reason.later is not None and reason.later > start:
+            first = Stretch(start, reason.later, bias, None, str(reason))
+            return [first, *_with_kernel(reason.later, None, bias)]
+        return [Stretch(start, end, bias, None, str(reason))]
+
+
+_SWITCHES = (sympy.Abs, sympy.sign, sympy.Heaviside)
+
+
+def _switches(bias: Expr) -> set[Expr]:
+    """The expressions whose sign selects a branch of the formula."""
+    found = set()
+    for e in sympy.preorder_traversal(bias):
+        if isinstance(e, _SWITCHES):
+            found.add(e.args[0])
+        elif isinstance(e, (sympy.Min, sympy.Max)):
+            found |= {a - b for i, a in enumerate(e.args) for b in e.args[:i]}
+        elif isinstance(e, sympy.core.relational.Relational):
+            found.add(e.lhs - e.rhs)
+    return {g for g in found if g.has(n)}
+
+
+def _edges(g: Expr) -> list[int]:
+    """The integers at which the sign of a linear function of n may change."""
+    g = sympy.expand(g)
+    slope, constant = g.coeff(n, 1), g.coeff(n, 0)
+    if slope.has(n) or constant.has(n) or sympy.expand(g - slope * n - constant) != 0:
+        raise Unrecognised(f"the sign of {_shown(g)} is not linear in n")
+    if sign(slope) == 0:
+        return []
+    zero = -constant / slope
+    try:
+        low = compile_ball(sympy.floor(zero, evaluate=False))({})
+    except Undefined:
+        raise Unrecognised(f"the zero of {_shown(g)} is not located") from None
+    return [e for e in (int(low.p), int(low.p) + 1) if e > 0]
+
+
+def _table_ends(bias: Expr) -> list[int]:
+    tables = bias.atoms(Lookup)
+    if any(t.args[0] != n for t in tables):
+        raise Unrecognised("a table at another place than n")
+    return [len(t.args[1].args) for t in tables]
+
+
+def _settle(e: Expr, at: int) -> Expr:
+    """The formula on the stretch that begins at `at`, its branches chosen there."""
+    if not e.has(n) or e == n:
+        return e
+    env = {n: fmpq(at)}
+    try:
+        if isinstance(e, sympy.Piecewise):
+            for value, condition in e.args:
+                if compile_condition(condition)(env):
+                    return _settle(value, at)
+            raise InputError(f"no piece of the formula applies at n = {at}")
+        if isinstance(e, Lookup):
+            return e if at < len(e.args[1].args) else e.args[2]
+        if isinstance(e, _SWITCHES):
+            side = int(compile_ball(sympy.sign(e.args[0], evaluate=False))(env).p)
+            inner = _settle(e.args[0], at)
+            if isinstance(e, sympy.Abs):
+                return inner * side if side else S.Zero
+            if isinstance(e, sympy.sign):
+                return sympy.Integer(side)
+            return sympy.Integer((1 + side) // 2) if side else e.args[1]
+        if isinstance(e, (sympy.Min, sympy.Max)):
+            best = e.args[0]
+            for a in e.args[1:]:
+                side = int(compile_ball(sympy.sign(a - best, evaluate=False))(env).p)
+                best = a if (side > 0) == isinstance(e, sympy.Max) and side else best
+            return _settle(best, at)
+    except Undefined:
+        return e
+    args = [_settle(a, at) for a in e.args]
+    return e if args == list(e.args) else e.func(*args)
