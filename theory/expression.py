@@ -19,7 +19,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 import sympy
 from sympy import Expr, Integer, Rational, S, Symbol
@@ -283,7 +283,7 @@ class _Wrong(Exception):
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<name>[A-Za-z_][A-Za-z0-9_]*)"
-    r"|(?P<op>\*\*|<=|>=|==|!=|[-+*/^(),|<>&]))"
+    r"|(?P<op>\*\*|<=|>=|==|!=|[-+*/^(),|<>&~]))"
 )
 _REPLACED = str.maketrans({"\u2212": "-", "\u00d7": "*", "\u00b7": "*", "\u03c0": " pi "})
 
@@ -301,7 +301,7 @@ class _Parser:
             match = _TOKEN.match(text, at)
             if match is None:
                 at += len(text[at:]) - len(text[at:].lstrip())
-                self.fail(at, f"{text[at]!r} is not part of a formula")
+                raise self.wrong(at, f"{text[at]!r} is not part of a formula")
             kind = match.lastgroup or ""
             self.tokens.append((kind, match.group(kind), match.start(kind)))
             at = match.end()
@@ -309,11 +309,14 @@ class _Parser:
                 raise InputError(f"the formula has more than {MAX_TOKENS} symbols")
         self.tokens.append(("end", "", end))
 
-    def fail(self, column: int, what: str) -> None:
+    def wrong(self, column: int, what: str) -> InputError:
         begin = max(0, column - 30)
         shown = self.text[begin : column + 30]
         shown = ("..." if begin else "") + shown + ("..." if column + 30 < len(self.text) else "")
-        raise InputError(f"formula {shown!r}, column {column + 1}: {what}")
+        return InputError(f"formula {shown!r}, column {column + 1}: {what}")
+
+    def fail(self, column: int, what: str) -> NoReturn:
+        raise self.wrong(column, what)
 
     @property
     def token(self) -> tuple[str, str, int]:
@@ -339,7 +342,6 @@ class _Parser:
             self.fail(column, str(wrong))
         except (TypeError, ValueError, ArithmeticError, RecursionError):
             self.fail(column, "this part cannot be evaluated")
-        raise AssertionError("fail raises")
 
     def formula(self) -> Expr:
         value = self.sum()
@@ -382,12 +384,7 @@ class _Parser:
         base = self.atom()
         if self.accept("**", "^") is None:
             return base
-        self.depth += 1
-        if self.depth > MAX_DEPTH:
-            self.fail(column, f"the formula is nested deeper than {MAX_DEPTH}")
-        exponent = self.unary()
-        self.depth -= 1
-        return self.build(column, _power, base, exponent)
+        return self.build(column, _power, base, self.nested(self.unary))
 
     def atom(self) -> Expr:
         kind, value, column = self.token
@@ -406,7 +403,6 @@ class _Parser:
             return self.build(column, _exact_only(sympy.Abs), inner)
         found = "the formula ends here" if kind == "end" else f"{value!r} cannot stand here"
         self.fail(column, f"{found}; expected a number, a name, a function or a bracket")
-        raise AssertionError("fail raises")
 
     def number(self, value: str, column: int) -> Expr:
         mantissa, _, exponent = value.lower().partition("e")
@@ -439,7 +435,6 @@ class _Parser:
             return parameter(value, self.domains.get(value, "positive"))
         except InputError as error:
             self.fail(column, str(error))
-        raise AssertionError("fail raises")
 
     def call(self, value: str, column: int) -> Expr:
         make, least, most = FUNCTIONS[value]
@@ -470,7 +465,13 @@ class _Parser:
         return self.build(column, _unevaluated(sympy.Piecewise), *pieces)
 
     def condition(self) -> Any:
-        """A comparison (possibly chained), True, Eq(...) and the like, joined by & or and."""
+        """A comparison (possibly chained), True, Eq(...) and the like; & binds closer than |."""
+        parts = [self.conjunction()]
+        while self.accept("|") or (self.token[:2] == ("name", "or") and self.step()):
+            parts.append(self.conjunction())
+        return parts[0] if len(parts) == 1 else sympy.Or(*parts, evaluate=False)
+
+    def conjunction(self) -> Any:
         parts = [self.comparison()]
         while self.accept("&") or (self.token[:2] == ("name", "and") and self.step()):
             parts.append(self.comparison())
@@ -479,6 +480,25 @@ class _Parser:
     def step(self) -> bool:
         self.position += 1
         return True
+
+    def nested(self, part: Callable[[], Any]) -> Any:
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            self.fail(self.token[2], f"the formula is nested deeper than {MAX_DEPTH}")
+        value = part()
+        self.depth -= 1
+        return value
+
+    def bracketed_condition(self) -> bool:
+        """Whether a bracket opens here that holds a comparison, not a number."""
+        depth = 0
+        for kind, value, _ in self.tokens[self.position :]:
+            depth += (value == "(") - (value == ")")
+            if depth == 0:
+                return False
+            if depth == 1 and (value in _RELATIONS or (kind == "name" and value in _CONDITIONS)):
+                return True
+        return False
 
     def comparison(self) -> Any:
         kind, value, column = self.token
@@ -490,13 +510,20 @@ class _Parser:
             self.expect("(")
             logical = value in ("And", "Or", "Not")
             part = self.condition if logical else self.sum
-            args = [part()]
+            args = [self.nested(part)]
             while self.accept(","):
-                args.append(part())
+                args.append(self.nested(part))
             self.expect(")")
             if (value == "Not" and len(args) != 1) or (not logical and len(args) != 2):
                 self.fail(column, f"{value} takes {1 if value == 'Not' else 2} argument(s)")
             return _CONDITIONS[value](*args, evaluate=False)
+        if self.accept("~") or ((kind, value) == ("name", "not") and self.step()):
+            return sympy.Not(self.nested(self.comparison), evaluate=False)
+        if self.bracketed_condition():
+            self.expect("(")
+            inner = self.nested(self.condition)
+            self.expect(")")
+            return inner
         left = self.sum()
         relations = []
         while op := self.accept(*_RELATIONS):

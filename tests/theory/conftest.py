@@ -1,0 +1,27 @@
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="session")
+def series():
+    """The module benchmarks/series.py: formulas whose verdict is known."""
+    spec = importlib.util.spec_from_file_location("series", ROOT / "benchmarks" / "series.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def cases():
+    lines = (ROOT / "tests" / "data" / "battery.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def pytest_generate_tests(metafunc):
+    """A test that takes `case` runs for each series of the battery."""
+    if "case" in metafunc.fixturenames:
+        metafunc.parametrize("case", cases(), ids=lambda c: c["id"])

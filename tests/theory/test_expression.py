@@ -1,0 +1,298 @@
+"""The reader of formulas: every feature of its grammar, every bad input it must refuse."""
+
+import threading
+import time
+
+import pytest
+import sympy
+from farfield.theory.balls import enclose
+from farfield.theory.expression import (
+    MAX_DEPTH,
+    MAX_LENGTH,
+    MAX_TOKENS,
+    as_expression,
+    interval,
+    n,
+    parameter,
+    read,
+    sign_domain,
+)
+from farfield.theory.results import InputError
+
+R = sympy.Rational
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("-log(1+n)", -sympy.log(1 + n)),
+        ("-ln(1+n)", -sympy.log(1 + n)),
+        ("n^2", n**2),
+        ("-n**2", -(n**2)),
+        ("2^-n", 2**-n),
+        ("n**-1", 1 / n),
+        ("2**3**2*n", 512 * n),
+        ("-2**2*n", -4 * n),
+        ("--n", n),
+        ("+n", n),
+        ("n/2/3", n / 6),
+        ("n-1-2", n - 3),
+        ("0.1*n", n / 10),
+        ("1e-3*n", n / 1000),
+        (".5*n", n / 2),
+        ("3.*n", 3 * n),
+        ("12E2*n", 1200 * n),
+        ("|n-2|", sympy.Abs(n - 2)),
+        ("|n|", n),
+        ("Abs(n-2)", sympy.Abs(n - 2)),
+        ("\u22122*n", -2 * n),
+        ("2\u00d7n", 2 * n),
+        ("2\u00b7n", 2 * n),
+        ("\u03c0*n", sympy.pi * n),
+        ("E*n+EulerGamma", sympy.E * n + sympy.EulerGamma),
+        ("Catalan*n-GoldenRatio", sympy.Catalan * n - sympy.GoldenRatio),
+        ("sqrt(n)", sympy.sqrt(n)),
+        ("arctan(n)+atan(n)", 2 * sympy.atan(n)),
+        ("digamma(n)", sympy.polygamma(0, n)),
+        ("polygamma(2, n)", sympy.polygamma(2, n)),
+        ("  - n  ", -n),
+        ("\t-n\n", -n),
+        ("Sum(k, (k, 1, 3))*n", 6 * n),
+        ("Sum(k*n, (k, 3, 1))+n", n),
+    ],
+)
+def test_reads(text, expected):
+    assert read(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sin(n)", "cos(n)", "tan(1/n)", "cot(n)", "sec(n)", "csc(n)", "asin(1/n)", "acos(1/n)",
+        "atan(n)", "acot(n)", "sinh(n)", "cosh(n)", "tanh(n)", "coth(n)", "asinh(n)", "acosh(n+1)",
+        "atanh(1/n)", "Abs(n-2)", "sign(n-2)", "floor(n/3)", "ceiling(n/3)", "frac(n/3)",
+        "Min(n, 7)", "Max(n, 7)", "Mod(n, 7)", "Heaviside(n-3)", "Heaviside(n-3, 1)", "gamma(n)",
+        "loggamma(n)", "digamma(n)", "polygamma(3, n)", "factorial(n)", "binomial(2*n, n)",
+        "harmonic(n)", "zeta(n+2)", "li(n)", "LambertW(n)", "erf(n)", "erfc(n)", "exp(-n)",
+        "Piecewise((n, n < 3), (2*n, n <= 5), (3*n, True))",
+        "Piecewise((0, n < 3), (-oo, True))", "Sum(1/k, (k, 1, n))",
+        "Piecewise((n, (n > 3) & (n < 9)), (0, True))", "Piecewise((n, 3 < n < 9), (0, True))",
+        "Piecewise((n, And(n > 3, Not(Eq(n, 5)))), (n**2, Or(n < 2, n != 5)), (1, True))",
+    ],
+)  # fmt: skip
+def test_reads_what_it_prints_and_evaluates_it(text):
+    e = read(text)
+    value = enclose(e, 64, {n: 7})
+    assert value is not None or text.endswith("(-oo, True))")
+    again = enclose(read(str(e)), 64, {n: 7})
+    assert value is again is None or value.overlaps(again)
+
+
+@pytest.mark.parametrize(
+    ("text", "at", "value"),
+    [
+        ("Piecewise((n, n < 3), (2*n, n <= 5), (3*n, True))", (2, 5, 6), (2, 10, 18)),
+        ("Piecewise((1, 2 < n < 5), (0, True))", (2, 3, 5), (0, 1, 0)),
+        ("Piecewise((1, n > 2 and n != 4), (0, True))", (3, 4, 5), (1, 0, 1)),
+        ("Mod(n, 7)", (6, 7, 15), (6, 0, 1)),
+        ("Mod(n, 5/2)", (2, 5, 4), (2, 0, R(3, 2))),
+        ("floor(n/3)+ceiling(n/3)", (3, 4), (2, 3)),
+        ("frac(n/4)", (4, 7), (0, R(3, 4))),
+        ("Heaviside(n-3)", (2, 3, 4), (0, R(1, 2), 1)),
+        ("Heaviside(n-3, 1)", (2, 3, 4), (0, 1, 1)),
+        ("sign(n-3)", (2, 3, 4), (-1, 0, 1)),
+        ("Sum(k**2, (k, 0, n))", (0, 3), (0, 14)),
+        ("(-1)**n", (4, 7), (1, -1)),
+        ("factorial(n)", (0, 5), (1, 120)),
+        ("binomial(n, 2)", (2, 5), (1, 10)),
+        ("Min(n, 4)-Max(n, 2)", (1, 3, 9), (-1, 0, -5)),
+    ],
+)
+def test_means_what_it_says(text, at, value):
+    e = read(text)
+    for t, v in zip(at, value, strict=True):
+        ball = enclose(e, 64, {n: t})
+        exact = enclose(sympy.sympify(v), 64)
+        assert ball.overlaps(exact) and ball.rad() < 1e-12
+
+
+BAD = {
+    "": "empty",
+    "   ": "empty",
+    "-log(1+\u03bb*n)": "'\u03bb' is not part of a formula",
+    "n" + "+1" * MAX_LENGTH: "characters",
+    "(" * (MAX_DEPTH + 1) + "n" + ")" * (MAX_DEPTH + 1): "nested deeper",
+    "n" + "**n" * (MAX_DEPTH + 1): "nested deeper",
+    "+n" * MAX_TOKENS: "symbols",
+    "__import__('os').system('echo hi')*n": "'_' is not part of a formula|unknown|_",
+    "n.__class__": "not part of a formula|unexpected",
+    "n; import os": "';' is not part of a formula",
+    "lambda n: n": "':' is not part of a formula",
+    "eval(n)": "unknown function 'eval'",
+    "9**9**9**9*n": "bits",
+    "2**(10**6)*n": "bits",
+    "1e999999*n": "digits",
+    "1" * 1001 + "*n": "digits",
+    "Log(1+n)": "did you mean 'log'",
+    "sine(n)": "did you mean 'sin'",
+    "-log(1+x)": "did you mean n for x",
+    "log(1+x*y)": "write n for the distance",
+    "e**n": "write E or exp",
+    "exp": "write exp(...)",
+    "n*log": "write log(...)",
+    "I*n": "function or constant",
+    "log(-1)*n": "real",
+    "sqrt(-2)*n": "real",
+    "(-1)**(1/2)*n": "real",
+    "acos(2)*n": "real",
+    "1/0*n": "zero",
+    "n/(1-1)": "zero",
+    "0**-1+n": "zero",
+    "log(0)+n": "undefined",
+    "gamma(-1)+n": "undefined",
+    "tan(pi/2)+n": "undefined",
+    "zeta(1)*n": "undefined|evaluated",
+    "oo": "infinite",
+    "-oo": "infinite",
+    "oo-oo+n": "undefined",
+    "sin(oo)*n": "infinity",
+    "n 2": r"write \* for a product",
+    "2n": r"write \* for a product",
+    "n(n+1)": "unknown function 'n'",
+    "n+": "ends here",
+    "*n": "cannot stand here",
+    "(n": "expected '\\)'",
+    "n)": "unexpected '\\)'",
+    "|n": "expected '\\|'",
+    "log(n, 2)": "takes 1 argument",
+    "log()": "takes 1 argument",
+    "Mod(n)": "takes 2 argument",
+    "Mod(n, 0)": "modulus 0",
+    "n<3": "unexpected '<'",
+    "Piecewise((n, n))": "condition",
+    "Piecewise(n)": "expected",
+    "Sum(k, (k, 1, 10**6))*n": "terms|more than",
+    "Sum(k, (n, 1, 3))": "index",
+    "Sum(k, (k, 1, n/2))": "integers",
+    "Sum(k)": "expected Sum",
+    "polygamma(n, 2)": "order",
+    "polygamma(21, n)": "order",
+    "exp(exp(exp(10)))*n": "evaluated|beyond",
+    "binomial(10**8, 5*10**7)-n": "beyond 2",
+    "gamma(10**8)*n": "beyond 2",
+    "floor(exp(exp(20)))*n": "evaluated|beyond",
+    "Piecewise((n, " + "(" * 70 + "n<3" + ")" * 70 + "), (0, True))": "nested deeper",
+    "Piecewise((n, " + "~" * 70 + "(n<3)), (0, True))": "nested deeper",
+    "n__x": "single underscores",
+    "a" * 33 + "*n": "32 characters",
+}
+
+
+@pytest.mark.parametrize("text", BAD, ids=lambda t: t[:24] or "empty")
+def test_bad_input_is_refused_in_one_line(text):
+    start = time.perf_counter()
+    with pytest.raises(InputError, match=BAD[text]) as error:
+        read(text)
+    assert time.perf_counter() - start < 1
+    assert "\n" not in str(error.value) and len(str(error.value)) < 700
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "harmonic(10**9)*n", "zeta(10**5)*n", "binomial(10**4, 5000)-n",
+        "floor(exp(exp(3)))*n", "gamma(10**3)*n", "factorial(1000)-n", "loggamma(10**9)*n",
+        "(n+1)**1000000", "exp(1000*n)", "(2*n)**100000", "Mod(10**500, 7)*n", "cos(10**300)*n",
+        "li(10**50)*n", "LambertW(10**100)*n", "erf(10**3)*n", "digamma(10**12)*n",
+        "(((n+1)**9+1)**9+1)**9", "sin(cos(tan(1)))**n", "exp(log(2)*10**4)*n",
+    ],
+)  # fmt: skip
+def test_heavy_constants_are_read_without_evaluating_them(text):
+    start = time.perf_counter()
+    assert read(text).has(n)
+    assert time.perf_counter() - start < 1
+
+
+def test_a_megabyte_is_refused_at_once():
+    start = time.perf_counter()
+    with pytest.raises(InputError, match="characters"):
+        read("n+" * 500_000 + "n")
+    assert time.perf_counter() - start < 0.2
+
+
+def test_an_error_points_at_its_column():
+    with pytest.raises(InputError, match="column 6"):
+        read("-2 * lg(n)")
+
+
+def test_a_parameter_is_positive_unless_said_otherwise():
+    (a,) = read("-a*n").free_symbols - {n}
+    assert a == parameter("a") and a.is_positive
+    (b,) = read("-a*n", {"a": "real"}).free_symbols - {n}
+    assert b.is_positive is None and b.is_real
+
+
+@pytest.mark.parametrize(
+    ("domain", "sign", "ends"),
+    [
+        ("[0, 2)", "nonnegative", (0, 2, True, False)),
+        ("(0, oo)", "positive", (0, sympy.oo, False, False)),
+        ("(-oo, 0]", "nonpositive", (-sympy.oo, 0, False, True)),
+        ("[-1, -1/2]", "negative", (-1, R(-1, 2), True, True)),
+        ("(-1, 1)", "real", (-1, 1, False, False)),
+        ("[0.1, 0.1]", "positive", (R(1, 10), R(1, 10), True, True)),
+        ("real", "real", (-sympy.oo, sympy.oo, False, False)),
+    ],
+)
+def test_domains(domain, sign, ends):
+    assert sign_domain(domain) == sign
+    assert interval(domain) == ends
+
+
+@pytest.mark.parametrize("domain", ["[2, 1]", "(1, 1)", "[1, 1)", "big", "[a, 2]", "[0 2]", ""])
+def test_bad_domains(domain):
+    with pytest.raises(InputError, match="assumption|interval"):
+        read("-a*n", {"a": domain})
+
+
+@pytest.mark.parametrize("name", ["n", "log", "pi", "e", "I", "Piecewise", "1a", "a b", "a__b", ""])
+def test_bad_names_of_parameters(name):
+    with pytest.raises(InputError, match="name|distance|ambiguous"):
+        parameter(name)
+
+
+def test_an_assumption_must_concern_the_formula():
+    with pytest.raises(InputError, match="'b', which formula '-a\\*n' does not contain"):
+        read("-a*n", {"b": "real"})
+
+
+def test_sympy_expressions_come_in_the_projects_symbols():
+    x, k = sympy.symbols("n k")
+    e = as_expression(-k * x + 0.1 * sympy.log(x + 1))
+    assert e == -parameter("k") * n + sympy.log(n + 1) / 10
+    negative = sympy.Symbol("k", negative=True)
+    assert as_expression(negative * x) == parameter("k", "negative") * n
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [sympy.I * n, sympy.besselj(0, n), sympy.Derivative(sympy.log(n), n), sympy.zoo * n, None, True,
+     sympy.Integral(n, n), ["n"]],
+)  # fmt: skip
+def test_sympy_expressions_beyond_the_grammar_are_refused(bad):
+    with pytest.raises(InputError):
+        as_expression(bad)
+
+
+def test_reading_works_in_threads():
+    results, texts = {}, [f"-{k}*log(1+n)+sin(n/{k})" for k in range(1, 9)]
+
+    def work(text):
+        results[text] = read(text)
+
+    threads = [threading.Thread(target=work, args=(t,)) for t in texts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == {t: read(t) for t in texts}
