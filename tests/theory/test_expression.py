@@ -5,6 +5,7 @@ import time
 
 import pytest
 import sympy
+
 from farfield.theory.balls import enclose
 from farfield.theory.expression import (
     MAX_DEPTH,
@@ -251,13 +252,13 @@ def test_domains(domain, sign, ends):
 
 @pytest.mark.parametrize("domain", ["[2, 1]", "(1, 1)", "[1, 1)", "big", "[a, 2]", "[0 2]", ""])
 def test_bad_domains(domain):
-    with pytest.raises(InputError, match="assumption|interval"):
+    with pytest.raises(InputError, match=r"assumption|interval"):
         read("-a*n", {"a": domain})
 
 
 @pytest.mark.parametrize("name", ["n", "log", "pi", "e", "I", "Piecewise", "1a", "a b", "a__b", ""])
 def test_bad_names_of_parameters(name):
-    with pytest.raises(InputError, match="name|distance|ambiguous"):
+    with pytest.raises(InputError, match=r"name|distance|ambiguous"):
         parameter(name)
 
 

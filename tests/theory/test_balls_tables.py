@@ -1,0 +1,144 @@
+"""One formula, three evaluators: SymPy with mpmath, rigorous balls, and the float64 table agree."""
+
+import threading
+
+import mpmath
+import numpy as np
+import pytest
+import sympy
+from flint import arb, ctx, fmpq
+
+from farfield.theory.balls import Undefined, compile_ball, enclose, precision
+from farfield.theory.encodings import _CATALOGUE, encoding
+from farfield.theory.expression import Lookup, n, read
+from farfield.theory.results import InputError
+from farfield.theory.tables import tabulate
+
+DISTANCES = (0, 1, 2, 7, 16, 63, 113, 500, 4095)
+VALUES = {
+    "window": {"w": 16}, "kerple_log": {"r1": "6/5", "r2": 3}, "kerple_power": {"r1": 2, "r2": "1/3"},
+    "alibi_log": {"m": "3/2"}, "bam": {"s": "1/2", "mu": "7/2", "eps": "1e-5", "beta": "2/3"},
+    "t5": {f"b{k}": f"-{k * k}/7" for k in range(32)},
+}  # fmt: skip
+DIALECTS = [
+    (name, dialect)
+    for name, entry in _CATALOGUE.items()
+    if entry.formula is not None
+    for dialect in entry.dialects or (None,)
+]
+
+
+def close(ball, exact, tolerance):
+    with precision(200):
+        return bool(abs(ball - arb(str(exact))) < tolerance * (1 + abs(ball)))
+
+
+def by_mpmath(e, at):
+    """The value by SymPy and mpmath, a way through the formula that balls and tables do not take."""
+    e = e.replace(Lookup, lambda k, table, tail: Lookup(sympy.Integer(at), table, tail))
+    value = e.subs(n, at)
+    return value if value.is_infinite else sympy.N(value, 30)
+
+
+@pytest.mark.parametrize(("name", "dialect"), DIALECTS)
+def test_expression_ball_and_table_agree(name, dialect):
+    e = encoding(name, dialect=dialect, **VALUES.get(name, {}))
+    for h in {1, e.num_heads}:
+        formula = e.head(h)
+        table = tabulate(formula, np.array(DISTANCES))
+        for t, shown in zip(DISTANCES, table, strict=True):
+            exact = by_mpmath(formula, t)
+            ball = enclose(formula, 128, {n: t})
+            if exact == -sympy.oo:
+                assert shown == -np.inf and ball < 0 and not ball.is_finite()
+                continue
+            assert close(ball, exact, 1e-20)
+            assert shown == pytest.approx(float(ball.mid()), rel=1e-12, abs=1e-12)
+
+
+FORMULAS = (
+    "gamma(n+1/2)/gamma(n+1)", "loggamma(n+1/3)", "digamma(n+2)", "polygamma(2,n+1)", "harmonic(n)",
+    "zeta(n+3/2)", "li(n+2)", "LambertW(n)", "erf(n/9)", "erfc(n/9)", "binomial(n+9, 4)",
+    "factorial(n)", "tan(n)", "cot(n+1)", "sec(n)", "csc(n+1)", "asin(1/(n+1))", "acos(1/(n+1))",
+    "acot(n+1)", "sinh(n/99)", "cosh(n/99)", "tanh(n)", "coth(n+1)", "asinh(n)", "acosh(n+1)",
+    "atanh(1/(n+2))", "|sin(n)|**(1/3)", "sign(sin(n))", "floor(n/7)", "ceiling(n/7)", "frac(n/7)",
+    "Mod(n, 5/2)", "floor(log(n+1)/log(2))", "Min(n, 3, 5)", "Max(n, 99)", "Heaviside(n-7, 2)",
+    "n**(n/100)", "2**(-n)", "(n+1)**pi", "Sum(1/(k+1), (k, 0, n))", "E**(-n/7)-GoldenRatio*Catalan",
+    "Piecewise((sin(n), n < 7), (n/3, n <= 63), (EulerGamma, True))", "(-1)**n*log(n+1)",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("text", FORMULAS)
+def test_functions_agree_with_mpmath(text):
+    e = read(text)
+    at = (1, 2, 7, 63)
+    table = tabulate(e, np.array(at))
+    for t, shown in zip(at, table, strict=True):
+        ball = enclose(e, 160, {n: t})
+        with mpmath.workdps(40):
+            exact = sympy.N(e.subs(n, t).doit(), 35)
+        assert close(ball, exact, 1e-25), (t, exact, ball)
+        assert shown == pytest.approx(float(ball.mid()), rel=1e-12, abs=1e-13)
+
+
+def test_a_floor_at_a_jump_is_decided_by_an_exact_zero_test():
+    assert enclose(read("floor(log(n)/log(2))"), 64, {n: 8}) == 3
+    assert enclose(read("floor(sqrt(n))"), 64, {n: 10**20}) == 10**10
+    assert enclose(read("ceiling(log(n)/log(2))"), 64, {n: 8}) == 3
+    assert tabulate(read("floor(log(n)/log(10))"), [1000, 999]).tolist() == [3, 2]
+
+
+@pytest.mark.parametrize(
+    ("formula", "at"),
+    [("log(n)", 0), ("1/n", 0), ("log(log(n))", 1), ("sqrt(n-5)", 2), ("asin(n)", 3),
+     ("loggamma(n)", 0), ("gamma(n)", 0), ("acosh(n)", 0), ("zeta(n)", 1),
+     (sympy.Piecewise((n, n > 3), (-n, n < 1)), 2)],
+)  # fmt: skip
+def test_what_is_undefined_has_no_ball_and_no_number(formula, at):
+    e = read(formula) if isinstance(formula, str) else formula
+    assert enclose(e, 64, {n: at}) is None
+    assert not np.isfinite(tabulate(e, [at])[0])
+
+
+def test_a_sign_at_zero_needs_a_proof():
+    assert enclose(read("sign(sqrt(n)*sqrt(n+2)-sqrt(n**2+2*n))"), 64, {n: 3}) is None
+    assert enclose(read("sign(n-3)"), 64, {n: 3}) == 0
+
+
+def test_rational_arithmetic_stays_exact():
+    value = compile_ball(read("n**3/7-Mod(n,10)+floor(n/3)"))
+    assert value({n: fmpq(10**30 + 1)}) == fmpq((10**30 + 1) ** 3, 7) - 1 + (10**30 + 1) // 3
+
+
+def test_more_precision_gives_a_smaller_ball_inside_the_larger():
+    e = read("exp(sin(n))*loggamma(n+1/3)-zeta(3)*erf(n/100)")
+    coarse, fine = enclose(e, 53, {n: 77}), enclose(e, 500, {n: 77})
+    assert coarse.contains(fine) and fine.rad() < 1e-120 < coarse.rad()
+
+
+def test_precision_is_restored_and_safe_in_threads():
+    before = ctx.prec
+    e, seen = read("exp(-log(n+1)*pi)"), []
+
+    def work(bits):
+        for _ in range(30):
+            seen.append(enclose(e, bits, {n: 9}).rel_accuracy_bits() - bits)
+
+    threads = [threading.Thread(target=work, args=(b,)) for b in (64, 512)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert ctx.prec == before and max(seen) < 8 and min(seen) > -16
+    with pytest.raises(Undefined), precision(99):
+        compile_ball(sympy.log(n))({n: fmpq(0)})
+    assert ctx.prec == before
+
+
+def test_a_table_needs_numbers():
+    with pytest.raises(InputError, match="free parameters: a"):
+        tabulate(read("-a*n"), [1])
+    for bad in ([-1], [0.5], [[1]]):
+        with pytest.raises(InputError, match="integers >= 0"):
+            tabulate(-n, bad)
+    assert tabulate(-n, []).shape == (0,)

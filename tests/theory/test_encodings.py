@@ -1,0 +1,271 @@
+"""The catalogue against values computed independently from the papers and the reference code."""
+
+import math
+
+import numpy as np
+import pytest
+import sympy
+
+from farfield.theory import encodings as catalogue
+from farfield.theory.balls import enclose
+from farfield.theory.convergence import check_convergence
+from farfield.theory.encodings import (
+    Entry,
+    Parameter,
+    alibi_slope,
+    encoding,
+    encodings,
+    t5_bucket_starts,
+)
+from farfield.theory.expression import n, parameter
+from farfield.theory.results import InputError
+
+AT = np.arange(200)
+ADDITIVE = [k for k in encodings() if encoding(k).formula is not None]
+OUT_OF_SCOPE = [k for k in encodings() if encoding(k).formula is None]
+VALUES = {
+    "window": {"w": 7}, "kerple_log": {"r1": "6/5", "r2": 1}, "kerple_power": {"r1": 1, "r2": "1/2"},
+    "alibi_log": {"m": 2}, "bam": {"s": 0, "mu": 3, "eps": "1e-5", "beta": 1},
+    "t5": {f"b{k}": f"-{k}/8" for k in range(32)},
+}  # fmt: skip
+
+
+def valued(name, **options):
+    return encoding(name, **VALUES.get(name, {}), **options)
+
+
+def press_slopes(heads):
+    """The rule of the original ALiBi code, by recursion and in floating point."""
+    if math.log2(heads).is_integer():
+        start = 2 ** (-(2 ** -(math.log2(heads) - 3)))
+        return [start * start**i for i in range(heads)]
+    closest = 2 ** math.floor(math.log2(heads))
+    return press_slopes(closest) + press_slopes(2 * closest)[0::2][: heads - closest]
+
+
+@pytest.mark.parametrize("heads", [1, 2, 3, 5, 8, 12, 16, 20, 31, 32, 129])
+def test_alibi_slopes_are_those_of_the_original_code(heads):
+    ours = [float(alibi_slope(h, heads)) for h in range(1, heads + 1)]
+    assert ours == pytest.approx(press_slopes(heads), rel=1e-12)
+
+
+def test_alibi_with_twelve_heads_in_both_dialects():
+    press = [2**-k for k in range(1, 9)] + [2**-0.5, 2**-1.5, 2**-2.5, 2**-3.5]
+    geometric = [2 ** (-8 * k / 12) for k in range(1, 13)]
+    for dialect, slopes in (("press", press), ("geometric", geometric)):
+        bias = encoding("alibi", heads=12, dialect=dialect).bias([1])[:, 0]
+        assert -bias == pytest.approx(slopes, rel=1e-12)
+    shift = encoding("alibi", dialect="shift", delta=-3).bias([1])[:, 0]
+    assert -shift == pytest.approx([2.0 ** -(k - 3) for k in range(1, 9)])
+    equal = encoding("alibi", dialect="equal", slope_exponent=4)
+    assert {str(b) for b in equal.biases} == {"-n/16"} and equal.num_heads == 8
+
+
+def t5_bucket(distance, buckets=32, max_distance=128):
+    """The causal rule as the reference code writes it, in floating point away from the ties."""
+    near = buckets // 2
+    if distance < near:
+        return distance
+    share = math.log(distance / near) / math.log(max_distance / near)
+    return min(buckets - 1, near + int(share * (buckets - near) + 1e-9))
+
+
+@pytest.mark.parametrize(("buckets", "far"), [(32, 128), (8, 20), (16, 64), (32, 512)])
+def test_t5_buckets(buckets, far):
+    starts = t5_bucket_starts(buckets, far)
+    for t in range(2 * far):
+        assert sum(s <= t for s in starts) - 1 == t5_bucket(t, buckets, far)
+
+
+def test_t5_bucket_starts_and_the_constant_tail():
+    last = [16, 19, 21, 24, 27, 31, 35, 40, 46, 52, 59, 67, 77, 87, 99, 113]
+    assert t5_bucket_starts(32, 128) == list(range(16)) + last
+    bias = valued("t5").bias(np.arange(400))[0]
+    assert (bias[113:] == bias[113]).all() and bias[112] != bias[113]
+    scaled = valued("t5", dialect="scaled", d_head=16).bias(AT)[0]
+    assert scaled == pytest.approx(4 * bias[:200])
+
+
+def test_windows_count_their_tokens():
+    exclusive = encoding("window", w=5).bias(AT)[0]
+    inclusive = encoding("window", w=5, dialect="inclusive").bias(AT)[0]
+    assert np.flatnonzero(exclusive == 0).tolist() == [0, 1, 2, 3, 4]
+    assert np.flatnonzero(inclusive == 0).tolist() == [0, 1, 2, 3, 4, 5]
+    assert np.isneginf(exclusive[5:]).all() and np.isneginf(inclusive[6:]).all()
+
+
+@pytest.mark.parametrize("dialect", ["appendix", "equation", "code"])
+def test_sandwich_is_the_sum_of_cosines(dialect):
+    heads = 8
+    size = 2 * (512 // heads) if dialect == "code" else 128
+    first = 0 if dialect == "appendix" else 1
+    angles = 10000.0 ** (-2 * np.arange(first, first + size // 2) / size)
+    constant = size / 2 + (1e-4 if dialect == "code" else 0)
+    total = np.cos(np.outer(AT, angles)).sum(1) - constant
+    for h, bias in enumerate(encoding("sandwich", dialect=dialect).bias(AT), 1):
+        assert bias == pytest.approx(total / (8 * h / heads), abs=1e-10)
+        assert bias[0] == pytest.approx(-1e-4 / h if dialect == "code" else 0, abs=1e-12)
+
+
+def test_sandwich_takes_its_width():
+    bias = encoding("sandwich", d_bar=16, heads=1).bias(AT)[0]
+    angles = 10000.0 ** (-2 * np.arange(8) / 16)
+    assert bias == pytest.approx((np.cos(np.outer(AT, angles)).sum(1) - 8) / 8, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "formula"),
+    [
+        ("nope", {}, lambda t: 0 * t),
+        ("kerple_log", {"r1": 1.2, "r2": 1}, lambda t: -1.2 * np.log1p(t)),
+        ("kerple_power", {"r1": 2, "r2": 0.5}, lambda t: -2 * np.sqrt(t)),
+        ("type1", {}, lambda t: -2 * np.log1p(t)),
+        ("type2", {}, lambda t: -(np.log1p(t) ** 2)),
+        ("example1", {}, lambda t: -np.log1p(t)),
+        ("example2", {}, lambda t: -np.log(t + 3) - np.log(np.log(t + 3))),
+        ("alibi_log", {"m": 3}, lambda t: -3 * np.log1p(t)),
+        ("bam", {"s": 0, "mu": 4, "eps": 0.5, "beta": 2}, lambda t: -((abs(t - 4) + 0.5) ** 2)),
+    ],
+)
+def test_formulas_of_the_papers(name, options, formula):
+    assert encoding(name, **options).bias(AT)[0] == pytest.approx(formula(AT), rel=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("name", "formula"),
+    [
+        ("type1", lambda k, t: -np.log1p((k * t) ** 2)),
+        ("type2", lambda k, t: -(np.log(3 + k * t) ** 2)),
+        ("example1", lambda k, t: -np.log1p(k * t)),
+        ("example2", lambda k, t: -np.log(3 + k * t) - np.log(np.log(3 + k * t))),
+    ],
+)
+def test_the_code_dialects_carry_a_slope_per_head(name, formula):
+    e = encoding(name, dialect="code")
+    assert e.num_heads == 8
+    for h, bias in enumerate(e.bias(AT), 1):
+        assert bias == pytest.approx(formula(2.0**-h, AT), rel=1e-13, abs=1e-15)
+
+
+def test_smoothed_sandwich_scales_with_the_head():
+    for h, bias in enumerate(encoding("sandwich_smoothed").bias(AT), 1):
+        assert bias == pytest.approx((-0.825 * np.log1p(AT) - 0.8) * 8 / h, rel=1e-13)
+
+
+@pytest.mark.parametrize("dialect", ["code", "printed"])
+def test_surrogates_are_the_sums_of_rotations(dialect):
+    d, gamma = 16, 0.4
+    i = np.arange(d // 2 + (dialect == "printed"))
+    theta = 10000.0 ** (-2 * i / d)
+    zeta = (i / (d / 2) + gamma) / (1 + gamma)
+    waves = np.cos(np.outer(AT, theta))
+    rope = encoding("rope_surrogate", dialect=dialect, d=d).bias(AT)[0]
+    xpos = encoding("xpos_surrogate", dialect=dialect, d=d).bias(AT)[0]
+    assert rope == pytest.approx(waves.sum(1), abs=1e-11)
+    assert xpos == pytest.approx((waves * zeta ** (AT[:, None] / 512)).sum(1), abs=1e-11)
+    assert (zeta[-1] == 1) == (dialect == "printed")
+
+
+@pytest.mark.parametrize("name", ADDITIVE)
+def test_every_additive_encoding_has_every_view(name):
+    e = valued(name)
+    assert e.bias([0, 1, 9]).shape == (e.num_heads, 3)
+    assert e.latex() and e.formula_text() != "-" and e.source
+    assert e.to_dict()["kind"] == "Encoding" and name in str(e)
+    assert not e.free
+
+
+@pytest.mark.parametrize("name", OUT_OF_SCOPE)
+def test_what_is_out_of_scope_says_which_hypothesis_fails(name):
+    e = encoding(name)
+    reasons = (
+        "not additive",
+        "not a function of the distance",
+        "content-dependent",
+        "not a softmax",
+    )
+    assert any(r in e.out_of_scope for r in reasons)
+    result = check_convergence(name)
+    assert result.verdict.value == "out_of_scope" and e.out_of_scope in str(result)
+    with pytest.raises(InputError, match="no additive bias"):
+        e.head(1)
+    assert check_convergence(encoding(name, bca=32)).verdict.value == "converges"
+
+
+def test_blockwise_causal_attention_bounds_the_support():
+    result = check_convergence("rope", bca=32)
+    assert result.verdict.value == "converges"
+    assert "64 keys" in str(result) and "not by the theorem" in result.implication
+
+
+def test_an_entry_added_on_the_fly_reaches_every_view(monkeypatch):
+    k = parameter("k")
+    entry = Entry(
+        "cubic_log", "a test", lambda heads: -k * sympy.log(1 + n) ** 3, (Parameter("k"),),
+        lambda h, heads, **_: {"k": sympy.Rational(1, h)}, per_head=True,
+    )  # fmt: skip
+    monkeypatch.setitem(catalogue._CATALOGUE, entry.name, entry)
+    e = encoding("cubic_log", heads=3)
+    assert "cubic_log" in encodings() and e.num_heads == 3
+    for h, bias in enumerate(e.bias(AT), 1):
+        assert bias == pytest.approx(-(np.log1p(AT) ** 3) / h, rel=1e-13)
+        assert float(enclose(e.head(h), 64, {n: 9}).mid()) == pytest.approx(bias[9])
+    assert check_convergence("cubic_log", heads=3).converges is True
+    assert check_convergence(str(e.head(2))).converges is True
+    assert "log" in e.latex() and e.to_dict()["name"] == "cubic_log"
+
+
+def test_a_table_is_an_encoding():
+    values = [[0.0, -1.5, -np.inf, -0.25], [0.0, -1.0, -2.0, -4.0]]
+    held, cut = encoding(values=values), encoding(values=values, tail="cut")
+    assert held.bias(range(6)).tolist() == [v + [v[-1]] * 2 for v in values]
+    assert np.isneginf(cut.bias([4, 5])).all() and (cut.bias(range(4)) == values).all()
+    assert check_convergence(held).verdict.value == "diverges"
+    assert check_convergence(cut).verdict.value == "converges"
+
+
+def test_parameters_can_differ_between_heads():
+    e = encoding("kerple_log", r1=["6/5", 2, 1], r2=1)
+    assert e.num_heads == 3 and str(e.head(2)) == "-2*log(n + 1)"
+    assert [r.converges for r in check_convergence(e).heads] == [True, True, False]
+
+
+def test_a_users_formula_is_an_encoding():
+    e = encoding("-a*log(1+n)", a=2)
+    assert e.bias([1])[0, 0] == pytest.approx(-2 * math.log(2)) and not e.free
+    assert [p.name for p in encoding("-b*n-a").free] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        (["alibbi"], {}, "did you mean 'alibi'"),
+        (["alibi"], {"dialect": "prss"}, "accepted: press"),
+        (["alibi"], {"delta": 1}, "delta needs dialect='shift'"),
+        (["alibi"], {"heads": 0}, "from 1 to 1024"),
+        (["alibi"], {"heads": 2.5}, "from 1 to 1024"),
+        (["alibi"], {"m": -1}, "outside its domain"),
+        (["kerple_log"], {"r3": 1}, "no parameter or option 'r3'; did you mean 'r[12]'"),
+        (["kerple_log"], {"r1": [1, 2], "r2": [1, 2, 3]}, "must agree"),
+        (["kerple_log"], {"r1": "x"}, "not a rational number"),
+        (["window"], {"w": 0}, "outside its domain"),
+        (["sandwich"], {"d_bar": 7}, "even"),
+        (["sandwich"], {"d_bar": 64, "dialect": "code"}, "takes d_model"),
+        (["t5"], {"buckets": 7}, "even number"),
+        (["t5"], {"max_distance": 4}, "greater than half"),
+        (["rope"], {"d": 64}, "no parameters"),
+        (["rope"], {"bca": 0}, "must be an integer"),
+        (["-log(1+n)"], {"dialect": "code"}, "no dialect"),
+        ([None], {}, "needs a name, a formula or a table"),
+        (["alibi"], {"values": [1.0]}, "takes no name"),
+        ([], {"values": [float("nan")]}, "finite or -inf"),
+        ([], {"values": []}, "shape"),
+        ([], {"values": [1.0], "tail": "linear"}, "accepted: constant, cut"),
+        (["alibi"], {"assumptions": {"m": "real"}}, "no free parameter 'm'"),
+        ([3.5], {"q": 1}, "no parameter or option 'q'"),
+    ],
+)
+def test_bad_input(arguments, options, message):
+    with pytest.raises(InputError, match=message) as error:
+        encoding(*arguments, **options)
+    assert "\n" not in str(error.value)
