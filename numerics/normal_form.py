@@ -80,46 +80,73 @@ def normal_form(p: Expr, start: int = 0) -> NormalForm:
         raise Unrecognised(f"{p} is not a combination of logs and powers of n") from None
     names = list(atoms)
     form = NormalForm()
-    gamma, alpha, quadratic = S.Zero, S.Zero, S.Zero
+    pure: dict[int, Expr] = {}
     for (degree, *rest), coefficient in polynomial.terms():
         used = [(names[i], k) for i, k in enumerate(rest) if k]
-        if coefficient.has(n) or (degree and used) or len(used) > 1 or sign(coefficient) == 0:
-            if coefficient.has(n) or sign(coefficient) != 0:
-                raise Unrecognised("a product of different functions of n")
-        elif used:
-            _place(form, used[0][0], used[0][1], coefficient)
-        elif degree == 0:
-            gamma = coefficient
-        elif degree == 1:
-            alpha = coefficient
-        elif degree == 2:
-            quadratic = coefficient
+        if coefficient.has(n):
+            raise Unrecognised("a product of different functions of n")
+        if sign(coefficient) == 0:
+            continue
+        if not used:
+            pure[degree] = coefficient
+        elif all(atom.is_Pow for atom, _ in used):
+            _place_powers(form, used, degree, coefficient)
+        elif len(used) == 1 and degree == 0:
+            _place_log(form, *used[0], coefficient)
         else:
-            form.powers[S.Zero, sympy.Integer(degree)] = coefficient
-    if quadratic != 0:
-        h = alpha / (2 * quadratic)
-        form.powers[h, sympy.Integer(2)] = quadratic
-        gamma, alpha = gamma - quadratic * h**2, S.Zero
-    for h, q in [key for key in form.powers if key[1] == 1]:
+            raise Unrecognised("a product of different functions of n")
+    return _with_polynomial(form, pure)
+
+
+def _with_polynomial(form: NormalForm, pure: dict[int, Expr]) -> NormalForm:
+    """Add a polynomial in n; r (n + h)^d + constant is seen through its expansion."""
+    for h, q in [key for key in form.powers if key[1] in (0, 1)]:
         r = form.powers.pop((h, q))
-        gamma, alpha = gamma + r * h, alpha + r
-    return dataclasses.replace(form, gamma=gamma, alpha=alpha)
+        pure[0] = pure.get(0, S.Zero) + r * (h if q == 1 else 1)
+        pure[1] = pure.get(1, S.Zero) + (r if q == 1 else 0)
+    degree = max(pure, default=0)
+    if degree >= 2:
+        lead = pure.pop(degree)
+        h = pure.get(degree - 1, S.Zero) / (degree * lead)
+        whole = sympy.Poly(lead * (n + h) ** degree, n)
+        rest = {k: sympy.expand(pure.get(k, 0) - whole.nth(k)) for k in range(degree)}
+        if all(sign(c) == 0 for k, c in rest.items() if k):
+            pure = {0: rest[0]}
+        else:
+            h = S.Zero
+        form.powers[h, sympy.Integer(degree)] = lead
+        for k in [k for k in pure if k > 1]:
+            form.powers[S.Zero, sympy.Integer(k)] = pure[k]
+    gamma, alpha = (pure.get(k, S.Zero) for k in (0, 1))
+    powers = {key: r for key, r in form.powers.items() if sign(r) != 0}
+    return dataclasses.replace(form, gamma=gamma, alpha=alpha, powers=powers)
 
 
-def _place(form: NormalForm, atom: Expr, k: int, coefficient: Expr) -> None:
-    if isinstance(atom, sympy.log):
-        inside = atom.args[0]
-        degree = sympy.degree(inside, n)
-        h = inside.coeff(n, 1) / degree if degree == 2 else inside - n
-        if degree == 1 and k in (1, 2):
-            (form.logs if k == 1 else form.squares)[h] = coefficient
-            return
-        if degree == 2 and k == 1:
-            form.quadratics[h, sympy.expand(inside - (n + h) ** 2)] = coefficient
-            return
+def _place_powers(
+    form: NormalForm, used: list[tuple[Expr, int]], degree: int, coefficient: Expr
+) -> None:
+    """n^degree times powers of one n + h, as powers of n + h."""
+    shifts = {atom.base - n for atom, _ in used}
+    if len(shifts) > 1:
+        raise Unrecognised("a product of powers of different arguments")
+    h = shifts.pop()
+    q = sympy.Add(*(atom.exp * k for atom, k in used))
+    for k in range(degree + 1):
+        key = (h, q + degree - k)
+        part = coefficient * sympy.binomial(degree, k) * (-h) ** k
+        form.powers[key] = sympy.expand(form.powers.get(key, S.Zero) + part)
+
+
+def _place_log(form: NormalForm, atom: Expr, k: int, coefficient: Expr) -> None:
+    inside = atom.args[0]
+    degree = sympy.degree(inside, n)
+    h = inside.coeff(n, 1) / degree if degree == 2 else inside - n
+    if degree == 1 and k in (1, 2):
+        (form.logs if k == 1 else form.squares)[h] = coefficient
+    elif degree == 2 and k == 1:
+        form.quadratics[h, sympy.expand(inside - (n + h) ** 2)] = coefficient
+    else:
         raise Unrecognised(f"a power of {atom}")
-    h, q = atom.base - n, atom.exp * k
-    form.powers[h, q] = form.powers.get((h, q), S.Zero) + coefficient
 
 
 def _replace_atoms(e: Expr, atoms: dict[Expr, sympy.Dummy]) -> Expr:

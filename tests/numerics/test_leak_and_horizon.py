@@ -1,0 +1,88 @@
+"""Leak and dtype horizon: closed forms, brute force, NumPy's own rounding."""
+
+import mpmath
+import numpy as np
+import pytest
+from farfield.numerics.horizon import dtype_horizon
+from farfield.numerics.leak import leak
+from farfield.theory.encodings import encoding
+from farfield.theory.results import InputError
+
+
+def test_leak_of_a_geometric_series_is_a_power():
+    r = leak("-n/2", 10)
+    assert r.value == pytest.approx(np.exp(-5), rel=1e-15)
+    assert r.enclosure[0] <= r.value <= r.enclosure[1]
+
+
+def test_leak_against_brute_force():
+    for name in ("alibi", "type1", "sandwich", "example2"):
+        r = leak(name, 64, 256, heads=2) if name in ("alibi", "sandwich") else leak(name, 64, 256)
+        entry = encoding(name, heads=2) if name in ("alibi", "sandwich") else encoding(name)
+        weights = np.exp(entry.bias(np.arange(256)))
+        expected = 1 - weights[:, :64].sum(1) / weights.sum(1)
+        for head, value in zip(r.heads or (r,), expected, strict=True):
+            assert head.value == pytest.approx(value, rel=1e-9)
+        assert r.value == max(h.value for h in r.heads or (r,))
+
+
+def test_leak_in_the_limit():
+    with mpmath.workdps(30):
+        value = mpmath.zeta(2, 513) / mpmath.zeta(2)
+    assert leak("-2*log(1+n)", 512).value == pytest.approx(float(value), rel=1e-14)
+    assert leak("-log(1+n)", 512).enclosure == (1.0, 1.0)
+    assert leak("window", 512, w=512).value == 0.0
+    assert leak("-n", 5, 5).value == 0.0
+    assert leak("rope", 512).value is None
+
+
+def test_leak_grows_with_the_evaluated_length():
+    values = [leak("-1.2*log(1+n)", 512, e).value for e in (512, 1024, 4096, 10**9)]
+    assert values == sorted(values) and values[-1] < leak("-1.2*log(1+n)", 512).value
+
+
+@pytest.mark.parametrize("args", [(0,), ("x",), (10, 5), (2.5,)])
+def test_leak_bad_lengths(args):
+    with pytest.raises(InputError):
+        leak("-n", *args)
+
+
+@pytest.mark.parametrize(
+    "slope, tokens", [("1/2", (35, 186, 208)), ("1/256", (4437, 23778, 26617))]
+)
+def test_horizons_of_alibi(slope, tokens):
+    assert tuple(dtype_horizon(f"-n*{slope}", t).tokens for t in ("fp16", "bf16", "fp32")) == tokens
+
+
+@pytest.mark.parametrize(
+    "text", ["-n/2", "-sqrt(n)", "-log(1+n)^2", "-n^2/1000+n/10", "-20*log(1+n)", "-(n-40)^2/9"]
+)
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_horizons_against_the_rounding_of_numpy(text, dtype):
+    r = dtype_horizon(text, dtype)
+    assert r.tokens < 10**5
+    bias = encoding(text).bias(np.arange(r.tokens + 50))[0]
+    with np.errstate(over="ignore"):
+        rounded = np.exp(np.longdouble(bias - bias[0])).astype(dtype)
+    assert rounded[r.tokens - 1] > 0 and not rounded[r.tokens :].any()
+
+
+def test_horizon_ties_round_to_even():
+    assert dtype_horizon("-log(1+n)", "fp16").tokens == 2**25 - 1
+    assert dtype_horizon("-n*log(2)", "fp32").tokens == 150
+    assert dtype_horizon("-n*log(2)", "fp32", flush_to_zero=True).tokens == 127
+
+
+def test_horizons_that_do_not_exist():
+    assert dtype_horizon("nope", "fp16").reason.startswith("never")
+    assert dtype_horizon("n", "fp16").reason.startswith("never")
+    assert "monotone" in dtype_horizon("cos(n)", "fp16").reason
+
+
+def test_horizon_of_pieces_and_windows():
+    assert dtype_horizon("window", "fp16", w=7).tokens == 7
+    pieces = "Piecewise((0,n<4),(-100,n<10),(-1,n<12),(-200,True))"
+    assert dtype_horizon(pieces, "fp32").tokens == 12
+    assert dtype_horizon("alibi", "fp16").tokens == 4437
+    with pytest.raises(InputError, match="fp16"):
+        dtype_horizon("-n", "int8")

@@ -1,0 +1,156 @@
+"""The sums against other routes, and the laws that hold them together."""
+
+import dataclasses
+
+import mpmath
+import pytest
+import sympy
+from farfield.numerics.kernels import Smooth, kernel
+from farfield.numerics.normal_form import Unrecognised, normal_form
+from farfield.numerics.sums import series
+from farfield.theory.balls import precision, to_arb
+from farfield.theory.encodings import encoding
+from farfield.theory.expression import read
+from farfield.theory.results import InputError
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+CONVERGENT = [
+    "-n/2", "-n/256", "-log(2)*n", "-2*log(1+n)", "-6/5*log(1+n/3)", "-log(1+n)^2",
+    "-log(3+n/256)^2", "-log(1+(n/256)^2)", "-3/2*log(n^2+n+7)", "-sqrt(n)", "-n^(3/10)/2",
+    "-n^2/10^6", "-n^(11/10)/10^4", "-3*n^(99/100)", "-exp(1/2)*(n+1/100)^(3/2)", "-(n-20)^2/50",
+    "-n/100-log(1+n)", "-n/100+3*log(1+n)", "-log(1+n)^2/2+log(1+n)", "-|n-7/2|", "-Max(n,5)",
+    "Piecewise((0,n<4),(-oo,True))-n/2", "Piecewise((-n,n<10),(-2*log(n),True))",
+    "-2*log(1+n)+Heaviside(n-3)", "-sqrt(n)+1/2*log(1+n)-1/2*log(1+n)",
+]  # fmt: skip
+
+
+def ball(value, bits=128):
+    with precision(bits):
+        return to_arb(value())
+
+
+@pytest.mark.parametrize("text", CONVERGENT)
+def test_partial_sum_and_tail_make_the_total(text):
+    s = series(read(text))
+    for j in (0, 1, 3, 10, 200, 2000):
+        assert ball(lambda j=j: s.partial(j) + s.tail(j) - s.total()).contains(0)
+        assert ball(lambda j=j: s.tail(j) - s.tail(j + 1) - s.term(j)).contains(0)
+
+
+@pytest.mark.parametrize("text", CONVERGENT)
+def test_two_precisions_agree_and_the_higher_is_sharper(text):
+    s = series(read(text))
+    for j in (0, 7, 5000):
+        low, high = ball(lambda j=j: s.tail(j), 96), ball(lambda j=j: s.tail(j), 400)
+        assert low.overlaps(high)
+        assert high.is_exact() or high.rel_accuracy_bits() > 300
+        assert low.is_exact() or low.rel_accuracy_bits() > 64
+
+
+@pytest.mark.parametrize(
+    "text, terms",
+    [("-n/2", 400), ("-log(1+n)^2", 4000), ("-sqrt(n)", 8000), ("-n^2/10^4", 1500),
+     ("-n/10+3*log(1+n)", 2500), ("-(n-20)^2/50", 200), ("-3*n^(99/100)", 100)],
+)  # fmt: skip
+def test_totals_against_direct_sums_of_another_library(text, terms):
+    with mpmath.workdps(40):
+        f = sympy.lambdify(sympy.Symbol("n", integer=True, nonnegative=True), read(text), "mpmath")
+        direct = mpmath.fsum(mpmath.exp(f(mpmath.mpf(i))) for i in range(terms))
+        total = ball(series(read(text)).total)
+        assert abs(direct - mpmath.mpf(total.mid().str(40, radius=False))) < 1e-25 * direct
+
+
+def test_totals_against_special_functions_of_another_library():
+    with mpmath.workdps(50):
+        kerple = mpmath.zeta(mpmath.mpf("1.2"))
+        qin = 256 * mpmath.im(mpmath.digamma(256j))
+        square = mpmath.nsum(lambda i: (1 + i * i) ** mpmath.mpf("-1.5"), [0, mpmath.inf])
+        for text, value in (
+            ("-1.2*log(1+n)", kerple), ("-log(1+(n/256)^2)", qin), ("-1.5*log(1+n^2)", square)
+        ):  # fmt: skip
+            total = ball(series(read(text)).total)
+            assert abs(value - mpmath.mpf(total.mid().str(45, radius=False))) < 1e-30
+
+
+@pytest.mark.parametrize(
+    "text, at", [("-log(1+n)^2", 50), ("-log(1+(n/256)^2)", 900), ("-n^(3/2)/100", 30)]
+)
+def test_the_remainder_bound_is_no_accident(text, at):
+    """Euler-Maclaurin of every order, at every point, encloses the tail."""
+    k = kernel(read(text))
+    assert isinstance(k, Smooth)
+    with precision(256):
+        sharp = k.tail(at)
+        for m in (1, 2, 4, 8, 16):
+            assert k._euler_maclaurin(at, m).overlaps(sharp)
+
+
+def test_support_is_read_off_the_structure():
+    assert series(encoding("window", w="15/2").head(1)).support == 8
+    assert series(encoding("window", w=7, dialect="inclusive").head(1)).support == 8
+    assert series(encoding(values=[0, -1, -2], tail="cut").head(1)).support == 3
+    assert series(read("Piecewise((0,n<4),(-oo,True))-n/2")).support == 4
+    assert series(read("-n")).support is None
+
+
+def test_window_sums_are_exact():
+    s = series(encoding("window", w=10**9).head(1))
+    with precision(64):
+        assert s.total() == 10**9
+        assert s.tail(10**9 - 1) == 1
+
+
+@pytest.mark.parametrize(
+    "text, why",
+    [("-log(n)", "n = 0"), ("-1/n", "n = 0"), ("Piecewise((-oo,n<3),(-n,True))", "b_0"),
+     ("-2*log(|n-5|)", "n = 5"), ("-r*n", "free parameters")],
+)  # fmt: skip
+def test_terms_must_be_finite_from_zero(text, why):
+    with pytest.raises(InputError, match=why):
+        series(read(text))
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ("-n/2", "log(exp(-n/2))", "-log(exp(n/2))", "-log(cosh(n/2)+sinh(n/2))", "-n/4-n/4"),
+        ("-2*log(1+n)", "log(1/(1+n)**2)", "log((1+n)**-2)", "-log(n^2+2*n+1)",
+         "log(1/(1+n))+log(1/(1+n))", "-2*log(1+n)^2/log(1+n)", "-log(4)/log(2)*log(1+n)"),
+        ("-log(1+n)^2", "-log(1+n)*log(n+1)", "-log((1+n)^2)^2/4", "-log(1/(1+n))^2"),
+        ("-sqrt(1+n)", "-exp(log(1+n)/2)", "-(n^2+2*n+1)^(1/4)", "-(1+n)/sqrt(1+n)"),
+        ("-log(1+n^2/4)", "log(4)-log(4+n^2)", "log(4/(4+n^2))", "-log((4+n^2)/4)"),
+        ("-(n+1)^2", "-n^2-2*n-1", "-(n^4+4*n^3+6*n^2+4*n+1)^(1/2)"),
+    ],
+)  # fmt: skip
+def test_identities_do_not_change_the_normal_form(texts):
+    forms = [dataclasses.asdict(normal_form(read(text))) for text in texts]
+    flat = [
+        {(k, key): v for k, part in f.items() for key, v in
+         (part if isinstance(part, dict) else {0: part}).items()} for f in forms
+    ]  # fmt: skip
+    for other in flat[1:]:
+        assert other.keys() == flat[0].keys()
+        assert all(sympy.N(other[k] - flat[0][k], 30) == pytest.approx(0, abs=1e-25) for k in other)
+
+
+@pytest.mark.parametrize("text", ["cos(n)", "-n*log(1+n)", "-log(n)", "-log(5-n)", "-floor(n/2)"])
+def test_other_formulas_are_not_recognised(text):
+    with pytest.raises(Unrecognised):
+        normal_form(read(text))
+
+
+@given(
+    a=st.fractions(min_value="1/40", max_value=5, max_denominator=40),
+    b=st.fractions(min_value="1/40", max_value=5, max_denominator=40),
+    family=st.sampled_from(
+        ["-({a})*n", "-(1+{a})*log(1+({b})*n)", "-({a})*n^({b})", "-({a})*log(1+({b})*n)^2",
+         "-(1/2+{a})*log(1+({b})*n^2)", "-({a})*(n-{b})^2"]
+    ),
+)  # fmt: skip
+@settings(max_examples=40)
+def test_sums_of_random_kernels(a, b, family):
+    s = series(read(family.format(a=a, b=b)))
+    low, high = ball(s.total, 80), ball(s.total, 250)
+    assert low.overlaps(high) and high.rel_accuracy_bits() > 160
+    assert ball(lambda: s.partial(9) + s.tail(9) - s.total()).contains(0)

@@ -1,0 +1,330 @@
+"""The theoretical receptive field: printed values, a second route, laws, bad input."""
+
+import dataclasses
+import json
+import math
+import threading
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+import sympy
+from farfield.numerics.receptive_field import (
+    Bracket,
+    Enclosure,
+    Exact,
+    theoretical_receptive_field,
+)
+from farfield.numerics.sums import series
+from farfield.theory.balls import precision
+from farfield.theory.encodings import encoding
+from farfield.theory.expression import n
+from farfield.theory.results import InputError
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+EPS = ("0.1", "0.01", "0.001")
+
+
+def mp_sums(terms):
+    """B and j -> T_j from a list of high-precision terms whose remainder is negligible."""
+    tails = [mpmath.mpf(0)]
+    for value in reversed(terms):
+        tails.append(tails[-1] + value)
+    return tails[-1], lambda j: tails[len(terms) - j]
+
+
+def alibi(m):
+    q = mpmath.exp(-mpmath.mpf(m.numerator) / m.denominator)
+    return 1 / (1 - q), lambda j: q**j / (1 - q)
+
+
+def hurwitz(r):
+    return mpmath.zeta(r), lambda j: mpmath.zeta(r, j + 1)
+
+
+ROUTES = {
+    "-n/2": (2.54149408254, (5, 10, 14), lambda: alibi(Fraction(1, 2))),
+    "-n/256": (256.500325521, (590, 1179, 1769), lambda: alibi(Fraction(1, 256))),
+    "-2*log(1+n)": (math.pi**2 / 6, (6, 61, 608), lambda: hurwitz(2)),
+    "-log(1+n)^2": (
+        2.23818130680, (4, 9, 15),
+        lambda: mp_sums([mpmath.exp(-mpmath.log(1 + i) ** 2) for i in range(4000)]),
+    ),
+    "-1.2*log(1+n)": (
+        5.59158244118, (57171, 5717107514, 571710751436787),
+        lambda: hurwitz(mpmath.mpf("1.2")),
+    ),
+    "-sqrt(n)": (
+        2.67040681797, (13, 41, 80),
+        lambda: mp_sums([mpmath.exp(-mpmath.sqrt(i)) for i in range(6000)]),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ROUTES)
+def test_check_values_by_a_second_route(text):
+    total, tokens, route = ROUTES[text]
+    found = theoretical_receptive_field(text, EPS)
+    assert tuple(r.tokens for r in found) == tokens
+    assert float(found[0].total) == pytest.approx(total, rel=1e-11)
+    with mpmath.workdps(60):
+        whole, tail = route()
+        assert abs(whole - mpmath.mpf(found[0].total.mid().str(40, radius=False))) < 1e-20
+        for r, eps in zip(found, EPS, strict=True):
+            goal = mpmath.mpf(eps) * whole
+            assert tail(r.tokens) < goal <= tail(r.tokens - 1)
+
+
+PUBLISHED = {  # eps = 1/2, 1e-1, 1e-2, 1e-4, 1e-8, 1e-12
+    "-2*log(1+n)": (1, 6, 61, 6079, 60792710, 607927101854),
+    "-1.1*log(1+n)": (580, 5666536271, 56665362706717150414,
+                      5666536270671715041369934488850730283819),
+    "-log(1+n)^2": (2, 4, 9, 23, 87, 239),
+    "-n/256": (178, 590, 1179, 2358, 4716, 7074),
+    "-sqrt(n)": (2, 13, 41, 132, 452, 950),
+    "-log(1+(n/256)^2)": (257, 1615, 16277, 1627724, 16277227102, 162772271011026),
+    "-log(3+n/256)^2": (280, 1039, 2467, 6945, 26314, 70642),
+    "-n^0.3/2": (390, 3477, 15030, 76640, 460285, 1408611),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", PUBLISHED)
+def test_a_grid_of_eps(text):
+    tokens = PUBLISHED[text]
+    grid = ("1/2", "1e-1", "1e-2", "1e-4", "1e-8", "1e-12")[: len(tokens)]
+    assert tuple(r.tokens for r in theoretical_receptive_field(text, grid)) == tokens
+
+
+def test_digamma_route_for_the_rational_kernel():
+    with mpmath.workdps(60):
+        tail = lambda j: 256 * mpmath.im(mpmath.digamma(j + 256j))  # noqa: E731
+        for eps in ("0.1", "1e-8", "1e-12"):
+            j = theoretical_receptive_field("type1", eps, dialect="code").tokens
+            assert tail(j) < mpmath.mpf(eps) * tail(0) <= tail(j - 1)
+
+
+def test_a_thousand_digits():
+    r = theoretical_receptive_field("-1.001*log(1+n)", "1/10")
+    assert isinstance(r.answer, Exact) and len(str(r.tokens)) == 1000
+    with mpmath.workdps(1100):
+        whole, tail = hurwitz(mpmath.mpf("1.001"))
+        # zeta(r, x) = x^(1-r)/(r-1) + x^-r/2 + O(x^(-r-1)), so far out
+        x, s = mpmath.mpf(r.tokens + 1), mpmath.mpf("1.001")
+        far = lambda x: x ** (1 - s) / (s - 1) + x**-s / 2 + s * x ** (-s - 1) / 12  # noqa: E731
+        assert far(x) < whole / 10 <= far(x - 1)
+
+
+def test_astronomical_answers_are_enclosed():
+    r = theoretical_receptive_field("-1.0001*log(1+n)", "1e-5")
+    assert r.tokens is None and isinstance(r.answer, Enclosure) and r.answer.depth == 1
+    with mpmath.workdps(40):
+        mass = mpmath.zeta(mpmath.mpf("1.0001"))
+        exact = -(10**4) * mpmath.log(mpmath.mpf("1e-4") * mass / 10**5)
+    assert r.answer.low <= exact <= r.answer.high
+    assert r.answer.high - r.answer.low < 1e-9
+
+
+@pytest.mark.parametrize(
+    "text, eps, tokens",
+    [("-log(2)*n", "1/1024", 11), ("-log(2)*n", "1/1023", 10), ("-2*log(2)/3*n", "1/4", 4),
+     ("log(exp(-n)*(3/(3*E^(n/2))))", "1/10", 2), ("-n*log(10)/7", "1/100", 15)],
+)  # fmt: skip
+def test_ties_of_geometric_series_are_strict(text, eps, tokens):
+    assert theoretical_receptive_field(text, eps).tokens == tokens
+
+
+def test_ties_of_windows_are_strict():
+    window = encoding("window", w=4)
+    assert theoretical_receptive_field(window, "1/2").tokens == 3
+    assert theoretical_receptive_field(window, "51/100").tokens == 2
+    assert theoretical_receptive_field(window, "1/10000").tokens == 4
+
+
+def test_a_tie_out_of_reach_is_a_bracket():
+    """A finite row of exp(-n): T_j/B = (e^-j - e^-N)/(1 - e^-N) never meets a rational eps, but
+    b = 1, then 1/(n (n+1)) does, at every eps = 1/(2k)."""
+    r = theoretical_receptive_field(
+        "Piecewise((0,n<1),(-log(n)-log(1+n),True))", "1/10", length=10**4
+    )
+    assert r.tokens is not None or isinstance(r.answer, Bracket)
+
+
+@pytest.mark.parametrize(
+    "name, options",
+    [("window", {"w": 100}), ("alibi", {}), ("kerple_log", {"r1": "1.3", "r2": "1/2"}),
+     ("kerple_power", {"r1": "1/10", "r2": "1/2"}), ("kerple_power", {"r1": "1/100", "r2": 2}),
+     ("sandwich_smoothed", {"c": 1}), ("type1", {}), ("type2", {}),
+     ("type1", {"dialect": "code"}), ("type2", {"dialect": "code"}),
+     ("bam", {"s": 0, "mu": 3, "eps": "1/100000", "beta": "1/2"}),
+     ("bam", {"s": -2, "mu": "-1/3", "eps": "1/100", "beta": 3}),
+     ("alibi_log", {"m": "3/2"})],
+)  # fmt: skip
+def test_every_convergent_entry_has_an_integer_and_forgets_its_name(name, options):
+    entry = encoding(name, **options)
+    r = theoretical_receptive_field(entry, "1/100")
+    assert r.tokens is not None and r.label == "certified" and r.verdict == "converges"
+    renamed = dataclasses.replace(entry, name="other", source="", formula=None)
+    assert theoretical_receptive_field(renamed, "1/100").tokens == r.tokens
+    rewritten = [sympy.log(sympy.exp(b / 3) ** 3) for b in entry.biases if not b.has(sympy.oo)]
+    for bias, head in zip(rewritten, r.heads or (r,), strict=False):
+        assert theoretical_receptive_field(bias, "1/100").tokens == head.tokens
+    assert len(r.heads) == (entry.num_heads if entry.num_heads > 1 else 0)
+
+
+@pytest.mark.parametrize(
+    "text, others",
+    [("-n/256", ["log(exp(-n/256))", "-n/128+n/256", "-log(cosh(n/256)+sinh(n/256))"]),
+     ("-2*log(1+n)", ["log(1/(1+n)**2)", "-log(n^2+2*n+1)", "-2*log(3+3*n)+log(9)"]),
+     ("-log(1+n)^2", ["-log((1+n)^2)^2/4", "-log(1+n)*log((n^2+2*n+1)^(1/2))"]),
+     ("-sqrt(1+n)", ["-exp(log(1+n)/2)", "-(1+n)/sqrt(1+n)"])],
+)  # fmt: skip
+def test_identities_do_not_change_the_answer(text, others):
+    expected = [r.tokens for r in theoretical_receptive_field(text, EPS)]
+    for other in others:
+        assert [r.tokens for r in theoretical_receptive_field(other, EPS)] == expected
+
+
+FAMILIES = ["-({a})*n", "-(1+{a})*log(1+({b})*n)", "-({a})*n^({b})", "-({a})*log(1+({b})*n)^2",
+            "-(1/2+{a})*log(1+({b})*n^2)", "-({a})*|n-{b}|"]  # fmt: skip
+SOME = st.fractions(min_value="1/20", max_value=4, max_denominator=20)
+SHARE = st.fractions(min_value="1/10000000", max_value="99/100", max_denominator=10**8).filter(
+    lambda e: 0 < e < 1
+)
+
+
+@given(a=SOME, b=SOME, eps=st.tuples(SHARE, SHARE), family=st.sampled_from(FAMILIES))
+@settings(max_examples=50)
+def test_certified_at_j_and_below_j_and_monotone_in_eps(a, b, eps, family):
+    text = family.format(a=a, b=b)
+    results = theoretical_receptive_field(text, sorted(eps))
+    assert all(isinstance(r.answer, (Exact, Enclosure)) for r in results)
+    if all(r.tokens is not None for r in results):
+        assert results[0].tokens >= results[1].tokens
+    for r in results:
+        if r.tokens is not None and r.tokens < 10**60:
+            s = series(r.formula)
+            with precision(1000):
+                goal = s.total() * int(r.eps.p) / int(r.eps.q)
+                assert s.tail(r.tokens) < goal
+                assert s.tail(r.tokens - 1) >= goal
+
+
+@given(
+    values=st.lists(st.integers(-12, 4), min_size=1, max_size=30),
+    eps=SHARE,
+    length=st.integers(1, 60),
+)
+@settings(max_examples=50)
+def test_finite_rows_against_fractions(values, eps, length):
+    """b_n = 2^v_n, exact in rationals; the tail constant."""
+    table = sympy.Tuple(*(v * sympy.log(2) for v in values))
+    from farfield.theory.expression import Lookup
+
+    bias = Lookup(n, table, table[-1])
+    weights = [Fraction(2) ** values[min(t, len(values) - 1)] for t in range(length)]
+    total = sum(weights)
+    expected = next(j for j in range(length + 1) if sum(weights[j:]) < eps * total)
+    assert theoretical_receptive_field(bias, eps, length=length).tokens == expected
+
+
+@pytest.mark.parametrize("length", [1, 2, 10, 1000])
+def test_finite_harmonic_row_against_fractions(length):
+    weights = [Fraction(1, 1 + t) for t in range(length)]
+    goal, j, tail = sum(weights) / 10, 0, sum(weights)
+    while tail >= goal:
+        tail, j = tail - weights[j], j + 1
+    assert theoretical_receptive_field("-log(1+n)", "1/10", length=length).tokens == j
+
+
+@pytest.mark.parametrize(
+    "name, options",
+    [("nope", {}), ("example1", {"dialect": "code"}), ("example2", {}), ("sandwich", {"heads": 2}),
+     ("alibi", {}), ("kerple_log", {"r1": "1/2", "r2": 1}), ("type2", {}),
+     ("t5", {f"b{k}": sympy.Rational(-k, 7) for k in range(32)}), ("xpos_surrogate", {"d": 8})],
+)  # fmt: skip
+def test_finite_rows_against_float64(name, options):
+    entry = encoding(name, **options)
+    r = theoretical_receptive_field(entry, "1/20", length=700)
+    assert r.label == "certified"
+    for head, bias in zip(r.heads or (r,), entry.bias(np.arange(700)), strict=True):
+        tails = np.append(np.cumsum(np.exp(bias)[::-1])[::-1], 0)
+        goal = tails[0] / 20
+        j = head.tokens
+        assert tails[j] < goal * (1 + 1e-9) and tails[j - 1] >= goal * (1 - 1e-9)
+
+
+def test_a_million_keys():
+    assert theoretical_receptive_field("-log(1+n)", "1/100", length=10**6).tokens == 865951
+    wavy = theoretical_receptive_field("sandwich", "1/100", length=10**5, heads=1)
+    assert wavy.label == "approximate" and "float64" in wavy.reason
+
+
+def test_the_finite_row_tends_to_the_series():
+    whole = theoretical_receptive_field("-2*log(1+n)", "1/100").tokens
+    assert theoretical_receptive_field("-2*log(1+n)", "1/100", length=10**9).tokens == whole
+
+
+def test_threads_do_not_disturb_each_other():
+    tasks = [("-1.1*log(1+n)", "1e-12"), ("-log(1+n)^2", "1e-4"), ("-n/256", "1e-8"),
+             ("-sqrt(n)", "1e-80")]  # fmt: skip
+    alone = [theoretical_receptive_field(*t).tokens for t in tasks]
+    found = {}
+
+    def work(i):
+        found[i] = [theoretical_receptive_field(*t).tokens for t in tasks[i:] + tasks[:i]]
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert all(found[i] == alone[i:] + alone[:i] for i in range(4))
+
+
+def test_divergent_heads_are_named():
+    r = theoretical_receptive_field("-log(1+n)", "1/10")
+    assert (r.tokens, r.answer, r.verdict) == (None, None, "diverges") and "diverges" in r.text()
+    several = theoretical_receptive_field("sandwich_smoothed", "1/10")
+    assert several.tokens is None and several.reason.startswith("head 7, 8")
+    assert several.heads[0].tokens == 1 and several.aggregation == "worst head"
+
+
+def test_out_of_scope_is_named():
+    assert theoretical_receptive_field("rope", "1/10").verdict == "out_of_scope"
+
+
+def test_json_and_text():
+    r = theoretical_receptive_field("alibi", "1/100")
+    data = json.loads(r.to_json())
+    assert data["tokens"] == 1179 and data["heads"][0]["tokens"] == 10
+    assert data["answer"] == {"tokens": 1179} and data["eps"] == "1/100"
+    assert "1179 tokens (worst head of 8)  [certified]" in r.text()
+
+
+@pytest.mark.parametrize(
+    "kind", ["0", "1", "-1", "2", "abc", "nan", "inf", "long", "none", "true", "huge"]
+)
+def test_bad_eps(kind):
+    special = {"nan": math.nan, "inf": math.inf, "long": "0." + "1" * 10**6, "none": None,
+               "true": True, "huge": 10**5000, "0": 0, "1": 1.0}  # fmt: skip
+    eps = special.get(kind, kind)
+    with pytest.raises(InputError) as error:
+        theoretical_receptive_field("-n", eps)
+    assert "eps" in str(error.value) and "\n" not in str(error.value)
+    assert len(str(error.value)) < 300
+
+
+def test_bad_parameters():
+    for call in (
+        lambda: theoretical_receptive_field("kerple_log", "1/10"),
+        lambda: theoretical_receptive_field("kerple_log", "1/10", r1=-1, r2=1),
+        lambda: theoretical_receptive_field("-log(n)", "1/10"),
+        lambda: theoretical_receptive_field("-n", "1/10", length=0),
+        lambda: theoretical_receptive_field("-n", "1/10", length="many"),
+    ):
+        with pytest.raises(InputError):
+            call()
+    with pytest.raises(InputError, match="r1, r2"):
+        theoretical_receptive_field("kerple_log", "1/10")
