@@ -4,15 +4,19 @@ VENV ?= .venv
 PIP_ARGS ?=
 PYTEST_ARGS ?= -n auto --maxprocesses 4
 pip := $(VENV)/bin/python -m pip --disable-pip-version-check
+examples := --doctest-glob=README.md --doctest-modules --pyargs farfield
 strict := --config-settings editable_mode=strict
 
-.PHONY: test test-slow lint types install clean
+.PHONY: test test-slow demo lint types install clean
 
 test: install  ## the tests, and every example of the documentation
-	$(VENV)/bin/pytest $(PYTEST_ARGS) --doctest-modules --pyargs farfield tests/
+	$(VENV)/bin/pytest $(PYTEST_ARGS) $(examples) tests/ README.md
 
 test-slow: install  ## the same with the tests marked slow
-	$(VENV)/bin/pytest $(PYTEST_ARGS) -m "" --doctest-modules --pyargs farfield tests/
+	$(VENV)/bin/pytest $(PYTEST_ARGS) -m "" $(examples) tests/ README.md
+
+demo: install  ## theory of the catalogue beside eight trained models, as a page
+	$(VENV)/bin/farfield report --train --preset demo --out out/demo
 
 lint: $(VENV)/installed
 	$(VENV)/bin/ruff check .

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -286,6 +287,93 @@ def encodings(name: str | None, heads: int | None, dialect: str | None, as_json:
     for e in entries:
         formula = e.formula_text() if e.formula is not None else f"out of scope: {e.out_of_scope}"
         click.echo(f"{e.name:<18} {formula if len(formula) <= 80 else formula[:77] + '...'}")
+
+
+@cli.command()
+@click.option("--train", is_flag=True, help="Train and measure small models too (needs torch).")
+@click.option("--all", "every", is_flag=True, help="Train every trainable encoding, not eight.")
+@click.option("--preset", default="demo", show_default=True, help="Architecture and schedule.")
+@click.option("--text", metavar="PATH", help="A file or folder to train on.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option("--runs", metavar="FOLDER", help="Where runs are kept; OUT/runs if not given.")
+@click.option("--out", default="out/report", show_default=True, metavar="FOLDER")
+@click.option("--json", "as_json", is_flag=True, help="JSON instead of text.")
+def report(
+    train: bool, every: bool, preset: str, text: str | None, seed: int, runs: str | None,
+    out: str, as_json: bool,
+) -> int:  # fmt: skip
+    """Theory of the whole catalogue, beside models trained and measured; one page."""
+    from farfield.figures.page import write_page
+    from farfield.validation.configuration import preset as named
+    from farfield.validation.study import (
+        catalogue,
+        demo_encodings,
+        study,
+        trainable,
+        writable_folder,
+    )
+
+    if not train and (every or text or runs):
+        raise InputError("--all, --text and --runs belong to --train")
+    subjects = catalogue(named(preset).length)
+    chosen: list[str] = []
+    if train:
+        chosen = (
+            [n for n, e in subjects if trainable(e)] if every else [n for n, _ in demo_encodings()]
+        )
+        order = {name: i for i, name in enumerate(chosen)}
+        subjects = tuple(sorted(subjects, key=lambda pair: order.get(pair[0], len(order))))
+    folder = writable_folder(out)
+    with _watching(len(subjects), len(chosen)) as notice:
+        result = study(
+            subjects, train=chosen, preset_name=preset, text=text, seed=seed,
+            store=runs or folder / "runs", notice=notice,
+            title="Relative positional encodings: theory and measurement",
+        )  # fmt: skip
+    page = write_page(result, folder)
+    if as_json:
+        _emit(result, True)
+    else:
+        from farfield.validation.study import findings
+
+        for finding in findings(result):
+            click.echo(f"* {finding.sentence} [{finding.label}]")
+        click.echo(f"page: {page}")
+    return 0
+
+
+@contextmanager
+def _watching(subjects: int, trained: int) -> Iterator[Callable[[str, str, int, int, str], None]]:
+    """Progress bars on a terminal, a line for each finished stage elsewhere."""
+    if sys.stderr.isatty():
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+        columns = (TextColumn("{task.description:<46}"), BarColumn(), TimeElapsedColumn())
+        with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+            whole = bars.add_task("all encodings", total=subjects)
+            part = bars.add_task("", total=1)
+
+            def show(name: str, stage: str, done: int, total: int, note: str) -> None:
+                if stage == "done":
+                    bars.advance(whole)
+                elif stage == "notice":
+                    bars.console.print(f"{name}: {note}")
+                else:
+                    bars.update(part, description=f"{name}: {stage}", completed=done, total=total)
+
+            yield show
+        return
+    seen: set[tuple[str, str]] = set()
+
+    def tell(name: str, stage: str, done: int, total: int, note: str) -> None:
+        if stage == "notice":
+            click.echo(f"{name}: {note}", err=True)
+        elif stage == "train" and (name, stage) not in seen:
+            seen.add((name, stage))
+            click.echo(f"{name}: training {len(seen)} of {trained}", err=True)
+
+    yield tell
 
 
 if __name__ == "__main__":

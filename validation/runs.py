@@ -15,7 +15,7 @@ import contextlib
 import hashlib
 import json
 import os
-import tempfile
+import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -92,8 +92,8 @@ def write(path: Path, content: bytes) -> None:
     """
     temporary = None
     try:
-        descriptor, temporary = tempfile.mkstemp(prefix=".partial-", dir=path.parent)
-        with os.fdopen(descriptor, "wb") as file:
+        temporary = path.parent / f".partial-{secrets.token_hex(8)}"
+        with open(temporary, "xb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())

@@ -1,0 +1,128 @@
+"""Studies: predictions without torch, findings computed from the numbers, runs never repeated."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from farfield.theory.encodings import encoding
+from farfield.theory.results import InputError
+from farfield.validation import study as room
+from farfield.validation.study import Entry, Study, catalogue, findings, predict, study
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    """A study of four encodings with tiny models, and its store."""
+    store = tmp_path_factory.mktemp("runs")
+    chosen = [
+        ("type1", encoding("type1")),
+        ("nope", encoding("nope")),
+        ("alibi", encoding("alibi")),
+        ("rope", encoding("rope")),
+        ("kerple_log", encoding("kerple_log")),
+    ]
+    trained = [name for name, _ in chosen[:4]]
+    return study(chosen, train=trained, preset_name="tiny", store=store), chosen, store
+
+
+def test_predictions_are_the_printed_values():
+    fields = predict(encoding("type1")).receptive_fields
+    assert [f.tokens for f in fields] == [6, 61, 608]
+
+
+@pytest.mark.parametrize("name", ["kerple_log", "rope"])
+def test_what_has_no_number_says_why(name):
+    prediction = predict(encoding(name))
+    assert prediction.missing and not prediction.receptive_fields and not prediction.leaks
+
+
+def test_a_divergent_series_has_row_fields_only():
+    prediction = predict(encoding("nope"), evaluated=(100,))
+    assert not prediction.receptive_fields
+    assert [f.tokens for f in prediction.row_fields] == [91, 100, 100]  # more than 90, 99, 99.9 %
+
+
+def test_the_catalogue_is_whole():
+    assert len(catalogue()) == len({n for n, _ in catalogue()}) >= 30
+
+
+def test_measurements_stand_beside_predictions(tiny):
+    s, _, _ = tiny
+    entry = {e.prediction.name: e for e in s.entries}
+    assert entry["kerple_log"].run is None and entry["type1"].measurement() is not None
+    assert entry["rope"].measurement(bca=True)["inference"]["bca"] == 8
+    assert entry["type1"].measurement(bca=True) is None
+    data = json.loads(s.to_json())
+    assert len(data["findings"]) >= 4 and data["schema"] == 1
+
+
+def test_a_finished_run_is_not_repeated(tiny, monkeypatch):
+    s, chosen, store = tiny
+    import farfield.validation.experiment as experiment
+
+    def refuse(*_args, **_kwargs):
+        raise AssertionError("trained again")
+
+    monkeypatch.setattr(experiment, "train", refuse)
+    again = study(chosen, train=["type1"], preset_name="tiny", store=store)
+    assert again.entries[0].run["training"] == s.entries[0].run["training"]
+
+
+def altered(s: Study, ratio: float) -> Study:
+    """The study with every last-token ratio at the longest length replaced."""
+    entries = []
+    for e in s.entries:
+        run = json.loads(json.dumps(e.run)) if e.run else None
+        for m in run["measurements"] if run else ():
+            for p in m["perplexity"]:
+                if p["protocol"] == "last token" and p["length"] == max(s.lengths):
+                    p["ratio"] = ratio
+        entries.append(Entry(e.prediction, run))
+    return Study(tuple(entries), s.preset, s.corpus)
+
+
+def test_findings_follow_the_numbers(tiny):
+    s, _, _ = tiny
+    flat, steep = (findings(altered(s, r))[0].numbers for r in (1.0, 9.0))
+    assert flat["right"] == 2 and steep["right"] == 1  # two converge, one diverges
+    bounds = findings(s)[-1]
+    assert bounds.numbers["violations"] == 0 and bounds.numbers["checks"] > 1000
+
+
+def test_violated_bounds_are_shouted(tiny):
+    s, _, _ = tiny
+    entries = []
+    for e in s.entries:
+        run = json.loads(json.dumps(e.run)) if e.run else None
+        for m in run["measurements"] if run else ():
+            m["bounds"]["violations"] = 1
+        entries.append(Entry(e.prediction, run))
+    assert "VIOLATED" in findings(Study(tuple(entries), s.preset))[-1].sentence
+
+
+def test_bad_studies_are_refused(tmp_path):
+    pair = [("nope", encoding("nope"))]
+    with pytest.raises(InputError, match="not among"):
+        study(pair, train=["alibi"])
+    with pytest.raises(InputError, match="preset 'huge'"):
+        study(pair, preset_name="huge")
+    blocked = tmp_path / "file"
+    blocked.write_text("x")
+    with pytest.raises(InputError, match="output folder"):
+        room.writable_folder(blocked / "inside")
+
+
+def test_without_torch_theory_works_and_training_says_how_to_get_it(tmp_path):
+    script = (
+        "import sys; sys.modules['torch'] = None\n"
+        "from farfield.theory.encodings import encoding\n"
+        "from farfield.validation.study import study\n"
+        "pair = [('nope', encoding('nope'))]\n"
+        "print(study(pair).entries[0].prediction.convergence.verdict)\n"
+        f"study(pair, train=['nope'], store={str(tmp_path / 'runs')!r})\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert "diverges" in done.stdout and "pip install 'farfield[train]'" in done.stderr
+    assert not (tmp_path / "runs").exists()

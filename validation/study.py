@@ -1,0 +1,456 @@
+"""A study: what the theory predicts of encodings, and what trained models measure, together.
+
+`predict` needs no torch; `study(train=True)` trains a small model for each encoding on the same
+text and seed. `findings` says in words, computed from the numbers, what came true.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from farfield.numerics.leak import Leak, leak
+from farfield.numerics.receptive_field import ReceptiveField, theoretical_receptive_field
+from farfield.theory.convergence import Convergence, Verdict, check_convergence
+from farfield.theory.encodings import Encoding, encoding, encodings
+from farfield.theory.results import InputError, Result, plain
+from farfield.validation.configuration import (
+    TRAINABLE,
+    Configuration,
+    Preset,
+    Visibility,
+    preset,
+)
+from farfield.validation.runs import Store, write
+
+EPS = ("1/10", "1/100", "1/1000")
+TOLERANCE = 0.05
+"""Of Definition 0.1 [Q]: the relative increase of perplexity that still counts as extrapolating."""
+
+Notice = Callable[[str, str, int, int, str], None]
+"""Called as `notice(encoding, stage, done, total, note)`."""
+
+
+@dataclass(frozen=True)
+class Prediction(Result):
+    """What the theory says of one encoding, before any training.
+
+    Fields:
+        name: of the encoding in the study, with its variant.
+        convergence: the verdict with its proof.
+        receptive_fields: the TRF at each of `EPS` where the series converges, else empty.
+        row_fields: the finite-row TRF at each of `EPS` for rows of `row_length` tokens.
+        leaks: the prior mass beyond `trained` tokens for rows of each tested length.
+        missing: why a number is absent.
+    """
+
+    name: str
+    encoding: Encoding
+    convergence: Convergence
+    receptive_fields: tuple[ReceptiveField, ...] = ()
+    row_fields: tuple[ReceptiveField, ...] = ()
+    leaks: tuple[Leak, ...] = ()
+    trained: int = 64
+    row_length: int = 1024
+    missing: str = ""
+
+    @property
+    def longest_leak(self) -> float | None:
+        """The leak to the longest test length."""
+        return self.leaks[-1].value if self.leaks else None
+
+    def text(self) -> str:
+        lines = [f"{self.name}: {self.convergence.verdict}"]
+        lines += [f"  TRF({f.eps}) = {f.tokens} [certified]" for f in self.receptive_fields]
+        for f in self.row_fields:
+            lines.append(f"  TRF({f.eps}; row of {self.row_length}) = {f.tokens} [certified]")
+        lines += [f"  {line}" for k in self.leaks for line in str(k).splitlines()]
+        return "\n".join([*lines, *([f"  {self.missing}"] if self.missing else [])])
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One encoding of a study: its prediction, and its run where it was trained."""
+
+    prediction: Prediction
+    run: Mapping[str, Any] | None = None
+
+    def measurement(self, bca: bool = False) -> Mapping[str, Any] | None:
+        """What was measured with causal attention, or with blockwise causal attention."""
+        for m in (self.run or {}).get("measurements", ()):
+            if (m["inference"]["bca"] is not None) is bca:
+                return dict(m)
+        return None
+
+
+@dataclass(frozen=True)
+class Study(Result):
+    """Predictions and measurements of several encodings; see `study`."""
+
+    entries: tuple[Entry, ...]
+    preset: Preset
+    corpus: Mapping[str, Any] | None = None
+    title: str = "Study"
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """Training length and tested lengths, in tokens."""
+        return (self.preset.length, 4 * self.preset.length, 16 * self.preset.length)
+
+    def text(self) -> str:
+        parts = [str(e.prediction) for e in self.entries]
+        return "\n\n".join([*parts, *(f"[{f.label}] {f.sentence}" for f in findings(self))])
+
+    def fields(self) -> dict[str, Any]:
+        return super().fields() | {"findings": [plain(f) for f in findings(self)]}
+
+    def save(self, folder: str | os.PathLike[str]) -> Path:
+        """Write `study.json` into a folder, which is made if need be.
+
+        Raises:
+            InputError: the folder cannot be written to.
+        """
+        place = writable_folder(folder) / "study.json"
+        write(place, json.dumps(self.to_dict(), indent=1, ensure_ascii=False).encode())
+        return place
+
+
+def writable_folder(folder: str | os.PathLike[str]) -> Path:
+    """The folder, made if need be.
+
+    Raises:
+        InputError: it cannot be made or written to.
+    """
+    place = Path(folder)
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"output folder {str(folder)!r}: {error.strerror}; accepted: a folder that may be "
+            "made and written to"
+        ) from None
+    if not os.access(place, os.W_OK):
+        raise InputError(f"output folder {str(folder)!r} cannot be written to")
+    return place
+
+
+def predict(
+    subject: Encoding, name: str | None = None, *, eps: Sequence[str] = EPS, trained: int = 64,
+    evaluated: Sequence[int] = (256, 1024),
+) -> Prediction:  # fmt: skip
+    """Verdict, receptive fields and leak of one encoding.
+
+    Args:
+        subject: the encoding.
+        name: how to call it; its own name if not given.
+        eps: shares of mass left outside.
+        trained: training length in tokens.
+        evaluated: test lengths in tokens.
+
+    >>> predict(encoding("type1")).receptive_fields[1].tokens
+    61
+    """
+    convergence = check_convergence(subject)
+    row_length = max(evaluated)
+    base = Prediction(
+        name or subject.name, subject, convergence, trained=trained, row_length=row_length
+    )
+    if not subject.biases or subject.bca is not None:
+        return dataclasses.replace(base, missing="no additive bias, so no TRF and no leak")
+    if subject.free:
+        wanted = ", ".join(p.name for p in subject.free[:4])
+        return dataclasses.replace(base, missing=f"TRF and leak need values for {wanted}")
+    fields: tuple[ReceptiveField, ...] = ()
+    if convergence.verdict is Verdict.CONVERGES:
+        fields = tuple(theoretical_receptive_field(subject, list(eps)))
+    return dataclasses.replace(
+        base,
+        receptive_fields=fields,
+        row_fields=tuple(theoretical_receptive_field(subject, list(eps), length=row_length)),
+        leaks=tuple(leak(subject, trained, length) for length in evaluated),
+    )
+
+
+def demo_encodings() -> tuple[tuple[str, Encoding], ...]:
+    """The eight encodings of the demonstration, by name."""
+    return (
+        ("alibi", encoding("alibi")),
+        ("type1", encoding("type1")),
+        ("type2", encoding("type2")),
+        ("example1", encoding("example1")),
+        ("window 16", encoding("window", w=16)),
+        ("nope", encoding("nope")),
+        ("rope", encoding("rope")),
+        ("sinusoidal", encoding("sinusoidal")),
+    )
+
+
+def catalogue(length: int = 64) -> tuple[tuple[str, Encoding], ...]:
+    """Every encoding of the catalogue, with the options a model of this length needs.
+
+    The window is 16 tokens; the buckets of T5 are 16 up to half the length, so that each is
+    trained; `alibi_log` has slope 2 (it has no values of its own).
+    """
+    options: dict[str, dict[str, Any]] = {
+        "window": {"w": 16},
+        "t5": {"buckets": 16, "max_distance": length // 2},
+        "alibi_log": {"m": 2},
+    }
+    names = {"window": "window 16", "alibi_log": "alibi_log m=2"}
+    return tuple((names.get(k, k), encoding(k, **options.get(k, {}))) for k in encodings())
+
+
+def study(
+    subjects: Sequence[tuple[str, Encoding]],
+    *,
+    train: Sequence[str] = (),
+    preset_name: str = "demo",
+    text: str | os.PathLike[str] | None = None,
+    store: str | os.PathLike[str] = "runs",
+    seed: int = 0,
+    title: str = "Study",
+    notice: Notice | None = None,
+) -> Study:
+    """Predict every encoding, and train a small model for those named.
+
+    Args:
+        subjects: pairs of a name and an encoding.
+        train: names of those to train; RoPE is measured with blockwise causal attention too.
+        preset_name: architecture and schedule (`demo`, `tiny`, ...).
+        text: a file or folder to train on; the standard library's sources if None.
+        store: folder of the runs; a finished run is never repeated.
+        seed: of the weights and the order of the text.
+        title: of the page.
+        notice: told how far it is.
+
+    Raises:
+        InputError: an encoding that cannot be trained, a text that is too short, a folder that
+            cannot be written to, torch missing.
+    """
+    chosen = preset(preset_name)
+    unknown = sorted(set(train) - {name for name, _ in subjects})
+    if unknown:
+        raise InputError(f"{unknown[0]!r} is not among the encodings of the study")
+    lengths = (4 * chosen.length, 16 * chosen.length)
+    corpus, configurations = None, {}
+    if train:  # everything that can be wrong is found before the first step
+        corpus = _text(text)
+        for name, subject in subjects:
+            if name in train:
+                configurations[name] = Configuration(
+                    subject, corpus, chosen, seed, inference=_variants(subject, chosen.length)
+                )
+        _require_torch()
+        writable_folder(store)
+    entries = []
+    for name, subject in subjects:
+        if notice:
+            notice(name, "theory", 0, 1, "")
+        prediction = predict(subject, name, trained=chosen.length, evaluated=lengths)
+        run = None
+        if name in configurations:
+            run = _run(name, configurations[name], Store(store), notice)
+        entries.append(Entry(prediction, run))
+        if notice:
+            notice(name, "done", 1, 1, "")
+    return Study(tuple(entries), chosen, corpus.describe() if corpus else None, title)
+
+
+def trainable(subject: Encoding) -> bool:
+    """Whether a model can be trained with it (surrogates of rotations are not meant to be)."""
+    values = all(p.learned or p.init[0] == p.init[1] for p in subject.free)
+    return subject.mechanism in TRAINABLE and values and "surrogate" not in subject.name
+
+
+def _variants(subject: Encoding, length: int) -> tuple[Visibility, ...]:
+    """Rotations are measured with blockwise causal attention as well [S, 3.3]."""
+    if subject.mechanism in ("rotation", "rotation_decay"):
+        return (Visibility(), Visibility(bca=length // 2))
+    return ()
+
+
+def _text(text: str | os.PathLike[str] | None) -> Any:
+    from farfield.validation.corpus import corpus
+
+    return corpus(text)
+
+
+def _require_torch() -> None:
+    try:
+        import torch  # noqa: F401
+    except ImportError:
+        raise InputError(
+            "training needs torch, which is not installed; install it with "
+            "pip install 'farfield[train]'"
+        ) from None
+
+
+def _run(
+    name: str, configuration: Configuration, store: Store, notice: Notice | None
+) -> dict[str, Any]:
+    from farfield.validation.experiment import train_and_measure
+
+    def progress(stage: str, done: int, total: int, note: str) -> None:
+        if notice:
+            notice(name, stage, done, total, note)
+
+    return train_and_measure(configuration, store, progress)
+
+
+# -- what came true -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A sentence computed from the numbers of a study, with its label."""
+
+    sentence: str
+    label: str
+    numbers: Mapping[str, Any]
+
+
+def last_token_ratio(measurement: Mapping[str, Any]) -> tuple[int, float, float, float]:
+    """(length, ratio, low, high) of the last-token perplexity at the longest length."""
+    rows = [p for p in measurement["perplexity"] if p["protocol"] == "last token"]
+    row = max(rows, key=lambda p: p["length"])
+    return row["length"], row["ratio"], row["ratio_low"], row["ratio_high"]
+
+
+def findings(s: Study) -> tuple[Finding, ...]:
+    """What the theory predicted and whether it came true, in words."""
+    measured = [(e, m) for e in s.entries if (m := e.measurement()) is not None]
+    if not measured:
+        return ()
+    found = [_by_verdict(measured), _out_of_scope(s, measured), _leak_rank(measured)]
+    found += [_field_rank(measured), _mass_rank(measured), _bounds(measured)]
+    return tuple(f for f in found if f is not None)
+
+
+Measured = list[tuple[Entry, Mapping[str, Any]]]
+
+
+def _by_verdict(measured: Measured) -> Finding | None:
+    table: dict[str, dict[str, list[str]]] = {}
+    length = 0
+    for e, m in measured:
+        verdict = e.prediction.convergence.verdict.value
+        if verdict not in ("converges", "diverges"):
+            continue
+        length, ratio, *_ = last_token_ratio(m)
+        kept = "kept" if ratio - 1 < TOLERANCE else "lost"
+        table.setdefault(verdict, {"kept": [], "lost": []})[kept].append(
+            f"{e.prediction.name} {ratio:.3f}"
+        )
+    if not table:
+        return None
+    empty: dict[str, list[str]] = {"kept": [], "lost": []}
+    c, d = table.get("converges", empty), table.get("diverges", empty)
+    right = len(c["kept"]) + len(d["lost"])
+    total = sum(len(v) for row in table.values() for v in row.values())
+    text = (
+        f"Read as a forecast of extrapolation, as Qin et al. do, the verdict is right for {right} "
+        f"of {total} encodings: the last-token perplexity at {length} tokens stays within "
+        f"{TOLERANCE:.0%} of that at the training length for {_list(c['kept'])} among those that "
+        f"converge" + (f" (not for {_list(c['lost'])})" if c["lost"] else "")
+        + f", and rises by more for {_list(d['lost'])} among those that diverge"
+        + (f" (not for {_list(d['kept'])})" if d["kept"] else "")
+        + ". The theorem itself speaks of one layer's outputs, not of perplexity."
+    )  # fmt: skip
+    return Finding(text, "measured", {"table": table, "right": right, "n": total})
+
+
+def _list(names: list[str]) -> str:
+    return ", ".join(names) if names else "none"
+
+
+def _out_of_scope(s: Study, measured: Measured) -> Finding | None:
+    parts, numbers = [], {}
+    for e, m in measured:
+        if e.prediction.convergence.verdict is not Verdict.OUT_OF_SCOPE:
+            continue
+        length, ratio, *_ = last_token_ratio(m)
+        part = f"{e.prediction.name} has ratio {ratio:.2f} at {length} tokens"
+        numbers[e.prediction.name] = ratio
+        blocked = e.measurement(bca=True)
+        if blocked is not None:
+            again = last_token_ratio(blocked)[1]
+            part += f", and {again:.3f} with blockwise causal attention, whose support is bounded"
+            numbers[e.prediction.name + " + bca"] = again
+        parts.append(part)
+    if not parts:
+        return None
+    text = "The theorem says nothing of the encodings outside its scope: " + "; ".join(parts) + "."
+    return Finding(text, "measured", numbers)
+
+
+def _rank(pairs: list[tuple[float, float]]) -> tuple[float, float, int] | None:
+    """Spearman's rank correlation, its exact or asymptotic p-value, and n."""
+    if len(pairs) < 3 or len({a for a, _ in pairs}) < 2 or len({b for _, b in pairs}) < 2:
+        return None
+    from scipy.stats import spearmanr
+
+    value = spearmanr([a for a, _ in pairs], [b for _, b in pairs])
+    return float(value.statistic), float(value.pvalue), len(pairs)
+
+
+def _leak_rank(measured: Measured) -> Finding | None:
+    pairs = [
+        (share, last_token_ratio(m)[1])
+        for e, m in measured
+        if (share := e.prediction.longest_leak) is not None
+    ]
+    return _ranked(
+        pairs, "the leak from the training length to the longest test length (worst head)",
+        "the last-token perplexity ratio",
+    )  # fmt: skip
+
+
+def _field_rank(measured: Measured) -> Finding | None:
+    pairs = []
+    eps = 0.0
+    for e, m in measured:
+        if e.prediction.encoding.biases:
+            field = m["attention"][0]
+            eps = field["eps"]
+            pairs.append((field["trf"], field["tokens"]))
+    return _ranked(
+        pairs, f"the finite-row TRF({eps:g}) (mean over heads and the measured rows)",
+        "the attention ERF of the trained models",
+    )  # fmt: skip
+
+
+def _mass_rank(measured: Measured) -> Finding | None:
+    pairs = [(m["gradient"]["mass"], last_token_ratio(m)[1]) for _, m in measured]
+    return _ranked(
+        pairs, "the share of the input gradient on the training length",
+        "the last-token perplexity ratio",
+    )  # fmt: skip
+
+
+def _ranked(pairs: list[tuple[float, float]], one: str, other: str) -> Finding | None:
+    rank = _rank(pairs)
+    if rank is None:
+        return None
+    rho, p, n = rank
+    weight = "significant at 0.05" if p < 0.05 else "not significant at 0.05"
+    text = (
+        f"Rank correlation of {one} with {other}: Spearman's rho = {rho:.2f} over {n} encodings, "
+        f"one seed (p = {p:.2g}, {weight})."
+    )
+    return Finding(text, "measured", {"rho": rho, "p": p, "n": n})
+
+
+def _bounds(measured: Measured) -> Finding:
+    checks = sum(m["bounds"]["checks"] for _, m in measured)
+    violations = sum(m["bounds"]["violations"] for _, m in measured)
+    verdict = "none is violated" if violations == 0 else f"{violations} are VIOLATED"
+    text = (
+        "The bounds of the attention ERF by the TRF (two-sided, and Jensen's), which hold for "
+        f"every model, were checked {checks:,} times on sampled rows: {verdict}."
+    )
+    return Finding(text, "theorem, checked on data", {"checks": checks, "violations": violations})
