@@ -643,4 +643,13 @@ def _head_values(
 def _substitute(formula: Expr, parameters: Sequence[Parameter], own: Values) -> Expr:
     symbols = {p.name: p.symbol for p in parameters}
     bias = formula.xreplace({symbols[k]: v for k, v in own.items()})
-    return bias.doit() if bias.has(sympy.Sum) else bias
+    return bias.replace(_constant_sum, _written_out) if bias.has(sympy.Sum) else bias
+
+
+def _constant_sum(e: Any) -> bool:
+    return isinstance(e, sympy.Sum) and all(x.is_Integer for x in e.limits[0][1:])
+
+
+def _written_out(e: Any) -> Expr:
+    index, low, high = e.limits[0]
+    return sympy.Add(*(e.function.xreplace({index: Integer(k)}) for k in range(low, high + 1)))

@@ -552,6 +552,8 @@ class _Parser:
         self.position += 1
         if kind != "name" or index == "n" or index in FUNCTIONS or index in CONSTANTS:
             self.fail(where, "expected the name of the summation index")
+        if index in self.bound:
+            self.fail(where, f"{index} is the index of a sum around this one; take another name")
         self.expect(",")
         low = self.sum()
         self.expect(",")
@@ -571,7 +573,7 @@ class _Parser:
             result = self.build(column, sympy.Add, *terms)
         else:
             positive = bool((low - 1).is_nonnegative)
-            k = sympy.Dummy(index, integer=True, positive=True if positive else None)
+            k = Symbol(index, integer=True, positive=True if positive else None)
             body = self.body(begin, at, outer | {index: k})
             if not (low.is_Integer and high.is_integer):
                 self.fail(column, "the bounds of a sum must be integers for every n")
