@@ -1,10 +1,12 @@
 """Reproducible examples, and no silent gap: a skip that ``pyproject.toml`` does not allow fails."""
 
+import os
 import tomllib
 
 import pytest
 from hypothesis import settings
 
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # the tests themselves run side by side
 settings.register_profile("farfield", deadline=None, derandomize=True)
 settings.load_profile("farfield")
 

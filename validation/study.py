@@ -193,12 +193,12 @@ def demo_encodings() -> tuple[tuple[str, Encoding], ...]:
 def catalogue(length: int = 64) -> tuple[tuple[str, Encoding], ...]:
     """Every encoding of the catalogue, with the options a model of this length needs.
 
-    The window is 16 tokens; the buckets of T5 are 16 up to half the length, so that each is
+    The window is 16 tokens; the buckets of T5 are length/4 up to length/2, so that each is
     trained; `alibi_log` has slope 2 (it has no values of its own).
     """
     options: dict[str, dict[str, Any]] = {
         "window": {"w": 16},
-        "t5": {"buckets": 16, "max_distance": length // 2},
+        "t5": {"buckets": min(32, length // 4), "max_distance": min(128, length // 2)},
         "alibi_log": {"m": 2},
     }
     names = {"window": "window 16", "alibi_log": "alibi_log m=2"}

@@ -1,0 +1,134 @@
+"""The verbs as a user calls them: answers, exit codes, one clear line for bad input."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import farfield
+from farfield.cli import main
+
+
+def run(capsys, *args):
+    """(exit code, standard output, standard error) of a call."""
+    with pytest.raises(SystemExit) as stop:
+        main(list(args))
+    out = capsys.readouterr()
+    return stop.value.code, out.out, out.err
+
+
+def test_trf_gives_the_printed_integer(capsys):
+    code, out, _ = run(capsys, "trf", "-2*log(1+n)", "--eps", "0.01")
+    assert code == 0 and out.startswith("TRF(1/100) = 61 tokens  [certified]")
+
+
+def test_trf_of_several_eps_is_a_json_list(capsys):
+    code, out, _ = run(capsys, "trf", "alibi", "--eps", "0.1", "--eps", "0.01", "--json")
+    data = json.loads(out)
+    assert code == 0 and [d["tokens"] for d in data] == [590, 1179]
+    assert all(d["schema"] == 1 and d["kind"] == "ReceptiveField" for d in data)
+
+
+def test_settings_reach_the_encoding(capsys):
+    assert "= 16 tokens" in run(capsys, "trf", "window", "--set", "w=16", "--eps", "1/100")[1]
+    assert "exactly if" not in run(capsys, "check", "kerple_log", "--set", "r1=6/5")[1]
+    code, out, _ = run(capsys, "check", "-r*n**q", "--assume", "q=real", "--json")
+    assert code == 0 and json.loads(out)["condition"] == "q > 0"
+    heads = run(capsys, "trf", "-m*n", "--set", "m=1/2,1/256", "--eps", "0.1", "--json")[1]
+    assert [h["tokens"] for h in json.loads(heads)["heads"]] == [5, 590]
+
+
+def test_leak_and_its_limit(capsys):
+    assert run(capsys, "leak", "nope", "--trained", "64", "--evaluated", "128")[1].startswith(
+        "leak(m = 64, n = 128) = 0.5 "
+    )
+    assert "= 1 " in run(capsys, "leak", "-log(1+n)", "--trained", "64")[1]
+
+
+BAD = [
+    ("trf", "-log(1+n)", "--eps", "0"),
+    ("trf", "-log(1+n)", "--eps", "nan"),
+    ("trf", "-log(1+n)", "--length", "0"),
+    ("trf", "-log(1+n)", "--length", "abc"),
+    ("trf", "-log(n)"),
+    ("trf", "kerple_log"),
+    ("trf", "-m*n", "--set", "m=-1"),
+    ("trf", "-m*n", "--set", "m"),
+    ("trf", "-m*n", "--set", "m=1", "--set", "m=2"),
+    ("check", "-m*n", "--set", "m=1", "--assume", "m=real"),
+    ("check", "-log(1+n)", "--assume", "q=real"),
+    ("check", "-m*n", "--assume", "m=sometimes"),
+    ("check", "-m*n", "--assume", "m=[2, 1]"),
+    ("check", "alibi", "--dialect", "pres"),
+    ("check", "alibi", "--set", "delta=2"),
+    ("check", "alibi", "--heads", "0"),
+    ("check", "alibbi"),
+    ("check", "3"),
+    ("check", ""),
+    ("check",),
+    ("check", "-n", "--file", "-"),
+    ("check", "-n", "--expect", "maybe"),
+    ("check", "--file", "/nonexistent"),
+    ("leak", "alibi", "--trained", "64", "--evaluated", "32"),
+    ("encodings", "--heads", "3"),
+    ("report", "--preset", "huge"),
+    ("report", "--text", "somewhere"),
+    ("nonsense",),
+]
+
+
+@pytest.mark.parametrize("args", BAD, ids=" ".join)
+def test_bad_input_is_one_line_and_exit_code_2(capsys, args):
+    code, _, err = run(capsys, *args)
+    assert code == 2 and err.startswith("farfield: ") and err.count("\n") == 1
+    assert "Traceback" not in err
+
+
+def test_exit_codes_follow_the_verdict(capsys):
+    assert run(capsys, "check", "-n", "--expect", "converges")[0] == 0
+    assert run(capsys, "check", "-n", "--expect", "diverges")[0] == 1
+    code, out, _ = run(capsys, "check", "-log(1+n)", "--budget", "1e-9")
+    assert code == 1 and "undecided" in out and "budget" in out
+
+
+def test_a_report_of_the_theory_and_of_tiny_models(capsys, tmp_path):
+    text = tmp_path / "text.txt"
+    text.write_bytes(b"the quick brown fox jumps over the lazy dog\n" * 2000)
+    out = tmp_path / "out"
+    args = ("report", "--train", "--preset", "tiny", "--text", str(text), "--out", str(out))
+    code, said, err = run(capsys, *args)
+    assert code == 0, err
+    assert said.strip().endswith(f"page: {out / 'index.html'}")
+    assert "verdict is right for" in said and "none is violated" in said
+    weights = {p: p.stat().st_mtime_ns for p in out.glob("runs/*/weights.safetensors")}
+    assert len(weights) == 8
+    assert run(capsys, *args)[0] == 0
+    assert weights == {p: p.stat().st_mtime_ns for p in out.glob("runs/*/weights.safetensors")}
+
+
+@pytest.mark.parametrize(
+    "content, wrong", [(b"", "empty"), (b"\0" * 9999, "binary"), (b"short", "short")]
+)
+def test_a_text_that_cannot_be_trained_on(capsys, tmp_path, content, wrong):
+    text = tmp_path / "text.txt"
+    text.write_bytes(content)
+    code, _, err = run(
+        capsys, "report", "--train", "--text", str(text), "--out", str(tmp_path / "out")
+    )
+    assert code == 2 and wrong in err and err.count("\n") == 1
+
+
+def test_light_start_and_names():
+    script = (
+        "import sys; import farfield.cli\n"
+        "try: farfield.cli.main(['check', '-log(1+n)'])\n"
+        "except SystemExit: pass\n"
+        "print([m for m in ('torch', 'matplotlib', 'scipy') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+    for name in farfield.__all__:
+        assert getattr(farfield, name).__doc__
+    with pytest.raises(AttributeError):
+        _ = farfield.nonsense
