@@ -7,6 +7,7 @@ differs from `--expect`, 2 bad input, 130 interrupted.
 
 from __future__ import annotations
 
+import functools
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -53,7 +54,7 @@ _FORMULA = {"ignore_unknown_options": True, "help_option_names": ["--help"]}
 
 
 def _options(*extra: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """The options that every verb with a formula takes."""
+    """The options that describe an encoding, and those of one verb."""
     shared = [
         click.option("--set", "settings", multiple=True, metavar="NAME=VALUE",
                      help="Value of a parameter or an option of the encoding (repeatable)."),
@@ -71,6 +72,27 @@ def _options(*extra: Callable[..., Any]) -> Callable[[Callable[..., Any]], Calla
         for option in reversed(shared):
             function = option(function)
         return function
+
+    return decorate
+
+
+def _formula_verb(
+    *extra: Callable[..., Any],
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """A verb of one formula: the function gets the encoding that its arguments describe, `as_json`
+    and its own options."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def call(
+            formula: str, settings: tuple[str, ...], assumed: tuple[str, ...],
+            heads: int | None, dialect: str | None, bca: int | None, **own: Any,
+        ) -> Any:  # fmt: skip
+            return function(_subject(formula, settings, assumed, heads, dialect, bca), **own)
+
+        return cli.command(context_settings=_FORMULA)(
+            click.argument("formula")(_options(*extra)(call))
+        )
 
     return decorate
 
@@ -226,42 +248,38 @@ def _progress(items: list[Any], what: str) -> Iterable[Any]:
     return track(items, what, console=Console(stderr=True), transient=True)
 
 
-@cli.command(context_settings=_FORMULA)
-@click.argument("formula")
-@_options(
+@_formula_verb(
     click.option("--eps", multiple=True, default=("1/10", "1/100", "1/1000"), show_default=True,
                  help="Mass left outside, as 0.01 or 1/100 (repeatable)."),
     click.option("--length", type=int, metavar="TOKENS",
                  help="The finite-row receptive field of a row with that many keys."),
 )  # fmt: skip
-def trf(
-    formula: str, settings: tuple[str, ...], assumed: tuple[str, ...], heads: int | None,
-    dialect: str | None, bca: int | None, as_json: bool, eps: tuple[str, ...], length: int | None,
-) -> int:  # fmt: skip
+def trf(subject: Any, as_json: bool, eps: tuple[str, ...], length: int | None) -> int:
     """Theoretical receptive field: how many keys hold all but a share eps of the mass."""
     from farfield.numerics.receptive_field import theoretical_receptive_field
 
-    subject = _subject(formula, settings, assumed, heads, dialect, bca)
     fields = theoretical_receptive_field(subject, list(eps), length=length)
     _emit(fields[0] if len(fields) == 1 else fields, as_json)
     return 0
 
 
-@cli.command(context_settings=_FORMULA)
-@click.argument("formula")
-@_options(
-    click.option("--trained", type=int, required=True, metavar="TOKENS", help="Training length."),
+@_formula_verb(
+    click.option("--trained", type=int, metavar="TOKENS", help="Training length."),
     click.option("--evaluated", type=int, metavar="TOKENS", help="Test length; all if not given."),
+    click.option("--dtype", help="The distance from which terms round to 0: fp16, bf16, fp32, fp64."),
 )  # fmt: skip
 def leak(
-    formula: str, settings: tuple[str, ...], assumed: tuple[str, ...], heads: int | None,
-    dialect: str | None, bca: int | None, as_json: bool, trained: int, evaluated: int | None,
-) -> int:  # fmt: skip
-    """Share of a row's prior mass that lies beyond the training length."""
+    subject: Any, as_json: bool, trained: int | None, evaluated: int | None, dtype: str | None
+) -> int:
+    """Share of a row's prior mass beyond the training length; and the horizon of a dtype."""
+    from farfield.numerics.horizon import dtype_horizon
     from farfield.numerics.leak import leak as share
 
-    subject = _subject(formula, settings, assumed, heads, dialect, bca)
-    _emit(share(subject, trained, evaluated), as_json)
+    if trained is None and (dtype is None or evaluated is not None):
+        raise InputError("give --trained, the training length (or --dtype alone)")
+    results: list[Result] = [] if trained is None else [share(subject, trained, evaluated)]
+    results += [] if dtype is None else [dtype_horizon(subject, dtype)]
+    _emit(results[0] if len(results) == 1 else results, as_json)
     return 0
 
 

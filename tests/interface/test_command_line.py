@@ -44,6 +44,7 @@ def test_leak_and_its_limit(capsys):
         "leak(m = 64, n = 128) = 0.5 "
     )
     assert "= 1 " in run(capsys, "leak", "-log(1+n)", "--trained", "64")[1]
+    assert "186" in run(capsys, "leak", "-n/2", "--dtype", "bf16")[1]
 
 
 BAD = [
@@ -71,6 +72,8 @@ BAD = [
     ("check", "-n", "--expect", "maybe"),
     ("check", "--file", "/nonexistent"),
     ("leak", "alibi", "--trained", "64", "--evaluated", "32"),
+    ("leak", "alibi"),
+    ("leak", "alibi", "--dtype", "fp12"),
     ("encodings", "--heads", "3"),
     ("report", "--preset", "huge"),
     ("report", "--text", "somewhere"),
