@@ -22,13 +22,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import sympy
-from flint import arb, arb_series, ctx, fmpq
+from flint import acb, arb, arb_series, ctx, fmpq
 from sympy import Expr, S
 
 from farfield.numerics.normal_form import NormalForm, Unrecognised, normal_form, sign
 from farfield.theory.balls import compile_ball, precision, to_arb
+from farfield.theory.expression import n
 
 MAX_SHIFT = 1 << 16
+MAX_EVALUATIONS = 40_000
 
 
 class Unreachable(Exception):
@@ -86,6 +88,11 @@ class Kernel:
     def density(self, x: arb) -> arb:
         """exp(p(x)) for real x."""
         raise Unreachable("no extension to real distances")
+
+    def far(self, goal: arb) -> tuple[int, arb] | None:
+        """(d, y) with y a ball of the d-fold logarithm of the least j with T_j < goal, for j beyond
+        2^1000; None where the kernel knows no such formula."""
+        return None
 
     def asymptotics(self) -> str | None:
         """TRF(eps) as eps -> 0, in LaTeX; None where no formula is known."""
@@ -434,6 +441,173 @@ class Rational(Smooth):
         return _power_law(2 * self.r, sympy.exp(self.gamma))
 
 
+@dataclass(frozen=True)
+class Bertrand(Smooth):
+    """p = gamma - L_1 - ... - L_{depth-1} - r L_depth, L_k the k-fold log of u, r > 1.
+
+    Completely monotone; int_u^oo = e^gamma v^{1-r}/(r-1) with v = L_{depth-1}(u). Far out the term
+    b_j is below 2^-900 of the integral, so v is known from T_j to that accuracy.
+    """
+
+    depth: int
+    r: Expr
+
+    @property
+    def converges(self) -> bool:
+        return sign(self.r - 1) > 0
+
+    @property
+    def completely_monotone(self) -> bool:
+        return True
+
+    def _logs(self, u: Any) -> list[Any]:
+        logs = [u.log()]
+        while len(logs) < self.depth:
+            logs.append(logs[-1].log())
+        return logs
+
+    def exponent(self, u: Any) -> Any:
+        *inner, last = self._logs(u)
+        p = number(self.gamma) - number(self.r) * last
+        for log in inner:
+            p = p - log
+        return p
+
+    def area(self, u: arb) -> arb:
+        r = number(self.r)
+        return (number(self.gamma) + (1 - r) * self._logs(u)[-1]).exp() / (r - 1)
+
+    def decreasing(self, u: arb) -> bool:
+        return True
+
+    def far(self, goal: arb) -> tuple[int, arb]:
+        r = number(self.r)
+        y = ((r - 1) * goal / number(self.gamma).exp()).log() / (1 - r)
+        return self.depth, y + arb(0, (abs(y) + 1).upper() * arb(2) ** -90)
+
+
+@dataclass(frozen=True)
+class Monotone(Smooth):
+    """Any completely monotone exp(p) whose tail is bounded by one of its factors.
+
+    -p is a sum of functions with completely monotone derivative (`has_monotone_slope`), and p
+    contains `rate`: alpha n with alpha < 0 (`rate` = ("linear", -alpha)), or logs with coefficients
+    that add up to -r, r > 1 (("log", r)). As the other terms of p do not increase,
+
+        int_X^oo exp(p) <= exp(p(X)) / m,   respectively   exp(p(X)) (X + h) / (r - 1),
+
+    h the largest shift among the logs. If p is a sum of logs (`only_logs`), the latter is also at
+    least that divided by prod ((X+h)/(X+h_i))^{r_i}, so X = 2^(bits+16) ends the quadrature there.
+    Up to X the integral is done by rigorous quadrature, in the variable log(x + h).
+    """
+
+    bias: Expr
+    rate: tuple[str, Expr]
+    only_logs: tuple[tuple[Expr, Expr], ...] = ()
+
+    @property
+    def completely_monotone(self) -> bool:
+        return True
+
+    def decreasing(self, u: arb) -> bool:
+        return True
+
+    def exponent(self, u: Any) -> Any:
+        return _compile(self.bias)(u - number(self.h), False)
+
+    def _rest(self, u: arb) -> arb:
+        kind, r = self.rate[0], number(self.rate[1])
+        bound = self.exponent(u).exp() * (1 / r if kind == "linear" else u / (r - 1))
+        if not self.only_logs:
+            return bound.union(arb(0))
+        log = arb(0)
+        for h, q in self.only_logs:
+            log += number(q) * (u / (u - number(self.h) + number(h))).log()
+        return bound.union(bound * (-log).exp())
+
+    def area(self, u: arb) -> arb:
+        bits, h = ctx.prec, number(self.h)
+        kind, r = self.rate[0], number(self.rate[1])
+        drop = (bits + 8) * arb(2).log()
+        end = (u + drop / r if kind == "linear" else u * (drop / (r - 1)).exp()).mid()
+        if self.only_logs:
+            end = end.min(arb(2) ** (bits + 16))
+        if not end > u:
+            return self._rest(u)
+        scale, p = self.exponent(u) + u.log(), _compile(self.bias)
+
+        def integrand(t: acb, analytic: bool) -> acb:
+            return (p(t.exp() - h, analytic) + t - scale).exp()
+
+        found = acb.integral(
+            integrand, acb(u.log()), acb(end.log()), rel_tol=arb(2) ** -bits,
+            abs_tol=arb(2) ** (-bits - 8), eval_limit=MAX_EVALUATIONS,
+        ).real  # fmt: skip
+        if found.rel_accuracy_bits() < bits // 4:
+            raise Unreachable("the integral of exp(p) needs too many evaluations")
+        return found * scale.exp() + self._rest(end)
+
+
+def _compile(e: Expr) -> Any:
+    """(x, analytic) -> e: a combination of logs and powers at a ball, a series, or a complex ball.
+
+    Constants are taken at the precision at work; `analytic` asks for no value on a branch cut.
+    """
+    if e == n:
+        return lambda x, analytic: x
+    if not e.has(n):
+        constant = number(e)
+        return lambda x, analytic: constant
+    if e.is_Add:
+        first, *others = (_compile(a) for a in sorted(e.args, key=lambda a: not a.has(n)))
+
+        def add(x: Any, analytic: bool) -> Any:
+            total = first(x, analytic)
+            for term in others:
+                total = total + term(x, analytic)
+            return total
+
+        return add
+    if e.is_Mul:
+        constant_part, rest = e.as_independent(n)
+        factor, inner = number(constant_part), _compile(rest)
+        return lambda x, analytic: inner(x, analytic) * factor
+    base, q = _compile(e.args[0]), None if isinstance(e, sympy.log) else number(e.exp)
+
+    def power(x: Any, analytic: bool) -> Any:
+        value = base(x, analytic)
+        log = value.log(analytic=analytic) if isinstance(value, acb) else value.log()
+        return log if q is None else (log * q).exp()
+
+    return power
+
+
+def has_monotone_slope(g: Expr, start: int) -> bool:
+    """Whether g is proved to have a completely monotone derivative on [start, oo), by the rules
+    n;  g + h;  c g;  log g if g(start) > 0;  g^a, 0 < a <= 1, and -g^a, a < 0, if g(start) > 0.
+    """
+    if not g.has(n) or g == n:
+        return True
+    if g.is_Add:
+        return all(has_monotone_slope(a, start) for a in g.args)
+    if g.is_Mul:
+        constant, rest = g.as_independent(n)
+        if rest.is_Mul:
+            return False
+        if rest.is_Pow and not rest.exp.has(n) and sign(rest.exp) < 0:
+            return sign(constant) < 0 and _rises_from_positive(rest.base, start)
+        return sign(constant) > 0 and has_monotone_slope(rest, start)
+    if isinstance(g, sympy.log):
+        return _rises_from_positive(g.args[0], start)
+    if g.is_Pow and not g.exp.has(n) and sign(g.exp) > 0 and sign(1 - g.exp) >= 0:
+        return _rises_from_positive(g.base, start)
+    return False
+
+
+def _rises_from_positive(g: Expr, start: int) -> bool:
+    return sign(g.subs(n, start)) > 0 and has_monotone_slope(g, start)
+
+
 def kernel(p: Expr, start: int = 0) -> Kernel:
     """The kernel of `p` on `n >= start`, found from its normal form alone.
 
@@ -443,11 +617,53 @@ def kernel(p: Expr, start: int = 0) -> Kernel:
     >>> kernel(-2 * sympy.log(1 + sympy.Symbol("n", integer=True, nonnegative=True)))
     Power(start=0, gamma=0, h=1, r=2)
     """
-    return _from_form(normal_form(p, start), start)
+    try:
+        form = normal_form(p, start)
+    except Unrecognised as reason:
+        found = _monotone(p, NormalForm(), start)
+        if found is None:
+            raise reason
+        return found
+    try:
+        return _from_form(form, start)
+    except Unrecognised as reason:
+        found = _monotone(form.expression(), form, start)
+        if found is None:
+            raise reason
+        return found
+
+
+def _monotone(p: Expr, form: NormalForm, start: int) -> Monotone | None:
+    """The generic kernel, where the calculus proves exp(p) completely monotone."""
+    try:
+        p = sympy.expand(p, deep=False) if p.is_Mul else p
+        if not has_monotone_slope(-p, start):
+            return None
+        rate: tuple[str, Expr] | None = None
+        h = S.One - start
+        linear = p.coeff(n, 1) if p.is_Add or p.is_Mul else S.Zero
+        logs = {
+            t.as_independent(n)[1].args[0] - n: -t.as_independent(n)[0]
+            for t in sympy.Add.make_args(p)
+            if isinstance(t.as_independent(n)[1], sympy.log)
+        }
+        plain = {h: r for h, r in logs.items() if h.is_number}
+        total = sympy.Add(*plain.values())
+        if not linear.has(n) and sign(linear) < 0:
+            rate = ("linear", -linear)
+        elif plain and sign(total - 1) > 0:
+            rate = ("log", total)
+            h = max(plain, key=lambda h: number(h).mid())
+        only = tuple(logs.items()) if set(_kinds(form)) == {"logs"} and form.alpha == 0 else ()
+        return None if rate is None else Monotone(start, S.Zero, h, p, rate, only)
+    except (Unrecognised, ArithmeticError):
+        return None
 
 
 def _from_form(form: NormalForm, start: int) -> Kernel:
-    kinds = [k for k in ("logs", "squares", "powers", "quadratics") if getattr(form, k)]
+    if form.iterated:
+        return _bertrand(form, start)
+    kinds = _kinds(form)
     sizes = [len(getattr(form, k)) for k in kinds]
     if any(size > 1 for size in sizes):
         raise Unrecognised("a sum of several terms of one kind")
@@ -479,3 +695,24 @@ def _from_form(form: NormalForm, start: int) -> Kernel:
             centre = -d / (2 * c)
             return LogNormal(start, gamma - c * centre**2, h, -c, centre)
     raise Unrecognised("this combination of terms has no certified sum yet")
+
+
+def _kinds(form: NormalForm) -> list[str]:
+    """The kinds of terms that a normal form has beside gamma + alpha n."""
+    kinds = ("logs", "squares", "powers", "quadratics", "iterated")
+    return [k for k in kinds if getattr(form, k)]
+
+
+def _bertrand(form: NormalForm, start: int) -> Bertrand:
+    depth = max(k for _, k in form.iterated)
+    shifts = {*form.logs, *(h for h, _ in form.iterated)}
+    others = form.squares or form.powers or form.quadratics or form.alpha != 0
+    if others or len(shifts) != 1:
+        raise Unrecognised("an iterated logarithm with other terms")
+    h = shifts.pop()
+    chain = [form.logs.get(h, S.Zero)] + [
+        form.iterated.get((h, k), S.Zero) for k in range(2, depth + 1)
+    ]
+    if any(sign(c + 1) != 0 for c in chain[:-1]) or sign(chain[-1]) >= 0:
+        raise Unrecognised("an iterated logarithm that is not of Bertrand's form")
+    return Bertrand(start, form.gamma, h, depth, -chain[-1])

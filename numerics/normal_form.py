@@ -3,7 +3,7 @@
 On a stretch `n >= start` a bias is written, where that is possible, as
 
     p(n) = gamma + alpha n + sum -r log(n + h) + sum -c log(n + h)^2
-                 + sum -r (n + h)^q + sum -r log((n + h)^2 + c)
+                 + sum -r (n + h)^q + sum -r log((n + h)^2 + c) + sum -r log ... log(n + h)
 
 with constants gamma, alpha, r, c, h, q. Logs of products, powers and exponentials of positive
 things are expanded, linear arguments scaled to `n + h`, quadratics completed or factored; so
@@ -50,7 +50,8 @@ def sign(c: Expr) -> int:
 @dataclass(frozen=True)
 class NormalForm:
     """The coefficients of the form above, without the zero ones: `logs[h]`, `squares[h]`,
-    `powers[h, q]`, `quadratics[h, c]` multiply log(n+h), log(n+h)^2, (n+h)^q, log((n+h)^2+c).
+    `powers[h, q]`, `quadratics[h, c]` multiply log(n+h), log(n+h)^2, (n+h)^q, log((n+h)^2+c), and
+    `iterated[h, k]` the k-fold logarithm of n+h, k >= 2.
     """
 
     gamma: Expr = S.Zero
@@ -59,6 +60,23 @@ class NormalForm:
     squares: dict[Expr, Expr] = field(default_factory=dict)
     powers: dict[tuple[Expr, Expr], Expr] = field(default_factory=dict)
     quadratics: dict[tuple[Expr, Expr], Expr] = field(default_factory=dict)
+    iterated: dict[tuple[Expr, int], Expr] = field(default_factory=dict)
+
+
+    def expression(self) -> Expr:
+        """The bias again, in this form."""
+        iterated = {}
+        for (h, k), r in self.iterated.items():
+            e = n + h
+            for _ in range(k):
+                e = sympy.log(e)
+            iterated[e] = r
+        terms = [self.gamma, self.alpha * n]
+        terms += [r * sympy.log(n + h) for h, r in self.logs.items()]
+        terms += [r * sympy.log(n + h) ** 2 for h, r in self.squares.items()]
+        terms += [r * (n + h) ** q for (h, q), r in self.powers.items()]
+        terms += [r * sympy.log((n + h) ** 2 + c) for (h, c), r in self.quadratics.items()]
+        return sympy.Add(*terms, *(r * e for e, r in iterated.items()))
 
 
 def normal_form(p: Expr, start: int = 0) -> NormalForm:
@@ -138,7 +156,14 @@ def _place_powers(
 
 
 def _place_log(form: NormalForm, atom: Expr, k: int, coefficient: Expr) -> None:
-    inside = atom.args[0]
+    inside, depth = atom.args[0], 1
+    while isinstance(inside, sympy.log):
+        inside, depth = inside.args[0], depth + 1
+    if depth > 1:
+        if k > 1:
+            raise Unrecognised(f"a power of {atom}")
+        form.iterated[inside - n, depth] = coefficient
+        return
     degree = sympy.degree(inside, n)
     h = inside.coeff(n, 1) / degree if degree == 2 else inside - n
     if degree == 1 and k in (1, 2):
@@ -209,12 +234,21 @@ def _factors(u: Expr, start: int, strict: bool) -> list[tuple[Expr, Expr]]:
         return [(f, k * u.exp) for f, k in _factors(u.base, start, strict or sign(u.exp) < 0)]
     if isinstance(u, sympy.exp):
         return [(u, S.One)]
+    if isinstance(u, sympy.log) and _is_log_of_linear(u) and sign(u.subs(n, start)) > 0:
+        return [(u, S.One)]
     if not u.is_polynomial(n):
         together = sympy.factor_terms(sympy.together(u))
         if together.is_Mul or together.is_Pow:
             return _factors(together, start, strict)
         raise Unrecognised(f"{u} has no factors in closed form")
     return _polynomial_factors(sympy.Poly(u, n), start, strict)
+
+
+def _is_log_of_linear(u: Expr) -> bool:
+    """log ... log(n + h): increasing, so positive from where it is."""
+    while isinstance(u, sympy.log):
+        u = u.args[0]
+    return bool((u - n).is_number)
 
 
 def _polynomial_factors(

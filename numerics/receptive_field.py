@@ -32,7 +32,8 @@ from farfield.theory.results import InputError, Result, exact
 from farfield.theory.tables import tabulate
 
 MAX_BITS = 3_400
-EXTRA_BITS = 1_024
+EXTRA_BITS = 256
+COARSE_BITS = 64
 MAX_EPS_BITS = 4_096
 MAX_LENGTH = 10**15
 MAX_FLOAT_LENGTH = 2 * 10**7
@@ -374,12 +375,16 @@ class _Comparison:
 def _search(compare: _Comparison, eps: sympy.Rational, deadline: float) -> tuple[Answer, str]:
     """The least j with T_j < eps B; T_0 = B is never below, as eps < 1."""
     s = compare.series
-    low, high, step, guesses = 0, s.support, 0, [1]
+    low, high, step, guesses, vast = 0, s.support, 0, [1], False
     while high is None or high - low > 1:
         if time.monotonic() > deadline:
             return Bracket(low + 1, high), "the time budget was spent"
+        if high is None and low.bit_length() > COARSE_BITS and not vast:
+            if _beyond(s, eps):
+                return _enclosure(s, eps, 1 << MAX_BITS)
+            vast = True
         if high is None and low.bit_length() > MAX_BITS:
-            return _enclosure(s, eps, low)
+            return Bracket(low + 1, None), _BEYOND
         j = _choose(guesses, low, high, step)
         try:
             below, tail, goal = compare.below(j, eps)
@@ -431,14 +436,31 @@ def _tied(
     return Bracket(low + 1, high), "T_j is not enclosed well enough to decide"
 
 
+_BEYOND = f"the answer has more than {MAX_BITS} bits"
+
+
+def _beyond(s: Series, eps: sympy.Rational) -> bool:
+    """Whether the answer is proved to lie beyond 2^MAX_BITS, by int_j^oo <= T_j."""
+    kernel = s.last.kernel
+    with precision(256):
+        try:
+            lower = kernel.integral(arb(2) ** MAX_BITS) if kernel is not None else arb(0)
+            return bool(lower >= rational(eps) * s.total())
+        except Unreachable:
+            return False
+
+
 def _enclosure(s: Series, eps: sympy.Rational, low: int) -> tuple[Answer, str]:
     """log TRF for an answer beyond MAX_BITS bits, from int_j^oo <= T_j <= int_j^oo + b_j."""
     kernel = s.last.kernel
-    beyond = f"the answer has more than {MAX_BITS} bits"
-    if kernel is None:
-        return Bracket(low + 1, None), beyond
+    assert kernel is not None
     with precision(256):
         goal = rational(eps) * s.total()
+        far_out = kernel.far(goal)
+        if far_out is not None:
+            depth, y = far_out
+            down, up = float(y.lower()), float(y.upper())
+            return Enclosure(depth, math.nextafter(down, -1), math.nextafter(up, math.inf)), _BEYOND
 
         def side(at: arb) -> int:
             """-1: TRF > e^at is proved; 1: TRF <= e^at + 1; 0: neither."""
@@ -452,7 +474,7 @@ def _enclosure(s: Series, eps: sympy.Rational, low: int) -> tuple[Answer, str]:
             while side(far) < 1:
                 near, far = (far if side(far) < 0 else near), far * 2
                 if far > 2**60:
-                    return Bracket(low + 1, None), beyond
+                    return Bracket(low + 1, None), _BEYOND
             for _ in range(64):
                 middle = ((near + far) / 2).mid()
                 where = side(middle)
@@ -460,9 +482,9 @@ def _enclosure(s: Series, eps: sympy.Rational, low: int) -> tuple[Answer, str]:
                     break
                 near, far = (middle, far) if where < 0 else (near, middle)
         except Unreachable:
-            return Bracket(low + 1, None), beyond
+            return Bracket(low + 1, None), _BEYOND
         down, up = math.nextafter(float(near), 0), math.nextafter(float(far), math.inf)
-        return Enclosure(1, down, math.nextafter(up, math.inf)), beyond
+        return Enclosure(1, down, math.nextafter(up, math.inf)), _BEYOND
 
 
 # -- float64 --------------------------------------------------------------------------------------
@@ -472,7 +494,10 @@ def _by_floats(bias: Expr, eps: sympy.Rational, length: int, why: str) -> Recept
     """The finite-row TRF from float64 sums: labelled approximate, None too near to a threshold."""
     if length > MAX_FLOAT_LENGTH:
         return ReceptiveField(bias, eps, length, verdict="finite row", reason=why)
-    weights = np.exp(tabulate(bias, np.arange(length))).astype(np.longdouble)
+    weights = np.exp(tabulate(bias, np.arange(length)).astype(np.longdouble))
+    if not np.isfinite(weights).all():
+        at = int(np.argmin(np.isfinite(weights)))
+        raise InputError(f"the bias is undefined or infinite at n = {at}")
     tails = np.append(np.cumsum(weights[::-1])[::-1], 0)
     goal = tails[0] * np.longdouble(eps.p) / np.longdouble(eps.q)
     j = int(np.argmax(tails < goal))

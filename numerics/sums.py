@@ -64,7 +64,11 @@ class Stretch:
             total: Any = fmpq(0)
             sums = [total]
             for i in range(self.end - 1, self.start - 1, -1):
-                value = weight(i)
+                try:
+                    value = weight(i)
+                except (Undefined, ZeroDivisionError):
+                    _defined(self.bias, i)
+                    raise
                 total = total + (value if exact else to_arb(value))
                 sums.append(total)
             self.sums.clear()

@@ -3,6 +3,7 @@
 import mpmath
 import numpy as np
 import pytest
+
 from farfield.numerics.horizon import dtype_horizon
 from farfield.numerics.leak import leak
 from farfield.theory.encodings import encoding

@@ -5,15 +5,16 @@ import dataclasses
 import mpmath
 import pytest
 import sympy
-from farfield.numerics.kernels import Smooth, kernel
-from farfield.numerics.normal_form import Unrecognised, normal_form
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from farfield.numerics.kernels import Monotone, Smooth, _monotone, kernel
+from farfield.numerics.normal_form import NormalForm, Unrecognised, normal_form
 from farfield.numerics.sums import series
 from farfield.theory.balls import precision, to_arb
 from farfield.theory.encodings import encoding
 from farfield.theory.expression import read
 from farfield.theory.results import InputError
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 CONVERGENT = [
     "-n/2", "-n/256", "-log(2)*n", "-2*log(1+n)", "-6/5*log(1+n/3)", "-log(1+n)^2",
@@ -21,6 +22,7 @@ CONVERGENT = [
     "-n^2/10^6", "-n^(11/10)/10^4", "-3*n^(99/100)", "-exp(1/2)*(n+1/100)^(3/2)", "-(n-20)^2/50",
     "-n/100-log(1+n)", "-n/100+3*log(1+n)", "-log(1+n)^2/2+log(1+n)", "-|n-7/2|", "-Max(n,5)",
     "Piecewise((0,n<4),(-oo,True))-n/2", "Piecewise((-n,n<10),(-2*log(n),True))",
+    "-log(n+2)-2*log(log(n+2))", "-log(n+3)-log(log(n+3))-2*log(log(log(n+3)))",
     "-2*log(1+n)+Heaviside(n-3)", "-sqrt(n)+1/2*log(1+n)-1/2*log(1+n)",
 ]  # fmt: skip
 
@@ -132,6 +134,37 @@ def test_identities_do_not_change_the_normal_form(texts):
     for other in flat[1:]:
         assert other.keys() == flat[0].keys()
         assert all(sympy.N(other[k] - flat[0][k], 30) == pytest.approx(0, abs=1e-25) for k in other)
+
+
+@pytest.mark.parametrize(
+    "text", ["-n/7-2*log(1+n)", "-2*log(1+n)", "-3/2*log(3+n)", "-sqrt(1+n)-n/9", "-n/5"]
+)
+def test_closed_and_generic_sums_agree(text):
+    formula = read(text)
+    generic = _monotone(formula, NormalForm(), 0)
+    assert isinstance(generic, Monotone)
+    try:
+        closed = kernel(formula).tail
+    except Unrecognised:
+        closed = series(formula).tail
+    for j in (0, 3, 1000):
+        a, b = ball(lambda j=j: closed(j), 96), ball(lambda j=j: generic.tail(j), 96)
+        assert a.overlaps(b) and b.rel_accuracy_bits() > 60
+
+
+def test_a_telescoping_sum():
+    """sum 1/((n+1)(n+2)) = 1, T_j = 1/(j+1)."""
+    s = series(read("-log(1+n)-log(2+n)"))
+    for j in (0, 1, 10, 12345):
+        tail = ball(lambda j=j: s.tail(j) * (j + 1), 96)
+        assert tail.contains(1) and tail.rel_accuracy_bits() > 80
+
+
+def test_monotone_slopes_are_proved_not_assumed():
+    for text in ("-2*log(1+n)+1/(1+n)", "-n-log(2+log(1+n))", "-sqrt(1+n)-n/9"):
+        assert _monotone(read(text), NormalForm(), 0) is not None
+    for text in ("-n-1/(1+n)", "-n-cos(n)", "-n^2", "-log(1+n)", "-2*log(1+n)^2", "-n+log(1+n)"):
+        assert _monotone(read(text), NormalForm(), 0) is None
 
 
 @pytest.mark.parametrize("text", ["cos(n)", "-n*log(1+n)", "-log(n)", "-log(5-n)", "-floor(n/2)"])

@@ -10,6 +10,9 @@ import mpmath
 import numpy as np
 import pytest
 import sympy
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from farfield.numerics.receptive_field import (
     Bracket,
     Enclosure,
@@ -21,8 +24,6 @@ from farfield.theory.balls import precision
 from farfield.theory.encodings import encoding
 from farfield.theory.expression import n
 from farfield.theory.results import InputError
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 EPS = ("0.1", "0.01", "0.001")
 
@@ -86,6 +87,8 @@ PUBLISHED = {  # eps = 1/2, 1e-1, 1e-2, 1e-4, 1e-8, 1e-12
     "-sqrt(n)": (2, 13, 41, 132, 452, 950),
     "-log(1+(n/256)^2)": (257, 1615, 16277, 1627724, 16277227102, 162772271011026),
     "-log(3+n/256)^2": (280, 1039, 2467, 6945, 26314, 70642),
+    "-log(n+2)-2*log(log(n+2))": (2, 113, 384756620767894058489),
+    "-log(n+3)-log(log(n+3))-2*log(log(log(n+3)))": (1, 2, 739514),
     "-n^0.3/2": (390, 3477, 15030, 76640, 460285, 1408611),
 }  # fmt: skip
 
@@ -109,7 +112,7 @@ def test_a_thousand_digits():
     r = theoretical_receptive_field("-1.001*log(1+n)", "1/10")
     assert isinstance(r.answer, Exact) and len(str(r.tokens)) == 1000
     with mpmath.workdps(1100):
-        whole, tail = hurwitz(mpmath.mpf("1.001"))
+        whole = mpmath.zeta(mpmath.mpf("1.001"))
         # zeta(r, x) = x^(1-r)/(r-1) + x^-r/2 + O(x^(-r-1)), so far out
         x, s = mpmath.mpf(r.tokens + 1), mpmath.mpf("1.001")
         far = lambda x: x ** (1 - s) / (s - 1) + x**-s / 2 + s * x ** (-s - 1) / 12  # noqa: E731
@@ -124,6 +127,17 @@ def test_astronomical_answers_are_enclosed():
         exact = -(10**4) * mpmath.log(mpmath.mpf("1e-4") * mass / 10**5)
     assert r.answer.low <= exact <= r.answer.high
     assert r.answer.high - r.answer.low < 1e-9
+
+
+@pytest.mark.parametrize(
+    "text, depth, at",
+    [("-log(n+2)-2*log(log(n+2))", 2, 17.674114699043),
+     ("-log(n+3)-log(log(n+3))-2*log(log(log(n+3)))", 3, 14.772447047472)],
+)  # fmt: skip
+def test_iterated_logarithms_of_astronomical_answers(text, depth, at):
+    answer = theoretical_receptive_field(text, "1e-8").answer
+    assert answer.depth == depth and answer.high - answer.low < 1e-12
+    assert answer.low == pytest.approx(at, abs=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -143,12 +157,10 @@ def test_ties_of_windows_are_strict():
 
 
 def test_a_tie_out_of_reach_is_a_bracket():
-    """A finite row of exp(-n): T_j/B = (e^-j - e^-N)/(1 - e^-N) never meets a rational eps, but
-    b = 1, then 1/(n (n+1)) does, at every eps = 1/(2k)."""
-    r = theoretical_receptive_field(
-        "Piecewise((0,n<1),(-log(n)-log(1+n),True))", "1/10", length=10**4
-    )
-    assert r.tokens is not None or isinstance(r.answer, Bracket)
+    """sum 1/((n+1)(n+2)): T_j/B = 1/(j+1) meets every eps = 1/k at j = k - 1."""
+    r = theoretical_receptive_field("-log(1+n)-log(2+n)", "1/5")
+    assert r.tokens is None and r.answer == Bracket(4, 5) and "T_4" in r.reason
+    assert theoretical_receptive_field("-log(1+n)-log(2+n)", "0.2000001").tokens == 4
 
 
 @pytest.mark.parametrize(
