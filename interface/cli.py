@@ -266,7 +266,7 @@ def trf(subject: Any, as_json: bool, eps: tuple[str, ...], length: int | None) -
 @_formula_verb(
     click.option("--trained", type=int, metavar="TOKENS", help="Training length."),
     click.option("--evaluated", type=int, metavar="TOKENS", help="Test length; all if not given."),
-    click.option("--dtype", help="The distance from which terms round to 0: fp16, bf16, fp32, fp64."),
+    click.option("--dtype", help="Distance from which terms round to 0: fp16, bf16, fp32, fp64."),
 )  # fmt: skip
 def leak(
     subject: Any, as_json: bool, trained: int | None, evaluated: int | None, dtype: str | None
