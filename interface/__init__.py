@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from farfield.numerics.horizon import dtype_horizon
     from farfield.numerics.leak import leak
     from farfield.numerics.receptive_field import theoretical_receptive_field
+    from farfield.numerics.resolution import attention_resolution
     from farfield.theory.convergence import Convergence, Verdict, check_convergence
     from farfield.theory.encodings import Encoding, encoding, encodings
     from farfield.theory.results import InputError
@@ -26,6 +27,7 @@ _HOME = {
     "Encoding": "theory.encodings",
     "InputError": "theory.results",
     "Verdict": "theory.convergence",
+    "attention_resolution": "numerics.resolution",
     "check_convergence": "theory.convergence",
     "dtype_horizon": "numerics.horizon",
     "encoding": "theory.encodings",
@@ -39,6 +41,7 @@ __all__ = [
     "Encoding",
     "InputError",
     "Verdict",
+    "attention_resolution",
     "check_convergence",
     "dtype_horizon",
     "encoding",

@@ -283,6 +283,36 @@ def leak(
     return 0
 
 
+@cli.command(context_settings=_FORMULA)
+@click.argument("formula", required=False)
+@_options(
+    click.option("--length", metavar="TOKENS", help="Tokens of the row; its limit if not given."),
+    click.option("--scale", help="Factor of the bias or scores, as 1/32 or 1/sqrt(64)."),
+    click.option("--mask", metavar="MASK", help='"window 128" or "bca 512".'),
+    click.option("--scores", "listed", metavar="FILE",
+                 help="Measured scores s_0, s_1, ... instead of a formula (- for standard input)."),
+)  # fmt: skip
+def resolution(
+    formula: str | None, settings: tuple[str, ...], assumed: tuple[str, ...], heads: int | None,
+    dialect: str | None, bca: int | None, as_json: bool, length: str | None, scale: str | None,
+    mask: str | None, listed: str | None,
+) -> int:  # fmt: skip
+    """Attention resolution of FORMULA (or of a catalogue entry, or of measured scores)."""
+    from farfield.numerics.resolution import attention_resolution
+
+    if (formula is None) == (listed is None):
+        raise InputError("give a formula, or a file of scores with --scores")
+    if listed is not None:
+        words = _read(listed).replace(",", " ").split()
+        _emit(attention_resolution(words, length, scale=scale, mask=mask), as_json)
+        return 0
+    assert formula is not None
+    subject = _subject(formula, settings, assumed, heads, dialect, bca)
+    result = attention_resolution(subject, length, scale=scale, mask=mask)
+    _emit(result, as_json)
+    return int(result.value is None and not subject.out_of_scope)
+
+
 @cli.command()
 @click.argument("name", required=False)
 @click.option("--heads", type=int, help="Number of heads of a per-head encoding.")

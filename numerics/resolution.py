@@ -1,0 +1,733 @@
+r"""Attention resolution [S, Eq. 4] of biases, surrogates and measured scores.
+
+    R(s) = sum_{i=0}^{N} x_i (x_i - x_{i+1}) / (sum_{i=0}^{N} x_i)^2,  x_i = e^{s_i}
+
+A row of T tokens has the scores `s_0 .. s_{T-1}` [S, Eq. 13], so the sum ends at `N = T - 2` and
+`s_{N+1} = s_{T-1}`. A window of w tokens makes `s_n = -oo` from w on: then the sum ends at w - 1
+and `x_w = 0`. Blockwise causal attention is a window of half + 1 to 2 half tokens, according to
+the place of the row in its block; R is the mean over the rows of a block (ours: [S] does not say).
+
+With `Q = sum x_i^2` and `C = sum x_i x_{i+1}`, `R = (Q - C) / B^2` is three exp-series: of `2 p`,
+of `p(n) + p(n+1)` and of `p`. They are summed by the kernels of `farfield.numerics.sums` where
+those know them, else term by term in balls; beyond `MAX_BALLS` terms in float64 (`approximate`).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import sympy
+from flint import arb, fmpq
+from sympy import Expr, S
+
+from farfield.numerics.kernels import Unreachable
+from farfield.numerics.receptive_field import at_precision, natural, resolve, verdict_of
+from farfield.numerics.sums import Series, series
+from farfield.theory.balls import Undefined, compile_ball, to_arb
+from farfield.theory.expression import as_expression, n
+from farfield.theory.resolution import (
+    ROWS,
+    bounded_above,
+    finite_closed_form,
+    limit_closed_form,
+)
+from farfield.theory.results import InputError, Result, exact
+from farfield.theory.tables import tabulate
+
+BITS = 128
+MAX_BALLS = 20_000
+MAX_FLOATS = 2 * 10**7
+CHUNK = 1 << 16
+FP16_MAX, FP16_TINY, FP16_NORMAL = 65504.0, 2.0**-24, 2.0**-14
+
+
+@dataclass(frozen=True)
+class Resolution(Result):
+    """The attention resolution of a row.
+
+    Fields:
+        formula: the bias, None for measured scores and for several heads.
+        length: tokens of the row; None for the limit of ever longer rows.
+        scale: the factor that multiplied the bias or the scores; R depends on it.
+        mask: `none`, `window W` or `bca HALF`.
+        last: what `s_{N+1}` was.
+        value: R; the mean of the heads; None where it is not known.
+        enclosure: bounds that contain it, where it is certified.
+        bounds: for a non-increasing row `((P_0^2 - P_{N+1}^2)/2, P_0 (P_0 - P_{N+1}))`, else
+            (None, sum P_i^2): theorems (ours), evaluated in float64.
+        limit: R of ever longer rows under the same mask; None where it is not known.
+        closed_form: R, or its limit if `length` is None, as an expression where there is one.
+        heads, aggregation: one result a head where there are several, and `mean of the heads`.
+        rows: least and greatest R of the rows of a block under a bca mask.
+        reason: why something is not known.
+        label: `certified`; `theorem` for the limit 0 of a divergent series; `approximate` for
+            float64; `measured` for given scores.
+    """
+
+    formula: Expr | None
+    length: int | None
+    scale: Expr
+    mask: str
+    last: str
+    value: float | None
+    enclosure: tuple[float, float] | None = None
+    bounds: tuple[float | None, float] | None = None
+    limit: float | None = None
+    closed_form: Expr | None = None
+    heads: tuple[Resolution, ...] = ()
+    aggregation: str | None = None
+    rows: tuple[float, float] | None = None
+    reason: str = ""
+    label: str = "certified"
+
+    def text(self) -> str:
+        where = "as the row grows" if self.length is None else f"row of {self.length} tokens"
+        value = "unknown" if self.value is None else f"{self.value:.10g}"
+        head = f" ({self.aggregation}, {len(self.heads)})" if self.heads else ""
+        label = f"  [{self.label}]" if self.value is not None else ""
+        lines = [f"R({where}) = {value}{head}{label}"]
+        if self.formula is not None:
+            lines.append(f"  p(n) = {_short(self.formula)}")
+        lines.append(f"  scale {self.scale}, mask {self.mask}, s_(N+1): {self.last}")
+        if self.bounds is not None and self.bounds[0] is not None:
+            low, high = self.bounds
+            lines.append(f"  bounds of a non-increasing row: {low:.6g} <= R <= {high:.6g}")
+        elif self.bounds is not None:
+            lines.append(f"  R <= sum P_i^2 = {self.bounds[1]:.6g}; there is no lower bound")
+        if self.limit is not None and self.length is not None:
+            lines.append(f"  limit as the row grows: {self.limit:.10g}")
+        if self.closed_form is not None:
+            lines.append(f"  closed form: {_short(self.closed_form)}")
+        if self.rows is not None:
+            lines.append(f"  rows of a block: from {self.rows[0]:.6g} to {self.rows[1]:.6g}")
+        if self.heads:
+            each = ("unknown" if h.value is None else f"{h.value:.6g}" for h in self.heads)
+            lines.append(f"  by head: {', '.join(each)}")
+        return "\n".join([*lines, *([f"  {self.reason}"] if self.reason else [])])
+
+    def _repr_latex_(self) -> str | None:
+        return None if self.closed_form is None else f"$R = {sympy.latex(self.closed_form)}$"
+
+
+def _short(e: Any) -> str:
+    text = str(e)
+    return text if len(text) <= 90 else text[:87] + "..."
+
+
+@dataclass(frozen=True)
+class Mask:
+    """Which distances a row sees besides causality: a window of tokens, or blocks of `half`."""
+
+    window: int | None = None
+    half: int | None = None
+
+    def __str__(self) -> str:
+        if self.window is not None:
+            return f"window {self.window}"
+        return "none" if self.half is None else f"bca {self.half}"
+
+
+def read_mask(mask: Any) -> Mask:
+    """The mask a user wrote: None, `"window 128"`, `"bca 512"`, or such a pair.
+
+    >>> read_mask("bca 512")
+    Mask(window=None, half=512)
+    """
+    if mask is None or isinstance(mask, Mask):
+        return mask or Mask()
+    wanted = 'accepted: None, "window 128", "bca 512"'
+    parts = mask.replace(":", " ").split() if isinstance(mask, str) else mask
+    if not isinstance(parts, (list, tuple)) or len(parts) != 2 or parts[0] not in ("window", "bca"):
+        raise InputError(f"mask {mask!r} is not known; {wanted}")
+    kind, size = parts
+    tokens = natural(size, f"the mask's {kind}")
+    if tokens > MAX_FLOATS:
+        raise InputError(f"the mask's {kind} of {tokens} tokens; at most {MAX_FLOATS} are read")
+    return Mask(window=tokens) if kind == "window" else Mask(half=tokens)
+
+
+def read_scale(scale: Any) -> Expr:
+    """A positive constant: a number, or an expression such as `"1/sqrt(64)"`."""
+    if scale is None:
+        return S.One
+    if isinstance(scale, str) and "sqrt" in scale:
+        value = as_expression(scale)
+    elif isinstance(scale, Expr) and not isinstance(scale, sympy.Float):
+        value = scale
+    else:
+        value = exact(scale, "scale")
+    if value.free_symbols or not value.is_positive:
+        raise InputError(f"scale {scale!r} must be a positive number, such as 1, 1/32, 1/sqrt(64)")
+    return value
+
+
+def attention_resolution(
+    f: Any, length: Any = None, *, scale: Any = None, mask: Any = None, **values: Any
+) -> Resolution:
+    """The attention resolution [S, Eq. 4] of a bias or of measured scores.
+
+    Args:
+        f: a formula in `n`, a SymPy expression, a name of the catalogue, an `Encoding` (for RoPE
+            and xPos their surrogates), or scores `s_0, s_1, ...` as a one-dimensional array of at
+            least two finite numbers.
+        length: tokens T of the row, at least 2: the sum ends at `N = T - 2`. None: the limit of
+            ever longer rows, or all scores of an array.
+        scale: a positive factor of the scores; 1 where nothing is said. For a surrogate `1/32`
+            (the mean over d/2 = 32 planes) and `1/sqrt(64)` are the other readings of [S].
+        mask: None, `"window W"` or `"bca HALF"`, in tokens.
+        **values: parameters and options, as `farfield.theory.encodings.encoding` takes them.
+
+    Raises:
+        InputError: scores that are not finite, too few, or not one-dimensional; a length below 2
+            or beyond the scores; a scale that is not positive; free parameters.
+
+    >>> attention_resolution("-2*log(1+n)").value
+    0.292871879797...
+    >>> attention_resolution("-n/2", 100).closed_form is not None
+    True
+    >>> attention_resolution([1.0, 0.5, 0.0]).last
+    'the last score given, s_2'
+    """
+    factor, hidden = read_scale(scale), read_mask(mask)
+    if _is_scores(f):
+        if values:
+            raise InputError(f"measured scores have no parameters; {', '.join(values)} given")
+        return _of_scores(f, length, factor, hidden)
+    tokens = None if length is None else natural(length, "length", 2)
+    subject = resolve(f, values)
+    if subject.bca is not None:
+        if hidden != Mask():
+            raise InputError(f"the encoding has a mask, bca {subject.bca}; mask {mask!r} besides")
+        hidden = Mask(half=subject.bca)
+    _mask_fits(hidden, tokens)
+    if not subject.biases:
+        reason = subject.out_of_scope or "no additive bias"
+        return Resolution(None, tokens, factor, str(hidden), "none", None, reason=reason)
+    known = {b: _of_bias(b, tokens, factor, hidden) for b in dict.fromkeys(subject.biases)}
+    heads = tuple(known[b] for b in subject.biases)
+    return heads[0] if len(heads) == 1 else _mean(heads)
+
+
+def _is_scores(f: Any) -> bool:
+    return isinstance(f, np.ndarray) or (
+        isinstance(f, Iterable) and not isinstance(f, (str, Expr)) and hasattr(f, "__len__")
+    )
+
+
+def _mask_fits(mask: Mask, tokens: int | None) -> None:
+    if mask.half is not None and tokens is not None and tokens < 2 * mask.half:
+        raise InputError(
+            f"length {tokens} is shorter than the two blocks of {mask}; accepted: a length of at "
+            f"least {2 * mask.half}, or none"
+        )
+
+
+def _mean(heads: tuple[Resolution, ...]) -> Resolution:
+    first = heads[0]
+    known = [h.value for h in heads if h.value is not None]
+    limits = [h.limit for h in heads if h.limit is not None]
+    whole = len(known) == len(heads)
+    enclosures = [h.enclosure for h in heads if h.enclosure is not None]
+    enclosure = None
+    if len(enclosures) == len(heads):
+        low, high = (math.fsum(e[i] for e in enclosures) / len(heads) for i in (0, 1))
+        enclosure = (math.nextafter(low, -math.inf), math.nextafter(high, math.inf))
+    labels = {h.label for h in heads}
+    return Resolution(
+        None, first.length, first.scale, first.mask, first.last,
+        math.fsum(known) / len(heads) if whole else None, enclosure,
+        limit=math.fsum(limits) / len(heads) if len(limits) == len(heads) else None,
+        heads=heads, aggregation="mean of the heads",
+        reason=next((h.reason for h in heads if h.reason), ""),
+        label=next((x for x in ("approximate", "certified") if x in labels), first.label),
+    )  # fmt: skip
+
+
+# -- biases ---------------------------------------------------------------------------------------
+
+
+def _of_bias(p: Expr, tokens: int | None, scale: Expr, mask: Mask) -> Resolution:
+    bias = p if scale == 1 else scale * p
+    if mask.half is not None:
+        return _of_blocks(p, bias, tokens, scale, mask)
+    cut = mask.window is not None and (tokens is None or mask.window <= tokens - 1)
+    terms = mask.window if cut else None if tokens is None else tokens - 1
+    last = "-oo, masked" if cut else "the limit" if tokens is None else f"p({terms}) at the scale"
+    if terms is None:
+        value, enclosure, label, reason = _limit(bias)
+        return Resolution(
+            p, None, scale, str(mask), last, value, enclosure, limit=value,
+            closed_form=limit_closed_form(bias), reason=reason, label=label,
+        )  # fmt: skip
+    value, enclosure, label, reason = _finite(bias, terms, cut)
+    limit = value if cut else _limit(bias)[0] if mask.window is None else None
+    form = None if cut else finite_closed_form(bias)
+    if form is not None:
+        form = form.subs(ROWS, terms - 1)
+    bounds = None
+    if terms <= MAX_FLOATS:
+        bounds = _bounds(table(bias, terms + 1), terms, cut)
+    return Resolution(
+        p, tokens, scale, str(mask), last, value, enclosure, bounds, limit, form, reason=reason,
+        label=label,
+    )  # fmt: skip
+
+
+Found = tuple[float | None, tuple[float, float] | None, str, str]
+"""Value, enclosure, label, reason."""
+
+
+def _certified(ball: arb) -> Found:
+    low, high = float(ball.lower()), float(ball.upper())
+    outer = (math.nextafter(low, -math.inf), math.nextafter(high, math.inf))
+    return (
+        float(ball.mid()),
+        (low, high) if ball.is_exact() and arb(low) == ball else outer,
+        ("certified"),
+        "",
+    )
+
+
+def _shifted(bias: Expr) -> Expr:
+    """p(n) + p(n + 1)."""
+    return bias + bias.subs(n, n + 1)
+
+
+def _limit(bias: Expr) -> Found:
+    s = series(bias)
+    verdict, reason = verdict_of(s)
+    if verdict == "diverges":
+        if bounded_above(bias):
+            return 0.0, (0.0, 0.0), "theorem", "the exp-series diverges and p is bounded above"
+        return None, None, "none", "the exp-series diverges and p is not known to be bounded above"
+    if reason:
+        return None, None, "none", reason
+    try:
+        ball = at_precision(lambda: _limit_ball(bias, s), BITS)
+    except Unreachable as why:
+        return None, None, "none", str(why)
+    return _certified(to_arb(ball))
+
+
+def _limit_ball(bias: Expr, s: Series) -> arb:
+    squares = series(2 * bias)
+    total = to_arb(s.total())
+    try:
+        products = series(_shifted(bias)).total()
+    except Unreachable:
+        products = _neighbours(s, squares)
+    return (to_arb(squares.total()) - to_arb(products)) / total**2
+
+
+def _neighbours(s: Series, squares: Series, first: int = 4_096) -> arb:
+    """sum x_i x_{i+1}: the first terms one by one; of the rest, it is at most `sqrt(Q_M Q_{M+1})`
+    (Cauchy-Schwarz), and at least 0, or `Q_{M+1}` where the terms fall from M on."""
+    x = [to_arb(s.term(i)) for i in range(first + 1)]
+    known = sum((a * b for a, b in itertools.pairwise(x)), arb(0))
+    here, after = to_arb(squares.tail(first)), to_arb(squares.tail(first + 1))
+    kernel = s.last.kernel
+    falls = kernel is not None and kernel.direction < 0 and kernel.settled <= first
+    low, high = (after if falls else arb(0)), (here * after).sqrt()
+    return known + low.union(high)
+
+
+def _finite(bias: Expr, terms: int, cut: bool) -> Found:
+    """R of `x_0 .. x_{terms-1}`, with `x_terms` or, if cut, 0 after them."""
+    if terms <= MAX_BALLS:
+        try:
+            return _certified(at_precision(lambda: _direct(bias, terms, cut), BITS))
+        except Unreachable as why:
+            return None, None, "none", str(why)
+    try:
+        parts = [series(q) for q in (bias, 2 * bias, _shifted(bias))]
+
+        def closed() -> arb:
+            b, q = (to_arb(part.partial(terms)) for part in parts[:2])
+            c = to_arb(parts[2].partial(terms - 1 if cut else terms))
+            return (q - c) / b**2
+
+        return _certified(at_precision(closed, BITS + 2 * terms.bit_length()))
+    except (Unreachable, ValueError):
+        if terms > MAX_FLOATS:
+            reason = f"{terms} terms would have to be summed one by one"
+            return None, None, "none", reason
+    scores = table(bias, terms + 1)
+    if cut:
+        scores[terms] = -np.inf
+    return float(resolution_curve(scores)[-1]), None, "approximate", ""
+
+
+def _direct(bias: Expr, terms: int, cut: bool) -> arb:
+    x = _terms(bias, terms + 1)
+    return _ratio(x[:terms], arb(0) if cut else x[terms])
+
+
+def _terms(bias: Expr, count: int) -> list[arb]:
+    """exp(p(n) - p(0)) for n < count: R does not change, and no term is out of range."""
+    weight = compile_ball(sympy.exp(bias))
+    try:
+        x = [to_arb(weight({n: fmpq(i)})) for i in range(count)]
+    except ZeroDivisionError:
+        raise Undefined("a division by zero") from None
+    if not x[0] > 0:
+        raise InputError("b_0 = exp(p(0)) must be positive, and the bias is -oo at n = 0")
+    return x
+
+
+def _ratio(x: list[arb], after: arb) -> arb:
+    total = sum(x, arb(0))
+    gained = sum((a * (a - b) for a, b in zip(x, [*x[1:], after], strict=True)), arb(0))
+    return gained / total**2
+
+
+def _of_blocks(p: Expr, bias: Expr, tokens: int | None, scale: Expr, mask: Mask) -> Resolution:
+    """Blockwise causal attention: rows see half + 1 to 2 half keys, in equal shares."""
+    half = mask.half
+    assert half is not None
+    each = _block_rows(table(bias, 2 * half), half)
+    if 2 * half <= MAX_BALLS:
+        balls = at_precision(lambda: _block_mean(bias, half), BITS)
+        value, enclosure, label, reason = _certified(balls)
+    else:
+        value, enclosure, label, reason = float(each.mean()), None, "approximate", ""
+    span = (float(each.min()), float(each.max()))
+    return Resolution(
+        p, tokens, scale, str(mask), "-oo, masked", value, enclosure, limit=value, rows=span,
+        reason=reason or "mean over the rows of a block beyond the first", label=label,
+    )  # fmt: skip
+
+
+def _block_mean(bias: Expr, half: int) -> arb:
+    x = _terms(bias, 2 * half)
+    total, gained, rows = arb(0), arb(0), arb(0)
+    for width in range(1, 2 * half + 1):
+        new = x[width - 1]
+        total += new
+        gained += new * new - (x[width - 2] * new if width > 1 else 0)
+        if width > half:
+            rows += gained / total**2
+    return rows / half
+
+
+def _block_rows(scores: np.ndarray, half: int) -> np.ndarray:
+    """R of the windows of half + 1 to 2 half tokens, float64, shape (half,)."""
+    return _windowed_curve(scores)[half:]
+
+
+# -- scores in float64 ----------------------------------------------------------------------------
+
+
+def table(bias: Expr, count: int) -> np.ndarray:
+    """p(0) .. p(count - 1) as float64, in pieces that bound the memory."""
+    pieces = (np.arange(a, min(a + CHUNK, count)) for a in range(0, count, CHUNK))
+    scores = np.concatenate([tabulate(bias, piece) for piece in pieces])
+    if np.isnan(scores).any() or (scores == np.inf).any() or scores[0] == -np.inf:
+        raise InputError(f"the bias {_short(bias)} is not finite at some distance below {count}")
+    return scores
+
+
+def _logs(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """log of `B_N` and of `sum_{i<=N} (x_i - x_{i+1})^2`, shape (len - 1,) each."""
+    here, after = scores[:-1], scores[1:]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        gap = np.where(here == after, 0.0, np.abs(here - after))
+        steps = 2 * (np.maximum(here, after) + np.log(-np.expm1(-gap)))
+    steps = np.where(np.isnan(steps), -np.inf, steps)
+    return np.logaddexp.accumulate(here), np.logaddexp.accumulate(steps)
+
+
+def resolution_curve(scores: Any) -> np.ndarray:
+    """R of every row that ends within the scores: N = 0, 1, ..., T - 2, in one vectorised pass.
+
+    By the identity `2 R = P_0^2 - P_{N+1}^2 + sum (P_i - P_{i+1})^2` (ours) in logarithms, so
+    that no score overflows.
+
+    Args:
+        scores: `s_0 .. s_{T-1}`, shape (T,), T >= 2; -inf means masked.
+
+    Returns:
+        float64, shape (T - 1,).
+
+    >>> resolution_curve(np.zeros(3)).tolist()
+    [0.0, 0.0]
+    """
+    s = np.asarray(scores, dtype=np.float64)
+    total, steps = _logs(s)
+    first, after = 2 * (s[0] - total), 2 * (s[1:] - total)
+    with np.errstate(over="ignore", invalid="ignore"):
+        ends = np.where(first == after, 0.0, np.exp(first) - np.exp(after))
+        curve: np.ndarray = (ends + np.exp(steps - 2 * total)) / 2
+    return curve
+
+
+def _windowed_curve(scores: np.ndarray) -> np.ndarray:
+    """R of the windows of 1, 2, ..., T tokens, shape (T,): the score after each is -oo."""
+    closed = np.append(scores, -np.inf)
+    total, steps = _logs(closed)
+    before = np.concatenate([[-np.inf], steps[:-1]])
+    first, last = 2 * (scores[0] - total), 2 * (scores - total)
+    windows: np.ndarray = (np.exp(first) + np.exp(before - 2 * total) + np.exp(last)) / 2
+    return windows
+
+
+def _bounds(scores: np.ndarray, terms: int, cut: bool) -> tuple[float | None, float]:
+    """The theorem's bounds; the lower one only for a non-increasing row."""
+    s = scores[: terms + 1].copy()
+    if cut:
+        s[terms] = -np.inf
+    with np.errstate(over="ignore"):
+        share = np.exp(s - np.logaddexp.reduce(s[:-1]))
+    top = float(share[0])
+    if (s[1:] <= s[:-1]).all():
+        return (top**2 - float(share[-1]) ** 2) / 2, top * (top - float(share[-1]))
+    return None, float((share[:-1] ** 2).sum())
+
+
+def _scores(given: Any) -> np.ndarray:
+    wanted = "accepted: a one-dimensional list of at least two finite numbers"
+    try:
+        s = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"the scores are not all numbers; {wanted}") from None
+    if s.ndim != 1:
+        raise InputError(f"the scores have shape {s.shape}; {wanted}")
+    if len(s) < 2:
+        raise InputError(f"{len(s)} score(s) given: s_(N+1) must exist; {wanted}")
+    bad = np.flatnonzero(~np.isfinite(s))
+    if len(bad):
+        raise InputError(f"score s_{bad[0]} is {s[bad[0]]}; {wanted}")
+    return s
+
+
+def _of_scores(given: Any, length: Any, scale: Expr, mask: Mask) -> Resolution:
+    s = _scores(given) * float(scale)
+    tokens = len(s) if length is None else natural(length, "length", 2)
+    if tokens > len(s):
+        raise InputError(f"length {tokens} needs scores up to s_{tokens - 1}; {len(s)} given")
+    _mask_fits(mask, tokens)
+    s = s[:tokens]
+    if mask.half is not None:
+        each = _block_rows(s, mask.half)
+        return Resolution(
+            None, tokens, scale, str(mask), "-oo, masked", float(each.mean()), label="measured",
+            rows=(float(each.min()), float(each.max())),
+            reason="mean over the rows of a block beyond the first",
+        )  # fmt: skip
+    cut = mask.window is not None and mask.window < tokens
+    terms = mask.window if cut and mask.window is not None else tokens - 1
+    value = float(_windowed_curve(s[:terms])[-1] if cut else resolution_curve(s)[-1])
+    last = "-oo, masked" if cut else f"the last score given, s_{tokens - 1}"
+    return Resolution(
+        None, tokens, scale, str(mask), last, value, bounds=_bounds(s, terms, cut), label="measured"
+    )
+
+
+# -- RoPE and xPos --------------------------------------------------------------------------------
+
+
+def surrogate_scores(
+    distances: Any, d: int = 64, *, gamma: float | None = 0.4, base: float = 512.0,
+    theta: float = 10_000.0, dialect: str = "code",
+) -> np.ndarray:  # fmt: skip
+    """`g[n] = sum_i cos(n theta_i) zeta_i^(n/base)` [S, Eq. 10, 11] as float64.
+
+    The catalogue's `rope_surrogate` and `xpos_surrogate` are the same function as formulas.
+
+    Args:
+        distances: numbers >= 0, shape (T,).
+        d: head size, even.
+        gamma: of `zeta_i = (i/(d/2) + gamma)/(1 + gamma)`; None for `zeta = 1`, RoPE.
+        base: the position scale B of [S, 3.2].
+        theta: 10000 in `theta_i = theta^(-2i/d)`.
+        dialect: `code`, i = 0 .. d/2 - 1 (Algorithm 1); `printed`, i = 0 .. d/2 (Eq. 10).
+
+    >>> float(surrogate_scores([0.0], 64)[0]), float(surrogate_scores([0.0], dialect="printed")[0])
+    (32.0, 33.0)
+    """
+    half = _half(d)
+    if dialect not in ("code", "printed"):
+        raise InputError(f"dialect {dialect!r} is not known; accepted: code, printed")
+    if not (math.isfinite(base) and base > 0):
+        raise InputError(f"base {base!r} must be a positive number")
+    at = np.asarray(distances, dtype=np.float64)
+    total = np.zeros_like(at)
+    for i in range(half + (dialect == "printed")):
+        wave = np.cos(at * theta ** (-2 * i / d))
+        if gamma is not None:
+            wave *= ((i / half + gamma) / (1 + gamma)) ** (at / base) if i or gamma else at == 0
+        total += wave
+    return total
+
+
+def _half(d: Any) -> int:
+    size = natural(d, "d", 2)
+    if size % 2 or size > 4096:
+        raise InputError(f"d {size} must be even, from 2 to 4096")
+    return size // 2
+
+
+def _gamma(value: Any) -> float:
+    number = float(exact(value, "gamma"))
+    if not 0 <= number <= 1e6:
+        raise InputError(f"gamma {value!r} must be a number from 0 to 10^6")
+    return number
+
+
+def gamma_curve(
+    gammas: Iterable[Any], length: Any, *, d: int = 64, scale: Any = None, base: float = 512.0,
+    dialect: str = "code",
+) -> np.ndarray:  # fmt: skip
+    """R of the xPos surrogate at each gamma, float64, for a row of `length` tokens.
+
+    >>> gamma_curve([0, "2/5", 20], 256).round(4).tolist()
+    [0.5603, 0.4207, 0.4121]
+    """
+    tokens = natural(length, "length", 2)
+    factor = float(read_scale(scale))
+    at = np.arange(tokens, dtype=np.float64)
+    return np.array([
+        resolution_curve(
+            factor * surrogate_scores(at, d, gamma=_gamma(g), base=base, dialect=dialect)
+        )[-1]
+        for g in gammas
+    ])  # fmt: skip
+
+
+@dataclass(frozen=True)
+class BestGamma(Result):
+    """The gamma that maximises R of the xPos surrogate on [0, high].
+
+    Fields:
+        gamma, value: the maximiser, and R there.
+        at_paper: R at gamma = 0.4, the choice of [S].
+        without_decay: R of RoPE, the limit gamma -> oo.
+        at_edge: whether the maximiser is an end of the interval.
+        length, d, scale, base, dialect: of the row and the surrogate.
+    """
+
+    gamma: float
+    value: float
+    at_paper: float
+    without_decay: float
+    at_edge: bool
+    length: int
+    d: int
+    scale: Expr
+    base: float
+    dialect: str
+    label: str = "approximate"
+
+    def text(self) -> str:
+        edge = ", the end of the interval" if self.at_edge else ""
+        return "\n".join([
+            f"R is largest at gamma = {self.gamma:.4g}{edge}: {self.value:.8g}  [{self.label}]",
+            f"  at gamma = 0.4 {self.at_paper:.8g}, without decay (RoPE) {self.without_decay:.8g}",
+            f"  d = {self.d}, {self.length} tokens, scale {self.scale}, base {self.base:g}, "
+            f"dialect {self.dialect}",
+        ])  # fmt: skip
+
+
+def best_gamma(
+    length: Any, *, d: int = 64, scale: Any = None, base: float = 512.0, dialect: str = "code",
+    high: float = 20.0,
+) -> BestGamma:  # fmt: skip
+    """Maximise R of the xPos surrogate over gamma: a grid, then golden section beside its best.
+
+    >>> best_gamma(256).without_decay < best_gamma(256).value
+    True
+    """
+    from scipy.optimize import minimize_scalar
+
+    options: dict[str, Any] = {"d": d, "scale": scale, "base": base, "dialect": dialect}
+
+    def at(gamma: float) -> float:
+        return float(gamma_curve([gamma], length, **options)[0])
+
+    grid = np.concatenate([[0.0], np.geomspace(1e-3, high, 60)])
+    curve = gamma_curve(grid, length, **options)
+    top = int(curve.argmax())
+    low, up = grid[max(top - 1, 0)], grid[min(top + 1, len(grid) - 1)]
+    found = minimize_scalar(lambda g: -at(g), bounds=(low, up), method="bounded")
+    gamma, value = max(((float(grid[top]), float(curve[top])), (float(found.x), -float(found.fun))),
+                       key=lambda pair: pair[1])  # fmt: skip
+    tokens, factor = natural(length, "length", 2), read_scale(scale)
+    flat = surrogate_scores(np.arange(tokens), d, gamma=None, base=base, dialect=dialect)
+    without = float(resolution_curve(float(factor) * flat)[-1])
+    return BestGamma(
+        gamma, value, at(0.4), without, top in (0, len(grid) - 1), tokens, d, factor, base, dialect
+    )
+
+
+@dataclass(frozen=True)
+class HalfRange(Result):
+    """Whether `zeta_i^(n/base)` and its inverse stay within half precision.
+
+    Fields:
+        gamma, base, length, centred: of the positions, 0 .. length or -length/2 .. length/2.
+        zeta: the least zeta, gamma/(1 + gamma), at i = 0.
+        largest, smallest: extreme powers that queries or keys are multiplied by.
+        overflows: the largest exceeds 65504.
+        vanishes: the smallest rounds to 0; `subnormal`: it is below 2^-14.
+        least_gamma: from which gamma on nothing overflows or vanishes.
+    """
+
+    gamma: float
+    base: float
+    length: int
+    centred: bool
+    zeta: float
+    largest: float
+    smallest: float
+    overflows: bool
+    vanishes: bool
+    subnormal: bool
+    least_gamma: float
+    label: str = "theorem"
+
+    @property
+    def fits(self) -> bool:
+        """Neither overflow nor underflow to 0."""
+        return not (self.overflows or self.vanishes)
+
+    def text(self) -> str:
+        where = "centred" if self.centred else "from 0"
+        verdict = "fits" if self.fits else "does not fit"
+        return (
+            f"zeta^(n/{self.base:g}), n up to {self.length} {where}, gamma = {self.gamma:g}: "
+            f"{verdict} half precision  [{self.label}]\n"
+            f"  largest {self.largest:.4g} (65504 is the greatest number), smallest "
+            f"{self.smallest:.4g}\n  fits from gamma = {self.least_gamma:.4g} on"
+        )
+
+
+def fp16_range(
+    gamma: Any = "2/5", length: Any = 8192, *, base: Any = 512, centred: bool = False
+) -> HalfRange:
+    """The half-precision range condition of [S, 3.2] for the factors of Algorithm 1.
+
+    Queries are multiplied by `zeta^(m/base)`, keys by `zeta^(-m/base)`; the extreme is the least
+    zeta at the farthest position L (`length`, or half of it if centred): both fit if
+    `zeta^(-L/base) <= 65504` (and then `zeta^(L/base) >= 1.5e-5` does not vanish).
+
+    >>> fp16_range().fits, fp16_range(centred=True).fits
+    (False, True)
+    """
+    softness, tokens, period = _gamma(gamma), natural(length, "length"), float(exact(base, "base"))
+    if not 0 < period <= 1e15:
+        raise InputError(f"base {base!r} must be a positive number up to 10^15")
+    zeta = softness / (1 + softness)
+    farthest = (tokens / 2 if centred else tokens) / period
+    log_largest = math.inf if zeta == 0 else -farthest * math.log(zeta)
+    largest = math.inf if log_largest > 700 else math.exp(log_largest)
+    smallest = math.exp(-log_largest)
+    bound = math.exp(-math.log(FP16_MAX) / farthest)
+    return HalfRange(
+        softness, period, tokens, centred, zeta, largest, smallest, largest > FP16_MAX,
+        smallest <= FP16_TINY / 2, smallest < FP16_NORMAL,
+        math.inf if bound >= 1 else bound / (1 - bound),
+    )  # fmt: skip

@@ -1,0 +1,221 @@
+"""Attention resolution: definition, identity, bounds, limits, masks, surrogates, half precision."""
+
+import time
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from farfield.numerics.resolution import (
+    attention_resolution,
+    best_gamma,
+    fp16_range,
+    gamma_curve,
+    resolution_curve,
+    surrogate_scores,
+)
+from farfield.theory.encodings import encoding
+from farfield.theory.results import InputError
+
+SCORES = st.lists(st.floats(-6, 6), min_size=2, max_size=12)
+
+
+def defined(scores, masked_after=False):
+    """[S, Eq. 4] term by term; the last score is s_{N+1}."""
+    x = np.exp(np.array(scores, dtype=np.float64))
+    if masked_after:
+        x = np.append(x, 0.0)
+    return float((x[:-1] * (x[:-1] - x[1:])).sum() / x[:-1].sum() ** 2)
+
+
+@given(SCORES)
+def test_the_curve_is_the_definition_at_every_length(scores):
+    curve = resolution_curve(scores)
+    each = [defined(scores[: k + 2]) for k in range(len(scores) - 1)]
+    assert np.allclose(curve, each, rtol=1e-9, atol=1e-9 * max(1, *np.abs(each)))
+
+
+@given(SCORES)
+def test_bounds_hold(scores):
+    r = attention_resolution(scores)
+    low, high = r.bounds
+    assert r.value <= high + 1e-12 and (low is None or r.value >= low - 1e-12)
+    r = attention_resolution(sorted(scores, reverse=True))
+    low, high = r.bounds
+    assert low is not None and low - 1e-12 <= r.value <= high + 1e-12
+
+
+@given(st.lists(st.fractions(min_value="1/9", max_value=9, max_denominator=9), min_size=2))
+def test_the_identity_in_exact_arithmetic(x):
+    total = sum(x[:-1])
+    p = [v / total for v in x]
+    gained = sum(a * (a - b) for a, b in pairwise(p))
+    steps = sum((a - b) ** 2 for a, b in pairwise(p))
+    assert gained == (p[0] ** 2 - p[-1] ** 2 + steps) / 2
+    assert gained <= sum(v**2 for v in p[:-1]) <= 1
+
+
+def test_there_is_no_lower_bound():
+    assert attention_resolution([0.0, 20.0]).value < -1e8
+
+
+@pytest.mark.parametrize("formula", ["-n/2", "-2*log(1+n)", "-log(1+n)^2", "-sqrt(n)", "cos(n)"])
+@pytest.mark.parametrize("tokens", [2, 3, 50])
+def test_a_finite_row_is_enclosed(formula, tokens):
+    r = attention_resolution(formula, tokens)
+    low, high = r.enclosure
+    value = defined(encoding(formula).bias(np.arange(tokens))[0])
+    assert low - 1e-12 <= value <= high + 1e-12 and high - low < 1e-12
+    assert r.label == "certified" and f"p({tokens - 1})" in r.last
+
+
+@pytest.mark.parametrize(
+    ("formula", "limit"),
+    [("-2*log(1+n)", 0.29287188), ("-log(1+n)", 0.0), ("0*n", 0.0), ("-n*log(2)", 1 / 6)],
+)
+def test_limits(formula, limit):
+    r = attention_resolution(formula)
+    assert abs(r.value - limit) < 5e-9
+    assert r.label == ("theorem" if limit == 0 else "certified")
+
+
+@pytest.mark.parametrize("formula", ["-log(1+n)^2", "-sqrt(n)", "-3/2*log(1+n/2)", "-n^2/9"])
+def test_long_rows_approach_the_limit(formula):
+    r = attention_resolution(formula)
+    low, high = r.enclosure
+    assert high - low < 1e-9
+    assert abs(resolution_curve(encoding(formula).bias(np.arange(30_000))[0])[-1] - r.value) < 1e-3
+
+
+def test_a_row_of_a_billion_tokens_is_certified():
+    r = attention_resolution("-2*log(1+n)", 10**9)
+    assert r.label == "certified" and r.enclosure[1] - r.enclosure[0] < 1e-15
+    assert r.value != r.limit and abs(r.value - r.limit) < 1e-8
+
+
+def test_heads_are_averaged():
+    r = attention_resolution("alibi", heads=4)
+    assert r.aggregation == "mean of the heads" and len(r.heads) == 4
+    assert abs(r.value - np.mean([h.value for h in r.heads])) < 1e-15
+    assert r.enclosure[0] <= r.value <= r.enclosure[1]
+
+
+def test_windows():
+    assert attention_resolution("nope", 100, mask="window 10").value == pytest.approx(1 / 100)
+    assert attention_resolution("nope", 10, mask="window 10").value == 0.0  # s_9 is still seen
+    assert attention_resolution("window", 100, w=10).value == pytest.approx(1 / 100)
+    r = attention_resolution("-n/2", mask="window 3")
+    assert r.value == pytest.approx(defined([0, -0.5, -1.0], True)) and "masked" in r.last
+    scores = np.array([1.0, 0.2, 0.9, -3.0])
+    assert attention_resolution(scores, mask="window 2").value == pytest.approx(
+        defined(scores[:2], True)
+    )
+
+
+@pytest.mark.parametrize("half", [1, 2, 5])
+def test_blockwise_causal_attention_row_by_row(half):
+    bias = -np.sqrt(np.arange(2 * half))
+    rows = [position - half * (position // half - 1) + 1 for position in range(half, 3 * half)]
+    each = [defined(bias[:seen], True) for seen in rows]
+    for r in (
+        attention_resolution("-sqrt(n)", mask=f"bca {half}"),
+        attention_resolution(encoding("-sqrt(n)", bca=half)),
+        attention_resolution(bias, mask=("bca", half)),
+    ):
+        assert r.value == pytest.approx(np.mean(each))
+        assert r.rows == pytest.approx((min(each), max(each)))
+
+
+def test_a_million_points_in_one_pass():
+    scores = -np.log1p(np.arange(10**6 + 1.0))
+    begin = time.perf_counter()
+    curve = resolution_curve(scores)
+    assert time.perf_counter() - begin < 2
+    assert curve.shape == (10**6,) and (np.diff(curve[10:]) < 0).all()
+
+
+def test_scores_do_not_overflow():
+    assert resolution_curve([2000.0, 0.0, -2000.0])[-1] == pytest.approx(1.0)
+    assert resolution_curve([-2000.0, 0.0, -2000.0])[-1] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("dialect", ["code", "printed"])
+@pytest.mark.parametrize("name", ["rope_surrogate", "xpos_surrogate"])
+def test_surrogates_are_the_formulas_of_the_catalogue(name, dialect):
+    at = np.arange(0, 4000, 7)
+    gamma = None if name.startswith("rope") else 0.4
+    direct = surrogate_scores(at, 16, gamma=gamma, dialect=dialect)
+    assert np.allclose(direct, encoding(name, d=16, dialect=dialect).bias(at)[0], atol=1e-9)
+
+
+def test_the_scale_can_reverse_an_order():
+    values = {
+        scale: [
+            attention_resolution(name, 512, scale=scale) for name in ("xpos_surrogate",
+                                                                      "rope_surrogate")
+        ]
+        for scale in ("1", "1/32")
+    }  # fmt: skip
+    (x, r), (x2, r2) = values["1"], values["1/32"]
+    assert x.enclosure[0] > r.enclosure[1] and x2.enclosure[1] < r2.enclosure[0]
+    assert x2.scale == Fraction(1, 32) and x2.limit == 0.0
+
+
+def test_gamma():
+    gammas = np.geomspace(0.01, 10, 12)
+    curve = gamma_curve(gammas, 256, scale="1/8")
+    best = best_gamma(256, scale="1/8", high=10)
+    assert best.value >= curve.max() and best.value >= best.at_paper
+    assert best.at_paper == pytest.approx(gamma_curve(["0.4"], 256, scale="1/8")[0])
+
+
+@pytest.mark.parametrize(
+    ("options", "fits"),
+    [({"base": 1}, False), ({}, False), ({"centred": True}, True), ({"gamma": 2}, True)],
+)
+def test_half_precision(options, fits):
+    r = fp16_range(**options)
+    farthest = (8192 / 2 if options.get("centred") else 8192) / float(options.get("base", 512))
+    with np.errstate(over="ignore"):
+        powers = np.float64(r.zeta) ** np.array([-farthest, farthest])
+        rounded = powers.astype(np.float16)
+    assert r.fits is fits is bool(np.isfinite(rounded).all() and (rounded > 0).all())
+    options = {k: v for k, v in options.items() if k != "gamma"}
+    assert fp16_range(r.least_gamma * 1.001, **options).fits
+    assert not fp16_range(r.least_gamma * 0.999, **options).fits
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: attention_resolution([1.0]), "s_(N+1) must exist"),
+        (lambda: attention_resolution([1.0, float("nan")]), "score s_1 is nan"),
+        (lambda: attention_resolution(np.ones((2, 2))), "shape (2, 2)"),
+        (lambda: attention_resolution(["a", "b"]), "not all numbers"),
+        (lambda: attention_resolution([1, 2], 3), "needs scores up to s_2"),
+        (lambda: attention_resolution("-n", 1), "integer from 2"),
+        (lambda: attention_resolution("-n", scale=0), "positive number"),
+        (lambda: attention_resolution("-n", scale="x"), "not a rational number"),
+        (lambda: attention_resolution("-n", mask="bca"), "accepted: None"),
+        (lambda: attention_resolution("-n", 10, mask="bca 8"), "at least 16"),
+        (lambda: attention_resolution("-r*n"), "give values for r"),
+        (lambda: gamma_curve([-1], 100), "gamma -1"),
+        (lambda: fp16_range(base=0), "base 0"),
+        (lambda: surrogate_scores([0.0], 7), "must be even"),
+        (lambda: surrogate_scores([0.0], base=-1.0), "base -1.0"),
+    ],
+)
+def test_bad_input_is_one_clear_line(call, message):
+    with pytest.raises(InputError) as error:
+        call()
+    assert message in str(error.value) and "\n" not in str(error.value)
+
+
+def test_what_is_out_of_scope_says_so():
+    r = attention_resolution("xpos", 100)
+    assert r.value is None and "xpos_surrogate" in r.reason
+    r = attention_resolution("n")
+    assert r.value is None and "bounded above" in r.reason

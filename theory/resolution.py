@@ -1,0 +1,239 @@
+r"""Attention resolution: closed forms of its limit, and what a rotation with decay computes.
+
+    R(s) = sum_{i=0}^{N} x_i (x_i - x_{i+1}) / (sum_{i=0}^{N} x_i)^2,  x_i = e^{s_i}    [S, Eq. 4]
+
+`s_{N+1}` must exist: T tokens give `s_0 .. s_{T-1}` [S, Eq. 13], so `N = T - 2`. As N grows, with
+`B = sum x_i`, `Q = sum x_i^2` and `C = sum x_i x_{i+1}`,
+
+    R -> (Q - C) / B^2  if the exp-series converges, and 0 if it diverges with s bounded above
+
+(ours; `farfield.theory.theorems` proves it). For the biases of this module B, Q and C are
+elementary or zeta values. The shape of the bias decides, never its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import sympy
+from sympy import Expr, Integer, Matrix, Rational, S, Symbol
+
+from farfield.theory.expression import n
+
+ROWS = Symbol("N", integer=True, nonnegative=True)
+"""The last summed index N of the closed forms for finite rows."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """p = constant - slope n."""
+
+    slope: Expr
+
+
+@dataclass(frozen=True)
+class PowerLaw:
+    """p = constant - exponent log(n + shift)."""
+
+    exponent: Expr
+    shift: Expr
+
+
+@dataclass(frozen=True)
+class Box:
+    """p constant on `width` distances, -oo beyond."""
+
+    width: Expr
+
+
+def shape(bias: Expr) -> Line | PowerLaw | Box | None:
+    """The family of a bias that has a closed form here, constants aside; None for the rest.
+
+    >>> shape(-2 * sympy.log(3 * (n + 1)))
+    PowerLaw(exponent=2, shift=1)
+    """
+    if isinstance(bias, sympy.Piecewise):
+        return _box(bias)
+    moving = sympy.expand(bias).as_independent(n, as_Add=True)[1]
+    factor, core = moving.as_independent(n, as_Add=False)
+    if core == n:
+        return Line(-factor)
+    if isinstance(core, sympy.log):
+        inner = sympy.expand(core.args[0])
+        slope = inner.coeff(n, 1)
+        rest = sympy.expand(inner - slope * n)
+        if slope.is_positive and not rest.has(n):
+            return PowerLaw(-factor, sympy.cancel(rest / slope))
+    return None
+
+
+def _box(bias: Expr) -> Box | None:
+    (value, condition), *others = bias.args
+    if value.has(n) or len(others) != 1 or others[0][0] is not S.NegativeInfinity:
+        return None
+    if isinstance(condition, (sympy.StrictLessThan, sympy.LessThan)) and condition.lhs == n:
+        return Box(condition.rhs + (0 if isinstance(condition, sympy.StrictLessThan) else 1))
+    return None
+
+
+def limit_closed_form(bias: Expr) -> Expr | None:
+    """The limit of R as the row grows, in closed form, where this module knows one.
+
+    A power law with an exponent in (0, 1], where the exp-series diverges, has the limit 0.
+
+    Args:
+        bias: `p(n)`, with or without free parameters; constants and positive factors inside a
+            logarithm do not change R.
+
+    Returns:
+        An expression, or None for other biases.
+
+    >>> limit_closed_form(-2 * sympy.log(1 + n))
+    36*(-pi**2/3 + pi**4/90 + 3)/pi**4
+    >>> limit_closed_form(sympy.Symbol("m", positive=True) * -n)
+    (1 - exp(-m))**2/(1 + exp(-m))
+    """
+    found = shape(bias)
+    if isinstance(found, Line) and found.slope.is_positive:
+        q = sympy.exp(-found.slope)
+        return (1 - q) ** 2 / (1 + q)
+    if isinstance(found, Box):
+        return 1 / found.width**2
+    if isinstance(found, PowerLaw) and (found.exponent - 1).is_positive:
+        r, h = found.exponent, found.shift
+        squares, products = sympy.zeta(2 * r, h), neighbour_sum(r, h)
+        return (squares - products) / sympy.zeta(r, h) ** 2
+    if isinstance(found, PowerLaw) and (1 - found.exponent).is_nonnegative:
+        return S.Zero if found.exponent.is_nonnegative else None
+    return None
+
+
+def neighbour_sum(r: Expr, h: Expr) -> Expr:
+    r"""`sum_{i>=0} (i + h)^{-r} (i + 1 + h)^{-r}` for r > 1/2, h > 0, through zeta values.
+
+    For a whole r by partial fractions; otherwise, with `a = h + 1/2`, from
+    `(i + h)(i + h + 1) = (i + a)^2 - 1/4` and the binomial series, whose terms are all positive.
+
+    >>> neighbour_sum(sympy.Integer(2), sympy.Integer(1))
+    -3 + pi**2/3
+    """
+    if r.is_Integer and 1 <= r <= 40:
+        k = int(r)
+        total = (-1) ** (k - 1) * sympy.binomial(2 * k - 2, k - 1) / h
+        for j in range(2, k + 1):
+            weight = sympy.binomial(2 * k - j - 1, k - j)
+            pair = (-1) ** (k - j) * sympy.zeta(j, h) + (-1) ** k * sympy.zeta(j, h + 1)
+            total += weight * pair
+        return sympy.expand(total)
+    j = Symbol("j", integer=True, nonnegative=True)
+    term = sympy.RisingFactorial(r, j) / sympy.factorial(j) / Integer(4) ** j
+    return sympy.Sum(term * sympy.zeta(2 * r + 2 * j, h + Rational(1, 2)), (j, 0, S.Infinity))
+
+
+def finite_closed_form(bias: Expr) -> Expr | None:
+    """R of the row with indices 0 to N as an expression in `ROWS`, where it is elementary.
+
+    >>> finite_closed_form(-n * sympy.log(2)).subs(ROWS, 1)
+    5/18
+    """
+    found = shape(bias)
+    if isinstance(found, Line):
+        q = sympy.exp(-found.slope)
+        power = q ** (ROWS + 1)
+        return (1 - q) ** 2 * (1 + power) / ((1 + q) * (1 - power))
+    if isinstance(found, Box):
+        return sympy.Piecewise((1 / found.width**2, found.width - 1 <= ROWS), (S.Zero, S.true))
+    return None
+
+
+def bounded_above(bias: Expr) -> bool:
+    """Whether p is bounded above, as far as its structure shows (False: not known).
+
+    >>> bounded_above(sympy.cos(n) - sympy.log(1 + n)), bounded_above(n)
+    (True, False)
+    """
+    if isinstance(bias, sympy.Piecewise):
+        return all(bounded_above(value) for value, _ in bias.args)
+    return all(_below(term) for term in sympy.Add.make_args(bias))
+
+
+def _below(term: Expr) -> bool:
+    if term is S.NegativeInfinity or not term.has(n) or term.is_nonpositive:
+        return True
+    factor, core = term.as_independent(n, as_Add=False)
+    factors = sympy.Mul.make_args(core)
+    if all(isinstance(f, (sympy.cos, sympy.sin)) or _fades(f) for f in factors):
+        return True
+    signs = (f.is_nonnegative or _grows(f) for f in factors)
+    return bool(factor.is_nonpositive) and all(signs)
+
+
+def _fades(e: Expr) -> bool:
+    """c^(k n) with 0 < c <= 1 and k > 0."""
+    if not isinstance(e, (sympy.Pow, sympy.exp)):
+        return False
+    base, exponent = e.as_base_exp()
+    rate = exponent.coeff(n) if exponent.is_Mul or exponent == n else S.Zero
+    return bool(not base.has(n) and base.is_positive and (1 - base).is_nonnegative and rate > 0)
+
+
+def _grows(e: Expr) -> bool:
+    """log(u) to a power, u increasing and at least 1 at n = 0."""
+    base, _ = e.as_base_exp()
+    if not isinstance(base, sympy.log) or not _increases(base.args[0]):
+        return False
+    return bool((base.args[0].subs(n, 0) - 1).is_nonnegative)
+
+
+def _increases(u: Expr) -> bool:
+    """A sum of a constant, n and logarithms of such sums, with positive coefficients."""
+    for term in sympy.Add.make_args(u):
+        factor, core = term.as_independent(n, as_Add=False)
+        inner = core.args[0] if isinstance(core, sympy.log) else None
+        if term.has(n) and not (
+            factor.is_positive and (core == n or (inner is not None and _increases(inner)))
+        ):
+            return False
+    return True
+
+
+# -- rotation with decay --------------------------------------------------------------------------
+
+Place = Callable[[Expr], Matrix]
+"""The matrix that multiplies a pair of coordinates of a query or key at a position."""
+
+
+def rotation(angle: Expr) -> Matrix:
+    """The rotation of the plane by an angle."""
+    c, s = sympy.cos(angle), sympy.sin(angle)
+    return Matrix([[c, -s], [s, c]])
+
+
+def rotation_with_decay() -> tuple[Place, Place]:
+    """`f_q` and `f_k` of xPos on one pair of coordinates [S, Eq. 12, base taken into zeta].
+
+    `zeta = 1` is RoPE.
+    """
+    theta, zeta = Symbol("theta", real=True), Symbol("zeta", positive=True)
+    return (
+        lambda place: zeta**place * rotation(theta * place),
+        lambda place: zeta ** (-place) * rotation(theta * place),
+    )
+
+
+def relative_defect(query: Place, key: Place) -> Matrix:
+    """`f_q(n + r)^T f_k(n) - f_q(r)^T f_k(0)`, simplified: zero exactly if [S, Eq. 6] holds.
+
+    >>> relative_defect(*rotation_with_decay())
+    Matrix([
+    [0, 0],
+    [0, 0]])
+    """
+    r = Symbol("r", real=True)
+    place = Symbol("n", real=True)
+    defect = query(place + r).T * key(place) - query(r).T * key(S.Zero)
+    reduced: Matrix = defect.applyfunc(
+        lambda e: sympy.simplify(sympy.powsimp(sympy.expand_power_exp(sympy.expand_trig(e))))
+    )
+    return reduced
