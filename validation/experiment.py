@@ -15,6 +15,8 @@ import safetensors.torch
 import torch
 
 from farfield.theory.results import plain
+from farfield.validation import checkpoints
+from farfield.validation.checkpoints import require_tensors
 from farfield.validation.configuration import SCHEMA, Configuration, Visibility, key
 from farfield.validation.model import Transformer, initialised
 from farfield.validation.perplexity import last_token, non_overlapping
@@ -23,11 +25,14 @@ from farfield.validation.receptive_field import (
     gradient_receptive_field,
 )
 from farfield.validation.runs import CorruptRun, Store, read_json, write, write_json
-from farfield.validation.training import Progress, train
+from farfield.validation.training import Progress, Training, train
 
 
 def train_and_measure(
-    configuration: Configuration, store: Store, progress: Progress | None = None
+    configuration: Configuration,
+    store: Store,
+    progress: Progress | None = None,
+    checkpoint_every: float = 30.0,
 ) -> dict[str, Any]:
     """One run, from a configuration to its result; what is finished in the store is not repeated.
 
@@ -37,6 +42,8 @@ def train_and_measure(
             result's `notes` say so.
         progress: called as `progress(stage, done, total, note)`; stages are `train`,
             `perplexity, ...`, `receptive fields, ...` and `notice` (0 of 0, the note matters).
+        checkpoint_every: seconds between the checkpoints of a training. A training that was
+            killed is resumed from its last one, to the same weights, bit for bit, on a CPU.
 
     Returns:
         The result in JSON form: `schema`, `key`, `encoding`, `seed`, `preset`, `text`, `training`
@@ -48,7 +55,8 @@ def train_and_measure(
 
     Raises:
         InputError: the store cannot be written to.
-        TrainingDiverged: the loss is not finite; nothing is written.
+        TrainingDiverged: the loss is not finite; the message names the last good state, if the
+            training had come as far as a checkpoint.
     """
     report = progress or _silent
     notes: list[str] = []
@@ -67,7 +75,9 @@ def train_and_measure(
             notice(f"a corrupted run was set aside as {place.name} and made again: {error}")
             model, training = None, None
         if model is None or training is None:
-            model, training = _trained(configuration, store, described, report)
+            model, training = _trained(
+                configuration, store, described, report, notice, checkpoint_every
+            )
         measurements = []
         for visible in configuration.variants:
             settings = configuration.measured(visible)
@@ -138,22 +148,42 @@ def _finished(
     if hashlib.sha256(content).hexdigest() != record["weights_sha256"]:
         raise CorruptRun(f"{folder.name}/weights.safetensors has changed since it was written")
     model = initialised(configuration.encoding, configuration.preset, configuration.seed)
-    model.load_state_dict(safetensors.torch.load(content))
+    weights = safetensors.torch.load(content)
+    require_tensors(model, weights, f"{folder.name}/weights.safetensors")
+    model.load_state_dict(weights)
     return model.eval(), record
 
 
 def _trained(
-    configuration: Configuration, store: Store, described: dict[str, Any], report: Progress
+    configuration: Configuration,
+    store: Store,
+    described: dict[str, Any],
+    report: Progress,
+    notice: Callable[[str], None],
+    checkpoint_every: float,
 ) -> tuple[Transformer, dict[str, Any]]:
     preset, seed = configuration.preset, configuration.seed
     model = initialised(configuration.encoding, preset, seed)
     settings = configuration.settings
     model.bias_table(max(*settings.lengths, settings.row_length))  # refused now, not at the end
-    training = train(model, configuration.corpus.train, preset, seed, report)
     folder = store.folder(key(described))
+
+    def trained(model: Transformer) -> Training:
+        text = configuration.corpus.train
+        return train(model, text, preset, seed, report, folder, checkpoint_every)
+
+    try:
+        training = trained(model)
+    except CorruptRun as error:
+        checkpoints.set_aside(folder)
+        notice(f"a corrupted checkpoint was set aside, the training begins anew: {error}")
+        model = initialised(configuration.encoding, preset, seed)
+        training = trained(model)
     content = safetensors.torch.save(model.state_dict())
+    encoding = configuration.encoding
     record = {
         "configuration": described,
+        "labels": {"encoding": encoding.name, "dialect": encoding.dialect, "preset": preset.name},
         "text": configuration.corpus.describe(),
         **plain(training),
         "parameters": sum(p.numel() for p in model.parameters()),
@@ -163,6 +193,7 @@ def _trained(
     }
     write(folder / "weights.safetensors", content)
     write_json(folder / "training.json", record)
+    checkpoints.remove(folder)
     return model, read_json(folder / "training.json")
 
 

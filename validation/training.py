@@ -1,6 +1,8 @@
 """Training of a small language model: AdamW, warm-up and cosine, clipping, one loop.
 
 The text of step `t` depends on the seed and on `t` alone, so a run can be continued from any step.
+A checkpoint holds a state whose loss was seen to be finite: it is written between the loss of a
+step and its update, so a training that ends in numbers that are none leaves a good state behind.
 """
 
 from __future__ import annotations
@@ -9,12 +11,19 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from farfield.validation.checkpoints import (
+    random_state,
+    read_checkpoint,
+    restore,
+    write_checkpoint,
+)
 from farfield.validation.configuration import Preset
 from farfield.validation.model import Transformer
 
@@ -23,10 +32,11 @@ Progress = Callable[[str, int, int, str], None]
 
 _FLOOR = 0.05  # the cosine ends at this share of the peak
 _SMOOTHED = 20  # steps that the reported losses average over
+_SHARE = 20  # a checkpoint is not written again before so many times what writing it took
 
 
 class TrainingDiverged(ArithmeticError):
-    """The loss is no longer a finite number; one line says at which step."""
+    """The loss or its gradient is no finite number; one line says where, and what is kept."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +46,9 @@ class Training:
     Args:
         steps, tokens: of the whole run.
         losses: pairs (step, mean loss in nats a byte of the steps since the pair before).
-        seconds, cpu_seconds: wall time, and processor time summed over threads.
+        seconds, cpu_seconds: wall time, and processor time summed over threads; both over all
+            parts of a training that was resumed.
+        resumed: the steps after which it was resumed from a checkpoint.
     """
 
     steps: int
@@ -44,6 +56,7 @@ class Training:
     losses: tuple[tuple[int, float], ...]
     seconds: float
     cpu_seconds: float
+    resumed: tuple[int, ...] = ()
 
 
 def learning_rate(step: int, preset: Preset) -> float:
@@ -86,6 +99,8 @@ def train(
     preset: Preset,
     seed: int = 0,
     progress: Progress | None = None,
+    folder: Path | None = None,
+    every: float = 30.0,
 ) -> Training:
     """Train a model in place to predict the next byte.
 
@@ -95,38 +110,84 @@ def train(
         preset: the schedule.
         seed: of the order of the text.
         progress: called after each step.
+        folder: where checkpoints are kept; one that is there is resumed. None keeps none.
+        every: seconds between checkpoints, from 0 (each step).
 
     Raises:
-        TrainingDiverged: the loss is not finite.
+        TrainingDiverged: the loss, or its gradient, is not finite.
+        CorruptRun: the checkpoint in the folder is not what was written.
     """
     model.train()
     optimise = optimiser(model, preset)
-    began, began_cpu = time.perf_counter(), time.process_time()
+    device = next(model.parameters()).device
     losses: list[tuple[int, float]] = []
     recent: list[float] = []
-    for step in range(preset.steps):
-        inputs, targets = batch(text, preset, seed, step)
-        loss = cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
-        value = loss.item()
-        if not math.isfinite(value):
-            raise TrainingDiverged(
-                f"the loss is {value} at step {step + 1} of {preset.steps} (learning rate "
-                f"{learning_rate(step, preset):.3g}); a smaller rate or a milder bias may train"
-            )
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), preset.clip)
-        for group in optimise.param_groups:
-            group["lr"] = learning_rate(step, preset)
-        optimise.step()
-        model.project()
-        optimise.zero_grad()
-        recent.append(value)
-        if len(recent) == _SMOOTHED or step + 1 == preset.steps:
-            losses.append((step + 1, round(sum(recent) / len(recent), 6)))
-            recent = []
-        if progress is not None:
-            progress("train", step + 1, preset.steps, f"loss {value:.3f}")
+    resumed: list[int] = []
+    first, spent, spent_cpu, kept = 0, 0.0, 0.0, None
+    with torch.random.fork_rng([device] if device.type == "cuda" else []):
+        torch.manual_seed(seed)
+        if folder is not None and (checkpoint := read_checkpoint(folder)) is not None:
+            restore(checkpoint, model, optimise)
+            first, record = checkpoint.step, checkpoint.record
+            losses, recent = [(step, loss) for step, loss in record["losses"]], record["recent"]
+            spent, spent_cpu = record["seconds"], record["cpu_seconds"]
+            resumed, kept = [*record["resumed"], first], _place(folder, first)
+        began, began_cpu = time.perf_counter() - spent, time.process_time() - spent_cpu
+        due = time.perf_counter() + every
+
+        def keep(step: int, random: dict[str, Tensor]) -> str:
+            assert folder is not None
+            record = {
+                "losses": losses, "recent": recent, "resumed": resumed,
+                "seconds": time.perf_counter() - began,
+                "cpu_seconds": time.process_time() - began_cpu,
+            }  # fmt: skip
+            write_checkpoint(folder, step, model, optimise, random, record)
+            return _place(folder, step)
+
+        for step in range(first, preset.steps):
+            random = random_state(device)
+            inputs, targets = (part.to(device) for part in batch(text, preset, seed, step))
+            loss = cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
+            value = loss.item()
+            if not math.isfinite(value):
+                raise _diverged(f"the loss is {value}", step, preset, kept)
+            if folder is not None and step > first and time.perf_counter() >= due:
+                writing = time.perf_counter()
+                kept = keep(step, random)
+                due = time.perf_counter()
+                due += max(every, _SHARE * (due - writing) if every else 0)
+            loss.backward()
+            norm = torch.nn.utils.clip_grad_norm_(model.parameters(), preset.clip).item()
+            if not math.isfinite(norm):
+                kept = None if folder is None else keep(step, random)
+                raise _diverged(f"the gradient is {norm}", step, preset, kept)
+            for group in optimise.param_groups:
+                group["lr"] = learning_rate(step, preset)
+            optimise.step()
+            model.project()
+            optimise.zero_grad()
+            recent.append(value)
+            if len(recent) == _SMOOTHED or step + 1 == preset.steps:
+                losses.append((step + 1, round(sum(recent) / len(recent), 6)))
+                recent = []
+            if progress is not None:
+                progress("train", step + 1, preset.steps, f"loss {value:.3f}")
     model.eval()
     seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - began_cpu
-    tokens = preset.steps * preset.batch * preset.length
-    return Training(preset.steps, tokens, tuple(losses), round(seconds, 2), round(cpu_seconds, 2))
+    return Training(
+        preset.steps, preset.steps * preset.batch * preset.length, tuple(losses),
+        round(seconds, 2), round(cpu_seconds, 2), tuple(resumed),
+    )  # fmt: skip
+
+
+def _place(folder: Path, step: int) -> str:
+    return f"{folder.name}/checkpoint-{step}.safetensors"
+
+
+def _diverged(what: str, step: int, preset: Preset, kept: str | None) -> TrainingDiverged:
+    state = "no state was kept" if kept is None else f"the last good state is kept as {kept}"
+    return TrainingDiverged(
+        f"{what} at step {step + 1} of {preset.steps} (learning rate "
+        f"{learning_rate(step, preset):.3g}); {state}; a smaller rate or a milder bias may train"
+    )
