@@ -1,0 +1,66 @@
+"""The papers' printed tables: schema, completeness, known numbers."""
+
+from fractions import Fraction
+
+import pytest
+
+from farfield.theory.results import InputError
+from farfield.validation.published import COLUMNS, curve, keys, names, rows, select, table
+
+RESULT_TABLES = {
+    "qin2024_table1": 3, "sun2023_table1": 12, "sun2023_table2": 48, "sun2023_table3": 10,
+    "sun2023_table4": 8, "sun2023_table5": 18, "sun2023_table6": 40, "chi2023_table1": 85,
+    "chi2023_table2": 12, "chi2023_table3": 105, "chi2023_table4": 85, "chi2023_table5": 18,
+}  # fmt: skip
+OTHERS = {
+    "sun2023_table7": 13, "chi2023_table6": 6, "chi2023_table7": 10, "chi2023_erf": 37,
+    "figures": 24,
+}  # fmt: skip
+
+
+def test_every_file_is_known():
+    assert set(names()) == set(RESULT_TABLES) | set(OTHERS)
+    assert all(len(rows(name)) == count for name, count in OTHERS.items())
+
+
+@pytest.mark.parametrize("name", sorted(RESULT_TABLES))
+def test_schema(name):
+    cells = table(name)
+    assert len(cells) == RESULT_TABLES[name] and tuple(rows(name)[0]) == COLUMNS
+    spots = {(c.dataset, c.encoding, c.variant, c.train_length, c.eval_length, c.metric)
+             for c in cells}  # fmt: skip
+    assert len(spots) == len(cells)
+    for c in cells:
+        assert (c.paper, c.table) == tuple(name.replace("_table", ",Table ").split(","))
+        assert c.marker in ("", "dagger", "star") and c.metric and c.encoding
+        if c.metric in ("perplexity", "resolution", "relative_time"):
+            assert c.value is not None and c.value > 0 and c.exact == Fraction(c.printed)
+            assert abs(c.exact / c.place) == int(c.exact / c.place)
+        else:
+            assert c.printed in ("yes", "no", "double_yes", "double_no")
+        assert c.eval_length is None or c.eval_length % 256 == 0
+
+
+def test_known_numbers():
+    sun = table("sun2023_table2")
+    assert curve(sun, dataset="PG22", encoding="LeX") == {
+        256: 33.18, 512: 29.11, 1024: 26.59, 2048: 25.53, 4096: 25.07, 8192: 24.89
+    }  # fmt: skip
+    (cell,) = select(table("chi2023_table3"), dataset="GitHub", encoding="ALiBi", eval_length=512)
+    assert (cell.value, cell.std, cell.marker, cell.place) == (
+        2.83,
+        0.11,
+        "dagger",
+        Fraction(1, 100),
+    )
+    assert keys("chi2023_table7")["Train Steps"] == "50,000"
+    assert curve(table("chi2023_table2"), dataset="ArXiv", encoding="ALiBi")[2048] == 4.4
+
+
+def test_bad_names():
+    with pytest.raises(InputError, match="no printed table 'sun'"):
+        rows("sun")
+    with pytest.raises(InputError, match="no result table"):
+        table("figures")
+    with pytest.raises(InputError, match="keys and values"):
+        keys("sun2023_table2")

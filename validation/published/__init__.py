@@ -1,0 +1,150 @@
+"""The numbers that the three papers print, as data: one CSV file a table, and its loader.
+
+[Q] Qin et al. 2024, [S] Sun et al. 2023, [C] Chi et al. 2023. Values keep the printed digits, so
+that half a unit of the last place is their uncertainty. Names are the printed ones, except
+`Windowed` and `Sandwich_Smoothed` of [C]. A marker `dagger` says that Sandwich is significantly
+better than the column, `star` that it is worse. Images, curves and colours are not available.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any
+
+from farfield.theory.results import InputError
+
+COLUMNS = (
+    "paper", "table", "dataset", "encoding", "variant", "train_length", "eval_length", "metric",
+    "value", "std", "marker", "bold", "note",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One number of a printed table.
+
+    Fields:
+        paper, table, dataset, encoding, variant, metric: where and what it is; empty if not said.
+        train_length, eval_length: tokens, None where the table has no such column.
+        printed: the value as printed; `value` the number, None where it is a word (yes, no).
+        std, marker, bold, note: what stands beside it.
+    """
+
+    paper: str
+    table: str
+    dataset: str
+    encoding: str
+    variant: str
+    train_length: int | None
+    eval_length: int | None
+    metric: str
+    printed: str
+    std: float | None
+    marker: str
+    bold: bool
+    note: str
+
+    @property
+    def value(self) -> float | None:
+        """The printed number."""
+        try:
+            return float(self.printed)
+        except ValueError:
+            return None
+
+    @property
+    def exact(self) -> Fraction:
+        """The printed number without rounding."""
+        return Fraction(self.printed)
+
+    @property
+    def place(self) -> Fraction:
+        """One unit of the last printed place.
+
+        >>> table("sun2023_table1")[0].printed, table("sun2023_table3")[0].place
+        ('no', Fraction(1, 100))
+        """
+        digits = self.printed.partition(".")[2]
+        return Fraction(1, 10 ** len(digits))
+
+
+def names() -> tuple[str, ...]:
+    """The names of the files, in order.
+
+    >>> names()[:3]
+    ('chi2023_erf', 'chi2023_table1', 'chi2023_table2')
+    """
+    found = (f.name for f in files(__name__).iterdir() if f.name.endswith(".csv"))
+    return tuple(sorted(f.removesuffix(".csv") for f in found))
+
+
+@lru_cache(maxsize=32)
+def rows(name: str) -> tuple[Mapping[str, str], ...]:
+    """The rows of a file as they stand.
+
+    Raises:
+        InputError: there is no such file.
+    """
+    if name not in names():
+        raise InputError(f"no printed table {name!r}; known: {', '.join(names())}")
+    text = files(__name__).joinpath(f"{name}.csv").read_text(encoding="utf-8")
+    return tuple(csv.DictReader(text.splitlines()))
+
+
+@lru_cache(maxsize=32)
+def table(name: str) -> tuple[Cell, ...]:
+    """The cells of a result table.
+
+    >>> [c.value for c in table("qin2024_table1")]
+    [44.35, 1.0, 1.0]
+    """
+    if not rows(name) or set(rows(name)[0]) != set(COLUMNS):
+        raise InputError(f"{name!r} is no result table; read it with rows()")
+    return tuple(_cell(row) for row in rows(name))
+
+
+def _cell(row: Mapping[str, str]) -> Cell:
+    lengths = [int(row[k]) if row[k] else None for k in ("train_length", "eval_length")]
+    return Cell(
+        row["paper"], row["table"], row["dataset"], row["encoding"], row["variant"], *lengths,
+        row["metric"], row["value"], float(row["std"]) if row["std"] else None, row["marker"],
+        row["bold"] == "1", row["note"],
+    )  # fmt: skip
+
+
+def keys(name: str) -> dict[str, str]:
+    """A table of keys and values, such as the model configurations.
+
+    >>> keys("chi2023_table7")["Hidden Size"]
+    '64'
+    """
+    if not rows(name) or set(rows(name)[0]) != {"key", "value"}:
+        raise InputError(f"{name!r} is no table of keys and values; read it with rows()")
+    return {row["key"]: row["value"] for row in rows(name)}
+
+
+def select(cells: tuple[Cell, ...], **wanted: Any) -> Iterator[Cell]:
+    """The cells whose fields have the wanted values, in order.
+
+    >>> [c.printed for c in select(table("sun2023_table3"), encoding="Roformer")]
+    ['0.91', '0.08']
+    """
+    return (c for c in cells if all(getattr(c, k) == v for k, v in wanted.items()))
+
+
+def curve(cells: tuple[Cell, ...], **wanted: Any) -> dict[int, float]:
+    """Value by evaluation length of the cells that `select` gives.
+
+    >>> curve(table("sun2023_table2"), dataset="PG22", encoding="LeX")[8192]
+    24.89
+    """
+    return {
+        c.eval_length: c.value
+        for c in select(cells, **wanted)
+        if c.eval_length is not None and c.value is not None
+    }
