@@ -22,7 +22,15 @@ from flint import arb
 from sympy import Expr, S, Symbol
 
 from farfield.theory.balls import enclose
-from farfield.theory.constants import Fork, Undecided, sign_factors
+from farfield.theory.constants import (
+    Fork,
+    Undecided,
+    canonical,
+    coefficient,
+    sign,
+    sign_factors,
+    tidied,
+)
 from farfield.theory.expression import interval
 
 MAX_CELLS = 200
@@ -99,18 +107,17 @@ def known_signs(facts: list[Constraint]) -> dict[Expr, int]:
     """Signs of single factors that the constraints fix, keyed as `sign` asks for them."""
     signs: dict[Expr, int] = {}
     for g, s in facts:
-        if s == 2:
+        if s == 2 or not g.free_symbols:
             continue
-        factors = [f for f in sign_factors(g) if f.free_symbols] if g.free_symbols else []
-        constant = [f for f in sign_factors(g) if not f.free_symbols] if g.free_symbols else []
-        if len(factors) != 1:
-            continue
-        key, value = factors[0], s
-        for f in constant:
-            value *= 1 if f.is_positive else -1
-        if key.could_extract_minus_sign():
-            key, value = -key, -value
-        signs[key] = value
+        key, flip = canonical(g)
+        signs[key] = flip * s
+        factors = sign_factors(g)
+        own = [f for f in factors if f.free_symbols]
+        if len(own) == 1:
+            key, flip = canonical(own[0])
+            for f in factors:
+                flip *= 1 if f.free_symbols else sign(coefficient(f))
+            signs[key] = flip * s
     return signs
 
 
@@ -337,12 +344,28 @@ def relation(g: Expr, op: str) -> Any:
     for s in symbols:
         if expanded.is_polynomial(s) and sympy.degree(expanded, s) == 1:
             slope = expanded.coeff(s, 1)
-            if slope.is_number:
-                value = sympy.expand(-expanded.coeff(s, 0) / slope)
-                return _NAMES[op if slope.is_positive else _MIRROR[op]](s, value)
+            if slope.is_number and (way := sign(coefficient(slope))):
+                value = tidied(sympy.expand(-expanded.coeff(s, 0) / slope))
+                return _NAMES[op if way > 0 else _MIRROR[op]](s, value)
     for s in symbols:
         value = _log_solution(expanded, s)
         if value is not None:
-            rising = expanded.coeff(sympy.log(s), 1).is_positive
-            return _NAMES[op if rising else _MIRROR[op]](s, value)
+            rising = sign(coefficient(expanded.coeff(sympy.log(s), 1))) > 0
+            return _NAMES[op if rising else _MIRROR[op]](s, tidied(value))
     return _NAMES[op](expanded, 0)
+
+
+def at(c: Any, values: Mapping[str, Expr]) -> Any:
+    """The condition where some parameters have values; comparisons of numbers are decided."""
+    if isinstance(c, (sympy.And, sympy.Or)):
+        return c.func(*(at(a, values) for a in c.args))
+    if c in (S.true, S.false):
+        return c
+    swap = {s: values[s.name] for s in c.free_symbols if s.name in values}
+    difference = (c.lhs - c.rhs).xreplace(swap)
+    if difference.free_symbols:
+        return c.func(c.lhs.xreplace(swap), c.rhs.xreplace(swap))
+    s = sign(coefficient(difference))
+    holds = {sympy.Gt: s > 0, sympy.Ge: s >= 0, sympy.Lt: s < 0, sympy.Le: s <= 0,
+             sympy.Eq: s == 0, sympy.Ne: s != 0}  # fmt: skip
+    return sympy.sympify(holds[c.func])

@@ -10,8 +10,9 @@ contains a *named tail* (a bounded remainder of unknown size).
 * `NeedMore`   the answer hides in the remainder of an expansion: expand further;
 * `Fork`       it depends on the parameters: the caller splits the parameter space.
 
-A constant is non-zero when a ball excludes 0. It is zero only by proof: expansion over
-independent-looking atoms, an algebraic separation bound, or one of the two linear-form lemmas.
+A constant is non-zero when a ball excludes 0. It is zero only by proof: expansion until every
+term cancels, an algebraic separation bound (for the coefficient of each transcendental product),
+or one of the two linear-form lemmas; and only if a small ball agrees.
 
 **Separation bound** (Burnikel, Funke, Mehlhorn, Schirra, Schmitt 2001). For an expression E over
 the integers with + - * / and k-th roots let u and l be computed by the rules in `_bfmss` and D be
@@ -85,6 +86,7 @@ class Case:
     tails: dict[Any, Symbol] = field(default_factory=dict)
     tail_symbols: set[Symbol] = field(default_factory=set)
     memo: dict[Expr, Any] = field(default_factory=dict)
+    constants: dict[Expr, Any] = field(default_factory=dict)
     trace: dict[Expr, tuple[int, str]] = field(default_factory=dict)
     work: int = 0
     deadline: float = math.inf
@@ -245,7 +247,7 @@ def _sign_with_symbols(c: Expr) -> int:
         raise NeedMore
     if oscillates(c):
         raise Undecided("the sign of an oscillating coefficient")
-    known = 1 if c.is_positive else -1 if c.is_negative else 0 if c.is_zero else None
+    known = _assumed_sign(c)
     if known is not None:
         return known
     answer = 1
@@ -254,20 +256,39 @@ def _sign_with_symbols(c: Expr) -> int:
         if not factor.free_symbols:
             s = sign(coefficient(factor))
         else:
-            flipped = factor.could_extract_minus_sign()
-            key = -factor if flipped else factor
-            s = 1 if key.is_positive else -1 if key.is_negative else signs.get(key)  # type: ignore[assignment]
-            if s is None:
+            key, flip = canonical(factor)
+            assumed = _assumed_sign(key)
+            if assumed is None and key not in signs:
                 raise Fork(key)
-            s = -s if flipped else s
+            s = flip * (signs[key] if assumed is None else assumed)
         if s == 0:
             return 0
         answer *= s
     return answer
 
 
+def _assumed_sign(c: Expr) -> int | None:
+    """The sign that the domains of the parameters alone give."""
+    return 1 if c.is_positive else -1 if c.is_negative else 0 if c.is_zero else None
+
+
+def canonical(factor: Expr) -> tuple[Expr, int]:
+    """(key, s) with the sign of `factor` equal to s times that of `key`; a factor linear in its
+    only parameter becomes `parameter - root`."""
+    symbols = factor.free_symbols
+    if len(symbols) == 1 and factor.is_Add:
+        (x,) = symbols
+        if factor.is_polynomial(x) and sympy.degree(factor, x) == 1:
+            slope = sympy.expand(factor).coeff(x)
+            return sympy.expand(factor / slope), sign(coefficient(slope))
+    return (-factor, -1) if factor.could_extract_minus_sign() else (factor, 1)
+
+
 def sign_factors(c: Expr) -> list[Expr]:
-    """Factors whose signs multiply to the sign of c (where its denominator is not 0)."""
+    """Factors whose signs multiply to the sign of c (where its denominator is not 0: `germ` has
+    asked that of every denominator)."""
+    if sympy.count_ops(c) > MAX_ATOMS:
+        raise Undecided("a condition on the parameters is too large")
     numerator, denominator = sympy.fraction(sympy.together(c))
     if not denominator.is_positive:
         numerator = numerator * denominator
@@ -277,6 +298,8 @@ def sign_factors(c: Expr) -> list[Expr]:
             continue
         if f.is_Pow and f.exp.is_Integer and f.exp > 0:
             factors += _linear_factors(f.base) * (1 if f.exp % 2 else 2)
+        elif f.is_Pow and not f.exp.is_Integer:  # defined only for a base >= 0
+            factors += _linear_factors(f.base)
         else:
             factors += _linear_factors(f)
     return factors
@@ -298,6 +321,42 @@ def _linear_factors(f: Expr) -> list[Expr]:
     return [f]
 
 
+def simplest(c: Expr) -> Coefficient:
+    """The rational number that a constant is proved to be, if it is one of small denominator.
+
+    >>> simplest(sympy.sin(1)**2 + sympy.cos(1)**2 + sympy.Rational(1, 2))
+    3/2
+    """
+    if c.is_Rational or not c.args:
+        return coefficient(c)
+    guess = _nearby_rational(c)
+    return c if guess is None or sign(coefficient(c - to_sympy(guess))) else guess
+
+
+def tidied(e: Expr) -> Expr:
+    """The expression with its numerical parts replaced by the rationals they are proved to be."""
+    symbols = e.free_symbols
+    if not symbols:
+        return to_sympy(simplest(e))
+    if not (e.is_Add or e.is_Mul):
+        return e
+    fixed, rest = sympy.sift(e.args, lambda a: not a.free_symbols, binary=True)
+    return e.func(to_sympy(simplest(e.func(*fixed))), *map(tidied, rest))
+
+
+@lru_cache(maxsize=20_000)
+def _nearby_rational(c: Expr) -> fmpq | None:
+    ball = _ball(c, 128)
+    if ball is None or not ball.rad() < arb(2) ** -80 or not abs(ball) < 10**9:
+        return None
+    with precision(128):
+        scaled = (ball * 5040).mid()
+        whole = (scaled + arb(0.5)).floor().unique_fmpz()
+        if whole is None or not abs(scaled - whole) < arb(2) ** -60:
+            return None
+    return fmpq(int(whole), 5040)
+
+
 @lru_cache(maxsize=20_000)
 def _number_sign(c: Expr) -> tuple[int | None, str]:
     """The sign of a real constant with the reason, or (None, why not)."""
@@ -307,7 +366,10 @@ def _number_sign(c: Expr) -> tuple[int | None, str]:
         s = _ball_sign(c, bits)
         if s:
             return s, f"ball of {bits} bits"
-    how = proved_zero(c)
+    ball = _ball(c, 256)
+    if ball is None:
+        return None, f"whether the constant {shown} is a real number"
+    how = proved_zero(c) if ball.rad() < arb(2) ** -64 else None
     if how:
         return 0, how
     for bits in (1024, MAX_BITS):
@@ -351,12 +413,32 @@ def proved_zero(c: Expr) -> str | None:
     numerator = sympy.numer(sympy.together(expanded))
     if sympy.expand(sympy.powsimp(sympy.expand(numerator))) == 0:
         return "expansion"
+    if _coefficients_vanish(numerator):
+        return "separation bounds of its coefficients"
     if _linear_form_zero(expanded) or _linear_form_zero(sympy.expand(numerator)):
         return "linear form in logarithms and arctangents"
     exponential = sympy.expand(sympy.powsimp(sympy.expand(numerator.rewrite(sympy.exp))))
     if exponential == 0:
         return "expansion in exponentials"
     return None
+
+
+def _coefficients_vanish(c: Expr) -> bool:
+    """Whether the algebraic coefficient of each product of other numbers is 0."""
+    sums: dict[Expr, Expr] = {}
+    for term in sympy.Add.make_args(sympy.expand(c)):
+        algebraic, rest = sympy.sift(sympy.Mul.make_args(term), _is_algebraic, binary=True)
+        product = sympy.Mul(*rest)
+        sums[product] = sums.get(product, S.Zero) + sympy.Mul(*algebraic)
+    return len(sums) <= 20 and all(_algebraic_zero(a) for a in sums.values())
+
+
+def _is_algebraic(c: Expr) -> bool:
+    try:
+        _bfmss(c, {})
+    except Undecided:
+        return False
+    return True
 
 
 def _special_values(c: Expr) -> Expr:

@@ -112,7 +112,7 @@ class Convergence(Result):
     @property
     def implication(self) -> str:
         """What the verdict says about attention."""
-        if self.verdict is Verdict.CONVERGES and self.reason:
+        if any(step.rule == "bounded support" for step in self.proof.steps):
             return f"{self.reason}; not by the theorem"
         return IMPLICATION[self.verdict]
 
@@ -144,10 +144,7 @@ class Convergence(Result):
             chosen[name] = number
         if self.condition is None:
             return self.converges
-        symbols = getattr(self.condition, "free_symbols", set())
-        left = sympy.sympify(self.condition).subs(
-            {s: chosen[s.name] for s in symbols if s.name in chosen}
-        )
+        left = cells.at(sympy.sympify(self.condition), chosen)
         return bool(left) if left in (S.true, S.false) else left
 
     def text(self) -> str:
@@ -157,7 +154,7 @@ class Convergence(Result):
         if self.assumptions:
             said = ", ".join(f"{k} {d}" for k, d in self.assumptions)
             lines.append(f"assuming: {said}")
-        if self.reason and self.verdict is not Verdict.CONVERGES:
+        if self.reason:
             lines.append(f"reason: {self.reason}")
         if self.heads:
             lines += _head_lines(self.heads)
@@ -332,12 +329,12 @@ def _decide_bias(p: Expr, domains: Mapping[str, str], deadline: float) -> Conver
     if failed:
         return _undecided(p, failed[0], assumptions)
     facts = [c for s in p.free_symbols - {n} for c in cells.domain_constraints(s, domains[s.name])]
-    truth = cells.condition(tree, lambda o: None if isinstance(o, str) else o.converges, facts)
+    truth = cells.condition(tree, lambda o: not isinstance(o, str) and o.converges, facts)
     verdict = {S.true: Verdict.CONVERGES, S.false: Verdict.DIVERGES}.get(truth, Verdict.CONDITIONAL)
     claim = f"the exp-series {verdict.value}"
     if verdict is Verdict.CONDITIONAL:
         claim = f"the exp-series converges exactly if {truth}"
-    reason = "where it is not real, nothing is claimed" if not_real else ""
+    reason = "where the formula is not real there is no series" if not_real else ""
     steps = outcomes[0].steps if isinstance(tree, cells.Leaf) else tuple(_cell_steps(tree))
     return Convergence(p, verdict, truth, Proof(claim, steps), assumptions, reason=reason)
 
@@ -361,6 +358,8 @@ def _cell_steps(tree: cells.Tree, above: tuple[Any, ...] = ()) -> list[Step]:
 
 def _run(p: Expr, signs: dict[Expr, int], deadline: float) -> Outcome:
     """Decide one cell: residue classes, then the germ, to higher orders as needed."""
+    if p.has(S.ComplexInfinity, S.NaN):
+        raise NotReal("a division by 0")
     period = _period(p)
     if period == 1:
         return _run_class(p, signs, deadline)
@@ -414,7 +413,7 @@ def _alternatives(p: Expr, signs: dict[Expr, int], deadline: float) -> Outcome:
     for option in options:
         try:
             outcome = _run(option, signs, deadline)
-        except Undecided:
+        except (Undecided, NotReal):  # an alternative may be undefined where it does not apply
             continue
         step = Step("one alternative", {"p": option})
         if (kind == "min" and outcome.converges) or (kind == "max" and not outcome.converges):

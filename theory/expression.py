@@ -33,7 +33,7 @@ MAX_LENGTH = 10_000
 MAX_DEPTH = 60
 MAX_TOKENS = 4_000
 MAX_DIGITS = 1_000
-MAX_BITS = 20_000
+MAX_BITS = 12_000  # Python refuses to print integers of more than 4300 digits
 MAX_SUM_TERMS = 1_000
 MAX_EXPONENT = 10**6
 
@@ -154,6 +154,9 @@ def _bounded(e: Expr) -> Expr:
         raise _Wrong("is not a real number")
     if e.has(S.ComplexInfinity, S.NaN):
         raise _Wrong("is undefined (a division by zero, or a singular point)")
+    coefficient = e.as_coeff_Mul()[0] if isinstance(e, Expr) else S.One
+    if coefficient.is_Rational and max(abs(coefficient.p), coefficient.q).bit_length() > MAX_BITS:
+        raise _Wrong(f"is a number of more than {MAX_BITS} bits")
     if e.is_Rational or not _is_number(e) or e in (S.Infinity, S.NegativeInfinity):
         return e
     from farfield.theory.balls import enclose

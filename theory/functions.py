@@ -27,12 +27,15 @@ from farfield.theory.constants import (
     ZERO,
     Coefficient,
     NeedMore,
+    NotReal,
     Undecided,
     case,
     coefficient,
     minus,
     oscillates,
+    plus,
     sign,
+    tidied,
     to_sympy,
 )
 from farfield.theory.expression import Lookup, n
@@ -63,6 +66,7 @@ from farfield.theory.oscillation import (
     eventual_sign,
     low_sign,
     monotone,
+    unbounded,
 )
 
 HALF = fmpq(1, 2)
@@ -83,25 +87,84 @@ def germ(e: Expr) -> Germ:
 
 def _expand(e: Expr) -> Germ:
     if not e.has(n):
-        return number(coefficient(e))
+        return number(constant(e))
     if e == n:
         return monomial(iterated_log(0))
     if e.is_Add:
-        return add(*map(germ, e.args))
+        fixed, moving = sympy.sift(e.args, lambda a: not a.has(n), binary=True)
+        own = [number(constant(sympy.Add(*fixed)))] if fixed else []
+        return add(*map(germ, moving), *own)
     if e.is_Mul:
-        factors = sorted(map(germ, e.args), key=lambda g: len(g.terms))
+        fixed, moving = sympy.sift(e.args, lambda a: not a.has(n), binary=True)
+        own = [number(constant(sympy.Mul(*fixed)))] if fixed else []
+        factors = sorted([*map(germ, moving), *own], key=lambda g: len(g.terms))
         product = factors[0]
         for f in factors[1:]:
             product = multiply(product, f)
         return product
     if e.is_Pow:
         if not e.exp.has(n):
-            return power(germ(e.base), coefficient(e.exp))
+            return power(germ(e.base), constant(e.exp))
+        if e.base.is_negative and e.exp.is_integer:
+            wave = number(bounded_atom(S.NegativeOne, S.One))
+            return multiply(wave, germ((-e.base) ** e.exp))
         return exponential(multiply(germ(e.exp), logarithm(germ(e.base))))
     rule = _RULES.get(e.func)
     if rule is None:
         raise Undecided(f"{e.func.__name__} has no rule")
     return rule(e, *e.args)
+
+
+# -- constants ------------------------------------------------------------------------------------
+
+
+def constant(e: Expr) -> Coefficient:
+    """An expression without n as a coefficient, after asking whether each part of it is real;
+    what is proved to be a rational number becomes that number."""
+    if e.is_Rational or e.is_Symbol:
+        return coefficient(e)
+    values = case().constants
+    if e not in values:
+        for part in sympy.postorder_traversal(e):
+            if part.args and part not in values:
+                _ask_real(part)
+                values[part] = coefficient(part)
+        values[e] = coefficient(tidied(e))
+    return values[e]
+
+
+def _ask_real(e: Expr) -> None:
+    """Raise NotReal where one function of constants and parameters is not a real number."""
+    x = e.args[0]
+    if e.is_Pow:
+        if e.exp.is_Integer and (e.exp > 0 or x.is_nonzero):
+            return
+        s = sign(coefficient(x))
+        if s == 0 and sign(coefficient(e.exp)) <= 0:
+            raise NotReal("a division by 0")
+        if s < 0 and not e.exp.is_integer:
+            raise NotReal("a real power of a negative quantity")
+    elif e.func in _REAL_WHERE:
+        quantity, least = _REAL_WHERE[e.func](x)
+        if sign(coefficient(quantity)) < least:
+            raise NotReal(f"{e.func.__name__} outside its domain")
+    elif e.func in _SINGULAR_BELOW_ZERO and sign(coefficient(e.args[-1])) <= 0:
+        raise Undecided(f"{e.func.__name__} of a constant that is not positive")
+
+
+_REAL_WHERE: dict[Any, Callable[[Expr], tuple[Expr, int]]] = {
+    sympy.log: lambda x: (x, 1),
+    sympy.loggamma: lambda x: (x, 1),
+    sympy.asin: lambda x: (1 - x**2, 0),
+    sympy.acos: lambda x: (1 - x**2, 0),
+    sympy.acosh: lambda x: (x - 1, 0),
+    sympy.atanh: lambda x: (1 - x**2, 1),
+    sympy.LambertW: lambda x: (x + sympy.exp(-1), 0),
+    sympy.li: lambda x: (x, 0),
+}
+_SINGULAR_BELOW_ZERO = (
+    sympy.gamma, sympy.factorial, sympy.polygamma, sympy.harmonic, sympy.binomial,
+)  # fmt: skip
 
 
 # -- limits ---------------------------------------------------------------------------------------
@@ -122,6 +185,8 @@ def direction(g: Germ) -> int | None:
     m, c = lead
     if size(m) <= 0:
         return direction(g)
+    if any(unbounded(d) for _, d in g.terms[1:]):
+        return None
     if not oscillates(c):
         return sign(c)
     try:
@@ -133,13 +198,19 @@ def direction(g: Germ) -> int | None:
 def eventual_sign_of(g: Germ) -> int:
     """The sign of g for all large n."""
     lead = g.leading()
-    return 0 if lead is None else eventual_sign(lead[1])
+    if lead is None:
+        return 0
+    if any(unbounded(c) for _, c in g.terms[1:]):
+        raise Undecided("the sign of a sum with an unbounded oscillation")
+    return eventual_sign(lead[1])
 
 
 def finite(g: Germ) -> tuple[Coefficient, Germ]:
     """The limit and the germ of the rest, for a bounded g."""
-    _, constant, small = split(g)
-    return constant, small
+    infinite, limit, small = split(g)
+    if infinite and direction(g) != 0:
+        raise Undecided("a function of an argument without a finite limit")
+    return limit, small
 
 
 # -- analytic functions ---------------------------------------------------------------------------
@@ -147,10 +218,10 @@ def finite(g: Germ) -> tuple[Coefficient, Germ]:
 
 def _at_finite(f: Callable[[Expr], Expr], g: Germ, name: Any) -> Germ:
     """f at a finite limit by its Taylor series; its derivatives by symbolic differentiation."""
-    constant, delta = finite(g)
-    if oscillates(constant):
+    limit, delta = finite(g)
+    if oscillates(limit):
         raise Undecided(f"{name} of an oscillation")
-    point = to_sympy(constant)
+    point = to_sympy(limit)
     x = sympy.Dummy("x", real=True)
     derivatives = [f(x)]
 
@@ -158,8 +229,10 @@ def _at_finite(f: Callable[[Expr], Expr], g: Germ, name: Any) -> Germ:
         while len(derivatives) <= k:
             derivatives.append(sympy.diff(derivatives[-1], x))
         value = derivatives[k].xreplace({x: point}) / math.factorial(k)
-        if value.has(S.ComplexInfinity, S.NaN) or value.is_real is False:
+        if value.has(S.ComplexInfinity, S.NaN):
             raise Undecided(f"{name} at a singular point")
+        if value.is_real is False:
+            raise NotReal(f"{name} outside its domain")
         if value.has(sympy.Derivative, sympy.Subs):
             raise Undecided(f"derivatives of {name}")
         return coefficient(value)
@@ -170,11 +243,11 @@ def _at_finite(f: Callable[[Expr], Expr], g: Germ, name: Any) -> Germ:
 
 
 def _monotone_of_oscillation(f: Any, g: Germ) -> Germ | None:
-    constant, delta = finite(g)
-    if not oscillates(constant):
+    limit, delta = finite(g)
+    if not oscillates(limit):
         return None
     if delta.literally_zero:
-        return number(monotone(f, constant))
+        return number(monotone(f, limit))
     raise Undecided(f"{f.__name__} of an oscillation")
 
 
@@ -183,7 +256,25 @@ def _exp(e: Expr, a: Expr) -> Germ:
 
 
 def _log(e: Expr, a: Expr) -> Germ:
-    return logarithm(germ(a))
+    if isinstance(a, sympy.exp):
+        return germ(a.args[0])
+    if a.is_Mul and a.has(sympy.exp):  # an exponential may have no germ; its logarithm has
+        inside, rest = sympy.sift(a.args, lambda f: isinstance(f, sympy.exp), binary=True)
+        return add(logarithm(germ(sympy.Mul(*rest))), *(germ(f.args[0]) for f in inside))
+    if a.is_Pow and a.base.is_positive:
+        return multiply(germ(a.exp), germ(sympy.log(a.base)))
+    try:
+        return logarithm(germ(a))
+    except Undecided:
+        if not a.is_Mul or not all(_stays_positive(f) for f in a.args):
+            raise
+    return add(*(germ(sympy.log(f)) for f in a.args))
+
+
+def _stays_positive(e: Expr) -> bool:
+    """Whether e > 0 for all large n, but for zeros of one exact oscillating term."""
+    lead = germ(e).leading()
+    return lead is not None and _weak_sign(lead, germ(e)) > 0
 
 
 _TRIG: dict[Any, Callable[[Germ, Germ], Germ]] = {
@@ -218,8 +309,8 @@ def _trig(e: Expr, a: Expr) -> Germ:
         if any(s in case().ranges for s in a.free_symbols):
             return number(bounded_atom(S.NegativeOne, S.One))
         return number(e)
-    constant, delta = finite(g)
-    point = to_sympy(constant)
+    limit, delta = finite(g)
+    point = to_sympy(limit)
     s0, c0 = coefficient(sympy.sin(point)), coefficient(sympy.cos(point))
     sine, cosine = taylor(_sin_series, delta, "sin"), taylor(_cos_series, delta, "cos")
     s = add(scale(cosine, s0), scale(sine, c0))
@@ -251,8 +342,8 @@ def _tanh(e: Expr, a: Expr) -> Germ:
 def _atan_of(g: Germ) -> Germ:
     way = direction(g)
     if way == 0:
-        constant = _monotone_of_oscillation(sympy.atan, g)
-        return constant if constant is not None else _at_finite(sympy.atan, g, "atan")
+        value = _monotone_of_oscillation(sympy.atan, g)
+        return value if value is not None else _at_finite(sympy.atan, g, "atan")
     if way is None:
         return number(bounded_atom(-sympy.pi / 2, sympy.pi / 2))
     small = taylor(lambda k: fmpq((-1) ** (k // 2), k) if k % 2 else ZERO, reciprocal(g))
@@ -273,19 +364,22 @@ def _asin_near_zero(g: Germ) -> Germ:
 
 def _acos_of(g: Germ) -> Germ:
     """acos x = 2 asin sqrt((1 - x)/2), with the square root tending to 0 at x = 1."""
-    constant, _ = finite(g)
-    if oscillates(constant):
+    limit, _ = finite(g)
+    if oscillates(limit):
         raise Undecided("acos of an oscillation")
-    if sign(coefficient(to_sympy(constant) - 1)) == 0:
+    if sign(coefficient(to_sympy(limit) - 1)) == 0:
         half = scale(subtract(ONE_GERM, g), HALF)
         return scale(_asin_near_zero(power(half, HALF)), fmpq(2)) if half.leading() else Germ()
-    if sign(coefficient(to_sympy(constant) + 1)) == 0:
+    if sign(coefficient(to_sympy(limit) + 1)) == 0:
         return subtract(number(sympy.pi), _acos_of(negate(g)))
     return _at_finite(sympy.acos, g, "acos")
 
 
 def _acos(e: Expr, a: Expr) -> Germ:
-    if direction(germ(a)) != 0:
+    way = direction(germ(a))
+    if way in (1, -1):
+        raise NotReal(f"{e.func.__name__} outside its domain")
+    if way is None:
         raise Undecided(f"{e.func.__name__} of an unbounded argument")
     arc = _acos_of(germ(a))
     return arc if e.func is sympy.acos else subtract(number(sympy.pi / 2), arc)
@@ -331,8 +425,8 @@ def _erfc_at_infinity(g: Germ) -> Germ:
 def _erf_of(g: Germ) -> Germ:
     way = direction(g)
     if way == 0:
-        constant = _monotone_of_oscillation(sympy.erf, g)
-        return constant if constant is not None else _at_finite(sympy.erf, g, "erf")
+        value = _monotone_of_oscillation(sympy.erf, g)
+        return value if value is not None else _at_finite(sympy.erf, g, "erf")
     if way is None:
         return number(bounded_atom(S.NegativeOne, S.One))
     if way == 1:
@@ -367,14 +461,14 @@ def loggamma_of(g: Germ) -> Germ:
         return add(main, negate(g), half_log, stirling)
     if way != 0:
         raise Undecided("loggamma of what does not stay positive")
-    constant, delta = finite(g)
-    if oscillates(constant):
+    limit, delta = finite(g)
+    if oscillates(limit):
         raise Undecided("loggamma of an oscillation")
-    if sign(constant) == 0:
+    if sign(limit) == 0:
         return subtract(loggamma_of(add(g, ONE_GERM)), logarithm(g))
-    if sign(constant) < 0:
+    if sign(limit) < 0:
         raise Undecided("loggamma of what does not stay positive")
-    point = to_sympy(constant)
+    point = to_sympy(limit)
 
     def coef(k: int) -> Coefficient:
         value = sympy.loggamma(point) if k == 0 else sympy.polygamma(k - 1, point)
@@ -409,13 +503,13 @@ def polygamma_of(order: int, g: Germ) -> Germ:
         return series if order % 2 else negate(series)
     if way != 0:
         raise Undecided("polygamma of what does not stay positive")
-    constant, delta = finite(g)
-    if oscillates(constant) or sign(constant) < 0:
+    limit, delta = finite(g)
+    if oscillates(limit) or sign(limit) < 0:
         raise Undecided("polygamma of what does not stay positive")
-    if sign(constant) == 0:  # psi_m(x) = psi_m(x + 1) + (-1)^(m+1) m!/x^(m+1)
+    if sign(limit) == 0:  # psi_m(x) = psi_m(x + 1) + (-1)^(m+1) m!/x^(m+1)
         pole = scale(power(g, fmpq(-order - 1)), fmpq((-1) ** (order + 1) * math.factorial(order)))
         return add(polygamma_of(order, add(g, ONE_GERM)), pole)
-    point = to_sympy(constant)
+    point = to_sympy(limit)
     return taylor(
         lambda k: coefficient(sympy.polygamma(order + k, point) / math.factorial(k)), delta
     )
@@ -425,12 +519,24 @@ def _loggamma(e: Expr, a: Expr) -> Germ:
     return loggamma_of(germ(a))
 
 
+def gamma_of(g: Germ) -> Germ:
+    """gamma of a germ that stays positive, or tends to a number > -20 (then by recurrence)."""
+    if direction(g) != 0:
+        return exponential(loggamma_of(g))
+    limit = finite(g)[0]
+    if oscillates(limit) or sign(limit) > 0:
+        return exponential(loggamma_of(g))
+    if sign(plus(limit, fmpq(20))) <= 0:
+        raise Undecided("gamma far below 0")
+    return multiply(gamma_of(add(g, ONE_GERM)), reciprocal(g))
+
+
 def _gamma(e: Expr, a: Expr) -> Germ:
-    return exponential(loggamma_of(germ(a)))
+    return gamma_of(germ(a))
 
 
 def _factorial(e: Expr, a: Expr) -> Germ:
-    return exponential(loggamma_of(add(germ(a), ONE_GERM)))
+    return gamma_of(add(germ(a), ONE_GERM))
 
 
 def _polygamma(e: Expr, order: Expr, a: Expr) -> Germ:
@@ -459,22 +565,22 @@ def _zeta(e: Expr, a: Expr, *rest: Expr) -> Germ:
         last = case().order + 2
         powers = [exponential(scale(g, coefficient(-sympy.log(k)))) for k in range(2, last + 1)]
         return add(ONE_GERM, *powers[:-1], Germ([], powers[-1].top()))
-    constant, delta = finite(g)
-    if oscillates(constant):
+    limit, delta = finite(g)
+    if oscillates(limit):
         raise Undecided("zeta of an oscillation")
     if delta.literally_zero:
-        return number(coefficient(sympy.zeta(to_sympy(constant))))
-    if sign(coefficient(to_sympy(constant) - 1)) == 0:
+        return number(coefficient(sympy.zeta(to_sympy(limit))))
+    if sign(coefficient(to_sympy(limit) - 1)) == 0:
         return add(reciprocal(delta), number(S.EulerGamma), Germ([], delta.top()))
-    return add(number(coefficient(sympy.zeta(to_sympy(constant)))), Germ([], delta.top()))
+    return add(number(coefficient(sympy.zeta(to_sympy(limit)))), Germ([], delta.top()))
 
 
 def _lambert(e: Expr, a: Expr) -> Germ:
     g = germ(a)
     way = direction(g)
     if way == 0:
-        constant, delta = finite(g)
-        if not oscillates(constant) and sign(constant) == 0:
+        limit, delta = finite(g)
+        if not oscillates(limit) and sign(limit) == 0:
             return taylor(
                 lambda k: fmpq((-k) ** (k - 1), math.factorial(k)) if k else ZERO, delta, "W"
             )
@@ -482,6 +588,7 @@ def _lambert(e: Expr, a: Expr) -> Germ:
     if way != 1:
         raise Undecided("LambertW of what is not positive")
     log_x = logarithm(g)
+    log_x.leading()  # the gain of each round is that of a proved leading term
     gain = log_x.top() ** fmpq(-1)
     error = logarithm(log_x).top()
     w = log_x
@@ -494,6 +601,9 @@ def _lambert(e: Expr, a: Expr) -> Germ:
 def _li(e: Expr, a: Expr) -> Germ:
     g = germ(a)
     if direction(g) != 1:
+        limit = finite(g)[0]
+        if oscillates(limit) or sign(limit) <= 0 or sign(plus(limit, fmpq(-1))) == 0:
+            raise Undecided("li at a singular point")
         return _at_finite(sympy.li, g, "li")
     small = reciprocal(logarithm(g))
     series = taylor(lambda k: fmpq(math.factorial(k)), small, "li")
@@ -593,10 +703,10 @@ def _eventual_integer(e: Expr) -> Coefficient | None:
     g = germ(e.args[0])
     if direction(g) != 0:
         return None
-    constant, delta = finite(g)
-    if oscillates(constant):
+    limit, delta = finite(g)
+    if oscillates(limit):
         return None
-    limit = to_sympy(constant)
+    limit = to_sympy(limit)
     if limit.free_symbols:
         return None
     whole = sympy.Integer(
@@ -618,6 +728,16 @@ def _mod(e: Expr, a: Expr, b: Expr) -> Germ:
     if b.has(n) or sign(coefficient(b)) <= 0:
         raise Undecided("Mod with this modulus")
     return number(bounded_atom(S.Zero, b))
+
+
+def _sign(e: Expr, a: Expr) -> Germ:
+    return number(bounded_atom(S.NegativeOne, S.One))
+
+
+def _heaviside(e: Expr, a: Expr, at_zero: Expr = S.Half) -> Germ:
+    if not (at_zero.is_Rational and 0 <= at_zero <= 1):
+        raise Undecided("a step that changes for ever")
+    return number(bounded_atom(S.Zero, S.One))
 
 
 def _abs(e: Expr, a: Expr) -> Germ:
@@ -649,7 +769,7 @@ _RULES: dict[Any, Callable[..., Germ]] = {
     sympy.polygamma: _polygamma, sympy.harmonic: _harmonic, sympy.binomial: _binomial,
     sympy.zeta: _zeta, sympy.LambertW: _lambert, sympy.li: _li, sympy.Sum: _sum,
     sympy.floor: _floor, sympy.ceiling: _floor, sympy.frac: _frac, sympy.Mod: _mod,
-    sympy.Abs: _abs,
+    sympy.Abs: _abs, sympy.sign: _sign, sympy.Heaviside: _heaviside,
 }  # fmt: skip
 
 
@@ -674,26 +794,42 @@ def eventual(e: Expr) -> Expr:
     args = [eventual(a) for a in e.args]
     if isinstance(e, (sympy.Min, sympy.Max)):
         return _extreme(args, -1 if isinstance(e, sympy.Min) else 1)
-    if isinstance(e, sympy.sign):
-        return sympy.Integer(_sign_at_large(args[0]))
-    if isinstance(e, sympy.Heaviside):
-        s = _sign_at_large(args[0])
-        return args[1] if s == 0 and len(args) > 1 else sympy.Rational(1 + s, 2)
-    if isinstance(e, sympy.Abs):
+    if isinstance(e, (sympy.sign, sympy.Heaviside, sympy.Abs)):
         try:
-            return args[0] if _sign_at_large(args[0]) >= 0 else -args[0]
+            s = _sign_at_large(args[0])
         except Undecided:
-            return sympy.Abs(args[0])
+            return e.func(*args)
+        if isinstance(e, sympy.Abs):
+            return args[0] if s >= 0 else -args[0]
+        if isinstance(e, sympy.sign):
+            return sympy.Integer(s)
+        return args[1] if s == 0 and len(args) > 1 else sympy.Rational(1 + s, 2)
+    if isinstance(e, sympy.log) and args[0] == 0:
+        return S.NegativeInfinity
+    if (e.is_Add or e.is_Mul) and any(a in _INFINITE for a in args):
+        return _with_infinity(e.func, args)
     return e if tuple(args) == e.args else e.func(*args)
 
 
+def _with_infinity(operation: Any, args: list[Expr]) -> Expr:
+    """A sum or product in which some arguments are -oo or oo, the others finite."""
+    infinite, others = sympy.sift(args, lambda a: a in _INFINITE, binary=True)
+    total = operation(*infinite)
+    if operation is sympy.Mul and others:
+        total = total * _sign_at_large(sympy.Mul(*others))
+    if total not in _INFINITE:
+        raise NotReal("oo - oo or 0 oo")
+    return total
+
+
+_INFINITE = (S.Infinity, S.NegativeInfinity)
 _DECIDED = (
     sympy.Piecewise, Lookup, sympy.Min, sympy.Max, sympy.sign, sympy.Heaviside, sympy.Abs
 )  # fmt: skip
 
 
 def _sign_at_large(e: Expr) -> int:
-    if e in (S.Infinity, S.NegativeInfinity):
+    if e in _INFINITE:
         return 1 if e is S.Infinity else -1
     return eventual_sign_of(germ(e))
 

@@ -76,6 +76,8 @@ from farfield.theory.oscillation import (
     low_sign,
     monotone,
     power_of,
+    settled,
+    stays_negative,
     unbounded,
     vanishes,
 )
@@ -172,6 +174,13 @@ def compare(a: Monomial, b: Monomial) -> int:
     return 0
 
 
+def _descending(x: Term, y: Term) -> int:
+    return -compare(x[0], y[0])
+
+
+_DESCENDING: Any = cmp_to_key(_descending)
+
+
 def _collect(terms: Iterable[Term]) -> list[Term]:
     """Like terms added up, in descending order."""
     sums: dict[Monomial, Coefficient] = {}
@@ -180,7 +189,7 @@ def _collect(terms: Iterable[Term]) -> list[Term]:
     items = [t for t in sums.items() if not is_zero_literally(t[1])]
     if len(items) < 2:
         return items
-    items.sort(key=cmp_to_key(lambda x, y: -compare(x[0], y[0])))
+    items.sort(key=_DESCENDING)
     out = items[:1]
     for m, c in items[1:]:
         last, d = out[-1]
@@ -242,11 +251,14 @@ class Germ:
 def germ_of(terms: Iterable[Term], remainder: Monomial | None = None) -> Germ:
     """A germ in normal form: like terms collected, what lies below the remainder or beyond the
     order of the case given up to it."""
-    items = _collect(terms)
+    items = [(m, settled(c)) for m, c in _collect(terms)]
     current = case()
     if current.named:
         if remainder is not None:
-            items = [t for t in items if compare(t[0], remainder) > 0]
+            kept = [t for t in items if compare(t[0], remainder) > 0]
+            if any(unbounded(c) for _, c in items[len(kept) :]):
+                raise Undecided("an unbounded oscillation in a remainder")
+            items = kept
         items = [(m, coefficient(sympy.expand(c)) if has_tail(c) else c) for m, c in items]
         return _compress([t for t in items if not is_zero_literally(t[1])], remainder)
     keep = len(items)
@@ -275,7 +287,8 @@ def monomial(m: Monomial) -> Germ:
 ONE_GERM = number(ONE)
 
 
-def _larger(a: Monomial | None, b: Monomial | None) -> Monomial | None:
+def larger(a: Monomial | None, b: Monomial | None) -> Monomial | None:
+    """The larger of two monomials; None is 0."""
     if a is None or b is None:
         return b if a is None else a
     return a if compare(a, b) >= 0 else b
@@ -285,7 +298,7 @@ def add(*germs: Germ) -> Germ:
     """The sum."""
     remainder = None
     for g in germs:
-        remainder = _larger(remainder, g.remainder)
+        remainder = larger(remainder, g.remainder)
     return germ_of((t for g in germs for t in g.terms), remainder)
 
 
@@ -321,7 +334,7 @@ def multiply(a: Germ, b: Germ) -> Germ:
         if y.remainder is not None:
             if any(unbounded(c) for _, c in x.terms):
                 raise Undecided("an unbounded oscillation times a remainder")
-            remainder = _larger(remainder, x.top() * y.remainder)
+            remainder = larger(remainder, x.top() * y.remainder)
     products = [(m * k, times(c, d)) for m, c in a.terms for k, d in b.terms]
     return germ_of(products, remainder)
 
@@ -349,7 +362,7 @@ def taylor(coef: Coefficients, delta: Germ, name: Any = None, path: tuple[int, .
         speeds.append(_log_scale(delta.remainder))
     best = speeds[0]
     for s in speeds[1:]:
-        best = _larger(best, s)
+        best = larger(best, s)
     assert best is not None
     quick = [s is not None and compare(s, best) == 0 for s in speeds]
     slow = [t for t, q in zip(delta.terms, quick, strict=False) if not q]
@@ -384,7 +397,7 @@ def _plain_taylor(coef: Coefficients, delta: Germ) -> Germ:
     for k in range(case().order + 1):
         if k:
             power_of_delta = multiply(power_of_delta, delta)
-            remainder = _larger(remainder, power_of_delta.remainder)
+            remainder = larger(remainder, power_of_delta.remainder)
             if not power_of_delta.terms:
                 break
         a = coef(k)
@@ -394,7 +407,7 @@ def _plain_taylor(coef: Coefficients, delta: Germ) -> Germ:
         if remainder is not None and compare(power_of_delta.terms[0][0], remainder) <= 0:
             break
     else:
-        remainder = _larger(remainder, power_of_delta.top() * delta.top())
+        remainder = larger(remainder, power_of_delta.top() * delta.top())
     return germ_of(terms, remainder)
 
 
@@ -420,10 +433,11 @@ def _compress(terms: list[Term], remainder: Monomial | None) -> Germ:
             groups.append([t])
     last: list[Term] = []
     if len(groups) > order:
-        if remainder is None:
-            last = [t for g in groups[order:] for t in g]
-        else:
-            remainder = groups[order][0][0]
+        last = [t for g in groups[order:] for t in g]
+        if any(unbounded(c) for _, c in last):
+            raise Undecided("an unbounded oscillation in a remainder")
+        if remainder is not None or any(oscillates(c) for _, c in last):
+            last, remainder = [], groups[order][0][0]
         groups = groups[:order]
     out: list[Term] = []
     for group in groups:
@@ -432,15 +446,10 @@ def _compress(terms: list[Term], remainder: Monomial | None) -> Germ:
             k += 1
         out += group[:k]
         rest = group[k:]
-        if any(oscillates(c) for _, c in rest[1:]):
+        if len(rest) > 1 and any(oscillates(c) for _, c in rest):
             raise Undecided("an oscillation in a named remainder")
         out += rest if len(rest) < 2 else [(rest[0][0], named_tail(("sum", tuple(rest))))]
-    if len(last) > 1 and any(oscillates(c) for _, c in last):
-        if any(unbounded(c) for _, c in last):
-            raise Undecided("an unbounded oscillation in a remainder")
-        remainder = last[0][0]
-    else:
-        out += last if len(last) < 2 else [(last[0][0], named_tail(("sum", tuple(last))))]
+    out += last if len(last) < 2 else [(last[0][0], named_tail(("sum", tuple(last))))]
     return Germ(out, remainder)
 
 
@@ -496,7 +505,7 @@ def logarithm(g: Germ) -> Germ:
         raise NotReal("the logarithm of 0")
     c, m, delta = parts
     s = low_sign(c)
-    if s < 0 and not oscillates(c):
+    if s < 0 and stays_negative(c):
         raise NotReal("the logarithm of a negative quantity")
     if s < 0 or (s == 0 and not delta.literally_zero):
         raise Undecided("the logarithm of what is not positive for all large n")
@@ -549,7 +558,7 @@ def power(g: Germ, r: Coefficient) -> Germ:
         raise NotReal("a division by 0")
     c, m, delta = parts
     if not (type(r) is fmpq and r.q == 1) and low_sign(c) <= 0:
-        if low_sign(c) < 0 and not oscillates(c):
+        if stays_negative(c):
             raise NotReal("a real power of a negative quantity")
         raise Undecided("a real power of what is not positive for all large n")
 

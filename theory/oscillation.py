@@ -16,8 +16,8 @@ from collections.abc import Callable
 from functools import lru_cache
 
 import sympy
+from flint import fmpq
 from sympy import Expr, S, Symbol
-from sympy.simplify.fu import TR8
 
 from farfield.theory.constants import (
     Coefficient,
@@ -27,7 +27,6 @@ from farfield.theory.constants import (
     inverse,
     oscillates,
     sign,
-    times,
     to_sympy,
 )
 from farfield.theory.expression import n
@@ -47,24 +46,72 @@ def bounded_atom(low: Expr, high: Expr, meaning: Expr | None = None) -> Symbol:
 
 @lru_cache(maxsize=4096)
 def harmonics(e: Expr) -> Expr:
-    """The expression with products and powers of sines and cosines turned into sums."""
+    """The expression with products and powers of sines and cosines turned into sums.
+
+    >>> harmonics(sympy.sin(n) * sympy.cos(n) + sympy.sin(n) ** 2)
+    sin(2*n)/2 - cos(2*n)/2 + 1/2
+    """
     e = sympy.expand(e)
-    if all(len(_waves(term)) <= 1 for term in sympy.Add.make_args(e)):
+    terms = sympy.Add.make_args(e)
+    if all(len(_waves(term)[0]) <= 1 for term in terms):
         return e
-    if sympy.count_ops(e) > 400:
-        raise Undecided("an oscillating coefficient is too large")
-    return sympy.expand(TR8(e))
+    sums: list[Expr] = []
+    for term in terms:
+        waves, rest = _waves(term)
+        if len(waves) > 12 or len(sums) > 4000:
+            raise Undecided("an oscillating coefficient is too large")
+        sums += [rest * part for part in _product_to_sum(waves)]
+    return sympy.expand(sympy.Add(*sums))
 
 
-def _waves(term: Expr) -> list[Expr]:
-    """The sines and cosines that are factors of a term, once for each power."""
-    return [
-        base
-        for f in sympy.Mul.make_args(term)
-        for base, power in (f.as_base_exp(),)
-        if isinstance(base, (sympy.sin, sympy.cos))
-        for _ in range(int(power) if power.is_Integer and 0 < power < 50 else 1)
-    ]
+def _waves(term: Expr) -> tuple[list[Expr], Expr]:
+    """The sines and cosines that are factors of a term, once for each power, and the rest."""
+    waves, rest = [], S.One
+    for f in sympy.Mul.make_args(term):
+        base, power = f.as_base_exp()
+        if isinstance(base, (sympy.sin, sympy.cos)) and power.is_Integer and 0 < power < 50:
+            waves += [base] * int(power)
+        else:
+            rest = rest * f
+    return waves, rest
+
+
+def _product_to_sum(waves: list[Expr]) -> list[Expr]:
+    """A product of sines and cosines as sines and cosines of sums of their arguments."""
+    if len(waves) < 2:
+        return waves or [S.One]
+    *others, last = waves
+    y = last.args[0]
+    out = []
+    for part in _product_to_sum(others):
+        factor, wave = part.as_coeff_Mul()
+        if wave is S.One:
+            out.append(factor * last)
+            continue
+        x = wave.args[0]
+        sine, second = isinstance(wave, sympy.sin), isinstance(last, sympy.sin)
+        minus, plus = sympy.expand(x - y), sympy.expand(x + y)
+        if sine and second:  # 2 sin x sin y = cos(x - y) - cos(x + y)
+            pair = sympy.cos(minus), -sympy.cos(plus)
+        elif sine:  # 2 sin x cos y = sin(x + y) + sin(x - y)
+            pair = sympy.sin(plus), sympy.sin(minus)
+        elif second:  # 2 cos x sin y = sin(x + y) - sin(x - y)
+            pair = sympy.sin(plus), -sympy.sin(minus)
+        else:  # 2 cos x cos y = cos(x - y) + cos(x + y)
+            pair = sympy.cos(minus), sympy.cos(plus)
+        out += [factor * p / 2 for p in pair]
+    return out
+
+
+def settled(c: Coefficient) -> Coefficient:
+    """The coefficient in harmonics, so that sin^2 + cos^2 is the constant it is."""
+    if type(c) is fmpq or not (c.is_Add and c.has(n)):
+        return c
+    try:
+        simpler = coefficient(harmonics(c))
+    except Undecided:
+        return c
+    return c if oscillates(simpler) else simpler
 
 
 def vanishes(c: Coefficient) -> bool:
@@ -93,7 +140,9 @@ def sinusoid(c: Coefficient) -> tuple[Expr, Expr, Expr, Expr] | None:
 def _decompose(e: Expr) -> tuple[Expr, dict[Expr, tuple[Expr, Expr]], list[tuple[Expr, Expr]]]:
     """A constant, sinusoids by argument as (sine, cosine) amplitudes, and (factor, rest) terms."""
     atoms = tuple(case().ranges)
-    constant, waves, others = S.Zero, {}, []
+    constant: Expr = S.Zero
+    waves: dict[Expr, tuple[Expr, Expr]] = {}
+    others: list[tuple[Expr, Expr]] = []
     for term in sympy.Add.make_args(harmonics(e)):
         factor, rest = term.as_independent(n, *atoms, as_Add=False)
         if rest == 1:
@@ -190,6 +239,11 @@ def eventual_sign(c: Coefficient) -> int:
     raise Undecided("the sign of an oscillation that meets 0")
 
 
+def stays_negative(c: Coefficient) -> bool:
+    """Whether c is proved to stay below a negative constant."""
+    return sign(c) < 0 if not oscillates(c) else below(bounds(c)[1], S.Zero)
+
+
 def unbounded(c: Coefficient) -> bool:
     """Whether c contains an atom with an infinite bound: it must never be dropped."""
     ranges = case().ranges
@@ -226,12 +280,13 @@ def inverse_of(c: Coefficient) -> Coefficient:
 
 
 def power_of(c: Coefficient, r: Coefficient) -> Coefficient:
-    """c**r, for c positive and bounded away from 0 where it oscillates."""
+    """c**r, for c positive and bounded away from 0 where it oscillates (or r = -1)."""
     if not oscillates(c):
-        exact_power = type(c) is type(r) is type(times(r, r)) and not isinstance(c, Expr)
-        if exact_power and r.q == 1 and abs(r.p) < 1000:
+        if type(c) is fmpq and type(r) is fmpq and r.q == 1 and abs(r.p) < 1000:
             return c ** int(r.p)
         return coefficient(to_sympy(c) ** to_sympy(r))
+    if r == -1:
+        return inverse_of(c)
     if eventual_sign(c) < 0:
         raise Undecided("a real power of a negative oscillation")
     low, high = (b ** to_sympy(r) for b in bounds(c))

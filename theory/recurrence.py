@@ -44,7 +44,6 @@ Khinchin (1926) there are infinitely many n with ||w n/(2 pi) + phi/(2 pi) - 1/2
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -59,6 +58,7 @@ from farfield.theory.constants import (
     Undecided,
     case,
     coefficient,
+    is_zero_literally,
     oscillates,
     plus,
     sign,
@@ -75,12 +75,13 @@ from farfield.theory.germs import (
     compare,
     germ_of,
     iterated_log,
+    larger,
     log_of_monomial,
     scale,
     size,
 )
 from farfield.theory.ladder import Lazy, Outcome, climb, monomial_expression
-from farfield.theory.oscillation import amplitude, bounds, harmonics, sinusoid, vanishes
+from farfield.theory.oscillation import amplitude, bounds, harmonics, sinusoid
 from farfield.theory.proofs import Step
 from farfield.theory.tables import tabulate
 
@@ -90,12 +91,14 @@ MARGINS = (fmpq(1, 1000), fmpq(1, 10**8))
 
 def decide(rho: Germ) -> Outcome:
     """Decide sum exp(-rho), oscillating coefficients allowed."""
-    terms = [
-        (m, coefficient(harmonics(to_sympy(c))) if oscillates(c) else c)
-        for m, c in rho.terms
-        if not (oscillates(c) and vanishes(c))
-    ]
-    rho = Germ(terms, rho.remainder)
+    terms, dropped = [], False
+    for m, c in rho.terms:
+        c = coefficient(harmonics(to_sympy(c))) if oscillates(c) else c
+        if oscillates(c) and size(m) <= 0 and _is_bounded(c):
+            dropped = True
+        elif not is_zero_literally(c):
+            terms.append((m, c))
+    rho = germ_of(terms, larger(rho.remainder, UNIT)) if dropped else Germ(terms, rho.remainder)
     if not any(oscillates(c) for _, c in rho.terms):
         return climb(rho)
     tried, more = [], False
@@ -111,12 +114,22 @@ def decide(rho: Germ) -> Outcome:
     raise Undecided("oscillation: " + "; ".join(dict.fromkeys(tried)))
 
 
-def _with(rho: Germ, value: Callable[[int, Coefficient], Coefficient]) -> Germ:
-    """The germ with its oscillating coefficients replaced."""
-    return germ_of(
-        [(m, value(j, c) if oscillates(c) else c) for j, (m, c) in enumerate(rho.terms)],
-        rho.remainder,
-    )
+def _is_bounded(c: Coefficient) -> bool:
+    try:
+        return all(end.is_finite for end in bounds(c))
+    except Undecided:
+        return False
+
+
+def _waving(rho: Germ) -> list[Coefficient]:
+    return [c for _, c in rho.terms if oscillates(c)]
+
+
+def _with(rho: Germ, values: list[Coefficient]) -> Germ:
+    """The germ with its oscillating coefficients replaced, in their order."""
+    new = iter(values)
+    terms = [(m, next(new) if oscillates(c) else c) for m, c in rho.terms]
+    return germ_of(terms, rho.remainder)
 
 
 def _bound(c: Coefficient, side: int) -> Coefficient:
@@ -134,7 +147,7 @@ def _bounds(rho: Germ) -> Outcome:
     undecided = Undecided("the bounds of the oscillation decide neither way")
     for side, wanted, rule in ((0, True, "upper bound"), (1, False, "lower bound")):
         try:
-            bound = _with(rho, lambda _, c, side=side: _bound(c, side))
+            bound = _with(rho, [_bound(c, side) for c in _waving(rho)])
             outcome = climb(bound)
         except Undecided as why:
             undecided = why
@@ -148,7 +161,12 @@ def _near(rho: Germ, values: dict[int, Coefficient], rule: str, **shown: Any) ->
     """Diverges if it does with these values of the coefficients (plus a margin) on the set."""
     for margin in MARGINS:
         upper = _with(
-            rho, lambda j, c, e=margin: plus(values[j], e) if j in values else _bound(c, 1)
+            rho,
+            [
+                plus(values[j], margin) if j in values else _bound(c, 1)
+                for j, (_, c) in enumerate(rho.terms)
+                if oscillates(c)
+            ],
         )
         outcome = climb(upper)
         if not outcome.converges:
@@ -306,12 +324,19 @@ def _power_phase(g: Expr) -> bool:
     return bool(flat and sign(power) > 0 and sign(plus(power, fmpq(-1))) < 0)
 
 
+def _bounded_above(h: Germ) -> bool:
+    if h.remainder is not None and size(h.remainder) > 0:
+        raise NeedMore
+    lead = Germ([t for t in h.terms if size(t[0]) > 0]).leading()
+    return lead is None or sign(lead[1]) < 0
+
+
 def _returns(rho: Germ) -> Outcome:
     index, m, low, _, g = _wave(rho)
     if sign(coefficient(low)) or compare(m, Monomial((fmpq(2),))) > 0 or not _incommensurable(g):
         raise Undecided("the oscillation does not return to 0 often enough")
     h = Germ([t for j, t in enumerate(rho.terms) if j != index], rho.remainder)
-    if direction(h) not in (0, -1):
+    if not _bounded_above(h):
         raise Undecided("what does not oscillate is not bounded above")
     values = {"phase": g, "scale": monomial_expression(m)}
     return Outcome(False, (Step("returns", values), Step("term test", {})))

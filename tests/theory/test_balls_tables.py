@@ -16,7 +16,8 @@ from farfield.theory.tables import tabulate
 
 DISTANCES = (0, 1, 2, 7, 16, 63, 113, 500, 4095)
 VALUES = {
-    "window": {"w": 16}, "kerple_log": {"r1": "6/5", "r2": 3}, "kerple_power": {"r1": 2, "r2": "1/3"},
+    "window": {"w": 16}, "kerple_log": {"r1": "6/5", "r2": 3},
+    "kerple_power": {"r1": 2, "r2": "1/3"},
     "alibi_log": {"m": "3/2"}, "bam": {"s": "1/2", "mu": "7/2", "eps": "1e-5", "beta": "2/3"},
     "t5": {f"b{k}": f"-{k * k}/7" for k in range(32)},
 }  # fmt: skip
@@ -34,7 +35,7 @@ def close(ball, exact, tolerance):
 
 
 def by_mpmath(e, at):
-    """The value by SymPy and mpmath, a way through the formula that balls and tables do not take."""
+    """The value by SymPy and mpmath, the way that balls and tables do not take."""
     e = e.replace(Lookup, lambda k, table, tail: Lookup(sympy.Integer(at), table, tail))
     value = e.subs(n, at)
     return value if value.is_infinite else sympy.N(value, 30)
@@ -63,7 +64,8 @@ FORMULAS = (
     "acot(n+1)", "sinh(n/99)", "cosh(n/99)", "tanh(n)", "coth(n+1)", "asinh(n)", "acosh(n+1)",
     "atanh(1/(n+2))", "|sin(n)|**(1/3)", "sign(sin(n))", "floor(n/7)", "ceiling(n/7)", "frac(n/7)",
     "Mod(n, 5/2)", "floor(log(n+1)/log(2))", "Min(n, 3, 5)", "Max(n, 99)", "Heaviside(n-7, 2)",
-    "n**(n/100)", "2**(-n)", "(n+1)**pi", "Sum(1/(k+1), (k, 0, n))", "E**(-n/7)-GoldenRatio*Catalan",
+    "n**(n/100)", "2**(-n)", "(n+1)**pi",
+    "Sum(1/(k+1), (k, 0, n))", "E**(-n/7)-GoldenRatio*Catalan",
     "Piecewise((sin(n), n < 7), (n/3, n <= 63), (EulerGamma, True))", "(-1)**n*log(n+1)",
 )  # fmt: skip
 

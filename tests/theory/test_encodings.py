@@ -24,7 +24,8 @@ AT = np.arange(200)
 ADDITIVE = [k for k in encodings() if encoding(k).formula is not None]
 OUT_OF_SCOPE = [k for k in encodings() if encoding(k).formula is None]
 VALUES = {
-    "window": {"w": 7}, "kerple_log": {"r1": "6/5", "r2": 1}, "kerple_power": {"r1": 1, "r2": "1/2"},
+    "window": {"w": 7}, "kerple_log": {"r1": "6/5", "r2": 1},
+    "kerple_power": {"r1": 1, "r2": "1/2"},
     "alibi_log": {"m": 2}, "bam": {"s": 0, "mu": 3, "eps": "1e-5", "beta": 1},
     "t5": {f"b{k}": f"-{k}/8" for k in range(32)},
 }  # fmt: skip

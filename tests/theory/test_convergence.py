@@ -1,0 +1,332 @@
+"""Verdicts: the battery, its disguises, the catalogue, generated series, and laws of series."""
+
+import itertools
+import random
+import threading
+import time
+
+import pytest
+import sympy
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from farfield.theory.convergence import Verdict, check_convergence, skipped_terms
+from farfield.theory.encodings import encoding, encodings
+from farfield.theory.expression import interval, parameter, read
+from farfield.theory.results import InputError
+
+GRID = [
+    sympy.Rational(x)
+    for x in ["-2", "-1", "-1/2", "0", "1/5", "1/3", "1/2", "2/3", "1", "3/2", "2", "3"]
+]
+
+
+def condition_of(text, domains):
+    """A reference condition, written in Python's syntax, as a SymPy Boolean."""
+    names = {k: parameter(k, d) for k, d in domains.items()}
+    known = {"Eq": sympy.Eq, "Ne": sympy.Ne, "log": sympy.log, "exp": sympy.exp, "E": sympy.E,
+             "sqrt": sympy.sqrt, "pi": sympy.pi, "Abs": sympy.Abs}  # fmt: skip
+    return sympy.sympify(eval(text, {"__builtins__": {}}, names | known))
+
+
+def points(domains):
+    """All rational points of the grid that lie in the domains, their boundaries included."""
+    axes = []
+    for domain in domains.values():
+        low, high, closed_low, closed_high = interval(domain)
+        axes.append([x for x in GRID if (low < x or (closed_low and x == low))
+                     and (x < high or (closed_high and x == high))])  # fmt: skip
+    return itertools.product(*axes)
+
+
+def differences(found, wanted, domains):
+    """The points of the grid where two conditions disagree."""
+    symbols = [parameter(k, d) for k, d in domains.items()]
+    for point in points(domains):
+        at = dict(zip(symbols, point, strict=True))
+        if bool(sympy.sympify(found).subs(at)) != bool(sympy.sympify(wanted).subs(at)):
+            yield at
+
+
+def assert_right(result, case, domains):
+    assert result.verdict.value == case["verdict"], (result.formula, result.reason)
+    if result.verdict is Verdict.CONDITIONAL:
+        names = dict(zip(case["params"], domains, strict=True))
+        wanted = case["condition"]
+        for old, new in names.items():
+            wanted = sympy.sympify(condition_of(wanted, case["params"]) if wanted is
+                                   case["condition"] else wanted).subs(
+                parameter(old, case["params"][old]), parameter(new, domains[new])
+            )  # fmt: skip
+        assert not list(differences(result.condition, wanted, domains)), result.condition
+
+
+def test_battery(case):
+    domains = case["params"] or {}
+    result = check_convergence(case["expr"], assumptions=domains)
+    assert_right(result, case, domains)
+    assert result.proof.steps and result.label == "theorem"
+
+
+def test_battery_in_three_disguises(case, series):
+    rng = random.Random(case["id"])
+    domains = case["params"] or {}
+    fresh = dict(zip(domains, ("zeta_1", "v", "kappa", "w2"), strict=False))
+    renamed = {fresh[k]: d for k, d in domains.items()}
+    for _ in range(3):
+        text = series.disguised(series.renamed(case["expr"], fresh), rng)
+        result = check_convergence(text, assumptions=renamed)
+        if result.verdict is Verdict.UNDECIDED:
+            assert text in OPEN, (text, result.reason)
+            continue
+        assert_right(result, case, renamed)
+
+
+OPEN: set[str] = set()
+
+
+def test_three_hundred_generated_series(series):
+    seed = 20_261
+    rng = random.Random(seed)
+    undecided = []
+    for _ in range(300):
+        text, converges = series.random_series(rng)
+        result = check_convergence(text)
+        assert result.converges in (converges, None), (seed, text)
+        undecided += [text] if result.converges is None else []
+    print(f"seed {seed}: {len(undecided)} of 300 undecided")
+    assert len(undecided) <= 6, undecided
+
+
+DIVERGENT = {"nope", "sandwich", "example1", "example2", "t5", "rope_surrogate", "xpos_surrogate"}
+CONDITION = {"kerple_log": "r1 > 1", "bam": "beta > 0", "alibi_log": "m > 1"}
+CONVERGENT = {"window", "alibi", "kerple_power", "type1", "type2"}
+
+
+@pytest.mark.parametrize("name", [k for k in encodings() if encoding(k).formula is not None])
+def test_catalogue(name):
+    result = check_convergence(name)
+    if name in CONDITION:
+        assert (result.verdict, str(result.condition)) == (Verdict.CONDITIONAL, CONDITION[name])
+    elif name == "sandwich_smoothed":  # converges iff c < 6.6, c = 1 .. 8
+        assert [h.converges for h in result.heads] == [True] * 6 + [False] * 2
+        assert result.verdict is Verdict.DIVERGES
+    else:
+        assert name in DIVERGENT | CONVERGENT
+        assert result.converges is (name in CONVERGENT)
+        assert {h.converges for h in result.heads} <= {name in CONVERGENT}
+
+
+@pytest.mark.parametrize("name", ["alibi", "type1", "type2", "example1", "example2", "sandwich"])
+def test_every_dialect_has_the_verdict_of_its_encoding(name):
+    from farfield.theory.encodings import _CATALOGUE
+
+    for dialect in _CATALOGUE[name].dialects:
+        result = check_convergence(name, dialect=dialect)
+        assert result.converges is (name in CONVERGENT), dialect
+        assert len(result.heads) in (0, 8)
+
+
+@pytest.mark.parametrize("name", ["alibi", "kerple_log", "type2", "example2", "bam", "sandwich"])
+def test_the_verdict_does_not_depend_on_the_name(name):
+    subject = encoding(name, heads=1)
+    formula = subject.head(1)
+    domains = {p.name: p.domain for p in subject.parameters if p.symbol in formula.free_symbols}
+    result = check_convergence(str(formula), assumptions=domains)
+    disguise = f"({formula})*(sin(n)**2+cos(n)**2)+log(n*(n+1))-log(n)-log(n+1)"
+    again = check_convergence(disguise, assumptions=domains)
+    assert result.verdict is again.verdict is check_convergence(name, heads=1).verdict
+    assert result.condition == again.condition
+
+
+def test_the_worst_head_decides():
+    result = check_convergence("-r*log(1+n)", r=[2, 1, 3])
+    assert result.verdict is Verdict.DIVERGES and result.condition == sympy.false
+    assert [h.converges for h in result.heads] == [True, False, True]
+    assert "head 2: diverges" in str(result) and "1 of 3 heads: diverges" in str(result)
+
+
+# -- laws -----------------------------------------------------------------------------------------
+
+SIMPLE = (
+    "-log(n+2)", "-2*log(n+2)", "-n/7", "-log(n+3)-log(log(n+3))", "-log(n+3)-2*log(log(n+3))",
+    "-sqrt(n)+log(n+1)", "-log(n+1)*(2+sin(n))", "-log(n+3)*(5/2+cos(n))", "-LambertW(n)",
+    "-log(log(n+3))**2", "-log(n+3)**2/3", "-harmonic(n)", "-log(n+1)*atan(n)", "n**(1/3)-n**(1/2)",
+    "-floor(2*log(n+1))", "-(Mod(n,3)+1)*log(n+1)", "-log(n**2+1)/2-log(log(n+2))",
+)  # fmt: skip
+formulas = st.sampled_from(SIMPLE)
+
+
+@settings(max_examples=60)
+@given(formulas, st.integers(1, 50))
+def test_a_shift_of_the_index_changes_nothing(text, k):
+    shifted = text.replace("n", f"(n+{k})").replace(f"si(n+{k})", "sin").replace(
+        f"ata(n+{k})", "atan"
+    ).replace(f"harmo(n+{k})ic", "harmonic")  # fmt: skip
+    assert check_convergence(shifted).verdict is check_convergence(text).verdict
+
+
+@settings(max_examples=60)
+@given(formulas, st.sampled_from(("sin(n)", "cos(n**2)", "3*atan(n)", "1/(n+1)", "frac(n/3)")))
+def test_a_bounded_term_changes_nothing(text, bounded):
+    assert check_convergence(f"{text}+{bounded}").verdict is check_convergence(text).verdict
+
+
+@settings(max_examples=40)
+@given(st.integers(1, 99), st.integers(1, 99), st.sampled_from((1, 2)))
+def test_a_factor_of_n_inside_logs_changes_nothing(p, q, c):
+    text = f"-log({p}*n/{q}+2)-{c}*log(log({q}*n/{p}+3))"
+    assert check_convergence(text).converges is (c == 2)
+
+
+@settings(max_examples=60)
+@given(formulas)
+def test_exp_of_log_changes_nothing(text):
+    assert check_convergence(f"log(exp({text}))").verdict is check_convergence(text).verdict
+
+
+@settings(max_examples=60)
+@given(formulas, st.sampled_from(("log(log(n+3))", "sqrt(n)", "1/(n+1)", "2+sin(n)", "|sin(n)|")))
+def test_where_a_series_converges_a_smaller_one_does(text, positive):
+    smaller = check_convergence(f"{text}-({positive})").converges
+    assert not (check_convergence(text).converges and smaller is False)
+
+
+# -- conditions -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "domains", "condition"),
+    [
+        ("-r1*log(1+r2*n)", {}, "r1 > 1"),
+        ("-a*log(n+1)-b*log(log(n+3))", {"a": "real", "b": "real"},
+         "(a > 1) | (Eq(a, 1) & (b > 1))"),
+        ("-(n**a-n**b)", {}, "(a > b)"),
+        ("-a*log(n+1)", {"a": "[0, 2)"}, "a > 1"),
+        ("-a*log(n+1)", {"a": "(-1, 1]"}, "False"),
+        ("-a*log(n+1)", {"a": "(1, 3)"}, "True"),
+        ("-a*log(n+1)", {"a": "[1, 3)"}, "a > 1"),
+        ("-log(n+1)*(a+b*sin(n))", {}, "a > b + 1"),
+        ("-log(n)*(a**2-a)", {"a": "real"}, "(a**2 - a > 1)"),
+        ("-a*n-b*log(n+1)-c*log(log(n+2))", dict.fromkeys("abc", "nonnegative"),
+         "(a > 0) | (b > 1) | (Eq(b, 1) & (c > 1))"),
+    ],
+)  # fmt: skip
+def test_conditions(text, domains, condition):
+    result = check_convergence(text, assumptions=domains)
+    known = domains or {s.name: "positive" for s in read(text).free_symbols if s.name != "n"}
+    wanted = condition_of(condition, known)
+    assert not list(differences(result.condition, wanted, known)), result.condition
+
+
+@pytest.mark.parametrize(
+    ("text", "domains", "shown"),
+    [
+        ("-r1*log(1+r2*n)", {}, "r1 > 1"),
+        ("-a*log(n)+b*log(n)**2", {"a": "real", "b": "real"}, "(b < 0) | (Eq(b, 0) & (a > 1))"),
+        ("-n**a*log(n)**b", {"a": "nonnegative", "b": "real"}, "(a > 0) | (b > 1)"),
+        ("-a*log(n+1)/log(1+L)", {}, "a > log(L + 1)"),
+        ("-(a+1/sqrt(log(n)))*log(n)", {"a": "real"}, "a >= 1"),
+        ("-m*n", {"m": "real"}, "m > 0"),
+        ("-r*n**q", {"r": "real", "q": "real"}, "(q > 0) & (r > 0)"),
+        ("-log(n+1)*(a+b*sin(n))", {}, "a > b + 1"),
+        ("log(a)*log(n+1)", {}, "a < exp(-1)"),
+    ],
+)
+def test_conditions_are_shown_in_their_simplest_form(text, domains, shown):
+    assert str(check_convergence(text, assumptions=domains).condition) == shown
+
+
+def test_a_condition_can_be_evaluated():
+    result = check_convergence("-a*log(n+1)-b*log(log(n+3))")
+    assert result.at(a="1.2", b=1) is True
+    assert result.at(a=1, b="1.0") is False
+    assert result.at(a=1, b="1.000001") is True
+    assert str(result.at(a=1)) == "b > 1"
+    assert check_convergence("-log(n+1)").at() is False
+    for values, message in (({"c": 1}, "no parameter 'c'"), ({"a": -1}, "outside its domain"),
+                            ({"a": "x"}, "not a rational")):  # fmt: skip
+        with pytest.raises(InputError, match=message):
+            result.at(**values)
+
+
+def test_every_assumption_is_stated():
+    result = check_convergence("-r1*log(1+r2*n)", assumptions={"r2": "nonnegative"})
+    assert result.assumptions == (("r1", "positive"), ("r2", "nonnegative"))
+    assert "assuming: r1 positive, r2 nonnegative" in str(result)
+
+
+# -- what the result says -------------------------------------------------------------------------
+
+
+def test_a_proof_can_be_read_by_hand():
+    result = check_convergence("-log(n)-log(log(n))-2*log(log(log(n)))")
+    assert [s.rule for s in result.proof.steps] == [
+        "expansion", "rung", "tie", "rung", "tie", "rung", "converges",
+    ]  # fmt: skip
+    text = result.proof.text()
+    assert "Rung 3: rho_2 / log(log(log(n))) -> 2." in text
+    assert "1/(n*log(n)*log(log(n))**c)" in text
+    assert r"\begin{enumerate}" in result.proof.latex() and r"\log" in result.proof.latex()
+    assert result.to_dict()["proof"]["steps"][-1]["rule"] == "converges"
+
+
+def test_skipped_terms():
+    assert skipped_terms(read("-log(log(n))")) == (0, 1)
+    assert check_convergence("-2*log(n-3)").skipped_terms == (0, 1, 2, 3)
+    assert check_convergence("-2*log(1+n)").skipped_terms == ()
+    assert "n = 0..3" in str(check_convergence("-2*log(n-3)"))
+
+
+def test_undecided_says_why():
+    result = check_convergence("-log(n)*(1+5*Abs(sin(n**2)))")
+    if result.verdict is Verdict.UNDECIDED:
+        assert result.reason and "reason:" in str(result) and result.label == "none"
+    else:
+        assert result.verdict is Verdict.DIVERGES
+
+
+def test_a_budget_holds():
+    start = time.perf_counter()
+    result = check_convergence("-log(gamma(gamma(gamma(n)+sin(n))+sin(3)))*log(n)", budget_s=0.05)
+    assert time.perf_counter() - start < 1
+    assert result.verdict in (Verdict.UNDECIDED, Verdict.CONVERGES)
+
+
+def test_threads_do_not_disturb_each_other():
+    texts = [f"-{k}*log(n+1)/5-(2+sin(n))/{k}" for k in range(1, 11)]
+    found = {}
+
+    def work(text):
+        found[text] = check_convergence(text).converges
+
+    threads = [threading.Thread(target=work, args=(t,)) for t in texts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == {t: k > 5 for k, t in enumerate(texts, 1)}
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        ("-log(x)", {}, "no n, the distance"),
+        ("-a*n", {"assumptions": {"a": "huge"}}, "accepted: positive"),
+        ("-a*n", {"assumptions": {"a": "[2, 1]"}}, "empty interval"),
+        ("-a*n", {"assumptions": {"b": "real"}}, "does not contain"),
+        ("-a*n", {"assumptions": {"a": "real"}, "a": 2}, "given a value and an assumption"),
+        ("-a*n", {"budget_s": 0}, "positive number of seconds"),
+        ("-a*n", {"budget_s": "1"}, "positive number of seconds"),
+        ("log(-n)", {}, "not real for large n"),
+        ("sqrt(2-n)", {}, "not real for large n"),
+        ("(-n)**(1/3)", {}, "not real for large n"),
+        ("acos(n)", {}, "not real for large n"),
+        ("1/(n-n)", {}, "division by zero"),
+        ("log(-1-sin(n)**2)", {}, "not real for large n"),
+    ],
+)
+def test_bad_input(text, options, message):
+    with pytest.raises(InputError, match=message) as error:
+        check_convergence(text, **options)
+    assert "\n" not in str(error.value)
