@@ -390,6 +390,79 @@ def report(
     return 0
 
 
+@cli.command(context_settings=_FORMULA)
+@click.argument("formula")
+@_options(
+    click.option("--preset", default="demo", show_default=True, help="Architecture and schedule."),
+    click.option("--text", metavar="PATH", help="A file or folder to train on."),
+    click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True),
+    click.option("--runs", default="runs", show_default=True, metavar="FOLDER"),
+    click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda."),
+)
+def train(
+    formula: str, settings: tuple[str, ...], assumed: tuple[str, ...], heads: int | None,
+    dialect: str | None, bca: int | None, as_json: bool, preset: str, text: str | None, seed: int,
+    runs: str, device: str,
+) -> int:  # fmt: skip
+    """Train a model with this encoding and measure it; a killed training continues."""
+    from farfield.validation.configuration import Configuration, require_torch, variants
+    from farfield.validation.configuration import preset as named
+    from farfield.validation.inventory import Trained
+    from farfield.validation.runs import Store
+
+    chosen = named(preset)
+    subject = _subject(formula, settings, assumed, heads, dialect, bca)
+    if heads is None and subject.num_heads not in (1, chosen.heads):
+        subject = _subject(formula, settings, assumed, chosen.heads, dialect, bca)
+    require_torch()
+    from farfield.validation.corpus import corpus
+    from farfield.validation.experiment import train_and_measure
+    from farfield.validation.training import TrainingDiverged
+
+    configuration = Configuration(
+        subject, corpus(text), chosen, seed, inference=variants(subject, chosen.length)
+    )
+    with _watching(1, 1) as notice:
+        try:
+            result = train_and_measure(
+                configuration, Store(runs), lambda *event: notice(subject.name, *event),
+                device=device,
+            )  # fmt: skip
+        except TrainingDiverged as error:
+            raise click.ClickException(str(error)) from None
+    _emit(Trained(result), as_json)
+    return 0
+
+
+@cli.command()
+@click.argument("keys", nargs=-1)
+@click.option("--runs", "folder", default="runs", show_default=True, metavar="FOLDER")
+@click.option("--prune", "pruning", is_flag=True, help="Name what is unfinished or corrupted.")
+@click.option("--yes", is_flag=True, help="With --prune: remove it.")
+@click.option("--older", type=float, default=0.0, metavar="DAYS", help="With --prune: not newer.")
+@click.option("--json", "as_json", is_flag=True, help="JSON instead of text.")
+def runs(
+    keys: tuple[str, ...], folder: str, pruning: bool, yes: bool, older: float, as_json: bool
+) -> int:
+    """List the runs of a folder; compare those with these KEYS; prune."""
+    from farfield.validation.inventory import Inventory, compare, inventory, prunable, prune
+    from farfield.validation.runs import Store
+
+    if (pruning and keys) or (not pruning and (yes or older)):
+        raise InputError("--prune takes no keys, and --yes and --older belong to it")
+    store = Store(folder)
+    if keys:
+        _emit(compare(store, keys), as_json)
+    elif pruning:
+        found = prunable(store, older)
+        _emit(Inventory(prune(store, found) if yes else found), as_json)
+        if found and not as_json:
+            click.echo("removed" if yes else "nothing was removed; --yes removes these")
+    else:
+        _emit(inventory(store), as_json)
+    return 0
+
+
 @contextmanager
 def _watching(subjects: int, trained: int) -> Iterator[Callable[[str, str, int, int, str], None]]:
     """Progress bars on a terminal, a line for each finished stage elsewhere."""

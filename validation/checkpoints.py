@@ -60,7 +60,8 @@ def write_checkpoint(
     Args:
         folder: of the run.
         step: steps done.
-        model, optimise: whose state is written.
+        model: whose weights are written.
+        optimise: whose state is written.
         random: from `random_state`, of the moment the step began.
         record: in JSON form; comes back as it is.
 

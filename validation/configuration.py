@@ -266,6 +266,24 @@ def require_values(encoding: Encoding) -> None:
             )
 
 
+def require_torch() -> None:
+    """Raise InputError, which says how to install it, unless torch can be imported."""
+    try:
+        import torch  # noqa: F401
+    except ImportError:
+        raise InputError(
+            "training needs torch, which is not installed; install it with "
+            "pip install 'farfield[train]'"
+        ) from None
+
+
+def variants(encoding: Encoding, length: int) -> tuple[Visibility, ...]:
+    """How a model trained on this length is measured: rotations with BCA as well [S, 3.3]."""
+    if encoding.mechanism in ("rotation", "rotation_decay"):
+        return (Visibility(), Visibility(bca=encoding.bca or length // 2))
+    return ()
+
+
 def describe(encoding: Encoding) -> dict[str, Any]:
     """What an encoding computes, in JSON form: mechanism, formula of each head, parameters."""
     heads = []

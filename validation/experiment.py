@@ -14,7 +14,7 @@ import numpy as np
 import safetensors.torch
 import torch
 
-from farfield.theory.results import plain
+from farfield.theory.results import InputError, plain
 from farfield.validation import checkpoints
 from farfield.validation.checkpoints import require_tensors
 from farfield.validation.configuration import SCHEMA, Configuration, Visibility, key
@@ -33,6 +33,7 @@ def train_and_measure(
     store: Store,
     progress: Progress | None = None,
     checkpoint_every: float = 30.0,
+    device: str = "auto",
 ) -> dict[str, Any]:
     """One run, from a configuration to its result; what is finished in the store is not repeated.
 
@@ -44,6 +45,8 @@ def train_and_measure(
             `perplexity, ...`, `receptive fields, ...` and `notice` (0 of 0, the note matters).
         checkpoint_every: seconds between the checkpoints of a training. A training that was
             killed is resumed from its last one, to the same weights, bit for bit, on a CPU.
+        device: `auto` (a GPU if there is one), `cpu` or `cuda`. It is in no key: the same
+            configuration has one run, wherever it was made; `environment` says where.
 
     Returns:
         The result in JSON form: `schema`, `key`, `encoding`, `seed`, `preset`, `text`, `training`
@@ -54,11 +57,11 @@ def train_and_measure(
         `settings`, `environment`, `seconds`, `cpu_seconds`.
 
     Raises:
-        InputError: the store cannot be written to.
+        InputError: the store cannot be written to, or there is no GPU when one is asked for.
         TrainingDiverged: the loss is not finite; the message names the last good state, if the
             training had come as far as a checkpoint.
     """
-    report = progress or _silent
+    report, place = progress or _silent, chosen_device(device)
     notes: list[str] = []
 
     def notice(note: str) -> None:
@@ -71,13 +74,14 @@ def train_and_measure(
         try:
             model, training = _finished(configuration, store)
         except CorruptRun as error:
-            place = store.set_aside(run)
-            notice(f"a corrupted run was set aside as {place.name} and made again: {error}")
+            aside = store.set_aside(run)
+            notice(f"a corrupted run was set aside as {aside.name} and made again: {error}")
             model, training = None, None
         if model is None or training is None:
             model, training = _trained(
-                configuration, store, described, report, notice, checkpoint_every
+                configuration, store, described, report, notice, checkpoint_every, place
             )
+        model = model.to(place)
         measurements = []
         for visible in configuration.variants:
             settings = configuration.measured(visible)
@@ -117,9 +121,26 @@ def trained_model(configuration: Configuration, store: Store) -> Transformer | N
     return _finished(configuration, store)[0]
 
 
-def environment() -> dict[str, Any]:
+def chosen_device(name: str = "auto") -> torch.device:
+    """The device of this name.
+
+    Raises:
+        InputError: the name is not known, or there is no GPU.
+
+    >>> chosen_device("cpu")
+    device(type='cpu')
+    """
+    if name not in ("auto", "cpu", "cuda"):
+        raise InputError(f"device {name!r} is not known; accepted: auto, cpu, cuda")
+    visible = torch.cuda.is_available()
+    if name == "cuda" and not visible:
+        raise InputError("device 'cuda': torch sees no GPU here; accepted: cpu, or auto")
+    return torch.device("cuda" if visible and name != "cpu" else "cpu")
+
+
+def environment(device: torch.device) -> dict[str, Any]:
     """Versions and the class of machine: what a number may depend on, and no name of a host."""
-    return {
+    found = {
         "python": platform.python_version(),
         "torch": torch.__version__,
         "numpy": np.__version__,
@@ -128,6 +149,9 @@ def environment() -> dict[str, Any]:
         "threads": torch.get_num_threads(),
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
     }
+    if device.type == "cuda":
+        found |= {"gpu": torch.cuda.get_device_name(device), "cuda": torch.version.cuda}
+    return found
 
 
 def _silent(stage: str, done: int, total: int, note: str) -> None:
@@ -161,6 +185,7 @@ def _trained(
     report: Progress,
     notice: Callable[[str], None],
     checkpoint_every: float,
+    device: torch.device,
 ) -> tuple[Transformer, dict[str, Any]]:
     preset, seed = configuration.preset, configuration.seed
     model = initialised(configuration.encoding, preset, seed)
@@ -170,7 +195,7 @@ def _trained(
 
     def trained(model: Transformer) -> Training:
         text = configuration.corpus.train
-        return train(model, text, preset, seed, report, folder, checkpoint_every)
+        return train(model.to(device), text, preset, seed, report, folder, checkpoint_every)
 
     try:
         training = trained(model)
@@ -189,7 +214,7 @@ def _trained(
         "parameters": sum(p.numel() for p in model.parameters()),
         "learned": model.learned_values(),
         "weights_sha256": hashlib.sha256(content).hexdigest(),
-        "environment": environment(),
+        "environment": environment(device),
     }
     write(folder / "weights.safetensors", content)
     write_json(folder / "training.json", record)
@@ -230,7 +255,7 @@ def _measured(
         "attention": plain(attention),
         "bounds": plain(bounds) | {"violations": bounds.violations},
         "gradient": plain(gradient),
-        "environment": environment(),
+        "environment": environment(model.device),
         "seconds": round(time.perf_counter() - began, 2),
         "cpu_seconds": round(time.process_time() - began_cpu, 2),
     }

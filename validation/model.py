@@ -145,9 +145,14 @@ class Transformer(nn.Module):
         if isinstance(self.bias, LearnedBias):
             self.bias.project()
 
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return self.embedding.weight.device
+
     def bias_table(self, length: int) -> Tensor | None:
         """The bias at distances 0 .. length - 1 in float64, shape (heads or 1, length)."""
-        return None if self.bias is None else self.bias(length).detach().double()
+        return None if self.bias is None else self.bias(length).detach().double().cpu()
 
     def learned_values(self) -> dict[str, list[float]]:
         """The learned parameters of the bias, one value a head; empty where there are none."""

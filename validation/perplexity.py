@@ -140,11 +140,12 @@ def _losses(
     """Nats of each target, shape (rows, length or 1), in float64."""
     results = []
     step = max(1, _TOKENS // rows.shape[1])
-    for part in (torch.from_numpy(rows[i : i + step]) for i in range(0, len(rows), step)):
+    for start in range(0, len(rows), step):
+        part = torch.from_numpy(rows[start : start + step]).to(model.device)
         first = -1 if last else 0
         hidden = model.hidden(model.embed(part[:, :-1]), visible, path)[:, first:]
         logits, targets = model.logits(hidden).double(), part[:, 1:][:, first:]
-        results.append(cross_entropy(logits.transpose(1, 2), targets, reduction="none"))
+        results.append(cross_entropy(logits.transpose(1, 2), targets, reduction="none").cpu())
     return torch.cat(results).numpy()
 
 

@@ -215,23 +215,24 @@ class Rotation:
         pair = torch.arange(size // 2, dtype=torch.float64)
         self.theta = 10000.0 ** (-2 * pair / size)
         self.log_zeta = ((2 * pair / size + 0.4) / 1.4).log() if decay else None
-        self.known: dict[tuple[int, torch.dtype], tuple[Tensor, ...]] = {}
+        self.known: dict[tuple[int, torch.dtype, torch.device], tuple[Tensor, ...]] = {}
 
-    def _turns(self, length: int, dtype: torch.dtype) -> tuple[Tensor, ...]:
-        if (length, dtype) in self.known:
-            return self.known[length, dtype]
+    def _turns(self, length: int, like: Tensor) -> tuple[Tensor, ...]:
+        known = (length, like.dtype, like.device)
+        if known in self.known:
+            return self.known[known]
         position = torch.arange(length, dtype=torch.float64)[:, None] - length // 2
         angle = position * self.theta
         turns = (angle.cos(), angle.sin())
         if self.log_zeta is not None:
             scale = (position / 512 * self.log_zeta).exp()
             turns = tuple(t * s for s in (scale, 1 / scale) for t in turns)
-        self.known[length, dtype] = tuple(t.to(dtype) for t in turns)
-        return self.known[length, dtype]
+        self.known[known] = tuple(t.to(like) for t in turns)
+        return self.known[known]
 
     def __call__(self, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
         """Queries and keys, shape (batch, heads, length, size), at their positions."""
-        turns = self._turns(query.shape[-2], query.dtype)
+        turns = self._turns(query.shape[-2], query)
         return _turned(query, *turns[:2]), _turned(key, *turns[-2:])
 
 

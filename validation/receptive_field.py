@@ -181,7 +181,7 @@ def attention_receptive_field(
     measured, gaps, failed, informative = [], [], torch.zeros(3, dtype=torch.long), []
 
     def measure(query: Tensor, key: Tensor) -> None:
-        scores = query[:, :, at].double() @ key.double().transpose(-2, -1)
+        scores = (query[:, :, at].double() @ key.double().transpose(-2, -1)).cpu()
         scores = scores / math.sqrt(query.shape[-1])
         logits = scores.gather(-1, keys_at.clamp(min=0).expand(*scores.shape[:2], -1, -1))
         weights = logits + log_b
@@ -204,7 +204,7 @@ def attention_receptive_field(
         measure(query, key)
         return toeplitz(query, key, value, bias, visible)
 
-    model.hidden(model.embed(samples), visible, path)
+    model.hidden(model.embed(samples.to(model.device)), visible, path)
     erf, gap = torch.stack(measured), torch.cat(gaps)  # layer, eps, segment, head, row
     trf = tokens(b_tails, log_eps[:, 0]).double().expand(-1, erf.shape[3], -1)
     fields = tuple(
@@ -303,12 +303,13 @@ def gradient_shares(
     try:
         results = []
         step = max(1, tokens_a_pass // (rows.shape[1] - 1))
-        for part in (torch.from_numpy(rows[i : i + step]) for i in range(0, len(rows), step)):
+        for start in range(0, len(rows), step):
+            part = torch.from_numpy(rows[start : start + step]).to(model.device)
             embedded = model.embed(part[:, :-1]).requires_grad_()
             logits = model.logits(model.hidden(embedded, visible)[:, -1])
             chosen = logits.log_softmax(-1).gather(-1, part[:, -1:])
             (gradient,) = torch.autograd.grad(chosen.sum(), embedded)
-            norms = gradient.double().norm(dim=-1).flip(-1)
+            norms = gradient.double().norm(dim=-1).flip(-1).cpu()
             results.append(norms / norms.sum(-1, keepdim=True))
     finally:
         for parameter in trained:

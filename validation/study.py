@@ -23,8 +23,9 @@ from farfield.validation.configuration import (
     TRAINABLE,
     Configuration,
     Preset,
-    Visibility,
     preset,
+    require_torch,
+    variants,
 )
 from farfield.validation.runs import Store, write
 
@@ -243,9 +244,9 @@ def study(
         for name, subject in subjects:
             if name in train:
                 configurations[name] = Configuration(
-                    subject, corpus, chosen, seed, inference=_variants(subject, chosen.length)
+                    subject, corpus, chosen, seed, inference=variants(subject, chosen.length)
                 )
-        _require_torch()
+        require_torch()
         writable_folder(store)
     entries = []
     for name, subject in subjects:
@@ -267,27 +268,10 @@ def trainable(subject: Encoding) -> bool:
     return subject.mechanism in TRAINABLE and values and "surrogate" not in subject.name
 
 
-def _variants(subject: Encoding, length: int) -> tuple[Visibility, ...]:
-    """Rotations are measured with blockwise causal attention as well [S, 3.3]."""
-    if subject.mechanism in ("rotation", "rotation_decay"):
-        return (Visibility(), Visibility(bca=length // 2))
-    return ()
-
-
 def _text(text: str | os.PathLike[str] | None) -> Any:
     from farfield.validation.corpus import corpus
 
     return corpus(text)
-
-
-def _require_torch() -> None:
-    try:
-        import torch  # noqa: F401
-    except ImportError:
-        raise InputError(
-            "training needs torch, which is not installed; install it with "
-            "pip install 'farfield[train]'"
-        ) from None
 
 
 def _run(

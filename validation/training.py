@@ -119,7 +119,7 @@ def train(
     """
     model.train()
     optimise = optimiser(model, preset)
-    device = next(model.parameters()).device
+    device = model.device
     losses: list[tuple[int, float]] = []
     recent: list[float] = []
     resumed: list[int] = []
