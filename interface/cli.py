@@ -315,6 +315,36 @@ def resolution(
 
 @cli.command()
 @click.argument("name", required=False)
+@click.option("--latex", is_flag=True, help="LaTeX instead of text.")
+@click.option("--json", "as_json", is_flag=True, help="JSON instead of text.")
+def prove(name: str | None, latex: bool, as_json: bool) -> int:
+    """A theorem with its proof, its computed steps re-checked; all names without NAME."""
+    from farfield.numerics.theorems import verify
+    from farfield.theory.theorems import theorem, theorems
+
+    if name is None:
+        known = tuple(theorems().values())
+        if as_json:
+            _emit(known, True)
+        elif latex:
+            click.echo("\n\n".join(t.latex() for t in known))
+        else:
+            click.echo("\n".join(f"{t.name:<20} {t.title}  [{t.source}]" for t in known))
+        return 0
+    chosen = theorem(name)
+    checked = verify(chosen)
+    if latex:
+        click.echo(chosen.latex())
+    elif as_json:
+        both = chosen.to_dict() | {"verification": checked.to_dict()}
+        click.echo(json.dumps(both, indent=2, ensure_ascii=False))
+    else:
+        click.echo(f"{chosen}\n  {checked}")
+    return int(not checked.passed)
+
+
+@cli.command()
+@click.argument("name", required=False)
 @click.option("--heads", type=int, help="Number of heads of a per-head encoding.")
 @click.option("--dialect", help="Variant of the encoding.")
 @click.option("--json", "as_json", is_flag=True, help="JSON instead of text.")

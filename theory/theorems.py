@@ -1,0 +1,638 @@
+r"""The theorems behind the numbers, each as a proof object with steps that a program can re-check.
+
+A step is a sentence, and where it computes something, the relation it uses: an identity, an
+inequality or a limit between two expressions in symbols with stated ranges. `verify` of
+`farfield.numerics.theorems` evaluates every relation in balls at random points of those ranges, by
+a route that shares nothing with the algebra that wrote them. Sources: [Q] Qin et al. 2024, [S] Sun
+et al. 2023, [C] Chi et al. 2023; what is marked ours is in none of them.
+
+Notation: `b_t = exp(p(t))`, `B_j` the sum below j, `T_j` the tail from j, L a bound of the content
+logits, V of the values; `x_i = e^{s_i}`, `P_i = x_i / sum_{k<=N} x_k`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import sympy
+from sympy import Expr, Symbol, cos, exp, log, pi, sin
+
+from farfield.theory.proofs import Proof, Step
+from farfield.theory.results import InputError, Result, plain
+
+_SIGNS = {"identity": ("=", "="), "inequality": ("<=", r"\le"), "limit": ("->", r"\to")}
+
+
+@dataclass(frozen=True)
+class Line(Step):
+    """A step of a theorem's proof.
+
+    `rule` is `sentence`, `identity`, `inequality` (left <= right) or `limit` (left -> right as the
+    value `at` grows without bound); `values` has `says` and, but for a sentence, `left` and
+    `right`. Symbols are positive unless they say otherwise.
+    """
+
+    def _render(self, show: Callable[[Any], str]) -> str:
+        says = str(self.values["says"])
+        if self.rule == "sentence":
+            return says
+        plain_sign, tex_sign = _SIGNS[self.rule]
+        sign = plain_sign if show is str else f"${tex_sign}$"
+        relation = f"{show(self.values['left'])} {sign} {show(self.values['right'])}"
+        if self.rule == "limit":
+            relation += f" as {show(self.values['at'])} grows"
+        return f"{says}: {relation}" if says else relation
+
+
+@dataclass(frozen=True)
+class Theorem(Result):
+    """A statement with its proof.
+
+    Fields:
+        name, title, source: what it is called and where it stands (`ours`: in none of the papers).
+        hypotheses, statement: in words.
+        proof: the steps in order.
+        label: `theorem`.
+    """
+
+    name: str
+    title: str
+    source: str
+    hypotheses: str
+    statement: str
+    proof: Proof
+    label: str = "theorem"
+
+    def text(self) -> str:
+        return "\n".join([
+            f"{self.title}  [{self.label}; {self.source}]", f"  Let {self.hypotheses}.",
+            f"  Then {self.statement}.", "  Proof.", self.proof.text(),
+        ])  # fmt: skip
+
+    def latex(self) -> str:
+        """The theorem as a LaTeX fragment."""
+        return "\n".join([
+            rf"\paragraph{{{self.title}}} ({self.source}) {_tex(f'Let {self.hypotheses}.')} "
+            rf"\emph{{{_tex(f'Then {self.statement}.')}}}",
+            _latex_proof(self.proof),
+        ])  # fmt: skip
+
+    def _repr_latex_(self) -> str:
+        return self.latex()
+
+    def fields(self) -> dict[str, Any]:
+        return {k: plain(getattr(self, k)) for k in
+                ("name", "title", "source", "hypotheses", "statement", "label")} | {
+            "proof": self.proof.fields()
+        }  # fmt: skip
+
+
+_ESCAPED = {"_": r"\_", "^": r"\^{}", "{": r"\{", "}": r"\}", "%": r"\%", "&": r"\&", "#": r"\#"}
+
+
+def _tex(words: str) -> str:
+    return (
+        "".join(_ESCAPED.get(c, c) for c in words).replace("<=", r"$\le$").replace(">=", r"$\ge$")
+    )
+
+
+def _latex_proof(proof: Proof) -> str:
+    items = []
+    for step in proof.steps:
+        says = _tex(str(step.values["says"]))
+        if step.rule == "sentence":
+            items.append(rf"\item {says}")
+            continue
+        left, right = (sympy.latex(step.values[k]) for k in ("left", "right"))
+        goes = rf"{left} {_SIGNS[step.rule][1]} {right}"
+        if step.rule == "limit":
+            goes += rf" \quad ({sympy.latex(step.values['at'])} \to \infty)"
+        items.append(rf"\item {says}{': ' if says else ''}${goes}$")
+    body = "\n".join(items)
+    return f"\\begin{{enumerate}}\n{body}\n\\end{{enumerate}}\nHence {_tex(proof.claim)}."
+
+
+def _symbol(name: str) -> Expr:
+    return Symbol(name, positive=True)
+
+
+def _product(left: Expr, right: Expr) -> Expr:
+    """A product that is shown and re-checked as it stands."""
+    return sympy.Mul(left, right, evaluate=False)
+
+
+def _says(words: str) -> Line:
+    return Line("sentence", {"says": words})
+
+
+def _equal(words: str, left: Any, right: Any) -> Line:
+    return Line("identity", {"says": words, "left": sympy.sympify(left),
+                             "right": sympy.sympify(right)})  # fmt: skip
+
+
+def _at_most(words: str, left: Any, right: Any) -> Line:
+    return Line("inequality", {"says": words, "left": sympy.sympify(left),
+                               "right": sympy.sympify(right)})  # fmt: skip
+
+
+def _tends(words: str, left: Any, right: Any, at: Any) -> Line:
+    return Line("limit", {"says": words, "left": sympy.sympify(left),
+                          "right": sympy.sympify(right), "at": at})  # fmt: skip
+
+
+B, T, L, V, S, I, O = (_symbol(k) for k in ("B", "T", "L", "V", "S", "I", "O"))
+A, X, Y, EPS, M, Q, LAM = (_symbol(k) for k in ("A", "x", "y", "epsilon", "m", "q", "lambda"))
+U, W = Symbol("u", real=True), Symbol("w", real=True)
+J, K, R, Z, H = (_symbol(k) for k in ("j", "k", "r", "z", "h"))
+THETA, PLACE, OFFSET = Symbol("theta", real=True), Symbol("n", real=True), Symbol("r", real=True)
+
+_ROW = (
+    "a row see the keys at distances 0 .. i-1, content logits within [-L, L], values of norm <= V"
+)
+
+
+def _window_error() -> Theorem:
+    worst = T / (T + exp(-2 * L) * B)
+    steps = (
+        _equal(
+            "With u, w the averages of the values inside and outside the window and I, O their "
+            "attention masses, full output minus window output is [Q, Eq. 11]",
+            (I * U + O * W) / (I + O) - U, O / (I + O) * (W - U),
+        ),
+        _says("u and w are averages of vectors of norm <= V, so ||w - u|| <= 2 V [Q, Eq. 12]."),
+        _says("O <= e^L T_j and I >= e^-L B_j: write O = e^L T - x, I = e^-L B + y, x, y >= 0."),
+        _equal(
+            "The cross products of the two fractions differ by a sum of terms >= 0, so O/(O + I) "
+            "is at most its value at x = y = 0",
+            exp(L) * T * (exp(-L) * B + Y) - (exp(L) * T - X) * exp(-L) * B,
+            exp(L) * T * Y + X * exp(-L) * B,
+        ),
+        _equal("That value is", exp(L) * T / (exp(L) * T + exp(-L) * B), worst),
+        _says(
+            "Attained in the limit: logits -L and values +v inside, logits +L and values -v "
+            "outside, ||v|| = V; the outside mass of row i is e^L (B_i - B_j) -> e^L T_j."
+        ),
+        _tends("With S = B_i - B_j = T k/(k+1)", worst.subs(T, T * K / (K + 1)), worst, K),
+    )  # fmt: skip
+    return Theorem(
+        "window-error", "The exact worst-case error of a window", "ours, sharpens [Q, Eq. 13]",
+        _ROW + ", j >= 1, B_j > 0, and T_j finite",
+        "the supremum of delta(i, j) over all rows and inputs is 2 V T_j / (T_j + e^{-2L} B_j)",
+        Proof("sup delta(i, j) = 2 V T_j/(T_j + e^{-2L} B_j): one layer, exact arithmetic", steps),
+    )  # fmt: skip
+
+
+def _theorem_04() -> Theorem:
+    steps = (
+        _says(
+            "By window-error, delta(i, j) <= 2 V T_j / (T_j + e^{-2L} B_j) for every row i >= j."
+        ),
+        _at_most("Drop T_j below", T / (T + exp(-2 * L) * B), exp(2 * L) * T / B),
+        _says("B_j >= b_0 > 0 does not fall, and T_j -> 0 because the series converges."),
+        _tends("So the bound falls to 0, for all rows at once", exp(2 * L) * (T / K) / B, 0, K),
+    )
+    return Theorem(
+        "theorem-0.4", "Convergence suffices", "[Q, Theorem 0.4], for Toeplitz biases",
+        _ROW + ", and let sum b_t converge with b_0 > 0",
+        "for every eps > 0 there is a j_0 with delta(i, j) < eps for all i >= j > j_0",
+        Proof("Eq. 9 holds, uniformly in i and in the inputs", steps),
+    )  # fmt: skip
+
+
+def _equivalence() -> Theorem:
+    share = S / (S + exp(2 * L) * B)
+    steps = (
+        _says("If sum b_t converges: theorem-0.4."),
+        _says("If it diverges, fix j. The mass inside is at most e^L B_j, that outside at least "
+              "e^-L S with S = B_i - B_j, for every input."),
+        _equal("The share outside is therefore at least", 1 / (1 + exp(2 * L) * B / S), share),
+        _tends("S grows without bound with i", share.subs(S, K), 1, K),
+        _says("With values +v inside and -v outside, delta is 2 V times that share, hence -> 2 V."),
+    )  # fmt: skip
+    return Theorem(
+        "equivalence", "Windowable exactly if the series converges", "ours",
+        _ROW + ", L >= 0 fixed",
+        "sup delta(i, j) tends to 0 as j grows if and only if sum b_t converges",
+        Proof("uniformly windowable <=> the exp-series converges; a statement about one layer's "
+              "outputs, not about perplexity", steps),
+    )  # fmt: skip
+
+
+def _certified_window() -> Theorem:
+    step = Symbol("b", positive=True)
+    steps = (
+        _says("One key more in the window moves b = b_j from the tail to the inside: T = T' + b."),
+        _at_most(
+            "The bound does not grow", T / (T + exp(-2 * L) * (B + step)),
+            (T + step) / (T + step + exp(-2 * L) * B),
+        ),
+        _says("So the widths that meet the budget are all widths from the least one on; by "
+              "window-error no smaller one can be guaranteed."),
+    )  # fmt: skip
+    return Theorem(
+        "certified-window", "The least certified window", "ours",
+        _ROW + ", and an error budget",
+        "the widths w with 2 V T_w/(T_w + e^{-2L} B_w) <= budget are w_0, w_0 + 1, ...; each is "
+        "enough "
+        "and none below w_0 is",
+        Proof("the least certified width is sharp", steps),
+    )  # fmt: skip
+
+
+def _theorem_05() -> Theorem:
+    steps = (
+        _says("For j beyond t_0, sum a_t/A <= b_t/B over t >= j: T^a_j / A <= T^b_j / B."),
+        _says("b has infinitely many positive terms, so T^b_j > 0 for every j and TRF_b(eps) >= "
+              "t_0 "
+              "for all small eps."),
+        _at_most(
+            "At j = TRF_b(eps), T^b_j/B = x eps with x < 1, and T^a_j / A is a share y/(1+y) of it",
+            X / (1 + X) * EPS * Y / (1 + Y), EPS,
+        ),
+        _says("So T^a_j < eps A at that j, and TRF_a(eps) <= j."),
+    )  # fmt: skip
+    return Theorem(
+        "theorem-0.5", "Lighter terms, smaller receptive field",
+        "[Q, Theorem 0.5], with the hypothesis it needs",
+        "a_t/A <= b_t/B for all t >= t_0, both series convergent, infinitely many b_t > 0",
+        "TRF_a(eps) <= TRF_b(eps) for all small eps > 0",
+        Proof("TRF_a(eps) <= TRF_b(eps) for all small eps", steps),
+    )  # fmt: skip
+
+
+def _crossover() -> Theorem:
+    steps = (
+        _says("TRF_a(eps) = min{j : u_j < eps}, TRF_b(eps) = min{j : v_j < eps}, u_j and v_j the "
+              "normalised tails, non-increasing."),
+        _says("TRF_a(eps) <= TRF_b(eps) fails exactly if some j has v_j < eps <= u_j."),
+        _says("For eps <= eps* no j with v_j < u_j has v_j < eps; just above eps* = v_k, the "
+              "index k "
+              "has v_k < eps <= u_k."),
+    )  # fmt: skip
+    return Theorem(
+        "crossover", "Where the order of two receptive fields changes", "ours",
+        "u_j = T_j/B of a, v_j of b, and eps* = min{v_j : u_j > v_j} (1 if there is none)",
+        "TRF_a(eps) <= TRF_b(eps) for all 0 < eps <= eps*, and it fails just above eps*",
+        Proof("the order holds up to eps* and fails just above", steps),
+    )  # fmt: skip
+
+
+def _two_sided() -> Theorem:
+    low = Symbol("l", real=True)
+    steps = (
+        _says("In the row, b_t e^l <= c_t <= b_t e^{l + lambda}, l the least content logit."),
+        _equal("Tail over total is at most", _product(exp(low + LAM) * T, exp(-low) / B),
+               exp(LAM) * T / B),
+        _says("If T_j < eps e^-lambda B this is below eps: attention ERF(eps) <= TRF(eps "
+              "e^-lambda)."),
+        _equal("and at least", _product(exp(low) * T, exp(-low - LAM) / B),
+               exp(-LAM) * T / B),
+        _says("If T_j >= eps e^lambda B this is not below eps: attention ERF(eps) >= "
+              "TRF(eps e^lambda)."),
+    )  # fmt: skip
+    return Theorem(
+        "two-sided", "The attention receptive field between two theoretical ones", "ours",
+        "one query row whose content logits span lambda over the keys with b_t > 0; TRF of that "
+        "row",
+        "TRF(eps e^lambda) <= attention ERF(eps) <= TRF(eps e^-lambda)",
+        Proof("it holds for every model, trained or not", steps),
+    )  # fmt: skip
+
+
+def _jensen() -> Theorem:
+    p = X / (1 + X)
+    steps = (
+        _says("The tail of the row is at most e^max T_j."),
+        _at_most(
+            "The total is at least B e^mean, mean the b-weighted mean logit: exp is convex, for "
+            "two "
+            "keys", exp(p * U + (1 - p) * W), p * exp(U) + (1 - p) * exp(W),
+        ),
+        _says("So tail/total <= e^{max - mean} T_j/B, which is below eps if T_j < eps "
+              "e^{mean-max} B."),
+    )  # fmt: skip
+    return Theorem(
+        "jensen", "A sharper upper bound of the attention receptive field", "ours",
+        "one query row with largest content logit max and b-weighted mean logit mean",
+        "attention ERF(eps) <= TRF(eps e^{-(max - mean)}) of that row",
+        Proof("max - mean <= lambda, so this is at least as sharp as two-sided", steps),
+    )  # fmt: skip
+
+
+def _trf_line() -> Theorem:
+    steps = (
+        _equal("Geometric tails, q = e^-m", _product(exp(-M * J) / (1 - exp(-M)), 1 - exp(-M)),
+               exp(-M * J)),
+        _says("e^{-m j} < eps exactly if j > log(1/eps)/m; the least such integer is the floor "
+              "plus 1."),
+    )  # fmt: skip
+    return Theorem(
+        "trf-alibi", "The receptive field of a linear bias", "ours",
+        "p(n) = -m n, m > 0, 0 < eps < 1", "TRF(eps) = floor(log(1/eps)/m) + 1",
+        Proof("TRF(eps) = floor(log(1/eps)/m) + 1", steps),
+    )  # fmt: skip
+
+
+def _trf_power() -> Theorem:
+    r = 1 + R
+    steps = (
+        _at_most("The terms fall, so T_j lies between integrals: below", J ** (1 - r) / R,
+                 J ** (-r) + J ** (1 - r) / R),
+        _equal("Antiderivative of x^-r", sympy.diff(-(X ** (1 - r)) / R, X), X**-r),
+        _tends("Hence T_j / (A j^{1-r}/(r-1)) -> 1", (K ** (-r) + K ** (1 - r) / R)
+               / (K ** (1 - r) / R), 1, K),
+        _equal("Solve A j^{1-r}/(r-1) = eps B for j",
+               A * ((R * B * EPS / A) ** (-1 / R)) ** (-R) / R, EPS * B),
+    )  # fmt: skip
+    return Theorem(
+        "trf-power", "The receptive field of a power law", "ours",
+        "b_n ~ A n^-r with r > 1",
+        "TRF(eps) ~ ((r-1) B eps / A)^{-1/(r-1)} as eps -> 0",
+        Proof("for the inverse square TRF(eps) ~ 1/(B eps), of the order 1/eps", steps),
+    )  # fmt: skip
+
+
+def _ladder() -> Theorem:
+    steps = (
+        _equal("Antiderivatives at rung 1", sympy.diff(X ** (-R) / (-R), X), X ** (-1 - R)),
+        _equal("and at rung 2", sympy.diff(log(X + 2) ** (-R) / (-R), X),
+               1 / ((X + 2) * log(X + 2) ** (1 + R))),
+        _tends("with exponent c = 1 + r > 1 they stay bounded (converges), here at k = log x",
+               K ** (-1 - R) / R, 0, K),
+        _says("with c <= 1 they grow without bound (diverges); likewise at every rung."),
+        _says("Rung k finds c = lim rho_{k-1}/l_k. If c > 1, b_n is eventually at most the rung's "
+              "comparison term with an exponent in (1, c), which converges; if c < 1, at least "
+              "the one "
+              "with an exponent in (c, 1), which diverges; if c = 1, subtract l_k and go on."),
+    )  # fmt: skip
+    return Theorem(
+        "ladder", "The decision ladder", "ours, after Bertrand",
+        "p be an exp-log function and rho_0 = -p, l_1 = log n, l_{k+1} = log l_k",
+        "the first rung with a limit other than 1 decides: above 1 the exp-series converges, below "
+        "it diverges",
+        Proof("each rung decides or leaves a strictly lighter remainder", steps),
+    )  # fmt: skip
+
+
+def _trigonometric() -> Theorem:
+    steps = (
+        _at_most("A wave is at least minus its amplitude", -A, A * cos(U)),
+        _says(
+            "So p is bounded below and the terms b_n = e^p do not tend to 0: the series diverges."
+        ),
+    )
+    return Theorem(
+        "trigonometric", "A finite trigonometric sum diverges", "ours",
+        "p be a finite sum of waves and a constant (Sandwich of [C, Eq. 6], RoPE's surrogate)",
+        "the exp-series diverges", Proof("by the term test", steps),
+    )  # fmt: skip
+
+
+def _resolution_identity() -> Theorem:
+    steps = (
+        _equal("Term by term", X * (X - Y), (X**2 - Y**2 + (X - Y) ** 2) / 2),
+        _says("Sum over i = 0 .. N with x = P_i, y = P_{i+1}: the differences of squares "
+              "telescope to "
+              "P_0^2 - P_{N+1}^2."),
+    )  # fmt: skip
+    return Theorem(
+        "resolution-identity", "The identity of attention resolution", "ours",
+        "R be the resolution [S, Eq. 4] of s_0 .. s_{N+1}",
+        "2 R = P_0^2 - P_{N+1}^2 + sum_{i<=N} (P_i - P_{i+1})^2",
+        Proof("2 R = P_0^2 - P_{N+1}^2 + sum (P_i - P_{i+1})^2", steps),
+    )  # fmt: skip
+
+
+def _resolution_bound() -> Theorem:
+    steps = (
+        _at_most("Drop P_i P_{i+1} >= 0 from each term", X * (X - Y), X**2),
+        _says("So R <= sum P_i^2; and P_i <= 1 with sum P_i = 1."),
+        _at_most("P_i^2 <= P_i; with P_i = x/(1+x)", (X / (1 + X)) ** 2, X / (1 + X)),
+        _tends("There is no lower bound: s = (0, log k), N = 0, has R = 1 - k, so R/k",
+               (1 - K) / K, -1, K),
+    )  # fmt: skip
+    return Theorem(
+        "resolution-bound", "Bounds of attention resolution", "ours",
+        "R be the resolution [S, Eq. 4] of any real s_0 .. s_{N+1}",
+        "R <= sum_{i<=N} P_i^2 <= 1, and there is no lower bound in general",
+        Proof("R <= sum P_i^2 <= 1", steps),
+    )  # fmt: skip
+
+
+def _resolution_monotone() -> Theorem:
+    steps = (
+        _says("Lower bound: drop the squares from resolution-identity."),
+        _at_most("Upper bound: P_i <= P_0 and P_i - P_{i+1} >= 0; with P_0 = x + y + z, P_i = x + "
+                 "y, "
+                 "P_{i+1} = x", (X + Y) * Y, (X + Y + Z) * Y),
+        _says("Sum over i: R <= P_0 sum (P_i - P_{i+1}) = P_0 (P_0 - P_{N+1})."),
+    )  # fmt: skip
+    return Theorem(
+        "resolution-monotone", "Attention resolution of a non-increasing row", "ours",
+        "s_0 >= s_1 >= ... >= s_{N+1}",
+        "(P_0^2 - P_{N+1}^2)/2 <= R <= P_0 (P_0 - P_{N+1})",
+        Proof("(P_0^2 - P_{N+1}^2)/2 <= R <= P_0 (P_0 - P_{N+1})", steps),
+    )  # fmt: skip
+
+
+def _resolution_limit() -> Theorem:
+    steps = (
+        _says("If B = sum e^s is finite, the sums of x_i^2 and of x_i x_{i+1} converge too and "
+              "P_{N+1} -> 0; pass to the limit in resolution-identity. The first term, x_0^2/B^2, "
+              "is "
+              "positive."),
+        _says("If B is infinite and x_i <= m: with B_N the sum to N, P_i <= m/B_N and so is "
+              "P_{N+1}."),
+        _at_most("In absolute value a term is at most (two terms, P_i = x/B, P_{i+1} = y/B, "
+                 "x <= m: x = m z/(1+z))",
+                 (M * Z / (1 + Z)) / B * Y / B, M / B * Y / B),
+        _says("So |R| <= sum P_i^2 + sum P_i P_{i+1} <= 2 m/B_N."),
+        _tends("which vanishes", 2 * M / K, 0, K),
+    )  # fmt: skip
+    return Theorem(
+        "resolution-limit", "The limit of attention resolution", "ours; links [S] and [Q]",
+        "N grow for a fixed s, bounded above",
+        "R -> (P_0^2 + sum (P_i - P_{i+1})^2)/2 > 0 if the exp-series converges, R -> 0 if it "
+        "diverges",
+        Proof("the limit is positive exactly if the exp-series converges", steps),
+    )  # fmt: skip
+
+
+def _resolution_line() -> Theorem:
+    q = Q / (1 + Q)  # in (0, 1)
+    total = (1 - q**K) / (1 - q)
+    squares = (1 - q ** (2 * K)) / (1 - q**2)
+    steps = (
+        _says("x_i = q^i, q = e^-m; sum x_i = (1 - q^k)/(1 - q), sum x_i^2 = (1 - q^{2k})/(1 - "
+              "q^2), "
+              "k = N + 1, and x_i - x_{i+1} = (1 - q) x_i."),
+        _equal("So R is", (1 - q) * squares / total**2,
+               (1 - q) ** 2 * (1 + q**K) / ((1 + q) * (1 - q**K))),
+        _says("As k grows q^k -> 0 and R -> (1 - q)^2/(1 + q)."),
+    )  # fmt: skip
+    return Theorem(
+        "resolution-alibi", "Attention resolution of a linear bias", "ours",
+        "s_n = -m n, q = e^-m",
+        "R = (1-q)^2 (1 + q^{N+1}) / ((1+q)(1 - q^{N+1})), with the limit (1-q)^2/(1+q)",
+        Proof("the closed form holds for every N", steps),
+    )  # fmt: skip
+
+
+def _resolution_type1() -> Theorem:
+    steps = (
+        _equal("Partial fractions", 1 / (X**2 * (X + 1) ** 2),
+               1 / X**2 + 1 / (X + 1) ** 2 - 2 / X + 2 / (X + 1)),
+        _says("Summed over x = 1, 2, ...: sum x_i x_{i+1} = 2 zeta(2) - 1 - 2 = pi^2/3 - 3."),
+        _says("sum x_i^2 = zeta(4) = pi^4/90 and sum x_i = zeta(2) = pi^2/6."),
+        _equal("So the limit (Q - C)/B^2 is",
+               (sympy.zeta(4) - (2 * sympy.zeta(2) - 3)) / sympy.zeta(2) ** 2,
+               (pi**4 / 90 - pi**2 / 3 + 3) / (pi**4 / 36)),
+    )  # fmt: skip
+    return Theorem(
+        "resolution-type1", "Attention resolution of the inverse square", "ours",
+        "s_n = -2 log(1 + n)", "R -> (pi^4/90 - pi^2/3 + 3)/(pi^4/36) = 0.29287188",
+        Proof("R -> 0.29287188", steps),
+    )  # fmt: skip
+
+
+def _resolution_window() -> Theorem:
+    steps = (
+        _says("x_i = 1 for i < w, else 0: every difference vanishes but the last one inside."),
+        _says("For N >= w - 1 it is summed: R = 1 (1 - 0)/w^2."),
+        _says("For N <= w - 2 that difference is not summed, and R = 0."),
+    )
+    return Theorem(
+        "resolution-window", "Attention resolution of a window", "ours",
+        "s_n = 0 for n < w and -oo from w on", "R = 1/w^2 for N >= w - 1, and 0 for N <= w - 2",
+        Proof("R = 1/w^2 once the row is longer than the window", steps),
+    )  # fmt: skip
+
+
+def _rotation_decay() -> Theorem:
+    far = THETA * (PLACE + OFFSET)
+    near = THETA * PLACE
+    steps = (
+        _equal("Diagonal of Rot((n+r) theta)^T Rot(n theta)",
+               cos(far) * cos(near) + sin(far) * sin(near), cos(THETA * OFFSET)),
+        _equal("Off the diagonal", sin(far) * cos(near) - cos(far) * sin(near),
+               sin(THETA * OFFSET)),
+        _equal("The decay cancels up to the offset", _product(Z ** (PLACE + OFFSET), Z ** (-PLACE)),
+               Z**OFFSET),
+        _says("So f_q(q, n+r)^T f_k(k, n) = zeta^r q^T Rot(-r theta) k, free of n; at n = 0 it is "
+              "the "
+              "right side of [S, Eq. 6]. zeta = 1 is RoPE."),
+    )  # fmt: skip
+    return Theorem(
+        "rotation-decay", "xPos depends on the offset alone", "[S, Eq. 6]",
+        "f_q multiply a pair of coordinates by zeta^n Rot(n theta), f_k by zeta^-n Rot(n theta)",
+        "<f_q(q, n+r), f_k(k, n)> = <f_q(q, r), f_k(k, 0)> for all n, r, q, k",
+        Proof("[S, Eq. 6] holds for rotations with decay", steps),
+    )  # fmt: skip
+
+
+def _rotation_divergence() -> Theorem:
+    steps = (
+        _says("A rotation keeps norms and zeta <= 1 does not raise them, so every logit stays "
+              "within "
+              "[-L, L] at every distance; there is no bias, p = 0."),
+        _equal("j keys inside weigh at most e^L each, k = i - j outside at least e^-L: the share "
+               "outside "
+               "is at least", exp(-L) * K / (exp(-L) * K + exp(L) * J), K / (K + exp(2 * L) * J)),
+        _tends("With the row it grows to", K / (K + exp(2 * L) * J), 1, K),
+    )  # fmt: skip
+    return Theorem(
+        "rotation-divergence", "RoPE and xPos are not windowable by themselves", "ours",
+        "logits be those of a rotation with decay zeta <= 1 of queries and keys, |logit| <= L",
+        "for every input the attention mass outside a fixed window tends to 1 as the row grows",
+        Proof("without a mask the divergent half of equivalence applies with p = 0", steps),
+    )  # fmt: skip
+
+
+def _surrogate() -> Theorem:
+    fade = 1 / (1 + Z)
+    steps = (
+        _at_most("Each wave is bounded below, zeta in (0, 1]", -1, cos(U) * fade**X),
+        _says("There are d/2 of them (d/2 + 1 as printed), so a g[n] >= -a (d/2 + 1)."),
+        _says("So b_n >= e^{-a (d/2 + 1)} > 0: the terms do not tend to 0."),
+    )  # fmt: skip
+    return Theorem(
+        "surrogate-diverges", "The surrogate bias of RoPE and xPos diverges", "ours",
+        "g[n] = sum_i cos(n theta_i) zeta_i^{n/base} [S, Eq. 10], every zeta_i in (0, 1], a > 0",
+        "the exp-series of a g diverges, with decay or without",
+        Proof("by the term test; BCA or a window makes the support finite", steps),
+    )  # fmt: skip
+
+
+def _bca() -> Theorem:
+    block, inside = _symbol("c"), _symbol("d")
+    steps = (
+        _says("Write i = half c + d with 0 <= d < half. Key j is visible if floor(j/half) >= c - "
+              "1, so "
+              "from j = half (c - 1) on."),
+        _equal("The row sees i - j + 1 keys from there",
+               (H * block + inside) - H * (block - 1) + 1, H + inside + 1),
+        _at_most("which is at most 2 half, as d <= half - 1; with half = h + d + 1",
+                 H + inside + 1 + inside + 1, 2 * (H + inside + 1)),
+        _says("So T_j = 0 for j >= 2 half: the window of 2 half tokens is exact for every row."),
+    )  # fmt: skip
+    return Theorem(
+        "bca-support", "Blockwise causal attention has bounded support", "ours, of [S, 3.3]",
+        "key j be visible to query i if j <= i and floor(j/half) >= floor(i/half) - 1",
+        "a row beyond the first block sees half + 1 to 2 half keys, and delta(i, j) = 0 for j >= "
+        "2 half",
+        Proof("every row has its support within 2 half keys; not by [Q, Theorem 0.4]", steps),
+    )  # fmt: skip
+
+
+def _reach() -> Theorem:
+    steps = (
+        _says("One layer reaches w - 1 keys back. Layer r of R reads outputs that each reached (w "
+              "- 1) "
+              "keys further back."),
+        _equal("With k layers reaching k (w - 1) + 1 tokens, one more reaches",
+               K * (J - 1) + 1 + (J - 1), (K + 1) * (J - 1) + 1),
+    )  # fmt: skip
+    return Theorem(
+        "layered-reach", "How far a stack of windows reaches", "ours; [C, 5] prints w R",
+        "R layers attend in windows of w tokens, the query's own included",
+        "the output depends on R (w - 1) + 1 input tokens and on no more",
+        Proof("the exact reach is R (w - 1) + 1, below w R for R > 1", steps),
+    )  # fmt: skip
+
+
+_MAKERS: tuple[Callable[[], Theorem], ...] = (
+    _window_error, _theorem_04, _equivalence, _certified_window, _ladder, _trigonometric,
+    _theorem_05, _crossover, _two_sided, _jensen, _trf_line, _trf_power, _reach,
+    _resolution_identity, _resolution_bound, _resolution_monotone, _resolution_limit,
+    _resolution_line, _resolution_window, _resolution_type1, _rotation_decay,
+    _rotation_divergence, _surrogate, _bca,
+)  # fmt: skip
+
+
+def theorems() -> Mapping[str, Theorem]:
+    """All theorems by name, in the order of their use.
+
+    >>> list(theorems())[:3]
+    ['window-error', 'theorem-0.4', 'equivalence']
+    """
+    return {t.name: t for t in (make() for make in _MAKERS)}
+
+
+def theorem(name: str) -> Theorem:
+    """A theorem by name.
+
+    Raises:
+        InputError: unknown names, with the nearest known one.
+
+    >>> theorem("resolution-bound").statement
+    'R <= sum_{i<=N} P_i^2 <= 1, and there is no lower bound in general'
+    """
+    known = theorems()
+    if name in known:
+        return known[name]
+    close = difflib.get_close_matches(str(name), known, 1, 0.4)
+    hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"
+    raise InputError(f"no theorem {str(name)[:40]!r}; {hint}")
