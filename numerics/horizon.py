@@ -16,6 +16,7 @@ from flint import arb, fmpq
 from sympy import Expr, S
 
 from farfield.numerics.kernels import Unreachable
+from farfield.numerics.normal_form import Unrecognised, sign
 from farfield.numerics.receptive_field import resolve
 from farfield.numerics.sums import Series, Stretch, series
 from farfield.theory.balls import Undefined, compile_ball, precision, to_arb
@@ -117,7 +118,7 @@ def _vanishes(bias: Expr, j: int, origin: Expr, limit: fmpq, closed: bool) -> bo
     if bias is S.NegativeInfinity:
         return True
     at, start = compile_ball(bias), compile_ball(origin)
-    for bits in (128, 512, 2048, 8192, MAX_BITS):
+    for bits in (128, 512, 2048, 4 * j.bit_length() + 2048):
         with precision(bits):
             try:
                 p, q = at({n: fmpq(j)}), start({n: fmpq(0)})
@@ -128,10 +129,18 @@ def _vanishes(bias: Expr, j: int, origin: Expr, limit: fmpq, closed: bool) -> bo
                 return True
             if gap > 0:
                 return False
-    tie = sympy.exp(sympy.expand(bias.subs(n, j) - origin.subs(n, 0)))
-    if tie == sympy.Rational(int(limit.p), int(limit.q)):
-        return closed
-    raise Unreachable(f"b_{j}/b_0 agrees with the rounding threshold to all digits tried")
+    if j.bit_length() <= 256:
+        goal = sympy.log(sympy.Rational(int(limit.p), int(limit.q)))
+        try:
+            side = sign(bias.subs(n, j) - origin.subs(n, 0) - goal)
+            return side < 0 or (side == 0 and closed)
+        except Unrecognised:
+            pass
+    raise Unreachable(f"b_{_short(j)}/b_0 agrees with the rounding threshold to all digits tried")
+
+
+def _short(j: int) -> str:
+    return str(j) if j < 10**30 else f"(about 2^{j.bit_length()})"
 
 
 def _last_above(s: Series, limit: fmpq, closed: bool) -> tuple[int | None, str]:

@@ -180,6 +180,9 @@ class Power(Kernel):
     def density(self, x: arb) -> arb:
         return (number(self.gamma) - number(self.r) * (x + number(self.h)).log()).exp()
 
+    def far(self, goal: arb) -> tuple[int, arb]:
+        return 1, _root(goal, self.gamma, self.r)
+
     def asymptotics(self) -> str:
         return _power_law(self.r, sympy.exp(self.gamma))
 
@@ -189,6 +192,13 @@ def _power_law(r: Expr, amplitude: Expr) -> str:
     factor = sympy.latex(sympy.simplify((r - 1) / amplitude))
     power = sympy.latex(-1 / (r - 1))
     return rf"\left({factor}\, B\, \varepsilon\right)^{{{power}}}"
+
+
+def _root(goal: arb, gamma: Expr, r: Expr) -> arb:
+    """log v where e^gamma v^{1-r}/(r-1) = goal, widened by what b_j / T_j <= (r-1)/u can change."""
+    scale = number(r) - 1
+    y = (number(gamma) - (scale * goal).log()) / scale
+    return y + arb(0, (abs(y) + 1).upper() * arb(2) ** -90)
 
 
 @dataclass(frozen=True)
@@ -481,9 +491,7 @@ class Bertrand(Smooth):
         return True
 
     def far(self, goal: arb) -> tuple[int, arb]:
-        r = number(self.r)
-        y = ((r - 1) * goal / number(self.gamma).exp()).log() / (1 - r)
-        return self.depth, y + arb(0, (abs(y) + 1).upper() * arb(2) ** -90)
+        return self.depth, _root(goal, self.gamma, self.r)
 
 
 @dataclass(frozen=True)

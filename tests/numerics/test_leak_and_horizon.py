@@ -74,6 +74,11 @@ def test_horizon_ties_round_to_even():
     assert dtype_horizon("-n*log(2)", "fp32", flush_to_zero=True).tokens == 127
 
 
+def test_a_slope_that_is_secretly_zero():
+    hidden = "-n*(log(6)-log(2)-log(3))-log(1+n)"
+    assert dtype_horizon(hidden, "fp16").tokens == 2**25 - 1
+
+
 def test_horizons_that_do_not_exist():
     assert dtype_horizon("nope", "fp16").reason.startswith("never")
     assert dtype_horizon("n", "fp16").reason.startswith("never")

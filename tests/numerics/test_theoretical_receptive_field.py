@@ -127,6 +127,8 @@ def test_astronomical_answers_are_enclosed():
         exact = -(10**4) * mpmath.log(mpmath.mpf("1e-4") * mass / 10**5)
     assert r.answer.low <= exact <= r.answer.high
     assert r.answer.high - r.answer.low < 1e-9
+    answer = theoretical_receptive_field("-(1+1/10^30)*log(n+20)", "1/10").answer
+    assert answer.low == pytest.approx(math.log(10) * 1e30, rel=1e-12)
 
 
 @pytest.mark.parametrize(
