@@ -496,6 +496,8 @@ def _log_of_primes(a: Expr) -> Expr:
                 total += k * exponent * sympy.log(p)
         elif base is S.Exp1 and exponent.is_real:
             total += exponent
+        elif isinstance(base, sympy.LambertW) and base.args[0].is_positive:
+            total += exponent * (sympy.log(base.args[0]) - base)  # W e^W = x
         elif base.is_positive and exponent.is_real and base != a:
             total += exponent * sympy.log(base)
         elif base.is_positive and exponent.is_real:

@@ -362,7 +362,12 @@ def _run(p: Expr, signs: dict[Expr, int], deadline: float) -> Outcome:
         raise NotReal("a division by 0")
     period = _period(p)
     if period == 1:
-        return _run_class(p, signs, deadline)
+        try:
+            return _run_class(p, signs, deadline)
+        except Undecided:
+            period = _period(p, rounding=True)
+            if period == 1:
+                raise
     if period > MAX_PERIOD:
         raise Undecided(f"a period of {period}")
     steps = [Step("classes", {"period": period})]
@@ -457,37 +462,51 @@ def _from_germ(p: Expr) -> Outcome:
     return Outcome(outcome.converges, steps + outcome.steps)
 
 
-def _period(p: Expr) -> int:
-    """A common period of what is periodic in p with a rational period."""
-    period = 1
-    for x in sympy.preorder_traversal(p):
-        step = None
-        if x.is_Pow and x.base == -1 and x.exp.has(n):
-            slope = sympy.expand(x.exp).coeff(n)
-            step = 2 * int(slope.q) if slope.is_Rational else None
-        elif isinstance(x, (sympy.sin, sympy.cos, sympy.tan, sympy.cot)) and x.has(n):
-            turn = sympy.expand(x.args[0]).coeff(n) / sympy.pi
-            if turn.is_Rational and turn != 0:
-                step = int((2 / abs(turn)).p)
-        elif isinstance(x, sympy.Mod) and x.has(n):
-            slope = sympy.expand(x.args[0]).coeff(n)
-            if x.args[1].is_Rational and slope.is_Rational and slope != 0:
-                step = int((x.args[1] / abs(slope)).p)
-        if step:
-            period = math.lcm(period, step)
-    return period
+def _period(p: Expr, rounding: bool = False) -> int:
+    """A common period of what is periodic in p; with `rounding`, of fractional parts too."""
+    periods = (_cycle(x, rounding) for x in sympy.preorder_traversal(p) if x.has(n))
+    return math.lcm(*(k for k in periods if k))
+
+
+def _cycle(x: Expr, rounding: bool) -> int:
+    """The period of `(-1)^P`, `Mod(P, b)`, `cos(pi P)`, `frac(P)` for a polynomial P with rational
+    coefficients, its constant aside; 0 for anything else. If D is their common denominator,
+    P(n + T) - P(n) is a multiple of T/D."""
+    if x.is_Pow and x.base == -1:
+        inside, modulus = x.exp, sympy.Integer(2)
+    elif isinstance(x, (sympy.sin, sympy.cos, sympy.tan, sympy.cot)):
+        inside, modulus = x.args[0] / sympy.pi, sympy.Integer(2)
+    elif isinstance(x, sympy.Mod) and x.args[1].is_Rational:
+        inside, modulus = x.args
+    elif rounding and isinstance(x, (sympy.floor, sympy.ceiling, sympy.frac)):
+        inside, modulus = x.args[0], sympy.Integer(1)
+    else:
+        return 0
+    inside = sympy.expand(inside)
+    if not inside.is_polynomial(n):
+        return 0
+    slopes = sympy.Poly(inside, n).all_coeffs()[:-1]
+    if not slopes or not all(c.is_Rational for c in slopes):
+        return 0
+    if len(slopes) == 1:
+        return int((modulus / abs(slopes[0])).p)
+    return int(modulus.p) * math.lcm(*(int(c.q) for c in slopes))
 
 
 def _class(p: Expr, period: int, residue: int) -> Expr:
-    own = p.xreplace({n: period * n + residue})
-    own = own.replace(
-        lambda e: (
-            isinstance(e, (sympy.Mod, sympy.sin, sympy.cos, sympy.tan, sympy.cot))
-            or (e.is_Pow and e.base == -1)
-        ),
-        lambda e: e.func(*(sympy.expand(a) for a in e.args)),
-    )
-    return own
+    """p at n = period k + residue, as an expression in k (called n again)."""
+    swap = {}
+    for x in sympy.preorder_traversal(p):
+        cycle = _cycle(x, True) if x.has(n) else 0
+        if cycle and period % cycle == 0:
+            value = sympy.frac(x.args[0]) if isinstance(x, (sympy.floor, sympy.ceiling)) else x
+            value = value.xreplace({n: sympy.Integer(residue)})
+            if isinstance(x, sympy.floor):
+                value = x.args[0] - value
+            elif isinstance(x, sympy.ceiling):  # -floor(-y) = y + frac(-y)
+                value = x.args[0] + sympy.frac(-x.args[0]).xreplace({n: sympy.Integer(residue)})
+            swap[x] = value
+    return p.xreplace(swap).xreplace({n: period * n + residue})
 
 
 def skipped_terms(p: Expr, up_to: int = 4096) -> tuple[int, ...]:

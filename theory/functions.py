@@ -730,6 +730,20 @@ def _mod(e: Expr, a: Expr, b: Expr) -> Germ:
     return number(bounded_atom(S.Zero, b))
 
 
+def _min_max(e: Expr, *args: Expr) -> Germ:
+    """The least or greatest of oscillating constants (of growing quantities: by `eventual`)."""
+    values = []
+    for limit, delta in (finite(germ(a)) for a in args):
+        if not delta.literally_zero:
+            raise Undecided(f"{e.func.__name__} of quantities that change places for ever")
+        values.append(bounds(limit))
+    better = below if isinstance(e, sympy.Min) else lambda a, b: below(b, a)
+    low, high = values[0]
+    for a, b in values[1:]:
+        low, high = (a if better(a, low) else low), (b if better(b, high) else high)
+    return number(bounded_atom(low, high, e))
+
+
 def _sign(e: Expr, a: Expr) -> Germ:
     return number(bounded_atom(S.NegativeOne, S.One))
 
@@ -769,7 +783,8 @@ _RULES: dict[Any, Callable[..., Germ]] = {
     sympy.polygamma: _polygamma, sympy.harmonic: _harmonic, sympy.binomial: _binomial,
     sympy.zeta: _zeta, sympy.LambertW: _lambert, sympy.li: _li, sympy.Sum: _sum,
     sympy.floor: _floor, sympy.ceiling: _floor, sympy.frac: _frac, sympy.Mod: _mod,
-    sympy.Abs: _abs, sympy.sign: _sign, sympy.Heaviside: _heaviside,
+    sympy.Abs: _abs, sympy.Min: _min_max, sympy.Max: _min_max,
+    sympy.sign: _sign, sympy.Heaviside: _heaviside,
 }  # fmt: skip
 
 
@@ -793,7 +808,10 @@ def eventual(e: Expr) -> Expr:
         return e.args[2]
     args = [eventual(a) for a in e.args]
     if isinstance(e, (sympy.Min, sympy.Max)):
-        return _extreme(args, -1 if isinstance(e, sympy.Min) else 1)
+        try:
+            return _extreme(args, -1 if isinstance(e, sympy.Min) else 1)
+        except Undecided:
+            return e.func(*args, evaluate=False)
     if isinstance(e, (sympy.sign, sympy.Heaviside, sympy.Abs)):
         try:
             s = _sign_at_large(args[0])

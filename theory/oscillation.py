@@ -169,6 +169,38 @@ def bounds(c: Coefficient) -> Bounds:
     e = to_sympy(c)
     if not oscillates(c):
         return e, e
+    if not e.is_Add and not (e.is_Mul and any(f.is_Add or f.is_Pow for f in e.args)):
+        return _bounds_of_terms(e)
+    found = []
+    for method in (_bounds_of_terms, _bounds_as_written):
+        try:
+            found.append(method(e))
+        except Undecided as why:
+            reason = why
+    if not found:
+        raise reason
+    low, high = found[0]
+    for a, b in found[1:]:
+        low, high = (a if below(low, a) else low), (b if below(b, high) else high)
+    return low, high
+
+
+def _bounds_as_written(e: Expr) -> Bounds:
+    """Interval arithmetic on the expression as it stands: `(sin n + 1/4)^2` is not negative."""
+    if not oscillates(e):
+        return e, e
+    if e.is_Add:
+        parts = [_bounds_as_written(a) for a in e.args]
+        return sympy.Add(*(a for a, _ in parts)), sympy.Add(*(b for _, b in parts))
+    if e.is_Mul:
+        low = high = S.One
+        for a, b in map(_bounds_as_written, e.args):
+            low, high = _product(low, high, a, b)
+        return low, high
+    return _product_bounds(e) if not e.is_Pow else _power_bounds(*_bounds_as_written(e.base), e.exp)
+
+
+def _bounds_of_terms(e: Expr) -> Bounds:
     low, waves, others = _decompose(e)
     high = low
     for x, y in waves.values():
@@ -195,16 +227,21 @@ def _product_bounds(e: Expr) -> Bounds:
             raise Undecided(f"the range of {base}")
         if power != 1:
             a, b = _power_bounds(a, b, power)
-        if (low, high) == (1, 1):
-            low, high = a, b
-            continue
-        if any(x.is_infinite for x in (a, b, low, high)):
-            raise Undecided("the product of unbounded oscillations")
-        corners = [x * y for x in (low, high) for y in (a, b)]
-        low = high = corners[0]
-        for x in corners[1:]:
-            low = x if below(x, low) else low
-            high = x if below(high, x) else high
+        low, high = _product(low, high, a, b)
+    return low, high
+
+
+def _product(low: Expr, high: Expr, a: Expr, b: Expr) -> Bounds:
+    """The product of the intervals [low, high] and [a, b]."""
+    if low == high == 1:
+        return a, b
+    if any(x.is_infinite for x in (a, b, low, high)):
+        raise Undecided("the product of unbounded oscillations")
+    corners = [x * y for x in (low, high) for y in (a, b)]
+    low = high = corners[0]
+    for x in corners[1:]:
+        low = x if below(x, low) else low
+        high = x if below(high, x) else high
     return low, high
 
 

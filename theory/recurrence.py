@@ -33,9 +33,12 @@ finite type and the discrepancy of N consecutive points is at most N^{-delta} (E
 blocks [x, x + x^{1/2}] h and m A change by o(1), since h', m' = x^{-1+o(1)}. By Koksma's
 inequality the block mean of exp(-m A (1 + cos)) differs from its integral, which is
 ~ (2 pi A m)^{-1/2} (Laplace), by at most a constant times x^{-delta/2} = o(m^{-1/2}).
-*g a Hardy function with n^{a - o(1)} <= g <= n^{b + o(1)}, 0 < a <= b < 1.* Over a period h and m A
-change by o(1), the points g(n) have spacing g' = n^{b - 1 + o(1)} = o(m^{-1/2}), so the mean is the
-Riemann sum of the same integral.
+*g a Hardy function with log n = O(g), g <= n^{b + o(1)}, b < 1, and either g = n^{a + o(1)}, a > 0,
+or rho = O(log n).* A period around x has length O(1/g'(x)). In the first case this is
+n^{1 - a + o(1)} and h', m' = n^{-1 + o(1)}; in the second it is O(x) and h', m' = O(1/x): over a
+period h and m A
+change by O(1). The points g(n) have spacing g' = n^{b - 1 + o(1)} = o(m^{-1/2}), so the mean is the
+Riemann sum of the same integral, up to constant factors.
 
 **Returns.** rho = h + m A (1 + cos(w n + phi)), w algebraic, not 0, m = O(n^2), h bounded above. By
 Khinchin (1926) there are infinitely many n with ||w n/(2 pi) + phi/(2 pi) - 1/2|| < 1/n; there
@@ -93,7 +96,9 @@ def decide(rho: Germ) -> Outcome:
     """Decide sum exp(-rho), oscillating coefficients allowed."""
     terms, dropped = [], False
     for m, c in rho.terms:
-        c = coefficient(harmonics(to_sympy(c))) if oscillates(c) else c
+        if oscillates(c):
+            plain = coefficient(harmonics(to_sympy(c)))
+            c = c if oscillates(plain) else plain
         if oscillates(c) and size(m) <= 0 and _is_bounded(c):
             dropped = True
         elif not is_zero_literally(c):
@@ -102,7 +107,7 @@ def decide(rho: Germ) -> Outcome:
     if not any(oscillates(c) for _, c in rho.terms):
         return climb(rho)
     tried, more = [], False
-    for rule in (_bounds, _recurrence, _infimum, _slow_phase, _average, _returns):
+    for rule in RULES:
         try:
             return rule(rho)
         except Undecided as why:
@@ -179,17 +184,48 @@ def _recurrence(rho: Germ) -> Outcome:
     meanings = {
         j: meaning
         for j, (_, c) in enumerate(rho.terms)
-        if oscillates(c) and (meaning := _almost_periodic(c)) is not None
+        if oscillates(c)
+        and (meaning := _almost_periodic(c)) is not None
+        and meaning.free_symbols == {n}
     }
     if not meanings:
         raise Undecided("no coefficient is almost periodic")
-    first = min(meanings)
-    sampled = tabulate(meanings[first], np.arange(SAMPLES))
+    sampled = tabulate(meanings[min(meanings)], np.arange(SAMPLES))
     if not np.isfinite(sampled).any():
         raise Undecided("no sample of the oscillation is finite")
     at = int(np.nanargmin(np.where(np.isfinite(sampled), sampled, np.inf)))
     values = {j: _value_above(e, at) for j, e in meanings.items()}
     return _near(rho, values, "recurrence", at=at)
+
+
+def _bounded_returns(rho: Germ) -> Outcome:
+    """Terms m c, m bounded, c unbounded but almost periodic: c is near its value at n = 1 on a
+    set with bounded gaps, hence bounded there, whatever its parameters are."""
+    lower = [(m, c) for m, c in rho.terms if oscillates(c) and size(m) <= 0]
+    rest = Germ([t for t in rho.terms if t not in lower], larger(rho.remainder, UNIT))
+    if not lower or any(oscillates(c) for _, c in rest.terms):
+        raise Undecided("more than bounded multiples of oscillations")
+    for _, c in lower:
+        meaning = _almost_periodic(c)
+        if meaning is None:
+            raise Undecided("no coefficient is almost periodic")
+        symbols = dict.fromkeys(meaning.free_symbols - {n}, sympy.pi / 3)
+        _value_above(meaning.xreplace(symbols), 1)
+        if symbols and not _logs_of_waves(meaning):
+            raise Undecided("an oscillation with parameters")
+    outcome = climb(rest)
+    if outcome.converges:
+        raise Undecided("near its extreme the oscillation does not make it diverge")
+    return _derived(Step("recurrence", {"at": 1, "bound": Lazy(scale(rest, fmpq(-1)))}), outcome)
+
+
+def _logs_of_waves(e: Expr) -> bool:
+    """Whether the parameters of e stand only as factors of terms without them."""
+    for term in sympy.Add.make_args(sympy.expand(e)):
+        _, rest = term.as_independent(n, as_Add=False)
+        if rest.free_symbols - {n}:
+            return False
+    return True
 
 
 def _almost_periodic(c: Coefficient) -> Expr | None:
@@ -203,14 +239,12 @@ def _almost_periodic(c: Coefficient) -> Expr | None:
         if any(s not in current.meaning for s in atoms):
             return None
         e = e.xreplace({s: current.meaning[s] for s in atoms})
-    if e.free_symbols != {n}:
-        return None
     opaque = e
     for wave in e.atoms(sympy.sin, sympy.cos):
-        argument = sympy.expand(wave.args[0])
-        frequency = argument.coeff(n)
         if wave.has(n):
-            if (argument - frequency * n).has(n):
+            argument = sympy.expand(wave.args[0])
+            frequency = argument.coeff(n)
+            if sympy.expand(argument - frequency * n).has(n) or wave.free_symbols != {n}:
                 return None
             opaque = opaque.xreplace({wave: sympy.Dummy(real=True)})
     continuous = (sympy.Add, sympy.Mul, sympy.Pow, sympy.exp, sympy.log, sympy.Abs, sympy.atan,
@@ -269,6 +303,8 @@ def _phase(g: Expr) -> Monomial:
     expansion = germ(g)
     if any(oscillates(c) for _, c in expansion.terms) or direction(expansion) not in (1, -1):
         raise Undecided("the phase oscillates itself")
+    if expansion.remainder is not None and size(expansion.remainder) >= 0:
+        raise NeedMore
     lead = expansion.leading()
     assert lead is not None
     if compare(lead[0], iterated_log(0)) >= 0 or compare(lead[0], iterated_log(1)) < 0:
@@ -303,7 +339,7 @@ def _average(rho: Germ) -> Outcome:
         raise Undecided("p grows like a power of n")
     if rho.remainder is not None and size(rho.remainder) > 0:
         raise NeedMore
-    if not _incommensurable(g) and not _power_phase(g):
+    if not _incommensurable(g) and not _suits_average(g, rho):
         raise Undecided("the phase is not known to be equidistributed")
     terms: list[Term] = list(rho.terms)
     terms[index] = (m, coefficient(low))
@@ -312,8 +348,8 @@ def _average(rho: Germ) -> Outcome:
     return _derived(step, climb(mean))
 
 
-def _power_phase(g: Expr) -> bool:
-    """n^(a - o(1)) <= g <= n^(b + o(1)) with 0 < a, b < 1."""
+def _suits_average(g: Expr, rho: Germ) -> bool:
+    """The conditions of the rule on a slow phase."""
     try:
         lead = _phase(g)
     except (Undecided, NeedMore):
@@ -321,7 +357,8 @@ def _power_phase(g: Expr) -> bool:
     power = lead.chain[0] if lead.chain else fmpq(0)
     rest = lead * Monomial((power,)) ** fmpq(-1)
     flat = rest == UNIT or compare_log(rest if size(rest) > 0 else rest ** fmpq(-1)) < 0
-    return bool(flat and sign(power) > 0 and sign(plus(power, fmpq(-1))) < 0)
+    logarithmic = compare(rho.top(), iterated_log(1)) <= 0
+    return bool(flat and sign(plus(power, fmpq(-1))) < 0 and (sign(power) > 0 or logarithmic))
 
 
 def _bounded_above(h: Germ) -> bool:
@@ -340,3 +377,6 @@ def _returns(rho: Germ) -> Outcome:
         raise Undecided("what does not oscillate is not bounded above")
     values = {"phase": g, "scale": monomial_expression(m)}
     return Outcome(False, (Step("returns", values), Step("term test", {})))
+
+
+RULES = (_bounds, _recurrence, _infimum, _slow_phase, _average, _returns, _bounded_returns)
