@@ -427,12 +427,14 @@ def report(
     click.option("--text", metavar="PATH", help="A file or folder to train on."),
     click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True),
     click.option("--runs", default="runs", show_default=True, metavar="FOLDER"),
+    click.option("--tokens", type=int, metavar="N",
+                 help="Train on a byte-pair encoding of the text with N entries, not on bytes."),
     click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda."),
-)
+)  # fmt: skip
 def train(
     formula: str, settings: tuple[str, ...], assumed: tuple[str, ...], heads: int | None,
     dialect: str | None, bca: int | None, as_json: bool, preset: str, text: str | None, seed: int,
-    runs: str, device: str,
+    runs: str, tokens: int | None, device: str,
 ) -> int:  # fmt: skip
     """Train a model with this encoding and measure it; a killed training continues."""
     from farfield.validation.configuration import Configuration, require_torch, variants
@@ -449,8 +451,13 @@ def train(
     from farfield.validation.experiment import train_and_measure
     from farfield.validation.training import TrainingDiverged
 
+    source = corpus(text)
+    if tokens is not None:
+        from farfield.validation.tokens import tokenized
+
+        source = tokenized(source, tokens, Path(runs) / f".tokens-{source.sha256[:16]}-{tokens}")
     configuration = Configuration(
-        subject, corpus(text), chosen, seed, inference=variants(subject, chosen.length)
+        subject, source, chosen, seed, inference=variants(subject, chosen.length)
     )
     with _watching(1, 1) as notice:
         try:
@@ -490,6 +497,40 @@ def runs(
             click.echo("removed" if yes else "nothing was removed; --yes removes these")
     else:
         _emit(inventory(store), as_json)
+    return 0
+
+
+@cli.command()
+@click.argument("names", nargs=-1, metavar="[ID]...")
+@click.option("--list", "listing", is_flag=True, help="Name the figures and tables.")
+@click.option("--format", "kind", default="svg", show_default=True, help="svg, png or pdf.")
+@click.option("--runs", metavar="FOLDER", help="Runs to draw the measured ones from.")
+@click.option("--out", default="out/figures", show_default=True, metavar="FOLDER")
+@click.option("--json", "as_json", is_flag=True, help="JSON instead of text.")
+def figures(
+    names: tuple[str, ...], listing: bool, kind: str, runs: str | None, out: str, as_json: bool
+) -> int:
+    """Every figure and table of the three papers, or those named; CSV beside each."""
+    from farfield.figures.gallery import draw, exhibits, save
+
+    if listing:
+        for e in exhibits():
+            click.echo(f"{e.id:<20} {e.kind:<10} {e.title}")
+        return 0
+    from farfield.figures.style import FORMATS
+    from farfield.validation.study import writable_folder
+
+    if kind not in FORMATS:
+        raise InputError(f"--format {kind!r}: accepted: {', '.join(FORMATS)}")
+    writable_folder(out)
+    gallery = save(draw(names, runs=runs), out, kind, page=not names)
+    if names and gallery.missing:
+        raise InputError("; ".join(f"{name}: {why}" for name, why in gallery.missing.items()))
+    _emit(gallery, as_json)
+    if not as_json:
+        for drawing in gallery.drawn.values() if len(names) == 1 else ():
+            click.echo(drawing.caption)
+        click.echo(f"{len(gallery.files)} files in {out}")
     return 0
 
 

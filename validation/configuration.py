@@ -18,7 +18,7 @@ import sympy
 
 from farfield.theory.encodings import Encoding
 from farfield.theory.results import InputError, plain
-from farfield.validation.corpus import Corpus
+from farfield.validation.corpus import BYTES, Corpus
 
 SCHEMA = 1
 TRAINABLE = ("bias", "rotation", "rotation_decay", "sinusoidal", "learned_absolute")
@@ -80,8 +80,12 @@ class Measurement:
         row_length, row_segments, rows: tokens a segment, segments, and query rows a head and
             segment of the attention receptive field.
         thresholds: the `eps` of the attention receptive field.
-        gradient_segments: segments, each of the longest length, of the gradient receptive field.
+        gradient_segments: segments of the gradient receptive field.
         share: the `q` of the gradient receptive field.
+        gradient_length: tokens of those segments; None takes the longest length.
+        strides: of the sliding-window protocol at each length, in tokens; none by default.
+        positions: bins of the perplexity by position in segments of the longest length.
+        scores: tokens of the segments on which the expected score s[n] [S, Eq. 13] is measured.
     """
 
     lengths: tuple[int, ...] = ()
@@ -93,14 +97,25 @@ class Measurement:
     thresholds: tuple[float, ...] = (0.1, 0.05, 0.01)
     gradient_segments: int = 32
     share: float = 0.99
+    gradient_length: int | None = None
+    strides: tuple[int, ...] = ()
+    positions: int = 0
+    scores: int = 0
 
     def __post_init__(self) -> None:
         counts = ("blocks", "last_tokens", "row_length", "row_segments", "rows")
         for name in (*counts, "gradient_segments"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} {getattr(self, name)}: accepted is a number from 1")
-        if self.lengths and min(self.lengths) < 1:
-            raise InputError(f"lengths {self.lengths}: accepted are numbers of tokens from 1")
+        if self.positions < 0 or self.scores < 0:
+            raise InputError("positions and scores: accepted is a number from 1, or 0 for neither")
+        for name in ("lengths", "strides"):
+            if min(getattr(self, name), default=1) < 1:
+                given = getattr(self, name)
+                raise InputError(f"{name} {given}: accepted are numbers of tokens from 1")
+        if self.gradient_length is not None and self.gradient_length < 1:
+            given = self.gradient_length
+            raise InputError(f"gradient_length {given}: accepted is a number of tokens from 1")
         for value in (*self.thresholds, self.share):
             if not 0 < value < 1:
                 raise InputError(f"threshold {value}: accepted is a number between 0 and 1")
@@ -110,12 +125,38 @@ class Measurement:
 class Preset:
     """An architecture, a training schedule, and the measurement that goes with them by default.
 
+    `tiny` takes seconds (tests); `demo` and `small` one and two minutes on two cores, for models
+    where the phenomena of the papers show; `base` minutes on a GPU. The presets of the papers take
+    a large GPU for hours; none of them says everything, so each has choices of ours:
+
+    * `paper:qin2024` [Q]: printed are the architecture on WikiText-103 (6 layers of 512) and the
+      length 512. Heads are the default of the laboratory's code. From a sibling script, not the
+      paper: Adam (0.9, 0.98), 5e-4 by the inverse square root after 4000 steps, 128 x 512 tokens,
+      50k steps, weight decay 0.2, clip 1.0, dropout 0.1. Ours: where dropout acts (embedding and
+      residual branches), bfloat16, the decay of matrices alone.
+    * `paper:chi2023` [C]: printed are 12 layers of 768, 12 heads, length 512, Adam 6e-4, batch 32,
+      50k steps, bfloat16, the last-token protocol with 1000 targets, and the gradient at the
+      2048-th token. The cosine is that of KERPLE's configuration. Ours: warm-up of 500 steps, betas
+      (0.9, 0.95), weight decay 0.1, clip 1.0. Five seeds are five runs.
+    * `paper:sun2023` [S]: printed are 24 layers of 1024, 16 heads, length 1024, 512 sequences a
+      step, Adam (0.9, 0.98, 1e-6), 3e-4 with 20k steps of warm-up and polynomial decay, 50k steps,
+      clip 2.0, weight decay 0.01. Ours: the power of the polynomial (1, to 0), bfloat16, and 50k
+      as the end of the schedule.
+
+    All have this model's pre-norm layers, GELU and tied embedding, which the papers' need not have.
+
     Args:
         name: a label, in no key.
         layers, width, heads: depth, model width, heads; `width` is a multiple of `heads`.
         length, batch, steps: training length in tokens, sequences a step, steps.
         learning_rate, warmup: peak of the cosine schedule, and the steps that lead up to it.
         weight_decay, clip: AdamW's decay of the matrices; bound of the gradient norm.
+        betas, epsilon: of AdamW.
+        schedule: after the warm-up, `cosine` to 5 % of the peak, `linear` to 0, or `inverse sqrt`.
+        dropout: share of the embedding and of each residual branch set to 0 in training.
+        precision: `float32`, or `bfloat16` for products under autocast; weights, optimiser, loss
+            and the bias of the attention stay in float32.
+        parts: a step's sequences go through the model in so many parts, to save memory.
         measurement: what `train_and_measure` measures when nothing else is asked.
     """
 
@@ -131,8 +172,29 @@ class Preset:
     weight_decay: float = 0.1
     clip: float = 1.0
     measurement: Measurement = Measurement()
+    betas: tuple[float, float] = (0.9, 0.95)
+    epsilon: float = 1e-8
+    schedule: str = "cosine"
+    dropout: float = 0.0
+    precision: str = "float32"
+    parts: int = 1
 
     def __post_init__(self) -> None:
+        for name, accepted in (
+            ("schedule", ("cosine", "linear", "inverse sqrt")),
+            ("precision", ("float32", "bfloat16")),
+        ):
+            if getattr(self, name) not in accepted:
+                raise InputError(
+                    f"preset: {name} {getattr(self, name)!r}; accepted: {', '.join(accepted)}"
+                )
+        if not 0 <= self.dropout < 1:
+            raise InputError(f"preset: dropout {self.dropout}; accepted is 0 or more, less than 1")
+        if self.parts < 1 or self.batch % self.parts:
+            raise InputError(
+                f"preset: batch {self.batch} in {self.parts} parts; accepted are parts of equal "
+                "size"
+            )
         for name in ("layers", "width", "heads", "length", "batch", "steps"):
             if getattr(self, name) < 1:
                 raise InputError(f"preset: {name} {getattr(self, name)}; accepted is 1 or more")
@@ -151,6 +213,41 @@ PRESETS = {
             "tiny", layers=2, width=32, heads=8, length=16, batch=8, steps=30, warmup=5,
             measurement=Measurement(
                 blocks=4, last_tokens=8, row_length=64, row_segments=1, rows=4, gradient_segments=4
+            ),
+        ),
+        Preset(
+            "small", layers=4, width=128, heads=8, length=64, batch=32, steps=1000,
+            measurement=Measurement(positions=16, scores=256),
+        ),
+        Preset(
+            "base", layers=8, width=512, heads=8, length=256, batch=64, steps=4000,
+            learning_rate=1e-3, warmup=200, precision="bfloat16",
+            measurement=Measurement(positions=16, scores=1024, row_length=1024),
+        ),
+        Preset(
+            "paper:qin2024", layers=6, width=512, heads=8, length=512, batch=128, steps=50_000,
+            learning_rate=5e-4, warmup=4000, weight_decay=0.2, betas=(0.9, 0.98),
+            schedule="inverse sqrt", dropout=0.1, precision="bfloat16", parts=4,
+            measurement=Measurement(
+                lengths=(512, 1024, 2048, 3072, 4096, 5120, 6144, 7168, 8192, 9216),
+                positions=18, row_length=1024, gradient_length=2048,
+            ),
+        ),
+        Preset(
+            "paper:chi2023", layers=12, width=768, heads=12, length=512, batch=32, steps=50_000,
+            learning_rate=6e-4, warmup=500, precision="bfloat16", parts=2,
+            measurement=Measurement(
+                lengths=(512, 1024, 2048, 4096, 8192), last_tokens=1000, positions=16,
+                row_length=1024, gradient_length=2048,
+            ),
+        ),
+        Preset(
+            "paper:sun2023", layers=24, width=1024, heads=16, length=1024, batch=512, steps=50_000,
+            learning_rate=3e-4, warmup=20_000, weight_decay=0.01, clip=2.0, betas=(0.9, 0.98),
+            epsilon=1e-6, schedule="linear", precision="bfloat16", parts=32,
+            measurement=Measurement(
+                lengths=(256, 512, 1024, 2048, 4096, 8192), positions=16, row_length=2048,
+                scores=2048, gradient_length=2048,
             ),
         ),
     )
@@ -202,10 +299,17 @@ class Configuration:
         measure, known = self.measurement or self.preset.measurement, self.preset.length
         row_length = measure.row_length
         lengths = measure.lengths or (known, 4 * known, 16 * known)
+        scores, gradient_length = measure.scores, measure.gradient_length
         if self.encoding.mechanism == "learned_absolute":
             lengths, row_length = measure.lengths or (known,), min(row_length, known)
+            scores = min(scores, known)
+            gradient_length = None if gradient_length is None else min(gradient_length, known)
         return dataclasses.replace(
-            measure, lengths=tuple(sorted(set(lengths))), row_length=row_length
+            measure,
+            lengths=tuple(sorted(set(lengths))),
+            row_length=row_length,
+            scores=scores,
+            gradient_length=gradient_length,
         )
 
     @property
@@ -234,23 +338,47 @@ class Configuration:
             )
         if self.seed < 0:
             raise InputError(f"seed {self.seed}: accepted is a whole number from 0")
-        self.corpus.require(preset.length, max(longest, measure.row_length))
+        spare = max(measure.strides, default=0)  # a window may begin before the longest length
+        self.corpus.require(
+            preset.length,
+            max(longest + spare, measure.row_length, measure.scores, measure.gradient_length or 0),
+        )
 
     def training(self) -> dict[str, Any]:
         """What decides the weights, in JSON form."""
-        described = plain(self.preset)
+        described = _without_defaults(self.preset, _LATER[Preset])
         del described["measurement"], described["name"]
+        vocabulary = self.corpus.vocabulary
         return {
             "schema": SCHEMA,
             "encoding": describe(self.encoding),
             "preset": described,
             "seed": self.seed,
             "text_sha256": self.corpus.sha256,
+            **({} if vocabulary == BYTES else {"vocabulary": vocabulary}),
         }
 
     def measured(self, visible: Visibility) -> dict[str, Any]:
         """What decides a measurement of the trained weights, in JSON form."""
-        return {"schema": SCHEMA, **plain(self.settings), "inference": plain(visible)}
+        settings = _without_defaults(self.settings, _LATER[Measurement])
+        return {"schema": SCHEMA, **settings, "inference": plain(visible)}
+
+
+# A setting that came later enters a key only where it is not what had been the only choice, so
+# that the runs made before keep their keys.
+_LATER: dict[type, tuple[str, ...]] = {
+    Preset: ("betas", "epsilon", "schedule", "dropout", "precision", "parts"),
+    Measurement: ("gradient_length", "strides", "positions", "scores"),
+}
+
+
+def _without_defaults(value: Preset | Measurement, later: tuple[str, ...]) -> dict[str, Any]:
+    defaults = {f.name: f.default for f in dataclasses.fields(value)}
+    described: dict[str, Any] = plain(value)
+    for name in later:
+        if getattr(value, name) == defaults[name]:
+            del described[name]
+    return described
 
 
 def require_values(encoding: Encoding) -> None:

@@ -19,19 +19,22 @@ import numpy as np
 
 from farfield.theory.results import InputError
 
-VOCABULARY = 256
+BYTES = 256
 _LEFT_OUT = {"test", "tests", "idle_test", "site-packages", "dist-packages", "__pycache__"}
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """A text of bytes in two parts.
+    """A text in two parts, of bytes or of tokens.
 
     Args:
         source: what the text is, in words, without the machine's paths.
-        train, held_out: arrays of `uint8`, shape (bytes,).
+        train, held_out: arrays of `uint8`, shape (bytes,); of tokens, `uint16` or `uint32`.
         files: number of files read.
         split: how the parts were made.
+        vocabulary: number of different tokens.
+        bytes_a_token: of the held-out part on average; perplexities a token with different
+            vocabularies are not comparable, nats a byte are.
         sha256: of both parts; computed.
     """
 
@@ -40,24 +43,35 @@ class Corpus:
     held_out: np.ndarray = field(repr=False)
     files: int
     split: str
+    vocabulary: int = BYTES
+    bytes_a_token: float = 1.0
     sha256: str = field(init=False)
 
     def __post_init__(self) -> None:
         digest = hashlib.sha256()
         for part in (self.train, self.held_out):
-            digest.update(len(part).to_bytes(8, "big") + part.tobytes())
+            digest.update(len(part).to_bytes(8, "big"))
+            digest.update(np.ascontiguousarray(part).data)  # no copy: it may be a mapped file
         object.__setattr__(self, "sha256", digest.hexdigest())
 
-    def describe(self) -> dict[str, str | int]:
-        """The text in JSON form: source, sizes in bytes, SHA-256."""
-        return {
+    @property
+    def unit(self) -> str:
+        """What the text is counted in: `byte` or `token`."""
+        return "byte" if self.vocabulary == BYTES else "token"
+
+    def describe(self) -> dict[str, str | int | float]:
+        """The text in JSON form: source, sizes in bytes or tokens, SHA-256."""
+        described: dict[str, str | int | float] = {
             "source": self.source,
             "files": self.files,
             "split": self.split,
-            "train_bytes": len(self.train),
-            "held_out_bytes": len(self.held_out),
+            f"train_{self.unit}s": len(self.train),
+            f"held_out_{self.unit}s": len(self.held_out),
             "sha256": self.sha256,
         }
+        if self.unit == "token":
+            described |= {"vocabulary": self.vocabulary, "bytes_a_token": self.bytes_a_token}
+        return described
 
     def require(self, train: int, held_out: int) -> None:
         """Raise InputError unless each part holds one segment of this many tokens and a target."""
@@ -67,8 +81,8 @@ class Corpus:
         ):
             if len(part) <= wanted:
                 raise InputError(
-                    f"{self.source} is too short: its {name} part has {len(part)} bytes, a segment "
-                    f"takes {wanted + 1}; accepted: a longer text, or shorter lengths"
+                    f"{self.source} is too short: its {name} part has {len(part)} {self.unit}s, a "
+                    f"segment takes {wanted + 1}; accepted: a longer text, or shorter lengths"
                 )
 
 
@@ -76,7 +90,9 @@ def corpus(text: str | os.PathLike[str] | None = None) -> Corpus:
     """The text to train and to measure on.
 
     Args:
-        text: a file, or a folder whose files (hidden and binary ones left out) are all read; None
+        text: a file, or a folder whose files (hidden and binary ones left out) are all read; a
+            folder of token files that `tokens.tokenized` wrote; `dataset:NAME` or
+            `dataset:NAME/CONFIGURATION`, read by the library `datasets` from its local cache; None
             takes the source code of the running Python's standard library.
 
     Returns:
@@ -99,7 +115,13 @@ def corpus(text: str | os.PathLike[str] | None = None) -> Corpus:
         ]
         source = f"source code of the standard library of Python {platform.python_version()}"
         return _split(source, library, files)
+    if str(text).startswith("dataset:"):
+        return _from_dataset(str(text).removeprefix("dataset:"))
     path = Path(text).expanduser()
+    if (path / "tokens.json").is_file():
+        from farfield.validation.tokens import opened
+
+        return opened(path)
     try:
         if path.is_dir():
             return _split(f"folder {path.resolve().name}", path, _names(path))
@@ -109,6 +131,46 @@ def corpus(text: str | os.PathLike[str] | None = None) -> Corpus:
         return _split(f"file {path.name}", path.parent, [path.name], single=True)
     except OSError as error:
         raise InputError(f"text {str(text)!r} cannot be read: {error.strerror}") from None
+
+
+def _from_dataset(name: str) -> Corpus:
+    """The splits of a data set that is in the library's local cache; nothing is downloaded."""
+    try:
+        os.environ.setdefault("HF_DATASETS_OFFLINE", "1")
+        os.environ.setdefault("HF_HUB_OFFLINE", "1")
+        import datasets
+    except ImportError:
+        raise InputError(
+            f"dataset {name!r} needs the library datasets, which is not installed; accepted: "
+            "pip install datasets, or a file or a folder"
+        ) from None
+    path, _, configuration = name.partition(":")
+    if not configuration and name.count("/") in (1, 2):
+        path, _, configuration = name.rpartition("/")
+    try:
+        splits = datasets.load_dataset(path, configuration or None)
+    except Exception as error:
+        why = str(error).strip().splitlines()[:1] or [type(error).__name__]
+        raise InputError(
+            f"dataset {name!r} is not in the local cache of the library datasets ({why[0][:120]}); "
+            "accepted: one that was loaded on this machine before, as NAME or NAME/CONFIGURATION"
+        ) from None
+    parts = {}
+    for split in ("train", "test", "validation"):
+        if split in splits:
+            if "text" not in splits[split].column_names:
+                raise InputError(f"dataset {name!r} has no column 'text'; accepted: one that has")
+            parts[split] = "\n".join(splits[split]["text"]).encode()
+    held = parts.get("test") or parts.get("validation")
+    source, both = f"dataset {name}", [parts.get("train", b""), held or b""]
+    if not both[0]:
+        raise InputError(f"{source} has no training part; accepted: one that has a split 'train'")
+    if held is None:
+        cut = len(both[0]) - max(1, len(both[0]) // 10)
+        both = [both[0][:cut], both[0][cut:]]
+    split = "the data set's own splits" if held else "the last tenth of all bytes held out"
+    first, second = (np.frombuffer(part, dtype=np.uint8) for part in both)
+    return Corpus(source, first, second, len(splits), split)
 
 
 def _names(folder: Path) -> list[str]:
@@ -147,10 +209,10 @@ def _split(source: str, folder: Path, names: list[str], *, single: bool = False)
 
 
 def segments(text: np.ndarray, count: int, length: int) -> np.ndarray:
-    """Evenly spaced segments of a text, each with the byte that follows it.
+    """Evenly spaced segments of a text, each with the byte or token that follows it.
 
     Args:
-        text: `uint8`, shape (bytes,), longer than `length`.
+        text: of bytes or tokens, one-dimensional, longer than `length`.
         count: segments wanted; fewer are returned when the text has no more different ones.
         length: tokens in each.
 

@@ -18,6 +18,7 @@ from farfield.theory.results import InputError, plain
 from farfield.validation import checkpoints
 from farfield.validation.checkpoints import require_tensors
 from farfield.validation.configuration import SCHEMA, Configuration, Visibility, key
+from farfield.validation.memory import require_memory
 from farfield.validation.model import Transformer, initialised
 from farfield.validation.perplexity import last_token, non_overlapping
 from farfield.validation.receptive_field import (
@@ -57,7 +58,8 @@ def train_and_measure(
         `settings`, `environment`, `seconds`, `cpu_seconds`.
 
     Raises:
-        InputError: the store cannot be written to, or there is no GPU when one is asked for.
+        InputError: the store cannot be written to, there is no GPU when one is asked for, or the
+            memory is too small for the preset.
         TrainingDiverged: the loss is not finite; the message names the last good state, if the
             training had come as far as a checkpoint.
     """
@@ -110,6 +112,14 @@ def train_and_measure(
         "measurements": measurements,
         "notes": notes,
     }
+
+
+def fresh(configuration: Configuration) -> Transformer:
+    """The model of a configuration with its initial weights."""
+    return initialised(
+        configuration.encoding, configuration.preset, configuration.seed,
+        configuration.corpus.vocabulary,
+    )  # fmt: skip
 
 
 def trained_model(configuration: Configuration, store: Store) -> Transformer | None:
@@ -171,7 +181,7 @@ def _finished(
         raise CorruptRun(f"{folder.name}/weights.safetensors is not readable") from None
     if hashlib.sha256(content).hexdigest() != record["weights_sha256"]:
         raise CorruptRun(f"{folder.name}/weights.safetensors has changed since it was written")
-    model = initialised(configuration.encoding, configuration.preset, configuration.seed)
+    model = fresh(configuration)
     weights = safetensors.torch.load(content)
     require_tensors(model, weights, f"{folder.name}/weights.safetensors")
     model.load_state_dict(weights)
@@ -188,7 +198,8 @@ def _trained(
     device: torch.device,
 ) -> tuple[Transformer, dict[str, Any]]:
     preset, seed = configuration.preset, configuration.seed
-    model = initialised(configuration.encoding, preset, seed)
+    require_memory(configuration, device)
+    model = fresh(configuration)
     settings = configuration.settings
     model.bias_table(max(*settings.lengths, settings.row_length))  # refused now, not at the end
     folder = store.folder(key(described))
@@ -202,7 +213,7 @@ def _trained(
     except CorruptRun as error:
         checkpoints.set_aside(folder)
         notice(f"a corrupted checkpoint was set aside, the training begins anew: {error}")
-        model = initialised(configuration.encoding, preset, seed)
+        model = fresh(configuration)
         training = trained(model)
     content = safetensors.torch.save(model.state_dict())
     encoding = configuration.encoding
@@ -245,8 +256,8 @@ def _measured(
     )  # fmt: skip
     stage("receptive fields")(1, 2)
     gradient = gradient_receptive_field(
-        model, text, share=measure.share, length=lengths[-1], segments=measure.gradient_segments,
-        visible=visible,
+        model, text, share=measure.share, length=measure.gradient_length or lengths[-1],
+        segments=measure.gradient_segments, visible=visible,
     )  # fmt: skip
     stage("receptive fields")(2, 2)
     return {

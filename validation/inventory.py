@@ -221,7 +221,7 @@ def prune(store: Store, runs: Sequence[Run]) -> tuple[Run, ...]:
 
 def _folders(store: Store) -> list[Path]:
     try:
-        return [path for path in store.root.iterdir() if path.is_dir()]
+        return [p for p in store.root.iterdir() if p.is_dir() and not p.name.startswith(".")]
     except OSError as error:
         raise InputError(
             f"runs folder {str(store.root)!r} cannot be read: {error.strerror}; accepted: a folder "

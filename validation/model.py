@@ -1,6 +1,8 @@
-"""A decoder-only transformer over bytes: pre-norm, GELU, tied embedding, any positional encoding.
+"""A decoder-only transformer over bytes or tokens, with any positional encoding.
 
-    x = embedding(bytes) [+ absolute vector]
+Pre-norm, GELU, tied embedding:
+
+    x = embedding(tokens) [+ absolute vector]
     x = x + attention(norm(x)); x = x + mlp(norm(x))        in each layer
     logits = norm(x) @ embedding.T
 
@@ -22,7 +24,7 @@ from farfield.theory.encodings import Encoding
 from farfield.theory.results import InputError
 from farfield.validation.attention import Path, toeplitz
 from farfield.validation.configuration import CAUSAL, Preset, Visibility
-from farfield.validation.corpus import VOCABULARY
+from farfield.validation.corpus import BYTES
 from farfield.validation.positional import LearnedBias, Rotation, additive_bias, sinusoid
 
 _SPREAD = 0.02  # standard deviation of the initial weights
@@ -33,9 +35,9 @@ Attend = Callable[[Tensor, Tensor, Tensor], Tensor]
 class Layer(nn.Module):
     """Multi-head attention, then an MLP four times as wide, each on a normalised residual."""
 
-    def __init__(self, width: int, heads: int) -> None:
+    def __init__(self, width: int, heads: int, dropout: float = 0.0) -> None:
         super().__init__()
-        self.heads = heads
+        self.heads, self.dropout = heads, dropout
         self.attention_norm, self.mlp_norm = nn.LayerNorm(width), nn.LayerNorm(width)
         self.mixed = nn.Linear(width, 3 * width, bias=False)
         self.attention_out = nn.Linear(width, width, bias=False)
@@ -46,16 +48,21 @@ class Layer(nn.Module):
         """The next residual, shape (batch, length, width)."""
         mixed = self.mixed(self.attention_norm(x)).unflatten(-1, (3, self.heads, -1))
         query, key, value = mixed.permute(2, 0, 3, 1, 4)
-        x = x + self.attention_out(attend(query, key, value).transpose(1, 2).flatten(2))
-        return x + self.mlp_out(functional.gelu(self.wide(self.mlp_norm(x))))
+        attended = self.attention_out(attend(query, key, value).transpose(1, 2).flatten(2))
+        x = x + self._thinned(attended)
+        return x + self._thinned(self.mlp_out(functional.gelu(self.wide(self.mlp_norm(x)))))
+
+    def _thinned(self, branch: Tensor) -> Tensor:
+        return functional.dropout(branch, self.dropout, self.training) if self.dropout else branch
 
 
 class Transformer(nn.Module):
-    """A language model over bytes with one positional encoding.
+    """A language model with one positional encoding.
 
     Args:
         encoding: one of `configuration.TRAINABLE` mechanisms.
         preset: architecture; its `length` is all that a learned absolute encoding knows.
+        vocabulary: number of different tokens.
 
     >>> from farfield.theory.encodings import encoding
     >>> from farfield.validation.configuration import preset
@@ -64,11 +71,14 @@ class Transformer(nn.Module):
     torch.Size([1, 5, 256])
     """
 
-    def __init__(self, encoding: Encoding, preset: Preset) -> None:
+    def __init__(self, encoding: Encoding, preset: Preset, vocabulary: int = BYTES) -> None:
         super().__init__()
         self.mechanism, self.length = encoding.mechanism, preset.length
-        self.embedding = nn.Embedding(VOCABULARY, preset.width)
-        self.layers = nn.ModuleList(Layer(preset.width, preset.heads) for _ in range(preset.layers))
+        self.dropout = preset.dropout
+        self.embedding = nn.Embedding(vocabulary, preset.width)
+        self.layers = nn.ModuleList(
+            Layer(preset.width, preset.heads, preset.dropout) for _ in range(preset.layers)
+        )
         self.norm = nn.LayerNorm(preset.width)
         self.bias = self.rotation = self.absolute = None
         match encoding.mechanism:
@@ -107,7 +117,9 @@ class Transformer(nn.Module):
     ) -> Tensor:
         """The normalised last residual, shape (batch, length, width), from input embeddings."""
         x = embedded
-        bias = None if self.bias is None else self.bias(x.shape[1]).to(x)
+        if self.dropout:
+            x = functional.dropout(x, self.dropout, self.training)
+        bias = None if self.bias is None else self.bias(x.shape[1]).to(x.device, _exact(x.dtype))
 
         def attend(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
             if self.rotation is not None:
@@ -119,13 +131,13 @@ class Transformer(nn.Module):
         return self.norm(x)
 
     def logits(self, hidden: Tensor) -> Tensor:
-        """Scores of the next byte, shape (..., 256), from the last residual."""
+        """Scores of the next token, shape (..., vocabulary), from the last residual."""
         return functional.linear(hidden, self.embedding.weight)
 
     def forward(
         self, tokens: Tensor, visible: Visibility = CAUSAL, path: Path = toeplitz
     ) -> Tensor:
-        """Scores of the next byte after each token.
+        """Scores of the token after each token.
 
         Args:
             tokens: int64, shape (batch, length).
@@ -133,7 +145,7 @@ class Transformer(nn.Module):
             path: the attention path.
 
         Returns:
-            Shape (batch, length, 256).
+            Shape (batch, length, vocabulary).
 
         Raises:
             InputError: more tokens than a learned absolute encoding knows.
@@ -160,7 +172,14 @@ class Transformer(nn.Module):
         return {name: values[name].tolist() for name in values}
 
 
-def initialised(encoding: Encoding, preset: Preset, seed: int) -> Transformer:
+def _exact(dtype: torch.dtype) -> torch.dtype:
+    """The type of the bias: never less than float32, where distances above 256 would be rounded."""
+    return torch.float64 if dtype == torch.float64 else torch.float32
+
+
+def initialised(
+    encoding: Encoding, preset: Preset, seed: int, vocabulary: int = BYTES
+) -> Transformer:
     """A model with initial weights drawn from a seed, whatever torch's own random state is.
 
     The token embedding, the matrices and learned absolute vectors are normal with deviation 0.02,
@@ -168,4 +187,4 @@ def initialised(encoding: Encoding, preset: Preset, seed: int) -> Transformer:
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return Transformer(encoding, preset)
+        return Transformer(encoding, preset, vocabulary)

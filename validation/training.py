@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,23 +60,30 @@ class Training:
 
 
 def learning_rate(step: int, preset: Preset) -> float:
-    """The rate at a step counted from 0: linear warm-up to the peak, cosine to 5 % of it.
+    """The rate at a step counted from 0: linear warm-up to the peak, then the preset's schedule.
 
-    The warm-up takes at most a fifth of the steps.
+    The cosine ends at 5 % of the peak; the warm-up takes at most a fifth of the steps, except that
+    of `linear`, which takes what the preset says.
 
     >>> from farfield.validation.configuration import preset
     >>> [round(learning_rate(s, preset("demo")), 6) for s in (0, 49, 399)]
     [4e-05, 0.002, 0.0001]
     """
-    warmup = min(preset.warmup, preset.steps // 5)
+    warmup = preset.warmup
+    if preset.schedule != "linear":
+        warmup = min(warmup, preset.steps // 5)
     if step < warmup:
         return preset.learning_rate * (step + 1) / warmup
+    if preset.schedule == "inverse sqrt":
+        return preset.learning_rate * math.sqrt(max(1, warmup) / (step + 1))
     done = (step + 1 - warmup) / max(1, preset.steps - warmup)
+    if preset.schedule == "linear":
+        return preset.learning_rate * (1 - done)
     return preset.learning_rate * (_FLOOR + (1 - _FLOOR) * (1 + math.cos(math.pi * done)) / 2)
 
 
 def batch(text: np.ndarray, preset: Preset, seed: int, step: int) -> tuple[Tensor, Tensor]:
-    """Inputs and the bytes that follow them, int64, both of shape (batch, length)."""
+    """Inputs and the tokens that follow them, int64, both of shape (batch, length)."""
     random = np.random.default_rng([seed, step])
     starts = random.integers(len(text) - preset.length, size=preset.batch)
     rows = torch.from_numpy(text[starts[:, None] + np.arange(preset.length + 1)].astype(np.int64))
@@ -84,13 +91,15 @@ def batch(text: np.ndarray, preset: Preset, seed: int, step: int) -> tuple[Tenso
 
 
 def optimiser(model: Transformer, preset: Preset) -> torch.optim.AdamW:
-    """AdamW with betas 0.9 and 0.95; only matrices decay, not norms nor learned biases."""
+    """AdamW; only matrices decay, not norms nor learned biases."""
     parameters = [p for p in model.parameters() if p.requires_grad]
     groups = [
         {"params": [p for p in parameters if p.ndim >= 2], "weight_decay": preset.weight_decay},
         {"params": [p for p in parameters if p.ndim < 2], "weight_decay": 0.0},
     ]
-    return torch.optim.AdamW(groups, lr=preset.learning_rate, betas=(0.9, 0.95), fused=True)
+    return torch.optim.AdamW(
+        groups, lr=preset.learning_rate, betas=preset.betas, eps=preset.epsilon, fused=True
+    )
 
 
 def train(
@@ -102,7 +111,7 @@ def train(
     folder: Path | None = None,
     every: float = 30.0,
 ) -> Training:
-    """Train a model in place to predict the next byte.
+    """Train a model in place to predict the next token.
 
     Args:
         model: with fresh weights.
@@ -118,8 +127,9 @@ def train(
         CorruptRun: the checkpoint in the folder is not what was written.
     """
     model.train()
-    optimise = optimiser(model, preset)
-    device = model.device
+    optimise, device = optimiser(model, preset), model.device
+    mixed = preset.precision == "bfloat16"
+    forward = torch.compile(model) if device.type == "cuda" else model
     losses: list[tuple[int, float]] = []
     recent: list[float] = []
     resumed: list[int] = []
@@ -147,9 +157,14 @@ def train(
 
         for step in range(first, preset.steps):
             random = random_state(device)
-            inputs, targets = (part.to(device) for part in batch(text, preset, seed, step))
-            loss = cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
-            value = loss.item()
+            value = 0.0
+            for inputs, targets in _parts(batch(text, preset, seed, step), preset.parts, device):
+                with torch.autocast(device.type, torch.bfloat16, enabled=mixed):
+                    scores = forward(inputs)
+                scores = scores.float() if mixed else scores
+                loss = cross_entropy(scores.flatten(0, 1), targets.flatten()) / preset.parts
+                loss.backward()
+                value += loss.item()
             if not math.isfinite(value):
                 raise _diverged(f"the loss is {value}", step, preset, kept)
             if folder is not None and step > first and time.perf_counter() >= due:
@@ -157,7 +172,6 @@ def train(
                 kept = keep(step, random)
                 due = time.perf_counter()
                 due += max(every, _SHARE * (due - writing) if every else 0)
-            loss.backward()
             norm = torch.nn.utils.clip_grad_norm_(model.parameters(), preset.clip).item()
             if not math.isfinite(norm):
                 kept = None if folder is None else keep(step, random)
@@ -179,6 +193,13 @@ def train(
         preset.steps, preset.steps * preset.batch * preset.length, tuple(losses),
         round(seconds, 2), round(cpu_seconds, 2), tuple(resumed),
     )  # fmt: skip
+
+
+def _parts(
+    rows: tuple[Tensor, Tensor], parts: int, device: torch.device
+) -> Iterator[tuple[Tensor, Tensor]]:
+    inputs, targets = (row.to(device).chunk(parts) for row in rows)
+    return zip(inputs, targets, strict=True)
 
 
 def _place(folder: Path, step: int) -> str:
