@@ -19,7 +19,7 @@ from sympy.printing.mathml import MathMLPresentationPrinter
 from farfield.figures import measured
 from farfield.figures.style import svg
 from farfield.theory.convergence import Convergence, Verdict
-from farfield.theory.proofs import RULES, Proof
+from farfield.theory.proofs import Proof, Step
 from farfield.validation.runs import write
 from farfield.validation.study import (
     TOLERANCE,
@@ -64,7 +64,7 @@ code{font-size:.88em}math{font-size:1.02em}
 """
 
 
-class _MathML(MathMLPresentationPrinter):  # type: ignore[misc]
+class _MathML(MathMLPresentationPrinter):
     """SymPy's printer, with cases in a brace and tables by their letter."""
 
     def _cells(self, *parts: Any) -> Any:
@@ -120,18 +120,28 @@ def math(e: Any) -> str:
 
 
 def _show(value: Any) -> str:
-    value = value.expression() if hasattr(value, "expression") else value
+    expression = getattr(value, "expression", value)
+    value = expression() if callable(expression) and value is not expression else expression
     if isinstance(value, sympy.Basic):
         return math(value)
     return escape(str(value))
 
 
+def step_html(step: Step) -> str:
+    """A step of a proof, its expressions as MathML."""
+    shown: list[str] = []
+
+    def place(value: Any) -> str:
+        shown.append(_show(value))
+        return f"\0{len(shown) - 1}\0"
+
+    parts = escape(step._render(place)).split("\0")
+    return "".join(shown[int(p)] if i % 2 else p for i, p in enumerate(parts))
+
+
 def proof_html(proof: Proof) -> str:
     """A proof as a numbered list."""
-    items = "".join(
-        f"<li>{escape(RULES[s.rule]).format(**{k: _show(v) for k, v in s.values.items()})}</li>"
-        for s in proof.steps
-    )
+    items = "".join(f"<li>{step_html(s)}</li>" for s in proof.steps)
     return f"<ol>{items}</ol><p>Hence: {escape(proof.claim)}.</p>"
 
 

@@ -11,7 +11,6 @@ import io
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
@@ -23,10 +22,20 @@ from farfield.theory.encodings import encodings
 INK = "#1a1b1c"
 """The colour of text, axes and grids: in a page it becomes the colour of the text around it."""
 
-_FIRST = ("alibi", "type1", "type2", "example1", "window", "nope", "rope", "sinusoidal")
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a6ff0", "#8c6d31")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p")
+_PLACES = (
+    ("alibi", "type1", "type2", "example1", "window", "nope", "rope", "sinusoidal"),
+    ("alibi_log", "kerple_power", "bam", "xpos", "sandwich", "kerple_log", "example2", "t5"),
+    ("", "", "", "sandwich_smoothed", "", "", "rope_surrogate", "learned"),
+    ("", "", "", "xpos_surrogate", "", "", "", ""),
+)
+"""Row: line style and how far the marker is turned; column: colour. Who is drawn together in a
+paper's figure stands in different columns."""
+
 _LINES = ("-", "--", "-.", ":")
+COLUMN = 3.4
+"""Width of one column of a paper, in inches."""
 
 STYLE: Any = {
     "font.family": "sans-serif",
@@ -55,10 +64,23 @@ STYLE: Any = {
 }
 
 
+COLUMN_STYLE: Any = {
+    **STYLE,
+    "font.size": 8,
+    "axes.titlesize": 8,
+    "legend.fontsize": 7,
+    "lines.linewidth": 1.2,
+    "lines.markersize": 3.6,
+    "axes.linewidth": 0.7,
+    "image.interpolation": "nearest",
+}
+"""The same at the sizes of a figure one column wide."""
+
+
 @contextmanager
-def house() -> Iterator[None]:
-    """Draw within the house style."""
-    with mpl.rc_context(STYLE):
+def house(column: bool = False) -> Iterator[None]:
+    """Draw within the house style, for a page or for one column of a paper."""
+    with mpl.rc_context(COLUMN_STYLE if column else STYLE):
         yield
 
 
@@ -69,10 +91,19 @@ def new_figure(width: float = 5.4, height: float = 3.6) -> tuple[Figure, Any]:
     return figure, figure.add_subplot()
 
 
+def column_figure(height: float = 2.5, rows: int = 1, columns: int = 1) -> tuple[Figure, Any]:
+    """A figure one column wide, with its panels as an array (or the only panel); call within
+    `house(column=True)`."""
+    figure = Figure(figsize=(COLUMN, height))
+    FigureCanvasAgg(figure)
+    return figure, figure.subplots(rows, columns)
+
+
 def look(name: str) -> dict[str, Any]:
     """Colour, marker and line style of an encoding, the same in every figure."""
     base = name.split(" ")[0]
-    order = [*_FIRST, *(k for k in encodings() if k not in _FIRST)]
+    fixed = [known for row in _PLACES for known in row]
+    order = [*fixed, *(k for k in encodings() if k not in fixed)]
     i = order.index(base) if base in order else sum(map(ord, base))
     turn, place = divmod(i, len(_COLOURS))
     return {
@@ -97,11 +128,25 @@ def svg(figure: Figure, name: str) -> str:
     return text.replace(INK, "currentColor").strip()
 
 
-def save(figure: Figure, path: Path) -> None:
-    """Write a figure as PNG, SVG or PDF by the ending of its name, the same bytes each time."""
-    metadata: dict[str, Any] = {"Software": None} if path.suffix == ".png" else {"Date": None}
-    if path.suffix == ".pdf":
-        metadata = {"CreationDate": None}
-    salted: Any = {**STYLE, "svg.hashsalt": path.stem}
+FORMATS = ("svg", "png", "pdf")
+
+
+def rendered(figure: Figure, kind: str, name: str, description: str = "") -> bytes:
+    """The figure as a file of one of `FORMATS`, the same bytes each time.
+
+    Args:
+        figure: what to render.
+        kind: the format.
+        name: salts the identifiers of an SVG.
+        description: kept in the file's metadata.
+    """
+    metadata: dict[str, Any] = {
+        "png": {"Software": None, "Description": description},
+        "svg": {"Date": None, "Creator": None, "Description": description},
+        "pdf": {"CreationDate": None, "Creator": None, "Producer": None, "Subject": description},
+    }[kind]
+    buffer = io.BytesIO()
+    salted: Any = {**STYLE, "svg.hashsalt": name, "pdf.fonttype": 42}
     with mpl.rc_context(salted):
-        figure.savefig(path, metadata=metadata, dpi=160, facecolor="white")
+        figure.savefig(buffer, format=kind, metadata=metadata, dpi=200, facecolor="white")
+    return buffer.getvalue()
