@@ -22,7 +22,7 @@ from torch.nn import functional
 
 from farfield.theory.encodings import Encoding
 from farfield.theory.results import InputError
-from farfield.validation.attention import Path, toeplitz
+from farfield.validation.attention import Path, fused
 from farfield.validation.configuration import CAUSAL, Preset, Visibility
 from farfield.validation.corpus import BYTES
 from farfield.validation.positional import LearnedBias, Rotation, additive_bias, sinusoid
@@ -112,9 +112,7 @@ class Transformer(nn.Module):
             return x + self.absolute.weight[:length]
         return x
 
-    def hidden(
-        self, embedded: Tensor, visible: Visibility = CAUSAL, path: Path = toeplitz
-    ) -> Tensor:
+    def hidden(self, embedded: Tensor, visible: Visibility = CAUSAL, path: Path = fused) -> Tensor:
         """The normalised last residual, shape (batch, length, width), from input embeddings."""
         x = embedded
         if self.dropout:
@@ -134,9 +132,7 @@ class Transformer(nn.Module):
         """Scores of the next token, shape (..., vocabulary), from the last residual."""
         return functional.linear(hidden, self.embedding.weight)
 
-    def forward(
-        self, tokens: Tensor, visible: Visibility = CAUSAL, path: Path = toeplitz
-    ) -> Tensor:
+    def forward(self, tokens: Tensor, visible: Visibility = CAUSAL, path: Path = fused) -> Tensor:
         """Scores of the token after each token.
 
         Args:

@@ -17,7 +17,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from farfield.theory.results import InputError
-from farfield.validation.attention import Path, toeplitz
+from farfield.validation.attention import Path, fused
 from farfield.validation.configuration import CAUSAL, Visibility
 from farfield.validation.corpus import segments
 from farfield.validation.model import Transformer
@@ -60,7 +60,7 @@ def non_overlapping(
     *,
     blocks: int = 64,
     visible: Visibility = CAUSAL,
-    path: Path = toeplitz,
+    path: Path = fused,
     progress: Callable[[int, int], None] | None = None,
 ) -> tuple[Perplexity, ...]:
     """Perplexity over segments of each length, all their bytes scored [S].
@@ -98,7 +98,7 @@ def last_token(
     *,
     targets: int = 512,
     visible: Visibility = CAUSAL,
-    path: Path = toeplitz,
+    path: Path = fused,
     progress: Callable[[int, int], None] | None = None,
 ) -> tuple[Perplexity, ...]:
     """Perplexity of single bytes, each predicted from exactly `length` bytes before it [C, 3.4].

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from farfield.theory.results import InputError
-from farfield.validation.attention import toeplitz
+from farfield.validation.attention import fused
 from farfield.validation.configuration import CAUSAL, Visibility
 from farfield.validation.corpus import segments as spaced
 from farfield.validation.model import Transformer
@@ -202,7 +202,7 @@ def attention_receptive_field(
         query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, visible: Visibility
     ) -> Tensor:
         measure(query, key)
-        return toeplitz(query, key, value, bias, visible)
+        return fused(query, key, value, bias, visible)
 
     model.hidden(model.embed(samples.to(model.device)), visible, path)
     erf, gap = torch.stack(measured), torch.cat(gaps)  # layer, eps, segment, head, row
