@@ -13,6 +13,7 @@ logits, V of the values; `x_i = e^{s_i}`, `P_i = x_i / sum_{k<=N} x_k`.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -109,11 +109,11 @@ def table(name: str) -> tuple[Cell, ...]:
 
 
 def _cell(row: Mapping[str, str]) -> Cell:
-    lengths = [int(row[k]) if row[k] else None for k in ("train_length", "eval_length")]
+    trained, evaluated = (int(row[k]) if row[k] else None for k in ("train_length", "eval_length"))
     return Cell(
-        row["paper"], row["table"], row["dataset"], row["encoding"], row["variant"], *lengths,
-        row["metric"], row["value"], float(row["std"]) if row["std"] else None, row["marker"],
-        row["bold"] == "1", row["note"],
+        row["paper"], row["table"], row["dataset"], row["encoding"], row["variant"], trained,
+        evaluated, row["metric"], row["value"], float(row["std"]) if row["std"] else None,
+        row["marker"], row["bold"] == "1", row["note"],
     )  # fmt: skip
 
 
