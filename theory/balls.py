@@ -32,6 +32,10 @@ class Undefined(ArithmeticError):
     """The value is undefined, not real, or not decided at the working precision."""
 
 
+class Undetermined(Undefined):
+    """The value exists, or may exist, but a comparison is not decided at the precision."""
+
+
 _LOCK = threading.RLock()
 
 
@@ -84,7 +88,7 @@ def _sign_of(x: Ball) -> int:
         return -1
     if x == 0:
         return 0
-    raise Undefined("a sign is not decided at this precision")
+    raise Undetermined("a sign is not decided at this precision")
 
 
 def _abs(x: Ball) -> Ball:
@@ -96,7 +100,7 @@ def _floor(x: Ball) -> Ball:
         return fmpq(x.floor())
     whole = _checked(x).floor().unique_fmpz()
     if whole is None:
-        raise Undefined("a floor is not decided at this precision")
+        raise Undetermined("a floor is not decided at this precision")
     return fmpq(whole)
 
 

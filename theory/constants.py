@@ -335,13 +335,15 @@ def simplest(c: Expr) -> Coefficient:
 
 def tidied(e: Expr) -> Expr:
     """The expression with its numerical parts replaced by the rationals they are proved to be."""
-    symbols = e.free_symbols
-    if not symbols:
-        return to_sympy(simplest(e))
+    if not e.free_symbols:
+        value = to_sympy(simplest(e))
+        if value.is_Rational or not (e.is_Add or e.is_Mul):
+            return value
+        return to_sympy(simplest(e.func(*(to_sympy(simplest(a)) for a in e.args))))
     if not (e.is_Add or e.is_Mul):
         return e
     fixed, rest = sympy.sift(e.args, lambda a: not a.free_symbols, binary=True)
-    return e.func(to_sympy(simplest(e.func(*fixed))), *map(tidied, rest))
+    return e.func(tidied(e.func(*fixed)), *map(tidied, rest))
 
 
 @lru_cache(maxsize=20_000)

@@ -37,7 +37,7 @@ from flint import fmpq
 from sympy import Expr, S
 
 from farfield.theory import cells
-from farfield.theory.balls import Undefined, compile_ball, precision, to_arb
+from farfield.theory.balls import Undefined, Undetermined, compile_ball, precision, to_arb
 from farfield.theory.constants import Case, NeedMore, NotReal, Undecided, deciding
 from farfield.theory.encodings import Encoding, encoding
 from farfield.theory.expression import interval, n
@@ -426,7 +426,9 @@ def _alternatives(p: Expr, signs: dict[Expr, int], deadline: float) -> Outcome:
         outcomes.append(outcome)
     if len(outcomes) == len(options) and all(o.converges for o in outcomes):
         step = Step("all alternatives", {"alternatives": ", ".join(map(str, options))})
-        return Outcome(True, (step, *(s for o in outcomes for s in o.steps)))
+        each = zip(options, outcomes, strict=True)
+        parts = (s for p, o in each for s in (Step("alternative", {"p": p}), *o.steps))
+        return Outcome(True, (step, *parts))
     raise undecided
 
 
@@ -520,15 +522,17 @@ def skipped_terms(p: Expr, up_to: int = 4096) -> tuple[int, ...]:
     value = compile_ball(p)
     skipped, fine = [], 0
     for t in range(up_to):
-        with precision(64):
+        with precision(256):
             try:
                 ball = to_arb(value({n: fmpq(t)}))
                 good = ball.is_finite() or bool(ball < 0)
+            except Undetermined:
+                good = True
             except (Undefined, ZeroDivisionError, OverflowError):
                 good = False
         if not good:
             skipped.append(t)
         fine = fine + 1 if good else 0
         if fine >= 64:
-            break
-    return tuple(skipped)
+            return tuple(skipped)
+    return tuple(t for k, t in enumerate(skipped) if t == k)  # beyond it values overflow

@@ -20,10 +20,10 @@ import sympy
 from flint import fmpq
 from sympy import Expr, S
 
-from farfield.theory.constants import NeedMore, Undecided, plus, sign, to_sympy
+from farfield.theory.constants import NeedMore, Undecided, has_tail, plus, sign, to_sympy
 from farfield.theory.expression import n
 from farfield.theory.germs import Germ, Monomial, compare, iterated_log
-from farfield.theory.proofs import Step
+from farfield.theory.proofs import Later, Step
 
 MAX_RUNGS = 40
 
@@ -58,18 +58,26 @@ def monomial_expression(m: Monomial) -> Expr:
     return chain * sympy.exp(inner)
 
 
-def germ_expression(g: Germ) -> Expr:
-    """The terms of a germ as an expression, its remainder as `O(.)`."""
-    terms = sympy.Add(*(to_sympy(c) * monomial_expression(m) for m, c in g.terms))
-    if g.remainder is None:
-        return terms
-    remainder = sympy.Function("O")(monomial_expression(g.remainder))
-    return sympy.Add(terms, remainder, evaluate=bool(terms == 0))
+def shown(name: str, g: Germ) -> dict[str, Later]:
+    """A germ as two values of a step: its terms, and what the `error` is O() of (0: exact)."""
+    terms, remainder = list(g.terms), g.remainder
+    known = next((k for k, (_, c) in enumerate(terms) if has_tail(c)), len(terms))
+    if known < len(terms):
+        remainder = terms[known][0]
+    del terms[known:]
+
+    def build() -> Expr:
+        return sympy.Add(*(to_sympy(c) * monomial_expression(m) for m, c in terms))
+
+    return {
+        name: Later(build),
+        "error": Later(lambda: S.Zero if remainder is None else monomial_expression(remainder)),
+    }
 
 
 def climb(rho: Germ) -> Outcome:
     """Decide sum exp(-rho) for a rho without oscillating coefficients."""
-    steps = [Step("expansion", {"rho": Lazy(rho)})]
+    steps = [Step("expansion", shown("rho", rho))]
     rest = rho
     for k in range(1, MAX_RUNGS + 1):
         limit, strict = _limit(rest, iterated_log(k))
@@ -86,12 +94,17 @@ def climb(rho: Germ) -> Outcome:
 
 def _limit(rho: Germ, scale: Monomial) -> tuple[Expr, int]:
     """lim rho/scale, and the sign of that limit minus 1."""
-    if not rho.terms:
-        if rho.remainder is None or compare(rho.remainder, scale) < 0:
+    while True:
+        if not rho.terms:
+            if rho.remainder is None or compare(rho.remainder, scale) < 0:
+                return S.Zero, -1
+            raise NeedMore
+        if compare(rho.terms[0][0], scale) < 0:
             return S.Zero, -1
-        raise NeedMore
-    if compare(rho.terms[0][0], scale) < 0:
-        return S.Zero, -1
+        if not rho.exact and len(rho.terms) == 1 and not sign(rho.terms[0][1]):
+            rho = Germ([], rho.remainder)
+            continue
+        break
     lead = rho.leading()
     if lead is None:
         return S.Zero, -1
@@ -103,17 +116,3 @@ def _limit(rho: Germ, scale: Monomial) -> tuple[Expr, int]:
         s = sign(c)
         return S.Infinity * s, s
     return to_sympy(c), sign(plus(c, fmpq(-1)))
-
-
-class Lazy:
-    """A germ shown as an expression only when the step is rendered."""
-
-    def __init__(self, g: Germ) -> None:
-        self.germ = Germ(g.terms, g.remainder)
-
-    def expression(self) -> Expr:
-        """The germ as an expression."""
-        return germ_expression(self.germ)
-
-    def __str__(self) -> str:
-        return str(self.expression())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import sympy
@@ -22,7 +23,7 @@ RULES: dict[str, str] = {
     "classes": "The series is the sum of its {period} residue classes modulo {period}; terms are "
     "positive, so it converges if and only if each of them does.",
     "zero": "The constant {constant} is 0: {how}.",
-    "expansion": "As n -> oo, rho_0 = -p = {rho}.",
+    "expansion": "As n -> oo, rho_0 = -p = {rho}{error}.",
     "rung": "Rung {k}: rho_{k_before} / {scale} -> {limit}.",
     "tie": "The limit is exactly 1: go on with rho_{k} = rho_{k_before} - {scale}.",
     "converges": "The limit exceeds 1: b_n = exp(-rho_0) <= {comparison} for all large n, for any "
@@ -30,33 +31,54 @@ RULES: dict[str, str] = {
     "diverges": "The limit is below 1: b_n = exp(-rho_0) >= {comparison} for all large n, for some "
     "c in (limit, 1); that series diverges, so sum b_n diverges.",
     "term test": "p is bounded below (or tends to +oo), so the terms do not tend to 0.",
-    "upper bound": "Oscillating parts are bounded: p <= {bound} for all large n, and a series "
-    "with larger terms converges.",
-    "lower bound": "Oscillating parts are bounded: p >= {bound} for all large n, and a series "
-    "with smaller terms diverges.",
+    "upper bound": "Oscillating parts are bounded: p <= {bound}{error} for all large n, and a "
+    "series with larger terms converges.",
+    "lower bound": "Oscillating parts are bounded: p >= {bound}{error} for all large n, and a "
+    "series with smaller terms diverges.",
     "recurrence": "Almost periodicity (Bohr): the oscillating coefficients come within any eps of "
-    "their values at n = {at} on a set with bounded gaps; there p >= {bound}. Over a set with "
-    "bounded gaps an eventually monotone series diverges with the full one.",
+    "their values at n = {at} on a set with bounded gaps; there p >= {bound}{error}. Over a set "
+    "with bounded gaps an eventually monotone series diverges with the full one.",
     "infimum": "The frequency of {wave} is algebraic and not 0, so incommensurable with 2 pi: the "
     "coefficient comes within any eps of its extreme on a set with bounded gaps; there "
-    "p >= {bound}. Over a set with bounded gaps an eventually monotone series diverges with the "
-    "full one.",
+    "p >= {bound}{error}. Over a set with bounded gaps an eventually monotone series diverges with "
+    "the full one.",
     "slow phase": "The phase {phase} is slow (log n <= phase = o(n)) and p = O(log n): the "
     "coefficient is within eps of its extreme on blocks that hold a fixed share of every period; "
-    "there p >= {bound}, and p changes by O(1) over a period.",
+    "there p >= {bound}{error}, and p changes by O(1) over a period.",
     "average": "Equidistribution of {phase} (finite irrationality type, Baker; or a slow phase): "
     "the mean of exp(-m A (1 + cos)) over a block is of the exact order m^(-1/2), m = {scale}; the "
-    "series behaves like sum exp(-({bound})).",
+    "series behaves like sum exp(-({bound}{error})).",
     "returns": "Khinchin: 1 + cos({phase}) <= C/n^2 infinitely often, and {scale} = O(n^2): "
     "infinitely many terms stay above a positive constant.",
     "all alternatives": "Each term is at most the sum of the terms of these alternatives, which "
     "all converge: {alternatives}.",
+    "alternative": "The alternative p = {p}:",
     "one alternative": "For every n, p is bounded by the alternative {p}, which decides alone.",
     "bounded support": "{reason}",
     "cell": "Where {condition}:",
     "scope": "The theorem does not apply: {reason}.",
 }
 """Every rule a step may name, as a template over the step's values."""
+
+
+class Later:
+    """An expression that is built when a proof is rendered."""
+
+    def __init__(self, build: Callable[[], Any]) -> None:
+        self._build = build
+
+    @cached_property
+    def expression(self) -> Any:
+        """The expression."""
+        return self._build()
+
+    def __str__(self) -> str:
+        return str(self.expression)
+
+
+def now(value: Any) -> Any:
+    """A value of a step as an expression, number or text."""
+    return value.expression if isinstance(value, Later) else value
 
 
 @dataclass(frozen=True)
@@ -67,7 +89,10 @@ class Step:
     values: Mapping[str, Any]
 
     def _render(self, show: Callable[[Any], str]) -> str:
-        return RULES[self.rule].format(**{k: show(v) for k, v in self.values.items()})
+        shown = {k: show(now(v)) for k, v in self.values.items()}
+        if "error" in shown:
+            shown["error"] = "" if now(self.values["error"]) == 0 else f" + O({shown['error']})"
+        return RULES[self.rule].format(**shown)
 
     @property
     def text(self) -> str:

@@ -83,7 +83,7 @@ from farfield.theory.germs import (
     scale,
     size,
 )
-from farfield.theory.ladder import Lazy, Outcome, climb, monomial_expression
+from farfield.theory.ladder import Outcome, climb, monomial_expression, shown
 from farfield.theory.oscillation import amplitude, bounds, harmonics, sinusoid
 from farfield.theory.proofs import Step
 from farfield.theory.tables import tabulate
@@ -158,11 +158,11 @@ def _bounds(rho: Germ) -> Outcome:
             undecided = why
             continue
         if outcome.converges is wanted:
-            return _derived(Step(rule, {"bound": Lazy(scale(bound, fmpq(-1)))}), outcome)
+            return _derived(Step(rule, shown("bound", scale(bound, fmpq(-1)))), outcome)
     raise undecided
 
 
-def _near(rho: Germ, values: dict[int, Coefficient], rule: str, **shown: Any) -> Outcome:
+def _near(rho: Germ, values: dict[int, Coefficient], rule: str, **more: Any) -> Outcome:
     """Diverges if it does with these values of the coefficients (plus a margin) on the set."""
     for margin in MARGINS:
         upper = _with(
@@ -175,8 +175,8 @@ def _near(rho: Germ, values: dict[int, Coefficient], rule: str, **shown: Any) ->
         )
         outcome = climb(upper)
         if not outcome.converges:
-            bound = Lazy(scale(upper, fmpq(-1)))
-            return _derived(Step(rule, {"bound": bound, **shown}), outcome)
+            bound = shown("bound", scale(upper, fmpq(-1)))
+            return _derived(Step(rule, bound | more), outcome)
     raise Undecided("near its extreme the oscillation does not make it diverge")
 
 
@@ -216,7 +216,7 @@ def _bounded_returns(rho: Germ) -> Outcome:
     outcome = climb(rest)
     if outcome.converges:
         raise Undecided("near its extreme the oscillation does not make it diverge")
-    return _derived(Step("recurrence", {"at": 1, "bound": Lazy(scale(rest, fmpq(-1)))}), outcome)
+    return _derived(Step("recurrence", shown("bound", scale(rest, fmpq(-1))) | {"at": 1}), outcome)
 
 
 def _logs_of_waves(e: Expr) -> bool:
@@ -344,8 +344,8 @@ def _average(rho: Germ) -> Outcome:
     terms: list[Term] = list(rho.terms)
     terms[index] = (m, coefficient(low))
     mean = add(germ_of(terms, rho.remainder), scale(log_of_monomial(m), fmpq(1, 2)))
-    step = Step("average", {"phase": g, "scale": monomial_expression(m), "bound": Lazy(mean)})
-    return _derived(step, climb(mean))
+    values = {"phase": g, "scale": monomial_expression(m)}
+    return _derived(Step("average", shown("bound", mean) | values), climb(mean))
 
 
 def _suits_average(g: Expr, rho: Germ) -> bool:

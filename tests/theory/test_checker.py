@@ -1,0 +1,113 @@
+"""The independent checker accepts every proof of the battery and rejects corrupted ones."""
+
+import copy
+import json
+import random
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from farfield.numerics.checker import ProofError, check_proof, order
+from farfield.theory.convergence import check_convergence
+from farfield.theory.expression import read
+from farfield.theory.results import InputError
+
+
+def document(case):
+    return json.loads(check_convergence(case["expr"], assumptions=case["params"]).to_json())
+
+
+def corruptions(document, rng):
+    """All ways to spoil one random step, as (what, function that spoils it)."""
+    steps = document["proof"]["steps"]
+    index = rng.randrange(len(steps))
+    step, values = steps[index], steps[index]["values"]
+    ways = []
+    for key in values:
+        if key in ("k", "residue", "at", "period"):
+            ways.append((key, lambda k=key: values.update({k: values[k] + 1})))
+        elif key == "limit":
+            other = "7/3" if values["limit"] != "7/3" else "1"
+            ways.append((key, lambda v=other: values.update(limit=v)))
+        elif key == "constant":
+            ways.append((key, lambda: values.update(constant=f"({values['constant']})+1/10**9")))
+        elif key in ("rho", "bound", "p"):
+            ways.append((key, lambda k=key: values.update({k: f"({values[k]})+log(n)/7"})))
+        elif key == "comparison":
+            ways.append((key, lambda: values.update(comparison=values["comparison"] + "+n")))
+        elif key == "scale" and step["rule"] in ("rung", "tie"):
+            ways.append((key, lambda: values.update(scale=f"log({values['scale']})")))
+    if step["rule"] in ("converges", "diverges"):
+        swapped = {"converges": "diverges", "diverges": "converges"}[step["rule"]]
+        ways.append(("rule", lambda: step.update(rule=swapped)))
+    if step["rule"] in ("rung", "tie", "expansion", "converges", "diverges", "class"):
+        ways.append(("left out", lambda: steps.pop(index)))
+    return [(f"step {index + 1}, {step['rule']}: {what}", spoil) for what, spoil in ways]
+
+
+def test_accepts_the_proof_and_rejects_it_corrupted(case):
+    proof = document(case)
+    checked = check_proof(proof)
+    assert len(checked.computed) >= len(checked.cited)
+    rng = random.Random(case["id"])
+    spoiled = copy.deepcopy(proof)
+    ways = corruptions(spoiled, rng)
+    if ways:
+        what, spoil = rng.choice(ways)
+        spoil()
+        with pytest.raises(ProofError):
+            check_proof(spoiled)
+            print(what)
+
+
+@pytest.mark.parametrize(
+    ("text", "domains"),
+    [
+        ("-log(n)*(2+sin(n))-log(log(n))", {}),
+        ("-log(n)*(2+sin(sqrt(n)))-log(log(n))", {}),
+        ("Min(-log(n)*(2+sin(n)),-2*log(n))", {}),
+        ("-(Mod(n,3)+1)*log(n)-2*log(log(n))", {}),
+        ("-(exp(exp(exp(n)))-exp(exp(exp(n)-exp(-n))))", {}),
+        ("-log(n)*(1/2+5*Abs(sin(n)))", {}),
+        ("-(a**2+b**2)*log(n+1)", {}),
+        ("-a*log(n)-(1-a)*log(log(n))", {"a": "real"}),
+        ("-(2*atan(1/2)+2*atan(1/3))*2/pi*log(n)-log(log(n))", {}),
+    ],
+)
+def test_accepts_other_proofs(text, domains):
+    result = check_convergence(text, assumptions=domains or None)
+    assert check_proof(json.loads(result.to_json())) == check_proof(result)
+
+
+def test_works_without_the_engine():
+    """The checker reads text; the modules that wrote the proof cannot be imported."""
+    proof = check_convergence("-a*log(n+1)-b*log(log(n+3))").to_json()
+    script = """
+        import json, sys
+        for name in ("convergence", "germs", "ladder", "recurrence", "cells", "functions"):
+            sys.modules[f"farfield.theory.{name}"] = None
+        from farfield.numerics.checker import check_proof
+        print(check_proof(json.loads(sys.stdin.read())))
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        input=proof, capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    assert "steps computed anew" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "expected"),
+    [("n**2", "log(n)", 1), ("log(n)**9", "n", -1), ("3*n*log(n)", "n*log(n)", 0),
+     ("log(log(n))", "log(n)", -1), ("exp(sqrt(log(n)))", "n", -1), ("n**log(n)", "n**9", 1),
+     ("exp(-n)", "1/n**9", -1), ("n**(1/3)", "n**(1/4)*log(n)**9", 1)],
+)  # fmt: skip
+def test_the_comparator(a, b, expected):
+    assert order(read(a), read(b))[0] == expected
+
+
+def test_there_must_be_a_verdict():
+    with pytest.raises(InputError, match="verdict"):
+        check_proof(check_convergence("rope"))

@@ -1,0 +1,131 @@
+"""`farfield check` and `farfield encodings`: exit codes, lists, JSON, bad input in one line."""
+
+import json
+import time
+
+import pytest
+from click.testing import CliRunner
+
+from farfield import cli
+
+
+@pytest.fixture
+def farfield(monkeypatch):
+    """Run the command line in this process; (exit code, standard output, standard error)."""
+
+    def run(*args, stdin=None):
+        runner = CliRunner()
+
+        def main():
+            with pytest.raises(SystemExit) as end:
+                cli.main(list(args))
+            return end.value.code
+
+        with runner.isolation(input=stdin) as streams:
+            code = main()
+            return code, streams[0].getvalue().decode(), streams[1].getvalue().decode()
+
+    return run
+
+
+def test_one_formula(farfield):
+    code, out, err = farfield("check", "-2*log(1+n)")
+    assert (code, err) == (0, "")
+    assert out.startswith("-2*log(n + 1): converges") and "Rung 1" in out and "Theorem 0.4" in out
+
+
+def test_a_parameter_and_its_condition(farfield):
+    code, out, _ = farfield("check", "-r1*log(1+r2*n)", "--assume", "r2=nonnegative")
+    assert code == 0 and "conditional, exactly if (r1 > 1) & (r2 > 0)" in out
+    code, out, _ = farfield("check", "-r1*log(1+r2*n)", "--set", "r1=6/5")
+    assert code == 0 and ": converges" in out
+
+
+def test_a_name_with_heads_and_dialect(farfield):
+    code, out, _ = farfield("check", "alibi", "--heads", "12", "--dialect", "geometric")
+    assert code == 0 and "12 of 12 heads: converges" in out
+    code, out, _ = farfield("check", "rope", "--bca", "64")
+    assert code == 0 and "converges" in out and "128 keys" in out
+    assert farfield("check", "rope")[0] == 0
+
+
+def test_json(farfield):
+    code, out, _ = farfield("check", "-log(1+n)", "--json")
+    document = json.loads(out)
+    assert code == 0 and document["schema"] == 1 and document["verdict"] == "diverges"
+    assert document["proof"]["steps"][-1]["rule"] == "diverges"
+
+
+def test_expectations(farfield):
+    assert farfield("check", "-log(1+n)", "--expect", "diverges")[0] == 0
+    assert farfield("check", "-log(1+n)", "--expect", "converges")[0] == 1
+    code, _, err = farfield("check", "-log(1+n)", "--expect", "maybe")
+    assert code == 2 and "accepted: converges" in err
+
+
+def test_a_list(farfield, tmp_path):
+    listed = tmp_path / "biases.txt"
+    listed.write_text("# biases\n-n/8\n\n-log(1+n)\n-log(x)\n-a*log(1+n)\n", encoding="utf-8")
+    code, out, err = farfield("check", "--file", str(listed))
+    lines = out.splitlines()
+    assert code == 2 and err == "" and len(lines) == 4
+    assert lines[0].split()[0] == "converges" and lines[1].split()[0] == "diverges"
+    assert lines[2].startswith("error") and "no n, the distance" in lines[2]
+    assert lines[3].split()[0] == "conditional" and "a > 1" in lines[3]
+    rows = json.loads(farfield("check", "--file", str(listed), "--json")[1])
+    assert [r.get("verdict", "error") for r in rows] == [
+        "converges", "diverges", "error", "conditional",
+    ]  # fmt: skip
+
+
+def test_a_list_from_standard_input(farfield):
+    code, out, _ = farfield("check", "--file", "-", stdin="-n\n-sqrt(n)\n")
+    assert code == 0 and [x.split()[0] for x in out.splitlines()] == ["converges"] * 2
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ((), "give a formula, or a list"),
+        (("-log(1+n)", "--file", "x"), "give a formula, or a list"),
+        (("--file", "/nowhere/list"), "cannot read the list"),
+        (("--file", "-"), "holds no formula"),
+        (("-log(x)",), "no n, the distance"),
+        (("",), "empty"),
+        (("alibbi",), "did you mean 'alibi'"),
+        (("__import__('os')",), "formula"),
+        (("log(-n)",), "not real"),
+        (("-a*n", "--assume", "a"), "expected NAME=VALUE"),
+        (("-a*n", "--assume", "a=[2,1]"), "empty interval"),
+        (("-a*n", "--assume", "a=real", "--assume", "a=positive"), "twice"),
+        (("-a*n", "--assume", "a=real", "--set", "a=2"), "both name 'a'"),
+        (("-a*n", "--assume", "log=real"), "name of a function"),
+        (("-a*n", "--assume", "n=real"), "distance"),
+        (("-a*n", "--set", "a=-1"), "outside its domain"),
+        (("-n", "--budget", "-1"), "positive number of seconds"),
+        (("-n", "--budget", "x"), "not a valid float"),
+        (("-n", "--heads", "0"), "from 1 to 1024"),
+        (("-n", "--dialect", "press"), "no dialect"),
+        (("alibi", "--dialect", "presss"), "accepted: press"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(farfield, args, message):
+    start = time.perf_counter()
+    code, out, err = farfield("check", *args, stdin="")
+    assert code == 2 and out == "" and message in err
+    assert err.count("\n") == 1 and "Traceback" not in err and time.perf_counter() - start < 2
+
+
+def test_undecided_is_exit_code_1(farfield):
+    code, out, _ = farfield("check", "-log(n)*(1+sin(n**2)**2)")
+    assert code == 1 and "undecided" in out and "reason:" in out
+
+
+def test_the_catalogue(farfield):
+    code, out, _ = farfield("encodings")
+    assert code == 0 and "alibi" in out and "out of scope" in out
+    code, out, _ = farfield("encodings", "t5", "--json")
+    assert code == 0 and json.loads(out)["name"] == "t5"
+    assert farfield("encodings", "alibi", "--heads", "12")[0] == 0
+    assert farfield("encodings", "nothing")[0] == 2
+    assert farfield("encodings", "--heads", "12")[0] == 2
