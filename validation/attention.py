@@ -25,8 +25,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from farfield.validation.configuration import CAUSAL, Visibility
 
-_CHUNK = 1024  # queries at a time: the longest, and of short texts
-_SHORT_CHUNK = 256
+_CHUNK, _SHORT_CHUNK = 512, 256  # queries at a time, in texts beyond 1024 tokens and to there
 _BACKWARD_CHUNK = 32  # of a learned bias, whose weights are made anew and should stay in the cache
 _NOTHING = {torch.float64: -745.2}  # log of the largest weight that rounds to 0; else float32's
 _NOTHING_FLOAT32 = -104.0
@@ -180,8 +179,8 @@ def _by_chunks(
     vector = _vector(table)
     outputs = []
     if chunk is None:  # a chunk of c queries takes c + width keys a query
-        chunk = _SHORT_CHUNK if length <= _CHUNK else _CHUNK
-        chunk = min(chunk, max(128, 1 << (width.bit_length() - 1)))
+        chunk = _SHORT_CHUNK if length <= 1024 else _CHUNK
+        chunk = min(chunk, max(128, width // 2))
     step = visible.bca or chunk
     for start in range(0, length, step):
         stop = min(start + step, length)

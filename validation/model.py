@@ -97,19 +97,30 @@ class Transformer(nn.Module):
             for last in (layer.attention_out, layer.mlp_out):
                 nn.init.normal_(last.weight, std=_SPREAD / math.sqrt(2 * preset.layers))
 
-    def embed(self, tokens: Tensor) -> Tensor:
-        """The input embedding of tokens, shape (batch, length) to (batch, length, width)."""
+    def embed(self, tokens: Tensor, first: int = 0) -> Tensor:
+        """The input embedding of tokens at the positions from `first`.
+
+        Args:
+            tokens: int64, shape (batch, length).
+            first: position of the first token; only absolute encodings ask for it.
+
+        Returns:
+            Shape (batch, length, width).
+
+        Raises:
+            InputError: a position beyond those that a learned absolute encoding knows.
+        """
         x = self.embedding(tokens)
         length = tokens.shape[1]
         if self.mechanism == "sinusoidal":
-            return x + sinusoid(length, x.shape[-1], _SPREAD).to(x)
+            return x + sinusoid(length, x.shape[-1], _SPREAD, first).to(x)
         if self.absolute is not None:
-            if length > self.length:
+            if first + length > self.length:
                 raise InputError(
-                    f"a learned absolute encoding knows {self.length} positions; {length} tokens "
-                    f"were given, accepted are at most {self.length}"
+                    f"a learned absolute encoding knows {self.length} positions; {first + length} "
+                    f"tokens were given, accepted are at most {self.length}"
                 )
-            return x + self.absolute.weight[:length]
+            return x + self.absolute.weight[first : first + length]
         return x
 
     def hidden(self, embedded: Tensor, visible: Visibility = CAUSAL, path: Path = fused) -> Tensor:

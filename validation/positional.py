@@ -231,9 +231,12 @@ class Rotation:
         return self.known[known]
 
     def __call__(self, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
-        """Queries and keys, shape (batch, heads, length, size), at their positions."""
-        turns = self._turns(query.shape[-2], query)
-        return _turned(query, *turns[:2]), _turned(key, *turns[-2:])
+        """Queries and keys, shape (batch, heads, length, size), at their positions.
+
+        Fewer queries than keys are the last ones, as with a cache of keys.
+        """
+        turns, new = self._turns(key.shape[-2], key), query.shape[-2]
+        return _turned(query, *(turn[-new:] for turn in turns[:2])), _turned(key, *turns[-2:])
 
 
 def _turned(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
@@ -241,12 +244,15 @@ def _turned(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     return torch.cat([a * cos - b * sin, b * cos + a * sin], -1)
 
 
-def sinusoid(length: int, width: int, rms: float) -> Tensor:
+def sinusoid(length: int, width: int, rms: float, first: int = 0) -> Tensor:
     """Absolute sinusoidal vectors of a given root mean square, float64, shape (length, width).
+
+    They are those of the positions from `first`.
 
     >>> sinusoid(3, 4, 0.5)[0]
     tensor([0.0000, 0.0000, 0.7071, 0.7071], dtype=torch.float64)
     """
     pair = torch.arange(width // 2, dtype=torch.float64)
-    angle = torch.arange(length, dtype=torch.float64)[:, None] * 10000.0 ** (-2 * pair / width)
+    position = torch.arange(first, first + length, dtype=torch.float64)[:, None]
+    angle = position * 10000.0 ** (-2 * pair / width)
     return torch.cat([angle.sin(), angle.cos()], -1) * rms * math.sqrt(2)

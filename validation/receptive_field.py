@@ -329,7 +329,7 @@ def share_within(curves: np.ndarray, length: int) -> np.ndarray:
 def _samples(text: np.ndarray, count: int, length: int) -> np.ndarray:
     if len(text) <= length:
         raise InputError(
-            f"the text has {len(text)} bytes, a segment takes {length + 1}; accepted: a longer "
+            f"the text has {len(text)} tokens, a segment takes {length + 1}; accepted: a longer "
             "text, or a shorter length"
         )
     return spaced(text, count, length)

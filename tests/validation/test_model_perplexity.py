@@ -7,10 +7,18 @@ import torch
 
 from farfield.theory.encodings import encoding
 from farfield.theory.results import InputError, plain
+from farfield.validation import perplexity
 from farfield.validation.configuration import Visibility
 from farfield.validation.corpus import segments
+from farfield.validation.extrapolation import definition
+from farfield.validation.inference_time import relative_inference_time
 from farfield.validation.model import initialised
-from farfield.validation.perplexity import last_token, non_overlapping
+from farfield.validation.perplexity import (
+    by_position,
+    last_token,
+    non_overlapping,
+    sliding_window,
+)
 
 LENGTHS = (5, 12, 23, 40)  # neither 12 nor 23 divides 40
 
@@ -79,5 +87,91 @@ def test_a_model_of_bounded_reach_has_the_same_last_token_perplexity_beyond_it(s
 
 
 def test_a_length_beyond_the_text(model):
-    with pytest.raises(InputError, match="the text has 40 bytes, length 40 takes 41"):
+    with pytest.raises(InputError, match="the text has 40 tokens, length 40 takes 41"):
         last_token(model, np.zeros(40, np.uint8), (40,))
+
+
+def test_sliding_windows_lie_between_the_other_protocols(model, text):
+    """Stride 1 is the last token of each window, a whole window as stride is non-overlapping."""
+    held = text.held_out
+    one = sliding_window(model, held, LENGTHS, stride=1, windows=7)
+    for found, expected in zip(one, last_token(model, held, LENGTHS, targets=7), strict=True):
+        assert found.nats == pytest.approx(expected.nats) and found.targets == 7
+        assert found.protocol == "sliding window, stride 1"
+    (whole,) = sliding_window(model, held, (40,), stride=40, windows=3)
+    (expected,) = non_overlapping(model, held, (40,), blocks=3)
+    assert whole.nats == pytest.approx(expected.nats) and whole.targets == 120
+
+
+def test_sliding_windows_by_definition(model, text):
+    """Every window that fits, one after the other; only what is new in it is scored."""
+    held, stride = text.held_out[:70], 3
+    found = sliding_window(model, held, (12, 23), stride=stride, windows=None)
+    with torch.no_grad():
+        for result, length in zip(found, (12, 23), strict=True):
+            losses = []
+            for end in range(23, len(held), stride):
+                scores = model(torch.from_numpy(held[end - length : end].astype(np.int64))[None])
+                targets = held[end - stride + 1 : end + 1].astype(int)
+                logs = scores[0, -stride:].double().log_softmax(-1)
+                losses += [-logs[k, t].item() for k, t in enumerate(targets)]
+            assert result.nats == pytest.approx(np.mean(losses), rel=1e-5)
+            assert result.targets == len(losses)
+    with pytest.raises(InputError, match="stride 13 with windows of 12 tokens"):
+        sliding_window(model, held, (12, 23), stride=13)
+
+
+def test_perplexity_by_position(model, text):
+    held = text.held_out
+    bins = by_position(model, held, 40, bins=7, blocks=5)
+    assert [b.first for b in bins] == [1, *(b.last + 1 for b in bins[:-1])]
+    assert bins[-1].last == 40 and sum(b.targets for b in bins) == 200
+    (whole,) = non_overlapping(model, held, (40,), blocks=5)
+    total = sum(b.nats * b.targets for b in bins) / 200
+    assert total == pytest.approx(whole.nats)
+    single = by_position(model, held, 40, bins=99, blocks=5)
+    assert [b.first for b in single] == list(range(1, 41))
+    (last,) = last_token(model, held, (40,), targets=5)
+    assert single[-1].nats == pytest.approx(last.nats)
+    assert single[-1].standard_error == pytest.approx(last.standard_error)
+
+
+def test_scores_of_a_large_vocabulary_a_few_positions_at_a_time(model, text, monkeypatch):
+    before = non_overlapping(model, text.held_out, (40,), blocks=3)
+    monkeypatch.setattr(perplexity, "_SCORES", 256 * 5)
+    assert non_overlapping(model, text.held_out, (40,), blocks=3)[0].nats == pytest.approx(
+        before[0].nats
+    )
+
+
+def test_definition_as_printed_and_one_sided():
+    def rows(*values):
+        lengths = (64, 128, 256)
+        return [
+            {"protocol": "last token", "length": n, "perplexity": p}
+            for n, p in zip(lengths, values, strict=True)
+        ]
+
+    cases = {
+        (4, 4.1, 3.9): (True, True),
+        (4, 3.5, 3.9): (False, True),
+        (4, 3.9, 4.2): (False, False),
+        (4, 4.2, 3.9): (False, False),
+    }
+    for values, verdicts in cases.items():
+        (found,) = definition(rows(*values), 64)
+        assert (found.printed, found.one_sided) == verdicts
+    both = definition([*rows(4, 4, 4), dict(rows(4, 5, 5)[0], protocol="non-overlapping"),
+                       dict(rows(4, 5, 5)[1], protocol="non-overlapping")], 64)  # fmt: skip
+    assert [d.protocol for d in both] == ["last token", "non-overlapping"]
+    assert "extrapolates as printed" in str(both[0]) and "does not as printed" in str(both[1])
+    with pytest.raises(InputError, match="needs the perplexity at the training length 32"):
+        definition(rows(4, 4, 4), 32)
+    with pytest.raises(InputError, match="tolerance 0"):
+        definition(rows(4, 4, 4), 64, 0)
+
+
+def test_sliding_inference_is_slower(model, text):
+    found = relative_inference_time(model, text.held_out, (8, 32), tokens=640, repeats=3)
+    assert found.ratio > 2 and found.windows == (8, 32) and len(found.ratios) == 2
+    assert "times slower on average" in str(found) and "[measured, median of 3]" in str(found)
