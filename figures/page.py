@@ -7,27 +7,28 @@ a phone (wide tables scroll within themselves) and prints.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterable, Sequence
-from html import escape, unescape
+from html import escape
 from pathlib import Path
 from typing import Any
 
-import sympy
-from sympy.printing.mathml import MathMLPresentationPrinter
+from latex2mathml.converter import convert
 
-from farfield.figures import measured
+from farfield.figures import measured, predicted
 from farfield.figures.style import svg
+from farfield.numerics.receptive_field import ReceptiveField
 from farfield.theory.convergence import Convergence, Verdict
-from farfield.theory.proofs import Proof, Step
+from farfield.theory.mathml import math, proof_html
 from farfield.validation.runs import write
 from farfield.validation.study import (
+    PLACE_EPS,
     TOLERANCE,
     Entry,
     Prediction,
     Study,
     findings,
     last_token_ratio,
+    tokens_text,
     writable_folder,
 )
 
@@ -56,93 +57,13 @@ td>span{white-space:nowrap}
 .label{font-size:.75rem;border:1px solid var(--line);border-radius:.6rem;padding:.05rem .5rem;
 color:var(--soft);white-space:nowrap}
 figure{margin:1rem 0;overflow:hidden}figure svg{max-width:100%;height:auto}
+figure.column svg{width:28rem}
 figcaption{color:var(--soft);font-size:.88rem;max-width:48rem}
 details{margin:.35rem 0;border:1px solid var(--line);border-radius:.3rem;background:var(--panel)}
 summary{cursor:pointer;padding:.35rem .7rem}details>div{padding:.1rem .8rem .6rem;overflow-x:auto}
 code{font-size:.88em}math{font-size:1.02em}
 @media print{details>div{display:block}body{max-width:none}}
 """
-
-
-class _MathML(MathMLPresentationPrinter):
-    """SymPy's printer, with cases in a brace and tables by their letter."""
-
-    def _cells(self, *parts: Any) -> Any:
-        row = self.dom.createElement("mtr")
-        for part in parts:
-            cell = self.dom.createElement("mtd")
-            cell.appendChild(part)
-            row.appendChild(cell)
-        return row
-
-    def _word(self, text: str, tag: str = "mtext") -> Any:
-        word = self.dom.createElement(tag)
-        word.appendChild(self.dom.createTextNode(text))
-        return word
-
-    def _print_Piecewise(self, e: Any) -> Any:
-        row, cases = self.dom.createElement("mrow"), self.dom.createElement("mtable")
-        for value, condition in e.args:
-            last = condition == sympy.true
-            when = self._word("otherwise") if last else self._print(condition)
-            cases.appendChild(self._cells(self._print(value), when))
-        row.appendChild(self._word("{", "mo"))
-        row.appendChild(cases)
-        return row
-
-    def _print_Relational(self, e: Any) -> Any:
-        row = self.dom.createElement("mrow")
-        sign = {"==": "=", "!=": "≠", "<=": "≤", ">=": "≥", "<": "&lt;", ">": "&gt;"}[e.rel_op]
-        for part in (self._print(e.lhs), self._word(sign, "mo"), self._print(e.rhs)):
-            row.appendChild(part)
-        return row
-
-    def _print_Lookup(self, e: Any) -> Any:
-        row = self.dom.createElement("mrow")
-        for part in (self._word("T", "mi"), self._word("[", "mo"), self._print(e.args[0])):
-            row.appendChild(part)
-        row.appendChild(self._word("]", "mo"))
-        return row
-
-    def _print_AppliedUndef(self, e: Any) -> Any:
-        row = self.dom.createElement("mrow")
-        row.appendChild(self._word(e.func.__name__, "mi"))
-        for part in (self._word("(", "mo"), self._print(e.args[0]), self._word(")", "mo")):
-            row.appendChild(part)
-        return row
-
-
-def math(e: Any) -> str:
-    """An expression as MathML, its plain text beside it for those who cannot see it."""
-    inner = _MathML()._print(sympy.sympify(e)).toxml()
-    inner = re.sub(r"&(?!lt;|gt;|amp;|quot;|#)\w+;", lambda m: unescape(m.group()), inner)
-    return f'<math displaystyle="true" aria-label="{escape(str(e))}">{inner}</math>'
-
-
-def _show(value: Any) -> str:
-    expression = getattr(value, "expression", value)
-    value = expression() if callable(expression) and value is not expression else expression
-    if isinstance(value, sympy.Basic):
-        return math(value)
-    return escape(str(value))
-
-
-def step_html(step: Step) -> str:
-    """A step of a proof, its expressions as MathML."""
-    shown: list[str] = []
-
-    def place(value: Any) -> str:
-        shown.append(_show(value))
-        return f"\0{len(shown) - 1}\0"
-
-    parts = escape(step._render(place)).split("\0")
-    return "".join(shown[int(p)] if i % 2 else p for i, p in enumerate(parts))
-
-
-def proof_html(proof: Proof) -> str:
-    """A proof as a numbered list."""
-    items = "".join(f"<li>{step_html(s)}</li>" for s in proof.steps)
-    return f"<ol>{items}</ol><p>Hence: {escape(proof.claim)}.</p>"
 
 
 def table(
@@ -203,17 +124,20 @@ def write_page(s: Study, folder: str | os.PathLike[str]) -> Path:
 def study_page(s: Study) -> str:
     """The page of a study as HTML text."""
     trained = [e for e in s.entries if e.run is not None]
-    sections = []
+    sections = [(e.prediction.name, _subject(s, e)) for e in s.entries if _asked(s, e)]
+    if s.place is not None:
+        sections.append(("Place among the catalogue", _place(s)))
     if trained:
         sections += [
             ("What the theory predicted, and what came true", _findings(s)),
             ("Measurements", _measurements(s) + _figures(s)),
         ]
-    sections += [
-        ("Theory: verdicts and receptive fields", _theory(s)),
-        ("Proofs", _proofs(s)),
-        ("What the numbers are", _definitions(s)),
-    ]
+    others = [e for e in s.entries if not _asked(s, e)]
+    if others or len(s.entries) > 1:
+        sections.append(("Theory: verdicts and receptive fields", _theory(s)))
+    if others:
+        sections.append(("Proofs", _proofs(others)))
+    sections.append(("What the numbers are", _definitions(s)))
     return document(s.title, _lead(s, trained), sections)
 
 
@@ -230,6 +154,97 @@ def _lead(s: Study, trained: Sequence[Entry]) -> str:
             f"{s.lengths[-1]}."
         )
     return lead + "</p>"
+
+
+def _asked(s: Study, e: Entry) -> bool:
+    return e.prediction.name in s.asked
+
+
+def _subject(s: Study, e: Entry) -> str:
+    """All that the theory says of one encoding that was asked about."""
+    p = e.prediction
+    c = p.convergence
+    label = ' <span class="label">theorem</span>' if c.converges is not None else ""
+    parts = [f"<p>{_formula(p)}</p>", f"<p>{_verdict(c)}{label}</p>", _proof(c)]
+    if p.missing:
+        parts.append(f"<p>{escape(p.missing[0].upper() + p.missing[1:])}.</p>")
+    rows: list[list[str]] = []
+    for f in p.receptive_fields:
+        rows.append([f"TRF({f.eps})", "whole series", tokens_text(f), *_detail(f)])
+    for f in p.row_fields:
+        row = f"row of {p.row_length} keys"
+        rows.append([f"TRF({f.eps})", row, tokens_text(f), *_detail(f)])
+    for k in p.leaks:
+        by = ", ".join(_percent(h.value) for h in k.heads)
+        rows.append(["leak", f"{k.trained} to {k.evaluated}", _percent(k.value), by, k.label])
+    for h in p.horizons:
+        by = ", ".join(_count(g.tokens) for g in h.heads) or escape(h.reason)
+        rows.append(["dtype horizon", h.dtype, _count(h.tokens), by, _label(h)])
+    if (r := p.resolution) is not None:
+        by = ", ".join(f"{h.value:.3g}" for h in r.heads if h.value is not None)
+        where = f"row of {r.length} tokens, scale {r.scale}"
+        rows.append(["attention resolution", where, _number(r.value), by, r.label])
+        limit = [_number(r.limit), escape(r.reason), "" if r.limit is None else r.label]
+        rows.append(["attention resolution", "limit of long rows", *limit])
+    if rows:
+        caption = "TRF, leak, horizon: the worst head of several; resolution: their mean."
+        head = ["quantity", "of", "value", "by head, or why not", "label"]
+        parts.append(table(head, rows, caption, (1, 3, 4)))
+    asymptotics = next((f.asymptotics for f in p.receptive_fields if f.asymptotics), None)
+    if asymptotics:
+        parts.append(f"<p>As eps → 0, TRF(eps) behaves as {convert(asymptotics)}.</p>")
+    return "".join(parts)
+
+
+def _detail(f: ReceptiveField) -> tuple[str, str]:
+    """The cells of the heads, or of the reason, and of the label."""
+    return ", ".join(map(tokens_text, f.heads)) or escape(f.reason), _label(f)
+
+
+def _label(answer: Any) -> str:
+    return "" if answer.tokens is None and answer.reason else str(answer.label)
+
+
+def _count(tokens: int | None) -> str:
+    if tokens is None:
+        return "none"
+    return str(tokens) if tokens < 10**7 else f"{float(tokens):.2e}"
+
+
+def _number(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.6g}"
+
+
+def _place(s: Study) -> str:
+    assert s.place is not None
+    head = ["encoding", "bias", "verdict", *(f"TRF({e})" for e in PLACE_EPS)]
+    rows = []
+    for r in s.place.ranks:
+        name = f"<strong>{escape(r.name)}</strong>" if r.asked else escape(r.name)
+        bias = escape(r.bias) if len(r.bias) < 60 else "…"
+        verdict = f'<span class="{r.verdict.value}">{r.verdict.value.replace("_", " ")}</span>'
+        rows.append([name, f"<code>{bias}</code>", verdict, *map(tokens_text, r.receptive_fields)])
+    caption = (
+        f"One reference head of each additive encoding, those that need the fewest keys at eps = "
+        f"{PLACE_EPS[-1]} first; at a larger eps the order is often another. Series that diverge "
+        "stand at the end. Exact integers, certified."
+    )
+    parts = [table(head, rows, caption, (1, 2))]
+    for name, draw, caption in (
+        ("biases", predicted.biases, "The bias against its value at distance 0, thick: asked "
+         "about; of several heads the one that falls slowest."),
+        ("reach", predicted.fields, "TRF(eps) of the whole series, certified at 15 values of eps, "
+         "worst head; only encodings whose series converges."),
+    ):  # fmt: skip
+        parts.append(_figure(svg(draw(s), name), caption))
+    return "".join(parts)
+
+
+def _figure(picture: str, caption: str) -> str:
+    return (
+        f'<figure role="img" aria-label="{escape(caption)}">{picture}'
+        f"<figcaption>{escape(caption)}</figcaption></figure>"
+    )
 
 
 def _findings(s: Study) -> str:
@@ -315,13 +330,7 @@ def _figures(s: Study) -> str:
          "Two predictors of extrapolation: the leak, computed before training, and the gradient "
          "mass on the training length, measured."),
     )  # fmt: skip
-    out = []
-    for name, draw, caption in parts:
-        out.append(
-            f'<figure role="img" aria-label="{escape(caption)}">{svg(draw(s), name)}'
-            f"<figcaption>{escape(caption)}</figcaption></figure>"
-        )
-    return "".join(out)
+    return "".join(_figure(svg(draw(s), name), caption) for name, draw, caption in parts)
 
 
 def _field(tokens: int | None) -> str:
@@ -368,33 +377,34 @@ def _formula(p: Prediction) -> str:
     return math(formula)
 
 
-def _proofs(s: Study) -> str:
+def _proofs(entries: Sequence[Entry]) -> str:
     out = []
-    for e in s.entries:
+    for e in entries:
         c = e.prediction.convergence
-        inner = ""
-        if c.reason:
-            inner += f"<p>{escape(c.reason)}.</p>"
-        if c.assumptions:
-            inner += (
-                "<p>Assuming: " + escape(", ".join(f"{k} {d}" for k, d in c.assumptions)) + ".</p>"
-            )
-        if c.heads:
-            inner += table(
-                ["head", "bias", "verdict"],
-                [[str(h), math(r.formula) if len(str(r.formula)) < 160 else "…", _verdict(r)]
-                 for h, r in enumerate(c.heads, 1)],
-                "One verdict a head; the proof below is that of the first such head.", left=(1, 2),
-            )  # fmt: skip
-        if c.proof.steps and c.verdict is not Verdict.OUT_OF_SCOPE:
-            inner += proof_html(c.proof)
-        inner += f"<p class=soft>So: {escape(c.implication)}.</p>"
         label = ' <span class="label">theorem</span>' if c.converges is not None else ""
         out.append(
             f"<details><summary>{escape(e.prediction.name)}: {_verdict(c)}{label}</summary>"
-            f"<div>{inner}</div></details>"
+            f"<div>{_proof(c)}</div></details>"
         )
     return "".join(out)
+
+
+def _proof(c: Convergence) -> str:
+    inner = ""
+    if c.reason:
+        inner += f"<p>{escape(c.reason)}.</p>"
+    if c.assumptions:
+        inner += "<p>Assuming: " + escape(", ".join(f"{k} {d}" for k, d in c.assumptions)) + ".</p>"
+    if c.heads:
+        inner += table(
+            ["head", "bias", "verdict"],
+            [[str(h), math(r.formula) if len(str(r.formula)) < 160 else "…", _verdict(r)]
+             for h, r in enumerate(c.heads, 1)],
+            "One verdict a head; the proof below is that of the first such head.", left=(1, 2),
+        )  # fmt: skip
+    if c.proof.steps and c.verdict is not Verdict.OUT_OF_SCOPE:
+        inner += proof_html(c.proof)
+    return inner + f"<p class=soft>So: {escape(c.implication)}.</p>"
 
 
 def _definitions(s: Study) -> str:

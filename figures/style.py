@@ -100,12 +100,15 @@ def column_figure(height: float = 2.5, rows: int = 1, columns: int = 1) -> tuple
 
 
 def look(name: str) -> dict[str, Any]:
-    """Colour, marker and line style of an encoding, the same in every figure."""
+    """Colour, marker and line style of an encoding, the same in every figure; a formula that is
+    not in the catalogue is drawn in the colour of the text."""
     base = name.split(" ")[0]
+    if base not in encodings():
+        turn = sum(map(ord, name))
+        return {"color": INK, "marker": "*hd<>"[turn % 5], "linestyle": _LINES[turn % 4]}
     fixed = [known for row in _PLACES for known in row]
     order = [*fixed, *(k for k in encodings() if k not in fixed)]
-    i = order.index(base) if base in order else sum(map(ord, base))
-    turn, place = divmod(i, len(_COLOURS))
+    turn, place = divmod(order.index(base), len(_COLOURS))
     return {
         "color": _COLOURS[place],
         "marker": _MARKERS[(place + turn) % len(_MARKERS)],

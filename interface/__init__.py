@@ -21,11 +21,13 @@ if TYPE_CHECKING:
     from farfield.theory.convergence import Convergence, Verdict, check_convergence
     from farfield.theory.encodings import Encoding, encoding, encodings
     from farfield.theory.results import InputError
+    from farfield.validation.study import Study, study
 
 _HOME = {
     "Convergence": "theory.convergence",
     "Encoding": "theory.encodings",
     "InputError": "theory.results",
+    "Study": "validation.study",
     "Verdict": "theory.convergence",
     "attention_resolution": "numerics.resolution",
     "check_convergence": "theory.convergence",
@@ -33,6 +35,7 @@ _HOME = {
     "encoding": "theory.encodings",
     "encodings": "theory.encodings",
     "leak": "numerics.leak",
+    "study": "validation.study",
     "theoretical_receptive_field": "numerics.receptive_field",
 }
 
@@ -40,6 +43,7 @@ __all__ = [
     "Convergence",
     "Encoding",
     "InputError",
+    "Study",
     "Verdict",
     "attention_resolution",
     "check_convergence",
@@ -47,6 +51,7 @@ __all__ = [
     "encoding",
     "encodings",
     "leak",
+    "study",
     "theoretical_receptive_field",
 ]
 

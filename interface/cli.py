@@ -386,7 +386,7 @@ def report(
     from farfield.validation.study import (
         catalogue,
         demo_encodings,
-        study,
+        survey,
         trainable,
         writable_folder,
     )
@@ -403,7 +403,7 @@ def report(
         subjects = tuple(sorted(subjects, key=lambda pair: order.get(pair[0], len(order))))
     folder = writable_folder(out)
     with _watching(len(subjects), len(chosen)) as notice:
-        result = study(
+        result = survey(
             subjects, train=chosen, preset_name=preset, text=text, seed=seed,
             store=runs or folder / "runs", notice=notice,
             title="Relative positional encodings: theory and measurement",
@@ -532,6 +532,52 @@ def figures(
             click.echo(drawing.caption)
         click.echo(f"{len(gallery.files)} files in {out}")
     return 0
+
+
+@cli.command(context_settings=_FORMULA)
+@click.argument("formulas", nargs=-1, metavar="FORMULA...")
+@_options(
+    click.option("--train", is_flag=True, help="Train and measure small models (needs torch)."),
+    click.option("--baseline", "baselines", multiple=True, metavar="FORMULA",
+                 help="What to train beside it (repeatable); alibi and nope if not given."),
+    click.option("--preset", default="demo", show_default=True, help="Architecture and schedule."),
+    click.option("--text", metavar="PATH", help="A file or folder to train on."),
+    click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True),
+    click.option("--runs", metavar="FOLDER", help="Where runs are kept; OUT/runs if not given."),
+    click.option("--out", default="out/study", show_default=True, metavar="FOLDER"),
+)  # fmt: skip
+def study(
+    formulas: tuple[str, ...], settings: tuple[str, ...], assumed: tuple[str, ...],
+    heads: int | None, dialect: str | None, bca: int | None, as_json: bool, train: bool,
+    baselines: tuple[str, ...], preset: str, text: str | None, seed: int, runs: str | None,
+    out: str,
+) -> int:  # fmt: skip
+    """All that is known of an idea for a bias: theory, place, page; measured with --train."""
+    from farfield.figures.page import write_page
+    from farfield.validation.study import BASELINES, writable_folder
+    from farfield.validation.study import study as examine
+
+    if not train and (baselines or text or runs):
+        raise InputError("--baseline, --text and --runs belong to --train")
+    subjects = [
+        _subject(
+            f, _concerning(f, settings) if len(formulas) > 1 else settings,
+            _concerning(f, assumed) if len(formulas) > 1 else assumed, heads, dialect, bca,
+        )
+        for f in formulas
+    ]  # fmt: skip
+    folder = writable_folder(out)
+    with _watching(len(subjects), len(subjects)) as notice:
+        result = examine(
+            subjects, train=train, preset=preset, baselines=baselines or BASELINES, text=text,
+            store=runs or folder / "runs", seed=seed, notice=notice,
+        )  # fmt: skip
+    page = write_page(result, folder)
+    _emit(result, as_json)
+    if not as_json:
+        click.echo(f"\npage: {page}")
+    undecided = (e.prediction.convergence.verdict.value == "undecided" for e in result.entries)
+    return int(any(undecided))
 
 
 @contextmanager

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-import html
 import json
 import math
 from fractions import Fraction
@@ -79,7 +78,9 @@ class Result:
         return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False)
 
     def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(self.text())}</pre>"
+        from farfield.theory.mathml import result_html
+
+        return result_html(self)
 
 
 def exact(value: Any, what: str = "number") -> sympy.Rational:

@@ -1,7 +1,8 @@
 """A study: what the theory predicts of encodings, and what trained models measure, together.
 
-`predict` needs no torch; `study(train=True)` trains a small model for each encoding on the same
-text and seed. `findings` says in words, computed from the numbers, what came true.
+`predict` needs no torch; `study(f, train=True)` trains a small model for each encoding and for
+each baseline on the same text and seed. `findings` says in words, computed from the numbers, what
+came true. `survey` does the same for any list of encodings, as the report on the catalogue does.
 """
 
 from __future__ import annotations
@@ -14,8 +15,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from farfield.numerics.horizon import Horizon, dtype_horizon
 from farfield.numerics.leak import Leak, leak
-from farfield.numerics.receptive_field import ReceptiveField, theoretical_receptive_field
+from farfield.numerics.receptive_field import (
+    Enclosure,
+    Exact,
+    ReceptiveField,
+    theoretical_receptive_field,
+)
+from farfield.numerics.resolution import Resolution, attention_resolution
 from farfield.theory.convergence import Convergence, Verdict, check_convergence
 from farfield.theory.encodings import Encoding, encoding, encodings
 from farfield.theory.results import InputError, Result, plain
@@ -30,6 +38,9 @@ from farfield.validation.configuration import (
 from farfield.validation.runs import Store, write
 
 EPS = ("1/10", "1/100", "1/1000")
+PLACE_EPS = ("1/10", "1/1000", "1e-6", "1e-12")
+DTYPES = ("fp16", "bf16", "fp32")
+BASELINES = ("alibi", "nope")
 TOLERANCE = 0.05
 """Of Definition 0.1 [Q]: the relative increase of perplexity that still counts as extrapolating."""
 
@@ -47,6 +58,8 @@ class Prediction(Result):
         receptive_fields: the TRF at each of `EPS` where the series converges, else empty.
         row_fields: the finite-row TRF at each of `EPS` for rows of `row_length` tokens.
         leaks: the prior mass beyond `trained` tokens for rows of each tested length.
+        horizons: the dtype horizon in each of `DTYPES`.
+        resolution: the attention resolution of a row of `trained` tokens, at scale 1.
         missing: why a number is absent.
     """
 
@@ -56,6 +69,8 @@ class Prediction(Result):
     receptive_fields: tuple[ReceptiveField, ...] = ()
     row_fields: tuple[ReceptiveField, ...] = ()
     leaks: tuple[Leak, ...] = ()
+    horizons: tuple[Horizon, ...] = ()
+    resolution: Resolution | None = None
     trained: int = 64
     row_length: int = 1024
     missing: str = ""
@@ -67,10 +82,13 @@ class Prediction(Result):
 
     def text(self) -> str:
         lines = [f"{self.name}: {self.convergence.verdict}"]
-        lines += [f"  TRF({f.eps}) = {f.tokens} [certified]" for f in self.receptive_fields]
-        for f in self.row_fields:
-            lines.append(f"  TRF({f.eps}; row of {self.row_length}) = {f.tokens} [certified]")
+        for f in (*self.receptive_fields, *self.row_fields):
+            where = f"; row of {f.length}" if f.length else ""
+            why = f"  ({f.reason})" if f.reason else f"  [{f.label}]"
+            lines.append(f"  TRF({f.eps}{where}) = {tokens_text(f)}{why}")
         lines += [f"  {line}" for k in self.leaks for line in str(k).splitlines()]
+        lines += [f"  {str(h).splitlines()[0]}" for h in self.horizons]
+        lines += [f"  {str(self.resolution).splitlines()[0]}"] if self.resolution else []
         return "\n".join([*lines, *([f"  {self.missing}"] if self.missing else [])])
 
 
@@ -91,12 +109,23 @@ class Entry:
 
 @dataclass(frozen=True)
 class Study(Result):
-    """Predictions and measurements of several encodings; see `study`."""
+    """Predictions and measurements of several encodings; see `study`.
+
+    Fields:
+        entries: one an encoding.
+        preset: architecture and schedule of the models; its length is the training length.
+        corpus: the text they were trained on, None without training.
+        title: of the page.
+        asked: names of the entries the question was about; the others are baselines.
+        place: these among the catalogue.
+    """
 
     entries: tuple[Entry, ...]
     preset: Preset
     corpus: Mapping[str, Any] | None = None
     title: str = "Study"
+    asked: tuple[str, ...] = ()
+    place: Place | None = None
 
     @property
     def lengths(self) -> tuple[int, ...]:
@@ -104,7 +133,11 @@ class Study(Result):
         return (self.preset.length, 4 * self.preset.length, 16 * self.preset.length)
 
     def text(self) -> str:
-        parts = [str(e.prediction) for e in self.entries]
+        parts = []
+        for e in self.entries:
+            proof = [str(e.prediction.convergence)] if e.prediction.name in self.asked else []
+            parts.append("\n".join([*proof, str(e.prediction)]))
+        parts += [str(self.place)] if self.place else []
         return "\n\n".join([*parts, *(f"[{f.label}] {f.sentence}" for f in findings(self))])
 
     def fields(self) -> dict[str, Any]:
@@ -174,7 +207,115 @@ def predict(
         receptive_fields=fields,
         row_fields=tuple(theoretical_receptive_field(subject, list(eps), length=row_length)),
         leaks=tuple(leak(subject, trained, length) for length in evaluated),
+        horizons=tuple(dtype_horizon(subject, kind) for kind in DTYPES),
+        resolution=attention_resolution(subject, trained),
     )
+
+
+# -- the place among the catalogue ----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Rank:
+    """One line of a `Place`: an encoding, its verdict, its TRF at each of `PLACE_EPS`."""
+
+    name: str
+    bias: str
+    verdict: Verdict
+    receptive_fields: tuple[ReceptiveField, ...]
+    asked: bool = False
+
+
+@dataclass(frozen=True)
+class Place(Result):
+    """Encodings among reference heads of the catalogue, those that need the fewest keys first.
+
+    The order is that of TRF(eps) at the last of `PLACE_EPS`, certified; encodings whose series
+    diverges stand at the end, in the order of the catalogue.
+    """
+
+    ranks: tuple[Rank, ...]
+
+    def text(self) -> str:
+        lines = [f"place among the catalogue, by TRF({PLACE_EPS[-1]}) [certified]"]
+        for r in self.ranks:
+            shown = ", ".join(tokens_text(f) for f in r.receptive_fields) or str(r.verdict)
+            lines.append(f"  {'>' if r.asked else ' '} {r.name:<24} {shown}")
+        return "\n".join(lines)
+
+
+def tokens_text(field: ReceptiveField) -> str:
+    """A number of tokens in a few characters.
+
+    >>> tokens_text(theoretical_receptive_field("-1.2*log(1+n)", "1e-6"))
+    '5.71e+29'
+    """
+    if isinstance(field.answer, Exact):
+        tokens = field.answer.tokens
+        if tokens < 10**7:
+            return str(tokens)
+        exponent = len(str(tokens)) - 1 if tokens.bit_length() < 10_000 else None
+        if exponent is None:
+            return f"> 2^{tokens.bit_length() - 1}"
+        return f"{tokens // 10 ** (exponent - 2) / 100:.2f}e+{exponent}"
+    if isinstance(field.answer, Enclosure):
+        return f"exp^{field.answer.depth}({field.answer.low:.4g})"
+    return "infinite" if field.verdict == "diverges" else "unknown"
+
+
+def references() -> tuple[tuple[str, str, Encoding], ...]:
+    """One reference head of each additive encoding of the catalogue: label, name, encoding."""
+    alibi = encoding("alibi")
+    sandwich, smoothed = encoding("sandwich"), encoding("sandwich_smoothed")
+    return (
+        ("window of 64", "window", encoding("window", w=64)),
+        ("ALiBi, slope 1/2", "alibi", encoding(alibi.head(1))),
+        ("ALiBi, slope 1/256", "alibi", encoding(alibi.head(8))),
+        ("Type 2", "type2", encoding("type2")),
+        ("KERPLE-power 1, 1/2", "kerple_power", encoding("kerple_power", r1=1, r2="1/2")),
+        ("Type 1", "type1", encoding("type1")),
+        ("KERPLE-log 6/5, 1", "kerple_log", encoding("kerple_log", r1="6/5", r2=1)),
+        ("Sandwich smoothed, c = 1", "sandwich_smoothed", encoding(smoothed.head(1))),
+        ("Example 2", "example2", encoding("example2")),
+        ("Example 1", "example1", encoding("example1")),
+        ("Sandwich, c = 8", "sandwich", encoding(sandwich.head(8))),
+        ("NoPE", "nope", encoding("nope")),
+    )
+
+
+def place(predictions: Sequence[Prediction]) -> Place | None:
+    """Where encodings stand among the references; None if none of them has receptive fields.
+
+    >>> [r.name for r in place([predict(encoding("-n/3"))]).ranks][:3]
+    ['ALiBi, slope 1/2', '-n/3', 'window of 64']
+    """
+    own = [
+        Rank(p.name, p.encoding.formula_text(), p.convergence.verdict, (), True)
+        for p in predictions
+        if p.row_fields
+    ]
+    if not own:
+        return None
+    subjects = {p.name: p.encoding for p in predictions}
+    ranks = []
+    for rank in own:
+        fields = theoretical_receptive_field(subjects[rank.name], PLACE_EPS)
+        ranks.append(dataclasses.replace(rank, receptive_fields=fields))
+    for label, _, subject in references():
+        fields = theoretical_receptive_field(subject, PLACE_EPS)
+        verdict = Verdict(fields[0].verdict)
+        ranks.append(Rank(label, subject.formula_text(), verdict, fields))
+    return Place(tuple(sorted(ranks, key=_weight)))
+
+
+def _weight(rank: Rank) -> tuple[int, float]:
+    """Sorts by the last receptive field; ties and divergent series keep their order."""
+    answer = rank.receptive_fields[-1].answer
+    if isinstance(answer, Exact):
+        return 0, answer.tokens
+    if isinstance(answer, Enclosure):
+        return answer.depth, answer.low
+    return 100, 0.0
 
 
 def demo_encodings() -> tuple[tuple[str, Encoding], ...]:
@@ -207,6 +348,81 @@ def catalogue(length: int = 64) -> tuple[tuple[str, Encoding], ...]:
 
 
 def study(
+    f: Any,
+    *,
+    train: bool = False,
+    preset: str = "demo",
+    baselines: Sequence[Any] = BASELINES,
+    text: str | os.PathLike[str] | None = None,
+    store: str | os.PathLike[str] = "runs",
+    seed: int = 0,
+    notice: Notice | None = None,
+) -> Study:
+    """Everything that is known of an idea for a bias: theory and, if asked, a measurement.
+
+    Verdict with proof, receptive fields and their asymptotics, leak, dtype horizons, attention
+    resolution, and the place among the catalogue. With `train`, a small model is trained with it
+    and with each baseline, on the same text and seed, and what was predicted is compared with what
+    was measured.
+
+    Args:
+        f: a formula in `n`, a name of the catalogue, an `Encoding`, or a sequence of them.
+        train: whether to train models (needs torch; minutes).
+        preset: architecture and schedule; its length is the training length of the leak.
+        baselines: what to train beside it, as `f`.
+        text: a file or folder to train on; the standard library's sources if None.
+        store: folder of the runs; a finished run is never repeated.
+        seed: of the weights and the order of the text.
+        notice: told how far it is.
+
+    Raises:
+        InputError: no encoding, or one that cannot be read or trained; torch missing.
+
+    >>> s = study("-2*log(1+n)")
+    >>> print(s.entries[0].prediction.receptive_fields[1].tokens, s.asked)
+    61 ('-2*log(1+n)',)
+    """
+    asked = named_encodings(f)
+    if not asked:
+        raise InputError("a study needs at least one formula or encoding")
+    extra = named_encodings(baselines) if train else ()
+    known = {name for name, _ in asked}
+    subjects = (*asked, *(pair for pair in extra if pair[0] not in known))
+    result = survey(
+        subjects, train=[name for name, _ in subjects] if train else (), preset_name=preset,
+        text=text, store=store, seed=seed, title=f"Study of {', '.join(n for n, _ in asked)}",
+        notice=notice,
+    )  # fmt: skip
+    names = tuple(name for name, _ in asked)
+    found = place([e.prediction for e in result.entries if e.prediction.name in names])
+    return dataclasses.replace(result, asked=names, place=found)
+
+
+def named_encodings(f: Any) -> tuple[tuple[str, Encoding], ...]:
+    """Pairs of a name and an encoding, of one or several; numbered where names repeat.
+
+    >>> [name for name, _ in named_encodings(["alibi", "-n", "alibi"])]
+    ['alibi', '-n', 'alibi (2)']
+    """
+    many = isinstance(f, (list, tuple))
+    pairs: dict[str, Encoding] = {}
+    for subject in map(encoding, f if many else (f,)):
+        base = subject.name + (f" {subject.dialect}" if _unusual(subject) else "")
+        name, count = base, 1
+        while name in pairs:
+            count += 1
+            name = f"{base} ({count})"
+        pairs[name] = subject
+    return tuple(pairs.items())
+
+
+def _unusual(subject: Encoding) -> bool:
+    if subject.dialect is None:
+        return False
+    return subject.dialect != encoding(subject.name).dialect
+
+
+def survey(
     subjects: Sequence[tuple[str, Encoding]],
     *,
     train: Sequence[str] = (),

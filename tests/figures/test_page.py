@@ -7,12 +7,18 @@ from xml.etree import ElementTree
 import pytest
 import sympy
 
-from farfield.figures.page import document, math, study_page, write_page
+from farfield.figures.page import document, study_page, write_page
 from farfield.figures.style import INK, house, look, new_figure, svg
+from farfield.numerics.horizon import dtype_horizon
+from farfield.numerics.leak import leak
+from farfield.numerics.receptive_field import theoretical_receptive_field
+from farfield.numerics.resolution import attention_resolution
+from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import encoding, encodings
 from farfield.theory.expression import n
+from farfield.theory.mathml import math
 from farfield.theory.results import InputError
-from farfield.validation.study import demo_encodings, study
+from farfield.validation.study import demo_encodings, study, survey
 
 VOID = {"meta", "link", "br", "hr", "img"}
 
@@ -43,7 +49,7 @@ def trained(tmp_path_factory):
     chosen = [p for p in demo_encodings() if p[0] in ("type1", "nope", "alibi", "rope")]
     store = tmp_path_factory.mktemp("runs")
     chosen.append(("kerple_log", encoding("kerple_log")))
-    return study(chosen, train=[n for n, _ in chosen[:4]], preset_name="tiny", store=store)
+    return survey(chosen, train=[n for n, _ in chosen[:4]], preset_name="tiny", store=store)
 
 
 def test_the_page_is_sound(trained):
@@ -74,8 +80,38 @@ def test_an_unwritable_folder_is_one_line(trained, tmp_path):
 
 
 def test_a_study_without_runs_shows_no_measurement():
-    page = study_page(study([("type1", encoding("type1"))]))
+    page = study_page(survey([("type1", encoding("type1"))]))
     assert "<svg" not in page and "Measurements" not in page and ">61<" in page
+
+
+def test_the_page_of_an_idea_holds_all_that_is_known():
+    s = study(["-log(1+n)-3/2*log(log(n+3))", "alibi", "kerple_log"])
+    page = study_page(s)
+    parser = Balanced()
+    parser.feed(page)
+    assert not parser.open and not parser.outside and len(parser.ids) == len(set(parser.ids))
+    assert page.count("<svg") == 2 and len(page) < 2_000_000
+    for said in ("Place among the catalogue", "attention resolution", "dtype horizon", "leak",
+                 "Rung 2", "As eps → 0", "KERPLE-power", "fp16"):  # fmt: skip
+        assert said in page, said
+    assert page == study_page(s)
+
+
+def test_results_show_themselves_in_a_notebook():
+    shown = check_convergence("-2*log(1+n)")._repr_html_()
+    assert "<math" in shown and "<li>" in shown and "converges" in shown
+    Balanced().feed(shown)
+    for result in (
+        theoretical_receptive_field("alibi", "1/10"),
+        leak("-n/4", 64),
+        dtype_horizon("-n/4", "fp16"),
+        encoding("window"),
+        attention_resolution("-n/4", 64),
+        check_convergence("rope"),
+    ):
+        parser = Balanced()
+        parser.feed(result._repr_html_())
+        assert not parser.open, type(result)
 
 
 @pytest.mark.parametrize(

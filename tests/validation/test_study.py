@@ -6,10 +6,21 @@ import sys
 
 import pytest
 
+from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.theory.encodings import encoding
 from farfield.theory.results import InputError
 from farfield.validation import study as room
-from farfield.validation.study import Entry, Study, catalogue, findings, predict, study
+from farfield.validation.study import (
+    Entry,
+    Study,
+    catalogue,
+    findings,
+    place,
+    predict,
+    study,
+    survey,
+    tokens_text,
+)
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +35,7 @@ def tiny(tmp_path_factory):
         ("kerple_log", encoding("kerple_log")),
     ]
     trained = [name for name, _ in chosen[:4]]
-    return study(chosen, train=trained, preset_name="tiny", store=store), chosen, store
+    return survey(chosen, train=trained, preset_name="tiny", store=store), chosen, store
 
 
 def test_predictions_are_the_printed_values():
@@ -66,7 +77,7 @@ def test_a_finished_run_is_not_repeated(tiny, monkeypatch):
         raise AssertionError("trained again")
 
     monkeypatch.setattr(experiment, "train", refuse)
-    again = study(chosen, train=["type1"], preset_name="tiny", store=store)
+    again = survey(chosen, train=["type1"], preset_name="tiny", store=store)
     assert again.entries[0].run["training"] == s.entries[0].run["training"]
 
 
@@ -105,9 +116,9 @@ def test_violated_bounds_are_shouted(tiny):
 def test_bad_studies_are_refused(tmp_path):
     pair = [("nope", encoding("nope"))]
     with pytest.raises(InputError, match="not among"):
-        study(pair, train=["alibi"])
+        survey(pair, train=["alibi"])
     with pytest.raises(InputError, match="preset 'huge'"):
-        study(pair, preset_name="huge")
+        survey(pair, preset_name="huge")
     blocked = tmp_path / "file"
     blocked.write_text("x")
     with pytest.raises(InputError, match="output folder"):
@@ -118,11 +129,60 @@ def test_without_torch_theory_works_and_training_says_how_to_get_it(tmp_path):
     script = (
         "import sys; sys.modules['torch'] = None\n"
         "from farfield.theory.encodings import encoding\n"
-        "from farfield.validation.study import study\n"
+        "from farfield.validation.study import survey\n"
         "pair = [('nope', encoding('nope'))]\n"
-        "print(study(pair).entries[0].prediction.convergence.verdict)\n"
-        f"study(pair, train=['nope'], store={str(tmp_path / 'runs')!r})\n"
+        "print(survey(pair).entries[0].prediction.convergence.verdict)\n"
+        f"survey(pair, train=['nope'], store={str(tmp_path / 'runs')!r})\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert "diverges" in done.stdout and "pip install 'farfield[train]'" in done.stderr
     assert not (tmp_path / "runs").exists()
+
+
+def test_an_idea_is_studied_without_torch_or_its_own_name():
+    one = study("-2*log(1+n)")
+    (entry,) = one.entries
+    p = entry.prediction
+    assert one.asked == ("-2*log(1+n)",) and not one.entries[0].run
+    assert p.horizons[0].tokens == 5792 and p.resolution.limit == pytest.approx(
+        0.29287188, abs=1e-8
+    )
+    text = str(one)
+    for said in ("proof [theorem]", "TRF(1/100) = 61", "leak(m = 64", "place among", "R(row of 64"):
+        assert said in text
+    assert json.loads(one.to_json())["place"]["ranks"]
+
+
+def test_the_place_is_by_tail_not_by_name():
+    ranks = place([predict(encoding("-log(1+n)**2")), predict(encoding("-log(n+1)"))]).ranks
+    names = [r.name for r in ranks]
+    assert abs(names.index("-log(1+n)**2") - names.index("Type 2")) == 1
+    assert names.index("-log(n+1)") > names.index("KERPLE-log 6/5, 1")
+    tokens = [r.receptive_fields[-1].tokens for r in ranks if r.receptive_fields[-1].tokens]
+    assert tokens == sorted(tokens)
+
+
+def test_what_cannot_be_placed_is_studied_all_the_same():
+    s = study(["kerple_log", "rope", "t5"])
+    assert s.place is None and "r1 > 1" in str(s) and "out_of_scope" in str(s)
+
+
+def test_large_numbers_are_short():
+    fields = theoretical_receptive_field("-1.2*log(1+n)", ["1/10", "1e-6"])
+    assert [tokens_text(f) for f in fields] == ["57171", "5.71e+29"]
+    assert tokens_text(theoretical_receptive_field("nope", "1/10")) == "infinite"
+    far = theoretical_receptive_field("-log(n+9)-2*log(log(n+9))", "1/1000")
+    assert tokens_text(far).startswith(("> 2^", "exp^"))
+
+
+def test_a_study_trains_its_baselines_on_the_same_seed(tiny):
+    _, _, store = tiny
+    s = study("type1", train=True, preset="tiny", baselines=["nope"], store=store)
+    assert [e.prediction.name for e in s.entries] == ["type1", "nope"] and s.asked == ("type1",)
+    assert {e.run["seed"] for e in s.entries} == {0} and findings(s)
+
+
+@pytest.mark.parametrize("f", [[], "alibbi", "n +", ["-n", "-log("]])
+def test_bad_ideas_are_refused(f):
+    with pytest.raises(InputError):
+        study(f)
