@@ -20,12 +20,18 @@ from farfield.validation.checkpoints import require_tensors
 from farfield.validation.configuration import SCHEMA, Configuration, Visibility, key
 from farfield.validation.memory import require_memory
 from farfield.validation.model import Transformer, initialised
-from farfield.validation.perplexity import last_token, non_overlapping
+from farfield.validation.perplexity import (
+    by_position,
+    last_token,
+    non_overlapping,
+    sliding_window,
+)
 from farfield.validation.receptive_field import (
     attention_receptive_field,
     gradient_receptive_field,
 )
 from farfield.validation.runs import CorruptRun, Store, read_json, write, write_json
+from farfield.validation.scores import expected_scores
 from farfield.validation.training import Progress, Training, train
 
 
@@ -55,6 +61,8 @@ def train_and_measure(
         `notes`, and `measurements`, one for each of the configuration's `variants`, with
         `inference`, `perplexity` (`Perplexity`, both protocols), `attention` (`AttentionField`,
         one a threshold), `bounds` (`Bounds` and its `violations`), `gradient` (`GradientField`),
+        `positions` (`PositionPerplexity`) and `scores` (`ExpectedScores`) where the measurement
+        asks for them,
         `settings`, `environment`, `seconds`, `cpu_seconds`.
 
     Raises:
@@ -250,6 +258,25 @@ def _measured(
         model, text, lengths, targets=measure.last_tokens, visible=visible,
         progress=stage("perplexity, last token"),
     )  # fmt: skip
+    for stride in measure.strides:
+        perplexities += sliding_window(
+            model, text, [n for n in lengths if n >= stride], stride=stride,
+            windows=measure.last_tokens, visible=visible,
+            progress=stage(f"perplexity, stride {stride}"),
+        )  # fmt: skip
+    more: dict[str, Any] = {}
+    if measure.positions:
+        more["positions"] = plain(
+            by_position(
+                model, text, lengths[-1], bins=measure.positions, blocks=measure.blocks,
+                visible=visible,
+            )
+        )  # fmt: skip
+    if measure.scores:
+        found = expected_scores(
+            model, text, length=measure.scores, segments=measure.row_segments, visible=visible
+        )
+        more["scores"] = plain(found)
     attention, bounds = attention_receptive_field(
         model, text, thresholds=measure.thresholds, length=measure.row_length,
         segments=measure.row_segments, rows=measure.rows, visible=visible,
@@ -266,6 +293,7 @@ def _measured(
         "attention": plain(attention),
         "bounds": plain(bounds) | {"violations": bounds.violations},
         "gradient": plain(gradient),
+        **more,
         "environment": environment(model.device),
         "seconds": round(time.perf_counter() - began, 2),
         "cpu_seconds": round(time.process_time() - began_cpu, 2),

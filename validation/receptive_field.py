@@ -38,6 +38,8 @@ class Bounds:
         lower, upper, jensen: how many failed.
         informative: share of the rows where Jensen's bound is shorter than the row.
         range_median, range_max: of `lam` over the rows.
+        logit_bound, value_bound: the largest `|q.k|/sqrt(d)` of the rows and `||v||` of the
+            segments, as measured: a maximum over data, no proof.
     """
 
     checks: int
@@ -47,6 +49,8 @@ class Bounds:
     informative: float
     range_median: float
     range_max: float
+    logit_bound: float | None = None
+    value_bound: float | None = None
 
     @property
     def violations(self) -> int:
@@ -179,14 +183,17 @@ def attention_receptive_field(
     log_eps = torch.tensor(thresholds, dtype=torch.float64).log()[:, None, None, None]
 
     measured, gaps, failed, informative = [], [], torch.zeros(3, dtype=torch.long), []
+    largest = torch.zeros(2, dtype=torch.float64)
 
-    def measure(query: Tensor, key: Tensor) -> None:
+    def measure(query: Tensor, key: Tensor, value: Tensor) -> None:
         scores = (query[:, :, at].double() @ key.double().transpose(-2, -1)).cpu()
         scores = scores / math.sqrt(query.shape[-1])
         logits = scores.gather(-1, keys_at.clamp(min=0).expand(*scores.shape[:2], -1, -1))
         weights = logits + log_b
         erf = tokens(tail_sums((weights - weights.amax(-1, keepdim=True)).exp()), log_eps)
         counted = log_b > -math.inf
+        bounds = (logits.masked_fill(~counted, 0).abs().amax(), value.double().norm(dim=-1).amax())
+        torch.maximum(largest, torch.stack([bound.cpu() for bound in bounds]), out=largest)
         highest = logits.masked_fill(~counted, -math.inf).amax(-1)
         gap = highest - logits.masked_fill(~counted, math.inf).amin(-1)
         mean = (log_b.softmax(-1) * logits).sum(-1)
@@ -201,11 +208,13 @@ def attention_receptive_field(
     def path(
         query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, visible: Visibility
     ) -> Tensor:
-        measure(query, key)
+        measure(query, key, value)
         return fused(query, key, value, bias, visible)
 
-    model.hidden(model.embed(samples.to(model.device)), visible, path)
-    erf, gap = torch.stack(measured), torch.cat(gaps)  # layer, eps, segment, head, row
+    for sample in samples.split(1):  # one at a time bounds the memory
+        model.hidden(model.embed(sample.to(model.device)), visible, path)
+    erf = torch.stack(measured).unflatten(0, (len(samples), -1)).squeeze(3)
+    erf, gap = erf.permute(1, 2, 0, 3, 4), torch.cat(gaps)  # layer, eps, segment, head, row
     trf = tokens(b_tails, log_eps[:, 0]).double().expand(-1, erf.shape[3], -1)
     fields = tuple(
         AttentionField(
@@ -230,6 +239,8 @@ def attention_receptive_field(
         informative=torch.stack(informative).mean().item(),
         range_median=gap.median().item(),
         range_max=gap.max().item(),
+        logit_bound=largest[0].item(),
+        value_bound=largest[1].item(),
     )
     return fields, bounds
 

@@ -241,3 +241,18 @@ def test_values_outside_their_range():
     ):
         with pytest.raises(InputError, match="accepted"):
             make()
+
+
+def test_what_is_asked_for_besides_is_measured(text, small, tmp_path):
+    measurement = dataclasses.replace(small.measurement, strides=(1, 12), positions=5, scores=20)
+    more = dataclasses.replace(measurement, gradient_length=30)
+    result = train_and_measure(
+        Configuration(encoding("rope"), text, small, measurement=more), Store(tmp_path)
+    )
+    (measured,) = result["measurements"]
+    protocols = {p["protocol"] for p in measured["perplexity"]}
+    assert {"sliding window, stride 1", "sliding window, stride 12"} < protocols
+    assert [b["last"] for b in measured["positions"]][-1] == 40
+    assert len(measured["scores"]["scores"]) == 20 and measured["scores"]["resolution"] > 0
+    assert measured["gradient"]["length"] == 30
+    assert 0 < measured["bounds"]["logit_bound"] and 0 < measured["bounds"]["value_bound"]
