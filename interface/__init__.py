@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from farfield.theory.convergence import Convergence, Verdict, check_convergence
     from farfield.theory.encodings import Encoding, encoding, encodings
     from farfield.theory.results import InputError
+    from farfield.validation.claims import claims
     from farfield.validation.study import Study, study
 
 _HOME = {
@@ -31,6 +32,7 @@ _HOME = {
     "Verdict": "theory.convergence",
     "attention_resolution": "numerics.resolution",
     "check_convergence": "theory.convergence",
+    "claims": "validation.claims",
     "dtype_horizon": "numerics.horizon",
     "encoding": "theory.encodings",
     "encodings": "theory.encodings",
@@ -47,6 +49,7 @@ __all__ = [
     "Verdict",
     "attention_resolution",
     "check_convergence",
+    "claims",
     "dtype_horizon",
     "encoding",
     "encodings",

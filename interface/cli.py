@@ -11,7 +11,7 @@ import functools
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from farfield.theory.results import InputError, Result
 
 if TYPE_CHECKING:
     from farfield.theory.convergence import Convergence
+    from farfield.validation.claims import Claim
 
 UNDECIDED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 
@@ -343,6 +344,69 @@ def prove(name: str | None, latex: bool, as_json: bool) -> int:
     return int(not checked.passed)
 
 
+@cli.command("claims")
+@click.argument("identifier", required=False, metavar="[ID]")
+@click.option("--paper", help="qin2024, sun2023 or chi2023.")
+@click.option("--kind", help="proof, certified number, printed tables, experiment, ...")
+@click.option(
+    "--results",
+    "given",
+    multiple=True,
+    metavar="FILE",
+    help="The study.json of a report, for the experiments (repeatable).",
+)
+@click.option("--fresh", is_flag=True, help="Train and measure models for them (needs torch).")
+@click.option("--preset", default="demo", show_default=True, help="With --fresh: how large.")
+@click.option("--json", "as_json", is_flag=True, help="JSON instead of text.")
+def claims_(
+    identifier: str | None, paper: str | None, kind: str | None, given: tuple[str, ...],
+    fresh: bool, preset: str, as_json: bool,
+) -> int:  # fmt: skip
+    """The claims of the three papers, decided one by one; one in full with its ID."""
+    from farfield.validation.claims import checks, claim, claims
+    from farfield.validation.claims.results import fresh as fresh_study
+    from farfield.validation.claims.results import read_study, using
+
+    if identifier is not None and (paper or kind):
+        raise InputError("--paper and --kind select from the ledger; leave out the id")
+    studies = [read_study(path) for path in given]
+    if fresh:
+        with _watching(9, 9) as notice:
+            studies.append(fresh_study(preset, notice=notice))
+    with using(*studies) if studies else nullcontext():
+        if identifier is not None:
+            _emit([claim(identifier)] if as_json else claim(identifier), as_json)
+            return 0
+        count = len(checks(paper, kind))
+        if as_json:
+            _emit(claims(paper, kind), True)
+            return 0
+        with _deciding(count) as step:
+            decided = claims(paper, kind, step)
+    totals: dict[str, int] = {}
+    for c in decided:
+        totals[c.verdict.value] = totals.get(c.verdict.value, 0) + 1
+    click.echo(f"{count} claims: " + ", ".join(f"{n} {v}" for v, n in sorted(totals.items())))
+    return 0
+
+
+@contextmanager
+def _deciding(count: int) -> Iterator[Callable[[Claim], None]]:
+    """A line for each claim as it is decided, with a progress bar below on a terminal."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True,
+                  disable=not sys.stderr.isatty()) as bar:  # fmt: skip
+        task = bar.add_task("deciding", total=count)
+
+        def step(c: Claim) -> None:
+            click.echo(f"{c.verdict.value:<13} {c.id:<40} {c.label:<12} {c.seconds:5.2f} s")
+            bar.advance(task)
+
+        yield step
+
+
 @cli.command()
 @click.argument("name", required=False)
 @click.option("--heads", type=int, help="Number of heads of a per-head encoding.")
@@ -374,11 +438,18 @@ def encodings(name: str | None, heads: int | None, dialect: str | None, as_json:
 @click.option("--text", metavar="PATH", help="A file or folder to train on.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option("--runs", metavar="FOLDER", help="Where runs are kept; OUT/runs if not given.")
+@click.option(
+    "--claims/--no-claims",
+    "ledger",
+    default=True,
+    show_default=True,
+    help="The claims of the three papers as a chapter (half a minute).",
+)
 @click.option("--out", default="out/report", show_default=True, metavar="FOLDER")
 @click.option("--json", "as_json", is_flag=True, help="JSON instead of text.")
 def report(
     train: bool, every: bool, preset: str, text: str | None, seed: int, runs: str | None,
-    out: str, as_json: bool,
+    ledger: bool, out: str, as_json: bool,
 ) -> int:  # fmt: skip
     """Theory of the whole catalogue, beside models trained and measured; one page."""
     from farfield.figures.page import write_page
@@ -405,7 +476,7 @@ def report(
     with _watching(len(subjects), len(chosen)) as notice:
         result = survey(
             subjects, train=chosen, preset_name=preset, text=text, seed=seed,
-            store=runs or folder / "runs", notice=notice,
+            store=runs or folder / "runs", ledger=ledger, notice=notice,
             title="Relative positional encodings: theory and measurement",
         )  # fmt: skip
     page = write_page(result, folder)

@@ -44,7 +44,7 @@ def checks(paper: str | None = None, kind: str | None = None) -> tuple[Check, ..
 def claims(
     paper: str | None = None, kind: str | None = None,
     notice: Callable[[Claim], None] | None = None,
-) -> tuple[Claim, ...]:  # fmt: skip
+) -> list[Claim]:  # fmt: skip
     """Decide the claims of the ledger, in the order of the papers.
 
     Args:
@@ -63,7 +63,7 @@ def claims(
         decided.append(check.run())
         if notice is not None:
             notice(decided[-1])
-    return tuple(decided)
+    return decided
 
 
 def claim(identifier: str) -> Claim:

@@ -150,7 +150,8 @@ class Check:
         return Claim(
             self.id, self.paper, self.place, self.statement, self.kind, finding.verdict,
             self.label if finding.holds is not None else "none", finding.evidence,
-            finding.corrected if finding.holds is False else "", finding.reason,
+            finding.corrected if finding.holds is False else "",
+            finding.reason if finding.holds is None else "",
             f"farfield claims {self.id}", time.perf_counter() - begin,
         )  # fmt: skip
 

@@ -490,11 +490,12 @@ def _type1_total(data: Data) -> Finding:
     "type1.trf", "Eq. 29",
     "The TRF of Type 1 is min{j : 1 - 1/j > 1 - eps}, the least j above 1/eps.",
     kind="certified number", label="certified",
-    data={"bias": TYPE1, "eps": ("1/10", "1/100", "1/1000", "1/10000")},
+    data={"bias": TYPE1, "eps": ("1/10", "1/100", "1/1000", "1/10000"),
+          "printed": lambda eps: math.floor(1 / eps) + 1},
 )  # fmt: skip
 def _type1_trf(data: Data) -> Finding:
     fields = [theoretical_receptive_field(data["bias"], e).tokens for e in data["eps"]]
-    printed = [math.floor(1 / Fraction(e)) + 1 for e in data["eps"]]
+    printed = [data["printed"](Fraction(e)) for e in data["eps"]]
     near = [6 / math.pi**2 / float(Fraction(e)) for e in data["eps"]]
     return Finding(
         fields == printed,

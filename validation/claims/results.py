@@ -7,7 +7,7 @@ Studies (`farfield.validation.study`) in JSON: those given with `using`, else th
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib.resources import files
@@ -18,6 +18,7 @@ from farfield.theory.results import InputError
 from farfield.validation.claims.claim import Missing
 
 Row = Mapping[str, Any]
+Notice = Callable[[str, str, int, int, str], None]
 HOW = (
     "no results of trained models; `farfield report --train --out out/demo` makes them (needs the "
     "extra farfield[train]), then add --results out/demo/study.json, or run with --fresh"
@@ -49,6 +50,23 @@ def read_study(path: str | Path) -> tuple[str, Row]:
     if not _is_study(study):
         raise InputError(f"{str(path)!r} holds no study; accepted: the study.json of a report")
     return Path(path).name, study
+
+
+def fresh(
+    preset: str = "demo", store: str | Path = "out/claims/runs", notice: Notice | None = None
+) -> tuple[str, Row]:
+    """Train and measure the models of the demonstration, and Sandwich; a finished run is kept.
+
+    Raises:
+        InputError: torch is missing, or the preset unknown.
+    """
+    from farfield.theory.encodings import encoding
+    from farfield.validation.study import demo_encodings, survey
+
+    subjects = (*demo_encodings(), ("sandwich", encoding("sandwich")))
+    names = [name for name, _ in subjects]
+    study = survey(subjects, train=names, preset_name=preset, store=store, notice=notice)
+    return f"fresh run of preset {preset}", study.to_dict()
 
 
 def _is_study(value: Any) -> bool:
