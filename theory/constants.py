@@ -428,11 +428,19 @@ def proved_zero(c: Expr) -> str | None:
 def _coefficients_vanish(c: Expr) -> bool:
     """Whether the algebraic coefficient of each product of other numbers is 0."""
     sums: dict[Expr, Expr] = {}
-    for term in sympy.Add.make_args(sympy.expand(c)):
+    for term in sympy.Add.make_args(sympy.expand(_without_cosine_squares(sympy.expand(c)))):
         algebraic, rest = sympy.sift(sympy.Mul.make_args(term), _is_algebraic, binary=True)
         product = sympy.Mul(*rest)
         sums[product] = sums.get(product, S.Zero) + sympy.Mul(*algebraic)
     return len(sums) <= 20 and all(_algebraic_zero(a) for a in sums.values())
+
+
+def _without_cosine_squares(c: Expr) -> Expr:
+    """cos^2 = 1 - sin^2, so that sines and cosines have one normal form."""
+    return c.replace(
+        lambda e: e.is_Pow and isinstance(e.base, sympy.cos) and e.exp.is_Integer and e.exp > 1,
+        lambda e: (1 - sympy.sin(e.base.args[0]) ** 2) ** (e.exp // 2) * e.base ** (e.exp % 2),
+    )
 
 
 def _is_algebraic(c: Expr) -> bool:
@@ -450,7 +458,9 @@ def _special_values(c: Expr) -> Expr:
         if c.has(f):
             c = c.replace(f, _rebuilt(f))
     c = sympy.expand_func(c)
-    return sympy.gammasimp(c) if c.has(sympy.gamma) else c
+    if c.has(sympy.gamma):
+        c = sympy.Add(*map(sympy.gammasimp, sympy.Add.make_args(sympy.expand(c))))
+    return c
 
 
 def _rebuilt(f: Any) -> Any:

@@ -1,0 +1,129 @@
+"""Side by side: our engine, `Sum.is_convergent`, and a ladder on `sympy.limit`.
+
+    python benchmarks/convergence.py [--cap SECONDS] [--only NAME ...]
+
+Each engine answers every series of `tests/data/battery.jsonl`; a wrong or missing answer is
+counted as such, a parameter counts as missing where an engine refuses it. SymPy runs in a worker
+process that is killed at the cap.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import sympy
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from series import battery
+
+from farfield.theory.convergence import check_convergence
+from farfield.theory.expression import read
+
+
+def ours(case: dict[str, Any]) -> str | None:
+    """The verdict of `check_convergence`."""
+    verdict = check_convergence(case["expr"], assumptions=case["params"]).verdict.value
+    return None if verdict == "undecided" else verdict
+
+
+def is_convergent(case: dict[str, Any]) -> str | None:
+    """The verdict of `Sum(exp(p)).is_convergent()`."""
+    n = sympy.Symbol("n", integer=True, positive=True)
+    p = read(case["expr"], case["params"])
+    p = p.xreplace({s: n for s in p.free_symbols if s.name == "n"})
+    answer = sympy.Sum(sympy.exp(p), (n, 20, sympy.oo)).is_convergent()
+    return "converges" if answer else "diverges"
+
+
+def limit_ladder(case: dict[str, Any]) -> str | None:
+    """The decision ladder with `sympy.limit`, after n = exp(y)."""
+    y = sympy.Symbol("y", positive=True)
+    p = read(case["expr"], case["params"])
+    rest = -p.xreplace({s: sympy.exp(y) for s in p.free_symbols if s.name == "n"})
+    scale = y
+    for _ in range(6):
+        c = sympy.limit(rest / scale, y, sympy.oo)
+        if not c.is_number or not (c.is_extended_real or c.is_infinite):
+            return None
+        if c != 1:
+            return "converges" if c > 1 else "diverges"
+        rest, scale = rest - scale, sympy.log(scale)
+    return None
+
+
+ENGINES: dict[str, Callable[[dict[str, Any]], str | None]] = {
+    "farfield": ours, "is_convergent": is_convergent, "limit_ladder": limit_ladder,
+}  # fmt: skip
+
+
+def worker(engine: str, pipe: Any) -> None:
+    """Answer cases until told to stop; warmed up once."""
+    ENGINES[engine]({"expr": "-2*log(n)", "params": {}})
+    while (case := pipe.recv()) is not None:
+        start = time.perf_counter()
+        try:
+            answer = ENGINES[engine](case)
+        except Exception:  # SymPy refuses in many ways; all of them are no answer
+            answer = None
+        pipe.send((answer, time.perf_counter() - start))
+
+
+def measure(engine: str, cases: list[dict[str, Any]], cap: float) -> dict[str, Any]:
+    """Right, wrong and missing answers with the times of all."""
+    counts = {"right": 0, "wrong": 0, "missing": 0}
+    times = []
+    process = pipe = None
+    for case in cases:
+        if process is None:
+            pipe, far_end = multiprocessing.Pipe()
+            process = multiprocessing.Process(target=worker, args=(engine, far_end), daemon=True)
+            process.start()
+        pipe.send(case)
+        if pipe.poll(cap + (20 if not times else 0)):
+            answer, seconds = pipe.recv()
+        else:
+            process.kill()
+            process, answer, seconds = None, None, cap
+        times.append(seconds)
+        key = "missing" if answer is None else "right" if answer == case["verdict"] else "wrong"
+        counts[key] += 1
+    if process is not None:
+        pipe.send(None)
+        process.join()
+    times.sort()
+    return counts | {
+        "median_ms": 1e3 * statistics.median(times),
+        "mean_ms": 1e3 * statistics.fmean(times),
+        "p95_ms": 1e3 * times[int(0.95 * len(times))],
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cap", type=float, default=5.0, help="seconds a SymPy engine may take")
+    parser.add_argument("--only", nargs="*", choices=ENGINES, default=list(ENGINES))
+    parser.add_argument("--cases", type=int, help="the first so many cases only")
+    options = parser.parse_args()
+    cases = battery()[: options.cases]
+    print(f"{len(cases)} series, cap {options.cap:g} s")
+    print(
+        f"{'engine':<15}{'right':>7}{'wrong':>7}{'missing':>9}{'median':>11}{'mean':>11}{'p95':>11}"
+    )
+    for engine in options.only:
+        r = measure(engine, cases, options.cap)
+        print(
+            f"{engine:<15}{r['right']:>7}{r['wrong']:>7}{r['missing']:>9}"
+            f"{r['median_ms']:>8.1f} ms{r['mean_ms']:>8.1f} ms{r['p95_ms']:>8.1f} ms",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()

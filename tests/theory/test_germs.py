@@ -1,0 +1,213 @@
+"""Germs against numbers: what an expansion leaves out is as small as it says, at huge distances."""
+
+import itertools
+import random
+
+import mpmath
+import pytest
+import sympy
+from flint import fmpq
+
+from farfield.theory.constants import Case, NeedMore, NotReal, Undecided, case, deciding, has_tail
+from farfield.theory.expression import n, parameter, read
+from farfield.theory.functions import direction, eventual, germ
+from farfield.theory.germs import Monomial, compare, iterated_log, multiply, reciprocal, size
+from farfield.theory.ladder import monomial_expression
+
+FAR = (10**12, 10**25, 10**40)
+
+
+def random_expression(rng, depth):
+    """An exp-log expression in n that stays real and of moderate growth."""
+    if depth == 0:
+        return rng.choice(["n", "log(n)", "log(log(n))", "1/n", "2", "1/3", "pi", "sqrt(n)"])
+    a, b = (random_expression(rng, depth - 1) for _ in range(2))
+    return rng.choice([
+        f"({a}+{b})", f"({a}-{b})", f"({a})*({b})", f"({a})/({b}+n)", f"log(1+({a})**2)",
+        f"exp(-({a})**2/(1+({a})**2))", f"sqrt(1+({a})**2)", f"1/(1+({b})**2)", f"atan({a})",
+        f"exp(-n/(2+log(n)))+{a}", f"erf({a})", f"tanh({b})", f"sin(1/(1+({a})**2))",
+        f"loggamma(2+({a})**2)/(1+({a})**2)", f"asinh({a})", f"digamma(2+({b})**2)",
+        f"LambertW(1+({a})**2)", f"(1+({a})**2)**(1/3)",
+    ])  # fmt: skip
+
+
+def value(e, at):
+    f = sympy.lambdify(n, e, "mpmath")
+    return mpmath.mpf(f(mpmath.mpf(at)))
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_what_is_left_out_is_as_small_as_it_says(named):
+    """|e - sum of the terms|/remainder does not grow from 10^12 to 10^40."""
+    rng = random.Random(7)
+    checked = 0
+    for _ in range(45):
+        e = read(random_expression(rng, rng.choice((1, 2, 2, 3))))
+        if not e.has(n):
+            continue
+        try:
+            with deciding(Case(order=4, named=named)):
+                g = germ(e)
+                known = next((k for k, t in enumerate(g.terms) if has_tail(t[1])), len(g.terms))
+                terms, remainder = g.terms[:known], g.remainder
+                if known < len(g.terms):
+                    remainder = g.terms[known][0]
+                total = sympy.Add(*(sympy.sympify(str(c)) * monomial_expression(m)
+                                    if type(c) is fmpq else c * monomial_expression(m)
+                                    for m, c in terms))  # fmt: skip
+                error = None if remainder is None else monomial_expression(remainder)
+        except (Undecided, NeedMore, NotReal):
+            continue
+        if "t" in {s.name for s in total.free_symbols} or (error is not None and len(
+            error.free_symbols) > 1):  # fmt: skip
+            continue
+        with mpmath.workdps(700):
+            try:
+                ratios = []
+                for at in FAR:
+                    gap = abs(value(e, at) - value(total, at))
+                    scale = (
+                        value(error, at)
+                        if error is not None
+                        else abs(value(e, at)) * mpmath.mpf(10) ** -600
+                    )
+                    lost = scale < abs(value(e, at)) * mpmath.mpf(10) ** -650
+                    ratios.append(mpmath.mpf(0) if lost else gap / scale)
+            except (OverflowError, ZeroDivisionError, TypeError, ValueError):
+                continue
+            assert max(ratios) < 1e20 and ratios[2] <= 10 * max(ratios[:2]) + 1e-6, (e, ratios)
+        checked += 1
+    assert checked >= 25
+
+
+def test_terms_descend_and_lie_above_the_remainder():
+    rng = random.Random(3)
+    for _ in range(60):
+        with deciding(Case()):
+            try:
+                g = germ(read(random_expression(rng, 2)))
+            except (Undecided, NeedMore, NotReal):
+                continue
+            monomials = [m for m, _ in g.terms]
+            assert all(compare(a, b) > 0 for a, b in itertools.pairwise(monomials))
+            if g.remainder is not None and monomials:
+                assert compare(monomials[-1], g.remainder) > 0
+
+
+def test_monomials_are_ordered_by_growth():
+    with deciding(Case()):
+        n_, l1, l2 = (iterated_log(k) for k in range(3))
+        rising = [
+            Monomial((fmpq(-2),)), Monomial((fmpq(-1), fmpq(5))),
+            Monomial((), [(l1 * l1, fmpq(-1))]),
+        ]  # fmt: skip
+        assert compare(rising[0], rising[1]) < 0 and compare(rising[2], rising[0]) < 0
+        assert compare(n_, l1 ** fmpq(99)) > 0 and compare(l1, l2 ** fmpq(99)) > 0
+        assert compare(Monomial((), [(n_, fmpq(1, 100))]), n_ ** fmpq(99)) > 0
+        assert compare(Monomial((), [(l1 * l2, fmpq(1))]), n_ ** fmpq(99)) > 0
+        assert size(n_ * n_ ** fmpq(-1)) == 0 and size(Monomial((sympy.sqrt(2) - 1,))) > 0
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("log(1+n)", "1*L1 + 1*n^-1 + -1/2*n^-2 + 1/3*n^-3 + O(n^-4)"),
+        ("n**2-n*log(n)", "1*n^2 + -1*n*L1"),
+        ("exp(log(n)*2)", "1*n^2"),
+        ("log(n**3)", "3*L1"),
+        ("1/(1+1/log(n))", "1*1 + -1*L1^-1 + 1*L1^-2 + -1*L1^-3 + O(L1^-4)"),
+        ("exp(n+1/n)", "1*exp(1*n) + 1*n^-1*exp(1*n) + 1/2*n^-2*exp(1*n) + 1/6*n^-3*exp(1*n) "
+         "+ O(n^-4*exp(1*n))"),
+        ("sin(1/n)", "1*n^-1 + -1/6*n^-3 + O(n^-5)"),
+        ("cosh(n)-sinh(n)", "1*exp(-1*n)"),
+    ],
+)  # fmt: skip
+def test_expansions(text, shown):
+    with deciding(Case()):
+        assert repr(germ(read(text))) == shown
+
+
+def test_equal_functions_cancel_by_the_name_of_their_remainder():
+    with deciding(Case(named=True)):
+        g = germ(read("n/(log(n)-1)-n/(log(n)-1+1/n)"))
+        m, c = g.leading()
+        assert (repr(m), c) == ("L1^-2", 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "way"),
+    [("n-log(n)", 1), ("log(n)-n", -1), ("atan(n)", 0), ("n*(2+sin(n))", 1), ("n*sin(n)", None),
+     ("n*(log(6)-log(2)-log(3))+1", 0), ("log(n)**2+10*log(n)*log(Abs(sin(n)))", None)],
+)  # fmt: skip
+def test_directions(text, way):
+    with deciding(Case()):
+        assert direction(germ(read(text))) is way or direction(germ(read(text))) == way
+
+
+@pytest.mark.parametrize(
+    ("text", "tail"),
+    [
+        ("Piecewise((n, n < 100), (-n, True))", "-n"),
+        ("Abs(5-n)", "n-5"),
+        ("Min(n, log(n)**9, 2*log(n)**9)", "log(n)**9"),
+        ("Max(1/n, -1/n)", "1/n"),
+        ("sign(100-n)+Heaviside(n-7, 3)", "0"),
+        ("Piecewise((0, n < 9), (-oo, True))+n", "-oo"),
+        ("2*Piecewise((0, n < 9), (-oo, True))*n", "-oo"),
+        ("log(Heaviside(7-n))", "-oo"),
+    ],
+)
+def test_comparisons_are_decided_for_large_n(text, tail):
+    with deciding(Case()):
+        found = eventual(read(text))
+        assert found == (sympy.sympify(tail) if tail in ("0", "-oo") else read(tail))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["log(-n)", "sqrt(1-n)", "acos(2+1/n)", "1/(n-n**1)", "asin(n)", "log(1-exp(1/n))",
+     "log(-2-sin(n))", "atanh(2+1/n)", "acosh(1/2-1/n)", "(-1-sin(n)**2)**(1/3)"],
+)  # fmt: skip
+def test_what_is_not_real_is_said_to_be_so(text):
+    e = read(text) if "n**1" not in text else sympy.Pow(n - n, -1, evaluate=False)
+    with deciding(Case()), pytest.raises(NotReal):
+        germ(e)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["log(sin(n))", "1/sin(n)", "sqrt(sin(n))", "tan(n)", "exp(n*sin(n))", "zeta(-n)", "li(1/n)",
+     "gamma(-n)", "acos(2*sin(n))", "li(1/n+1/n**2)", "asinh(n*sin(n))", "digamma(-1+1/n)",
+     "loggamma(sin(n))", "n*log(Abs(sin(n)))+1/(log(n)+log(Abs(sin(n))))"],
+)  # fmt: skip
+def test_what_has_no_expansion_is_not_guessed(text):
+    with deciding(Case()), pytest.raises(Undecided):
+        germ(read(text))
+
+
+def test_a_product_with_an_unbounded_oscillation_keeps_no_remainder():
+    with deciding(Case()):
+        atom = germ(read("log(Abs(sin(n)))"))
+        with pytest.raises(Undecided, match="unbounded"):
+            multiply(atom, germ(read("log(1+n)")))
+        with pytest.raises(Undecided):
+            reciprocal(atom)
+
+
+def test_a_zero_coefficient_is_never_divided_by():
+    hidden = "(sin(1)**2+cos(1)**2-1)*n+1/log(n)"
+    with deciding(Case()):
+        m, _ = reciprocal(germ(read(hidden))).leading()
+        assert repr(m) == "L1"
+
+
+def test_powers_with_parameters_ask_for_their_sign():
+    from farfield.theory.constants import Fork
+
+    a, b = parameter("a"), parameter("b")
+    with deciding(Case()), pytest.raises(Fork) as fork:
+        germ(n**a - n**b).leading()
+    assert fork.value.expression in (a - b, b - a)
+    with deciding(Case(signs={fork.value.expression: 1})):
+        assert germ(n**a - n**b).leading() is not None
+        assert case().signs

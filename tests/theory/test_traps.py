@@ -1,0 +1,125 @@
+"""Series that once were, or easily are, decided wrongly; and families with hand-derived verdicts."""
+
+import pytest
+
+from farfield.theory.convergence import Verdict, check_convergence
+from farfield.theory.results import InputError
+
+CONVERGES = """
+    -(8*atan(1/3)+4*atan(1/7))/pi*log(n)-2*log(log(n))
+    -(asin(3/5)+asin(4/5))*2/pi*log(n)-2*log(log(n))
+    -2*n*polygamma(1,n)*log(n)
+    log(-polygamma(2,n))
+    gamma(-1/n)-2*log(n)
+    gamma(-1/2-1/n)-2*log(n)
+    -Sum(1/sqrt(k),(k,1,n))
+    -Sum(k**2,(k,1,n))*3/n**3*log(n)-2*log(log(n))
+    -LambertW(exp(sqrt(n)))
+    log(erfc(sqrt(log(n))))-log(log(n))
+    2*log(pi/2-asin(1-1/n**2))
+    -atanh(1-1/n)*2-2*log(log(n))
+    -n*(1/(log(n)-1)-1/(log(n)-1+1/n))*log(n)**3*2
+    -(exp(exp(exp(n)))-exp(exp(exp(n)-exp(-n))))
+    -2*log(n)*(li(n+1)-li(n))*log(n)
+    n*((1+1/n)**n-E)*log(n)*3/E
+    -log(log(n))**log(log(n))
+    -log(n)*(2+sin(sqrt(n)))-log(log(n))
+    -log(n)*(1+4*(sin(n)+1/4)**2)-2*log(log(n))
+    -log(n)**2*(1+cos(n))-log(n)-log(log(n))
+    -n*(1+cos(pi*n))-2*log(n)
+    -(1+Mod(n,2))*log(n+1)-Mod(n+1,2)*2*log(log(n+2))
+    -log(n)*(1+frac(n/3))-2*log(log(n))
+    -Mod(n**2,4)*log(n)-2*log(n)
+    (-1)**(n**2)-2*log(n)
+    log(Heaviside(9-n))
+    -log(n)*(3+sign(sin(n)))
+    Piecewise((log(-n),sin(n)>2),(-n,True))
+    log(sin(n)**2)-2*log(n)
+    -Max(2*log(n),log(n)*(1+sin(n)))
+""".strip().splitlines()
+DIVERGES = """
+    -(2*atan(1/2)+2*atan(1/3))*2/pi*log(n)-log(log(n))
+    -(LambertW(1)+log(LambertW(1))+1)*log(n)
+    -n*polygamma(1,n)*log(n)
+    -harmonic(n)*log(n)/log(n+1)-log(log(n))
+    -zeta(1+1/log(n))-log(log(n))
+    -Sum(1/(k+1),(k,0,n))
+    -n*(1/(log(n)-1)-1/(log(n)-1+1/n))*log(n)**3
+    log(1-cos(1/sqrt(n)))
+    -((n+1)**(1/n)-1)*n
+    -exp(sqrt(log(log(n)))*log(log(log(n))))
+    -log(n)*(2+sin(log(n)))
+    -log(n)*(2+sin(sqrt(n)))-log(log(n))/2
+    -log(n)*(1/2+sin(n)*sin(sqrt(2)*n))
+    -4*log(n)*(sin(n)+1/4)**2
+    -log(n)**2*(1+cos(n))
+    -log(n)**3*(1+cos(n))
+    -n**2*sin(n)**2
+    -n*(1+cos(n))+sin(n)+exp(-n)
+    -log(n)*(3/2+cos(2*pi*n/3))
+    -Mod(n**2+1,4)*log(n)
+    -(n-floor(n/2)-floor((n+1)/2)+1)*log(n)
+    -floor(1+1/n)*log(n)
+    -ceiling(1-1/n)*log(n)
+    -frac(n/3)*n
+    log(Abs(sin(n)))-log(n)
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("text", [t.strip() for t in CONVERGES])
+def test_converges(text):
+    assert check_convergence(text).verdict is Verdict.CONVERGES
+
+
+@pytest.mark.parametrize("text", [t.strip() for t in DIVERGES])
+def test_diverges(text):
+    assert check_convergence(text).verdict is Verdict.DIVERGES
+
+
+@pytest.mark.parametrize(
+    ("text", "domains", "condition"),
+    [
+        ("-sqrt(a)*n", {"a": "real"}, "a > 0"),
+        ("-n/a", {"a": "real"}, "a > 0"),
+        ("-log(a)*log(n)", {"a": "positive"}, "a > E"),
+        ("-a*b*log(n+1)", {"a": "positive", "b": "positive"}, "a*b - 1 > 0"),
+        ("-log(n)*(a+sin(n))-log(log(n))", {"a": "real"}, "a >= 2"),
+        ("-Min(a*log(n),b*log(n))", {"a": "positive", "b": "positive"}, "(a > 1) & (b > 1)"),
+        ("-a*log(n)-(2-a)*2*log(log(n))", {"a": "real"}, "a >= 1"),
+        ("-(a+(-1)**n)*log(n)", {"a": "real"}, "a > 2"),
+        ("-(a**2+b**2)*log(n+1)", {"a": "real", "b": "real"}, "a**2 + b**2 - 1 > 0"),
+        ("-a*log(Abs(sin(n)))-b*log(n)", {"a": "negative", "b": "positive"}, "b > 1"),
+    ],
+)
+def test_conditional(text, domains, condition):
+    assert str(check_convergence(text, assumptions=domains).condition) == condition
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "log(sin(n))-n",  # not real infinitely often
+        "-n*log(sin(n))",
+        "sqrt(sin(n))-n",
+        "-n*zeta(1-n)",  # 0 and huge by turns
+        "n*zeta(1-n)-log(n)",
+        "-Abs(log(n)**2+10*log(n)*log(Abs(sin(n))))",  # log|sin n| has no lower bound
+        "-log(n)*(1+sign(sin(n))/2)",
+        "-log(n)/(1+sin(n)+1/n)",
+        "-tan(n)**2*log(n)-log(n)",
+        "-exp(n*sin(n))",
+    ],
+)
+def test_nothing_is_claimed(text):
+    result = check_convergence(text)
+    assert result.verdict is Verdict.UNDECIDED and result.reason
+
+
+@pytest.mark.parametrize("text", ["-(-2)**a*n", "(-n)**(1/3)", "acos(n)", "log(-1-sin(n)**2)"])
+def test_what_is_not_real_is_refused(text):
+    with pytest.raises(InputError, match="not real"):
+        check_convergence(text)
+
+
+def test_terms_that_overflow_are_not_undefined():
+    assert check_convergence("-exp(exp(exp(n)))").skipped_terms == ()
