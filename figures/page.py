@@ -137,6 +137,8 @@ def study_page(s: Study) -> str:
         sections.append(("Theory: verdicts and receptive fields", _theory(s)))
     if others:
         sections.append(("Proofs", _proofs(others)))
+    if s.claims:
+        sections.append(("Claims of the three papers", _claims(s)))
     sections.append(("What the numbers are", _definitions(s)))
     return document(s.title, _lead(s, trained), sections)
 
@@ -146,7 +148,8 @@ def _lead(s: Study, trained: Sequence[Entry]) -> str:
     counts = ", ".join(
         f"{verdicts.count(v)} {v.value.replace('_', ' ')}" for v in Verdict if v in verdicts
     )
-    lead = f"<p>{len(verdicts)} encodings: {counts}."
+    many = "encoding" if len(verdicts) == 1 else "encodings"
+    lead = f"<p>{len(verdicts)} {many}: {counts}."
     if trained:
         lead += (
             f" A model of {s.preset.layers} layers, {s.preset.width} wide, was trained with each "
@@ -202,7 +205,8 @@ def _detail(f: ReceptiveField) -> tuple[str, str]:
 
 
 def _label(answer: Any) -> str:
-    return "" if answer.tokens is None and answer.reason else str(answer.label)
+    known = getattr(answer, "answer", answer.tokens) is not None or not answer.reason
+    return str(answer.label) if known else ""
 
 
 def _count(tokens: int | None) -> str:
@@ -405,6 +409,36 @@ def _proof(c: Convergence) -> str:
     if c.proof.steps and c.verdict is not Verdict.OUT_OF_SCOPE:
         inner += proof_html(c.proof)
     return inner + f"<p class=soft>So: {escape(c.implication)}.</p>"
+
+
+CLAIM_COLOURS = {"confirmed": "converges", "refuted": "diverges", "corrected": "diverges"}
+
+
+def _claims(s: Study) -> str:
+    """The ledger, a table a paper."""
+    by_paper: dict[str, list[Any]] = {}
+    for claim in s.claims:
+        by_paper.setdefault(claim.paper, []).append(claim)  # type: ignore[attr-defined]
+    parts = []
+    for paper, found in by_paper.items():
+        rows = []
+        for c in found:
+            verdict = str(c.verdict)
+            colour = CLAIM_COLOURS.get(verdict, "undecided")
+            more = f"<br><em>{escape(c.corrected or c.reason)}</em>"
+            rows.append([
+                f"<code>{escape(c.id.partition('.')[2])}</code>", escape(c.place),
+                f'<span class="{colour}">{verdict.replace("_", " ")}</span>',
+                escape(c.label), escape(c.statement) + more * bool(c.corrected or c.reason),
+            ])  # fmt: skip
+        verdicts = [str(c.verdict) for c in found]
+        counts = ", ".join(
+            f"{verdicts.count(v)} {v.replace('_', ' ')}" for v in dict.fromkeys(verdicts)
+        )
+        head = ["claim", "where", "verdict", "evidence", "statement; what holds, or why not"]
+        parts.append(table(head, rows, f"{paper}: {counts}. Each verdict is computed by its check; "
+                           f"again: farfield claims --paper {paper}", (1, 2, 3, 4)))  # fmt: skip
+    return "".join(parts)
 
 
 def _definitions(s: Study) -> str:

@@ -18,6 +18,7 @@ from typing import Any
 from farfield.numerics.horizon import Horizon, dtype_horizon
 from farfield.numerics.leak import Leak, leak
 from farfield.numerics.receptive_field import (
+    Bracket,
     Enclosure,
     Exact,
     ReceptiveField,
@@ -118,6 +119,7 @@ class Study(Result):
         title: of the page.
         asked: names of the entries the question was about; the others are baselines.
         place: these among the catalogue.
+        claims: the ledger of claims, where it was asked for.
     """
 
     entries: tuple[Entry, ...]
@@ -126,6 +128,7 @@ class Study(Result):
     title: str = "Study"
     asked: tuple[str, ...] = ()
     place: Place | None = None
+    claims: tuple[Result, ...] = ()
 
     @property
     def lengths(self) -> tuple[int, ...]:
@@ -259,7 +262,10 @@ def tokens_text(field: ReceptiveField) -> str:
             return f"> 2^{tokens.bit_length() - 1}"
         return f"{tokens // 10 ** (exponent - 2) / 100:.2f}e+{exponent}"
     if isinstance(field.answer, Enclosure):
-        return f"exp^{field.answer.depth}({field.answer.low:.4g})"
+        depth = field.answer.depth
+        return "exp(" * depth + f"{field.answer.low:.4g}" + ")" * depth
+    if isinstance(field.answer, Bracket):
+        return f"at least {field.answer.low}"
     return "infinite" if field.verdict == "diverges" else "unknown"
 
 
@@ -290,7 +296,7 @@ def place(predictions: Sequence[Prediction]) -> Place | None:
     ['ALiBi, slope 1/2', '-n/3', 'window of 64']
     """
     own = [
-        Rank(p.name, p.encoding.formula_text(), p.convergence.verdict, (), True)
+        Rank(p.name, _bias_text(p.encoding), p.convergence.verdict, (), True)
         for p in predictions
         if p.row_fields
     ]
@@ -304,8 +310,12 @@ def place(predictions: Sequence[Prediction]) -> Place | None:
     for label, _, subject in references():
         fields = theoretical_receptive_field(subject, PLACE_EPS)
         verdict = Verdict(fields[0].verdict)
-        ranks.append(Rank(label, subject.formula_text(), verdict, fields))
+        ranks.append(Rank(label, _bias_text(subject), verdict, fields))
     return Place(tuple(sorted(ranks, key=_weight)))
+
+
+def _bias_text(subject: Encoding) -> str:
+    return str(subject.head(1)) if subject.num_heads == 1 else subject.formula_text()
 
 
 def _weight(rank: Rank) -> tuple[int, float]:
@@ -431,6 +441,7 @@ def survey(
     store: str | os.PathLike[str] = "runs",
     seed: int = 0,
     title: str = "Study",
+    ledger: bool = False,
     notice: Notice | None = None,
 ) -> Study:
     """Predict every encoding, and train a small model for those named.
@@ -443,6 +454,7 @@ def survey(
         store: folder of the runs; a finished run is never repeated.
         seed: of the weights and the order of the text.
         title: of the page.
+        ledger: whether to decide the claims of the three papers too (half a minute).
         notice: told how far it is.
 
     Raises:
@@ -475,7 +487,18 @@ def survey(
         entries.append(Entry(prediction, run))
         if notice:
             notice(name, "done", 1, 1, "")
-    return Study(tuple(entries), chosen, corpus.describe() if corpus else None, title)
+    described = corpus.describe() if corpus else None
+    return Study(tuple(entries), chosen, described, title, claims=_decided(notice, ledger))
+
+
+def _decided(notice: Notice | None, wanted: bool) -> tuple[Result, ...]:
+    if not wanted:
+        return ()
+    from farfield.validation.claims import claims
+
+    if notice:
+        notice("claims", "claims of the papers", 0, 1, "")
+    return tuple(claims())
 
 
 def trainable(subject: Encoding) -> bool:

@@ -1,12 +1,20 @@
 """Studies: predictions without torch, findings computed from the numbers, runs never repeated."""
 
+import dataclasses
 import json
 import subprocess
 import sys
 
 import pytest
+from sympy import Rational
 
-from farfield.numerics.receptive_field import theoretical_receptive_field
+from farfield.numerics.receptive_field import (
+    Bracket,
+    Enclosure,
+    Exact,
+    ReceptiveField,
+    theoretical_receptive_field,
+)
 from farfield.theory.encodings import encoding
 from farfield.theory.results import InputError
 from farfield.validation import study as room
@@ -171,8 +179,10 @@ def test_large_numbers_are_short():
     fields = theoretical_receptive_field("-1.2*log(1+n)", ["1/10", "1e-6"])
     assert [tokens_text(f) for f in fields] == ["57171", "5.71e+29"]
     assert tokens_text(theoretical_receptive_field("nope", "1/10")) == "infinite"
-    far = theoretical_receptive_field("-log(n+9)-2*log(log(n+9))", "1/1000")
-    assert tokens_text(far).startswith(("> 2^", "exp^"))
+    far = ReceptiveField(None, Rational(1, 9), answer=Enclosure(2, 8.4, 8.5))
+    assert tokens_text(far) == "exp(exp(8.4))"
+    assert tokens_text(dataclasses.replace(far, answer=Exact(3**9000))) == "> 2^14264"
+    assert tokens_text(dataclasses.replace(far, answer=Bracket(7, None))) == "at least 7"
 
 
 def test_a_study_trains_its_baselines_on_the_same_seed(tiny):
