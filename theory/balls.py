@@ -348,6 +348,8 @@ def compile_condition(c: Any) -> Callable[[Environment], bool]:
     if isinstance(c, sympy.Not):
         inner = compile_condition(c.args[0])
         return lambda env: not inner(env)
+    if type(c) not in _RELATION_TESTS:
+        raise Undefined(f"a condition of the kind {type(c).__name__}")
     difference = compile_ball(c.lhs - c.rhs)
     test = _RELATION_TESTS[type(c)]
     return lambda env: test(_sign_of(difference(env)))

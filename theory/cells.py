@@ -234,7 +234,10 @@ def _simplest(c: Any, facts: list[Constraint]) -> Any:
     if c is None or c in (S.true, S.false):
         return c
     kept: list[list[Any]] = []
-    for part in _disjuncts(c):
+    parts = _disjuncts(c)
+    if len(parts) > 24:
+        return c
+    for part in parts:
         part = list(dict.fromkeys(part))
         if not _possible_with(facts, part):
             continue
@@ -243,14 +246,38 @@ def _simplest(c: Any, facts: list[Constraint]) -> Any:
             if not any(_possible_with(facts, [*others, x]) for x in _negation(r)):
                 part = others
         kept.append(part)
+    for i, part in enumerate(kept):
+        kept[i] = _widened(part, [*kept[:i], *kept[i + 1 :]], facts)
     for part in list(kept):
         others = [x for x in kept if x is not part]
-        if any(
-            all(not _possible_with(facts, [*part, x]) for r in other for x in _negation(r))
-            for other in others
-        ):
+        if others and _contained(part, others, facts):
             kept = others
     return sympy.Or(*(sympy.And(*part) for part in kept))
+
+
+def _widened(part: list[Any], others: list[list[Any]], facts: list[Constraint]) -> list[Any]:
+    """A part of a disjunction with as few relations as the whole allows; relations of other parts
+    that it implies are taken in first: (a >= b & b > 1) | (a < b & a > 1) is (a > 1 & b > 1)."""
+    implied = [
+        r
+        for r in dict.fromkeys(r for other in others for r in other)
+        if r not in part and not any(_possible_with(facts, [*part, x]) for x in _negation(r))
+    ]
+    part = [*part, *implied]
+    for r in sorted(part, key=lambda r: -len(r.free_symbols)):
+        rest = [x for x in part if x is not r]
+        if rest and all(_contained([*rest, x], others, facts) for x in _negation(r)):
+            part = rest
+    return part
+
+
+def _contained(part: list[Any], others: list[list[Any]], facts: list[Constraint]) -> bool:
+    """Whether a conjunction is proved to imply the disjunction of the others."""
+    if not _possible_with(facts, part):
+        return True
+    if not others or len(part) > 12:
+        return False
+    return all(_contained([*part, x], others[1:], facts) for r in others[0] for x in _negation(r))
 
 
 def _disjuncts(c: Any) -> list[list[Any]]:

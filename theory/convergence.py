@@ -53,6 +53,13 @@ MAX_PERIOD = 48
 DEFAULT_BUDGET = 10.0
 
 
+# What SymPy raises on expressions it cannot handle, and Python on those nested too deeply.
+_ALGEBRA_FAILS = (
+    AttributeError, ArithmeticError, NotImplementedError, RecursionError, TypeError, ValueError,
+    sympy.PolynomialError,
+)  # fmt: skip
+
+
 class Verdict(enum.Enum):
     """What is known of the exp-series."""
 
@@ -314,13 +321,15 @@ def _decide_bias(p: Expr, domains: Mapping[str, str], deadline: float) -> Conver
             return str(why)
         except NotReal as why:
             return f"not real: {why}"
-        except RecursionError:
-            return "the formula is nested too deeply"
+        except _ALGEBRA_FAILS as why:
+            return f"the algebra failed ({type(why).__name__})"
 
     try:
         tree = cells.explore(p, domains, run)
     except Undecided as why:
         return _undecided(p, str(why), assumptions)
+    except _ALGEBRA_FAILS as why:
+        return _undecided(p, f"the algebra failed ({type(why).__name__})", assumptions)
     outcomes = [leaf.outcome for leaf in cells.leaves(tree)]
     not_real = [o for o in outcomes if isinstance(o, str) and o.startswith("not real")]
     if len(not_real) == len(outcomes):

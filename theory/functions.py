@@ -890,6 +890,8 @@ def holds(condition: Any) -> bool:
         return any(holds(c) for c in condition.args)
     if isinstance(condition, sympy.Not):
         return not holds(condition.args[0])
+    if not isinstance(condition, sympy.core.relational.Relational):
+        raise Undecided(f"a condition of the kind {type(condition).__name__}")
     s = _sign_at_large(eventual(condition.lhs - condition.rhs))
     return {
         sympy.StrictLessThan: s < 0, sympy.LessThan: s <= 0, sympy.StrictGreaterThan: s > 0,

@@ -93,26 +93,16 @@ def climb(rho: Germ) -> Outcome:
 
 
 def _limit(rho: Germ, scale: Monomial) -> tuple[Expr, int]:
-    """lim rho/scale, and the sign of that limit minus 1."""
-    while True:
-        if not rho.terms:
-            if rho.remainder is None or compare(rho.remainder, scale) < 0:
-                return S.Zero, -1
-            raise NeedMore
-        if compare(rho.terms[0][0], scale) < 0:
+    """lim rho/scale, and the sign of that limit minus 1; terms proved to be 0 are dropped."""
+    while rho.terms:
+        m, c = rho.terms[0]
+        order = compare(m, scale)
+        if order < 0:
             return S.Zero, -1
-        if not rho.exact and len(rho.terms) == 1 and not sign(rho.terms[0][1]):
-            rho = Germ([], rho.remainder)
-            continue
-        break
-    lead = rho.leading()
-    if lead is None:
-        return S.Zero, -1
-    m, c = lead
-    order = compare(m, scale)
-    if order < 0:
-        return S.Zero, -1
-    if order > 0:
         s = sign(c)
-        return S.Infinity * s, s
-    return to_sympy(c), sign(plus(c, fmpq(-1)))
+        if s:
+            return (S.Infinity * s, s) if order > 0 else (to_sympy(c), sign(plus(c, fmpq(-1))))
+        rho.terms.pop(0)
+    if rho.exact or compare(rho.remainder, scale) < 0:  # type: ignore[arg-type]
+        return S.Zero, -1
+    raise NeedMore

@@ -1,4 +1,4 @@
-"""Series that once were, or easily are, decided wrongly; and families with hand-derived verdicts."""
+"""Series that were once, or easily are, decided wrongly; families with hand-derived verdicts."""
 
 import pytest
 
