@@ -237,6 +237,7 @@ def _compile_floor(e: Expr, scale: int) -> Callable[[Environment], Ball]:
 def compile_ball(e: Expr) -> Callable[[Environment], Ball]:
     """A function of the values of the symbols of `e`: fmpq (exact) or arb, in; the same out.
 
+    >>> from farfield.theory.expression import n
     >>> with precision(53):
     ...     compile_ball(-sympy.log(1 + n))({n: fmpq(1)})
     [-0.693147180559945 +/- 3.15e-16]
@@ -365,7 +366,7 @@ _RELATION_TESTS: dict[Any, Callable[[int], bool]] = {
 def enclose(e: Expr, bits: int = 64, values: Mapping[Symbol, Any] | None = None) -> arb | None:
     """A ball that contains `e` at the given rational values, or None where it is undefined.
 
-    >>> from farfield.theory.expression import read
+    >>> from farfield.theory.expression import n, read
     >>> enclose(read("-2*log(1+n)"), 64, {n: 1})
     [-1.38629436111989061883 +/- 4.86e-21]
     """

@@ -63,7 +63,7 @@ def tabulate(formula: Expr, distances: Any) -> np.ndarray:
         raise InputError(f"the bias has free parameters: {', '.join(free)}; give their values")
     with np.errstate(all="ignore"):
         values = _walk(formula, {n: at.astype(np.float64)}, {})
-    return np.array(np.broadcast_to(values, at.shape), dtype=np.float64)
+    return np.broadcast_to(values, at.shape) + 0.0  # a copy, without negative zeros
 
 
 def _walk(e: Any, env: dict[Symbol, np.ndarray], memo: dict[Any, Any]) -> Any:
