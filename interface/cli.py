@@ -353,7 +353,7 @@ def prove(name: str | None, latex: bool, as_json: bool) -> int:
     "given",
     multiple=True,
     metavar="FILE",
-    help="The study.json of a report, for the experiments (repeatable).",
+    help="Results of trained models, as the study.json of a report (repeatable).",
 )
 @click.option("--fresh", is_flag=True, help="Train and measure models for them (needs torch).")
 @click.option("--preset", default="demo", show_default=True, help="With --fresh: how large.")
@@ -365,11 +365,11 @@ def claims_(
     """The claims of the three papers, decided one by one; one in full with its ID."""
     from farfield.validation.claims import checks, claim, claims
     from farfield.validation.claims.results import fresh as fresh_study
-    from farfield.validation.claims.results import read_study, using
+    from farfield.validation.claims.results import read_results, using
 
     if identifier is not None and (paper or kind):
         raise InputError("--paper and --kind select from the ledger; leave out the id")
-    studies = [read_study(path) for path in given]
+    studies = [read_results(path) for path in given]
     if fresh:
         with _watching(9, 9) as notice:
             studies.append(fresh_study(preset, notice=notice))

@@ -15,7 +15,7 @@ import sympy
 
 from farfield.theory.results import InputError
 from farfield.validation.claims import KINDS, Finding, Verdict, checks, claim, claims
-from farfield.validation.claims.results import read_study, using
+from farfield.validation.claims.results import finding_of, read_results, using
 from farfield.validation.configuration import Visibility
 
 
@@ -76,7 +76,8 @@ def models(*rows):
     """What the checks of experiments read: name, verdict, ratio, trf, erf, gradient ERF, mass."""
     names = ("name", "verdict", "ratio", "trf", "erf", "tokens", "mass")
     return {"study": tuple(
-        dict(zip(names, r, strict=True)) | {"source": "x", "eps": 0.1, "training_length": 64}
+        dict(zip(names, r, strict=True)) | {"source": "x", "eps": 0.1, "training_length": 64,
+            "setting": "tiny", "seeds": 1, "length": 256}
         for r in rows
     )}  # fmt: skip
 
@@ -325,28 +326,47 @@ def test_selection():
     assert three == told and Counter(c.verdict for c in three) == {Verdict.NOT_TESTABLE: 3}
 
 
-def test_results_given_are_read_and_named(tmp_path):
-    def entry(name, verdict, ratio, trf, erf):
-        measurement = {
-            "inference": {"bca": None},
-            "perplexity": [{"protocol": "last token", "length": 256, "ratio": ratio}],
-            "attention": [{"eps": 0.1, "trf": trf, "tokens": erf}],
-            "gradient": {"tokens": erf, "mass": 0.6, "training_length": 64},
-        }
-        prediction = {"name": name, "convergence": {"verdict": verdict}}
-        return {"prediction": prediction, "run": {"measurements": [measurement]}}
+def run_of(name, formula, ratio, trf, erf, seed=0):
+    """A run as `train_and_measure` returns it, as far as the checks read it."""
+    measurement = {
+        "inference": {"bca": None, "window": None},
+        "perplexity": [{"protocol": "last token", "length": 256, "ratio": ratio}],
+        "attention": [{"eps": 0.1, "trf": trf, "tokens": erf}],
+        "gradient": {"tokens": erf, "mass": 0.6, "training_length": 64},
+    }
+    encoding = {"name": name, "dialect": None, "mechanism": "bias", "heads": [formula]}
+    return {"encoding": encoding, "seed": seed, "measurements": [measurement],
+            "preset": {"name": "tiny", "layers": 2, "length": 64}}  # fmt: skip
 
-    entries = [entry("a", "converges", 1.0, 3, 4), entry("b", "converges", 1.5, 9, 9),
-               entry("sandwich", "diverges", 2.0, 40, 30)]  # fmt: skip
-    path = tmp_path / "study.json"
-    path.write_text(json.dumps({"kind": "Study", "entries": entries}))
-    with using(read_study(path)):
-        assert claim("qin2024.trf-trend").verdict is Verdict.CONFIRMED
+
+RUNS = [
+    run_of("a", "-n", 1.0, 3, 4), run_of("b", "-2*log(n + 1)", 1.5, 9, 9),
+    run_of("sandwich", "cos(n)", 2.0, 40, 30), run_of("a", "-n", 1.02, 3, 6, seed=1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ["study", "runs", "list"])
+def test_results_given_are_read_and_named(tmp_path, form):
+    entries = [{"prediction": {"name": r["encoding"]["name"]}, "run": r} for r in RUNS]
+    content = {"study": {"kind": "Study", "entries": entries}, "runs": {"runs": RUNS}, "list": RUNS}
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps(content[form]))
+    with using(read_results(path)):
+        trend = claim("qin2024.trf-trend")
+        assert trend.verdict is Verdict.CONFIRMED
+        assert (trend.evidence["models"], trend.evidence["seeds"]) == (3, 2)
         assert claim("qin2024.sufficiency.experiment").verdict is Verdict.REFUTED
         assert claim("qin2024.necessity.experiment").verdict is Verdict.CONFIRMED
-        assert claim("chi2023.sandwich.mass").evidence["results"] == ["study.json"]
+        assert claim("chi2023.sandwich.mass").evidence["results"] == ["results.json"]
     with using():
         assert claim("qin2024.trf-trend").verdict is Verdict.NOT_TESTABLE
+
+
+def test_seeds_are_averaged():
+    with using(("x", RUNS)):
+        (row,) = (r for r in finding_of("last_token") if r["name"] == "a")
+    assert row["ratio"] == pytest.approx(1.01) and row["seeds"] == 2
+    assert row["verdict"] == "converges"
 
 
 @pytest.mark.parametrize(
@@ -356,7 +376,7 @@ def test_results_given_are_read_and_named(tmp_path):
         (lambda: claim("nothing at all"), "papers: qin2024, sun2023, chi2023"),
         (lambda: claims("qin"), "no paper 'qin'; accepted: qin2024"),
         (lambda: claims(kind="proofs"), "no kind 'proofs'; accepted: proof"),
-        (lambda: read_study("/nowhere/study.json"), "cannot read the results"),
+        (lambda: read_results("/nowhere/study.json"), "cannot read the results"),
     ],
 )
 def test_bad_input_is_one_clear_line(call, message):
@@ -365,11 +385,11 @@ def test_bad_input_is_one_clear_line(call, message):
     assert message in str(error.value) and "\n" not in str(error.value)
 
 
-def test_results_that_are_no_study(tmp_path):
+def test_results_that_are_none(tmp_path):
     path = tmp_path / "x.json"
     path.write_text("{}")
-    with pytest.raises(InputError, match="holds no study"):
-        read_study(path)
+    with pytest.raises(InputError, match="holds no result"):
+        read_results(path)
 
 
 def test_the_ledger_is_fast():

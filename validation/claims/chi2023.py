@@ -803,6 +803,7 @@ def _erf_experiment(data: Data) -> Finding:
         rank > 0.5,
         {"Spearman rank of gradient ERF and loss of perplexity": rank,
          "of gradient mass in the training length": mass, "models": len(found),
+         "setting": sorted({r["setting"] for r in found}), "seeds": max(r["seeds"] for r in found),
          "results": sorted({r["source"] for r in found})},
         "The ranks do not agree.",
     )  # fmt: skip
@@ -822,6 +823,7 @@ def _sandwich_mass(data: Data) -> Finding:
     return Finding(
         0.5 <= mass <= 0.7,
         {"share": mass, "training length": found[0]["training_length"],
+         "seeds": found[0]["seeds"],
          "results": sorted({r["source"] for r in found}), "note": "small models, other data"},
         f"{mass:.2f} in these models.",
     )  # fmt: skip

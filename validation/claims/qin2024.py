@@ -750,7 +750,8 @@ def _counted(agree: list[str], against: list[str], word: str, rows: Any) -> Find
     return Finding(
         not against,
         {f"{word} their perplexity": agree, "do not": against, "tolerance": TOLERANCE,
-         "results": sorted({r["source"] for r in rows})},
+         "setting": sorted({f"{r['setting']}, tested at {r['length']}" for r in rows}),
+         "seeds": max(r["seeds"] for r in rows), "results": sorted({r["source"] for r in rows})},
         f"{len(agree)} of {len(agree) + len(against)} models {word} it.",
     )  # fmt: skip
 
@@ -769,6 +770,7 @@ def _trf_trend(data: Data) -> Finding:
     return Finding(
         rank > 0.5,
         {"Spearman rank correlation": rank, "models": len(rows),
-         "eps": rows[0]["eps"], "results": sorted({r["source"] for r in rows})},
+         "eps": rows[0]["eps"], "setting": sorted({r["setting"] for r in rows}),
+         "seeds": max(r["seeds"] for r in rows), "results": sorted({r["source"] for r in rows})},
         "The ranks do not agree.",
     )  # fmt: skip

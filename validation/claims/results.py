@@ -1,7 +1,9 @@
 """Results of trained models, as the checks of experiments read them.
 
-Studies (`farfield.validation.study`) in JSON: those given with `using`, else those committed in
-`validation/reference/`. Without any, a check says with which command they are made.
+A result is what `train_and_measure` returns, in JSON form: in a study, alone, in a list, or as the
+`runs` of an object. Those given with `using` are read, else those committed in
+`validation/reference/`. Without any, a check says with which command they are made. Runs of one
+encoding that differ in their seed alone are averaged.
 """
 
 from __future__ import annotations
@@ -10,51 +12,58 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from farfield.theory.results import InputError
 from farfield.validation.claims.claim import Missing
 
 Row = Mapping[str, Any]
+Named = tuple[str, Any]
 Notice = Callable[[str, str, int, int, str], None]
 HOW = (
     "no results of trained models; `farfield report --train --out out/demo` makes them (needs the "
     "extra farfield[train]), then add --results out/demo/study.json, or run with --fresh"
 )
-_GIVEN: ContextVar[tuple[tuple[str, Row], ...] | None] = ContextVar("results", default=None)
+_GIVEN: ContextVar[tuple[Named, ...] | None] = ContextVar("results", default=None)
 
 
 @contextmanager
-def using(*studies: tuple[str, Row]) -> Iterator[None]:
-    """Let the checks read these studies, each with the name of its source."""
-    token = _GIVEN.set(studies)
+def using(*results: Named) -> Iterator[None]:
+    """Let the checks read these results, each with the name of its source."""
+    token = _GIVEN.set(results)
     try:
         yield
     finally:
         _GIVEN.reset(token)
 
 
-def read_study(path: str | Path) -> tuple[str, Row]:
-    """A study from its file.
+def read_results(path: str | Path) -> Named:
+    """Results from a file: the `study.json` of a report, or runs.
 
     Raises:
-        InputError: the file cannot be read, or holds no study.
+        InputError: the file cannot be read, or holds no result.
     """
     try:
-        study = json.loads(Path(path).read_text(encoding="utf-8"))
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or "is no JSON text"
         raise InputError(f"cannot read the results {str(path)!r}: {why}") from None
-    if not _is_study(study):
-        raise InputError(f"{str(path)!r} holds no study; accepted: the study.json of a report")
-    return Path(path).name, study
+    if not runs_of(content):
+        raise InputError(
+            f"{str(path)!r} holds no result of a trained model; accepted: the study.json of a "
+            "report that trained, or runs"
+        )
+    return Path(path).name, content
 
 
 def fresh(
     preset: str = "demo", store: str | Path = "out/claims/runs", notice: Notice | None = None
-) -> tuple[str, Row]:
+) -> Named:
     """Train and measure the models of the demonstration, and Sandwich; a finished run is kept.
 
     Raises:
@@ -69,43 +78,92 @@ def fresh(
     return f"fresh run of preset {preset}", study.to_dict()
 
 
-def _is_study(value: Any) -> bool:
-    return isinstance(value, dict) and value.get("kind") == "Study" and "entries" in value
+def runs_of(content: Any) -> tuple[Row, ...]:
+    """The runs in the content of a file, each with a `name`."""
+    if isinstance(content, dict) and "entries" in content:
+        found = [
+            {"name": e["prediction"]["name"], **e["run"]}
+            for e in content["entries"]
+            if e.get("run")
+        ]
+    else:
+        held = content.get("runs", [content]) if isinstance(content, dict) else content
+        found = [
+            {"name": _label(r["encoding"]), **r}
+            for r in (held if isinstance(held, list) else [])
+            if isinstance(r, dict) and "measurements" in r and "encoding" in r
+        ]
+    return tuple(r for r in found if r["measurements"])
 
 
-def _committed() -> tuple[tuple[str, Row], ...]:
+def _label(encoding: Row) -> str:
+    dialect = encoding.get("dialect")
+    return f"{encoding['name']} ({dialect})" if dialect else str(encoding["name"])
+
+
+def _committed() -> tuple[Named, ...]:
     folder = files("farfield.validation").joinpath("reference")
     if not folder.is_dir():
         return ()
-    texts = ((f.name, f.read_text(encoding="utf-8")) for f in sorted(folder.iterdir(), key=str)
-             if f.name.endswith(".json"))  # fmt: skip
-    parsed = ((name, json.loads(text)) for name, text in texts)
-    return tuple((f"validation/reference/{name}", s) for name, s in parsed if _is_study(s))
+    texts = [(f.name, f.read_text(encoding="utf-8")) for f in folder.iterdir()
+             if f.name.endswith(".json")]  # fmt: skip
+    return tuple((f"validation/reference/{name}", json.loads(t)) for name, t in sorted(texts))
 
 
 def finding_of(what: str) -> tuple[Row, ...]:
-    """One row a trained model: `last_token` ratios or attention and gradient receptive fields.
+    """One row an encoding and preset: `last_token` ratios, attention or gradient fields.
+
+    Each has `name`, `verdict`, `setting`, `seeds` and `source`.
 
     Raises:
         Missing: there are no results that hold them.
     """
     given = _GIVEN.get()
     make = {"last_token": _last_token, "attention_field": _attention, "gradient_field": _gradient}
-    found = []
-    for source, study in _committed() if given is None else given:
-        for entry in study["entries"]:
-            measured = [m for m in (entry.get("run") or {}).get("measurements", ())
-                        if m["inference"]["bca"] is None]  # fmt: skip
-            if measured:
-                row = make[what](measured[0])
-                prediction = entry["prediction"]
-                verdict = prediction["convergence"]["verdict"]
-                found.append(
-                    {"source": source, "name": prediction["name"], "verdict": verdict} | row
+    groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for source, content in _committed() if given is None else given:
+        for run in runs_of(content):
+            inference = ((m, m["inference"]) for m in run["measurements"])
+            causal = [m for m, i in inference if i["bca"] is None and i.get("window") is None]
+            if causal:
+                verdict = _verdict(run["encoding"]["mechanism"], tuple(run["encoding"]["heads"]))
+                setting = _setting(run["preset"])
+                row = {"source": source, "name": run["name"], "verdict": verdict}
+                groups.setdefault((source, run["name"], setting), []).append(
+                    row | {"setting": setting} | make[what](causal[0])
                 )
-    if not found:
+    if not groups:
         raise Missing(HOW)
-    return tuple(found)
+    return tuple(_averaged(rows) for rows in groups.values())
+
+
+def _setting(preset: Row) -> str:
+    name = preset.get("name") or "a preset of its own"
+    return f"{name}: {preset['layers']} layers, {preset['length']} tokens"
+
+
+@lru_cache(maxsize=256)
+def _verdict(mechanism: str, heads: tuple[str, ...]) -> str:
+    """The verdict on the formulas of the heads; of a layer, as soon as one head diverges."""
+    from farfield.theory.convergence import check_convergence
+
+    if mechanism != "bias":
+        return "out_of_scope"
+    try:
+        found = {str(check_convergence(text).verdict) for text in dict.fromkeys(heads)}
+    except InputError:
+        return "undecided"
+    order = ("diverges", "undecided", "conditional", "converges")
+    return next((v for v in order if v in found), "undecided")
+
+
+def _averaged(rows: list[dict[str, Any]]) -> Row:
+    """The mean over seeds of every number that is not the same in all of them."""
+    first = dict(rows[0])
+    for key, value in first.items():
+        if isinstance(value, (int, float)) and any(r[key] != value for r in rows):
+            first[key] = float(np.mean([r[key] for r in rows]))
+    return first | {"seeds": len(rows)}
 
 
 def _last_token(measurement: Row) -> dict[str, Any]:

@@ -1,0 +1,97 @@
+"""The verbs resolution, prove and claims as a user calls them."""
+
+import json
+
+import pytest
+
+import farfield
+from farfield.cli import main
+
+
+def run(capsys, *args):
+    """(exit code, standard output, standard error) of a call."""
+    with pytest.raises(SystemExit) as stop:
+        main(list(args))
+    out = capsys.readouterr()
+    return stop.value.code, out.out, out.err
+
+
+def test_resolution_of_a_formula(capsys):
+    code, out, _ = run(capsys, "resolution", "-2*log(1+n)")
+    assert code == 0 and "R(as the row grows) = 0.2928718798  [certified]" in out
+    assert "scale 1, mask none" in out
+    code, out, _ = run(
+        capsys, "resolution", "rope_surrogate", "--length", "64", "--scale", "1/sqrt(64)", "--json"
+    )
+    data = json.loads(out)
+    assert code == 0 and data["scale"] == "1/8" and data["last"] == "p(63) at the scale"
+
+
+def test_resolution_under_a_mask(capsys):
+    assert "= 0.01 " in run(capsys, "resolution", "nope", "--mask", "window 10")[1]
+    assert "mask bca 8" in run(capsys, "resolution", "-n/2", "--bca", "8")[1]
+
+
+def test_resolution_of_scores_in_a_file(capsys, tmp_path):
+    path = tmp_path / "scores.txt"
+    path.write_text("1 0.5\n0, -1")
+    code, out, _ = run(capsys, "resolution", "--scores", str(path))
+    assert code == 0 and "[measured]" in out and "s_3" in out
+
+
+def test_resolution_without_an_answer(capsys):
+    assert run(capsys, "resolution", "n")[0] == 1
+    code, out, _ = run(capsys, "resolution", "xpos")
+    assert code == 0 and "xpos_surrogate" in out
+
+
+def test_prove(capsys):
+    code, out, _ = run(capsys, "prove", "resolution-bound")
+    assert code == 0 and "R <= sum P_i^2 <= 1" in out and "re-checked in balls" in out
+    assert r"\begin{enumerate}" in run(capsys, "prove", "window-error", "--latex")[1]
+    data = json.loads(run(capsys, "prove", "rotation-decay", "--json")[1])
+    assert data["verification"]["failed"] == [] and data["proof"]["steps"]
+    assert len(run(capsys, "prove")[1].splitlines()) >= 20
+
+
+def test_claims_as_a_table_and_one_in_full(capsys):
+    code, out, _ = run(capsys, "claims", "--paper", "qin2024", "--kind", "symbolic identity")
+    assert code == 0 and "corrected     qin2024.eq7-eq8" in out
+    assert out.splitlines()[-1].startswith("3 claims: ")
+    code, out, _ = run(capsys, "claims", "qin2024.type1.total")
+    assert code == 0 and "pi^2/6" in out and "again: farfield claims qin2024.type1.total" in out
+
+
+def test_claims_as_json(capsys):
+    found = json.loads(run(capsys, "claims", "--paper", "chi2023", "--kind", "proof", "--json")[1])
+    names = {"id", "paper", "place", "statement", "kind", "verdict", "label", "evidence",
+             "corrected", "seconds"}  # fmt: skip
+    assert len(found) >= 5 and all(names <= set(c) and c["kind"] == "proof" for c in found)
+    (one,) = json.loads(run(capsys, "claims", "sun2023.fp16.centred", "--json")[1])
+    assert one["verdict"] == "confirmed"
+
+
+def test_public_names():
+    assert farfield.attention_resolution("-n", 10).value is not None
+    assert farfield.claims("sun2023", "proof")
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (("resolution",), "give a formula, or a file of scores"),
+        (("resolution", "-n", "--length", "1"), "integer from 2"),
+        (("resolution", "-n", "--scale", "-1"), "positive number"),
+        (("resolution", "-n", "--mask", "circle 3"), "accepted: None"),
+        (("prove", "windows-error"), "did you mean 'window-error'?"),
+        (("claims", "qin2024.lema0.2"), "did you mean 'qin2024.lemma0.2'?"),
+        (("claims", "--paper", "press"), "accepted: qin2024, sun2023, chi2023"),
+        (("claims", "qin2024.eq13", "--kind", "proof"), "leave out the id"),
+        (("claims", "--results", "/nowhere.json"), "cannot read the results"),
+        (("claims", "--kind", "experiment", "--fresh", "--preset", "huge"), "preset 'huge'"),
+    ],
+)
+def test_bad_input(capsys, args, message):
+    code, out, err = run(capsys, *args)
+    assert code == 2 and message in err and not out
+    assert err.startswith("farfield: ") and len(err.splitlines()) == 1
