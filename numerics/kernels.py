@@ -18,6 +18,7 @@ as balls at the precision at work (see `farfield.theory.balls.precision`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,6 +71,15 @@ class Kernel:
     @property
     def direction(self) -> int:
         return -1
+
+    @property
+    def checked(self) -> bool:
+        """Whether the kernel's structure proves that every term is defined and finite."""
+        return True
+
+    def foresee(self, goal: Callable[[int], arb]) -> int | None:
+        """A guess of the least j with T_j < goal(bits), a ball at that precision; None for none."""
+        return None
 
     def tail(self, j: int) -> arb:
         """sum_{n>=j} exp(p(n)), j >= start; the series must converge."""

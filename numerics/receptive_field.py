@@ -375,7 +375,7 @@ class _Comparison:
 def _search(compare: _Comparison, eps: sympy.Rational, deadline: float) -> tuple[Answer, str]:
     """The least j with T_j < eps B; T_0 = B is never below, as eps < 1."""
     s = compare.series
-    low, high, step, guesses, vast = 0, s.support, 0, [1], False
+    low, high, step, guesses, vast = 0, s.support, 0, _foreseen(s, eps) or [1], False
     while high is None or high - low > 1:
         if time.monotonic() > deadline:
             return Bracket(low + 1, high), "the time budget was spent"
@@ -394,6 +394,22 @@ def _search(compare: _Comparison, eps: sympy.Rational, deadline: float) -> tuple
         guesses = _newton(s, j, tail, goal)
         step += 1
     return Exact(high), ""
+
+
+def _foreseen(s: Series, eps: sympy.Rational) -> list[int]:
+    """The kernel's own guess of the answer, and its neighbour."""
+
+    def goal(bits: int) -> Any:
+        with precision(bits):
+            return to_arb(rational(eps) * s.total())
+
+    if s.last.kernel is None or s.last.end is not None:
+        return []
+    try:
+        guess = s.last.kernel.foresee(goal)
+    except (Undefined, ZeroDivisionError):
+        return []
+    return [] if guess is None else [guess, guess - 1]
 
 
 def _choose(guesses: list[int], low: int, high: int | None, step: int) -> int:

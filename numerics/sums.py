@@ -16,6 +16,7 @@ import sympy
 from flint import ctx, fmpq
 from sympy import Expr, S
 
+from farfield.numerics.general import general_kernel
 from farfield.numerics.kernels import Kernel, Unreachable, kernel
 from farfield.numerics.normal_form import Unrecognised, sign
 from farfield.theory.balls import Undefined, compile_ball, compile_condition, precision, to_arb
@@ -183,7 +184,7 @@ def _check(s: Stretch) -> None:
         if s.bias is S.Infinity or s.bias.has(S.NaN, S.ComplexInfinity):
             raise InputError(f"the bias is {s.bias} at n = {s.start}")
         return
-    if s.kernel is not None or s.bias.has(Lookup):
+    if (s.kernel is not None and s.kernel.checked) or s.bias.has(Lookup):
         return
     for i in range(s.start, min(s.start + 8, s.end or s.start + 8)):
         _defined(s.bias, i)
@@ -238,6 +239,11 @@ def _with_kernel(start: int, end: int | None, bias: Expr) -> list[Stretch]:
         if end is None and reason.later is not None and reason.later > start:
             first = Stretch(start, reason.later, bias, None, str(reason))
             return [first, *_with_kernel(reason.later, None, bias)]
+        if end is None:
+            try:
+                return [Stretch(start, end, bias, general_kernel(bias, start))]
+            except Unrecognised as other:
+                reason = other
         return [Stretch(start, end, bias, None, str(reason))]
 
 

@@ -1,0 +1,180 @@
+r"""The change of variable x = e^s in a formula, done symbolically so that what cancels cancels.
+
+`in_logarithm` writes p(e^s) with every logarithm of a product, power or exponential expanded and
+every logarithm of a sum led by its largest term: log(A + B) = log A + log(1 + B/A). For
+p = -log(n + n log(n)^2) it gives -3 s - ... without an e^s that would have to cancel numerically.
+Used twice it gives the variable log log n. Which term leads is found numerically and needs no
+proof: the identity holds for each choice.
+
+Special functions are split into elementary terms and a remainder function of their own (ours):
+
+    loggamma(z) = (z - 1/2) log z - z + log(2 pi)/2 + binet(z),
+    digamma(z)  = log z + psi_rest(z),
+    LambertW(z) = s - log s + omega_rest(s),   s = log z,
+    li(z)       = z ei_rest(s)/s,              s = log z.
+"""
+
+from __future__ import annotations
+
+import sympy
+from flint import acb
+from sympy import Expr, Function, S, Symbol
+
+from farfield.numerics.normal_form import Unrecognised
+from farfield.numerics.programs import compile_complex
+from farfield.theory.balls import Undefined, precision
+
+MAX_TERMS = 60
+_PROBES = (64, 6, 3)
+
+
+class log1p(Function):  # type: ignore[misc]  # noqa: N801, the field's name
+    """log(1 + z)."""
+
+
+class binet(Function):  # type: ignore[misc]  # noqa: N801
+    """What loggamma(z) has beyond Stirling's elementary terms."""
+
+
+class psi_rest(Function):  # type: ignore[misc]  # noqa: N801
+    """digamma(z) - log z."""
+
+
+class omega_rest(Function):  # type: ignore[misc]  # noqa: N801
+    """LambertW(e^s) - s + log s."""
+
+
+class ei_rest(Function):  # type: ignore[misc]  # noqa: N801
+    """s e^{-s} Ei(s)."""
+
+
+def elementary(e: Expr) -> Expr:
+    """A formula in exp, log, powers, sin, cos, atan and the remainder functions of this module."""
+    if not e.args:
+        return e
+    args = [elementary(a) for a in e.args]
+    rule = _RULES.get(e.func)
+    if rule is not None:
+        return rule(*args)
+    if e.is_Add or e.is_Mul or e.is_Pow or e.func in _KEPT:
+        return e.func(*args)
+    raise Unrecognised(f"{e.func.__name__} has no analytic form here")
+
+
+def _loggamma(z: Expr) -> Expr:
+    return (z - S.Half) * sympy.log(z) - z + sympy.log(2 * sympy.pi) / 2 + binet(z)
+
+
+def _digamma(z: Expr) -> Expr:
+    return sympy.log(z) + psi_rest(z)
+
+
+def _polygamma(k: Expr, z: Expr) -> Expr:
+    if k != 0:
+        raise Unrecognised("polygamma of positive order")
+    return _digamma(z)
+
+
+def _lambert(z: Expr) -> Expr:
+    s = sympy.log(z)
+    return s - sympy.log(s) + omega_rest(s)
+
+
+def _binomial(a: Expr, b: Expr) -> Expr:
+    return sympy.exp(_loggamma(a + 1) - _loggamma(b + 1) - _loggamma(a - b + 1))
+
+
+_KEPT = (sympy.exp, sympy.log, sympy.sin, sympy.cos, sympy.atan)
+_RULES = {
+    sympy.asinh: lambda z: sympy.log(z + sympy.sqrt(z**2 + 1)),
+    sympy.acosh: lambda z: sympy.log(z + sympy.sqrt(z**2 - 1)),
+    sympy.atanh: lambda z: (sympy.log(1 + z) - sympy.log(1 - z)) / 2,
+    sympy.sinh: lambda z: (sympy.exp(z) - sympy.exp(-z)) / 2,
+    sympy.cosh: lambda z: (sympy.exp(z) + sympy.exp(-z)) / 2,
+    sympy.tanh: lambda z: (1 - sympy.exp(-2 * z)) / (1 + sympy.exp(-2 * z)),
+    sympy.coth: lambda z: (1 + sympy.exp(-2 * z)) / (1 - sympy.exp(-2 * z)),
+    sympy.loggamma: _loggamma,
+    sympy.gamma: lambda z: sympy.exp(_loggamma(z)),
+    sympy.factorial: lambda z: sympy.exp(_loggamma(z + 1)),
+    sympy.binomial: _binomial,
+    sympy.polygamma: _polygamma,
+    sympy.harmonic: lambda z: _digamma(z + 1) + S.EulerGamma,
+    sympy.LambertW: _lambert,
+    sympy.li: lambda z: z * ei_rest(sympy.log(z)) / sympy.log(z),
+}
+
+
+def in_logarithm(e: Expr, x: Symbol, s: Symbol) -> Expr:
+    """`e`, elementary in x, as an expression in s = log x.
+
+    >>> x, s = sympy.symbols("x s", positive=True)
+    >>> in_logarithm(sympy.log(x + 1) - sympy.log(x), x, s)
+    log1p(exp(-s))
+    """
+    if e == x:
+        return sympy.exp(s)
+    if not e.has(x):
+        return e
+    if e.is_Add:
+        return _spread(sympy.Add(*(in_logarithm(a, x, s) for a in e.args)))
+    if e.is_Mul:
+        return _spread(sympy.Mul(*(in_logarithm(a, x, s) for a in e.args)))
+    if e.is_Pow:
+        base, q = in_logarithm(e.base, x, s), in_logarithm(e.exp, x, s)
+        if q.is_Integer and 0 < q <= 8:
+            return _spread(base**q)
+        return sympy.exp(_spread(q * _log(base, s)))
+    if isinstance(e, sympy.log):
+        return _log(in_logarithm(e.args[0], x, s), s)
+    inner = [in_logarithm(a, x, s) for a in e.args]
+    if isinstance(e, sympy.atan) and _size(inner[0], s) > 1:
+        return sympy.pi / 2 - sympy.atan(_spread(sympy.exp(-_log(inner[0], s))))
+    return e.func(*inner)
+
+
+def _spread(e: Expr) -> Expr:
+    wide = sympy.expand_mul(sympy.expand_multinomial(e))
+    return e if len(sympy.Add.make_args(wide)) > MAX_TERMS else wide
+
+
+def _log(u: Expr, s: Symbol) -> Expr:
+    """log u for u > 0 at large s, expanded."""
+    if isinstance(u, sympy.exp):
+        return u.args[0]
+    if u.is_Mul:
+        constant, rest = u.as_independent(s, as_Add=False)
+        if constant != 1 and constant.is_negative:
+            return sympy.log(u)
+        known = S.Zero if constant == 1 else sympy.log(constant)
+        return known + sympy.Add(*(_log(f, s) for f in sympy.Mul.make_args(rest)))
+    if u.is_Pow and not u.exp.has(s):
+        return _spread(u.exp * _log(u.base, s))
+    if u.is_Add:
+        terms = sorted(u.args, key=lambda a: _size(a, s))
+        lead = terms.pop()
+        if _value(lead, s) > 0:
+            rest = sympy.Add(*(sympy.powsimp(t / lead) for t in terms))
+            return _log(lead, s) + log1p(_spread(rest))
+    return sympy.log(u)
+
+
+def _value(e: Expr, s: Symbol) -> float | object:
+    """A ball of e at a large s, to compare with."""
+    program = compile_complex(e, s)
+    for at in _PROBES:
+        with precision(600):
+            try:
+                value = program(acb(at), False).real
+            except (Undefined, ZeroDivisionError):
+                continue
+            if value.is_finite():
+                return value
+    raise Unrecognised(f"{str(e)[:60]} is not evaluated at large distances")
+
+
+def _size(e: Expr, s: Symbol) -> float:
+    """log |e| at a large s."""
+    value = abs(_value(e, s))
+    with precision(600):
+        size = value.log().mid() if value > 0 else None
+    return float("-inf") if size is None else float(size)
