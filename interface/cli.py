@@ -292,14 +292,16 @@ def leak(
     click.option("--mask", metavar="MASK", help='"window 128" or "bca 512".'),
     click.option("--scores", "listed", metavar="FILE",
                  help="Measured scores s_0, s_1, ... instead of a formula (- for standard input)."),
+    click.option("--best-gamma", "best", is_flag=True,
+                 help="The gamma that maximises R of xpos_surrogate, and its fp16 range."),
 )  # fmt: skip
 def resolution(
     formula: str | None, settings: tuple[str, ...], assumed: tuple[str, ...], heads: int | None,
     dialect: str | None, bca: int | None, as_json: bool, length: str | None, scale: str | None,
-    mask: str | None, listed: str | None,
+    mask: str | None, listed: str | None, best: bool,
 ) -> int:  # fmt: skip
     """Attention resolution of FORMULA (or of a catalogue entry, or of measured scores)."""
-    from farfield.numerics.resolution import attention_resolution
+    from farfield.numerics.resolution import attention_resolution, best_gamma, fp16_range
 
     if (formula is None) == (listed is None):
         raise InputError("give a formula, or a file of scores with --scores")
@@ -308,6 +310,15 @@ def resolution(
         _emit(attention_resolution(words, length, scale=scale, mask=mask), as_json)
         return 0
     assert formula is not None
+    if best:
+        given = _pairs(settings, "--set")
+        if formula != "xpos_surrogate" or length is None or not set(given) <= {"d", "base"}:
+            raise InputError(
+                "--best-gamma takes xpos_surrogate with --length, and --set of d or base alone"
+            )
+        found = best_gamma(length, scale=scale, dialect=dialect or "code", **given)
+        _emit((found, fp16_range(found.gamma, length, base=found.base)), as_json)
+        return 0
     subject = _subject(formula, settings, assumed, heads, dialect, bca)
     result = attention_resolution(subject, length, scale=scale, mask=mask)
     _emit(result, as_json)

@@ -41,7 +41,7 @@ from farfield.theory.tables import tabulate
 
 BITS = 128
 MAX_BALLS = 20_000
-MAX_FLOATS = 2 * 10**7
+MAX_FLOATS = 5 * 10**6
 CHUNK = 1 << 16
 FP16_MAX, FP16_TINY, FP16_NORMAL = 65504.0, 2.0**-24, 2.0**-14
 
@@ -633,7 +633,7 @@ class BestGamma(Result):
 
 
 def best_gamma(
-    length: Any, *, d: int = 64, scale: Any = None, base: float = 512.0, dialect: str = "code",
+    length: Any, *, d: Any = 64, scale: Any = None, base: Any = 512, dialect: str = "code",
     high: float = 20.0,
 ) -> BestGamma:  # fmt: skip
     """Maximise R of the xPos surrogate over gamma: a grid, then golden section beside its best.
@@ -643,6 +643,7 @@ def best_gamma(
     """
     from scipy.optimize import minimize_scalar
 
+    d, base = 2 * _half(d), float(exact(base, "base"))
     options: dict[str, Any] = {"d": d, "scale": scale, "base": base, "dialect": dialect}
 
     def at(gamma: float) -> float:

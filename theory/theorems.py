@@ -95,9 +95,10 @@ _ESCAPED = {"_": r"\_", "^": r"\^{}", "{": r"\{", "}": r"\}", "%": r"\%", "&": r
 
 
 def _tex(words: str) -> str:
-    return (
-        "".join(_ESCAPED.get(c, c) for c in words).replace("<=", r"$\le$").replace(">=", r"$\ge$")
-    )
+    """Words as LaTeX text, their relation signs in math mode."""
+    signs = {"<=>": r"\iff", "<=": r"\le", ">=": r"\ge", "->": r"\to", "<": "<", ">": ">"}
+    escaped = "".join(_ESCAPED.get(c, c) for c in words)
+    return re.sub("<=>|<=|>=|->|<|>", lambda found: f"${signs[found.group()]}$", escaped)
 
 
 def _latex_proof(proof: Proof) -> str:
@@ -250,7 +251,8 @@ def _theorem_05() -> Theorem:
               "t_0 "
               "for all small eps."),
         _at_most(
-            "At j = TRF_b(eps), T^b_j/B = x eps with x < 1, and T^a_j / A is a share y/(1+y) of it",
+            "At j = TRF_b(eps), T^b_j/B = eps x/(1+x), below eps, and T^a_j/A is a share y/(1+y) "
+            "of it",
             X / (1 + X) * EPS * Y / (1 + Y), EPS,
         ),
         _says("So T^a_j < eps A at that j, and TRF_a(eps) <= j."),
@@ -275,7 +277,9 @@ def _crossover() -> Theorem:
     )  # fmt: skip
     return Theorem(
         "crossover", "Where the order of two receptive fields changes", "ours",
-        "u_j = T_j/B of a, v_j of b, and eps* = min{v_j : u_j > v_j} (1 if there is none)",
+        "u_j = T_j/B of a, v_j of b, u_j <= v_j for all large j, and eps* = min{v_j : u_j > v_j} "
+        "(1 if "
+        "there is none)",
         "TRF_a(eps) <= TRF_b(eps) for all 0 < eps <= eps*, and it fails just above eps*",
         Proof("the order holds up to eps* and fails just above", steps),
     )  # fmt: skip
