@@ -238,8 +238,7 @@ def _certified_window() -> Theorem:
         "certified-window", "The least certified window", "ours",
         _ROW + ", and an error budget",
         "the widths w with 2 V T_w/(T_w + e^{-2L} B_w) <= budget are w_0, w_0 + 1, ...; each is "
-        "enough "
-        "and none below w_0 is",
+        "enough and none below w_0 is",
         Proof("the least certified width is sharp", steps),
     )  # fmt: skip
 
@@ -248,8 +247,7 @@ def _theorem_05() -> Theorem:
     steps = (
         _says("For j beyond t_0, sum a_t/A <= b_t/B over t >= j: T^a_j / A <= T^b_j / B."),
         _says("b has infinitely many positive terms, so T^b_j > 0 for every j and TRF_b(eps) >= "
-              "t_0 "
-              "for all small eps."),
+              "t_0 for all small eps."),
         _at_most(
             "At j = TRF_b(eps), T^b_j/B = eps x/(1+x), below eps, and T^a_j/A is a share y/(1+y) "
             "of it",
@@ -271,15 +269,13 @@ def _crossover() -> Theorem:
         _says("TRF_a(eps) = min{j : u_j < eps}, TRF_b(eps) = min{j : v_j < eps}, u_j and v_j the "
               "normalised tails, non-increasing."),
         _says("TRF_a(eps) <= TRF_b(eps) fails exactly if some j has v_j < eps <= u_j."),
-        _says("For eps <= eps* no j with v_j < u_j has v_j < eps; just above eps* = v_k, the "
-              "index k "
-              "has v_k < eps <= u_k."),
+        _says("For eps <= eps* no j with v_j < u_j has v_j < eps; just above eps* = v_k, the index "
+              "k has v_k < eps <= u_k."),
     )  # fmt: skip
     return Theorem(
         "crossover", "Where the order of two receptive fields changes", "ours",
         "u_j = T_j/B of a, v_j of b, u_j <= v_j for all large j, and eps* = min{v_j : u_j > v_j} "
-        "(1 if "
-        "there is none)",
+        "(1 if there is none)",
         "TRF_a(eps) <= TRF_b(eps) for all 0 < eps <= eps*, and it fails just above eps*",
         Proof("the order holds up to eps* and fails just above", steps),
     )  # fmt: skip
@@ -295,8 +291,8 @@ def _two_sided() -> Theorem:
               "e^-lambda)."),
         _equal("and at least", _product(exp(low) * T, exp(-low - LAM) / B),
                exp(-LAM) * T / B),
-        _says("If T_j >= eps e^lambda B this is not below eps: attention ERF(eps) >= "
-              "TRF(eps e^lambda)."),
+        _says("If T_j >= eps e^lambda B this is not below eps: attention ERF(eps) >= TRF(eps "
+              "e^lambda)."),
     )  # fmt: skip
     return Theorem(
         "two-sided", "The attention receptive field between two theoretical ones", "ours",
@@ -313,11 +309,10 @@ def _jensen() -> Theorem:
         _says("The tail of the row is at most e^max T_j."),
         _at_most(
             "The total is at least B e^mean, mean the b-weighted mean logit: exp is convex, for "
-            "two "
-            "keys", exp(p * U + (1 - p) * W), p * exp(U) + (1 - p) * exp(W),
+            "two keys", exp(p * U + (1 - p) * W), p * exp(U) + (1 - p) * exp(W),
         ),
-        _says("So tail/total <= e^{max - mean} T_j/B, which is below eps if T_j < eps "
-              "e^{mean-max} B."),
+        _says("So tail/total <= e^{max - mean} T_j/B, which is below eps if T_j < eps e^{mean-max} "
+              "B."),
     )  # fmt: skip
     return Theorem(
         "jensen", "A sharper upper bound of the attention receptive field", "ours",
@@ -369,9 +364,8 @@ def _ladder() -> Theorem:
                K ** (-1 - R) / R, 0, K),
         _says("with c <= 1 they grow without bound (diverges); likewise at every rung."),
         _says("Rung k finds c = lim rho_{k-1}/l_k. If c > 1, b_n is eventually at most the rung's "
-              "comparison term with an exponent in (1, c), which converges; if c < 1, at least "
-              "the one "
-              "with an exponent in (c, 1), which diverges; if c = 1, subtract l_k and go on."),
+              "comparison term with an exponent in (1, c), which converges; if c < 1, at least the "
+              "one with an exponent in (c, 1), which diverges; if c = 1, subtract l_k and go on."),
     )  # fmt: skip
     return Theorem(
         "ladder", "The decision ladder", "ours, after Bertrand",
@@ -399,9 +393,8 @@ def _trigonometric() -> Theorem:
 def _resolution_identity() -> Theorem:
     steps = (
         _equal("Term by term", X * (X - Y), (X**2 - Y**2 + (X - Y) ** 2) / 2),
-        _says("Sum over i = 0 .. N with x = P_i, y = P_{i+1}: the differences of squares "
-              "telescope to "
-              "P_0^2 - P_{N+1}^2."),
+        _says("Sum over i = 0 .. N with x = P_i, y = P_{i+1}: the differences of squares telescope "
+              "to P_0^2 - P_{N+1}^2."),
     )  # fmt: skip
     return Theorem(
         "resolution-identity", "The identity of attention resolution", "ours",
@@ -431,8 +424,7 @@ def _resolution_monotone() -> Theorem:
     steps = (
         _says("Lower bound: drop the squares from resolution-identity."),
         _at_most("Upper bound: P_i <= P_0 and P_i - P_{i+1} >= 0; with P_0 = x + y + z, P_i = x + "
-                 "y, "
-                 "P_{i+1} = x", (X + Y) * Y, (X + Y + Z) * Y),
+                 "y, P_{i+1} = x", (X + Y) * Y, (X + Y + Z) * Y),
         _says("Sum over i: R <= P_0 sum (P_i - P_{i+1}) = P_0 (P_0 - P_{N+1})."),
     )  # fmt: skip
     return Theorem(
@@ -447,12 +439,11 @@ def _resolution_limit() -> Theorem:
     steps = (
         _says("If B = sum e^s is finite, the sums of x_i^2 and of x_i x_{i+1} converge too and "
               "P_{N+1} -> 0; pass to the limit in resolution-identity. The first term, x_0^2/B^2, "
-              "is "
-              "positive."),
+              "is positive."),
         _says("If B is infinite and x_i <= m: with B_N the sum to N, P_i <= m/B_N and so is "
               "P_{N+1}."),
-        _at_most("In absolute value a term is at most (two terms, P_i = x/B, P_{i+1} = y/B, "
-                 "x <= m: x = m z/(1+z))",
+        _at_most("In absolute value a term is at most (two terms, P_i = x/B, P_{i+1} = y/B, x <= "
+                 "m: x = m z/(1+z))",
                  (M * Z / (1 + Z)) / B * Y / B, M / B * Y / B),
         _says("So |R| <= sum P_i^2 + sum P_i P_{i+1} <= 2 m/B_N."),
         _tends("which vanishes", 2 * M / K, 0, K),
@@ -472,8 +463,7 @@ def _resolution_line() -> Theorem:
     squares = (1 - q ** (2 * K)) / (1 - q**2)
     steps = (
         _says("x_i = q^i, q = e^-m; sum x_i = (1 - q^k)/(1 - q), sum x_i^2 = (1 - q^{2k})/(1 - "
-              "q^2), "
-              "k = N + 1, and x_i - x_{i+1} = (1 - q) x_i."),
+              "q^2), k = N + 1, and x_i - x_{i+1} = (1 - q) x_i."),
         _equal("So R is", (1 - q) * squares / total**2,
                (1 - q) ** 2 * (1 + q**K) / ((1 + q) * (1 - q**K))),
         _says("As k grows q^k -> 0 and R -> (1 - q)^2/(1 + q)."),
@@ -527,8 +517,7 @@ def _rotation_decay() -> Theorem:
         _equal("The decay cancels up to the offset", _product(Z ** (PLACE + OFFSET), Z ** (-PLACE)),
                Z**OFFSET),
         _says("So f_q(q, n+r)^T f_k(k, n) = zeta^r q^T Rot(-r theta) k, free of n; at n = 0 it is "
-              "the "
-              "right side of [S, Eq. 6]. zeta = 1 is RoPE."),
+              "the right side of [S, Eq. 6]. zeta = 1 is RoPE."),
     )  # fmt: skip
     return Theorem(
         "rotation-decay", "xPos depends on the offset alone", "[S, Eq. 6]",
@@ -541,11 +530,10 @@ def _rotation_decay() -> Theorem:
 def _rotation_divergence() -> Theorem:
     steps = (
         _says("A rotation keeps norms and zeta <= 1 does not raise them, so every logit stays "
-              "within "
-              "[-L, L] at every distance; there is no bias, p = 0."),
+              "within [-L, L] at every distance; there is no bias, p = 0."),
         _equal("j keys inside weigh at most e^L each, k = i - j outside at least e^-L: the share "
-               "outside "
-               "is at least", exp(-L) * K / (exp(-L) * K + exp(L) * J), K / (K + exp(2 * L) * J)),
+               "outside is at "
+               "least", exp(-L) * K / (exp(-L) * K + exp(L) * J), K / (K + exp(2 * L) * J)),
         _tends("With the row it grows to", K / (K + exp(2 * L) * J), 1, K),
     )  # fmt: skip
     return Theorem(
@@ -572,22 +560,21 @@ def _surrogate() -> Theorem:
 
 
 def _bca() -> Theorem:
-    block, inside = _symbol("c"), _symbol("d")
+    block, inside, half = _symbol("c"), _symbol("d"), _symbol("half")
     steps = (
         _says("Write i = half c + d with 0 <= d < half. Key j is visible if floor(j/half) >= c - "
-              "1, so "
-              "from j = half (c - 1) on."),
+              "1, so from j = half (c - 1) on."),
         _equal("The row sees i - j + 1 keys from there",
-               (H * block + inside) - H * (block - 1) + 1, H + inside + 1),
+               (half * block + inside) - half * (block - 1) + 1, half + inside + 1),
         _at_most("which is at most 2 half, as d <= half - 1; with half = h + d + 1",
-                 H + inside + 1 + inside + 1, 2 * (H + inside + 1)),
+                 (H + inside + 1) + inside + 1, 2 * (H + inside + 1)),
         _says("So T_j = 0 for j >= 2 half: the window of 2 half tokens is exact for every row."),
     )  # fmt: skip
     return Theorem(
         "bca-support", "Blockwise causal attention has bounded support", "ours, of [S, 3.3]",
         "key j be visible to query i if j <= i and floor(j/half) >= floor(i/half) - 1",
-        "a row beyond the first block sees half + 1 to 2 half keys, and delta(i, j) = 0 for j >= "
-        "2 half",
+        "a row beyond the first block sees half + 1 to 2 half keys, and delta(i, j) = 0 for j >= 2 "
+        "half",
         Proof("every row has its support within 2 half keys; not by [Q, Theorem 0.4]", steps),
     )  # fmt: skip
 
@@ -595,8 +582,7 @@ def _bca() -> Theorem:
 def _reach() -> Theorem:
     steps = (
         _says("One layer reaches w - 1 keys back. Layer r of R reads outputs that each reached (w "
-              "- 1) "
-              "keys further back."),
+              "- 1) keys further back."),
         _equal("With k layers reaching k (w - 1) + 1 tokens, one more reaches",
                K * (J - 1) + 1 + (J - 1), (K + 1) * (J - 1) + 1),
     )  # fmt: skip

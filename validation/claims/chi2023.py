@@ -62,8 +62,7 @@ def _slopes(data: Data) -> Finding:
         {"original rule, Eq. 3 (first four heads)": [(float(a), float(b)) for a, b in pairs[:4]],
          "equal for heads =": powers},
         "Eq. 3 is ALiBi's rule for powers of two only; for 12 heads the original takes the 8 "
-        "slopes "
-        "of 8 heads and 4 of 16.",
+        "slopes of 8 heads and 4 of 16.",
         powers == [1, 2, 4, 8, 16, 32],
     )  # fmt: skip
 
@@ -172,8 +171,8 @@ def _columns(data: Data) -> Finding:
     }
     return Finding(
         not equal, {"identical at every length on both datasets": equal, "largest slope": slopes},
-        "Their slopes differ (up to fourfold) and their numbers do not, in 10 cells each: at least "
-        "two of the columns are copies.",
+        "Their slopes differ (up to fourfold) and their numbers do not, in 10 cells each; "
+        "different models would hardly agree so: at least two of the columns look copied.",
     )  # fmt: skip
 
 
@@ -307,8 +306,7 @@ def _erf_rank(data: Data) -> Finding:
     return Finding(
         not against, {"pairs in the wrong order": len(against), "counterexamples": against[:4]},
         "Among the windows it does; ALiBi with delta = -3 has the smallest ERF of the shifts and "
-        "grows "
-        "more than delta = 0 and 2.",
+        "grows more than delta = 0 and 2.",
         all(fields[a] <= fields[b] for a, b in itertools.combinations(
             sorted((v for v in fields if v[0] == "w"), key=lambda v: growth[v]), 2)),
     )  # fmt: skip
@@ -325,8 +323,7 @@ def _alibi_covered(data: Data) -> Finding:
         field < 2 * TRAINED,
         {"ERF of ALiBi (delta = 0), printed": field, "training length": TRAINED},
         "Section 5.1 gives 2048 tokens, four times the training length (perhaps a ceiling: the "
-        "whole "
-        "context).",
+        "whole context).",
     )  # fmt: skip
 
 
@@ -417,8 +414,7 @@ def _appendix_index(data: Data) -> Finding:
         {"largest minus least difference of the biases (c = 8)": float(np.ptp(gap)),
          "counterexample": f"n = 3: {code[3]:.6f} against {printed[3]:.6f}"},
         "The code sums i = 0 .. d/2 - 1, Eq. 6 i = 1 .. d/2; they differ by (cos n - "
-        "cos(n/10000))/h, "
-        "which no constant absorbs.",
+        "cos(n/10000))/h, which no constant absorbs.",
         bool(np.allclose(gap, change, atol=1e-9)),
     )  # fmt: skip
 
@@ -449,8 +445,7 @@ def _fit_points(data: Data) -> Finding:
         {"slope, constant on these points": fits, "on all 8192 points": whole,
          "printed": data["printed"]},
         "All 8192 points, with the index range of Appendix E: -0.832 log(1+n) - 0.794; 50 points "
-        "give "
-        "about -1.02 log(1+n) - 0.02.",
+        "give about -1.02 log(1+n) - 0.02.",
         any(_near(f, data["printed"]) for f in whole.values()),
     )  # fmt: skip
 
@@ -491,8 +486,7 @@ def _kerple_case(data: Data) -> Finding:
             "series at these parameters converges": series,
         },
         "The fitted curve at h = 8 is (its constant cancels in the softmax), and its series "
-        "diverges; "
-        "Sandwich itself is bounded and no logarithm.",
+        "diverges; Sandwich itself is bounded and no logarithm.",
         float(np.ptp(smoothed - kerple)) < 1e-9 and series is False,
     )
 

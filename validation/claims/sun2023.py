@@ -265,8 +265,7 @@ def _table_3_range(data: Data) -> Finding:
 
 @check(
     "table3.order", "Table 3, Section 4.3",
-    "xPos makes positions more recognizable (larger R) than the others at 1024 and at 2048 "
-    "tokens.",
+    "xPos makes positions more recognizable (larger R) than the others at 1024 and at 2048 tokens.",
     kind="printed tables", label="measured", data=_tables("_table3"),
 )  # fmt: skip
 def _table_3_order(data: Data) -> Finding:
