@@ -230,7 +230,7 @@ class _LearnedToeplitz(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         like = ctx.saved_tensors[0]
         query, key, value, table, output, gradient = (
-            x.to(_exact(like)) for x in (*ctx.saved_tensors, gradient)
+            x.to(_exact(like)).contiguous() for x in (*ctx.saved_tensors, gradient)
         )
         length, scale = query.shape[-2], 1 / math.sqrt(query.shape[-1])
         by_query, by_key, by_value = (torch.zeros_like(x) for x in (query, key, value))

@@ -46,8 +46,8 @@ class Layer(nn.Module):
 
     def forward(self, x: Tensor, attend: Attend) -> Tensor:
         """The next residual, shape (batch, length, width)."""
-        mixed = self.mixed(self.attention_norm(x)).unflatten(-1, (3, self.heads, -1))
-        query, key, value = mixed.permute(2, 0, 3, 1, 4)
+        mixed = self.mixed(self.attention_norm(x)).split(x.shape[-1], -1)
+        query, key, value = (y.unflatten(-1, (self.heads, -1)).transpose(1, 2) for y in mixed)
         attended = self.attention_out(attend(query, key, value).transpose(1, 2).flatten(2))
         x = x + self._thinned(attended)
         return x + self._thinned(self.mlp_out(functional.gelu(self.wide(self.mlp_norm(x)))))

@@ -1,0 +1,249 @@
+"""Speed and memory of the harness against the best stock routes, each interleaved with its rival.
+
+    python benchmarks/harness.py [training] [evaluation] [gradient] [inference] [--threads N]
+
+Every comparison runs its candidates in turn in one process and reports ratios of medians of
+processor time, which other work on the machine disturbs less than wall time; memory is the growth
+of the peak of a fresh process. The stock route of a bias is one mask of shape (1, 1, n, n), built
+once and shared by the heads where the bias allows it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import math
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy, gelu, scaled_dot_product_attention
+
+from farfield.theory.encodings import encoding
+from farfield.validation.attention import toeplitz
+from farfield.validation.configuration import CAUSAL, preset
+from farfield.validation.inference_time import relative_inference_time
+from farfield.validation.model import Transformer, initialised
+from farfield.validation.receptive_field import gradient_shares
+from farfield.validation.training import batch, optimiser
+
+TEXT = np.random.default_rng(0).integers(0, 250, 200_000).astype(np.uint8)
+
+
+def interleaved(candidates: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
+    """Median processor seconds of each candidate, all run in turn; the first round is dropped."""
+    seconds: dict[str, list[float]] = {name: [] for name in candidates}
+    for _ in range(repeats + 1):
+        for name, candidate in candidates.items():
+            began = time.process_time()
+            candidate()
+            seconds[name].append(time.process_time() - began)
+    return {name: statistics.median(each[1:]) for name, each in seconds.items()}
+
+
+class Block(nn.Module):
+    """A layer of the plain model: fused causal attention and nothing else."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.norms = nn.ModuleList(nn.LayerNorm(width, bias=False) for _ in range(2))
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        b, n, width = x.shape
+        q, k, v = (
+            part.view(b, n, self.heads, width // self.heads).transpose(1, 2)
+            for part in self.qkv(self.norms[0](x)).split(width, 2)
+        )
+        y = scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.out(y.transpose(1, 2).contiguous().view(b, n, width))
+        return x + self.down(gelu(self.up(self.norms[1](x))))
+
+
+class Plain(nn.Module):
+    """A nanoGPT-like model of the same size, with learned positions: what a rival would write."""
+
+    def __init__(self, width: int, heads: int, layers: int, length: int) -> None:
+        super().__init__()
+        self.tokens, self.places = nn.Embedding(256, width), nn.Embedding(length, width)
+        self.blocks = nn.Sequential(*(Block(width, heads) for _ in range(layers)))
+        self.norm, self.head = nn.LayerNorm(width, bias=False), nn.Linear(width, 256, bias=False)
+        self.head.weight = self.tokens.weight
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        x = self.tokens(tokens) + self.places(torch.arange(tokens.shape[1]))
+        return self.head(self.norm(self.blocks(x)))
+
+
+def stock(query: Tensor, key: Tensor, value: Tensor, bias: Tensor, visible: object) -> Tensor:
+    """A learned bias the usual way: a mask that asks for a gradient."""
+    position = torch.arange(query.shape[2])
+    distance = position[:, None] - position
+    mask = bias[:, distance.clamp(min=0)].masked_fill(distance < 0, -math.inf)
+    return scaled_dot_product_attention(query, key, value, attn_mask=mask[None])
+
+
+def training(repeats: int = 15) -> None:
+    """Training steps with each kind of bias against the same model with none."""
+    for length, size in ((64, 32), (128, 16), (512, 4)):
+        shape = dataclasses.replace(preset("demo"), length=length, batch=size)
+        inputs, targets = batch(TEXT, shape, 0, 0)
+
+        def step(model: nn.Module, forward: Callable[[Tensor], Tensor]) -> Callable[[], None]:
+            optimise = optimiser(model, shape)  # noqa: B023
+
+            def run() -> None:
+                loss = cross_entropy(forward(inputs).flatten(0, 1), targets.flatten())  # noqa: B023
+                loss.backward()
+                nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+                optimise.step()
+                if isinstance(model, Transformer):
+                    model.project()
+                optimise.zero_grad()
+
+            return run
+
+        names = ("nope", "alibi", "type1", "kerple_log", "t5", "rope")
+        models = {name: initialised(encoding(name), shape, 0).train() for name in names}
+        candidates = {name: step(model, model) for name, model in models.items()}
+        learned = initialised(encoding("kerple_log"), shape, 0).train()
+        candidates["kerple_log, stock"] = step(learned, lambda x, m=learned: m(x, CAUSAL, stock))
+        plain = Plain(shape.width, shape.heads, shape.layers, length)
+        candidates["plain model"] = step(plain, plain)
+        seconds = interleaved(candidates, repeats)
+        print(f"training step, length {length}, batch {size}: {seconds['nope'] * 1e3:.1f} ms of "
+              "processor time without a bias; speed relative to it:")  # fmt: skip
+        for name, each in seconds.items():
+            print(f"  {name:<18} {seconds['nope'] / each:.2f}")
+
+
+def evaluation(repeats: int = 3) -> None:
+    """Long contexts against one dense mask; memory in fresh processes."""
+    length = 9216
+    position = torch.arange(length)
+    distance = position[:, None] - position
+    tables = {
+        name: torch.from_numpy(encoding(name).bias(range(length))).float()
+        for name in ("type1", "alibi")
+    }
+    mask = tables["type1"][:, distance.clamp(min=0)].masked_fill(distance < 0, -math.inf)[None]
+    for size in (16, 64):
+        q, k, v = torch.randn(3, 1, 8, length, size)
+        seconds = interleaved(
+            {
+                "dense": lambda: scaled_dot_product_attention(q, k, v, attn_mask=mask),  # noqa: B023
+                "type1": lambda: toeplitz(q, k, v, tables["type1"]),  # noqa: B023
+                "alibi": lambda: toeplitz(q, k, v, tables["alibi"]),  # noqa: B023
+                "no bias": lambda: scaled_dot_product_attention(q, k, v, is_causal=True),  # noqa: B023
+            },
+            repeats,
+        )
+        print(f"evaluation, {length} tokens, head width {size}: {length / seconds['dense']:.0f} "
+              "tokens a processor second with the dense mask; speed relative to it:")  # fmt: skip
+        for name, each in seconds.items():
+            print(f"  {name:<18} {seconds['dense'] / each:.2f}")
+    for size in (16, 64):
+        used = {route: memory(route, length, size) for route in ("dense", "type1", "alibi")}
+        for route in ("type1", "alibi"):
+            print(f"  extra memory, head width {size}, {route}: {used[route]:.0f} MiB against "
+                  f"{used['dense']:.0f} MiB dense, {used[route] / used['dense']:.3f}")  # fmt: skip
+    for route in ("type1", "alibi", "model"):
+        used_there = memory(route, 32_768, 16)
+        print(f"  extra memory at 32768 tokens, {route}: {used_there:.0f} MiB")
+
+
+def gradient() -> None:
+    """The gradient receptive field at 8192 tokens, against a forward and backward pass."""
+    for name in ("type1", "alibi", "kerple_log"):
+        model = initialised(encoding(name), preset("demo"), 0).eval()
+        rows = TEXT[None, :8193].astype(np.int64)
+        x, y = torch.from_numpy(rows[:, :-1]), torch.from_numpy(rows[:, 1:])
+
+        def once() -> None:
+            cross_entropy(model(x)[0], y[0]).backward()  # noqa: B023
+
+        seconds = interleaved(
+            {"field": lambda: gradient_shares(model, rows), "pass": once},  # noqa: B023
+            2,
+        )
+        used = memory("gradient " + name, 8192, 16)
+        print(f"gradient receptive field, 8192 tokens, 4 layers, {name}: "
+              f"{seconds['field'] / seconds['pass']:.2f} of a forward and backward pass "
+              f"({seconds['pass']:.1f} s), extra memory {used:.0f} MiB")  # fmt: skip
+
+
+def inference() -> None:
+    """Sliding-window inference against non-overlapping inference, as [Q, Table 1]."""
+    model = initialised(encoding("alibi"), preset("demo"), 0).eval()
+    print(relative_inference_time(model, TEXT, (16, 32, 64, 128, 258, 512), tokens=16_384))
+
+
+def memory(route: str, length: int, size: int) -> float:
+    """MiB by which the peak of a fresh process grows while one route runs once."""
+    command = [sys.executable, __file__, "--measure", json.dumps([route, length, size])]
+    return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+
+def measure(route: str, length: int, size: int) -> None:
+    """Run one route and print the growth of the peak in MiB."""
+    name = route.split()[-1] if route not in ("dense", "model") else "type1"
+    table = torch.from_numpy(encoding(name, **({"r1": 1, "r2": 1} if "kerple" in name else {}))
+                             .bias(range(length))).float()  # fmt: skip
+    q, k, v = torch.randn(3, 1, 8, length, size)
+    model = initialised(encoding(name), preset("demo"), 0).eval()
+    for few in (64, 600):  # thread buffers and code, before the measurement
+        toeplitz(q[:, :, :few], k[:, :, :few], v[:, :, :few], table[:, :few])
+    model(torch.zeros(1, 64, dtype=torch.long)).sum().backward()
+    before = peak()
+    with torch.no_grad():
+        if route == "dense":
+            position = torch.arange(length, dtype=torch.int32)
+            mask = torch.empty(1, 1, length, length)
+            for start in range(0, length, 256):  # built without a second matrix
+                distance = position[start : start + 256, None] - position
+                part = table[0, distance.clamp(min=0)].masked_fill(distance < 0, -math.inf)
+                mask[0, 0, start : start + 256] = part
+            scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        elif route == "model":
+            model.hidden(model.embed(torch.zeros(1, length, dtype=torch.long)))
+        elif not route.startswith("gradient"):
+            toeplitz(q, k, v, table)
+    if route.startswith("gradient"):
+        gradient_shares(model, TEXT[None, : length + 1].astype(np.int64))
+    print((peak() - before) / 1024)
+
+
+def peak() -> int:
+    """The most KiB this process has held; not `ru_maxrss`, which begins at the parent's."""
+    status = Path("/proc/self/status").read_text()
+    return int(next(line for line in status.splitlines() if "VmHWM" in line).split()[1])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("parts", nargs="*", default=["training", "evaluation", "gradient"])
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--measure", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    torch.set_num_threads(given.threads)
+    if given.measure:
+        measure(*json.loads(given.measure))
+        return
+    print(f"torch {torch.__version__}, {given.threads} threads, "
+          f"{torch.backends.cpu.get_cpu_capability()}")  # fmt: skip
+    known = {f.__name__: f for f in (training, evaluation, gradient, inference)}
+    for part in given.parts:
+        known[part]()
+
+
+if __name__ == "__main__":
+    main()
