@@ -368,7 +368,7 @@ def enclose(e: Expr, bits: int = 64, values: Mapping[Symbol, Any] | None = None)
 
     >>> from farfield.theory.expression import n, read
     >>> print(enclose(read("-2*log(1+n)"), 64, {n: 1}))
-    [-1.38629436111989061... +/- ...]
+    [-1.38629436111989 +/- ...]
     """
     env = {s: v if isinstance(v, (fmpq, arb)) else rational(v) for s, v in (values or {}).items()}
     with precision(bits):
