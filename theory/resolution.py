@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import sympy
 from sympy import Expr, Integer, Matrix, Rational, S, Symbol
 
-from farfield.theory.expression import n
+from farfield.theory.expression import Lookup, n
 
 ROWS = Symbol("N", integer=True, nonnegative=True)
 """The last summed index N of the closed forms for finite rows."""
@@ -162,6 +162,8 @@ def _below(term: Expr) -> bool:
     if term is S.NegativeInfinity or not term.has(n) or term.is_nonpositive:
         return True
     factor, core = term.as_independent(n, as_Add=False)
+    if isinstance(core, Lookup):
+        return bool(factor.is_positive)
     factors = sympy.Mul.make_args(core)
     if all(isinstance(f, (sympy.cos, sympy.sin)) or _fades(f) for f in factors):
         return True

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+import sympy
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,6 +18,7 @@ from farfield.numerics.resolution import (
     resolution_curve,
     surrogate_scores,
 )
+from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import encoding
 from farfield.theory.results import InputError
 
@@ -214,8 +216,40 @@ def test_bad_input_is_one_clear_line(call, message):
     assert message in str(error.value) and "\n" not in str(error.value)
 
 
+def test_tables():
+    assert attention_resolution(encoding(values=[0.0, -1.0, -0.5])).value == 0.0
+    cut = attention_resolution(encoding(values=[0.0, -1.0, -0.5], tail="cut"))
+    assert cut.value == pytest.approx(defined([0, -1, -0.5], True)) and cut.label == "certified"
+
+
 def test_what_is_out_of_scope_says_so():
     r = attention_resolution("xpos", 100)
     assert r.value is None and "xpos_surrogate" in r.reason
     r = attention_resolution("n")
     assert r.value is None and "bounded above" in r.reason
+
+
+LAWS = {
+    "nope": {}, "window": {"w": 7}, "alibi": {"heads": 2}, "sandwich": {"heads": 2, "d_bar": 16},
+    "kerple_log": {"r1": ["4/5", "6/5"], "r2": ["1/2", "1/2"]},
+    "kerple_power": {"r1": 1, "r2": "1/2"}, "sandwich_smoothed": {"heads": 2}, "type1": {},
+    "type2": {}, "example1": {}, "example2": {}, "alibi_log": {"m": "3/2"},
+    "rope_surrogate": {"d": 8}, "xpos_surrogate": {"d": 8},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_the_limit_is_positive_exactly_if_the_series_converges(name):
+    subject = encoding(name, **LAWS[name])
+    whole, verdict = attention_resolution(subject), check_convergence(subject)
+    for r, v in zip(whole.heads or (whole,), verdict.heads or (verdict,), strict=True):
+        assert r.value is not None and (r.value > 0) is v.converges
+        assert r.enclosure[0] <= r.value <= r.enclosure[1]
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_a_constant_in_the_bias_and_its_name_do_not_matter(name):
+    bias = encoding(name, **LAWS[name]).head(1)
+    one, other = (attention_resolution(b, 40) for b in (bias, sympy.expand(bias + 3)))
+    assert one.value == pytest.approx(other.value, rel=1e-12, abs=1e-15)
+    assert one.bounds == pytest.approx(other.bounds)
