@@ -42,6 +42,7 @@ from farfield.theory.tables import tabulate
 BITS = 128
 MAX_BALLS = 20_000
 MAX_FLOATS = 5 * 10**6
+MAX_SCORE = 1e300
 CHUNK = 1 << 16
 FP16_MAX, FP16_TINY, FP16_NORMAL = 65504.0, 2.0**-24, 2.0**-14
 
@@ -505,7 +506,10 @@ def _scores(given: Any) -> np.ndarray:
 
 
 def _of_scores(given: Any, length: Any, scale: Expr, mask: Mask) -> Resolution:
-    s = _scores(given) * float(scale)
+    s = _scores(given)
+    if (np.abs(s) > MAX_SCORE / float(scale)).any():
+        raise InputError(f"scores times scale {scale} exceed {MAX_SCORE:g}; accepted: smaller ones")
+    s = s * float(scale)
     tokens = len(s) if length is None else natural(length, "length", 2)
     if tokens > len(s):
         raise InputError(f"length {tokens} needs scores up to s_{tokens - 1}; {len(s)} given")
@@ -588,6 +592,8 @@ def gamma_curve(
     [0.5603, 0.4207, 0.4121]
     """
     tokens = natural(length, "length", 2)
+    if tokens > MAX_FLOATS:
+        raise InputError(f"length {tokens} is more than the {MAX_FLOATS} tokens of a curve")
     factor = float(read_scale(scale))
     at = np.arange(tokens, dtype=np.float64)
     return np.array([

@@ -204,6 +204,8 @@ def test_half_precision(options, fits):
         (lambda: attention_resolution("-n", mask="bca"), "accepted: None"),
         (lambda: attention_resolution("-n", 10, mask="bca 8"), "at least 16"),
         (lambda: attention_resolution("-r*n"), "give values for r"),
+        (lambda: attention_resolution([1e308, 0.0], scale=10), "exceed 1e+300"),
+        (lambda: best_gamma(10**12), "more than the 5000000 tokens"),
         (lambda: gamma_curve([-1], 100), "gamma -1"),
         (lambda: fp16_range(base=0), "base 0"),
         (lambda: surrogate_scores([0.0], 7), "must be even"),
