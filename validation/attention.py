@@ -152,8 +152,8 @@ def _by_bands(
     rounded = [min(length, 1 << (width - 1).bit_length()) for width in widths]
     if len(set(rounded)) == 1:
         return _by_chunks(query, key, value, table, visible, max(widths), chunk)
-    result = torch.empty_like(value)
-    whole = torch.is_grad_enabled() and any(x.requires_grad for x in (query, key, value))
+    whole = _differentiated(query, key, value)
+    result = value if whole else torch.empty_like(value)
     parts: list[Tensor] = []
     order: list[int] = []
     for width in sorted(set(rounded)):
@@ -177,7 +177,8 @@ def _by_chunks(
 ) -> Tensor:  # fmt: skip
     length = query.shape[-2]
     vector = _vector(table)
-    outputs = []
+    whole = _differentiated(query, key, value)
+    result, outputs = value if whole else torch.empty_like(value), []
     if chunk is None:  # a chunk of c queries takes c + width keys a query
         chunk = _SHORT_CHUNK if length <= 1024 else _CHUNK
         chunk = min(chunk, max(128, width // 2))
@@ -190,8 +191,16 @@ def _by_chunks(
         if query.device.type == "cuda":  # its kernels take masks in one type and in whole rows
             q, k, v, mask = q.to(mask.dtype), k.to(mask.dtype), v.to(mask.dtype), mask.contiguous()
         output = scaled_dot_product_attention(q, k, v, attn_mask=mask)
-        outputs.append(output.flip(-2).to(value.dtype))
-    return torch.cat(outputs, -2)
+        if whole:
+            outputs.append(output.flip(-2).to(value.dtype))
+        else:
+            result[:, :, start:stop] = output.flip(-2)
+    return torch.cat(outputs, -2) if whole else result
+
+
+def _differentiated(*tensors: Tensor) -> bool:
+    """Whether a graph is kept; otherwise results are written in place, which spares memory."""
+    return torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
 
 
 def _vector(table: Tensor) -> Tensor:

@@ -34,6 +34,7 @@ class FixedBias(nn.Module):
         self.encoding = encoding
         self.known = np.empty((encoding.num_heads, 0))
 
+    @torch.compiler.disable
     def forward(self, length: int) -> Tensor:
         """`p(n)` for n = 0 .. length - 1 in float64, shape (heads or 1, length)."""
         if self.known.shape[1] < length:
@@ -217,6 +218,7 @@ class Rotation:
         self.log_zeta = ((2 * pair / size + 0.4) / 1.4).log() if decay else None
         self.known: dict[tuple[int, torch.dtype, torch.device], tuple[Tensor, ...]] = {}
 
+    @torch.compiler.disable
     def _turns(self, length: int, like: Tensor) -> tuple[Tensor, ...]:
         known = (length, like.dtype, like.device)
         if known in self.known:
@@ -244,6 +246,7 @@ def _turned(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     return torch.cat([a * cos - b * sin, b * cos + a * sin], -1)
 
 
+@torch.compiler.disable
 def sinusoid(length: int, width: int, rms: float, first: int = 0) -> Tensor:
     """Absolute sinusoidal vectors of a given root mean square, float64, shape (length, width).
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -129,7 +131,7 @@ def train(
     model.train()
     optimise, device = optimiser(model, preset), model.device
     mixed = preset.precision == "bfloat16"
-    forward = torch.compile(model) if device.type == "cuda" else model
+    forward = _compiled(model) if device.type == "cuda" else model
     losses: list[tuple[int, float]] = []
     recent: list[float] = []
     resumed: list[int] = []
@@ -193,6 +195,34 @@ def train(
         preset.steps, preset.steps * preset.batch * preset.length, tuple(losses),
         round(seconds, 2), round(cpu_seconds, 2), tuple(resumed),
     )  # fmt: skip
+
+
+def _compiled(model: Transformer, **options: Any) -> Callable[[Tensor], Tensor]:
+    """The model compiled; as it is, with a warning, where the compiler does not work."""
+    compiled: Callable[[Tensor], Tensor] | None = torch.compile(model, **options)
+    tried = False
+
+    def forward(tokens: Tensor) -> Tensor:
+        nonlocal compiled, tried
+        if compiled is not None:
+            try:
+                scores = compiled(tokens)
+                tried = True
+                return scores
+            except torch.cuda.OutOfMemoryError:
+                raise
+            except Exception as error:
+                if tried:
+                    raise
+                why = (str(error).strip().splitlines() or [type(error).__name__])[0]
+                warnings.warn(
+                    f"torch.compile does not work here ({why[:100]}); training without it",
+                    stacklevel=2,
+                )
+                compiled = None
+        return model(tokens)
+
+    return forward
 
 
 def _parts(

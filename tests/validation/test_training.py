@@ -7,7 +7,13 @@ import torch
 from farfield.theory.encodings import encoding
 from farfield.validation.configuration import preset
 from farfield.validation.model import initialised
-from farfield.validation.training import TrainingDiverged, batch, learning_rate, train
+from farfield.validation.training import (
+    TrainingDiverged,
+    _compiled,
+    batch,
+    learning_rate,
+    train,
+)
 
 
 def test_learning_rate_rises_and_falls():
@@ -61,3 +67,39 @@ def test_a_loss_that_is_no_number_stops_the_run(text, small):
     model.norm.weight.data[0] = float("nan")
     with pytest.raises(TrainingDiverged, match="the loss is nan at step 1 of 12"):
         train(model, text.train, small)
+
+
+def test_a_compiled_model_is_the_model(small):
+    """Traced without code generation, which would take minutes; the bias is not compiled."""
+    model = initialised(encoding("kerple_log"), small, 0)
+    x = torch.arange(24).view(2, 12)
+    torch.testing.assert_close(_compiled(model, backend="eager")(x), model(x))
+
+
+def test_without_a_compiler_the_model_is_trained_as_it_is(small):
+    model = initialised(encoding("rope"), small, 0)
+
+    def broken(graph, inputs):
+        raise RuntimeError("no compiler\nand a long story")
+
+    x = torch.arange(24).view(2, 12)
+    forward = _compiled(model, backend=broken)
+    with pytest.warns(UserWarning, match="torch.compile does not work here"):
+        found = forward(x)
+    assert torch.equal(found, model(x)) and torch.equal(forward(x), found)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU is visible")
+@pytest.mark.parametrize("name", ["kerple_log", "alibi", "rope", "learned"])
+def test_training_on_a_gpu(name, text, small):
+    """The same text in the same order: losses as on a CPU, to the precision of the sums."""
+    shape = dataclasses.replace(small, width=64, steps=40)
+    given = {"heads": 4} if name == "alibi" else {}
+    losses = []
+    for device, precision in (("cpu", "float32"), ("cuda", "float32"), ("cuda", "bfloat16")):
+        model = initialised(encoding(name, **given), shape, 0).to(device)
+        as_asked = dataclasses.replace(shape, precision=precision)
+        losses.append(train(model, text.train, as_asked).losses[-1][1])
+        assert all(p.dtype == torch.float32 for p in model.parameters())
+    assert losses[1] == pytest.approx(losses[0], abs=0.05)
+    assert losses[2] == pytest.approx(losses[0], abs=0.2)
