@@ -12,16 +12,17 @@ import numpy as np
 import sympy
 from flint import arb
 
+from farfield.numerics.checker import ProofError, check_proof
 from farfield.numerics.receptive_field import at_precision, theoretical_receptive_field
 from farfield.numerics.sums import Series, series
 from farfield.numerics.theorems import verify
 from farfield.theory.balls import precision, to_arb
+from farfield.theory.convergence import Convergence, check_convergence
 from farfield.theory.convergence import Verdict as Series_
-from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import encoding
 from farfield.theory.expression import read
 from farfield.theory.theorems import theorem
-from farfield.validation.claims.claim import Data, Finding, Ledger
+from farfield.validation.claims.claim import Data, Finding, Ledger, Missing
 from farfield.validation.claims.results import finding_of
 from farfield.validation.published import curve, select, table
 
@@ -31,9 +32,22 @@ check = LEDGER.check
 TYPE1, TYPE2 = "-2*log(1+n)", "-(log(1+n))^2"
 
 
+def _decided(bias: Any, **options: Any) -> Convergence:
+    """The verdict on a bias, the proofs of its first and last head re-checked independently."""
+    found = check_convergence(bias, **options)
+    heads = found.heads or (found,)
+    for head in (*heads[:1], *heads[1:][-1:]):
+        try:
+            if head.verdict in (Series_.CONVERGES, Series_.DIVERGES, Series_.CONDITIONAL):
+                check_proof(head)
+        except ProofError as why:
+            raise Missing(f"the proof of the verdict fails its independent check: {why}") from None
+    return found
+
+
 def _verdicts(bias: Any, **options: Any) -> list[str]:
     """The verdict on each head of a bias."""
-    found = check_convergence(bias, **options)
+    found = _decided(bias, **options)
     return [str(h.verdict) for h in found.heads or (found,)]
 
 
@@ -269,7 +283,7 @@ def _toeplitz(data: Data) -> Finding:
     kind="proof", label="theorem", data={"bias": "Piecewise((0, n < 128), (-oo, True))"},
 )  # fmt: skip
 def _window_satisfies(data: Data) -> Finding:
-    found = check_convergence(data["bias"])
+    found = _decided(data["bias"])
     return Finding(found.verdict is Series_.CONVERGES, {"proof": found.proof.text()})
 
 
@@ -286,7 +300,7 @@ def _all_converge(found: list[str]) -> bool:
 )  # fmt: skip
 def _alibi(data: Data) -> Finding:
     verdicts = {h: _verdicts(data["bias"], heads=h) for h in data["heads"]}
-    general = check_convergence(data["general"])
+    general = _decided(data["general"])
     return Finding(
         all(map(_all_converge, verdicts.values())) and general.converges is True,
         {"heads": {h: f"{v.count('converges')} converge" for h, v in verdicts.items()},
@@ -301,7 +315,7 @@ def _alibi(data: Data) -> Finding:
     data={"bias": "-r1*log(1 + r2*n)", "instance": {"r1": 1, "r2": 1}},
 )  # fmt: skip
 def _kerple_log(data: Data) -> Finding:
-    found = check_convergence(data["bias"])
+    found = _decided(data["bias"])
     instance = _verdicts(data["bias"], **data["instance"])
     return Finding(
         found.verdict is Series_.CONVERGES,
@@ -318,7 +332,7 @@ def _kerple_log(data: Data) -> Finding:
     kind="proof", label="theorem", data={"bias": "-r1*n^r2"},
 )  # fmt: skip
 def _kerple_power(data: Data) -> Finding:
-    found = check_convergence(data["bias"])
+    found = _decided(data["bias"])
     return Finding(
         found.verdict is Series_.CONVERGES, {"proof": found.proof.claim, "for": "all r1, r2 > 0"}
     )
@@ -349,7 +363,7 @@ def _sandwich(data: Data) -> Finding:
 )  # fmt: skip
 def _sandwich_smoothed(data: Data) -> Finding:
     verdicts = _verdicts(data["bias"], heads=data["heads"])
-    general = check_convergence(data["general"])
+    general = _decided(data["general"])
     return Finding(
         _all_converge(verdicts), {"verdict by head": verdicts, "condition": general.condition},
         f"It converges exactly if {general.condition}: in the heads with a compression ratio c < "
@@ -364,7 +378,7 @@ def _sandwich_smoothed(data: Data) -> Finding:
     kind="proof", label="theorem", data={"bias": "-log(1+n)"},
 )  # fmt: skip
 def _example_1(data: Data) -> Finding:
-    found = check_convergence(data["bias"])
+    found = _decided(data["bias"])
     return Finding(found.verdict is Series_.DIVERGES, {"proof": found.proof.text()})
 
 
@@ -374,7 +388,7 @@ def _example_1(data: Data) -> Finding:
     kind="proof", label="theorem", data={"bias": "-log(n+3) - log(log(n+3))"},
 )  # fmt: skip
 def _example_2(data: Data) -> Finding:
-    found = check_convergence(data["bias"])
+    found = _decided(data["bias"])
     return Finding(found.verdict is Series_.DIVERGES, {"proof": found.proof.text()})
 
 
