@@ -3,11 +3,12 @@ PYTHON ?= python3
 VENV ?= .venv
 PIP_ARGS ?=
 PYTEST_ARGS ?= -n auto --maxprocesses 4
+BROWSER ?= $(shell command -v chromium || command -v chromium-browser || command -v google-chrome)
 pip := $(VENV)/bin/python -m pip --disable-pip-version-check
 examples := --doctest-glob=README.md --doctest-modules --pyargs farfield
 strict := --config-settings editable_mode=strict
 
-.PHONY: test test-slow demo lint types install clean
+.PHONY: test test-slow demo figures docs browser lint types install clean
 
 test: install  ## the tests, and every example of the documentation
 	$(VENV)/bin/pytest $(PYTEST_ARGS) $(examples) tests/ README.md
@@ -17,6 +18,20 @@ test-slow: install  ## the same with the tests marked slow
 
 demo: install  ## theory of the catalogue beside eight trained models, as a page
 	$(VENV)/bin/farfield report --train --preset demo --out out/demo
+
+figures: install  ## every figure and table of the three papers, with its data
+	$(VENV)/bin/farfield figures --out out/figures
+
+docs: install $(VENV)/documented  ## the documentation: its examples run, its scripts run, no warning
+	$(VENV)/bin/pytest --quiet --doctest-glob='*.md' --doctest-modules docs/*.md docs/theory docs/pages.py
+	$(VENV)/bin/python -m sphinx -W --keep-going --quiet --builder html docs docs/_build/html
+
+browser: install  ## the pages in a headless browser, where there is one
+ifneq ($(BROWSER),)
+	BROWSER=$(BROWSER) $(VENV)/bin/pytest --quiet tests/figures/browser_pages.py
+else
+	@echo "no chromium found: the pages were not opened in a browser"
+endif
 
 lint: $(VENV)/installed
 	$(VENV)/bin/ruff check .
@@ -35,5 +50,9 @@ $(VENV)/installed: pyproject.toml
 	$(pip) install $(PIP_ARGS) $(strict) --editable '.[train,dev]'
 	touch $@
 
+$(VENV)/documented: $(VENV)/installed
+	$(pip) install $(PIP_ARGS) --quiet $(strict) --editable '.[docs]'
+	touch $@
+
 clean:
-	rm -rf $(VENV) build *.egg-info .*_cache .hypothesis
+	rm -rf $(VENV) build docs/_build docs/examples *.egg-info .*_cache .hypothesis

@@ -59,7 +59,7 @@ def fields(s: Study) -> Figure:
             if verdicts.get(label, Verdict.CONVERGES) is not Verdict.CONVERGES:
                 continue
             tokens = [f.tokens for f in theoretical_receptive_field(subject, EPS)]
-            points = [(float(e), float(min(t, 10**300))) for e, t in zip(EPS, tokens, strict=True)
+            points = [(float(e), float(min(t, 10**12))) for e, t in zip(EPS, tokens, strict=True)
                       if t is not None]  # fmt: skip
             if points:
                 x, y = zip(*points, strict=True)

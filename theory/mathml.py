@@ -87,7 +87,10 @@ def step_html(step: Step) -> str:
         shown.append(_show(value))
         return f"\0{len(shown) - 1}\0"
 
-    parts = escape(step._render(place)).split("\0")
+    text = escape(step._render(place))
+    for latex, sign in (("$=$", "="), ("$\\le$", "≤"), ("$\\to$", "→")):
+        text = text.replace(latex, sign)
+    parts = text.split("\0")
     return "".join(shown[int(p)] if i % 2 else p for i, p in enumerate(parts))
 
 
@@ -105,11 +108,14 @@ def result_html(result: Any) -> str:
     parts = [f"<p><strong>{escape(first.strip())}</strong></p>"]
     if isinstance(formula, sympy.Basic) and len(str(formula)) < 200:
         parts.append(f"<p><i>p</i>(<i>n</i>) = {math(formula)}</p>")
-    if isinstance(proof, Proof) and proof.steps:
-        parts = parts[isinstance(result, Proof) :]
-        parts.append(proof_html(proof))
-        parts += [f"<p>{escape(line)}.</p>" for line in rest if line.startswith("so: ")]
-    else:
-        lines = [line for line in rest if not line.strip().startswith("p(n) = ")]
+    lines = [line for line in rest if not line.strip().startswith("p(n) = ")]
+    if not isinstance(proof, Proof) or not proof.steps:
         parts += [f"<div>{escape(line.strip())}</div>" for line in lines]
+    else:
+        starts = [k for k, line in enumerate(lines) if line.strip().lower().startswith("proof")]
+        before = lines[: starts[0]] if starts else []
+        parts = parts[isinstance(result, Proof) :]
+        parts += [f"<div>{escape(line.strip())}</div>" for line in before]
+        parts.append(proof_html(proof))
+        parts += [f"<p>{escape(line)}.</p>" for line in lines if line.startswith("so: ")]
     return f'<div class="farfield">{"".join(parts)}</div>'

@@ -1,0 +1,131 @@
+"""What the site needs beyond Sphinx: docstrings as they are written here, formulas as MathML, and
+the page of theorems, written from the theorems themselves.
+
+A docstring is plain text with single backticks around code, formulas in indented blocks and
+examples; `|x|`, `x_` and a lone `*` mean themselves, where reStructuredText would read markup.
+"""
+
+from __future__ import annotations
+
+import re
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from latex2mathml.converter import convert
+
+SECTION = re.compile(r"^\s*(Args|Returns|Raises|Fields|Yields|Note|Example|Examples):\s*$")
+BULLET = re.compile(r"^(\s*)([*-]|\d+\.)\s")
+
+
+def plain(line: str) -> str:
+    """The line with what is no markup here escaped, code in backticks left alone."""
+    bullet = BULLET.match(line)
+    start = bullet.end() if bullet else 0
+    parts = line[start:].split("`")
+    if len(parts) % 2 == 0:  # an unpaired backtick
+        parts = [line[start:].replace("`", r"\`")]
+    for k in range(0, len(parts), 2):
+        parts[k] = re.sub(r"(\\)(?!`)", r"\\\\", parts[k])
+        parts[k] = parts[k].replace("*", r"\*").replace("|", r"\|")
+        parts[k] = re.sub(r"_(?![A-Za-z0-9])", r"\_", parts[k])
+    return line[:start] + "`".join(parts)
+
+
+def as_written(lines: list[str]) -> list[str]:
+    r"""A docstring in reStructuredText that shows what is written.
+
+    >>> print(*as_written(["With", "", "    |x_1| = 2 * y", "", "and |z|."]), sep="/")
+    With//:://    |x_1| = 2 * y//and \|z\|.
+    """
+    out: list[str] = []
+    block = example = listed = False
+    section = False
+    for line in lines:
+        bare = line.strip()
+        if not bare:
+            example = False
+            out.append("")
+            continue
+        indented = line.startswith("    ")
+        if not indented:
+            section = bool(SECTION.match(line))
+            listed = bool(BULLET.match(line)) or (listed and line.startswith(" "))
+            block = False
+        if bare.startswith(">>>"):
+            example = True
+        after_gap = bool(out) and not out[-1].strip()
+        if indented and not section and not block and not example and not listed and after_gap:
+            out += ["::", ""]
+            block = True
+        out.append(line if block or example or SECTION.match(line) else plain(line))
+    return out
+
+
+def rewrite(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Replace the lines of a docstring before they are read."""
+    lines[:] = as_written(lines)
+
+
+def inline_math(self: Any, node: nodes.Element) -> None:
+    """A formula in a line, as MathML."""
+    self.body.append(convert(node.astext()))
+    raise nodes.SkipNode
+
+
+def display_math(self: Any, node: nodes.Element) -> None:
+    """A formula of its own, as MathML."""
+    self.body.append(f'<div class="math">{convert(node.astext(), display="block")}</div>')
+    raise nodes.SkipNode
+
+
+def theorems_page(app: Any) -> None:
+    """Write the page of theorems."""
+    from farfield.theory.theorems import theorems
+
+    parts = [
+        "# Theorems and proofs",
+        "Each theorem is an object of the package with a proof whose computed steps a program "
+        "checks again, by balls at random points: `farfield prove NAME`. *Ours* marks what stands "
+        "in none of the three papers.",
+    ]
+    for name, theorem in theorems().items():
+        parts += [
+            f"({name})=\n## {theorem.title}",
+            f"*{theorem.source}* · `farfield prove {name}`",
+            "```{raw} html\n" + theorem._repr_html_() + "\n```",
+        ]
+    place = Path(app.srcdir) / "theory" / "theorems.md"
+    text = "\n\n".join(parts) + "\n"
+    if not place.exists() or place.read_text(encoding="utf-8") != text:
+        place.write_text(text, encoding="utf-8")
+
+
+def exhibits_page(app: Any) -> None:
+    """Write the list of the papers' figures and tables."""
+    from farfield.figures.gallery import PAPERS, exhibits
+
+    parts = [
+        "# Figures and tables of the papers",
+        "`farfield figures` draws them all, with the data of each as CSV; `farfield figures ID` "
+        "draws one. A measured one without results is listed as missing, with the command that "
+        "makes them; it is not drawn.",
+    ]
+    for paper, citation in PAPERS.items():
+        rows = [f"| `{e.id}` | {e.kind} | {escape(e.title)} |" for e in exhibits()
+                if e.id.startswith(paper)]  # fmt: skip
+        parts += [f"## {citation}", "| id | kind | shows |\n|---|---|---|\n" + "\n".join(rows)]
+    place = Path(app.srcdir) / "exhibits.md"
+    text = "\n\n".join(parts) + "\n"
+    if not place.exists() or place.read_text(encoding="utf-8") != text:
+        place.write_text(text, encoding="utf-8")
+
+
+def setup(app: Any) -> dict[str, Any]:
+    """Connect to Sphinx; docstrings are rewritten before their sections are read."""
+    app.connect("autodoc-process-docstring", rewrite, priority=100)
+    app.connect("builder-inited", theorems_page)
+    app.connect("builder-inited", exhibits_page)
+    app.add_html_math_renderer("mathml", (inline_math, None), (display_math, None))
+    return {"version": "1", "parallel_read_safe": True}
