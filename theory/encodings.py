@@ -265,7 +265,8 @@ def _surrogate(
         wave = sympy.cos(n * exact(theta, "theta") ** Rational(-2 * i, size))
         if decay:
             zeta = (Rational(i, half) + softness) / (1 + softness)
-            wave = wave * zeta ** (n / period)
+            at_once = sympy.Piecewise((S.One, n < 1), (S.Zero, S.true))  # 0**n
+            wave = wave * (zeta ** (n / period) if zeta else at_once)
         total = total + wave
     return parameter("a", "real") * total
 
