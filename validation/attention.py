@@ -324,7 +324,8 @@ def flexible(
             return score + table[row, (i - j).clamp(min=0)]
 
     mask = _block_mask(seen, length, heads, visible, query.device)
-    kernel = _compiled(flex_attention) if query.device.type == "cuda" else flex_attention
+    alone = query.device.type == "cuda" and not torch.compiler.is_compiling()
+    kernel = _compiled(flex_attention) if alone else flex_attention
     output: Tensor = kernel(query, key, value, score_mod=score, block_mask=mask)
     return output.to(value.dtype)
 
@@ -368,8 +369,13 @@ def _compiled(kernel: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return compiled
 
 
-@functools.cache
+@torch.compiler.disable
 def _flex_works(device: torch.device, size: int, dtype: torch.dtype) -> bool:
+    return _tried(device, size, dtype)
+
+
+@functools.cache
+def _tried(device: torch.device, size: int, dtype: torch.dtype) -> bool:
     """Whether the kernel compiles and runs, forward and backward; tried once, on a small text."""
     x = torch.ones(1, 1, 128, size, device=device, dtype=dtype, requires_grad=True)
     try:

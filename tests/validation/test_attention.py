@@ -347,7 +347,7 @@ def test_without_a_compiler_the_other_path_is_taken(monkeypatch):
         raise RuntimeError("no compiler\nand a long story")
 
     monkeypatch.setattr(attention, "flexible", fail)
-    attention._flex_works.cache_clear()
+    attention._tried.cache_clear()
     with pytest.warns(UserWarning, match="does not work here .no compiler"):
         assert not attention._flex_works(torch.device("cpu"), 16, torch.float32)
-    attention._flex_works.cache_clear()
+    attention._tried.cache_clear()
