@@ -14,10 +14,13 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from farfield.numerics.comparison import compare_tails
+    from farfield.numerics.depth import layered_receptive_field
     from farfield.numerics.horizon import dtype_horizon
     from farfield.numerics.leak import leak
     from farfield.numerics.receptive_field import theoretical_receptive_field
     from farfield.numerics.resolution import attention_resolution
+    from farfield.numerics.window import certified_window, window_error
     from farfield.theory.convergence import Convergence, Verdict, check_convergence
     from farfield.theory.encodings import Encoding, encoding, encodings
     from farfield.theory.results import InputError
@@ -31,14 +34,18 @@ _HOME = {
     "Study": "validation.study",
     "Verdict": "theory.convergence",
     "attention_resolution": "numerics.resolution",
+    "certified_window": "numerics.window",
     "check_convergence": "theory.convergence",
+    "compare_tails": "numerics.comparison",
     "claims": "validation.claims",
     "dtype_horizon": "numerics.horizon",
     "encoding": "theory.encodings",
     "encodings": "theory.encodings",
+    "layered_receptive_field": "numerics.depth",
     "leak": "numerics.leak",
     "study": "validation.study",
     "theoretical_receptive_field": "numerics.receptive_field",
+    "window_error": "numerics.window",
 }
 
 __all__ = [
@@ -48,7 +55,9 @@ __all__ = [
     "Study",
     "Verdict",
     "attention_resolution",
+    "certified_window",
     "check_convergence",
+    "compare_tails",
     "claims",
     "dtype_horizon",
     "encoding",
@@ -56,6 +65,7 @@ __all__ = [
     "leak",
     "study",
     "theoretical_receptive_field",
+    "window_error",
 ]
 
 

@@ -152,6 +152,33 @@ def _emit(results: Result | tuple[Any, ...] | list[Any], as_json: bool) -> None:
 # -- verbs ----------------------------------------------------------------------------------------
 
 
+@_formula_verb(
+    click.option("--error", required=True, help="Budget for the change of a head's output."),
+    click.option("--logit-bound", required=True, help="Bound of |q.k|/sqrt(d)."),
+    click.option("--value-bound", default="1", show_default=True, help="Bound of ||v||."),
+)  # fmt: skip
+def window(subject: Any, as_json: bool, error: str, logit_bound: str, value_bound: str) -> int:
+    """Certified window: how many keys are provably enough for an error budget."""
+    from farfield.numerics.window import certified_window
+
+    found = certified_window(subject, error, logit_bound, value_bound)
+    _emit(found, as_json)
+    return 0 if found.width is not None or "diverges" in found.reason else UNDECIDED
+
+
+@cli.command(context_settings=_FORMULA)
+@click.argument("first")
+@click.argument("second")
+@click.option("--json", "as_json", is_flag=True, help="JSON instead of text.")
+def compare(first: str, second: str, as_json: bool) -> int:
+    """Which of two biases has the lighter tail, and from which eps on."""
+    from farfield.numerics.comparison import compare_tails
+
+    found = compare_tails(first, second)
+    _emit(found, as_json)
+    return 0 if found.lighter is not None else UNDECIDED
+
+
 @cli.command(context_settings=_FORMULA)
 @click.argument("formula", required=False)
 @_options(
@@ -254,9 +281,22 @@ def _progress(items: list[Any], what: str) -> Iterable[Any]:
                  help="Mass left outside, as 0.01 or 1/100 (repeatable)."),
     click.option("--length", type=int, metavar="TOKENS",
                  help="The finite-row receptive field of a row with that many keys."),
+    click.option("--layers", metavar="COUNT",
+                 help="The layered receptive field of that many layers (approximate)."),
+    click.option("--mixing", default="2/5", show_default=True, help="With --layers: share that a "
+                 "layer passes through attention."),
+    click.option("--q", default="99/100", show_default=True, help="With --layers: the quantile."),
 )  # fmt: skip
-def trf(subject: Any, as_json: bool, eps: tuple[str, ...], length: int | None) -> int:
+def trf(
+    subject: Any, as_json: bool, eps: tuple[str, ...], length: int | None, layers: str | None,
+    mixing: str, q: str,
+) -> int:  # fmt: skip
     """Theoretical receptive field: how many keys hold all but a share eps of the mass."""
+    if layers is not None:
+        from farfield.numerics.depth import layered_receptive_field
+
+        _emit(layered_receptive_field(subject, layers, mixing=mixing, q=q, length=length), as_json)
+        return 0
     from farfield.numerics.receptive_field import theoretical_receptive_field
 
     fields = theoretical_receptive_field(subject, list(eps), length=length)

@@ -22,10 +22,7 @@ All bounds are (ours).
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -34,7 +31,8 @@ import sympy
 from flint import acb, arb, ctx, fmpq
 from sympy import Expr, S, Symbol
 
-from farfield.numerics.kernels import Kernel, Unreachable
+from farfield.numerics.budget import Unreachable, check_time
+from farfield.numerics.kernels import Kernel
 from farfield.numerics.majorants import (
     Beyond,
     Majorant,
@@ -52,41 +50,23 @@ from farfield.theory.balls import Undefined, compile_ball, precision, to_arb
 from farfield.theory.expression import n
 
 MAX_DEPTH = 4
+MAX_OPERATIONS = 120
 MAX_TERMS = 1 << 17
 MAX_COLUMNS = 6_000
-MAX_PANELS = 120
+MAX_PANELS = 400
 COLUMN = 0.125
+DROP = 40
+FIRST_EDGES = (3.0, 1.25, 0.25, 0.0)
 LEVELS = (192, 320, 576, 832, 1_216)
 ANGLES = (0.5, 0.125, 0.03125)
 ENVELOPE = fmpq(1, 2)
 
-_DEADLINE: ContextVar[float] = ContextVar("deadline", default=math.inf)
-
-
-@contextmanager
-def until(deadline: float) -> Iterator[None]:
-    """Sums inside give up with `Unreachable` at that time of `time.monotonic`."""
-    token = _DEADLINE.set(min(deadline, _DEADLINE.get()))
-    try:
-        yield
-    finally:
-        _DEADLINE.reset(token)
-
-
-def check_time() -> None:
-    """Unreachable once the time budget is spent."""
-    if time.monotonic() > _DEADLINE.get():
-        raise Unreachable("the time budget was spent")
-
 
 def beyond(log_x: arb) -> Beyond:
-    """The half-line from x on, with the iterated logarithms that exceed 1/2."""
+    """The half-line from x on, with the iterated logarithms that exist."""
     logs = [log_x]
-    while len(logs) < 8 and logs[-1] > 1:
+    while len(logs) < 8 and logs[-1] > 0:
         logs.append(logs[-1].log())
-        if not logs[-1] > fmpq(1, 2):
-            logs.pop()
-            break
     return Beyond(tuple(logs))
 
 
@@ -265,7 +245,7 @@ class Analytic(Kernel):
         return x
 
     def _exponent(self, t: arb) -> arb:
-        value = compile_complex(self.h, self.t)(acb(t), True)
+        value = compile_complex(self._form(t), self.t)(acb(t), True)
         if not value.is_finite():
             raise Unreachable("the integrand is not analytic on the whole half-line")
         return value.real
@@ -311,7 +291,7 @@ class Analytic(Kernel):
             found = self._gauss(low, high)
             if found is None:
                 middle = ((low + high) / 2).mid()
-                if high - low < fmpq(1, 64):
+                if high - low < fmpq(1, 512):
                     raise Unreachable("the integrand is not analytic near the half-line")
                 parts += [(low, middle), (middle, high)]
             else:
@@ -369,29 +349,69 @@ class Analytic(Kernel):
         if key not in self.caches:
             bits = ctx.prec
             with precision(128):
-                since = arb(bits + 32)
+                since = (bits + 24) * arb(2).log()
                 for _ in range(self.depth - 1):
                     since = since.log()
-                since, kept, loss = since.mid(), [], arb(0)
+                since = since.mid()
                 log_x = since
                 for _ in range(self.depth - 1):
                     log_x = log_x.exp()
-                where = Majorant(beyond(log_x), {level(self.depth): fmpq(1)})
-                for term in sympy.Add.make_args(self.h):
-                    try:
-                        size = abs(majorant(term, self.t, where).small()).upper()
-                    except Unproved:
-                        size = arb.pos_inf()
-                    if size < arb(2) ** -(bits + 8):
-                        loss += size
-                    else:
-                        kept.append(term)
-                self.caches[key] = since, sympy.Add(*kept), (2 * loss).upper()
+                variable = Majorant(beyond(log_x), {level(self.depth): fmpq(1)})
+                self.caches[key] = since, *self._without_tiny(variable, arb(2) ** -(bits + 8))
         return self.caches[key]  # type: ignore[no-any-return]
 
+    def _without_tiny(self, variable: Majorant, goal: arb) -> tuple[Expr, arb]:
+        """h with its tiny sub-expressions set to 0, and a bound of what that changes:
+        sum |dh/dtau_i| |tau_i|, the derivatives anywhere between 0 and tau."""
+        if self.h.count_ops() > MAX_OPERATIONS:
+            return self.h, arb(0)
+        names: dict[Expr, Symbol] = {}
+        sizes: dict[Expr, Majorant] = {}
+
+        def mark(e: Expr) -> Expr:
+            if not e.has(self.t) or e == self.t:
+                return e
+            if e.is_Function:
+                try:
+                    value = majorant(e, self.t, variable)
+                    if abs(value.small()).upper() < goal:
+                        name = names.setdefault(e, sympy.Dummy())
+                        sizes[name] = value.with_zero()
+                        return name
+                except Unproved:
+                    pass
+            return e.func(*(mark(a) for a in e.args))
+
+        marked, loss = mark(self.h), arb(0)
+        try:
+            for name, value in sizes.items():
+                slope = majorant(sympy.diff(marked, name), self.t, variable, sizes)
+                loss += abs((slope * value).small()).upper()
+        except Unproved:
+            return self.h, arb(0)
+        if not loss < goal:
+            return self.h, arb(0)
+        return marked.subs({name: 0 for name in sizes}), (2 * loss).upper()
+
     def _edge(self, k: int) -> arb:
-        """Panel edges: unit steps first, then a quarter more each."""
-        return arb(k) if k <= 4 else arb(4 * 1.25 ** (k - 4)).mid()
+        """Panel edges: unit steps first, then up to a quarter more each, shorter where h falls by
+        more than `DROP` on a panel."""
+        edges: list[tuple[arb, arb]] = self.caches.setdefault("edges", [])
+        with precision(64):
+            if not edges:
+                first = arb(FIRST_EDGES[self.depth - 1])
+                edges.append((first, self._exponent(first)))
+            while len(edges) <= k:
+                at, height = edges[-1]
+                width = arb(1).max(at / 4)
+                while True:
+                    trial = (at + width).mid()
+                    value = self._exponent(trial)
+                    if value - height > -DROP or width < fmpq(1, 1024):
+                        break
+                    width /= 2
+                edges.append((trial, value))
+        return edges[k][0]
 
     def area_t(self, t: arb) -> arb:
         """int_t^oo e^h; panels are shared between nearby precisions."""
@@ -406,8 +426,7 @@ class Analytic(Kernel):
         panels = self.caches.setdefault(("panels", bits), {})
         total = self._panel(t, self._edge(k))
         for i in range(k, k + MAX_PANELS):
-            edge = self._edge(i)
-            height = self._exponent(edge)
+            edge, height = self._edge(i), self._exponent(self._edge(i))
             if height.exp() * (abs(edge) + 1) < total * arb(2) ** -(bits + 4):
                 rest = self.rest(edge, total * arb(2) ** -bits)
                 if rest < total * arb(2) ** -(bits - 4):

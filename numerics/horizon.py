@@ -15,7 +15,7 @@ import sympy
 from flint import arb, fmpq
 from sympy import Expr, S
 
-from farfield.numerics.kernels import Unreachable
+from farfield.numerics.budget import Unreachable
 from farfield.numerics.normal_form import Unrecognised, sign
 from farfield.numerics.receptive_field import resolve
 from farfield.numerics.sums import Series, Stretch, series

@@ -26,16 +26,13 @@ import sympy
 from flint import acb, arb, arb_series, ctx, fmpq
 from sympy import Expr, S
 
+from farfield.numerics.budget import Unreachable
 from farfield.numerics.normal_form import NormalForm, Unrecognised, normal_form, sign
 from farfield.theory.balls import compile_ball, precision, to_arb
 from farfield.theory.expression import n
 
 MAX_SHIFT = 1 << 16
 MAX_EVALUATIONS = 40_000
-
-
-class Unreachable(Exception):
-    """A sum that is beyond the bounds on work; the message says which."""
 
 
 def number(e: Expr) -> arb:

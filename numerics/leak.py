@@ -15,7 +15,7 @@ from typing import Any
 from flint import arb
 from sympy import Expr
 
-from farfield.numerics.kernels import Unreachable
+from farfield.numerics.budget import Unreachable
 from farfield.numerics.receptive_field import at_precision, natural, resolve, verdict_of
 from farfield.numerics.sums import series
 from farfield.theory.balls import to_arb

@@ -25,6 +25,7 @@ import sympy
 from flint import acb, arb, fmpq
 from sympy import Expr, Symbol
 
+from farfield.numerics.budget import check_time
 from farfield.numerics.normal_form import Unrecognised
 from farfield.numerics.programs import taylor_coefficient
 from farfield.theory.balls import compile_ball, rational, to_arb
@@ -47,7 +48,7 @@ class Unproved(Exception):
 
 @dataclass(frozen=True)
 class Beyond:
-    """The half-line x >= X, by the values of log X, log log X, ... as far as they exceed 1/2."""
+    """The half-line x >= X, by the values of log X, log log X, ... as far as they exist."""
 
     logs: tuple[arb, ...]
 
@@ -108,6 +109,8 @@ class Beyond:
             return k is None
         total, scale = arb(chain[k]), arb(1)
         for i in range(k + 1, len(chain)):
+            if not self._level(i - 1) > 0:
+                raise Unproved("an iterated logarithm is not yet positive")
             scale = scale / self._level(i - 1)
             total += scale * arb(max(chain[i], fmpq(0)))
         return bool(total < 0)
@@ -162,9 +165,10 @@ def _exponents(parts: Iterable[tuple[Chain, fmpq]]) -> Exponents:
 @lru_cache(maxsize=1 << 14)
 def growth(m: Monomial) -> int:
     """1 if m -> oo, -1 if m -> 0, 0 for the unit."""
-    if m[1]:
-        return 1 if m[1][0][1] > 0 else -1
-    lead = next((a for a in m[0] if a), fmpq(0))
+    k = next((i for i, a in enumerate(m[0]) if a), None)
+    lead = fmpq(0) if k is None else m[0][k]
+    if m[1] and (k is None or _padded(m[1][0][0]) > _padded(level(k + 1)[0])):
+        lead = m[1][0][1]
     return (lead > 0) - (lead < 0)
 
 
@@ -186,6 +190,7 @@ class Majorant:
     """A sum of terms on one half-line; see the module's description."""
 
     def __init__(self, where: Beyond, terms: Terms) -> None:
+        check_time()
         self.where = where
         order = sorted((m for m, c in terms.items() if not _is_zero(c)),
                        key=cmp_to_key(_descending))  # fmt: skip
@@ -233,6 +238,11 @@ class Majorant:
         rest = Majorant(self.where, {k: v for k, v in self.terms.items() if k != m})
         inverse = 1 / c if isinstance(c, acb) else fmpq(1) / c
         return m, c, rest.shifted(raised(m, fmpq(-1)), inverse)
+
+    def with_zero(self) -> Majorant:
+        """The same terms, each ball widened to contain 0."""
+        zero = acb(0)
+        return Majorant(self.where, {m: _ball(c).union(zero) for m, c in self.terms.items()})
 
     def negative(self) -> bool:
         """Whether the real part is proved negative on [X, oo)."""
@@ -303,6 +313,13 @@ def log1p(g: Majorant) -> Majorant:
     if any(growth(m) >= 0 for m in g.terms):
         return log(constant(g.where, fmpq(1)) + g)
     return _taylor(_LOG1P, "log1p", g)
+
+
+def expm1(g: Majorant) -> Majorant:
+    """exp(g) - 1."""
+    if any(growth(m) >= 0 for m in g.terms):
+        return exp(g) + constant(g.where, fmpq(-1))
+    return _taylor([fmpq(0), *_inverse_factorials((1,))[1:]], "exp", g)
 
 
 def log(g: Majorant) -> Majorant:
@@ -423,15 +440,19 @@ def _ei_rest(g: Majorant) -> Majorant:
 
 
 _FUNCTIONS: dict[str, Any] = {
-    "exp": exp, "log": log, "log1p": log1p, "binet": _binet, "psi_rest": _psi_rest,
+    "exp": exp, "expm1": expm1, "log": log, "log1p": log1p, "binet": _binet, "psi_rest": _psi_rest,
     "omega_rest": _omega_rest, "ei_rest": _ei_rest,
     **{name: (lambda g, name=name: _wave(name, g)) for name in ("sin", "cos", "atan")},
 }  # fmt: skip
 
 
-def majorant(e: Expr, s: Symbol, variable: Majorant) -> Majorant:
-    """`e` on the half-line, with its variable s given."""
-    known: dict[Expr, Majorant] = {s: variable}
+def majorant(
+    e: Expr, s: Symbol, variable: Majorant, others: dict[Expr, Majorant] | None = None
+) -> Majorant:
+    """`e` on the half-line, with its variable s, and other symbols, given."""
+    known: dict[Expr, Majorant] = {s: variable, **(others or {})}
+
+    symbols = tuple(known)
 
     def expand(x: Expr) -> Majorant:
         if x not in known:
@@ -440,7 +461,7 @@ def majorant(e: Expr, s: Symbol, variable: Majorant) -> Majorant:
 
     def build(x: Expr) -> Majorant:
         where = variable.where
-        if not x.has(s):
+        if not x.has(*symbols):
             return constant(where, rational(x) if x.is_Rational else acb(to_arb(compile_ball(x)({}))))
         if x.is_Add:
             total = expand(x.args[0])

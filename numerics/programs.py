@@ -209,6 +209,7 @@ _FUNCTIONS: dict[str, Any] = {
     "cos": lambda analytic, z: z.cos(),
     "atan": _atan,
     "log1p": _log1p,
+    "expm1": lambda analytic, z: z.expm1(),
     "binet": _binet,
     "psi_rest": _psi_rest,
     "omega_rest": _omega_rest,

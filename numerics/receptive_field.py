@@ -23,7 +23,8 @@ import sympy
 from flint import arb, fmpq
 from sympy import Expr
 
-from farfield.numerics.kernels import Geometric, Unreachable
+from farfield.numerics.budget import Unreachable, until
+from farfield.numerics.kernels import Geometric
 from farfield.numerics.normal_form import Unrecognised, sign
 from farfield.numerics.sums import Series, series
 from farfield.theory.balls import Undefined, precision, rational, to_arb
@@ -265,7 +266,8 @@ def _of_bias(
             return tuple(ReceptiveField(bias, e, verdict=verdict, reason=reason) for e in grid)
     kept = s if length is None else s.truncated(length)
     compare = _Comparison(kept)
-    return tuple(_solved(compare, bias, e, length, deadline) for e in grid)
+    with until(deadline):
+        return tuple(_solved(compare, bias, e, length, deadline) for e in grid)
 
 
 def verdict_of(s: Series) -> tuple[str, str]:

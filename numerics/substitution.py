@@ -31,6 +31,16 @@ _PROBES = (64, 6, 3)
 class log1p(Function):  # type: ignore[misc]  # noqa: N801, the field's name
     """log(1 + z)."""
 
+    def fdiff(self, argindex: int = 1) -> Expr:
+        return 1 / (1 + self.args[0])
+
+
+class expm1(Function):  # type: ignore[misc]  # noqa: N801
+    """exp(z) - 1."""
+
+    def fdiff(self, argindex: int = 1) -> Expr:
+        return sympy.exp(self.args[0])
+
 
 class binet(Function):  # type: ignore[misc]  # noqa: N801
     """What loggamma(z) has beyond Stirling's elementary terms."""
@@ -53,6 +63,8 @@ def elementary(e: Expr) -> Expr:
     if not e.args:
         return e
     args = [elementary(a) for a in e.args]
+    if isinstance(e, sympy.log) and args[0].is_Rational and args[0] > 0:
+        return constant_log(args[0])
     rule = _RULES.get(e.func)
     if rule is not None:
         return rule(*args)
@@ -123,13 +135,41 @@ def in_logarithm(e: Expr, x: Symbol, s: Symbol) -> Expr:
         base, q = in_logarithm(e.base, x, s), in_logarithm(e.exp, x, s)
         if q.is_Integer and 0 < q <= 8:
             return _spread(base**q)
-        return sympy.exp(_spread(q * _log(base, s)))
+        return _exp(_spread(q * _log(base, s)), s)
     if isinstance(e, sympy.log):
-        return _log(in_logarithm(e.args[0], x, s), s)
+        return _log_of(e.args[0], x, s)
     inner = [in_logarithm(a, x, s) for a in e.args]
     if isinstance(e, sympy.atan) and _size(inner[0], s) > 1:
         return sympy.pi / 2 - sympy.atan(_spread(sympy.exp(-_log(inner[0], s))))
-    return e.func(*inner)
+    return _exp(inner[0], s) if isinstance(e, sympy.exp) else e.func(*inner)
+
+
+def _log_of(e: Expr, x: Symbol, s: Symbol) -> Expr:
+    """log e, exponentials and products opened before they are expanded."""
+    if isinstance(e, sympy.exp):
+        return in_logarithm(e.args[0], x, s)
+    if e.is_Pow and not e.exp.has(x):
+        return _spread(e.exp * _log_of(e.base, x, s))
+    if e.is_Mul and not any(f.is_number and not f.is_positive for f in e.args):
+        return sympy.Add(*(_log_of(f, x, s) for f in e.args))
+    return _log(in_logarithm(e, x, s), s)
+
+
+def _exp(u: Expr, s: Symbol) -> Expr:
+    """exp u, with the part of u that is small at large s in expm1."""
+    terms = sympy.Add.make_args(u)
+    small = [t for t in terms if t.has(s) and not t.is_Symbol and _size(t, s) < -1.5]
+    if not small:
+        return sympy.exp(u)
+    large = sympy.exp(sympy.Add(*(t for t in terms if t not in small)))
+    return large + large * expm1(sympy.Add(*small))
+
+
+def constant_log(c: Expr) -> Expr:
+    """log c with the logarithms of rationals written by primes, so that they cancel."""
+    if c.is_Rational and c > 0 and max(c.p, c.q) < 10**12:
+        return sympy.Add(*(k * sympy.log(q) for q, k in sympy.factorrat(c).items()))
+    return sympy.expand_log(sympy.log(c), force=True)
 
 
 def _spread(e: Expr) -> Expr:
@@ -141,11 +181,13 @@ def _log(u: Expr, s: Symbol) -> Expr:
     """log u for u > 0 at large s, expanded."""
     if isinstance(u, sympy.exp):
         return u.args[0]
+    if u.is_number:
+        return constant_log(u)
     if u.is_Mul:
         constant, rest = u.as_independent(s, as_Add=False)
         if constant != 1 and constant.is_negative:
             return sympy.log(u)
-        known = S.Zero if constant == 1 else sympy.log(constant)
+        known = S.Zero if constant == 1 else constant_log(constant)
         return known + sympy.Add(*(_log(f, s) for f in sympy.Mul.make_args(rest)))
     if u.is_Pow and not u.exp.has(s):
         return _spread(u.exp * _log(u.base, s))

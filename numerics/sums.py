@@ -8,6 +8,7 @@ The terms and sums stay exact rationals where the formula allows it.
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -17,7 +18,8 @@ from flint import ctx, fmpq
 from sympy import Expr, S
 
 from farfield.numerics.general import general_kernel
-from farfield.numerics.kernels import Kernel, Unreachable, kernel
+from farfield.numerics.budget import Unreachable, until
+from farfield.numerics.kernels import Kernel, kernel
 from farfield.numerics.normal_form import Unrecognised, sign
 from farfield.theory.balls import Undefined, compile_ball, compile_condition, precision, to_arb
 from farfield.theory.expression import Lookup, n
@@ -26,6 +28,7 @@ from farfield.theory.results import InputError
 LONG = 1_000
 MAX_WORK = 12_000_000
 MAX_STRETCHES = 1_000
+SET_UP_S = 10.0
 EXACT_TERMS = 512
 
 
@@ -241,9 +244,10 @@ def _with_kernel(start: int, end: int | None, bias: Expr) -> list[Stretch]:
             return [first, *_with_kernel(reason.later, None, bias)]
         if end is None:
             try:
-                return [Stretch(start, end, bias, general_kernel(bias, start))]
-            except Unrecognised as other:
-                reason = other
+                with until(time.monotonic() + SET_UP_S):
+                    return [Stretch(start, end, bias, general_kernel(bias, start))]
+            except (Unrecognised, Unreachable) as other:
+                return [Stretch(start, end, bias, None, str(other))]
         return [Stretch(start, end, bias, None, str(reason))]
 
 

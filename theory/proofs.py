@@ -56,6 +56,18 @@ RULES: dict[str, str] = {
     "one alternative": "For every n, p is bounded by the alternative {p}, which decides alone.",
     "bounded support": "{reason}",
     "cell": "Where {condition}:",
+    "compared": "Compare the tails of p_a = {a} and p_b = {b}.",
+    "supports": "Terms vanish from n = {a} on for a, from n = {b} on for b (None: never).",
+    "difference": "lim (p_a - p_b) = {limit}: the ratio of the terms tends to its exponential.",
+    "ratio": "The limit is finite, so the sums decide: exp({limit}) B_b/B_a {relation} 1 in balls.",
+    "dominated": "For every t >= {index}, the normalised term of the lighter series is the "
+    "smaller one (a majorant of the difference of the biases), so its tail is too.",
+    "crossover": "Below that the normalised tails u_j, v_j are compared in balls, from the far "
+    "end: last j with u_j > v_j: {index}. eps* = v_j there, 1 if there is none.",
+    "window": "The worst case over all inputs with those bounds, attained as the row grows, is "
+    "2 value_bound T_w/(T_w + exp(-2 logit_bound) B_w), non-increasing in w.",
+    "enough": "At w = {width} it is at most {budget}, in balls.",
+    "least": "At w = {width} it exceeds {budget}, in balls: no smaller window can be guaranteed.",
     "scope": "The theorem does not apply: {reason}.",
 }
 """Every rule a step may name, as a template over the step's values."""

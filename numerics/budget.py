@@ -1,0 +1,31 @@
+"""A deadline that long computations look at, so that a hopeless query ends within its budget."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+_DEADLINE: ContextVar[float] = ContextVar("deadline", default=math.inf)
+
+
+class Unreachable(Exception):
+    """A sum that is beyond the bounds on work; the message says which."""
+
+
+@contextmanager
+def until(deadline: float) -> Iterator[None]:
+    """Computations inside give up with `Unreachable` at that time of `time.monotonic`."""
+    token = _DEADLINE.set(min(deadline, _DEADLINE.get()))
+    try:
+        yield
+    finally:
+        _DEADLINE.reset(token)
+
+
+def check_time() -> None:
+    """Unreachable once the time budget is spent."""
+    if time.monotonic() > _DEADLINE.get():
+        raise Unreachable("the time budget was spent")
