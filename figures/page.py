@@ -189,8 +189,15 @@ def _subject(s: Study, e: Entry) -> str:
         rows.append(["attention resolution", where, _number(r.value), by, r.label])
         limit = [_number(r.limit), escape(r.reason), "" if r.limit is None else r.label]
         rows.append(["attention resolution", "limit of long rows", *limit])
+    for w in p.windows:
+        of = f"error ≤ {w.error}, |logits| ≤ {w.logit_bound}, ‖values‖ ≤ {w.value_bound}"
+        by = ", ".join(_count(h.width) for h in w.heads) or escape(w.reason)
+        rows.append(["certified window", of, _count(w.width), by, w.label if w.width else ""])
     if rows:
-        caption = "TRF, leak, horizon: the worst head of several; resolution: their mean."
+        caption = (
+            "TRF, leak, horizon, window: the worst head of several; resolution: their mean. The "
+            "window is that of one layer in exact arithmetic, before the output projection."
+        )
         head = ["quantity", "of", "value", "by head, or why not", "label"]
         parts.append(table(head, rows, caption, (1, 3, 4)))
     asymptotics = next((f.asymptotics for f in p.receptive_fields if f.asymptotics), None)
@@ -221,19 +228,27 @@ def _number(value: float | None) -> str:
 
 def _place(s: Study) -> str:
     assert s.place is not None
+    own = list(dict.fromkeys(r.asked for r in s.place.relations))
+    words = {(r.asked, r.reference): r.words() for r in s.place.relations}
     head = ["encoding", "bias", "verdict", *(f"TRF({e})" for e in PLACE_EPS)]
+    head += [f"tail of {escape(name)}" for name in own]
     rows = []
     for r in s.place.ranks:
         name = f"<strong>{escape(r.name)}</strong>" if r.asked else escape(r.name)
         bias = escape(r.bias) if len(r.bias) < 60 else "…"
         verdict = f'<span class="{r.verdict.value}">{r.verdict.value.replace("_", " ")}</span>'
-        rows.append([name, f"<code>{bias}</code>", verdict, *map(tokens_text, r.receptive_fields)])
+        tails = [words.get((a, r.name), "") for a in own]
+        fields = map(tokens_text, r.receptive_fields)
+        rows.append([name, f"<code>{bias}</code>", verdict, *fields, *tails])
     caption = (
         f"One reference head of each additive encoding, those that need the fewest keys at eps = "
         f"{PLACE_EPS[-1]} first; at a larger eps the order is often another. Series that diverge "
-        "stand at the end. Exact integers, certified."
+        "stand at the end. Exact integers, certified. The last columns: is the tail of the widest "
+        "head lighter or heavier than that of the line, and up to which eps that is the order of "
+        "the receptive fields too; certified."
     )
-    parts = [table(head, rows, caption, (1, 2))]
+    last = range(len(head) - len(own), len(head))
+    parts = [table(head, rows, caption, (1, 2, *last))]
     for name, draw, caption in (
         ("biases", predicted.biases, "The bias against its value at distance 0, thick: asked "
          "about; of several heads the one that falls slowest."),

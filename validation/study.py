@@ -10,11 +10,12 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from farfield.numerics.comparison import compare_tails
 from farfield.numerics.horizon import Horizon, dtype_horizon
 from farfield.numerics.leak import Leak, leak
 from farfield.numerics.receptive_field import (
@@ -25,6 +26,7 @@ from farfield.numerics.receptive_field import (
     theoretical_receptive_field,
 )
 from farfield.numerics.resolution import Resolution, attention_resolution
+from farfield.numerics.window import Window, certified_window
 from farfield.theory.convergence import Convergence, Verdict, check_convergence
 from farfield.theory.encodings import Encoding, encoding, encodings
 from farfield.theory.results import InputError, Result, plain
@@ -41,6 +43,7 @@ from farfield.validation.runs import Store, write
 EPS = ("1/10", "1/100", "1/1000")
 PLACE_EPS = ("1/10", "1/1000", "1e-6", "1e-12")
 DTYPES = ("fp16", "bf16", "fp32")
+WINDOW_ERRORS, LOGIT_BOUND, VALUE_BOUND = ("1/10", "1/100"), 1, 1
 BASELINES = ("alibi", "nope")
 TOLERANCE = 0.05
 """Of Definition 0.1 [Q]: the relative increase of perplexity that still counts as extrapolating."""
@@ -61,6 +64,8 @@ class Prediction(Result):
         leaks: the prior mass beyond `trained` tokens for rows of each tested length.
         horizons: the dtype horizon in each of `DTYPES`.
         resolution: the attention resolution of a row of `trained` tokens, at scale 1.
+        windows: the certified window at each of `WINDOW_ERRORS`, logits within `LOGIT_BOUND`,
+            values within `VALUE_BOUND`.
         missing: why a number is absent.
     """
 
@@ -72,6 +77,7 @@ class Prediction(Result):
     leaks: tuple[Leak, ...] = ()
     horizons: tuple[Horizon, ...] = ()
     resolution: Resolution | None = None
+    windows: tuple[Window, ...] = ()
     trained: int = 64
     row_length: int = 1024
     missing: str = ""
@@ -88,8 +94,14 @@ class Prediction(Result):
             why = f"  ({f.reason})" if f.reason else f"  [{f.label}]"
             lines.append(f"  TRF({f.eps}{where}) = {tokens_text(f)}{why}")
         lines += [f"  {line}" for k in self.leaks for line in str(k).splitlines()]
-        lines += [f"  {str(h).splitlines()[0]}" for h in self.horizons]
+        for h in self.horizons:
+            if h.tokens is None:
+                lines.append(f"  dtype horizon ({h.dtype}): none or unknown ({h.reason})")
+            else:
+                lines.append(f"  {str(h).splitlines()[0]}")
         lines += [f"  {str(self.resolution).splitlines()[0]}"] if self.resolution else []
+        for w in self.windows:
+            lines += [f"  {line.strip()}" for line in str(w).splitlines()[:2]]
         return "\n".join([*lines, *([f"  {self.missing}"] if self.missing else [])])
 
 
@@ -212,6 +224,9 @@ def predict(
         leaks=tuple(leak(subject, trained, length) for length in evaluated),
         horizons=tuple(dtype_horizon(subject, kind) for kind in DTYPES),
         resolution=attention_resolution(subject, trained),
+        windows=tuple(
+            certified_window(subject, error, LOGIT_BOUND, VALUE_BOUND) for error in WINDOW_ERRORS
+        ),
     )
 
 
@@ -230,20 +245,55 @@ class Rank:
 
 
 @dataclass(frozen=True)
+class Relation:
+    """The tail of an encoding that was asked about, against a reference head.
+
+    Fields:
+        asked, reference: their names.
+        lighter: the name of the one with the lighter tail, None where that is not known.
+        crossover: its receptive field is the smaller one for every eps up to this one.
+        reason: why something is not known.
+    """
+
+    asked: str
+    reference: str
+    lighter: str | None
+    crossover: float | None
+    reason: str = ""
+
+    def words(self) -> str:
+        """The relation seen from the encoding that was asked about."""
+        if self.lighter is None:
+            return "equal or unknown"
+        kind = "lighter" if self.lighter == self.asked else "heavier"
+        if self.crossover is None:
+            return kind
+        if self.crossover == 1:
+            return f"{kind} at every eps"
+        return f"{kind} for eps up to {self.crossover:.3g}"
+
+
+@dataclass(frozen=True)
 class Place(Result):
     """Encodings among reference heads of the catalogue, those that need the fewest keys first.
 
     The order is that of TRF(eps) at the last of `PLACE_EPS`, certified; encodings whose series
-    diverges stand at the end, in the order of the catalogue.
+    diverges stand at the end, in the order of the catalogue. `relations` compares the tails of
+    those asked about with each reference that converges, for all eps at once.
     """
 
     ranks: tuple[Rank, ...]
+    relations: tuple[Relation, ...] = ()
 
     def text(self) -> str:
         lines = [f"place among the catalogue, by TRF({PLACE_EPS[-1]}) [certified]"]
         for r in self.ranks:
             shown = ", ".join(tokens_text(f) for f in r.receptive_fields) or str(r.verdict)
             lines.append(f"  {'>' if r.asked else ' '} {r.name:<24} {shown}")
+        for name in dict.fromkeys(r.asked for r in self.relations):
+            lines.append(f"tail of {name} [certified]")
+            own = [r for r in self.relations if r.asked == name]
+            lines += [f"    {r.words():<32} {r.reference}" for r in own]
         return "\n".join(lines)
 
 
@@ -311,7 +361,26 @@ def place(predictions: Sequence[Prediction]) -> Place | None:
         fields = theoretical_receptive_field(subject, PLACE_EPS)
         verdict = Verdict(fields[0].verdict)
         ranks.append(Rank(label, _bias_text(subject), verdict, fields))
-    return Place(tuple(sorted(ranks, key=_weight)))
+    ranks.sort(key=_weight)
+    return Place(tuple(ranks), tuple(_relations(subjects, ranks)))
+
+
+def _relations(subjects: Mapping[str, Encoding], ranks: Sequence[Rank]) -> Iterator[Relation]:
+    """The tail of the widest head of each encoding that was asked about, against the references."""
+    convergent = [r for r in ranks if r.verdict is Verdict.CONVERGES]
+    heads = {label: subject.head(1) for label, _, subject in references()}
+    for own in (r for r in convergent if r.asked):
+        last = own.receptive_fields[-1]
+        tokens = [f.tokens or 0 for f in last.heads]
+        bias = subjects[own.name].head(tokens.index(max(tokens)) + 1 if tokens else 1)
+        for other in (r for r in convergent if not r.asked):
+            try:
+                found = compare_tails(bias, heads[other.name])
+            except InputError as error:
+                yield Relation(own.name, other.name, None, None, str(error))
+                continue
+            lighter = {"a": own.name, "b": other.name}.get(found.lighter or "")
+            yield Relation(own.name, other.name, lighter, found.crossover, found.reason)
 
 
 def _bias_text(subject: Encoding) -> str:

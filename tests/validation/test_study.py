@@ -170,6 +170,24 @@ def test_the_place_is_by_tail_not_by_name():
     assert tokens == sorted(tokens)
 
 
+def test_tails_are_compared_for_all_eps_at_once():
+    found = place([predict(encoding("-(log(1+n))^2")), predict(encoding("alibi"))])
+    relations = {(r.asked, r.reference): r for r in found.relations}
+    squared = relations["-(log(1+n))^2", "Type 1"]
+    assert squared.lighter == "-(log(1+n))^2" and round(squared.crossover, 10) == 0.2400911227
+    widest = relations["alibi", "Type 1"]  # of eight heads the one that reaches furthest
+    assert widest.lighter == "alibi" and f"{widest.crossover:.7g}" == "0.0002917817"
+    assert relations["alibi", "ALiBi, slope 1/256"].lighter is None
+    assert "lighter for eps up to 0.24" in str(found)
+
+
+def test_the_certified_window_says_what_it_holds_for():
+    p = predict(encoding("-n/2"))
+    assert [w.width for w in p.windows] == sorted(w.width for w in p.windows) and p.windows[0].width
+    assert "|logits| <= 1" in str(p) and "one layer" in str(p)
+    assert predict(encoding("nope")).windows[0].width is None
+
+
 def test_what_cannot_be_placed_is_studied_all_the_same():
     s = study(["kerple_log", "rope", "t5"])
     assert s.place is None and "r1 > 1" in str(s) and "out_of_scope" in str(s)
