@@ -14,6 +14,7 @@ the bias as its score function. `fused` takes the one that the device has.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import warnings
 from collections.abc import Callable
@@ -146,29 +147,26 @@ def bands(query: Tensor, key: Tensor, table: Tensor) -> list[int]:
 def _by_bands(
     query: Tensor, key: Tensor, value: Tensor, table: Tensor, visible: Visibility, chunk: int | None
 ) -> Tensor:
-    """Heads of similar bands together, each group in chunks."""
+    """Neighbouring heads of similar bands together, each group in chunks."""
     length, size = query.shape[-2], chunk or _SHORT_CHUNK
     widths = bands(query, key, table) if length > size else [length]
     rounded = [min(length, 1 << (width - 1).bit_length()) for width in widths]
     if len(set(rounded)) == 1:
         return _by_chunks(query, key, value, table, visible, max(widths), chunk)
     whole = _differentiated(query, key, value)
-    result = value if whole else torch.empty_like(value)
-    parts: list[Tensor] = []
-    order: list[int] = []
-    for width in sorted(set(rounded)):
-        heads = [h for h, w in enumerate(rounded) if w == width]
-        at = torch.tensor(heads, device=query.device)
-        q, k, v = (x[:, at] for x in (query, key, value))
-        reach = max(widths[h] for h in heads)
-        part = _by_chunks(q, k, v, table[at], visible, reach, chunk)
+    result, parts = value if whole else torch.empty_like(value), []
+    start = 0
+    for _, group in itertools.groupby(rounded):  # neighbours, so that a group is a view
+        heads = slice(start, start := start + len(list(group)))
+        part = _by_chunks(
+            query[:, heads], key[:, heads], value[:, heads], table[heads], visible,
+            max(widths[heads]), chunk,
+        )  # fmt: skip
         if whole:
-            parts, order = [*parts, part], order + heads
+            parts.append(part)
         else:
-            result[:, at] = part
-    if whole:
-        result = torch.cat(parts, 1)[:, torch.tensor(order).argsort()]
-    return result
+            result[:, heads] = part
+    return torch.cat(parts, 1) if whole else result
 
 
 def _by_chunks(
