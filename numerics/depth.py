@@ -131,15 +131,14 @@ def layered_receptive_field(
             formula, count, a, quantile, row, tokens, bracket, reason
         )
 
-    lags = FIRST_LAGS
+    lags = FIRST_LAGS if row is None else min(row, MAX_LAGS)
     while True:
         size = min(lags, row or lags)
         kernel = np.mean([_kernel(b, size, totals[b]) for b in subject.biases], axis=0)
-        found = _quantile(kernel, count, float(a), float(quantile))
+        whole = row is not None and size == row
+        found = _quantile(kernel, count, float(a), float(quantile), whole)
         if found is not None:
             return answer(found)
-        if row is not None and size == row:
-            return answer(row, reason="the quantile lies at the row's end")
         if lags >= MAX_LAGS:
             break
         lags *= 4
@@ -169,8 +168,11 @@ def _kernel(bias: Expr, size: int, total: float | None) -> np.ndarray:
     return weights / (weights.sum() if total is None else total)
 
 
-def _quantile(kernel: np.ndarray, layers: int, a: float, q: float) -> int | None:
-    """1 + the least distance whose cumulative mass in the R-fold convolution reaches q."""
+def _quantile(
+    kernel: np.ndarray, layers: int, a: float, q: float, whole: bool
+) -> int | None:
+    """1 + the least distance whose cumulative mass in the R-fold convolution reaches q; of a
+    whole row, a share q of the mass that stays in the row."""
     size = len(kernel)
     step = a * kernel
     step[0] += 1 - a
@@ -180,7 +182,9 @@ def _quantile(kernel: np.ndarray, layers: int, a: float, q: float) -> int | None
     spectrum = fft.rfft(step * tilt, circle) ** layers
     mass = fft.irfft(spectrum, circle)[:size] / tilt
     cumulative = np.cumsum(mass)
-    if cumulative[-1] < q:
+    if whole:
+        q *= cumulative[-1]
+    elif cumulative[-1] < q:
         return None
     return 1 + int(np.argmax(cumulative >= q))
 

@@ -1,0 +1,113 @@
+"""The general path: against closed forms, against itself at other precisions, over the battery."""
+
+import json
+import threading
+import time
+from pathlib import Path
+
+import pytest
+import sympy
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from farfield.numerics.analytic import analytic_kernel
+from farfield.numerics.kernels import kernel
+from farfield.numerics.normal_form import Unrecognised
+from farfield.numerics.receptive_field import Exact, theoretical_receptive_field
+from farfield.numerics.sums import series
+from farfield.theory.balls import precision
+from farfield.theory.expression import n, read
+
+BATTERY = Path(__file__).resolve().parents[1] / "data" / "battery.jsonl"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["-2*log(1+n)", "-6/5*log(1+n/3)", "-log(1+(n/16)^2)", "-log(3+n)^2", "-sqrt(n+1)",
+     "-log(n+20)-2*log(log(n+20))", "-n/2", "-n^2/50"],
+)  # fmt: skip
+def test_the_general_path_agrees_with_closed_forms(text):
+    closed, general = kernel(read(text)), analytic_kernel(read(text), 0)
+    for j in (0, 3, 70, 1000):
+        with precision(128):
+            a, b = closed.tail(j), general.tail(j)
+            assert a.overlaps(b)
+            assert b.rel_accuracy_bits() > 90
+
+
+@settings(max_examples=8)
+@given(
+    r=st.fractions("11/10", 4, max_denominator=10), h=st.integers(1, 40), j=st.integers(0, 10**9)
+)
+def test_two_precisions_agree(r, h, j):
+    general = analytic_kernel(-r.numerator * sympy.log(n + h) / r.denominator, 0)
+    with precision(96):
+        low = general.tail(j)
+    with precision(200):
+        high = general.tail(j)
+        assert low.overlaps(high)
+        assert high.rel_accuracy_bits() > 150
+
+
+@pytest.mark.parametrize(
+    "text, tokens",
+    [("-log(n+20)^(11/10)", [146, 11806, 2418614, 27871218865, 350062496386856712]),
+     ("-2*asinh(n)", None),
+     ("-n/log(n+20)", None), ("-2*digamma(n+1)", None), ("-2*LambertW(n)", None),
+     ("loggamma(4*n+1)-4*loggamma(n+1)-n*log(256)", None), ("-n+sin(n)", None)],
+)  # fmt: skip
+def test_answers_pass_the_ball_test_and_fall_with_eps(text, tokens):
+    grid = ["1/2", "1/10", "1/100", "1/10000", "1e-8"]
+    fields = theoretical_receptive_field(text, grid)
+    found = [f.tokens for f in fields]
+    assert found == sorted(found)
+    assert all(isinstance(f.answer, Exact) for f in fields)
+    assert tokens is None or found == tokens
+    s = series(read(text))
+    for f in fields:
+        bits = 128 + 2 * f.tokens.bit_length()
+        with precision(bits):
+            goal = s.total() * int(f.eps.p) / int(f.eps.q)
+            assert s.tail(f.tokens) < goal
+            assert s.tail(f.tokens - 1) >= goal
+
+
+@pytest.mark.parametrize("text", ["-log(n+2)", "log(n+1)-n^0", "-log(n+20)-log(log(n+20))", "sqrt(n)"])
+def test_divergent_series_have_no_kernel(text):
+    with pytest.raises(Unrecognised):
+        analytic_kernel(read(text), 0)
+
+
+def test_threads_do_not_disturb_each_other():
+    wanted = {f: theoretical_receptive_field(f, "1/1000").tokens for f in ("-2*log(1+n)", "-n+sin(n)")}
+    wrong = []
+
+    def ask(f):
+        for _ in range(5):
+            if theoretical_receptive_field(f, "1/1000").tokens != wanted[f]:
+                wrong.append(f)
+
+    threads = [threading.Thread(target=ask, args=(f,)) for f in wanted for _ in range(3)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
+
+
+def test_a_hopeless_query_ends_within_its_budget():
+    started = time.monotonic()
+    found = theoretical_receptive_field("-log(n+20)-log(n+20)/log(log(n+20))^2", "1e-30", budget_s=2)
+    assert found.tokens is None
+    assert found.reason
+    assert time.monotonic() - started < 15
+
+
+def test_the_battery_is_answered():
+    """A sample of the convergent series, shifted to be finite from n = 0; none may be unknown."""
+    cases = [json.loads(line) for line in BATTERY.read_text(encoding="utf-8").splitlines()]
+    sample = ("mix_log_054", "cancellation_171", "explog_155", "gamma_special_224", "explog_165")
+    for case in (c for c in cases if c["id"] in sample):
+        shifted = read(case["expr"]).subs(n, n + 20)
+        found = theoretical_receptive_field(shifted, "1/100")
+        assert isinstance(found.answer, Exact), case["expr"]

@@ -1,0 +1,156 @@
+"""Compared tails, certified windows, layered receptive fields: check values, laws, bad input."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from farfield.numerics.comparison import compare_tails
+from farfield.numerics.depth import layered_receptive_field
+from farfield.numerics.receptive_field import Bracket, theoretical_receptive_field
+from farfield.numerics.window import certified_window, window_error
+from farfield.theory.results import InputError
+
+
+@pytest.mark.parametrize(
+    "a, b, lighter, crossover, index",
+    [("-n/256", "-2*log(1+n)", "a", 2.917816608e-4, 2083),
+     ("-2*log(1+n)", "-n/256", "b", 2.917816608e-4, 2083),
+     ("-log(1+n)^2", "-2*log(1+n)", "a", 0.2400911227, 2),
+     ("-2*log(1+n)", "-2*log(3+n)", "a", 1.0, None),
+     ("Piecewise((-n,n<10),(-oo,True))", "-n", "a", 1.0, None)],
+)  # fmt: skip
+def test_crossovers(a, b, lighter, crossover, index):
+    found = compare_tails(a, b)
+    assert (found.lighter, found.index) == (lighter, index)
+    assert found.crossover == pytest.approx(crossover, rel=1e-9)
+    low, high = found.enclosure
+    assert low <= found.crossover <= high
+    assert found.proof.steps and found.proof.text()
+
+
+def test_the_crossover_is_where_the_receptive_fields_change_order():
+    found = compare_tails("-n/256", "-2*log(1+n)")
+    low, high = (Fraction(found.crossover) * k / 10**6 for k in (999_999, 1_000_001))
+    light, heavy = (theoretical_receptive_field(f, [low, high]) for f in ("-n/256", "-2*log(1+n)"))
+    assert light[0].tokens <= heavy[0].tokens
+    assert light[1].tokens > heavy[1].tokens
+
+
+@pytest.mark.parametrize("a, b, why", [("-n", "-n-1", "ratio 1"), ("-n", "-n+sin(n)", "no limit")])
+def test_what_the_comparison_cannot_say(a, b, why):
+    found = compare_tails(a, b)
+    assert found.lighter is None
+    assert why in found.reason
+
+
+def test_equal_supports_are_neither():
+    w = "Piecewise((-n,n<10),(-oo,True))"
+    assert compare_tails(w, "Piecewise((0,n<10),(-oo,True))").lighter == "neither"
+
+
+@pytest.mark.parametrize("a, why", [("-log(1+n)", "diverges"), ("alibi", "heads"), ("-r*n", "free")])
+def test_tails_that_cannot_be_compared(a, why):
+    with pytest.raises(InputError, match=why):
+        compare_tails(a, "-n")
+
+
+@settings(max_examples=25)
+@given(
+    slope=st.fractions(Fraction(1, 64), 2, max_denominator=64),
+    error=st.fractions(Fraction(1, 10**6), Fraction(19, 10), max_denominator=10**6),
+    logit=st.integers(0, 20),
+)
+def test_the_window_is_the_least_that_is_enough(slope, error, logit):
+    w = certified_window(f"-{slope}*n", error, logit, 1).width
+    assert window_error(f"-{slope}*n", w, logit, 1).enclosure[0] <= error
+    if w > 1:
+        assert window_error(f"-{slope}*n", w - 1, logit, 1).enclosure[1] >= error
+
+
+def test_no_worst_case_exceeds_the_error_of_a_window():
+    """Random inputs within the bounds: the change of the output is below the certified error."""
+    rng = np.random.default_rng(0)
+    w, rows = 9, 400
+    bound = window_error("-n/8", w, 1, 1).value
+    b = np.exp(-np.arange(rows) / 8)
+    worst = 0.0
+    for _ in range(200):
+        weights = b * np.exp(rng.choice([-1, 1], rows))
+        values = rng.choice([-1.0, 1.0], rows)
+        full, kept = weights @ values / weights.sum(), weights[:w] @ values[:w] / weights[:w].sum()
+        worst = max(worst, abs(full - kept))
+    extreme = b * np.exp(np.where(np.arange(rows) < w, -1, 1))
+    sides = np.where(np.arange(rows) < w, 1.0, -1.0)
+    attained = abs(extreme @ sides / extreme.sum() - 1)
+    assert worst <= bound
+    assert attained == pytest.approx(bound, rel=1e-9)
+
+
+def test_windows_of_divergent_series_and_of_trivial_budgets():
+    none = certified_window("-log(1+n)", "1/2", 1, 1)
+    assert none.width is None
+    assert "diverges" in none.reason
+    with pytest.raises(InputError, match="diverges"):
+        _ = none.sliding_window
+    assert certified_window("-log(1+n)", 2, 1, 1).width == 1
+    assert window_error("-log(1+n)", 10, 1, 1).value == 2.0
+    assert certified_window("alibi", "1/10", 1, 1).aggregation == "widest head"
+
+
+@pytest.mark.parametrize(
+    "arguments, why",
+    [((0, 1, 1), "positive"), (("-1", 1, 1), "positive"), (("nan", 1, 1), "not a rational"),
+     (("1/2", -1, 1), "logit_bound"), (("1/2", 1, 0), "value_bound")],
+)  # fmt: skip
+def test_bad_windows(arguments, why):
+    with pytest.raises(InputError, match=why):
+        certified_window("-n", *arguments)
+
+
+def test_block_masks_cover_the_window_and_nothing_else():
+    window = certified_window("-n/8", "1/10", 1, 1)
+    mask = window.block_mask(100, 16)
+    pairs = np.arange(100)[:, None] - np.arange(100)[None, :]
+    needed = (pairs >= 0) & (pairs < window.sliding_window)
+    for i in range(mask.shape[0]):
+        for k in range(mask.shape[1]):
+            assert mask[i, k] == needed[i * 16 : i * 16 + 16, k * 16 : k * 16 + 16].any()
+
+
+def test_layered_windows():
+    fields = [layered_receptive_field("window", 12, w=w).tokens for w in (40, 80, 100, 120, 160, 320)]
+    assert fields == [201, 405, 507, 610, 814, 1630]
+
+
+@pytest.mark.parametrize(
+    "f, options, tokens",
+    [("window", {"w": 16}, 39), ("alibi", {}, 756), ("sandwich", {}, 892), ("-log(1+n)", {}, 978),
+     ("-2*log(1+n)", {}, 91)],
+)  # fmt: skip
+def test_layers_of_a_row(f, options, tokens):
+    assert layered_receptive_field(f, 4, length=1024, **options).tokens == tokens
+
+
+def test_one_layer_is_the_receptive_field():
+    for f in ("-2*log(1+n)", "-n/256"):
+        one = layered_receptive_field(f, 1, mixing=1).tokens
+        assert one in (theoretical_receptive_field(f, "1/100").tokens + k for k in (-1, 0, 1))
+
+
+def test_layers_beyond_the_grid_are_bracketed():
+    found = layered_receptive_field("-11/10*log(1+n)", 2, mixing=1)
+    assert isinstance(found.bracket, Bracket)
+    assert found.bracket.low <= 5.6615e22 <= found.bracket.high
+    assert found.label == "approximate"
+
+
+@pytest.mark.parametrize(
+    "options, why",
+    [({"mixing": 0}, "mixing"), ({"mixing": 2}, "mixing"), ({"q": 1}, "q 1"), ({}, "diverges")],
+)
+def test_bad_layers(options, why):
+    with pytest.raises(InputError, match=why):
+        layered_receptive_field("-log(1+n)", 3, **options)
