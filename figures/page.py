@@ -189,6 +189,8 @@ def _subject(s: Study, e: Entry) -> str:
         rows.append(["attention resolution", where, _number(r.value), by, r.label])
         limit = [_number(r.limit), escape(r.reason), "" if r.limit is None else r.label]
         rows.append(["attention resolution", "limit of long rows", *limit])
+    if p.windowless and rows:
+        rows.append(["certified window", "", "none", "the series diverges", "theorem"])
     for w in p.windows:
         of = f"error ≤ {w.error}, |logits| ≤ {w.logit_bound}, ‖values‖ ≤ {w.value_bound}"
         by = ", ".join(_count(h.width) for h in w.heads) or escape(w.reason)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -17,6 +18,8 @@ from farfield.validation.study import Study, references
 
 EPS = tuple(Fraction(k, 10**e) for e in range(1, 6) for k in (5, 2, 1))
 HORIZON = 4096
+FRAME = 1e7
+"""The greatest receptive field that is drawn."""
 
 
 def _shown(s: Study) -> list[tuple[str, dict[str, Any], Encoding]]:
@@ -50,6 +53,17 @@ def biases(s: Study) -> Figure:
         return figure
 
 
+def _within(subject: Encoding) -> Iterator[tuple[float, float]]:
+    """(eps, TRF(eps)) from the largest eps on, up to the first beyond the frame."""
+    for eps in EPS:
+        tokens = theoretical_receptive_field(subject, eps).tokens
+        if tokens is None:
+            return
+        yield float(eps), float(min(tokens, 10**12))
+        if tokens > FRAME:
+            return
+
+
 def fields(s: Study) -> Figure:
     """TRF(eps) of the whole series; encodings whose series diverges have none."""
     with house():
@@ -58,13 +72,11 @@ def fields(s: Study) -> Figure:
         for label, style, subject in _shown(s):
             if verdicts.get(label, Verdict.CONVERGES) is not Verdict.CONVERGES:
                 continue
-            tokens = [f.tokens for f in theoretical_receptive_field(subject, EPS)]
-            points = [(float(e), float(min(t, 10**12))) for e, t in zip(EPS, tokens, strict=True)
-                      if t is not None]  # fmt: skip
+            points = list(_within(subject))
             if points:
                 x, y = zip(*points, strict=True)
                 axes.plot(x, y, label=label, **style)
-        axes.set(xscale="log", yscale="log", ylim=(0.7, 1e7))
+        axes.set(xscale="log", yscale="log", ylim=(0.7, FRAME))
         axes.set(xlabel="eps, share of the mass left outside", ylabel="TRF(eps) in tokens")
         figure.legend(loc="outside right center")
         return figure

@@ -65,7 +65,7 @@ class Prediction(Result):
         horizons: the dtype horizon in each of `DTYPES`.
         resolution: the attention resolution of a row of `trained` tokens, at scale 1.
         windows: the certified window at each of `WINDOW_ERRORS`, logits within `LOGIT_BOUND`,
-            values within `VALUE_BOUND`.
+            values within `VALUE_BOUND`; empty where every head diverges, since none has one.
         missing: why a number is absent.
     """
 
@@ -81,6 +81,12 @@ class Prediction(Result):
     trained: int = 64
     row_length: int = 1024
     missing: str = ""
+
+    @property
+    def windowless(self) -> bool:
+        """Whether no head has a certified window, since every series diverges."""
+        heads = self.convergence.heads or (self.convergence,)
+        return all(h.verdict is Verdict.DIVERGES for h in heads)
 
     @property
     def longest_leak(self) -> float | None:
@@ -100,6 +106,8 @@ class Prediction(Result):
             else:
                 lines.append(f"  {str(h).splitlines()[0]}")
         lines += [f"  {str(self.resolution).splitlines()[0]}"] if self.resolution else []
+        if self.windowless:
+            lines.append("  certified window: none, the series diverges  [theorem]")
         for w in self.windows:
             lines += [f"  {line.strip()}" for line in str(w).splitlines()[:2]]
         return "\n".join([*lines, *([f"  {self.missing}"] if self.missing else [])])
@@ -224,10 +232,10 @@ def predict(
         leaks=tuple(leak(subject, trained, length) for length in evaluated),
         horizons=tuple(dtype_horizon(subject, kind) for kind in DTYPES),
         resolution=attention_resolution(subject, trained),
-        windows=tuple(
+        windows=() if base.windowless else tuple(
             certified_window(subject, error, LOGIT_BOUND, VALUE_BOUND) for error in WINDOW_ERRORS
         ),
-    )
+    )  # fmt: skip
 
 
 # -- the place among the catalogue ----------------------------------------------------------------
@@ -343,7 +351,7 @@ def place(predictions: Sequence[Prediction]) -> Place | None:
     """Where encodings stand among the references; None if none of them has receptive fields.
 
     >>> [r.name for r in place([predict(encoding("-n/3"))]).ranks][:3]
-    ['ALiBi, slope 1/2', '-n/3', 'window of 64']
+    ['ALiBi, slope 1/2', 'window of 64', '-n/3']
     """
     own = [
         Rank(p.name, _bias_text(p.encoding), p.convergence.verdict, (), True)

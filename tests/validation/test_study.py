@@ -185,7 +185,8 @@ def test_the_certified_window_says_what_it_holds_for():
     p = predict(encoding("-n/2"))
     assert [w.width for w in p.windows] == sorted(w.width for w in p.windows) and p.windows[0].width
     assert "|logits| <= 1" in str(p) and "one layer" in str(p)
-    assert predict(encoding("nope")).windows[0].width is None
+    without = predict(encoding("nope"))
+    assert without.windows == () and "certified window: none, the series diverges" in str(without)
 
 
 def test_what_cannot_be_placed_is_studied_all_the_same():
