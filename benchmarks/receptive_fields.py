@@ -49,7 +49,7 @@ def totals(text: str) -> dict[str, float]:
     """The total by summation routines that extrapolate or bound."""
     e = read(text)
     function = sympy.lambdify(n, sympy.exp(e), "mpmath")
-    vector = sympy.lambdify(n, sympy.exp(e), "numpy")
+    vector = sympy.lambdify(n, sympy.exp(e), ["scipy", "numpy"])
     found = {}
     try:
         found["mpmath.nsum"] = float(mpmath.nsum(function, [0, mpmath.inf]))

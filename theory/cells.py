@@ -27,6 +27,7 @@ from farfield.theory.constants import (
     Undecided,
     canonical,
     coefficient,
+    expand,
     sign,
     sign_factors,
     tidied,
@@ -125,12 +126,12 @@ def _on_zero(e: Expr, facts: list[Constraint], g: Expr) -> tuple[Expr, list[Cons
     """The expression and constraints where g = 0, solved for a parameter if g is linear in one."""
     for s in sorted(g.free_symbols, key=lambda s: (not s.is_real, s.name)):
         if g.is_polynomial(s) and sympy.degree(g, s) == 1 and not g.coeff(s, 1).free_symbols:
-            value = sympy.expand(-g.coeff(s, 0) / g.coeff(s, 1))
+            value = expand(-g.coeff(s, 0) / g.coeff(s, 1))
             swap = {s: value}
-            moved = [(sympy.expand(f.xreplace(swap)), k) for f, k in facts]
+            moved = [(expand(f.xreplace(swap)), k) for f, k in facts]
             return e.xreplace(swap), moved
     for s in g.free_symbols:
-        value = _log_solution(sympy.expand(g), s)
+        value = _log_solution(expand(g), s)
         if value is not None and not value.free_symbols:
             return e.xreplace({s: value}), [(f.xreplace({s: value}), k) for f, k in facts]
     return e, [*facts, (g, 0)]
@@ -139,7 +140,7 @@ def _on_zero(e: Expr, facts: list[Constraint], g: Expr) -> tuple[Expr, list[Cons
 def _log_solution(g: Expr, s: Symbol) -> Expr | None:
     """The s with g = 0, for g = slope log(s) + rest."""
     slope = g.coeff(sympy.log(s), 1)
-    rest = sympy.expand(g - slope * sympy.log(s))
+    rest = expand(g - slope * sympy.log(s))
     if slope == 0 or not slope.is_number or rest.has(s):
         return None
     return sympy.exp(-rest / slope)
@@ -188,7 +189,7 @@ def _constant_fits(g: Expr, s: int) -> bool:
 
 def _linear(g: Expr) -> dict[Expr, Any]:
     terms: dict[Expr, Any] = {}
-    for term in sympy.Add.make_args(sympy.expand(g)):
+    for term in sympy.Add.make_args(expand(g)):
         factor, rest = term.as_coeff_Mul()
         if not factor.is_Rational:
             raise Undecided("a constraint with irrational coefficients")
@@ -293,7 +294,7 @@ def _possible_with(facts: list[Constraint], relations: list[Any]) -> bool:
     """Whether domains and relations can hold together (True if that is not known)."""
     rows = list(facts)
     for r in relations:
-        g = sympy.expand(r.lhs - r.rhs)
+        g = expand(r.lhs - r.rhs)
         if isinstance(r, sympy.Ne):
             continue
         code = {sympy.StrictGreaterThan: 1, sympy.GreaterThan: 2, sympy.Equality: 0}.get(r.func)
@@ -367,12 +368,12 @@ _MIRROR = {">": "<", ">=": "<=", "<": ">", "<=": ">=", "==": "==", "!=": "!="}
 def relation(g: Expr, op: str) -> Any:
     """`g op 0` as a user would write it: solved for a parameter where that is simple."""
     symbols = sorted(g.free_symbols, key=lambda s: s.name)
-    expanded = sympy.expand(g)
+    expanded = expand(g)
     for s in symbols:
         if expanded.is_polynomial(s) and sympy.degree(expanded, s) == 1:
             slope = expanded.coeff(s, 1)
             if slope.is_number and (way := sign(coefficient(slope))):
-                value = tidied(sympy.expand(-expanded.coeff(s, 0) / slope))
+                value = tidied(expand(-expanded.coeff(s, 0) / slope))
                 return _NAMES[op if way > 0 else _MIRROR[op]](s, value)
     for s in symbols:
         value = _log_solution(expanded, s)

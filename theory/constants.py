@@ -103,6 +103,7 @@ class Case:
 MAX_WORK = 60_000
 MAX_BITS = 4096
 MAX_ATOMS = 150
+MAX_TERMS = 3000
 _CASE: ContextVar[Case] = ContextVar("case")
 
 
@@ -127,6 +128,28 @@ def deciding(current: Case) -> Iterator[Case]:
 
 
 # -- arithmetic -----------------------------------------------------------------------------------
+
+
+def expand(e: Expr) -> Expr:
+    """The expression multiplied out; Undecided where that would be too long."""
+    if _length(e) > MAX_TERMS:
+        raise Undecided("an expression is too long to be multiplied out")
+    return sympy.expand(e)
+
+
+def _length(e: Expr) -> int:
+    """A bound of the number of terms of an expression multiplied out."""
+    if not e.args:
+        return 1
+    sizes = [min(_length(a), MAX_TERMS + 1) for a in e.args]
+    if e.is_Add:
+        return sum(sizes)
+    if e.is_Mul:
+        return math.prod(sizes)
+    if e.is_Pow and e.exp.is_Integer:
+        k = min(abs(int(e.exp)), MAX_TERMS)
+        return math.comb(sizes[0] + k - 1, k) if sizes[0] > 1 else 1
+    return 1 if max(sizes) <= MAX_TERMS else MAX_TERMS + 1
 
 
 def to_sympy(c: Coefficient) -> Expr:
@@ -242,7 +265,7 @@ def sign(c: Coefficient) -> int:
 
 def _sign_with_symbols(c: Expr) -> int:
     if has_tail(c):
-        if sympy.expand(c) == 0:
+        if expand(c) == 0:
             return 0
         raise NeedMore
     if oscillates(c):
@@ -279,8 +302,8 @@ def canonical(factor: Expr) -> tuple[Expr, int]:
     if len(symbols) == 1 and factor.is_Add:
         (x,) = symbols
         if factor.is_polynomial(x) and sympy.degree(factor, x) == 1:
-            slope = sympy.expand(factor).coeff(x)
-            return sympy.expand(factor / slope), sign(coefficient(slope))
+            slope = expand(factor).coeff(x)
+            return expand(factor / slope), sign(coefficient(slope))
     return (-factor, -1) if factor.could_extract_minus_sign() else (factor, 1)
 
 
@@ -293,7 +316,7 @@ def sign_factors(c: Expr) -> list[Expr]:
     if not denominator.is_positive:
         numerator = numerator * denominator
     factors = []
-    for f in sympy.Mul.make_args(sympy.factor(sympy.expand(numerator))):
+    for f in sympy.Mul.make_args(sympy.factor(expand(numerator))):
         if f.is_positive:
             continue
         if f.is_Pow and f.exp.is_Integer and f.exp > 0:
@@ -330,7 +353,12 @@ def simplest(c: Expr) -> Coefficient:
     if c.is_Rational or not c.args:
         return coefficient(c)
     guess = _nearby_rational(c)
-    return c if guess is None or sign(coefficient(c - to_sympy(guess))) else guess
+    if guess is None:
+        return c
+    try:
+        return c if sign(coefficient(c - to_sympy(guess))) else guess
+    except Undecided:
+        return c
 
 
 def tidied(e: Expr) -> Expr:
@@ -404,31 +432,38 @@ def proved_zero(c: Expr) -> str | None:
     ...             - sympy.pi/4)
     'linear form in logarithms and arctangents'
     """
-    if sympy.count_ops(c) > 200:
+    if sympy.count_ops(c) > 200 or any(_swells(x) for x in c.atoms(sympy.Pow)):
         return None
+    if c.has(sympy.gamma, *_SPECIAL) and any(abs(i) > 100 for i in c.atoms(sympy.Integer)):
+        return None  # SymPy would evaluate zeta(10**6)
     c = _special_values(c)
     if _algebraic_zero(c):
         return "separation bound"
-    expanded = sympy.expand(_elementary(c))
+    expanded = expand(_elementary(c))
     if expanded == 0:
         return "expansion"
     numerator = sympy.numer(sympy.together(expanded))
-    if sympy.expand(sympy.powsimp(sympy.expand(numerator))) == 0:
+    if expand(sympy.powsimp(expand(numerator))) == 0:
         return "expansion"
     if _coefficients_vanish(numerator):
         return "separation bounds of its coefficients"
-    if _linear_form_zero(expanded) or _linear_form_zero(sympy.expand(numerator)):
+    if _linear_form_zero(expanded) or _linear_form_zero(expand(numerator)):
         return "linear form in logarithms and arctangents"
-    exponential = sympy.expand(sympy.powsimp(sympy.expand(numerator.rewrite(sympy.exp))))
+    exponential = expand(sympy.powsimp(expand(numerator.rewrite(sympy.exp))))
     if exponential == 0:
         return "expansion in exponentials"
     return None
 
 
+def _swells(power: Expr) -> bool:
+    """Whether a power of a sum is too high to be expanded."""
+    return bool(power.base.is_Add and power.exp.is_Integer and abs(power.exp) > 12)
+
+
 def _coefficients_vanish(c: Expr) -> bool:
     """Whether the algebraic coefficient of each product of other numbers is 0."""
     sums: dict[Expr, Expr] = {}
-    for term in sympy.Add.make_args(sympy.expand(_without_cosine_squares(sympy.expand(c)))):
+    for term in sympy.Add.make_args(expand(_without_cosine_squares(expand(c)))):
         algebraic, rest = sympy.sift(sympy.Mul.make_args(term), _is_algebraic, binary=True)
         product = sympy.Mul(*rest)
         sums[product] = sums.get(product, S.Zero) + sympy.Mul(*algebraic)
@@ -451,15 +486,22 @@ def _is_algebraic(c: Expr) -> bool:
     return True
 
 
+_SPECIAL = (
+    sympy.polygamma, sympy.harmonic, sympy.zeta, sympy.factorial, sympy.binomial, sympy.LambertW,
+    sympy.loggamma,
+)  # fmt: skip
+
+
 def _special_values(c: Expr) -> Expr:
     """Known values of special functions at small rational points; Gamma reflected and shifted."""
-    for f in (sympy.polygamma, sympy.harmonic, sympy.zeta, sympy.factorial, sympy.binomial,
-              sympy.LambertW, sympy.loggamma):  # fmt: skip
+    if not c.has(sympy.gamma, *_SPECIAL):
+        return c
+    for f in _SPECIAL:
         if c.has(f):
             c = c.replace(f, _rebuilt(f))
     c = sympy.expand_func(c)
     if c.has(sympy.gamma):
-        c = sympy.Add(*map(sympy.gammasimp, sympy.Add.make_args(sympy.expand(c))))
+        c = sympy.Add(*map(sympy.gammasimp, sympy.Add.make_args(expand(c))))
     return c
 
 
@@ -491,6 +533,7 @@ def _elementary(c: Expr) -> Expr:
         sympy.asin: lambda x: sympy.atan(x / sympy.sqrt(1 - x**2)),
         sympy.acos: lambda x: sympy.pi / 2 - sympy.atan(x / sympy.sqrt(1 - x**2)),
         sympy.acot: lambda x: sympy.atan(1 / x),
+        sympy.erfc: lambda x: 1 - sympy.erf(x),
     }
     for function, rule in rules.items():
         if c.has(function):
@@ -602,7 +645,7 @@ def _linear_form_zero(c: Expr) -> bool:
     if any(abs(k * scale) > 64 for _, k in [*logs, *arctangents]):
         return False
     product = sympy.Mul(*(a ** (k * scale) for a, k in logs))
-    if logs and not _algebraic_zero(sympy.expand(product) - 1):
+    if logs and not _algebraic_zero(expand(product) - 1):
         return False
     if not arctangents:
         return turns == 0
@@ -611,8 +654,8 @@ def _linear_form_zero(c: Expr) -> bool:
         step = a if k > 0 else -a
         for _ in range(abs(int(k * scale))):
             real, imaginary = (
-                sympy.expand(real - imaginary * step),
-                sympy.expand(imaginary + real * step),
+                expand(real - imaginary * step),
+                expand(imaginary + real * step),
             )
     if imaginary != 0 and not _algebraic_zero(imaginary):
         return False

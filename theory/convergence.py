@@ -38,7 +38,7 @@ from sympy import Expr, S
 
 from farfield.theory import cells
 from farfield.theory.balls import Undefined, Undetermined, compile_ball, precision, to_arb
-from farfield.theory.constants import Case, NeedMore, NotReal, Undecided, deciding
+from farfield.theory.constants import Case, NeedMore, NotReal, Undecided, deciding, expand
 from farfield.theory.encodings import Encoding, encoding
 from farfield.theory.expression import interval, n
 from farfield.theory.functions import eventual, germ
@@ -493,7 +493,9 @@ def _cycle(x: Expr, rounding: bool) -> int:
         inside, modulus = x.args[0], sympy.Integer(1)
     else:
         return 0
-    inside = sympy.expand(inside)
+    if any(e.exp.has(n) or abs(e.exp) > 12 for e in inside.atoms(sympy.Pow) if e.has(n)):
+        return 0
+    inside = expand(inside)
     if not inside.is_polynomial(n):
         return 0
     slopes = sympy.Poly(inside, n).all_coeffs()[:-1]

@@ -35,7 +35,7 @@ MAX_TOKENS = 4_000
 MAX_DIGITS = 1_000
 MAX_BITS = 12_000  # Python refuses to print integers of more than 4300 digits
 MAX_SUM_TERMS = 1_000
-MAX_EXPONENT = 10**6
+MAX_EXPONENT = 10**4
 
 
 class Lookup(sympy.Function):

@@ -31,6 +31,7 @@ from farfield.theory.constants import (
     Undecided,
     case,
     coefficient,
+    expand,
     minus,
     oscillates,
     plus,
@@ -619,7 +620,7 @@ def _power_sum(r: Expr, top: Germ) -> Germ:
     if r.is_Integer and r >= 0:
         x = sympy.Dummy("x")
         faulhaber = sympy.Poly(
-            sympy.expand((sympy.bernoulli(r + 1, x + 1) - sympy.bernoulli(r + 1, 1)) / (r + 1)), x
+            expand((sympy.bernoulli(r + 1, x + 1) - sympy.bernoulli(r + 1, 1)) / (r + 1)), x
         )
         return add(*(scale(power(top, fmpq(k[0])), coefficient(c)) for k, c in faulhaber.terms()))
     out = [
@@ -630,7 +631,7 @@ def _power_sum(r: Expr, top: Germ) -> Germ:
     order = case().order
     for j in range(1, order + 1):
         factor = sympy.bernoulli(2 * j) / sympy.factorial(2 * j) * sympy.ff(r, 2 * j - 1)
-        out.append(scale(power(top, coefficient(r - 2 * j + 1)), coefficient(sympy.expand(factor))))
+        out.append(scale(power(top, coefficient(r - 2 * j + 1)), coefficient(expand(factor))))
     rest = power(top, coefficient(r - 2 * order - 1)).top()
     return add(*out, Germ([], rest))
 
@@ -644,7 +645,7 @@ def _sum(e: Expr, body: Expr, *limits: Any) -> Germ:
     if low.has(n) or direction(top) != 1 or not (low.is_Integer and low >= 0):
         raise Undecided("a sum with these bounds")
     total = []
-    for term in sympy.Add.make_args(sympy.expand(body)):
+    for term in sympy.Add.make_args(expand(body)):
         factor, rest = term.as_independent(k, as_Add=False)
         start, g = _indefinite(rest, k, int(low), top)
         first, last = min(start, int(low)), max(start, int(low))
@@ -662,7 +663,7 @@ def _indefinite(rest: Expr, k: Symbol, low: int, top: Germ) -> tuple[int, Germ]:
         return 1, scale(top, coefficient(rest))
     base, exponent = rest.as_base_exp()
     inside = rest.args[0] if isinstance(rest, sympy.log) else base
-    offset = sympy.expand(inside - k)
+    offset = expand(inside - k)
     if not offset.has(k) and offset.is_Integer and offset >= 0:
         shifted = add(top, number(coefficient(offset)))
         start = 1 - int(offset)
@@ -670,8 +671,8 @@ def _indefinite(rest: Expr, k: Symbol, low: int, top: Germ) -> tuple[int, Germ]:
             return start, loggamma_of(add(shifted, ONE_GERM))
         if not exponent.has(k):
             return start, _power_sum(exponent, shifted)
-    if base.is_positive and not base.has(k) and sympy.expand(exponent / k).is_number:
-        q = base ** sympy.expand(exponent / k)
+    if base.is_positive and not base.has(k) and expand(exponent / k).is_number:
+        q = base ** expand(exponent / k)
         if sign(coefficient(q - 1)):
             factor = coefficient(q / (q - 1))
             grown = exponential(scale(top, coefficient(sympy.log(q))))

@@ -61,6 +61,7 @@ from farfield.theory.constants import (
     Undecided,
     case,
     coefficient,
+    expand,
     has_tail,
     is_zero_literally,
     minus,
@@ -259,7 +260,7 @@ def germ_of(terms: Iterable[Term], remainder: Monomial | None = None) -> Germ:
             if any(unbounded(c) for _, c in items[len(kept) :]):
                 raise Undecided("an unbounded oscillation in a remainder")
             items = kept
-        items = [(m, coefficient(sympy.expand(c)) if has_tail(c) else c) for m, c in items]
+        items = [(m, coefficient(expand(c)) if has_tail(c) else c) for m, c in items]
         return _compress([t for t in items if not is_zero_literally(t[1])], remainder)
     keep = len(items)
     if remainder is not None:

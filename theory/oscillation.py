@@ -19,11 +19,13 @@ import sympy
 from flint import fmpq
 from sympy import Expr, S, Symbol
 
+from farfield.theory.balls import enclose
 from farfield.theory.constants import (
     Coefficient,
     Undecided,
     case,
     coefficient,
+    expand,
     inverse,
     oscillates,
     sign,
@@ -51,7 +53,7 @@ def harmonics(e: Expr) -> Expr:
     >>> harmonics(sympy.sin(n) * sympy.cos(n) + sympy.sin(n) ** 2)
     sin(2*n)/2 - cos(2*n)/2 + 1/2
     """
-    e = sympy.expand(e)
+    e = expand(e)
     terms = sympy.Add.make_args(e)
     if all(len(_waves(term)[0]) <= 1 for term in terms):
         return e
@@ -61,7 +63,7 @@ def harmonics(e: Expr) -> Expr:
         if len(waves) > 12 or len(sums) > 4000:
             raise Undecided("an oscillating coefficient is too large")
         sums += [rest * part for part in _product_to_sum(waves)]
-    return sympy.expand(sympy.Add(*sums))
+    return expand(sympy.Add(*sums))
 
 
 def _waves(term: Expr) -> tuple[list[Expr], Expr]:
@@ -90,7 +92,7 @@ def _product_to_sum(waves: list[Expr]) -> list[Expr]:
             continue
         x = wave.args[0]
         sine, second = isinstance(wave, sympy.sin), isinstance(last, sympy.sin)
-        minus, plus = sympy.expand(x - y), sympy.expand(x + y)
+        minus, plus = expand(x - y), expand(x + y)
         if sine and second:  # 2 sin x sin y = cos(x - y) - cos(x + y)
             pair = sympy.cos(minus), -sympy.cos(plus)
         elif sine:  # 2 sin x cos y = sin(x + y) + sin(x - y)
@@ -161,7 +163,7 @@ def amplitude(x: Expr, y: Expr) -> Expr:
     """The amplitude of `x sin g + y cos g`."""
     if x == 0 or y == 0:
         return sympy.Abs(x + y)
-    return sympy.sqrt(sympy.expand(x**2 + y**2))
+    return sympy.sqrt(expand(x**2 + y**2))
 
 
 def bounds(c: Coefficient) -> Bounds:
@@ -292,10 +294,18 @@ def unbounded(c: Coefficient) -> bool:
 def monotone(f: Callable[[Expr], Expr], c: Coefficient) -> Coefficient:
     """An increasing function of a coefficient."""
     e = to_sympy(c)
+    ends = bounds(c)
+    if any(not _moderate(x) for x in ends if x.is_finite and not x.free_symbols):
+        raise Undecided("a constant is too large")
     if not oscillates(c):
         return coefficient(f(e))
-    low, high = bounds(c)
-    return bounded_atom(f(low), f(high), f(e))
+    return bounded_atom(f(ends[0]), f(ends[1]), f(e))
+
+
+def _moderate(x: Expr) -> bool:
+    """Whether |x| <= 10^5, so that exp x is a number one can write."""
+    ball = enclose(x, 64)
+    return ball is not None and bool(abs(ball) <= 10**5)
 
 
 def log_of(c: Coefficient) -> Coefficient:
@@ -321,6 +331,8 @@ def power_of(c: Coefficient, r: Coefficient) -> Coefficient:
     if not oscillates(c):
         if type(c) is fmpq and type(r) is fmpq and r.q == 1 and abs(r.p) < 1000:
             return c ** int(r.p)
+        if type(c) is fmpq and type(r) is fmpq and c != 1 and abs(r) > 10**4:
+            raise Undecided("a constant is too large")
         return coefficient(to_sympy(c) ** to_sympy(r))
     if r == -1:
         return inverse_of(c)

@@ -61,6 +61,7 @@ from farfield.theory.constants import (
     Undecided,
     case,
     coefficient,
+    expand,
     is_zero_literally,
     oscillates,
     plus,
@@ -221,7 +222,7 @@ def _bounded_returns(rho: Germ) -> Outcome:
 
 def _logs_of_waves(e: Expr) -> bool:
     """Whether the parameters of e stand only as factors of terms without them."""
-    for term in sympy.Add.make_args(sympy.expand(e)):
+    for term in sympy.Add.make_args(expand(e)):
         _, rest = term.as_independent(n, as_Add=False)
         if rest.free_symbols - {n}:
             return False
@@ -242,9 +243,9 @@ def _almost_periodic(c: Coefficient) -> Expr | None:
     opaque = e
     for wave in e.atoms(sympy.sin, sympy.cos):
         if wave.has(n):
-            argument = sympy.expand(wave.args[0])
+            argument = expand(wave.args[0])
             frequency = argument.coeff(n)
-            if sympy.expand(argument - frequency * n).has(n) or wave.free_symbols != {n}:
+            if expand(argument - frequency * n).has(n) or wave.free_symbols != {n}:
                 return None
             opaque = opaque.xreplace({wave: sympy.Dummy(real=True)})
     continuous = (sympy.Add, sympy.Mul, sympy.Pow, sympy.exp, sympy.log, sympy.Abs, sympy.atan,
@@ -287,8 +288,8 @@ def _wave(rho: Germ) -> tuple[int, Monomial, Expr, Expr, Expr]:
 
 def _incommensurable(g: Expr) -> bool:
     """g = w n with w algebraic and not 0."""
-    w = sympy.expand(g).coeff(n)
-    return bool(sympy.expand(g - w * n) == 0 and w.is_algebraic and w.is_nonzero)
+    w = expand(g).coeff(n)
+    return bool(expand(g - w * n) == 0 and w.is_algebraic and w.is_nonzero)
 
 
 def _infimum(rho: Germ) -> Outcome:

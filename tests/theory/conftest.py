@@ -7,13 +7,23 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.fixture(scope="session")
-def series():
-    """The module benchmarks/series.py: formulas whose verdict is known."""
-    spec = importlib.util.spec_from_file_location("series", ROOT / "benchmarks" / "series.py")
+def load(name):
+    spec = importlib.util.spec_from_file_location(name, ROOT / "benchmarks" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="session")
+def series():
+    """The module benchmarks/series.py: formulas whose verdict is known."""
+    return load("series")
+
+
+@pytest.fixture(scope="session")
+def fuzz():
+    """The module benchmarks/fuzz.py: random input."""
+    return load("fuzz")
 
 
 def cases():

@@ -74,7 +74,7 @@ ZEROS = """
 
 @pytest.mark.parametrize("text", [z.strip() for z in ZEROS])
 def test_hidden_zeros_are_proved(text):
-    assert simplest(constant(text)) == 0
+    assert sign(coefficient(constant(text))) == 0
 
 
 @pytest.mark.parametrize(

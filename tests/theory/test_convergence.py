@@ -293,6 +293,26 @@ def test_a_budget_holds():
     assert result.verdict in (Verdict.UNDECIDED, Verdict.CONVERGES)
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["-sec(zeta(10**6))-n", "-zeta((10**6)**(Min(2)))-n", "-cot(n**(10**4)+1)",
+     "-harmonic(10**9)*n",
+     "-n**(10**4)-gamma(n)**(10**4)", "-(n+1)**999*log(n)", "-binomial(10**4,5000)*log(n)",
+     "-sin((((n+1)**9+1)**9+1)**9)", "-exp(exp(exp(exp(n))))+exp(exp(exp(exp(n+1))))"],
+)  # fmt: skip
+def test_heavy_formulas_stay_within_the_budget(text):
+    start = time.perf_counter()
+    check_convergence(text, budget_s=0.3)
+    assert time.perf_counter() - start < 3
+
+
+def test_random_formulas_neither_crash_nor_hang(fuzz):
+    rng = random.Random(11)
+    for name, run, count in (("reader", fuzz.fuzz_reader, 2000), ("engine", fuzz.fuzz_engine, 60)):
+        slowest = run(count, rng)
+        assert (slowest if name == "reader" else slowest[0]) < 3, slowest
+
+
 def test_threads_do_not_disturb_each_other():
     texts = [f"-{k}*log(n+1)/5-(2+sin(n))/{k}" for k in range(1, 11)]
     found = {}

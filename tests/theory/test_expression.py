@@ -184,6 +184,7 @@ BAD = {
     "floor(exp(exp(20)))*n": "evaluated|beyond",
     "Piecewise((n, " + "(" * 70 + "n<3" + ")" * 70 + "), (0, True))": "nested deeper",
     "Piecewise((n, " + "~" * 70 + "(n<3)), (0, True))": "nested deeper",
+    "cot(n**(10**6)+1)": "exponent beyond",
     "n__x": "single underscores",
     "a" * 33 + "*n": "32 characters",
 }
@@ -203,7 +204,7 @@ def test_bad_input_is_refused_in_one_line(text):
     [
         "harmonic(10**9)*n", "zeta(10**5)*n", "binomial(10**4, 5000)-n",
         "floor(exp(exp(3)))*n", "gamma(10**3)*n", "factorial(1000)-n", "loggamma(10**9)*n",
-        "(n+1)**1000000", "exp(1000*n)", "(2*n)**100000", "Mod(10**500, 7)*n", "cos(10**300)*n",
+        "(n+1)**10000", "exp(1000*n)", "(2*n)**9999", "Mod(10**500, 7)*n", "cos(10**300)*n",
         "li(10**50)*n", "LambertW(10**100)*n", "erf(10**3)*n", "digamma(10**12)*n",
         "(((n+1)**9+1)**9+1)**9", "sin(cos(tan(1)))**n", "exp(log(2)*10**4)*n",
     ],
