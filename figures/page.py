@@ -62,6 +62,7 @@ figcaption{color:var(--soft);font-size:.88rem;max-width:48rem}
 details{margin:.35rem 0;border:1px solid var(--line);border-radius:.3rem;background:var(--panel)}
 summary{cursor:pointer;padding:.35rem .7rem}details>div{padding:.1rem .8rem .6rem;overflow-x:auto}
 code{font-size:.88em}math{font-size:1.02em}
+ol,section>p{overflow-x:auto;overflow-y:hidden;padding-bottom:.1rem}
 @media print{details>div{display:block}body{max-width:none}}
 """
 
@@ -146,7 +147,7 @@ def study_page(s: Study) -> str:
 def _lead(s: Study, trained: Sequence[Entry]) -> str:
     verdicts = [e.prediction.convergence.verdict for e in s.entries]
     counts = ", ".join(
-        f"{verdicts.count(v)} {v.value.replace('_', ' ')}" for v in Verdict if v in verdicts
+        f"{v.value.replace('_', ' ')} {verdicts.count(v)}" for v in Verdict if v in verdicts
     )
     many = "encoding" if len(verdicts) == 1 else "encodings"
     lead = f"<p>{len(verdicts)} {many}: {counts}."
