@@ -25,7 +25,8 @@ PROBE = """<script>addEventListener('load',()=>{const d=document,
 drawn=[...d.querySelectorAll('figure svg')].filter(s=>s.getBoundingClientRect().height>50).length,
 formulas=[...d.querySelectorAll('math')].filter(m=>m.getClientRects().length===0
 &&!m.closest('details:not([open])')).length;
-parent.postMessage([d.documentElement.scrollWidth,d.documentElement.clientWidth,drawn,formulas].join(' '),'*')})
+const e=d.documentElement;
+parent.postMessage([e.scrollWidth,e.clientWidth,drawn,formulas].join(' '),'*')})
 </script></body>"""
 
 
