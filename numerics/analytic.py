@@ -329,7 +329,9 @@ class Analytic(Kernel):
             for i in range(across):
                 for k in range(up):
                     middle = centre + wide * (2 * i + 1 - across)
-                    box = acb(middle + arb(0, wide.upper()), tall * (2 * k + 1) + arb(0, tall.upper()))
+                    box = acb(
+                        middle + arb(0, wide.upper()), tall * (2 * k + 1) + arb(0, tall.upper())
+                    )
                     value = program(box, True).real
                     if not value.is_finite():
                         return arb.pos_inf()
@@ -358,7 +360,7 @@ class Analytic(Kernel):
                     log_x = log_x.exp()
                 variable = Majorant(beyond(log_x), {level(self.depth): fmpq(1)})
                 self.caches[key] = since, *self._without_tiny(variable, arb(2) ** -(bits + 8))
-        return self.caches[key]  # type: ignore[no-any-return]
+        return self.caches[key]
 
     def _without_tiny(self, variable: Majorant, goal: arb) -> tuple[Expr, arb]:
         """h with its tiny sub-expressions set to 0, and a bound of what that changes:
@@ -391,7 +393,7 @@ class Analytic(Kernel):
             return self.h, arb(0)
         if not loss < goal:
             return self.h, arb(0)
-        return marked.subs({name: 0 for name in sizes}), (2 * loss).upper()
+        return marked.subs(dict.fromkeys(sizes, 0)), (2 * loss).upper()
 
     def _edge(self, k: int) -> arb:
         """Panel edges: unit steps first, then up to a quarter more each, shorter where h falls by
@@ -579,7 +581,7 @@ class Analytic(Kernel):
                     value = value + self.source.term(i)
                     sums.append(value)
             self.caches[key] = at, sums[::-1]
-        return self.caches[key]  # type: ignore[no-any-return]
+        return self.caches[key]
 
     def tail(self, j: int) -> arb:
         bits = ctx.prec
@@ -735,4 +737,3 @@ def _sector(source: Bias, theta: float, start: int) -> int | None:
             pass
         k += 3 if k < 16 else k // 4
     return None
-

@@ -83,9 +83,11 @@ def compare_tails(
     """Decide which of two biases has the lighter tail [Q, Theorem 0.5], with the crossover (ours).
 
     Args:
-        a, b: formulas in `n`, SymPy expressions, names of the catalogue or `Encoding`s, of one
-            head each (several heads: take `.head(h)`).
-        values_a, values_b: their parameters and options.
+        a: a formula in `n`, a SymPy expression, a name of the catalogue or an `Encoding`, of one
+            head (of several: take `.head(h)`).
+        b: the other one.
+        values_a: parameters and options of `a`.
+        values_b: parameters and options of `b`.
 
     Raises:
         InputError: several heads; a series that diverges or is undecided; free parameters.
@@ -230,4 +232,3 @@ def _last_against(light: Series, heavy: Series, m: int) -> tuple[int | None, arb
             if not u <= v:
                 raise Unreachable(f"the tails agree at {j} to all digits tried")
     return None, arb(1)
-

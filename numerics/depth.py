@@ -127,9 +127,7 @@ def layered_receptive_field(
 
     def answer(tokens: int | None, bracket: Bracket | None = None, reason: str = "") -> Any:
         formula = subject.biases[0] if len(totals) == 1 else None
-        return LayeredReceptiveField(
-            formula, count, a, quantile, row, tokens, bracket, reason
-        )
+        return LayeredReceptiveField(formula, count, a, quantile, row, tokens, bracket, reason)
 
     lags = FIRST_LAGS if row is None else min(row, MAX_LAGS)
     while True:
@@ -154,7 +152,7 @@ def _total(bias: Expr, row: int | None) -> float | None:
     s = series(bias)
     if row is not None:
         return None
-    verdict, reason = verdict_of(s)
+    reason = verdict_of(s)[1]
     if reason:
         raise InputError(f"give length, the keys of the row: {reason}")
     return float(to_arb(at_precision(s.total, 128)).mid())
@@ -168,9 +166,7 @@ def _kernel(bias: Expr, size: int, total: float | None) -> np.ndarray:
     return weights / (weights.sum() if total is None else total)
 
 
-def _quantile(
-    kernel: np.ndarray, layers: int, a: float, q: float, whole: bool
-) -> int | None:
+def _quantile(kernel: np.ndarray, layers: int, a: float, q: float, whole: bool) -> int | None:
     """1 + the least distance whose cumulative mass in the R-fold convolution reaches q; of a
     whole row, a share q of the mass that stays in the row."""
     size = len(kernel)

@@ -1,20 +1,252 @@
 """The kernel of a bias that is in none of the families: analytic, light, or put together.
 
 * A bias with periodic parts is split into its residue classes, each with a kernel of its own.
-* Bounded oscillations sin, cos, frac are replaced by their extremes: the tail lies between the
-  tails of two analytic biases, and the terms up to `DIRECT` are summed one by one.
-* Steps -a floor(log(n + h)/log b), b an integer, are constant on long stretches: the sum over the
-  stretches is geometric.
+* Steps -a floor(log(n + h)/log b), b an integer, are constant on [b^v - h, b^{v+1} - h): the sum
+  over the steps is geometric.
+* Bounded oscillations (sin, cos, frac, Mod, log|sin|) are replaced by their extremes, in the
+  direction in which the bias depends on them: from `DIRECT` terms on the tail lies between those
+  of the two biases, before it the terms are summed one by one.
 """
 
 from __future__ import annotations
 
-from sympy import Expr
+from dataclasses import dataclass, field
+from typing import Any
 
-from farfield.numerics.analytic import analytic_kernel
-from farfield.numerics.kernels import Kernel
+import sympy
+from flint import arb, ctx, fmpq
+from sympy import Expr, S
+
+from farfield.numerics.analytic import Bias, analytic_kernel, falls, read_bias
+from farfield.numerics.budget import Unreachable, check_time
+from farfield.numerics.kernels import Kernel, kernel, number
+from farfield.numerics.majorants import Unproved
+from farfield.numerics.normal_form import Unrecognised, sign
+from farfield.theory.balls import compile_ball, precision, to_arb
+from farfield.theory.expression import n
+
+DIRECT = 1 << 14
+MAX_PERIOD = 48
+MAX_WAVES = 6
+MAX_OPERATIONS = 80
 
 
 def general_kernel(p: Expr, start: int) -> Kernel:
     """A kernel for `p` on n >= start; Unrecognised where nothing is proved."""
-    return analytic_kernel(p, start)
+    p = _without_hidden_zeros(p)
+    for build in (_steps, kernel, _classes, analytic_kernel, _envelope):
+        try:
+            return build(p, start)
+        except Unrecognised as why:
+            reason = why
+    raise reason
+
+
+def _without_hidden_zeros(p: Expr) -> Expr:
+    """p with sines and cosines that cancel as exponentials, as sin^2 + cos^2 does, cancelled."""
+    waves = p.atoms(sympy.sin, sympy.cos)
+    if len(waves) < 2 or p.count_ops() > MAX_OPERATIONS:
+        return p
+    plain = sympy.expand(p.xreplace({w: w.rewrite(sympy.exp) for w in waves}))
+    return p if plain.has(S.ImaginaryUnit) else plain
+
+
+def _any_kernel(p: Expr, start: int) -> Kernel:
+    try:
+        return kernel(p, start)
+    except Unrecognised:
+        return analytic_kernel(p, start)
+
+
+class Composed(Kernel):
+    """A kernel that proves neither monotony nor that its terms are defined."""
+
+    @property
+    def settled(self) -> int:
+        raise Unreachable("the bias is not proved to be monotone")
+
+    @property
+    def checked(self) -> bool:
+        return False
+
+
+# -- residue classes ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Classes(Composed):
+    """exp(p) as the sum of its residue classes n = period k + r."""
+
+    period: int
+    parts: tuple[Kernel, ...]
+
+    @property
+    def converges(self) -> bool:
+        return all(k.converges for k in self.parts)
+
+    def tail(self, j: int) -> Any:
+        total: Any = fmpq(0)
+        for r, part in enumerate(self.parts):
+            total = total + part.tail(max(part.start, -((r - j) // self.period)))
+        return total
+
+
+def _classes(p: Expr, start: int) -> Classes:
+    from farfield.theory.convergence import _class, _period
+
+    period = _period(p)
+    if period == 1:
+        period = _period(p, rounding=True)
+    if not 1 < period <= MAX_PERIOD:
+        raise Unrecognised("no period")
+    parts = []
+    for r in range(period):
+        first = max(0, -((r - start) // period))
+        parts.append(_any_kernel(_class(p, period, r), first))
+    return Classes(start, S.Zero, period, tuple(parts))
+
+
+# -- steps ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Steps(Composed):
+    """p = gamma - a floor(log(n + h)/log b)."""
+
+    a: Expr
+    h: int
+    b: int
+
+    @property
+    def converges(self) -> bool:
+        return sign(self.a - sympy.log(self.b)) > 0
+
+    def tail(self, j: int) -> arb:
+        v, end = 0, self.b
+        while end <= j + self.h:
+            v, end = v + 1, end * self.b
+        q = (-number(self.a)).exp()
+        later = (self.b - 1) * (self.b * q) ** (v + 1) / (1 - self.b * q)
+        return number(self.gamma).exp() * ((end - self.h - j) * q**v + later)
+
+
+def _steps(p: Expr, start: int) -> Steps:
+    gamma, rest = p.as_independent(n, as_Add=True)
+    a, floor = rest.as_independent(n, as_Add=False)
+    if not isinstance(floor, sympy.floor):
+        raise Unrecognised("no steps")
+    scale, log = floor.args[0].as_independent(n, as_Add=False)
+    base = sympy.exp(1 / scale)
+    if isinstance(log, sympy.log) and base.is_Integer and base > 1:
+        h = log.args[0] - n
+        if h.is_Integer and start + h >= 1:
+            return Steps(start, gamma, -a, int(h), int(base))
+    raise Unrecognised("no steps of a logarithm")
+
+
+# -- bounded oscillations -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Envelope(Composed):
+    """A bias between two others from `first` on; below it, its own terms."""
+
+    source: Expr
+    first: int
+    low: Kernel | None
+    high: Kernel
+    sums: dict[int, list[arb]] = field(default_factory=dict, compare=False, repr=False)
+
+    def _beyond(self, j: int) -> arb:
+        least = arb(0) if self.low is None else to_arb(self.low.tail(j))
+        return least.union(to_arb(self.high.tail(j)))
+
+    def tail(self, j: int) -> arb:
+        if j >= self.first:
+            return self._beyond(j)
+        bits = ctx.prec
+        if bits not in self.sums:
+            with precision(bits + 32):
+                p, total = compile_ball(self.source), self._beyond(self.first)
+                sums = [total]
+                for i in range(self.first - 1, self.start - 1, -1):
+                    if i % 1024 == 0:
+                        check_time()
+                    total = total + to_arb(p({n: fmpq(i)})).exp()
+                    sums.append(total)
+            if len(self.sums) > 3:
+                self.sums.clear()
+            self.sums[bits] = sums[::-1]
+        return self.sums[bits][j - self.start]
+
+
+def _envelope(p: Expr, start: int) -> Envelope:
+    q = p.replace(sympy.floor, lambda u: u - sympy.frac(u))
+    waves = _waves(q)
+    if not 0 < len(waves) <= MAX_WAVES:
+        raise Unrecognised("no bounded oscillation that a bound replaces")
+    first = start + DIRECT
+    names = {e: sympy.Dummy(real=True) for e in waves}
+    marked, low_known = q.xreplace(names), True
+    high = low = marked
+    for e, name in names.items():
+        slope = sympy.diff(marked, name)
+        if sympy.diff(slope, name) != 0 or slope.has(*(set(names.values()) - {name})):
+            raise Unrecognised("a bias that is not linear in its oscillations")
+        rising, (least, most) = _sign_from(slope, first) > 0, waves[e]
+        high = high.subs(name, most if rising else least)
+        low = low.subs(name, least if rising else most)
+    if high.has(S.Infinity, S.NaN, S.NegativeInfinity):
+        raise Unrecognised("an oscillation without a bound from above")
+    below: Kernel | None = None
+    if low_known and not low.has(S.NegativeInfinity, S.Infinity, S.NaN):
+        try:
+            below = _any_kernel(sympy.expand(low), first)
+            below = below if below.converges else None
+        except Unrecognised:
+            below = None
+    above = _any_kernel(sympy.expand(high), first)
+    if not above.converges:
+        raise Unrecognised("the bound from above diverges")
+    return Envelope(start, S.Zero, p, first, below, above)
+
+
+def _waves(q: Expr) -> dict[Expr, tuple[Expr, Expr]]:
+    """The outermost oscillating sub-expressions with their ranges."""
+    found: dict[Expr, tuple[Expr, Expr]] = {}
+
+    def visit(e: Expr) -> None:
+        if not e.has(n):
+            return
+        if isinstance(e, sympy.log) and e.args[0].func in (sympy.Abs,):
+            inner = e.args[0].args[0]
+            if inner.func in (sympy.sin, sympy.cos):
+                found[e] = (S.NegativeInfinity, S.Zero)
+                return
+        if isinstance(e, (sympy.sin, sympy.cos)):
+            found[e] = (S.NegativeOne, S.One)
+        elif isinstance(e, sympy.frac):
+            found[e] = (S.Zero, S.One)
+        elif isinstance(e, sympy.Mod) and e.args[1].is_positive:
+            found[e] = (S.Zero, e.args[1])
+        else:
+            for a in e.args:
+                visit(a)
+
+    visit(q)
+    return found
+
+
+def _sign_from(slope: Expr, first: int) -> int:
+    """The sign of a function of n on [first, oo), proved."""
+    if not slope.has(n):
+        return sign(slope)
+    for side in (1, -1):
+        bias: Bias = read_bias(-side * slope)
+        with precision(128):
+            try:
+                if falls(bias.real(arb(first).log()), fmpq(0), 1):
+                    return side
+            except Unproved:
+                continue
+    raise Unrecognised("the sign of an amplitude is not proved")

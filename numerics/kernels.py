@@ -26,7 +26,7 @@ import sympy
 from flint import acb, arb, arb_series, ctx, fmpq
 from sympy import Expr, S
 
-from farfield.numerics.budget import Unreachable
+from farfield.numerics.budget import Unreachable as Unreachable
 from farfield.numerics.normal_form import NormalForm, Unrecognised, normal_form, sign
 from farfield.theory.balls import compile_ball, precision, to_arb
 from farfield.theory.expression import n

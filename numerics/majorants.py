@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from functools import cmp_to_key, lru_cache
 from typing import Any
 
-import sympy
 from flint import acb, arb, fmpq
 from sympy import Expr, Symbol
 
@@ -462,7 +461,9 @@ def majorant(
     def build(x: Expr) -> Majorant:
         where = variable.where
         if not x.has(*symbols):
-            return constant(where, rational(x) if x.is_Rational else acb(to_arb(compile_ball(x)({}))))
+            return constant(
+                where, rational(x) if x.is_Rational else acb(to_arb(compile_ball(x)({})))
+            )
         if x.is_Add:
             total = expand(x.args[0])
             for a in x.args[1:]:
@@ -480,6 +481,6 @@ def majorant(
         function = _FUNCTIONS.get(x.func.__name__)
         if function is None:
             raise Unrecognised(f"{x.func.__name__} has no bounds at infinity")
-        return function(expand(x.args[0]))  # type: ignore[no-any-return]
+        return function(expand(x.args[0]))
 
     return expand(e)

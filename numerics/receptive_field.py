@@ -37,6 +37,7 @@ EXTRA_BITS = 256
 COARSE_BITS = 64
 MAX_EPS_BITS = 4_096
 MAX_LENGTH = 10**15
+MAX_STEPS = 40
 MAX_FLOAT_LENGTH = 2 * 10**7
 
 
@@ -451,7 +452,41 @@ def _tied(
             return Bracket(j, j + 1), reason
     except _Tie:
         pass
-    return Bracket(low + 1, high), "T_j is not enclosed well enough to decide"
+    below = _decided(compare, eps, low, j, False)
+    above = _decided(compare, eps, j, high, True)
+    return Bracket(1 + (below or 0), above), "T_j is not enclosed well enough to decide"
+
+
+def _decided(
+    compare: _Comparison, eps: sympy.Rational, low: int, high: int | None, want: bool
+) -> int | None:
+    """By halves, the nearest end of what balls decide: the largest j seen with T_j >= eps B
+    (`want` False, from the decided `low` up), or the least with T_j < eps B."""
+
+    def proved(j: int) -> bool:
+        try:
+            return compare.below(j, eps)[0] == want
+        except (_Tie, Unreachable):
+            return False
+
+    if want and high is None:
+        high = 2 * low + 1
+        for _ in range(MAX_STEPS):
+            if proved(high):
+                break
+            low, high = high, high * high
+            if high.bit_length() > MAX_BITS:
+                return None
+    assert high is not None
+    for _ in range(MAX_STEPS):
+        if high - low <= 1:
+            break
+        middle = math.isqrt(low * high) if low and high > 4 * low else (low + high) // 2
+        if proved(middle) is want:
+            high = middle
+        else:
+            low = middle
+    return high if want else low
 
 
 _BEYOND = f"the answer has more than {MAX_BITS} bits"

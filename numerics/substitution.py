@@ -16,6 +16,8 @@ Special functions are split into elementary terms and a remainder function of th
 
 from __future__ import annotations
 
+from typing import Any
+
 import sympy
 from flint import acb
 from sympy import Expr, Function, S, Symbol
@@ -28,33 +30,33 @@ MAX_TERMS = 60
 _PROBES = (64, 6, 3)
 
 
-class log1p(Function):  # type: ignore[misc]  # noqa: N801, the field's name
+class log1p(Function):
     """log(1 + z)."""
 
     def fdiff(self, argindex: int = 1) -> Expr:
         return 1 / (1 + self.args[0])
 
 
-class expm1(Function):  # type: ignore[misc]  # noqa: N801
+class expm1(Function):
     """exp(z) - 1."""
 
     def fdiff(self, argindex: int = 1) -> Expr:
         return sympy.exp(self.args[0])
 
 
-class binet(Function):  # type: ignore[misc]  # noqa: N801
+class binet(Function):
     """What loggamma(z) has beyond Stirling's elementary terms."""
 
 
-class psi_rest(Function):  # type: ignore[misc]  # noqa: N801
+class psi_rest(Function):
     """digamma(z) - log z."""
 
 
-class omega_rest(Function):  # type: ignore[misc]  # noqa: N801
+class omega_rest(Function):
     """LambertW(e^s) - s + log s."""
 
 
-class ei_rest(Function):  # type: ignore[misc]  # noqa: N801
+class ei_rest(Function):
     """s e^{-s} Ei(s)."""
 
 
@@ -97,7 +99,7 @@ def _binomial(a: Expr, b: Expr) -> Expr:
 
 
 _KEPT = (sympy.exp, sympy.log, sympy.sin, sympy.cos, sympy.atan)
-_RULES = {
+_RULES: dict[Any, Any] = {
     sympy.asinh: lambda z: sympy.log(z + sympy.sqrt(z**2 + 1)),
     sympy.acosh: lambda z: sympy.log(z + sympy.sqrt(z**2 - 1)),
     sympy.atanh: lambda z: (sympy.log(1 + z) - sympy.log(1 - z)) / 2,
@@ -200,7 +202,7 @@ def _log(u: Expr, s: Symbol) -> Expr:
     return sympy.log(u)
 
 
-def _value(e: Expr, s: Symbol) -> float | object:
+def _value(e: Expr, s: Symbol) -> Any:
     """A ball of e at a large s, to compare with."""
     program = compile_complex(e, s)
     for at in _PROBES:

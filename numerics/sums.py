@@ -17,8 +17,8 @@ import sympy
 from flint import ctx, fmpq
 from sympy import Expr, S
 
-from farfield.numerics.general import general_kernel
 from farfield.numerics.budget import Unreachable, until
+from farfield.numerics.general import general_kernel
 from farfield.numerics.kernels import Kernel, kernel
 from farfield.numerics.normal_form import Unrecognised, sign
 from farfield.theory.balls import Undefined, compile_ball, compile_condition, precision, to_arb
@@ -221,7 +221,7 @@ def _stretches(bias: Expr) -> list[Stretch]:
     try:
         edges = sorted({0, *(e for g in _switches(bias) for e in _edges(g)), *_table_ends(bias)})
     except Unrecognised as reason:
-        return [Stretch(0, None, bias, None, str(reason))]
+        return [_general(0, bias, reason)]
     if len(edges) > MAX_STRETCHES:
         raise Unreachable(f"the formula has {len(edges)} stretches")
     pieces: list[tuple[int, Expr]] = []
@@ -243,12 +243,19 @@ def _with_kernel(start: int, end: int | None, bias: Expr) -> list[Stretch]:
             first = Stretch(start, reason.later, bias, None, str(reason))
             return [first, *_with_kernel(reason.later, None, bias)]
         if end is None:
-            try:
-                with until(time.monotonic() + SET_UP_S):
-                    return [Stretch(start, end, bias, general_kernel(bias, start))]
-            except (Unrecognised, Unreachable) as other:
-                return [Stretch(start, end, bias, None, str(other))]
+            return [_general(start, bias, reason)]
         return [Stretch(start, end, bias, None, str(reason))]
+
+
+def _general(start: int, bias: Expr, reason: Unrecognised) -> Stretch:
+    """The last stretch by the general path, where that proves something."""
+    if bias.has(Lookup):
+        return Stretch(start, None, bias, None, str(reason))
+    try:
+        with until(time.monotonic() + SET_UP_S):
+            return Stretch(start, None, bias, general_kernel(bias, start))
+    except (Unrecognised, Unreachable) as why:
+        return Stretch(start, None, bias, None, str(why))
 
 
 _SWITCHES = (sympy.Abs, sympy.sign, sympy.Heaviside)

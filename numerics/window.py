@@ -1,4 +1,4 @@
-r"""The certified window: how many keys are provably enough for an error budget, one head, one layer.
+r"""The certified window: how many keys are provably enough for an error budget.
 
 For logits bounded by `logit_bound` and values by `value_bound`, the supremum over all inputs and
 row lengths of the change in the head's output, when only the w nearest keys are kept, equals
@@ -179,9 +179,7 @@ def window_error(
     if len(heads) == 1:
         return heads[0]
     worst = max(heads, key=lambda h: h.value)
-    return WindowError(
-        None, w, worst.value, worst.enclosure, heads, "worst head", worst.reason
-    )
+    return WindowError(None, w, worst.value, worst.enclosure, heads, "worst head", worst.reason)
 
 
 def _bounds(logit_bound: Any, value_bound: Any) -> tuple[sympy.Rational, sympy.Rational]:
@@ -199,9 +197,7 @@ def _formula(s: Series, w: int, logit: sympy.Rational, value: sympy.Rational) ->
     return 2 * arb(rational(value)) * tail / (tail + inside)
 
 
-def _error_of(
-    bias: Expr, w: int, logit: sympy.Rational, value: sympy.Rational
-) -> WindowError:
+def _error_of(bias: Expr, w: int, logit: sympy.Rational, value: sympy.Rational) -> WindowError:
     s = series(bias)
     verdict, reason = verdict_of(s)
     if verdict == "diverges":

@@ -72,14 +72,28 @@ def test_answers_pass_the_ball_test_and_fall_with_eps(text, tokens):
             assert s.tail(f.tokens - 1) >= goal
 
 
-@pytest.mark.parametrize("text", ["-log(n+2)", "log(n+1)-n^0", "-log(n+20)-log(log(n+20))", "sqrt(n)"])
+def test_put_together():
+    for text, eps, tokens in (
+        ("-floor(log(n+1)/log(2))", "1/100", 33062),
+        ("-2*log(n+1)-frac(n/3)", "1e-8", 50929517),
+        ("-2*log(1+n)+sin(n)", "1/100", 59),
+        ("-floor(2*n/5)/2", "1e-8", 93),
+        ("-2*(sin(n)^2+cos(n)^2)*log(n+1)", "1/100", 61),
+    ):
+        assert theoretical_receptive_field(text, eps).tokens == tokens
+
+
+@pytest.mark.parametrize(
+    "text", ["-log(n+2)", "log(n+1)-n^0", "-log(n+20)-log(log(n+20))", "sqrt(n)"]
+)
 def test_divergent_series_have_no_kernel(text):
     with pytest.raises(Unrecognised):
         analytic_kernel(read(text), 0)
 
 
 def test_threads_do_not_disturb_each_other():
-    wanted = {f: theoretical_receptive_field(f, "1/1000").tokens for f in ("-2*log(1+n)", "-n+sin(n)")}
+    formulas = ("-2*log(1+n)", "-n+sin(n)")
+    wanted = {f: theoretical_receptive_field(f, "1/1000").tokens for f in formulas}
     wrong = []
 
     def ask(f):
@@ -97,7 +111,8 @@ def test_threads_do_not_disturb_each_other():
 
 def test_a_hopeless_query_ends_within_its_budget():
     started = time.monotonic()
-    found = theoretical_receptive_field("-log(n+20)-log(n+20)/log(log(n+20))^2", "1e-30", budget_s=2)
+    hopeless = "-log(n+20)-log(n+20)/log(log(n+20))^2"
+    found = theoretical_receptive_field(hopeless, "1e-30", budget_s=2)
     assert found.tokens is None
     assert found.reason
     assert time.monotonic() - started < 15

@@ -51,7 +51,9 @@ def test_equal_supports_are_neither():
     assert compare_tails(w, "Piecewise((0,n<10),(-oo,True))").lighter == "neither"
 
 
-@pytest.mark.parametrize("a, why", [("-log(1+n)", "diverges"), ("alibi", "heads"), ("-r*n", "free")])
+@pytest.mark.parametrize(
+    "a, why", [("-log(1+n)", "diverges"), ("alibi", "heads"), ("-r*n", "free")]
+)
 def test_tails_that_cannot_be_compared(a, why):
     with pytest.raises(InputError, match=why):
         compare_tails(a, "-n")
@@ -121,7 +123,8 @@ def test_block_masks_cover_the_window_and_nothing_else():
 
 
 def test_layered_windows():
-    fields = [layered_receptive_field("window", 12, w=w).tokens for w in (40, 80, 100, 120, 160, 320)]
+    widths = (40, 80, 100, 120, 160, 320)
+    fields = [layered_receptive_field("window", 12, w=w).tokens for w in widths]
     assert fields == [201, 405, 507, 610, 814, 1630]
 
 
