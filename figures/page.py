@@ -190,6 +190,9 @@ def _subject(s: Study, e: Entry) -> str:
         rows.append(["attention resolution", where, _number(r.value), by, r.label])
         limit = [_number(r.limit), escape(r.reason), "" if r.limit is None else r.label]
         rows.append(["attention resolution", "limit of long rows", *limit])
+    if (d := p.layered) is not None:
+        of = f"{d.layers} layers, mixing {d.mixing}, row of {d.length} tokens"
+        rows.append(["layered receptive field", of, _count(d.tokens), escape(d.reason), d.label])
     if p.windowless and rows:
         rows.append(["certified window", "", "none", "the series diverges", "theorem"])
     for w in p.windows:
@@ -319,6 +322,7 @@ def _measurements(s: Study) -> str:
                 *(f"{r['perplexity']:.2f}" if r else "" for r in whole),
                 f"{field['trf']:.1f}" if p.encoding.biases and not bca else "",
                 f"{field['tokens']:.1f}",
+                _count(p.layered.tokens) if p.layered is not None and not bca else "",
                 f"{gradient['tokens']}",
                 _percent(gradient["mass"]),
             ])  # fmt: skip
@@ -327,7 +331,8 @@ def _measurements(s: Study) -> str:
         "encoding", "verdict", f"leak {lengths[0]}→{lengths[-1]}",
         *(f"last token {n}" for n in lengths), "ratio [95 %]",
         *(f"non-overl. {n}" for n in lengths), f"TRF({eps:g}) of the rows",
-        f"attention ERF({eps:g})", "gradient ERF(0.99)", f"gradient mass in {lengths[0]}",
+        f"attention ERF({eps:g})", "layered TRF", "gradient ERF(0.99)",
+        f"gradient mass in {lengths[0]}",
     ]  # fmt: skip
     corpus = s.corpus or {}
     source = escape(str(corpus.get("source", "a text")))
@@ -335,7 +340,8 @@ def _measurements(s: Study) -> str:
         f"Perplexities by context length, two protocols; one seed, bytes of {source} (SHA-256 "
         f" <code>{str(corpus.get('sha256', ''))[:16]}…</code>). Ratio: last-token "
         f"perplexity at {lengths[-1]} over that at {lengths[0]}, paired on the same targets. "
-        "Verdict: theorem; leak and TRF: certified or float64; the rest: measured."
+        "Verdict: theorem; leak and TRF: certified or float64; layered TRF: approximate, "
+        "a prediction of the gradient ERF; the rest: measured."
     )
     return table(head, rows, caption, left=(0, 1))
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from farfield.numerics.comparison import compare_tails
+from farfield.numerics.depth import LayeredReceptiveField, layered_receptive_field
 from farfield.numerics.horizon import Horizon, dtype_horizon
 from farfield.numerics.leak import Leak, leak
 from farfield.numerics.receptive_field import (
@@ -66,6 +67,7 @@ class Prediction(Result):
         resolution: the attention resolution of a row of `trained` tokens, at scale 1.
         windows: the certified window at each of `WINDOW_ERRORS`, logits within `LOGIT_BOUND`,
             values within `VALUE_BOUND`; empty where every head diverges, since none has one.
+        layered: the predicted gradient ERF of a model of `layers` layers, approximate.
         missing: why a number is absent.
     """
 
@@ -78,6 +80,8 @@ class Prediction(Result):
     horizons: tuple[Horizon, ...] = ()
     resolution: Resolution | None = None
     windows: tuple[Window, ...] = ()
+    layered: LayeredReceptiveField | None = None
+    layers: int = 4
     trained: int = 64
     row_length: int = 1024
     missing: str = ""
@@ -106,6 +110,8 @@ class Prediction(Result):
             else:
                 lines.append(f"  {str(h).splitlines()[0]}")
         lines += [f"  {str(self.resolution).splitlines()[0]}"] if self.resolution else []
+        if self.layered is not None:
+            lines += [f"  {line.strip()}" for line in str(self.layered).splitlines()[:2]]
         if self.windowless:
             lines.append("  certified window: none, the series diverges  [theorem]")
         for w in self.windows:
@@ -198,7 +204,7 @@ def writable_folder(folder: str | os.PathLike[str]) -> Path:
 
 def predict(
     subject: Encoding, name: str | None = None, *, eps: Sequence[str] = EPS, trained: int = 64,
-    evaluated: Sequence[int] = (256, 1024),
+    evaluated: Sequence[int] = (256, 1024), layers: int = 4,
 ) -> Prediction:  # fmt: skip
     """Verdict, receptive fields and leak of one encoding.
 
@@ -208,6 +214,7 @@ def predict(
         eps: shares of mass left outside.
         trained: training length in tokens.
         evaluated: test lengths in tokens.
+        layers: of the model whose gradient ERF is predicted.
 
     >>> predict(encoding("type1")).receptive_fields[1].tokens
     61
@@ -215,8 +222,9 @@ def predict(
     convergence = check_convergence(subject)
     row_length = max(evaluated)
     base = Prediction(
-        name or subject.name, subject, convergence, trained=trained, row_length=row_length
-    )
+        name or subject.name, subject, convergence, trained=trained, row_length=row_length,
+        layers=layers,
+    )  # fmt: skip
     if not subject.biases or subject.bca is not None:
         return dataclasses.replace(base, missing="no additive bias, so no TRF and no leak")
     if subject.free:
@@ -232,6 +240,7 @@ def predict(
         leaks=tuple(leak(subject, trained, length) for length in evaluated),
         horizons=tuple(dtype_horizon(subject, kind) for kind in DTYPES),
         resolution=attention_resolution(subject, trained),
+        layered=layered_receptive_field(subject, layers, length=row_length),
         windows=() if base.windowless else tuple(
             certified_window(subject, error, LOGIT_BOUND, VALUE_BOUND) for error in WINDOW_ERRORS
         ),
@@ -557,7 +566,9 @@ def survey(
     for name, subject in subjects:
         if notice:
             notice(name, "theory", 0, 1, "")
-        prediction = predict(subject, name, trained=chosen.length, evaluated=lengths)
+        prediction = predict(
+            subject, name, trained=chosen.length, evaluated=lengths, layers=chosen.layers
+        )
         run = None
         if name in configurations:
             run = _run(name, configurations[name], Store(store), notice)

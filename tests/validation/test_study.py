@@ -189,6 +189,14 @@ def test_the_certified_window_says_what_it_holds_for():
     assert without.windows == () and "certified window: none, the series diverges" in str(without)
 
 
+def test_the_layered_field_is_that_of_the_models_that_are_trained(tiny):
+    s, _, _ = tiny
+    layered = s.entries[0].prediction.layered
+    assert layered.layers == s.preset.layers and layered.length == max(s.lengths)
+    assert predict(encoding("type1"), evaluated=(1024,)).layered.tokens == 91
+    assert "layered receptive field" in str(s) and "[approximate]" in str(s)
+
+
 def test_what_cannot_be_placed_is_studied_all_the_same():
     s = study(["kerple_log", "rope", "t5"])
     assert s.place is None and "r1 > 1" in str(s) and "out_of_scope" in str(s)
