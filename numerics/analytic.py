@@ -231,6 +231,8 @@ class Analytic(Kernel):
 
     @property
     def settled(self) -> int:
+        if "settled" in self.caches:
+            return int(self.caches["settled"])
         raise Unreachable("the bias is not proved to be monotone")
 
     @property

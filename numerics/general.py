@@ -34,7 +34,7 @@ MAX_OPERATIONS = 80
 def general_kernel(p: Expr, start: int) -> Kernel:
     """A kernel for `p` on n >= start; Unrecognised where nothing is proved."""
     p = _without_hidden_zeros(p)
-    for build in (_steps, kernel, _classes, analytic_kernel, _envelope):
+    for build in (_steps, _classes, analytic_kernel, kernel, _envelope):
         try:
             return build(p, start)
         except Unrecognised as why:

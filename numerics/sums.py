@@ -17,9 +17,10 @@ import sympy
 from flint import ctx, fmpq
 from sympy import Expr, S
 
+from farfield.numerics.analytic import Analytic
 from farfield.numerics.budget import Unreachable, until
 from farfield.numerics.general import general_kernel
-from farfield.numerics.kernels import Kernel, kernel
+from farfield.numerics.kernels import Kernel, Monotone, kernel
 from farfield.numerics.normal_form import Unrecognised, sign
 from farfield.theory.balls import Undefined, compile_ball, compile_condition, precision, to_arb
 from farfield.theory.expression import Lookup, n
@@ -237,7 +238,13 @@ def _with_kernel(start: int, end: int | None, bias: Expr) -> list[Stretch]:
     if bias in (S.NegativeInfinity, S.Infinity):
         return [Stretch(start, end, bias, None)]
     try:
-        return [Stretch(start, end, bias, kernel(bias, start))]
+        found = kernel(bias, start)
+        if isinstance(found, Monotone) and end is None:
+            other = _general(start, bias, Unrecognised("")).kernel
+            if isinstance(other, Analytic):  # the same sums by faster panels
+                other.caches["settled"] = found.settled
+                found = other
+        return [Stretch(start, end, bias, found)]
     except Unrecognised as reason:
         if end is None and reason.later is not None and reason.later > start:
             first = Stretch(start, reason.later, bias, None, str(reason))
