@@ -99,7 +99,8 @@ def check_proof(document: Mapping[str, Any] | Result) -> Checked:
     steps = document["proof"]["steps"]
     if not steps:
         raise ProofError("no steps")
-    computed, cited = [], []
+    computed: list[str] = []
+    cited: list[str] = []
     for cell, leaf in _cells(steps):
         values = _sample(cell, p, domains)
         if values is None:

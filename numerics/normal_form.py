@@ -62,7 +62,6 @@ class NormalForm:
     quadratics: dict[tuple[Expr, Expr], Expr] = field(default_factory=dict)
     iterated: dict[tuple[Expr, int], Expr] = field(default_factory=dict)
 
-
     def expression(self) -> Expr:
         """The bias again, in this form."""
         iterated = {}
@@ -251,9 +250,7 @@ def _is_log_of_linear(u: Expr) -> bool:
     return bool((u - n).is_number)
 
 
-def _polynomial_factors(
-    u: sympy.Poly, start: int, strict: bool
-) -> list[tuple[Expr, Expr]]:
+def _polynomial_factors(u: sympy.Poly, start: int, strict: bool) -> list[tuple[Expr, Expr]]:
     if u.degree() > MAX_DEGREE:
         raise Unrecognised(f"a polynomial of degree {u.degree()}")
     lead = u.LC()
