@@ -495,7 +495,10 @@ def _cycle(x: Expr, rounding: bool) -> int:
         return 0
     if any(e.exp.has(n) or abs(e.exp) > 12 for e in inside.atoms(sympy.Pow) if e.has(n)):
         return 0
-    inside = expand(inside)
+    try:
+        inside = expand(inside)
+    except Undecided:
+        return 0
     if not inside.is_polynomial(n):
         return 0
     slopes = sympy.Poly(inside, n).all_coeffs()[:-1]

@@ -209,6 +209,16 @@ def _digamma(at: Expr) -> Expr:
     return sympy.polygamma(0, at, evaluate=not _is_number(at))
 
 
+def _wave(function: Any) -> Callable[..., Expr]:
+    """SymPy multiplies out the argument of a sine; not so a high power of a sum."""
+
+    def build(a: Expr) -> Expr:
+        powers = (p for p in a.atoms(sympy.Pow) if p.base.is_Add and p.exp.is_Integer)
+        return function(a, evaluate=all(abs(p.exp) <= 4 for p in powers))
+
+    return build
+
+
 def _unevaluated(function: Any) -> Callable[..., Expr]:
     return lambda *args: function(*args, evaluate=False)
 
@@ -232,11 +242,14 @@ FUNCTIONS: dict[str, tuple[Callable[..., Expr], int, int]] = {
         f.__name__: (f, 1, 1)
         for f in (
             sympy.log, sympy.exp, sympy.sqrt,
-            sympy.sin, sympy.cos, sympy.tan, sympy.cot, sympy.sec, sympy.csc,
             sympy.asin, sympy.acos, sympy.atan, sympy.acot,
             sympy.sinh, sympy.cosh, sympy.tanh, sympy.coth,
             sympy.asinh, sympy.acosh, sympy.atanh,
         )
+    },
+    **{
+        f.__name__: (_wave(f), 1, 1)
+        for f in (sympy.sin, sympy.cos, sympy.tan, sympy.cot, sympy.sec, sympy.csc)
     },
     "ln": (sympy.log, 1, 1),
     "arcsin": (sympy.asin, 1, 1), "arccos": (sympy.acos, 1, 1), "arctan": (sympy.atan, 1, 1),
@@ -343,7 +356,7 @@ class _Parser:
             return _bounded(make(*args))
         except _Wrong as wrong:
             self.fail(column, str(wrong))
-        except (TypeError, ValueError, ArithmeticError, RecursionError):
+        except (AttributeError, TypeError, ValueError, ArithmeticError, RecursionError):
             self.fail(column, "this part cannot be evaluated")
 
     def formula(self) -> Expr:

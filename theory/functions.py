@@ -182,7 +182,8 @@ def direction(g: Germ) -> int | None:
     if not infinite:
         return 0
     lead = g.leading()
-    assert lead is not None
+    if lead is None:
+        return 0
     m, c = lead
     if size(m) <= 0:
         return direction(g)
@@ -827,7 +828,16 @@ def eventual(e: Expr) -> Expr:
         return S.NegativeInfinity
     if (e.is_Add or e.is_Mul) and any(a in _INFINITE for a in args):
         return _with_infinity(e.func, args)
-    return e if tuple(args) == e.args else e.func(*args)
+    if tuple(args) == e.args:
+        return e
+    lazy = isinstance(e, _SLOW_TO_BUILD) and not any(a.has(n) for a in args)
+    return e.func(*args, evaluate=False) if lazy else e.func(*args)
+
+
+_SLOW_TO_BUILD = (
+    sympy.gamma, sympy.loggamma, sympy.polygamma, sympy.factorial, sympy.binomial, sympy.harmonic,
+    sympy.zeta,
+)  # fmt: skip
 
 
 def _with_infinity(operation: Any, args: list[Expr]) -> Expr:

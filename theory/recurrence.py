@@ -307,7 +307,8 @@ def _phase(g: Expr) -> Monomial:
     if expansion.remainder is not None and size(expansion.remainder) >= 0:
         raise NeedMore
     lead = expansion.leading()
-    assert lead is not None
+    if lead is None:
+        raise Undecided("the phase is 0")
     if compare(lead[0], iterated_log(0)) >= 0 or compare(lead[0], iterated_log(1)) < 0:
         raise Undecided("the phase is not slow")
     return lead[0]

@@ -301,9 +301,9 @@ def test_a_budget_holds():
      "-sin((((n+1)**9+1)**9+1)**9)", "-exp(exp(exp(exp(n))))+exp(exp(exp(exp(n+1))))"],
 )  # fmt: skip
 def test_heavy_formulas_stay_within_the_budget(text):
-    start = time.perf_counter()
+    start = time.process_time()
     check_convergence(text, budget_s=0.3)
-    assert time.perf_counter() - start < 3
+    assert time.process_time() - start < 3
 
 
 def test_random_formulas_neither_crash_nor_hang(fuzz):

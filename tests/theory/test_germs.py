@@ -41,7 +41,7 @@ def test_what_is_left_out_is_as_small_as_it_says(named):
     """|e - sum of the terms|/remainder does not grow from 10^12 to 10^40."""
     rng = random.Random(7)
     checked = 0
-    for _ in range(45):
+    for _ in range(24):
         e = read(random_expression(rng, rng.choice((1, 2, 2, 3))))
         if not e.has(n):
             continue
@@ -77,7 +77,7 @@ def test_what_is_left_out_is_as_small_as_it_says(named):
                 continue
             assert max(ratios) < 1e20 and ratios[2] <= 10 * max(ratios[:2]) + 1e-6, (e, ratios)
         checked += 1
-    assert checked >= 25
+    assert checked >= 12
 
 
 def test_terms_descend_and_lie_above_the_remainder():
