@@ -36,6 +36,7 @@ MAX_DIGITS = 1_000
 MAX_BITS = 12_000  # Python refuses to print integers of more than 4300 digits
 MAX_SUM_TERMS = 1_000
 MAX_EXPONENT = 10**4
+MAX_DEGREE = 100
 
 
 class Lookup(sympy.Function):
@@ -169,6 +170,17 @@ def _bounded(e: Expr) -> Expr:
     return e
 
 
+def _degree(e: Expr) -> int:
+    """The degree of an expression as a polynomial, higher than 1 only by powers of sums."""
+    if e.is_Add:
+        return max(map(_degree, e.args))
+    if e.is_Mul:
+        return sum(map(_degree, e.args))
+    if e.is_Pow and e.base.is_Add and e.exp.is_Integer:
+        return _degree(e.base) * abs(int(e.exp))
+    return int(bool(e.free_symbols))
+
+
 def _power(base: Expr, exponent: Expr) -> Expr:
     if base.is_Rational and exponent.is_Rational:
         if base == 0 and exponent < 0:
@@ -179,6 +191,8 @@ def _power(base: Expr, exponent: Expr) -> Expr:
     elif exponent.is_Rational:
         if abs(exponent) > MAX_EXPONENT:
             raise _Wrong(f"has an exponent beyond {MAX_EXPONENT}")
+        if base.is_Add and base.has(sympy.Pow) and _degree(base) * abs(exponent) > MAX_DEGREE:
+            raise _Wrong(f"is a nested power of a degree beyond {MAX_DEGREE}")
         coefficient = base.as_coeff_Mul()[0]
         if coefficient.is_Rational:
             size = max(abs(coefficient.p), coefficient.q).bit_length() * abs(exponent)
@@ -209,16 +223,6 @@ def _digamma(at: Expr) -> Expr:
     return sympy.polygamma(0, at, evaluate=not _is_number(at))
 
 
-def _wave(function: Any) -> Callable[..., Expr]:
-    """SymPy multiplies out the argument of a sine; not so a high power of a sum."""
-
-    def build(a: Expr) -> Expr:
-        powers = (p for p in a.atoms(sympy.Pow) if p.base.is_Add and p.exp.is_Integer)
-        return function(a, evaluate=all(abs(p.exp) <= 4 for p in powers))
-
-    return build
-
-
 def _unevaluated(function: Any) -> Callable[..., Expr]:
     return lambda *args: function(*args, evaluate=False)
 
@@ -242,14 +246,11 @@ FUNCTIONS: dict[str, tuple[Callable[..., Expr], int, int]] = {
         f.__name__: (f, 1, 1)
         for f in (
             sympy.log, sympy.exp, sympy.sqrt,
+            sympy.sin, sympy.cos, sympy.tan, sympy.cot, sympy.sec, sympy.csc,
             sympy.asin, sympy.acos, sympy.atan, sympy.acot,
             sympy.sinh, sympy.cosh, sympy.tanh, sympy.coth,
             sympy.asinh, sympy.acosh, sympy.atanh,
         )
-    },
-    **{
-        f.__name__: (_wave(f), 1, 1)
-        for f in (sympy.sin, sympy.cos, sympy.tan, sympy.cot, sympy.sec, sympy.csc)
     },
     "ln": (sympy.log, 1, 1),
     "arcsin": (sympy.asin, 1, 1), "arccos": (sympy.acos, 1, 1), "arctan": (sympy.atan, 1, 1),
