@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -28,6 +29,7 @@ UNDECIDED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 
 def main(args: list[str] | None = None) -> None:
     """Run the command line and exit with its code."""
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # spinning wastes cores that are shared
     try:
         code = cli.main(args=args, prog_name="farfield", standalone_mode=False)
     except InputError as error:
