@@ -92,17 +92,17 @@ class Classes(Composed):
 
 
 def _classes(p: Expr, start: int) -> Classes:
-    from farfield.theory.convergence import _class, _period
+    from farfield.theory.convergence import common_period, residue_class
 
-    period = _period(p)
+    period = common_period(p)
     if period == 1:
-        period = _period(p, rounding=True)
+        period = common_period(p, rounding=True)
     if not 1 < period <= MAX_PERIOD:
         raise Unrecognised("no period")
     parts = []
     for r in range(period):
         first = max(0, -((r - start) // period))
-        parts.append(_any_kernel(_class(p, period, r), first))
+        parts.append(_any_kernel(residue_class(p, period, r), first))
     return Classes(start, S.Zero, period, tuple(parts))
 
 

@@ -369,12 +369,12 @@ def _run(p: Expr, signs: dict[Expr, int], deadline: float) -> Outcome:
     """Decide one cell: residue classes, then the germ, to higher orders as needed."""
     if p.has(S.ComplexInfinity, S.NaN):
         raise NotReal("a division by 0")
-    period = _period(p)
+    period = common_period(p)
     if period == 1:
         try:
             return _run_class(p, signs, deadline)
         except Undecided:
-            period = _period(p, rounding=True)
+            period = common_period(p, rounding=True)
             if period == 1:
                 raise
     if period > MAX_PERIOD:
@@ -382,7 +382,7 @@ def _run(p: Expr, signs: dict[Expr, int], deadline: float) -> Outcome:
     steps = [Step("classes", {"period": period})]
     failure: Undecided | None = None
     for residue in range(period):
-        own = _class(p, period, residue)
+        own = residue_class(p, period, residue)
         try:
             outcome = _run_class(own, signs, deadline)
         except Undecided as why:
@@ -473,7 +473,7 @@ def _from_germ(p: Expr) -> Outcome:
     return Outcome(outcome.converges, steps + outcome.steps)
 
 
-def _period(p: Expr, rounding: bool = False) -> int:
+def common_period(p: Expr, rounding: bool = False) -> int:
     """A common period of what is periodic in p; with `rounding`, of fractional parts too."""
     periods = (_cycle(x, rounding) for x in sympy.preorder_traversal(p) if x.has(n))
     return math.lcm(*(k for k in periods if k))
@@ -509,7 +509,7 @@ def _cycle(x: Expr, rounding: bool) -> int:
     return int(modulus.p) * math.lcm(*(int(c.q) for c in slopes))
 
 
-def _class(p: Expr, period: int, residue: int) -> Expr:
+def residue_class(p: Expr, period: int, residue: int) -> Expr:
     """p at n = period k + residue, as an expression in k (called n again)."""
     swap = {}
     for x in sympy.preorder_traversal(p):

@@ -87,7 +87,7 @@ def step_html(step: Step) -> str:
         shown.append(_show(value))
         return f"\0{len(shown) - 1}\0"
 
-    text = escape(step._render(place))
+    text = escape(step.render(place))
     for latex, sign in (("$=$", "="), ("$\\le$", "≤"), ("$\\to$", "→")):
         text = text.replace(latex, sign)
     parts = text.split("\0")

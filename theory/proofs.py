@@ -100,7 +100,8 @@ class Step:
     rule: str
     values: Mapping[str, Any]
 
-    def _render(self, show: Callable[[Any], str]) -> str:
+    def render(self, show: Callable[[Any], str]) -> str:
+        """The step with each of its values shown by `show`."""
         shown = {k: show(now(v)) for k, v in self.values.items()}
         if "error" in shown:
             shown["error"] = "" if now(self.values["error"]) == 0 else f" + O({shown['error']})"
@@ -109,12 +110,12 @@ class Step:
     @property
     def text(self) -> str:
         """The step in plain text."""
-        return self._render(str)
+        return self.render(str)
 
     @property
     def latex(self) -> str:
         """The step in LaTeX, expressions in math mode."""
-        return self._render(
+        return self.render(
             lambda v: f"${sympy.latex(v)}$" if isinstance(v, sympy.Basic) else str(v)
         )
 

@@ -36,7 +36,7 @@ class Line(Step):
     `right`. Symbols are positive unless they say otherwise.
     """
 
-    def _render(self, show: Callable[[Any], str]) -> str:
+    def render(self, show: Callable[[Any], str]) -> str:
         says = str(self.values["says"])
         if self.rule == "sentence":
             return says
