@@ -17,7 +17,7 @@ from typing import Any
 from farfield.theory.encodings import Encoding
 from farfield.theory.results import InputError
 from farfield.validation.configuration import SCHEMA, describe
-from farfield.validation.runs import CorruptRun, read_json
+from farfield.validation.runs import CorruptRun, stored
 
 Run = Mapping[str, Any]
 
@@ -65,7 +65,7 @@ def of_store(folder: str | os.PathLike[str]) -> tuple[Run, ...]:
     found = []
     for record in sorted(root.glob("*/training.json")):
         try:
-            run = _stored(record)
+            run = _stored(record.parent)
         except CorruptRun:
             continue
         if run["measurements"]:
@@ -73,23 +73,12 @@ def of_store(folder: str | os.PathLike[str]) -> tuple[Run, ...]:
     return tuple(found)
 
 
-def _stored(record: Path) -> Run:
-    training = read_json(record)
-    described, labels = training["configuration"], training.get("labels", {})
-    _current(described["schema"], f"{record.parent.name}/{record.name}")
-    measurements = [read_json(p) for p in sorted(record.parent.glob("measurement-*.json"))]
-    for m in measurements:
-        _current(m["settings"]["schema"], f"{record.parent.name}/measurement")
-    return {
-        "key": record.parent.name,
-        "encoding": {"name": labels.get("encoding"), "dialect": labels.get("dialect"),
-                     **described["encoding"]},
-        "seed": described["seed"],
-        "preset": {"name": labels.get("preset"), **described["preset"]},
-        "text": training["text"],
-        "training": training,
-        "measurements": measurements,
-    }  # fmt: skip
+def _stored(folder: Path) -> Run:
+    run = stored(folder)
+    _current(run["schema"], f"{folder.name}/training.json")
+    for m in run["measurements"]:
+        _current(m["settings"]["schema"], f"{folder.name}/measurement")
+    return run
 
 
 def causal(run: Run) -> Mapping[str, Any]:

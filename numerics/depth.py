@@ -147,6 +147,40 @@ def layered_receptive_field(
     return answer(None, bracket, "beyond the grid of lags: bracketed by the largest step")
 
 
+def layered_mass(
+    f: Any, layers: Any, within: Any, *, mixing: Any = "2/5", length: Any, **values: Any
+) -> float:
+    """The predicted share of the input gradient on the nearest tokens of a row (approximate).
+
+    Args:
+        f: a formula in `n`, a SymPy expression, a name of the catalogue or an `Encoding`.
+        layers: the number R of layers.
+        within: so many nearest tokens, at most `length`.
+        mixing: the share a of a layer that passes through attention, 0 < a <= 1.
+        length: keys of the row.
+        **values: parameters and options, as `farfield.theory.encodings.encoding` takes them.
+
+    Raises:
+        InputError: numbers out of range; an encoding without an additive bias.
+
+    >>> layered_mass("window", 12, 201, w=40, length=1000) > 0.99
+    True
+    """
+    count, near, row = natural(layers, "layers"), natural(within, "within"), natural(length, "row")
+    a = exact(mixing, "mixing")
+    if not 0 < a <= 1 or near > row or row > MAX_LAGS or count > MAX_LAYERS:
+        raise InputError(
+            f"mixing {a}, within {near}, length {row}, layers {count}: accepted are 0 < mixing <= "
+            f"1, within <= length <= {MAX_LAGS}, layers <= {MAX_LAYERS}"
+        )
+    subject = resolve(f, values)
+    if subject.bca is not None or not subject.biases:
+        raise InputError(subject.out_of_scope or "blockwise causal attention is not Toeplitz")
+    kernel = np.mean([_kernel(b, row, None) for b in subject.biases], axis=0)
+    cumulative = _cumulative(kernel, count, float(a))
+    return min(1.0, float(cumulative[near - 1] / cumulative[-1]))
+
+
 def _total(bias: Expr, row: int | None) -> float | None:
     """B, or that of the row; None where the row must sum its own terms."""
     s = series(bias)
@@ -169,6 +203,16 @@ def _kernel(bias: Expr, size: int, total: float | None) -> np.ndarray:
 def _quantile(kernel: np.ndarray, layers: int, a: float, q: float, whole: bool) -> int | None:
     """1 + the least distance whose cumulative mass in the R-fold convolution reaches q; of a
     whole row, a share q of the mass that stays in the row."""
+    cumulative = _cumulative(kernel, layers, a)
+    if whole:
+        q *= cumulative[-1]
+    elif cumulative[-1] < q:
+        return None
+    return 1 + int(np.argmax(cumulative >= q))
+
+
+def _cumulative(kernel: np.ndarray, layers: int, a: float) -> np.ndarray:
+    """The cumulative mass of the R-fold convolution at each distance below the kernel's size."""
     size = len(kernel)
     step = a * kernel
     step[0] += 1 - a
@@ -176,13 +220,7 @@ def _quantile(kernel: np.ndarray, layers: int, a: float, q: float, whole: bool) 
     theta = -np.log(TILT) / circle
     tilt = np.exp(-theta * np.arange(size))
     spectrum = fft.rfft(step * tilt, circle) ** layers
-    mass = fft.irfft(spectrum, circle)[:size] / tilt
-    cumulative = np.cumsum(mass)
-    if whole:
-        q *= cumulative[-1]
-    elif cumulative[-1] < q:
-        return None
-    return 1 + int(np.argmax(cumulative >= q))
+    return np.cumsum(fft.irfft(spectrum, circle)[:size] / tilt)
 
 
 def _bracket(

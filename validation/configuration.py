@@ -86,6 +86,8 @@ class Measurement:
         strides: of the sliding-window protocol at each length, in tokens; none by default.
         positions: bins of the perplexity by position in segments of the longest length.
         scores: tokens of the segments on which the expected score s[n] [S, Eq. 13] is measured.
+        far: one further length in tokens, scored without overlap only, on about as much text; 0
+            for none.
     """
 
     lengths: tuple[int, ...] = ()
@@ -101,14 +103,15 @@ class Measurement:
     strides: tuple[int, ...] = ()
     positions: int = 0
     scores: int = 0
+    far: int = 0
 
     def __post_init__(self) -> None:
         counts = ("blocks", "last_tokens", "row_length", "row_segments", "rows")
         for name in (*counts, "gradient_segments"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} {getattr(self, name)}: accepted is a number from 1")
-        if self.positions < 0 or self.scores < 0:
-            raise InputError("positions and scores: accepted is a number from 1, or 0 for neither")
+        if min(self.positions, self.scores, self.far) < 0:
+            raise InputError("positions, scores, far: accepted is a number from 1, or 0 for none")
         for name in ("lengths", "strides"):
             if min(getattr(self, name), default=1) < 1:
                 given = getattr(self, name)
@@ -299,10 +302,11 @@ class Configuration:
         measure, known = self.measurement or self.preset.measurement, self.preset.length
         row_length = measure.row_length
         lengths = measure.lengths or (known, 4 * known, 16 * known)
-        scores, gradient_length = measure.scores, measure.gradient_length
+        scores, far = measure.scores, measure.far
+        gradient_length = measure.gradient_length
         if self.encoding.mechanism == "learned_absolute":
             lengths, row_length = measure.lengths or (known,), min(row_length, known)
-            scores = min(scores, known)
+            scores, far = min(scores, known), 0
             gradient_length = None if gradient_length is None else min(gradient_length, known)
         return dataclasses.replace(
             measure,
@@ -310,6 +314,7 @@ class Configuration:
             row_length=row_length,
             scores=scores,
             gradient_length=gradient_length,
+            far=far,
         )
 
     @property
@@ -341,7 +346,13 @@ class Configuration:
         spare = max(measure.strides, default=0)  # a window may begin before the longest length
         self.corpus.require(
             preset.length,
-            max(longest + spare, measure.row_length, measure.scores, measure.gradient_length or 0),
+            max(
+                longest + spare,
+                measure.row_length,
+                measure.scores,
+                measure.gradient_length or 0,
+                measure.far,
+            ),
         )
 
     def training(self) -> dict[str, Any]:
@@ -368,7 +379,7 @@ class Configuration:
 # that the runs made before keep their keys.
 _LATER: dict[type, tuple[str, ...]] = {
     Preset: ("betas", "epsilon", "schedule", "dropout", "precision", "parts"),
-    Measurement: ("gradient_length", "strides", "positions", "scores"),
+    Measurement: ("gradient_length", "strides", "positions", "scores", "far"),
 }
 
 

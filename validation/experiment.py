@@ -209,7 +209,9 @@ def _trained(
     require_memory(configuration, device)
     model = fresh(configuration)
     settings = configuration.settings
-    model.bias_table(max(*settings.lengths, settings.row_length))  # refused now, not at the end
+    model.bias_table(
+        max(*settings.lengths, settings.row_length, settings.far)
+    )  # refused now, not at the end
     folder = store.folder(key(described))
 
     def trained(model: Transformer) -> Training:
@@ -264,6 +266,17 @@ def _measured(
             windows=measure.last_tokens, visible=visible,
             progress=stage(f"perplexity, stride {stride}"),
         )  # fmt: skip
+    if measure.far:
+        blocks = max(1, measure.blocks * lengths[-1] // measure.far)
+        trained = configuration.preset.length
+        perplexities += non_overlapping(
+            model,
+            text,
+            (trained, measure.far),
+            blocks=blocks,
+            visible=visible,
+            progress=stage(f"perplexity at {measure.far}"),
+        )[1:]
     more: dict[str, Any] = {}
     if measure.positions:
         more["positions"] = plain(

@@ -16,7 +16,7 @@ import hashlib
 import json
 import os
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -130,6 +130,33 @@ def read_json(path: Path) -> dict[str, Any]:
     if seal != _seal(value):
         raise CorruptRun(f"{path.parent.name}/{path.name} has changed since it was written")
     return value
+
+
+def stored(folder: Path, measurements: Sequence[str] | None = None) -> dict[str, Any]:
+    """The result of a finished run, as `train_and_measure` returns it, read from its folder.
+
+    Args:
+        folder: of the run.
+        measurements: names of the files, without ending, in the order wanted; None takes all.
+
+    Raises:
+        CorruptRun: a file is missing, or is not what was written.
+    """
+    training = read_json(folder / "training.json")
+    described, labels = training["configuration"], training.get("labels", {})
+    if measurements is None:
+        measurements = [path.stem for path in sorted(folder.glob("measurement-*.json"))]
+    named = {"name": labels.get("encoding"), "dialect": labels.get("dialect")}
+    return {
+        "schema": described["schema"],
+        "key": folder.name,
+        "encoding": {**named, **described["encoding"]},
+        "seed": described["seed"],
+        "preset": {"name": labels.get("preset"), **described["preset"]},
+        "text": training["text"],
+        "training": {k: v for k, v in training.items() if k not in ("configuration", "text")},
+        "measurements": [read_json(folder / f"{name}.json") for name in measurements],
+    }
 
 
 def _seal(value: dict[str, Any]) -> str:

@@ -92,3 +92,11 @@ def test_horizon_of_pieces_and_windows():
     assert dtype_horizon("alibi", "fp16").tokens == 4437
     with pytest.raises(InputError, match="fp16"):
         dtype_horizon("-n", "int8")
+
+
+def test_leak_of_a_divergent_bias_without_closed_partial_sums():
+    n = np.arange(9216)
+    terms = 1 / ((n + 3) * np.log(n + 3))
+    for length in (512, 1024, 9216):
+        expected = terms[64:length].sum() / terms[:length].sum()
+        assert leak("example2", 64, length).value == pytest.approx(expected, rel=1e-12)

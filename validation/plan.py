@@ -1,0 +1,230 @@
+"""Plans of many runs: encodings, seeds, training lengths and presets, read from a TOML file.
+
+    title = "..."
+    [[sweep]]
+    encodings = ["alibi", { name = "alibi", dialect = "shift", delta = -3, label = "alibi -3" }]
+    seeds = [0, 1]
+    lengths = [64]             # training lengths; the preset's own where none is given
+    presets = ["small"]
+    multiples = [1, 4, 16]     # test lengths, in training lengths
+    far = 144                  # one more, without overlap only
+    bca = true                 # rotations and sinusoids with blockwise causal attention too
+
+A job is one run: what it is called, its configuration, and its key in the store. Jobs come in the
+order of the file, seeds before encodings, so that a plan that is cut short has whole columns.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from farfield.theory.encodings import Encoding, encoding
+from farfield.theory.results import InputError
+from farfield.validation.configuration import (
+    Configuration,
+    Preset,
+    Visibility,
+    key,
+    preset,
+)
+from farfield.validation.corpus import Corpus
+
+ROTATED = ("rotation", "rotation_decay", "sinusoidal")
+
+
+@dataclass(frozen=True)
+class Subject:
+    """An encoding of a plan, before it is known how many heads the model has.
+
+    Args:
+        label: its name in the results.
+        options: what `farfield.theory.encodings.encoding` takes.
+    """
+
+    label: str
+    options: Mapping[str, Any]
+
+    def encoding(self, heads: int) -> Encoding:
+        """The encoding, with so many heads where it has one formula a head."""
+        found = encoding(**self.options)
+        if "heads" not in self.options and found.num_heads not in (1, heads):
+            found = encoding(heads=heads, **self.options)
+        return found
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A product of encodings, seeds, training lengths and presets; see the module's text."""
+
+    encodings: tuple[Subject, ...]
+    seeds: tuple[int, ...] = (0,)
+    lengths: tuple[int, ...] = ()
+    presets: tuple[str, ...] = ("demo",)
+    multiples: tuple[int, ...] = ()
+    far: int = 0
+    bca: bool = False
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of a plan, by the name that its result carries."""
+
+    label: str
+    configuration: Configuration
+
+    @cached_property
+    def key(self) -> str:
+        """The key of its run in a store."""
+        return key(self.configuration.training())
+
+    @property
+    def name(self) -> str:
+        """Label, training length and seed: unlike for unlike runs of one preset."""
+        return f"{self.label}, {self.configuration.preset.length}, {self.configuration.seed}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a plan file holds."""
+
+    title: str
+    sweeps: tuple[Sweep, ...]
+
+    def jobs(self, corpus: Corpus) -> tuple[Job, ...]:
+        """Every run of the plan, each once.
+
+        Raises:
+            InputError: an encoding that cannot be trained, or a text that is too short.
+        """
+        found: dict[str, Job] = {}
+        for sweep in self.sweeps:
+            for job in _jobs(sweep, corpus):
+                found.setdefault(job.key, job)
+        return tuple(found.values())
+
+
+def resized(chosen: Preset, length: int) -> Preset:
+    """A preset with another training length and as many tokens a step.
+
+    >>> resized(preset("small"), 128).batch
+    16
+    """
+    if length == chosen.length:
+        return chosen
+    batch = max(chosen.parts, chosen.batch * chosen.length // length)
+    return dataclasses.replace(chosen, length=length, batch=batch)
+
+
+def _jobs(sweep: Sweep, corpus: Corpus) -> list[Job]:
+    jobs = []
+    for name in sweep.presets:
+        base = preset(name)
+        for length in sweep.lengths or (base.length,):
+            chosen = resized(base, length)
+            measure = dataclasses.replace(
+                chosen.measurement,
+                lengths=tuple(length * m for m in sweep.multiples) or chosen.measurement.lengths,
+                far=sweep.far * length,
+            )
+            for seed in sweep.seeds:
+                for subject in sweep.encodings:
+                    found = subject.encoding(chosen.heads)
+                    inference: tuple[Visibility, ...] = ()
+                    if sweep.bca and found.mechanism in ROTATED:
+                        inference = (Visibility(), Visibility(bca=found.bca or length // 2))
+                    jobs.append(
+                        Job(
+                            subject.label,
+                            Configuration(found, corpus, chosen, seed, measure, inference),
+                        )
+                    )
+    return jobs
+
+
+def read_plan(path: str | os.PathLike[str]) -> Plan:
+    """The plan in a TOML file.
+
+    Raises:
+        InputError: the file cannot be read, or holds what no plan holds; one line says what.
+    """
+    try:
+        content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"plan {str(path)!r} cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"plan {str(path)!r} is no TOML text: {error}") from None
+    return parse_plan(content)
+
+
+def parse_plan(content: Mapping[str, Any]) -> Plan:
+    """The plan in what a TOML file holds.
+
+    >>> plan = parse_plan({"sweep": [{"encodings": ["alibi", "-2*log(1+n)"], "seeds": [0, 1]}]})
+    >>> [subject.label for subject in plan.sweeps[0].encodings]
+    ['alibi', '-2*log(1+n)']
+    """
+    _known(content, ("title", "sweep"), "plan")
+    sweeps = content.get("sweep")
+    if not isinstance(sweeps, list) or not sweeps or not all(isinstance(s, dict) for s in sweeps):
+        raise InputError("plan: there is no [[sweep]]; accepted is at least one")
+    return Plan(str(content.get("title", "sweep")), tuple(_sweep(s) for s in sweeps))
+
+
+def _sweep(given: Mapping[str, Any]) -> Sweep:
+    _known(given, tuple(f.name for f in dataclasses.fields(Sweep)), "sweep")
+    encodings = given.get("encodings")
+    if not isinstance(encodings, list) or not encodings:
+        raise InputError("sweep: encodings are missing; accepted is a list of names and formulas")
+    values: dict[str, Any] = {"encodings": tuple(_subject(e) for e in encodings)}
+    for name, least in (("seeds", 0), ("lengths", 1), ("multiples", 1)):
+        if name in given:
+            values[name] = _numbers(given[name], name, least)
+    if "presets" in given:
+        names = given["presets"]
+        if not isinstance(names, list) or not names:
+            raise InputError(f"sweep: presets {names!r}; accepted is a list of names")
+        values["presets"] = tuple(preset(str(name)).name for name in names)
+    if "far" in given:
+        values["far"] = _numbers([given["far"]], "far", 0)[0]
+    if "bca" in given:
+        if not isinstance(given["bca"], bool):
+            raise InputError(f"sweep: bca {given['bca']!r}; accepted: true, false")
+        values["bca"] = given["bca"]
+    return Sweep(**values)
+
+
+def _subject(given: Any) -> Subject:
+    if isinstance(given, str):
+        given = {"name": given}
+    if not isinstance(given, dict) or not isinstance(given.get("name"), str):
+        raise InputError(
+            f"sweep: encoding {given!r}; accepted: a name, a formula, or a table with a name"
+        )
+    options = {k: v for k, v in given.items() if k != "label"}
+    encoding(**options)  # refused now, with its own message
+    return Subject(str(given.get("label", given["name"])), options)
+
+
+def _numbers(given: Any, name: str, least: int) -> tuple[int, ...]:
+    fine = isinstance(given, list) and given and all(type(v) is int and v >= least for v in given)
+    if not fine:
+        raise InputError(f"sweep: {name} {given!r}; accepted are whole numbers from {least}")
+    return tuple(given)
+
+
+def _known(given: Mapping[str, Any], accepted: Sequence[str], what: str) -> None:
+    for name in given:
+        if name not in accepted:
+            near = get_close_matches(name, accepted, 1)
+            hint = f"did you mean {near[0]}? " if near else ""
+            raise InputError(
+                f"{what}: {name!r} is not known; {hint}accepted: {', '.join(accepted)}"
+            )

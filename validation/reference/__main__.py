@@ -1,0 +1,34 @@
+"""`python -m farfield.validation.reference predict`, or `collect FOLDER`; see the package."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from farfield.theory.results import InputError
+from farfield.validation.reference import HERE, collect, predict
+from farfield.validation.runs import write
+
+USAGE = "accepted: predict, collect FOLDER, or collect FOLDER --replace"
+
+
+def main(arguments: list[str]) -> None:
+    """Do what the arguments say."""
+    match arguments:
+        case ["predict"]:
+            text = json.dumps(predict(), separators=(",", ":"), allow_nan=False)
+            lines = text.replace('{"label"', '\n{"label"')  # one encoding a line
+            write(HERE / "predictions.json", (lines + "\n").encode())
+        case ["collect", folder]:
+            print("\n".join(collect(folder)))
+        case ["collect", folder, "--replace"]:
+            print("\n".join(collect(folder, replace=True)))
+        case _:
+            raise InputError(f"arguments {arguments!r}; {USAGE}")
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1:])
+    except InputError as error:
+        sys.exit(f"farfield: {error}")
