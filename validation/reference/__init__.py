@@ -78,7 +78,7 @@ def predict() -> dict[str, Any]:
     had none, and with blockwise causal attention as a window of the training length, which is the
     widest that it lets a query see.
     """
-    entries = []
+    entries: list[dict[str, Any]] = []
     for sweep in plan().sweeps:
         for name in sweep.presets:
             for length in sweep.lengths:
@@ -112,24 +112,24 @@ def _prediction(
     from farfield.numerics.receptive_field import theoretical_receptive_field
     from farfield.theory.convergence import check_convergence
 
-    stand_in, basis = _stand_in(found, length, bca)
+    assumed, basis = stand_in(found, length, bca)
     verdict = check_convergence(found)
     heads = [str(h.verdict) for h in verdict.heads] or [str(verdict.verdict)]
     row, longest = 512, max(tested)
 
     def fields(row: int | None) -> dict[str, Any]:
-        several = theoretical_receptive_field(stand_in, list(EPS), length=row)
+        several = theoretical_receptive_field(assumed, list(EPS), length=row)
         return {
             eps: [_tokens(h) for h in f.heads or (f,)] for eps, f in zip(EPS, several, strict=True)
         }
 
-    convergent = str(check_convergence(stand_in).verdict) == "converges"
+    convergent = str(check_convergence(assumed).verdict) == "converges"
     leaks = {}
     for n in [*(t for t in tested if t > length), *far]:
-        value = leak(stand_in, length, n)
+        value = leak(assumed, length, n)
         leaks[str(n)] = [h.value for h in value.heads or (value,)]
-    mass = layered_mass(stand_in, layers, length, mixing=MIXING, length=longest)
-    layered = layered_receptive_field(stand_in, layers, mixing=MIXING, length=longest)
+    mass = layered_mass(assumed, layers, length, mixing=MIXING, length=longest)
+    layered = layered_receptive_field(assumed, layers, mixing=MIXING, length=longest)
     return {
         "label": subject.label,
         "length": length,
@@ -147,7 +147,7 @@ def _prediction(
     }
 
 
-def _stand_in(found: Encoding, length: int, bca: bool) -> tuple[Encoding, str]:
+def stand_in(found: Encoding, length: int, bca: bool) -> tuple[Encoding, str]:
     """The bias whose numbers stand for an encoding, and why."""
     if bca:
         return encoding("window", w=length), "blockwise causal attention: a window of its width"
