@@ -30,6 +30,7 @@ HERE = Path(__file__).parent
 EPS = ("1/10", "1/20", "1/100", "1/1000")
 MIXING = "2/5"
 DIGITS = 6
+LONG = 100
 TOLERANCE = 0.02
 COMMAND = "make reference"
 
@@ -171,11 +172,22 @@ def _tokens(field: Any) -> Any:
 
 
 def condensed(result: Row, label: str) -> dict[str, Any]:
-    """A result as it is committed: rounded, without what the predictions or the plan hold."""
-    kept = {k: v for k, v in result.items() if k not in ("notes",)}
-    kept["encoding"] = {**result["encoding"], "label": label}
-    kept["registered"], kept["command"] = registered(), COMMAND
-    return _rounded(kept)
+    """A result as it is committed: rounded, without long formulas and the score curve a layer."""
+    encoding = result["encoding"]
+    heads = [h if len(h) < LONG else h[:LONG] + "..." for h in encoding["heads"]]
+    measurements = []
+    for m in result["measurements"]:
+        scores = {k: v for k, v in m["scores"].items() if k != "layers"}
+        measurements.append({**m, "scores": scores})
+    return _rounded(
+        {
+            **result,
+            "encoding": {**encoding, "heads": heads, "label": label},
+            "measurements": measurements,
+            "registered": registered(),
+            "command": COMMAND,
+        }
+    )
 
 
 def _rounded(value: Any) -> Any:
