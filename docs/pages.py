@@ -96,10 +96,7 @@ def theorems_page(app: Any) -> None:
             f"*{theorem.source}* · `farfield prove {name}`",
             "```{raw} html\n" + theorem._repr_html_() + "\n```",
         ]
-    place = Path(app.srcdir) / "theory" / "theorems.md"
-    text = "\n\n".join(parts) + "\n"
-    if not place.exists() or place.read_text(encoding="utf-8") != text:
-        place.write_text(text, encoding="utf-8")
+    _written(Path(app.srcdir) / "theory" / "theorems.md", parts)
 
 
 def exhibits_page(app: Any) -> None:
@@ -116,7 +113,56 @@ def exhibits_page(app: Any) -> None:
         rows = [f"| `{e.id}` | {e.kind} | {escape(e.title)} |" for e in exhibits()
                 if e.id.startswith(paper)]  # fmt: skip
         parts += [f"## {citation}", "| id | kind | shows |\n|---|---|---|\n" + "\n".join(rows)]
-    place = Path(app.srcdir) / "exhibits.md"
+    _written(Path(app.srcdir) / "exhibits.md", parts)
+
+
+def results_page(app: Any) -> None:
+    """Write the answers that the committed reference results give."""
+    from farfield.validation.answers import answers
+    from farfield.validation.reference import plan, predictions, registered, results
+
+    found = results()
+    planned = sum(len(s.encodings) * len(s.seeds) * len(s.lengths) for s in plan().sweeps)
+    parts = [
+        "# Results: does the theory predict?",
+        "What the theory says of each encoding was written down, with the plan of the runs, before "
+        f"the first of them: SHA-256 `{registered()[:16]}` of `predictions.json`, which carries "
+        f"`{predictions()['plan_sha256'][:16]}` of `plan.toml`. Each result carries the first. "
+        f"{len(found)} of {planned} planned runs are finished. `make reference` makes them all, "
+        "`python -m farfield.validation.reference answers` prints this page.",
+    ]
+    if found:
+        parts.append(_setting(found[0]))
+    for length in (64, 128):
+        given = answers(length=length)
+        if given:
+            parts.append(f"## Training length {length}")
+        for answer in given:
+            parts += [
+                f"### {answer.question}",
+                f"{answer.sentence} *{answer.label}, n = {answer.n}*",
+            ]
+            if answer.table:
+                head, *rows = answer.table
+                lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+                lines += ["| " + " | ".join(map(escape, row)) + " |" for row in rows]
+                parts.append("\n".join(lines))
+            parts.append("Runs: " + "; ".join(answer.runs) + ".")
+    _written(Path(app.srcdir) / "results.md", parts)
+
+
+def _setting(run: Any) -> str:
+    preset, text, machine = run["preset"], run["text"], run["training"]["environment"]
+    return (
+        f"Models of {preset['layers']} layers, {preset['width']} wide, {preset['heads']} heads, "
+        f"{preset['steps']} steps of {preset['batch'] * preset['length']} bytes of "
+        f"{text['source']} (SHA-256 `{text['sha256'][:16]}`); torch {machine['torch']} on "
+        f"{machine['cores']} cores of {machine['machine']}. Perplexities are ratios to that at the "
+        "training length, geometric means over seeds."
+    )
+
+
+def _written(place: Path, parts: list[str]) -> None:
     text = "\n\n".join(parts) + "\n"
     if not place.exists() or place.read_text(encoding="utf-8") != text:
         place.write_text(text, encoding="utf-8")
@@ -127,5 +173,6 @@ def setup(app: Any) -> dict[str, Any]:
     app.connect("autodoc-process-docstring", rewrite, priority=100)
     app.connect("builder-inited", theorems_page)
     app.connect("builder-inited", exhibits_page)
+    app.connect("builder-inited", results_page)
     app.add_html_math_renderer("mathml", (inline_math, None), (display_math, None))
     return {"version": "1", "parallel_read_safe": True}

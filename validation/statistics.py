@@ -15,6 +15,7 @@ from scipy import stats
 from farfield.theory.results import InputError, Result
 
 _EXACT = 8  # pairs to which all permutations are tried
+_BLOCK = 1 << 18  # numbers of the resamples held at a time
 
 
 @dataclass(frozen=True)
@@ -207,24 +208,34 @@ def rank_correlation(
     else:
         p = stats.spearmanr(a, b).pvalue
     random = np.random.default_rng(seed)
-    drawn: list[tuple[float, float]] = []
-    for pick in random.integers(n, size=(resamples, n)):
-        x, y = a[pick], b[pick]
-        if np.ptp(x) > 0 and np.ptp(y) > 0:
-            x_rank, y_rank = stats.rankdata(x), stats.rankdata(y)
-            drawn.append((float(np.corrcoef(x_rank, y_rank)[0, 1]), _tau(x, y)))
-    low, high = np.quantile(np.array(drawn), (0.025, 0.975), axis=0)
+    drawn: list[np.ndarray] = []
+    for picks in np.array_split(
+        random.integers(n, size=(resamples, n)), -(-resamples * n // _BLOCK)
+    ):
+        x, y = (stats.rankdata(values[picks], axis=1) for values in (a, b))
+        kept = (np.ptp(x, axis=1) > 0) & (np.ptp(y, axis=1) > 0)
+        drawn.append(np.array([_rho(x[kept], y[kept]), _tau(x[kept], y[kept])]))
+    low, high = np.quantile(np.concatenate(drawn, axis=1), (0.025, 0.975), axis=1)
     return RankCorrelation(
         n, rho, float(low[0]), float(high[0]), tau, float(low[1]), float(high[1]), float(p),
         n <= _EXACT,
     )  # fmt: skip
 
 
-def _tau(x: np.ndarray, y: np.ndarray) -> float:
-    """Kendall's tau-b over all pairs at once, for the many resamples."""
-    up = np.triu_indices(len(x), 1)
-    s, t = np.sign(np.subtract.outer(x, x)[up]), np.sign(np.subtract.outer(y, y)[up])
-    return float((s * t).sum() / math.sqrt((s * s).sum() * (t * t).sum()))
+def _rho(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Pearson's correlation of each row."""
+    x, y = (v - v.mean(1, keepdims=True) for v in (x, y))
+    return np.asarray((x * y).sum(1) / np.sqrt((x * x).sum(1) * (y * y).sum(1)))
+
+
+def _tau(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Kendall's tau-b of each row, over the pairs at each offset in turn."""
+    both = first = second = np.zeros(len(x))
+    for offset in range(1, x.shape[1]):
+        s = np.sign(x[:, offset:] - x[:, :-offset])
+        t = np.sign(y[:, offset:] - y[:, :-offset])
+        both, first, second = both + (s * t).sum(1), first + (s * s).sum(1), second + (t * t).sum(1)
+    return np.asarray(both / np.sqrt(first * second))
 
 
 def _pairs(

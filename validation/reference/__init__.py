@@ -6,6 +6,7 @@
 
     python -m farfield.validation.reference predict           writes predictions.json
     python -m farfield.validation.reference collect FOLDER    takes finished runs into this folder
+    python -m farfield.validation.reference answers           what they say
 
 A result that is here already is never replaced silently: one that differs is shown, by how much.
 """

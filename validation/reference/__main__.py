@@ -1,4 +1,4 @@
-"""`python -m farfield.validation.reference predict`, or `collect FOLDER`; see the package."""
+"""`python -m farfield.validation.reference predict`, `collect FOLDER` or `answers`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from farfield.theory.results import InputError
 from farfield.validation.reference import HERE, collect, predict
 from farfield.validation.runs import write
 
-USAGE = "accepted: predict, collect FOLDER, or collect FOLDER --replace"
+USAGE = "accepted: predict, collect FOLDER, collect FOLDER --replace, or answers"
 
 
 def main(arguments: list[str]) -> None:
@@ -23,6 +23,11 @@ def main(arguments: list[str]) -> None:
             print("\n".join(collect(folder)))
         case ["collect", folder, "--replace"]:
             print("\n".join(collect(folder, replace=True)))
+        case ["answers"]:
+            from farfield.validation.answers import answers
+
+            for length in (64, 128):
+                print("\n\n".join(str(answer) for answer in answers(length=length)))
         case _:
             raise InputError(f"arguments {arguments!r}; {USAGE}")
 
