@@ -480,7 +480,7 @@ def _depth(found: tuple[Observation, ...]) -> Iterable[Answer]:
         order = random.permutation(len(biased))
         fit, judge = order[: len(order) // 2], order[len(order) // 2 :]
         for name, models in (("fitted mixing", plain), ("fitted mixing and content noise", grid)):
-            best = min(models, key=lambda k: error(models[k], fit))  # noqa: B023
+            best = min(models, key=lambda k: error(models[k], fit))
             chosen[name].append(best)
             scores[name].append(error(models[best], judge))
         scores["registered mixing 0.4"].append(error(registered, judge))
