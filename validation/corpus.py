@@ -12,6 +12,7 @@ import hashlib
 import os
 import platform
 import sysconfig
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,6 +21,7 @@ import numpy as np
 from farfield.theory.results import InputError
 
 BYTES = 256
+_CHUNK = 1 << 24
 _LEFT_OUT = {"test", "tests", "idle_test", "site-packages", "dist-packages", "__pycache__"}
 
 
@@ -90,10 +92,11 @@ def corpus(text: str | os.PathLike[str] | None = None) -> Corpus:
     """The text to train and to measure on.
 
     Args:
-        text: a file, or a folder whose files (hidden and binary ones left out) are all read; a
-            folder of token files that `tokens.tokenized` wrote; `dataset:NAME` or
-            `dataset:NAME/CONFIGURATION`, read by the library `datasets` from its local cache; None
-            takes the source code of the running Python's standard library.
+        text: a file, which is mapped into memory, not read; a folder whose files (hidden and
+            binary ones left out) are all read; a folder of token files that `tokens.tokenized`
+            wrote; `dataset:NAME` or `dataset:NAME/CONFIGURATION`, read by the library `datasets`
+            from its local cache; None takes the source code of the running Python's standard
+            library.
 
     Returns:
         Whole files are split by the hash of their names, one in ten held out. If that leaves
@@ -128,7 +131,7 @@ def corpus(text: str | os.PathLike[str] | None = None) -> Corpus:
         if not path.is_file():
             wrong = "is no regular file" if path.exists() else "does not exist"
             raise InputError(f"text {str(text)!r} {wrong}; accepted: a file or a folder")
-        return _split(f"file {path.name}", path.parent, [path.name], single=True)
+        return _mapped(path)
     except OSError as error:
         raise InputError(f"text {str(text)!r} cannot be read: {error.strerror}") from None
 
@@ -184,28 +187,41 @@ def _names(folder: Path) -> list[str]:
     return sorted(names)
 
 
-def _split(source: str, folder: Path, names: list[str], *, single: bool = False) -> Corpus:
+def _mapped(path: Path) -> Corpus:
+    """A single file, which stays on the disk: only what is used is in memory."""
+    source, size = f"file {path.name}", path.stat().st_size
+    if size == 0:
+        raise InputError(f"{source} is empty; accepted: text of any encoding")
+    text = np.memmap(path, dtype=np.uint8, mode="r")
+    if any((text[k : k + _CHUNK] == 0).any() for k in range(0, size, _CHUNK)):
+        raise InputError(f"{source} is binary (it has a zero byte); accepted: text of any encoding")
+    return _cut(source, text, 1)
+
+
+def _cut(source: str, text: np.ndarray, files: int) -> Corpus:
+    cut = len(text) - max(1, len(text) // 10)
+    return Corpus(source, text[:cut], text[cut:], files, "the last tenth of all bytes held out")
+
+
+def _split(source: str, folder: Path, names: list[str]) -> Corpus:
     contents = {name: (folder / name).read_bytes() for name in names}
     texts = {name: content for name, content in contents.items() if b"\0" not in content}
     size = sum(map(len, texts.values()))
     if size == 0:
         wrong = "holds only binary files" if any(contents.values()) else "is empty"
-        if single and wrong != "is empty":
-            wrong = "is binary (it has a zero byte)"
         raise InputError(f"{source} {wrong}; accepted: text of any encoding")
     held = {n for n in texts if hashlib.sha256(n.encode()).digest()[0] * 10 < 256}
-    held_size = sum(len(texts[n]) for n in held)
-    if 0.05 * size <= held_size <= 0.2 * size:
-        split = "files by the hash of their names, one in ten held out"
-        train = b"".join(texts[n] for n in texts if n not in held)
-        held_out = b"".join(texts[n] for n in texts if n in held)
-    else:
-        split = "the last tenth of all bytes held out"
-        joined = b"".join(texts.values())
-        cut = len(joined) - max(1, len(joined) // 10)
-        train, held_out = joined[:cut], joined[cut:]
-    first, second = (np.frombuffer(part, dtype=np.uint8) for part in (train, held_out))
-    return Corpus(source, first, second, len(texts), split)
+    if not 0.05 * size <= sum(len(texts[n]) for n in held) <= 0.2 * size:
+        return _cut(source, _bytes(texts.values()), len(texts))
+    train, held_out = (
+        _bytes(texts[n] for n in texts if (n in held) is kept) for kept in (False, True)
+    )
+    split = "files by the hash of their names, one in ten held out"
+    return Corpus(source, train, held_out, len(texts), split)
+
+
+def _bytes(parts: Iterable[bytes]) -> np.ndarray:
+    return np.frombuffer(b"".join(parts), dtype=np.uint8)
 
 
 def segments(text: np.ndarray, count: int, length: int) -> np.ndarray:

@@ -103,3 +103,12 @@ def test_segments_cover_the_text_evenly(count, length):
     assert rows.shape[1] == length + 1 and len(rows) == min(count, 100 - length)
     assert (np.diff(rows) == 1).all()
     assert rows[0, 0] == 0 and (count == 1 or rows[-1, -1] == 99)
+
+
+def test_a_file_stays_on_the_disk_and_has_the_same_parts(tmp_path):
+    file = tmp_path / "text.txt"
+    file.write_bytes(bytes(range(1, 201)) * 10)
+    text = corpus(file)
+    assert isinstance(text.train.base, np.memmap) or isinstance(text.train, np.memmap)
+    assert text.train.tobytes() + text.held_out.tobytes() == file.read_bytes()
+    assert len(text.held_out) == 200
