@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from farfield.theory.encodings import Encoding, encoding, encodings
     from farfield.theory.results import InputError
     from farfield.validation.claims import claims
+    from farfield.validation.empirical import empirical_receptive_field
     from farfield.validation.study import Study, study
 
 _HOME = {
@@ -39,6 +40,7 @@ _HOME = {
     "compare_tails": "numerics.comparison",
     "claims": "validation.claims",
     "dtype_horizon": "numerics.horizon",
+    "empirical_receptive_field": "validation.empirical",
     "encoding": "theory.encodings",
     "encodings": "theory.encodings",
     "layered_receptive_field": "numerics.depth",
@@ -60,6 +62,7 @@ __all__ = [
     "claims",
     "compare_tails",
     "dtype_horizon",
+    "empirical_receptive_field",
     "encoding",
     "encodings",
     "layered_receptive_field",

@@ -485,6 +485,46 @@ def encodings(name: str | None, heads: int | None, dialect: str | None, as_json:
 
 
 @cli.command()
+@click.argument("run", required=False)
+@click.option("--model", "folder", metavar="FOLDER", help="A Hugging Face model on this machine.")
+@click.option(
+    "--runs", default="runs", show_default=True, metavar="FOLDER", help="Where the run is kept."
+)
+@click.option("--text", metavar="PATH", help="A file or folder to read.")
+@click.option("--kind", default="gradient", show_default=True, help="gradient or attention.")
+@click.option("--q", default="99/100", show_default=True, help="Share of the gradient.")
+@click.option("--eps", default="1/100", show_default=True, help="Attention left outside.")
+@click.option("--length", type=int, metavar="TOKENS", help="Of a segment; 1024, attention 512.")
+@click.option("--segments", type=int, metavar="COUNT", help="32; attention 8.")
+@click.option("--json", "as_json", is_flag=True, help="JSON instead of text.")
+def erf(
+    run: str | None, folder: str | None, runs: str, text: str | None, kind: str, q: str, eps: str,
+    length: int | None, segments: int | None, as_json: bool,
+) -> None:  # fmt: skip
+    """Empirical receptive field: how far a trained model looks back on a text."""
+    if (run is None) == (folder is None):
+        raise InputError("give the key of a run, or a model's folder with --model")
+    _require_torch()
+    from farfield.validation.empirical import empirical_receptive_field
+    from farfield.validation.inventory import finished_run
+    from farfield.validation.runs import Store
+
+    place = folder if run is None else finished_run(Store(runs), run)
+    _emit(
+        empirical_receptive_field(
+            place, text, kind=kind, q=q, eps=eps, length=length, segments=segments
+        ),
+        as_json,
+    )
+
+
+def _require_torch() -> None:
+    from farfield.validation.configuration import require_torch
+
+    require_torch()
+
+
+@cli.command()
 @click.option("--train", is_flag=True, help="Train and measure small models too (needs torch).")
 @click.option("--all", "every", is_flag=True, help="Train every trainable encoding, not eight.")
 @click.option("--preset", default="demo", show_default=True, help="Architecture and schedule.")

@@ -173,7 +173,7 @@ def compare(store: Store, keys: Sequence[str]) -> Comparison:
     Raises:
         InputError: a key names no finished run, or several.
     """
-    folders = [_named(store, key) for key in keys]
+    folders = [finished_run(store, key) for key in keys]
     settings, ratios = [], []
     for folder in folders:
         try:
@@ -229,7 +229,12 @@ def _folders(store: Store) -> list[Path]:
         ) from None
 
 
-def _named(store: Store, key: str) -> Path:
+def finished_run(store: Store, key: str) -> Path:
+    """The folder of the one finished run whose key begins with these digits.
+
+    Raises:
+        InputError: there is none, or several.
+    """
     found = [p for p in _folders(store) if p.name.startswith(key) and "." not in p.name]
     finished = [p for p in found if (p / "training.json").exists()]
     if len(finished) == 1:

@@ -9,20 +9,65 @@ is met exactly, where `1 - cumulative sum` would round to 0.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from farfield.theory.results import InputError
-from farfield.validation.attention import fused
+from farfield.validation.attention import Path, fused
 from farfield.validation.configuration import CAUSAL, Visibility
 from farfield.validation.corpus import segments as spaced
 from farfield.validation.model import Transformer
 
 _SLACK = 1e-9  # of a logarithm, so that exact ties are no violation
 _RESAMPLES = 1000
+
+
+class LanguageModel(Protocol):
+    """What is measured: `model.Transformer` says what each does, `outside.OutsideModel` too."""
+
+    def embed(self, tokens: Tensor) -> Tensor:
+        """Shape (batch, length, width)."""
+
+    def hidden(self, embedded: Tensor, visible: Visibility = ..., path: Path = ...) -> Tensor:
+        """Shape (batch, length, width)."""
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """Shape (..., vocabulary)."""
+
+    def bias_table(self, length: int) -> Tensor | None:
+        """Shape (heads or 1, length), float64."""
+
+    def parameters(self) -> Iterator[nn.Parameter]:
+        """The weights."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where they are."""
+
+
+@dataclass(frozen=True)
+class AttentionRows:
+    """Every sampled row of every head, before any mean.
+
+    Args:
+        erf: attention ERF, shape (layers, thresholds, segments, heads, rows).
+        trf: finite-row TRF of the bias alone, shape (thresholds, heads, rows).
+        shares: attention mass on the nearest `within` tokens, mean over layers, heads and rows,
+            float64, shape (segments, len(within)).
+        within: numbers of tokens.
+        bounds: the bounds checked on every row.
+    """
+
+    erf: Tensor
+    trf: Tensor
+    shares: np.ndarray
+    within: tuple[int, ...]
+    bounds: Bounds
 
 
 @dataclass(frozen=True)
@@ -141,9 +186,8 @@ def tokens(tails: Tensor, log_eps: Tensor | float) -> Tensor:
     return ((tails >= threshold) & (tails > 0)).sum(-1)
 
 
-@torch.no_grad()
 def attention_receptive_field(
-    model: Transformer,
+    model: LanguageModel,
     text: np.ndarray,
     *,
     thresholds: tuple[float, ...] = (0.1, 0.05, 0.01),
@@ -172,7 +216,49 @@ def attention_receptive_field(
     Raises:
         InputError: the text is too short, or the encoding knows less than `length`.
     """
-    samples = torch.from_numpy(_samples(text, segments, length))[:, :-1]
+    found = attention_rows(
+        model, text, thresholds=thresholds, length=length, segments=segments, rows=rows,
+        visible=visible,
+    )  # fmt: skip
+    erf, trf = found.erf, found.trf
+    fields = tuple(
+        AttentionField(
+            eps=eps,
+            tokens=erf[:, k].mean().item(),
+            spread=erf[:, k].std().item(),
+            heads=tuple(map(tuple, erf[:, k].mean((1, 3)).tolist())),
+            trf=trf[k].mean().item(),
+            trf_heads=tuple(trf[k].mean(-1).tolist()),
+            length=length,
+            segments=erf.shape[2],
+            rows=erf.shape[4],
+        )
+        for k, eps in enumerate(thresholds)
+    )
+    return fields, found.bounds
+
+
+@torch.no_grad()
+def attention_rows(
+    model: LanguageModel,
+    text: np.ndarray,
+    *,
+    thresholds: tuple[float, ...],
+    length: int,
+    segments: int,
+    rows: int,
+    visible: Visibility = CAUSAL,
+    within: tuple[int, ...] = (),
+) -> AttentionRows:
+    """The rows behind `attention_receptive_field`, a segment and a layer at a time.
+
+    Memory holds the sampled rows of one layer, never a matrix of all pairs. The arguments are
+    those of `attention_receptive_field`; `within` asks for the mass on so many nearest tokens.
+
+    Raises:
+        InputError: the text is too short, or the encoding knows less than `length`.
+    """
+    samples = torch.from_numpy(samples_of(text, segments, length))[:, :-1]
     at = torch.linspace(length // 2, length - 1, min(rows, length - length // 2)).long().unique()
     keys_at = at[:, None] - torch.arange(length)  # row, distance
     seen = (keys_at >= 0) & visible.sees(at[:, None], keys_at)
@@ -183,6 +269,8 @@ def attention_receptive_field(
     log_eps = torch.tensor(thresholds, dtype=torch.float64).log()[:, None, None, None]
 
     measured, gaps, failed, informative = [], [], torch.zeros(3, dtype=torch.long), []
+    masses = []
+    beyond = torch.tensor([w < length for w in within], dtype=torch.float64)
     largest = torch.zeros(2, dtype=torch.float64)
 
     def measure(query: Tensor, key: Tensor, value: Tensor) -> None:
@@ -190,7 +278,10 @@ def attention_receptive_field(
         scores = scores / math.sqrt(query.shape[-1])
         logits = scores.gather(-1, keys_at.clamp(min=0).expand(*scores.shape[:2], -1, -1))
         weights = logits + log_b
-        erf = tokens(tail_sums((weights - weights.amax(-1, keepdim=True)).exp()), log_eps)
+        tails = tail_sums((weights - weights.amax(-1, keepdim=True)).exp())
+        erf = tokens(tails, log_eps)
+        outside = tails[..., [min(w, length - 1) for w in within]] / tails[..., :1]
+        masses.append(1 - (outside * beyond).mean((0, 1, 2)))
         counted = log_b > -math.inf
         bounds = (logits.masked_fill(~counted, 0).abs().amax(), value.double().norm(dim=-1).amax())
         torch.maximum(largest, torch.stack([bound.cpu() for bound in bounds]), out=largest)
@@ -216,20 +307,6 @@ def attention_receptive_field(
     erf = torch.stack(measured).unflatten(0, (len(samples), -1)).squeeze(3)
     erf, gap = erf.permute(1, 2, 0, 3, 4), torch.cat(gaps)  # layer, eps, segment, head, row
     trf = tokens(b_tails, log_eps[:, 0]).double().expand(-1, erf.shape[3], -1)
-    fields = tuple(
-        AttentionField(
-            eps=eps,
-            tokens=erf[:, k].mean().item(),
-            spread=erf[:, k].std().item(),
-            heads=tuple(map(tuple, erf[:, k].mean((1, 3)).tolist())),
-            trf=trf[k].mean().item(),
-            trf_heads=tuple(trf[k].mean(-1).tolist()),
-            length=length,
-            segments=len(samples),
-            rows=len(at),
-        )
-        for k, eps in enumerate(thresholds)
-    )
     lower, upper, jensen = failed.tolist()
     bounds = Bounds(
         checks=3 * erf.numel(),
@@ -242,7 +319,8 @@ def attention_receptive_field(
         logit_bound=largest[0].item(),
         value_bound=largest[1].item(),
     )
-    return fields, bounds
+    shares = torch.stack(masses).unflatten(0, (len(samples), -1)).mean(1).numpy()
+    return AttentionRows(erf, trf, shares, within, bounds)
 
 
 def gradient_receptive_field(
@@ -270,35 +348,27 @@ def gradient_receptive_field(
     Raises:
         InputError: the text is too short, or the encoding knows less than `length`.
     """
-    curves = gradient_shares(model, _samples(text, segments, length), visible)
+    curves = gradient_shares(model, samples_of(text, segments, length), visible)
     mass = share_within(curves, model.length)
-    mean = torch.from_numpy(curves.mean(0))
-    log_eps = math.log1p(-share)
-    generator = np.random.default_rng(0)
-    picks = generator.integers(len(curves), size=(_RESAMPLES, len(curves)))
-    counts = np.stack([np.bincount(pick, minlength=len(curves)) for pick in picks])
-    resampled = torch.from_numpy(counts @ curves / len(curves))
-    lengths = tokens(tail_sums(resampled), log_eps).numpy()
-    low, high = np.quantile(lengths, (0.025, 0.975))
-    mass_low, mass_high = np.quantile(counts @ mass / len(curves), (0.025, 0.975))
-    powers = [1 << k for k in range(length.bit_length()) if 1 << k <= length]
+    suffix, low, high = shortest_suffix(curves, share)
+    mass_low, mass_high = np.quantile(resampled(mass), (0.025, 0.975))
     return GradientField(
         share=share,
-        tokens=int(tokens(tail_sums(mean), log_eps)),
-        tokens_low=float(low),
-        tokens_high=float(high),
+        tokens=suffix,
+        tokens_low=low,
+        tokens_high=high,
         training_length=model.length,
         mass=float(mass.mean()),
         mass_low=float(mass_low),
         mass_high=float(mass_high),
-        curve=tuple((p, float(share_within(curves, p).mean())) for p in powers),
+        curve=tuple((p, float(share_within(curves, p).mean())) for p in powers(length)),
         length=length,
         segments=len(curves),
     )
 
 
 def gradient_shares(
-    model: Transformer, rows: np.ndarray, visible: Visibility = CAUSAL, tokens_a_pass: int = 8192
+    model: LanguageModel, rows: np.ndarray, visible: Visibility = CAUSAL, tokens_a_pass: int = 8192
 ) -> np.ndarray:
     """`s_m` of each segment, nearest token first; float64, shape (segments, length).
 
@@ -328,6 +398,44 @@ def gradient_shares(
     return torch.cat(results).numpy()
 
 
+def shortest_suffix(curves: np.ndarray, share: float) -> tuple[int, float, float]:
+    """Tokens of the shortest suffix with more than `share` of the mean curve, with an interval.
+
+    Args:
+        curves: nearest token first, each with sum 1; float64, shape (segments, length).
+        share: between 0 and 1.
+
+    Returns:
+        The tokens, and the ends of their 95 % bootstrap interval over the segments.
+
+    >>> shortest_suffix(np.array([[0.5, 0.25, 0.25]]), 0.7)
+    (2, 2.0, 2.0)
+    """
+    log_eps = math.log1p(-share)
+    lengths = tokens(tail_sums(torch.from_numpy(resampled(curves))), log_eps).numpy()
+    low, high = np.quantile(lengths, (0.025, 0.975))
+    mean = torch.from_numpy(curves.mean(0))
+    return int(tokens(tail_sums(mean), log_eps)), float(low), float(high)
+
+
+def resampled(values: np.ndarray) -> np.ndarray:
+    """Means over segments drawn with replacement, shape (resamples, ...), from one seed."""
+    generator = np.random.default_rng(0)
+    picks = generator.integers(len(values), size=(_RESAMPLES, len(values)))
+    counts = np.stack([np.bincount(pick, minlength=len(values)) for pick in picks])
+    means: np.ndarray = counts @ values / len(values)
+    return means
+
+
+def powers(length: int) -> tuple[int, ...]:
+    """1, 2, 4, ... up to the length.
+
+    >>> powers(9)
+    (1, 2, 4, 8)
+    """
+    return tuple(1 << k for k in range(length.bit_length()))
+
+
 def share_within(curves: np.ndarray, length: int) -> np.ndarray:
     """The share on the nearest `length` tokens of each curve, shape (segments,).
 
@@ -337,7 +445,12 @@ def share_within(curves: np.ndarray, length: int) -> np.ndarray:
     return curves[:, :length].sum(1)
 
 
-def _samples(text: np.ndarray, count: int, length: int) -> np.ndarray:
+def samples_of(text: np.ndarray, count: int, length: int) -> np.ndarray:
+    """Evenly spaced segments with the token that follows each, as `corpus.segments`.
+
+    Raises:
+        InputError: the text is not longer than a segment.
+    """
     if len(text) <= length:
         raise InputError(
             f"the text has {len(text)} tokens, a segment takes {length + 1}; accepted: a longer "

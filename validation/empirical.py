@@ -1,0 +1,233 @@
+"""The empirical receptive field of any model: ours, a run of a store, or a model from outside.
+
+`receptive_field` measures; here the question is asked as a user asks it, and the answer carries its
+interval, its curve and its definition.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from farfield.theory.results import InputError, Result, exact
+from farfield.validation.configuration import CAUSAL, Visibility
+from farfield.validation.corpus import Corpus, corpus
+from farfield.validation.model import Transformer
+from farfield.validation.outside import Folder, OutsideModel, describe, load, tokens_of
+from farfield.validation.receptive_field import (
+    Bounds,
+    attention_rows,
+    gradient_shares,
+    powers,
+    resampled,
+    samples_of,
+    share_within,
+    shortest_suffix,
+)
+
+KINDS = ("gradient", "attention")
+_SEGMENTS = {"gradient": 32, "attention": 8}
+_LENGTH = {"gradient": 1024, "attention": 512}
+_DEFINITION = {
+    "gradient": (
+        "shortest suffix with more than q of the summed norms of the gradient at the input "
+        "embeddings of the log-probability of the observed next token at the last position"
+    ),
+    "attention": (
+        "least number of nearest keys that hold more than 1 - eps of a row's attention; mean over "
+        "rows evenly spaced in the second half of a segment, heads, layers, segments"
+    ),
+}
+
+
+@dataclass(frozen=True)
+class EmpiricalReceptiveField(Result):
+    """How far a model looks back, measured.
+
+    Fields:
+        model: its name.
+        kind: `gradient` or `attention`.
+        threshold: q of the gradient, eps of the attention.
+        tokens: the receptive field.
+        interval: its 95 % bootstrap interval over the segments.
+        curve: pairs (tokens, share of the gradient or attention on the nearest so many tokens) at
+            powers of two, means over the segments.
+        training_length: tokens that the model was trained on, None if it is not known.
+        mass_in_training_length, mass_interval: the share on the nearest so many tokens; None
+            where the training length is not known or not shorter than the segments.
+        length, segments: tokens of a segment, and segments.
+        text_source: what was read.
+        heads: for attention, the mean of each head, one tuple a layer.
+        trf: for attention, the finite-row TRF of the bias alone on the same rows.
+        bounds: for attention, logit and value ranges, and the theoretical bounds on every row.
+        definition: in words.
+        label: `measured`.
+    """
+
+    model: str
+    kind: str
+    threshold: float
+    tokens: float
+    interval: tuple[float, float]
+    curve: tuple[tuple[int, float], ...]
+    training_length: int | None
+    mass_in_training_length: float | None
+    mass_interval: tuple[float, float] | None
+    length: int
+    segments: int
+    text_source: str
+    heads: tuple[tuple[float, ...], ...] = ()
+    trf: float | None = None
+    bounds: Bounds | None = None
+    definition: str = ""
+    label: str = "measured"
+
+    def text(self) -> str:
+        name = "q" if self.kind == "gradient" else "eps"
+        digits = 0 if self.kind == "gradient" else 1
+        low, high = self.interval
+        lines = [
+            f"{self.kind} ERF({name} = {self.threshold:g}) of {self.model} = "
+            f"{self.tokens:.{digits}f} tokens ({low:.{digits}f} to {high:.{digits}f})  "
+            f"[{self.label}: {self.segments} segments of {self.length} tokens, 95 %]"
+        ]
+        shown = [point for point in self.curve if point[1] < 0.99995] or list(self.curve[:1])
+        lines.append("  share within: " + ", ".join(f"{n}: {s:.4g}" for n, s in shown))
+        if self.mass_in_training_length is not None and self.mass_interval is not None:
+            low, high = self.mass_interval
+            lines.append(
+                f"  share within the training length of {self.training_length}: "
+                f"{self.mass_in_training_length:.4g} ({low:.4g} to {high:.4g})"
+            )
+        if self.trf is not None:
+            lines.append(f"  TRF of the bias alone on the same rows: {self.trf:.1f} tokens")
+        for layer, heads in enumerate(self.heads, 1):
+            lines.append(f"  layer {layer}: " + ", ".join(f"{h:.1f}" for h in heads))
+        if (b := self.bounds) is not None:
+            lines += [
+                f"  logits: |q.k|/sqrt(d) up to {b.logit_bound:.3g}, range of a row up to "
+                f"{b.range_max:.3g} (median {b.range_median:.3g}); values: ||v|| up to "
+                f"{b.value_bound:.3g}  [measured: maxima over these rows, no proof]",
+                f"  bounds by theory: {b.violations} of {b.checks} comparisons failed",
+            ]
+        return "\n".join([*lines, f"  text: {self.text_source}", f"  {self.definition}"])
+
+
+def empirical_receptive_field(
+    model: Any,
+    text: Any = None,
+    *,
+    kind: str = "gradient",
+    q: Any = "99/100",
+    eps: Any = "1/100",
+    length: int | None = None,
+    segments: int | None = None,
+    rows: int = 32,
+    visible: Visibility = CAUSAL,
+) -> EmpiricalReceptiveField:
+    """How far a model looks back on a text: by its input gradient, or by its attention.
+
+    Args:
+        model: a folder with a Hugging Face causal model (safetensors; never remote code), the
+            folder of a finished run, what `outside.describe` says of one, or a loaded model.
+        text: a file or folder, a `Corpus`, an array of tokens; None takes the source code of the
+            standard library. Of a corpus the held-out part is read.
+        kind: `gradient` [C, 5.1; the scalar is our choice] or `attention` [Q, after Eq. 21].
+        q: share of the gradient, between 0 and 1.
+        eps: share of the attention that may stay outside, between 0 and 1.
+        length: tokens a segment; 1024 for the gradient and 512 for the attention if not given.
+        segments: how many, evenly spaced; 32 and 8 if not given.
+        rows: for attention, query rows a head and segment.
+        visible: which keys a query sees.
+
+    Memory is linear in the length; that of the gradient of a model from outside holds the
+    activations of one layer at a time.
+
+    Raises:
+        InputError: the folder is no model that is known here, its weights are pickled or
+            incomplete, it is too large for the memory; the text is too short; a bad argument.
+
+    >>> from farfield.theory.encodings import encoding
+    >>> from farfield.validation.configuration import preset
+    >>> from farfield.validation.model import initialised
+    >>> model = initialised(encoding("window", w=4), preset("tiny"), 0)
+    >>> tokens = np.arange(500, dtype=np.uint8) % 97
+    >>> found = empirical_receptive_field(model, tokens, q="0.999999", length=64, segments=2)
+    >>> found.tokens <= 2 * (4 - 1) + 1  # the exact reach of two layers
+    True
+    """
+    if kind not in KINDS:
+        raise InputError(f"kind {kind!r} is not known; accepted: {', '.join(KINDS)}")
+    threshold = exact(q if kind == "gradient" else eps, "q" if kind == "gradient" else "eps")
+    if not 0 < threshold < 1:
+        raise InputError(f"threshold {threshold}: accepted is a number between 0 and 1")
+    given = {"length": length, "segments": segments, "rows": rows}
+    for name, value in given.items():
+        if value is not None and (not isinstance(value, int) or value < 1):
+            raise InputError(f"{name} {value!r}: accepted is a whole number from 1")
+    size, count = length or _LENGTH[kind], segments or _SEGMENTS[kind]
+    model, name, tokens, source = _opened(model, text, size)
+    share = float(threshold)
+    trained, points = model.length, powers(size)
+    asked = trained is not None and trained < size
+    bounds, trf = None, None
+    heads: tuple[tuple[float, ...], ...] = ()
+    interval: tuple[float, float]
+    if kind == "gradient":
+        curves = gradient_shares(model, samples_of(tokens, count, size), visible)
+        found: float
+        found, *ends = shortest_suffix(curves, share)
+        interval = (ends[0], ends[1])
+        shares = np.stack([share_within(curves, p) for p in (*points, trained or 1)], -1)
+    else:
+        measured = attention_rows(
+            model, tokens, thresholds=(share,), length=size, segments=count, rows=rows,
+            visible=visible, within=(*points, trained or 1),
+        )  # fmt: skip
+        erf = measured.erf[:, 0]
+        found, interval = float(erf.mean()), _interval(erf.mean((0, 2, 3)).numpy())
+        shares, bounds = measured.shares, measured.bounds
+        heads, trf = tuple(map(tuple, erf.mean((1, 3)).tolist())), float(measured.trf.mean())
+    means = shares.mean(0)
+    return EmpiricalReceptiveField(
+        name, kind, share, found, interval,
+        tuple((p, float(s)) for p, s in zip(points, means[:-1], strict=True)),
+        trained, float(means[-1]) if asked else None,
+        _interval(shares[:, -1]) if asked else None,
+        size, len(shares), source, heads, trf, bounds, _DEFINITION[kind],
+    )  # fmt: skip
+
+
+def _interval(values: np.ndarray) -> tuple[float, float]:
+    low, high = np.quantile(resampled(values), (0.025, 0.975))
+    return float(low), float(high)
+
+
+def _opened(model: Any, text: Any, size: int) -> tuple[Any, str, np.ndarray, str]:
+    """The model, its name, the tokens to read and what they are."""
+    if isinstance(model, str | os.PathLike):
+        model = describe(model)
+    if isinstance(model, Folder):
+        folder, model = model, load(model, tokens=size)
+    elif isinstance(model, OutsideModel):
+        folder = model.folder
+    elif isinstance(model, Transformer):
+        folder = None
+    else:
+        raise InputError(
+            f"model {type(model).__name__!r}: accepted are a folder and a loaded model"
+        )
+    name = "the model" if folder is None else folder.name
+    if isinstance(text, np.ndarray):
+        if text.ndim != 1 or text.dtype.kind not in "iu":
+            raise InputError("the text has to be a one-dimensional array of tokens")
+        vocabulary = folder.vocabulary if folder else len(model.embedding.weight)
+        if text.size and not 0 <= int(text.min()) <= int(text.max()) < vocabulary:
+            raise InputError(f"the text has tokens outside 0 to {vocabulary - 1}")
+        return model, name, text, f"{len(text)} tokens"
+    read = text if isinstance(text, Corpus) else corpus(text)
+    read = read if folder is None else tokens_of(folder, read)
+    return model, name, read.held_out, read.source
