@@ -262,7 +262,7 @@ def _check_leaf(
     return all(own.verdicts)
 
 
-_TEXTS = ("how", "reason", "alternatives")
+_TEXTS = ("how", "reason", "alternatives", "phase")
 _NUMBERS = ("k", "k_before", "period", "residue", "at")
 
 
@@ -275,7 +275,7 @@ def _value(name: str, value: Any, domains: Mapping[str, str], own: _Context) -> 
         return S.Infinity if value == "oo" else S.NegativeInfinity
     if name == "comparison":
         return _expression(value, {"c": "positive"})
-    return own.at(_expression(value, domains))
+    return own.at(_expression(str(value), domains))
 
 
 def _check_step(rule: str, said: Mapping[str, Any], own: _Context) -> bool:
@@ -445,9 +445,14 @@ def _returns(rule: str, said: Mapping[str, Any], p: Expr) -> list[int]:
         for w in turns:
             away = np.maximum(away, np.abs(np.sin(steps * w / 2)))
         return [int(said["at"] + steps[i]) for i in np.argsort(away)[:20]]
-    far = np.unique(np.geomspace(1e5, 1e9, 40_000).astype(np.int64))
+    far = np.unique(np.geomspace(1e5, 1e9, _samples(p, 40_000)).astype(np.int64))
     gaps = tabulate(p, far) - tabulate(said["bound"], far)
     return [int(far[i]) for i in np.argsort(-gaps)[:20]]
+
+
+def _samples(p: Expr, count: int) -> int:
+    """How many distances to try: fewer where each value needs a ball."""
+    return count // 20 if p.has(sympy.frac, sympy.floor, sympy.ceiling, sympy.Mod) else count
 
 
 def _check_average(said: Mapping[str, Any], own: _Context) -> None:
@@ -455,7 +460,7 @@ def _check_average(said: Mapping[str, Any], own: _Context) -> None:
     rng = np.random.default_rng(0)
     means = []
     for size in (1e6, 1e8, 1e10):
-        at = np.unique(rng.integers(int(size), int(40 * size), 200_000))
+        at = np.unique(rng.integers(int(size), int(40 * size), _samples(own.p, 200_000)))
         with np.errstate(all="ignore"):
             ratio = np.exp(tabulate(own.p, at) + tabulate(said["bound"], at))
         means.append(float(np.mean(ratio[np.isfinite(ratio)])))

@@ -688,16 +688,16 @@ def _floor(e: Expr, a: Expr) -> Germ:
     whole = _eventual_integer(e)
     if whole is not None:
         return number(whole)
-    atom = bounded_atom(S.Zero, S.One)
-    shift = coefficient(-atom if e.func is sympy.floor else atom)
-    return add(germ(a), number(shift))
+    down = e.func is sympy.floor
+    atom = bounded_atom(S.Zero, S.One, sympy.frac(a if down else -a))
+    return add(germ(a), number(coefficient(-atom if down else atom)))
 
 
 def _frac(e: Expr, a: Expr) -> Germ:
     whole = _eventual_integer(sympy.floor(a, evaluate=False))
     if whole is not None:
         return subtract(germ(a), number(whole))
-    return number(bounded_atom(S.Zero, S.One))
+    return number(bounded_atom(S.Zero, S.One, e))
 
 
 def _eventual_integer(e: Expr) -> Coefficient | None:
@@ -729,7 +729,7 @@ def _eventual_integer(e: Expr) -> Coefficient | None:
 def _mod(e: Expr, a: Expr, b: Expr) -> Germ:
     if b.has(n) or sign(coefficient(b)) <= 0:
         raise Undecided("Mod with this modulus")
-    return number(bounded_atom(S.Zero, b))
+    return number(bounded_atom(S.Zero, b, b * sympy.frac(a / b)))
 
 
 def _min_max(e: Expr, *args: Expr) -> Germ:
@@ -747,13 +747,13 @@ def _min_max(e: Expr, *args: Expr) -> Germ:
 
 
 def _sign(e: Expr, a: Expr) -> Germ:
-    return number(bounded_atom(S.NegativeOne, S.One))
+    return number(bounded_atom(S.NegativeOne, S.One, e))
 
 
 def _heaviside(e: Expr, a: Expr, at_zero: Expr = S.Half) -> Germ:
     if not (at_zero.is_Rational and 0 <= at_zero <= 1):
         raise Undecided("a step that changes for ever")
-    return number(bounded_atom(S.Zero, S.One))
+    return number(bounded_atom(S.Zero, S.One, e))
 
 
 def _abs(e: Expr, a: Expr) -> Germ:

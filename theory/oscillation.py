@@ -130,16 +130,7 @@ def below(a: Expr, b: Expr) -> bool:
     return sign(coefficient(a - b)) < 0
 
 
-def sinusoid(c: Coefficient) -> tuple[Expr, Expr, Expr, Expr] | None:
-    """`(centre, x, y, g)` when c is `centre + x sin g + y cos g`, else None."""
-    centre, waves, others = _decompose(to_sympy(c))
-    if others or len(waves) != 1:
-        return None
-    ((argument, (x, y)),) = waves.items()
-    return centre, x, y, argument
-
-
-def _decompose(e: Expr) -> tuple[Expr, dict[Expr, tuple[Expr, Expr]], list[tuple[Expr, Expr]]]:
+def decompose(e: Expr) -> tuple[Expr, dict[Expr, tuple[Expr, Expr]], list[tuple[Expr, Expr]]]:
     """A constant, sinusoids by argument as (sine, cosine) amplitudes, and (factor, rest) terms."""
     atoms = tuple(case().ranges)
     constant: Expr = S.Zero
@@ -203,7 +194,7 @@ def _bounds_as_written(e: Expr) -> Bounds:
 
 
 def _bounds_of_terms(e: Expr) -> Bounds:
-    low, waves, others = _decompose(e)
+    low, waves, others = decompose(e)
     high = low
     for x, y in waves.values():
         a = amplitude(x, y)

@@ -38,18 +38,19 @@ RULES: dict[str, str] = {
     "recurrence": "Almost periodicity (Bohr): the oscillating coefficients come within any eps of "
     "their values at n = {at} on a set with bounded gaps; there p >= {bound}{error}. Over a set "
     "with bounded gaps an eventually monotone series diverges with the full one.",
-    "infimum": "The frequency of {wave} is algebraic and not 0, so incommensurable with 2 pi: the "
-    "coefficient comes within any eps of its extreme on a set with bounded gaps; there "
-    "p >= {bound}{error}. Over a set with bounded gaps an eventually monotone series diverges with "
-    "the full one.",
+    "infimum": "{phase} is equidistributed modulo 2 pi over any run of consecutive distances: the "
+    "coefficient comes near its infimum on a set with bounded gaps; there p >= {bound}{error}. "
+    "Over a set with bounded gaps an eventually monotone series diverges with the full one.",
     "slow phase": "The phase {phase} is slow (log n <= phase = o(n)) and p = O(log n): the "
-    "coefficient is within eps of its extreme on blocks that hold a fixed share of every period; "
+    "coefficient is near its infimum on blocks that hold a fixed share of every period; "
     "there p >= {bound}{error}, and p changes by O(1) over a period.",
-    "average": "Equidistribution of {phase} (finite irrationality type, Baker; or a slow phase): "
-    "the mean of exp(-m A (1 + cos)) over a block is of the exact order m^(-1/2), m = {scale}; the "
-    "series behaves like sum exp(-({bound}{error})).",
-    "returns": "Khinchin: 1 + cos({phase}) <= C/n^2 infinitely often, and {scale} = O(n^2): "
-    "infinitely many terms stay above a positive constant.",
+    "average": "{phase} is equidistributed modulo 2 pi (with an error of a power of n; or slow): "
+    "the mean of exp(-m (f - inf f)) over a block, m = {scale}, inf f = {infimum}, is of the "
+    "exact order m^-({order}) by the orders of the minima of f; the series behaves like "
+    "sum exp(-({bound}{error})).",
+    "returns": "Khinchin: {phase} comes within C/n of a zero of the coefficient infinitely often, "
+    "where the coefficient is O(1/n^{order}), and {scale} = O(n^{order}): infinitely many terms "
+    "stay above a positive constant.",
     "all alternatives": "Each term is at most the sum of the terms of these alternatives, which "
     "all converge: {alternatives}.",
     "alternative": "The alternative p = {p}:",

@@ -15,38 +15,52 @@ is eventually monotone: if it does not tend to 0, infinitely many terms of S are
 if it decreases, the sum over S is at least 1/G of the full sum up to a constant. So if
 sum exp(-R) diverges, the series diverges.
 
-**Infimum.** For one sinusoid of `w n + phi`, w algebraic and not 0: w/(2 pi) is irrational (pi is
-transcendental), the rotation is minimal, and the exact infimum may be used instead of a value.
+**Phases.** A coefficient that oscillates is `c + f_1(P_1) + ... + f_d(P_d)` with functions f_j of
+period 2 pi and independent phases P_j: polynomials in n (module `phases`, which proves that they
+are equidistributed over N consecutive distances, wherever these begin, with an error of
+N^{-delta}), or a single slow phase. The f_j are analytic but for finitely many corners and jumps,
+so they have finitely many monotone pieces; module `extrema` bounds them and finds their infima.
 
-**Slow phase.** Coefficient `centre + A sin(g + phi)` with g in a Hardy field, g/log n -> c in
-(0, oo], g = o(n), and rho = O(log n). The n with coefficient within eps of its infimum fill, in
-each period of g, an interval that holds a fixed share of it (g' varies slowly over a period when
-g/log n -> oo; when g ~ c log n the period is [x, e^{2 pi/c} x (1 + o(1))]). As rho = O(log n) in
-a Hardy field, rho' = O(1/n) and R changes by O(1) over a period, so the blocks carry a fixed share
-of the sum of exp(-R): if that diverges, the series diverges.
+**Infimum.** Polynomial phases. If a function of them is at most v on a box of the torus, it is so
+on a set S of distances with bounded gaps, since every box is visited with bounded gaps. On S,
+rho <= R, the germ with v in place of the coefficient, and one concludes as for recurrence. Near a
+minimum, v is any number above the infimum; on an arc where f is constant, its value.
 
-**Average.** rho = h + m (lo + A (1 + cos(g + phi))) with m -> oo, A > 0, h and m in a Hardy field
-and m, h = n^{o(1)} (their logarithms are o(log n)). Then sum exp(-rho) converges iff
-sum exp(-(h + lo m + (log m)/2)) does.
-*g = w n, w algebraic, not 0.* By Baker's theorem |w q - 2 pi p| > C q^{-kappa}, so w/(2 pi) has
-finite type and the discrepancy of N consecutive points is at most N^{-delta} (Erdos-Turan). Over
-blocks [x, x + x^{1/2}] h and m A change by o(1), since h', m' = x^{-1+o(1)}. By Koksma's
-inequality the block mean of exp(-m A (1 + cos)) differs from its integral, which is
-~ (2 pi A m)^{-1/2} (Laplace), by at most a constant times x^{-delta/2} = o(m^{-1/2}).
-*g a Hardy function with log n = O(g), g <= n^{b + o(1)}, b < 1, and either g = n^{a + o(1)}, a > 0,
-or rho = O(log n).* A period around x has length O(1/g'(x)). In the first case this is
-n^{1 - a + o(1)} and h', m' = n^{-1 + o(1)}; in the second it is O(x) and h', m' = O(1/x): over a
-period h and m A
-change by O(1). The points g(n) have spacing g' = n^{b - 1 + o(1)} = o(m^{-1/2}), so the mean is the
-Riemann sum of the same integral, up to constant factors.
+**Slow phase.** f(g) with one phase g in a Hardy field, g/log n -> c in (0, oo], g = o(n), and
+rho = O(log n). The n with f(g) <= v, where f <= v on an arc, fill in each period of g an interval
+that holds a fixed share of it (g' varies slowly over a period when g/log n -> oo; when
+g ~ c log n the period is [x, e^{2 pi/c} x (1 + o(1))]). As rho = O(log n) in a Hardy field,
+rho' = O(1/n) and R changes by O(1) over a period, so the blocks carry a fixed share of the sum of
+exp(-R): if that diverges, the series diverges.
 
-**Returns.** rho = h + m A (1 + cos(w n + phi)), w algebraic, not 0, m = O(n^2), h bounded above. By
-Khinchin (1926) there are infinitely many n with ||w n/(2 pi) + phi/(2 pi) - 1/2|| < 1/n; there
-1 + cos <= 2 pi^2/n^2, rho stays bounded above, and the terms do not tend to 0.
+**Average.** rho = h + m f with m -> oo, f as under Phases with infimum lo, h and m in a Hardy field
+and m, h = n^{o(1)} (their logarithms are o(log n)). Let e_j be the largest order of a minimum of
+f_j, so that int exp(-m (f_j - inf f_j)) is between multiples of m^{-1/e_j}, and let
+kappa = sum 1/e_j. Then sum exp(-rho) converges iff sum exp(-(h + lo m + kappa log m)) does.
+*Polynomial phases.* Over blocks [x, x + x^{1/2}] h and m change by o(1), since
+h', m' = x^{-1+o(1)}. The function exp(-m (f - lo)) is a product of functions of one angle with
+values in [0, 1] and boundedly many monotone pieces, so of bounded variation in the sense of Hardy
+and Krause; by Koksma's inequality its mean over the block differs from its integral by at most a
+constant times x^{-delta/2} = o(m^{-kappa}).
+*One phase g in a Hardy field with log n = O(g), g <= n^{b + o(1)}, b < 1, and either
+g = n^{a + o(1)}, a > 0, or rho = O(log n).* A period around x has length O(1/g'(x)). In the first
+case this is n^{1 - a + o(1)} and h', m' = n^{-1 + o(1)}; in the second it is O(x) and
+h', m' = O(1/x): over a period h and m change by O(1). The points g(n) have spacing
+g' = n^{b - 1 + o(1)} = o(m^{-kappa}), so the mean, a Riemann sum of a function of bounded
+variation, is the same integral up to constant factors.
+Where further coefficients oscillate they are first replaced by bounds.
+
+**Returns.** rho = h + m f(w n) with inf f = 0 and f = O(|x - x*|^e) near some x*, the phase
+linear and w/(2 pi) irrational, m = O(n^e), h bounded above. By Khinchin (1926) there are infinitely
+many n with ||(w n - x*)/(2 pi)|| < 1/n; there m f = O(1), rho stays bounded above, and the terms
+do not tend to 0.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -69,12 +83,12 @@ from farfield.theory.constants import (
     to_sympy,
 )
 from farfield.theory.expression import n
+from farfield.theory.extrema import enclosure, infimum
 from farfield.theory.functions import direction, germ
 from farfield.theory.germs import (
     UNIT,
     Germ,
     Monomial,
-    Term,
     add,
     compare,
     germ_of,
@@ -85,12 +99,14 @@ from farfield.theory.germs import (
     size,
 )
 from farfield.theory.ladder import Outcome, climb, monomial_expression, shown
-from farfield.theory.oscillation import amplitude, bounds, harmonics, sinusoid
+from farfield.theory.oscillation import amplitude, bounds, decompose, harmonics
+from farfield.theory.phases import coordinates, dependent, parts, slow_part, turning
 from farfield.theory.proofs import Step
 from farfield.theory.tables import tabulate
 
 SAMPLES = 4096
 MARGINS = (fmpq(1, 1000), fmpq(1, 10**8))
+GAPS = (fmpq(1, 50), fmpq(1, 5000))
 
 
 def decide(rho: Germ) -> Outcome:
@@ -164,21 +180,30 @@ def _bounds(rho: Germ) -> Outcome:
 
 
 def _near(rho: Germ, values: dict[int, Coefficient], rule: str, **more: Any) -> Outcome:
-    """Diverges if it does with these values of the coefficients (plus a margin) on the set."""
-    for margin in MARGINS:
-        upper = _with(
-            rho,
-            [
-                plus(values[j], margin) if j in values else _bound(c, 1)
-                for j, (_, c) in enumerate(rho.terms)
-                if oscillates(c)
-            ],
-        )
-        outcome = climb(upper)
-        if not outcome.converges:
-            bound = shown("bound", scale(upper, fmpq(-1)))
-            return _derived(Step(rule, bound | more), outcome)
-    raise Undecided("near its extreme the oscillation does not make it diverge")
+    """Diverges if it does with these values of the coefficients on the set, others bounded."""
+    upper = _with(
+        rho,
+        [
+            values[j] if j in values else _bound(c, 1)
+            for j, (_, c) in enumerate(rho.terms)
+            if oscillates(c)
+        ],
+    )
+    outcome = climb(upper)
+    if outcome.converges:
+        raise Undecided("near its extreme the oscillation does not make it diverge")
+    return _derived(Step(rule, shown("bound", scale(upper, fmpq(-1))) | more), outcome)
+
+
+def _first(attempts: Iterable[Callable[[], Outcome]]) -> Outcome:
+    """The first of some attempts that decides."""
+    reason = Undecided("nothing applies")
+    for attempt in attempts:
+        try:
+            return attempt()
+        except Undecided as why:
+            reason = why
+    raise reason
 
 
 def _recurrence(rho: Germ) -> Outcome:
@@ -196,7 +221,10 @@ def _recurrence(rho: Germ) -> Outcome:
         raise Undecided("no sample of the oscillation is finite")
     at = int(np.nanargmin(np.where(np.isfinite(sampled), sampled, np.inf)))
     values = {j: _value_above(e, at) for j, e in meanings.items()}
-    return _near(rho, values, "recurrence", at=at)
+    return _first(
+        partial(_near, rho, {j: plus(v, gap) for j, v in values.items()}, "recurrence", at=at)
+        for gap in MARGINS
+    )
 
 
 def _bounded_returns(rho: Germ) -> Outcome:
@@ -229,8 +257,8 @@ def _logs_of_waves(e: Expr) -> bool:
     return True
 
 
-def _almost_periodic(c: Coefficient) -> Expr | None:
-    """The coefficient in n alone, if it is built continuously from sin, cos of w n + phi."""
+def _meaning(c: Coefficient) -> Expr | None:
+    """The coefficient without bounded atoms, in n and parameters."""
     e = to_sympy(c)
     current = case()
     for _ in range(20):
@@ -240,6 +268,14 @@ def _almost_periodic(c: Coefficient) -> Expr | None:
         if any(s not in current.meaning for s in atoms):
             return None
         e = e.xreplace({s: current.meaning[s] for s in atoms})
+    return e
+
+
+def _almost_periodic(c: Coefficient) -> Expr | None:
+    """The coefficient in n alone, if it is built continuously from sin, cos of w n + phi."""
+    e = _meaning(c)
+    if e is None:
+        return None
     opaque = e
     for wave in e.atoms(sympy.sin, sympy.cos):
         if wave.has(n):
@@ -271,32 +307,123 @@ def _value_above(e: Expr, at: int) -> Coefficient:
     return fmpq(int(top), 10**12)
 
 
-def _wave(rho: Germ) -> tuple[int, Monomial, Expr, Expr, Expr]:
-    """(index, m, centre - A, A, g) when exactly one coefficient oscillates, as
-    centre + A sin(g + phi)."""
-    indices = [j for j, (_, c) in enumerate(rho.terms) if oscillates(c)]
-    if len(indices) != 1:
-        raise Undecided("several coefficients oscillate")
-    m, c = rho.terms[indices[0]]
-    parts = sinusoid(c)
-    if parts is None:
-        raise Undecided("the oscillating coefficient is no single sinusoid")
-    centre, x, y, g = parts
-    a = amplitude(x, y)
-    return indices[0], m, centre - a, a, g
+@dataclass(frozen=True)
+class _Swing:
+    """The first oscillating coefficient: `centre` plus functions of phases, independent polynomials
+    or a single slow one; the functions are sinusoids of these amplitudes, or as given."""
+
+    index: int
+    scale: Monomial
+    phases: tuple[Expr, ...]
+    polynomial: bool
+    centre: Expr
+    amplitudes: tuple[Expr, ...] = ()
+    functions: tuple[Expr, ...] = ()
+
+    def near(self, gap: fmpq) -> Coefficient:
+        """What the coefficient does not exceed on a box of the torus, near its infimum."""
+        if not self.functions:
+            return plus(self._lowest(), gap)
+        return self._rational(1, gap)
+
+    def below(self, gap: fmpq) -> Coefficient:
+        """A lower bound, near the infimum."""
+        return self._rational(0, gap) if self.functions else self._lowest()
+
+    def _lowest(self) -> Coefficient:
+        return coefficient(self.centre - sympy.Add(*self.amplitudes))
+
+    def _rational(self, side: int, gap: fmpq) -> Coefficient:
+        total = fmpq(0)
+        for f in self.functions:
+            low, high, _ = enclosure(f, float(gap))
+            total += fmpq((high * 10**6).ceil() if side else (low * 10**6).floor()) / 10**6
+        return plus(coefficient(self.centre), total)
+
+    def infimum(self) -> tuple[Coefficient, fmpq, int]:
+        """The infimum, the exponent kappa of the average, and the order near which it returns."""
+        if not self.functions:
+            if any(sign(coefficient(a)) <= 0 for a in self.amplitudes):
+                raise Undecided("an amplitude is 0")
+            return self._lowest(), fmpq(len(self.amplitudes), 2), 2
+        found = [infimum(f) for f in self.functions]
+        low = coefficient(self.centre + sympy.Add(*(x for x, _, _ in found)))
+        return low, fmpq(0) + sum(fmpq(1, e) for _, e, _ in found), found[0][2]
+
+    def stated(self) -> dict[str, Any]:
+        """The phases as a value of a step."""
+        return {"phase": self.phases[0] if len(self.phases) == 1 else sympy.Tuple(*self.phases)}
 
 
-def _incommensurable(g: Expr) -> bool:
-    """g = w n with w algebraic and not 0."""
+def _swing(rho: Germ) -> _Swing:
+    index, (m, c) = next((j, t) for j, t in enumerate(rho.terms) if oscillates(t[1]))
+    centre, waves, others = decompose(to_sympy(c))
+    if not others and (len(waves) == 1 or _independent(waves)):
+        sizes = tuple(amplitude(x, y) for x, y in waves.values())
+        phases = tuple(waves)
+        return _Swing(index, m, phases, all(map(_turns, phases)), centre, sizes)
+    meaning = _meaning(c)
+    if meaning is None:
+        raise Undecided("an oscillation is known by its bounds only")
+    if all(_vector(angle) for _, angle in turning(meaning)):
+        centre, found = parts(meaning)
+        phases = tuple(part.phase for part in found)
+        return _Swing(index, m, phases, True, centre, (), tuple(p.function for p in found))
+    part = slow_part(meaning)
+    return _Swing(index, m, (part.phase,), False, sympy.S.Zero, (), (part.function,))
+
+
+def _vector(g: Expr) -> Any:
+    read = coordinates(g)
+    return None if read is None else read[0]
+
+
+def _independent(phases: Iterable[Expr]) -> bool:
+    vectors = [_vector(g) for g in phases]
+    return all(vectors) and not dependent(vectors)
+
+
+def _turns(g: Expr) -> bool:
+    """Whether a phase is a polynomial as the rules want it, or w n with w algebraic, not 0."""
+    if _vector(g):
+        return True
     w = expand(g).coeff(n)
     return bool(expand(g - w * n) == 0 and w.is_algebraic and w.is_nonzero)
 
 
+def _range(rho: Germ) -> Outcome:
+    """Converges if it does with a lower bound of the coefficient that balls find."""
+    swing = _swing(rho)
+
+    def attempt(gap: fmpq) -> Outcome:
+        lower = _with(
+            rho,
+            [
+                swing.below(gap) if j == swing.index else _bound(c, 0)
+                for j, (_, c) in enumerate(rho.terms)
+                if oscillates(c)
+            ],
+        )
+        outcome = climb(lower)
+        if not outcome.converges:
+            raise Undecided("the range of the oscillation does not make it converge")
+        return _derived(Step("upper bound", shown("bound", scale(lower, fmpq(-1)))), outcome)
+
+    return _first(partial(attempt, gap) for gap in GAPS)
+
+
 def _infimum(rho: Germ) -> Outcome:
-    index, _, low, _, g = _wave(rho)
-    if not _incommensurable(g):
-        raise Undecided("a frequency is not known to be incommensurable with 2 pi")
-    return _near(rho, {index: coefficient(low)}, "infimum", wave=g)
+    swing = _swing(rho)
+    if not swing.polynomial:
+        raise Undecided("the phase is no polynomial")
+    return _close_to_infimum(rho, swing, "infimum")
+
+
+def _close_to_infimum(rho: Germ, swing: _Swing, rule: str) -> Outcome:
+    def attempt(gap: fmpq) -> Outcome:
+        return _near(rho, {swing.index: swing.near(gap)}, rule, **swing.stated())
+
+    return _first(partial(attempt, gap) for gap in (GAPS if swing.functions else MARGINS))
 
 
 def _phase(g: Expr) -> Monomial:
@@ -315,11 +442,13 @@ def _phase(g: Expr) -> Monomial:
 
 
 def _slow_phase(rho: Germ) -> Outcome:
-    index, _, low, _, g = _wave(rho)
+    swing = _swing(rho)
+    if swing.polynomial:
+        raise Undecided("the phase is not slow")
     if compare(rho.top(), iterated_log(1)) > 0:
         raise Undecided("p is not O(log n)")
-    _phase(g)
-    return _near(rho, {index: coefficient(low)}, "slow phase", phase=g)
+    _phase(swing.phases[0])
+    return _close_to_infimum(rho, swing, "slow phase")
 
 
 def _subpolynomial(m: Monomial) -> bool:
@@ -334,20 +463,31 @@ def compare_log(m: Monomial) -> int:
 
 
 def _average(rho: Germ) -> Outcome:
-    index, m, low, a, g = _wave(rho)
-    if size(m) <= 0 or sign(coefficient(a)) <= 0:
+    swing = _swing(rho)
+    m = swing.scale
+    if size(m) <= 0:
         raise Undecided("the oscillation has no growing factor")
     if not all(_subpolynomial(x) for x, _ in rho.terms if size(x) > 0):
         raise Undecided("p grows like a power of n")
     if rho.remainder is not None and size(rho.remainder) > 0:
         raise NeedMore
-    if not _incommensurable(g) and not _suits_average(g, rho):
+    if not swing.polynomial and not _suits_average(swing.phases[0], rho):
         raise Undecided("the phase is not known to be equidistributed")
-    terms: list[Term] = list(rho.terms)
-    terms[index] = (m, coefficient(low))
-    mean = add(germ_of(terms, rho.remainder), scale(log_of_monomial(m), fmpq(1, 2)))
-    values = {"phase": g, "scale": monomial_expression(m)}
-    return _derived(Step("average", shown("bound", mean) | values), climb(mean))
+    low, kappa, _ = swing.infimum()
+    values = {"scale": monomial_expression(m), "order": to_sympy(kappa), "infimum": to_sympy(low)}
+    values |= swing.stated()
+    several = len(_waving(rho)) > 1
+    for side, wanted in ((0, True), (1, False)):
+        others = [
+            low if j == swing.index else _bound(c, side)
+            for j, (_, c) in enumerate(rho.terms)
+            if oscillates(c)
+        ]
+        mean = add(_with(rho, others), scale(log_of_monomial(m), kappa))
+        outcome = climb(mean)
+        if outcome.converges is wanted or not several:
+            return _derived(Step("average", shown("bound", mean) | values), outcome)
+    raise Undecided("further oscillations leave the average open")
 
 
 def _suits_average(g: Expr, rho: Germ) -> bool:
@@ -371,14 +511,19 @@ def _bounded_above(h: Germ) -> bool:
 
 
 def _returns(rho: Germ) -> Outcome:
-    index, m, low, _, g = _wave(rho)
-    if sign(coefficient(low)) or compare(m, Monomial((fmpq(2),))) > 0 or not _incommensurable(g):
+    swing = _swing(rho)
+    if len(swing.phases) > 1 or not swing.polynomial or sympy.degree(swing.phases[0], n) != 1:
+        raise Undecided("Khinchin's theorem speaks of one linear phase")
+    low, _, order = swing.infimum()
+    if sign(low) or compare(swing.scale, Monomial((fmpq(order),))) > 0:
         raise Undecided("the oscillation does not return to 0 often enough")
-    h = Germ([t for j, t in enumerate(rho.terms) if j != index], rho.remainder)
-    if not _bounded_above(h):
-        raise Undecided("what does not oscillate is not bounded above")
-    values = {"phase": g, "scale": monomial_expression(m)}
+    h = Germ([t for j, t in enumerate(rho.terms) if j != swing.index], rho.remainder)
+    if any(oscillates(c) for _, c in h.terms) or not _bounded_above(h):
+        raise Undecided("what else p consists of is not bounded below")
+    values = {"scale": monomial_expression(swing.scale), "order": order} | swing.stated()
     return Outcome(False, (Step("returns", values), Step("term test", {})))
 
 
-RULES = (_bounds, _recurrence, _infimum, _slow_phase, _average, _returns, _bounded_returns)
+RULES = (
+    _bounds, _recurrence, _infimum, _slow_phase, _range, _average, _returns, _bounded_returns,
+)  # fmt: skip

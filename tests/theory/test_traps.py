@@ -36,6 +36,17 @@ CONVERGES = """
     Piecewise((log(-n),sin(n)>2),(-n,True))
     log(sin(n)**2)-2*log(n)
     -Max(2*log(n),log(n)*(1+sin(n)))
+    -log(n)*(1+sin(n)**4)-log(log(n))
+    -log(n)*(1+Abs(sin(n)))-log(log(n))
+    -3/(2+sin(n))*log(n)-log(log(n))
+    -log(n)*(2+Max(sin(n),cos(n)))
+    -log(n)*(Abs(sin(n))+Abs(cos(n)))-log(log(n))
+    -log(n)*(1+Max(1,2*sin(n)))
+    -log(n)*(3+sin(n)+sin(sqrt(2)*n))-log(log(n))
+    -log(n)*(1+frac(n*sqrt(2)))-log(log(n))
+    -log(n)*(2+sin(n**2))-log(log(n))
+    -log(n)*(1+Abs(sin(sqrt(n))))-log(log(n))
+    -log(n)*(2+cos(pi*sqrt(2)*n))-log(log(n))-log(log(n))*sin(n)/4
 """.strip().splitlines()
 DIVERGES = """
     -(2*atan(1/2)+2*atan(1/3))*2/pi*log(n)-log(log(n))
@@ -63,6 +74,22 @@ DIVERGES = """
     -ceiling(1-1/n)*log(n)
     -frac(n/3)*n
     log(Abs(sin(n)))-log(n)
+    -log(n)*(1+sin(n)**4)-2*log(log(n))/3
+    -log(n)*(1+Abs(sin(n)))
+    -log(n)*(1+5*Abs(sin(n)))
+    -3/(2+sin(n))*log(n)
+    -log(n)*(sin(n)+cos(2*n)+3)-log(log(n))/2
+    -log(n)*Max(1,2*sin(n))
+    -log(n)*(3+sin(n)+sin(sqrt(2)*n))
+    -log(n)*(2+sin(n)+cos(sqrt(2)*n)/2)
+    -log(n)*(1+frac(n*sqrt(2)))
+    -3*frac(n*sqrt(2))*log(n)
+    -log(n)*(1+sign(sin(n))/2)
+    -log(n)*(1+Heaviside(sin(n)))
+    -n*Abs(sin(n))
+    -n**2*(2+sin(n)+cos(2*n))
+    -n**4*sin(n)**4
+    -log(n)*(2+sin(n**2))-log(log(n))/2
 """.strip().splitlines()
 
 
@@ -104,7 +131,6 @@ def test_conditional(text, domains, condition):
         "-n*zeta(1-n)",  # 0 and huge by turns
         "n*zeta(1-n)-log(n)",
         "-Abs(log(n)**2+10*log(n)*log(Abs(sin(n))))",  # log|sin n| has no lower bound
-        "-log(n)*(1+sign(sin(n))/2)",
         "-log(n)/(1+sin(n)+1/n)",
         "-tan(n)**2*log(n)-log(n)",
         "-exp(n*sin(n))",
