@@ -7,6 +7,7 @@ differs from `--expect`, 2 bad input, 130 interrupted.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import json
 import os
@@ -584,6 +585,13 @@ def report(
     return 0
 
 
+def _token_counts(text: str, option: str) -> tuple[int, ...]:
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isascii() and part.isdigit() and 0 < int(part) < 10**9 for part in parts):
+        raise InputError(f"{option} {text[:40]!r}: accepted are numbers of tokens, as 64,256,1024")
+    return tuple(map(int, parts))
+
+
 @cli.command(context_settings=_FORMULA)
 @click.argument("formula")
 @_options(
@@ -594,19 +602,36 @@ def report(
     click.option("--tokens", type=int, metavar="N",
                  help="Train on a byte-pair encoding of the text with N entries, not on bytes."),
     click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda."),
+    click.option("--length", type=click.IntRange(min=1), metavar="N",
+                 help="Training length in tokens; the preset's if not given."),
+    click.option("--tested", metavar="N,N,...", help="Context lengths to measure, in tokens."),
+    click.option("--window", type=click.IntRange(min=1), metavar="N",
+                 help="Measure with a sliding window of N tokens."),
 )  # fmt: skip
 def train(
     formula: str, settings: tuple[str, ...], assumed: tuple[str, ...], heads: int | None,
     dialect: str | None, bca: int | None, as_json: bool, preset: str, text: str | None, seed: int,
-    runs: str, tokens: int | None, device: str,
+    runs: str, tokens: int | None, device: str, length: int | None, tested: str | None,
+    window: int | None,
 ) -> int:  # fmt: skip
     """Train a model with this encoding and measure it; a killed training continues."""
-    from farfield.validation.configuration import Configuration, require_torch, variants
+    from farfield.validation.configuration import (
+        Configuration,
+        Visibility,
+        require_torch,
+        variants,
+    )
     from farfield.validation.configuration import preset as named
     from farfield.validation.inventory import Trained
+    from farfield.validation.plan import resized
     from farfield.validation.runs import Store
 
-    chosen = named(preset)
+    chosen = resized(named(preset), length or named(preset).length)
+    measure = chosen.measurement
+    if tested is not None:
+        measure = dataclasses.replace(measure, lengths=_token_counts(tested, "--tested"))
+    if window is not None and bca is not None:
+        raise InputError("--window and --bca: accepted is one of them")
     subject = _subject(formula, settings, assumed, heads, dialect, bca)
     if heads is None and subject.num_heads not in (1, chosen.heads):
         subject = _subject(formula, settings, assumed, chosen.heads, dialect, bca)
@@ -620,9 +645,8 @@ def train(
         from farfield.validation.tokens import tokenized
 
         source = tokenized(source, tokens, Path(runs) / f".tokens-{source.sha256[:16]}-{tokens}")
-    configuration = Configuration(
-        subject, source, chosen, seed, inference=variants(subject, chosen.length)
-    )
+    views = variants(subject, chosen.length) if window is None else (Visibility(window=window),)
+    configuration = Configuration(subject, source, chosen, seed, measure, views)
     with _watching(1, 1) as notice:
         try:
             result = train_and_measure(
