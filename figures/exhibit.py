@@ -61,15 +61,32 @@ def _cell(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A drawn exhibit: its data, its caption and, unless it is a table, the figure."""
+    """A drawn exhibit: its data, its caption and, unless it is a table, the figure.
+
+    A table whose data are one line a cell has `shown`: the same laid out for reading.
+    """
 
     data: Data
     caption: str
     figure: Figure | None = None
+    shown: Data | None = None
+
+    @property
+    def table(self) -> Data:
+        """What to show of a table."""
+        return self.shown or self.data
 
     def _repr_html_(self) -> str:
-        picture = "" if self.figure is None else svg(self.figure, "drawing")
-        return f"<figure>{picture}<figcaption>{escape(self.caption)}</figcaption></figure>"
+        if self.figure is not None:
+            caption = f"<figcaption>{escape(self.caption)}</figcaption>"
+            return f"<figure>{svg(self.figure, 'drawing')}{caption}</figure>"
+        lines = [[_cell(v) for v in row] for row in (self.table.columns, *self.table.rows)]
+        head, *body = ["".join(f"<td>{escape(c)}</td>" for c in line) for line in lines]
+        rows = "".join(f"<tr>{line}</tr>" for line in body)
+        return (
+            f"<table><thead><tr>{head.replace('td>', 'th>')}</tr></thead><tbody>{rows}</tbody>"
+            f"</table><p>{escape(self.caption)}</p>"
+        )
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from html import escape
 
-from farfield.figures import chi2023, printed, qin2024, sun2023, trained
+from farfield.figures import analogues, chi2023, printed, qin2024, sun2023, trained
 from farfield.figures.exhibit import Drawing, Exhibit, Missing
 from farfield.figures.page import document, table
 from farfield.figures.results import of_store, reference
@@ -37,7 +37,7 @@ def exhibits() -> tuple[Exhibit, ...]:
     """
     found = (
         *qin2024.EXHIBITS, *sun2023.EXHIBITS, *chi2023.EXHIBITS, *printed.EXHIBITS,
-        *trained.EXHIBITS,
+        *trained.EXHIBITS, *analogues.EXHIBITS,
     )  # fmt: skip
     return tuple(sorted(found, key=_place))
 
@@ -177,8 +177,9 @@ def _shown(e: Exhibit, drawing: Drawing) -> str:
     caption = f'{escape(drawing.caption)} <span class="label">{e.kind}</span>'
     head = f'<h3 id="{e.id}">{e.id}: {escape(e.title)}</h3>'
     if drawing.figure is None:
-        rows = [["" if v is None else escape(str(v)) for v in row] for row in drawing.data.rows]
-        return head + table(list(map(escape, drawing.data.columns)), rows, caption)
+        shown = drawing.table
+        rows = [["" if v is None else escape(str(v)) for v in row] for row in shown.rows]
+        return head + table(list(map(escape, shown.columns)), rows, caption)
     alt = escape(f"{e.title}. {drawing.caption}")
     picture = svg(drawing.figure, e.id.replace(".", "-"))
     return (

@@ -1,41 +1,59 @@
 """Results of runs, as the measured exhibits read them: the committed ones, or those of a folder.
 
-A result is what `train_and_measure` returns, in JSON form. Committed results are the files of
-`farfield.validation/reference`; a folder of runs is read as the store keeps them. Results of
-another schema are refused, never guessed at.
+A result is what `train_and_measure` returns, in JSON form. Committed results are those of
+`farfield.validation.reference`; a folder of runs is read as the store keeps them. Results of
+another schema are refused, never guessed at. A run goes by the label that the plan of the
+reference runs gives its encoding; behind it stands how it was run at inference, if not causally:
+`rope + BCA` with blockwise causal attention, `xpos + window 64` with a sliding window.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from farfield.theory.encodings import Encoding
 from farfield.theory.results import InputError
 from farfield.validation.configuration import SCHEMA, describe
+from farfield.validation.plan import Subject
+from farfield.validation.reference import plan
 from farfield.validation.runs import CorruptRun, stored
 
 Run = Mapping[str, Any]
+MODE = " + "
+BCA = f"{MODE}BCA"
+PRESET = "small"
+"""Of the reference runs."""
 
 
 def reference() -> tuple[Run, ...]:
-    """The committed results; none where there are none."""
+    """The committed results; none where there are none.
+
+    Raises:
+        InputError: results of another schema, or a file that is no JSON text.
+    """
     folder = files("farfield.validation").joinpath("reference")
     if not folder.is_dir():
         return ()
     found: list[Run] = []
     for file in sorted(folder.iterdir(), key=lambda f: f.name):
         if file.name.endswith(".json"):
-            found += _runs(json.loads(file.read_text(encoding="utf-8")), file.name)
+            found += _runs(file.read_text(encoding="utf-8"), file.name)
     return tuple(found)
 
 
-def _runs(content: Any, name: str) -> list[Run]:
+def _runs(text: str, name: str) -> list[Run]:
     """The runs in a file: one run, a list of them, or an object that holds them as `runs`."""
+    try:
+        content = json.loads(text)
+    except ValueError:
+        raise InputError(f"results {name!r} are no JSON text; make them again") from None
     if isinstance(content, dict) and "runs" in content:
         content = content["runs"]
     runs = content if isinstance(content, list) else [content]
@@ -81,51 +99,199 @@ def _stored(folder: Path) -> Run:
     return run
 
 
-def causal(run: Run) -> Mapping[str, Any]:
-    """The measurement with causal attention; the first one where there is none."""
-    for m in run["measurements"]:
-        if m["inference"]["bca"] is None and m["inference"]["window"] is None:
-            return dict(m)
-    return dict(run["measurements"][0])
+# -- what a run is called -------------------------------------------------------------------------
 
 
-def matches(run: Run, wanted: Encoding | str) -> bool:
-    """Whether a run is of this encoding, by its formula; or of any variant of this name."""
-    if isinstance(wanted, str):
-        return bool(run["encoding"]["name"] == wanted)
-    own = describe(wanted)
-    if own["mechanism"] != run["encoding"]["mechanism"]:
-        return False
-    return bool(own["sha256"] == run["encoding"]["sha256"])
+def subject(label: str) -> Subject:
+    """The encoding that a label names: one of the plan, or another member of the same family.
+
+    >>> dict(subject("alibi shift -3").options)
+    {'name': 'alibi', 'dialect': 'shift', 'delta': -3}
+    >>> dict(subject("window 48").options)
+    {'name': 'window', 'w': 48}
+    """
+    label = label.partition(MODE)[0]
+    for sweep in plan().sweeps:
+        for known in sweep.encodings:
+            if known.label == label:
+                return known
+    name, *rest = label.split(" ")
+    options: dict[str, Any] = {"name": name}
+    if name == "window":
+        options["w"] = int(rest[0])
+    elif rest:
+        dialect, value = rest
+        options |= {"dialect": dialect, {"shift": "delta", "equal": "slope_exponent"}[dialect]:
+                    int(value)}  # fmt: skip
+    return Subject(label, options)
+
+
+def label(run: Run) -> str:
+    """What the plan calls the encoding of a run; one that is not in the plan goes by its name, with
+    its width if it is a window, else with its dialect and the formula of its first head."""
+    own = run["encoding"]
+    if "label" in own:
+        return str(own["label"])
+    if own["name"] == "t5":
+        return "t5"
+    known = _labels(run["preset"]["heads"])
+    if (own["mechanism"], own["sha256"]) in known:
+        return known[own["mechanism"], own["sha256"]]
+    head = str(own["heads"][0]) if own["heads"] else ""
+    if own["name"] == "window":
+        return "window " + head.partition("<")[2].partition(")")[0].strip(" =")
+    head = head.replace("**", "^")
+    shown = f"({head if len(head) < 24 else head[:21] + '...'})" if head else ""
+    return " ".join(filter(None, (own["name"], own.get("dialect") or "", shown)))
+
+
+@cache
+def _labels(heads: int) -> dict[tuple[str, str], str]:
+    found = {}
+    for sweep in plan().sweeps:
+        for s in sweep.encodings:
+            described = describe(s.encoding(heads))
+            found[described["mechanism"], described["sha256"]] = s.label
+    return found
+
+
+def command(label: str, *, length: int | None = None, options: str = "") -> str:
+    """The command that trains and measures an encoding as the reference runs do.
+
+    >>> command("alibi shift 2")
+    'farfield train alibi --dialect shift --set delta=2 --preset small --runs runs'
+    """
+    given = dict(subject(label).options)
+    parts = ["farfield train", given.pop("name")]
+    if "dialect" in given:
+        parts.append(f"--dialect {given.pop('dialect')}")
+    parts += [f"--set {k}={v}" for k, v in given.items()]
+    parts.append(f"--preset {PRESET}")
+    parts += [f"--length {length}"] if length is not None else []
+    return " ".join([*parts, *([options] if options else []), "--runs runs"])
+
+
+# -- runs of one encoding -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The runs of one encoding in one setting, one a seed, and how they were run at inference.
+
+    Fields:
+        label: of the encoding, with the inference behind it where it was not causal.
+        runs: in the order of their seeds.
+        measurements: one of each run.
+    """
+
+    label: str
+    runs: tuple[Run, ...]
+    measurements: tuple[Mapping[str, Any], ...]
+
+    @property
+    def length(self) -> int:
+        """The training length in tokens."""
+        return int(self.runs[0]["preset"]["length"])
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """Of the runs."""
+        return tuple(run["seed"] for run in self.runs)
+
+    def perplexity(self, protocol: str) -> dict[int, dict[int, float]]:
+        """Perplexity by tested length and seed.
+
+        A length that was scored on other targets than the training length (the one far beyond) is
+        given as its ratio, which is paired on its own targets, times the perplexity at the
+        training length.
+        """
+        found: dict[int, dict[int, float]] = {}
+        for seed, m in zip(self.seeds, self.measurements, strict=True):
+            rows = [p for p in m["perplexity"] if p["protocol"] == protocol]
+            base = next((p for p in rows if p["length"] == self.length), None)
+            for p in rows:
+                value = p["perplexity"]
+                if base is not None and p.get("targets") != base.get("targets"):
+                    value = p["ratio"] * base["perplexity"]
+                found.setdefault(p["length"], {})[seed] = value
+        return dict(sorted(found.items()))
 
 
 def setting(run: Run) -> tuple[Any, ...]:
-    """What two runs must share to stand in one figure: architecture, schedule, length, text."""
+    """What runs must share to stand together: architecture, schedule, length, text, vocabulary."""
     preset = {k: v for k, v in run["preset"].items() if k != "name"}
-    return (*sorted(preset.items()), run["text"]["sha256"])
+    return (*sorted(preset.items()), run["text"]["sha256"], run["text"].get("vocabulary", 0))
 
 
-def together(runs: Iterable[Run], wanted: Iterable[Encoding | str]) -> list[Run]:
-    """The wanted runs of the one setting that has the most of them."""
-    asked = list(wanted)
+def beyond(m: Mapping[str, Any], trained: int) -> bool:
+    """Whether a measurement goes beyond the training length."""
+    return any(p["length"] > trained for p in m["perplexity"])
+
+
+def settings(
+    runs: Iterable[Run], wanted: Sequence[str], fits: Callable[[Any, int], bool] = beyond
+) -> list[list[Sample]]:
+    """The wanted samples of each setting, that with the most of them first, then the shorter
+    training length.
+
+    Args:
+        runs: what there is.
+        wanted: labels; `*` stands for anything in that of an encoding.
+        fits: which measurements count, by themselves and their training length; the first does.
+    """
     groups: dict[Any, list[Run]] = {}
     for run in runs:
-        if any(matches(run, w) for w in asked):
-            groups.setdefault(setting(run), []).append(run)
-    if not groups:
-        return []
-    return max(groups.values(), key=lambda g: (sum(any(matches(r, w) for r in g) for w in asked),
-                                               len(g)))  # fmt: skip
+        groups.setdefault(setting(run), []).append(run)
+    found = [_samples(group, wanted, fits) for group in groups.values()]
+    return sorted((f for f in found if f), key=lambda f: (-len(f), f[0].length))
 
 
-def conditions(runs: Iterable[Run]) -> str:
+def _samples(
+    runs: Sequence[Run], wanted: Sequence[str], fits: Callable[[Any, int], bool]
+) -> list[Sample]:
+    grouped: dict[str, dict[int, tuple[Run, Mapping[str, Any]]]] = {}
+    for asked in wanted:
+        pattern, plus, mode = asked.partition(MODE)
+        for run in sorted(runs, key=lambda r: r["seed"]):
+            name = label(run)
+            if not fnmatchcase(name, pattern):
+                continue
+            for m in run["measurements"]:
+                if _mode(m["inference"]) == mode and fits(m, run["preset"]["length"]):
+                    grouped.setdefault(name + plus + mode, {}).setdefault(run["seed"], (run, m))
+    return [
+        Sample(name, *(tuple(column) for column in zip(*by_seed.values(), strict=True)))
+        for name, by_seed in grouped.items()
+    ]
+
+
+def _mode(inference: Mapping[str, Any]) -> str:
+    parts = ["BCA"] if inference["bca"] is not None else []
+    parts += [f"window {inference['window']}"] if inference["window"] is not None else []
+    return " ".join(parts)
+
+
+def conditions(samples: Sequence[Sample]) -> str:
     """What a caption must say of measurements: model, data, seeds."""
-    found = list(runs)
-    preset, text = found[0]["preset"], found[0]["text"]
-    seeds = sorted({r["seed"] for r in found})
-    many = f"seeds {', '.join(map(str, seeds))}" if len(seeds) > 1 else "one seed, so no spread"
+    run = samples[0].runs[0]
+    preset, text = run["preset"], run["text"]
+    lengths = sorted({s.length for s in samples})
+    by_seeds: dict[tuple[int, ...], list[str]] = {}
+    for s in samples:
+        name = s.label if len(lengths) == 1 else f"{s.label} ({s.length})"
+        by_seeds.setdefault(s.seeds, []).append(name)
+    if len(by_seeds) == 1:
+        (seeds,) = by_seeds
+        many = _seeds(seeds) if len(seeds) > 1 else f"one seed ({seeds[0]}), so no spread"
+    else:
+        many = "; ".join(f"{_seeds(k)}: {', '.join(v)}" for k, v in by_seeds.items())
     return (
-        f"Measured: {preset['layers']} layers, {preset['width']} wide, {preset['heads']} heads, "
-        f"{preset['steps']} steps of {preset['batch']} rows of {preset['length']} tokens on "
-        f"{text['source']}; {many}."
+        f"Measured: preset {preset['name']}, {preset['layers']} layers, {preset['width']} wide, "
+        f"{preset['heads']} heads, {preset['steps']} steps of {preset['batch'] * preset['length']} "
+        f"tokens in rows of {' or '.join(map(str, lengths))}, on {text['source']} (SHA-256 "
+        f"{text['sha256'][:12]}); {many}."
     )
+
+
+def _seeds(seeds: Sequence[int]) -> str:
+    return f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}"

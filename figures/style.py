@@ -116,6 +116,24 @@ def look(name: str) -> dict[str, Any]:
     }
 
 
+_SPOKEN = {
+    "alibi": "ALiBi", "kerple_log": "KERPLE-log", "kerple_power": "KERPLE-power", "t5": "T5",
+    "sandwich": "Sandwich", "sandwich_smoothed": "Sandwich smoothed", "type1": "Type 1",
+    "type2": "Type 2", "example1": "Example 1", "example2": "Example 2", "nope": "NoPE",
+    "rope": "RoPE", "xpos": "xPos", "sinusoidal": "Sinusoidal",
+}  # fmt: skip
+
+
+def spoken(label: str) -> str:
+    """What a label of a run is called in a legend.
+
+    >>> spoken("alibi shift -3"), spoken("rope + BCA")
+    ('ALiBi shift −3', 'RoPE + BCA')
+    """
+    name, space, rest = label.partition(" ")
+    return _SPOKEN.get(name, name) + space + rest.replace("-", "\u2212")
+
+
 def svg(figure: Figure, name: str) -> str:
     """The figure as inline SVG; `name` salts and prefixes its identifiers."""
     buffer = io.StringIO()

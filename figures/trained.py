@@ -6,80 +6,111 @@ and says which of them are not among the runs. Without any, it is missing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any
 
 import numpy as np
-from matplotlib.ticker import MaxNLocator, NullFormatter, ScalarFormatter
+from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from farfield.figures.exhibit import Data, Drawing, Exhibit, Missing
-from farfield.figures.results import Run, causal, conditions, matches, together
-from farfield.figures.style import column_figure, house, look
-from farfield.theory.encodings import encoding
+from farfield.figures.results import BCA, MODE, Run, Sample, command, conditions, settings
+from farfield.figures.style import column_figure, house, look, spoken
 
 SHADES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a6ff0", "#8c6d31")
 
 
-@dataclass(frozen=True)
-class Line:
-    """One curve of a measured figure: all seeds of one encoding."""
-
-    label: str
-    name: str
-    runs: tuple[Run, ...]
-
-
-def lines(runs: Sequence[Run], wanted: Sequence[str], figure: str) -> list[Line]:
-    """The curves of a figure.
+def samples(runs: Sequence[Run], wanted: Sequence[str], figure: str) -> list[Sample]:
+    """The curves of a figure: the wanted samples of the one setting that has the most of them.
 
     Args:
         runs: what there is.
-        wanted: names of the catalogue: of the encoding as it is by default or, with a star behind
-            the name, of each of its variants.
+        wanted: labels, as `settings` takes them.
         figure: the id.
 
     Raises:
         Missing: none of the wanted encodings was trained; the message names the command.
     """
-    asked = {w.rstrip("*"): w.rstrip("*") if w.endswith("*") else encoding(w) for w in wanted}
-    kept = together(runs, asked.values())
-    if not kept:
-        raise Missing(f"no runs of {', '.join(asked)}; {_command(list(asked), figure)}")
-    groups: dict[tuple[str, str], list[Run]] = {}
-    for name, w in asked.items():
-        for run in (r for r in kept if matches(r, w)):
-            groups.setdefault((name, run["encoding"]["sha256"]), []).append(run)
-    several = {name for name, _ in groups if sum(k[0] == name for k in groups) > 1}
-    return [
-        Line(_variant(name, group[0]) if name in several else name, name, tuple(group))
-        for (name, _), group in groups.items()
-    ]
+    found = settings(runs, wanted)
+    if not found:
+        raise Missing(f"no runs of {', '.join(wanted)}; {how(wanted, figure)}")
+    return found[0]
 
 
-def _variant(name: str, run: Run) -> str:
-    head = str(run["encoding"]["heads"][0])
-    if name == "window":
-        return "w = " + head.partition("<")[2].partition(")")[0].strip(" =")
-    return head.replace("**", "^") if len(head) < 24 else head[:21] + "..."
+def how(wanted: Sequence[str], figure: str, options: str = "") -> str:
+    """The commands that make the runs of a figure, and then the figure."""
+    labels = list(dict.fromkeys(w.partition(MODE)[0] for w in wanted))
+    known = [command(name, options=options) for name in labels]
+    commands = "; ".join(known if len(known) <= 3 else [known[0], "and so for the others"])
+    return f"to make them: {commands}; farfield figures {figure} --runs runs"
 
 
-OPTIONS = {"chi2023.fig4": " --set w=16", "chi2023.fig5": " --dialect shift --set delta=2"}
+def drawn_of(found: Sequence[Sample]) -> str:
+    """The conditions, and what lines and bands are."""
+    several = any(len(s.runs) > 1 for s in found)
+    lines = " Lines are means over seeds, bands from the least to the greatest." * several
+    return conditions(found) + lines
 
 
-def _command(names: Sequence[str], figure: str) -> str:
-    train = f"farfield train {names[0]}{OPTIONS.get(figure, '')} --runs runs"
-    if len(names) > 1:
-        train = f"for e in {' '.join(names)}; do farfield train $e --runs runs; done"
-    return f"to make them: {train}; farfield figures {figure} --runs runs"
-
-
-def absent(found: Sequence[Line], wanted: Sequence[str]) -> str:
+def absent(found: Sequence[Sample], wanted: Sequence[str], options: str = "") -> str:
     """A sentence on what the printed figure shows and the runs do not hold."""
-    present = {line.name for line in found}
-    names = [name for w in wanted if (name := w.rstrip("*")) not in present]
-    return f" Not among the runs: {', '.join(names)}." if names else ""
+    names = [w for w in wanted if not any(fnmatchcase(s.label, w) for s in found)]
+    if not names:
+        return ""
+    commands = dict.fromkeys(command(name, options=options) for name in names)
+    return f" Not among the runs: {', '.join(names)}; to make them: {'; '.join(commands)}."
+
+
+Curves = list[tuple[Sample, Mapping[float, Sequence[float]]]]
+
+
+def _draw(axes: Any, curves: Curves, **options: Any) -> None:
+    """Means over seeds by x, with a band from the least to the greatest."""
+    for sample, values in curves:
+        style = _style(sample.label, [s.label for s, _ in curves]) | options
+        x = list(values)
+        axes.plot(x, [np.mean(values[k]) for k in x], label=spoken(sample.label), **style)
+        if len(sample.runs) > 1:
+            low, high = ([f(values[k]) for k in x] for f in (min, max))
+            axes.fill_between(x, low, high, color=style["color"], alpha=0.18, linewidth=0)
+
+
+def _style(label: str, others: Sequence[str]) -> dict[str, Any]:
+    """The look of an encoding; of several members of one family a look each."""
+    base = label.partition(MODE)[0]
+    family = [o for o in dict.fromkeys(o.partition(MODE)[0] for o in others)
+              if o.split(" ")[0] == base.split(" ")[0]]  # fmt: skip
+    style = look(base)
+    if len(family) > 1:
+        k = family.index(base)
+        style = {"color": SHADES[k % 8], "marker": "os^DvP"[k % 6],
+                 "linestyle": ("-", "--", "-.", ":")[k % 4]}  # fmt: skip
+    if MODE in label:
+        style |= {"linestyle": ":", "markerfacecolor": "none"}
+    return style
+
+
+def _legend(figure: Any, entries: int) -> None:
+    figure.legend(loc="outside upper center", ncols=2 if entries in (2, 4) else 3,
+                  columnspacing=1, handlelength=2.2)  # fmt: skip
+
+
+def _plain(axis: Any, ticks: Sequence[float]) -> None:
+    """Ticks of a logarithmic axis in plain numbers."""
+    axis.set_ticks(list(ticks))
+    axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """Round numbers within a range, at least three where there are so many."""
+    for digits in ((1, 2, 5), (1, 2, 3, 4, 5, 6, 8), tuple(k / 2 for k in range(2, 20)),
+                   tuple(k / 5 for k in range(5, 50))):  # fmt: skip
+        found = [m * 10.0**e for e in range(-4, 7) for m in digits if low <= m * 10.0**e <= high]
+        if len(found) >= 3:
+            return found
+    return found
 
 
 def perplexity(
@@ -87,156 +118,227 @@ def perplexity(
     protocol: str = "non-overlapping", printed: str = "",
 ) -> Drawing:  # fmt: skip
     """Perplexity by context length, the mean over seeds with its range."""
-    found = lines(runs, wanted, figure)
+    found = samples(runs, wanted, figure)
+    curves: Curves = []
     rows: list[tuple[Any, ...]] = []
+    for s in found:
+        values = s.perplexity(protocol)
+        curves.append((s, {n: list(by.values()) for n, by in values.items()}))
+        rows += [(s.label, seed, n, v) for n, by in values.items() for seed, v in by.items()]
     with house(column=True):
-        drawn, axes = column_figure(2.6)
-        for line in found:
-            values: dict[int, list[float]] = {}
-            for run in line.runs:
-                for p in causal(run)["perplexity"]:
-                    if p["protocol"] == protocol:
-                        values.setdefault(p["length"], []).append(p["perplexity"])
-                        rows.append((line.label, run["seed"], p["length"], p["perplexity"]))
-            lengths = sorted(values)
-            axes.plot(lengths, [np.mean(values[n]) for n in lengths], label=line.label,
-                      **look(line.name))  # fmt: skip
-            if len(line.runs) > 1:
-                low, high = ([f(values[n]) for n in lengths] for f in (min, max))
-                axes.fill_between(lengths, low, high, color=look(line.name)["color"], alpha=0.15)
-        axes.set_xscale("log", base=2)
-        axes.set_yscale("log")
-        axes.set_xticks(sorted({row[2] for row in rows}))
-        for axis in (axes.xaxis, axes.yaxis):
-            axis.set_major_formatter(ScalarFormatter())
-            axis.set_minor_formatter(NullFormatter())
-        low, high = axes.get_ylim()
-        if high < 8 * low:
-            axes.yaxis.set_major_locator(MaxNLocator(5))
-        axes.minorticks_off()
+        drawn, axes = column_figure(2.8)
+        _draw(axes, curves)
+        _lengths(axes, {row[2] for row in rows}, found[0].length)
         axes.set(xlabel="context length (tokens)", ylabel="perplexity")
-        drawn.legend(loc="outside upper center", ncols=3)
+        _legend(drawn, len(found))
     return Drawing(
         Data(("encoding", "seed", "length", "perplexity"), tuple(rows)),
-        f"{conditions(r for line in found for r in line.runs)} Protocol: {protocol}.{printed}"
-        + absent(found, wanted),
+        f"{drawn_of(found)} Protocol: {protocol}; grey: the training length.{_far(found)}"
+        f"{printed}{absent(found, wanted)}",
+        drawn,
+    )
+
+
+def _far(found: Sequence[Sample]) -> str:
+    """A sentence on the length that was scored on a text of its own."""
+    rows = [p for s in found for m in s.measurements for p in m["perplexity"]
+            if p["protocol"] == "non-overlapping"]  # fmt: skip
+    base = {p.get("targets") for p in rows if p["length"] == found[0].length}
+    far = sorted({p["length"] for p in rows if p.get("targets") not in base})
+    if not far:
+        return ""
+    return (
+        f" At {', '.join(map(str, far))} tokens other targets were scored: drawn is the ratio on "
+        "these times the perplexity at the training length."
+    )
+
+
+def _lengths(axes: Any, lengths: set[int], trained: int) -> None:
+    """Both axes logarithmic, the training length marked."""
+    axes.axvline(trained, color="#888888", linewidth=0.8, zorder=0)
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    shown = sorted(lengths)
+    _plain(axes.xaxis, shown if len(shown) < 7 else shown[:: len(shown) // 6 + 1])
+    _plain(axes.yaxis, _ticks(*axes.get_ylim()))
+
+
+_WINDOWS = "--tested 8,16,32,64"
+
+
+def _within(m: Mapping[str, Any], trained: int) -> bool:
+    return any(p["length"] < trained for p in m["perplexity"])
+
+
+def windows(runs: Sequence[Run], *, figure: str, wanted: Sequence[str]) -> Drawing:
+    """Perplexity of sliding and of non-overlapping windows no longer than the training length."""
+    modes = {"last token": "sliding window", "non-overlapping": "nonoverlapping window"}
+    groups = settings(runs, wanted, _within)
+    if not groups:
+        raise Missing(
+            f"no runs of {', '.join(wanted)} with windows shorter than the training length; "
+            + how(wanted, figure, _WINDOWS)
+        )
+    found = groups[0]
+    rows: list[tuple[Any, ...]] = []
+    with house(column=True):
+        drawn, axes = column_figure(2.8)
+        for s in found:
+            for protocol, mode in modes.items():
+                values = {n: by for n, by in s.perplexity(protocol).items() if n <= s.length}
+                rows += [
+                    (s.label, mode, seed, n, v)
+                    for n, by in values.items()
+                    for seed, v in by.items()
+                ]
+                style = _style(s.label, [o.label for o in found])
+                style |= {"linestyle": "-" if mode == "sliding window" else "--"}
+                axes.plot(list(values), [np.mean(list(by.values())) for by in values.values()],
+                          label=f"{spoken(s.label)}, {mode}", **style)  # fmt: skip
+        _lengths(axes, {row[3] for row in rows}, found[0].length)
+        axes.set(xlabel="inference window (tokens)", ylabel="perplexity")
+        drawn.legend(loc="outside upper center", ncols=1)
+    return Drawing(
+        Data(("encoding", "mode", "seed", "window", "perplexity"), tuple(rows)),
+        f"{conditions(found)} Sliding window: the last token of every window (stride 1), on "
+        "sampled targets; nonoverlapping: every token, from the start of its window. The targets "
+        "of the two differ. The paper lists windows of 16 to 512 tokens and does not name the "
+        f"data.{absent(found, wanted, _WINDOWS)}",
         drawn,
     )
 
 
 def cumulative_gradient(
-    runs: Sequence[Run], *, figure: str, wanted: Sequence[str], printed: str
-) -> Drawing:
+    runs: Sequence[Run], *, figure: str, wanted: Sequence[str], printed: str,
+    every_length: bool = False,
+) -> Drawing:  # fmt: skip
     """Share of the input gradient on the nearest tokens, by their number."""
-    found = lines(runs, wanted, figure)
+    found = samples(runs, wanted, figure)
+    if every_length:  # the printed figure has one curve a training length
+        found = [s for group in settings(runs, wanted) for s in group if _same(s, found[0])]
+    curves: Curves = []
     rows: list[tuple[Any, ...]] = []
+    for s in sorted(found, key=lambda s: s.length) if every_length else found:
+        measured = [m["gradient"]["curve"] for m in s.measurements]
+        curves.append((s, {p[0]: [c[k][1] for c in measured] for k, p in enumerate(measured[0])}))
+        rows += [
+            (s.label, s.length, seed, tokens, share)
+            for seed, curve in zip(s.seeds, measured, strict=True)
+            for tokens, share in curve
+        ]
     with house(column=True):
-        drawn, axes = column_figure(2.6)
-        for k, line in enumerate(found):
-            style = look(line.name)
-            if sum(other.name == line.name for other in found) > 1:
-                style |= {"color": SHADES[k % 8], "marker": ("o", "s", "^", "D", "v", "P")[k % 6]}
-            curves = [causal(run)["gradient"]["curve"] for run in line.runs]
-            reach = [point[0] for point in curves[0]]
-            axes.plot(reach, np.mean([[p[1] for p in c] for c in curves], axis=0),
-                      label=line.label, **style)  # fmt: skip
-            rows += [
-                (line.label, run["seed"], tokens, share)
-                for run, curve in zip(line.runs, curves, strict=True)
-                for tokens, share in curve
-            ]
-        length = found[0].runs[0]["preset"]["length"]
-        axes.axvline(length, color="#888888", linewidth=0.8, zorder=0)
+        drawn, axes = column_figure(2.8)
+        if len({s.label for s in found}) == len(found):
+            _draw(axes, curves)
+        else:
+            for (s, values), line in zip(curves, ("-", "--", "-.", ":"), strict=False):
+                _draw(axes, [(s, values)], linestyle=line)
+                axes.lines[-1].set_label(f"{spoken(s.label)}, trained on {s.length}")
+        for length in {s.length for s in found}:
+            axes.axvline(length, color="#888888", linewidth=0.8, zorder=0)
         axes.set_xscale("log", base=2)
-        axes.xaxis.set_major_formatter(ScalarFormatter())
+        _plain(axes.xaxis, [t for t in curves[0][1] if t.bit_length() % 2])  # type: ignore[attr-defined]
         axes.set(xlabel="nearest tokens", ylabel="cumulative gradient share", ylim=(0, 1.02))
-        drawn.legend(loc="outside upper center", ncols=3)
-    gradient = causal(found[0].runs[0])["gradient"]
+        _legend(drawn, len(found))
+    gradient = found[0].measurements[0]["gradient"]
     return Drawing(
-        Data(("encoding", "seed", "nearest tokens", "gradient share"), tuple(rows)),
-        f"{conditions(r for line in found for r in line.runs)} Gradient of the "
-        f"{gradient['scalar']}, mean over {gradient['segments']} segments of "
-        f"{gradient['length']} tokens; grey: the training length. The print shows the sum from "
-        f"the first position on, at position 2048.{printed}{absent(found, wanted)}",
+        Data(("encoding", "trained", "seed", "nearest tokens", "gradient share"), tuple(rows)),
+        f"{drawn_of(found)} Gradient of the {gradient['scalar']}, mean over "
+        f"{gradient['segments']} segments of {gradient['length']} tokens; grey: the training "
+        "length. The print shows the sum from the first position on, at position 2048."
+        f"{printed}{absent(found, wanted)}",
         drawn,
+    )
+
+
+def _same(s: Sample, other: Sample) -> bool:
+    """Whether two samples differ in the training length alone."""
+    a, b = s.runs[0], other.runs[0]
+    kept = ("layers", "width", "heads", "steps")
+    return a["text"]["sha256"] == b["text"]["sha256"] and all(
+        a["preset"][k] == b["preset"][k] for k in kept
     )
 
 
 def attention_fields(runs: Sequence[Run], *, figure: str, wanted: Sequence[str]) -> Drawing:
     """Attention ERF of trained models by eps, over the row length."""
-    found = lines(runs, wanted, figure)
+    found = samples(runs, wanted, figure)
+    curves: Curves = []
     rows: list[tuple[Any, ...]] = []
+    for s in found:
+        fields = [m["attention"] for m in s.measurements]
+        rows += [
+            (s.label, seed, f["eps"], f["length"], f["tokens"], f["trf"])
+            for seed, measured in zip(s.seeds, fields, strict=True)
+            for f in measured
+        ]
+        shares = {
+            f["eps"]: [m[k]["tokens"] / f["length"] for m in fields]
+            for k, f in enumerate(fields[0])
+        }
+        curves.append((s, shares))
     with house(column=True):
-        drawn, axes = column_figure(2.6)
-        for line in found:
-            fields = [causal(run)["attention"] for run in line.runs]
-            for run, measured in zip(line.runs, fields, strict=True):
-                rows += [
-                    (line.label, run["seed"], f["eps"], f["length"], f["tokens"], f["trf"])
-                    for f in measured
-                ]
-            eps = [f["eps"] for f in fields[0]]
-            share = np.mean([[f["tokens"] / f["length"] for f in m] for m in fields], axis=0)
-            axes.plot(eps, share, label=line.label, **look(line.name))
+        drawn, axes = column_figure(2.8)
+        _draw(axes, curves)
         axes.set(xscale="log", yscale="log", xlabel="eps", ylabel="attention ERF / row length")
-        axes.set_xticks(eps)
-        for axis in (axes.xaxis, axes.yaxis):
-            axis.set_major_formatter(ScalarFormatter())
-            axis.set_minor_formatter(NullFormatter())
-        drawn.legend(loc="outside upper center", ncols=3)
-    field = causal(found[0].runs[0])["attention"][0]
+        _plain(axes.xaxis, sorted(curves[0][1]))
+        _plain(axes.yaxis, _ticks(*axes.get_ylim()))
+        _legend(drawn, len(found))
+    field = found[0].measurements[0]["attention"][0]
     return Drawing(
         Data(("encoding", "seed", "eps", "row", "attention ERF", "TRF of the rows"), tuple(rows)),
-        f"{conditions(r for line in found for r in line.runs)} Attention ERF over the "
-        f"{field['length']} tokens of a segment, {field['averaged']}. The paper does not say its "
-        f"eps grid, normalisation or aggregation.{absent(found, wanted)}",
+        f"{drawn_of(found)} Attention ERF over the {field['length']} tokens of a "
+        f"segment, {field['averaged']}. The paper does not say its eps grid, normalisation or "
+        f"aggregation.{absent(found, wanted)}",
         drawn,
     )
 
 
-def unmeasured(runs: Sequence[Run], *, why: str) -> Drawing:
-    """An exhibit that the harness does not measure yet."""
-    raise Missing(why)
+def repeated(runs: Sequence[Run], *, first: str) -> Drawing:
+    """A figure whose repeat on another text is printed; the reference runs have one text."""
+    raise Missing(
+        f"the repeat of {first} on a second text; to make it: farfield train ... --text FILE "
+        f"--runs other; farfield figures {first} --runs other"
+    )
 
 
-def _gradients(id_: str, title: str, wanted: Sequence[str], printed: str) -> Exhibit:
-    draw = partial(cumulative_gradient, figure=id_, wanted=wanted, printed=printed)
-    return Exhibit(id_, title, "measured", draw)
+def _exhibit(
+    draw: Callable[..., Drawing], name: str, title: str, wanted: Sequence[str], **options: Any
+) -> Exhibit:
+    return Exhibit(name, title, "measured", partial(draw, figure=name, wanted=wanted, **options))
 
 
-def _perplexities(id_: str, title: str, names: Sequence[str], **options: Any) -> Exhibit:
-    return Exhibit(id_, title, "measured",
-                   partial(perplexity, figure=id_, wanted=names, **options))  # fmt: skip
-
-
+_DATA = " The paper shows four data sets, 512 to 9216 tokens, trained on up to 512."
 EXHIBITS = (
-    Exhibit("qin2024.fig1-left", "Perplexity of sliding and nonoverlapping windows", "measured",
-            partial(unmeasured, why="no committed results by window size; the sliding-window "
-                    "protocol of the harness measures it")),
-    _perplexities("qin2024.fig3", "Sufficiency: convergent encodings",
-                  ("type1", "type2", "alibi", "kerple_log", "sandwich", "sinusoidal"),
-                  printed=" The paper shows four data sets, 512 to 9216 tokens."),
-    _perplexities("qin2024.fig4", "Necessity: divergent encodings",
-                  ("type1", "example1", "example2"),
-                  printed=" The paper shows four data sets, 512 to 9216 tokens."),
-    Exhibit("qin2024.fig5", "Attention receptive fields of trained models", "measured",
-            partial(attention_fields, figure="qin2024.fig5",
-                    wanted=("type1", "type2", "alibi", "kerple_log", "sandwich"))),
-    _perplexities("sun2023.fig1", "Perplexity against input length",
-                  ("sinusoidal", "alibi", "rope", "xpos"),
-                  printed=" The paper measures its own model with blockwise causal attention."),
-    _gradients("chi2023.fig4", "Cumulative gradient, windows", ("window*",),
-               " Windows of 40 to 320 tokens at a training length of 512 in the print."),
-    _gradients("chi2023.fig5", "Cumulative gradient, shifted ALiBi", ("alibi*",),
-               " Shifts of -3 to 8 in the print; here each curve names the bias of head 1."),
-    _gradients("chi2023.fig6", "Cumulative gradient, Rotary", ("rope",), ""),
-    _gradients("chi2023.fig7", "Cumulative gradient, Sinusoidal", ("sinusoidal",), ""),
-    _gradients("chi2023.fig11", "Cumulative gradient, logarithmic decay",
-               ("sandwich_smoothed", "sandwich", "kerple_log", "t5*"), ""),
+    _exhibit(windows, "qin2024.fig1-left", "Perplexity of sliding and nonoverlapping windows",
+             ("sinusoidal", "alibi")),
+    _exhibit(perplexity, "qin2024.fig3", "Sufficiency: convergent encodings",
+             ("type1", "type2", "alibi", "kerple_log", "sandwich", "sinusoidal"), printed=_DATA),
+    _exhibit(perplexity, "qin2024.fig4", "Necessity: divergent encodings",
+             ("type1", "example1", "example2"), printed=_DATA),
+    _exhibit(attention_fields, "qin2024.fig5", "Attention receptive fields of trained models",
+             ("type1", "type2", "alibi", "kerple_log", "sandwich")),
+    _exhibit(perplexity, "sun2023.fig1", "Perplexity against input length",
+             ("sinusoidal", "alibi", "rope", "xpos", f"rope{BCA}", f"xpos{BCA}"),
+             printed=" The paper names no data; its model is xPos with BCA, blockwise causal "
+             "attention at inference."),
+    _exhibit(cumulative_gradient, "chi2023.fig4", "Cumulative gradient, windows",
+             ("window 16", "window 32", "window 64"),
+             printed=" Windows of 40 to 320 tokens in 12 layers at a training length of 512 in "
+             "the print."),
+    _exhibit(cumulative_gradient, "chi2023.fig5", "Cumulative gradient, shifted ALiBi",
+             ("alibi shift -3", "alibi", "alibi shift 8"),
+             printed=" Shifts of -3, 0, 2, 4, 6 and 8 in the print."),
+    _exhibit(cumulative_gradient, "chi2023.fig6", "Cumulative gradient, Rotary", ("rope",),
+             printed=""),
+    _exhibit(cumulative_gradient, "chi2023.fig7", "Cumulative gradient, Sinusoidal",
+             ("sinusoidal",), printed=" Trained on 128 and on 512 tokens in the print.",
+             every_length=True),
+    _exhibit(cumulative_gradient, "chi2023.fig11", "Cumulative gradient, logarithmic decay",
+             ("sandwich_smoothed", "sandwich", "kerple_log", "t5"), printed=""),
     *(
         Exhibit(f"chi2023.fig{k}", f"Cumulative gradient, {what}, second data set", "measured",
-                partial(unmeasured, why=f"the repeat of Figure {first} on a second text; train on "
-                        f"it with --text and draw chi2023.fig{first} with --runs"))
+                partial(repeated, first=f"chi2023.fig{first}"))
         for k, what, first in ((12, "windows", 4), (13, "shifted ALiBi", 5))
     ),
 )  # fmt: skip

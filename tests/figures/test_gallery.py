@@ -5,11 +5,12 @@ import json
 import numpy as np
 import pytest
 
-from farfield.figures import chi2023, printed, qin2024, sun2023, trained
+from farfield.figures import analogues, chi2023, printed, qin2024, sun2023, trained
 from farfield.figures.exhibit import KINDS, Data, Missing
-from farfield.figures.gallery import draw, exhibit, exhibits, gallery_page, save
-from farfield.figures.results import of_store, reference, together
+from farfield.figures.gallery import Gallery, draw, exhibit, exhibits, gallery_page, save
+from farfield.figures.results import command, label, of_store, reference, settings
 from farfield.figures.style import FORMATS, rendered
+from farfield.numerics.resolution import attention_resolution
 from farfield.theory.encodings import encoding
 from farfield.theory.results import InputError
 from farfield.validation import published
@@ -36,8 +37,9 @@ def test_every_figure_and_result_table_of_the_papers_is_listed():
                                             else "")
         for r in published.rows("figures")
     }  # fmt: skip
-    wanted |= {n.replace("_", ".") for n in published.names() if "table" in n and
-               set(published.rows(n)[0]) == set(published.COLUMNS)}  # fmt: skip
+    tables = {n.replace("_", ".") for n in published.names() if "table" in n and
+              set(published.rows(n)[0]) == set(published.COLUMNS)}  # fmt: skip
+    wanted |= tables | {f"{n}-measured" for n in tables - {"sun2023.table1"}}  # marks, no numbers
     ids = [e.id for e in exhibits()]
     assert set(ids) == wanted and len(ids) == len(set(ids))
     assert {e.kind for e in exhibits()} == set(KINDS)
@@ -124,29 +126,35 @@ def test_a_page_of_drawings():
 
 
 def test_without_results_nothing_is_drawn():
-    for e in trained.EXHIBITS:
-        with pytest.raises(Missing):
+    for e in (*trained.EXHIBITS, *analogues.EXHIBITS):
+        with pytest.raises(Missing, match=r"to make|to measure"):
             e.draw(())
-    gallery = draw(["qin2024.fig3"])
-    if "qin2024.fig3" in gallery.missing:  # until results are committed
-        assert "farfield train" in gallery.missing["qin2024.fig3"]
+    gallery = draw(["chi2023.fig12", "chi2023.table2-measured"])
+    assert "farfield train" in gallery.missing["chi2023.fig12"]
+    assert "--set delta=6" in gallery.missing["chi2023.table2-measured"]
 
 
-def run(name, seed=0, ratio=1.0, length=16):
-    """A result as the store keeps it, small."""
-    subject = encoding(name)
-    perplexity = [
-        {"protocol": "non-overlapping", "length": n, "perplexity": 5 * ratio ** (n > length)}
-        for n in (length, 4 * length)
-    ]
+def run(name, seed=0, ratio=1.0, length=16, label=None, modes=(None,), **options):
+    """A result as it is committed, small: `ratio` is that of every length beyond the training."""
+    subject = encoding(name, **options)
+    rows = [
+        {"protocol": protocol, "length": n, "perplexity": (5 + seed / 100) * ratio ** (n > length),
+         "ratio": ratio ** (n > length), "targets": 100}
+        for protocol in ("non-overlapping", "last token") for n in (length, 2 * length, 4 * length)
+    ]  # fmt: skip
+    rows += [{"protocol": "non-overlapping", "length": 99 * length, "perplexity": 70.0,
+              "ratio": ratio, "targets": 30}]  # fmt: skip
+    gradient = {"curve": [[1, 0.5], [2, 1.0]], "segments": 2, "length": 2, "scalar": "x"}
     return {
         "schema": 1,
-        "encoding": {"name": name, "dialect": None, **describe(subject)},
+        "encoding": {"name": name, "dialect": subject.dialect, **describe(subject)}
+        | ({"label": label} if label else {}),
         "seed": seed,
         "preset": {"name": "tiny", "layers": 2, "width": 32, "heads": 8, "length": length,
                    "steps": 30, "batch": 8},
         "text": {"source": "a text", "sha256": "0" * 64},
-        "measurements": [{"inference": {"bca": None, "window": None}, "perplexity": perplexity}],
+        "measurements": [{"inference": {"bca": bca, "window": None}, "perplexity": rows,
+                          "gradient": gradient} for bca in modes],
     }  # fmt: skip
 
 
@@ -157,14 +165,165 @@ def test_measured_figures_follow_the_results_and_say_what_lacks():
     )
     assert column(drawing, "perplexity", encoding="example1", length=64) == [15.0]
     assert len(column(drawing, "perplexity", encoding="type1", length=64)) == 2
-    assert "Not among the runs: example2." in drawing.caption and "seeds 0, 1" in drawing.caption
-    assert "2 layers" in drawing.caption and "a text" in drawing.caption
+    for said in (
+        "Not among the runs: example2;", "seeds 0, 1: type1", "seed 0: example1", "2 layers",
+        "a text (SHA-256 000000000000)", "farfield train example2",
+    ):  # fmt: skip
+        assert said in drawing.caption
+
+
+def test_the_far_length_is_drawn_by_its_ratio():
+    drawing = trained.perplexity([run("type1", ratio=1.2)], figure="x", wanted=("type1",))
+    assert column(drawing, "perplexity", length=99 * 16) == [6.0]  # 5 * 1.2, not 70
+    assert "At 1584 tokens other targets" in drawing.caption
 
 
 def test_runs_of_another_setting_do_not_mix():
     runs = [run("type1"), run("alibi"), run("type2", length=64)]
-    kept = together(runs, [encoding(k) for k in ("type1", "type2", "alibi")])
-    assert [r["encoding"]["name"] for r in kept] == ["type1", "alibi"]
+    kept, other = settings(runs, ("type1", "type2", "alibi"))
+    assert [s.label for s in kept] == ["type1", "alibi"]
+    assert [s.label for s in other] == ["type2"] and other[0].length == 64
+
+
+@pytest.mark.parametrize(
+    ("expected", "options"),
+    [
+        ("alibi", {"name": "alibi"}),
+        ("alibi shift -3", {"name": "alibi", "dialect": "shift", "delta": -3}),
+        ("alibi equal 4", {"name": "alibi", "dialect": "equal", "slope_exponent": 4}),
+        ("window 32", {"name": "window", "w": 32}),
+        ("window 24", {"name": "window", "w": 24}),  # not in the plan
+        ("t5", {"name": "t5", "buckets": 8, "max_distance": 16}),
+        ("rope", {"name": "rope"}),
+    ],
+)
+def test_a_run_of_a_store_gets_the_label_of_the_plan(expected, options):
+    given = run(**options)
+    assert label(given) == expected
+    assert label(run(**options, label="mine")) == "mine"
+
+
+def test_variants_and_inference_are_told_apart():
+    runs = [run("window", w=16), run("window", w=32), run("alibi"), run("xpos", modes=(None, 8)),
+            run("alibi", dialect="shift", delta=8)]  # fmt: skip
+    (found,) = settings(runs, ("window *", "alibi shift 8", "xpos + BCA", "alibi + BCA"))
+    assert [s.label for s in found] == ["window 16", "window 32", "alibi shift 8", "xpos + BCA"]
+    drawing = exhibit("chi2023.fig4").draw(runs)
+    assert {r[0] for r in drawing.data.rows} == {"window 16", "window 32"}
+    assert "Not among the runs: window 64" in drawing.caption
+
+
+def test_a_figure_with_a_curve_a_training_length_keeps_them_apart():
+    drawing = exhibit("chi2023.fig7").draw([run("sinusoidal"), run("sinusoidal", length=32)])
+    assert {r[1] for r in drawing.data.rows} == {16, 32}
+    assert [t.get_text() for t in drawing.figure.legends[0].get_texts()] == [
+        "Sinusoidal, trained on 16", "Sinusoidal, trained on 32"
+    ]  # fmt: skip
+
+
+def test_commands_name_verbs_and_options_that_exist():
+    from click.testing import CliRunner
+
+    from farfield.cli import cli
+
+    known = CliRunner().invoke(cli, ["train", "--help"]).output
+    text = command("t5", length=128, options="--window 64 --tested 8,16")
+    for word in text.split():
+        assert not word.startswith("--") or word in known
+
+
+def test_windows_shorter_than_the_training_length_are_measured_and_drawn(tmp_path):
+    from click.testing import CliRunner
+
+    from farfield.cli import cli
+
+    asked = ["train", "alibi", "--preset", "tiny", "--runs", str(tmp_path), "--tested"]
+    assert CliRunner().invoke(cli, [*asked, "4,16"], standalone_mode=False).return_value == 0
+    drawing = draw(["qin2024.fig1-left"], runs=tmp_path).drawn["qin2024.fig1-left"]
+    (stored,) = of_store(tmp_path)
+    measured = {
+        (p["protocol"], p["length"]): p["perplexity"]
+        for p in stored["measurements"][0]["perplexity"]
+    }
+    for protocol, mode in (("last token", "sliding window"),
+                           ("non-overlapping", "nonoverlapping window")):  # fmt: skip
+        assert column(drawing, "perplexity", mode=mode) == [measured[protocol, n] for n in (4, 16)]
+    with pytest.raises(InputError, match="numbers of tokens"):
+        CliRunner().invoke(cli, [*asked, "4,x"], standalone_mode=False, catch_exceptions=False)
+
+
+def layout(rows, reference, name="chi2023_table3", protocol="last token"):
+    return analogues.Layout(name, rows, reference, protocol, {512: (16,)})
+
+
+SANDWICH = analogues.Row("Sandwich", "", "sandwich")
+ROWS = (SANDWICH, analogues.Row("Rotary", "", "rope"), analogues.Row("ALiBi", "", "alibi"))
+
+
+def test_agreement_with_the_print_is_computed():
+    runs = [run("sandwich", ratio=0.9), run("rope", ratio=1.4), run("alibi", ratio=1.001)]
+    found = analogues.entries(layout(ROWS, SANDWICH), runs)
+    cells = {(e.dataset, e.row.encoding, e.multiple): e for e in found}
+    rope = cells["ArXiv", "Rotary", 2]
+    assert rope.mean == pytest.approx(7.0)
+    assert rope.length == (1, 1) and rope.side == (1, 1)  # the print rises too, above Sandwich
+    assert cells["ArXiv", "Rotary", 1].side[1] == 0  # the same at the training length here
+    assert cells["ArXiv", "Sandwich", 2].side is None
+    assert cells["ArXiv", "ALiBi", 2].length[1] == 0  # 0.1 % counts as none
+    assert not cells["ArXiv", "Rotary", 8].values and cells["ArXiv", "Rotary", 8].length is None
+    (arxiv,) = [a for a in analogues.agreements(found) if a.dataset == "ArXiv"]
+    printed_ = [cells["ArXiv", r.encoding, 2].cell.value for r in ROWS]
+    order = np.argsort(np.argsort(printed_)), np.array([0, 2, 1])
+    assert arxiv.ranks[2] == (pytest.approx(np.corrcoef(*order)[0, 1]), 3)
+    assert arxiv.ranks[1] == (None, 3) and 8 not in arxiv.ranks
+    ways = [e.length for e in found if e.dataset == "ArXiv" and e.length]
+    assert arxiv.length == (sum(a == b for a, b in ways), len(ways))
+
+
+def test_marks_are_those_of_a_paired_test():
+    runs = [run("sandwich", seed=s) for s in range(3)]
+    runs += [run("rope", seed=s, ratio=1.4 + s / 1000) for s in range(3)]
+    runs += [run("alibi", ratio=0.5)]
+    found = analogues.entries(layout(ROWS, SANDWICH), runs)
+    cells = {(e.row.encoding, e.multiple): e for e in found if e.dataset == "ArXiv"}
+    assert cells["Rotary", 2].mark == "dagger" and cells["Rotary", 2].p < 0.01
+    assert cells["Rotary", 1].mark == "" and cells["Rotary", 1].p == 1
+    assert cells["ALiBi", 2].mark == "" and cells["ALiBi", 2].p is None  # one seed tests nothing
+    assert cells["Rotary", 2].std == pytest.approx(
+        np.std([(5 + s / 100) * (1.4 + s / 1000) for s in range(3)], ddof=1)
+    )
+
+
+def test_a_measured_table_shows_the_print_beside_it_and_what_lacks():
+    runs = [run("sandwich"), run("rope", ratio=1.4), run("rope", length=64, ratio=9.0)]
+    rows = (*ROWS[:2], analogues.Row("T5", "", "t5"))
+    drawing = analogues.measured_table(runs, layout=layout(rows, SANDWICH))
+    shown = {(r[0], r[1]): r for r in drawing.table.rows}
+    assert drawing.table.columns[:5] == ("encoding", "of", "trained", "1×", "2×")
+    assert shown["RoPE", "measured, n = 1"][2:5] == (16, "5.00", "7.00")  # 64 is not mixed in
+    assert shown["T5", "not measured"][3:5] == ("-", "-")
+    assert shown["Rotary", "ArXiv"][4].endswith("✓✓")
+    assert "farfield train t5" in drawing.caption and "T5" in drawing._repr_html_()
+    assert column(drawing, "measured", encoding="T5", dataset="ArXiv", tested=32) == [None]
+    page = gallery_page(Gallery({"chi2023.table3-measured": drawing}, {}))
+    assert "7.00" in page and "measured, n = 1" in page
+
+
+def test_one_row_is_no_table():
+    with pytest.raises(Missing, match="fewer than two"):
+        analogues.measured_table([run("sandwich")], layout=layout(ROWS, SANDWICH))
+
+
+def test_measured_resolution_is_that_of_the_scores_cut_at_the_length():
+    scores = [1 - n / 100 for n in range(64)]
+    given = run("alibi", length=64)
+    given["measurements"][0]["scores"] = {
+        "scores": scores + [0.0] * 192, "segments": 2, "length": 256, "scale": "1/sqrt(head size)"
+    }  # fmt: skip
+    drawing = analogues.resolution_table([given])
+    (value,) = column(drawing, "training length", model="Alibi")
+    assert float(value) == pytest.approx(attention_resolution(np.array(scores)).value, abs=5e-4)
+    assert column(drawing, "1024, printed", model="Alibi") == ["0.81"]
 
 
 def test_results_of_an_older_schema_are_refused(tmp_path):
