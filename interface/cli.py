@@ -155,18 +155,49 @@ def _emit(results: Result | tuple[Any, ...] | list[Any], as_json: bool) -> None:
 # -- verbs ----------------------------------------------------------------------------------------
 
 
-@_formula_verb(
+@cli.command(context_settings=_FORMULA)
+@click.argument("formula", required=False)
+@_options(
     click.option("--error", required=True, help="Budget for the change of a head's output."),
-    click.option("--logit-bound", required=True, help="Bound of |q.k|/sqrt(d)."),
-    click.option("--value-bound", default="1", show_default=True, help="Bound of ||v||."),
+    click.option("--logit-bound", help="Bound of |q.k|/sqrt(d)."),
+    click.option("--value-bound", help="Bound of ||v||; 1 if not given."),
+    click.option("--model", metavar="FOLDER",
+                 help="A model on this machine instead of a formula: a window for each head."),
+    click.option("--bounds", help="With --model: from text (empirical) or weights (a proof)."),
+    click.option("--text", metavar="PATH", help="With --model: what to read."),
+    click.option("--length", type=int, metavar="TOKENS", help="With --model: of a segment."),
+    click.option("--segments", type=int, metavar="COUNT", help="With --model: 4 if not given."),
 )  # fmt: skip
-def window(subject: Any, as_json: bool, error: str, logit_bound: str, value_bound: str) -> int:
+def window(
+    formula: str | None, settings: tuple[str, ...], assumed: tuple[str, ...], heads: int | None,
+    dialect: str | None, bca: int | None, as_json: bool, error: str, logit_bound: str | None,
+    value_bound: str | None, model: str | None, bounds: str | None, text: str | None,
+    length: int | None, segments: int | None,
+) -> int:  # fmt: skip
     """Certified window: how many keys are provably enough for an error budget."""
-    from farfield.numerics.window import certified_window
+    if (formula is None) == (model is None):
+        raise InputError("give a formula, or a model's folder with --model")
+    if formula is not None:
+        if bounds or text or length or segments:
+            raise InputError("--bounds, --text, --length and --segments belong to --model")
+        if logit_bound is None:
+            raise InputError("a formula needs --logit-bound, a bound of |q.k|/sqrt(d)")
+        from farfield.numerics.window import certified_window
 
-    found = certified_window(subject, error, logit_bound, value_bound)
-    _emit(found, as_json)
-    return 0 if found.width is not None or "diverges" in found.reason else UNDECIDED
+        subject = _subject(formula, settings, assumed, heads, dialect, bca)
+        found = certified_window(subject, error, logit_bound, value_bound or "1")
+        _emit(found, as_json)
+        return 0 if found.width is not None or "diverges" in found.reason else UNDECIDED
+    if settings or assumed or heads or dialect or bca or logit_bound or value_bound:
+        raise InputError("--model brings its own biases and bounds; leave those options out")
+    _require_torch()
+    from farfield.validation.model_window import model_window
+
+    result = model_window(
+        model, error, bounds=bounds or "text", text=text, length=length, segments=segments or 4
+    )
+    _emit(result, as_json)
+    return 0 if result.decided else UNDECIDED
 
 
 @cli.command(context_settings=_FORMULA)

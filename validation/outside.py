@@ -339,7 +339,10 @@ def _encoding(record: dict[str, Any]) -> Encoding:
     if described["heads"][0].startswith("table["):
         candidates = _bucketed(described, record.get("labels", {}).get("dialect"))
     else:
-        heads = tuple(as_expression(text, domains) for text in described["heads"])
+        heads = tuple(
+            as_expression(text, {k: d for k, d in domains.items() if re.search(rf"\b{k}\b", text)})
+            for text in described["heads"]
+        )
         candidates = iter((Encoding(name, heads[0], heads, parameters, source="a trained run"),))
     for made in candidates:
         if configuration.describe(made)["sha256"] == described["sha256"]:
