@@ -11,8 +11,7 @@ p(x) <= -A log x on [Y, oo) (a `Majorant` proves it), sum_{n>Y} e^{p(n)} <= Y^{1
 * the integral in the variable t = log ... log x (d-fold, d the least with e^{h(t)} dt falling
   exponentially), panel by panel by rigorous quadrature of the symbolically simplified h, with the
   rest beyond the last panel bounded by e^{-cS}/c, h(t) <= -c t on [S, oo) by a majorant;
-* the derivatives at N by the trapezoidal rule on a circle, whose aliasing error is bounded by the
-  maximum of |f| on a larger circle;
+* the derivatives at N by arithmetic of power series of balls;
 * the remainder by Cauchy's estimate |f^{(2m)}(u)| <= (2m)! (theta u)^{-2m} sup |f| on the disc of
   radius theta u: block by block from balls, beyond the last block from a majorant on the sector.
 
@@ -21,19 +20,21 @@ All bounds are (ours).
 
 from __future__ import annotations
 
+import bisect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import sympy
-from flint import acb, arb, ctx, fmpq
+from flint import acb, arb, arb_series, ctx, fmpq
 from sympy import Expr, S, Symbol
 
 from farfield.numerics.budget import Unreachable, check_time
 from farfield.numerics.kernels import Kernel
 from farfield.numerics.majorants import (
+    UNIT,
     Beyond,
     Majorant,
     Unproved,
@@ -44,20 +45,30 @@ from farfield.numerics.majorants import (
     times,
 )
 from farfield.numerics.normal_form import Unrecognised
-from farfield.numerics.programs import compile_complex
-from farfield.numerics.substitution import elementary, in_logarithm
+from farfield.numerics.programs import compile_complex, compile_real
+from farfield.numerics.substitution import (
+    elementary,
+    expm1,
+    expm1_rest,
+    in_logarithm,
+    log1p,
+    log1p_rest,
+)
 from farfield.theory.balls import Undefined, compile_ball, precision, to_arb
 from farfield.theory.expression import n
 
+_RESTS = {log1p: log1p_rest, expm1: expm1_rest}
 MAX_DEPTH = 4
 MAX_OPERATIONS = 120
 MAX_TERMS = 1 << 17
 MAX_COLUMNS = 6_000
-MAX_PANELS = 400
+MAX_PANELS = 2_000
 COLUMN = 0.125
 DROP = 40
-FIRST_EDGES = (3.0, 1.25, 0.25, 0.0)
-LEVELS = (192, 320, 576, 832, 1_216)
+FIRST_EDGE = 3.75
+STEP = 1.5
+LEVELS = (96, 128, 192, 320, 576, 832, 1_216)
+POINTS = (16, 24, 32, 48, 64, 96, 128, 192, 256, 384)
 ANGLES = (0.5, 0.125, 0.03125)
 ENVELOPE = fmpq(1, 2)
 
@@ -94,7 +105,7 @@ class Bias:
         angle = arb(math.nextafter(math.asin(theta), 4))
         kappa = acb(arb(0), arb(0, angle))
         where = beyond(log_x)
-        start = Majorant(where, {level(1): fmpq(1), ((), ()): kappa})
+        start = Majorant(where, {level(1): fmpq(1), UNIT: kappa})
         return majorant(self.in_s, self.s, start)
 
 
@@ -106,7 +117,7 @@ def falls(g: Majorant, c: Any, k: int) -> bool:
 
 def rises(g: Majorant) -> bool:
     """Whether -g is proved negative and g does not tend to 0: no tail is bounded then."""
-    minus = g.shifted(((), ()), fmpq(-1))
+    minus = g.shifted(UNIT, fmpq(-1))
     return growth(next(iter(g.terms))) >= 0 and minus.negative()
 
 
@@ -124,6 +135,11 @@ def read_bias(p: Expr) -> Bias:
     x = Symbol("x", positive=True)
     in_s = in_logarithm(elementary(p).xreplace({n: x}), x, s)
     return Bias(p, s, in_s, compile_ball(p))
+
+
+def first_below(sums: list[Any], goal: arb) -> int:
+    """The place of the first of falling balls that is below the goal, as far as balls tell."""
+    return bisect.bisect_left(sums, True, key=lambda value: bool(value < goal))
 
 
 # -- light tails ----------------------------------------------------------------------------------
@@ -174,6 +190,16 @@ class Light(Kernel):
         known = self.sums[bits]
         return known[j - self.start]
 
+    def foresee(self, goal: Callable[[int], arb]) -> int | None:
+        """From the sums."""
+        with precision(64):
+            small, reach = goal(64), 1
+            self.tail(self.start)
+            while not self.sums[64][reach - 1] < small:
+                reach *= 2
+                self.tail(self.start + reach - 1)
+            return self.start + first_below(self.sums[64][:reach], small)
+
     def _extend(self, j: int, bits: int) -> None:
         """Suffix sums up to where the rest is below the precision, relative to T_j."""
         upto = max(self.first, j + 64)
@@ -216,10 +242,23 @@ def _light(source: Bias, start: int, most: int) -> Light | None:
 
 
 @dataclass(frozen=True)
+class Edge:
+    """An end of panels: its s where the panel before it is one in s, the exponent there.
+
+    `t` is exact where the panel before is one in t, else rounded.
+    """
+
+    t: arb
+    near: arb | None
+    height: arb
+
+
+@dataclass(frozen=True)
 class Analytic(Kernel):
     """Euler-Maclaurin for a bias that is analytic on a sector; see the module's description."""
 
     source: Bias
+    near: Expr
     depth: int
     t: Symbol
     h: Expr
@@ -227,7 +266,7 @@ class Analytic(Kernel):
     sector: int
     caches: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
 
-    max_bits = 1_100
+    max_bits: ClassVar[int] = 1_100
 
     @property
     def settled(self) -> int:
@@ -247,10 +286,11 @@ class Analytic(Kernel):
         return x
 
     def _exponent(self, t: arb) -> arb:
-        value = compile_complex(self._form(t), self.t)(acb(t), True)
+        """h(t), its tiny terms aside."""
+        value = compile_real(self.h, self.t)(t)
         if not value.is_finite():
-            raise Unreachable("the integrand is not analytic on the whole half-line")
-        return value.real
+            value = self._height(t, False)
+        return value
 
     def rest(self, t: arb, goal: arb) -> arb:
         """A bound of int_t^oo e^h, below `goal` where that is proved."""
@@ -281,16 +321,16 @@ class Analytic(Kernel):
         where = beyond(log_x)
         return majorant(self.h, self.t, Majorant(where, {level(self.depth): fmpq(1)}))
 
-    def _panel(self, a: arb, b: arb) -> arb:
-        """int_a^b e^h by the Gauss-Legendre rule of K points: with |e^h| <= M on the ellipse of
-        foci a, b and semi-axes summing to rho (b-a)/2, its error is at most
-        (b-a)/2 (64/15) M rho^{2-2K} / (1 - rho^{-2}).
+    def _panel(self, a: arb, b: arb, near: bool) -> arb:
+        """int_a^b of e^h dt or, `near`, of e^{p + s} ds, by the Gauss-Legendre rule of K points:
+        with |e^h| <= M on the ellipse of foci a, b and semi-axes summing to rho (b-a)/2, its error
+        is at most (b-a)/2 (64/15) M rho^{2-2K} / (1 - rho^{-2}).
         """
         check_time()
         parts, total = [(a, b)], arb(0)
         while parts:
             low, high = parts.pop()
-            found = self._gauss(low, high)
+            found = self._gauss(low, high, near)
             if found is None:
                 middle = ((low + high) / 2).mid()
                 if high - low < fmpq(1, 512):
@@ -298,12 +338,16 @@ class Analytic(Kernel):
                 parts += [(low, middle), (middle, high)]
             else:
                 total += found
-        return total
+        return total if near else total * (1 + arb(0, self._far_form()[1]))
 
-    def _gauss(self, a: arb, b: arb) -> arb | None:
-        bits, program = ctx.prec, compile_complex(self._form(a), self.t)
+    def _programs(self, near: bool) -> tuple[Any, Any]:
+        form, x = (self.near, self.source.s) if near else (self._far_form()[0], self.t)
+        return compile_complex(form, x), compile_real(form, x)
+
+    def _gauss(self, a: arb, b: arb, near: bool) -> arb | None:
+        bits, (program, real) = ctx.prec, self._programs(near)
         half, centre = (b - a) / 2, (a + b) / 2
-        height = program(acb(centre), True).real
+        height = real(centre)
         for rho in (4, 2):
             sup = self._sup_on_ellipse(program, centre, half, rho)
             if sup - height < 60:
@@ -311,15 +355,16 @@ class Analytic(Kernel):
         else:
             return None
         loss = max(0.0, float(sup - height)) / math.log(2)
-        points = 16 + 16 * int((bits + 8 + loss) / (32 * math.log2(rho)))
+        need = (bits + 8 + loss) / (2 * math.log2(rho)) + 1
+        points = next((p for p in POINTS if p >= need), 64 * math.ceil(need / 64))
         total = arb(0)
         for node, weight in _nodes(points, bits):
-            value = program(acb(centre + half * node), True).real
+            value = real(centre + half * node)
             if not value.is_finite():
                 return None
             total += weight * value.exp()
         error = sup.exp() * arb(rho) ** (2 - 2 * points) * 64 / 15 / (1 - arb(rho) ** -2)
-        return half * total * self._slack(a) + arb(0, (half * error).upper())
+        return half * total + arb(0, (half * error).upper())
 
     def _sup_on_ellipse(self, program: Any, centre: arb, half: arb, rho: int) -> arb:
         """sup h on a rectangle around the ellipse; h is conjugate at conjugate points."""
@@ -340,28 +385,27 @@ class Analytic(Kernel):
                     best = best.max(value.upper())
             return best.upper()
 
-    def _form(self, t: arb) -> Expr:
-        """h, without the terms that are below 2^-bits from t on."""
-        return self._far_form()[1] if self._far_form()[0] < t else self.h
-
-    def _slack(self, t: arb) -> arb:
-        """What the terms left out by `_form` may change, as a factor."""
-        return 1 + arb(0, self._far_form()[2]) if self._far_form()[0] < t else arb(1)
-
-    def _far_form(self) -> tuple[arb, Expr, arb]:
-        key = ("far", ctx.prec)
+    def _far_since(self) -> arb:
+        """The t from which on terms below 2^-bits are left out: x = 2^(bits + 24)."""
+        key = ("since", ctx.prec)
         if key not in self.caches:
             bits = ctx.prec
             with precision(128):
                 since = (bits + 24) * arb(2).log()
                 for _ in range(self.depth - 1):
                     since = since.log()
-                since = since.mid()
-                log_x = since
+                self.caches[key] = since.mid()
+        return self.caches[key]
+
+    def _far_form(self) -> tuple[Expr, arb]:
+        key = ("far", ctx.prec)
+        if key not in self.caches:
+            bits, log_x = ctx.prec, self._far_since()
+            with precision(128):
                 for _ in range(self.depth - 1):
                     log_x = log_x.exp()
                 variable = Majorant(beyond(log_x), {level(self.depth): fmpq(1)})
-                self.caches[key] = since, *self._without_tiny(variable, arb(2) ** -(bits + 8))
+                self.caches[key] = self._without_tiny(variable, arb(2) ** -(bits + 8))
         return self.caches[key]
 
     def _without_tiny(self, variable: Majorant, goal: arb) -> tuple[Expr, arb]:
@@ -386,7 +430,21 @@ class Analytic(Kernel):
                     pass
             return e.func(*(mark(a) for a in e.args))
 
-        marked, loss = mark(self.h), arb(0)
+        def linear(e: Expr) -> Expr:
+            """log1p and expm1 of what is small as it and a rest, so that products cancel."""
+            if not e.has(self.t) or e == self.t:
+                return e
+            e = e.func(*(linear(a) for a in e.args))
+            rest = _RESTS.get(e.func)
+            if rest is None:
+                return e
+            try:
+                value = majorant(e.args[0], self.t, variable).small()
+            except Unproved:
+                return e
+            return e.args[0] + rest(e.args[0]) if abs(value).upper() < fmpq(1, 8) else e
+
+        marked, loss = mark(sympy.expand_mul(linear(self.h))), arb(0)
         try:
             for name, value in sizes.items():
                 slope = majorant(sympy.diff(marked, name), self.t, variable, sizes)
@@ -397,25 +455,53 @@ class Analytic(Kernel):
             return self.h, arb(0)
         return marked.subs(dict.fromkeys(sizes, 0)), (2 * loss).upper()
 
-    def _edge(self, k: int) -> arb:
-        """Panel edges: unit steps first, then up to a quarter more each, shorter where h falls by
-        more than `DROP` on a panel."""
-        edges: list[tuple[arb, arb]] = self.caches.setdefault("edges", [])
-        with precision(64):
-            if not edges:
-                first = arb(FIRST_EDGES[self.depth - 1])
-                edges.append((first, self._exponent(first)))
-            while len(edges) <= k:
-                at, height = edges[-1]
-                width = arb(1).max(at / 4)
+    def _edge(self, k: int) -> Edge:
+        """Panel edges: steps in s up to x = 2^(bits + 24), steps in t beyond, longer and longer;
+        shorter where the exponent falls by more than `DROP` on a panel."""
+        edges: list[Edge] = self.caches.setdefault(("edges", ctx.prec), [])
+        while len(edges) <= k:
+            since = self._far_since()
+            with precision(64):
+                if not edges:
+                    at = arb(FIRST_EDGE)
+                    edges.append(Edge(self._down(at), at, self._height(at, True)))
+                    continue
+                last = edges[-1]
+                near = last.near is not None and last.t < since
+                at, height = last.t, last.height
+                if near and last.near is not None:
+                    at = last.near
+                elif last.near is not None:
+                    height = self._height(at, False)
+                width = arb(STEP) if near else arb(1).max(at / 4)
                 while True:
                     trial = (at + width).mid()
-                    value = self._exponent(trial)
+                    value = self._height(trial, near)
                     if value - height > -DROP or width < fmpq(1, 1024):
                         break
                     width /= 2
-                edges.append((trial, value))
-        return edges[k][0]
+                t = self._down(trial).mid() if near else trial
+                edges.append(Edge(t, trial if near else None, value))
+        return edges[k]
+
+    def _in_t(self, edge: Edge) -> arb:
+        return edge.t if edge.near is None else self._down(edge.near)
+
+    def _down(self, s: arb) -> arb:
+        for _ in range(self.depth - 1):
+            s = s.log()
+        return s
+
+    def _up(self, t: arb) -> arb:
+        for _ in range(self.depth - 1):
+            t = t.exp()
+        return t
+
+    def _height(self, at: arb, near: bool) -> arb:
+        value = self._programs(near)[1](at)
+        if not value.is_finite():
+            raise Unreachable("the integrand is not analytic on the whole half-line")
+        return value
 
     def area_t(self, t: arb) -> arb:
         """int_t^oo e^h; panels are shared between nearby precisions."""
@@ -424,19 +510,31 @@ class Analytic(Kernel):
             return self._area(t)
 
     def _area(self, t: arb) -> arb:
-        bits, k = ctx.prec, 0
-        while not self._edge(k) > t:
+        bits, k, since = ctx.prec, 0, self._far_since()
+        while not self._edge(k).t > t:
             k += 1
         panels = self.caches.setdefault(("panels", bits), {})
-        total = self._panel(t, self._edge(k))
+        if t < since:
+            end = self._edge(k)
+            total = self._panel(
+                self._up(t), self._up(end.t) if end.near is None else end.near, True
+            )
+        else:
+            total = self._panel(t, self._edge(k).t, False)
         for i in range(k, k + MAX_PANELS):
-            edge, height = self._edge(i), self._exponent(self._edge(i))
-            if height.exp() * (abs(edge) + 1) < total * arb(2) ** -(bits + 4):
-                rest = self.rest(edge, total * arb(2) ** -bits)
+            edge = self._edge(i)
+            at = edge.t if edge.near is None else edge.near
+            if edge.height.exp() * (abs(at) + 1) < total * arb(2) ** -(bits + 4):
+                t = edge.t - (1 + abs(edge.t)) * fmpq(1, 2**40)
+                rest = self.rest(t, total * arb(2) ** -bits)
                 if rest < total * arb(2) ** -(bits - 4):
                     return total + arb(0).union(rest.upper())
             if i not in panels:
-                panels[i] = self._panel(edge, self._edge(i + 1))
+                after = self._edge(i + 1)
+                if after.near is not None and edge.near is not None:
+                    panels[i] = self._panel(edge.near, after.near, True)
+                else:
+                    panels[i] = self._panel(self._in_t(edge), after.t, False)
             total += panels[i]
         raise Unreachable("the integral of exp(p) is not bounded within its panels")
 
@@ -447,7 +545,7 @@ class Analytic(Kernel):
         return self._log_density(x.log()).exp()
 
     def _log_density(self, s: arb) -> arb:
-        return compile_complex(self.source.in_s, self.source.s)(acb(s), False).real
+        return compile_real(self.source.in_s, self.source.s)(s)
 
     # derivatives and remainder at N
 
@@ -502,40 +600,16 @@ class Analytic(Kernel):
                         return total + far
 
     def _coefficients(self, at: int, m: int, bits: int) -> list[arb]:
-        """Taylor coefficients c_0 .. c_{2m-1} of f at `at`, from the circle of radius r < R."""
-        few = 8 * m + 8
-        if few < bits // 2:
-            points = few
-            ratio = -(-(bits + 8) // (points - 2 * m))
-        else:
-            points, ratio = (bits + 16) // 2, 2
-            points = max(points, 2 * m + (bits + 8) // 2)
-        with precision(bits + ratio * 2 * m + at.bit_length() + 64):
-            big = arb(self.theta) * at
-            r = big / arb(2) ** ratio
-            program = compile_complex(self.source.in_s, self.source.s)
-            values = []
-            half = points // 2
-            points = 2 * half
-            for k in range(half + 1):
-                angle = acb(fmpq(k, half)).exp_pi_i()
-                w = at + r * angle
-                values.append(program(w.log(), False).exp())
-            values += [v.conjugate() for v in values[half - 1 : 0 : -1]]
-            roots = [acb(fmpq(2 * k, points)).exp_pi_i() for k in range(points)]
-            theta = arb(self.theta)
-            centre = arb(at).log()
-            sup = self._sup(centre + (1 - theta).log(), centre + (1 + theta).log()).exp()
-            out = []
-            for k in range(2 * m):
-                total = arb(0)
-                for i, v in enumerate(values):
-                    total += (v * roots[-(i * k) % points]).real
-                # aliasing: c_{k + l points} r^{l points}, l >= 1
-                drop = arb(2) ** (-ratio * points)
-                error = (sup * drop / (1 - drop) / big**k).upper()
-                out.append(total / points / r**k + arb(0, error))
-            return out
+        """Taylor coefficients c_0 .. c_{2m-1} of f at `at`."""
+        before = ctx.cap
+        with precision(bits + 2 * at.bit_length() + 2 * m):
+            try:
+                ctx.cap = 2 * m + 1
+                s = arb_series([at, 1]).log()
+                series = compile_real(self.source.in_s, self.source.s)(s).exp()
+                return [series[k] for k in range(2 * m)]
+            finally:
+                ctx.cap = before
 
     def euler_maclaurin(self, at: int, m: int) -> arb:
         """sum_{i>=at} f(i)."""
@@ -548,9 +622,10 @@ class Analytic(Kernel):
         return total + arb(0, bound.upper())
 
     def _order(self, at: int, bits: int) -> int:
-        """The least m for which 2 (2m)! (2 pi theta N)^{-2m} is below the precision."""
+        """The least m for which 2 (2m)! (2 pi theta N)^{-2m} is below the precision, less what the
+        bounds of the remainder were seen to lose."""
         size = math.log(2 * math.pi * self.theta) + float(arb(at).log())
-        goal = -(bits + 4) * math.log(2) - 2
+        goal = -(bits + 4 + self.caches.get("loss", 0)) * math.log(2) - 2
         for m in range(2, bits // 4 + 4):
             if math.lgamma(2 * m + 1) - 2 * m * size + 2 < goal:
                 return m
@@ -561,19 +636,22 @@ class Analytic(Kernel):
         key = ("base", bits)
         if key not in self.caches:
             at = max(self.start + 2, bits // 2 + 16)
-            while not self._order(at, bits):
-                at += at // 2
             while True:
                 check_time()
-                with precision(bits + 32):
-                    try:
-                        value = self.euler_maclaurin(at, self._order(at, bits) or bits // 8)
-                    except Unreachable:
-                        if at > 4096:
-                            raise
-                        value = arb(0, arb.pos_inf())
-                if value.is_finite() and value.rel_accuracy_bits() >= bits - 4:
+                order, got = self._order(at, bits), 0
+                if order:
+                    with precision(bits + 32):
+                        try:
+                            value = self.euler_maclaurin(at, order)
+                            got = value.rel_accuracy_bits() if value.is_finite() else 0
+                        except Unreachable:
+                            if at > 4096:
+                                raise
+                if got >= bits - 4:
                     break
+                if got > 0 and "loss" not in self.caches:
+                    self.caches["loss"] = bits - got + 8
+                    continue
                 at *= 2
                 if at > MAX_TERMS // 2:
                     raise Unreachable("Euler-Maclaurin does not reach the precision")
@@ -602,33 +680,36 @@ class Analytic(Kernel):
         return value
 
     def foresee(self, goal: Callable[[int], arb]) -> int | None:
-        """A guess of the least j with T_j < goal(bits), by Newton's method on log of the integral
-        against t, at rising precision; None beyond the bounds on digits."""
-        with precision(128):
-            t, target = arb(1), goal(128).log()
+        """A guess of the least j with T_j < goal(bits): from the sums up to N, beyond by Newton's
+        method on log of the integral against t, at rising precision; None beyond `max_bits`."""
+        with precision(64):
+            small, (at, sums) = goal(64), self._base(64)
+            if to_arb(sums[-1]) < small:
+                return self.start + first_below(sums, small)
+            t, target = self._to_t(arb(at)).mid(), small.log()
             for _ in range(60):
                 area = self.area_t(t)
                 step = (area.log() - target) * (area.log() - self._exponent(t)).exp()
                 t = (t + step.min(t / 2 + 4).max(-t / 2)).mid()
-                if abs(step) < arb(2) ** -60 * (1 + abs(t)):
+                if abs(step) < arb(2) ** -40 * (1 + abs(t)):
                     break
             size = t
             for _ in range(self.depth - 1):
                 size = size.min(arb(64)).exp()
             if size > self.max_bits:
                 return None
-        need = 64 + int(float(size) / math.log(2))
-        bits = 128
-        with precision(need + 64):
-            target = goal(max(128, need)).log()
+        digits = int(float(size) / math.log(2)) + 1
+        last, bits = 64 * (1 + (digits + 32) // 64), 64
+        with precision(last):
+            target = goal(last).log()
         while True:
-            with precision(min(bits, need) + 64):
+            with precision(min(bits, last)):
                 area = self.area_t(t)
                 t = (t + (area.log() - target) * (area.log() - self._exponent(t)).exp()).mid()
-            if bits >= need:
+            if bits >= last:
                 break
             bits *= 2
-        with precision(need + 64):
+        with precision(last):
             for _ in range(self.depth):
                 t = t.exp()
             return max(1, int((t + fmpq(1, 2)).mid().ceil().unique_fmpz()))
@@ -695,7 +776,8 @@ def _heavy(source: Bias, start: int) -> Analytic | None:
         for theta in ANGLES:
             at = _sector(source, theta, start)
             if at is not None:
-                return Analytic(start, S.Zero, source, depth, t, h, theta, at)
+                near = sympy.expand_mul(source.in_s + source.s)
+                return Analytic(start, S.Zero, source, near, depth, t, h, theta, at)
     return None
 
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import sympy
 from flint import acb, arb, arb_series, ctx, fmpq
@@ -56,6 +56,8 @@ class Kernel:
 
     start: int
     gamma: Expr
+
+    max_bits: ClassVar[int] = 3_400
 
     @property
     def converges(self) -> bool:

@@ -19,7 +19,9 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cmp_to_key, lru_cache
+from threading import Lock
 from typing import Any
+from weakref import WeakValueDictionary
 
 from flint import acb, arb, fmpq
 from sympy import Expr, Symbol
@@ -31,14 +33,45 @@ from farfield.theory.balls import compile_ball, rational, to_arb
 
 Chain = tuple[fmpq, ...]
 Exponents = tuple[tuple[Chain, fmpq], ...]
-Monomial = tuple[Chain, Exponents]
 Coefficient = Any  # fmpq (exact) or acb
-Terms = dict[Monomial, Coefficient]
 
 ORDER = 5
 KEPT = 10
 STEEP = 8
-UNIT: Monomial = ((), ())
+
+
+class Monomial:
+    """x^{a0} L1^{a1} ... exp(sum c_j m_j): its exponents `chain`, and `exponents` the (m_j, c_j).
+
+    Equal monomials are one object (`monomial`), so that they are compared and hashed at once.
+    """
+
+    __slots__ = ("__weakref__", "chain", "exponents")
+
+    def __init__(self, chain: Chain, exponents: Exponents) -> None:
+        self.chain, self.exponents = chain, exponents
+
+
+_KNOWN: WeakValueDictionary[Any, Monomial] = WeakValueDictionary()
+_LOCK = Lock()
+
+
+def monomial(chain: Chain, exponents: Exponents = ()) -> Monomial:
+    """The monomial with these exponents."""
+    key = (_plain(chain), tuple((_plain(m), int(c.p), int(c.q)) for m, c in exponents))
+    with _LOCK:
+        found = _KNOWN.get(key)
+        if found is None:
+            found = _KNOWN[key] = Monomial(chain, exponents)
+        return found
+
+
+def _plain(chain: Chain) -> tuple[int, ...]:
+    return tuple(int(part) for a in chain for part in (a.p, a.q))
+
+
+UNIT = monomial(())
+Terms = dict[Monomial, Coefficient]
 
 
 class Unproved(Exception):
@@ -53,8 +86,8 @@ class Beyond:
 
     def log_value(self, m: Monomial) -> arb:
         """log m(X)."""
-        total = self._log_chain(m[0])
-        for chain, c in m[1]:
+        total = self._log_chain(m.chain)
+        for chain, c in m.exponents:
             total += arb(c) * self._log_chain(chain).exp()
         return total
 
@@ -72,7 +105,7 @@ class Beyond:
 
     def bound(self, m: Monomial) -> arb:
         """The supremum on [X, oo) of a monomial that does not grow; 1 for the unit."""
-        if m == UNIT:
+        if m is UNIT:
             return arb(1)
         if not self._decreases(m):
             raise Unproved("a monomial is not proved to decrease")
@@ -81,14 +114,14 @@ class Beyond:
 
     def _decreases(self, m: Monomial) -> bool:
         """D log m < 0 on [X, oo), D = x d/dx."""
-        if not m[1]:
-            return self._chain_decreases(m[0])
+        if not m.exponents:
+            return self._chain_decreases(m.chain)
         slopes: dict[Chain, fmpq] = {}
-        for chain, c in m[1]:
+        for chain, c in m.exponents:
             for power, a in _slope(chain):
                 key = _product(chain, power)
                 slopes[key] = slopes.get(key, fmpq(0)) + c * a
-        for power, a in _slope(m[0]):
+        for power, a in _slope(m.chain):
             slopes[power] = slopes.get(power, fmpq(0)) + a
         slopes = {k: v for k, v in slopes.items() if v}
         lead = max(slopes, key=_padded)
@@ -144,13 +177,14 @@ def _inverse(a: Chain) -> Chain:
 @lru_cache(maxsize=1 << 14)
 def times(a: Monomial, b: Monomial) -> Monomial:
     """The product of two monomials."""
-    return _product(a[0], b[0]), _exponents([*a[1], *b[1]])
+    return monomial(_product(a.chain, b.chain), _exponents([*a.exponents, *b.exponents]))
 
 
 @lru_cache(maxsize=1 << 12)
 def raised(m: Monomial, q: fmpq) -> Monomial:
     """A monomial to a rational power."""
-    return _strip(x * q for x in m[0]), _exponents((chain, c * q) for chain, c in m[1])
+    exponents = _exponents((chain, c * q) for chain, c in m.exponents)
+    return monomial(_strip(x * q for x in m.chain), exponents)
 
 
 def _exponents(parts: Iterable[tuple[Chain, fmpq]]) -> Exponents:
@@ -164,10 +198,10 @@ def _exponents(parts: Iterable[tuple[Chain, fmpq]]) -> Exponents:
 @lru_cache(maxsize=1 << 14)
 def growth(m: Monomial) -> int:
     """1 if m -> oo, -1 if m -> 0, 0 for the unit."""
-    k = next((i for i, a in enumerate(m[0]) if a), None)
-    lead = fmpq(0) if k is None else m[0][k]
-    if m[1] and (k is None or _padded(m[1][0][0]) > _padded(level(k + 1)[0])):
-        lead = m[1][0][1]
+    k = next((i for i, a in enumerate(m.chain) if a), None)
+    lead = fmpq(0) if k is None else m.chain[k]
+    if m.exponents and (k is None or _padded(m.exponents[0][0]) > _padded(level(k + 1).chain)):
+        lead = m.exponents[0][1]
     return (lead > 0) - (lead < 0)
 
 
@@ -234,7 +268,7 @@ class Majorant:
         m, c = next(iter(self.terms.items()))
         if isinstance(c, acb) and c.contains(0):
             raise Unproved("a leading coefficient may vanish")
-        rest = Majorant(self.where, {k: v for k, v in self.terms.items() if k != m})
+        rest = Majorant(self.where, {k: v for k, v in self.terms.items() if k is not m})
         inverse = 1 / c if isinstance(c, acb) else fmpq(1) / c
         return m, c, rest.shifted(raised(m, fmpq(-1)), inverse)
 
@@ -251,7 +285,7 @@ class Majorant:
         total = arb(0)
         for k, c in self.terms.items():
             real = _ball(c).real
-            if k == m:
+            if k is m:
                 total += real
             elif not real < 0:
                 ratio = self.where.bound(times(k, raised(m, fmpq(-1))))
@@ -272,9 +306,10 @@ def constant(where: Beyond, c: Coefficient) -> Majorant:
     return Majorant(where, {UNIT: c})
 
 
+@lru_cache(maxsize=16)
 def level(k: int) -> Monomial:
     """L_k; L_0 is x."""
-    return (fmpq(0),) * k + (fmpq(1),), ()
+    return monomial((fmpq(0),) * k + (fmpq(1),))
 
 
 def _series(coefficients: list[Coefficient], delta: Majorant) -> Majorant:
@@ -321,11 +356,21 @@ def expm1(g: Majorant) -> Majorant:
     return _taylor([fmpq(0), *_inverse_factorials((1,))[1:]], "exp", g)
 
 
+def _log1p_rest(g: Majorant) -> Majorant:
+    """log(1 + g) - g for g -> 0."""
+    return _taylor([fmpq(0), fmpq(0), *_LOG1P[2:]], "log1p", g)
+
+
+def _expm1_rest(g: Majorant) -> Majorant:
+    """exp(g) - 1 - g for g -> 0."""
+    return _taylor([fmpq(0), fmpq(0), *_inverse_factorials((1,))[2:]], "exp", g)
+
+
 def log(g: Majorant) -> Majorant:
     """log g, where its leading coefficient is off the branch cut."""
     m, c, delta = g.factored()
-    terms: Terms = {(chain, ()): e for chain, e in m[1]}
-    for i, a in enumerate(m[0]):
+    terms: Terms = {monomial(chain): e for chain, e in m.exponents}
+    for i, a in enumerate(m.chain):
         if a:
             terms[level(i + 1)] = terms.get(level(i + 1), fmpq(0)) + a
     if not (isinstance(c, fmpq) and c == 1):
@@ -368,16 +413,16 @@ def exp(g: Majorant) -> Majorant:
     chain: Chain = ()
     exponents = []
     for m, c in growing:
-        if isinstance(c, acb) or m[1]:
+        if isinstance(c, acb) or m.exponents:
             return _vanishing(g)
-        if m[0] == level(len(m[0]) - 1)[0] and len(m[0]) > 1:
-            chain = _product(chain, raised(level(len(m[0]) - 2), c)[0])
+        if len(m.chain) > 1 and m is level(len(m.chain) - 1):
+            chain = _product(chain, raised(level(len(m.chain) - 2), c).chain)
         else:
-            exponents.append((m[0], c))
+            exponents.append((m.chain, c))
     unit = g.terms.get(UNIT, fmpq(0))
     scale = fmpq(1) if isinstance(unit, fmpq) and unit == 0 else _ball(unit).exp()
     series = _taylor(_inverse_factorials((1,)), "exp", small)
-    return series.shifted((chain, _exponents(exponents)), scale)
+    return series.shifted(monomial(chain, _exponents(exponents)), scale)
 
 
 def _vanishing(g: Majorant) -> Majorant:
@@ -386,7 +431,7 @@ def _vanishing(g: Majorant) -> Majorant:
     if not (g + steep).negative():
         raise Unproved("an exponential that is not proved to vanish")
     unit = acb(arb(0, 1), arb(0, 1))
-    return Majorant(g.where, {((fmpq(-STEEP),), ()): unit})
+    return Majorant(g.where, {monomial((fmpq(-STEEP),)): unit})
 
 
 def _wave(name: str, g: Majorant) -> Majorant:
@@ -411,6 +456,12 @@ def _psi_rest(g: Majorant) -> Majorant:
     """|digamma(z) - log z| <= 1/|z| for Re z > 0, |z| >= 1."""
     _in_right_half_plane(g)
     return power(g, fmpq(-1)).shifted(UNIT, acb(arb(0, 1), arb(0, 1)))
+
+
+def _psi_slope(g: Majorant) -> Majorant:
+    """|trigamma(z) - 1/z| = |int (t/(1-e^{-t}) - 1) e^{-zt} dt| <= 1/(Re z)^2 <= 2/|z|^2 (ours)."""
+    _in_right_half_plane(g)
+    return power(g, fmpq(-2)).shifted(UNIT, acb(arb(0, 2), arb(0, 2)))
 
 
 def _in_right_half_plane(g: Majorant, least: int = 1) -> None:
@@ -439,8 +490,9 @@ def _ei_rest(g: Majorant) -> Majorant:
 
 
 _FUNCTIONS: dict[str, Any] = {
-    "exp": exp, "expm1": expm1, "log": log, "log1p": log1p, "binet": _binet, "psi_rest": _psi_rest,
-    "omega_rest": _omega_rest, "ei_rest": _ei_rest,
+    "exp": exp, "expm1": expm1, "log": log, "log1p": log1p,
+    "log1p_rest": _log1p_rest, "expm1_rest": _expm1_rest, "binet": _binet, "psi_rest": _psi_rest,
+    "psi_slope": _psi_slope, "omega_rest": _omega_rest, "ei_rest": _ei_rest,
     **{name: (lambda g, name=name: _wave(name, g)) for name in ("sin", "cos", "atan")},
 }  # fmt: skip
 

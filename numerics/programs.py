@@ -1,18 +1,22 @@
-"""Formulas as straight-line programs on complex balls, with analyticity checked on request.
+"""Formulas as straight-line programs on complex balls, real balls and power series of real balls.
 
-A program evaluates each distinct sub-expression once. With `analytic` it returns a finite ball only
-if the formula is analytic on the whole input ball: logarithms and powers refuse to touch a branch
-cut, special functions to leave the right half plane.
+A program evaluates each distinct sub-expression once. On complex balls, with `analytic`, it returns
+a finite ball only if the formula is analytic on the whole input ball: logarithms and powers refuse
+to touch a branch cut, special functions to leave the right half plane.
 """
 
 from __future__ import annotations
 
+import functools
+import math
+import operator
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
 import sympy
-from flint import acb, acb_series, arb, ctx, fmpq
+from flint import acb, acb_series, arb, arb_series, ctx, fmpq
 from sympy import Expr, Symbol
 
 from farfield.numerics.normal_form import Unrecognised
@@ -23,6 +27,50 @@ _NAN = acb(arb.nan())
 STIRLING_TERMS = 400
 
 
+@dataclass(frozen=True)
+class _Steps:
+    """The distinct sub-expressions of a formula in order, and its constants at each precision."""
+
+    size: int
+    out: int
+    constants: list[tuple[int, Any]]
+    steps: list[tuple[int, Expr, tuple[int, ...]]]
+    known: dict[int, list[Any]] = field(default_factory=dict)
+
+    def memory(self) -> list[Any]:
+        """A fresh list of values, the constants filled in."""
+        found = self.known.get(ctx.prec)
+        if found is None:
+            found = [None] * self.size
+            for i, c in self.constants:
+                found[i] = arb(c) if isinstance(c, fmpq) else to_arb(c({}))
+            if len(self.known) > 8:
+                self.known.clear()
+            self.known[ctx.prec] = found
+        return found.copy()
+
+
+@lru_cache(maxsize=1024)
+def _steps(e: Expr, x: Symbol) -> _Steps:
+    places: dict[Expr, int] = {x: 0}
+    constants: list[tuple[int, Any]] = []
+    steps: list[tuple[int, Expr, tuple[int, ...]]] = []
+    for sub in sympy.postorder_traversal(e):
+        if sub in places:
+            continue
+        if not sub.has(x):
+            constants.append((len(places), rational(sub) if sub.is_Rational else compile_ball(sub)))
+        else:
+            inputs = sub.args[:1] if sub.is_Pow and _special_exponent(sub) else sub.args
+            steps.append((len(places), sub, tuple(places[a] for a in inputs)))
+        places[sub] = len(places)
+    return _Steps(len(places), places[e], constants, steps)
+
+
+def _special_exponent(e: Expr) -> bool:
+    return bool((e.exp.is_Integer and abs(e.exp) < 2**20) or e.exp == sympy.S.Half)
+
+
 @lru_cache(maxsize=1024)
 def compile_complex(e: Expr, x: Symbol) -> Program:
     """(z, analytic) -> e at x = z, at the precision at work.
@@ -31,55 +79,83 @@ def compile_complex(e: Expr, x: Symbol) -> Program:
     >>> compile_complex(sympy.log(x), x)(acb(1), False)
     0
     """
-    places: dict[Expr, int] = {x: 0}
-    constants: list[tuple[int, Any]] = []
-    steps: list[tuple[int, Any, tuple[int, ...]]] = []
-    for sub in sympy.postorder_traversal(e):
-        if sub in places:
-            continue
-        if not sub.has(x):
-            constants.append((len(places), rational(sub) if sub.is_Rational else compile_ball(sub)))
-            places[sub] = len(places)
-            continue
-        operation, inputs = _operation(sub)
-        steps.append((len(places), operation, tuple(places[a] for a in inputs)))
-        places[sub] = len(places)
-    size, out = len(places), places[e]
-    known: dict[int, list[Any]] = {}
+    plan = _steps(e, x)
+    steps = [(i, _operation(sub), inputs) for i, sub, inputs in plan.steps]
 
     def run(z: acb, analytic: bool) -> acb:
-        if ctx.prec not in known:
-            fresh: list[Any] = [None] * size
-            for i, c in constants:
-                fresh[i] = acb(arb(c) if isinstance(c, fmpq) else to_arb(c({})))
-            if len(known) > 8:
-                known.clear()
-            known[ctx.prec] = fresh
-        values = known[ctx.prec].copy()
+        values = plan.memory()
         values[0] = z
         for i, operation, inputs in steps:
-            values[i] = operation(analytic, *(values[k] for k in inputs))
-        return values[out]
+            values[i] = operation(analytic, *[values[k] for k in inputs])
+        return acb(values[plan.out])
 
     return run
 
 
-def _operation(e: Expr) -> tuple[Any, tuple[Expr, ...]]:
+@lru_cache(maxsize=1024)
+def compile_real(e: Expr, x: Symbol) -> Callable[[Any], Any]:
+    """z -> e at x = z, a real ball or a power series of real balls; not finite off its domain.
+
+    >>> x = sympy.Symbol("x")
+    >>> compile_real(x**2, x)(arb(3))
+    9.00000000000000
+    """
+    plan = _steps(e, x)
+    steps = [(i, _real_operation(sub), inputs) for i, sub, inputs in plan.steps]
+
+    def run(z: Any) -> Any:
+        values = plan.memory()
+        values[0] = z
+        for i, operation, inputs in steps:
+            values[i] = operation(*[values[k] for k in inputs])
+        return values[plan.out]
+
+    return run
+
+
+def _real_operation(e: Expr) -> Any:
     if e.is_Add:
-        return _add, e.args
+        return lambda *args: functools.reduce(operator.add, args)
     if e.is_Mul:
-        return _mul, e.args
+        return lambda *args: functools.reduce(operator.mul, args)
     if e.is_Pow:
         if e.exp.is_Integer and abs(e.exp) < 2**20:
             k = int(e.exp)
-            return (lambda analytic, z: z**k), (e.base,)
+            return lambda z: z**k
         if e.exp == sympy.S.Half:
-            return (lambda analytic, z: z.sqrt(analytic=analytic)), (e.base,)
-        return _pow, e.args
+            return lambda z: z.sqrt()
+        return lambda z, q: (z.log() * q).exp()
+    name = e.func.__name__
+    if name in ("exp", "log", "sin", "cos", "atan"):
+        return operator.methodcaller(name)
+    if name not in _FUNCTIONS:
+        raise Unrecognised(f"{name} is not evaluated at real arguments")
+    value, jet = _FUNCTIONS[name], _JETS[name]
+
+    def special(z: Any) -> Any:
+        if isinstance(z, arb):
+            return value(False, acb(z)).real
+        return arb_series([value(False, acb(z[0])).real, *jet(z).coeffs()[1:]])
+
+    return special
+
+
+def _operation(e: Expr) -> Any:
+    if e.is_Add:
+        return _add
+    if e.is_Mul:
+        return _mul
+    if e.is_Pow:
+        if e.exp.is_Integer and abs(e.exp) < 2**20:
+            k = int(e.exp)
+            return lambda analytic, z: z**k
+        if e.exp == sympy.S.Half:
+            return lambda analytic, z: z.sqrt(analytic=analytic)
+        return _pow
     operation = _FUNCTIONS.get(e.func.__name__)
     if operation is None:
         raise Unrecognised(f"{e.func.__name__} is not evaluated at complex arguments")
-    return operation, e.args
+    return operation
 
 
 def _add(analytic: bool, first: acb, *others: acb) -> acb:
@@ -107,6 +183,29 @@ def _log1p(analytic: bool, z: acb) -> acb:
     if one.real > 0:
         return z.log1p()
     return one.log(analytic=analytic)
+
+
+def _log1p_rest(analytic: bool, z: acb) -> acb:
+    if not z.abs_upper() < fmpq(1, 8):
+        return _log1p(analytic, z) - z
+    return _small_sum(z, lambda k: fmpq((-1) ** (k + 1), k))
+
+
+def _expm1_rest(analytic: bool, z: acb) -> acb:
+    if not z.abs_upper() < fmpq(1, 8):
+        return z.expm1() - z
+    return _small_sum(z, lambda k: fmpq(1, math.factorial(k)))
+
+
+def _small_sum(z: acb, c: Callable[[int], fmpq]) -> acb:
+    """sum_{k>=2} c_k z^k for |z| < 1/8, |c_k| <= 1."""
+    size = z.abs_upper()
+    smallness = max(2.0, -float(size.log()) - 1) if size > 0 else math.inf
+    last, total = int(ctx.prec / smallness) + 3, acb(0)
+    for k in range(last, 1, -1):
+        total = (total + c(k)) * z
+    error = (2 * size ** (last + 1)).upper()
+    return total * z + acb(arb(0, error), arb(0, error))
 
 
 def _binet(analytic: bool, z: acb) -> acb:
@@ -189,13 +288,26 @@ def _omega_rest(analytic: bool, s: acb) -> acb:
 
 
 def _ei_rest(analytic: bool, s: acb) -> acb:
-    if not _right(s, 1) or not abs(s.imag) < 3:
+    """sum k!/s^k on wide balls and for large s: K integrations by parts of e^{-s} Ei(s) =
+    int e^{-(s-u)}/u du, from Re u = Re s / 2 on, leave K! (2 sqrt 2)^{K+1} |s|^{-K} and what is
+    below e^{-|s|/4}, s >= 100."""
+    if not _right(s, 1):
         return _NAN
-    if s.abs_lower() < 2**24:
-        ei = s.ei()
-        return acb(ei) * (-s).exp() * s
-    error = (6 / s.abs_lower()).upper()
-    return acb(1) + acb(arb(0, error), arb(0, error))
+    size = s.abs_lower()
+    if not (size > 2**24 or (size > 100 and s.rad() > fmpq(1, 1024))):
+        return acb(s.ei()) * (-s).exp() * s
+    if not s.real > abs(s.imag):
+        return _NAN
+    total, term, goal, rest = acb(0), acb(1), arb(2) ** -ctx.prec, (-size / 4).exp()
+    error, factor = arb.pos_inf(), 3 / size
+    for k in range(1, STIRLING_TERMS):
+        total += term
+        term = term * k / s
+        error = (error * factor * k if k > 1 else 3 * factor).upper()
+        if error < goal or not factor * k < fmpq(1, 2):
+            break
+    error = (error + rest).upper()
+    return total + acb(arb(0, error), arb(0, error))
 
 
 def _atan(analytic: bool, z: acb) -> acb:
@@ -210,11 +322,37 @@ _FUNCTIONS: dict[str, Any] = {
     "atan": _atan,
     "log1p": _log1p,
     "expm1": lambda analytic, z: z.expm1(),
+    "log1p_rest": _log1p_rest,
+    "expm1_rest": _expm1_rest,
     "binet": _binet,
     "psi_rest": _psi_rest,
     "omega_rest": _omega_rest,
     "ei_rest": _ei_rest,
 }
+
+
+# The remainder functions on power series; the constant term is taken from `_FUNCTIONS`.
+_JETS: dict[str, Any] = {
+    "log1p": lambda z: (1 + z).log(),
+    "expm1": lambda z: z.exp(),
+    "log1p_rest": lambda z: (1 + z).log() - z,
+    "expm1_rest": lambda z: z.exp() - z,
+    "binet": lambda z: z.lgamma() - (z - fmpq(1, 2)) * z.log() + z,
+    "psi_rest": lambda z: _digamma_jet(z) - z.log(),
+    "omega_rest": lambda s: s.exp().lambertw() - s + s.log(),
+    "ei_rest": lambda s: s * (-s).exp() * s.ei(),
+}
+
+
+def _digamma_jet(z: arb_series) -> arb_series:
+    """digamma(z), from the jet of lgamma at the constant term."""
+    order = ctx.cap
+    try:
+        ctx.cap = order + 1
+        outer = arb_series([z[0], 1]).lgamma().derivative()
+    finally:
+        ctx.cap = order
+    return outer(arb_series([0, *z.coeffs()[1:]]))
 
 
 def taylor_coefficient(name: str, z: acb, k: int) -> acb:

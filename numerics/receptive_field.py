@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 import sympy
-from flint import arb, fmpq
+from flint import arb, ctx, fmpq
 from sympy import Expr
 
 from farfield.numerics.budget import Unreachable, until
@@ -32,7 +32,6 @@ from farfield.theory.encodings import Encoding, encoding
 from farfield.theory.results import InputError, Result, exact
 from farfield.theory.tables import tabulate
 
-MAX_BITS = 3_400
 EXTRA_BITS = 256
 COARSE_BITS = 64
 MAX_EPS_BITS = 4_096
@@ -294,8 +293,10 @@ def _solved(
 ) -> ReceptiveField:
     verdict = "converges" if length is None else "finite row"
     try:
-        total = at_precision(compare.series.total, 128)
+        bits = compare.series.first_bits
+        at_precision(lambda: compare.total(ctx.prec), bits)
         answer, reason = _search(compare, eps, deadline)
+        total = compare.totals[max(compare.totals)]
     except Unreachable as why:
         if length is None:
             return ReceptiveField(bias, eps, length, verdict=verdict, reason=str(why))
@@ -334,6 +335,11 @@ class _Tie(Exception):
     """Balls do not decide T_j < eps B."""
 
 
+def bits_for(j: int) -> int:
+    """A precision that decides T_j < eps B but for an unlucky eps: terms are about T_j/j."""
+    return 64 * (1 + (j.bit_length() + 32) // 64)
+
+
 @dataclass
 class _Comparison:
     """T_j against eps B; the totals are kept for each precision."""
@@ -341,16 +347,21 @@ class _Comparison:
     series: Series
     totals: dict[int, Any] = field(default_factory=dict)
 
+    def total(self, bits: int) -> Any:
+        """B at the precision `bits`, which must be at work."""
+        if bits not in self.totals:
+            self.totals[bits] = self.series.total()
+        return self.totals[bits]
+
     def below(self, j: int, eps: sympy.Rational) -> tuple[bool, Any, Any]:
         """Whether T_j < eps B, proved; with T_j and eps B at the precision that decided it."""
-        bits = 128 * (1 + (j.bit_length() + 63) // 128)
+        bits = bits_for(j)
         last = bits + EXTRA_BITS
         while bits <= last:
             with precision(bits):
                 try:
-                    if bits not in self.totals:
-                        self.totals[bits] = self.series.total()
-                    tail, goal = self.series.tail(j), rational(eps) * self.totals[bits]
+                    goal = rational(eps) * self.total(bits)
+                    tail = self.series.tail(j)
                 except (Undefined, ZeroDivisionError):
                     bits *= 2
                     continue
@@ -378,39 +389,43 @@ class _Comparison:
 def _search(compare: _Comparison, eps: sympy.Rational, deadline: float) -> tuple[Answer, str]:
     """The least j with T_j < eps B; T_0 = B is never below, as eps < 1."""
     s = compare.series
-    low, high, step, guesses, vast = 0, s.support, 0, _foreseen(s, eps) or [1], False
+    low, high, step, vast, most = 0, s.support, 0, False, s.max_bits
+    guesses = foreseen = _foreseen(compare, eps) or [1]
     while high is None or high - low > 1:
         if time.monotonic() > deadline:
             return Bracket(low + 1, high), "the time budget was spent"
         if high is None and low.bit_length() > COARSE_BITS and not vast:
             if _beyond(s, eps):
-                return _enclosure(s, eps, 1 << MAX_BITS)
+                return _enclosure(s, eps, 1 << most)
             vast = True
-        if high is None and low.bit_length() > MAX_BITS:
-            return Bracket(low + 1, None), _BEYOND
-        j = _choose(guesses, low, high, step)
+        if high is None and low.bit_length() > most:
+            return Bracket(low + 1, None), _beyond_reason(most)
+        j = foreseen[0] if step == 0 else _choose(guesses, low, high, step)
         try:
             below, tail, goal = compare.below(j, eps)
         except _Tie:
             return _tied(compare, eps, j, low, high)
         low, high = (low, j) if below else (j, high)
         guesses = _newton(s, j, tail, goal)
+        if foreseen[0] in (low, high):
+            guesses += foreseen[1:]
         step += 1
     return Exact(high), ""
 
 
-def _foreseen(s: Series, eps: sympy.Rational) -> list[int]:
+def _foreseen(compare: _Comparison, eps: sympy.Rational) -> list[int]:
     """The kernel's own guess of the answer, and its neighbour."""
+    s = compare.series
 
     def goal(bits: int) -> Any:
         with precision(bits):
-            return to_arb(rational(eps) * s.total())
+            return to_arb(rational(eps) * compare.total(bits))
 
     if s.last.kernel is None or s.last.end is not None:
         return []
     try:
         guess = s.last.kernel.foresee(goal)
-    except (Undefined, ZeroDivisionError):
+    except (Undefined, ZeroDivisionError, Unreachable):
         return []
     return [] if guess is None else [guess, guess - 1]
 
@@ -438,7 +453,7 @@ def _newton(s: Series, j: int, tail: Any, goal: Any) -> list[int]:
         move = (to_arb(tail) / to_arb(goal)).log() * to_arb(tail) / density
         guesses = []
         for x in (arb(j) + move, arb(j) * (move / max(j, 1)).exp()):
-            if x.is_finite() and x > 0 and x < arb(2) ** (2 * MAX_BITS):
+            if x.is_finite() and x > 0 and x < arb(2) ** (2 * s.max_bits):
                 guesses.append(int(x.mid().ceil().unique_fmpz()))
         return guesses
 
@@ -475,7 +490,7 @@ def _decided(
             if proved(high):
                 break
             low, high = high, high * high
-            if high.bit_length() > MAX_BITS:
+            if high.bit_length() > compare.series.max_bits:
                 return None
     assert high is not None
     for _ in range(MAX_STEPS):
@@ -489,23 +504,24 @@ def _decided(
     return high if want else low
 
 
-_BEYOND = f"the answer has more than {MAX_BITS} bits"
+def _beyond_reason(bits: int) -> str:
+    return f"the answer has more than {bits} bits"
 
 
 def _beyond(s: Series, eps: sympy.Rational) -> bool:
-    """Whether the answer is proved to lie beyond 2^MAX_BITS, by int_j^oo <= T_j."""
+    """Whether the answer is proved to lie beyond 2^max_bits, by int_j^oo <= T_j."""
     kernel = s.last.kernel
     with precision(256):
         try:
-            lower = kernel.integral(arb(2) ** MAX_BITS) if kernel is not None else arb(0)
+            lower = kernel.integral(arb(2) ** s.max_bits) if kernel is not None else arb(0)
             return bool(lower >= rational(eps) * s.total())
         except Unreachable:
             return False
 
 
 def _enclosure(s: Series, eps: sympy.Rational, low: int) -> tuple[Answer, str]:
-    """log TRF for an answer beyond MAX_BITS bits, from int_j^oo <= T_j <= int_j^oo + b_j."""
-    kernel = s.last.kernel
+    """log TRF for an answer beyond low = 2^max_bits, from int_j^oo <= T_j <= int_j^oo + b_j."""
+    kernel, reason = s.last.kernel, _beyond_reason(s.max_bits)
     assert kernel is not None
     with precision(256):
         goal = rational(eps) * s.total()
@@ -513,7 +529,7 @@ def _enclosure(s: Series, eps: sympy.Rational, low: int) -> tuple[Answer, str]:
         if far_out is not None:
             depth, y = far_out
             down, up = float(y.lower()), float(y.upper())
-            return Enclosure(depth, math.nextafter(down, -1), math.nextafter(up, math.inf)), _BEYOND
+            return Enclosure(depth, math.nextafter(down, -1), math.nextafter(up, math.inf)), reason
 
         def side(at: arb) -> int:
             """-1: TRF > e^at is proved; 1: TRF <= e^at + 1; 0: neither."""
@@ -527,7 +543,7 @@ def _enclosure(s: Series, eps: sympy.Rational, low: int) -> tuple[Answer, str]:
             while side(far) < 1:
                 near, far = (far if side(far) < 0 else near), far * 2
                 if far > 2**60:
-                    return Bracket(low + 1, None), _BEYOND
+                    return Bracket(low + 1, None), reason
             for _ in range(64):
                 middle = ((near + far) / 2).mid()
                 where = side(middle)
@@ -535,9 +551,9 @@ def _enclosure(s: Series, eps: sympy.Rational, low: int) -> tuple[Answer, str]:
                     break
                 near, far = (middle, far) if where < 0 else (near, middle)
         except Unreachable:
-            return Bracket(low + 1, None), _BEYOND
+            return Bracket(low + 1, None), reason
         down, up = math.nextafter(float(near), 0), math.nextafter(float(far), math.inf)
-        return Enclosure(1, down, math.nextafter(up, math.inf)), _BEYOND
+        return Enclosure(1, down, math.nextafter(up, math.inf)), reason
 
 
 # -- float64 --------------------------------------------------------------------------------------

@@ -44,20 +44,52 @@ class expm1(Function):
         return sympy.exp(self.args[0])
 
 
+class log1p_rest(Function):
+    """log(1 + z) - z."""
+
+    def fdiff(self, argindex: int = 1) -> Expr:
+        return -self.args[0] / (1 + self.args[0])
+
+
+class expm1_rest(Function):
+    """exp(z) - 1 - z."""
+
+    def fdiff(self, argindex: int = 1) -> Expr:
+        return expm1(self.args[0])
+
+
 class binet(Function):
     """What loggamma(z) has beyond Stirling's elementary terms."""
+
+    def fdiff(self, argindex: int = 1) -> Expr:
+        z = self.args[0]
+        return psi_rest(z) + 1 / (2 * z)
 
 
 class psi_rest(Function):
     """digamma(z) - log z."""
 
+    def fdiff(self, argindex: int = 1) -> Expr:
+        return psi_slope(self.args[0])
+
+
+class psi_slope(Function):
+    """trigamma(z) - 1/z."""
+
 
 class omega_rest(Function):
     """LambertW(e^s) - s + log s."""
 
+    def fdiff(self, argindex: int = 1) -> Expr:
+        s = self.args[0]
+        return 1 / s - 1 / (1 + s - sympy.log(s) + self)
+
 
 class ei_rest(Function):
     """s e^{-s} Ei(s)."""
+
+    def fdiff(self, argindex: int = 1) -> Expr:
+        return self * (1 / self.args[0] - 1) + 1
 
 
 def elementary(e: Expr) -> Expr:

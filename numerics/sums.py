@@ -115,6 +115,16 @@ class Series:
         return max((e for e in ends if e is not None), default=0) if None not in ends else None
 
     @property
+    def first_bits(self) -> int:
+        """The precision to begin with: sums by quadrature are the cheaper the less is asked."""
+        return 64 if isinstance(self.last.kernel, Analytic) else 128
+
+    @property
+    def max_bits(self) -> int:
+        """The size of a receptive field up to which it is sought as an integer."""
+        return 3_400 if self.last.kernel is None else self.last.kernel.max_bits
+
+    @property
     def gap(self) -> str:
         """Why there is no certified sum; empty if there is one."""
         return self.last.gap if self.last.kernel is None else ""
