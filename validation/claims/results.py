@@ -1,9 +1,10 @@
 """Results of trained models, as the checks of experiments read them.
 
 A result is what `train_and_measure` returns, in JSON form: in a study, alone, in a list, or as the
-`runs` of an object. Those given with `using` are read, else those committed in
-`validation/reference/`. Without any, a check says with which command they are made. Runs of one
-encoding that differ in their seed alone are averaged.
+`runs` of an object. Those given with `using` are read, else the reference results. Without any, a
+check says with which command they are made. Runs of one encoding that differ in their seed alone
+are averaged; of several settings (preset, training length) the one with the most encodings is read,
+since perplexities of two settings do not compare.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +89,7 @@ def runs_of(content: Any) -> tuple[Row, ...]:
     else:
         held = content.get("runs", [content]) if isinstance(content, dict) else content
         found = [
-            {"name": _label(r["encoding"]), **r}
+            {"name": r["encoding"].get("label") or _label(r["encoding"]), **r}
             for r in (held if isinstance(held, list) else [])
             if isinstance(r, dict) and "measurements" in r and "encoding" in r
         ]
@@ -102,16 +102,14 @@ def _label(encoding: Row) -> str:
 
 
 def _committed() -> tuple[Named, ...]:
-    folder = files("farfield.validation").joinpath("reference")
-    if not folder.is_dir():
-        return ()
-    texts = [(f.name, f.read_text(encoding="utf-8")) for f in folder.iterdir()
-             if f.name.endswith(".json")]  # fmt: skip
-    return tuple((f"validation/reference/{name}", json.loads(t)) for name, t in sorted(texts))
+    from farfield.validation.reference import results
+
+    runs = results()
+    return (("validation/reference", {"runs": list(runs)}),) if runs else ()
 
 
 def finding_of(what: str) -> tuple[Row, ...]:
-    """One row an encoding and preset: `last_token` ratios, attention or gradient fields.
+    """One row an encoding, all of one setting: `last_token` ratios, attention or gradient fields.
 
     Each has `name`, `verdict`, `setting`, `seeds` and `source`.
 
@@ -120,21 +118,22 @@ def finding_of(what: str) -> tuple[Row, ...]:
     """
     given = _GIVEN.get()
     make = {"last_token": _last_token, "attention_field": _attention, "gradient_field": _gradient}
-    groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    settings: dict[str, dict[tuple[str, str], list[dict[str, Any]]]] = {}
     for source, content in _committed() if given is None else given:
         for run in runs_of(content):
             inference = ((m, m["inference"]) for m in run["measurements"])
             causal = [m for m, i in inference if i["bca"] is None and i.get("window") is None]
             if causal:
-                verdict = _verdict(run["encoding"]["mechanism"], tuple(run["encoding"]["heads"]))
                 setting = _setting(run["preset"])
-                row = {"source": source, "name": run["name"], "verdict": verdict}
-                groups.setdefault((source, run["name"], setting), []).append(
-                    row | {"setting": setting} | make[what](causal[0])
-                )
-    if not groups:
+                row = {"source": source, "name": run["name"], "setting": setting}
+                row |= {"verdict": _verdict(run)} | make[what](causal[0])
+                if run["encoding"]["mechanism"] != "bias" and "trf" in row:
+                    row["trf"] = None  # of no bias
+                group = settings.setdefault(setting, {})
+                group.setdefault((source, run["name"]), []).append(row)
+    if not settings:
         raise Missing(HOW)
-    return tuple(_averaged(rows) for rows in groups.values())
+    return tuple(_averaged(rows) for rows in max(settings.values(), key=len).values())
 
 
 def _setting(preset: Row) -> str:
@@ -142,8 +141,21 @@ def _setting(preset: Row) -> str:
     return f"{name}: {preset['layers']} layers, {preset['length']} tokens"
 
 
+def _verdict(run: Row) -> str:
+    """The registered verdict of a reference run, which may not hold its formula in full; else that
+    on the formulas of the heads."""
+    encoding, length = run["encoding"], run["preset"]["length"]
+    if "registered" in run:
+        from farfield.validation.reference import predictions
+
+        for p in predictions()["encodings"]:
+            if (p["label"], p["length"], p["bca"]) == (run["name"], length, False):
+                return str(p["verdict"])
+    return _decided(encoding["mechanism"], tuple(encoding["heads"]))
+
+
 @lru_cache(maxsize=256)
-def _verdict(mechanism: str, heads: tuple[str, ...]) -> str:
+def _decided(mechanism: str, heads: tuple[str, ...]) -> str:
     """The verdict on the formulas of the heads; of a layer, as soon as one head diverges."""
     from farfield.theory.convergence import check_convergence
 
