@@ -71,6 +71,10 @@ def _method(name: str) -> Callable[[Ball], Ball]:
     return lambda x: _checked(getattr(to_arb(x), name)())
 
 
+def _bessel(name: str) -> Callable[[Ball, Ball], Ball]:
+    return lambda order, x: _checked(getattr(to_arb(x), name)(to_arb(order)))
+
+
 def _log(x: Ball) -> Ball:
     return fmpq(0) if isinstance(x, fmpq) and x == 1 else _checked(to_arb(x).log())
 
@@ -155,8 +159,8 @@ def _binomial(a: Ball, b: Ball) -> Ball:
     return _checked(to_arb(a + 1).gamma() * reciprocal)
 
 
-def _zeta(x: Ball) -> Ball:
-    return _checked(to_arb(x).zeta())
+def _zeta(x: Ball, a: Ball = 1) -> Ball:
+    return _checked(acb(to_arb(x)).zeta(acb(to_arb(a))).real if a != 1 else to_arb(x).zeta())
 
 
 def _lambertw(x: Ball) -> Ball:
@@ -184,7 +188,10 @@ _FUNCTIONS: dict[Any, Callable[..., Ball]] = {
     sympy.exp: _exp, sympy.log: _log, sympy.Abs: _abs,
     **{getattr(sympy, name): _method(name) for name in (
         "sin", "cos", "tan", "cot", "sec", "csc", "asin", "acos", "atan",
-        "sinh", "cosh", "tanh", "coth", "asinh", "acosh", "atanh", "erf", "erfc", "li")},
+        "sinh", "cosh", "tanh", "coth", "asinh", "acosh", "atanh", "erf", "erfc", "erfi", "li")},
+    sympy.Ei: _method("ei"), sympy.Si: _method("si"), sympy.Ci: _method("ci"),
+    sympy.besselj: _bessel("bessel_j"), sympy.besseli: _bessel("bessel_i"),
+    sympy.besselk: _bessel("bessel_k"),
     sympy.acot: lambda x: _method("atan")(_pow(x, fmpq(-1))),
     sympy.sign: lambda x: fmpq(_sign_of(x)),
     sympy.frac: lambda x: x - _floor(x),

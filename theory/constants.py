@@ -507,8 +507,10 @@ def _special_values(c: Expr) -> Expr:
 
 def _rebuilt(f: Any) -> Any:
     def build(*args: Expr) -> Expr:
-        if f is sympy.LambertW and args[0] is S.Exp1:
-            return S.One
+        if f is sympy.LambertW:  # W(x e^x) = x for x >= -1
+            x, power = args[0].as_independent(sympy.exp, S.Exp1, as_Add=False)
+            if power == sympy.exp(x) and x.is_Rational and x >= -1:
+                return x
         if not all(a.is_Rational and abs(a.p) <= 100 and a.q <= 100 for a in args):
             return f(*args, evaluate=False)
         return sympy.log(sympy.gamma(args[0])) if f is sympy.loggamma else f(*args)

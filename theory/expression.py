@@ -227,6 +227,29 @@ def _unevaluated(function: Any) -> Callable[..., Expr]:
     return lambda *args: function(*args, evaluate=False)
 
 
+def _log(a: Expr, base: Expr | None = None) -> Expr:
+    return sympy.log(a) if base is None else sympy.log(a) / sympy.log(base)
+
+
+def _harmonic(at: Expr, order: Expr = S.One) -> Expr:
+    """H_n, or sum_{k<=n} k^-m as zeta(m) - (-1)^m polygamma(m - 1, n + 1)/(m - 1)!."""
+    if order == 1:
+        return _exact_only(sympy.harmonic)(at)
+    if not (order.is_Integer and 2 <= order <= 20):
+        raise _Wrong("needs an order from 1 to 20")
+    rest = sympy.polygamma(order - 1, at + 1, evaluate=not _is_number(at))
+    return sympy.zeta(order) - (-1) ** order * rest / sympy.factorial(order - 1)
+
+
+def _bessel(function: Any) -> Callable[..., Expr]:
+    def build(order: Expr, at: Expr) -> Expr:
+        if not (order.is_Rational and abs(order) <= 20 and order.q <= 100):
+            raise _Wrong("needs a rational order from -20 to 20")
+        return function(order, at, evaluate=False)
+
+    return build
+
+
 def _mod(a: Expr, b: Expr) -> Expr:
     if b == 0:
         raise _Wrong("has modulus 0")
@@ -245,14 +268,16 @@ FUNCTIONS: dict[str, tuple[Callable[..., Expr], int, int]] = {
     **{
         f.__name__: (f, 1, 1)
         for f in (
-            sympy.log, sympy.exp, sympy.sqrt,
+            sympy.exp, sympy.sqrt, sympy.cbrt, sympy.erf, sympy.erfc, sympy.erfi,
             sympy.sin, sympy.cos, sympy.tan, sympy.cot, sympy.sec, sympy.csc,
             sympy.asin, sympy.acos, sympy.atan, sympy.acot,
             sympy.sinh, sympy.cosh, sympy.tanh, sympy.coth,
             sympy.asinh, sympy.acosh, sympy.atanh,
         )
     },
-    "ln": (sympy.log, 1, 1),
+    "log": (_log, 1, 2), "ln": (sympy.log, 1, 1),
+    "sech": (lambda x: 1 / sympy.cosh(x), 1, 1), "csch": (lambda x: 1 / sympy.sinh(x), 1, 1),
+    "acoth": (lambda x: sympy.atanh(1 / x), 1, 1),
     "arcsin": (sympy.asin, 1, 1), "arccos": (sympy.acos, 1, 1), "arctan": (sympy.atan, 1, 1),
     "arcsinh": (sympy.asinh, 1, 1), "arccosh": (sympy.acosh, 1, 1),
     "arctanh": (sympy.atanh, 1, 1),
@@ -270,12 +295,15 @@ FUNCTIONS: dict[str, tuple[Callable[..., Expr], int, int]] = {
     "polygamma": (_polygamma, 2, 2),
     "factorial": (_exact_only(sympy.factorial), 1, 1),
     "binomial": (_exact_only(sympy.binomial), 2, 2),
-    "harmonic": (_exact_only(sympy.harmonic), 1, 1),
+    "harmonic": (_harmonic, 1, 2),
     "zeta": (_exact_only(sympy.zeta), 1, 1),
     "li": (_exact_only(sympy.li), 1, 1),
     "LambertW": (_exact_only(sympy.LambertW), 1, 1),
-    "erf": (sympy.erf, 1, 1),
-    "erfc": (sympy.erfc, 1, 1),
+    **{f.__name__: (_exact_only(f), 1, 1) for f in (sympy.Ei, sympy.Si, sympy.Ci)},
+    **{
+        f.__name__: (_bessel(f), 2, 2)
+        for f in (sympy.besselj, sympy.besseli, sympy.besselk)
+    },
 }  # fmt: skip
 CONSTANTS: dict[str, Expr] = {
     "pi": S.Pi, "E": S.Exp1, "EulerGamma": S.EulerGamma, "GoldenRatio": S.GoldenRatio,
@@ -288,7 +316,7 @@ _CONDITIONS: dict[str, Any] = {
     "Eq": sympy.Eq, "Ne": sympy.Ne, "Lt": sympy.Lt, "Le": sympy.Le, "Gt": sympy.Gt,
     "Ge": sympy.Ge, "And": sympy.And, "Or": sympy.Or, "Not": sympy.Not,
 }  # fmt: skip
-_WORDS = {"Piecewise", "Sum", "True", "False", "and", "or", "not", *_CONDITIONS}
+_WORDS = {"Piecewise", "Sum", "Product", "True", "False", "and", "or", "not", *_CONDITIONS}
 
 
 # -- the parser -----------------------------------------------------------------------------------
@@ -434,8 +462,8 @@ class _Parser:
         called = self.token[:2] == ("op", "(")
         if value == "Piecewise" and called:
             return self.piecewise(column)
-        if value == "Sum" and called:
-            return self.finite_sum(column)
+        if value in ("Sum", "Product") and called:
+            return self.finite_sum(column, value)
         if called:
             if value not in FUNCTIONS:
                 self.fail(column, f"unknown function {value!r}{_meant(value, FUNCTIONS)}")
@@ -551,23 +579,24 @@ class _Parser:
             self.fail(column, "expected a condition such as n < 16 or True")
         return relations[0] if len(relations) == 1 else sympy.And(*relations, evaluate=False)
 
-    def finite_sum(self, column: int) -> Expr:
-        """Sum(f, (k, a, b)): the body is read again for each k, so that every guard applies."""
+    def finite_sum(self, column: int, kind: str) -> Expr:
+        """Sum(f, (k, a, b)) or Product: the body is read again for each k, so that every guard
+        applies; a product whose end is no number becomes exp(Sum(log(f)))."""
         self.expect("(")
         begin, depth, at = self.position, 0, self.position
         while True:  # find the comma that ends the body
-            kind, value, where = self.tokens[at]
-            if kind == "end" or (depth == 0 and value == ")"):
-                self.fail(where, "expected Sum(f, (k, a, b))")
+            token, value, where = self.tokens[at]
+            if token == "end" or (depth == 0 and value == ")"):
+                self.fail(where, f"expected {kind}(f, (k, a, b))")
             if depth == 0 and value == ",":
                 break
             depth += (value == "(") - (value == ")")
             at += 1
         self.position = at + 1
         self.expect("(")
-        kind, index, where = self.token
+        token, index, where = self.token
         self.position += 1
-        if kind != "name" or index == "n" or index in FUNCTIONS or index in CONSTANTS:
+        if token != "name" or index == "n" or index in FUNCTIONS or index in CONSTANTS:
             self.fail(where, "expected the name of the summation index")
         if index in self.bound:
             self.fail(where, f"{index} is the index of a sum around this one; take another name")
@@ -587,14 +616,18 @@ class _Parser:
             terms = []
             for value_of_index in range(int(low), int(low) + max(count, 0)):
                 terms.append(self.body(begin, at, outer | {index: Integer(value_of_index)}))
-            result = self.build(column, sympy.Add, *terms)
+            result = self.build(column, sympy.Add if kind == "Sum" else sympy.Mul, *terms)
         else:
             positive = bool((low - 1).is_nonnegative)
             k = Symbol(index, integer=True, positive=True if positive else None)
             body = self.body(begin, at, outer | {index: k})
-            if not (low.is_Integer and high.is_integer):
+            if not (low.is_integer and high.is_integer):
                 self.fail(column, "the bounds of a sum must be integers for every n")
-            result = sympy.Sum(body, (k, low, high))
+            if kind == "Sum":
+                result = sympy.Sum(body, (k, low, high))
+            else:
+                logs = sympy.expand_log(sympy.log(sympy.factor(body)), force=True)
+                result = sympy.exp(sympy.Sum(logs, (k, low, high)))
         self.bound, self.position = outer, end
         return result
 
@@ -666,7 +699,8 @@ _BUILT = (
     sympy.coth, sympy.asinh, sympy.acosh, sympy.atanh, sympy.Abs, sympy.sign, sympy.floor,
     sympy.ceiling, sympy.frac, sympy.Min, sympy.Max, sympy.Mod, sympy.Heaviside, sympy.gamma,
     sympy.loggamma, sympy.polygamma, sympy.factorial, sympy.binomial, sympy.harmonic, sympy.zeta,
-    sympy.li, sympy.LambertW, sympy.erf, sympy.erfc, sympy.Sum, sympy.NumberSymbol, Lookup,
+    sympy.li, sympy.LambertW, sympy.erf, sympy.erfc, sympy.erfi, sympy.Ei, sympy.Si, sympy.Ci,
+    sympy.besselj, sympy.besseli, sympy.besselk, sympy.Sum, sympy.NumberSymbol, Lookup,
     sympy.core.relational.Relational, sympy.logic.boolalg.Boolean,
     type(S.Infinity), type(S.NegativeInfinity),
 )  # fmt: skip

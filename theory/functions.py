@@ -5,7 +5,8 @@ expanded by its Taylor series there; at infinity and at singular points by the e
 each with an error of at most a constant times the first omitted term (real arguments):
 
 * loggamma, digamma, polygamma, erfc: Stirling-type series, DLMF 5.11(ii), 5.15(i), 7.12(i);
-* li: repeated integration by parts;  zeta at oo: its Dirichlet series; at 1: pole and constant;
+* li, Ei, erfi: repeated integration by parts; Si, Ci, Bessel functions: DLMF 6.12, 10.17, 10.40;
+* zeta at oo: its Dirichlet series; at 1: pole and constant;
 * LambertW: the iteration w -> log x - log w, each round gains a factor 1/log x;
 * power sums: Euler-Maclaurin with constant zeta(-r).
 
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import sympy
@@ -31,8 +33,11 @@ from farfield.theory.constants import (
     Undecided,
     case,
     coefficient,
+    deciding,
     expand,
+    inverse,
     minus,
+    named_tail,
     oscillates,
     plus,
     sign,
@@ -42,11 +47,14 @@ from farfield.theory.constants import (
 from farfield.theory.expression import Lookup, n
 from farfield.theory.germs import (
     ONE_GERM,
+    UNIT,
     Germ,
+    Monomial,
     Term,
     add,
     exponential,
     iterated_log,
+    log_of_monomial,
     logarithm,
     monomial,
     multiply,
@@ -55,6 +63,7 @@ from farfield.theory.germs import (
     power,
     reciprocal,
     scale,
+    shift,
     size,
     split,
     subtract,
@@ -589,19 +598,71 @@ def _lambert(e: Expr, a: Expr) -> Germ:
         return _at_finite(sympy.LambertW, g, "LambertW")
     if way != 1:
         raise Undecided("LambertW of what is not positive")
-    log_x = logarithm(g)
-    log_x.leading()  # the gain of each round is that of a proved leading term
-    gain = log_x.top() ** fmpq(-1)
-    error = logarithm(log_x).top()
-    w = log_x
-    for _ in range(case().order + 1):
-        error = error * gain
-        w = add(subtract(log_x, logarithm(w)), Germ([], error))
+    m, c = _lead_of(g)
+    rest = Germ(g.terms[1:], g.remainder)
+    w = _lambert_of_monomial(m, c)
+    if rest.literally_zero:
+        return w
+    small = scale(shift(rest, m ** fmpq(-1)), inverse(c))  # g = c m (1 + small)
+    case().spend(1 + len(w.terms) ** 2)
+    after = reciprocal(add(w, ONE_GERM))
+    total, numerator, power_of_small = w, [0, 1], ONE_GERM
+    for j in range(1, case().order + 1):  # x^j W^(j) = numerator(w)/(1 + w)^(2 j - 1) at x = c m
+        power_of_small = scale(multiply(power_of_small, small), fmpq(1, j))
+        polynomial = Germ()
+        for k in reversed(numerator):
+            polynomial = add(multiply(polynomial, w), number(fmpq(k)))
+        derivative = multiply(polynomial, power(after, fmpq(2 * j - 1)))
+        total = add(total, multiply(derivative, power_of_small))
+        if not power_of_small.terms:
+            return total
+        numerator = _next_numerator(numerator, j)
+    return add(total, Germ([], power_of_small.top() * small.top()))
+
+
+def _lead_of(g: Germ) -> Term:
+    lead = g.leading()
+    if lead is None or oscillates(lead[1]):
+        raise Undecided("LambertW of an oscillation")
+    return lead
+
+
+def _next_numerator(p: list[int], j: int) -> list[int]:
+    """w (p' (1 + w) - (2 j - 1) p) - j p (1 + w)^2, from x d/dx = w/(1 + w) d/dw."""
+    out = [0] * (len(p) + 2)
+    for i, c in enumerate(p):
+        for shift_by, factor in (
+            (0, i - j), (1, i - (2 * j - 1) - 2 * j), (2, -j)
+        ):  # fmt: skip
+            out[i + shift_by] += c * factor
+    return out
+
+
+def _lambert_of_monomial(m: Monomial, c: Coefficient) -> Germ:
+    """W(c m) by w <- log x - log w; each round gains a factor 1/log x."""
+    current = case()
+    plain = replace(current, named=False, memo={})
+    with deciding(plain):
+        log_x = add(log_of_monomial(m), number(coefficient(sympy.log(to_sympy(c)))))
+        log_x.leading()  # the gain of each round is that of a proved leading term
+        gain = log_x.top() ** fmpq(-1)
+        error = logarithm(log_x).top()
+        w = log_x
+        for _ in range(case().order + 1):
+            error = error * gain
+            w = add(subtract(log_x, logarithm(w)), Germ([], error))
+    current.work = plain.work
+    if current.named and w.remainder is not None:
+        return Germ([*w.terms, (w.remainder, named_tail(("W", m, c)))])
     return w
 
 
 def _li(e: Expr, a: Expr) -> Germ:
-    g = germ(a)
+    return li_of(germ(a))
+
+
+def li_of(g: Germ) -> Germ:
+    """The logarithmic integral of a germ."""
     if direction(g) != 1:
         limit = finite(g)[0]
         if oscillates(limit) or sign(limit) <= 0 or sign(plus(limit, fmpq(-1))) == 0:
@@ -612,73 +673,304 @@ def _li(e: Expr, a: Expr) -> Germ:
     return multiply(multiply(g, small), series)
 
 
-def _power_sum(r: Expr, top: Germ) -> Germ:
-    """sum_{k=1}^N k^r for constant r: Euler-Maclaurin."""
-    if r.free_symbols:
-        raise Undecided("a power sum with a parameter in its exponent")
+def _ei(e: Expr, a: Expr) -> Germ:
+    """exp(x)/x sum k!/x^k at +oo and at -oo."""
+    g = germ(a)
+    if direction(g) in (1, -1):
+        small = reciprocal(g)
+        series = taylor(lambda k: fmpq(math.factorial(k)), small, "Ei")
+        return multiply(multiply(exponential(g), small), series)
+    limit = finite(g)[0]
+    if oscillates(limit) or sign(limit) == 0:
+        raise Undecided("Ei at a singular point")
+    return _at_finite(sympy.Ei, g, "Ei")
+
+
+def _erfi(e: Expr, a: Expr) -> Germ:
+    """exp(x^2)/(x sqrt(pi)) sum (2k-1)!!/(2 x^2)^k."""
+    g = germ(a)
+    way = direction(g)
+    if way == 0:
+        return _at_finite(sympy.erfi, g, "erfi")
+    if way is None:
+        raise Undecided("erfi of an unbounded oscillation")
+    square = multiply(g, g)
+    series = taylor(
+        lambda k: fmpq(math.prod(range(1, 2 * k, 2))), reciprocal(scale(square, fmpq(2)))
+    )
+    front = multiply(exponential(square), reciprocal(g))
+    return scale(multiply(front, series), coefficient(1 / sympy.sqrt(sympy.pi)))
+
+
+def _sine_integral(e: Expr, a: Expr) -> Germ:
+    """Si x = pi/2 - cos x/x + O(1/x^2), Ci x = sin x/x + O(1/x^2)."""
+    g = germ(a)
+    way = direction(g)
+    if way == 0:
+        limit = finite(g)[0]
+        if e.func is sympy.Ci and (oscillates(limit) or sign(limit) <= 0):
+            raise Undecided("Ci at a singular point")
+        if e.func is sympy.Si and not oscillates(limit) and sign(limit) == 0:
+            return taylor(
+                lambda k: fmpq((-1) ** (k // 2), k * math.factorial(k)) if k % 2 else ZERO, g
+            )
+        return _at_finite(e.func, g, e.func.__name__)
+    if way is None or (way < 0 and e.func is sympy.Ci):
+        raise Undecided(f"{e.func.__name__} of what is not positive")
+    small = reciprocal(g)
+    error = Germ([], multiply(small, small).top())
+    if e.func is sympy.Ci:
+        return add(multiply(germ(sympy.sin(a)), small), error)
+    return add(number(way * sympy.pi / 2), negate(multiply(germ(sympy.cos(a)), small)), error)
+
+
+def _bessel(e: Expr, order: Expr, a: Expr) -> Germ:
+    """I, K: exp(+-x)/sqrt(2 pi x) sum of the terms of DLMF 10.40; J: a damped wave."""
+    if order.has(n) or order.free_symbols:
+        raise Undecided(f"{e.func.__name__} of a variable order")
+    g = germ(a)
+    way = direction(g)
+    if way == 0:
+        limit = finite(g)[0]
+        integral = order.is_Integer and e.func is not sympy.besselk
+        if oscillates(limit) or (sign(limit) <= 0 and not integral):
+            raise Undecided(f"{e.func.__name__} at a singular point")
+        return _at_finite(lambda x: e.func(order, x), g, e.func.__name__)
+    if way != 1:
+        raise Undecided(f"{e.func.__name__} of what is not positive")
+    small = reciprocal(g)
+    root = power(small, HALF)
+    if e.func is sympy.besselj:
+        wave = germ(sympy.cos(expand(a - order * sympy.pi / 2 - sympy.pi / 4)))
+        damped = multiply(scale(wave, coefficient(sympy.sqrt(2 / sympy.pi))), root)
+        return add(damped, Germ([], multiply(root, small).top()))
+    s = 1 if e.func is sympy.besselk else -1
+    square = 4 * fmpq(int(order.p), int(order.q)) ** 2
+
+    def coef(k: int) -> Coefficient:
+        product = fmpq(1)
+        for j in range(1, k + 1):
+            product *= s * (square - (2 * j - 1) ** 2) / (8 * j)
+        return product
+
+    series = taylor(coef, small, (e.func.__name__, order))
+    front = 1 / sympy.sqrt(2 * sympy.pi) if s < 0 else sympy.sqrt(sympy.pi / 2)
+    grown = exponential(g if s < 0 else negate(g))
+    return scale(multiply(multiply(grown, root), series), coefficient(front))
+
+
+# -- finite sums ----------------------------------------------------------------------------------
+
+
+def _sum(e: Expr, body: Expr, *limits: Any) -> Germ:
+    """A sum whose upper bound grows, of the terms that `_indefinite` knows."""
+    if len(limits) != 1:
+        raise Undecided("a multiple sum")
+    k, low, high = limits[0]
+    if low.has(n):  # both ends move: the difference of two sums
+        if direction(germ(low)) != 1:
+            raise Undecided("a sum with these bounds")
+        first = sympy.Integer(2)
+        both = (_sum(e, body, (k, first, high)), _sum(e, body, (k, first, low - 1)))
+        return subtract(*both)
+    top = germ(high)
+    if direction(top) != 1 or not (low.is_Integer and abs(low) <= 1000):
+        raise Undecided("a sum with these bounds")
+    total = []
+    for term in sympy.Add.make_args(_separated(body, k)):
+        factor, rest = term.as_independent(k, as_Add=False)
+        total.append(multiply(germ(factor), _indefinite(rest, k, int(low), top)))
+    return add(*total)
+
+
+def _separated(body: Expr, k: Symbol) -> Expr:
+    """The summand with logarithms of products split and quotients in partial fractions."""
+    body = body.replace(
+        sympy.log, lambda a: sympy.expand_log(sympy.log(sympy.factor(a)), force=True)
+    )
+    if body.is_polynomial(k):
+        return expand(body)
+    if body.is_rational_function(k) and body.free_symbols == {k}:
+        return sympy.apart(body, k)
+    return sympy.expand_mul(body)
+
+
+def _linear(e: Expr, k: Symbol) -> tuple[Expr, Expr] | None:
+    """(c, a) with e = c (k + a), c > 0 and a rational numbers."""
+    slope = expand(e).coeff(k)
+    if not (slope.is_Rational and slope > 0):
+        return None
+    offset = expand(e / slope - k)
+    return (slope, offset) if offset.is_Rational else None
+
+
+def _indefinite(rest: Expr, k: Symbol, low: int, top: Germ) -> Germ:
+    """The sum of `rest` for k from `low` to the top."""
+    if not rest.has(k):
+        return scale(add(top, number(fmpq(1 - low))), constant(rest))
+    base, exponent = rest.as_base_exp()
+    inside = _linear(rest.args[0] if isinstance(rest, sympy.log) else base, k)
+    if inside is not None and not exponent.has(k):
+        slope, offset = inside
+        head = S.Zero
+        while low + offset <= 0:
+            head, low = head + rest.xreplace({k: sympy.Integer(low)}), low + 1
+        if head != 0:
+            return add(number(constant(head)), _indefinite(rest, k, low, top))
+        last = add(top, number(coefficient(offset)))
+        if isinstance(rest, sympy.log):
+            logs = scale(add(top, number(fmpq(1 - low))), coefficient(sympy.log(slope)))
+            begin = number(coefficient(_loggamma_value(low + offset)))
+            return add(logs, loggamma_of(add(last, ONE_GERM)), negate(begin))
+        return scale(_power_sum(exponent, low + offset, last), coefficient(slope**exponent))
+    for method in (_geometric, _alternating, _by_integral):
+        found = method(rest, k, low, top)
+        if found is not None:
+            return found
+    raise Undecided(f"the sum of {rest}")
+
+
+def _loggamma_value(x: Expr) -> Expr:
+    return sympy.log(sympy.factorial(x - 1)) if x.is_Integer else sympy.log(sympy.gamma(x))
+
+
+def _power_sum(r: Expr, first: Expr, last: Germ) -> Germ:
+    """sum of x^r for x = first, first + 1, ..., last: Euler-Maclaurin, with Hurwitz' zeta."""
     if r == -1:
-        return add(polygamma_of(0, add(top, ONE_GERM)), number(S.EulerGamma))
-    if r.is_Integer and r >= 0:
+        start = number(coefficient(sympy.polygamma(0, first)))
+        return subtract(polygamma_of(0, add(last, ONE_GERM)), start)
+    if r.is_Integer and r >= 0 and first.is_Integer:
         x = sympy.Dummy("x")
-        faulhaber = sympy.Poly(
-            expand((sympy.bernoulli(r + 1, x + 1) - sympy.bernoulli(r + 1, 1)) / (r + 1)), x
-        )
-        return add(*(scale(power(top, fmpq(k[0])), coefficient(c)) for k, c in faulhaber.terms()))
+        primitive = sympy.bernoulli(r + 1, x) / (r + 1)
+        faulhaber = sympy.Poly(expand(primitive.subs(x, x + 1) - primitive.subs(x, first)), x)
+        return add(*(scale(power(last, fmpq(k[0])), coefficient(c)) for k, c in faulhaber.terms()))
+    if r.free_symbols:
+        way = sign(coefficient(expand(r + 1)))
+        main = scale(power(last, coefficient(expand(r + 1))), coefficient(1 / (r + 1)))
+        error = Germ([], power(last, coefficient(r)).top())
+        if way < 0:
+            return add(number(coefficient(sympy.zeta(-r, first))), main, error)
+        return add(main, error, Germ([], UNIT))
     out = [
-        number(coefficient(sympy.zeta(-r))),
-        scale(power(top, coefficient(r + 1)), coefficient(1 / (r + 1))),
-        scale(power(top, coefficient(r)), HALF),
+        number(coefficient(sympy.zeta(-r, first))),
+        scale(power(last, coefficient(r + 1)), coefficient(1 / (r + 1))),
+        scale(power(last, coefficient(r)), HALF),
     ]
     order = case().order
     for j in range(1, order + 1):
         factor = sympy.bernoulli(2 * j) / sympy.factorial(2 * j) * sympy.ff(r, 2 * j - 1)
-        out.append(scale(power(top, coefficient(r - 2 * j + 1)), coefficient(expand(factor))))
-    rest = power(top, coefficient(r - 2 * order - 1)).top()
+        out.append(scale(power(last, coefficient(r - 2 * j + 1)), coefficient(expand(factor))))
+    rest = power(last, coefficient(r - 2 * order - 1)).top()
     return add(*out, Germ([], rest))
 
 
-def _sum(e: Expr, body: Expr, *limits: Any) -> Germ:
-    """A finite sum whose upper bound grows, of powers, logs and geometric terms in the index."""
-    if len(limits) != 1:
-        raise Undecided("a multiple sum")
-    k, low, high = limits[0]
-    top = germ(high)
-    if low.has(n) or direction(top) != 1 or not (low.is_Integer and low >= 0):
-        raise Undecided("a sum with these bounds")
-    total = []
-    for term in sympy.Add.make_args(expand(body)):
-        factor, rest = term.as_independent(k, as_Add=False)
-        start, g = _indefinite(rest, k, int(low), top)
-        first, last = min(start, int(low)), max(start, int(low))
-        head = sympy.Add(*(rest.xreplace({k: sympy.Integer(i)}) for i in range(first, last)))
-        head = head if start <= low else -head
-        total.append(multiply(germ(factor), subtract(g, number(coefficient(head)))))
-    return add(*total)
+def _exponential_factor(rest: Expr, k: Symbol) -> tuple[Expr, Expr, Expr] | None:
+    """(q, c, f) with rest = c q^k f, q a constant."""
+    factor, q, others = S.One, S.One, S.One
+    for f in sympy.Mul.make_args(rest):
+        base, exponent = f.as_base_exp()
+        slope = expand(exponent).coeff(k)
+        offset = expand(exponent - slope * k)
+        if base.has(k) or not exponent.has(k):
+            others *= f
+        elif offset.has(k) or not slope.is_number:
+            return None
+        else:
+            q, factor = q * base**slope, factor * base**offset
+    return (q, factor, others) if q != 1 else None
 
 
-def _indefinite(rest: Expr, k: Symbol, low: int, top: Germ) -> tuple[int, Germ]:
-    """(start, the sum of `rest` for k from start to the top)."""
-    if low > 1000:
-        raise Undecided("a sum that begins late")
-    if not rest.has(k):
-        return 1, scale(top, coefficient(rest))
-    base, exponent = rest.as_base_exp()
-    inside = rest.args[0] if isinstance(rest, sympy.log) else base
-    offset = expand(inside - k)
-    if not offset.has(k) and offset.is_Integer and offset >= 0:
-        shifted = add(top, number(coefficient(offset)))
-        start = 1 - int(offset)
-        if isinstance(rest, sympy.log):
-            return start, loggamma_of(add(shifted, ONE_GERM))
-        if not exponent.has(k):
-            return start, _power_sum(exponent, shifted)
-    if base.is_positive and not base.has(k) and expand(exponent / k).is_number:
-        q = base ** expand(exponent / k)
-        if sign(coefficient(q - 1)):
-            factor = coefficient(q / (q - 1))
-            grown = exponential(scale(top, coefficient(sympy.log(q))))
-            return 1, scale(subtract(grown, ONE_GERM), factor)
-    raise Undecided(f"the sum of {rest}")
+def _geometric(rest: Expr, k: Symbol, low: int, top: Germ) -> Germ | None:
+    """sum P(k) q^k = Q(N + 1) q^(N+1) - Q(low) q^low with q Q(k + 1) - Q(k) = P(k)."""
+    split_off = _exponential_factor(rest, k)
+    if split_off is None:
+        return None
+    q, factor, others = split_off
+    if not others.is_polynomial(k) or sign(coefficient(q)) <= 0 or sign(coefficient(q - 1)) == 0:
+        return None
+    degree = int(sympy.degree(others, k)) if others.has(k) else 0
+    if degree > 8:
+        raise Undecided("a sum of high degree")
+    unknown = sympy.symbols(f"c:{degree + 1}", cls=sympy.Dummy)
+    primitive = sum(c * k**i for i, c in enumerate(unknown))
+    equation = sympy.Poly(expand(q * primitive.subs(k, k + 1) - primitive - others), k)
+    solved = sympy.solve(equation.all_coeffs(), unknown, dict=True)[0]
+    primitive = primitive.xreplace(solved)
+    after = add(top, ONE_GERM)
+    polynomial = [
+        scale(power(after, fmpq(i)), coefficient(expand(solved[c]))) for i, c in enumerate(unknown)
+    ]
+    grown = exponential(scale(after, coefficient(sympy.log(q))))
+    begin = primitive.subs(k, low) * q**low
+    whole = subtract(multiply(add(*polynomial), grown), number(coefficient(expand(begin))))
+    return scale(whole, coefficient(factor))
+
+
+def _alternating(rest: Expr, k: Symbol, low: int, top: Germ) -> Germ | None:
+    """sum (-1)^k (k + a)^-m, m > 0: a constant and O(N^-m)."""
+    split_off = _exponential_factor(rest, k)
+    if split_off is None or split_off[0] != -1:
+        return None
+    _, factor, others = split_off
+    base, exponent = others.as_base_exp()
+    inside = _linear(base, k)
+    if inside is None or not exponent.is_Rational or exponent >= 0:
+        return None
+    slope, offset = inside
+    start, m = low + offset, -exponent
+    if start <= 0:
+        return None
+    if m == 1:
+        total = (sympy.digamma((start + 1) / 2) - sympy.digamma(start / 2)) / 2
+    else:
+        total = (sympy.zeta(m, start / 2) - sympy.zeta(m, (start + 1) / 2)) / 2**m
+    value = number(coefficient((-1) ** low * factor * slope**exponent * total))
+    return add(value, Germ([], power(top, coefficient(exponent)).top()))
+
+
+def _by_integral(rest: Expr, k: Symbol, low: int, top: Germ) -> Germ | None:
+    """sum k^r (log k)^j (log log k)^i = F(N) + O(1 + f(N)), F a primitive of f: the summand is
+    monotone from some k on."""
+    powers: dict[Expr, Expr] = {}
+    for f in sympy.Mul.make_args(rest):
+        base, exponent = f.as_base_exp()
+        if exponent.has(k) or not exponent.is_Rational:
+            return None
+        powers[base] = exponent
+    chain = [k, sympy.log(k), sympy.log(sympy.log(k))]
+    if not set(powers) <= set(chain):
+        return None
+    r, j, i = (powers.get(x, S.Zero) for x in chain)
+    if low < 2 or (i and low < 3):
+        return None
+    levels = [top]
+    for _ in range(3):
+        levels.append(logarithm(levels[-1]))
+    error = Germ([], UNIT)
+    for a, level in zip((r, j, i), levels, strict=False):
+        error = multiply(error, power(level, coefficient(a)))
+
+    def primitive(level: Germ, exponent: Expr) -> Germ:
+        return scale(power(level, coefficient(exponent + 1)), coefficient(1 / (exponent + 1)))
+
+    if r == -1 and j == -1:
+        main = levels[3] if i == -1 else primitive(levels[2], i)
+    elif r == -1 and not i:
+        main = primitive(levels[1], j)
+    elif j == -1 and not i and r > -1:
+        main = li_of(power(top, coefficient(r + 1)))
+    elif j.is_Integer and j > 0 and not i:
+        terms = [
+            scale(
+                power(levels[1], coefficient(j - t)),
+                coefficient((-1) ** t * sympy.ff(j, t) / (r + 1) ** (t + 1)),
+            )
+            for t in range(int(j) + 1)
+        ]
+        main = multiply(power(top, coefficient(r + 1)), add(*terms))
+    else:
+        return None
+    return add(main, error, Germ([], UNIT))
 
 
 # -- bounded shifts -------------------------------------------------------------------------------
@@ -783,7 +1075,9 @@ _RULES: dict[Any, Callable[..., Germ]] = {
     sympy.erf: _erf, sympy.erfc: _erfc,
     sympy.gamma: _gamma, sympy.loggamma: _loggamma, sympy.factorial: _factorial,
     sympy.polygamma: _polygamma, sympy.harmonic: _harmonic, sympy.binomial: _binomial,
-    sympy.zeta: _zeta, sympy.LambertW: _lambert, sympy.li: _li, sympy.Sum: _sum,
+    sympy.zeta: _zeta, sympy.LambertW: _lambert, sympy.li: _li, sympy.Ei: _ei, sympy.erfi: _erfi,
+    sympy.Si: _sine_integral, sympy.Ci: _sine_integral, sympy.Sum: _sum,
+    **dict.fromkeys((sympy.besselj, sympy.besseli, sympy.besselk), _bessel),
     sympy.floor: _floor, sympy.ceiling: _floor, sympy.frac: _frac, sympy.Mod: _mod,
     sympy.Abs: _abs, sympy.Min: _min_max, sympy.Max: _min_max,
     sympy.sign: _sign, sympy.Heaviside: _heaviside,

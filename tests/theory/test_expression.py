@@ -74,6 +74,9 @@ def test_reads(text, expected):
         "atanh(1/n)", "Abs(n-2)", "sign(n-2)", "floor(n/3)", "ceiling(n/3)", "frac(n/3)",
         "Min(n, 7)", "Max(n, 7)", "Mod(n, 7)", "Heaviside(n-3)", "Heaviside(n-3, 1)", "gamma(n)",
         "loggamma(n)", "digamma(n)", "polygamma(3, n)", "factorial(n)", "binomial(2*n, n)",
+        "harmonic(n, 2)", "Ei(-n)", "Si(n)", "Ci(n)", "erfi(1/n)", "besseli(0, n)",
+        "besselj(1/2, n)", "besselk(3, n)", "log(n, 2)", "cbrt(n)", "sech(n)", "acoth(n)",
+        "Product(1 - 1/k**2, (k, 2, n))", "Product(k, (k, 1, 5))", "Sum(1/k, (k, n, 2*n))",
         "harmonic(n)", "zeta(n+2)", "li(n)", "LambertW(n)", "erf(n)", "erfc(n)", "exp(-n)",
         "Piecewise((n, n < 3), (2*n, n <= 5), (3*n, True))",
         "Piecewise((0, n < 3), (-oo, True))", "Sum(1/k, (k, 1, n))",
@@ -165,8 +168,10 @@ BAD = {
     "(n": "expected '\\)'",
     "n)": "unexpected '\\)'",
     "|n": "expected '\\|'",
-    "log(n, 2)": "takes 1 argument",
-    "log()": "takes 1 argument",
+    "sin(n, 2)": "takes 1 argument",
+    "log()": "takes 1 to 2 argument",
+    "besselj(n, 2)": "order",
+    "harmonic(n, 1/2)": "order",
     "Mod(n)": "takes 2 argument",
     "Mod(n, 0)": "modulus 0",
     "n<3": "unexpected '<'",
@@ -279,7 +284,7 @@ def test_sympy_expressions_come_in_the_projects_symbols():
 
 @pytest.mark.parametrize(
     "bad",
-    [sympy.I * n, sympy.besselj(0, n), sympy.Derivative(sympy.log(n), n), sympy.zoo * n, None, True,
+    [sympy.I * n, sympy.airyai(n), sympy.Derivative(sympy.log(n), n), sympy.zoo * n, None, True,
      sympy.Integral(n, n), ["n"]],
 )  # fmt: skip
 def test_sympy_expressions_beyond_the_grammar_are_refused(bad):

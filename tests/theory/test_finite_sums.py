@@ -1,0 +1,66 @@
+"""Expansions of finite sums and special functions against their values: the error that is claimed
+bounds the error that is made, with a factor that does not grow."""
+
+import pytest
+import sympy
+from flint import fmpq
+
+from farfield.theory.balls import compile_ball, precision, to_arb
+from farfield.theory.constants import Case, Undecided, deciding, to_sympy
+from farfield.theory.convergence import check_convergence
+from farfield.theory.expression import n, read
+from farfield.theory.functions import germ
+from farfield.theory.ladder import monomial_expression
+
+
+def excess(text, distances):
+    """|e - terms|/remainder at some distances; the absolute difference where none is claimed."""
+    e = read(text)
+    with deciding(Case(order=4)):
+        g = germ(e)
+        terms = sympy.Add(*(to_sympy(c) * monomial_expression(m) for m, c in g.terms))
+        error = sympy.S.One if g.exact else monomial_expression(g.remainder)
+    out = []
+    for at in distances:
+        with precision(600):
+            x, y, scale = (to_arb(compile_ball(v)({n: fmpq(at)})) for v in (e, terms, error))
+            out.append(float(abs(x - y) / scale))
+    return out, g.exact
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Sum(1/(2*k-1),(k,1,n))", "Sum(1/(2*k-1)**2,(k,1,n))", "Sum((3*k+1)**(1/2),(k,0,n))",
+        "Sum(1/(k*(k+2)),(k,1,n))", "Sum((k**2+1)/(k*(k+2)),(k,1,n))", "Sum(log(1+1/k),(k,1,n))",
+        "Sum(log(1-1/k**2),(k,2,n))", "Sum(k*2**k,(k,1,n))/2**n", "Sum((-1)**k/k,(k,1,n))",
+        "Sum((-1)**k/(2*k+1)**2,(k,0,n))", "Sum((-1)**(k+1)/sqrt(k),(k,1,n))",
+        "Sum(k**3,(k,-2,n))", "Sum(sqrt(k),(k,0,n))", "Sum(1/(k-1/2),(k,0,n))",
+        "Sum(1/(k+1/2)**3,(k,-2,n))", "Sum(1/k,(k,n,2*n))", "Sum(log(2*k+1),(k,1,n))",
+        "Sum(log(k)/k,(k,2,n))", "Sum(k*log(k)**2,(k,2,n))", "Sum(exp(-k/3),(k,0,n))",
+        "Sum(1/(k*log(k)*log(log(k))),(k,3,n))", "Sum(k**2*3**(-k),(k,1,n))", "Sum(5,(k,3,n))",
+        "Product(1-1/(2*k),(k,1,n))", "Product(k/(k+2),(k,1,n))",
+        "Si(n)", "Ci(n)", "Si(1/n)", "Ci(1+1/n)", "besseli(1,n)*exp(-n)", "besselk(2,log(n))",
+        "besselj(1,n)", "besselj(2,1/n)", "Ei(-log(n))", "erfi(1/n)", "harmonic(n,3)",
+        "LambertW(n*log(n)+n)", "LambertW(2*n+n/log(n))", "LambertW(n+sqrt(n))",
+    ],
+)  # fmt: skip
+def test_the_remainder_bounds_the_error(text):
+    found, exact = excess(text, (60, 600, 6000))
+    if exact:
+        assert max(found) < 1e-90
+    else:
+        assert max(found) < 20 and found[2] < 2 * max(found[:2]) + 1e-3
+
+
+@pytest.mark.parametrize(
+    "text", ["Sum(1/(k-1),(k,1,n))", "Sum((-2)**k,(k,1,n))", "Sum(log(sin(k)**2),(k,1,n))"]
+)
+def test_sums_that_are_not_expanded(text):
+    with pytest.raises((Undecided, ArithmeticError)), deciding(Case()):
+        germ(read(text))
+
+
+def test_a_parameter_in_the_exponent():
+    result = check_convergence("-Sum(k**a,(k,1,n))", assumptions={"a": "real"})
+    assert str(result.condition) == "a > -1"
