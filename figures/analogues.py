@@ -277,7 +277,7 @@ def measured_table(runs: Sequence[Run], *, layout: Layout) -> Drawing:
     if not found:
         raise Missing(
             f"fewer than two of its rows among the runs; to make them: "
-            f"{_commands(layout, layout.rows)}; farfield figures {layout.id} --runs runs"
+            f"{_commands(layout, layout.rows)}; `farfield figures {layout.id} --runs runs`"
         )
     agreed = agreements(found)
     lengths = dict.fromkeys(e.trained for e in found)
@@ -331,12 +331,13 @@ def _commands(layout: Layout, rows: Sequence[Row]) -> str:
         printed = cells[0].train_length or 1
         trained = layout.lengths[printed][0]
         base, _, mode = row.ours(trained).partition(MODE)
-        options = f"--bca {trained // 2}" if mode == "BCA" else ""
+        blocks = mode == "BCA" and base not in ("rope", "xpos")  # measured with BCA in any case
+        options = f"--bca {trained // 2}" if blocks else ""
         if mode.startswith("window"):
             tested = sorted({(c.eval_length or 0) * trained // printed for c in cells})
             options = f"--{mode} --tested {','.join(map(str, tested))}"
         length = None if trained == TRAINED else trained
-        found[command(base, length=length, options=options)] = None
+        found[f"`{command(base, length=length, options=options)}`"] = None
     return "; ".join([*list(found)[:3], "and so for the others"] if len(found) > 4 else found)
 
 
@@ -364,13 +365,14 @@ def _theirs(e: Entry) -> str:
     if e.cell is None:
         return ABSENT
     spread = "" if e.cell.std is None else f" ± {e.cell.std:g}"
-    ticks = "" if e.mean is None else f" {_tick(e.length)}{_tick(e.side)}"
+    ticks = f" {_tick(e.length)}{_tick(e.side)}" if e.length or e.side else ""
     return e.cell.printed + spread + MARKS.get(e.cell.marker, "") + ticks
 
 
 def _wide(layout: Layout, found: Sequence[Entry], agreed: Sequence[Agreement]) -> Data:
     """For reading: a row of ours, then the printed rows it answers to."""
     multiples = sorted({e.multiple for e in found})
+    first_of = {a.trained: a for a in reversed(agreed)}
     rows: list[tuple[Any, ...]] = []
     for trained in dict.fromkeys(e.trained for e in found):
         here = [e for e in found if e.trained == trained]
@@ -384,23 +386,32 @@ def _wide(layout: Layout, found: Sequence[Entry], agreed: Sequence[Agreement]) -
             ours = {m: e for by in by_set.values() for m, e in by.items()}
             seeds = max((len(e.values) for e in ours.values()), default=0)
             who = spoken(row.ours(trained)) if row.label else ABSENT
-            n = f"measured, n = {seeds}" if seeds else "not measured"
+            n = f"measured,\u00a0n\u00a0=\u00a0{seeds}" if seeds else "not\u00a0measured"
             rows.append((who, n, trained, *(_ours(ours[m]) if m in ours else "" for m in multiples),
                          "", ""))  # fmt: skip
-            for dataset, by in by_set.items():
+            for k, (dataset, by) in enumerate(by_set.items()):
                 first = next(iter(by.values()))
                 length, side = (_same([d for e in by.values() if (d := get(e)) is not None])
                                 for get in (lambda e: e.length, lambda e: e.side))  # fmt: skip
                 rows.append((
-                    row.printed, dataset or "printed", first.cell and first.cell.train_length,
+                    "" if k else f"{row.printed}, printed", dataset or "printed",
+                    first.cell and first.cell.train_length,
                     *(_theirs(by[m]) if m in by else "" for m in multiples),
                     _of(length), _of(side),
                 ))  # fmt: skip
         for a in (a for a in agreed if a.trained == trained):
             ranks = [a.ranks.get(m, (None, 0)) for m in multiples]
             shown = ["" if r is None else f"{r:+.2f} (n = {n})".replace("-", "−") for r, n in ranks]
-            rows.append(("rank correlation", a.dataset or "printed", trained, *shown,
-                         _of(a.length), _of(a.side)))  # fmt: skip
+            rows.append(
+                (
+                    "rank correlation" if a is first_of[trained] else "",
+                    a.dataset or "printed",
+                    trained,
+                    *shown,
+                    _of(a.length),
+                    _of(a.side),
+                )
+            )
     return Data(
         ("encoding", "of", "trained", *map(_multiple, multiples), "direction", "side"), tuple(rows)
     )
@@ -534,7 +545,7 @@ def resolution_table(runs: Sequence[Run]) -> Drawing:
     if not rows:
         raise Missing(
             "no runs of its encodings with measured scores; to make them: "
-            f"{_commands(layout, layout.rows)}; farfield figures {layout.id} --runs runs"
+            f"{_commands(layout, layout.rows)}; `farfield figures {layout.id} --runs runs`"
         )
     said = " ".join(_resolution_agreement(trained, group) for trained, group in pairs.items())
     scores = used[0].measurements[0]["scores"]
@@ -551,7 +562,7 @@ def resolution_table(runs: Sequence[Run]) -> Drawing:
 
 
 def _spread(mean: float, std: float | None) -> str:
-    return f"{mean:.3f}" + ("" if std is None else f" ± {std:.2g}")
+    return f"{mean:.3g}" + ("" if std is None else f" ± {std:.2g}")
 
 
 def _resolution_agreement(trained: int, group: Sequence[tuple[Any, Any, int]]) -> str:
@@ -585,9 +596,8 @@ def _resolutions(sample: Sample, length: int) -> list[float]:
 def inference_time(runs: Sequence[Run]) -> Drawing:
     """Relative inference time of sliding windows; a time is of a machine, so none is committed."""
     raise Missing(
-        "a time of this machine, which no committed result holds; to measure it: "
-        "`farfield.validation.inference_time.relative_inference_time(model, text)` on a trained "
-        "model"
+        "a time is of a machine, so none is committed; to measure it on this one: "
+        "`python -m farfield.validation.inference_time`"
     )
 
 

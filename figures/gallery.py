@@ -159,7 +159,7 @@ def gallery_page(gallery: Gallery) -> str:
         parts = [_shown(e, gallery.drawn[e.id]) for e in shown if e.id in gallery.drawn]
         absent = [(e, gallery.missing[e.id]) for e in shown if e.id in gallery.missing]
         if absent:
-            rows = [[e.id, escape(e.title), escape(why)] for e, why in absent]
+            rows = [[e.id, escape(e.title), in_html(why)] for e, why in absent]
             parts.append("<h3>Missing: not measured yet</h3>")
             parts.append(
                 table(["figure", "shows", "why"], rows, "Nothing is drawn without results.", (1, 2))
@@ -173,13 +173,24 @@ def gallery_page(gallery: Gallery) -> str:
     return document("Figures and tables of three papers, recomputed", lead, sections)
 
 
+def in_html(text: str) -> str:
+    """Plain text as HTML, with code where it stands between backticks.
+
+    >>> in_html("run `a < b`")
+    'run <code>a &lt; b</code>'
+    """
+    parts = escape(text).split("`")
+    return "".join(f"<code>{p}</code>" if k % 2 else p for k, p in enumerate(parts))
+
+
 def _shown(e: Exhibit, drawing: Drawing) -> str:
-    caption = f'{escape(drawing.caption)} <span class="label">{e.kind}</span>'
+    caption = f'{in_html(drawing.caption)} <span class="label">{e.kind}</span>'
     head = f'<h3 id="{e.id}">{e.id}: {escape(e.title)}</h3>'
     if drawing.figure is None:
         shown = drawing.table
         rows = [["" if v is None else escape(str(v)) for v in row] for row in shown.rows]
-        return head + table(list(map(escape, shown.columns)), rows, caption)
+        words = [k for k, cell in enumerate(shown.rows[0]) if isinstance(cell, str)][:2]
+        return head + table(list(map(escape, shown.columns)), rows, caption, words)
     alt = escape(f"{e.title}. {drawing.caption}")
     picture = svg(drawing.figure, e.id.replace(".", "-"))
     return (

@@ -41,9 +41,9 @@ def samples(runs: Sequence[Run], wanted: Sequence[str], figure: str) -> list[Sam
 def how(wanted: Sequence[str], figure: str, options: str = "") -> str:
     """The commands that make the runs of a figure, and then the figure."""
     labels = list(dict.fromkeys(w.partition(MODE)[0] for w in wanted))
-    known = [command(name, options=options) for name in labels]
+    known = [f"`{command(name, options=options)}`" for name in labels]
     commands = "; ".join(known if len(known) <= 3 else [known[0], "and so for the others"])
-    return f"to make them: {commands}; farfield figures {figure} --runs runs"
+    return f"to make them: {commands}; `farfield figures {figure} --runs runs`"
 
 
 def drawn_of(found: Sequence[Sample]) -> str:
@@ -58,7 +58,7 @@ def absent(found: Sequence[Sample], wanted: Sequence[str], options: str = "") ->
     names = [w for w in wanted if not any(fnmatchcase(s.label, w) for s in found)]
     if not names:
         return ""
-    commands = dict.fromkeys(command(name, options=options) for name in names)
+    commands = dict.fromkeys(f"`{command(name, options=options)}`" for name in names)
     return f" Not among the runs: {', '.join(names)}; to make them: {'; '.join(commands)}."
 
 
@@ -297,8 +297,8 @@ def attention_fields(runs: Sequence[Run], *, figure: str, wanted: Sequence[str])
 def repeated(runs: Sequence[Run], *, first: str) -> Drawing:
     """A figure whose repeat on another text is printed; the reference runs have one text."""
     raise Missing(
-        f"the repeat of {first} on a second text; to make it: farfield train ... --text FILE "
-        f"--runs other; farfield figures {first} --runs other"
+        f"the repeat of {first} on a second text; to make it: `farfield train ... --text FILE "
+        f"--runs other`; `farfield figures {first} --runs other`"
     )
 
 

@@ -298,15 +298,16 @@ def test_a_measured_table_shows_the_print_beside_it_and_what_lacks():
     runs = [run("sandwich"), run("rope", ratio=1.4), run("rope", length=64, ratio=9.0)]
     rows = (*ROWS[:2], analogues.Row("T5", "", "t5"))
     drawing = analogues.measured_table(runs, layout=layout(rows, SANDWICH))
-    shown = {(r[0], r[1]): r for r in drawing.table.rows}
+    shown = {(r[0], r[1].replace("\u00a0", " ")): r for r in drawing.table.rows}
     assert drawing.table.columns[:5] == ("encoding", "of", "trained", "1×", "2×")
     assert shown["RoPE", "measured, n = 1"][2:5] == (16, "5.00", "7.00")  # 64 is not mixed in
     assert shown["T5", "not measured"][3:5] == ("-", "-")
-    assert shown["Rotary", "ArXiv"][4].endswith("✓✓")
+    ranked = [r for r in drawing.table.rows if r[1] == "ArXiv" and r[4].endswith("✓✓")]
+    assert [r[2] for r in ranked] == [512]  # Rotary rises and lies above Sandwich in both
     assert "farfield train t5" in drawing.caption and "T5" in drawing._repr_html_()
     assert column(drawing, "measured", encoding="T5", dataset="ArXiv", tested=32) == [None]
     page = gallery_page(Gallery({"chi2023.table3-measured": drawing}, {}))
-    assert "7.00" in page and "measured, n = 1" in page
+    assert "7.00" in page and "<code>farfield train t5" in page
 
 
 def test_one_row_is_no_table():
