@@ -550,6 +550,42 @@ def erf(
     )
 
 
+@cli.command()
+@click.argument("folder")
+@click.option("--trained", metavar="TOKENS", help="Training length, if not the configuration's.")
+@click.option(
+    "--length",
+    "lengths",
+    multiple=True,
+    metavar="TOKENS",
+    help="Test length (repeatable); 2, 4 and 16 times the training length if none is given.",
+)
+@click.option("--eps", multiple=True, default=("1/10", "1/100", "1/1000"), show_default=True)
+@click.option("--error", default="1/1000", show_default=True, help="Budget of the windows.")
+@click.option("--bounds", default="given", show_default=True, help="given or weights.")
+@click.option("--logit-bound", default="1", show_default=True, help="Bound of |q.k|/sqrt(d).")
+@click.option("--value-bound", default="1", show_default=True, help="Bound of ||v||.")
+@click.option("--out", default="out/audit", show_default=True, metavar="FOLDER")
+@click.option("--json", "as_json", is_flag=True, help="JSON instead of text.")
+def audit(
+    folder: str, trained: str | None, lengths: tuple[str, ...], eps: tuple[str, ...], error: str,
+    bounds: str, logit_bound: str, value_bound: str, out: str, as_json: bool,
+) -> None:  # fmt: skip
+    """The positional encoding of a model, head by head: verdict, fields, windows; and a page."""
+    _require_torch()
+    from farfield.figures.audit import write_audit
+    from farfield.validation.audit import audit as examine
+
+    result = examine(
+        folder, trained=trained, lengths=lengths, eps=eps, error=error, bounds=bounds,
+        logit_bound=logit_bound, value_bound=value_bound,
+    )  # fmt: skip
+    page = write_audit(result, out)
+    _emit(result, as_json)
+    if not as_json:
+        click.echo(f"page: {page}")
+
+
 def _require_torch() -> None:
     from farfield.validation.configuration import require_torch
 
