@@ -49,7 +49,10 @@ ZERO, ONE = fmpq(0), fmpq(1)
 
 
 class Undecided(Exception):
-    """The engine cannot decide; the message says what it could not decide."""
+    """The engine cannot decide; the message says what it could not decide, `steps` (of a proof)
+    what was tried before."""
+
+    steps: tuple[Any, ...] = ()
 
 
 class NotReal(Exception):

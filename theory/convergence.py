@@ -27,7 +27,7 @@ from __future__ import annotations
 import enum
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -165,7 +165,9 @@ class Convergence(Result):
             lines.append(f"reason: {self.reason}")
         if self.heads:
             lines += _head_lines(self.heads)
-        if self.verdict not in (Verdict.OUT_OF_SCOPE, Verdict.UNDECIDED):
+        if self.verdict is Verdict.UNDECIDED and self.proof.steps:
+            lines += ["what was tried:", self.proof.text()]
+        elif self.verdict is not Verdict.OUT_OF_SCOPE:
             where = f" for head {self._shown_head}" if self.heads else ""
             lines += [f"proof{where} [{self.label}]:", self.proof.text()]
         if self.verdict in (Verdict.CONVERGES, Verdict.DIVERGES) and self.skipped_terms:
@@ -314,55 +316,72 @@ def _together(subject: Encoding, results: tuple[Convergence, ...]) -> Convergenc
 def _decide_bias(p: Expr, domains: Mapping[str, str], deadline: float) -> Convergence:
     assumptions = tuple(domains.items())
 
-    def run(e: Expr, signs: dict[Expr, int]) -> Outcome | str:
+    def run(e: Expr, signs: dict[Expr, int]) -> Outcome | _Open:
         try:
             return _run(e, signs, deadline)
         except Undecided as why:
-            return str(why)
+            return _Open(str(why), why.steps)
         except NotReal as why:
-            return f"not real: {why}"
+            return _Open(str(why), real=False)
         except _ALGEBRA_FAILS as why:
-            return f"the algebra failed ({type(why).__name__})"
+            return _Open(f"the algebra failed ({type(why).__name__})")
 
     try:
         tree = cells.explore(p, domains, run)
     except Undecided as why:
-        return _undecided(p, str(why), assumptions)
+        return _undecided(p, str(why), assumptions, why.steps)
     except _ALGEBRA_FAILS as why:
         return _undecided(p, f"the algebra failed ({type(why).__name__})", assumptions)
-    outcomes = [leaf.outcome for leaf in cells.leaves(tree)]
-    not_real = [o for o in outcomes if isinstance(o, str) and o.startswith("not real")]
+    leaves = list(_leaves(tree))
+    outcomes = [outcome for _, outcome in leaves]
+    not_real = [o for o in outcomes if isinstance(o, _Open) and not o.real]
     if len(not_real) == len(outcomes):
-        raise InputError(f"formula {_shown(p)!r} is not real for large n ({not_real[0][10:]})")
-    failed = [o for o in outcomes if isinstance(o, str) and o not in not_real]
-    if failed:
-        return _undecided(p, failed[0], assumptions)
+        raise InputError(f"formula {_shown(p)!r} is not real for large n ({not_real[0].reason})")
+    for where, o in leaves:
+        if isinstance(o, _Open) and o.real:
+            cell = (Step("cell", {"condition": sympy.And(*where)}),) if where else ()
+            return _undecided(p, o.reason, assumptions, cell + o.steps)
     facts = [c for s in p.free_symbols - {n} for c in cells.domain_constraints(s, domains[s.name])]
-    truth = cells.condition(tree, lambda o: not isinstance(o, str) and o.converges, facts)
+    truth = cells.condition(tree, lambda o: isinstance(o, Outcome) and o.converges, facts)
     verdict = {S.true: Verdict.CONVERGES, S.false: Verdict.DIVERGES}.get(truth, Verdict.CONDITIONAL)
     claim = f"the exp-series {verdict.value}"
     if verdict is Verdict.CONDITIONAL:
         claim = f"the exp-series converges exactly if {truth}"
     reason = "where the formula is not real there is no series" if not_real else ""
-    steps = outcomes[0].steps if isinstance(tree, cells.Leaf) else tuple(_cell_steps(tree))
-    return Convergence(p, verdict, truth, Proof(claim, steps), assumptions, reason=reason)
+    steps: list[Step] = []
+    for where, outcome in leaves:
+        steps += [Step("cell", {"condition": sympy.And(*where)})] if where else []
+        steps += outcome.steps
+    return Convergence(p, verdict, truth, Proof(claim, tuple(steps)), assumptions, reason=reason)
 
 
-def _undecided(p: Expr, why: str, assumptions: tuple[tuple[str, str], ...]) -> Convergence:
-    return Convergence(
-        p, Verdict.UNDECIDED, None, Proof("undecided"), assumptions, reason=why, label="none"
-    )
+@dataclass(frozen=True)
+class _Open:
+    """Why one cell is not decided, and what was tried there."""
+
+    reason: str
+    steps: tuple[Step, ...] = ()
+    real: bool = True
 
 
-def _cell_steps(tree: cells.Tree, above: tuple[Any, ...] = ()) -> list[Step]:
+def _undecided(
+    p: Expr, why: str, assumptions: tuple[tuple[str, str], ...], tried: tuple[Step, ...] = ()
+) -> Convergence:
+    steps = tried or (Step("tried", {"what": "an expansion", "why": why}),)
+    proof = Proof("undecided", steps)
+    return Convergence(p, Verdict.UNDECIDED, None, proof, assumptions, reason=why, label="none")
+
+
+def _leaves(
+    tree: cells.Tree, above: tuple[Any, ...] = ()
+) -> Iterator[tuple[tuple[Any, ...], Outcome | _Open]]:
+    """The outcomes of the cells, each with the relations that define it."""
     if isinstance(tree, cells.Leaf):
-        where = Step("cell", {"condition": sympy.And(*above)})
-        return [where, *getattr(tree.outcome, "steps", ())]
-    steps = []
+        yield above, tree.outcome
+        return
     for part, op in ((tree.positive, ">"), (tree.zero, "=="), (tree.negative, "<")):
         if part is not None:
-            steps += _cell_steps(part, (*above, cells.relation(tree.on, op)))
-    return steps
+            yield from _leaves(part, (*above, cells.relation(tree.on, op)))
 
 
 def _run(p: Expr, signs: dict[Expr, int], deadline: float) -> Outcome:
@@ -383,12 +402,12 @@ def _run(p: Expr, signs: dict[Expr, int], deadline: float) -> Outcome:
     failure: Undecided | None = None
     for residue in range(period):
         own = residue_class(p, period, residue)
+        head = Step("class", {"period": period, "residue": residue, "p": own})
         try:
             outcome = _run_class(own, signs, deadline)
         except Undecided as why:
-            failure = why
+            failure = failure or _tried(why, steps[0], head)
             continue
-        head = Step("class", {"period": period, "residue": residue, "p": own})
         if not outcome.converges:
             return Outcome(False, (steps[0], head, *outcome.steps))
         steps += [head, *outcome.steps]
@@ -397,21 +416,36 @@ def _run(p: Expr, signs: dict[Expr, int], deadline: float) -> Outcome:
     return Outcome(True, tuple(steps))
 
 
+def _tried(why: Undecided, *before: Step) -> Undecided:
+    """The exception with steps put before its own; these begin with what it says itself."""
+    own = why.steps or (Step("tried", {"what": "an expansion", "why": str(why)}),)
+    why.steps = (*before, *own)
+    return why
+
+
 def _run_class(p: Expr, signs: dict[Expr, int], deadline: float) -> Outcome:
+    orders: list[Step] = []
     for order, named in ORDERS:
         current = Case(signs=signs, order=order, named=named, deadline=deadline)
         with deciding(current):
             try:
                 outcome = _alternatives(p, signs, deadline)
             except NeedMore:
+                kind = f"an expansion of order {order}" + named * " with named remainders"
+                why = "the answer hides in its remainder"
+                orders.append(Step("tried", {"what": kind, "why": why}))
                 continue
+            except Undecided as why:
+                raise _tried(why, *orders) from None
         zeros = tuple(
             Step("zero", {"constant": c, "how": how})
             for c, (s, how) in current.trace.items()
             if s == 0
         )
         return Outcome(outcome.converges, zeros + outcome.steps)
-    raise Undecided(f"expansions to order {ORDERS[-1][0]} leave the answer open")
+    undecided = Undecided(f"expansions to order {ORDERS[-1][0]} leave the answer open")
+    undecided.steps = tuple(orders)
+    raise undecided
 
 
 def _alternatives(p: Expr, signs: dict[Expr, int], deadline: float) -> Outcome:
@@ -423,12 +457,26 @@ def _alternatives(p: Expr, signs: dict[Expr, int], deadline: float) -> Outcome:
         if not options:
             raise
         undecided = why
-    outcomes = []
+    outcomes: list[Outcome] = []
+    tried: list[Step] = []
     for option in options:
         try:
             outcome = _run(option, signs, deadline)
-        except (Undecided, NotReal):  # an alternative may be undefined where it does not apply
+        except (Undecided, NotReal) as why:  # it may be undefined where it does not apply
+            tried.append(
+                Step("tried", {"what": f"the alternative {_shown(option)}", "why": str(why)})
+            )
             continue
+        verdict = "it converges" if outcome.converges else "it diverges"
+        tried.append(
+            Step(
+                "tried",
+                {
+                    "what": f"the alternative {_shown(option)}",
+                    "why": verdict + ", which alone does not decide",
+                },
+            )
+        )
         step = Step("one alternative", {"p": option})
         if (kind == "min" and outcome.converges) or (kind == "max" and not outcome.converges):
             return Outcome(outcome.converges, (step, *outcome.steps))
@@ -438,7 +486,7 @@ def _alternatives(p: Expr, signs: dict[Expr, int], deadline: float) -> Outcome:
         each = zip(options, outcomes, strict=True)
         parts = (s for p, o in each for s in (Step("alternative", {"p": p}), *o.steps))
         return Outcome(True, (step, *parts))
-    raise undecided
+    raise _tried(undecided, *tried)
 
 
 def _open_choice(p: Expr) -> tuple[list[Expr], str]:

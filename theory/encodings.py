@@ -14,6 +14,7 @@ import difflib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -105,6 +106,39 @@ class Encoding(Result):
         """
         return np.stack([tabulate(self.head(h + 1), distances) for h in range(self.num_heads)])
 
+    def slopes(self) -> np.ndarray:
+        """The slopes of an ALiBi bias `-m n + constant`, float64, shape `(num_heads,)`, for kernels
+        that take them (`alibi_slopes` of FlashAttention, in float32).
+
+        Raises InputError where a head is not linear in the distance, or has no values.
+
+        >>> encoding("alibi", heads=4).slopes().tolist()
+        [0.25, 0.0625, 0.015625, 0.00390625]
+        """
+        found = []
+        for h in range(1, self.num_heads + 1):
+            slope = -sympy.diff(self.head(h), n)
+            if not slope.is_number or self.head(h).has(Lookup, sympy.Piecewise):
+                raise InputError(f"{self.name}, head {h} is no ALiBi bias -m*n: {self.head(h)}")
+            found.append(float(slope))
+        return np.array(found)
+
+    # What torch takes lives with torch, in validation; imported by name, so that this room is not
+    # above that one and stays light.
+
+    def tensor(self, length: int, **options: Any) -> Any:
+        """The bias at distances 0 .. length - 1 as a torch tensor; see `exports.bias_tensor`."""
+        return _exports().bias_tensor(self, length, **options)
+
+    def score_mod(self, length: int, **options: Any) -> Any:
+        """The score function of FlexAttention for texts up to this length; see
+        `exports.score_mod`."""
+        return _exports().score_mod(self, length, **options)
+
+    def block_mask(self, length: int, **options: Any) -> Any:
+        """The block mask of FlexAttention for a text of this length; see `exports.block_mask`."""
+        return _exports().block_mask(self, length, **options)
+
     def latex(self) -> str:
         """The formula in LaTeX.
 
@@ -127,6 +161,16 @@ class Encoding(Result):
     def formula_text(self) -> str:
         """The formula as plain text, `-` where there is none."""
         return "-" if self.formula is None else str(self.formula)
+
+
+def _exports() -> Any:
+    try:
+        return import_module("farfield.validation.exports")
+    except ImportError:
+        raise InputError(
+            "a view for torch needs torch, which is not installed; install it with "
+            "pip install 'farfield[train]'"
+        ) from None
 
 
 # -- entries --------------------------------------------------------------------------------------

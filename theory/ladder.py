@@ -15,12 +15,13 @@ after at most m + 1 rungs, m the number of nested logarithms in p.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import sympy
 from flint import fmpq
 from sympy import Expr, S
 
-from farfield.theory.constants import NeedMore, Undecided, has_tail, plus, sign, to_sympy
+from farfield.theory.constants import NeedMore, Undecided, case, has_tail, plus, sign, to_sympy
 from farfield.theory.expression import n
 from farfield.theory.germs import Germ, Monomial, compare, iterated_log
 from farfield.theory.proofs import Later, Step
@@ -58,8 +59,9 @@ def monomial_expression(m: Monomial) -> Expr:
     return chain * sympy.exp(inner)
 
 
-def shown(name: str, g: Germ) -> dict[str, Later]:
-    """A germ as two values of a step: its terms, and what the `error` is O() of (0: exact)."""
+def shown(name: str, g: Germ) -> dict[str, Any]:
+    """A germ as values of a step: its terms, what the `error` is O() of (0: exact), and which
+    symbols in the terms stand for bounded remainders, if any."""
     terms, remainder = list(g.terms), g.remainder
     known = next((k for k, (_, c) in enumerate(terms) if has_tail(c)), len(terms))
     if known < len(terms):
@@ -69,10 +71,19 @@ def shown(name: str, g: Germ) -> dict[str, Later]:
     def build() -> Expr:
         return sympy.Add(*(to_sympy(c) * monomial_expression(m) for m, c in terms))
 
-    return {
-        name: Later(build),
-        "error": Later(lambda: S.Zero if remainder is None else monomial_expression(remainder)),
-    }
+    error = Later(lambda: S.Zero if remainder is None else monomial_expression(remainder))
+    tails = case().tail_symbols
+    if tails:
+        whole, rest = build(), error.expression
+        inside = sorted(
+            (whole.free_symbols | rest.free_symbols) & tails, key=lambda s: s.dummy_index
+        )
+        names = {s: sympy.Symbol(f"theta_{i}") for i, s in enumerate(inside, 1)}
+        if names:
+            bounded = ", ".join(map(str, names.values()))
+            whole, rest = whole.xreplace(names), rest.xreplace(names)
+            return {name: whole, "error": rest, "bounded": bounded}
+    return {name: Later(build), "error": error}
 
 
 def climb(rho: Germ) -> Outcome:

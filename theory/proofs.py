@@ -51,6 +51,7 @@ RULES: dict[str, str] = {
     "returns": "Khinchin: {phase} comes within C/n of a zero of the coefficient infinitely often, "
     "where the coefficient is O(1/n^{order}), and {scale} = O(n^{order}): infinitely many terms "
     "stay above a positive constant.",
+    "tried": "Tried {what}: inconclusive, {why}.",
     "all alternatives": "Each term is at most the sum of the terms of these alternatives, which "
     "all converge: {alternatives}.",
     "alternative": "The alternative p = {p}:",
@@ -106,6 +107,8 @@ class Step:
         shown = {k: show(now(v)) for k, v in self.values.items()}
         if "error" in shown:
             shown["error"] = "" if now(self.values["error"]) == 0 else f" + O({shown['error']})"
+        if "bounded" in shown:
+            shown["error"] += f" with {shown['bounded']} bounded"
         return RULES[self.rule].format(**shown)
 
     @property

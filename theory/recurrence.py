@@ -123,17 +123,34 @@ def decide(rho: Germ) -> Outcome:
     rho = germ_of(terms, larger(rho.remainder, UNIT)) if dropped else Germ(terms, rho.remainder)
     if not any(oscillates(c) for _, c in rho.terms):
         return climb(rho)
-    tried, more = [], False
-    for rule in RULES:
+    tried: dict[str, str] = {}
+    more = False
+    for name, rule in RULES.items():
         try:
             return rule(rho)
         except Undecided as why:
-            tried.append(str(why))
+            tried[name] = str(why)
         except NeedMore:
             more = True
     if more:
         raise NeedMore
-    raise Undecided("oscillation: " + "; ".join(dict.fromkeys(tried)))
+    undecided = Undecided("oscillation: " + "; ".join(dict.fromkeys(tried.values())))
+    steps = [Step("tried", {"what": name, "why": why}) for name, why in tried.items()]
+    undecided.steps = (*_expansion(rho), *steps)
+    raise undecided
+
+
+def _expansion(rho: Germ) -> tuple[Step, ...]:
+    """The expansion as a step, where each of its oscillations has a formula."""
+    terms: list[tuple[Monomial, Coefficient]] = []
+    for m, c in rho.terms:
+        meaning = _meaning(c)
+        if meaning is None or not all(
+            s.is_Symbol and type(s) is sympy.Symbol for s in meaning.free_symbols
+        ):
+            return ()
+        terms.append((m, coefficient(meaning)))
+    return (Step("expansion", shown("rho", Germ(terms, rho.remainder))),)
 
 
 def _is_bounded(c: Coefficient) -> bool:
@@ -524,6 +541,13 @@ def _returns(rho: Germ) -> Outcome:
     return Outcome(False, (Step("returns", values), Step("term test", {})))
 
 
-RULES = (
-    _bounds, _recurrence, _infimum, _slow_phase, _range, _average, _returns, _bounded_returns,
-)  # fmt: skip
+RULES: dict[str, Callable[[Germ], Outcome]] = {
+    "bounds of the oscillation": _bounds,
+    "recurrence": _recurrence,
+    "distances near the infimum": _infimum,
+    "blocks of a slow phase": _slow_phase,
+    "the range of the oscillation": _range,
+    "the average over the phase": _average,
+    "returns to 0": _returns,
+    "returns of bounded multiples": _bounded_returns,
+}
