@@ -24,7 +24,7 @@ import bisect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 import sympy
@@ -43,6 +43,9 @@ from farfield.numerics.majorants import (
     majorant,
     raised,
     times,
+)
+from farfield.numerics.majorants import (
+    log as log_of,
 )
 from farfield.numerics.normal_form import Unrecognised
 from farfield.numerics.programs import compile_complex, compile_real
@@ -99,6 +102,41 @@ class Bias:
         """p on [x, oo)."""
         where = beyond(log_x)
         return majorant(self.in_s, self.s, Majorant(where, {level(1): fmpq(1)}))
+
+    def is_steep(self, a: arb, log_x: arb) -> bool:
+        """Whether p < -a log n is proved on [x, oo), by itself or between the logarithms of -p and
+        a log n, taken up to three times; p(x) < -a log x is given."""
+        try:
+            if falls(self.real(log_x), a, 1):
+                return True
+        except Unproved:
+            pass
+        where = beyond(log_x)
+        known = Majorant(where, {level(2): fmpq(1), UNIT: acb(a.log())})
+        for log in self.logs:
+            try:
+                minus = majorant(-log, self.s, Majorant(where, {level(1): fmpq(1)}))
+                if not minus.real():
+                    return False
+                if (known + minus).negative():
+                    return True
+                known = log_of(known)
+            except (Unproved, Unrecognised):
+                return False
+        return False
+
+    @cached_property
+    def logs(self) -> list[Expr]:
+        """log(-p), log log(-p), ... in s, as far as they are of use for what outgrows powers."""
+        x, found, minus = Symbol("x", positive=True), [], -self.p.xreplace({n: Symbol("x")})
+        minus = elementary(minus.xreplace({Symbol("x"): x}))
+        for _ in range(3):
+            minus = sympy.expand_log(sympy.log(minus), force=True)
+            try:
+                found.append(in_logarithm(minus, x, self.s))
+            except (Unrecognised, Undefined, ArithmeticError, RecursionError):
+                break
+        return found
 
     def on_sector(self, log_x: arb, theta: float) -> Majorant:
         """p on the points kappa x', x' >= x, |kappa| = 1, |arg kappa| <= asin theta."""
@@ -172,14 +210,13 @@ class Light(Kernel):
     def _rest(self, y: int) -> arb:
         log_x = arb(y - 1).log()
         try:
-            g = self.source.real(log_x)
-            size = to_arb(self.source.direct({n: fmpq(y)}))
-            for share in (0.95, 0.75, 0.5, 0.25):
-                a = (-size / log_x * arb(share)).mid()
-                if a > 2 and falls(g, a, 1):
-                    return ((1 - a) * log_x).exp() / (a - 1)
-        except (Unproved, Undefined):
-            pass
+            size = to_arb(self.source.direct({n: fmpq(y - 1)}))
+        except (Undefined, ZeroDivisionError):
+            return arb.pos_inf()
+        for share in (0.95, 0.75, 0.5, 0.25):
+            a = (-size / log_x * arb(share)).mid()
+            if a > 2 and self.source.is_steep(a, log_x):
+                return ((1 - a) * log_x).exp() / (a - 1)
         return arb.pos_inf()
 
     def tail(self, j: int) -> arb:
@@ -223,7 +260,7 @@ class Light(Kernel):
 
 def _light(source: Bias, start: int, most: int) -> Light | None:
     """The kernel that sums one by one, where at most `most` terms give 128 bits."""
-    y = 32
+    y = 4
     while y <= most:
         with precision(128):
             size = to_arb(source.direct({n: fmpq(start + y)}))

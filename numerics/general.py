@@ -193,7 +193,7 @@ def _envelope(p: Expr, start: int) -> Envelope:
         slope = sympy.diff(marked, name)
         if sympy.diff(slope, name) != 0 or slope.has(*(set(names.values()) - {name})):
             raise Unrecognised("a bias that is not linear in its oscillations")
-        rising, (least, most) = _sign_from(slope, first) > 0, waves[e]
+        rising, (least, most) = sign_from(slope, first) > 0, waves[e]
         high = high.subs(name, most if rising else least)
         low = low.subs(name, least if rising else most)
     if high.has(S.Infinity, S.NaN, S.NegativeInfinity):
@@ -237,7 +237,7 @@ def _waves(q: Expr) -> dict[Expr, tuple[Expr, Expr]]:
     return found
 
 
-def _sign_from(slope: Expr, first: int) -> int:
+def sign_from(slope: Expr, first: int) -> int:
     """The sign of a function of n on [first, oo), proved."""
     if not slope.has(n):
         return sign(slope)

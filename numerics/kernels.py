@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import sympy
@@ -28,10 +29,11 @@ from sympy import Expr, S
 
 from farfield.numerics.budget import Unreachable as Unreachable
 from farfield.numerics.normal_form import NormalForm, Unrecognised, normal_form, sign
-from farfield.theory.balls import compile_ball, precision, to_arb
+from farfield.theory.balls import compile_ball, precision, rational, to_arb
 from farfield.theory.expression import n
 
 MAX_SHIFT = 1 << 16
+MAX_EXACT = 1_024
 MAX_EVALUATIONS = 40_000
 
 
@@ -138,7 +140,18 @@ class Geometric(Kernel):
     def direction(self) -> int:
         return sign(self.alpha)
 
-    def tail(self, j: int) -> arb:
+    @cached_property
+    def _exact(self) -> tuple[fmpq, fmpq] | None:
+        """e^gamma and e^alpha, where they are rational."""
+        first, ratio = sympy.exp(self.gamma), sympy.exp(self.alpha)
+        if first.is_Rational and ratio.is_Rational:
+            return rational(first), rational(ratio)
+        return None
+
+    def tail(self, j: int) -> Any:
+        if j <= MAX_EXACT and self._exact is not None:
+            first, ratio = self._exact
+            return first * ratio**j / (1 - ratio)
         a = number(self.alpha)
         return (number(self.gamma) + a * j).exp() / -a.expm1()
 

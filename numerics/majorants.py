@@ -277,6 +277,10 @@ class Majorant:
         zero = acb(0)
         return Majorant(self.where, {m: _ball(c).union(zero) for m, c in self.terms.items()})
 
+    def real(self) -> bool:
+        """Whether every coefficient is real."""
+        return all(isinstance(c, fmpq) or c.imag.is_zero() for c in self.terms.values())
+
     def negative(self) -> bool:
         """Whether the real part is proved negative on [X, oo)."""
         if not self.terms:
@@ -364,6 +368,16 @@ def _log1p_rest(g: Majorant) -> Majorant:
 def _expm1_rest(g: Majorant) -> Majorant:
     """exp(g) - 1 - g for g -> 0."""
     return _taylor([fmpq(0), fmpq(0), *_inverse_factorials((1,))[2:]], "exp", g)
+
+
+def _sin_rest(g: Majorant) -> Majorant:
+    """sin(g) - g for g -> 0."""
+    return _taylor([fmpq(0), fmpq(0), *_AT_ZERO["sin"][2:]], "sin", g)
+
+
+def _cos_rest(g: Majorant) -> Majorant:
+    """cos(g) - 1 for g -> 0."""
+    return _taylor([fmpq(0), *_AT_ZERO["cos"][1:]], "cos", g)
 
 
 def log(g: Majorant) -> Majorant:
@@ -491,7 +505,8 @@ def _ei_rest(g: Majorant) -> Majorant:
 
 _FUNCTIONS: dict[str, Any] = {
     "exp": exp, "expm1": expm1, "log": log, "log1p": log1p,
-    "log1p_rest": _log1p_rest, "expm1_rest": _expm1_rest, "binet": _binet, "psi_rest": _psi_rest,
+    "log1p_rest": _log1p_rest, "expm1_rest": _expm1_rest,
+    "sin_rest": _sin_rest, "cos_rest": _cos_rest, "binet": _binet, "psi_rest": _psi_rest,
     "psi_slope": _psi_slope, "omega_rest": _omega_rest, "ei_rest": _ei_rest,
     **{name: (lambda g, name=name: _wave(name, g)) for name in ("sin", "cos", "atan")},
 }  # fmt: skip

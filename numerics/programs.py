@@ -197,6 +197,18 @@ def _expm1_rest(analytic: bool, z: acb) -> acb:
     return _small_sum(z, lambda k: fmpq(1, math.factorial(k)))
 
 
+def _sin_rest(analytic: bool, z: acb) -> acb:
+    if not z.abs_upper() < fmpq(1, 8):
+        return z.sin() - z
+    sign = (0, 1, 0, -1)
+    return _small_sum(z, lambda k: fmpq(sign[k % 4] if k > 1 else 0, math.factorial(k)))
+
+
+def _cos_rest(analytic: bool, z: acb) -> acb:
+    half = (z / 2).sin()
+    return -2 * half * half
+
+
 def _small_sum(z: acb, c: Callable[[int], fmpq]) -> acb:
     """sum_{k>=2} c_k z^k for |z| < 1/8, |c_k| <= 1."""
     size = z.abs_upper()
@@ -324,6 +336,8 @@ _FUNCTIONS: dict[str, Any] = {
     "expm1": lambda analytic, z: z.expm1(),
     "log1p_rest": _log1p_rest,
     "expm1_rest": _expm1_rest,
+    "sin_rest": _sin_rest,
+    "cos_rest": _cos_rest,
     "binet": _binet,
     "psi_rest": _psi_rest,
     "omega_rest": _omega_rest,
@@ -337,6 +351,8 @@ _JETS: dict[str, Any] = {
     "expm1": lambda z: z.exp(),
     "log1p_rest": lambda z: (1 + z).log() - z,
     "expm1_rest": lambda z: z.exp() - z,
+    "sin_rest": lambda z: z.sin() - z,
+    "cos_rest": lambda z: z.cos(),
     "binet": lambda z: z.lgamma() - (z - fmpq(1, 2)) * z.log() + z,
     "psi_rest": lambda z: _digamma_jet(z) - z.log(),
     "omega_rest": lambda s: s.exp().lambertw() - s + s.log(),

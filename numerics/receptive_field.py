@@ -6,7 +6,8 @@ r"""The theoretical receptive field: how many of the nearest keys hold all but e
 `T_j` falls as j grows, so an integer j is the answer as soon as balls prove `T_j < eps B` and
 `T_{j-1} >= eps B`. The search between is free to guess: Newton's method on `log T` against j and
 against `log j`, in turns, with bisection. An exact tie `T_j = eps B` cannot be seen by balls; it
-is settled exactly for rational terms and for geometric series, otherwise the answer is a bracket.
+is settled exactly for rational terms, for geometric series and for hypergeometric ones that
+telescope, otherwise the answer is a bracket.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from farfield.numerics.budget import Unreachable, until
 from farfield.numerics.kernels import Geometric
 from farfield.numerics.normal_form import Unrecognised, sign
 from farfield.numerics.sums import Series, series
+from farfield.numerics.telescoping import share
 from farfield.theory.balls import Undefined, precision, rational, to_arb
 from farfield.theory.encodings import Encoding, encoding
 from farfield.theory.results import InputError, Result, exact
@@ -367,11 +369,21 @@ class _Comparison:
                     continue
                 if tail < goal or tail >= goal:
                     return bool(tail < goal), tail, goal
-                tied = self._geometric_tie(j, eps)
-                if tied is not None:
-                    return tied, tail, goal
+            tied = self._geometric_tie(j, eps)
+            if tied is None and bits > bits_for(j):
+                tied = self._telescoped(j, eps)
+            if tied is not None:
+                return tied, tail, goal
             bits *= 2
         raise _Tie
+
+    def _telescoped(self, j: int, eps: sympy.Rational) -> bool | None:
+        """By the exact T_j/B of a hypergeometric series from 0 that telescopes."""
+        if len(self.series.stretches) > 1 or self.series.last.end is not None:
+            return None
+        exact_share = share(self.series.bias)
+        found = None if exact_share is None else exact_share(j)
+        return None if found is None else bool(found < rational(eps))
 
     def _geometric_tie(self, j: int, eps: sympy.Rational) -> bool | None:
         """T_j/B = e^{alpha j} exactly, for a geometric series from 0."""

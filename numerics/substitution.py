@@ -58,6 +58,20 @@ class expm1_rest(Function):
         return expm1(self.args[0])
 
 
+class sin_rest(Function):
+    """sin(z) - z."""
+
+    def fdiff(self, argindex: int = 1) -> Expr:
+        return cos_rest(self.args[0])
+
+
+class cos_rest(Function):
+    """cos(z) - 1."""
+
+    def fdiff(self, argindex: int = 1) -> Expr:
+        return -sympy.sin(self.args[0])
+
+
 class binet(Function):
     """What loggamma(z) has beyond Stirling's elementary terms."""
 
@@ -175,6 +189,9 @@ def in_logarithm(e: Expr, x: Symbol, s: Symbol) -> Expr:
     inner = [in_logarithm(a, x, s) for a in e.args]
     if isinstance(e, sympy.atan) and _size(inner[0], s) > 1:
         return sympy.pi / 2 - sympy.atan(_spread(sympy.exp(-_log(inner[0], s))))
+    if isinstance(e, (sympy.sin, sympy.cos)) and _size(inner[0], s) < -1.5:
+        sine = isinstance(e, sympy.sin)
+        return inner[0] + sin_rest(inner[0]) if sine else 1 + cos_rest(inner[0])
     return _exp(inner[0], s) if isinstance(e, sympy.exp) else e.func(*inner)
 
 

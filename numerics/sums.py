@@ -20,7 +20,7 @@ from sympy import Expr, S
 
 from farfield.numerics.analytic import Analytic
 from farfield.numerics.budget import Unreachable, until
-from farfield.numerics.general import general_kernel
+from farfield.numerics.general import general_kernel, sign_from
 from farfield.numerics.kernels import Kernel, Monotone, kernel
 from farfield.numerics.normal_form import Unrecognised, sign
 from farfield.theory.balls import Undefined, compile_ball, compile_condition, precision, to_arb
@@ -28,6 +28,7 @@ from farfield.theory.expression import Lookup, n
 from farfield.theory.results import InputError
 
 LONG = 1_000
+SETTLED = (16, 64, 256, 1_024, 4_096, 16_384)
 MAX_WORK = 12_000_000
 MAX_STRETCHES = 1_000
 SET_UP_S = 10.0
@@ -273,8 +274,8 @@ def _general(start: int, bias: Expr, reason: Unrecognised) -> Stretch:
     try:
         with until(time.monotonic() + SET_UP_S):
             return Stretch(start, None, bias, general_kernel(bias, start))
-    except (Unrecognised, Unreachable) as why:
-        return Stretch(start, None, bias, None, str(why))
+    except (Unrecognised, Unreachable, Undefined, ArithmeticError, RecursionError) as why:
+        return Stretch(start, None, bias, None, str(why) or "a formula that balls do not enclose")
 
 
 _SWITCHES = (sympy.Abs, sympy.sign, sympy.Heaviside)
@@ -294,11 +295,11 @@ def _switches(bias: Expr) -> set[Expr]:
 
 
 def _edges(g: Expr) -> list[int]:
-    """The integers at which the sign of a linear function of n may change."""
+    """The integers at which the sign of a function of n may change."""
     g = sympy.expand(g)
     slope, constant = g.coeff(n, 1), g.coeff(n, 0)
     if slope.has(n) or constant.has(n) or sympy.expand(g - slope * n - constant) != 0:
-        raise Unrecognised(f"the sign of {_shown(g)} is not linear in n")
+        return _changes(g)
     if sign(slope) == 0:
         return []
     zero = -constant / slope
@@ -307,6 +308,28 @@ def _edges(g: Expr) -> list[int]:
     except Undefined:
         raise Unrecognised(f"the zero of {_shown(g)} is not located") from None
     return [e for e in (int(low.p), int(low.p) + 1) if e > 0]
+
+
+def _changes(g: Expr) -> list[int]:
+    """The integers at which the sign of a curved function changes, all before a proved X."""
+    if g.has(Lookup) or _switches(g):
+        raise Unrecognised(f"the sign of {_shown(g)} is not followed")
+    settled = next((x for x in SETTLED if _keeps_sign(g, x)), None)
+    if settled is None:
+        raise Unrecognised(f"the sign of {_shown(g)} is not proved at all large n")
+    side = compile_ball(sympy.sign(g, evaluate=False))
+    try:
+        signs = [int(side({n: fmpq(i)}).p) for i in range(settled + 1)]
+    except (Undefined, ZeroDivisionError) as why:
+        raise Unrecognised(f"the sign of {_shown(g)}: {why}") from None
+    return [i for i in range(1, settled + 1) if signs[i] != signs[i - 1]]
+
+
+def _keeps_sign(g: Expr, x: int) -> bool:
+    try:
+        return sign_from(g, x) != 0
+    except (Unrecognised, Undefined, ArithmeticError):
+        return False
 
 
 def _table_ends(bias: Expr) -> list[int]:

@@ -145,7 +145,8 @@ def test_iterated_logarithms_of_astronomical_answers(text, depth, at):
 @pytest.mark.parametrize(
     "text, eps, tokens",
     [("-log(2)*n", "1/1024", 11), ("-log(2)*n", "1/1023", 10), ("-2*log(2)/3*n", "1/4", 4),
-     ("log(exp(-n)*(3/(3*E^(n/2))))", "1/10", 2), ("-n*log(10)/7", "1/100", 15)],
+     ("log(exp(-n)*(3/(3*E^(n/2))))", "1/10", 2), ("-n*log(10)/7", "1/100", 15),
+     ("-log(2)*floor(n/3)", "1/4", 7), ("-log(2)*floor(n/3)+log(3)*frac(n/2)*2", "1/4", 7)],
 )  # fmt: skip
 def test_ties_of_geometric_series_are_strict(text, eps, tokens):
     assert theoretical_receptive_field(text, eps).tokens == tokens
@@ -158,11 +159,26 @@ def test_ties_of_windows_are_strict():
     assert theoretical_receptive_field(window, "1/10000").tokens == 4
 
 
-def test_a_tie_out_of_reach_is_a_bracket():
-    """sum 1/((n+1)(n+2)): T_j/B = 1/(j+1) meets every eps = 1/k at j = k - 1."""
-    r = theoretical_receptive_field("-log(1+n)-log(2+n)", "1/5")
+@pytest.mark.parametrize(
+    "text, share",
+    [("-log(1+n)-log(2+n)", lambda j: Fraction(1, j + 1)),
+     ("-log(n+1)-log(n+2)-log(n+3)", lambda j: Fraction(2, (j + 1) * (j + 2))),
+     ("log(2*n+3)-2*log(n+1)-2*log(n+2)", lambda j: Fraction(1, (j + 1) ** 2)),
+     ("loggamma(n+1/2)-loggamma(n+2)", lambda j: Fraction(math.comb(2 * j, j), 4**j)),
+     ("log(n+1)-n*log(2)", lambda j: Fraction(j + 2, 2 ** (j + 1)))],
+)  # fmt: skip
+def test_ties_of_telescoping_series_are_strict(text, share):
+    """eps = T_k/B is met at j = k, so that the next j is the first below."""
+    for k in (1, 4, 9):
+        eps = share(k)
+        assert theoretical_receptive_field(text, str(eps)).tokens == k + 1
+        assert theoretical_receptive_field(text, str(eps * Fraction(100001, 10**5))).tokens == k
+
+
+def test_a_near_tie_out_of_reach_is_a_bracket():
+    """1/((n+1)(n+2)) but for 10^-4343 of b_0: T_4/B misses 1/5 by less than any digits tried."""
+    r = theoretical_receptive_field("-log(1+n)-log(2+n)+log(1+exp(-10^4-n))", "1/5")
     assert r.tokens is None and r.answer == Bracket(4, 5) and "T_4" in r.reason
-    assert theoretical_receptive_field("-log(1+n)-log(2+n)", "0.2000001").tokens == 4
 
 
 @pytest.mark.parametrize(
