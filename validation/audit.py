@@ -343,8 +343,8 @@ def words(bias: sympy.Expr) -> str:
     >>> from farfield.theory.encodings import encoding
     >>> words(encoding("alibi").head(1)), words(encoding(values=[0, -1, -3]).head(1))
     ('-n/2', 'table of 3 values, from -3 to 0')
-    >>> words(encoding("alibi", heads=6).head(6))
-    '-sqrt(2)*n/4'
+    >>> words(encoding("alibi", heads=16).head(1))
+    '-sqrt(2)*n/2'
     """
     if isinstance(bias, Lookup):
         finite = [float(v) for v in (*bias.args[1].args, bias.args[2]) if v.is_finite]
