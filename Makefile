@@ -8,7 +8,7 @@ pip := $(VENV)/bin/python -m pip --disable-pip-version-check
 examples := --doctest-glob=README.md --doctest-modules --pyargs farfield
 strict := --config-settings editable_mode=strict
 
-.PHONY: test test-slow demo figures docs browser lint types install clean
+.PHONY: test test-slow demo figures reference docs browser lint types install clean
 
 test: install  ## the tests, and every example of the documentation
 	$(VENV)/bin/pytest $(PYTEST_ARGS) $(examples) tests/ README.md
@@ -21,6 +21,10 @@ demo: install  ## theory of the catalogue beside eight trained models, as a page
 
 figures: install  ## every figure and table of the three papers, with its data
 	$(VENV)/bin/farfield figures --out out/figures
+
+reference: install  ## the runs of the reference plan (hours; begun again, it continues)
+	$(VENV)/bin/farfield sweep validation/reference/plan.toml --runs out/reference
+	$(VENV)/bin/python -m farfield.validation.reference collect out/reference
 
 docs: install $(VENV)/documented  ## the documentation: its examples run, its scripts run, no warning
 	$(VENV)/bin/pytest --quiet --doctest-glob='*.md' --doctest-modules docs/*.md docs/theory docs/pages.py

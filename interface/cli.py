@@ -24,6 +24,7 @@ from farfield.theory.results import InputError, Result
 if TYPE_CHECKING:
     from farfield.theory.convergence import Convergence
     from farfield.validation.claims import Claim
+    from farfield.validation.plan import Job
 
 UNDECIDED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 
@@ -727,6 +728,56 @@ def train(
 
 
 @cli.command()
+@click.argument("plan", metavar="PLAN.toml")
+@click.option("--runs", "folder", default="runs", show_default=True, metavar="FOLDER")
+@click.option("--text", metavar="PATH", help="A file or folder to train on.")
+@click.option("--engine", default="local", show_default=True, help="local or ray.")
+@click.option("--workers", type=int, metavar="N", help="Jobs at a time; 1 if not given.")
+@click.option("--device", default="auto", show_default=True, help="auto, cpu or cuda.")
+@click.option("--address", metavar="ADDRESS", help="With --engine ray: of a cluster, or auto.")
+@click.option("--cpus-per-job", "cpus", type=float, metavar="N", help="With --engine ray.")
+@click.option("--gpus-per-job", "gpus", type=float, metavar="X", help="With --engine ray.")
+@click.option("--json", "as_json", is_flag=True, help="JSON instead of text.")
+def sweep(
+    plan: str, folder: str, text: str | None, engine: str, workers: int | None, device: str,
+    address: str | None, cpus: float | None, gpus: float | None, as_json: bool,
+) -> int:  # fmt: skip
+    """Run every job of a plan that is not finished; killed and begun again, it continues."""
+    from farfield.validation.configuration import require_torch
+    from farfield.validation.plan import read_plan
+    from farfield.validation.runs import Store
+
+    if engine not in ("local", "ray"):
+        raise InputError(f"--engine {engine!r}: accepted: local, ray")
+    if engine == "local" and (address is not None or cpus is not None or gpus is not None):
+        raise InputError("--address, --cpus-per-job and --gpus-per-job belong to --engine ray")
+    read = read_plan(plan)
+    require_torch()
+    from farfield.validation.corpus import corpus
+    from farfield.validation.experiment import chosen_device
+    from farfield.validation.sweep import Engine, Here, Processes
+    from farfield.validation.sweep import sweep as run
+
+    jobs = read.jobs(corpus(text))
+    chosen: Engine
+    if engine == "ray":
+        from farfield.validation.cluster import Cluster
+
+        if device != "auto":
+            raise InputError("--device belongs to --engine local; --gpus-per-job decides for Ray")
+        chosen = Cluster(
+            workers, address, cpus=1 if cpus is None else cpus, gpus=0 if gpus is None else gpus
+        )
+    else:
+        chosen_device(device)  # refused now, not by every job
+        chosen = Here(device) if workers in (None, 1) else Processes(workers, device)
+    with _board(read.title, len(jobs)) as watch:
+        swept = run(jobs, Store(folder), chosen, watch)
+    _emit(swept, as_json)
+    return int(swept.failed > 0)
+
+
+@cli.command()
 @click.argument("keys", nargs=-1)
 @click.option("--runs", "folder", default="runs", show_default=True, metavar="FOLDER")
 @click.option("--prune", "pruning", is_flag=True, help="Name what is unfinished or corrupted.")
@@ -867,6 +918,54 @@ def _watching(subjects: int, trained: int) -> Iterator[Callable[[str, str, int, 
             click.echo(f"{name}: training {len(seen)} of {trained}", err=True)
 
     yield tell
+
+
+@contextmanager
+def _board(title: str, count: int) -> Iterator[Callable[[Job, str, int, int, str], None]]:
+    """A live table of the jobs that run on a terminal, a line for each event elsewhere."""
+    ends = ("finished", "failed", "held", "lost")
+    if not sys.stderr.isatty():
+
+        def tell(job: Job, stage: str, done: int, total: int, note: str) -> None:
+            if stage in (*ends, "started", "notice") and note != "before":
+                click.echo(f"{job.name}: {stage}" + (f", {note}" if note else ""), err=True)
+
+        yield tell
+        return
+    from rich.console import Console
+    from rich.live import Live
+    from rich.markup import escape
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+
+    states: dict[str, str] = {}
+    running: dict[str, tuple[Job, str, int, int, str]] = {}
+    console = Console(stderr=True)
+
+    def table() -> Table:
+        now = list(states.values())
+        line = f"{title}: {now.count('finished')} of {count} jobs finished"
+        for state, what in (("failed", "failed"), ("held", "held by other processes")):
+            line += f", {now.count(state)} {what}" if state in now else ""
+        grid = Table(title=escape(line), title_justify="left", box=None, show_header=False)
+        for job, stage, done, total, note in list(running.values()):
+            bar = ProgressBar(total=max(total, 1), completed=done, width=24)
+            named = (job.name, job.configuration.preset.name, stage)
+            grid.add_row(*map(escape, named), bar, escape(note))
+        return grid
+
+    with Live(console=console, get_renderable=table, refresh_per_second=4, transient=True):
+
+        def show(job: Job, stage: str, done: int, total: int, note: str) -> None:
+            if stage in ends:
+                running.pop(job.key, None)
+                states[job.key] = stage
+            elif stage != "notice":
+                running[job.key] = (job, stage, done, total, note)
+            if stage in ("failed", "lost", "notice"):
+                console.print(f"{job.name}: {stage}, {note}", markup=False, highlight=False)
+
+        yield show
 
 
 if __name__ == "__main__":

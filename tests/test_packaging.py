@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 FOLDERS = PROJECT["tool"]["setuptools"]["package-dir"]  # package -> folder at the root
 ROOMS = ["theory", "numerics", "validation", "figures", "interface"]  # each may import those before
-HOMES = {"torch": "validation", "safetensors": "validation", "matplotlib": "figures"}
+HOMES = dict.fromkeys(("torch", "safetensors", "ray"), "validation") | {"matplotlib": "figures"}
 
 
 def run(*command, **options):

@@ -30,7 +30,7 @@ from farfield.validation.receptive_field import (
     attention_receptive_field,
     gradient_receptive_field,
 )
-from farfield.validation.runs import CorruptRun, Store, read_json, write, write_json
+from farfield.validation.runs import CorruptRun, Held, Store, read_json, write, write_json
 from farfield.validation.scores import expected_scores
 from farfield.validation.training import Progress, Training, train
 
@@ -41,6 +41,7 @@ def train_and_measure(
     progress: Progress | None = None,
     checkpoint_every: float = 30.0,
     device: str = "auto",
+    wait: bool = True,
 ) -> dict[str, Any]:
     """One run, from a configuration to its result; what is finished in the store is not repeated.
 
@@ -54,6 +55,7 @@ def train_and_measure(
             killed is resumed from its last one, to the same weights, bit for bit, on a CPU.
         device: `auto` (a GPU if there is one), `cpu` or `cuda`. It is in no key: the same
             configuration has one run, wherever it was made; `environment` says where.
+        wait: for another process that works on the same run.
 
     Returns:
         The result in JSON form: `schema`, `key`, `encoding`, `seed`, `preset`, `text`, `training`
@@ -68,6 +70,7 @@ def train_and_measure(
     Raises:
         InputError: the store cannot be written to, there is no GPU when one is asked for, or the
             memory is too small for the preset.
+        Held: another process works on this run, and `wait` is false.
         TrainingDiverged: the loss is not finite; the message names the last good state, if the
             training had come as far as a checkpoint.
     """
@@ -78,9 +81,14 @@ def train_and_measure(
         notes.append(note)
         report("notice", 0, 0, note)
 
+    def waiting() -> None:
+        if not wait:
+            raise Held(run)
+        report("notice", 0, 0, "waiting for another process")
+
     described = configuration.training()
     run = key(described)
-    with store.locked(run, lambda: report("notice", 0, 0, "waiting for another process")):
+    with store.locked(run, waiting):
         try:
             model, training = _finished(configuration, store)
         except CorruptRun as error:

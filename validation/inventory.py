@@ -110,7 +110,7 @@ class Trained(Result):
     run: dict[str, Any]
 
     def text(self) -> str:
-        run = self.run
+        run = _floats(self.run)
         training, text = run["training"], run["text"]
         lines = [
             f"{run['encoding']['name']}, seed {run['seed']}, preset {run['preset']['name']}: run "
@@ -297,7 +297,16 @@ def _ratios(folder: Path) -> Iterator[tuple[str, str, int, float]]:
     for path in sorted(folder.glob("measurement-*.json")):
         measurement = read_json(path)
         for p in measurement["perplexity"]:
-            yield measurement["inference"]["label"], p["protocol"], p["length"], p["ratio"]
+            yield measurement["inference"]["label"], p["protocol"], p["length"], float(p["ratio"])
+
+
+def _floats(value: Any) -> Any:
+    """A result with its infinite and undefined numbers, which are text in JSON."""
+    if isinstance(value, dict):
+        return {name: _floats(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_floats(inner) for inner in value]
+    return float(value) if value in ("nan", "inf", "-inf") else value
 
 
 def _flat(value: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:

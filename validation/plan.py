@@ -102,12 +102,24 @@ class Plan:
         """Every run of the plan, each once.
 
         Raises:
-            InputError: an encoding that cannot be trained, or a text that is too short.
+            InputError: an encoding that cannot be trained, a text that is too short, one name for
+                unlike runs, or one run with unlike measurements.
         """
         found: dict[str, Job] = {}
+        names: dict[tuple[str, str], Job] = {}
         for sweep in self.sweeps:
             for job in _jobs(sweep, corpus):
-                found.setdefault(job.key, job)
+                chosen = job.configuration.preset.name
+                if names.setdefault((chosen, job.name), job).key != job.key:
+                    raise InputError(
+                        f"plan: {job.name!r} (label, length, seed) is the name of two unlike runs; "
+                        "accepted: a label = ... for one of the encodings"
+                    )
+                if _measured(found.setdefault(job.key, job)) != _measured(job):
+                    raise InputError(
+                        f"plan: {job.name!r} (label, length, seed) is asked for twice, with unlike "
+                        "measurements; accepted: one sweep with all test lengths"
+                    )
         return tuple(found.values())
 
 
@@ -121,6 +133,10 @@ def resized(chosen: Preset, length: int) -> Preset:
         return chosen
     batch = max(chosen.parts, chosen.batch * chosen.length // length)
     return dataclasses.replace(chosen, length=length, batch=batch)
+
+
+def _measured(job: Job) -> list[str]:
+    return [key(job.configuration.measured(v)) for v in job.configuration.variants]
 
 
 def _jobs(sweep: Sweep, corpus: Corpus) -> list[Job]:

@@ -16,6 +16,7 @@ import hashlib
 import json
 import os
 import secrets
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,10 @@ from farfield.theory.results import InputError
 
 class CorruptRun(Exception):
     """A file of a run is not what was written; one line says which."""
+
+
+class Held(Exception):
+    """Another process works on this run."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,30 @@ class Store:
     def folder(self, key: str) -> Path:
         """Where the run with this key is."""
         return self.root / key
+
+    def require_writable(self) -> None:
+        """Raise InputError unless the folder is there, or can be made, and takes files."""
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=self.root):
+                pass
+        except OSError as error:
+            raise self._unwritable(error) from None
+
+    def held(self, key: str) -> bool:
+        """Whether a process works on a run at this moment."""
+        from filelock import FileLock, Timeout
+
+        place = self.root / f"{key}.lock"
+        if not place.exists():
+            return False
+        try:
+            with FileLock(place, timeout=0):
+                return False
+        except Timeout:
+            return True
+        except OSError as error:
+            raise self._unwritable(error) from None
 
     @contextlib.contextmanager
     def locked(self, key: str, waiting: Callable[[], None] | None = None) -> Iterator[Path]:
@@ -61,10 +90,7 @@ class Store:
                     waiting()
                 lock.acquire()
         except OSError as error:
-            raise InputError(
-                f"runs folder {str(self.root)!r} cannot be written to: {error.strerror}; accepted: "
-                "a folder that may be made and written to"
-            ) from None
+            raise self._unwritable(error) from None
         try:
             folder.mkdir(exist_ok=True)  # the process before may have set it aside
             for left_by_a_kill in folder.glob(".partial-*"):
@@ -72,6 +98,12 @@ class Store:
             yield folder
         finally:
             lock.release()
+
+    def _unwritable(self, error: OSError) -> InputError:
+        return InputError(
+            f"runs folder {str(self.root)!r} cannot be written to: {error.strerror}; accepted: a "
+            "folder that may be made and written to"
+        )
 
     def set_aside(self, key: str) -> Path:
         """Rename the folder of a corrupted run so that the run can be made again."""

@@ -8,7 +8,7 @@ from farfield.theory.encodings import encoding
 from farfield.theory.results import InputError
 from farfield.validation.configuration import Configuration, key
 from farfield.validation.experiment import train_and_measure
-from farfield.validation.inventory import compare, inventory, prunable, prune
+from farfield.validation.inventory import Trained, compare, inventory, prunable, prune
 from farfield.validation.runs import Store, read_json, write_json
 
 
@@ -109,6 +109,15 @@ def test_runs_without_names_say_what_they_computed(store):
     write_json(store.folder(run.key) / "training.json", record)
     (found,) = (r for r in inventory(store).runs if r.key == run.key)
     assert (found.encoding, found.preset) == ("rotation", "2x32")
+
+
+def test_perplexities_that_are_no_numbers_are_shown(text, small, tmp_path):
+    """Finite in training, above what float32 holds at longer distances."""
+    store = Store(tmp_path)
+    result = train_and_measure(Configuration(encoding("exp(n)*10**30"), text, small), store)
+    assert "nan" in {p["ratio"] for m in result["measurements"] for p in m["perplexity"]}
+    assert "xnan" in str(Trained(result)) and "xnan at 40" in str(inventory(store))
+    json.dumps(inventory(store).to_dict(), allow_nan=False)
 
 
 def test_many_runs_are_listed_fast(store):
