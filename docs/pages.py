@@ -99,21 +99,52 @@ def theorems_page(app: Any) -> None:
     _written(Path(app.srcdir) / "theory" / "theorems.md", parts)
 
 
-def exhibits_page(app: Any) -> None:
-    """Write the list of the papers' figures and tables."""
-    from farfield.figures.gallery import PAPERS, exhibits
+def exhibits_pages(app: Any) -> None:
+    """Write the papers' figures and tables, a page a paper, and the list of them."""
+    from farfield.figures.exhibit import in_html
+    from farfield.figures.gallery import PAPERS, draw, exhibits, in_page
 
-    parts = [
+    gallery = draw()
+    source = Path(app.srcdir)
+    (source / "exhibits").mkdir(exist_ok=True)
+    index = [
         "# Figures and tables of the papers",
         "`farfield figures` draws them all, with the data of each as CSV; `farfield figures ID` "
-        "draws one. A measured one without results is listed as missing, with the command that "
-        "makes them; it is not drawn.",
+        "draws one. *Theory* is computed exactly from the formulas, *schematic* drawn from the "
+        "masks and biases that the models use, *published* prints the paper's numbers beside what "
+        "is computed of them, *measured* comes from the committed reference results. A measured "
+        "one without results is missing, with the command that makes them; it is not drawn.",
+        "```{toctree}\n:hidden:\n" + "\n".join(f"exhibits/{p}" for p in PAPERS) + "\n```",
     ]
     for paper, citation in PAPERS.items():
-        rows = [f"| `{e.id}` | {e.kind} | {escape(e.title)} |" for e in exhibits()
-                if e.id.startswith(paper)]  # fmt: skip
-        parts += [f"## {citation}", "| id | kind | shows |\n|---|---|---|\n" + "\n".join(rows)]
-    _written(Path(app.srcdir) / "exhibits.md", parts)
+        shown = [e for e in exhibits() if e.id.startswith(paper)]
+        rows = [
+            f"| [`{e.id}`](#{_anchor(e.id)}) | {e.kind} | {escape(e.title)} |"
+            if e.id in gallery.drawn
+            else f"| `{e.id}` | missing | {escape(e.title)} |"
+            for e in shown
+        ]
+        index += [f"## {citation}", "| id | kind | shows |\n|---|---|---|\n" + "\n".join(rows)]
+        parts = [f"# {citation}"]
+        for e in (e for e in shown if e.id in gallery.drawn):
+            content = in_page(e, gallery.drawn[e.id])
+            parts += [
+                f"({_anchor(e.id)})=\n## {e.title}",
+                f"`farfield figures {e.id}`",
+                "```{raw} html\n" + re.sub(r"\n+", "\n", content) + "\n```",
+            ]
+        absent = [e for e in shown if e.id in gallery.missing]
+        if absent:
+            parts.append("## Missing: not measured yet")
+            for e in absent:
+                why = f"<p>{in_html(gallery.missing[e.id])}</p>"
+                parts.append(f"`{e.id}`: {e.title}.\n\n```{{raw}} html\n{why}\n```")
+        _written(source / "exhibits" / f"{paper}.md", parts)
+    _written(source / "exhibits.md", index)
+
+
+def _anchor(name: str) -> str:
+    return "exhibit-" + name.replace(".", "-")
 
 
 def results_page(app: Any) -> None:
@@ -172,7 +203,7 @@ def setup(app: Any) -> dict[str, Any]:
     """Connect to Sphinx; docstrings are rewritten before their sections are read."""
     app.connect("autodoc-process-docstring", rewrite, priority=100)
     app.connect("builder-inited", theorems_page)
-    app.connect("builder-inited", exhibits_page)
+    app.connect("builder-inited", exhibits_pages)
     app.connect("builder-inited", results_page)
     app.add_html_math_renderer("mathml", (inline_math, None), (display_math, None))
     return {"version": "1", "parallel_read_safe": True}

@@ -33,6 +33,7 @@ ABSENT = "-"
 TRAINED = 64
 """Training length of the reference preset."""
 MARKS = {"dagger": "†", "star": "*"}
+PLUS_MINUS = "\u00a0±\u00a0"
 
 
 @dataclass(frozen=True)
@@ -289,7 +290,7 @@ def measured_table(runs: Sequence[Run], *, layout: Layout) -> Drawing:
         "0.05). Columns: multiples of the training length. Behind a printed number: does the "
         "measurement go the same way from the training length (first mark), and lie on the same "
         f"side of {name} (second)? ✓ yes, ✗ no, · not applicable; below 1 % counts as equal. "
-        f"{_said(agreed)} Last rows: Spearman's rank correlation of a column with the print."
+        f"{_said(agreed)} Last rows: Spearman's rank correlation of a column with the print (rows)."
         f"{layout.remark}"
     )
     lacking = [
@@ -357,15 +358,15 @@ def _number(value: float) -> str:
 def _ours(e: Entry) -> str:
     if e.mean is None:
         return ABSENT
-    spread = "" if e.std is None else f" ± {e.std:.2g}"
+    spread = "" if e.std is None else f"{PLUS_MINUS}{e.std:.2g}"
     return _number(e.mean) + spread + MARKS.get(e.mark, "")
 
 
 def _theirs(e: Entry) -> str:
     if e.cell is None:
         return ABSENT
-    spread = "" if e.cell.std is None else f" ± {e.cell.std:g}"
-    ticks = f" {_tick(e.length)}{_tick(e.side)}" if e.length or e.side else ""
+    spread = "" if e.cell.std is None else f"{PLUS_MINUS}{e.cell.std:g}"
+    ticks = f"\u00a0{_tick(e.length)}{_tick(e.side)}" if e.length or e.side else ""
     return e.cell.printed + spread + MARKS.get(e.cell.marker, "") + ticks
 
 
@@ -401,7 +402,9 @@ def _wide(layout: Layout, found: Sequence[Entry], agreed: Sequence[Agreement]) -
                 ))  # fmt: skip
         for a in (a for a in agreed if a.trained == trained):
             ranks = [a.ranks.get(m, (None, 0)) for m in multiples]
-            shown = ["" if r is None else f"{r:+.2f} (n = {n})".replace("-", "−") for r, n in ranks]
+            shown = [
+                "" if r is None else f"{r:+.2f}\u00a0({n})".replace("-", "−") for r, n in ranks
+            ]
             rows.append(
                 (
                     "rank correlation" if a is first_of[trained] else "",

@@ -59,6 +59,16 @@ def _cell(value: Any) -> str:
     return format(float(value), ".10g")
 
 
+def in_html(text: str) -> str:
+    """Plain text as HTML, with code where it stands between backticks.
+
+    >>> in_html("run `a < b`")
+    'run <code>a &lt; b</code>'
+    """
+    parts = escape(text).split("`")
+    return "".join(f"<code>{p}</code>" if k % 2 else p for k, p in enumerate(parts))
+
+
 @dataclass(frozen=True)
 class Drawing:
     """A drawn exhibit: its data, its caption and, unless it is a table, the figure.
@@ -78,14 +88,14 @@ class Drawing:
 
     def _repr_html_(self) -> str:
         if self.figure is not None:
-            caption = f"<figcaption>{escape(self.caption)}</figcaption>"
+            caption = f"<figcaption>{in_html(self.caption)}</figcaption>"
             return f"<figure>{svg(self.figure, 'drawing')}{caption}</figure>"
         lines = [[_cell(v) for v in row] for row in (self.table.columns, *self.table.rows)]
         head, *body = ["".join(f"<td>{escape(c)}</td>" for c in line) for line in lines]
         rows = "".join(f"<tr>{line}</tr>" for line in body)
         return (
             f"<table><thead><tr>{head.replace('td>', 'th>')}</tr></thead><tbody>{rows}</tbody>"
-            f"</table><p>{escape(self.caption)}</p>"
+            f"</table><p>{in_html(self.caption)}</p>"
         )
 
 

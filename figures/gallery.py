@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from html import escape
 
 from farfield.figures import analogues, chi2023, printed, qin2024, sun2023, trained
-from farfield.figures.exhibit import Drawing, Exhibit, Missing
+from farfield.figures.exhibit import Drawing, Exhibit, Missing, in_html
 from farfield.figures.page import document, table
 from farfield.figures.results import of_store, reference
 from farfield.figures.style import FORMATS, rendered, svg
@@ -156,7 +156,10 @@ def gallery_page(gallery: Gallery) -> str:
     sections = []
     for paper, citation in PAPERS.items():
         shown = [e for e in exhibits() if e.id.startswith(paper)]
-        parts = [_shown(e, gallery.drawn[e.id]) for e in shown if e.id in gallery.drawn]
+        parts = [
+            f'<h3 id="{e.id}">{e.id}: {escape(e.title)}</h3>{in_page(e, gallery.drawn[e.id])}'
+            for e in shown if e.id in gallery.drawn
+        ]  # fmt: skip
         absent = [(e, gallery.missing[e.id]) for e in shown if e.id in gallery.missing]
         if absent:
             rows = [[e.id, escape(e.title), in_html(why)] for e, why in absent]
@@ -173,27 +176,17 @@ def gallery_page(gallery: Gallery) -> str:
     return document("Figures and tables of three papers, recomputed", lead, sections)
 
 
-def in_html(text: str) -> str:
-    """Plain text as HTML, with code where it stands between backticks.
-
-    >>> in_html("run `a < b`")
-    'run <code>a &lt; b</code>'
-    """
-    parts = escape(text).split("`")
-    return "".join(f"<code>{p}</code>" if k % 2 else p for k, p in enumerate(parts))
-
-
-def _shown(e: Exhibit, drawing: Drawing) -> str:
+def in_page(e: Exhibit, drawing: Drawing) -> str:
+    """A drawing with its caption as HTML, without a heading."""
     caption = f'{in_html(drawing.caption)} <span class="label">{e.kind}</span>'
-    head = f'<h3 id="{e.id}">{e.id}: {escape(e.title)}</h3>'
     if drawing.figure is None:
         shown = drawing.table
         rows = [["" if v is None else escape(str(v)) for v in row] for row in shown.rows]
         words = [k for k, cell in enumerate(shown.rows[0]) if isinstance(cell, str)][:2]
-        return head + table(list(map(escape, shown.columns)), rows, caption, words)
+        return table(list(map(escape, shown.columns)), rows, caption, words)
     alt = escape(f"{e.title}. {drawing.caption}")
     picture = svg(drawing.figure, e.id.replace(".", "-"))
     return (
-        f'{head}<figure class="column" role="img" aria-label="{alt}">{picture}'
+        f'<figure class="column" role="img" aria-label="{alt}">{picture}'
         f"<figcaption>{caption}</figcaption></figure>"
     )
