@@ -39,6 +39,7 @@ COARSE_BITS = 64
 MAX_EPS_BITS = 4_096
 MAX_LENGTH = 10**15
 MAX_STEPS = 40
+MAX_VERDICTS = 512
 MAX_FLOAT_LENGTH = 2 * 10**7
 
 
@@ -272,6 +273,9 @@ def _of_bias(
         return tuple(_solved(compare, bias, e, length, deadline) for e in grid)
 
 
+_VERDICTS: dict[Expr, str] = {}
+
+
 def verdict_of(s: Series) -> tuple[str, str]:
     """The verdict on the series, and why there are no certified sums; empty if there are."""
     if s.converges:
@@ -280,7 +284,9 @@ def verdict_of(s: Series) -> tuple[str, str]:
     if s.converges is None:
         from farfield.theory.convergence import check_convergence
 
-        verdict = str(check_convergence(s.bias).verdict)
+        verdict = _VERDICTS.get(s.bias) or str(check_convergence(s.bias).verdict)
+        if verdict in ("converges", "diverges") and len(_VERDICTS) < MAX_VERDICTS:
+            _VERDICTS[s.bias] = verdict
     if verdict == "diverges":
         return verdict, (
             "the exp-series diverges: no finite number of keys holds a share of its mass"
@@ -357,7 +363,7 @@ class _Comparison:
 
     def below(self, j: int, eps: sympy.Rational) -> tuple[bool, Any, Any]:
         """Whether T_j < eps B, proved; with T_j and eps B at the precision that decided it."""
-        bits = bits_for(j)
+        bits = max(bits_for(j), 0 if self.series.last.end is None else self.series.first_bits)
         last = bits + EXTRA_BITS
         while bits <= last:
             with precision(bits):

@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 import sympy
-from flint import ctx, fmpq
+from flint import arb, ctx, fmpq
 from sympy import Expr, S
 
 from farfield.numerics.analytic import Analytic
@@ -23,7 +23,14 @@ from farfield.numerics.budget import Unreachable, until
 from farfield.numerics.general import general_kernel, sign_from
 from farfield.numerics.kernels import Kernel, Monotone, kernel
 from farfield.numerics.normal_form import Unrecognised, sign
-from farfield.theory.balls import Undefined, compile_ball, compile_condition, precision, to_arb
+from farfield.theory.balls import (
+    Undefined,
+    compile_ball,
+    compile_condition,
+    precision,
+    rational,
+    to_arb,
+)
 from farfield.theory.expression import Lookup, n
 from farfield.theory.results import InputError
 
@@ -31,8 +38,10 @@ LONG = 1_000
 SETTLED = (16, 64, 256, 1_024, 4_096, 16_384)
 MAX_WORK = 12_000_000
 MAX_STRETCHES = 1_000
+MAX_ROWS = 8
 SET_UP_S = 10.0
 EXACT_TERMS = 512
+SHARED_TERMS = 20_000
 
 
 @dataclass(frozen=True)
@@ -68,7 +77,9 @@ class Stretch:
                 raise Unreachable(
                     f"{self.end - self.start} terms would have to be summed one by one"
                 )
-            weight, exact = term(self.bias), self.end - self.start <= EXACT_TERMS
+            exact = self.end - self.start <= EXACT_TERMS
+            plain = self.bias.has(sympy.log, Lookup) or self.end - self.start > SHARED_TERMS
+            weight = term(self.bias) if plain else _shared_term(self.bias)
             total: Any = fmpq(0)
             sums = [total]
             for i in range(self.end - 1, self.start - 1, -1):
@@ -79,7 +90,8 @@ class Stretch:
                     raise
                 total = total + (value if exact else to_arb(value))
                 sums.append(total)
-            self.sums.clear()
+            if len(self.sums) > 2:
+                self.sums.clear()
             self.sums[ctx.prec] = sums[::-1]
         return self.sums[ctx.prec]
 
@@ -96,6 +108,7 @@ class Series:
 
     bias: Expr
     stretches: tuple[Stretch, ...]
+    rows: dict[int, Series] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def last(self) -> Stretch:
@@ -148,6 +161,14 @@ class Series:
 
     def truncated(self, length: int) -> Series:
         """The series of a row of `length` keys: every later term is 0."""
+        rows: dict[int, Series] = self.rows
+        if length not in rows:
+            if len(rows) >= MAX_ROWS:
+                rows.clear()
+            rows[length] = self._truncated(length)
+        return rows[length]
+
+    def _truncated(self, length: int) -> Series:
         kept = (s for s in self.stretches if s.start < length)
         ends = ((s, min(length, s.end or length)) for s in kept)
         return Series(
@@ -192,7 +213,32 @@ def _weight(bias: Expr) -> Expr:
     if isinstance(bias, Lookup):
         at, table, tail = bias.args
         return Lookup(at, sympy.Tuple(*map(_weight, table.args)), _weight(tail))
-    return sympy.Mul(*(sympy.exp(t) for t in sympy.Add.make_args(bias)))
+    terms = sympy.Add.make_args(bias)
+    powers = [
+        t for t in terms if isinstance(t.as_independent(sympy.log, as_Add=False)[1], sympy.log)
+    ]
+    rest = sympy.Add(*(t for t in terms if t not in powers))
+    return sympy.Mul(*map(sympy.exp, powers), sympy.exp(rest))
+
+
+def _shared_term(bias: Expr) -> Any:
+    """`term` for a formula without logarithms: heads that differ by a constant factor evaluate what
+    they share once."""
+    factor, shared = bias.as_content_primitive()
+    known, value, c = _values(shared, ctx.prec), compile_ball(shared), rational(factor)
+
+    def weight(i: int) -> arb:
+        if i not in known:
+            known[i] = to_arb(value({n: fmpq(i)}))
+        return (known[i] * c).exp()
+
+    return weight
+
+
+@lru_cache(maxsize=8)
+def _values(shared: Expr, bits: int) -> dict[int, arb]:
+    """Values at `bits` bits, filled as they are asked for."""
+    return {}
 
 
 def _check(s: Stretch) -> None:
