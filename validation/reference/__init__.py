@@ -6,6 +6,7 @@
 
     python -m farfield.validation.reference predict           writes predictions.json
     python -m farfield.validation.reference collect FOLDER    takes finished runs into this folder
+    python -m farfield.validation.reference missing FOLDER    makes the runs that are not here yet
     python -m farfield.validation.reference answers           what they say
 
 A result that is here already is never replaced silently: one that differs is shown, by how much.
@@ -25,7 +26,7 @@ from typing import Any
 from farfield.theory.encodings import Encoding, encoding
 from farfield.theory.results import InputError
 from farfield.validation.configuration import preset
-from farfield.validation.plan import ROTATED, Plan, Subject, read_plan, resized
+from farfield.validation.plan import ROTATED, Job, Plan, Subject, read_plan, resized
 
 HERE = Path(__file__).parent
 EPS = ("1/10", "1/20", "1/100", "1/1000")
@@ -66,6 +67,11 @@ def _paths() -> list[Path]:
 
 def _sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def place(job: Job) -> Path:
+    """The file of a job's committed result, whether it is there or not."""
+    return HERE / (re.sub(r"[^a-z0-9]+", "-", job.name.lower()).strip("-") + ".json")
 
 
 # -- predictions ----------------------------------------------------------------------------------
@@ -234,7 +240,7 @@ def collect(folder: str | Path, *, replace: bool = False) -> list[str]:
         if result is None:
             continue
         count += 1
-        path = HERE / (re.sub(r"[^a-z0-9]+", "-", job.name.lower()).strip("-") + ".json")
+        path = place(job)
         new = condensed(result, job.label)
         if path.exists() and not replace:
             old = json.loads(path.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""`python -m farfield.validation.reference predict`, `collect FOLDER` or `answers`."""
+"""What `python -m farfield.validation.reference` does; see the package."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import json
 import sys
 
 from farfield.theory.results import InputError
-from farfield.validation.reference import HERE, collect, predict
+from farfield.validation.reference import HERE, collect, place, plan, predict
 from farfield.validation.runs import write
 
-USAGE = "accepted: predict, collect FOLDER, collect FOLDER --replace, or answers"
+USAGE = "accepted: predict, missing FOLDER, collect FOLDER [--replace], or answers"
 
 
 def main(arguments: list[str]) -> None:
@@ -23,6 +23,14 @@ def main(arguments: list[str]) -> None:
             print("\n".join(collect(folder)))
         case ["collect", folder, "--replace"]:
             print("\n".join(collect(folder, replace=True)))
+        case ["missing", folder]:
+            from farfield.validation.corpus import corpus
+            from farfield.validation.runs import Store
+            from farfield.validation.sweep import sweep
+
+            jobs = [job for job in plan().jobs(corpus()) if not place(job).exists()]
+            print(sweep(jobs, Store(folder)))
+            print("\n".join(collect(folder)))
         case ["answers"]:
             from farfield.validation.answers import answers
 
