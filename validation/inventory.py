@@ -1,13 +1,17 @@
 """What a store of runs holds: a line for each run, runs side by side, and what may be removed.
 
-Reading needs no torch, and no run is opened for more than its JSON.
+Reading needs no torch, and no run is opened for more than its JSON. A listing opens only the runs
+that changed since the last one: `<store>/.runs.json` keeps the lines of the others, each with the
+names, sizes and times of its files, which must still be the same.
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import hashlib
 import json
+import os
 import shutil
 import time
 from collections.abc import Iterator, Sequence
@@ -16,8 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from farfield.theory.results import InputError, Result
-from farfield.validation.runs import CorruptRun, Store, read_json
+from farfield.validation.runs import CorruptRun, Store, read_json, write
 
+_INDEX = ".runs.json"
+_LINE = ("state", "encoding", "preset", "seed", "steps", "loss", "ratios", "note")
+_RECENT = 2.0  # seconds in which a file can change twice and bear the same time
 STATES = ("finished", "unfinished", "corrupted", "set aside")
 
 
@@ -150,7 +157,7 @@ class Trained(Result):
 
 
 def inventory(store: Store) -> Inventory:
-    """Every run of a store.
+    """Every run of a store, as it is now, whoever writes to it.
 
     Raises:
         InputError: there is no such store.
@@ -159,7 +166,24 @@ def inventory(store: Store) -> Inventory:
     >>> print(inventory(Store(tempfile.mkdtemp())))
     no runs
     """
-    found = [_run(folder) for folder in _folders(store)]
+    index = _read_index(store)
+    kept: dict[str, tuple[str, dict[str, Any]]] = {}
+    found, now = [], time.time()
+    for folder in _folders(store):
+        try:
+            modified, size, seen = _files(folder)
+            line = index.get(folder.name)
+            if line is None or line[0] != seen:
+                run = _run(folder)
+                line = seen, {name: getattr(run, name) for name in _LINE}
+        except FileNotFoundError:  # removed or set aside meanwhile
+            continue
+        if now - modified > _RECENT:
+            kept[folder.name] = line
+        fields = {**line[1], "ratios": tuple(map(tuple, line[1]["ratios"]))}
+        found.append(Run(key=folder.name, modified=modified, size=size, **fields))
+    if kept != index:
+        _write_index(store, kept)
     return Inventory(tuple(sorted(found, key=lambda run: (run.modified, run.key))))
 
 
@@ -219,9 +243,42 @@ def prune(store: Store, runs: Sequence[Run]) -> tuple[Run, ...]:
     return tuple(removed)
 
 
+def _files(folder: Path) -> tuple[float, int, str]:
+    """When a folder was last changed, its size, and a hash of the names, sizes and times."""
+    with os.scandir(folder) as entries:
+        files = sorted((e.name, e.stat()) for e in entries if e.is_file())
+    times = [(name, found.st_size, found.st_mtime_ns) for name, found in files]
+    seen = hashlib.blake2b(repr(times).encode(), digest_size=8).hexdigest()
+    modified = max((found.st_mtime for _, found in files), default=None)
+    size = sum(found.st_size for _, found in files)
+    return folder.stat().st_mtime if modified is None else modified, size, seen
+
+
+def _read_index(store: Store) -> dict[str, tuple[str, dict[str, Any]]]:
+    """The lines of the last listing; none where there was none, or not by this version."""
+    try:
+        head, _, content = (store.root / _INDEX).read_bytes().partition(b"\n")
+        if head.decode() == _index_head(content):
+            return {name: (line[0], line[1]) for name, line in json.loads(content).items()}
+    except (OSError, UnicodeDecodeError):
+        pass
+    return {}
+
+
+def _write_index(store: Store, lines: dict[str, tuple[str, dict[str, Any]]]) -> None:
+    content = json.dumps(lines, separators=(",", ":")).encode()
+    with contextlib.suppress(InputError):  # a store that is read-only is listed all the same
+        write(store.root / _INDEX, f"{_index_head(content)}\n".encode() + content)
+
+
+def _index_head(content: bytes) -> str:
+    return f"{' '.join(_LINE)} {hashlib.sha256(content).hexdigest()}"
+
+
 def _folders(store: Store) -> list[Path]:
     try:
-        return [p for p in store.root.iterdir() if p.is_dir() and not p.name.startswith(".")]
+        with os.scandir(store.root) as found:
+            return [Path(e.path) for e in found if not e.name.startswith(".") and e.is_dir()]
     except OSError as error:
         raise InputError(
             f"runs folder {str(store.root)!r} cannot be read: {error.strerror}; accepted: a folder "
@@ -244,13 +301,8 @@ def finished_run(store: Store, key: str) -> Path:
 
 
 def _run(folder: Path) -> Run:
-    files = [path.stat() for path in folder.glob("*") if path.is_file()]
-    run = Run(
-        folder.name,
-        "unfinished",
-        modified=max((f.st_mtime for f in files), default=folder.stat().st_mtime),
-        size=sum(f.st_size for f in files),
-    )
+    modified, size, _ = _files(folder)
+    run = Run(folder.name, "unfinished", modified=modified, size=size)
     if ".corrupt-" in folder.name:
         return dataclasses.replace(run, state="set aside")
     try:

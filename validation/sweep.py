@@ -29,6 +29,7 @@ from typing import Any, Protocol
 
 from farfield.theory.results import InputError, Result
 from farfield.validation.configuration import key
+from farfield.validation.inventory import inventory
 from farfield.validation.plan import Job
 from farfield.validation.runs import CorruptRun, Held, Store, stored
 
@@ -209,6 +210,8 @@ def sweep(
             if not waiting:
                 waiting.extend(elsewhere)
                 elsewhere.clear()
+            if not (waiting or running):
+                inventory(store)  # the next listing opens none of these runs
     return Swept(tuple(_entry(job, results.get(job.key), failures.get(job.key)) for job in jobs))
 
 

@@ -1,5 +1,8 @@
 import json
 import os
+import shutil
+import subprocess
+import sys
 import time
 
 import pytest
@@ -120,14 +123,101 @@ def test_perplexities_that_are_no_numbers_are_shown(text, small, tmp_path):
     json.dumps(inventory(store).to_dict(), allow_nan=False)
 
 
-def test_many_runs_are_listed_fast(store):
-    """A thousand links to one run; a millisecond each."""
-    (run, *_) = (r for r in inventory(store).runs if r.state == "finished")
-    for k in range(1000):
-        (store.root / f"{k:016x}").symlink_to(store.folder(run.key))
-    began = time.process_time()
-    assert len(inventory(store).runs) == 1004
-    assert time.process_time() - began < 10
+@pytest.fixture
+def opened(monkeypatch):
+    """The files that listings open, in order."""
+    found = []
+
+    def counted(path):
+        found.append(path.parent.name)
+        return read_json(path)
+
+    monkeypatch.setattr("farfield.validation.inventory.read_json", counted)
+    return found
+
+
+def age(folder, seconds=60):
+    """Make the files of a store as old as that."""
+    then = time.time() - seconds
+    for path in folder.rglob("*"):
+        os.utime(path, (then, then))
+
+
+def test_a_second_listing_opens_what_has_changed_and_nothing_else(store, opened):
+    first = inventory(store)
+    assert opened
+    opened.clear()
+    assert inventory(store) == first and opened  # too new to be sure that they stay
+    age(store.root)
+    aged = inventory(store)
+    opened.clear()
+    assert inventory(store) == aged and not opened
+    one, two = (r.key for r in aged.runs if r.state == "finished")
+    path = store.folder(one) / "training.json"
+    record = read_json(path)
+    write_json(path, {**record, "steps": 13})
+    runs = {r.key: r for r in inventory(store).runs}
+    assert set(opened) == {one} and (runs[one].steps, runs[two].steps) == (13, 12)
+    path.write_text("{")
+    assert {r.key: r for r in inventory(store).runs}[one].state == "corrupted"
+    path.unlink()
+    assert {r.key: r for r in inventory(store).runs}[one].state == "unfinished"
+    shutil.rmtree(store.folder(two))
+    assert two not in {r.key for r in inventory(store).runs}
+
+
+def test_a_copy_of_a_store_is_listed_as_fast(store, opened, tmp_path):
+    age(store.root)
+    first = inventory(store)
+    opened.clear()
+    shutil.copytree(store.root, tmp_path / "copy")  # keeps the times of files
+    assert inventory(Store(tmp_path / "copy")).runs == first.runs and not opened
+
+
+@pytest.mark.parametrize("damage", [b"", b"nothing", b"\xff\n{}", None])
+def test_a_listing_needs_no_index(store, damage, monkeypatch):
+    age(store.root)
+    first, place = inventory(store), store.root / ".runs.json"
+    content = place.read_bytes()
+    if damage is None:  # the lines are another's
+        place.write_bytes(content.replace(b'"rope"', b'"nope"'))
+    else:
+        place.write_bytes(damage)
+    assert inventory(store) == first and place.read_bytes() == content
+    place.unlink()
+
+    def refuses(*_):
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(os, "replace", refuses)
+    assert inventory(store) == first and not place.exists()
+
+
+WRITER = """
+import shutil, sys
+from pathlib import Path
+root, source = Path(sys.argv[1]), Path(sys.argv[2])
+for k in range(150):
+    shutil.copytree(source, root / f"{k:016x}")
+    if k % 3 == 0:
+        shutil.rmtree(root / f"{k:016x}")
+"""
+
+
+def test_listings_beside_a_writer(store, tmp_path):
+    """Runs appear and vanish while they are listed; in the end the listing is what is there."""
+    (one, *_) = (r.key for r in inventory(store).runs if r.state == "finished")
+    source = tmp_path / "source"
+    shutil.copytree(store.folder(one), source)
+    writer = subprocess.Popen([sys.executable, "-c", WRITER, store.root, source])
+    seen = 0
+    while writer.poll() is None:
+        found = inventory(store).runs
+        assert {r.state for r in found} <= {"finished", "unfinished", "set aside", "corrupted"}
+        seen = max(seen, len(found))
+    assert writer.returncode == 0 and seen >= 4
+    runs = inventory(store).runs
+    assert len(runs) == 4 + 100 and [r.state for r in runs].count("finished") == 2 + 100
 
 
 def test_a_store_that_is_not_there(tmp_path):

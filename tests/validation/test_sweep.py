@@ -233,7 +233,7 @@ def test_two_sweeps_share_one_plan(plan, source, tmp_path):
         for _ in range(2)
     ]
     said = [process.communicate()[1] for process in both]
-    assert [process.returncode for process in both] == [0, 0]
+    assert [process.returncode for process in both] == [0, 0], said
     trained = "".join(said).count("started") - "".join(said).count("held, \n")
     assert len(list((tmp_path / "runs").rglob("training.json"))) == 4 and trained >= 4
     assert not list((tmp_path / "runs").rglob("checkpoint*"))
