@@ -6,6 +6,9 @@ import math
 import numpy as np
 import pytest
 
+from farfield.numerics.leak import leak
+from farfield.numerics.receptive_field import theoretical_receptive_field
+from farfield.theory.convergence import check_convergence
 from farfield.validation import reference
 from farfield.validation.answers import TOLERANCE, answers, observations
 
@@ -124,6 +127,19 @@ def test_the_plan_is_the_one_that_was_registered():
         result = json.loads(path.read_text())
         assert result["registered"] == reference.registered(), path.name
         assert all(m["bounds"]["violations"] == 0 for m in result["measurements"]), path.name
+
+
+@pytest.mark.parametrize("label", ["type1", "type2", "window 16", "alibi equal 4"])
+def test_the_registered_numbers_are_those_of_the_theory(label):
+    entry = next(e for e in reference.predictions()["encodings"] if e["label"] == label)
+    subject = next(s for s in reference.plan().sweeps[0].encodings if s.label == label)
+    found = subject.encoding(8)
+    assert str(check_convergence(found).verdict) == entry["verdict"]
+    for eps, heads in entry["trf"].items():
+        field = theoretical_receptive_field(found, eps)
+        assert [h.tokens for h in field.heads or (field,)] == heads
+    worst = max(entry["leak"]["1024"])
+    assert leak(found, 64, 1024).value == pytest.approx(worst, rel=1e-5)
 
 
 def test_differences_are_shown_not_hidden():

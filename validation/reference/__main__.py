@@ -6,7 +6,7 @@ import json
 import sys
 
 from farfield.theory.results import InputError
-from farfield.validation.reference import HERE, collect, place, plan, predict
+from farfield.validation.reference import HERE, collect, place, plan, predict, results
 from farfield.validation.runs import write
 
 USAGE = "accepted: predict, missing FOLDER, collect FOLDER [--replace], or answers"
@@ -16,6 +16,10 @@ def main(arguments: list[str]) -> None:
     """Do what the arguments say."""
     match arguments:
         case ["predict"]:
+            if count := len(results()):
+                raise InputError(
+                    f"the predictions are registered: {count} results carry their hash"
+                )
             text = json.dumps(predict(), separators=(",", ":"), allow_nan=False)
             lines = text.replace('{"label"', '\n{"label"')  # one encoding a line
             write(HERE / "predictions.json", (lines + "\n").encode())
