@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from html import escape, unescape
+from itertools import groupby
 from typing import Any
 
 import sympy
@@ -110,12 +111,32 @@ def result_html(result: Any) -> str:
         parts.append(f"<p><i>p</i>(<i>n</i>) = {math(formula)}</p>")
     lines = [line for line in rest if not line.strip().startswith("p(n) = ")]
     if not isinstance(proof, Proof) or not proof.steps:
-        parts += [f"<div>{escape(line.strip())}</div>" for line in lines]
+        parts.append(_lines_html(lines))
     else:
         starts = [k for k, line in enumerate(lines) if line.strip().lower().startswith("proof")]
         before = lines[: starts[0]] if starts else []
         parts = parts[isinstance(result, Proof) :]
-        parts += [f"<div>{escape(line.strip())}</div>" for line in before]
+        parts.append(_lines_html(before))
         parts.append(proof_html(proof))
         parts += [f"<p>{escape(line)}.</p>" for line in lines if line.startswith("so: ")]
     return f'<div class="farfield">{"".join(parts)}</div>'
+
+
+def _lines_html(lines: list[str]) -> str:
+    """Lines of text; neighbours with the same number of columns, two spaces apart, as a table.
+
+    >>> _lines_html(["of a table:", "  alibi   5", "  type1  61"])
+    '<div>of a table:</div><table><tr><td>alibi</td><td>5</td></tr><tr><td>type1</td>...'
+    """
+    rows = [re.split(r"\s{2,}", line.strip()) for line in lines if line.strip()]
+    parts = []
+    for columns, group in groupby(rows, key=len):
+        table = list(group)
+        if columns == 1 or len(table) == 1:
+            parts += [f"<div>{escape('  '.join(row))}</div>" for row in table]
+            continue
+        body = "".join(
+            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in table
+        )
+        parts.append(f"<table>{body}</table>")
+    return "".join(parts)

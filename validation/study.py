@@ -12,6 +12,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -172,6 +173,18 @@ class Study(Result):
     def fields(self) -> dict[str, Any]:
         return super().fields() | {"findings": [plain(f) for f in findings(self)]}
 
+    def _repr_html_(self) -> str:
+        parts = []
+        for e in self.entries:
+            asked = e.prediction.name in self.asked
+            parts += [e.prediction.convergence._repr_html_()] * asked
+            parts.append(e.prediction._repr_html_())
+        parts += [self.place._repr_html_()] if self.place else []
+        items = "".join(
+            f"<li>{escape(f.sentence)} [{escape(f.label)}]</li>" for f in findings(self)
+        )
+        return "".join([*parts, f"<ul>{items}</ul>" * bool(items)])
+
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write `study.json` into a folder, which is made if need be.
 
@@ -306,7 +319,7 @@ class Place(Result):
         lines = [f"place among the catalogue, by TRF({PLACE_EPS[-1]}) [certified]"]
         for r in self.ranks:
             shown = ", ".join(tokens_text(f) for f in r.receptive_fields) or str(r.verdict)
-            lines.append(f"  {'>' if r.asked else ' '} {r.name:<24} {shown}")
+            lines.append(f"  {'>' if r.asked else ' '} {r.name:<24}  {shown}")
         for name in dict.fromkeys(r.asked for r in self.relations):
             lines.append(f"tail of {name} [certified]")
             own = [r for r in self.relations if r.asked == name]

@@ -1,6 +1,7 @@
 """Pages: well-formed, self-contained, the same bytes each time; figures that do not collide."""
 
 import re
+from functools import cache
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
@@ -97,6 +98,11 @@ def test_the_page_of_an_idea_holds_all_that_is_known():
     assert page == study_page(s)
 
 
+@cache
+def decided(formula):
+    return study(formula)
+
+
 def test_results_show_themselves_in_a_notebook():
     shown = check_convergence("-2*log(1+n)")._repr_html_()
     assert "<math" in shown and "<li>" in shown and "converges" in shown
@@ -108,10 +114,20 @@ def test_results_show_themselves_in_a_notebook():
         encoding("window"),
         attention_resolution("-n/4", 64),
         check_convergence("rope"),
+        decided("-n"),
     ):
         parser = Balanced()
         parser.feed(result._repr_html_())
         assert not parser.open, type(result)
+
+
+def test_columns_of_text_become_tables_in_a_notebook():
+    place = decided("-n").place
+    shown = place._repr_html_()
+    first = [r.name for r in place.ranks]
+    assert "<tr><td>" in shown and shown.count("<table>") == 2
+    for name in first:
+        assert f"<td>{'&gt; ' * (name == '-n')}{name}</td>" in shown, name
 
 
 @pytest.mark.parametrize(
