@@ -194,9 +194,11 @@ def window(
     _require_torch()
     from farfield.validation.model_window import model_window
 
-    result = model_window(
-        model, error, bounds=bounds or "text", text=text, length=length, segments=segments or 4
-    )
+    with _bar() as progress:
+        result = model_window(
+            model, error, bounds=bounds or "text", text=text, length=length,
+            segments=4 if segments is None else segments, progress=progress,
+        )  # fmt: skip
     _emit(result, as_json)
     return 0 if result.decided else UNDECIDED
 
@@ -543,12 +545,12 @@ def erf(
     from farfield.validation.runs import Store
 
     place = folder if run is None else finished_run(Store(runs), run)
-    _emit(
-        empirical_receptive_field(
-            place, text, kind=kind, q=q, eps=eps, length=length, segments=segments
-        ),
-        as_json,
-    )
+    with _bar() as progress:
+        found = empirical_receptive_field(
+            place, text, kind=kind, q=q, eps=eps, length=length, segments=segments,
+            progress=progress,
+        )  # fmt: skip
+    _emit(found, as_json)
 
 
 @cli.command()
@@ -585,6 +587,20 @@ def audit(
     _emit(result, as_json)
     if not as_json:
         click.echo(f"page: {page}")
+
+
+@contextmanager
+def _bar() -> Iterator[Callable[[str, int, int], None]]:
+    """A progress bar on a terminal, called as (stage, done, total); nothing elsewhere."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True,
+                  disable=not sys.stderr.isatty()) as bar:  # fmt: skip
+        task = bar.add_task("reading", total=None)
+        yield lambda stage, done, total: bar.update(
+            task, description=stage, completed=done, total=total
+        )
 
 
 def _require_torch() -> None:

@@ -7,6 +7,7 @@ interval, its curve and its definition.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +30,7 @@ from farfield.validation.receptive_field import (
 )
 
 KINDS = ("gradient", "attention")
+_TOKENS = 8192  # of gradients at a time, unless one segment has more
 _SEGMENTS = {"gradient": 32, "attention": 8}
 _LENGTH = {"gradient": 1024, "attention": 512}
 _DEFINITION = {
@@ -49,7 +51,7 @@ class EmpiricalReceptiveField(Result):
 
     Fields:
         model: its name.
-        kind: `gradient` or `attention`.
+        method: `gradient` or `attention`.
         threshold: q of the gradient, eps of the attention.
         tokens: the receptive field.
         interval: its 95 % bootstrap interval over the segments.
@@ -68,7 +70,7 @@ class EmpiricalReceptiveField(Result):
     """
 
     model: str
-    kind: str
+    method: str
     threshold: float
     tokens: float
     interval: tuple[float, float]
@@ -86,11 +88,11 @@ class EmpiricalReceptiveField(Result):
     label: str = "measured"
 
     def text(self) -> str:
-        name = "q" if self.kind == "gradient" else "eps"
-        digits = 0 if self.kind == "gradient" else 1
+        name = "q" if self.method == "gradient" else "eps"
+        digits = 0 if self.method == "gradient" else 1
         low, high = self.interval
         lines = [
-            f"{self.kind} ERF({name} = {self.threshold:g}) of {self.model} = "
+            f"{self.method} ERF({name} = {self.threshold:g}) of {self.model} = "
             f"{self.tokens:.{digits}f} tokens ({low:.{digits}f} to {high:.{digits}f})  "
             f"[{self.label}: {self.segments} segments of {self.length} tokens, 95 %]"
         ]
@@ -127,6 +129,7 @@ def empirical_receptive_field(
     segments: int | None = None,
     rows: int = 32,
     visible: Visibility = CAUSAL,
+    progress: Callable[[str, int, int], None] | None = None,
 ) -> EmpiricalReceptiveField:
     """How far a model looks back on a text: by its input gradient, or by its attention.
 
@@ -142,13 +145,15 @@ def empirical_receptive_field(
         segments: how many, evenly spaced; 32 and 8 if not given.
         rows: for attention, query rows a head and segment.
         visible: which keys a query sees.
+        progress: called as `progress("segments", done, total)`.
 
     Memory is linear in the length; that of the gradient of a model from outside holds the
     activations of one layer at a time.
 
     Raises:
-        InputError: the folder is no model that is known here, its weights are pickled or
-            incomplete, it is too large for the memory; the text is too short; a bad argument.
+        InputError: the folder is no model that is known here, its weights are pickled,
+            incomplete or not finite, it is too large for the memory; the text is too short; a bad
+            argument.
 
     >>> from farfield.theory.encodings import encoding
     >>> from farfield.validation.configuration import preset
@@ -176,8 +181,19 @@ def empirical_receptive_field(
     bounds, trf = None, None
     heads: tuple[tuple[float, ...], ...] = ()
     interval: tuple[float, float]
+    samples = samples_of(tokens, count, size)
+    step = max(1, _TOKENS // size)
+
+    def done(segments: int) -> None:
+        if progress is not None:
+            progress("segments", segments, len(samples))
+
     if kind == "gradient":
-        curves = gradient_shares(model, samples_of(tokens, count, size), visible)
+        parts = []
+        for start in range(0, len(samples), step):
+            parts.append(gradient_shares(model, samples[start : start + step], visible))
+            done(start + len(parts[-1]))
+        curves = np.concatenate(parts)
         found: float
         found, *ends = shortest_suffix(curves, share)
         interval = (ends[0], ends[1])
@@ -185,12 +201,17 @@ def empirical_receptive_field(
     else:
         measured = attention_rows(
             model, tokens, thresholds=(share,), length=size, segments=count, rows=rows,
-            visible=visible, within=(*points, trained or 1),
+            visible=visible, within=(*points, trained or 1), progress=done,
         )  # fmt: skip
         erf = measured.erf[:, 0]
         found, interval = float(erf.mean()), _interval(erf.mean((0, 2, 3)).numpy())
         shares, bounds = measured.shares, measured.bounds
         heads, trf = tuple(map(tuple, erf.mean((1, 3)).tolist())), float(measured.trf.mean())
+    if not np.isfinite(shares).all():
+        raise InputError(
+            f"{name}: its {kind} on this text is not finite, or 0 everywhere; accepted: a model "
+            "whose weights and activations are finite"
+        )
     means = shares.mean(0)
     return EmpiricalReceptiveField(
         name, kind, share, found, interval,

@@ -40,6 +40,7 @@ from farfield.validation.outside import Folder, OutsideModel, describe, load, to
 from farfield.validation.receptive_field import LanguageModel, resampled, samples_of
 
 SOURCES = ("text", "weights")
+Progress = Callable[[str, int, int], None]
 _MARGIN = 1e-6  # of a product of Frobenius norms: more than rounding in float64 amounts to
 _SCORES = 1 << 22  # numbers of scores held at a time
 
@@ -188,6 +189,7 @@ def model_window(
     text: Any = None,
     length: int | None = None,
     segments: int = 4,
+    progress: Progress | None = None,
 ) -> ModelWindow:
     """Windows that keep the output of every head within `error`, for a model on this machine.
 
@@ -200,6 +202,7 @@ def model_window(
             Errors and perplexity are measured on its held-out part.
         length: tokens a segment; None takes the training length, at most 1024.
         segments: how many, of either part.
+        progress: called as `progress(stage, done, total)`.
 
     Returns:
         One window a layer and head, each with its measured error, and the measured effect on the
@@ -222,18 +225,19 @@ def model_window(
         return ModelWindow(folder.name, bounds, eta, (), None, reason=reason, label="theorem")
     label = "certified" if bounds == "weights" else "empirical"
     size = length or min(folder.trained or 1024, 1024)
+    report = progress or _silent
     network = load(folder, tokens=size)
     read = tokens_of(folder, text if isinstance(text, Corpus) else corpus(text))
     rows = samples_of(read.held_out, segments, size)
     if bounds == "weights":
         found = list(weight_bounds(folder, network))
     else:
-        found = text_bounds(network, samples_of(read.train, segments, size))
+        found = text_bounds(network, samples_of(read.train, segments, size), report)
     heads = [
         [_window(given, layer, h, each, eta) for h, each in enumerate(of_layer)]
         for layer, of_layer in enumerate(found)
     ]
-    checked = _checked(network, rows, heads, float(eta))
+    checked = _checked(network, rows, heads, float(eta), report)
     widths = [h.width for h in checked if h.width is not None]
     whole = len(widths) == len(checked)
     widest = max(widths) if whole else None
@@ -246,10 +250,15 @@ def model_window(
         if missing is None
         else f"layer {missing.layer}, head {missing.head} has no window: {missing.reason}"
     )
+    composed = _composed(network, rows, views, report)
     return ModelWindow(
-        folder.name, bounds, eta, checked, widest, _composed(network, rows, views), size, len(rows),
-        read.source, reason, label,
+        folder.name, bounds, eta, checked, widest, composed, size, len(rows), read.source, reason,
+        label,
     )  # fmt: skip
+
+
+def _silent(stage: str, done: int, total: int) -> None:
+    pass
 
 
 def _window(
@@ -258,8 +267,13 @@ def _window(
     bias = given.head(h + 1 if given.num_heads > 1 else 1)
     described = str(bias) if len(str(bias)) <= 60 else given.name
     shared = (layer + 1, h + 1, described, bound.logit, bound.value)
-    if not bound.logit <= MAX_LOGIT:
-        return HeadWindow(*shared, None, f"the logit bound {bound.logit:.4g} exceeds {MAX_LOGIT}")
+    if not (bound.logit <= MAX_LOGIT and math.isfinite(bound.value)):
+        wrong = (
+            f"exceeds {MAX_LOGIT}"
+            if bound.logit > MAX_LOGIT
+            else "or the value bound is not finite"
+        )
+        return HeadWindow(*shared, None, f"the logit bound {bound.logit:.4g} {wrong}")
     logit, value = (upwards(x) for x in (bound.logit, max(bound.value, 2.0**-20)))
     found = certified_window(bias, eta, logit, value)
     return HeadWindow(*shared, found.width, found.reason)
@@ -421,13 +435,16 @@ def _grouped(groups: Tensor, heads: int) -> tuple[Tensor, Tensor, Tensor]:
 
 
 @torch.no_grad()
-def text_bounds(model: LanguageModel, rows: np.ndarray) -> list[tuple[HeadBounds, ...]]:
+def text_bounds(
+    model: LanguageModel, rows: np.ndarray, report: Progress = _silent
+) -> list[tuple[HeadBounds, ...]]:
     """Maxima over segments, one tuple of heads a layer: half the range of the logits that a row
     sees, over all its rows, and the radius of the values about their mean in the first segment.
 
     Args:
         model: the model.
         rows: int64, shape (segments, length + 1), as `receptive_field.samples_of` gives them.
+        report: called as `report(stage, done, total)`.
     """
     logits: dict[int, Tensor] = {}
     centres: dict[int, Tensor] = {}
@@ -446,7 +463,7 @@ def text_bounds(model: LanguageModel, rows: np.ndarray) -> list[tuple[HeadBounds
         logits[layer] = torch.maximum(logits.get(layer, widest), widest)
         radii[layer] = torch.maximum(radii.get(layer, radius), radius)
 
-    _through_layers(model, rows, measure)
+    _through_layers(model, rows, measure, "bounds", report)
     return [
         tuple(HeadBounds(*pair) for pair in zip(logits[k].tolist(), radii[k].tolist(), strict=True))
         for k in sorted(logits)
@@ -454,7 +471,11 @@ def text_bounds(model: LanguageModel, rows: np.ndarray) -> list[tuple[HeadBounds
 
 
 def _checked(
-    model: LanguageModel, rows: np.ndarray, heads: list[list[HeadWindow]], eta: float
+    model: LanguageModel,
+    rows: np.ndarray,
+    heads: list[list[HeadWindow]],
+    eta: float,
+    report: Progress,
 ) -> tuple[HeadWindow, ...]:
     """The windows with the largest error of each head on every row of the segments."""
     worst = [torch.zeros(len(layer), dtype=torch.float64) for layer in heads]
@@ -475,7 +496,7 @@ def _checked(
             exceeded[layer] += (norms > eta).sum(-1)
 
     with torch.no_grad():
-        _through_layers(model, rows, measure)
+        _through_layers(model, rows, measure, "errors of the heads", report)
     count = len(rows) * (rows.shape[1] - 1)
     return tuple(
         w
@@ -493,9 +514,11 @@ def _through_layers(
     model: LanguageModel,
     rows: np.ndarray,
     measure: Callable[[int, Tensor, Tensor, Tensor], None],
+    stage: str,
+    report: Progress,
 ) -> None:
     """Full attention, one segment at a time, with a look at each layer's queries, keys, values."""
-    for row in torch.from_numpy(rows[:, :-1]):
+    for done, row in enumerate(torch.from_numpy(rows[:, :-1]), 1):
         layer = 0
 
         def path(
@@ -507,6 +530,7 @@ def _through_layers(
             return fused(query, key, value, bias, visible)
 
         model.hidden(model.embed(row[None].to(model.device)), CAUSAL, path)
+        report(stage, done, len(rows))
 
 
 def _chunks(
@@ -529,12 +553,16 @@ def _chunks(
 
 @torch.no_grad()
 def _composed(
-    model: LanguageModel, rows: np.ndarray, views: list[tuple[str, list[list[int | None]]]]
+    model: LanguageModel,
+    rows: np.ndarray,
+    views: list[tuple[str, list[list[int | None]]]],
+    report: Progress,
 ) -> tuple[Composed, ...]:
     full = [_scored(model, row, None) for row in rows]
     found = []
-    for name, widths in views:
+    for done, (name, widths) in enumerate(views, 1):
         kept = [_scored(model, row, widths) for row in rows]
+        report("the whole model", done, len(views))
         before, after = (np.stack([losses for losses, _ in each]) for each in (full, kept))
         relative = max(
             float(((a - b).norm(dim=-1) / b.norm(dim=-1)).max())

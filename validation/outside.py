@@ -55,7 +55,8 @@ TABLE_FAMILIES = ("mt5", "t5", "umt5")
 _RUN = "farfield"
 _PICKLED = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 _TEXT_BYTES = 2 << 20  # of each part of a text are tokenised
-_FLOATS = 22  # a token and layer keeps this many times the width while its gradient is taken
+_FLOATS = 60  # a token takes this many times the width while the gradient of a layer is made
+_ROWS = 32  # query rows a head whose attention is looked at
 
 
 @dataclass(frozen=True)
@@ -436,8 +437,10 @@ def load(folder: Folder, *, tokens: int = 1024) -> Transformer | OutsideModel:
             f"audited; accepted: {', '.join(CAUSAL_FAMILIES)}"
         )
     numbers = sum(math.prod(shape) for _, shape in _headers(folder.path).values())
-    activations = tokens * _FLOATS * folder.width + tokens * folder.layers * folder.width
-    wanted, free = 4 * (numbers + activations), available(torch.device("cpu"))
+    activations = max(
+        4 * tokens * folder.width * (_FLOATS + folder.layers), 80 * tokens * folder.heads * _ROWS
+    )
+    wanted, free = 4 * numbers + activations, available(torch.device("cpu"))
     if free is not None and wanted > free:
         raise InputError(
             f"model {folder.name!r} takes about {wanted >> 20:,} MiB in float32 with segments of "

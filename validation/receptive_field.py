@@ -9,7 +9,7 @@ is met exactly, where `1 - cumulative sum` would round to 0.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -249,11 +249,13 @@ def attention_rows(
     rows: int,
     visible: Visibility = CAUSAL,
     within: tuple[int, ...] = (),
+    progress: Callable[[int], None] | None = None,
 ) -> AttentionRows:
     """The rows behind `attention_receptive_field`, a segment and a layer at a time.
 
     Memory holds the sampled rows of one layer, never a matrix of all pairs. The arguments are
-    those of `attention_receptive_field`; `within` asks for the mass on so many nearest tokens.
+    those of `attention_receptive_field`; `within` asks for the mass on so many nearest tokens, and
+    `progress` is called with the number of segments done.
 
     Raises:
         InputError: the text is too short, or the encoding knows less than `length`.
@@ -302,8 +304,10 @@ def attention_rows(
         measure(query, key, value)
         return fused(query, key, value, bias, visible)
 
-    for sample in samples.split(1):  # one at a time bounds the memory
+    for done, sample in enumerate(samples.split(1), 1):  # one at a time bounds the memory
         model.hidden(model.embed(sample.to(model.device)), visible, path)
+        if progress is not None:
+            progress(done)
     erf = torch.stack(measured).unflatten(0, (len(samples), -1)).squeeze(3)
     erf, gap = erf.permute(1, 2, 0, 3, 4), torch.cat(gaps)  # layer, eps, segment, head, row
     trf = tokens(b_tails, log_eps[:, 0]).double().expand(-1, erf.shape[3], -1)

@@ -243,6 +243,35 @@ def test_other_bad_input(outside_models, numbers, monkeypatch, tmp_path):
     assert memory.available(torch.device("cpu")) != 100_000
 
 
+def test_code_of_the_folder_is_not_run(outside_models, tmp_path, numbers):
+    place = tmp_path / "model"
+    shutil.copytree(outside_models.folder("falcon"), place)
+    (place / "own.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
+    _config(place, auto_map={"AutoConfig": "own.C", "AutoModelForCausalLM": "own.M"})
+    assert empirical_receptive_field(place, numbers, length=20, segments=1).tokens >= 1
+    assert not (tmp_path / "ran").exists()
+
+
+def test_weights_that_are_not_finite(outside_models, tmp_path, numbers):
+    made = outside_models.network("bloom")
+    with torch.no_grad():
+        made.transformer.h[0].mlp.dense_4h_to_h.weight[0, 0] = torch.nan
+    made.save_pretrained(tmp_path / "nan")
+    for kind in ("gradient", "attention"):
+        with pytest.raises(InputError, match=f"nan: its {kind} on this text is not finite"):
+            empirical_receptive_field(tmp_path / "nan", numbers, kind=kind, length=20, segments=1)
+
+
+@pytest.mark.parametrize("kind", ["gradient", "attention"])
+def test_progress(kind, outside_models, numbers):
+    seen = []
+    empirical_receptive_field(
+        outside_models.folder("bloom"), numbers, kind=kind, length=20, segments=3,
+        progress=lambda *step: seen.append(step),
+    )  # fmt: skip
+    assert seen[-1] == ("segments", 3, 3)
+
+
 def test_the_verb(capsys, outside_models, tmp_path):
     words = tmp_path / "words.txt"
     words.write_text("one word after another, " * 400)
@@ -259,7 +288,11 @@ def test_the_verb(capsys, outside_models, tmp_path):
     assert "[measured" in out and str(tmp_path) not in out
     code, out, _ = call(*given, "--segments", "2", "--json")
     found = json.loads(out)
-    assert found["kind"] == "gradient" and found["training_length"] == 2048
+    assert (
+        found["kind"] == "EmpiricalReceptiveField"
+        and found["method"] == "gradient"
+        and found["training_length"] == 2048
+    )
     assert found["mass_in_training_length"] is None  # longer than the segments
     for args in ((), ("abc", *given), ("abc", "--runs", str(tmp_path))):
         code, _, err = call(*args)
