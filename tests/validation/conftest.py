@@ -49,6 +49,14 @@ def configurations():
             hidden_size=32, num_hidden_layers=2, num_attention_heads=4, alibi=True,
             multi_query=True, parallel_attn=False, bias=True, **small,
         ),
+        "falcon_groups": hf.FalconConfig(
+            hidden_size=32, num_hidden_layers=2, num_attention_heads=4, alibi=True,
+            num_kv_heads=2, new_decoder_architecture=True, **small,
+        ),
+        "falcon_whole": hf.FalconConfig(
+            hidden_size=32, num_hidden_layers=2, num_attention_heads=4, alibi=True,
+            multi_query=False, **small,
+        ),
         "falcon_rotary": hf.FalconConfig(
             hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_kv_heads=2,
             new_decoder_architecture=True, **small,

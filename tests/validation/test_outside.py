@@ -20,7 +20,9 @@ from farfield.validation.experiment import train_and_measure, trained_model
 from farfield.validation.outside import describe, load, tokens_of
 from farfield.validation.runs import Store
 
-FAMILIES = ("bloom", "mpt", "falcon", "falcon_rotary", "gpt_neox", "llama")
+FAMILIES = (
+    "bloom", "mpt", "falcon", "falcon_groups", "falcon_whole", "falcon_rotary", "gpt_neox", "llama"
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("name", FAMILIES)

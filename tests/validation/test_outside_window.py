@@ -24,6 +24,8 @@ from farfield.validation.outside import describe, load
 from farfield.validation.receptive_field import samples_of
 from farfield.validation.runs import Store
 
+BIASED = ("bloom", "mpt", "falcon", "falcon_groups", "falcon_whole", "farfield")
+
 
 @pytest.fixture(scope="module")
 def opened(outside_models, text, small, tmp_path_factory):
@@ -36,7 +38,7 @@ def opened(outside_models, text, small, tmp_path_factory):
         ),
     )  # fmt: skip
     run = root / train_and_measure(settings, Store(root))["key"]
-    places = {name: outside_models.folder(name) for name in ("bloom", "mpt", "falcon")}
+    places = {name: outside_models.folder(name) for name in BIASED[:-1]}
     folders = {name: describe(place) for name, place in (places | {"farfield": run}).items()}
     return {name: (folder, load(folder)) for name, folder in folders.items()}
 
@@ -52,7 +54,7 @@ def recorder():
     return recorded, path
 
 
-@pytest.mark.parametrize("name", ["bloom", "mpt", "falcon", "farfield"])
+@pytest.mark.parametrize("name", BIASED)
 def test_the_projections_are_those_of_the_model(name, opened, numbers):
     folder, model = opened[name]
     inputs, (recorded, path) = [], recorder()
@@ -80,7 +82,7 @@ def test_the_projections_are_those_of_the_model(name, opened, numbers):
             torch.testing.assert_close(found[0], expected, rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.parametrize("name", ["bloom", "mpt", "falcon", "farfield"])
+@pytest.mark.parametrize("name", BIASED)
 def test_bounds_from_weights_hold_and_are_attained(name, opened):
     """Inputs of norm sqrt(width) along the singular vectors reach each of the terms."""
     folder, model = opened[name]
@@ -103,7 +105,7 @@ def test_bounds_from_weights_hold_and_are_attained(name, opened):
             assert bound.value <= float((v[h] @ worst).norm()) * root * (1 + 1e-4)
 
 
-@pytest.mark.parametrize("name", ["bloom", "mpt", "falcon", "farfield"])
+@pytest.mark.parametrize("name", BIASED)
 def test_text_stays_within_the_bounds_of_the_weights(name, opened, numbers):
     folder, model = opened[name]
     rows = samples_of(numbers, 2, 60)
