@@ -3,9 +3,11 @@
 * A bias with periodic parts is split into its residue classes, each with a kernel of its own.
 * Steps -a floor(log(n + h)/log b), b an integer, are constant on [b^v - h, b^{v+1} - h): the sum
   over the steps is geometric.
-* Bounded oscillations (sin, cos, frac, Mod, log|sin|) are replaced by their extremes, in the
-  direction in which the bias depends on them: from `DIRECT` terms on the tail lies between those
-  of the two biases, before it the terms are summed one by one.
+* Waves of constant amplitude on a completely monotone term are expanded (`waves`).
+* Other bounded oscillations (sin, cos, frac, Mod, log|sin|) are replaced by their extremes, in the
+  direction in which the bias depends on them: from `DIRECT` terms on (more, where that
+  makes the rest negligible) the tail lies between those of the two biases, before it the terms are
+  summed one by one.
 """
 
 from __future__ import annotations
@@ -22,10 +24,12 @@ from farfield.numerics.budget import Unreachable, check_time
 from farfield.numerics.kernels import Kernel, kernel, number
 from farfield.numerics.majorants import Unproved
 from farfield.numerics.normal_form import Unrecognised, sign
+from farfield.numerics.waves import waves_kernel
 from farfield.theory.balls import compile_ball, precision, to_arb
 from farfield.theory.expression import n
 
 DIRECT = 1 << 14
+SUFFICIENT = 24
 MAX_PERIOD = 48
 MAX_WAVES = 6
 MAX_OPERATIONS = 80
@@ -34,7 +38,7 @@ MAX_OPERATIONS = 80
 def general_kernel(p: Expr, start: int) -> Kernel:
     """A kernel for `p` on n >= start; Unrecognised where nothing is proved."""
     p = _without_hidden_zeros(p)
-    for build in (_steps, _classes, analytic_kernel, kernel, _envelope):
+    for build in (_steps, _classes, analytic_kernel, kernel, _waves_of, _envelope):
         try:
             return build(p, start)
         except Unrecognised as why:
@@ -56,6 +60,10 @@ def _any_kernel(p: Expr, start: int) -> Kernel:
         return kernel(p, start)
     except Unrecognised:
         return analytic_kernel(p, start)
+
+
+def _waves_of(p: Expr, start: int) -> Kernel:
+    return waves_kernel(p, start, _any_kernel)
 
 
 class Composed(Kernel):
@@ -208,6 +216,10 @@ def _envelope(p: Expr, start: int) -> Envelope:
     above = _any_kernel(sympy.expand(high), first)
     if not above.converges:
         raise Unrecognised("the bound from above diverges")
+    with precision(64):
+        least = to_arb(above.tail(first)) * arb(2) ** -SUFFICIENT
+        enough = (start + (DIRECT << k) for k in range(1, 4))
+        first = next((at for at in enough if to_arb(above.tail(at)) < least), first)
     return Envelope(start, S.Zero, p, first, below, above)
 
 

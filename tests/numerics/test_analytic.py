@@ -1,10 +1,14 @@
 """The general path: against closed forms, against itself at other precisions, over the battery."""
 
 import json
+import math
 import threading
 import time
+from fractions import Fraction
 from pathlib import Path
 
+import mpmath
+import numpy as np
 import pytest
 import sympy
 from hypothesis import given, settings
@@ -15,7 +19,8 @@ from farfield.numerics.kernels import kernel
 from farfield.numerics.normal_form import Unrecognised
 from farfield.numerics.receptive_field import Exact, theoretical_receptive_field
 from farfield.numerics.sums import series
-from farfield.theory.balls import precision
+from farfield.numerics.waves import Waves
+from farfield.theory.balls import precision, to_arb
 from farfield.theory.expression import n, read
 
 BATTERY = Path(__file__).resolve().parents[1] / "data" / "battery.jsonl"
@@ -72,6 +77,44 @@ def test_answers_pass_the_ball_test_and_fall_with_eps(text, tokens):
             assert s.tail(f.tokens - 1) >= goal
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["-2*log(1+n)+sin(n)", "-(n+1)^(1/5)+2*cos(3*n)", "-2*log(n+1)+cos(n)-cos(2*n)/2",
+     "-3/2*log(n+2)-sin(n/3+1)"],
+)  # fmt: skip
+def test_sums_by_parts_agree_with_direct_sums(text):
+    s = series(read(text))
+    assert isinstance(s.last.kernel, Waves)
+    with precision(96):
+        far = s.tail(6000)
+        direct = sum((to_arb(s.term(j)) for j in range(5000, 6000)), far)
+        assert s.tail(5000).overlaps(direct)
+        assert (s.total() - s.partial(6000)).overlaps(far)
+        assert far.rel_accuracy_bits() > 80
+
+
+def test_waves_against_float64_sums():
+    terms = np.arange(10**6)
+    weights = (1.0 + terms) ** -2 * np.exp(np.sin(terms))
+    tail = float(mpmath.besseli(0, 1)) / (10**6 + 0.5)
+    total = float(series(read("-2*log(1+n)+sin(n)")).total().mid())
+    assert total == pytest.approx(weights[::-1].sum() + tail, abs=1e-10)
+
+
+@pytest.mark.parametrize(
+    "text, bias",
+    [("-2^n", lambda i: -(2.0**i)), ("-3/2*exp(2*n)", lambda i: -1.5 * math.exp(2 * i)),
+     ("-exp(exp(n))", lambda i: -math.exp(math.exp(min(i, 6)))),
+     ("-Min(3/2*n,2*log(n+1))", lambda i: -min(1.5 * i, 2 * math.log(i + 1))),
+     ("-Max(n/2,2*log(n+1))", lambda i: -max(i / 2, 2 * math.log(i + 1)))],
+)  # fmt: skip
+def test_steep_falls_and_curved_branches(text, bias):
+    terms = [math.exp(bias(i)) for i in range(20_000 if "log" in text else 9)]
+    for eps in (Fraction(1, 2), Fraction(1, 10), Fraction(1, 100)):
+        j = theoretical_receptive_field(text, str(eps)).tokens
+        assert sum(terms[j:]) < eps * sum(terms) <= sum(terms[j - 1 :])
+
+
 def test_put_together():
     for text, eps, tokens in (
         ("-floor(log(n+1)/log(2))", "1/100", 33062),
@@ -79,6 +122,7 @@ def test_put_together():
         ("-2*log(1+n)+sin(n)", "1/100", 59),
         ("-floor(2*n/5)/2", "1e-8", 93),
         ("-2*(sin(n)^2+cos(n)^2)*log(n+1)", "1/100", 61),
+        ("-2*log(1+n)+sin(n)", "1e-8", 58572271),
     ):
         assert theoretical_receptive_field(text, eps).tokens == tokens
 
