@@ -721,24 +721,31 @@ def train(
         subject = _subject(formula, settings, assumed, chosen.heads, dialect, bca)
     require_torch()
     from farfield.validation.corpus import corpus
-    from farfield.validation.experiment import train_and_measure
+    from farfield.validation.experiment import chosen_device, follow, train_and_measure
+    from farfield.validation.parallel import leader_first, together
     from farfield.validation.training import TrainingDiverged
 
-    source = corpus(text)
-    if tokens is not None:
-        from farfield.validation.tokens import tokenized
+    with together(chosen_device(device)) as leads:
+        with leader_first():
+            source = corpus(text)
+            if tokens is not None:
+                from farfield.validation.tokens import tokenized
 
-        source = tokenized(source, tokens, Path(runs) / f".tokens-{source.sha256[:16]}-{tokens}")
-    views = variants(subject, chosen.length) if window is None else (Visibility(window=window),)
-    configuration = Configuration(subject, source, chosen, seed, measure, views)
-    with _watching(1, 1) as notice:
-        try:
-            result = train_and_measure(
-                configuration, Store(runs), lambda *event: notice(subject.name, *event),
-                device=device,
-            )  # fmt: skip
-        except TrainingDiverged as error:
-            raise click.ClickException(str(error)) from None
+                place = Path(runs) / f".tokens-{source.sha256[:16]}-{tokens}"
+                source = tokenized(source, tokens, place)
+        views = variants(subject, chosen.length) if window is None else (Visibility(window=window),)
+        configuration = Configuration(subject, source, chosen, seed, measure, views)
+        if not leads:
+            follow(configuration, device)
+            return 0
+        with _watching(1, 1) as notice:
+            try:
+                result = train_and_measure(
+                    configuration, Store(runs), lambda *event: notice(subject.name, *event),
+                    device=device,
+                )  # fmt: skip
+            except TrainingDiverged as error:
+                raise click.ClickException(str(error)) from None
     _emit(Trained(result), as_json)
     return 0
 

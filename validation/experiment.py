@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import os
@@ -15,7 +16,7 @@ import safetensors.torch
 import torch
 
 from farfield.theory.results import InputError, plain
-from farfield.validation import checkpoints
+from farfield.validation import checkpoints, parallel
 from farfield.validation.checkpoints import require_tensors
 from farfield.validation.configuration import SCHEMA, Configuration, Visibility, key
 from farfield.validation.memory import require_memory
@@ -32,7 +33,7 @@ from farfield.validation.receptive_field import (
 )
 from farfield.validation.runs import CorruptRun, Held, Store, read_json, write, write_json
 from farfield.validation.scores import expected_scores
-from farfield.validation.training import Progress, Training, train
+from farfield.validation.training import Progress, Training, TrainingDiverged, train
 
 
 def train_and_measure(
@@ -138,6 +139,14 @@ def fresh(configuration: Configuration) -> Transformer:
     )  # fmt: skip
 
 
+def follow(configuration: Configuration, device: str = "auto") -> None:
+    """Take part in the training that process 0 does, if it does one; it alone has the result."""
+    preset, text = configuration.preset, configuration.corpus.train
+    model = fresh(configuration).to(chosen_device(device))
+    with contextlib.suppress(parallel.NothingToTrain, TrainingDiverged):
+        train(model, text, preset, configuration.seed)
+
+
 def trained_model(configuration: Configuration, store: Store) -> Transformer | None:
     """The trained model of a configuration, in evaluation mode; None unless its run is finished.
 
@@ -175,6 +184,8 @@ def environment(device: torch.device) -> dict[str, Any]:
         "threads": torch.get_num_threads(),
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
     }
+    if parallel.size() > 1:
+        found["processes"] = parallel.size()
     if device.type == "cuda":
         found |= {"gpu": torch.cuda.get_device_name(device), "cuda": torch.version.cuda}
     return found
@@ -233,6 +244,8 @@ def _trained(
         notice(f"a corrupted checkpoint was set aside, the training begins anew: {error}")
         model = fresh(configuration)
         training = trained(model)
+    where = environment(device)
+    parallel.part()  # what remains is for this process alone
     content = safetensors.torch.save(model.state_dict())
     encoding = configuration.encoding
     record = {
@@ -243,7 +256,7 @@ def _trained(
         "parameters": sum(p.numel() for p in model.parameters()),
         "learned": model.learned_values(),
         "weights_sha256": hashlib.sha256(content).hexdigest(),
-        "environment": environment(device),
+        "environment": where,
     }
     write(folder / "weights.safetensors", content)
     write_json(folder / "training.json", record)

@@ -10,16 +10,18 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from farfield.validation import parallel
 from farfield.validation.checkpoints import (
     random_state,
     read_checkpoint,
@@ -115,6 +117,9 @@ def train(
 ) -> Training:
     """Train a model in place to predict the next token.
 
+    In a process group each process runs its rows of every batch; process 0 alone keeps
+    checkpoints, and the others begin in its state (`farfield.validation.parallel`).
+
     Args:
         model: with fresh weights.
         text: `uint8`, shape (bytes,), longer than the training length.
@@ -127,11 +132,11 @@ def train(
     Raises:
         TrainingDiverged: the loss, or its gradient, is not finite.
         CorruptRun: the checkpoint in the folder is not what was written.
+        InputError: there are more processes than sequences in a batch.
     """
     model.train()
     optimise, device = optimiser(model, preset), model.device
     mixed = preset.precision == "bfloat16"
-    forward = _compiled(model) if device.type == "cuda" else model
     losses: list[tuple[int, float]] = []
     recent: list[float] = []
     resumed: list[int] = []
@@ -144,6 +149,11 @@ def train(
             losses, recent = [(step, loss) for step, loss in record["losses"]], record["recent"]
             spent, spent_cpu = record["seconds"], record["cpu_seconds"]
             resumed, kept = [*record["resumed"], first], _place(folder, first)
+        first = parallel.begin(first, batch(text, preset, seed, 0)[0])
+        if parallel.rank() > 0:
+            torch.manual_seed(parallel.seed_for(seed, first))
+        shared = parallel.share(model, optimise, first)
+        forward = _compiled(shared) if device.type == "cuda" else shared
         began, began_cpu = time.perf_counter() - spent, time.process_time() - spent_cpu
         due = time.perf_counter() + every
 
@@ -160,13 +170,18 @@ def train(
         for step in range(first, preset.steps):
             random = random_state(device)
             value = 0.0
-            for inputs, targets in _parts(batch(text, preset, seed, step), preset.parts, device):
-                with torch.autocast(device.type, torch.bfloat16, enabled=mixed):
-                    scores = forward(inputs)
-                scores = scores.float() if mixed else scores
-                loss = cross_entropy(scores.flatten(0, 1), targets.flatten()) / preset.parts
-                loss.backward()
+            parts = _parts(batch(text, preset, seed, step), preset, device)
+            for number, (inputs, targets) in enumerate(parts, 1):
+                alone = parallel.size() > 1 and number < len(parts)
+                with shared.no_sync() if alone else nullcontext():
+                    with torch.autocast(device.type, torch.bfloat16, enabled=mixed):
+                        scores = forward(inputs)
+                    scores = scores.float() if mixed else scores
+                    loss = cross_entropy(scores.flatten(0, 1), targets.flatten())
+                    loss = loss / (preset.batch / len(inputs))
+                    (loss * parallel.size()).backward()  # the gradients are averaged
                 value += loss.item()
+            value = parallel.total(value)
             if not math.isfinite(value):
                 raise _diverged(f"the loss is {value}", step, preset, kept)
             if folder is not None and step > first and time.perf_counter() >= due:
@@ -197,7 +212,7 @@ def train(
     )  # fmt: skip
 
 
-def _compiled(model: Transformer, **options: Any) -> Callable[[Tensor], Tensor]:
+def _compiled(model: nn.Module, **options: Any) -> Callable[[Tensor], Tensor]:
     """The model compiled; as it is, with a warning, where the compiler does not work."""
     compiled: Callable[[Tensor], Tensor] | None = torch.compile(model, **options)
     tried = False
@@ -226,10 +241,12 @@ def _compiled(model: Transformer, **options: Any) -> Callable[[Tensor], Tensor]:
 
 
 def _parts(
-    rows: tuple[Tensor, Tensor], parts: int, device: torch.device
-) -> Iterator[tuple[Tensor, Tensor]]:
-    inputs, targets = (row.to(device).chunk(parts) for row in rows)
-    return zip(inputs, targets, strict=True)
+    rows: tuple[Tensor, Tensor], preset: Preset, device: torch.device
+) -> list[tuple[Tensor, Tensor]]:
+    """Rows of a batch that this process runs, in parts no larger than one process would make."""
+    most = preset.batch // preset.parts
+    inputs, targets = (parallel.own_rows(row).to(device).split(most) for row in rows)
+    return list(zip(inputs, targets, strict=True))
 
 
 def _place(folder: Path, step: int) -> str:
