@@ -54,7 +54,7 @@ class EmpiricalReceptiveField(Result):
         method: `gradient` or `attention`.
         threshold: q of the gradient, eps of the attention.
         tokens: the receptive field.
-        interval: its 95 % bootstrap interval over the segments.
+        interval: its 95 % bootstrap interval over the segments; None for a single one.
         curve: pairs (tokens, share of the gradient or attention on the nearest so many tokens) at
             powers of two, means over the segments.
         training_length: tokens that the model was trained on, None if it is not known.
@@ -73,7 +73,7 @@ class EmpiricalReceptiveField(Result):
     method: str
     threshold: float
     tokens: float
-    interval: tuple[float, float]
+    interval: tuple[float, float] | None
     curve: tuple[tuple[int, float], ...]
     training_length: int | None
     mass_in_training_length: float | None
@@ -90,19 +90,17 @@ class EmpiricalReceptiveField(Result):
     def text(self) -> str:
         name = "q" if self.method == "gradient" else "eps"
         digits = 0 if self.method == "gradient" else 1
-        low, high = self.interval
         lines = [
             f"{self.method} ERF({name} = {self.threshold:g}) of {self.model} = "
-            f"{self.tokens:.{digits}f} tokens ({low:.{digits}f} to {high:.{digits}f})  "
-            f"[{self.label}: {self.segments} segments of {self.length} tokens, 95 %]"
+            f"{self.tokens:.{digits}f} tokens{_between(self.interval, f'.{digits}f')}  "
+            f"[{self.label}: {sampled(self.segments, self.length)}]"
         ]
         shown = [point for point in self.curve if point[1] < 0.99995] or list(self.curve[:1])
         lines.append("  share within: " + ", ".join(f"{n}: {s:.4g}" for n, s in shown))
-        if self.mass_in_training_length is not None and self.mass_interval is not None:
-            low, high = self.mass_interval
+        if self.mass_in_training_length is not None:
             lines.append(
                 f"  share within the training length of {self.training_length}: "
-                f"{self.mass_in_training_length:.4g} ({low:.4g} to {high:.4g})"
+                f"{self.mass_in_training_length:.4g}{_between(self.mass_interval, '.4g')}"
             )
         if self.trf is not None:
             lines.append(f"  TRF of the bias alone on the same rows: {self.trf:.1f} tokens")
@@ -180,7 +178,7 @@ def empirical_receptive_field(
     asked = trained is not None and trained < size
     bounds, trf = None, None
     heads: tuple[tuple[float, ...], ...] = ()
-    interval: tuple[float, float]
+    interval: tuple[float, float] | None
     samples = samples_of(tokens, count, size)
     step = max(1, _TOKENS // size)
 
@@ -196,7 +194,7 @@ def empirical_receptive_field(
         curves = np.concatenate(parts)
         found: float
         found, *ends = shortest_suffix(curves, share)
-        interval = (ends[0], ends[1])
+        interval = (ends[0], ends[1]) if len(samples) > 1 else None
         shares = np.stack([share_within(curves, p) for p in (*points, trained or 1)], -1)
     else:
         measured = attention_rows(
@@ -222,7 +220,24 @@ def empirical_receptive_field(
     )  # fmt: skip
 
 
-def _interval(values: np.ndarray) -> tuple[float, float]:
+def _between(interval: tuple[float, float] | None, kind: str) -> str:
+    return "" if interval is None else f" ({interval[0]:{kind}} to {interval[1]:{kind}})"
+
+
+def sampled(segments: int, length: int) -> str:
+    """What a number was measured on.
+
+    >>> sampled(1, 64), sampled(8, 64)
+    ('1 segment of 64 tokens, no interval', '8 segments of 64 tokens, 95 %')
+    """
+    if segments == 1:
+        return f"1 segment of {length} tokens, no interval"
+    return f"{segments} segments of {length} tokens, 95 %"
+
+
+def _interval(values: np.ndarray) -> tuple[float, float] | None:
+    if len(values) < 2:
+        return None
     low, high = np.quantile(resampled(values), (0.025, 0.975))
     return float(low), float(high)
 

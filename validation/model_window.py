@@ -35,6 +35,7 @@ from farfield.theory.results import InputError, Result, exact
 from farfield.validation.attention import fused
 from farfield.validation.configuration import CAUSAL, Visibility
 from farfield.validation.corpus import Corpus, corpus
+from farfield.validation.empirical import sampled
 from farfield.validation.model import Transformer
 from farfield.validation.outside import Folder, OutsideModel, describe, load, tokens_of
 from farfield.validation.receptive_field import LanguageModel, resampled, samples_of
@@ -88,7 +89,7 @@ class Composed:
         windows: which.
         nats, nats_full: mean loss in nats a token.
         ratio, ratio_low, ratio_high: of the perplexities, with a 95 % bootstrap interval over the
-            segments.
+            segments, None for a single one.
         largest: the largest change of the log-probability of an observed token.
         relative: the largest change of a last residual, relative to its norm.
         tokens: scored.
@@ -98,8 +99,8 @@ class Composed:
     nats: float
     nats_full: float
     ratio: float
-    ratio_low: float
-    ratio_high: float
+    ratio_low: float | None
+    ratio_high: float | None
     largest: float
     relative: float
     tokens: int
@@ -168,11 +169,11 @@ class ModelWindow(Result):
                 f"{sum(h.exceeded for h in checked)} above the bound  [measured]"
             )
         for c in self.composed:
+            between = "" if c.ratio_low is None else f" ({c.ratio_low:.6f} to {c.ratio_high:.6f})"
             lines.append(
-                f"  whole model, {c.windows}: perplexity x{c.ratio:.6f} ({c.ratio_low:.6f} to "
-                f"{c.ratio_high:.6f}), a token's log-probability changes by at most "
-                f"{c.largest:.3g}, the last residual by {c.relative:.2g} of its norm  [measured: "
-                f"{self.segments} segments of {self.length} tokens, 95 %]"
+                f"  whole model, {c.windows}: perplexity x{c.ratio:.6f}{between}, a token's "
+                f"log-probability changes by at most {c.largest:.3g}, the last residual by "
+                f"{c.relative:.2g} of its norm  [measured: {sampled(self.segments, self.length)}]"
             )
         if self.composed:
             lines += [f"  text: {self.text_source}"]
@@ -569,11 +570,12 @@ def _composed(
             for (_, a), (_, b) in zip(kept, full, strict=True)
         )
         ratios = np.exp(resampled((after - before).mean(1)))
-        low, high = np.quantile(ratios, (0.025, 0.975))
+        several = len(rows) > 1
+        low, high = map(float, np.quantile(ratios, (0.025, 0.975))) if several else (None, None)
         found.append(
             Composed(
                 name, float(after.mean()), float(before.mean()),
-                float(np.exp((after - before).mean())), float(low), float(high),
+                float(np.exp((after - before).mean())), low, high,
                 float(np.abs(after - before).max()), relative, after.size,
             )
         )  # fmt: skip
