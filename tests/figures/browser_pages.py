@@ -10,8 +10,10 @@ import subprocess
 
 import pytest
 
+from farfield.figures.audit import write_audit
 from farfield.figures.gallery import draw, save
 from farfield.figures.page import write_page
+from farfield.validation.audit import audit
 from farfield.validation.claims import claim
 from farfield.validation.study import study, survey
 
@@ -32,7 +34,9 @@ parent.postMessage([e.scrollWidth,e.clientWidth,drawn,formulas].join(' '),'*')})
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
-    """A study, a survey with trained models, and the gallery."""
+    """A study, a survey with trained models, the gallery, and the audit of a model."""
+    from transformers import BloomConfig
+
     folder = tmp_path_factory.mktemp("pages")
     text = folder / "text.txt"
     text.write_bytes(b"the quick brown fox jumps over the lazy dog\n" * 2000)
@@ -45,9 +49,11 @@ def pages(tmp_path_factory):
     whole = write_page(dataclasses.replace(listed, claims=ledger), folder / "whole")
     names = ["qin2024.fig1-right", "qin2024.fig7", "chi2023.fig8", "sun2023.table2", "qin2024.fig3"]
     save(draw(names), folder / "gallery")
+    BloomConfig(n_head=12, n_layer=3, hidden_size=96).save_pretrained(folder / "bloom")
+    audited = write_audit(audit(folder / "bloom"), folder / "audit")
     return {
         "study": (study_page, 2), "trained": (trained, 5), "whole": (whole, 0),
-        "gallery": (folder / "gallery" / "index.html", 3),
+        "gallery": (folder / "gallery" / "index.html", 3), "audit": (audited, 1),
     }  # fmt: skip
 
 
@@ -72,7 +78,7 @@ def opened(page, width, folder):
 
 
 @pytest.mark.parametrize("width", [360, 1280])
-@pytest.mark.parametrize("name", ["study", "trained", "whole", "gallery"])
+@pytest.mark.parametrize("name", ["study", "trained", "whole", "gallery", "audit"])
 def test_a_page_in_a_browser(pages, name, width, tmp_path):
     page, figures = pages[name]
     (scroll, inner, drawn, hidden), console = opened(page, width, tmp_path)
