@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullFormatter, ScalarFormatter
 
-from farfield.figures.style import house, look, new_figure
+from farfield.figures.style import house, look, new_figure, plain_ticks, round_numbers
 from farfield.validation.study import Entry, Study, last_token_ratio
 
 
@@ -25,7 +24,7 @@ def _measured(s: Study) -> list[tuple[str, Entry, Mapping[str, Any]]]:
 def perplexity_curves(s: Study, protocol: str = "last token") -> Figure:
     """Perplexity over that at the training length, by context length, one curve an encoding."""
     with house():
-        figure, axes = new_figure(5.8, 4.0)
+        figure, axes = new_figure(4.8, 4.4)
         lengths: set[int] = set()
         for name, _, m in _measured(s):
             rows = sorted(
@@ -40,23 +39,18 @@ def perplexity_curves(s: Study, protocol: str = "last token") -> Figure:
             axes.plot(x, [p["ratio"] for p in rows], label=name, **style)
         axes.set_xscale("log", base=2)
         axes.set_yscale("log")
-        for axis in (axes.xaxis, axes.yaxis):
-            axis.set_major_formatter(ScalarFormatter())
-            axis.set_minor_formatter(NullFormatter())
-        axes.set_xticks(sorted(lengths))
-        low, high = axes.get_ylim()
-        ticks = (0.9, 1, 1.2, 1.5, 2, 3, 4, 6, 8, 12, 16, 32, 64)
-        axes.set_yticks([t for t in ticks if low <= t <= high])
+        plain_ticks(axes.xaxis, sorted(lengths))
+        plain_ticks(axes.yaxis, round_numbers(*axes.get_ylim()))
         axes.set_xlabel("context length (tokens)")
         axes.set_ylabel(f"perplexity / perplexity at {s.preset.length}")
-        figure.legend(loc="outside right center")
+        figure.legend(loc="outside lower center", ncols=3)
         return figure
 
 
 def trf_against_erf(s: Study) -> Figure:
     """Finite-row TRF of the bias against the attention ERF of the trained model, each threshold."""
     with house():
-        figure, axes = new_figure(5.8, 4.0)
+        figure, axes = new_figure(4.8, 4.4)
         values: list[float] = []
         for name, e, m in _measured(s):
             if not e.prediction.encoding.biases or name.endswith("BCA"):
@@ -70,18 +64,18 @@ def trf_against_erf(s: Study) -> Figure:
             axes.plot(ends, ends, color="#888888", linewidth=0.8, zorder=0)
         axes.set_xscale("log")
         axes.set_yscale("log")
-        for axis in (axes.xaxis, axes.yaxis):
-            axis.set_major_formatter(ScalarFormatter())
+        plain_ticks(axes.xaxis, round_numbers(*axes.get_xlim()))
+        plain_ticks(axes.yaxis, round_numbers(*axes.get_ylim()))
         axes.set_xlabel("finite-row TRF (tokens), from the formula")
         axes.set_ylabel("attention ERF (tokens), measured")
-        figure.legend(loc="outside right center")
+        figure.legend(loc="outside lower center", ncols=3)
         return figure
 
 
 def predictors(s: Study) -> Figure:
     """The last-token perplexity ratio against the leak, and against the gradient mass."""
     with house():
-        figure, left = new_figure(7.0, 3.4)
+        figure, left = new_figure(4.8, 3.6)
         left.remove()
         left, right = figure.subplots(1, 2, sharey=True)
         for name, e, m in _measured(s):
@@ -94,13 +88,10 @@ def predictors(s: Study) -> Figure:
                 left.plot([leak], [ratio], linestyle="", **style)
             right.plot([m["gradient"]["mass"]], [ratio], linestyle="", label=name, **style)
         left.set_yscale("log")
-        left.yaxis.set_major_formatter(ScalarFormatter())
-        left.yaxis.set_minor_formatter(NullFormatter())
-        low, high = left.get_ylim()
-        left.set_yticks([t for t in (1, 1.5, 2, 3, 4, 6, 8, 12, 16) if low <= t <= high])
+        plain_ticks(left.yaxis, round_numbers(*left.get_ylim()))
         trained, *_, longest = s.lengths
-        left.set_xlabel(f"leak from {trained} to {longest} tokens")
-        right.set_xlabel(f"gradient mass on the last {trained} tokens")
+        left.set_xlabel(f"leak from {trained}\nto {longest} tokens")
+        right.set_xlabel(f"gradient mass on\nthe last {trained} tokens")
         left.set_ylabel(f"perplexity ratio {longest}/{trained}")
-        figure.legend(loc="outside right center")
+        figure.legend(loc="outside lower center", ncols=3)
         return figure

@@ -347,13 +347,15 @@ def _measurements(s: Study) -> str:
 
 
 def _figures(s: Study) -> str:
+    fields = next(m["attention"] for e in s.entries if (m := e.measurement()))
+    eps = ", ".join(f"{f['eps']:g}" for f in fields)
     parts: tuple[tuple[str, Callable[[Study], Any], str], ...] = (
         ("curves", measured.perplexity_curves,
          "Last-token perplexity relative to the training length. Flat is extrapolation; one seed."),
         ("fields", measured.trf_against_erf,
          "Receptive field of the bias alone against that of the trained model's attention, at "
-         "eps = 0.1, 0.05, 0.01 (joined), rows of 512 tokens, means over heads. On the grey line "
-         "they agree."),
+         f"eps = {eps} (joined), rows of {fields[0]['length']} tokens, means over heads. On the "
+         "grey line they agree."),
         ("predictors", measured.predictors,
          "Two predictors of extrapolation: the leak, computed before training, and the gradient "
          "mass on the training length, measured."),

@@ -39,7 +39,7 @@ def biases(s: Study) -> Figure:
     """exp(p(n) - p(0)) by distance; of several heads the one that falls slowest."""
     n = np.unique(np.geomspace(1, HORIZON, 160).astype(int))
     with house():
-        figure, axes = new_figure(6.4, 4.0)
+        figure, axes = new_figure(4.8, 4.8)
         for label, style, subject in _shown(s):
             values = subject.bias(np.concatenate([[0], n]))
             row = values[int(np.argmax(values[:, -1] - values[:, 0]))]
@@ -49,7 +49,7 @@ def biases(s: Study) -> Figure:
         axes.set(xscale="log", yscale="log", xlim=(2, HORIZON + 1), ylim=(1e-8, 3))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
         axes.set(xlabel="n + 1 (tokens)", ylabel="exp(p(n) - p(0))")
-        figure.legend(loc="outside right center")
+        figure.legend(loc="outside lower center", ncols=2)
         return figure
 
 
@@ -67,7 +67,7 @@ def _within(subject: Encoding) -> Iterator[tuple[float, float]]:
 def fields(s: Study) -> Figure:
     """TRF(eps) of the whole series; encodings whose series diverges have none."""
     with house():
-        figure, axes = new_figure(6.4, 4.0)
+        figure, axes = new_figure(4.8, 4.8)
         verdicts = {e.prediction.name: e.prediction.convergence.verdict for e in s.entries}
         for label, style, subject in _shown(s):
             if verdicts.get(label, Verdict.CONVERGES) is not Verdict.CONVERGES:
@@ -78,5 +78,5 @@ def fields(s: Study) -> Figure:
                 axes.plot(x, y, label=label, **style)
         axes.set(xscale="log", yscale="log", ylim=(0.7, FRAME))
         axes.set(xlabel="eps, share of the mass left outside", ylabel="TRF(eps) in tokens")
-        figure.legend(loc="outside right center")
+        figure.legend(loc="outside lower center", ncols=2)
         return figure

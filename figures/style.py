@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import matplotlib as mpl
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from farfield.theory.encodings import encodings
 
@@ -114,6 +115,30 @@ def look(name: str) -> dict[str, Any]:
         "marker": _MARKERS[(place + turn) % len(_MARKERS)],
         "linestyle": _LINES[turn % len(_LINES)],
     }
+
+
+def plain_ticks(axis: Any, ticks: Sequence[float]) -> None:
+    """Ticks of a logarithmic axis in plain numbers."""
+    axis.set_ticks(list(ticks))
+    axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def round_numbers(low: float, high: float) -> list[float]:
+    """Round numbers within a range of positive numbers, at least three if four digits allow it.
+
+    >>> round_numbers(4, 30), round_numbers(4.1, 4.9)
+    ([5.0, 10.0, 20.0], [4.2, 4.4, 4.6, 4.8])
+    """
+    found: list[float] = []
+    for digits in ((10, 20, 50), (10, 20, 30, 40, 50, 60, 80), range(10, 100, 5),
+                   range(10, 100, 2), range(100, 1000, 5), range(1000, 10000, 5)):  # fmt: skip
+        scale = 10.0 ** (len(str(digits[0])) - 1)
+        found = [m * 10.0**e / scale for e in range(-6, 8) for m in digits]
+        found = [x for x in found if low <= x <= high]
+        if len(found) >= 3:
+            return found
+    return found
 
 
 _SPOKEN = {

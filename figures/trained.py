@@ -12,11 +12,17 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from farfield.figures.exhibit import Data, Drawing, Exhibit, Missing
 from farfield.figures.results import BCA, MODE, Run, Sample, command, conditions, settings
-from farfield.figures.style import column_figure, house, look, spoken
+from farfield.figures.style import (
+    column_figure,
+    house,
+    look,
+    plain_ticks,
+    round_numbers,
+    spoken,
+)
 
 SHADES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a6ff0", "#8c6d31")
 
@@ -96,23 +102,6 @@ def _legend(figure: Any, entries: int) -> None:
                   columnspacing=1, handlelength=2.2)  # fmt: skip
 
 
-def _plain(axis: Any, ticks: Sequence[float]) -> None:
-    """Ticks of a logarithmic axis in plain numbers."""
-    axis.set_ticks(list(ticks))
-    axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
-    axis.set_minor_formatter(NullFormatter())
-
-
-def _ticks(low: float, high: float) -> list[float]:
-    """Round numbers within a range, at least three where there are so many."""
-    for digits in ((1, 2, 5), (1, 2, 3, 4, 5, 6, 8), tuple(k / 2 for k in range(2, 20)),
-                   tuple(k / 5 for k in range(5, 50))):  # fmt: skip
-        found = [m * 10.0**e for e in range(-4, 7) for m in digits if low <= m * 10.0**e <= high]
-        if len(found) >= 3:
-            return found
-    return found
-
-
 def perplexity(
     runs: Sequence[Run], *, figure: str, wanted: Sequence[str],
     protocol: str = "non-overlapping", printed: str = "",
@@ -159,8 +148,8 @@ def _lengths(axes: Any, lengths: set[int], trained: int) -> None:
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     shown = sorted(lengths)
-    _plain(axes.xaxis, shown if len(shown) < 7 else shown[:: len(shown) // 6 + 1])
-    _plain(axes.yaxis, _ticks(*axes.get_ylim()))
+    plain_ticks(axes.xaxis, shown if len(shown) < 7 else shown[:: len(shown) // 6 + 1])
+    plain_ticks(axes.yaxis, round_numbers(*axes.get_ylim()))
 
 
 _WINDOWS = "--tested 8,16,32,64"
@@ -237,7 +226,7 @@ def cumulative_gradient(
         for length in {s.length for s in found}:
             axes.axvline(length, color="#888888", linewidth=0.8, zorder=0)
         axes.set_xscale("log", base=2)
-        _plain(axes.xaxis, [t for t in curves[0][1] if t.bit_length() % 2])  # type: ignore[attr-defined]
+        plain_ticks(axes.xaxis, [t for t in curves[0][1] if t.bit_length() % 2])  # type: ignore[attr-defined]
         axes.set(xlabel="nearest tokens", ylabel="cumulative gradient share", ylim=(0, 1.02))
         _legend(drawn, len(found))
     gradient = found[0].measurements[0]["gradient"]
@@ -281,8 +270,8 @@ def attention_fields(runs: Sequence[Run], *, figure: str, wanted: Sequence[str])
         drawn, axes = column_figure(2.8)
         _draw(axes, curves)
         axes.set(xscale="log", yscale="log", xlabel="eps", ylabel="attention ERF / row length")
-        _plain(axes.xaxis, sorted(curves[0][1]))
-        _plain(axes.yaxis, _ticks(*axes.get_ylim()))
+        plain_ticks(axes.xaxis, sorted(curves[0][1]))
+        plain_ticks(axes.yaxis, round_numbers(*axes.get_ylim()))
         _legend(drawn, len(found))
     field = found[0].measurements[0]["attention"][0]
     return Drawing(

@@ -161,8 +161,7 @@ class Geometric(Kernel):
         return first * (slope * (b - a)).expm1() / slope.expm1()
 
     def asymptotics(self) -> str:
-        m = sympy.latex(-self.alpha)
-        return rf"\left\lfloor \log(1/\varepsilon) / \left({m}\right) \right\rfloor + 1"
+        return rf"\left\lfloor {_over(_LOG, -self.alpha)} \right\rfloor + 1"
 
 
 @dataclass(frozen=True)
@@ -210,10 +209,26 @@ class Power(Kernel):
 
 
 def _power_law(r: Expr, amplitude: Expr) -> str:
-    """((r-1) B eps / A)^{-1/(r-1)}, for b_n ~ A n^{-r} (ours)."""
-    factor = sympy.latex(sympy.simplify((r - 1) / amplitude))
-    power = sympy.latex(-1 / (r - 1))
-    return rf"\left({factor}\, B\, \varepsilon\right)^{{{power}}}"
+    """(A / ((r-1) B eps))^{1/(r-1)}, for b_n ~ A n^{-r} (ours)."""
+    above, below = sympy.fraction(sympy.simplify(amplitude / (r - 1)))
+    factor = "" if below == 1 else sympy.latex(below) + r"\, "
+    base = rf"\frac{{{sympy.latex(above)}}}{{{factor}B\, \varepsilon}}"
+    return _power(base, 1 / (r - 1))
+
+
+_LOG = r"\log(1/\varepsilon)"
+
+
+def _over(text: str, divisor: Expr) -> str:
+    """LaTeX of a quotient, a rational divisor turned over where it is."""
+    above, below = sympy.fraction(1 / divisor)
+    text = text if above == 1 else rf"{sympy.latex(above)}\, {text}"
+    return text if below == 1 else rf"\frac{{{text}}}{{{sympy.latex(below)}}}"
+
+
+def _power(base: str, exponent: Expr) -> str:
+    """LaTeX of a power, without an exponent of 1."""
+    return base if exponent == 1 else rf"\left({base}\right)^{{{sympy.latex(exponent)}}}"
 
 
 def _root(goal: arb, gamma: Expr, r: Expr) -> arb:
@@ -378,8 +393,7 @@ class Stretched(Smooth):
         return bool(d >= 0 or q * number(self.r) * (q * u.log()).exp() > -d)
 
     def asymptotics(self) -> str:
-        r, q = sympy.latex(self.r), sympy.latex(1 / self.q)
-        return rf"\sim \left(\frac{{\log(1/\varepsilon)}}{{{r}}}\right)^{{{q}}}"
+        return rf"\sim {_power(_over(_LOG, self.r), 1 / self.q)}"
 
 
 @dataclass(frozen=True)
@@ -425,8 +439,7 @@ class LogNormal(Smooth):
         return bool(u.log() > number(self.l))
 
     def asymptotics(self) -> str:
-        c = sympy.latex(self.c)
-        return rf"\exp\left(\sqrt{{\log(1/\varepsilon) / \left({c}\right)}}\,(1 + o(1))\right)"
+        return rf"\exp\left(\sqrt{{{_over(_LOG, self.c)}}}\,(1 + o(1))\right)"
 
 
 @dataclass(frozen=True)

@@ -713,13 +713,13 @@ def _out_of_scope(s: Study, measured: Measured) -> Finding | None:
 
 
 def _rank(pairs: list[tuple[float, float]]) -> tuple[float, float, int] | None:
-    """Spearman's rank correlation, its exact or asymptotic p-value, and n."""
+    """Spearman's rank correlation, its p-value (exact to 8 pairs), and n."""
     if len(pairs) < 3 or len({a for a, _ in pairs}) < 2 or len({b for _, b in pairs}) < 2:
         return None
-    from scipy.stats import spearmanr
+    from farfield.validation.statistics import rank_correlation
 
-    value = spearmanr([a for a, _ in pairs], [b for _, b in pairs])
-    return float(value.statistic), float(value.pvalue), len(pairs)
+    found = rank_correlation([a for a, _ in pairs], [b for _, b in pairs], resamples=200)
+    return found.rho, found.p, found.n
 
 
 def _leak_rank(measured: Measured) -> Finding | None:

@@ -348,6 +348,10 @@ def test_bad_eps(kind):
 
 def test_bad_parameters():
     for call in (
+        lambda: theoretical_receptive_field("-n", "1/10", budget_s="soon"),
+        lambda: theoretical_receptive_field("-n", "1/10", budget_s=math.nan),
+        lambda: theoretical_receptive_field("-n", "1/10", budget_s=-1),
+        lambda: theoretical_receptive_field("-n", b"0.1"),
         lambda: theoretical_receptive_field("kerple_log", "1/10"),
         lambda: theoretical_receptive_field("kerple_log", "1/10", r1=-1, r2=1),
         lambda: theoretical_receptive_field("-log(n)", "1/10"),
@@ -358,3 +362,29 @@ def test_bad_parameters():
             call()
     with pytest.raises(InputError, match="r1, r2"):
         theoretical_receptive_field("kerple_log", "1/10")
+
+
+@pytest.mark.parametrize(
+    ("bias", "latex", "value"),
+    [
+        ("-3*n/7", r"\left\lfloor \frac{7\, \log(1/\varepsilon)}{3} \right\rfloor + 1",
+         lambda eps, b: math.floor(7 * math.log(1 / eps) / 3) + 1),
+        ("-n", r"\left\lfloor \log(1/\varepsilon) \right\rfloor + 1",
+         lambda eps, b: math.floor(math.log(1 / eps)) + 1),
+        ("-2*log(1+n)", r"\frac{1}{B\, \varepsilon}", lambda eps, b: 1 / (b * eps)),
+        ("-3/2*log(n+4)", r"\left(\frac{2}{B\, \varepsilon}\right)^{2}",
+         lambda eps, b: (2 / (b * eps)) ** 2),
+        ("log(3)-4*log(1+n)", r"\left(\frac{1}{B\, \varepsilon}\right)^{\frac{1}{3}}",
+         lambda eps, b: (1 / (b * eps)) ** (1 / 3)),
+        ("-2*sqrt(n)", r"\sim \left(\frac{\log(1/\varepsilon)}{2}\right)^{2}", None),
+        ("-2*log(1+n)^2", r"\exp\left(\sqrt{\frac{\log(1/\varepsilon)}{2}}\,(1 + o(1))\right)",
+         None),
+    ],
+)  # fmt: skip
+def test_asymptotics_are_what_the_field_tends_to(bias, latex, value):
+    eps = Fraction(1, 10**9)
+    field = theoretical_receptive_field(bias, eps)
+    assert field.asymptotics == latex
+    if value is not None:
+        total = float(series(encoding(bias).formula).tail(0))
+        assert value(float(eps), total) == pytest.approx(field.tokens, rel=1e-2)
