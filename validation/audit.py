@@ -18,15 +18,16 @@ import sympy
 from farfield.numerics.horizon import dtype_horizon
 from farfield.numerics.leak import Leak, leak
 from farfield.numerics.receptive_field import natural, theoretical_receptive_field
-from farfield.numerics.window import certified_window
+from farfield.numerics.window import MAX_LOGIT
 from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import Encoding
 from farfield.theory.expression import Lookup
 from farfield.theory.results import InputError, Result, exact
-from farfield.validation.model_window import HeadBounds, upwards, weight_bounds
+from farfield.validation.model_window import HeadBounds, weight_bounds, window_of
 from farfield.validation.outside import Folder, describe, load
 from farfield.validation.study import DTYPES, EPS, tokens_text
 
+_LONGEST = 1 << 22  # of a surrogate's rows, which are summed in float64
 _ASSUMED = 2048  # the training length where the configuration names none
 
 
@@ -233,6 +234,12 @@ def audit(
     if not shares or not all(0 < e < 1 for e in shares):
         raise InputError("eps: accepted are numbers between 0 and 1")
     budget = exact(error, "error")
+    logit, value = exact(logit_bound, "logit_bound"), exact(value_bound, "value_bound")
+    if budget <= 0 or value <= 0 or not 0 <= logit <= MAX_LOGIT:
+        raise InputError(
+            f"error {budget}, logit_bound {logit}, value_bound {value}: accepted are a positive "
+            f"error, logits from 0 to {MAX_LOGIT} and positive values"
+        )
     first = folder.encodings[0]
     found = Audit(
         folder.name, folder.family, folder.layers, folder.heads, folder.head_size, first.name,
@@ -241,10 +248,14 @@ def audit(
         label="certified" if first.biases else "theorem",
     )  # fmt: skip
     if folder.surrogate is not None:
+        if max(tested) > _LONGEST:
+            raise InputError(
+                f"length {max(tested)}: accepted for a rotation are lengths up to {_LONGEST}"
+            )
         found = dataclasses.replace(found, surrogate=_surrogate(folder, found))
     if not first.biases:
         return found
-    fixed = HeadBounds(float(exact(logit_bound, "logit_bound")), float(exact(value_bound)))
+    fixed = HeadBounds(float(logit), float(value))
     limits: list[tuple[HeadBounds, ...]] = [(fixed,) * folder.heads] * folder.layers
     if bounds == "weights":
         limits = list(weight_bounds(folder, load(folder)))
@@ -264,14 +275,7 @@ def _heads(folder: Folder, a: Audit, limits: list[tuple[HeadBounds, ...]]) -> It
             known[which] = list(_theory(subject, folder.heads, a))
         for entry, bound in zip(known[which], limit, strict=True):
             bias = subject.head(entry.head if subject.num_heads > 1 else 1)
-            width, why = None, ""
-            try:
-                window = certified_window(
-                    bias, a.error, upwards(bound.logit), upwards(max(bound.value, 2.0**-20))
-                )
-                width, why = window.width, window.reason
-            except InputError as refused:
-                why = str(refused)
+            width, why = window_of(bias, bound, a.error)
             yield dataclasses.replace(
                 entry, layers=tuple(layers), logit_bound=bound.logit, value_bound=bound.value,
                 window=width, reason=why,

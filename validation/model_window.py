@@ -217,8 +217,9 @@ def model_window(
         raise InputError(f"error {eta} must be positive")
     if bounds not in SOURCES:
         raise InputError(f"bounds {bounds!r} are not known; accepted: {', '.join(SOURCES)}")
-    if not isinstance(segments, int) or segments < 1:
-        raise InputError(f"segments {segments!r}: accepted is a whole number from 1")
+    for name, value in (("length", length), ("segments", segments)):
+        if value is not None and (not isinstance(value, int) or value < 1):
+            raise InputError(f"{name} {value!r}: accepted is a whole number from 1")
     folder = model if isinstance(model, Folder) else describe(model)
     given = folder.encodings[0]
     if not given.biases:
@@ -267,17 +268,19 @@ def _window(
 ) -> HeadWindow:
     bias = given.head(h + 1 if given.num_heads > 1 else 1)
     described = str(bias) if len(str(bias)) <= 60 else given.name
-    shared = (layer + 1, h + 1, described, bound.logit, bound.value)
-    if not (bound.logit <= MAX_LOGIT and math.isfinite(bound.value)):
-        wrong = (
-            f"exceeds {MAX_LOGIT}"
-            if bound.logit > MAX_LOGIT
-            else "or the value bound is not finite"
-        )
-        return HeadWindow(*shared, None, f"the logit bound {bound.logit:.4g} {wrong}")
-    logit, value = (upwards(x) for x in (bound.logit, max(bound.value, 2.0**-20)))
+    width, reason = window_of(bias, bound, eta)
+    return HeadWindow(layer + 1, h + 1, described, bound.logit, bound.value, width, reason)
+
+
+def window_of(bias: sympy.Expr, bound: HeadBounds, eta: sympy.Rational) -> tuple[int | None, str]:
+    """The certified window of a head, or None with the reason."""
+    if not (math.isfinite(bound.logit) and math.isfinite(bound.value)):
+        return None, "its bounds are not finite"
+    if bound.logit > MAX_LOGIT:
+        return None, f"the logit bound {bound.logit:.4g} exceeds {MAX_LOGIT}"
+    logit, value = upwards(bound.logit), upwards(max(bound.value, 2.0**-20))
     found = certified_window(bias, eta, logit, value)
-    return HeadWindow(*shared, found.width, found.reason)
+    return found.width, found.reason
 
 
 def upwards(x: float) -> sympy.Rational:

@@ -444,7 +444,8 @@ def load(folder: Folder, *, tokens: int = 1024) -> Transformer | OutsideModel:
     if free is not None and wanted > free:
         raise InputError(
             f"model {folder.name!r} takes about {wanted >> 20:,} MiB in float32 with segments of "
-            f"{tokens} tokens, {max(0, free) >> 20:,} MiB are free; accepted: a smaller model"
+            f"{tokens} tokens, {max(0, free) >> 20:,} MiB are free; accepted: a smaller model, "
+            "or shorter segments"
         )
     library = _library()
     with _quiet(library):

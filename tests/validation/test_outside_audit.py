@@ -192,6 +192,9 @@ def test_the_verb_and_bad_input(capsys, outside_models, t5, tmp_path):
         ((bloom, "--eps", "2"), "between 0 and 1"),
         ((bloom, "--bounds", "text"), "accepted: given, weights"),
         ((bloom, "--trained", "x"), "trained"),
+        ((bloom, "--error", "0"), "accepted are a positive error"),
+        ((bloom, "--logit-bound", "1001"), "logits from 0 to 1000"),
+        ((outside_models.folder("llama"), "--length", "10000000"), "lengths up to 4194304"),
     ):
         code, _, err = call(*args)
         assert code == 2 and message in err and len(err.splitlines()) == 1
