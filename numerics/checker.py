@@ -293,6 +293,11 @@ def _check_step(rule: str, said: Mapping[str, Any], own: _Context) -> bool:
     elif rule in BOUNDS:
         _check_bound(rule, said, own)
         own.p = said["bound"]
+    elif rule == "very slow phase":
+        slack = 100 * (1 + abs(said["error"]))
+        if any(_compare(said["bound"] + slack, -sympy.log(n), at) < 0 for at in FAR):
+            raise ProofError("the terms of the intervals may be too small")
+        own.verdicts.append(False)
     elif rule == "average":
         _check_average(said, own)
         own.p = -said["bound"]

@@ -356,11 +356,14 @@ def compile_condition(c: Any) -> Callable[[Environment], bool]:
     if isinstance(c, sympy.Not):
         inner = compile_condition(c.args[0])
         return lambda env: not inner(env)
+    if isinstance(c, sympy.ITE):
+        test, yes, no = (compile_condition(a) for a in c.args)
+        return lambda env: yes(env) if test(env) else no(env)
     if type(c) not in _RELATION_TESTS:
         raise Undefined(f"a condition of the kind {type(c).__name__}")
     difference = compile_ball(c.lhs - c.rhs)
-    test = _RELATION_TESTS[type(c)]
-    return lambda env: test(_sign_of(difference(env)))
+    relation = _RELATION_TESTS[type(c)]
+    return lambda env: relation(_sign_of(difference(env)))
 
 
 _RELATION_TESTS: dict[Any, Callable[[int], bool]] = {

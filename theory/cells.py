@@ -32,7 +32,7 @@ from farfield.theory.constants import (
     sign_factors,
     tidied,
 )
-from farfield.theory.expression import interval
+from farfield.theory.expression import interval, substituted
 
 MAX_CELLS = 200
 Constraint = tuple[Expr, int]  # the sign of an expression
@@ -129,12 +129,20 @@ def _on_zero(e: Expr, facts: list[Constraint], g: Expr) -> tuple[Expr, list[Cons
             value = expand(-g.coeff(s, 0) / g.coeff(s, 1))
             swap = {s: value}
             moved = [(expand(f.xreplace(swap)), k) for f, k in facts]
-            return e.xreplace(swap), moved
+            return _with_value(e, swap), moved
     for s in g.free_symbols:
         value = _log_solution(expand(g), s)
         if value is not None and not value.free_symbols:
-            return e.xreplace({s: value}), [(f.xreplace({s: value}), k) for f, k in facts]
+            return _with_value(e, {s: value}), [(f.xreplace({s: value}), k) for f, k in facts]
     return e, [*facts, (g, 0)]
+
+
+def _with_value(e: Expr, swap: dict[Expr, Expr]) -> Expr:
+    """e where a parameter has this value; NaN where that divides by 0."""
+    try:
+        return substituted(e, swap)
+    except TypeError:  # SymPy refuses to compare zoo
+        return S.NaN
 
 
 def _log_solution(g: Expr, s: Symbol) -> Expr | None:

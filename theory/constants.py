@@ -42,7 +42,7 @@ from flint import arb, fmpq
 from sympy import Expr, S, Symbol
 
 from farfield.theory.balls import Undefined, compile_ball, precision, to_arb
-from farfield.theory.expression import n
+from farfield.theory.expression import n, steep
 
 Coefficient = Any  # fmpq or a SymPy Expr
 ZERO, ONE = fmpq(0), fmpq(1)
@@ -298,6 +298,7 @@ def _assumed_sign(c: Expr) -> int | None:
     return 1 if c.is_positive else -1 if c.is_negative else 0 if c.is_zero else None
 
 
+@lru_cache(maxsize=4096)
 def canonical(factor: Expr) -> tuple[Expr, int]:
     """(key, s) with the sign of `factor` equal to s times that of `key`; a factor linear in its
     only parameter becomes `parameter - root`."""
@@ -310,7 +311,8 @@ def canonical(factor: Expr) -> tuple[Expr, int]:
     return (-factor, -1) if factor.could_extract_minus_sign() else (factor, 1)
 
 
-def sign_factors(c: Expr) -> list[Expr]:
+@lru_cache(maxsize=4096)
+def sign_factors(c: Expr) -> tuple[Expr, ...]:
     """Factors whose signs multiply to the sign of c (where its denominator is not 0: `germ` has
     asked that of every denominator)."""
     if sympy.count_ops(c) > MAX_ATOMS:
@@ -318,8 +320,9 @@ def sign_factors(c: Expr) -> list[Expr]:
     numerator, denominator = sympy.fraction(sympy.together(c))
     if not denominator.is_positive:
         numerator = numerator * denominator
-    factors = []
-    for f in sympy.Mul.make_args(sympy.factor(expand(numerator))):
+    numerator = expand(numerator)
+    factors: list[Expr] = []
+    for f in sympy.Mul.make_args(numerator if steep(numerator) else sympy.factor(numerator)):
         if f.is_positive:
             continue
         if f.is_Pow and f.exp.is_Integer and f.exp > 0:
@@ -328,7 +331,7 @@ def sign_factors(c: Expr) -> list[Expr]:
             factors += _linear_factors(f.base)
         else:
             factors += _linear_factors(f)
-    return factors
+    return tuple(factors)
 
 
 def _linear_factors(f: Expr) -> list[Expr]:

@@ -40,7 +40,7 @@ from farfield.theory import cells
 from farfield.theory.balls import Undefined, Undetermined, compile_ball, precision, to_arb
 from farfield.theory.constants import Case, NeedMore, NotReal, Undecided, deciding, expand
 from farfield.theory.encodings import Encoding, encoding
-from farfield.theory.expression import interval, n
+from farfield.theory.expression import interval, n, substituted
 from farfield.theory.functions import eventual, germ
 from farfield.theory.germs import negate
 from farfield.theory.ladder import Outcome
@@ -541,7 +541,8 @@ def _cycle(x: Expr, rounding: bool) -> int:
         inside, modulus = x.args[0], sympy.Integer(1)
     else:
         return 0
-    if any(e.exp.has(n) or abs(e.exp) > 12 for e in inside.atoms(sympy.Pow) if e.has(n)):
+    powers = (e.exp for e in inside.atoms(sympy.Pow) if e.has(n))
+    if not all(k.is_Rational and abs(k) <= 12 for k in powers):
         return 0
     try:
         inside = expand(inside)
@@ -570,7 +571,7 @@ def residue_class(p: Expr, period: int, residue: int) -> Expr:
             elif isinstance(x, sympy.ceiling):  # -floor(-y) = y + frac(-y)
                 value = x.args[0] + sympy.frac(-x.args[0]).xreplace({n: sympy.Integer(residue)})
             swap[x] = value
-    return p.xreplace(swap).xreplace({n: period * n + residue})
+    return substituted(substituted(p, swap), {n: period * n + residue})
 
 
 def skipped_terms(p: Expr, up_to: int = 4096) -> tuple[int, ...]:

@@ -181,6 +181,12 @@ def _degree(e: Expr) -> int:
     return int(bool(e.free_symbols))
 
 
+def steep(e: Expr) -> bool:
+    """Whether e, as a polynomial in whatever occurs in it, has a degree that SymPy hangs on."""
+    powers = (x.exp.as_coeff_Mul()[0] for x in e.atoms(sympy.Pow, sympy.exp))
+    return _degree(e) > 64 or any(max(abs(c.p), c.q) > 64 for c in powers if c.is_Rational)
+
+
 def _power(base: Expr, exponent: Expr) -> Expr:
     if base.is_Rational and exponent.is_Rational:
         if base == 0 and exponent < 0:
@@ -216,11 +222,15 @@ def _exact_only(function: Callable[..., Expr]) -> Callable[..., Expr]:
 def _polygamma(order: Expr, at: Expr) -> Expr:
     if not (order.is_Integer and 0 <= order <= 20):
         raise _Wrong("needs an order from 0 to 20")
-    return sympy.polygamma(order, at, evaluate=not _is_number(at))
+    return sympy.polygamma(order, at, evaluate=False)
 
 
 def _digamma(at: Expr) -> Expr:
-    return sympy.polygamma(0, at, evaluate=not _is_number(at))
+    return sympy.polygamma(0, at, evaluate=False)
+
+
+def _extreme(function: Any) -> Callable[..., Expr]:
+    return lambda *args: function(*args, evaluate=all(a.is_Rational for a in args))
 
 
 def _unevaluated(function: Any) -> Callable[..., Expr]:
@@ -237,7 +247,7 @@ def _harmonic(at: Expr, order: Expr = S.One) -> Expr:
         return _exact_only(sympy.harmonic)(at)
     if not (order.is_Integer and 2 <= order <= 20):
         raise _Wrong("needs an order from 1 to 20")
-    rest = sympy.polygamma(order - 1, at + 1, evaluate=not _is_number(at))
+    rest = sympy.polygamma(order - 1, at + 1, evaluate=False)
     return sympy.zeta(order) - (-1) ** order * rest / sympy.factorial(order - 1)
 
 
@@ -285,8 +295,8 @@ FUNCTIONS: dict[str, tuple[Callable[..., Expr], int, int]] = {
     "sign": (_exact_only(sympy.sign), 1, 1),
     "floor": (_exact_only(sympy.floor), 1, 1), "ceiling": (_exact_only(sympy.ceiling), 1, 1),
     "ceil": (_exact_only(sympy.ceiling), 1, 1), "frac": (_exact_only(sympy.frac), 1, 1),
-    "Min": (_unevaluated(sympy.Min), 1, 100), "min": (_unevaluated(sympy.Min), 1, 100),
-    "Max": (_unevaluated(sympy.Max), 1, 100), "max": (_unevaluated(sympy.Max), 1, 100),
+    "Min": (_extreme(sympy.Min), 1, 100), "min": (_extreme(sympy.Min), 1, 100),
+    "Max": (_extreme(sympy.Max), 1, 100), "max": (_extreme(sympy.Max), 1, 100),
     "Mod": (_mod, 2, 2),
     "Heaviside": (_heaviside, 1, 2),
     "gamma": (_exact_only(sympy.gamma), 1, 1),
@@ -507,7 +517,10 @@ class _Parser:
             if not self.accept(","):
                 break
         self.expect(")")
-        return self.build(column, _unevaluated(sympy.Piecewise), *pieces)
+        live = [(value, c) for value, c in pieces if c != S.false]
+        if live and live[0][1] == S.true:
+            return live[0][0]
+        return self.build(column, _unevaluated(sympy.Piecewise), *(live or pieces))
 
     def condition(self) -> Any:
         """A comparison (possibly chained), True, Eq(...) and the like; & binds closer than |."""
@@ -573,7 +586,8 @@ class _Parser:
         relations = []
         while op := self.accept(*_RELATIONS):
             right = self.sum()
-            relations.append(_RELATIONS[op](left, right, evaluate=False))
+            easy = left.is_Rational and right.is_Rational
+            relations.append(_RELATIONS[op](left, right, evaluate=bool(easy)))
             left = right
         if not relations:
             self.fail(column, "expected a condition such as n < 16 or True")
@@ -626,7 +640,8 @@ class _Parser:
             if kind == "Sum":
                 result = sympy.Sum(body, (k, low, high))
             else:
-                logs = sympy.expand_log(sympy.log(sympy.factor(body)), force=True)
+                body = body if steep(body) else sympy.factor(body)
+                logs = sympy.expand_log(sympy.log(body), force=True)
                 result = sympy.exp(sympy.Sum(logs, (k, low, high)))
         self.bound, self.position = outer, end
         return result
@@ -690,6 +705,30 @@ def read(text: str, domains: Mapping[str, str] | None = None) -> Expr:
             f"its parameters: {has}"
         )
     return expr
+
+
+def substituted(e: Any, swap: Mapping[Expr, Expr]) -> Any:
+    """e with some parts replaced.
+
+    >>> x = parameter("x")
+    >>> substituted(sympy.Piecewise((x, x < 3), (n, True)), {x: n + 1})
+    Piecewise((n + 1, n + 1 < 3), (n, True))
+    """
+    if e in swap:
+        return swap[e]
+    args = tuple(substituted(a, swap) for a in e.args)
+    return e if args == e.args else rebuilt(e.func, args)
+
+
+def rebuilt(func: Any, args: tuple[Any, ...]) -> Any:
+    """A node with new arguments, built as the reader would: unevaluated where SymPy might hang."""
+    make = _power if func is sympy.Pow else FUNCTIONS.get(func.__name__, (func,))[0]
+    try:
+        if func is sympy.Piecewise or issubclass(func, sympy.core.relational.Relational):
+            return func(*args, evaluate=False)
+        return make(*args)
+    except _Wrong:
+        return func(*args, evaluate=False)
 
 
 _BUILT = (

@@ -44,7 +44,7 @@ from farfield.theory.constants import (
     tidied,
     to_sympy,
 )
-from farfield.theory.expression import Lookup, n
+from farfield.theory.expression import Lookup, n, rebuilt, steep
 from farfield.theory.germs import (
     ONE_GERM,
     UNIT,
@@ -785,6 +785,8 @@ def _sum(e: Expr, body: Expr, *limits: Any) -> Germ:
 
 def _separated(body: Expr, k: Symbol) -> Expr:
     """The summand with logarithms of products split and quotients in partial fractions."""
+    if steep(body):
+        raise Undecided("a sum of high degree")
     body = body.replace(
         sympy.log, lambda a: sympy.expand_log(sympy.log(sympy.factor(a)), force=True)
     )
@@ -1122,16 +1124,7 @@ def eventual(e: Expr) -> Expr:
         return S.NegativeInfinity
     if (e.is_Add or e.is_Mul) and any(a in _INFINITE for a in args):
         return _with_infinity(e.func, args)
-    if tuple(args) == e.args:
-        return e
-    lazy = isinstance(e, _SLOW_TO_BUILD) and not any(a.has(n) for a in args)
-    return e.func(*args, evaluate=False) if lazy else e.func(*args)
-
-
-_SLOW_TO_BUILD = (
-    sympy.gamma, sympy.loggamma, sympy.polygamma, sympy.factorial, sympy.binomial, sympy.harmonic,
-    sympy.zeta,
-)  # fmt: skip
+    return e if tuple(args) == e.args else rebuilt(e.func, tuple(args))
 
 
 def _with_infinity(operation: Any, args: list[Expr]) -> Expr:
@@ -1195,6 +1188,9 @@ def holds(condition: Any) -> bool:
         return any(holds(c) for c in condition.args)
     if isinstance(condition, sympy.Not):
         return not holds(condition.args[0])
+    if isinstance(condition, sympy.ITE):
+        test, yes, no = condition.args
+        return holds(yes if holds(test) else no)
     if not isinstance(condition, sympy.core.relational.Relational):
         raise Undecided(f"a condition of the kind {type(condition).__name__}")
     s = _sign_at_large(eventual(condition.lhs - condition.rhs))

@@ -33,6 +33,11 @@ g ~ c log n the period is [x, e^{2 pi/c} x (1 + o(1))]). As rho = O(log n) in a 
 rho' = O(1/n) and R changes by O(1) over a period, so the blocks carry a fixed share of the sum of
 exp(-R): if that diverges, the series diverges.
 
+**Very slow phase.** f(g) with one phase g in a Hardy field, g -> oo, g = o(log n). Where g grows by
+a given amount from x to y, y/x -> oo as x grows; so the n with f(g) <= v, where f <= v on an arc,
+contain intervals [x, 2x] with x as large as one likes. If R = log n + O(1) or less there, each adds
+at least a positive constant to the sum: the series diverges.
+
 **Average.** rho = h + m f with m -> oo, f as under Phases with infimum lo, h and m in a Hardy field
 and m, h = n^{o(1)} (their logarithms are o(log n)). Let e_j be the largest order of a minimum of
 f_j, so that int exp(-m (f_j - inf f_j)) is between multiples of m^{-1/e_j}, and let
@@ -95,6 +100,7 @@ from farfield.theory.germs import (
     iterated_log,
     larger,
     log_of_monomial,
+    monomial,
     scale,
     size,
 )
@@ -468,6 +474,32 @@ def _slow_phase(rho: Germ) -> Outcome:
     return _close_to_infimum(rho, swing, "slow phase")
 
 
+def _very_slow_phase(rho: Germ) -> Outcome:
+    swing = _swing(rho)
+    if swing.polynomial:
+        raise Undecided("the phase is not very slow")
+    expansion = germ(swing.phases[0])
+    if any(oscillates(c) for _, c in expansion.terms) or direction(expansion) not in (1, -1):
+        raise Undecided("the phase oscillates itself")
+    lead = expansion.leading()
+    if lead is None or compare(lead[0], iterated_log(1)) >= 0:
+        raise Undecided("the phase is not very slow")
+
+    def attempt(gap: fmpq) -> Outcome:
+        values = [
+            swing.near(gap) if j == swing.index else _bound(c, 1)
+            for j, (_, c) in enumerate(rho.terms)
+            if oscillates(c)
+        ]
+        upper = _with(rho, values)
+        if not _bounded_above(add(upper, scale(monomial(iterated_log(1)), fmpq(-1)))):
+            raise Undecided("near its extreme the oscillation does not make it diverge")
+        bound = shown("bound", scale(upper, fmpq(-1)))
+        return Outcome(False, (Step("very slow phase", bound | swing.stated()),))
+
+    return _first(partial(attempt, gap) for gap in (GAPS if swing.functions else MARGINS))
+
+
 def _subpolynomial(m: Monomial) -> bool:
     """log m = o(log n)."""
     return compare_log(m) < 0
@@ -546,6 +578,7 @@ RULES: dict[str, Callable[[Germ], Outcome]] = {
     "recurrence": _recurrence,
     "distances near the infimum": _infimum,
     "blocks of a slow phase": _slow_phase,
+    "intervals of a very slow phase": _very_slow_phase,
     "the range of the oscillation": _range,
     "the average over the phase": _average,
     "returns to 0": _returns,

@@ -90,6 +90,11 @@ DIVERGES = """
     -n**2*(2+sin(n)+cos(2*n))
     -n**4*sin(n)**4
     -log(n)*(2+sin(n**2))-log(log(n))/2
+    -log(n)*(3/2+sin(log(log(n))))
+    -log(n)*(1+sin(log(log(log(n)))))
+    -log(n)*(1/2+Abs(cos(sqrt(log(n)))))
+    -log(n)*LambertW(2*exp(2))/2
+    -n*(LambertW(n+1)-LambertW(n))*log(n)
 """.strip().splitlines()
 
 
@@ -134,6 +139,8 @@ def test_conditional(text, domains, condition):
         "-log(n)/(1+sin(n)+1/n)",
         "-tan(n)**2*log(n)-log(n)",
         "-exp(n*sin(n))",
+        "-log(n)*(2+sin(log(log(n))))",  # slower than log n: the average rule does not apply
+        "-n*frac(n*sqrt(2))",
     ],
 )
 def test_nothing_is_claimed(text):
