@@ -34,6 +34,9 @@ _PLACES = (
 """Row: line style and how far the marker is turned; column: colour. Who is drawn together in a
 paper's figure stands in different columns."""
 
+_APART = {"sandwich": "D", "kerple_log": "v", "sandwich_smoothed": "^"}
+"""Markers of those that a printed figure shows together, so that they differ in grey too."""
+
 _LINES = ("-", "--", "-.", ":")
 COLUMN = 3.4
 """Width of one column of a paper, in inches."""
@@ -112,7 +115,7 @@ def look(name: str) -> dict[str, Any]:
     turn, place = divmod(order.index(base), len(_COLOURS))
     return {
         "color": _COLOURS[place],
-        "marker": _MARKERS[(place + turn) % len(_MARKERS)],
+        "marker": _APART.get(base, _MARKERS[(place + turn) % len(_MARKERS)]),
         "linestyle": _LINES[turn % len(_LINES)],
     }
 

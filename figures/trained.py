@@ -71,10 +71,26 @@ def absent(found: Sequence[Sample], wanted: Sequence[str], options: str = "") ->
 Curves = list[tuple[Sample, Mapping[float, Sequence[float]]]]
 
 
-def _draw(axes: Any, curves: Curves, **options: Any) -> None:
-    """Means over seeds by x, with a band from the least to the greatest."""
+def _calm(curves: Curves) -> Curves:
+    """The curves that would lie on each other below one that rises far above them."""
+    means = [[float(np.mean(v)) for v in values.values()] for _, values in curves]
+    least = min(map(min, means))
+    flat = [curve for curve, m in zip(curves, means, strict=True) if max(m) < 1.5 * least]
+    return flat if 1 < len(flat) < len(curves) and max(map(max, means)) > 2 * least else []
+
+
+def _draw(axes: Any, curves: Curves, others: Sequence[str] | None = None, **options: Any) -> None:
+    """Means over seeds by x, with a band from the least to the greatest.
+
+    Args:
+        axes: where.
+        curves: values over seeds by x, of each sample.
+        others: the labels of the whole figure, from which a curve must differ.
+        options: of every line.
+    """
+    others = others or [s.label for s, _ in curves]
     for sample, values in curves:
-        style = _style(sample.label, [s.label for s, _ in curves]) | options
+        style = _style(sample.label, others) | options
         x = list(values)
         axes.plot(x, [np.mean(values[k]) for k in x], label=spoken(sample.label), **style)
         if len(sample.runs) > 1:
@@ -97,9 +113,9 @@ def _style(label: str, others: Sequence[str]) -> dict[str, Any]:
     return style
 
 
-def _legend(figure: Any, entries: int) -> None:
-    figure.legend(loc="outside upper center", ncols=2 if entries in (2, 4) else 3,
-                  columnspacing=1, handlelength=2.2)  # fmt: skip
+def _legend(entries: int) -> dict[str, Any]:
+    return {"loc": "outside upper center", "ncols": 2 if entries in (2, 4) else 3,
+            "columnspacing": 1, "handlelength": 2.2}  # fmt: skip
 
 
 def perplexity(
@@ -114,15 +130,20 @@ def perplexity(
         values = s.perplexity(protocol)
         curves.append((s, {n: list(by.values()) for n, by in values.items()}))
         rows += [(s.label, seed, n, v) for n, by in values.items() for seed, v in by.items()]
+    calm = _calm(curves)
+    shown = {row[2] for row in rows}
     with house(column=True):
-        drawn, axes = column_figure(2.8)
-        _draw(axes, curves)
-        _lengths(axes, {row[2] for row in rows}, found[0].length)
-        axes.set(xlabel="context length (tokens)", ylabel="perplexity")
-        _legend(drawn, len(found))
+        drawn, panels = column_figure(4.4 if calm else 2.8, rows=2 if calm else 1)
+        for axes, some in zip(np.atleast_1d(panels), (curves, calm), strict=False):
+            _draw(axes, some, [s.label for s in found])
+            _lengths(axes, shown, found[0].length)
+            axes.set_ylabel("perplexity")
+        axes.set_xlabel("context length (tokens)")
+        drawn.legend(*np.atleast_1d(panels)[0].get_legend_handles_labels(), **_legend(len(found)))
+    below = " Below: those that stay flat, on a scale of their own." * bool(calm)
     return Drawing(
         Data(("encoding", "seed", "length", "perplexity"), tuple(rows)),
-        f"{drawn_of(found)} Protocol: {protocol}; grey: the training length.{_far(found)}"
+        f"{drawn_of(found)} Protocol: {protocol}; grey: the training length.{below}{_far(found)}"
         f"{printed}{absent(found, wanted)}",
         drawn,
     )
@@ -228,7 +249,7 @@ def cumulative_gradient(
         axes.set_xscale("log", base=2)
         plain_ticks(axes.xaxis, [t for t in curves[0][1] if t.bit_length() % 2])  # type: ignore[attr-defined]
         axes.set(xlabel="nearest tokens", ylabel="cumulative gradient share", ylim=(0, 1.02))
-        _legend(drawn, len(found))
+        drawn.legend(**_legend(len(found)))
     gradient = found[0].measurements[0]["gradient"]
     return Drawing(
         Data(("encoding", "trained", "seed", "nearest tokens", "gradient share"), tuple(rows)),
@@ -272,7 +293,7 @@ def attention_fields(runs: Sequence[Run], *, figure: str, wanted: Sequence[str])
         axes.set(xscale="log", yscale="log", xlabel="eps", ylabel="attention ERF / row length")
         plain_ticks(axes.xaxis, sorted(curves[0][1]))
         plain_ticks(axes.yaxis, round_numbers(*axes.get_ylim()))
-        _legend(drawn, len(found))
+        drawn.legend(**_legend(len(found)))
     field = found[0].measurements[0]["attention"][0]
     return Drawing(
         Data(("encoding", "seed", "eps", "row", "attention ERF", "TRF of the rows"), tuple(rows)),
