@@ -531,15 +531,18 @@ def encodings(name: str | None, heads: int | None, dialect: str | None, as_json:
 @click.option("--eps", default="1/100", show_default=True, help="Attention left outside.")
 @click.option("--length", type=int, metavar="TOKENS", help="Of a segment; 1024, attention 512.")
 @click.option("--segments", type=int, metavar="COUNT", help="32; attention 8.")
+@click.option("--window", type=int, metavar="TOKENS", help="Let queries see a sliding window.")
+@click.option("--bca", type=int, metavar="HALF", help="Blockwise causal attention.")
 @click.option("--json", "as_json", is_flag=True, help="JSON instead of text.")
 def erf(
     run: str | None, folder: str | None, runs: str, text: str | None, kind: str, q: str, eps: str,
-    length: int | None, segments: int | None, as_json: bool,
+    length: int | None, segments: int | None, window: int | None, bca: int | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Empirical receptive field: how far a trained model looks back on a text."""
     if (run is None) == (folder is None):
         raise InputError("give the key of a run, or a model's folder with --model")
     _require_torch()
+    from farfield.validation.configuration import Visibility
     from farfield.validation.empirical import empirical_receptive_field
     from farfield.validation.inventory import finished_run
     from farfield.validation.runs import Store
@@ -548,7 +551,7 @@ def erf(
     with _bar() as progress:
         found = empirical_receptive_field(
             place, text, kind=kind, q=q, eps=eps, length=length, segments=segments,
-            progress=progress,
+            visible=Visibility(bca, window), progress=progress,
         )  # fmt: skip
     _emit(found, as_json)
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from farfield.cli import main
 from farfield.theory.encodings import encoding
@@ -18,6 +19,7 @@ from farfield.validation.corpus import corpus, segments
 from farfield.validation.empirical import empirical_receptive_field
 from farfield.validation.experiment import train_and_measure, trained_model
 from farfield.validation.outside import describe, load, tokens_of
+from farfield.validation.receptive_field import attention_rows, gradient_shares
 from farfield.validation.runs import Store
 
 FAMILIES = (
@@ -118,6 +120,34 @@ def test_rotations_have_logits_too(outside_models, numbers):
         )
         assert found.bounds.violations == 0 and 1 < found.tokens <= 40
         assert describe(outside_models.folder(name)).encodings[0].out_of_scope
+
+
+class Largest(TorchDispatchMode):
+    """The bytes of the largest storage that an operation returns."""
+
+    bytes = 0
+
+    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
+        result = operation(*args, **(kwargs or {}))
+        for x in result if isinstance(result, tuple | list) else [result]:
+            if isinstance(x, torch.Tensor):
+                self.bytes = max(self.bytes, x.untyped_storage().nbytes())
+        return result
+
+
+@pytest.mark.parametrize("name", ["bloom", "mpt", "falcon", "llama"])
+def test_no_matrix_of_all_pairs(name, outside_models, numbers):
+    """Not of one head, not in any type: every tensor is smaller than length^2 bytes."""
+    model, length = load(describe(outside_models.folder(name))), 3000
+    for measure in (
+        lambda: gradient_shares(model, segments(numbers, 1, length)),
+        lambda: attention_rows(
+            model, numbers, thresholds=(0.1,), length=length, segments=1, rows=4
+        ),
+    ):  # fmt: skip
+        with Largest() as seen:
+            measure()
+        assert 0 < seen.bytes < length**2
 
 
 def test_a_run_by_its_folder(text, small, tmp_path):
@@ -288,6 +318,8 @@ def test_the_verb(capsys, outside_models, tmp_path):
     code, out, _ = call(*given, "--segments", "2", "--kind", "attention")
     assert code == 0 and out.startswith("attention ERF(eps = 0.01) of llama = ")
     assert "[measured" in out and str(tmp_path) not in out
+    window = json.loads(call(*given, "--segments", "1", "--window", "6", "--json")[1])
+    assert window["tokens"] <= 2 * (6 - 1) + 1
     code, out, _ = call(*given, "--segments", "2", "--json")
     found = json.loads(out)
     assert (

@@ -71,6 +71,24 @@ def test_slopes_are_those_of_the_library(heads, tmp_path):
     )  # three roundings to bfloat16
 
 
+def test_what_the_library_does_besides(outside_models, tmp_path):
+    """The two things that the notes of an audit say of the library itself."""
+    from transformers.models.falcon.modeling_falcon import build_alibi_tensor
+
+    steps = build_alibi_tensor(torch.ones(1, 400, dtype=torch.long), 4, torch.float32).diff()
+    assert (steps[..., :256] == steps[..., :1]).all() and (steps[..., 256:] != steps[..., :1]).any()
+    assert "bfloat16" in describe(outside_models.folder("falcon")).note
+    network = outside_models.network("mpt")
+    x = torch.arange(50)[None]
+    with torch.no_grad():
+        before = network(x).logits
+        network.config.attn_config.alibi_bias_max = 16
+        assert (network(x).logits == before).all()
+    network.save_pretrained(tmp_path)
+    folder = describe(tmp_path)
+    assert "alibi_bias_max is 16" in folder.note and str(folder.encodings[0].head(1)) == "-n/16"
+
+
 @pytest.mark.parametrize("name", ["t5", "umt5"])
 def test_tables_are_those_of_the_library(name, t5):
     root, models = t5
