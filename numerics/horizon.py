@@ -28,6 +28,7 @@ FORMATS = {"fp16": (11, -14), "bf16": (8, -126), "fp32": (24, -126), "fp64": (53
 
 _NAMES = {"float16": "fp16", "half": "fp16", "bfloat16": "bf16", "float32": "fp32",
           "float": "fp32", "float64": "fp64", "double": "fp64"}  # fmt: skip
+NEVER = "never"
 MAX_SCAN = 100_000
 MAX_BITS = 14_000
 
@@ -58,8 +59,10 @@ class Horizon(Result):
     def text(self) -> str:
         kind = self.dtype + (", subnormals flushed" if self.flush_to_zero else "")
         head = f" ({self.aggregation} of {len(self.heads)})" if self.heads else ""
-        value = "none" if self.tokens is None else f"{self.tokens} tokens"
-        lines = [f"dtype horizon ({kind}) = {value}{head}  [{self.label}]"]
+        known = self.tokens is not None or self.reason.startswith(NEVER)
+        value = "unknown" if not known else f"{self.tokens} tokens" if self.tokens else "none"
+        label = f"  [{self.label}]" if known else ""
+        lines = [f"dtype horizon ({kind}) = {value}{head}{label}"]
         if self.reason:
             lines.append(f"  {self.reason}")
         if self.heads:
@@ -152,12 +155,12 @@ def _last_above(s: Series, limit: fmpq, closed: bool) -> tuple[int | None, str]:
             if stretch.kernel is None:
                 raise Unreachable(f"not proved monotone for all large n: {stretch.gap}")
             if stretch.bias.has(n) and stretch.kernel.direction > 0:
-                return None, "never: the bias increases"
+                return None, f"{NEVER}: the bias increases"
         if not stretch.bias.has(n):
             if _vanishes(stretch.bias, stretch.start, s.bias, limit, closed):
                 continue
             if stretch.end is None:
-                return None, "never: the bias is constant at all large distances"
+                return None, f"{NEVER}: the bias is constant at all large distances"
             return stretch.end, ""
         found = _in_stretch(stretch, s.bias, limit, closed)
         if found is not None:

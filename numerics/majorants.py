@@ -444,8 +444,7 @@ def _vanishing(g: Majorant) -> Majorant:
     steep = Majorant(g.where, {level(1): fmpq(STEEP)})
     if not (g + steep).negative():
         raise Unproved("an exponential that is not proved to vanish")
-    unit = acb(arb(0, 1), arb(0, 1))
-    return Majorant(g.where, {monomial((fmpq(-STEEP),)): unit})
+    return Majorant(g.where, {monomial((fmpq(-STEEP),)): _ball_of(1, g)})
 
 
 def _wave(name: str, g: Majorant) -> Majorant:
@@ -460,22 +459,27 @@ def _wave(name: str, g: Majorant) -> Majorant:
     return _taylor(_AT_ZERO[name], name, g)
 
 
+def _ball_of(radius: float, g: Majorant) -> acb:
+    """All z with |z| <= radius; the real ones if g is real."""
+    return acb(arb(0, radius)) if g.real() else acb(arb(0, radius), arb(0, radius))
+
+
 def _binet(g: Majorant) -> Majorant:
     """|binet(z)| <= sec^2(arg/2)/(12 |z|), at most 1/(6 |z|) for |arg z| <= pi/2."""
     _in_right_half_plane(g)
-    return power(g, fmpq(-1)).shifted(UNIT, acb(arb(0, 0.17), arb(0, 0.17)))
+    return power(g, fmpq(-1)).shifted(UNIT, _ball_of(0.17, g))
 
 
 def _psi_rest(g: Majorant) -> Majorant:
     """|digamma(z) - log z| <= 1/|z| for Re z > 0, |z| >= 1."""
     _in_right_half_plane(g)
-    return power(g, fmpq(-1)).shifted(UNIT, acb(arb(0, 1), arb(0, 1)))
+    return power(g, fmpq(-1)).shifted(UNIT, _ball_of(1, g))
 
 
 def _psi_slope(g: Majorant) -> Majorant:
     """|trigamma(z) - 1/z| = |int (t/(1-e^{-t}) - 1) e^{-zt} dt| <= 1/(Re z)^2 <= 2/|z|^2 (ours)."""
     _in_right_half_plane(g)
-    return power(g, fmpq(-2)).shifted(UNIT, acb(arb(0, 2), arb(0, 2)))
+    return power(g, fmpq(-2)).shifted(UNIT, _ball_of(2, g))
 
 
 def _in_right_half_plane(g: Majorant, least: int = 1) -> None:
@@ -492,15 +496,13 @@ def _in_right_half_plane(g: Majorant, least: int = 1) -> None:
 def _omega_rest(g: Majorant) -> Majorant:
     """|omega_rest(s)| <= (8/3) |log s / s| for |s| >= 8 near the positive axis (ours)."""
     _in_right_half_plane(g, 8)
-    wide = acb(arb(0, arb(8) / 3), arb(0, arb(8) / 3))
-    return (log(g) * power(g, fmpq(-1))).shifted(UNIT, wide)
+    return (log(g) * power(g, fmpq(-1))).shifted(UNIT, _ball_of(2.7, g))
 
 
 def _ei_rest(g: Majorant) -> Majorant:
     """|s e^{-s} Ei(s) - 1| <= 6/|s| for Re s >= 10, |Im s| <= 0.7 (ours, by Gronwall)."""
     _in_right_half_plane(g, 10)
-    wide = acb(arb(0, 6), arb(0, 6))
-    return constant(g.where, fmpq(1)) + power(g, fmpq(-1)).shifted(UNIT, wide)
+    return constant(g.where, fmpq(1)) + power(g, fmpq(-1)).shifted(UNIT, _ball_of(6, g))
 
 
 _FUNCTIONS: dict[str, Any] = {

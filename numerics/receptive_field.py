@@ -167,9 +167,9 @@ def theoretical_receptive_field(
     """
     subject = resolve(f, values)
     row = None if length is None else natural(length, "length")
-    many = isinstance(eps, Iterable) and not isinstance(eps, str)
+    many = isinstance(eps, Iterable) and not isinstance(eps, (str, bytes))
     grid = tuple(_eps(e) for e in (eps if many else (eps,)))
-    results = _of_encoding(subject, grid, row, time.monotonic() + budget_s)
+    results = _of_encoding(subject, grid, row, time.monotonic() + _seconds(budget_s))
     return results if many else results[0]
 
 
@@ -188,6 +188,12 @@ def natural(value: Any, what: str, least: int = 1) -> int:
     if not number.is_Integer or not least <= number <= MAX_LENGTH:
         raise InputError(f"{what} {value!r} must be an integer from {least} to 10^15")
     return int(number)
+
+
+def _seconds(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
+        raise InputError(f"budget_s {str(value)[:40]} must be a number of seconds, at least 0")
+    return float(value)
 
 
 def _eps(value: Any) -> sympy.Rational:
@@ -581,10 +587,14 @@ def _by_floats(bias: Expr, eps: sympy.Rational, length: int, why: str) -> Recept
     """The finite-row TRF from float64 sums: labelled approximate, None too near to a threshold."""
     if length > MAX_FLOAT_LENGTH:
         return ReceptiveField(bias, eps, length, verdict="finite row", reason=why)
-    weights = np.exp(tabulate(bias, np.arange(length)).astype(np.longdouble))
-    if not np.isfinite(weights).all():
-        at = int(np.argmin(np.isfinite(weights)))
+    values = tabulate(bias, np.arange(length)).astype(np.longdouble)
+    with np.errstate(over="ignore"):
+        weights = np.exp(values)
+    if np.isnan(values).any():
+        at = int(np.argmax(np.isnan(values)))
         raise InputError(f"the bias is undefined or infinite at n = {at}")
+    if not np.isfinite(weights).all():
+        return ReceptiveField(bias, eps, length, verdict="finite row", reason=why)
     tails = np.append(np.cumsum(weights[::-1])[::-1], 0)
     goal = tails[0] * np.longdouble(eps.p) / np.longdouble(eps.q)
     j = int(np.argmax(tails < goal))

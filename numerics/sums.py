@@ -18,7 +18,7 @@ import sympy
 from flint import arb, ctx, fmpq
 from sympy import Expr, S
 
-from farfield.numerics.analytic import Analytic
+from farfield.numerics.analytic import Analytic, smooth_row
 from farfield.numerics.budget import Unreachable, until
 from farfield.numerics.general import general_kernel, sign_from
 from farfield.numerics.kernels import Kernel, Monotone, kernel
@@ -35,6 +35,7 @@ from farfield.theory.expression import Lookup, n
 from farfield.theory.results import InputError
 
 LONG = 1_000
+LONG_ROW = 20_000
 SETTLED = (16, 64, 256, 1_024, 4_096, 16_384)
 MAX_WORK = 12_000_000
 MAX_STRETCHES = 1_000
@@ -64,9 +65,17 @@ class Stretch:
             if self.kernel is None:
                 raise Unreachable(self.gap)
             return self.kernel.tail(j)
-        if self.kernel is not None and (not self.bias.has(n) or self.end - self.start > LONG):
-            with contextlib.suppress(Unreachable):  # no closed form: the terms one by one
+        size, constant = self.end - self.start, not self.bias.has(n)
+        if self.kernel is not None and (constant or size > LONG):
+            with contextlib.suppress(
+                Unreachable
+            ):  # no closed form: the general row, then one by one
                 return self.kernel.between(j, self.end)
+        if size > LONG_ROW and not self.bias.has(Lookup):
+            with contextlib.suppress(Unreachable, Unrecognised):
+                row = smooth_row(self.bias, self.start)
+                if row is not None:
+                    return row.between(j, self.end)
         return self._suffix_sums()[j - self.start]
 
     def _suffix_sums(self) -> list[Any]:

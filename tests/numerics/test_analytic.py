@@ -14,7 +14,7 @@ import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from farfield.numerics.analytic import analytic_kernel
+from farfield.numerics.analytic import analytic_kernel, smooth_row
 from farfield.numerics.kernels import kernel
 from farfield.numerics.normal_form import Unrecognised
 from farfield.numerics.receptive_field import Exact, theoretical_receptive_field
@@ -22,6 +22,7 @@ from farfield.numerics.sums import series
 from farfield.numerics.waves import Waves
 from farfield.theory.balls import precision, to_arb
 from farfield.theory.expression import n, read
+from farfield.theory.results import InputError
 
 BATTERY = Path(__file__).resolve().parents[1] / "data" / "battery.jsonl"
 
@@ -115,6 +116,62 @@ def test_steep_falls_and_curved_branches(text, bias):
         assert sum(terms[j:]) < eps * sum(terms) <= sum(terms[j - 1 :])
 
 
+@pytest.mark.parametrize(
+    "text", ["-log(log(n+3))", "-sqrt(log(n+1))", "sqrt(log(n+2))", "-log(n+2)-log(log(n+2))"]
+)
+def test_long_rows_of_divergent_series(text):
+    """Against float64 sums of a million keys, and by additivity beyond."""
+    row = smooth_row(read(text), 0)
+    values = sympy.lambdify(n, sympy.exp(read(text)), "numpy")(np.arange(10**6, dtype=float))
+    with precision(96):
+        near, far = row.between(0, 10**6), row.between(10**6, 10**12)
+        assert near.rel_accuracy_bits() > 80
+        assert (near + far).overlaps(row.between(0, 10**12))
+        assert float(near.mid()) == pytest.approx(values[::-1].sum(), rel=1e-12)
+    tokens = [r.tokens for r in theoretical_receptive_field(text, ["1/2", "1/10"], length=10**12)]
+    with precision(96):
+        for j, k in zip(tokens, (2, 10), strict=True):
+            whole = row.between(0, 10**12)
+            assert row.between(j, 10**12) * k < whole <= row.between(j - 1, 10**12) * k
+
+
+def test_long_rows_agree_with_closed_forms():
+    for text in ("-log(n+3)/2", "-log(n+7)"):
+        closed, general = kernel(read(text)), smooth_row(read(text), 0)
+        with precision(96):
+            assert closed.between(5, 10**15).overlaps(general.between(5, 10**15))
+
+
+GENERAL = ["-(1+{a})*log(n+2)+1/(n+{b})", "-log(n+20)^(1+{a})", "-{b}*2^n+n^2",
+           "-(1+{a})*log(n+2)-log(log(n+{b}+3))",
+           "-{a}*sqrt(n)-{b}*log(n+1)", "-(1+{a})*asinh(n)", "-(1+{a})*log(n+1)+sin({b}*n)/2",
+           "-{a}*n+sin(n)", "-(1+{a})*log(n+1)-{b}*frac(n/3)", "-Max({a}*n,(1+{b})*log(n+1))",
+           "-{a}*2^n", "-(1+{a})*digamma(n+1)", "-{a}*n/log(n+20)"]  # fmt: skip
+SOME = st.fractions(min_value="1/4", max_value=3, max_denominator=8)
+
+
+@settings(max_examples=25)
+@given(
+    a=SOME, b=SOME, family=st.sampled_from(GENERAL),
+    eps=st.lists(
+        st.fractions("1/100000", "9/10", max_denominator=10**6), min_size=2, max_size=3, unique=True
+    ),
+)  # fmt: skip
+def test_laws_of_random_series(a, b, family, eps):
+    """The ball test at j and j - 1 and at twice the precision, and the order of the answers."""
+    text = family.format(a=f"({a})", b=f"({b})")
+    fields = theoretical_receptive_field(text, sorted(eps, reverse=True))
+    found = [f.tokens for f in fields]
+    assert None not in found, (text, fields[-1].reason)
+    assert found == sorted(found)
+    s = series(read(text))
+    for f in fields:
+        with precision(192 + 2 * f.tokens.bit_length()):
+            goal = s.total() * int(f.eps.p) / int(f.eps.q)
+            assert s.tail(f.tokens) < goal
+            assert s.tail(f.tokens - 1) >= goal
+
+
 def test_put_together():
     for text, eps, tokens in (
         ("-floor(log(n+1)/log(2))", "1/100", 33062),
@@ -151,6 +208,12 @@ def test_threads_do_not_disturb_each_other():
     for t in threads:
         t.join()
     assert not wrong
+
+
+@pytest.mark.parametrize("budget", ["soon", None, math.nan, -1, True])
+def test_bad_budgets(budget):
+    with pytest.raises(InputError, match="budget_s"):
+        theoretical_receptive_field("-n", "1/10", budget_s=budget)
 
 
 def test_a_hopeless_query_ends_within_its_budget():
