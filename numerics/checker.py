@@ -241,7 +241,10 @@ def _check_leaf(
                 (computed if _check_step(rule, said, own) else cited).append(rule)
             except _Open:
                 cited.append(rule)
-                own.rung, own.limit = said["k"], said.get("limit", own.limit)
+                if rule == "average":
+                    own.p = -said["bound"]
+                else:
+                    own.rung, own.limit = said["k"], said.get("limit", own.limit)
     if own.rest is not None and own.limit is not None and not own.verdicts:
         raise ProofError("the ladder has no end")
     if not own.verdicts:
@@ -457,12 +460,26 @@ def _samples(p: Expr, count: int) -> int:
     return count // 20 if p.has(sympy.frac, sympy.floor, sympy.ceiling, sympy.Mod) else count
 
 
+def _turn(phase: str) -> int:
+    """A factor >= 40 by which n must grow for a phase to turn once."""
+    if phase.startswith("("):
+        return 40
+    e = _expression(phase, {})
+    for width in (40, 700, 10**5):
+        with np.errstate(all="ignore"):
+            ends = tabulate(e, np.array([10**6, width * 10**6]))
+        if not abs(ends[1] - ends[0]) < 2 * np.pi:
+            return width
+    raise _Open("the average over a phase that turns too slowly for numbers")
+
+
 def _check_average(said: Mapping[str, Any], own: _Context) -> None:
     """The mean of exp(p + bound) over many distances stays between positive constants."""
     rng = np.random.default_rng(0)
     means = []
+    width = _turn(said["phase"])
     for size in (1e6, 1e8, 1e10):
-        at = np.unique(rng.integers(int(size), int(40 * size), _samples(own.p, 200_000)))
+        at = np.unique(rng.integers(int(size), int(width * size), _samples(own.p, 200_000)))
         with np.errstate(all="ignore"):
             ratio = np.exp(tabulate(own.p, at) + tabulate(said["bound"], at))
         means.append(float(np.mean(ratio[np.isfinite(ratio)])))

@@ -44,8 +44,8 @@ RULES: dict[str, str] = {
     "slow phase": "The phase {phase} is slow (log n <= phase = o(n)) and p = O(log n): the "
     "coefficient is near its infimum on blocks that hold a fixed share of every period; "
     "there p >= {bound}{error}, and p changes by O(1) over a period.",
-    "very slow phase": "The phase {phase} tends to infinity and is o(log n): the coefficient is "
-    "near its infimum on intervals [x, 2x] with x as large as one likes; there "
+    "very slow phase": "The phase {phase} is unbounded and o(log n): the coefficient is near its "
+    "infimum on intervals [x, 2x] with x as large as one likes; there "
     "p >= {bound}{error} >= -log(n) - C, so each adds at least a positive constant to the sum.",
     "average": "{phase} is equidistributed modulo 2 pi (with an error of a power of n; or slow): "
     "the mean of exp(-m (f - inf f)) over a block, m = {scale}, inf f = {infimum}, is of the "

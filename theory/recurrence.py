@@ -36,7 +36,10 @@ exp(-R): if that diverges, the series diverges.
 **Very slow phase.** f(g) with one phase g in a Hardy field, g -> oo, g = o(log n). Where g grows by
 a given amount from x to y, y/x -> oo as x grows; so the n with f(g) <= v, where f <= v on an arc,
 contain intervals [x, 2x] with x as large as one likes. If R = log n + O(1) or less there, each adds
-at least a positive constant to the sum: the series diverges.
+at least a positive constant to the sum: the series diverges. With m the growing factor of f and e
+the order of a minimum, inf f may stand for v if m = n^{o(1)} and m^{1/e} g = O(log n): as a
+function of log n, g' = O(g/log n), so on [x, 2x] or [x/2, x] with f minimal at g(x) the phase moves
+by O(m^{-1/e}) and m (f - inf f) = O(1).
 
 **Average.** rho = h + m f with m -> oo, f as under Phases with infimum lo, h and m in a Hardy field
 and m, h = n^{o(1)} (their logarithms are o(log n)). Let e_j be the largest order of a minimum of
@@ -485,9 +488,17 @@ def _very_slow_phase(rho: Germ) -> Outcome:
     if lead is None or compare(lead[0], iterated_log(1)) >= 0:
         raise Undecided("the phase is not very slow")
 
-    def attempt(gap: fmpq) -> Outcome:
+    top = lead[0]
+
+    def attempt(gap: fmpq | None) -> Outcome:
+        if gap is None:
+            low, kappa, _ = swing.infimum()
+            moved = swing.scale**kappa * top * iterated_log(1) ** fmpq(-1)
+            if size(moved) > 0 or not _subpolynomial(swing.scale):
+                raise Undecided("the phase moves too far on an interval")
+        value = low if gap is None else swing.near(gap)
         values = [
-            swing.near(gap) if j == swing.index else _bound(c, 1)
+            value if j == swing.index else _bound(c, 1)
             for j, (_, c) in enumerate(rho.terms)
             if oscillates(c)
         ]
@@ -497,7 +508,8 @@ def _very_slow_phase(rho: Germ) -> Outcome:
         bound = shown("bound", scale(upper, fmpq(-1)))
         return Outcome(False, (Step("very slow phase", bound | swing.stated()),))
 
-    return _first(partial(attempt, gap) for gap in (GAPS if swing.functions else MARGINS))
+    gaps = GAPS if swing.functions else MARGINS
+    return _first(partial(attempt, gap) for gap in (*gaps, None))
 
 
 def _subpolynomial(m: Monomial) -> bool:

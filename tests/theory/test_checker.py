@@ -71,6 +71,7 @@ def test_accepts_the_proof_and_rejects_it_corrupted(case):
         ("-log(n)*(3+sin(n)+sin(sqrt(2)*n))-log(log(n))", {}),
         ("-3*frac(n*sqrt(2))*log(n)", {}),
         ("-n*Abs(sin(n))", {}),
+        ("-log(n)*(2+sin(log(n)))", {}),
         ("-log(n)*(3/2+sin(log(log(n))))", {}),
         ("-(Mod(n,3)+1)*log(n)-2*log(log(n))", {}),
         ("-(exp(exp(exp(n)))-exp(exp(exp(n)-exp(-n))))", {}),

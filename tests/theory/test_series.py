@@ -20,10 +20,9 @@ ROWS = [
     .read_text(encoding="utf-8")
     .splitlines()
 ]
-OPEN = {  # a variable modulus, sparse exceptions, a tie of a very slow phase
+OPEN = {  # a variable modulus, sparse exceptions
     "-Mod(n,floor(sqrt(n)))",
     "Piecewise((-log(n+1),Eq(floor(sqrt(n)),sqrt(n))),(-2*log(n+1),True))",
-    "-log(n)*(2+sin(log(log(n))))",
 }
 GRID = ("1/7", "1/2", "1", "7/5", "2", "5/2", "3", "4", "12", "-1/3", "-1", "-7/5", "-3", "0")
 
