@@ -35,7 +35,7 @@ from farfield.numerics.receptive_field import (
     theoretical_receptive_field,
     verdict_of,
 )
-from farfield.numerics.sums import series
+from farfield.numerics.sums import Series, series
 from farfield.theory.balls import precision, to_arb
 from farfield.theory.results import InputError, Result, exact
 from farfield.theory.tables import tabulate
@@ -44,6 +44,7 @@ MAX_LAGS = 1 << 20
 MAX_LAYERS = 10_000
 FIRST_LAGS = 1 << 12
 TILT = 1e-9
+RESOLUTION = 1e-8
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,8 @@ class LayeredReceptiveField(Result):
         formula: the bias, None for several heads (their kernels are averaged).
         layers, mixing, q: R, a and q.
         length: keys of the row; needed where a head diverges.
-        tokens: the quantile; None where only `bracket` is known.
+        tokens: the quantile; None where only `bracket` is known: beyond MAX_LAGS lags, or for a q
+            that float64 convolutions do not tell from 1.
         bracket: the certified bracket of the model beyond the grid.
         reason: why `tokens` is None.
         label: `approximate`, a model with no bound.
@@ -129,21 +131,23 @@ def layered_receptive_field(
         formula = subject.biases[0] if len(totals) == 1 else None
         return LayeredReceptiveField(formula, count, a, quantile, row, tokens, bracket, reason)
 
-    lags = FIRST_LAGS if row is None else min(row, MAX_LAGS)
-    while True:
+    lags, inside = FIRST_LAGS if row is None else min(row, MAX_LAGS), 0
+    while 1 - quantile > RESOLUTION:
         size = min(lags, row or lags)
         kernel = np.mean([_kernel(b, size, totals[b]) for b in subject.biases], axis=0)
-        whole = row is not None and size == row
-        found = _quantile(kernel, count, float(a), float(quantile), whole)
+        found, inside = _quantile(kernel, count, float(a), float(quantile), row == size)
         if found is not None:
             return answer(found)
         if lags >= MAX_LAGS:
             break
         lags *= 4
+    if row is not None:
+        reason = f"a row beyond the grid of {MAX_LAGS} lags, or a q too near to 1 for it"
+        return answer(None, Bracket(1 + inside, row), reason)
     try:
         bracket = _bracket(subject.biases, count, a, quantile)
     except Unreachable as why:
-        return answer(None, Bracket(MAX_LAGS, None), str(why))
+        return answer(None, Bracket(1 + inside, None), str(why))
     return answer(None, bracket, "beyond the grid of lags: bracketed by the largest step")
 
 
@@ -182,14 +186,21 @@ def layered_mass(
 
 
 def _total(bias: Expr, row: int | None) -> float | None:
-    """B, or that of the row; None where the row must sum its own terms."""
-    s = series(bias)
+    """B, or that of a row beyond the grid; None where the row sums its own terms."""
     if row is not None:
-        return None
+        return None if row <= MAX_LAGS else _float(series(bias).truncated(row))
+    s = series(bias)
     reason = verdict_of(s)[1]
     if reason:
         raise InputError(f"give length, the keys of the row: {reason}")
-    return float(to_arb(at_precision(s.total, 128)).mid())
+    return _float(s)
+
+
+def _float(s: Series) -> float:
+    try:
+        return float(to_arb(at_precision(s.total, 128)).mid())
+    except Unreachable as why:
+        raise InputError(f"the weights of a row have no sum in reach: {why}") from None
 
 
 def _kernel(bias: Expr, size: int, total: float | None) -> np.ndarray:
@@ -212,20 +223,24 @@ def layered_quantile(kernel: np.ndarray, layers: int, mixing: float, q: float) -
     >>> layered_quantile(np.repeat([1 / 40, 0], (40, 1000)), 12, 0.4, 0.99)
     201
     """
-    found = _quantile(kernel, layers, mixing, q, True)
+    found, _ = _quantile(kernel, layers, mixing, q, True)
     assert found is not None  # a share of the row's own mass is reached in the row
     return found
 
 
-def _quantile(kernel: np.ndarray, layers: int, a: float, q: float, whole: bool) -> int | None:
-    """1 + the least distance whose cumulative mass in the R-fold convolution reaches q; of a
-    whole row, a share q of the mass that stays in the row."""
+def _quantile(
+    kernel: np.ndarray, layers: int, a: float, q: float, whole: bool
+) -> tuple[int | None, int]:
+    """1 + the least distance whose cumulative mass in the R-fold convolution reaches q, of a whole
+    row a share q of the mass that stays in the row; None if it is beyond the kernel. And the
+    distance where a share q of the mass within the kernel is reached, which is no larger."""
     cumulative = _cumulative(kernel, layers, a)
+    inside = int(np.argmax(cumulative >= q * cumulative[-1]))
     if whole:
-        q *= cumulative[-1]
-    elif cumulative[-1] < q:
-        return None
-    return 1 + int(np.argmax(cumulative >= q))
+        return 1 + inside, inside
+    if cumulative[-1] < q:
+        return None, inside
+    return 1 + int(np.argmax(cumulative >= q)), inside
 
 
 def _cumulative(kernel: np.ndarray, layers: int, a: float) -> np.ndarray:

@@ -11,6 +11,7 @@ from farfield.numerics.comparison import compare_tails
 from farfield.numerics.depth import layered_receptive_field
 from farfield.numerics.receptive_field import Bracket, theoretical_receptive_field
 from farfield.numerics.window import certified_window, window_error
+from farfield.theory.encodings import encoding
 from farfield.theory.results import InputError
 
 
@@ -141,6 +142,36 @@ def test_one_layer_is_the_receptive_field():
     for f in ("-2*log(1+n)", "-n/256"):
         one = layered_receptive_field(f, 1, mixing=1).tokens
         assert one in (theoretical_receptive_field(f, "1/100").tokens + k for k in (-1, 0, 1))
+
+
+@pytest.mark.parametrize(
+    "f, length", [("-2*log(1+n)", 300), ("-n/20", 200), ("-log(1+n)", 257), ("-sqrt(n)", 64)]
+)
+@pytest.mark.parametrize("layers, mixing, q", [(2, "1", "9/10"), (7, "2/5", "99/100")])
+def test_layers_against_direct_convolution(f, length, layers, mixing, q):
+    weights = np.exp(encoding(f).bias(np.arange(length))[0])
+    step = float(Fraction(mixing)) * weights / weights.sum()
+    step[0] += 1 - float(Fraction(mixing))
+    mass = np.array([1.0])
+    for _ in range(layers):
+        mass = np.convolve(mass, step)[:length]
+    cumulative = np.cumsum(mass)
+    tokens = 1 + int(np.argmax(cumulative >= float(Fraction(q)) * cumulative[-1]))
+    found = layered_receptive_field(f, layers, mixing=mixing, q=q, length=length)
+    assert found.tokens == tokens
+
+
+def test_a_row_beyond_the_grid_is_bracketed():
+    whole = layered_receptive_field("-log(1+n)", 12, length=10**6).tokens
+    found = layered_receptive_field("-log(1+n)", 12, length=5 * 10**6)
+    assert found.tokens is None and whole <= found.bracket.low <= found.bracket.high == 5 * 10**6
+
+
+def test_a_quantile_too_near_to_one_is_bracketed():
+    found = layered_receptive_field("-n", 3, q="0.99999999999999999999")
+    assert found.tokens is None and found.bracket.low <= found.bracket.high < 200
+    near = layered_receptive_field("-n", 3, q="0.9999999").tokens
+    assert near <= found.bracket.high
 
 
 def test_layers_beyond_the_grid_are_bracketed():
