@@ -118,6 +118,7 @@ class ModelWindow(Result):
         composed: the measured effect, of the windows of each head and of the widest for all.
         length, segments, text_source: what was read to check.
         reason: why there is no sliding window.
+        note: what the library does besides the formula.
         label: `certified` for bounds from weights, `empirical` for those from text; `theorem`
             where the encoding is out of scope.
     """
@@ -132,6 +133,7 @@ class ModelWindow(Result):
     segments: int = 0
     text_source: str = ""
     reason: str = ""
+    note: str = ""
     label: str = "empirical"
 
     @property
@@ -179,6 +181,7 @@ class ModelWindow(Result):
             lines += [f"  text: {self.text_source}"]
         if self.sliding_window is not None and self.sliding_window >= self.length > 0:
             lines.append(f"  segments of {self.length} tokens never leave the widest window")
+        lines += [f"  note: {self.note}"] if self.note else []
         return "\n".join(lines)
 
 
@@ -255,7 +258,7 @@ def model_window(
     composed = _composed(network, rows, views, report)
     return ModelWindow(
         folder.name, bounds, eta, checked, widest, composed, size, len(rows), read.source, reason,
-        label,
+        folder.note, label,
     )  # fmt: skip
 
 

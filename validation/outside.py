@@ -167,6 +167,10 @@ def _described(path: Path, kind: str, settings: Any, values: dict[str, Any]) -> 
         case "bloom":
             found = (encoding("alibi", heads=heads),)
             trained = values.get("seq_length")
+            note = (
+                "run in 16 bits, the library rounds slope times position to that type; the formula "
+                "is without rounding"
+            )
         case "mpt":
             found, note = (_mpt(settings.attn_config, heads),), _mpt_note(settings.attn_config)
             trained = settings.max_seq_len

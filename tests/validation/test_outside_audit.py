@@ -72,12 +72,17 @@ def test_slopes_are_those_of_the_library(heads, tmp_path):
 
 
 def test_what_the_library_does_besides(outside_models, tmp_path):
-    """The two things that the notes of an audit say of the library itself."""
+    """What the notes of an audit say of the library itself."""
     from transformers.models.falcon.modeling_falcon import build_alibi_tensor
 
     steps = build_alibi_tensor(torch.ones(1, 400, dtype=torch.long), 4, torch.float32).diff()
     assert (steps[..., :256] == steps[..., :1]).all() and (steps[..., 256:] != steps[..., :1]).any()
     assert "bfloat16" in describe(outside_models.folder("falcon")).note
+    from transformers.models.bloom.modeling_bloom import build_alibi_tensor as of_bloom
+
+    rounded = of_bloom(torch.ones(1, 400, dtype=torch.long), 4, torch.bfloat16).double().diff()
+    assert (rounded[..., 256:] != rounded[..., :1]).any()
+    assert "16 bits" in describe(outside_models.folder("bloom")).note
     network = outside_models.network("mpt")
     x = torch.arange(50)[None]
     with torch.no_grad():
