@@ -100,7 +100,7 @@ def _windows(a: Audit) -> str:
     rows = [
         [
             spans(h.layers), str(h.head), "none" if h.window is None else str(h.window),
-            f"{h.logit_bound:.4g}", f"{h.value_bound:.4g}", escape(h.reason),
+            f"{h.logit_bound:.4g}", f"{h.value_bound:.4g}",
         ]
         for h in a.heads
     ]  # fmt: skip
@@ -114,10 +114,14 @@ def _windows(a: Audit) -> str:
     caption = (
         f"Keys that keep the output of a head within {a.error} in norm, before the output "
         f"projection, one layer, exact arithmetic; {BOUNDS[a.bounds]}. The whole model is another "
-        "question: farfield window --model measures it."
+        "question: <code>farfield window --model</code> measures it."
     )
-    head = ["layers", "head", "window", "logits within", "values within", "why none"]
-    return lead + table(head, rows, caption, left=(5,))
+    head = ["layers", "head", "window", "logits within", "values within"]
+    why = "".join(
+        f"<p>Where there is none: {escape(reason)}.</p>"
+        for reason in dict.fromkeys(h.reason for h in a.heads if h.reason)
+    )
+    return lead + why + table(head, rows, caption)
 
 
 def _figure(a: Audit) -> str:

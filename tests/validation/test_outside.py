@@ -95,9 +95,10 @@ def test_attention_field_of_a_model_from_outside(outside_models, numbers):
     )
     theirs = outside_models.network("bloom")
     at = torch.linspace(25, 49, 6).long()
-    means = np.zeros((2, 6))
+    means, means_of = np.zeros((2, 6)), []
     share = 0.0
     for row in segments(numbers, 2, 50):
+        before = means.copy()
         with torch.no_grad():
             out = theirs(torch.from_numpy(row[None, :-1]), output_attentions=True)
         for layer, weights in enumerate(out.attentions):
@@ -106,10 +107,17 @@ def test_attention_field_of_a_model_from_outside(outside_models, numbers):
                     near = weights[0, h, i, : i + 1].flip(0).double().cumsum(0)
                     means[layer, h] += (int((near <= 0.9 * near[-1]).sum()) + 1) / 12
                     share += float(near[7] / near[-1]) / (2 * 6 * 12)
+        means_of.append((means - before).mean() * 2)
     np.testing.assert_allclose(found.heads, means)
     assert found.tokens == pytest.approx(means.mean())
     assert dict(found.curve)[8] == pytest.approx(share, rel=1e-4)
     assert found.bounds.violations == 0 and found.bounds.logit_bound > 0.5
+    low, high = found.interval
+    assert low < found.tokens < high and low >= min(means_of) and high <= max(means_of)
+    alone = empirical_receptive_field(
+        outside_models.folder("bloom"), numbers, kind="attention", length=50, segments=1, rows=6
+    )
+    assert alone.interval is None and "no interval" in str(alone)
     assert found.training_length is None and found.mass_in_training_length is None
 
 
@@ -150,7 +158,7 @@ def test_no_matrix_of_all_pairs(name, outside_models, numbers):
         assert 0 < seen.bytes < length**2
 
 
-def test_a_run_by_its_folder(text, small, tmp_path):
+def test_a_run_by_its_folder(text, small, tmp_path, capsys):
     for name in ("kerple_log", "t5", "xpos"):
         given = {"buckets": 4, "max_distance": 8} if name == "t5" else {}
         settings = Configuration(
@@ -167,6 +175,15 @@ def test_a_run_by_its_folder(text, small, tmp_path):
         again = empirical_receptive_field(tmp_path / key, text, length=30, segments=2)
         assert again.tokens == direct.tokens and again.curve == direct.curve
         assert again.mass_in_training_length == direct.mass_in_training_length
+        words = tmp_path / "words.txt"
+        words.write_bytes(bytes(text.train) + bytes(text.held_out))
+        with pytest.raises(SystemExit) as stop:
+            main([
+                "erf", key[:8], "--runs", str(tmp_path), "--text", str(words), "--length", "30",
+                "--segments", "2", "--json",
+            ])  # fmt: skip
+        assert stop.value.code == 0
+        assert json.loads(capsys.readouterr().out)["tokens"] == direct.tokens
         if name != "xpos":  # the learned values, exactly
             (learned,) = folder.encodings
             table = model.bias_table(20).numpy()
