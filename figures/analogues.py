@@ -69,7 +69,7 @@ class Layout:
         rows: which encodings.
         reference: the row that the others are compared with.
         protocol: of the perplexities.
-        lengths: our training lengths, by the printed one.
+        factors: of our base training length, by the printed training length.
         remark: what else must be said.
     """
 
@@ -77,7 +77,7 @@ class Layout:
     rows: tuple[Row, ...]
     reference: Row
     protocol: str
-    lengths: Mapping[int, tuple[int, ...]]
+    factors: Mapping[int, int]
     remark: str = ""
 
     @property
@@ -92,7 +92,7 @@ class Entry:
 
     Fields:
         row, dataset: which row of the print.
-        trained: our training length.
+        base, trained: our base training length, and that of this row.
         multiple: of the training length.
         cell: the printed number, None where only ours is there.
         values: ours, by seed; empty where not measured.
@@ -104,6 +104,7 @@ class Entry:
 
     row: Row
     dataset: str
+    base: int
     trained: int
     multiple: Fraction
     cell: Cell | None
@@ -135,25 +136,29 @@ def direction(first: float, second: float) -> int:
 
 
 def entries(layout: Layout, runs: Sequence[Run]) -> list[Entry]:
-    """Every printed cell beside ours, one for each of our training lengths that were measured."""
+    """Every printed cell beside ours, one for each base training length among the runs."""
     cells = table(layout.name)
     found: list[Entry] = []
-    for printed_length, ours in layout.lengths.items():
-        here = [c for c in cells if c.train_length == printed_length]
-        for trained in ours:
-            samples = _samples(layout, runs, trained)
-            if samples:
-                found += _compared(layout, here, samples, trained)
+    for base in _bases(layout, runs):
+        for printed_length, factor in layout.factors.items():
+            here = [c for c in cells if c.train_length == printed_length]
+            samples = _samples(layout, runs, base * factor)
+            found += _compared(layout, here, samples, base, base * factor)
     return found
 
 
+def _bases(layout: Layout, runs: Sequence[Run]) -> list[int]:
+    lengths = {r["preset"]["length"] for r in runs}
+    return sorted({n // f for n in lengths for f in layout.factors.values() if n % f == 0})
+
+
 def _worth(found: Sequence[Entry]) -> list[Entry]:
-    """Without the training lengths at which fewer than two rows were measured."""
+    """Without the base training lengths at which fewer than two rows were measured."""
     rows: dict[int, set[Row]] = {}
     for e in found:
         if e.values:
-            rows.setdefault(e.trained, set()).add(e.row)
-    return [e for e in found if len(rows.get(e.trained, ())) > 1]
+            rows.setdefault(e.base, set()).add(e.row)
+    return [e for e in found if len(rows.get(e.base, ())) > 1]
 
 
 def _samples(layout: Layout, runs: Sequence[Run], trained: int) -> dict[str, Sample]:
@@ -164,7 +169,7 @@ def _samples(layout: Layout, runs: Sequence[Run], trained: int) -> dict[str, Sam
 
 
 def _compared(
-    layout: Layout, cells: Sequence[Cell], samples: Mapping[str, Sample], trained: int
+    layout: Layout, cells: Sequence[Cell], samples: Mapping[str, Sample], base: int, trained: int
 ) -> list[Entry]:
     measured = {k: s.perplexity(layout.protocol) for k, s in samples.items()}
     by: dict[tuple[str, str, str], dict[Fraction, Cell]] = {}
@@ -180,18 +185,21 @@ def _compared(
             if printed is None:
                 continue
             own = measured.get(row.ours(trained), {})
-            base = min((m for m in printed if m >= 1), default=None)
+            first = min((m for m in printed if m >= 1), default=None)
             for multiple, cell in sorted(printed.items()):
                 values, ref = (x.get(int(multiple * trained), {}) for x in (own, theirs))
                 length = side = None
-                if base is not None and multiple > base:
-                    length = _directions(printed[base], cell, own.get(int(base * trained), {}),
+                if first is not None and multiple > first:
+                    length = _directions(printed[first], cell, own.get(int(first * trained), {}),
                                          values)  # fmt: skip
                 if row != layout.reference:
                     side = _directions(reference.get(multiple), cell, ref, values)
                 p, mark = _test(values, ref) if row != layout.reference else (None, "")
-                found.append(Entry(row, dataset, trained, multiple, cell, values, p, mark, length,
-                                   side))  # fmt: skip
+                found.append(
+                    Entry(
+                        row, dataset, base, trained, multiple, cell, values, p, mark, length, side
+                    )
+                )
     return found
 
 
@@ -219,29 +227,29 @@ def _test(values: Mapping[int, float], ref: Mapping[int, float]) -> tuple[float 
 
 @dataclass(frozen=True)
 class Agreement:
-    """How a printed data set and our runs of one training length agree.
+    """How a printed data set and our runs of one base training length agree.
 
     Fields:
-        dataset, trained: which.
+        dataset, base: which.
         length, side: pairs (cells that agree, cells compared).
         ranks: Spearman's rank correlation and its number of rows by multiple; None where fewer
             than three rows are in both, or all of them are equal.
     """
 
     dataset: str
-    trained: int
+    base: int
     length: tuple[int, int]
     side: tuple[int, int]
     ranks: Mapping[Fraction, tuple[float | None, int]]
 
 
 def agreements(found: Sequence[Entry]) -> list[Agreement]:
-    """The agreement of each data set, for each of our training lengths."""
+    """The agreement of each data set, for each base training length."""
     groups: dict[tuple[str, int], list[Entry]] = {}
     for e in found:
-        groups.setdefault((e.dataset, e.trained), []).append(e)
+        groups.setdefault((e.dataset, e.base), []).append(e)
     results = []
-    for (dataset, trained), group in groups.items():
+    for (dataset, base), group in groups.items():
         ranks = {}
         for multiple in sorted({e.multiple for e in group}):
             pairs = [(e.cell.value, e.mean) for e in group
@@ -250,7 +258,7 @@ def agreements(found: Sequence[Entry]) -> list[Agreement]:
                 ranks[multiple] = (_rho(pairs), len(pairs))
         length, side = (_same([d for e in group if (d := get(e)) is not None])
                         for get in (lambda e: e.length, lambda e: e.side))  # fmt: skip
-        results.append(Agreement(dataset, trained, length, side, ranks))
+        results.append(Agreement(dataset, base, length, side, ranks))
     return results
 
 
@@ -281,7 +289,7 @@ def measured_table(runs: Sequence[Run], *, layout: Layout) -> Drawing:
             f"{_commands(layout, layout.rows)}; `farfield figures {layout.id} --runs runs`"
         )
     agreed = agreements(found)
-    lengths = dict.fromkeys(e.trained for e in found)
+    lengths = dict.fromkeys(e.trained for e in found if e.values)
     used = [s for n in lengths for s in _samples(layout, runs, n).values()]
     name = layout.reference.printed
     caption = (
@@ -311,13 +319,13 @@ def measured_table(runs: Sequence[Run], *, layout: Layout) -> Drawing:
 def _said(agreed: Sequence[Agreement]) -> str:
     """The agreement over all printed data sets, in a sentence for each training length."""
     parts = []
-    for trained in dict.fromkeys(a.trained for a in agreed):
-        group = [a for a in agreed if a.trained == trained]
+    for base in dict.fromkeys(a.base for a in agreed):
+        group = [a for a in agreed if a.base == base]
         length, side = ([sum(x) for x in zip(*(getattr(a, k) for a in group), strict=True)]
                         for k in ("length", "side"))  # fmt: skip
         side_said = f", the side in {side[0]} of {side[1]}" * bool(side[1])
         parts.append(
-            f"Trained on {trained} tokens, the way from the training length agrees in {length[0]} "
+            f"Trained on {base} tokens, the way from the training length agrees in {length[0]} "
             f"of {length[1]} cells{side_said}."
         )
     return " ".join(parts)
@@ -330,7 +338,7 @@ def _commands(layout: Layout, rows: Sequence[Row]) -> str:
         cells = [c for c in table(layout.name)
                  if (c.encoding, c.variant) == (row.encoding, row.variant)]  # fmt: skip
         printed = cells[0].train_length or 1
-        trained = layout.lengths[printed][0]
+        trained = TRAINED * layout.factors[printed]
         base, _, mode = row.ours(trained).partition(MODE)
         blocks = mode == "BCA" and base not in ("rope", "xpos")  # measured with BCA in any case
         options = f"--bca {trained // 2}" if blocks else ""
@@ -373,17 +381,18 @@ def _theirs(e: Entry) -> str:
 def _wide(layout: Layout, found: Sequence[Entry], agreed: Sequence[Agreement]) -> Data:
     """For reading: a row of ours, then the printed rows it answers to."""
     multiples = sorted({e.multiple for e in found})
-    first_of = {a.trained: a for a in reversed(agreed)}
+    first_of = {a.base: a for a in reversed(agreed)}
     rows: list[tuple[Any, ...]] = []
-    for trained in dict.fromkeys(e.trained for e in found):
-        here = [e for e in found if e.trained == trained]
+    for base in dict.fromkeys(e.base for e in found):
+        here = [e for e in found if e.base == base]
         for row in layout.rows:
             own = [e for e in here if e.row == row]
             by_set: dict[str, dict[Fraction, Entry]] = {}
             for e in own:
                 by_set.setdefault(e.dataset, {})[e.multiple] = e
-            if not by_set:
+            if not own:
                 continue
+            trained = own[0].trained
             ours = {m: e for by in by_set.values() for m, e in by.items()}
             seeds = max((len(e.values) for e in ours.values()), default=0)
             who = spoken(row.ours(trained)) if row.label else ABSENT
@@ -400,16 +409,16 @@ def _wide(layout: Layout, found: Sequence[Entry], agreed: Sequence[Agreement]) -
                     *(_theirs(by[m]) if m in by else "" for m in multiples),
                     _of(length), _of(side),
                 ))  # fmt: skip
-        for a in (a for a in agreed if a.trained == trained):
+        for a in (a for a in agreed if a.base == base):
             ranks = [a.ranks.get(m, (None, 0)) for m in multiples]
             shown = [
                 "" if r is None else f"{r:+.2f}\u00a0({n})".replace("-", "−") for r, n in ranks
             ]
             rows.append(
                 (
-                    "rank correlation" if a is first_of[trained] else "",
+                    "rank correlation" if a is first_of[base] else "",
                     a.dataset or "printed",
-                    trained,
+                    base,
                     *shown,
                     _of(a.length),
                     _of(a.side),
@@ -426,10 +435,10 @@ def _of(pair: tuple[int, int]) -> str:
 
 def _long(found: Sequence[Entry], agreed: Sequence[Agreement]) -> Data:
     """For programs: a line a cell."""
-    ranks = {(a.dataset, a.trained): a.ranks for a in agreed}
+    ranks = {(a.dataset, a.base): a.ranks for a in agreed}
     rows = []
     for e in found:
-        rho, n = ranks[e.dataset, e.trained].get(e.multiple, (None, 0))
+        rho, n = ranks[e.dataset, e.base].get(e.multiple, (None, 0))
         c = e.cell
         rows.append((
             e.dataset, e.row.encoding, e.row.variant, e.row.ours(e.trained) or None, e.multiple,
@@ -455,8 +464,8 @@ _WINDOWS = {40: 16, 80: 32, 100: 38, 120: 45, 160: 64, 320: 120}
 """Ours by the printed one, the same share w R / L of the training length L in R layers, as nearly
 as the reference runs have it: R = 12, L = 512 in the print, R = 4, L = 64 here."""
 
-_CHI = {512: (64, 128)}
-_SUN = {1024: (64, 128)}
+_CHI = {512: 1}
+_SUN = {1024: 1}
 _VARIANTS = (
     *(Row("ALiBi", f"delta={d}", f"alibi shift {d}" if d else "alibi") for d in _SHIFTS),
     *(Row("ALiBi", f"h={h}", f"alibi equal {h}") for h in (0, 2, 4, 6, 8)),
@@ -497,7 +506,7 @@ LAYOUTS = (
     Layout("chi2023_table1", _VARIANTS, _VARIANTS[1], "last token", _CHI, _WIDTHS + _HEADS),
     Layout("chi2023_table2", (
         Row("ALiBi", "delta=6", "alibi shift 6"), Row("Windowed", "w=160", "window 64"),
-    ), Row("Windowed", "w=160", "window 64"), "last token", {1024: (128,), 2048: (256,)}, _WIDTHS),
+    ), Row("Windowed", "w=160", "window 64"), "last token", {1024: 2, 2048: 4}, _WIDTHS),
     Layout("chi2023_table3", _SEVEN, _SEVEN[0], "last token", _CHI),
     Layout("chi2023_table4", _VARIANTS, _VARIANTS[1], "last token", _CHI, _WIDTHS + _HEADS),
     Layout("chi2023_table5", tuple(
@@ -527,7 +536,7 @@ def resolution_table(runs: Sequence[Run]) -> Drawing:
     rows: list[tuple[Any, ...]] = []
     used: list[Sample] = []
     pairs: dict[int, list[tuple[Any, Any, int]]] = {}
-    for trained in _SUN[1024]:
+    for trained in _bases(layout, runs):
         samples = _samples(layout, runs, trained)
         for row in _RESOLUTIONS:
             sample = samples.get(row.ours(trained))

@@ -147,11 +147,14 @@ def label(run: Run) -> str:
 
 @cache
 def _labels(heads: int) -> dict[tuple[str, str], str]:
-    found = {}
-    for sweep in plan().sweeps:
-        for s in sweep.encodings:
-            described = describe(s.encoding(heads))
-            found[described["mechanism"], described["sha256"]] = s.label
+    """Labels by mechanism and formula: those of the plan, then other shifts and slopes of ALiBi."""
+    known = [s for sweep in plan().sweeps for s in sweep.encodings]
+    known += [subject(f"alibi shift {d}") for d in range(-8, 17)]
+    known += [subject(f"alibi equal {h}") for h in range(17)]
+    found: dict[tuple[str, str], str] = {}
+    for s in known:
+        described = describe(s.encoding(heads))
+        found.setdefault((described["mechanism"], described["sha256"]), s.label)
     return found
 
 

@@ -47,13 +47,15 @@ def pages(tmp_path_factory):
     listed = survey([(e.prediction.name, e.prediction.encoding) for e in one.entries])
     ledger = (claim("qin2024.eq7-eq8"), claim("qin2024.thm0.3"))
     whole = write_page(dataclasses.replace(listed, claims=ledger), folder / "whole")
-    names = ["qin2024.fig1-right", "qin2024.fig7", "chi2023.fig8", "sun2023.table2", "qin2024.fig3"]
-    save(draw(names), folder / "gallery")
+    names = ["qin2024.fig1-right", "qin2024.fig7", "chi2023.fig8", "sun2023.table2", "qin2024.fig3",
+             "chi2023.table3-measured", "chi2023.fig12"]  # fmt: skip
+    gallery = save(draw(names), folder / "gallery")
+    drawn = sum(d.figure is not None for d in gallery.drawn.values())
     BloomConfig(n_head=12, n_layer=3, hidden_size=96).save_pretrained(folder / "bloom")
     audited = write_audit(audit(folder / "bloom"), folder / "audit")
     return {
         "study": (study_page, 2), "trained": (trained, 5), "whole": (whole, 0),
-        "gallery": (folder / "gallery" / "index.html", 3), "audit": (audited, 1),
+        "gallery": (folder / "gallery" / "index.html", drawn), "audit": (audited, 1),
     }  # fmt: skip
 
 

@@ -193,6 +193,7 @@ def test_runs_of_another_setting_do_not_mix():
         ("alibi equal 4", {"name": "alibi", "dialect": "equal", "slope_exponent": 4}),
         ("window 32", {"name": "window", "w": 32}),
         ("window 24", {"name": "window", "w": 24}),  # not in the plan
+        ("alibi shift 6", {"name": "alibi", "dialect": "shift", "delta": 6}),
         ("t5", {"name": "t5", "buckets": 8, "max_distance": 16}),
         ("rope", {"name": "rope"}),
     ],
@@ -253,7 +254,7 @@ def test_windows_shorter_than_the_training_length_are_measured_and_drawn(tmp_pat
 
 
 def layout(rows, reference, name="chi2023_table3", protocol="last token"):
-    return analogues.Layout(name, rows, reference, protocol, {512: (16,)})
+    return analogues.Layout(name, rows, reference, protocol, {512: 1})
 
 
 SANDWICH = analogues.Row("Sandwich", "", "sandwich")
@@ -308,6 +309,17 @@ def test_a_measured_table_shows_the_print_beside_it_and_what_lacks():
     assert column(drawing, "measured", encoding="T5", dataset="ArXiv", tested=32) == [None]
     page = gallery_page(Gallery({"chi2023.table3-measured": drawing}, {}))
     assert "7.00" in page and "<code>farfield train t5" in page
+
+
+def test_a_table_with_rows_of_two_training_lengths():
+    runs = [run("alibi", length=64, dialect="shift", delta=6, ratio=1.4),
+            run("window", length=32, w=64), run("window", length=64, w=64, ratio=9.0)]  # fmt: skip
+    drawing = exhibit("chi2023.table2-measured").draw(runs)
+    where = {"dataset": "ArXiv", "trained": 64, "multiple": 2}
+    assert column(drawing, "measured", encoding="ALiBi", **where) == pytest.approx([7.0])
+    where = {"dataset": "ArXiv", "trained": 32, "multiple": 2}
+    assert column(drawing, "measured", encoding="Windowed", **where) == pytest.approx([5.0])
+    assert {r[2] for r in drawing.table.rows if "measured" in r[1]} == {32, 64}
 
 
 def test_one_row_is_no_table():
