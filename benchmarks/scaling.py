@@ -1,0 +1,249 @@
+"""How training scales: a slice of a run, processes on one machine, a store of many runs.
+
+    python benchmarks/scaling.py slice [--preset NAME]... [--steps N] [--sequences N] [--device D]
+    python benchmarks/scaling.py processes [--preset NAME] [--steps N]
+    python benchmarks/scaling.py workers [--steps N]
+    python benchmarks/scaling.py listing [--runs N]
+    python benchmarks/scaling.py cost [--rate FLOPS]
+
+`slice` trains a few steps of a preset and gives tokens a second, memory, utilisation and the time
+that the whole run would take. Utilisation is the share of the rate of one large matrix product on
+the same device in the same precision, and on GPUs that are known of the rate that their maker
+states. On a CPU it runs float32 and as many sequences a step as asked for, and says so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+import torch
+
+from farfield.theory.encodings import encoding
+from farfield.validation.configuration import Configuration, Preset, preset
+from farfield.validation.corpus import Corpus, corpus
+from farfield.validation.cost import GPT2, flops_a_token, replication, tokens
+from farfield.validation.experiment import chosen_device, train_and_measure
+from farfield.validation.model import initialised
+from farfield.validation.parallel import rank, together, total
+from farfield.validation.plan import Job
+from farfield.validation.runs import Store, read_json, write_json
+from farfield.validation.sweep import Processes, sweep
+from farfield.validation.training import train
+
+STATED = {"H200": 989e12, "H100": 989e12, "A100": 312e12}  # bfloat16, dense, by their maker
+TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone")
+
+
+def text(vocabulary: int) -> np.ndarray:
+    kind = np.uint8 if vocabulary <= 256 else np.uint16
+    return np.random.default_rng(0).integers(0, vocabulary, 1_000_000).astype(kind)
+
+
+def product_rate(device: torch.device, precision: str) -> float:
+    """Operations a second of a large matrix product: the median of five."""
+    n = 8192 if device.type == "cuda" else 1536
+    a = torch.randn(n, n, device=device, dtype=getattr(torch, precision))
+    seconds = []
+    for _ in range(6):
+        _wait(device)
+        began = time.perf_counter()
+        a @ a
+        _wait(device)
+        seconds.append(time.perf_counter() - began)
+    return 2 * n**3 / median(seconds[1:])
+
+
+def _wait(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def peak_memory(device: torch.device) -> str:
+    if device.type == "cuda":
+        return f"{torch.cuda.max_memory_allocated(device) / 2**30:.2f} GiB of the GPU"
+    status = Path("/proc/self/status").read_text()
+    kilobytes = next(line for line in status.splitlines() if "VmHWM" in line).split()[1]
+    return f"{int(kilobytes) / 2**20:.2f} GiB of the process"
+
+
+def steps_of(shape: Preset, vocabulary: int, device: torch.device) -> tuple[list[float], float]:
+    """Seconds of each step but the first three, which warm up, and their mean processor time."""
+    times: list[float] = []
+    used: list[float] = []
+    model = initialised(encoding("kerple_log"), shape, 0, vocabulary).to(device)
+
+    def progress(stage: str, done: int, total: int, note: str) -> None:
+        times.append(time.perf_counter())
+        used.append(time.process_time())
+
+    train(model, text(vocabulary), shape, 0, progress)
+    return np.diff(times)[2:].tolist(), (used[-1] - used[2]) / (len(used) - 3)
+
+
+def measure_slice(name: str, steps: int, sequences: int | None, device: torch.device) -> None:
+    whole, vocabulary = preset(name), GPT2 if name.startswith("paper:") else 256
+    shape = dataclasses.replace(whole, steps=steps + 3)
+    where = torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
+    if device.type == "cpu":
+        few = sequences or max(1, 2048 // whole.length)
+        shape = dataclasses.replace(shape, batch=few, parts=1, precision="float32")
+        where += f", {torch.get_num_threads()} threads, {torch.backends.cpu.get_cpu_capability()}"
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+    seconds, _ = steps_of(shape, vocabulary, device)
+    rate = shape.batch * shape.length / median(seconds)
+    done = rate * flops_a_token(whole, vocabulary)
+    product = product_rate(device, shape.precision)
+    print(f"{name} on {where}, {shape.precision}, {shape.batch} x {shape.length} tokens a step, "
+          f"vocabulary {vocabulary}: median of {len(seconds)} steps [measured]")  # fmt: skip
+    print(f"  {rate:,.0f} tokens a second; {peak_memory(device)}")
+    print(f"  {done / 1e12:.3g} TFLOP/s, {done / product:.0%} of a large matrix product "
+          f"({product / 1e12:.3g} TFLOP/s)")  # fmt: skip
+    for known, stated in STATED.items():
+        if known in where and shape.precision == "bfloat16":
+            print(f"  {done / stated:.0%} of the {stated / 1e12:.0f} TFLOP/s stated for {known}")
+    print(f"  the whole run, {tokens(whole):,} tokens: {tokens(whole) / rate / 3600:,.1f} hours "
+          "[approximate: from this slice]")  # fmt: skip
+
+
+def measure_processes(name: str, steps: int) -> None:
+    """Tokens a second of one run divided among one and two processes of one thread each."""
+    print(f"data-parallel training, preset {name}, load average {os.getloadavg()[0]:.1f}")
+    found: dict[int, list[tuple[float, float]]] = {}
+    for count in (1, 2, 1, 2):
+        command = [*TORCHRUN, "--nproc-per-node", str(count), __file__, "divided", "--preset", name]
+        command += ["--steps", str(steps)]
+        done = subprocess.run(
+            command, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}
+        )
+        if done.returncode:
+            sys.exit(done.stderr)
+        rate, used = map(float, done.stdout.split()[-2:])
+        found.setdefault(count, []).append((rate, used))
+    one, one_used = fastest(found[1])
+    for count, each in found.items():
+        rate, used = fastest(each)
+        print(f"  {count} processes: {rate:,.0f} tokens a second, x{rate / one:.2f}; processor "
+              f"time a token x{used / one_used:.2f} (best of {len(each)})")  # fmt: skip
+
+
+def fastest(measured: list[tuple[float, float]]) -> tuple[float, float]:
+    """The highest rate and the least processor time, which other work disturbs least."""
+    return max(rate for rate, _ in measured), min(used for _, used in measured)
+
+
+def divided(name: str, steps: int) -> None:
+    """One of the processes of `processes`; the first prints tokens a second, seconds a token."""
+    torch.set_num_threads(1)
+    shape = dataclasses.replace(preset(name), steps=steps + 3, precision="float32")
+    with together(torch.device("cpu")):
+        first = rank() == 0
+        seconds, used = steps_of(shape, 256, torch.device("cpu"))
+        used = total(used)
+    if first:
+        print(shape.batch * shape.length / median(seconds), used / (shape.batch * shape.length))
+
+
+@contextmanager
+def made_up(seconds: int) -> Iterator[tuple[Corpus, Path]]:
+    """A text of made-up words, and a folder, for a while."""
+    with tempfile.TemporaryDirectory() as folder:
+        words = random.Random(seconds).choices(["def ", "return ", "\n    ", "(x)"], k=40_000)
+        path = Path(folder) / "words.txt"
+        path.write_text("".join(words))
+        yield corpus(path), Path(folder)
+
+
+def measure_workers(steps: int) -> None:
+    """One plan of four equal jobs by one worker and by two, on the same cores."""
+    shape = dataclasses.replace(preset("tiny"), layers=4, width=128, length=64, batch=32)
+    shape = dataclasses.replace(shape, steps=steps)
+    found = {}
+    with made_up(0) as (source, folder):
+        jobs = [
+            Job(f"seed {s}", Configuration(encoding("type1"), source, shape, s)) for s in range(4)
+        ]
+        print(f"a plan of {len(jobs)} jobs of {steps} steps (4 layers of 128, 32 x 64 tokens), "
+              f"{os.cpu_count()} cores, load average {os.getloadavg()[0]:.1f}")  # fmt: skip
+        for workers in (1, 2):
+            began = time.perf_counter()
+            swept = sweep(jobs, Store(folder / str(workers)), Processes(workers))
+            assert swept.failed == 0
+            found[workers] = time.perf_counter() - began
+            print(f"  {workers} workers: {found[workers]:.1f} s, x{found[1] / found[workers]:.2f}")
+
+
+def measure_listing(runs: int) -> None:
+    """`farfield runs` on a store of copies of one run, each with its own seed and seal."""
+    with made_up(0) as (source, folder):
+        store = Store(folder / "runs")
+        shape = dataclasses.replace(preset("tiny"), measurement=preset("small").measurement)
+        result = train_and_measure(Configuration(encoding("type1"), source, shape), store)
+        one = store.folder(result["key"])
+        record = read_json(one / "training.json")
+        (measurement,) = one.glob("measurement-*.json")
+        content, then = measurement.read_bytes(), time.time() - 60
+        for seed in range(1, runs):
+            place = store.folder(f"{seed:016x}")
+            place.mkdir()
+            record["configuration"]["seed"] = seed
+            write_json(place / "training.json", record)
+            (place / measurement.name).write_bytes(content)
+            for path in place.iterdir():
+                os.utime(path, (then, then))
+        size_of_json = len(content) + (one / "training.json").stat().st_size
+        print(f"farfield runs on {runs:,} runs of {size_of_json / 1024:.0f} KiB of JSON each, load "
+              f"average {os.getloadavg()[0]:.1f}")  # fmt: skip
+        for what in ("first, which opens every run", "second", "third"):
+            before, began = os.times(), time.perf_counter()
+            command = [sys.executable, "-m", "farfield.cli", "runs", "--runs", str(store.root)]
+            done = subprocess.run(command, capture_output=True, text=True, check=True)
+            after = os.times()
+            used = sum(after[2:4]) - sum(before[2:4])
+            assert len(done.stdout.splitlines()) == runs
+            print(f"  {what}: {time.perf_counter() - began:.2f} s, {used:.2f} s of processor time")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parts = ("slice", "processes", "workers", "listing", "cost", "divided")
+    parser.add_argument("part", choices=parts)
+    parser.add_argument("--preset", action="append", dest="presets")
+    parser.add_argument("--steps", type=int, default=10)
+    parser.add_argument("--sequences", type=int, help="a step, on a CPU; as many as 2048 tokens")
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--runs", type=int, default=10_000)
+    parser.add_argument("--rate", type=float, default=0.4 * STATED["A100"])
+    given = parser.parse_args()
+    match given.part:
+        case "slice":
+            for name in given.presets or ("base", "paper:chi2023"):
+                device = chosen_device(given.device)
+                measure_slice(name, given.steps, given.sequences, device)
+        case "processes":
+            for name in given.presets or ("demo",):
+                measure_processes(name, given.steps)
+        case "divided":
+            divided(given.presets[0], given.steps)
+        case "workers":
+            measure_workers(given.steps)
+        case "listing":
+            measure_listing(given.runs)
+        case "cost":
+            print(replication(given.rate))
+
+
+if __name__ == "__main__":
+    main()
