@@ -132,7 +132,7 @@ class Cluster:
             if self.address is None:
                 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
                 room = None if self.workers is None else max(1, round(self.workers * self.cpus))
-                ray.init(num_cpus=room, include_dashboard=False, **quiet)
+                ray.init("local", num_cpus=room, include_dashboard=False, **quiet)
             else:
                 _require_answer(self.address)
                 try:

@@ -22,12 +22,11 @@ from farfield.validation.runs import Store
 from farfield.validation.sweep import finished, sweep
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(scope="module")
 def local():
     """One Ray for the tests of this file; a sweep leaves a Ray alone that it has not started."""
-    ray.init(
-        num_cpus=2, include_dashboard=False, log_to_driver=False, object_store_memory=10**8,
-    )  # fmt: skip
+    ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False,
+             object_store_memory=10**8)  # fmt: skip
     yield
     ray.shutdown()
 
@@ -67,8 +66,8 @@ def workers():
     return found
 
 
-def test_a_plan_on_ray(jobs, tmp_path):
-    """The runs are those of this process, and a failure is told."""
+def test_a_plan_on_ray(local, jobs, tmp_path):
+    """The runs are those of this process; a failure is told; what fits nowhere is refused."""
     store, alone, heard = Store(tmp_path / "ray"), Store(tmp_path / "alone"), Heard()
     swept = sweep(jobs[1:], store, Cluster(2), heard)
     assert [entry.state for entry in swept.jobs] == ["finished", "failed"]
@@ -77,11 +76,13 @@ def test_a_plan_on_ray(jobs, tmp_path):
     sweep(jobs[1:2], alone)
     theirs, ours = (finished(jobs[1], s)["training"] for s in (store, alone))
     assert theirs["weights_sha256"] == ours["weights_sha256"] and theirs["losses"]
+    with pytest.raises(InputError, match="fits no machine of this Ray; accepted: at most 2 cores"):
+        sweep(jobs, store, Cluster(cpus=64))
 
 
 @pytest.mark.slow  # the workers of test_sweep are killed too
 @pytest.mark.parametrize("times", [1, 2])
-def test_a_worker_that_is_killed_loses_its_job_only(times, jobs, tmp_path):
+def test_a_worker_that_is_killed_loses_its_job_only(times, local, jobs, tmp_path):
     """The job is begun again, and given up at the second death where one retry is allowed."""
     killed = []
 
@@ -99,9 +100,7 @@ def test_a_worker_that_is_killed_loses_its_job_only(times, jobs, tmp_path):
     assert times == 1 or first.note.startswith("its worker died 2 times")
 
 
-def test_what_fits_nowhere_is_refused(jobs, tmp_path):
-    with pytest.raises(InputError, match="fits no machine of this Ray; accepted: at most 2 cores"):
-        sweep(jobs, Store(tmp_path), Cluster(cpus=64))
+def test_what_a_job_may_take():
     for wrong in ({"cpus": 0}, {"cpus": 1.5}, {"gpus": -1}, {"gpus": float("nan")}):
         with pytest.raises(InputError, match="accepted is a whole number, or a share of one"):
             Cluster(**wrong)
