@@ -20,7 +20,7 @@ from flint import acb, acb_series, arb, arb_series, ctx, fmpq
 from sympy import Expr, Symbol
 
 from farfield.numerics.normal_form import Unrecognised
-from farfield.theory.balls import compile_ball, rational, to_arb
+from farfield.theory.balls import compile_ball, precision, rational, to_arb
 
 Program = Callable[[acb, bool], acb]
 _NAN = acb(arb.nan())
@@ -225,48 +225,45 @@ def _binet(analytic: bool, z: acb) -> acb:
     if not _right(z):
         return _NAN
     if z.abs_lower() > ctx.prec // 3 + 8:
-        return _asymptotic(z, _binet_term, 2)
+        return _asymptotic(z, True)
     half_log = (arb.pi() * 2).log() / 2
     return z.lgamma() - ((z - fmpq(1, 2)) * z.log() - z + half_log)
-
-
-def _binet_term(k: int) -> tuple[arb, int]:
-    return _bernoulli_ratio(k, ctx.prec, True), 2 * k - 1
-
-
-def _psi_term(k: int) -> tuple[arb, int]:
-    return _bernoulli_ratio(k, ctx.prec, False), 2 * k
 
 
 def _psi_rest(analytic: bool, z: acb) -> acb:
     if not _right(z):
         return _NAN
     if z.abs_lower() > ctx.prec // 3 + 8:
-        return -1 / (2 * z) - _asymptotic(z, _psi_term, 2)
+        return -1 / (2 * z) - _asymptotic(z, False)
     return z.digamma() - z.log()
 
 
-def _asymptotic(z: acb, term: Any, factor: Any) -> acb:
-    """A series whose error is below sec(arg/2)^{2k+2} times its first omitted term (DLMF 5.11)."""
+def _asymptotic(z: acb, gamma: bool) -> acb:
+    """sum c_k w^{2k-1} (`gamma`) or c_k w^{2k}, w = 1/z, up to where the error is least: below
+    2 sec(arg/2)^{2k+2} times the first omitted term (DLMF 5.11). The place is found by floats."""
     bits, w = ctx.prec, 1 / z
-    goal, size = arb(2) ** -bits, abs(w).upper()
+    size = abs(w).upper()
     secant = (2 * abs(z) / (abs(z) + z.real)).upper()  # 1/cos(arg/2)^2
-    total, best, square, power = acb(0), arb.pos_inf(), w * w, None
-    scale = arb(factor) * secant
+    step, turn, first = float(size.log()), float(secant.log()), 1 if gamma else 2
+    goal, best, last = -(bits + 4) * math.log(2), math.inf, 1
     for k in range(1, STIRLING_TERMS):
-        c, exponent = term(k)
-        power = w**exponent if power is None else power * square
-        scale *= secant
-        error = (abs(c) * size**exponent * scale).upper()
-        if not error < best:
+        error = _log_ratio(k, gamma) + (2 * k - 2 + first) * step + (k + 1) * turn
+        if error < best:
+            best, last = error, k
+        if error < goal or error > best + 1:
             break
-        best, before = error, total
-        if error < goal or error < total.rad() / 4:
-            break
-        total += c * power
-    else:
-        before = total
-    return before + acb(arb(0, best), arb(0, best))
+    total, square = acb(0), w * w
+    for k in range(last - 1, 0, -1):
+        total = total * square + _bernoulli_ratio(k, bits, gamma)
+    bound = abs(_bernoulli_ratio(last, bits, gamma)) * size ** (2 * last - 2 + first)
+    radius = (2 * bound * secant ** (last + 1)).upper()
+    return total * w**first + acb(arb(0, radius), arb(0, radius))
+
+
+@lru_cache(maxsize=1024)
+def _log_ratio(k: int, gamma: bool) -> float:
+    with precision(64):
+        return float(abs(_bernoulli_ratio(k, 64, gamma)).log())
 
 
 @lru_cache(maxsize=4096)

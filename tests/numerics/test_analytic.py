@@ -150,7 +150,7 @@ GENERAL = ["-(1+{a})*log(n+2)+1/(n+{b})", "-log(n+20)^(1+{a})", "-{b}*2^n+n^2",
 SOME = st.fractions(min_value="1/4", max_value=3, max_denominator=8)
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(
     a=SOME, b=SOME, family=st.sampled_from(GENERAL),
     eps=st.lists(
