@@ -853,7 +853,7 @@ def smooth_row(p: Expr, start: int) -> SmoothRow | None:
     >>> row = smooth_row(-sympy.log(sympy.log(n + 3)), 0)
     >>> with precision(64):
     ...     round(float(row.between(0, 10**9)))
-    50878574
+    50849233
     """
     try:
         source = read_bias(p)
