@@ -298,7 +298,8 @@ def measured_table(runs: Sequence[Run], *, layout: Layout) -> Drawing:
         "0.05). Columns: multiples of the training length. Behind a printed number: does the "
         "measurement go the same way from the training length (first mark), and lie on the same "
         f"side of {name} (second)? ✓ yes, ✗ no, · not applicable; below 1 % counts as equal. "
-        f"{_said(agreed)} Last rows: Spearman's rank correlation of a column with the print (rows)."
+        f"{_said(agreed)} Last rows: Spearman's rank correlation of a column's means with the "
+        "print (rows)."
         f"{layout.remark}"
     )
     lacking = [

@@ -12,8 +12,12 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from farfield.figures.page import document, table
 from farfield.figures.style import INK, house, new_figure, svg
 from farfield.validation.audit import BOUNDS, Audit, share_text, spans
+from farfield.validation.model_window import keys_text
 from farfield.validation.runs import write
 from farfield.validation.study import writable_folder
+
+FRAME = 10**9
+"""The widest window that is drawn."""
 
 
 def write_audit(a: Audit, folder: str | os.PathLike[str]) -> Path:
@@ -79,7 +83,7 @@ def _heads(a: Audit) -> str:
             spans(layers), str(h.head), f"<span>{escape(h.bias)}</span>",
             f'<span class="{h.verdict}">{h.verdict.replace("_", " ")}</span>',
             *h.receptive_fields, *h.row_fields, *(escape(share_text(x)) for x in h.leaks),
-            *("none" if t is None else str(t) for t in h.horizons),
+            *map(keys_text, h.horizons),
         ])  # fmt: skip
     caption = (
         "One line a head. Receptive fields and horizons in tokens, exact integers; the leak is the "
@@ -99,14 +103,14 @@ def _same(a: object, b: object) -> bool:
 def _windows(a: Audit) -> str:
     rows = [
         [
-            spans(h.layers), str(h.head), "none" if h.window is None else str(h.window),
+            spans(h.layers), str(h.head), keys_text(h.window),
             f"{h.logit_bound:.4g}", f"{h.value_bound:.4g}",
         ]
         for h in a.heads
     ]  # fmt: skip
     widest = a.sliding_window
     lead = (
-        f"<p>Widest: <strong>{widest}</strong> tokens, the value for a setting such as "
+        f"<p>Widest: <strong>{keys_text(widest)}</strong> tokens, the value for a setting such as "
         "<code>sliding_window</code>.</p>"
         if widest is not None
         else "<p>No window serves all heads.</p>"
@@ -130,8 +134,8 @@ def _figure(a: Audit) -> str:
         return ""
     caption = (
         "Certified window (dots, one a layer where they differ) and theoretical receptive field "
-        f"at eps = {a.eps[-1]} (bars) of each head whose series converges; dashed, the training "
-        "length."
+        f"at eps = {a.eps[-1]} (bars) of each head whose window has at most {FRAME:,} tokens; "
+        "dashed, the training length."
     )
     return (
         f'<figure role="img" aria-label="{escape(caption)}">{svg(figure, "windows")}'
@@ -140,8 +144,12 @@ def _figure(a: Audit) -> str:
 
 
 def windows_figure(a: Audit) -> Figure | None:
-    """Windows and receptive fields by head; None where no head has a window."""
-    shown = [h for h in a.heads if h.window is not None and h.receptive_fields[-1].isdigit()]
+    """Windows and receptive fields by head; None where no head has a window within the frame."""
+    shown = [
+        h
+        for h in a.heads
+        if h.window is not None and h.window <= FRAME and h.receptive_fields[-1].isdigit()
+    ]
     if not shown:
         return None
     with house():

@@ -183,7 +183,7 @@ def in_page(e: Exhibit, drawing: Drawing) -> str:
         shown = drawing.table
         rows = [["" if v is None else escape(str(v)) for v in row] for row in shown.rows]
         words = [k for k, cell in enumerate(shown.rows[0]) if isinstance(cell, str)][:2]
-        return table(list(map(escape, shown.columns)), rows, caption, words)
+        return table(list(map(escape, shown.columns)), rows, caption, words, e.title)
     alt = escape(f"{e.title}. {drawing.caption}")
     picture = svg(drawing.figure, e.id.replace(".", "-"))
     return (

@@ -68,9 +68,11 @@ ol,section>p{overflow-x:auto;overflow-y:hidden;padding-bottom:.1rem}
 
 
 def table(
-    head: Sequence[str], rows: Iterable[Sequence[str]], caption: str, left: Sequence[int] = ()
-) -> str:
-    """A table of ready HTML cells that scrolls within itself; columns in `left` align left."""
+    head: Sequence[str], rows: Iterable[Sequence[str]], caption: str, left: Sequence[int] = (),
+    title: str = "",
+) -> str:  # fmt: skip
+    """A table of ready HTML cells that scrolls within itself; columns in `left` align left. It is
+    read out by its title, or by the first sentence of the caption."""
 
     def cells(row: Sequence[str], tag: str) -> str:
         scope = ' scope="col"' if tag == "th" else ""
@@ -80,7 +82,7 @@ def table(
         )
 
     body = "".join(f"<tr>{cells(r, 'td')}</tr>" for r in rows)
-    label = caption.split(".")[0]
+    label = title or caption.split(".")[0]
     return (
         f'<div class="wide" tabindex="0" role="region" aria-label="{escape(label)}"><table>'
         f"<thead><tr>{cells(head, 'th')}</tr></thead><tbody>{body}</tbody></table></div>"

@@ -15,6 +15,7 @@ from farfield.theory.encodings import encoding
 from farfield.theory.results import InputError
 from farfield.validation import published
 from farfield.validation.configuration import describe
+from farfield.validation.reference import plan
 from farfield.validation.runs import write_json
 
 QUICK = ("qin2024.fig1-right", "qin2024.fig2", "qin2024.fig7", "sun2023.fig3", "chi2023.fig1",
@@ -350,8 +351,27 @@ def test_results_of_an_older_schema_are_refused(tmp_path):
         of_store(tmp_path / "nowhere")
 
 
-def test_committed_results_are_readable():
-    assert isinstance(reference(), tuple)
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [('{"schema": 0, "measurements": []}', "schema 0; this version reads 1"),
+     ('{"schema": 1, "meas', "no JSON text")],
+)  # fmt: skip
+def test_committed_results_of_another_kind_are_refused(content, said, tmp_path, monkeypatch):
+    (tmp_path / "reference").mkdir()
+    (tmp_path / "reference" / "a-64-0.json").write_text(content)
+    monkeypatch.setattr("farfield.figures.results.files", lambda package: tmp_path)
+    with pytest.raises(InputError, match=f"'a-64-0.json' .*{said}") as error:
+        draw(["qin2024.fig3"])
+    assert "\n" not in str(error.value)
+
+
+def test_committed_results_are_labelled_as_the_plan_and_do_not_mix():
+    runs = reference()
+    labels = {s.label for sweep in plan().sweeps for s in sweep.encodings}
+    named = {label(r) for r in runs}
+    assert named <= labels
+    for group in settings(runs, sorted(named)):
+        assert len({r["preset"]["length"] for s in group for r in s.runs}) == 1
 
 
 @pytest.mark.parametrize(("name", "near"), [("qin2024.fgi6", "qin2024.fig6"), ("x", "--list")])
