@@ -23,7 +23,7 @@ from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import Encoding
 from farfield.theory.expression import Lookup
 from farfield.theory.results import InputError, Result, exact
-from farfield.validation.model_window import HeadBounds, weight_bounds, window_of
+from farfield.validation.model_window import HeadBounds, keys_text, weight_bounds, window_of
 from farfield.validation.outside import Folder, describe, load
 from farfield.validation.study import DTYPES, EPS, tokens_text
 
@@ -177,8 +177,7 @@ class Audit(Result):
             yield (
                 spans(h.layers), str(h.head), h.bias, h.verdict, *h.receptive_fields,
                 *h.row_fields, *map(share_text, h.leaks),
-                *("none" if t is None else str(t) for t in h.horizons),
-                "none" if h.window is None else str(h.window),
+                *map(keys_text, h.horizons), keys_text(h.window),
             )  # fmt: skip
 
 

@@ -157,7 +157,7 @@ def block_mask(
         support = (bias_tensor(encoding, length) > -math.inf).expand(own, -1).clone()
     distance = torch.arange(length)
     if each:
-        support &= distance < torch.tensor(each)[:, None]
+        support &= distance < torch.tensor([min(int(w), length) for w in each])[:, None]
     seen, visible = support.to(device), Visibility(bca=encoding.bca)
     alike = bool((seen == seen[:1]).all())
 

@@ -145,7 +145,7 @@ class ModelWindow(Result):
     def text(self) -> str:
         if not self.heads:
             return f"sliding window of {self.model} = none\n  {self.reason}"
-        width = "none" if self.sliding_window is None else f"{self.sliding_window} tokens"
+        width = keys_text(self.sliding_window) + (" tokens" if self.sliding_window else "")
         kind = {
             "weights": f"certified by weight norms: {SCOPE}",
             "text": f"empirical: bounds are maxima over a text; {SCOPE}",
@@ -156,7 +156,7 @@ class ModelWindow(Result):
         layers = sorted({h.layer for h in self.heads})
         for layer in layers:
             own = [h for h in self.heads if h.layer == layer]
-            widths = ", ".join("none" if h.width is None else str(h.width) for h in own)
+            widths = ", ".join(keys_text(h.width) for h in own)
             lines.append(
                 f"  layer {layer}: {widths}  (logits within "
                 f"{max(h.logit_bound for h in own):.4g}, values within "
@@ -246,9 +246,11 @@ def model_window(
     widths = [h.width for h in checked if h.width is not None]
     whole = len(widths) == len(checked)
     widest = max(widths) if whole else None
-    views = [("each head its own", [[h.width for h in layer] for layer in heads])]
+    views = [("each head its own", [[h.width for h in layer] for layer in heads])] if widths else []
     if widest is not None:
-        views.append((f"{widest} tokens for all", [[widest for _ in layer] for layer in heads]))
+        views.append(
+            (f"{keys_text(widest)} tokens for all", [[widest for _ in layer] for layer in heads])
+        )
     missing = next((h for h in checked if h.width is None), None)
     reason = (
         ""
@@ -260,6 +262,18 @@ def model_window(
         folder.name, bounds, eta, checked, widest, composed, size, len(rows), read.source, reason,
         folder.note, label,
     )  # fmt: skip
+
+
+def keys_text(count: int | None) -> str:
+    """A number of keys in a few characters.
+
+    >>> keys_text(None), keys_text(2890), keys_text(20019671872824926)
+    ('none', '2890', '2.00e+16')
+    """
+    if count is None or count < 10**7:
+        return "none" if count is None else str(count)
+    exponent = len(str(count)) - 1
+    return f"{count // 10 ** (exponent - 2) / 100:.2f}e+{exponent}"
 
 
 def _silent(stage: str, done: int, total: int) -> None:
@@ -492,7 +506,7 @@ def _checked(
 
     def measure(layer: int, query: Tensor, key: Tensor, value: Tensor) -> None:
         length, v = query.shape[2], value[0].double()
-        widths = torch.tensor([w.width or length for w in heads[layer]])
+        widths = torch.tensor([min(w.width or length, length) for w in heads[layer]])
         for at, content, seen in _chunks(query, key, table):
             distance = (at[:, None] - torch.arange(content.shape[-1])).clamp(min=0)
             scores = (content + table[:, distance]).masked_fill(~seen, -math.inf)
@@ -600,7 +614,8 @@ def _scored(
         nonlocal layer
         if widths is not None and bias is not None:
             length = query.shape[2]
-            own = torch.tensor([w or length for w in widths[layer]], device=bias.device)
+            kept = [min(w or length, length) for w in widths[layer]]
+            own = torch.tensor(kept, device=bias.device)
             beyond = torch.arange(length, device=bias.device) >= own[:, None]
             bias = bias.expand(len(own), -1).masked_fill(beyond, -math.inf)
         layer += 1

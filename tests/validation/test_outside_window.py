@@ -189,11 +189,21 @@ def test_no_window(outside_models, small, text, tmp_path):
     place = tmp_path / train_and_measure(settings, Store(tmp_path))["key"]
     found = model_window(place, "1/100", text=text, length=40, segments=1)
     assert found.sliding_window is None and "diverges" in found.reason and found.decided
-    assert found.composed[0].largest == 0  # heads without a window keep all keys
+    assert found.composed == ()
     with pytest.raises(InputError, match="accepted: text, weights"):
         model_window(place, 1, bounds="guess", text=text)
     with pytest.raises(InputError, match="must be positive"):
         model_window(place, 0, text=text)
+
+
+def test_windows_beyond_every_integer_of_a_machine(small, text, tmp_path):
+    """A heavy tail: windows of more than 2^63 keys are printed, and keep every key."""
+    settings = Configuration(encoding("-11/10*log(1+n)"), text, small)
+    place = tmp_path / train_and_measure(settings, Store(tmp_path))["key"]
+    found = model_window(place, "1/1000", bounds="weights", text=text, length=30, segments=1)
+    assert found.sliding_window > 2**63 and found.decided
+    assert all(h.error == 0 for h in found.heads) and "e+" in str(found)
+    assert found.composed[1].largest == 0
 
 
 def test_a_bound_beyond_reach(outside_models, text, tmp_path):
