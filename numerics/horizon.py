@@ -8,6 +8,7 @@ iff it is at least the smallest normal number less `s/2`.
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,11 +17,12 @@ from flint import arb, fmpq
 from sympy import Expr, S
 
 from farfield.numerics.budget import Unreachable
+from farfield.numerics.general import sign_from
 from farfield.numerics.normal_form import Unrecognised, sign
 from farfield.numerics.receptive_field import resolve
-from farfield.numerics.sums import Series, Stretch, series
+from farfield.numerics.sums import SETTLED, Series, Stretch, series
 from farfield.theory.balls import Undefined, compile_ball, precision, to_arb
-from farfield.theory.expression import n
+from farfield.theory.expression import Lookup, n
 from farfield.theory.results import InputError, Result
 
 FORMATS = {"fp16": (11, -14), "bf16": (8, -126), "fp32": (24, -126), "fp64": (53, -1022)}
@@ -171,7 +173,7 @@ def _last_above(s: Series, limit: fmpq, closed: bool) -> tuple[int | None, str]:
 def _in_stretch(s: Stretch, origin: Expr, limit: fmpq, closed: bool) -> int | None:
     """One more than the last distance of the stretch whose term does not vanish."""
     falling = s.kernel is not None and s.kernel.direction < 0
-    settled = s.kernel.settled if s.kernel is not None and falling else s.end
+    settled = _settled(s, origin, limit) if falling else s.end
     assert settled is not None, "the last stretch falls"
     if settled - s.start > MAX_SCAN:
         raise Unreachable(f"the bias is monotone only from n = {settled} on")
@@ -182,6 +184,35 @@ def _in_stretch(s: Stretch, origin: Expr, limit: fmpq, closed: bool) -> int | No
         if not _vanishes(s.bias, j, origin, limit, closed):
             return j + 1
     return None
+
+
+def _settled(s: Stretch, origin: Expr, limit: fmpq) -> int:
+    """A distance from which on the bias falls, or from which on all terms vanish."""
+    assert s.kernel is not None
+    try:
+        return s.kernel.settled
+    except Unreachable:
+        if s.end is not None:
+            return s.end
+    slope = sympy.diff(s.bias, n)
+    if not slope.has(sympy.Derivative, sympy.Subs, sympy.floor, sympy.frac, sympy.Mod, Lookup):
+        for at in SETTLED:
+            with contextlib.suppress(Unrecognised, Undefined, ArithmeticError):
+                if sign_from(slope, max(at, s.start)) < 0:
+                    return max(at, s.start)
+    return _beyond_all(s, origin, limit)
+
+
+def _beyond_all(s: Stretch, origin: Expr, limit: fmpq) -> int:
+    """A distance j with T_j < limit b_0: no later term is above that."""
+    at, assured = max(s.start, 16), s.kernel is not None and s.kernel.converges
+    while assured and at <= MAX_SCAN:
+        with precision(64):
+            goal = to_arb(compile_ball(origin)({n: fmpq(0)})).exp() * arb(limit)
+            if to_arb(s.tail(at)) < goal:
+                return at
+        at *= 2
+    raise Unreachable("the bias is not proved to be monotone, and its tail is too heavy to scan")
 
 
 def _bisect(s: Stretch, low: int, origin: Expr, limit: fmpq, closed: bool) -> int:

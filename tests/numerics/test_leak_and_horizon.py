@@ -1,5 +1,7 @@
 """Leak and dtype horizon: closed forms, brute force, NumPy's own rounding."""
 
+import math
+
 import mpmath
 import numpy as np
 import pytest
@@ -100,3 +102,22 @@ def test_leak_of_a_divergent_bias_without_closed_partial_sums():
     for length in (512, 1024, 9216):
         expected = terms[64:length].sum() / terms[:length].sum()
         assert leak("example2", 64, length).value == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    "text, bias",
+    [("-n/2+sin(n)", lambda i: -i / 2 + math.sin(i)), ("-2^n", lambda i: -(2.0**i)),
+     ("-floor(n/2)", lambda i: -(i // 2)), ("-n*(2+cos(n))", lambda i: -i * (2 + math.cos(i))),
+     ("-(Mod(n,7)+2)*n", lambda i: -(i % 7 + 2) * i),
+     ("-loggamma(n+1)", lambda i: -math.lgamma(i + 1)),
+     ("-n/log(n+20)", lambda i: -i / math.log(i + 20))],
+)  # fmt: skip
+def test_horizons_of_any_series(text, bias):
+    """By the slope or by the tail; the last distance whose term is above 2^-150."""
+    last = max(i for i in range(900) if bias(i) - bias(0) > -150 * math.log(2))
+    assert dtype_horizon(text, "fp32").tokens == last + 1
+
+
+def test_a_horizon_that_is_not_proved_is_unknown():
+    found = dtype_horizon("-2*log(1+n)+sin(n)", "fp32")
+    assert found.tokens is None and "unknown" in found.text() and "certified" not in found.text()
