@@ -762,6 +762,7 @@ def _counted(agree: list[str], against: list[str], word: str, rows: Any) -> Find
     return Finding(
         not against,
         {f"{word} their perplexity": agree, "do not": against, "tolerance": TOLERANCE,
+         "ratios": {r["name"]: r["ratio"] for r in rows if r["name"] in (*agree, *against)},
          "setting": sorted({f"{r['setting']}, tested at {r['length']}" for r in rows}),
          "seeds": max(r["seeds"] for r in rows), "results": sorted({r["source"] for r in rows})},
         f"{len(agree)} of {len(agree) + len(against)} models {word} it.",
