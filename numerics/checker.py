@@ -378,9 +378,14 @@ def _checked_class(whole: Expr, said: Mapping[str, Any], residues: dict[int, set
 # -- expansions and bounds ------------------------------------------------------------------------
 
 
-def _excess(difference: Expr, error: Expr, at: int) -> float:
-    """|difference|/error at a distance; 0 where no ball tells it from 0."""
+def _excess(difference: Expr, error: Expr, at: int, since: int | None = None) -> float:
+    """|difference|/error at a distance (less its value `since`); 0 where no ball tells it from
+    0."""
     ball = _ball(difference, at)
+    start = _ball(difference, since) if since is not None else None
+    if ball is not None and start is not None and start.is_finite():
+        with precision(BITS):
+            ball = ball - start
     scale = _ball(error, at) if error != 0 else None
     if ball is None or (error != 0 and (scale is None or not scale > 0)):
         return 0.0
@@ -397,7 +402,10 @@ def _check_expansion(said: Mapping[str, Any], own: _Context) -> None:
         raise ProofError("an expansion out of place")
     if error == 0 and any(_excess(own.p + rho, error, at) for at in NEAR):
         raise ProofError("the expansion is not that of -p")
-    sizes = [max(_excess(own.p + rho, error, at + j * at // 3) for j in range(6)) for at in FAR]
+    since = 10**20 if error == 1 else None  # a constant must not hide what grows
+    sizes = [
+        max(_excess(own.p + rho, error, at + j * at // 3, since) for j in range(6)) for at in FAR
+    ]
     if max(sizes) > 1e12 or (sizes[2] > 1.3 * sizes[1] > 1.3**2 * sizes[0] and sizes[2] > 1e-6):
         raise ProofError("the expansion is not that of -p")
     own.rest, own.rung, own.limit, own.tied = rho, 0, None, True

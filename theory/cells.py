@@ -32,7 +32,7 @@ from farfield.theory.constants import (
     sign_factors,
     tidied,
 )
-from farfield.theory.expression import interval, substituted
+from farfield.theory.expression import TooLarge, interval, substituted
 
 MAX_CELLS = 200
 Constraint = tuple[Expr, int]  # the sign of an expression
@@ -143,6 +143,8 @@ def _with_value(e: Expr, swap: dict[Expr, Expr]) -> Expr:
         return substituted(e, swap)
     except TypeError:  # SymPy refuses to compare zoo
         return S.NaN
+    except TooLarge:
+        raise Undecided("a constant is too large") from None
 
 
 def _log_solution(g: Expr, s: Symbol) -> Expr | None:

@@ -184,7 +184,17 @@ def _degree(e: Expr) -> int:
 def steep(e: Expr) -> bool:
     """Whether e, as a polynomial in whatever occurs in it, has a degree that SymPy hangs on."""
     powers = (x.exp.as_coeff_Mul()[0] for x in e.atoms(sympy.Pow, sympy.exp))
-    return _degree(e) > 64 or any(max(abs(c.p), c.q) > 64 for c in powers if c.is_Rational)
+    return _full_degree(e) > 40 or any(max(abs(c.p), c.q) > 40 for c in powers if c.is_Rational)
+
+
+def _full_degree(e: Expr) -> int:
+    if e.is_Add:
+        return max(map(_full_degree, e.args))
+    if e.is_Mul:
+        return sum(map(_full_degree, e.args))
+    if e.is_Pow and e.exp.is_Integer:
+        return _full_degree(e.base) * abs(int(e.exp))
+    return int(bool(e.free_symbols))
 
 
 def _power(base: Expr, exponent: Expr) -> Expr:
@@ -330,6 +340,10 @@ _WORDS = {"Piecewise", "Sum", "Product", "True", "False", "and", "or", "not", *_
 
 
 # -- the parser -----------------------------------------------------------------------------------
+
+
+class TooLarge(ArithmeticError):
+    """A power that cannot be written down."""
 
 
 class _Wrong(Exception):
@@ -721,14 +735,20 @@ def substituted(e: Any, swap: Mapping[Expr, Expr]) -> Any:
 
 
 def rebuilt(func: Any, args: tuple[Any, ...]) -> Any:
-    """A node with new arguments, built as the reader would: unevaluated where SymPy might hang."""
+    """A node with new arguments, built as the reader would: unevaluated where SymPy might hang.
+
+    Raises:
+        TooLarge: for a power that the reader would refuse.
+    """
+    if func is sympy.Piecewise or issubclass(func, sympy.core.relational.Relational):
+        return func(*args, evaluate=False)
     make = _power if func is sympy.Pow else FUNCTIONS.get(func.__name__, (func,))[0]
     try:
-        if func is sympy.Piecewise or issubclass(func, sympy.core.relational.Relational):
-            return func(*args, evaluate=False)
         return make(*args)
-    except _Wrong:
-        return func(*args, evaluate=False)
+    except _Wrong as wrong:
+        if func is sympy.Pow and args[0] != 0:
+            raise TooLarge(str(wrong)) from None
+        return func(*args, evaluate=func is sympy.Pow)
 
 
 _BUILT = (

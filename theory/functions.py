@@ -44,7 +44,7 @@ from farfield.theory.constants import (
     tidied,
     to_sympy,
 )
-from farfield.theory.expression import Lookup, n, rebuilt, steep
+from farfield.theory.expression import Lookup, TooLarge, n, rebuilt, steep
 from farfield.theory.germs import (
     ONE_GERM,
     UNIT,
@@ -1124,7 +1124,10 @@ def eventual(e: Expr) -> Expr:
         return S.NegativeInfinity
     if (e.is_Add or e.is_Mul) and any(a in _INFINITE for a in args):
         return _with_infinity(e.func, args)
-    return e if tuple(args) == e.args else rebuilt(e.func, tuple(args))
+    try:
+        return e if tuple(args) == e.args else rebuilt(e.func, tuple(args))
+    except TooLarge:
+        raise Undecided("a constant is too large") from None
 
 
 def _with_infinity(operation: Any, args: list[Expr]) -> Expr:

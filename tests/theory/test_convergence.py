@@ -287,9 +287,9 @@ def test_undecided_says_why():
 
 
 def test_a_budget_holds():
-    start = time.perf_counter()
+    start = time.process_time()
     result = check_convergence("-log(gamma(gamma(gamma(n)+sin(n))+sin(3)))*log(n)", budget_s=0.05)
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
     assert result.verdict in (Verdict.UNDECIDED, Verdict.CONVERGES)
 
 
@@ -298,7 +298,11 @@ def test_a_budget_holds():
     ["-sec(zeta(10**6))-n", "-zeta((10**6)**(Min(2)))-n", "-cot(n**(10**4)+1)",
      "-harmonic(10**9)*n",
      "-n**(10**4)-gamma(n)**(10**4)", "-(n+1)**999*log(n)", "-binomial(10**4,5000)*log(n)",
-     "-sin(((n+1)**9+1)**9)", "-exp(exp(exp(exp(n))))+exp(exp(exp(exp(n+1))))"],
+     "-sin(((n+1)**9+1)**9)", "-exp(exp(exp(exp(n))))+exp(exp(exp(exp(n+1))))",
+     "-Piecewise((n,2**(10**6/a)<3),(2*n,True))", "-Piecewise((n,a**1000<3+a),(2*n,True))",
+     "-n*polygamma(3,Piecewise((n,10**6<3),(10**6,True)))", "-(10**6/n)**Abs(10**6)",
+     "-(10**6)**Piecewise((n,n<3),(10**6,a<3),(a,True))", "-floor(10**6*Max(n,10**9)**(1/3))",
+     "-Sum(1/(k**40+k+1)**9,(k,1,n))", "-log(Product(1+k**60/(k**60+1),(k,1,n)))"],
 )  # fmt: skip
 def test_heavy_formulas_stay_within_the_budget(text):
     start = time.process_time()

