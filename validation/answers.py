@@ -30,6 +30,10 @@ MIXINGS = tuple(k / 20 for k in range(1, 20))
 NOISES = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0)
 DRAWS = 64
 HEADS = 8
+RANK = "registered rank (layered mass beyond the training length)"
+LEAK = "leak, mean of heads"
+REGISTERED = "registered mixing 0.4"
+PLAIN = "finite-row TRF(1/100)"
 LEAST = 5
 
 
@@ -206,6 +210,42 @@ def answers(
     return tuple(a for name in only or QUESTIONS for a in QUESTIONS[name](found))
 
 
+def summary(results: Sequence[Row] | None = None, length: int = 64) -> tuple[str, ...]:
+    """Three sentences for a reader in a hurry; none where there are too few results."""
+    found = observations(results, length)
+    if len(found) < LEAST:
+        return ()
+    verdict, forecast, depth, coverage = (
+        next(iter(QUESTIONS[name](found))) for name in ("verdict", "forecast", "depth", "coverage")
+    )
+    right, rule, n = verdict.numbers, coverage.numbers, len(found)
+    layered, plain = depth.numbers[REGISTERED], depth.numbers[PLAIN]
+    return (
+        "Read as a forecast of extrapolation to 16 times the training length, the verdict is right "
+        f"for {right['one-sided']} of {n} encodings ({_percent(right['interval'])}); the rank "
+        "registered beforehand, by the layered mass beyond the training length, orders the losses "
+        f"with rho = {_with(forecast.numbers[RANK])}, the leak with "
+        f"{_with(forecast.numbers[LEAK])}.",
+        "The layered receptive field, from the formula alone, is the gradient receptive field of "
+        f"the trained models within a factor of {layered['factor']:.2f} on average (rho = "
+        f"{layered['rho']:.2f}, {depth.n} encodings), the receptive field of one layer within "
+        f"{plain['factor']:.2f}.",
+        "Chi et al.'s rule, that the training length must cover the gradient receptive field, is "
+        f"right for {rule['right']} of {n} ({_percent(rule['interval'])}), too strict for "
+        f"{rule['strict']} and too lenient for {rule['lenient']}; the gradient mass within the "
+        f"training length orders the losses with rho = {_with(rule['mass'])}, the gradient "
+        f"receptive field with {_with(rule['gradient ERF'])}.",
+    )
+
+
+def _percent(interval: tuple[float, float]) -> str:
+    return f"{interval[0]:.0%} to {interval[1]:.0%}"
+
+
+def _with(value: tuple[float, float, float]) -> str:
+    return f"{value[0]:.2f} ({value[1]:.2f} to {value[2]:.2f})"
+
+
 # -- the verdict, the leak and the registered rank ------------------------------------------------
 
 
@@ -272,17 +312,15 @@ def _forecasts(found: tuple[Observation, ...]) -> Iterable[Answer]:
     reach = max(n for o in found for n in o.last)
     loss = [math.log(o.last[reach]) for o in found]
     predictors: dict[str, list[float]] = {
-        "registered rank (layered mass beyond the training length)": [
-            o.prediction["layered"]["beyond"] for o in found
-        ],
+        RANK: [o.prediction["layered"]["beyond"] for o in found],
         "leak, worst head": [o.leak(reach) for o in found],
-        "leak, mean of heads": [o.leak(reach, worst=False) for o in found],
+        LEAK: [o.leak(reach, worst=False) for o in found],
         "verdict (0 or 1)": [float(not o.prediction["extrapolates"]) for o in found],
-        "finite-row TRF(1/100)": [o.registered("row_trf") for o in found],
+        PLAIN: [o.registered("row_trf") for o in found],
     }
     ranked = {name: rank_correlation(values, loss) for name, values in predictors.items()}
     verdict = predictors["verdict (0 or 1)"]
-    leak = predictors["leak, mean of heads"]
+    leak = predictors[LEAK]
     gain, low, high = _difference(leak, verdict, loss)
     table = (("predictor", "Spearman's rho", "95 %", "Kendall's tau", "AUC of failing"), *(
         (name, f"{r.rho:.2f}", f"{r.rho_low:.2f} to {r.rho_high:.2f}", f"{r.tau:.2f}",
@@ -295,7 +333,7 @@ def _forecasts(found: tuple[Observation, ...]) -> Iterable[Answer]:
         f"Which prediction ranks the loss at {reach} tokens (last token) best, and is the leak, "
         "which has a size, better than the verdict, which has none?",
         f"Best is the {best}, rho = {_rho(ranked[best])}. The leak (mean of heads) has rho = "
-        f"{_rho(ranked['leak, mean of heads'])}, the verdict {_rho(ranked['verdict (0 or 1)'])}: "
+        f"{_rho(ranked[LEAK])}, the verdict {_rho(ranked['verdict (0 or 1)'])}: "
         f"the leak is {better}, by {gain:+.2f} ({low:+.2f} to {high:+.2f}).",
         len(found),
         {name: (r.rho, r.rho_low, r.rho_high) for name, r in ranked.items()}
@@ -306,7 +344,7 @@ def _forecasts(found: tuple[Observation, ...]) -> Iterable[Answer]:
 
 
 def _rho(r: RankCorrelation) -> str:
-    return f"{r.rho:.2f} ({r.rho_low:.2f} to {r.rho_high:.2f})"
+    return _with((r.rho, r.rho_low, r.rho_high))
 
 
 def _difference(
@@ -488,8 +526,8 @@ def _depth(found: tuple[Observation, ...]) -> Iterable[Answer]:
 
     random = np.random.default_rng(0)
     scores: dict[str, list[float]] = {name: [] for name in (
-        "registered mixing 0.4", "fitted mixing", "fitted mixing and content noise",
-        "finite-row TRF(1/100)", "R (TRF - 1) + 1, as wR for windows",
+        REGISTERED, "fitted mixing", "fitted mixing and content noise",
+        PLAIN, "R (TRF - 1) + 1, as wR for windows",
     )}  # fmt: skip
     chosen: dict[str, list[tuple[float, float]]] = {
         "fitted mixing": [], "fitted mixing and content noise": []
@@ -501,8 +539,8 @@ def _depth(found: tuple[Observation, ...]) -> Iterable[Answer]:
             best = min(models, key=lambda k: error(models[k], fit))
             chosen[name].append(best)
             scores[name].append(error(models[best], judge))
-        scores["registered mixing 0.4"].append(error(registered, judge))
-        scores["finite-row TRF(1/100)"].append(error(trf, judge))
+        scores[REGISTERED].append(error(registered, judge))
+        scores[PLAIN].append(error(trf, judge))
         scores["R (TRF - 1) + 1, as wR for windows"].append(error(reach, judge))
     numbers: dict[str, Any] = {}
     rows: list[tuple[str, ...]] = [
@@ -511,10 +549,10 @@ def _depth(found: tuple[Observation, ...]) -> Iterable[Answer]:
     ]  # fmt: skip
     whole = np.arange(len(biased))
     final = {
-        "registered mixing 0.4": registered,
+        REGISTERED: registered,
         "fitted mixing": plain[min(plain, key=lambda k: error(plain[k], whole))],
         "fitted mixing and content noise": grid[min(grid, key=lambda k: error(grid[k], whole))],
-        "finite-row TRF(1/100)": trf,
+        PLAIN: trf,
         "R (TRF - 1) + 1, as wR for windows": reach,
     }
     for name, values in scores.items():
@@ -524,8 +562,8 @@ def _depth(found: tuple[Observation, ...]) -> Iterable[Answer]:
         numbers[name] = {"factor": middle, "interval": (low, high), "rho": rho}
         rows.append((name, f"{middle:.2f}", f"{low:.2f} to {high:.2f}", f"{rho:.2f}"))
     medians = {k: tuple(float(x) for x in np.median(v, axis=0)) for k, v in chosen.items()}
-    ours, better = numbers["registered mixing 0.4"], numbers["fitted mixing and content noise"]
-    plainly = numbers["finite-row TRF(1/100)"]
+    ours, better = numbers[REGISTERED], numbers["fitted mixing and content noise"]
+    plainly = numbers[PLAIN]
     yield Answer(
         "Does the layered receptive field predict the gradient ERF of a model without training?",
         f"With the registered mixing it is off by a factor of {ours['factor']:.2f} on average "
@@ -584,7 +622,8 @@ def _coverage(found: tuple[Observation, ...]) -> Iterable[Answer]:
         f"the loss at {reach} tokens: gradient ERF rho = {_rho(field)}, lack of mass within the "
         f"training length rho = {_rho(mass)}, {gain:+.2f} ({gain_low:+.2f} to {gain_high:+.2f}).",
         len(found),
-        {"right": right, "interval": (low, high), "gradient ERF": (field.rho, field.rho_low,
+        {"right": right, "strict": len(strict), "lenient": len(loose), "interval": (low, high),
+         "gradient ERF": (field.rho, field.rho_low,
          field.rho_high), "mass": (mass.rho, mass.rho_low, mass.rho_high),
          "gain": (gain, gain_low, gain_high)},
         (("encoding", "gradient ERF", "mass within", "ratio"), *(

@@ -2,6 +2,7 @@
 
 import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from farfield.numerics.leak import leak
 from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.theory.convergence import check_convergence
 from farfield.validation import reference
-from farfield.validation.answers import TOLERANCE, answers, observations
+from farfield.validation.answers import TOLERANCE, answers, observations, summary
 
 EPS = {0.1: "1/10", 0.05: "1/20", 0.01: "1/100"}
 
@@ -115,6 +116,12 @@ def test_seeds_are_averaged_and_lengths_are_not_mixed():
     assert {o.length for o in other} == {64}
     assert all(o.seeds == (0, 1) for o in other)
     assert other[0].last[1024] == pytest.approx(math.exp(0.3))
+
+
+def test_the_readme_says_what_the_results_say():
+    readme = " ".join((Path(__file__).parents[2] / "README.md").read_text().split())
+    for sentence in summary():
+        assert " ".join(sentence.split()) in readme
 
 
 def test_too_few_results_give_no_answer():
