@@ -16,7 +16,7 @@ from farfield.validation.configuration import Configuration
 from farfield.validation.experiment import train_and_measure
 from farfield.validation.plan import Job
 from farfield.validation.runs import Held, Store
-from farfield.validation.sweep import Processes, finished, sweep
+from farfield.validation.sweep import Outcome, Processes, finished, sweep
 
 PLAN = """
 title = "Two and two"
@@ -172,6 +172,28 @@ def test_a_worker_that_is_killed_loses_its_job_only(jobs, long, tmp_path):
     assert engine.running == {} and not multiprocessing.active_children()
 
 
+@pytest.mark.parametrize("retries", [0, 2])
+def test_a_job_is_begun_again_so_often_and_no_more(retries, jobs, tmp_path):
+    class Dying:
+        slots = 1
+
+        def start(self, job, store):
+            self.key = job.key
+
+        def outcomes(self, tell):
+            return [Outcome(self.key, "lost", "killed")]
+
+        def close(self):
+            heard.append("closed")
+
+    heard = Heard()
+    (entry,) = sweep(jobs[:1], Store(tmp_path), Dying(), heard, retries).jobs
+    assert entry.state == "failed"
+    assert entry.note == f"its worker died {retries + 1} times: killed"
+    assert heard.count_of("type1") == retries + 1 and heard[-1] == "closed"
+
+
+@pytest.mark.slow  # its sibling above pretends
 def test_a_job_whose_workers_die_is_given_up(long, jobs, tmp_path):
     def kill(job):
         for process in [p for k, p in engine.running.values() if k == long.key]:
