@@ -322,7 +322,9 @@ def sign_factors(c: Expr) -> tuple[Expr, ...]:
         numerator = numerator * denominator
     numerator = expand(numerator)
     factors: list[Expr] = []
-    for f in sympy.Mul.make_args(numerator if steep(numerator) else sympy.factor(numerator)):
+    if numerator.is_Add and steep(numerator):
+        raise Undecided("a condition of high degree on the parameters")
+    for f in sympy.Mul.make_args(sympy.factor(numerator)):
         if f.is_positive:
             continue
         if f.is_Pow and f.exp.is_Integer and f.exp > 0:
