@@ -137,13 +137,14 @@ def free_port():
 @pytest.mark.parametrize(
     ("address", "message"),
     [
-        (f"127.0.0.1:{free_port()}", "no Ray answers at .*: Connection refused; accepted"),
-        (f"ray://127.0.0.1:{free_port()}", "no Ray answers at .*: Connection refused; accepted"),
+        ("127.0.0.1:PORT", "no Ray answers at .*: Connection refused; accepted"),
+        ("ray://127.0.0.1:PORT", "no Ray answers at .*: Connection refused; accepted"),
         ("nowhere", "address 'nowhere': accepted: auto, HOST:PORT"),
     ],
 )
 def test_a_cluster_that_does_not_answer(address, message, jobs, tmp_path, monkeypatch):
     monkeypatch.setattr("ray.is_initialized", lambda: False)
+    address = address.replace("PORT", str(free_port()))
     with pytest.raises(InputError, match=message) as error:
         sweep(jobs, Store(tmp_path), Cluster(address=address))
     assert "\n" not in str(error.value)
