@@ -131,9 +131,10 @@ def _on_zero(e: Expr, facts: list[Constraint], g: Expr) -> tuple[Expr, list[Cons
             moved = [(expand(f.xreplace(swap)), k) for f, k in facts]
             return _with_value(e, swap), moved
     for s in g.free_symbols:
-        value = _log_solution(expand(g), s)
-        if value is not None and not value.free_symbols:
-            return _with_value(e, {s: value}), [(f.xreplace({s: value}), k) for f, k in facts]
+        found = _solution(expand(g), s)
+        if found is not None and not found[0].free_symbols:
+            swap = {s: found[0]}
+            return _with_value(e, swap), [(f.xreplace(swap), k) for f, k in facts]
     return e, [*facts, (g, 0)]
 
 
@@ -147,13 +148,28 @@ def _with_value(e: Expr, swap: dict[Expr, Expr]) -> Expr:
         raise Undecided("a constant is too large") from None
 
 
-def _log_solution(g: Expr, s: Symbol) -> Expr | None:
-    """The s with g = 0, for g = slope log(s) + rest."""
-    slope = g.coeff(sympy.log(s), 1)
-    rest = expand(g - slope * sympy.log(s))
-    if slope == 0 or not slope.is_number or rest.has(s):
-        return None
-    return sympy.exp(-rest / slope)
+def _solution(g: Expr, s: Symbol) -> tuple[Expr, int] | None:
+    """The s with g = 0, and the sign of g above it, for g = slope F(s) + rest.
+
+    F is log, exp, or a power that is defined for no negative s; it is inverted where the value it
+    takes is known to be one that it can take.
+    """
+    for f in sorted(g.atoms(sympy.log, sympy.exp, sympy.Pow), key=sympy.default_sort_key):
+        slope = g.coeff(f, 1)
+        rest = expand(g - slope * f)
+        if slope == 0 or not slope.is_number or rest.has(s):
+            continue
+        value, way = -rest / slope, sign(coefficient(slope))
+        if f == sympy.log(s):
+            return sympy.exp(value), way
+        if value.free_symbols or sign(coefficient(expand(value))) <= 0:
+            continue
+        if f == sympy.exp(s):
+            return sympy.log(value), way
+        power = f.is_Pow and f.base == s and f.exp.is_Rational and f.exp > 0
+        if power and (s.is_nonnegative or f.exp.q % 2 == 0):
+            return value ** (1 / f.exp), way
+    return None
 
 
 # -- feasibility ----------------------------------------------------------------------------------
@@ -386,10 +402,9 @@ def relation(g: Expr, op: str) -> Any:
                 value = tidied(expand(-expanded.coeff(s, 0) / slope))
                 return _NAMES[op if way > 0 else _MIRROR[op]](s, value)
     for s in symbols:
-        value = _log_solution(expanded, s)
-        if value is not None:
-            rising = sign(coefficient(expanded.coeff(sympy.log(s), 1))) > 0
-            return _NAMES[op if rising else _MIRROR[op]](s, tidied(value))
+        found = _solution(expanded, s)
+        if found is not None:
+            return _NAMES[op if found[1] > 0 else _MIRROR[op]](s, tidied(found[0]))
     return _NAMES[op](expanded, 0)
 
 

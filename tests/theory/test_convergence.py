@@ -354,3 +354,18 @@ def test_bad_input(text, options, message):
     with pytest.raises(InputError, match=message) as error:
         check_convergence(text, **options)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("formula", "domain", "condition"),
+    [
+        ("-sqrt(a)*log(1+n)", "positive", "a > 1"),
+        ("-a^(1/3)*log(1+n)", "positive", "a > 1"),
+        ("-exp(a)*log(1+n)", "real", "a > 0"),
+        ("-exp(-a)*log(1+n)", "real", "a < 0"),
+        ("-(2-sqrt(a))*log(1+n)", "positive", "a < 1"),
+        ("-(exp(a)-1)*log(1+n)", "real", "a > log(2)"),
+    ],
+)
+def test_conditions_are_solved_for_the_parameter(formula, domain, condition):
+    assert str(check_convergence(formula, assumptions={"a": domain}).condition) == condition
