@@ -859,8 +859,16 @@ def smooth_row(p: Expr, start: int) -> SmoothRow | None:
         source = read_bias(p)
     except (Unrecognised, Undefined, ArithmeticError, RecursionError):
         return None
+    if any(_turns(wave.args[0]) for wave in p.atoms(sympy.sin, sympy.cos)):
+        return None  # panels would have to follow each wave
     near = sympy.expand_mul(source.in_s + source.s)
     return SmoothRow(start, S.Zero, source, near, 1, source.s, near, ANGLES[0], start)
+
+
+def _turns(phase: Expr) -> bool:
+    """Whether a phase goes through whole turns between n = 10^3 and 10^5, judged by its values."""
+    ends = [phase.subs(n, 10**k).evalf(15) for k in (3, 5)]
+    return not (all(e.is_number for e in ends) and abs(ends[1] - ends[0]) < 2 * sympy.pi)
 
 
 def analytic_kernel(p: Expr, start: int) -> Kernel:
