@@ -149,7 +149,7 @@ def _anchor(name: str) -> str:
 
 def results_page(app: Any) -> None:
     """Write the answers that the committed reference results give."""
-    from farfield.validation.answers import answers
+    from farfield.validation.answers import answers, summary
     from farfield.validation.reference import plan, predictions, registered, results
 
     found = results()
@@ -163,11 +163,12 @@ def results_page(app: Any) -> None:
         "`python -m farfield.validation.reference answers` prints this page.",
     ]
     if found:
-        parts.append(_setting(found[0]))
+        parts += [_setting(found[0]), "\n".join(f"* {sentence}" for sentence in summary())]
     for length in (64, 128):
         given = answers(length=length)
         if given:
-            parts.append(f"## Training length {length}")
+            runs = "; ".join(run.replace(f", length {length}, seeds", "") for run in given[0].runs)
+            parts += [f"## Training length {length}", f"Encodings and their seeds: {runs}."]
         for answer in given:
             parts += [
                 f"### {answer.question}",
@@ -178,7 +179,8 @@ def results_page(app: Any) -> None:
                 lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
                 lines += ["| " + " | ".join(map(escape, row)) + " |" for row in rows]
                 parts.append("\n".join(lines))
-            parts.append("Runs: " + "; ".join(answer.runs) + ".")
+            if len(answer.runs) < len(given[0].runs):
+                parts.append(f"Of these runs the {len(answer.runs)} with an additive bias.")
     _written(Path(app.srcdir) / "results.md", parts)
 
 
