@@ -26,6 +26,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from harness import peak
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
@@ -147,12 +148,6 @@ def measure(route: str, length: int, error: str) -> None:
     before = peak()
     run(model, length, routes(length, widths, model.device, route == "dense bias")[route])
     print((peak() - before) / 1024)
-
-
-def peak() -> int:
-    """The most KiB this process has held."""
-    status = Path("/proc/self/status").read_text()
-    return int(next(line for line in status.splitlines() if "VmHWM" in line).split()[1])
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from farfield.figures.page import document, table
+from farfield.figures.page import VERDICT, document, table
 from farfield.figures.style import INK, house, new_figure, svg
 from farfield.validation.audit import BOUNDS, Audit, share_text, spans
 from farfield.validation.model_window import keys_text
@@ -189,9 +189,7 @@ def _surrogate(a: Audit) -> str:
 
 def _definitions(a: Audit) -> str:
     rows = (
-        ("verdict", "does the sum of exp(bias) over all distances converge? [Q, Theorem 0.4] and "
-         "its converse (ours): exactly then a fixed window approximates full attention, uniformly "
-         "over inputs, in one layer. Not a statement about perplexity."),
+        ("verdict", VERDICT),
         ("TRF(eps)", "the least number of nearest keys that hold all but a share eps of the prior "
          "mass, of the whole series or of one row [Q, Eq. 22]."),
         ("leak", f"prior mass of a row beyond the training length of {a.trained} tokens (ours)."),

@@ -469,11 +469,16 @@ def _claims(s: Study) -> str:
     return "".join(parts)
 
 
+VERDICT = (
+    "does the sum of exp(bias) over all distances converge? [Q, Theorem 0.4] and its converse "
+    "(ours): exactly then a fixed window approximates full attention, uniformly over inputs, in "
+    "one layer. Not a statement about perplexity."
+)
+
+
 def _definitions(s: Study) -> str:
     rows = (
-        ("verdict", "does the sum of exp(bias) over all distances converge? [Q, Theorem 0.4] and "
-         "its converse (ours): exactly then a fixed window approximates full attention, uniformly "
-         "over inputs, in one layer. Not a statement about perplexity."),
+        ("verdict", VERDICT),
         ("TRF(eps)", "min { j ≥ 0 : T_j &lt; eps B }, T_j the tail of the series, B its sum "
          "[Q, Eq. 22]; the finite-row TRF uses the sums of a row."),
         ("leak", "1 − B_m/B_n: prior mass of a row of n tokens beyond the m trained on (ours)."),

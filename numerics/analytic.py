@@ -32,7 +32,7 @@ from flint import acb, arb, arb_series, ctx, fmpq
 from sympy import Expr, S, Symbol
 
 from farfield.numerics.budget import Unreachable, check_time
-from farfield.numerics.kernels import Kernel
+from farfield.numerics.kernels import Composed, Kernel
 from farfield.numerics.majorants import (
     UNIT,
     Beyond,
@@ -184,21 +184,13 @@ def first_below(sums: list[Any], goal: arb) -> int:
 
 
 @dataclass(frozen=True)
-class Light(Kernel):
+class Light(Composed):
     """Terms that fall faster than every power within the reach of a direct sum."""
 
     source: Bias
     first: int
     sums: dict[int, list[Any]] = field(default_factory=dict, compare=False, repr=False)
     rests: dict[int, arb] = field(default_factory=dict, compare=False, repr=False)
-
-    @property
-    def settled(self) -> int:
-        raise Unreachable("the bias is not proved to be monotone")
-
-    @property
-    def checked(self) -> bool:
-        return False
 
     def rest(self, y: int) -> arb:
         """A bound of sum_{i>=y} exp(p(i)), y >= 2."""

@@ -20,8 +20,8 @@ from flint import arb, ctx, fmpq
 from sympy import Expr, S
 
 from farfield.numerics.analytic import Bias, analytic_kernel, falls, read_bias
-from farfield.numerics.budget import Unreachable, check_time
-from farfield.numerics.kernels import Kernel, kernel, number
+from farfield.numerics.budget import check_time
+from farfield.numerics.kernels import Composed, Kernel, kernel, number
 from farfield.numerics.majorants import Unproved
 from farfield.numerics.normal_form import Unrecognised, sign
 from farfield.numerics.waves import waves_kernel
@@ -64,18 +64,6 @@ def _any_kernel(p: Expr, start: int) -> Kernel:
 
 def _waves_of(p: Expr, start: int) -> Kernel:
     return waves_kernel(p, start, _any_kernel)
-
-
-class Composed(Kernel):
-    """A kernel that proves neither monotony nor that its terms are defined."""
-
-    @property
-    def settled(self) -> int:
-        raise Unreachable("the bias is not proved to be monotone")
-
-    @property
-    def checked(self) -> bool:
-        return False
 
 
 # -- residue classes ------------------------------------------------------------------------------

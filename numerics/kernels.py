@@ -110,6 +110,18 @@ class Kernel:
         return None
 
 
+class Composed(Kernel):
+    """A kernel that proves neither monotony nor that its terms are defined."""
+
+    @property
+    def settled(self) -> int:
+        raise Unreachable("the bias is not proved to be monotone")
+
+    @property
+    def checked(self) -> bool:
+        return False
+
+
 @dataclass(frozen=True)
 class Constant(Kernel):
     """p = gamma."""

@@ -28,7 +28,7 @@ from sympy import Expr, S
 
 from farfield.numerics.analytic import first_below
 from farfield.numerics.budget import Unreachable, check_time
-from farfield.numerics.kernels import Kernel, has_monotone_slope, number
+from farfield.numerics.kernels import Composed, Kernel, has_monotone_slope, number
 from farfield.numerics.normal_form import Unrecognised, sign
 from farfield.theory.balls import compile_ball, precision, to_arb
 from farfield.theory.expression import n
@@ -50,7 +50,7 @@ class Wave:
 
 
 @dataclass(frozen=True)
-class Waves(Kernel):
+class Waves(Composed):
     """See the module's description; `base` sums F, `source` is the whole bias, `smooth` is q."""
 
     source: Expr
@@ -64,14 +64,6 @@ class Waves(Kernel):
     @property
     def converges(self) -> bool:
         return self.base.converges
-
-    @property
-    def settled(self) -> int:
-        raise Unreachable("the bias is not proved to be monotone")
-
-    @property
-    def checked(self) -> bool:
-        return False
 
     def _tuples(self) -> tuple[arb, list[tuple[acb, acb]], arb]:
         """(the weight of F itself, (c_k, z_k) for the other tuples kept, the weight left out); one
