@@ -3,7 +3,8 @@
 * A bias with periodic parts is split into its residue classes, each with a kernel of its own.
 * Steps -a floor(log(n + h)/log b), b an integer, are constant on [b^v - h, b^{v+1} - h): the sum
   over the steps is geometric.
-* Waves of constant amplitude on a completely monotone term are expanded (`waves`).
+* Waves of constant amplitude on a completely monotone term are expanded (`waves`), and so is one
+  wave whose amplitude grows (`swells`).
 * Other bounded oscillations (sin, cos, frac, Mod, log|sin|) are replaced by their extremes, in the
   direction in which the bias depends on them: from `DIRECT` terms on (more, where that
   makes the rest negligible) the tail lies between those of the two biases, before it the terms are
@@ -18,12 +19,14 @@ from typing import Any
 import sympy
 from flint import arb, ctx, fmpq
 from sympy import Expr, S
+from sympy.simplify.fu import TR8
 
 from farfield.numerics.analytic import Bias, analytic_kernel, falls, read_bias
 from farfield.numerics.budget import check_time
 from farfield.numerics.kernels import Composed, Kernel, kernel, number
 from farfield.numerics.majorants import Unproved
 from farfield.numerics.normal_form import Unrecognised, sign
+from farfield.numerics.swells import swell_kernel
 from farfield.numerics.waves import waves_kernel
 from farfield.theory.balls import compile_ball, precision, to_arb
 from farfield.theory.expression import n
@@ -37,8 +40,8 @@ MAX_OPERATIONS = 80
 
 def general_kernel(p: Expr, start: int) -> Kernel:
     """A kernel for `p` on n >= start; Unrecognised where nothing is proved."""
-    p = _without_hidden_zeros(p)
-    for build in (_steps, _classes, analytic_kernel, kernel, _waves_of, _envelope):
+    p = _linear_in_waves(p)
+    for build in (_steps, _classes, analytic_kernel, kernel, _waves_of, swell_kernel, _envelope):
         try:
             return build(p, start)
         except Unrecognised as why:
@@ -46,13 +49,20 @@ def general_kernel(p: Expr, start: int) -> Kernel:
     raise reason
 
 
-def _without_hidden_zeros(p: Expr) -> Expr:
-    """p with sines and cosines that cancel as exponentials, as sin^2 + cos^2 does, cancelled."""
-    waves = p.atoms(sympy.sin, sympy.cos)
-    if len(waves) < 2 or p.count_ops() > MAX_OPERATIONS:
+def _linear_in_waves(p: Expr) -> Expr:
+    """p with products and powers of sines and cosines as sums: sin^2 + cos^2 is 1."""
+    waves = [w for w in p.atoms(sympy.sin, sympy.cos) if w.has(n)]
+    if not waves or p.count_ops() > MAX_OPERATIONS:
         return p
-    plain = sympy.expand(p.xreplace({w: w.rewrite(sympy.exp) for w in waves}))
-    return p if plain.has(S.ImaginaryUnit) else plain
+    wide = sympy.expand(p)
+    products = [m for m in wide.atoms(sympy.Mul, sympy.Pow) if _factors(m, waves) > 1]
+    return sympy.expand(TR8(wide)) if products else p
+
+
+def _factors(m: Expr, waves: list[Expr]) -> int:
+    """How many waves a product or a power multiplies."""
+    powers = [f.as_base_exp() for f in sympy.Mul.make_args(m)]
+    return sum(int(k) for base, k in powers if base in waves and k.is_Integer and k > 0)
 
 
 def _any_kernel(p: Expr, start: int) -> Kernel:

@@ -493,6 +493,23 @@ def _in_right_half_plane(g: Majorant, least: int = 1) -> None:
         raise Unproved("an argument is not proved large")
 
 
+def _near_axis(g: Majorant, most: float) -> None:
+    """Prove |Im g| < most."""
+    parts = {m: acb(c.imag) for m, c in g.terms.items() if isinstance(c, acb)}
+    if not abs(Majorant(g.where, parts).small()).upper() < most:
+        raise Unproved("an argument is not proved near the real axis")
+
+
+def _bessel_small(g: Majorant) -> Majorant:
+    """I_0(z) - 1 = z^2/4 (1 + delta), |delta| <= |z|^2/8 for |z| <= 1."""
+    size = abs(g.small()).upper()
+    if not size < 1:
+        raise Unproved("an argument is not proved small")
+    spread = arb(0, (size * size / 8).upper())
+    ball = 1 + (acb(spread) if g.real() else acb(spread, spread))
+    return power(g, fmpq(2)).shifted(UNIT, ball / 4)
+
+
 def _omega_rest(g: Majorant) -> Majorant:
     """|omega_rest(s)| <= (8/3) |log s / s| for |s| >= 8 near the positive axis (ours)."""
     _in_right_half_plane(g, 8)
@@ -502,7 +519,21 @@ def _omega_rest(g: Majorant) -> Majorant:
 def _ei_rest(g: Majorant) -> Majorant:
     """|s e^{-s} Ei(s) - 1| <= 6/|s| for Re s >= 10, |Im s| <= 0.7 (ours, by Gronwall)."""
     _in_right_half_plane(g, 10)
+    _near_axis(g, 0.7)
     return constant(g.where, fmpq(1)) + power(g, fmpq(-1)).shifted(UNIT, _ball_of(6, g))
+
+
+def _bessel_rest(g: Majorant) -> Majorant:
+    """|bessel_rest(z)|, |bessel_slope(z)| <= 1/|z| for Re z >= 1, |Im z| <= 3/4, and for Re z >= 7,
+    |z| <= 3/2 Re z. Where R = Re z >= 6, |z| <= 2 R, int_0^2 e^{-zv} (v (2 - v))^{-1/2} dv gives
+    |e^{-z} I_0(z) sqrt(2 pi z) - 1| < 0.73/|z|, so |bessel_rest| < 0.83/|z|, and the slope by
+    Cauchy's estimate on discs of radius 1; on [1, 7] x [-3/4, 3/4] by balls, in a test (ours)."""
+    try:
+        _in_right_half_plane(g, 7)
+    except Unproved:
+        _in_right_half_plane(g)
+        _near_axis(g, 0.75)
+    return power(g, fmpq(-1)).shifted(UNIT, _ball_of(1, g))
 
 
 _FUNCTIONS: dict[str, Any] = {
@@ -510,6 +541,7 @@ _FUNCTIONS: dict[str, Any] = {
     "log1p_rest": _log1p_rest, "expm1_rest": _expm1_rest,
     "sin_rest": _sin_rest, "cos_rest": _cos_rest, "binet": _binet, "psi_rest": _psi_rest,
     "psi_slope": _psi_slope, "omega_rest": _omega_rest, "ei_rest": _ei_rest,
+    "bessel_rest": _bessel_rest, "bessel_slope": _bessel_rest, "bessel_small": _bessel_small,
     **{name: (lambda g, name=name: _wave(name, g)) for name in ("sin", "cos", "atan")},
 }  # fmt: skip
 

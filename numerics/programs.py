@@ -20,7 +20,7 @@ from flint import acb, acb_series, arb, arb_series, ctx, fmpq
 from sympy import Expr, Symbol
 
 from farfield.numerics.normal_form import Unrecognised
-from farfield.theory.balls import compile_ball, precision, rational, to_arb
+from farfield.theory.balls import Undefined, compile_ball, precision, rational, to_arb
 
 Program = Callable[[acb, bool], acb]
 _NAN = acb(arb.nan())
@@ -319,6 +319,21 @@ def _ei_rest(analytic: bool, s: acb) -> acb:
     return total + acb(arb(0, error), arb(0, error))
 
 
+def _bessel_rest(analytic: bool, z: acb) -> acb:
+    """By |d/dz| <= 1/|z| on wide balls; where I_0 is far from its zeros (see `majorants`)."""
+    near = _right(z, 1) and abs(z.imag) < fmpq(3, 4)
+    far = _right(z, 7) and z.abs_upper() < z.real * fmpq(3, 2)
+    if not (near or far or (z.is_exact() and z.imag == 0 and _right(z))):
+        return _NAN
+    centre, spread = z.mid(), z.rad()
+    if spread == 0:
+        scaled = centre.bessel_i(acb(0), scaled=True)
+        return scaled.log() + (2 * acb.pi() * centre).log() / 2
+    middle = _bessel_rest(analytic, centre)
+    size = (spread / z.abs_lower()).upper()
+    return middle + acb(arb(0, size), arb(0) if z.imag == 0 else arb(0, size))
+
+
 def _atan(analytic: bool, z: acb) -> acb:
     return z.atan() if not analytic or _right(z) or abs(z).upper() < 1 else _NAN
 
@@ -339,6 +354,8 @@ _FUNCTIONS: dict[str, Any] = {
     "psi_rest": _psi_rest,
     "omega_rest": _omega_rest,
     "ei_rest": _ei_rest,
+    "bessel_rest": _bessel_rest,
+    "bessel_small": lambda analytic, z: z.bessel_i(acb(0)) - 1,
 }
 
 
@@ -354,6 +371,8 @@ _JETS: dict[str, Any] = {
     "psi_rest": lambda z: _digamma_jet(z) - z.log(),
     "omega_rest": lambda s: s.exp().lambertw() - s + s.log(),
     "ei_rest": lambda s: s * (-s).exp() * s.ei(),
+    "bessel_small": lambda z: _bessel_jet(z) - 1,
+    "bessel_rest": lambda z: _bessel_jet(z).log() - z + z.log() / 2,
 }
 
 
@@ -366,6 +385,37 @@ def _digamma_jet(z: arb_series) -> arb_series:
     finally:
         ctx.cap = order
     return outer(arb_series([0, *z.coeffs()[1:]]))
+
+
+def bessel_row(x: arb, most: int) -> list[arb]:
+    """I_0(x), ..., I_most(x) for x > 0, from r_k = I_k/I_{k-1} = 1/(2k/x + r_{k+1}),
+    0 < r_k < x/(2k).
+
+    >>> with precision(53):
+    ...     bessel_row(arb(1), 2)[2].overlaps(arb(1).bessel_i(arb(2)))
+    True
+    """
+    if not x > 0:
+        raise Undefined("a Bessel function of a number that is not proved positive")
+    first = most + ctx.prec // 4 + 16
+    ratio, ratios = arb(0).union((x / (2 * first + 2)).upper()), []
+    for k in range(first, 0, -1):
+        ratio = 1 / (2 * k / x + ratio)
+        if k <= most:
+            ratios.append(ratio)
+    row = [x.bessel_i(arb(0))]
+    for ratio in reversed(ratios):
+        row.append(row[-1] * ratio)
+    return row
+
+
+def _bessel_jet(z: arb_series) -> arb_series:
+    """I_0(z): the k-th derivative at the constant term from I_k' = (I_{k-1} + I_{k+1})/2."""
+    row, c = bessel_row(z[0], ctx.cap), []
+    for k in range(ctx.cap):
+        c.append(row[0] / math.factorial(k))
+        row = [row[1], *((a + b) / 2 for a, b in zip(row, row[2:], strict=False))]
+    return arb_series(c)(arb_series([0, *z.coeffs()[1:]]))
 
 
 def taylor_coefficient(name: str, z: acb, k: int) -> acb:

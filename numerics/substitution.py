@@ -11,7 +11,10 @@ Special functions are split into elementary terms and a remainder function of th
     loggamma(z) = (z - 1/2) log z - z + log(2 pi)/2 + binet(z),
     digamma(z)  = log z + psi_rest(z),
     LambertW(z) = s - log s + omega_rest(s),   s = log z,
-    li(z)       = z ei_rest(s)/s,              s = log z.
+    li(z)       = z ei_rest(s)/s,              s = log z,
+    I_0(z)      = exp(z - log(2 pi z)/2 + bessel_rest(z)) or, near 0, 1 + bessel_small(z),
+
+I_0 the modified Bessel function of the first kind.
 """
 
 from __future__ import annotations
@@ -106,6 +109,21 @@ class ei_rest(Function):
         return self * (1 / self.args[0] - 1) + 1
 
 
+class bessel_rest(Function):
+    """log I_0(z) - z + log(2 pi z)/2."""
+
+    def fdiff(self, argindex: int = 1) -> Expr:
+        return bessel_slope(self.args[0])
+
+
+class bessel_slope(Function):
+    """The derivative of bessel_rest."""
+
+
+class bessel_small(Function):
+    """I_0(z) - 1."""
+
+
 def elementary(e: Expr) -> Expr:
     """A formula in exp, log, powers, sin, cos, atan and the remainder functions of this module."""
     if not e.args:
@@ -144,7 +162,7 @@ def _binomial(a: Expr, b: Expr) -> Expr:
     return sympy.exp(_loggamma(a + 1) - _loggamma(b + 1) - _loggamma(a - b + 1))
 
 
-_KEPT = (sympy.exp, sympy.log, sympy.sin, sympy.cos, sympy.atan)
+_KEPT = (sympy.exp, sympy.log, sympy.sin, sympy.cos, sympy.atan, sympy.besseli)
 _RULES: dict[Any, Any] = {
     sympy.asinh: lambda z: sympy.log(z + sympy.sqrt(z**2 + 1)),
     sympy.acosh: lambda z: sympy.log(z + sympy.sqrt(z**2 - 1)),
@@ -192,7 +210,17 @@ def in_logarithm(e: Expr, x: Symbol, s: Symbol) -> Expr:
     if isinstance(e, (sympy.sin, sympy.cos)) and _size(inner[0], s) < -1.5:
         sine = isinstance(e, sympy.sin)
         return inner[0] + sin_rest(inner[0]) if sine else 1 + cos_rest(inner[0])
+    if isinstance(e, sympy.besseli):
+        return _bessel(inner[0], inner[1], s)
     return _exp(inner[0], s) if isinstance(e, sympy.exp) else e.func(*inner)
+
+
+def _bessel(order: Expr, z: Expr, s: Symbol) -> Expr:
+    if order != 0:
+        raise Unrecognised("a Bessel function of positive order")
+    if _size(z, s) < -1.5:
+        return 1 + bessel_small(z)
+    return sympy.exp(z - _log(2 * sympy.pi * z, s) / 2 + bessel_rest(z))
 
 
 def _log_of(e: Expr, x: Symbol, s: Symbol) -> Expr:

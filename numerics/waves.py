@@ -36,7 +36,6 @@ from farfield.theory.expression import n
 MAX_WAVES = 3
 MAX_TUPLES = 4_000
 MAX_ORDER = 256
-MAX_DIRECT = 1 << 17
 FIRST_DIRECT = 1 << 9
 
 
@@ -50,8 +49,12 @@ class Wave:
 
 
 @dataclass(frozen=True)
-class Waves(Composed):
-    """See the module's description; `base` sums F, `source` is the whole bias, `smooth` is q."""
+class ByParts(Composed):
+    """The sum of `source`, a bias with waves: its mean part, near exp of the bias of `base`, and
+    what the waves add by parts from N on; the terms before N one by one.
+
+    `smooth` is q, the part without waves.
+    """
 
     source: Expr
     smooth: Expr
@@ -60,10 +63,71 @@ class Waves(Composed):
     caches: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
 
     max_bits: ClassVar[int] = 1_100
+    max_direct: ClassVar[int] = 1 << 17
 
     @property
     def converges(self) -> bool:
         return self.base.converges
+
+    def _beyond(self, j: int) -> arb:
+        """T_j by parts; accurate for large j alone."""
+        raise NotImplementedError
+
+    def mean(self) -> arb:
+        """The weight of the sum of `base` in T_j, far out."""
+        return arb(1)
+
+    def _base(self, bits: int) -> tuple[int, list[arb]]:
+        """N and the sums from each i <= N, with N so far out that T_N has `bits` bits."""
+        key = ("base", bits)
+        if key not in self.caches:
+            at = max(self.start, FIRST_DIRECT, 8 * bits)
+            while True:
+                check_time()
+                with precision(bits + 16):
+                    value = self._beyond(at)
+                if value.is_finite() and value.rel_accuracy_bits() >= bits:
+                    break
+                at *= 2
+                if at - self.start > self.max_direct:
+                    raise Unreachable("the waves are too slow for the precision")
+            sums = [value]
+            with precision(bits + 32):
+                p = compile_ball(self.source)
+                for i in range(at - 1, self.start - 1, -1):
+                    if i % 1024 == 0:
+                        check_time()
+                    value = value + to_arb(p({n: fmpq(i)})).exp()
+                    sums.append(value)
+            self.caches[key] = at, sums[::-1]
+        return self.caches[key]
+
+    def tail(self, j: int) -> arb:
+        at, sums = self._base(ctx.prec)
+        if j <= at:
+            return sums[j - self.start]
+        with precision(ctx.prec + 16):
+            return self._beyond(j)
+
+    def foresee(self, goal: Callable[[int], arb]) -> int | None:
+        with precision(64):
+            small, (_, sums) = goal(64), self._base(64)
+            if to_arb(sums[-1]) < small:
+                return self.start + first_below(sums, small)
+
+        def share(bits: int) -> arb:
+            with precision(bits):
+                return goal(bits) / self.mean()
+
+        return self.base.foresee(share)
+
+
+@dataclass(frozen=True)
+class Waves(ByParts):
+    """See the module's description."""
+
+    def mean(self) -> arb:
+        return self._tuples()[0]
 
     def _tuples(self) -> tuple[arb, list[tuple[acb, acb]], arb]:
         """(the weight of F itself, (c_k, z_k) for the other tuples kept, the weight left out); one
@@ -111,7 +175,6 @@ class Waves(Composed):
             return main, others, (whole - kept).upper().max(arb(0))
 
     def _beyond(self, j: int) -> arb:
-        """T_j by parts; accurate for large j alone."""
         main, others, left_out = self._tuples()
         bits, tail = ctx.prec, to_arb(self.base.tail(j))
         goal = tail * main * arb(2) ** -(bits + 8) / (1 + len(others))
@@ -148,50 +211,6 @@ class Waves(Composed):
                 found.append(row[0])
                 row = [b - a for a, b in itertools.pairwise(row)]
             return found
-
-    def _base(self, bits: int) -> tuple[int, list[arb]]:
-        """N and the sums from each i <= N, with N so far out that T_N has `bits` bits."""
-        key = ("base", bits)
-        if key not in self.caches:
-            at = max(self.start, FIRST_DIRECT, 8 * bits)
-            while True:
-                check_time()
-                with precision(bits + 16):
-                    value = self._beyond(at)
-                if value.is_finite() and value.rel_accuracy_bits() >= bits:
-                    break
-                at *= 2
-                if at - self.start > MAX_DIRECT:
-                    raise Unreachable("the waves are too slow for the precision")
-            sums = [value]
-            with precision(bits + 32):
-                p = compile_ball(self.source)
-                for i in range(at - 1, self.start - 1, -1):
-                    if i % 1024 == 0:
-                        check_time()
-                    value = value + to_arb(p({n: fmpq(i)})).exp()
-                    sums.append(value)
-            self.caches[key] = at, sums[::-1]
-        return self.caches[key]
-
-    def tail(self, j: int) -> arb:
-        at, sums = self._base(ctx.prec)
-        if j <= at:
-            return sums[j - self.start]
-        with precision(ctx.prec + 16):
-            return self._beyond(j)
-
-    def foresee(self, goal: Callable[[int], arb]) -> int | None:
-        with precision(64):
-            small, (_, sums) = goal(64), self._base(64)
-            if to_arb(sums[-1]) < small:
-                return self.start + first_below(sums, small)
-
-        def share(bits: int) -> arb:
-            with precision(bits):
-                return goal(bits) / self._tuples()[0]
-
-        return self.base.foresee(share)
 
     def _slack(self) -> arb:
         """A C with |T_x - main int_x^oo F| <= C F(x) + (the weight left out) int_x^oo F."""

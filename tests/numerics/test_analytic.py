@@ -10,7 +10,9 @@ from pathlib import Path
 import mpmath
 import numpy as np
 import pytest
+import scipy
 import sympy
+from flint import acb, arb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,7 +21,7 @@ from farfield.numerics.kernels import kernel
 from farfield.numerics.normal_form import Unrecognised
 from farfield.numerics.receptive_field import Exact, theoretical_receptive_field
 from farfield.numerics.sums import series
-from farfield.numerics.waves import Waves
+from farfield.numerics.waves import ByParts
 from farfield.theory.balls import precision, to_arb
 from farfield.theory.expression import n, read
 from farfield.theory.results import InputError
@@ -81,11 +83,13 @@ def test_answers_pass_the_ball_test_and_fall_with_eps(text, tokens):
 @pytest.mark.parametrize(
     "text",
     ["-2*log(1+n)+sin(n)", "-(n+1)^(1/5)+2*cos(3*n)", "-2*log(n+1)+cos(n)-cos(2*n)/2",
-     "-3/2*log(n+2)-sin(n/3+1)"],
+     "-3/2*log(n+2)-sin(n/3+1)", "-log(n+2)*(3+sin(n))", "-log(n+9)-(4-cos(2*n+1))*log(log(n+9))",
+     "-log(n+2)*(5+3*sin(n+1)*cos(n)+2*sin(n)^2)", "-2*log(n+1)+sin(n/3)/sqrt(n+1)",
+     "-2*digamma(n+1)+cos(n)"],
 )  # fmt: skip
 def test_sums_by_parts_agree_with_direct_sums(text):
     s = series(read(text))
-    assert isinstance(s.last.kernel, Waves)
+    assert isinstance(s.last.kernel, ByParts)
     with precision(96):
         far = s.tail(6000)
         direct = sum((to_arb(s.term(j)) for j in range(5000, 6000)), far)
@@ -100,6 +104,34 @@ def test_waves_against_float64_sums():
     tail = float(mpmath.besseli(0, 1)) / (10**6 + 0.5)
     total = float(series(read("-2*log(1+n)+sin(n)")).total().mid())
     assert total == pytest.approx(weights[::-1].sum() + tail, abs=1e-10)
+
+
+def test_swelling_waves_against_float64_sums():
+    """log(n+2) sin(n) in the bias: the mean of (n+2)^{-sin} is I_0(log(n+2))."""
+    x = np.arange(4 * 10**6) + 2.0
+    sums = np.cumsum((x ** -(3 + np.sin(x - 2)))[::-1])[::-1]
+    mean, _ = scipy.integrate.quad(
+        lambda s: scipy.special.ive(0, s) * math.exp(-s), math.log(4 * 10**6 + 1.5), 60
+    )
+    for eps in (1e-1, 1e-2, 1e-4):
+        j = theoretical_receptive_field("-log(n+2)*(3+sin(n))", str(eps)).tokens
+        assert sums[j] + mean < eps * (sums[0] + mean) <= sums[j - 1] + mean
+
+
+def test_bounds_of_the_bessel_remainder():
+    """|log I_0(z) - z + log(2 pi z)/2| and its slope are below 1/|z| on [1, 7] x [-3/4, 3/4]."""
+    with precision(64):
+        width, up = 120, 16
+        for i in range(width):
+            for k in range(up):
+                z = acb(arb(1 + 6 * (i + 0.5) / width, 0.026), arb(0.75 * (k + 0.5) / up, 0.0235))
+                c, spread = z.mid(), (z - z.mid()).abs_upper()
+                rest = c.bessel_i(0, scaled=True).log() + (2 * acb.pi() * c).log() / 2
+                u, v = (x.bessel_i(1, scaled=True) / x.bessel_i(0, scaled=True) for x in (c, z))
+                bend = abs(1 - v / z - v * v - 1 / (2 * z * z))
+                slope = abs(u - 1 + 1 / (2 * c)) + spread * bend
+                assert slope < 1 / z.abs_upper()
+                assert abs(rest) + spread * slope < 1 / z.abs_upper()
 
 
 @pytest.mark.parametrize(
@@ -146,7 +178,8 @@ GENERAL = ["-(1+{a})*log(n+2)+1/(n+{b})", "-log(n+20)^(1+{a})", "-{b}*2^n+n^2",
            "-(1+{a})*log(n+2)-log(log(n+{b}+3))",
            "-{a}*sqrt(n)-{b}*log(n+1)", "-(1+{a})*asinh(n)", "-(1+{a})*log(n+1)+sin({b}*n)/2",
            "-{a}*n+sin(n)", "-(1+{a})*log(n+1)-{b}*frac(n/3)", "-Max({a}*n,(1+{b})*log(n+1))",
-           "-{a}*2^n", "-(1+{a})*digamma(n+1)", "-{a}*n/log(n+20)"]  # fmt: skip
+           "-{a}*2^n", "-(1+{a})*digamma(n+1)", "-{a}*n/log(n+20)",
+           "-log(n+2)*(2+{a}+sin({b}*n))"]  # fmt: skip
 SOME = st.fractions(min_value="1/4", max_value=3, max_denominator=8)
 
 
