@@ -44,7 +44,7 @@ KERNELS = (
 GENERAL = ("-log(n+20)^(11/10)", "-2*asinh(n)", "-2*digamma(n+1)", "-log(n^2+exp(sqrt(n)))")
 VALUES = ("3/2", "2", "1/2", "3", "1/4", "-1/2", "1")
 BATTERY = Path(__file__).resolve().parents[1] / "tests" / "data" / "battery.jsonl"
-BUDGET_S = 20.0
+BUDGET_S = 60.0
 BATTERY_EPS = ("1/2", "1/10", "1/100", "1/10000", "1e-8")
 EPS = ("1/2", "1/10", "1/100", "1/10000", "1e-8", "1e-12")
 

@@ -327,11 +327,28 @@ def _bessel_rest(analytic: bool, z: acb) -> acb:
         return _NAN
     centre, spread = z.mid(), z.rad()
     if spread == 0:
+        if z.real > 8 * ctx.prec and far:
+            return _bessel_asymptotic(z)
         scaled = centre.bessel_i(acb(0), scaled=True)
         return scaled.log() + (2 * acb.pi() * centre).log() / 2
     middle = _bessel_rest(analytic, centre)
     size = (spread / z.abs_lower()).upper()
     return middle + acb(arb(0, size), arb(0) if z.imag == 0 else arb(0, size))
+
+
+def _bessel_asymptotic(z: acb) -> acb:
+    """log of sum_{k<K} ((1/2)_k)^2/(k! (2 z)^k), the share of sqrt(pi/z) in
+    int_0^2 e^{-zv} v^{-1/2} (1 - v/2)^{-1/2} dv: the binomial series leaves at most 2 c_K (v/2)^K on
+    [0, 1], what is beyond 1 is below 4 |z| e^{-R} on both sides, R = Re z > 2 K, |z| <= 3/2 R."""
+    goal, total, term = arb(2) ** -ctx.prec, acb(0), acb(1)
+    for k in range(1, min(STIRLING_TERMS, 2 * ctx.prec)):
+        total += term
+        term = term * fmpq((2 * k - 1) ** 2, 8 * k) / z
+        error = 2 * abs(term).upper() * arb(fmpq(3, 2)) ** (k + 1)
+        if error < goal:
+            break
+    error = (error + 4 * abs(z).upper() * (-z.real.lower()).exp()).upper()
+    return (total + acb(arb(0, error), arb(0, error))).log()
 
 
 def _atan(analytic: bool, z: acb) -> acb:

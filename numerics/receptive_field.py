@@ -471,7 +471,10 @@ def _choose(guesses: list[int], low: int, high: int | None, step: int) -> int:
 def _newton(s: Series, j: int, tail: Any, goal: Any) -> list[int]:
     """Where log T, taken as linear in j and as linear in log j, meets the goal."""
     with precision(128 + j.bit_length()):
-        density = to_arb(s.term(j))
+        try:
+            density = to_arb(s.term(j))
+        except Undefined:
+            return []
         if not (density > 0 and tail > 0):
             return []
         move = (to_arb(tail) / to_arb(goal)).log() * to_arb(tail) / density

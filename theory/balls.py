@@ -121,6 +121,9 @@ def _pow(base: Ball, exponent: Ball) -> Ball:
             return fmpq(0)
         raise Undefined("zero to a power that is not positive")
     base = to_arb(base)
+    if base < 0 and isinstance(exponent, fmpq) and exponent.q == 1:
+        size = _pow(-base, exponent)
+        return -size if int(exponent.p) % 2 else size
     if not base > 0:
         if isinstance(exponent, fmpq) and exponent > 0 and base >= 0:
             return _checked(base ** arb(exponent))

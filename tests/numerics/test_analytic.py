@@ -19,7 +19,9 @@ from hypothesis import strategies as st
 from farfield.numerics.analytic import analytic_kernel, smooth_row
 from farfield.numerics.kernels import kernel
 from farfield.numerics.normal_form import Unrecognised
+from farfield.numerics.programs import compile_complex
 from farfield.numerics.receptive_field import Exact, theoretical_receptive_field
+from farfield.numerics.substitution import bessel_rest
 from farfield.numerics.sums import series
 from farfield.numerics.waves import ByParts
 from farfield.theory.balls import precision, to_arb
@@ -134,6 +136,18 @@ def test_bounds_of_the_bessel_remainder():
                 assert abs(rest) + spread * slope < 1 / z.abs_upper()
 
 
+def test_the_asymptotic_bessel_function():
+    x = sympy.Symbol("x")
+    value = compile_complex(bessel_rest(x), x)
+    for bits, z in ((64, acb(700)), (128, acb(1100, 900)), (300, acb(2500, -2000))):
+        with precision(bits):
+            found = value(z, True)
+            assert found.rel_accuracy_bits() > bits - 30
+            with precision(2 * bits + 4000):
+                scaled = z.bessel_i(0, scaled=True)
+                assert found.overlaps(scaled.log() + (2 * acb.pi() * z).log() / 2)
+
+
 @pytest.mark.parametrize(
     "text, bias",
     [("-2^n", lambda i: -(2.0**i)), ("-3/2*exp(2*n)", lambda i: -1.5 * math.exp(2 * i)),
@@ -213,6 +227,7 @@ def test_put_together():
         ("-floor(2*n/5)/2", "1e-8", 93),
         ("-2*(sin(n)^2+cos(n)^2)*log(n+1)", "1/100", 61),
         ("-2*log(1+n)+sin(n)", "1e-8", 58572271),
+        ("-log(n+20)*(3+cos(pi*n))", "1e-8", 1999727646),
     ):
         assert theoretical_receptive_field(text, eps).tokens == tokens
 
