@@ -339,7 +339,7 @@ def _bessel_rest(analytic: bool, z: acb) -> acb:
 def _bessel_asymptotic(z: acb) -> acb:
     """log of sum_{k<K} ((1/2)_k)^2/(k! (2 z)^k), the share of sqrt(pi/z) in
     int_0^2 e^{-zv} v^{-1/2} (1 - v/2)^{-1/2} dv: the binomial series leaves at most 2 c_K (v/2)^K
-    on [0, 1], what is beyond 1 is below 4 |z| e^{-R} on both sides, R = Re z > 2 K, |z| <= 3/2 R."""
+    on [0, 1]; what is beyond 1 is below 4 |z| e^{-R}, R = Re z > 2 K, |z| <= 3/2 R."""
     goal, total, term = arb(2) ** -ctx.prec, acb(0), acb(1)
     for k in range(1, min(STIRLING_TERMS, 2 * ctx.prec)):
         total += term
