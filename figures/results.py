@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
-from importlib.resources import files
+from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
@@ -38,14 +38,9 @@ def reference() -> tuple[Run, ...]:
     Raises:
         InputError: results of another schema, or a file that is no JSON text.
     """
-    folder = files("farfield.validation").joinpath("reference")
-    if not folder.is_dir():
-        return ()
-    found: list[Run] = []
-    for file in sorted(folder.iterdir(), key=lambda f: f.name):
-        if file.name.endswith(".json"):
-            found += _runs(file.read_text(encoding="utf-8"), file.name)
-    return tuple(found)
+    with as_file(files("farfield.validation").joinpath("reference")) as folder:
+        paths = sorted(folder.rglob("*.json"), key=lambda p: (len(p.parts), p.name))
+        return tuple(run for p in paths for run in _runs(p.read_text(encoding="utf-8"), p.name))
 
 
 def _runs(text: str, name: str) -> list[Run]:

@@ -7,7 +7,9 @@
     lengths = [64]             # training lengths; the preset's own where none is given
     presets = ["small"]
     multiples = [1, 4, 16]     # test lengths, in training lengths
-    far = 144                  # one more, without overlap only
+    tested = [8, 64]           # the same in tokens, in place of multiples
+    far = 144                  # one more in training lengths, without overlap only
+    window = 256               # a sliding window of so many tokens at inference
     bca = true                 # rotations and sinusoids with blockwise causal attention too
 
 A job is one run: what it is called, its configuration, and its key in the store. Jobs come in the
@@ -69,7 +71,9 @@ class Sweep:
     lengths: tuple[int, ...] = ()
     presets: tuple[str, ...] = ("demo",)
     multiples: tuple[int, ...] = ()
+    tested: tuple[int, ...] = ()
     far: int = 0
+    window: int = 0
     bca: bool = False
 
 
@@ -147,13 +151,17 @@ def _jobs(sweep: Sweep, corpus: Corpus) -> list[Job]:
             chosen = resized(base, length)
             measure = dataclasses.replace(
                 chosen.measurement,
-                lengths=tuple(length * m for m in sweep.multiples) or chosen.measurement.lengths,
+                lengths=sweep.tested
+                or tuple(length * m for m in sweep.multiples)
+                or chosen.measurement.lengths,
                 far=sweep.far * length,
             )
             for seed in sweep.seeds:
                 for subject in sweep.encodings:
                     found = subject.encoding(chosen.heads)
                     inference: tuple[Visibility, ...] = ()
+                    if sweep.window:
+                        inference = (Visibility(window=sweep.window),)
                     if sweep.bca and found.mechanism in ROTATED:
                         inference = (Visibility(), Visibility(bca=found.bca or length // 2))
                     jobs.append(
@@ -200,7 +208,7 @@ def _sweep(given: Mapping[str, Any]) -> Sweep:
     if not isinstance(encodings, list) or not encodings:
         raise InputError("sweep: encodings are missing; accepted is a list of names and formulas")
     values: dict[str, Any] = {"encodings": tuple(_subject(e) for e in encodings)}
-    for name, least in (("seeds", 0), ("lengths", 1), ("multiples", 1)):
+    for name, least in (("seeds", 0), ("lengths", 1), ("multiples", 1), ("tested", 1)):
         if name in given:
             values[name] = _numbers(given[name], name, least)
     if "presets" in given:
@@ -208,12 +216,16 @@ def _sweep(given: Mapping[str, Any]) -> Sweep:
         if not isinstance(names, list) or not names:
             raise InputError(f"sweep: presets {names!r}; accepted is a list of names")
         values["presets"] = tuple(preset(str(name)).name for name in names)
-    if "far" in given:
-        values["far"] = _numbers([given["far"]], "far", 0)[0]
+    for name in ("far", "window"):
+        if name in given:
+            values[name] = _numbers([given[name]], name, 0)[0]
     if "bca" in given:
         if not isinstance(given["bca"], bool):
             raise InputError(f"sweep: bca {given['bca']!r}; accepted: true, false")
         values["bca"] = given["bca"]
+    for one, other in (("multiples", "tested"), ("bca", "window")):
+        if values.get(one) and values.get(other):
+            raise InputError(f"sweep: {one} and {other} are both given; accepted is one of them")
     return Sweep(**values)
 
 

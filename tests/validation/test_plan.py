@@ -52,6 +52,14 @@ def test_jobs_are_the_product_in_the_order_of_the_file(fixed):
         assert job.configuration.encoding.num_heads in (1, chosen.heads)
 
 
+def test_test_lengths_in_tokens_and_a_window_at_inference(fixed):
+    (job,) = parse_plan(sweep(presets=["tiny"], tested=[24, 8], window=4)).jobs(fixed)
+    assert job.configuration.settings.lengths == (8, 24)
+    assert [(v.bca, v.window) for v in job.configuration.variants] == [(None, 4)]
+    plain = parse_plan(sweep(presets=["tiny"])).jobs(fixed)
+    assert job.key == plain[0].key, "how it is measured is not part of a run"
+
+
 def test_a_sweep_that_says_little_takes_what_the_preset_says(fixed):
     (job,) = parse_plan(sweep(presets=["tiny"])).jobs(fixed)
     assert job.configuration.preset == preset("tiny") and job.configuration.seed == 0
@@ -113,6 +121,10 @@ def test_a_name_means_one_thing(sweeps, message, fixed):
         (sweep(seeds=3), "seeds 3; accepted are whole numbers from 0"),
         (sweep(lengths=[0]), "lengths .* from 1"),
         (sweep(multiples=[1.5]), "multiples .* from 1"),
+        (sweep(tested=[0]), "tested .* from 1"),
+        (sweep(tested=[8], multiples=[1]), "multiples and tested are both given"),
+        (sweep(window=8, bca=True), "bca and window are both given"),
+        (sweep(window=-1), "window .* from 0"),
         (sweep(far=-1), "far .* from 0"),
         (sweep(presets=[]), r"presets \[\]; accepted is a list of names"),
         (sweep(presets="tiny"), "presets 'tiny'; accepted is a list of names"),

@@ -3,6 +3,7 @@
     plan.toml           the runs
     predictions.json    the predictions for every encoding, with the SHA-256 of plan.toml
     <run>.json          one finished run, with the SHA-256 of predictions.json
+    further/            more plans and their runs, which no prediction is about
 
     python -m farfield.validation.reference predict           writes predictions.json
     python -m farfield.validation.reference collect FOLDER    takes finished runs into this folder
@@ -18,7 +19,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from typing import Any
 from farfield.theory.encodings import Encoding, encoding
 from farfield.theory.results import InputError
 from farfield.validation.configuration import preset
+from farfield.validation.corpus import Corpus
 from farfield.validation.plan import ROTATED, Job, Plan, Subject, read_plan, resized
 
 HERE = Path(__file__).parent
@@ -69,9 +71,9 @@ def _sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def place(job: Job) -> Path:
+def place(job: Job, folder: Path = HERE) -> Path:
     """The file of a job's committed result, whether it is there or not."""
-    return HERE / (re.sub(r"[^a-z0-9]+", "-", job.name.lower()).strip("-") + ".json")
+    return folder / (re.sub(r"[^a-z0-9]+", "-", job.name.lower()).strip("-") + ".json")
 
 
 # -- predictions ----------------------------------------------------------------------------------
@@ -178,7 +180,7 @@ def _tokens(field: Any) -> Any:
 # -- results --------------------------------------------------------------------------------------
 
 
-def condensed(result: Row, label: str) -> dict[str, Any]:
+def condensed(result: Row, label: str, hashed: str | None) -> dict[str, Any]:
     """A result as it is committed: rounded, without long formulas and the score curve a layer."""
     encoding = result["encoding"]
     heads = [h if len(h) < LONG else h[:LONG] + "..." for h in encoding["heads"]]
@@ -191,7 +193,7 @@ def condensed(result: Row, label: str) -> dict[str, Any]:
             **result,
             "encoding": {**encoding, "heads": heads, "label": label},
             "measurements": measurements,
-            "registered": registered(),
+            "registered": hashed,
             "command": COMMAND,
         }
     )
@@ -235,18 +237,26 @@ def collect(folder: str | Path, *, replace: bool = False) -> list[str]:
     if not Path(folder).is_dir():
         raise InputError(f"runs folder {str(folder)!r} does not exist; `make reference` makes it")
     lines, count = [], 0
-    for job in plan().jobs(corpus()):
-        result = finished(job, Store(folder))
-        if result is None:
-            continue
-        count += 1
-        path = place(job)
-        new = condensed(result, job.label)
-        if path.exists() and not replace:
-            old = json.loads(path.read_text(encoding="utf-8"))
-            lines += [f"{job.name}: {line}" for line in differences(old, new)]
-            continue
-        text = json.dumps(new, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-        write(path, (text + "\n").encode())
-        lines.append(f"{job.name}: new")
-    return [*lines, f"{count} finished runs of the plan"]
+    for jobs, home, hashed in planned(corpus()):
+        for job in jobs:
+            result = finished(job, Store(folder))
+            if result is None:
+                continue
+            count += 1
+            path = place(job, home)
+            new = condensed(result, job.label, hashed)
+            if path.exists() and not replace:
+                old = json.loads(path.read_text(encoding="utf-8"))
+                lines += [f"{job.name}: {line}" for line in differences(old, new)]
+                continue
+            text = json.dumps(new, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+            write(path, (text + "\n").encode())
+            lines.append(f"{job.name}: new")
+    return [*lines, f"{count} finished runs of the plans"]
+
+
+def planned(text: Corpus) -> Iterator[tuple[Sequence[Job], Path, str | None]]:
+    """For each plan its jobs, the folder of their results, and the hash that they carry."""
+    yield plan().jobs(text), HERE, registered()
+    for path in sorted((HERE / "further").glob("*.toml")):
+        yield read_plan(path).jobs(text), path.with_suffix(""), None

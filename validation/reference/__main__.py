@@ -6,7 +6,7 @@ import json
 import sys
 
 from farfield.theory.results import InputError
-from farfield.validation.reference import HERE, collect, place, plan, predict, results
+from farfield.validation.reference import HERE, collect, place, planned, predict, results
 from farfield.validation.runs import write
 
 USAGE = "accepted: predict, missing FOLDER, collect FOLDER [--replace], or answers"
@@ -32,8 +32,9 @@ def main(arguments: list[str]) -> None:
             from farfield.validation.runs import Store
             from farfield.validation.sweep import sweep
 
-            jobs = [job for job in plan().jobs(corpus()) if not place(job).exists()]
-            print(sweep(jobs, Store(folder)))
+            for jobs, home, _ in planned(corpus()):
+                lacking = [job for job in jobs if not place(job, home).exists()]
+                print(sweep(lacking, Store(folder)))
             print("\n".join(collect(folder)))
         case ["answers"]:
             from farfield.validation.answers import answers
