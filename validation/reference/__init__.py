@@ -238,6 +238,7 @@ def collect(folder: str | Path, *, replace: bool = False) -> list[str]:
         raise InputError(f"runs folder {str(folder)!r} does not exist; `make reference` makes it")
     lines, count = [], 0
     for jobs, home, hashed in planned(corpus()):
+        home.mkdir(exist_ok=True)
         for job in jobs:
             result = finished(job, Store(folder))
             if result is None:
