@@ -227,7 +227,8 @@ def swell_kernel(p: Expr, start: int) -> Swell:
 
 def _split(p: Expr) -> tuple[Wave, Expr]:
     """The waves of one frequency as one, its amplitude positive far out, and what is left."""
-    smooth, found = S.Zero, []
+    smooth = S.Zero
+    amplitudes: dict[tuple[Expr, Expr], Expr] = {}
     for t in sympy.Add.make_args(p):
         waves = [f for f in sympy.Mul.make_args(t) if isinstance(f, (sympy.sin, sympy.cos))]
         if not (waves and waves[0].has(n)):
@@ -239,7 +240,9 @@ def _split(p: Expr) -> tuple[Wave, Expr]:
             raise Unrecognised("a wave whose frequency is not rational")
         if isinstance(waves[0], sympy.sin):
             phase -= sympy.pi / 2
-        found.append(Wave(t / waves[0], abs(frequency), phase * sympy.sign(frequency)))
+        key = abs(frequency), phase * sympy.sign(frequency)
+        amplitudes[key] = amplitudes.get(key, S.Zero) + t / waves[0]
+    found = [Wave(amplitude, *key) for key, amplitude in amplitudes.items()]
     if not found or len({w.frequency for w in found}) > 1:
         raise Unrecognised("no waves of one frequency")
     amplitude, phase = found[0].amplitude, found[0].phase
