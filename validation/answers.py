@@ -81,7 +81,7 @@ class Observation:
         trf, trf_heads: finite-row TRF of the trained bias on the same rows.
         gradient, mass: gradient ERF, and the gradient mass within the training length.
         resolution: measured R of the mean scores.
-        learned: values of learned parameters, of the first seed.
+        learned: values of learned parameters, one entry a seed; empty where there are none.
     """
 
     label: str
@@ -98,7 +98,7 @@ class Observation:
     gradient: float
     mass: float
     resolution: float | None
-    learned: Any
+    learned: tuple[Mapping[str, Any], ...]
     layers: int
 
     @property
@@ -183,7 +183,7 @@ def _observation(entry: Row, group: Sequence[tuple[Row, Row]]) -> Observation:
         gradient=float(np.mean([m["gradient"]["tokens"] for m in measured])),
         mass=float(np.mean([m["gradient"]["mass"] for m in measured])),
         resolution=None if None in resolutions else float(np.mean(resolutions)),
-        learned=group[0][0]["training"].get("learned"),
+        learned=tuple(v for run, _ in group if (v := run["training"].get("learned"))),
         layers=group[0][0]["preset"]["layers"],
     )
 
@@ -469,15 +469,17 @@ def _subject(label: str, length: int) -> Subject:
     )
 
 
-def _trained(o: Observation, row: int) -> int | None:
-    """The layered prediction with the values that the first seed learned, where it did."""
+def _trained(o: Observation, row: int) -> float | None:
+    """The layered prediction with the values that each seed learned, where it did; the mean."""
     if not o.learned:
         return None
     from farfield.numerics.depth import layered_receptive_field
 
     subject = _subject(o.label, o.length)
-    found = encoding(**subject.options, **o.learned)
-    return layered_receptive_field(found, o.layers, mixing=reference.MIXING, length=row).tokens
+    found = (encoding(**subject.options, **values) for values in o.learned)
+    fields = [layered_receptive_field(e, o.layers, mixing=reference.MIXING, length=row)
+              for e in found]  # fmt: skip
+    return float(np.mean([f.tokens for f in fields]))
 
 
 @lru_cache(maxsize=4096)
@@ -579,16 +581,16 @@ def _depth(found: tuple[Observation, ...]) -> Iterable[Answer]:
     worst = sorted(range(len(biased)), key=lambda k: -abs(math.log(registered[k] / measured[k])))
     after = [_trained(o, row) for o in biased]
     table = (("encoding", "registered", "with learned values", "with content noise", "measured"), *(
-        (biased[k].label, f"{registered[k]:.0f}", "-" if after[k] is None else str(after[k]),
+        (biased[k].label, f"{registered[k]:.0f}", "-" if after[k] is None else f"{after[k]:.0f}",
          f"{noisy[k]:.0f}", f"{measured[k]:.0f}")
         for k in worst
     ))  # fmt: skip
     off = [f"{biased[k].label} ({registered[k]:.0f} for {measured[k]:.0f})" for k in worst[:3]]
     yield Answer(
         "Where does the layered prediction fail?",
-        f"Most at {', '.join(off)} tokens. The column with learned values takes those of the first "
-        "seed after training, which no prediction can know; the one with content noise is fitted "
-        "on all encodings, and the split above judges it.",
+        f"Most at {', '.join(off)} tokens. The column with learned values takes those of each "
+        "seed after training, which no prediction can know, and their mean; the one with content "
+        "noise is fitted on all encodings, and the split above judges it.",
         len(biased),
         {o.label: (float(registered[k]), float(noisy[k]), float(measured[k]))
          for k, o in enumerate(biased)},
