@@ -47,7 +47,7 @@ from farfield.numerics.majorants import (
 from farfield.numerics.majorants import (
     log as log_of,
 )
-from farfield.numerics.normal_form import Unrecognised
+from farfield.numerics.normal_form import Unrecognised, sign
 from farfield.numerics.programs import compile_complex, compile_real
 from farfield.numerics.substitution import (
     elementary,
@@ -173,6 +173,21 @@ def read_bias(p: Expr) -> Bias:
     x = Symbol("x", positive=True)
     in_s = in_logarithm(elementary(p).xreplace({n: x}), x, s)
     return Bias(p, s, in_s, compile_ball(p))
+
+
+def sign_from(slope: Expr, first: int) -> int:
+    """The sign of a function of n on [first, oo), proved."""
+    if not slope.has(n):
+        return sign(slope)
+    for side in (1, -1):
+        bias: Bias = read_bias(-side * slope)
+        with precision(128):
+            try:
+                if falls(bias.real(arb(first).log()), fmpq(0), 1):
+                    return side
+            except Unproved:
+                continue
+    raise Unrecognised("the sign of an amplitude is not proved")
 
 
 def first_below(sums: list[Any], goal: arb) -> int:

@@ -5,6 +5,7 @@
   over the steps is geometric.
 * Waves of constant amplitude on a completely monotone term are expanded (`waves`), and so is one
   wave whose amplitude grows (`swells`).
+* A function of one rotation, added to a bias that falls, is averaged (`rotations`).
 * Other bounded oscillations (sin, cos, frac, Mod, log|sin|) are replaced by their extremes, in the
   direction in which the bias depends on them: from `DIRECT` terms on (more, where that
   makes the rest negligible) the tail lies between those of the two biases, before it the terms are
@@ -13,22 +14,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import sympy
-from flint import arb, ctx, fmpq
+from flint import arb, fmpq
 from sympy import Expr, S
 from sympy.simplify.fu import TR8
 
-from farfield.numerics.analytic import Bias, analytic_kernel, falls, read_bias
-from farfield.numerics.budget import check_time
-from farfield.numerics.kernels import Composed, Kernel, kernel, number
-from farfield.numerics.majorants import Unproved
+from farfield.numerics.analytic import analytic_kernel, sign_from
+from farfield.numerics.kernels import Composed, Direct, Kernel, kernel, number
 from farfield.numerics.normal_form import Unrecognised, sign
+from farfield.numerics.rotations import rotation_kernel
 from farfield.numerics.swells import swell_kernel
 from farfield.numerics.waves import waves_kernel
-from farfield.theory.balls import compile_ball, precision, to_arb
+from farfield.theory.balls import precision, to_arb
 from farfield.theory.expression import n
 
 DIRECT = 1 << 14
@@ -41,7 +41,16 @@ MAX_OPERATIONS = 80
 def general_kernel(p: Expr, start: int) -> Kernel:
     """A kernel for `p` on n >= start; Unrecognised where nothing is proved."""
     p = _linear_in_waves(p)
-    for build in (_steps, _classes, analytic_kernel, kernel, _waves_of, swell_kernel, _envelope):
+    for build in (
+        _steps,
+        _classes,
+        analytic_kernel,
+        kernel,
+        _waves_of,
+        swell_kernel,
+        _rotation,
+        _envelope,
+    ):
         try:
             return build(p, start)
         except Unrecognised as why:
@@ -74,6 +83,10 @@ def _any_kernel(p: Expr, start: int) -> Kernel:
 
 def _waves_of(p: Expr, start: int) -> Kernel:
     return waves_kernel(p, start, _any_kernel)
+
+
+def _rotation(p: Expr, start: int) -> Kernel:
+    return rotation_kernel(p, start, _any_kernel)
 
 
 # -- residue classes ------------------------------------------------------------------------------
@@ -154,36 +167,15 @@ def _steps(p: Expr, start: int) -> Steps:
 
 
 @dataclass(frozen=True)
-class Envelope(Composed):
-    """A bias between two others from `first` on; below it, its own terms."""
+class Envelope(Direct):
+    """A bias between two others from `first` on."""
 
-    source: Expr
-    first: int
     low: Kernel | None
     high: Kernel
-    sums: dict[int, list[arb]] = field(default_factory=dict, compare=False, repr=False)
 
     def _beyond(self, j: int) -> arb:
         least = arb(0) if self.low is None else to_arb(self.low.tail(j))
         return least.union(to_arb(self.high.tail(j)))
-
-    def tail(self, j: int) -> arb:
-        if j >= self.first:
-            return self._beyond(j)
-        bits = ctx.prec
-        if bits not in self.sums:
-            with precision(bits + 32):
-                p, total = compile_ball(self.source), self._beyond(self.first)
-                sums = [total]
-                for i in range(self.first - 1, self.start - 1, -1):
-                    if i % 1024 == 0:
-                        check_time()
-                    total = total + to_arb(p({n: fmpq(i)})).exp()
-                    sums.append(total)
-            if len(self.sums) > 3:
-                self.sums.clear()
-            self.sums[bits] = sums[::-1]
-        return self.sums[bits][j - self.start]
 
 
 def _envelope(p: Expr, start: int) -> Envelope:
@@ -245,18 +237,3 @@ def _waves(q: Expr) -> dict[Expr, tuple[Expr, Expr]]:
 
     visit(q)
     return found
-
-
-def sign_from(slope: Expr, first: int) -> int:
-    """The sign of a function of n on [first, oo), proved."""
-    if not slope.has(n):
-        return sign(slope)
-    for side in (1, -1):
-        bias: Bias = read_bias(-side * slope)
-        with precision(128):
-            try:
-                if falls(bias.real(arb(first).log()), fmpq(0), 1):
-                    return side
-            except Unproved:
-                continue
-    raise Unrecognised("the sign of an amplitude is not proved")

@@ -16,8 +16,8 @@ import sympy
 from flint import arb, fmpq
 from sympy import Expr, S
 
+from farfield.numerics.analytic import sign_from
 from farfield.numerics.budget import Unreachable
-from farfield.numerics.general import sign_from
 from farfield.numerics.normal_form import Unrecognised, sign
 from farfield.numerics.receptive_field import resolve
 from farfield.numerics.sums import SETTLED, Series, Stretch, series

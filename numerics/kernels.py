@@ -19,7 +19,7 @@ as balls at the precision at work (see `farfield.theory.balls.precision`).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -28,6 +28,7 @@ from flint import acb, arb, arb_series, ctx, fmpq
 from sympy import Expr, S
 
 from farfield.numerics.budget import Unreachable as Unreachable
+from farfield.numerics.budget import check_time
 from farfield.numerics.normal_form import NormalForm, Unrecognised, normal_form, sign
 from farfield.theory.balls import compile_ball, precision, rational, to_arb
 from farfield.theory.expression import n
@@ -120,6 +121,38 @@ class Composed(Kernel):
     @property
     def checked(self) -> bool:
         return False
+
+
+@dataclass(frozen=True)
+class Direct(Composed):
+    """The terms of `source` one by one up to `first`; what follows is enclosed by `_beyond`."""
+
+    source: Expr
+    first: int
+    caches: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False, kw_only=True)
+
+    def _beyond(self, j: int) -> arb:
+        """T_j, j >= first."""
+        raise NotImplementedError
+
+    def tail(self, j: int) -> arb:
+        if j >= self.first:
+            return self._beyond(j)
+        bits = ctx.prec
+        sums = self.caches.setdefault("sums", {})
+        if bits not in sums:
+            with precision(bits + 32):
+                p, total = compile_ball(self.source), self._beyond(self.first)
+                found = [total]
+                for i in range(self.first - 1, self.start - 1, -1):
+                    if i % 1024 == 0:
+                        check_time()
+                    total = total + to_arb(p({n: fmpq(i)})).exp()
+                    found.append(total)
+            if len(sums) > 3:
+                sums.clear()
+            sums[bits] = found[::-1]
+        return sums[bits][j - self.start]
 
 
 @dataclass(frozen=True)

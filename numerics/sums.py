@@ -18,9 +18,9 @@ import sympy
 from flint import arb, ctx, fmpq
 from sympy import Expr, S
 
-from farfield.numerics.analytic import Analytic, smooth_row
+from farfield.numerics.analytic import Analytic, sign_from, smooth_row
 from farfield.numerics.budget import Unreachable, until
-from farfield.numerics.general import general_kernel, sign_from
+from farfield.numerics.general import general_kernel
 from farfield.numerics.kernels import Kernel, Monotone, kernel
 from farfield.numerics.normal_form import Unrecognised, sign
 from farfield.theory.balls import (

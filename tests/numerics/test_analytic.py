@@ -21,6 +21,7 @@ from farfield.numerics.kernels import kernel
 from farfield.numerics.normal_form import Unrecognised
 from farfield.numerics.programs import compile_complex
 from farfield.numerics.receptive_field import Exact, theoretical_receptive_field
+from farfield.numerics.rotations import Rotation
 from farfield.numerics.substitution import bessel_rest
 from farfield.numerics.sums import series
 from farfield.numerics.waves import ByParts
@@ -147,6 +148,34 @@ def test_the_asymptotic_bessel_function():
             with precision(2 * bits + 4000):
                 scaled = z.bessel_i(0, scaled=True)
                 assert found.overlaps(scaled.log() + (2 * acb.pi() * z).log() / 2)
+
+
+@pytest.mark.parametrize(
+    "text, g",
+    [("log(Abs(sin(n+1)))-2*log(n+1)", lambda x: np.abs(np.sin(x + 1))),
+     ("-2*log(n+1)-frac(n*sqrt(2))", lambda x: np.exp(-np.modf(x * 2**0.5)[0])),
+     ("-2*log(n+1)+sign(sin(n+1/2))", lambda x: np.exp(np.sign(np.sin(x + 0.5)))),
+     ("log(1+sin(2*n)^2)+Abs(cos(3*n))-2*log(n+1)",
+      lambda x: (1 + np.sin(2 * x) ** 2) * np.exp(np.abs(np.cos(3 * x))))],
+)  # fmt: skip
+def test_averages_over_a_rotation(text, g):
+    """The bound of the noise against float64 sums, and exact answers by direct sums."""
+    s = series(read(text))
+    k = s.last.kernel
+    assert isinstance(k, Rotation)
+    x, last = np.arange(2.0 * 10**6), 2 * 10**6
+    weights, values = (1 + x) ** -2, g(x)
+    with precision(64):
+        mean = float(k.mean().mid())
+        assert values.mean() == pytest.approx(mean, rel=1e-5)
+        noise = np.cumsum((weights * (values - mean))[::-1])[::-1]
+        for j in (2**17, 150_000, 300_000, 1_000_000):
+            bound = float(k.noise(j))
+            assert abs(noise[j]) < bound + float(k.noise(last)) < 2000 * weights[j]
+    sums = np.cumsum((weights * values)[::-1])[::-1] + mean / (last + 0.5)
+    for eps in (1e-1, 1e-2, 1e-3):
+        j = theoretical_receptive_field(text, str(eps)).tokens
+        assert sums[j] < eps * sums[0] <= sums[j - 1]
 
 
 @pytest.mark.parametrize(
