@@ -106,14 +106,17 @@ class Rotation(Direct):
         """A bound of |T_j - m sum F|."""
         with precision(64):
             q, (whole, blocks) = compile_ball(self.smooth), self._blocks()
-            last = bisect.bisect(blocks, j * j << 20, hi=len(blocks) - 1, key=lambda b: b[1])
-            reach = blocks[last][1]
 
             def weight(i: int) -> arb:
                 return to_arb(q({n: fmpq(i)})).exp()
 
-            total = sum((a * weight(j + size - 1) for a, size in blocks[:last]), arb(0))
-            return (total + whole * to_arb(self.base.tail(j + reach - 1))).upper()
+            last = bisect.bisect(blocks, j * j << 20, hi=len(blocks) - 1, key=lambda b: b[1])
+            rest = to_arb(self.base.tail(j + blocks[last][1] - 1))
+            if not rest < weight(j):
+                last = len(blocks) - 1
+                rest = to_arb(self.base.tail(j + blocks[last][1] - 1))
+            total = sum((a * weight(j + size - 1) for a, size in blocks[:last]), whole * rest)
+            return total.upper()
 
     def _beyond(self, j: int) -> arb:
         return self.mean() * to_arb(self.base.tail(j)) + arb(0, self.noise(j))
@@ -165,7 +168,7 @@ def rotation_kernel(p: Expr, start: int, find: Callable[[Expr, int], Kernel]) ->
     first = start + DIRECT
     if sign_from(sympy.diff(smooth, n), first) > 0:
         raise Unrecognised("an oscillation on a term that rises")
-    base = find(smooth, start)
+    base = find(smooth, first)
     if not base.converges:
         raise Unrecognised("the bias without its oscillation diverges")
     continuous = not circle.has(sympy.frac, sympy.sign)
