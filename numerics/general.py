@@ -20,6 +20,7 @@ from typing import Any
 import sympy
 from flint import arb, fmpq
 from sympy import Expr, S
+from sympy.core.relational import Relational
 from sympy.simplify.fu import TR8
 
 from farfield.numerics.analytic import analytic_kernel, sign_from
@@ -121,7 +122,9 @@ def _classes(p: Expr, start: int) -> Classes:
     parts = []
     for r in range(period):
         first = max(0, -((r - start) // period))
-        parts.append(_any_kernel(residue_class(p, period, r), first))
+        part = residue_class(p, period, r)
+        decided = {c: c.func(*c.args) for c in part.atoms(Relational) if not c.free_symbols}
+        parts.append(_any_kernel(part.xreplace(decided), first))
     return Classes(start, S.Zero, period, tuple(parts))
 
 
@@ -186,6 +189,9 @@ def _envelope(p: Expr, start: int) -> Envelope:
     first = start + DIRECT
     names = {e: sympy.Dummy(real=True) for e in waves}
     marked, low_known = q.xreplace(names), True
+    steps = marked.atoms(sympy.Piecewise, sympy.sign, sympy.floor, sympy.ceiling, sympy.Heaviside)
+    if any(e.has(*names.values()) for e in steps):
+        raise Unrecognised("a bias that jumps with its oscillations")
     high = low = marked
     for e, name in names.items():
         slope = sympy.diff(marked, name)

@@ -249,6 +249,22 @@ def test_laws_of_random_series(a, b, family, eps):
             assert s.tail(f.tokens - 1) >= goal
 
 
+def test_pieces_by_residue_class():
+    text = "Piecewise((-n/50,Eq(Mod(n,3),1)),(-3*log(n+1),Eq(Mod(n,3),0)),(-2*log(n+2),True))"
+    x, last = np.arange(3.0 * 10**6), 3 * 10**6
+    terms = np.where(
+        x % 3 == 1, np.exp(-x / 50), np.where(x % 3 == 0, (x + 1) ** -3, (x + 2) ** -2)
+    )
+    sums = np.cumsum(terms[::-1])[::-1] + 1 / (3 * last)
+    for eps in (0.5, 1e-2, 1e-4):
+        j = theoretical_receptive_field(text, str(eps)).tokens
+        assert sums[j] < eps * sums[0] <= sums[j - 1]
+    found = theoretical_receptive_field(
+        "Piecewise((-3*log(n+1),sin(n)>0),(-2*log(n+1),True))", "1/2"
+    )
+    assert found.answer is None and "jumps" in found.reason
+
+
 def test_put_together():
     for text, eps, tokens in (
         ("-floor(log(n+1)/log(2))", "1/100", 33062),
