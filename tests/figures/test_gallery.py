@@ -15,7 +15,8 @@ from farfield.theory.encodings import encoding
 from farfield.theory.results import InputError
 from farfield.validation import published
 from farfield.validation.configuration import describe
-from farfield.validation.reference import plan
+from farfield.validation.plan import read_plan
+from farfield.validation.reference import HERE, plan
 from farfield.validation.runs import write_json
 
 QUICK = ("qin2024.fig1-right", "qin2024.fig2", "qin2024.fig7", "sun2023.fig3", "chi2023.fig1",
@@ -368,7 +369,8 @@ def test_committed_results_of_another_kind_are_refused(content, said, tmp_path, 
 
 def test_committed_results_are_labelled_as_the_plan_and_do_not_mix():
     runs = reference()
-    labels = {s.label for sweep in plan().sweeps for s in sweep.encodings}
+    plans = [plan(), *map(read_plan, (HERE / "further").glob("*.toml"))]
+    labels = {s.label for p in plans for sweep in p.sweeps for s in sweep.encodings}
     named = {label(r) for r in runs}
     assert named <= labels
     for group in settings(runs, sorted(named)):
