@@ -35,6 +35,7 @@ from farfield.theory.expression import n
 DIRECT = 1 << 14
 SUFFICIENT = 24
 MAX_PERIOD = 48
+FEW = 6
 MAX_WAVES = 6
 MAX_OPERATIONS = 80
 
@@ -124,7 +125,9 @@ def _classes(p: Expr, start: int) -> Classes:
         first = max(0, -((r - start) // period))
         part = residue_class(p, period, r)
         decided = {c: c.func(*c.args) for c in part.atoms(Relational) if not c.free_symbols}
-        parts.append(_any_kernel(part.xreplace(decided), first))
+        part = part.xreplace(decided)
+        simple = period > FEW or common_period(part, rounding=True) > 1
+        parts.append((_any_kernel if simple else general_kernel)(part, first))
     return Classes(start, S.Zero, period, tuple(parts))
 
 

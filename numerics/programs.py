@@ -320,10 +320,10 @@ def _ei_rest(analytic: bool, s: acb) -> acb:
 
 
 def _bessel_rest(analytic: bool, z: acb) -> acb:
-    """By |d/dz| <= 1/|z| on wide balls; where I_0 is far from its zeros (see `majorants`)."""
-    near = _right(z, 1) and abs(z.imag) < fmpq(3, 4)
+    """By |d/dz| <= 1/|z| on wide balls, 4/|z| for Re z < 1 where |I_1/I_0| < 4/3; where I_0 is far
+    from its zeros (see `majorants`)."""
     far = _right(z, 7) and z.abs_upper() < z.real * fmpq(3, 2)
-    if not (near or far or (z.is_exact() and z.imag == 0 and _right(z))):
+    if not (far or (_right(z) and abs(z.imag) < fmpq(3, 4))):
         return _NAN
     centre, spread = z.mid(), z.rad()
     if spread == 0:
@@ -332,7 +332,7 @@ def _bessel_rest(analytic: bool, z: acb) -> acb:
         scaled = centre.bessel_i(acb(0), scaled=True)
         return scaled.log() + (2 * acb.pi() * centre).log() / 2
     middle = _bessel_rest(analytic, centre)
-    size = (spread / z.abs_lower()).upper()
+    size = (spread / z.abs_lower()).upper() * (1 if _right(z, 1) else 4)
     return middle + acb(arb(0, size), arb(0) if z.imag == 0 else arb(0, size))
 
 

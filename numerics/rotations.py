@@ -116,7 +116,7 @@ class Rotation(Direct):
                 last = len(blocks) - 1
                 rest = to_arb(self.base.tail(j + blocks[last][1] - 1))
             total = sum((a * weight(j + size - 1) for a, size in blocks[:last]), whole * rest)
-            return total.upper()
+            return total.upper().min((whole * to_arb(self.base.tail(j))).upper())
 
     def _beyond(self, j: int) -> arb:
         return self.mean() * to_arb(self.base.tail(j)) + arb(0, self.noise(j))
@@ -177,8 +177,8 @@ def rotation_kernel(p: Expr, start: int, find: Callable[[Expr, int], Kernel]) ->
     )  # fmt: skip
     try:
         with precision(64):
-            if not (built.mean() > 0 and built.noise(first) < built.mean() * base.tail(first)):
-                raise Unrecognised("an oscillation too strong for its mean")
+            if not (built.mean() > 0 and built.noise(first).is_finite()):
+                raise Unrecognised("an oscillation whose mean is not enclosed")
     except (Undefined, ZeroDivisionError) as why:
         raise Unrecognised(str(why)) from None
     return built

@@ -138,6 +138,11 @@ def test_bounds_of_the_bessel_remainder():
                 assert abs(rest) + spread * slope < 1 / z.abs_upper()
 
 
+def test_the_quotient_of_bessel_functions_near_0():
+    """|I_1/I_0| < 4/3 for |z| <= 5/4: |I_1(z)| <= I_1(|z|), |I_0(z)| >= 2 - I_0(|z|)."""
+    assert mpmath.besseli(1, 1.25) / (2 - mpmath.besseli(0, 1.25)) < 1.33
+
+
 def test_the_asymptotic_bessel_function():
     x = sympy.Symbol("x")
     value = compile_complex(bessel_rest(x), x)
@@ -274,6 +279,8 @@ def test_put_together():
         ("-2*(sin(n)^2+cos(n)^2)*log(n+1)", "1/100", 61),
         ("-2*log(1+n)+sin(n)", "1e-8", 58572271),
         ("-log(n+20)*(3+cos(pi*n))", "1e-8", 1999727646),
+        ("-4*log(n+2)-log(n+2)/2*sin(2*n)^2", "1e-8", 534),
+        ("-n/20+(-1)^n/2+sign(cos(3*n))", "1/100", 91),
     ):
         assert theoretical_receptive_field(text, eps).tokens == tokens
 
