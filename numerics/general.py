@@ -126,8 +126,12 @@ def _classes(p: Expr, start: int) -> Classes:
         part = residue_class(p, period, r)
         decided = {c: c.func(*c.args) for c in part.atoms(Relational) if not c.free_symbols}
         part = part.xreplace(decided)
-        simple = period > FEW or common_period(part, rounding=True) > 1
-        parts.append((_any_kernel if simple else general_kernel)(part, first))
+        try:
+            parts.append(_any_kernel(part, first))
+        except Unrecognised:
+            if period > FEW or common_period(part, rounding=True) > 1:
+                raise
+            parts.append(general_kernel(part, first))
     return Classes(start, S.Zero, period, tuple(parts))
 
 
