@@ -29,6 +29,7 @@ from statistics import median
 
 import numpy as np
 import torch
+from harness import peak
 
 from farfield.theory.encodings import encoding
 from farfield.validation.configuration import Configuration, Preset, preset
@@ -73,9 +74,7 @@ def _wait(device: torch.device) -> None:
 def peak_memory(device: torch.device) -> str:
     if device.type == "cuda":
         return f"{torch.cuda.max_memory_allocated(device) / 2**30:.2f} GiB of the GPU"
-    status = Path("/proc/self/status").read_text()
-    kilobytes = next(line for line in status.splitlines() if "VmHWM" in line).split()[1]
-    return f"{int(kilobytes) / 2**20:.2f} GiB of the process"
+    return f"{peak() / 2**20:.2f} GiB of the process"
 
 
 def steps_of(shape: Preset, vocabulary: int, device: torch.device) -> tuple[list[float], float]:

@@ -20,7 +20,6 @@ All bounds are (ours).
 
 from __future__ import annotations
 
-import bisect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -32,7 +31,7 @@ from flint import acb, arb, arb_series, ctx, fmpq
 from sympy import Expr, S, Symbol
 
 from farfield.numerics.budget import Unreachable, check_time
-from farfield.numerics.kernels import Composed, Kernel
+from farfield.numerics.kernels import Composed, Kernel, first_below, suffix_sums
 from farfield.numerics.majorants import (
     UNIT,
     Beyond,
@@ -190,11 +189,6 @@ def sign_from(slope: Expr, first: int) -> int:
     raise Unrecognised("the sign of an amplitude is not proved")
 
 
-def first_below(sums: list[Any], goal: arb) -> int:
-    """The place of the first of falling balls that is below the goal, as far as balls tell."""
-    return bisect.bisect_left(sums, True, key=lambda value: bool(value < goal))
-
-
 # -- light tails ----------------------------------------------------------------------------------
 
 
@@ -253,16 +247,11 @@ class Light(Composed):
             if upto - self.start > MAX_TERMS:
                 raise Unreachable("too many terms would have to be summed one by one")
         with precision(bits + 32):
-            total = arb(0).union(self.rest(upto).upper())
-            sums = [total]
-            for i in range(upto - 1, self.start - 1, -1):
-                if i % 1024 == 0:
-                    check_time()
-                total = total + self.source.term(i)
-                sums.append(total)
+            rest = arb(0).union(self.rest(upto).upper())
+            sums = suffix_sums(rest, self.source.term, upto, self.start)
         if len(self.sums) > 4:
             self.sums.clear()
-        self.sums[bits] = sums[::-1]
+        self.sums[bits] = sums
 
 
 def _light(source: Bias, start: int, most: int) -> Light | None:
@@ -703,12 +692,9 @@ class Analytic(Kernel):
                 at *= 2
                 if at > MAX_TERMS // 2:
                     raise Unreachable("Euler-Maclaurin does not reach the precision")
-            sums = [value]
             with precision(bits + 32):
-                for i in range(at - 1, self.start - 1, -1):
-                    value = value + self.source.term(i)
-                    sums.append(value)
-            self.caches[key] = at, sums[::-1]
+                sums = suffix_sums(value, self.source.term, at, self.start)
+            self.caches[key] = at, sums
         return self.caches[key]
 
     def tail(self, j: int) -> arb:

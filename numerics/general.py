@@ -195,7 +195,7 @@ def _envelope(p: Expr, start: int) -> Envelope:
         raise Unrecognised("no bounded oscillation that a bound replaces")
     first = start + DIRECT
     names = {e: sympy.Dummy(real=True) for e in waves}
-    marked, low_known = q.xreplace(names), True
+    marked = q.xreplace(names)
     steps = marked.atoms(sympy.Piecewise, sympy.sign, sympy.floor, sympy.ceiling, sympy.Heaviside)
     if any(e.has(*names.values()) for e in steps):
         raise Unrecognised("a bias that jumps with its oscillations")
@@ -210,7 +210,7 @@ def _envelope(p: Expr, start: int) -> Envelope:
     if high.has(S.Infinity, S.NaN, S.NegativeInfinity):
         raise Unrecognised("an oscillation without a bound from above")
     below: Kernel | None = None
-    if low_known and not low.has(S.NegativeInfinity, S.Infinity, S.NaN):
+    if not low.has(S.NegativeInfinity, S.Infinity, S.NaN):
         try:
             below = _any_kernel(sympy.expand(low), first)
             below = below if below.converges else None

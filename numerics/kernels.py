@@ -18,6 +18,7 @@ as balls at the precision at work (see `farfield.theory.balls.precision`).
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -35,6 +36,7 @@ from farfield.theory.expression import n
 
 MAX_SHIFT = 1 << 16
 MAX_EXACT = 1_024
+MAX_BASES = 8
 MAX_EVALUATIONS = 40_000
 
 
@@ -123,36 +125,90 @@ class Composed(Kernel):
         return False
 
 
+def suffix_sums(value: Any, term: Callable[[int], Any], at: int, start: int) -> list[Any]:
+    """T_start, ..., T_at from T_at = value and the terms before it."""
+    sums = [value]
+    for i in range(at - 1, start - 1, -1):
+        if i % 1024 == 0:
+            check_time()
+        value = value + term(i)
+        sums.append(value)
+    return sums[::-1]
+
+
+def first_below(sums: list[Any], goal: arb) -> int:
+    """The place of the first of falling balls that is below the goal, as far as balls tell."""
+    return bisect.bisect_left(sums, True, key=lambda value: bool(value < goal))
+
+
 @dataclass(frozen=True)
 class Direct(Composed):
-    """The terms of `source` one by one up to `first`; what follows is enclosed by `_beyond`."""
+    """The terms of `source` one by one up to an N, not before `first`; T_j from N on is enclosed by
+    `_beyond`."""
 
     source: Expr
     first: int
     caches: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False, kw_only=True)
 
     def _beyond(self, j: int) -> arb:
-        """T_j, j >= first."""
+        """T_j, j >= N."""
         raise NotImplementedError
 
-    def tail(self, j: int) -> arb:
-        if j >= self.first:
-            return self._beyond(j)
-        bits = ctx.prec
-        sums = self.caches.setdefault("sums", {})
-        if bits not in sums:
+    def _end(self, bits: int) -> tuple[int, arb]:
+        """N and T_N, for sums of `bits` bits."""
+        with precision(bits + 32):
+            return self.first, self._beyond(self.first)
+
+    def _base(self, bits: int) -> tuple[int, list[arb]]:
+        """N and the sums from each i <= N."""
+        known = self.caches.setdefault("base", {})
+        if bits not in known:
+            at, value = self._end(bits)
             with precision(bits + 32):
-                p, total = compile_ball(self.source), self._beyond(self.first)
-                found = [total]
-                for i in range(self.first - 1, self.start - 1, -1):
-                    if i % 1024 == 0:
-                        check_time()
-                    total = total + to_arb(p({n: fmpq(i)})).exp()
-                    found.append(total)
-            if len(sums) > 3:
-                sums.clear()
-            sums[bits] = found[::-1]
-        return sums[bits][j - self.start]
+                p = compile_ball(self.source)
+                sums = suffix_sums(value, lambda i: to_arb(p({n: fmpq(i)})).exp(), at, self.start)
+            if len(known) > MAX_BASES:
+                known.clear()
+            known[bits] = at, sums
+        return known[bits]
+
+    def tail(self, j: int) -> arb:
+        at, sums = self._base(ctx.prec)
+        if j <= at:
+            return sums[j - self.start]
+        with precision(ctx.prec + 16):
+            return self._beyond(j)
+
+
+@dataclass(frozen=True)
+class Averaged(Direct):
+    """A bias q with oscillations, whose T_j is near `mean` times the sum of `base` far out.
+
+    `smooth` is q.
+    """
+
+    smooth: Expr
+    base: Kernel
+
+    @property
+    def converges(self) -> bool:
+        return self.base.converges
+
+    def mean(self) -> arb:
+        """The weight of the sum of `base` in T_j."""
+        return arb(1)
+
+    def foresee(self, goal: Callable[[int], arb]) -> int | None:
+        with precision(64):
+            small, (_, sums) = goal(64), self._base(64)
+            if to_arb(sums[-1]) < small:
+                return self.start + first_below(sums, small)
+
+        def share(bits: int) -> arb:
+            with precision(bits):
+                return goal(bits) / self.mean()
+
+        return self.base.foresee(share)
 
 
 @dataclass(frozen=True)

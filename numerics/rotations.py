@@ -28,10 +28,11 @@ import sympy
 from flint import acb, arb, ctx, fmpq
 from sympy import Expr, S, Symbol
 
-from farfield.numerics.analytic import first_below, sign_from
-from farfield.numerics.kernels import Direct, Kernel
+from farfield.numerics.analytic import sign_from
+from farfield.numerics.kernels import Averaged, Kernel
 from farfield.numerics.normal_form import Unrecognised, sign
 from farfield.numerics.programs import compile_complex, compile_real
+from farfield.numerics.waves import linear_phase
 from farfield.theory.balls import Undefined, compile_ball, precision, to_arb
 from farfield.theory.expression import n
 
@@ -43,18 +44,12 @@ U = Symbol("u", real=True)
 
 
 @dataclass(frozen=True)
-class Rotation(Direct):
+class Rotation(Averaged):
     """See the module's description: `base` sums F, `pieces` are those of g by their left ends."""
 
-    smooth: Expr
-    base: Kernel
     omega: Expr
     pieces: tuple[tuple[Expr, Expr], ...]
     continuous: bool
-
-    @property
-    def converges(self) -> bool:
-        return self.base.converges
 
     def mean(self) -> arb:
         """The integral of g over the circle."""
@@ -121,17 +116,6 @@ class Rotation(Direct):
     def _beyond(self, j: int) -> arb:
         return self.mean() * to_arb(self.base.tail(j)) + arb(0, self.noise(j))
 
-    def foresee(self, goal: Callable[[int], arb]) -> int | None:
-        def share(bits: int) -> arb:
-            with precision(bits):
-                return goal(bits) / self.mean()
-
-        with precision(64):
-            small = goal(64)
-            if not to_arb(self.tail(self.first)) < small:
-                return self.base.foresee(share)
-            return self.start + first_below(self.caches["sums"][64], small)
-
 
 def _value(e: Expr) -> acb:
     return acb(to_arb(compile_ball(e)({})))
@@ -194,10 +178,7 @@ def _split(p: Expr) -> tuple[Expr, Expr, Expr]:
     for e in circle.atoms(sympy.sin, sympy.cos, sympy.frac):
         if not e.has(n):
             continue
-        inside = sympy.expand(e.args[0])
-        rate, shift = inside.coeff(n, 1), inside.coeff(n, 0)
-        if inside != rate * n + shift or rate == 0 or rate.has(n):
-            raise Unrecognised("an oscillation whose phase is not linear in n")
+        rate, shift = linear_phase(e.args[0])
         rates[e] = rate if isinstance(e, sympy.frac) else rate / (2 * sympy.pi), shift
     if not rates:
         raise Unrecognised("no oscillation")

@@ -36,8 +36,8 @@ from farfield.numerics.budget import Unreachable, check_time
 from farfield.numerics.majorants import UNIT, Unproved
 from farfield.numerics.normal_form import Unrecognised, sign
 from farfield.numerics.programs import bessel_row
-from farfield.numerics.waves import MAX_ORDER, ByParts, Wave
-from farfield.theory.balls import Undefined, compile_ball, precision, to_arb
+from farfield.numerics.waves import FIRST_DIRECT, MAX_ORDER, ByParts, Wave, as_cosine
+from farfield.theory.balls import Undefined, compile_ball, precision, rational, to_arb
 from farfield.theory.expression import n
 
 MAHLER = 42
@@ -60,9 +60,9 @@ class Decay:
 class Swell(ByParts):
     """See the module's description; the one wave has the amplitude b, positive far out."""
 
-    sector: int = 0
-    sine: float = 0.0
-    decays: tuple[Decay, ...] = ()
+    sector: int
+    sine: float
+    decays: tuple[Decay, ...]
 
     max_direct: ClassVar[int] = 1 << 18
 
@@ -71,8 +71,7 @@ class Swell(ByParts):
         return (1 - acb(arb(0), to_arb(self._frequency() * k)).exp()).abs_lower()
 
     def _frequency(self) -> fmpq:
-        theta = self.waves[0].frequency
-        return fmpq(int(theta.p), int(theta.q))
+        return rational(self.waves[0].frequency)
 
     def _bound(self, j: int, order: int, decay: Decay) -> arb:
         """For every k, with R the rest of the sum by parts after `order` terms (all of it for 0),
@@ -219,8 +218,9 @@ def swell_kernel(p: Expr, start: int) -> Swell:
         for sine in ANGLES:
             decays = tuple(_decays(q, b, arb(2).log() * k, sine))
             if any(d.rate > 0 for d in decays):
+                first = max(start, FIRST_DIRECT)
                 return Swell(
-                    start, S.Zero, p, smooth, mean, (wave,), {}, 1 << k, sine, decays
+                    start, S.Zero, p, first, smooth, mean, (wave,), 1 << k, sine, decays
                 )  # fmt: skip
     raise Unrecognised("no bound of the waves is proved on a sector")
 
@@ -234,12 +234,9 @@ def _split(p: Expr) -> tuple[Wave, Expr]:
         if not (waves and waves[0].has(n)):
             smooth += t
             continue
-        inside = sympy.expand(waves[0].args[0])
-        frequency, phase = inside.coeff(n, 1), inside.coeff(n, 0)
-        if inside != frequency * n + phase or not (frequency.is_Rational and frequency != 0):
+        frequency, phase = as_cosine(waves[0])
+        if not frequency.is_Rational:
             raise Unrecognised("a wave whose frequency is not rational")
-        if isinstance(waves[0], sympy.sin):
-            phase -= sympy.pi / 2
         key = abs(frequency), phase * sympy.sign(frequency)
         amplitudes[key] = amplitudes.get(key, S.Zero) + t / waves[0]
     found = [Wave(amplitude, *key) for key, amplitude in amplitudes.items()]

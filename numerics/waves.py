@@ -19,16 +19,15 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import ClassVar
 
 import sympy
 from flint import acb, arb, ctx, fmpq
 from sympy import Expr, S
 
-from farfield.numerics.analytic import first_below
 from farfield.numerics.budget import Unreachable, check_time
-from farfield.numerics.kernels import Composed, Kernel, has_monotone_slope, number
+from farfield.numerics.kernels import Averaged, Kernel, has_monotone_slope, number
 from farfield.numerics.normal_form import Unrecognised, sign
 from farfield.theory.balls import compile_ball, precision, to_arb
 from farfield.theory.expression import n
@@ -48,78 +47,42 @@ class Wave:
     phase: Expr
 
 
+def linear_phase(e: Expr) -> tuple[Expr, Expr]:
+    """(slope, constant) of a linear function of n; Unrecognised for any other, or a constant."""
+    inside = sympy.expand(e)
+    slope, constant = inside.coeff(n, 1), inside.coeff(n, 0)
+    if slope == 0 or slope.has(n) or inside != slope * n + constant:
+        raise Unrecognised("an oscillation whose phase is not linear in n")
+    return slope, constant
+
+
+def as_cosine(wave: Expr) -> tuple[Expr, Expr]:
+    """(frequency, phase) of a sine or cosine as cos(frequency n + phase)."""
+    frequency, phase = linear_phase(wave.args[0])
+    return frequency, phase - sympy.pi / 2 if isinstance(wave, sympy.sin) else phase
+
+
 @dataclass(frozen=True)
-class ByParts(Composed):
-    """The sum of `source`, a bias with waves: its mean part, near exp of the bias of `base`, and
-    what the waves add by parts from N on; the terms before N one by one.
+class ByParts(Averaged):
+    """The sum of a bias with waves: what they add to the mean part is summed by parts from N on."""
 
-    `smooth` is q, the part without waves.
-    """
-
-    source: Expr
-    smooth: Expr
-    base: Kernel
     waves: tuple[Wave, ...]
-    caches: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
 
     max_bits: ClassVar[int] = 1_100
     max_direct: ClassVar[int] = 1 << 17
 
-    @property
-    def converges(self) -> bool:
-        return self.base.converges
-
-    def _beyond(self, j: int) -> arb:
-        """T_j by parts; accurate for large j alone."""
-        raise NotImplementedError
-
-    def mean(self) -> arb:
-        """The weight of the sum of `base` in T_j, far out."""
-        return arb(1)
-
-    def _base(self, bits: int) -> tuple[int, list[arb]]:
-        """N and the sums from each i <= N, with N so far out that T_N has `bits` bits."""
-        key = ("base", bits)
-        if key not in self.caches:
-            at = max(self.start, FIRST_DIRECT, 8 * bits)
-            while True:
-                check_time()
-                with precision(bits + 16):
-                    value = self._beyond(at)
-                if value.is_finite() and value.rel_accuracy_bits() >= bits:
-                    break
-                at *= 2
-                if at - self.start > self.max_direct:
-                    raise Unreachable("the waves are too slow for the precision")
-            sums = [value]
-            with precision(bits + 32):
-                p = compile_ball(self.source)
-                for i in range(at - 1, self.start - 1, -1):
-                    if i % 1024 == 0:
-                        check_time()
-                    value = value + to_arb(p({n: fmpq(i)})).exp()
-                    sums.append(value)
-            self.caches[key] = at, sums[::-1]
-        return self.caches[key]
-
-    def tail(self, j: int) -> arb:
-        at, sums = self._base(ctx.prec)
-        if j <= at:
-            return sums[j - self.start]
-        with precision(ctx.prec + 16):
-            return self._beyond(j)
-
-    def foresee(self, goal: Callable[[int], arb]) -> int | None:
-        with precision(64):
-            small, (_, sums) = goal(64), self._base(64)
-            if to_arb(sums[-1]) < small:
-                return self.start + first_below(sums, small)
-
-        def share(bits: int) -> arb:
-            with precision(bits):
-                return goal(bits) / self.mean()
-
-        return self.base.foresee(share)
+    def _end(self, bits: int) -> tuple[int, arb]:
+        """N so far out that T_N has `bits` bits."""
+        at = max(self.first, 8 * bits)
+        while True:
+            check_time()
+            with precision(bits + 16):
+                value = self._beyond(at)
+            if value.is_finite() and value.rel_accuracy_bits() >= bits:
+                return at, value
+            at *= 2
+            if at - self.start > self.max_direct:
+                raise Unreachable("the waves are too slow for the precision")
 
 
 @dataclass(frozen=True)
@@ -244,13 +207,7 @@ def waves_kernel(p: Expr, start: int, find: Callable[[Expr, int], Kernel]) -> Wa
         if not isinstance(wave, (sympy.sin, sympy.cos)):
             smooth += t
             continue
-        inside = sympy.expand(wave.args[0])
-        frequency, phase = inside.coeff(n, 1), inside.coeff(n, 0)
-        if frequency == 0 or frequency.has(n) or inside != frequency * n + phase:
-            raise Unrecognised("a wave whose phase is not linear in n")
-        if isinstance(wave, sympy.sin):
-            phase -= sympy.pi / 2
-        found.append(Wave(amplitude, frequency, phase))
+        found.append(Wave(amplitude, *as_cosine(wave)))
     if not 0 < len(found) <= MAX_WAVES or smooth.has(sympy.sin, sympy.cos):
         raise Unrecognised("no waves of constant amplitude")
     if len(found) > 1 and not all(w.frequency.is_Rational for w in found):
@@ -262,7 +219,7 @@ def waves_kernel(p: Expr, start: int, find: Callable[[Expr, int], Kernel]) -> Wa
     base = find(smooth, start)
     if not base.converges:
         raise Unrecognised("the bias without its waves diverges")
-    built = Waves(start, S.Zero, p, smooth, base, tuple(found))
+    built = Waves(start, S.Zero, p, max(start, FIRST_DIRECT), smooth, base, tuple(found))
     with precision(64):
         built._tuples()
     return built

@@ -170,31 +170,26 @@ def _bounded(e: Expr) -> Expr:
     return e
 
 
-def _degree(e: Expr) -> int:
-    """The degree of an expression as a polynomial, higher than 1 only by powers of sums."""
-    if e.is_Add:
-        return max(map(_degree, e.args))
-    if e.is_Mul:
-        return sum(map(_degree, e.args))
-    if e.is_Pow and e.base.is_Add and e.exp.is_Integer:
-        return _degree(e.base) * abs(int(e.exp))
-    return int(bool(e.free_symbols))
+def _degree(e: Expr, sums_alone: bool = False) -> int:
+    """The degree of an expression as a polynomial; `sums_alone`: only powers of sums count above
+    1."""
+
+    def degree(e: Expr) -> int:
+        if e.is_Add:
+            return max(map(degree, e.args))
+        if e.is_Mul:
+            return sum(map(degree, e.args))
+        if e.is_Pow and e.exp.is_Integer and (e.base.is_Add or not sums_alone):
+            return degree(e.base) * abs(int(e.exp))
+        return int(bool(e.free_symbols))
+
+    return degree(e)
 
 
 def steep(e: Expr) -> bool:
     """Whether e, as a polynomial in whatever occurs in it, has a degree that SymPy hangs on."""
     powers = (x.exp.as_coeff_Mul()[0] for x in e.atoms(sympy.Pow, sympy.exp))
-    return _full_degree(e) > 40 or any(max(abs(c.p), c.q) > 40 for c in powers if c.is_Rational)
-
-
-def _full_degree(e: Expr) -> int:
-    if e.is_Add:
-        return max(map(_full_degree, e.args))
-    if e.is_Mul:
-        return sum(map(_full_degree, e.args))
-    if e.is_Pow and e.exp.is_Integer:
-        return _full_degree(e.base) * abs(int(e.exp))
-    return int(bool(e.free_symbols))
+    return _degree(e) > 40 or any(max(abs(c.p), c.q) > 40 for c in powers if c.is_Rational)
 
 
 def _power(base: Expr, exponent: Expr) -> Expr:
@@ -207,7 +202,11 @@ def _power(base: Expr, exponent: Expr) -> Expr:
     elif exponent.is_Rational:
         if abs(exponent) > MAX_EXPONENT:
             raise _Wrong(f"has an exponent beyond {MAX_EXPONENT}")
-        if base.is_Add and base.has(sympy.Pow) and _degree(base) * abs(exponent) > MAX_DEGREE:
+        if (
+            base.is_Add
+            and base.has(sympy.Pow)
+            and _degree(base, sums_alone=True) * abs(exponent) > MAX_DEGREE
+        ):
             raise _Wrong(f"is a nested power of a degree beyond {MAX_DEGREE}")
         coefficient = base.as_coeff_Mul()[0]
         if coefficient.is_Rational:

@@ -219,10 +219,12 @@ def summary(results: Sequence[Row] | None = None, length: int = 64) -> tuple[str
         next(iter(QUESTIONS[name](found))) for name in ("verdict", "forecast", "depth", "coverage")
     )
     right, rule, n = verdict.numbers, coverage.numbers, len(found)
+    reach = max(n for o in found for n in o.last)
     layered, plain = depth.numbers[REGISTERED], depth.numbers[PLAIN]
     return (
-        "Read as a forecast of extrapolation to 16 times the training length, the verdict is right "
-        f"for {right['one-sided']} of {n} encodings ({_percent(right['interval'])}); the rank "
+        f"Read as a forecast of extrapolation to {reach // length} times the training length, the "
+        f"verdict is right for {right['one-sided']} of {n} encodings "
+        f"({_percent(right['interval'])}); the rank "
         "registered beforehand, by the layered mass beyond the training length, orders the losses "
         f"with rho = {_with(forecast.numbers[RANK])}, the leak with "
         f"{_with(forecast.numbers[LEAK])}.",
