@@ -295,6 +295,9 @@ def _sign_with_symbols(c: Expr) -> int:
 
 def _assumed_sign(c: Expr) -> int | None:
     """The sign that the domains of the parameters alone give."""
+    if c.is_Add and steep(c):  # SymPy would isolate the roots of the whole
+        signs = {_assumed_sign(term) for term in c.args} - {0}
+        return signs.pop() if len(signs) == 1 else None
     return 1 if c.is_positive else -1 if c.is_negative else 0 if c.is_zero else None
 
 

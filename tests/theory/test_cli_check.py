@@ -1,7 +1,6 @@
 """`farfield check` and `farfield encodings`: exit codes, lists, JSON, bad input in one line."""
 
 import json
-import time
 
 import pytest
 from click.testing import CliRunner
@@ -110,10 +109,9 @@ def test_a_list_from_standard_input(farfield):
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(farfield, args, message):
-    start = time.process_time()
     code, out, err = farfield("check", *args, stdin="")
     assert code == 2 and out == "" and message in err
-    assert err.count("\n") == 1 and "Traceback" not in err and time.process_time() - start < 2
+    assert err.count("\n") == 1 and "Traceback" not in err
 
 
 def test_undecided_is_exit_code_1(farfield):
