@@ -299,6 +299,7 @@ class Analytic(Kernel):
     sector: int
     caches: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
 
+    first_bits: ClassVar[int] = 64  # sums by quadrature are the cheaper the less is asked
     max_bits: ClassVar[int] = 1_100
 
     @property

@@ -56,12 +56,14 @@ class Kernel:
     """exp(p) on `n >= start`; `gamma` is the constant of p.
 
     `converges` tells whether the series does; p is monotone from the integer `settled` on, and
-    `direction` is the sign of its slope there.
+    `direction` is the sign of its slope there. Sums begin at the precision `first_bits`; receptive
+    fields are sought as integers of up to `max_bits`.
     """
 
     start: int
     gamma: Expr
 
+    first_bits: ClassVar[int] = 128
     max_bits: ClassVar[int] = 3_400
 
     @property

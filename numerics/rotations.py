@@ -12,7 +12,22 @@ Summation by parts gives for every K
 
     |T_j - m sum_{n>=j} F(n)| <= sum_{k<K} a_{k+1} e_k F(j + q_k - 1) + V sum_{n>=j+q_K-1} F(n).
 
-That is some F(j): answers in reach of the direct sum are exact, those beyond it narrow brackets.
+That is some F(j): enough to find j but for a few hundred tokens. Where g is continuous and F
+convex, a ramp r(n) = min(1, (n - j)/L) settles those:
+
+    T_j = m sum_{n>=j} F(n) + sum_{j<=n<j+L} (1 - r(n)) F(n) (g - m) + E,   |g_k| <= V'/(2 pi k)^2
+    |E| <= sum_k |g_k| |sum_{n>=j} r(n) F(n) e^{2 pi i k omega n}|
+        <= V'/(2 pi^2) sum_{k>=1} min(sum_{n>=j} F(n), 4 F(j)/(L |2 sin(pi k omega)|^2))/k^2:
+
+the sum of the absolute second differences of r F is 2 (F(j) + F(j+1) - F(j+L))/L. The terms up to
+some q_t are summed. Any q_s successive multiples of omega are 1/(2 q_s) apart on the circle: on
+either side of 0 the i-th nearest, i = 0, 1, ..., is i/(2 q_s) away, and none before the q_{s+1}-th
+is within 1/(2 q_{s+1}), so that the terms with q_s <= k < q_{s+1} add up to at most
+
+    pi^2/6 (2 min(sum F, F(j) q_{s+1}^2/L)/q_s^2 + pi^2 F(j)/(3 L)).
+
+Hence E is some F(j)/L, and a long ramp decides an integer, as far as B, enclosed the same way, is
+known. Where g jumps, answers in reach of the direct sum are exact, those beyond it narrow brackets.
 (ours)
 """
 
@@ -22,13 +37,15 @@ import bisect
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from typing import ClassVar
 
 import sympy
 from flint import acb, arb, ctx, fmpq
 from sympy import Expr, S, Symbol
 
 from farfield.numerics.analytic import sign_from
+from farfield.numerics.budget import check_time
 from farfield.numerics.kernels import Averaged, Kernel
 from farfield.numerics.normal_form import Unrecognised, sign
 from farfield.numerics.programs import compile_complex, compile_real
@@ -37,6 +54,10 @@ from farfield.theory.balls import Undefined, compile_ball, precision, to_arb
 from farfield.theory.expression import n
 
 DIRECT = 1 << 17
+MAX_RAMP = 1 << 20
+EARLY = 1 << 16
+PLAIN_BITS = 128
+NEAR = 1 << 16
 MAX_PIECES = 64
 PARTS = 64
 QUOTIENT_BITS = 4_096
@@ -50,6 +71,8 @@ class Rotation(Averaged):
     omega: Expr
     pieces: tuple[tuple[Expr, Expr], ...]
     continuous: bool
+
+    first_bits: ClassVar[int] = 64  # a ramp only where it is needed
 
     def mean(self) -> arb:
         """The integral of g over the circle."""
@@ -113,8 +136,67 @@ class Rotation(Averaged):
             total = sum((a * weight(j + size - 1) for a, size in blocks[:last]), whole * rest)
             return total.upper().min((whole * to_arb(self.base.tail(j))).upper())
 
+    @cached_property
+    def _ramps(self) -> bool:
+        """Whether a ramp sharpens the sums: g is continuous and F convex."""
+        slope = sympy.diff(self.smooth, n)
+        return self.continuous and sign_from(slope**2 + sympy.diff(slope, n), self.first) >= 0
+
+    def _harmonics(self, area: arb, length: int) -> arb:
+        """A bound of the terms of E over V'/(2 pi^2) F(j), `area` the sum of F from j over F(j)."""
+        known = expansion(self.omega)
+        t = max(0, bisect.bisect(known, EARLY, key=lambda b: b[1]) - 1)
+        first = EARLY // known[t][1] + 1
+        if "early" not in self.caches:
+            omega, early = _value(self.omega).real, arb(0)
+            for k in range(1, first * known[t][1]):
+                early += 1 / (2 * k * (k * omega).sin_pi()) ** 2
+            self.caches["early"] = early
+        total, square = 4 * self.caches["early"] / length, arb.pi() ** 2
+        for (_, size), (_, after) in itertools.pairwise(known[t:]):
+            last = area * length < size * size
+            near = area if last else area.min(arb(after) ** 2 / length)
+            blocks = (arb(first) ** -2 + arb(1) / first) / size**2
+            total += blocks * 2 * near + blocks * size**2 * square / (3 * length)
+            if last:
+                return total
+            first = 1
+        return arb.pos_inf()
+
+    def _ramped(self, j: int, goal: int) -> arb:
+        """T_j by a ramp so long that E is below 2^-goal F(j), or of MAX_RAMP terms."""
+        with precision(64):
+            p, q = compile_ball(self.source), compile_ball(self.smooth)
+            m, tail, size = self.mean(), to_arb(self.base.tail(j)), to_arb(q({n: fmpq(j)})).exp()
+            bend = self._variation(1)[0] / (2 * arb.pi() ** 2)
+            length, error = 1 << 10, arb.pos_inf()
+            while length < MAX_RAMP and not error < arb(2) ** -goal:
+                length *= 2
+                error = bend * self._harmonics(tail / size, length)
+            if not error.is_finite():
+                return m * tail + arb(0, self.noise(j))
+            total = arb(0)
+            for i in range(length):
+                if i % 1024 == 0:
+                    check_time()
+                at = {n: fmpq(j + i)}
+                total += (length - i) * (to_arb(p(at)).exp() - m * to_arb(q(at)).exp())
+            return m * tail + total / length + arb(0, (error * size).upper())
+
     def _beyond(self, j: int) -> arb:
-        return self.mean() * to_arb(self.base.tail(j)) + arb(0, self.noise(j))
+        if ctx.prec < PLAIN_BITS or not self._ramps:
+            return self.mean() * to_arb(self.base.tail(j)) + arb(0, self.noise(j))
+        goal = 4 if ctx.prec < (3 if j > self.first else 6) * 64 else 8
+        known = self.caches.setdefault(("ramps", goal), {})
+        if j not in known:
+            at = min(known, key=lambda i: abs(i - j), default=j + 2 * NEAR)
+            if abs(at - j) > NEAR:
+                known[j] = self._ramped(j, goal)
+            else:
+                p, low, high = compile_ball(self.source), min(at, j), max(at, j)
+                between = sum((to_arb(p({n: fmpq(i)})).exp() for i in range(low, high)), arb(0))
+                known[j] = known[at] + between if j < at else known[at] - between
+        return known[j]
 
 
 def _value(e: Expr) -> acb:

@@ -139,13 +139,13 @@ class Series:
 
     @property
     def first_bits(self) -> int:
-        """The precision to begin with: sums by quadrature are the cheaper the less is asked."""
-        return 64 if isinstance(self.last.kernel, Analytic) else 128
+        """The precision to begin with."""
+        return Kernel.first_bits if self.last.kernel is None else self.last.kernel.first_bits
 
     @property
     def max_bits(self) -> int:
         """The size of a receptive field up to which it is sought as an integer."""
-        return 3_400 if self.last.kernel is None else self.last.kernel.max_bits
+        return Kernel.max_bits if self.last.kernel is None else self.last.kernel.max_bits
 
     @property
     def gap(self) -> str:

@@ -1,5 +1,6 @@
 """The general path: against closed forms, against itself at other precisions, over the battery."""
 
+import dataclasses
 import json
 import math
 import threading
@@ -180,6 +181,41 @@ def test_averages_over_a_rotation(text, g):
     for eps in (1e-1, 1e-2, 1e-3):
         j = theoretical_receptive_field(text, str(eps)).tokens
         assert sums[j] < eps * sums[0] <= sums[j - 1]
+
+
+@pytest.mark.parametrize(
+    "text, g, eps, expected",
+    [("-2*log(n+1)-Abs(sin(n))", lambda x: np.exp(-np.abs(np.sin(x))), "1e-6", 420_099),
+     ("log(Abs(sin(sqrt(2)*n+1)))-2*log(n+1)", lambda x: np.abs(np.sin(2**0.5 * x + 1)),
+      "3e-6", 167_933)],
+)  # fmt: skip
+def test_a_ramp_settles_a_rotation(text, g, eps, expected):
+    """Sums by a ramp and a bound of all harmonics against float64 sums, and an exact answer."""
+    k = series(read(text)).last.kernel
+    x, last = np.arange(8.0e6), 8 * 10**6
+    with precision(64):
+        mean = float(k.mean().mid())
+        sums = np.cumsum((g(x) / (1 + x) ** 2)[::-1])[::-1] + mean / (last + 0.5)
+        for j in (2**17, 200_000, 500_000):
+            ball, size = k._ramped(j, 4), (1 + j) ** -2.0
+            assert float(ball.rad()) < size / 8
+            assert abs(float(ball.mid()) - sums[j]) < float(ball.rad()) + 0.2 * size
+    j = theoretical_receptive_field(text, eps).tokens
+    assert j == expected
+    assert sums[j] < float(eps) * sums[0] < sums[j - 1]
+
+
+@pytest.mark.parametrize("omega", [1 / (2 * sympy.pi), sympy.sqrt(2), sympy.E / 7])
+def test_the_bound_of_the_harmonics(omega):
+    k = dataclasses.replace(
+        series(read("-2*log(n+1)-Abs(sin(n))")).last.kernel, omega=omega, caches={}
+    )
+    i = np.arange(1.0, 3e6)
+    sines = (2 * np.sin(np.pi * np.modf(i * float(omega))[0])) ** 2
+    for area, length in ((1e5, 2**12), (1e8, 2**18), (3e5, 2**14)):
+        found = (np.minimum(area, 4 / (length * sines)) / i**2).sum()
+        with precision(64):
+            assert found <= float(k._harmonics(arb(area), length)) < 20 * found
 
 
 @pytest.mark.parametrize(
