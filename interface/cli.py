@@ -8,9 +8,12 @@ differs from `--expect`, 2 bad input, 130 interrupted.
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import functools
+import itertools
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -49,7 +52,26 @@ def main(args: list[str] | None = None) -> None:
     sys.exit(code or 0)
 
 
-@click.group(context_settings={"max_content_width": 100})
+class _Verb(click.Command):
+    """A verb; verbs of a formula hand on what they do not know, but no name of an option."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        known = {name for p in self.get_params(ctx) for name in (*p.opts, *p.secondary_opts)}
+        for word in itertools.takewhile(lambda word: word != "--", args):
+            name = word.partition("=")[0]
+            if re.fullmatch("--[a-z][a-z-]+", name) and name not in known:
+                close = difflib.get_close_matches(name, known, 1)
+                accepted = ", ".join(sorted(o for o in known if o.startswith("--")))
+                hint = f"did you mean {close[0]}? " if close else ""
+                raise InputError(f"{self.name} has no option {name}; {hint}accepted: {accepted}")
+        return super().parse_args(ctx, args)
+
+
+class _Verbs(click.Group):
+    command_class = _Verb
+
+
+@click.group(cls=_Verbs, context_settings={"max_content_width": 100})
 @click.version_option(package_name="farfield")
 def cli() -> None:
     """Relative positional encodings: convergence, receptive fields, checks on models."""

@@ -106,6 +106,8 @@ def test_a_list_from_standard_input(farfield):
         (("-n", "--heads", "0"), "from 1 to 1024"),
         (("-n", "--dialect", "press"), "no dialect"),
         (("alibi", "--dialect", "presss"), "accepted: press"),
+        (("alibi", "--head", "8"), "check has no option --head; did you mean --heads? accepted: "),
+        (("alibi", "--colour=64"), "no option --colour; accepted: --assume, --bca, --budget, "),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(farfield, args, message):
