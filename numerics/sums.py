@@ -24,6 +24,7 @@ from farfield.numerics.general import general_kernel
 from farfield.numerics.kernels import Kernel, Monotone, kernel
 from farfield.numerics.normal_form import Unrecognised, sign
 from farfield.theory.balls import (
+    TooLarge,
     Undefined,
     compile_ball,
     compile_condition,
@@ -267,6 +268,8 @@ def _defined(bias: Expr, i: int) -> None:
         with precision(bits):
             try:
                 compile_ball(bias)({n: fmpq(i)})
+                return
+            except TooLarge:
                 return
             except Undefined as reason:
                 why = str(reason)

@@ -61,6 +61,10 @@ def to_arb(value: Ball) -> arb:
     return value if isinstance(value, arb) else arb(value)
 
 
+class TooLarge(Undefined):
+    """The value is a real number beyond what balls hold."""
+
+
 def _checked(value: arb) -> arb:
     if not value.is_finite():
         raise Undefined("not a finite real number")
@@ -82,7 +86,12 @@ def _log(x: Ball) -> Ball:
 def _exp(x: Ball) -> Ball:
     if isinstance(x, arb) and not x.is_finite() and x < 0:
         return fmpq(0)
-    return fmpq(1) if isinstance(x, fmpq) and x == 0 else _checked(to_arb(x).exp())
+    if isinstance(x, fmpq) and x == 0:
+        return fmpq(1)
+    value = to_arb(x).exp()
+    if to_arb(x).is_finite() and not value.is_finite():
+        raise TooLarge("a number too large to be enclosed")
+    return _checked(value)
 
 
 def _sign_of(x: Ball) -> int:

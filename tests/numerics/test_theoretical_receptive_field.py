@@ -388,3 +388,9 @@ def test_asymptotics_are_what_the_field_tends_to(bias, latex, value):
     if value is not None:
         total = float(series(encoding(bias).formula).tail(0))
         assert value(float(eps), total) == pytest.approx(field.tokens, rel=1e-2)
+
+
+def test_a_term_beyond_balls_is_not_called_undefined():
+    found = theoretical_receptive_field("-exp(exp(exp(exp(n))))", "1/10")
+    assert found.verdict == "converges" and found.tokens is None
+    assert "no certified sum" in found.reason
