@@ -28,7 +28,7 @@ from farfield.numerics.kernels import Composed, Direct, Kernel, kernel, number
 from farfield.numerics.normal_form import Unrecognised, sign
 from farfield.numerics.rotations import rotation_kernel
 from farfield.numerics.swells import swell_kernel
-from farfield.numerics.waves import waves_kernel
+from farfield.numerics.waves import expanded, waves_kernel
 from farfield.theory.balls import precision, to_arb
 from farfield.theory.expression import n
 
@@ -65,7 +65,7 @@ def _linear_in_waves(p: Expr) -> Expr:
     waves = [w for w in p.atoms(sympy.sin, sympy.cos) if w.has(n)]
     if not waves or p.count_ops() > MAX_OPERATIONS:
         return p
-    wide = sympy.expand(p)
+    wide = expanded(p)
     products = [m for m in wide.atoms(sympy.Mul, sympy.Pow) if _factors(m, waves) > 1]
     return sympy.expand(TR8(wide)) if products else p
 

@@ -352,7 +352,8 @@ def _bessel_asymptotic(z: acb) -> acb:
 
 
 def _atan(analytic: bool, z: acb) -> acb:
-    return z.atan() if not analytic or _right(z) or abs(z).upper() < 1 else _NAN
+    off_cuts = z.real > 0 or z.real < 0 or abs(z.imag) < 1
+    return z.atan() if not analytic or off_cuts else _NAN
 
 
 _FUNCTIONS: dict[str, Any] = {

@@ -346,7 +346,7 @@ def at_precision(value: Callable[[], Any], bits: int) -> Any:
 
 
 class _Tie(Exception):
-    """Balls do not decide T_j < eps B."""
+    """Balls do not decide T_j < eps B; the argument tells how near they are."""
 
 
 def bits_for(j: int) -> int:
@@ -370,7 +370,7 @@ class _Comparison:
     def below(self, j: int, eps: sympy.Rational) -> tuple[bool, Any, Any]:
         """Whether T_j < eps B, proved; with T_j and eps B at the precision that decided it."""
         bits = max(bits_for(j), 0 if self.series.last.end is None else self.series.first_bits)
-        last = bits + EXTRA_BITS
+        last, near = bits + EXTRA_BITS, "are not enclosed"
         while bits <= last:
             with precision(bits):
                 try:
@@ -381,13 +381,15 @@ class _Comparison:
                     continue
                 if tail < goal or tail >= goal:
                     return bool(tail < goal), tail, goal
+                gap = (abs(to_arb(tail - goal)) / to_arb(goal)).upper().mid()
+                near = f"differ by at most {gap.str(2, radius=False)} of them"
             tied = self._geometric_tie(j, eps)
             if tied is None and bits > bits_for(j):
                 tied = self._telescoped(j, eps)
             if tied is not None:
                 return tied, tail, goal
             bits *= 2
-        raise _Tie
+        raise _Tie(near)
 
     def _telescoped(self, j: int, eps: sympy.Rational) -> bool | None:
         """By the exact T_j/B of a hypergeometric series from 0 that telescopes."""
@@ -427,8 +429,8 @@ def _search(compare: _Comparison, eps: sympy.Rational, deadline: float) -> tuple
         j = foreseen[0] if step == 0 else _choose(guesses, low, high, step)
         try:
             below, tail, goal = compare.below(j, eps)
-        except _Tie:
-            return _tied(compare, eps, j, low, high)
+        except _Tie as near:
+            return _tied(compare, eps, j, low, high, str(near))
         low, high = (low, j) if below else (j, high)
         guesses = _newton(s, j, tail, goal)
         if foreseen[0] in (low, high):
@@ -486,9 +488,9 @@ def _newton(s: Series, j: int, tail: Any, goal: Any) -> list[int]:
 
 
 def _tied(
-    compare: _Comparison, eps: sympy.Rational, j: int, low: int, high: int | None
+    compare: _Comparison, eps: sympy.Rational, j: int, low: int, high: int | None, near: str
 ) -> tuple[Answer, str]:
-    reason = f"T_{j} and eps B agree to all digits tried: {j} or, if they are equal, {j + 1}"
+    reason = f"T_{j} and eps B {near}, as far as known: {j} if T_{j} is less, otherwise {j + 1}"
     try:
         if not compare.below(j - 1, eps)[0] and compare.below(j + 1, eps)[0]:
             return Bracket(j, j + 1), reason
@@ -496,7 +498,7 @@ def _tied(
         pass
     below = _decided(compare, eps, low, j, False)
     above = _decided(compare, eps, j, high, True)
-    return Bracket(1 + (below or 0), above), "T_j is not enclosed well enough to decide"
+    return Bracket(1 + (below or 0), above), f"at {j} T_j and eps B {near}, as far as known"
 
 
 def _decided(

@@ -49,7 +49,8 @@ from farfield.numerics.budget import check_time
 from farfield.numerics.kernels import Averaged, Kernel
 from farfield.numerics.normal_form import Unrecognised, sign
 from farfield.numerics.programs import compile_complex, compile_real
-from farfield.numerics.waves import linear_phase
+from farfield.numerics.substitution import elementary
+from farfield.numerics.waves import expanded, linear_phase
 from farfield.theory.balls import Undefined, compile_ball, precision, to_arb
 from farfield.theory.expression import n
 
@@ -252,8 +253,8 @@ def rotation_kernel(p: Expr, start: int, find: Callable[[Expr, int], Kernel]) ->
 
 def _split(p: Expr) -> tuple[Expr, Expr, Expr]:
     """(q, h, omega): p = q(n) + h(omega n mod 1), h in `U`."""
-    p = sympy.expand(p.replace(sympy.Mod, lambda a, b: b * sympy.frac(a / b)))
-    p = sympy.expand(p.replace(sympy.floor, lambda u: u - sympy.frac(u)))
+    p = p.replace(sympy.Mod, lambda a, b: b * sympy.frac(a / b))
+    p = expanded(p.replace(sympy.floor, lambda u: u - sympy.frac(u)))
     turning = [t for t in sympy.Add.make_args(p) if t.has(sympy.sin, sympy.cos, sympy.frac)]
     circle, smooth = sympy.Add(*turning), p - sympy.Add(*turning)
     rates = {}
@@ -301,7 +302,7 @@ def _pieces(circle: Expr) -> tuple[tuple[Expr, Expr], ...]:
             raise Unrecognised("the corners of an oscillation are not told apart")
         found = []
         for end, (a, b) in zip(order, itertools.pairwise(values), strict=True):
-            found.append((end, sympy.exp(_smooth(circle, (a + b) / 2))))
+            found.append((end, elementary(sympy.exp(_smooth(circle, (a + b) / 2)))))
     return tuple(found)
 
 

@@ -36,7 +36,7 @@ from farfield.numerics.budget import Unreachable, check_time
 from farfield.numerics.majorants import UNIT, Unproved
 from farfield.numerics.normal_form import Unrecognised, sign
 from farfield.numerics.programs import bessel_row
-from farfield.numerics.waves import FIRST_DIRECT, MAX_ORDER, ByParts, Wave, as_cosine
+from farfield.numerics.waves import FIRST_DIRECT, MAX_ORDER, ByParts, Wave, as_cosine, expanded
 from farfield.theory.balls import Undefined, compile_ball, precision, rational, to_arb
 from farfield.theory.expression import n
 
@@ -211,7 +211,7 @@ def _log(x: arb) -> float:
 
 def swell_kernel(p: Expr, start: int) -> Swell:
     """The kernel of an analytic bias with one wave of growing amplitude and rational frequency."""
-    wave, smooth = _split(sympy.expand(p))
+    wave, smooth = _split(expanded(p))
     mean = analytic_kernel(smooth + sympy.log(sympy.besseli(0, wave.amplitude)), start)
     q, b = read_bias(smooth), read_bias(wave.amplitude)
     for k in SECTORS:

@@ -47,11 +47,17 @@ class Wave:
     phase: Expr
 
 
+def expanded(p: Expr) -> Expr:
+    """p multiplied out, what is inside its waves left alone: sin(a + pi n) stays one wave."""
+    waves = {w: sympy.Dummy(real=True) for w in p.atoms(sympy.sin, sympy.cos)}
+    return sympy.expand(p.xreplace(waves)).xreplace({name: w for w, name in waves.items()})
+
+
 def linear_phase(e: Expr) -> tuple[Expr, Expr]:
     """(slope, constant) of a linear function of n; Unrecognised for any other, or a constant."""
     inside = sympy.expand(e)
     slope, constant = inside.coeff(n, 1), inside.coeff(n, 0)
-    if slope == 0 or slope.has(n) or inside != slope * n + constant:
+    if slope == 0 or slope.has(n) or sympy.expand(inside - slope * n - constant) != 0:
         raise Unrecognised("an oscillation whose phase is not linear in n")
     return slope, constant
 
@@ -199,7 +205,7 @@ class Waves(ByParts):
 
 def waves_kernel(p: Expr, start: int, find: Callable[[Expr, int], Kernel]) -> Waves:
     """The kernel of a smooth bias with waves of constant amplitude; `find` sums the smooth one."""
-    p = sympy.expand(p)
+    p = expanded(p)
     found: list[Wave] = []
     smooth = S.Zero
     for t in sympy.Add.make_args(p):

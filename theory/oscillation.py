@@ -212,6 +212,9 @@ def _product_bounds(e: Expr) -> Bounds:
     ranges = case().ranges
     for f in sympy.Mul.make_args(e):
         base, power = f.as_base_exp()
+        if base is S.NegativeOne:  # SymPy writes sin(pi n + x) as (-1)^n sin x
+            low, high = _product(low, high, S.NegativeOne, S.One)
+            continue
         if base in ranges:
             a, b = ranges[base]
         elif isinstance(base, (sympy.sin, sympy.cos)):

@@ -369,3 +369,17 @@ def test_the_battery_is_answered():
         shifted = read(case["expr"]).subs(n, n + 20)
         found = theoretical_receptive_field(shifted, "1/100")
         assert isinstance(found.answer, Exact), case["expr"]
+
+
+@pytest.mark.parametrize(
+    "text, mean",
+    [("-2*log(n+1)-atan(sin(log(2)*n))", lambda u: mpmath.exp(-mpmath.atan(mpmath.sin(u)))),
+     ("-2*log(n+1)+tanh(cos(n))", lambda u: mpmath.exp(mpmath.tanh(mpmath.cos(u)))),
+     ("-2*log(n+1)+atan(sin(pi*(1+sqrt(5))*n))", lambda u: mpmath.exp(mpmath.atan(mpmath.sin(u))))],
+)  # fmt: skip
+def test_functions_of_a_wave_are_averaged(text, mean):
+    """Also a frequency whose product SymPy multiplies out to a factor (-1)^n."""
+    k = series(read(text)).last.kernel
+    assert isinstance(k, Rotation)
+    found = mpmath.quad(mean, [0, mpmath.pi, 2 * mpmath.pi]) / (2 * mpmath.pi)
+    assert float(k.mean().mid()) == pytest.approx(float(found)) and k.mean().rad() < 1e-12

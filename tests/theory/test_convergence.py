@@ -379,3 +379,10 @@ def test_bad_input(text, options, message):
 )
 def test_conditions_are_solved_for_the_parameter(formula, domain, condition):
     assert str(check_convergence(formula, assumptions={"a": domain}).condition) == condition
+
+
+def test_a_wave_that_sympy_writes_with_a_power_of_minus_one():
+    text = "{}*atan(sin(pi*(1+sqrt(5))*n+1/3))-{}*log(n+1)"
+    assert check_convergence(text.format(-1, "5/2")).verdict is Verdict.CONVERGES
+    assert check_convergence(text.format("log(n+1)/2", 2)).verdict is Verdict.CONVERGES
+    assert check_convergence(text.format(3, "1/2")).verdict is Verdict.DIVERGES
