@@ -448,10 +448,14 @@ def _vanishing(g: Majorant) -> Majorant:
 
 
 def _wave(name: str, g: Majorant) -> Majorant:
+    """sin, cos or atan of g; |sin z|, |cos z| <= cosh Im z, as for log x on a sector."""
     if any(growth(m) > 0 for m in g.terms):
-        if any(isinstance(c, acb) and not c.imag.is_zero() for c in g.terms.values()):
-            raise Unproved(f"{name} of a complex quantity that grows")
-        return constant(g.where, acb(arb(0, 1)))
+        if g.real():
+            return constant(g.where, acb(arb(0, 1 if name != "atan" else 1.6)))
+        if name == "atan":
+            raise Unproved("atan of a complex quantity that grows")
+        bound = arb(0, abs(_imaginary(g).small()).upper().cosh().upper())
+        return constant(g.where, acb(bound, bound))
     if UNIT in g.terms:
         size = g.small()
         value = getattr(size, name)()
@@ -493,10 +497,15 @@ def _in_right_half_plane(g: Majorant, least: int = 1) -> None:
         raise Unproved("an argument is not proved large")
 
 
+def _imaginary(g: Majorant) -> Majorant:
+    """Im g."""
+    parts = {m: acb(c.imag) for m, c in g.terms.items() if isinstance(c, acb)}
+    return Majorant(g.where, {m: c for m, c in parts.items() if not c.is_zero()})
+
+
 def _near_axis(g: Majorant, most: float) -> None:
     """Prove |Im g| < most."""
-    parts = {m: acb(c.imag) for m, c in g.terms.items() if isinstance(c, acb)}
-    if not abs(Majorant(g.where, parts).small()).upper() < most:
+    if not abs(_imaginary(g).small()).upper() < most:
         raise Unproved("an argument is not proved near the real axis")
 
 

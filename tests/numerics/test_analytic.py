@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 import scipy
 import sympy
-from flint import acb, arb
+from flint import acb, arb, fmpq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from farfield.numerics.analytic import analytic_kernel, smooth_row
 from farfield.numerics.kernels import kernel
+from farfield.numerics.majorants import UNIT, Beyond, Majorant, Unproved, level, majorant
 from farfield.numerics.normal_form import Unrecognised
 from farfield.numerics.programs import compile_complex
 from farfield.numerics.receptive_field import Exact, theoretical_receptive_field
@@ -383,3 +384,40 @@ def test_functions_of_a_wave_are_averaged(text, mean):
     assert isinstance(k, Rotation)
     found = mpmath.quad(mean, [0, mpmath.pi, 2 * mpmath.pi]) / (2 * mpmath.pi)
     assert float(k.mean().mid()) == pytest.approx(float(found)) and k.mean().rad() < 1e-12
+
+
+@pytest.mark.parametrize(
+    "text, bias",
+    [("-2*log(n+1)+sin(log(n+1))", lambda i: mpmath.sin(mpmath.log(i + 1)) - 2 * mpmath.log(i + 1)),
+     ("-3/2*log(n+1)+2*cos(3*log(n+2))+sin(log(n+2))",
+      lambda i: 2 * mpmath.cos(3 * mpmath.log(i + 2)) + mpmath.sin(mpmath.log(i + 2))
+      - 3 * mpmath.log(i + 1) / 2)],
+)  # fmt: skip
+def test_waves_in_log_n(text, bias):
+    """Analytic and bounded on a sector: against mpmath's Euler-Maclaurin sum."""
+    k = series(read(text)).last.kernel
+    with mpmath.workdps(40), precision(64):
+        for j in (0, 100):
+            head = mpmath.fsum(mpmath.exp(bias(i)) for i in range(j, 3000))
+            known = head + mpmath.sumem(lambda i: mpmath.exp(bias(i)), [3000, mpmath.inf])
+            found = k.tail(j)
+            assert found.rel_accuracy_bits() > 50
+            assert float(found.mid()) == pytest.approx(float(known), rel=1e-14)
+
+
+def test_bounds_of_functions_of_a_growing_quantity():
+    where = Beyond((arb(10), arb(10).log()))
+    grows = Majorant(where, {level(1): fmpq(1)})
+    turned = Majorant(where, {level(1): fmpq(1), UNIT: acb(0, arb(0, 0.5))})
+    s = sympy.Symbol("s")
+    for x, at in (
+        (grows, acb(12)),
+        (grows, acb(1e9)),
+        (turned, acb(12, 0.5)),
+        (turned, acb(14, -0.4)),
+    ):
+        for f in (sympy.sin, sympy.cos):
+            assert majorant(f(s), s, x).small().contains(getattr(at, f.__name__)())
+    assert majorant(sympy.atan(s), s, grows).small().contains(acb(1e9).atan())
+    with pytest.raises(Unproved):
+        majorant(sympy.atan(s), s, turned)
