@@ -448,12 +448,14 @@ def _vanishing(g: Majorant) -> Majorant:
 
 
 def _wave(name: str, g: Majorant) -> Majorant:
-    """sin, cos or atan of g; |sin z|, |cos z| <= cosh Im z, as for log x on a sector."""
+    """sin, cos or atan of g. Where g is log x on a sector, |sin z|, |cos z| <= cosh Im z; where
+    Re z > 0, |z| > 2, atan z = pi/2 - atan(1/z), and |atan(1/z)| <= artanh(1/2) < 0.6."""
     if any(growth(m) > 0 for m in g.terms):
         if g.real():
             return constant(g.where, acb(arb(0, 1 if name != "atan" else 1.6)))
         if name == "atan":
-            raise Unproved("atan of a complex quantity that grows")
+            _in_right_half_plane(g, 2)
+            return constant(g.where, acb(arb(1.6, 0.7), arb(0, 0.6)))
         bound = arb(0, abs(_imaginary(g).small()).upper().cosh().upper())
         return constant(g.where, acb(bound, bound))
     if UNIT in g.terms:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from farfield.numerics.analytic import analytic_kernel, smooth_row
 from farfield.numerics.kernels import kernel
-from farfield.numerics.majorants import UNIT, Beyond, Majorant, Unproved, level, majorant
+from farfield.numerics.majorants import UNIT, Beyond, Majorant, level, majorant
 from farfield.numerics.normal_form import Unrecognised
 from farfield.numerics.programs import compile_complex
 from farfield.numerics.receptive_field import Exact, theoretical_receptive_field
@@ -410,14 +410,8 @@ def test_bounds_of_functions_of_a_growing_quantity():
     grows = Majorant(where, {level(1): fmpq(1)})
     turned = Majorant(where, {level(1): fmpq(1), UNIT: acb(0, arb(0, 0.5))})
     s = sympy.Symbol("s")
-    for x, at in (
-        (grows, acb(12)),
-        (grows, acb(1e9)),
-        (turned, acb(12, 0.5)),
-        (turned, acb(14, -0.4)),
-    ):
+    for x, at in ((grows, acb(12)), (grows, acb(1e9)), (turned, acb(12, 0.5))):
         for f in (sympy.sin, sympy.cos):
             assert majorant(f(s), s, x).small().contains(getattr(at, f.__name__)())
-    assert majorant(sympy.atan(s), s, grows).small().contains(acb(1e9).atan())
-    with pytest.raises(Unproved):
-        majorant(sympy.atan(s), s, turned)
+    for x, at in ((grows, acb(1e9)), (turned, acb(10, 0.5)), (turned, acb(1e9, -0.5))):
+        assert majorant(sympy.atan(s), s, x).small().contains(at.atan())
