@@ -370,7 +370,7 @@ class _Comparison:
     def below(self, j: int, eps: sympy.Rational) -> tuple[bool, Any, Any]:
         """Whether T_j < eps B, proved; with T_j and eps B at the precision that decided it."""
         bits = max(bits_for(j), 0 if self.series.last.end is None else self.series.first_bits)
-        last, near = bits + EXTRA_BITS, "are not enclosed"
+        last, near = bits + EXTRA_BITS, ""
         while bits <= last:
             with precision(bits):
                 try:
@@ -379,17 +379,21 @@ class _Comparison:
                 except (Undefined, ZeroDivisionError):
                     bits *= 2
                     continue
+                except Unreachable as why:
+                    if not near:
+                        raise
+                    raise _Tie(f"{near}; {why}") from None
                 if tail < goal or tail >= goal:
                     return bool(tail < goal), tail, goal
                 gap = (abs(to_arb(tail - goal)) / to_arb(goal)).upper().mid()
-                near = f"differ by at most {gap.str(2, radius=False)} of them"
+                near = f"eps B differ by at most {gap.str(2, radius=False)} of them"
             tied = self._geometric_tie(j, eps)
             if tied is None and bits > bits_for(j):
                 tied = self._telescoped(j, eps)
             if tied is not None:
                 return tied, tail, goal
             bits *= 2
-        raise _Tie(near)
+        raise _Tie(f"{near or 'eps B are not enclosed'}, as far as known")
 
     def _telescoped(self, j: int, eps: sympy.Rational) -> bool | None:
         """By the exact T_j/B of a hypergeometric series from 0 that telescopes."""
@@ -490,7 +494,7 @@ def _newton(s: Series, j: int, tail: Any, goal: Any) -> list[int]:
 def _tied(
     compare: _Comparison, eps: sympy.Rational, j: int, low: int, high: int | None, near: str
 ) -> tuple[Answer, str]:
-    reason = f"T_{j} and eps B {near}, as far as known: {j} if T_{j} is less, otherwise {j + 1}"
+    reason = f"T_{j} and {near}: {j} if T_{j} is less, otherwise {j + 1}"
     try:
         if not compare.below(j - 1, eps)[0] and compare.below(j + 1, eps)[0]:
             return Bracket(j, j + 1), reason
@@ -498,7 +502,7 @@ def _tied(
         pass
     below = _decided(compare, eps, low, j, False)
     above = _decided(compare, eps, j, high, True)
-    return Bracket(1 + (below or 0), above), f"at {j} T_j and eps B {near}, as far as known"
+    return Bracket(1 + (below or 0), above), f"at {j} T_j and {near}"
 
 
 def _decided(
