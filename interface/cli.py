@@ -360,7 +360,7 @@ def trf(
 
     fields = theoretical_receptive_field(subject, list(eps), length=length)
     _emit(fields[0] if len(fields) == 1 else fields, as_json)
-    return 0
+    return UNDECIDED if any(f.label == "none" for f in fields) else 0
 
 
 @_formula_verb(
@@ -380,7 +380,7 @@ def leak(
     results: list[Result] = [] if trained is None else [share(subject, trained, evaluated)]
     results += [] if dtype is None else [dtype_horizon(subject, dtype)]
     _emit(results[0] if len(results) == 1 else results, as_json)
-    return 0
+    return UNDECIDED if any(r.label == "none" for r in results) else 0
 
 
 @cli.command(context_settings=_FORMULA)

@@ -27,6 +27,7 @@ from sympy import Expr
 
 from farfield.numerics.budget import Unreachable
 from farfield.numerics.receptive_field import (
+    BLOCKWISE,
     Bracket,
     Exact,
     at_precision,
@@ -124,7 +125,7 @@ def layered_receptive_field(
     row = None if length is None else natural(length, "length")
     subject = resolve(f, values)
     if subject.bca is not None or not subject.biases:
-        raise InputError(subject.out_of_scope or "blockwise causal attention is not Toeplitz")
+        raise InputError(subject.out_of_scope or BLOCKWISE)
     totals = {b: _total(b, row) for b in dict.fromkeys(subject.biases)}
 
     def answer(tokens: int | None, bracket: Bracket | None = None, reason: str = "") -> Any:
@@ -179,7 +180,7 @@ def layered_mass(
         )
     subject = resolve(f, values)
     if subject.bca is not None or not subject.biases:
-        raise InputError(subject.out_of_scope or "blockwise causal attention is not Toeplitz")
+        raise InputError(subject.out_of_scope or BLOCKWISE)
     kernel = np.mean([_kernel(b, row, None) for b in subject.biases], axis=0)
     cumulative = _cumulative(kernel, count, float(a))
     return min(1.0, float(cumulative[near - 1] / cumulative[-1]))

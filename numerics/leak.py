@@ -16,7 +16,7 @@ from flint import arb
 from sympy import Expr
 
 from farfield.numerics.budget import Unreachable
-from farfield.numerics.receptive_field import at_precision, natural, resolve, verdict_of
+from farfield.numerics.receptive_field import BLOCKWISE, at_precision, natural, resolve, verdict_of
 from farfield.numerics.sums import series
 from farfield.theory.balls import to_arb
 from farfield.theory.results import InputError, Result
@@ -33,7 +33,8 @@ class Leak(Result):
         enclosure: bounds that contain it.
         heads, aggregation: one result a head where there are several, and `worst head`.
         reason: why `value` is None.
-        label: `certified`; `theorem` for the limit 1 of a divergent series.
+        label: `certified`; `theorem` for the limit 1 of a divergent series; `none` where `value`
+            is not known.
     """
 
     formula: Expr | None
@@ -49,6 +50,8 @@ class Leak(Result):
     def text(self) -> str:
         where = "as n -> oo" if self.evaluated is None else f"n = {self.evaluated}"
         value = "unknown" if self.value is None else f"{self.value:.10g}"
+        if value == "1" and self.enclosure is not None and self.enclosure[0] < 1:
+            value = f"between 1 - {1 - self.enclosure[0]:.2g} and 1"
         head = f" ({self.aggregation} of {len(self.heads)})" if self.heads else ""
         label = f"  [{self.label}]" if self.value is not None else ""
         lines = [f"leak(m = {self.trained}, {where}) = {value}{head}{label}"]
@@ -83,8 +86,8 @@ def leak(f: Any, trained: Any, evaluated: Any = None, **values: Any) -> Leak:
         raise InputError(f"evaluated = {n} must be at least trained = {m}")
     subject = resolve(f, values)
     if subject.bca is not None or not subject.biases:
-        reason = subject.out_of_scope or "blockwise causal attention is not Toeplitz"
-        return Leak(None, m, n, None, None, reason=reason)
+        reason = BLOCKWISE if subject.bca is not None else subject.out_of_scope or ""
+        return Leak(None, m, n, None, None, reason=reason, label="none")
     heads = tuple(_of_bias(b, m, n) for b in subject.biases)
     if len(heads) == 1:
         return heads[0]
@@ -102,13 +105,13 @@ def _of_bias(bias: Expr, m: int, n: int | None) -> Leak:
         if verdict == "diverges":
             return Leak(bias, m, n, 1.0, (1.0, 1.0), label="theorem")
         if reason:
-            return Leak(bias, m, n, None, None, reason=reason)
+            return Leak(bias, m, n, None, None, reason=reason, label="none")
     else:
         s = s.truncated(n)
     try:
         ball = to_arb(at_precision(lambda: s.tail(m) / s.total(), 128))
     except Unreachable as why:
-        return Leak(bias, m, n, None, None, reason=str(why))
+        return Leak(bias, m, n, None, None, reason=str(why), label="none")
     return Leak(bias, m, n, float(ball.mid()), outward(ball))
 
 

@@ -41,6 +41,7 @@ MAX_LENGTH = 10**15
 MAX_STEPS = 40
 MAX_VERDICTS = 512
 MAX_FLOAT_LENGTH = 2 * 10**7
+BLOCKWISE = "blockwise causal attention is not a function of the distance alone"
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,8 @@ class ReceptiveField(Result):
         aggregation: `worst head` where there are several heads.
         asymptotics: TRF(eps) as eps -> 0, in LaTeX, where it is known.
         reason: why `tokens` is None.
-        label: `certified`; `approximate` where only float64 sums were in reach.
+        label: `certified`; `approximate` where only float64 sums were in reach; `none` where there
+            is no answer, but for a series that diverges.
     """
 
     formula: Expr | None
@@ -218,11 +220,11 @@ def _of_encoding(
         verdict, reason = "out_of_scope", subject.out_of_scope or ""
         if subject.bca is not None:
             verdict = "converges"
-            reason = (
-                "blockwise causal attention is not a function of the distance alone; every row "
-                f"sees at most {2 * subject.bca} keys"
-            )
-        return tuple(ReceptiveField(None, e, length, verdict=verdict, reason=reason) for e in grid)
+            reason = f"{BLOCKWISE}; every row sees at most {2 * subject.bca} keys"
+        return tuple(
+            ReceptiveField(None, e, length, verdict=verdict, reason=reason, label="none")
+            for e in grid
+        )
     known = {b: _of_bias(b, grid, length, deadline) for b in dict.fromkeys(subject.biases)}
     return tuple(_worst(tuple(known[b][i] for b in subject.biases)) for i in range(len(grid)))
 
@@ -272,7 +274,10 @@ def _of_bias(
     if length is None:
         verdict, reason = verdict_of(s)
         if reason:
-            return tuple(ReceptiveField(bias, e, verdict=verdict, reason=reason) for e in grid)
+            label = "certified" if verdict == "diverges" else "none"
+            return tuple(
+                ReceptiveField(bias, e, verdict=verdict, reason=reason, label=label) for e in grid
+            )
     kept = s if length is None else s.truncated(length)
     compare = _Comparison(kept)
     with until(deadline):
@@ -313,7 +318,7 @@ def _solved(
         total = compare.totals[max(compare.totals)]
     except Unreachable as why:
         if length is None:
-            return ReceptiveField(bias, eps, length, verdict=verdict, reason=str(why))
+            return ReceptiveField(bias, eps, length, verdict=verdict, reason=str(why), label="none")
         return _by_floats(bias, eps, length, str(why))
     tokens = answer.tokens if isinstance(answer, Exact) else None
     return ReceptiveField(
@@ -595,7 +600,7 @@ def _enclosure(s: Series, eps: sympy.Rational, low: int) -> tuple[Answer, str]:
 def _by_floats(bias: Expr, eps: sympy.Rational, length: int, why: str) -> ReceptiveField:
     """The finite-row TRF from float64 sums: labelled approximate, None too near to a threshold."""
     if length > MAX_FLOAT_LENGTH:
-        return ReceptiveField(bias, eps, length, verdict="finite row", reason=why)
+        return ReceptiveField(bias, eps, length, verdict="finite row", reason=why, label="none")
     values = tabulate(bias, np.arange(length)).astype(np.longdouble)
     with np.errstate(over="ignore"):
         weights = np.exp(values)
@@ -603,7 +608,7 @@ def _by_floats(bias: Expr, eps: sympy.Rational, length: int, why: str) -> Recept
         at = int(np.argmax(np.isnan(values)))
         raise InputError(f"the bias is undefined or infinite at n = {at}")
     if not np.isfinite(weights).all():
-        return ReceptiveField(bias, eps, length, verdict="finite row", reason=why)
+        return ReceptiveField(bias, eps, length, verdict="finite row", reason=why, label="none")
     tails = np.append(np.cumsum(weights[::-1])[::-1], 0)
     goal = tails[0] * np.longdouble(eps.p) / np.longdouble(eps.q)
     j = int(np.argmax(tails < goal))

@@ -22,6 +22,7 @@ from sympy import Expr
 
 from farfield.numerics.budget import Unreachable
 from farfield.numerics.receptive_field import (
+    BLOCKWISE,
     Exact,
     at_precision,
     natural,
@@ -150,7 +151,7 @@ def certified_window(
     logit, value = _bounds(logit_bound, value_bound)
     subject = resolve(f, values)
     if subject.bca is not None or not subject.biases:
-        raise InputError(subject.out_of_scope or "blockwise causal attention is not Toeplitz")
+        raise InputError(subject.out_of_scope or BLOCKWISE)
     known = {b: _of_bias(b, eta, logit, value) for b in dict.fromkeys(subject.biases)}
     heads = tuple(known[b] for b in subject.biases)
     if len(heads) == 1:
