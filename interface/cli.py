@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from farfield.theory.results import InputError, Result
 
@@ -352,6 +353,8 @@ def trf(
 ) -> int:  # fmt: skip
     """Theoretical receptive field: how many keys hold all but a share eps of the mass."""
     if layers is not None:
+        if click.get_current_context().get_parameter_source("eps") is ParameterSource.COMMANDLINE:
+            raise InputError("--eps is of one layer; with --layers accepted is --q, the quantile")
         from farfield.numerics.depth import layered_receptive_field
 
         _emit(layered_receptive_field(subject, layers, mixing=mixing, q=q, length=length), as_json)
@@ -392,7 +395,8 @@ def leak(
     click.option("--scores", "listed", metavar="FILE",
                  help="Measured scores s_0, s_1, ... instead of a formula (- for standard input)."),
     click.option("--best-gamma", "best", is_flag=True,
-                 help="The gamma that maximises R of xpos_surrogate, and its fp16 range."),
+                 help="With xpos_surrogate and --length: the gamma that maximises R, and its "
+                      "fp16 range."),
 )  # fmt: skip
 def resolution(
     formula: str | None, settings: tuple[str, ...], assumed: tuple[str, ...], heads: int | None,
@@ -846,7 +850,8 @@ def runs(
         _emit(compare(store, keys), as_json)
     elif pruning:
         found = prunable(store, older)
-        _emit(Inventory(prune(store, found) if yes else found), as_json)
+        pruned = prune(store, found) if yes else found
+        _emit(Inventory(pruned, "no unfinished or corrupted runs"), as_json)
         if found and not as_json:
             click.echo("removed" if yes else "nothing was removed; --yes removes these")
     else:
@@ -936,7 +941,7 @@ def study(
 
 @contextmanager
 def _watching(subjects: int, trained: int) -> Iterator[Callable[[str, str, int, int, str], None]]:
-    """Progress bars on a terminal, a line for each finished stage elsewhere."""
+    """Progress bars on a terminal, a line as each stage begins elsewhere."""
     if sys.stderr.isatty():
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -961,9 +966,11 @@ def _watching(subjects: int, trained: int) -> Iterator[Callable[[str, str, int, 
     def tell(name: str, stage: str, done: int, total: int, note: str) -> None:
         if stage == "notice":
             click.echo(f"{name}: {note}", err=True)
-        elif stage == "train" and (name, stage) not in seen:
+        elif stage != "done" and (name, stage) not in seen:
             seen.add((name, stage))
-            click.echo(f"{name}: training {len(seen)} of {trained}", err=True)
+            begun = sum(s == "train" for _, s in seen)
+            what = f"training {begun} of {trained}" if stage == "train" else f"measuring {stage}"
+            click.echo(f"{name}: {what}", err=True)
 
     yield tell
 

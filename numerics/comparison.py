@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import sympy
 from flint import acb, arb, fmpq
 from sympy import Expr, S
 
@@ -24,6 +25,7 @@ from farfield.numerics.normal_form import Unrecognised
 from farfield.numerics.receptive_field import at_precision, resolve, verdict_of
 from farfield.numerics.sums import Series, series
 from farfield.theory.balls import Undefined, precision, to_arb
+from farfield.theory.expression import n
 from farfield.theory.proofs import Proof, Step
 from farfield.theory.results import InputError, Result
 from farfield.theory.tails import limit_of_difference
@@ -66,10 +68,10 @@ class Comparison(Result):
             return "\n".join([*lines, f"lighter tail: unknown ({self.reason})"])
         lines.append(f"lighter tail: {self.lighter}  [{self.label}]")
         if self.crossover is not None:
-            last = "no j" if self.index is None else f"last j against it: {self.index}"
+            where = "at every j" if self.index is None else f"from j = {self.index + 1} on"
             lines.append(
-                f"its receptive field is the smaller one for all eps <= {self.crossover:.10g} "
-                f"({last})"
+                f"its receptive field is the smaller one for all eps <= {self.crossover:.10g}: "
+                f"its T_j/B is, {where}"
             )
         if self.reason:
             lines.append(f"  {self.reason}")
@@ -99,7 +101,11 @@ def compare_tails(
     p, q = (_single(f, v or {}, name) for f, v, name in ((a, values_a, "a"), (b, values_b, "b")))
     left, right = _convergent(p, "a"), _convergent(q, "b")
     steps = [Step("compared", {"a": p, "b": q})]
-    finite = _by_support(left, right)
+    finite, gap = _by_support(left, right), sympy.expand(p - q)
+    if not gap.has(n):
+        steps.append(Step("difference", {"limit": gap}))
+        proof = Proof("the terms are proportional: equal receptive fields", tuple(steps))
+        return Comparison((p, q), "neither", gap, proof=proof)
     if finite is not None:
         limit, lighter = (-S.Infinity if finite == "a" else S.Infinity), finite
         steps.append(Step("supports", {"a": str(left.support), "b": str(right.support)}))
@@ -135,7 +141,10 @@ def _single(f: Any, values: dict[str, Any], name: str) -> Expr:
     if subject.bca is not None or not kinds:
         raise InputError(f"{name} has no additive bias that is a function of the distance alone")
     if len(kinds) > 1:
-        raise InputError(f"{name} has {len(kinds)} different heads: choose one, as f.head(1)")
+        raise InputError(
+            f"{name} has {len(kinds)} different heads: choose one, as f.head(1), or "
+            f"write its formula, as {kinds[0]}"
+        )
     return kinds[0]
 
 

@@ -180,7 +180,10 @@ def resolve(f: Any, values: dict[str, Any]) -> Encoding:
     subject = encoding(f, **values)
     if subject.free:
         names = ", ".join(p.name for p in subject.free)
-        raise InputError(f"{subject.name[:60]} has free parameters: give values for {names}")
+        raise InputError(
+            f"{subject.name[:60]} has free parameters: give values for {names}, or write its "
+            "formula with numbers"
+        )
     return subject
 
 

@@ -24,7 +24,7 @@ from farfield.theory.encodings import Encoding
 from farfield.theory.expression import Lookup
 from farfield.theory.results import InputError, Result, exact
 from farfield.validation.model_window import HeadBounds, keys_text, weight_bounds, window_of
-from farfield.validation.outside import Folder, describe, load
+from farfield.validation.outside import CAUSAL_FAMILIES, Folder, describe, load
 from farfield.validation.study import DTYPES, EPS, tokens_text
 
 _LONGEST = 1 << 22  # of a surrogate's rows, which are summed in float64
@@ -240,9 +240,11 @@ def audit(
             f"error, logits from 0 to {MAX_LOGIT} and positive values"
         )
     first = folder.encodings[0]
+    unread = folder.family in CAUSAL_FAMILIES and bounds == "given"
     found = Audit(
         folder.name, folder.family, folder.layers, folder.heads, folder.head_size, first.name,
-        first.source, first.out_of_scope, m, origin, tuple(sorted(tested)), shares, DTYPES, budget,
+        first.source + ("; of config.json alone, no weights were read" if unread else ""),
+        first.out_of_scope, m, origin, tuple(sorted(tested)), shares, DTYPES, budget,
         bounds, note=folder.note,
         label="certified" if first.biases else "theorem",
     )  # fmt: skip

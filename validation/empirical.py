@@ -62,8 +62,10 @@ class EmpiricalReceptiveField(Result):
             where the training length is not known or not shorter than the segments.
         length, segments: tokens of a segment, and segments.
         text_source: what was read.
+        visible: which keys a query saw, in words; empty for all before it.
         heads: for attention, the mean of each head, one tuple a layer.
-        trf: for attention, the finite-row TRF of the bias alone on the same rows.
+        trf: for attention, the finite-row TRF of the bias alone on the same rows; None for a model
+            without one.
         bounds: for attention, logit and value ranges, and the theoretical bounds on every row.
         definition: in words.
         label: `measured`.
@@ -81,6 +83,7 @@ class EmpiricalReceptiveField(Result):
     length: int
     segments: int
     text_source: str
+    visible: str = ""
     heads: tuple[tuple[float, ...], ...] = ()
     trf: float | None = None
     bounds: Bounds | None = None
@@ -90,8 +93,9 @@ class EmpiricalReceptiveField(Result):
     def text(self) -> str:
         name = "q" if self.method == "gradient" else "eps"
         digits = 0 if self.method == "gradient" else 1
+        seen = f" under {self.visible}" if self.visible else ""
         lines = [
-            f"{self.method} ERF({name} = {self.threshold:g}) of {self.model} = "
+            f"{self.method} ERF({name} = {self.threshold:g}) of {self.model}{seen} = "
             f"{self.tokens:.{digits}f} tokens{_between(self.interval, f'.{digits}f')}  "
             f"[{self.label}: {sampled(self.segments, self.length)}]"
         ]
@@ -164,11 +168,12 @@ def empirical_receptive_field(
     """
     if kind not in KINDS:
         raise InputError(f"kind {kind!r} is not known; accepted: {', '.join(KINDS)}")
-    threshold = exact(q if kind == "gradient" else eps, "q" if kind == "gradient" else "eps")
+    name, given = ("q", q) if kind == "gradient" else ("eps", eps)
+    threshold = exact(given, name)
     if not 0 < threshold < 1:
-        raise InputError(f"threshold {threshold}: accepted is a number between 0 and 1")
-    given = {"length": length, "segments": segments, "rows": rows}
-    for name, value in given.items():
+        raise InputError(f"{name} {str(given)[:40]}: accepted is a number between 0 and 1")
+    sizes = {"length": length, "segments": segments, "rows": rows}
+    for name, value in sizes.items():
         if value is not None and (not isinstance(value, int) or value < 1):
             raise InputError(f"{name} {value!r}: accepted is a whole number from 1")
     size, count = length or _LENGTH[kind], segments or _SEGMENTS[kind]
@@ -204,7 +209,8 @@ def empirical_receptive_field(
         erf = measured.erf[:, 0]
         found, interval = float(erf.mean()), _interval(erf.mean((0, 2, 3)).numpy())
         shares, bounds = measured.shares, measured.bounds
-        heads, trf = tuple(map(tuple, erf.mean((1, 3)).tolist())), float(measured.trf.mean())
+        heads = tuple(map(tuple, erf.mean((1, 3)).tolist()))
+        trf = None if model.bias is None else float(measured.trf.mean())
     if not np.isfinite(shares).all():
         raise InputError(
             f"{name}: its {kind} on this text is not finite, or 0 everywhere; accepted: a model "
@@ -216,7 +222,8 @@ def empirical_receptive_field(
         tuple((p, float(s)) for p, s in zip(points, means[:-1], strict=True)),
         trained, float(means[-1]) if asked else None,
         _interval(shares[:, -1]) if asked else None,
-        size, len(shares), source, heads, trf, bounds, _DEFINITION[kind],
+        size, len(shares), source, "" if visible == CAUSAL else str(visible), heads, trf, bounds,
+        _DEFINITION[kind],
     )  # fmt: skip
 
 

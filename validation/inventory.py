@@ -63,22 +63,23 @@ class Run(Result):
             f"{seed:<8} {self.steps:>6} steps"
         )
         if self.loss is not None:
-            line += f"  loss {self.loss:.3f}"
+            line += f"  loss {self.loss:.3f} nats"
         kept = [r for r in self.ratios if r[1] == "last token"]
         for view in dict.fromkeys(r[0] for r in kept):
             _, _, length, ratio = max((r for r in kept if r[0] == view), key=lambda r: r[2])
-            line += f"  {view}: x{ratio:.3f} at {length} [measured]"
+            line += f"  {view}: perplexity x{ratio:.3f} at {length} [measured]"
         return (line + (f"  {self.note}" if self.note else "")).rstrip()
 
 
 @dataclass(frozen=True)
 class Inventory(Result):
-    """The runs of a store, newest last."""
+    """The runs of a store, newest last, or what there are none of."""
 
     runs: tuple[Run, ...]
+    none: str = "no runs"
 
     def text(self) -> str:
-        return "\n".join(map(str, self.runs)) or "no runs"
+        return "\n".join(map(str, self.runs)) or self.none
 
 
 @dataclass(frozen=True)

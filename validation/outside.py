@@ -121,8 +121,13 @@ def describe(folder: str | os.PathLike[str]) -> Folder:
         raise InputError(f"{given} has no readable config.json; accepted: {_ACCEPTED}") from None
     try:
         values = json.loads(text)
+    except ValueError as error:
+        raise InputError(
+            f"{given}: config.json is not valid JSON: {_line(error)}; accepted: {_ACCEPTED}"
+        ) from None
+    try:
         kind = values["model_type"]
-    except (ValueError, KeyError, TypeError):
+    except (KeyError, TypeError):
         raise InputError(
             f"{given}: config.json names no model_type; accepted: {_ACCEPTED}"
         ) from None
@@ -159,6 +164,12 @@ def _line(error: Exception) -> str:
 
 def _described(path: Path, kind: str, settings: Any, values: dict[str, Any]) -> Folder:
     heads, layers = settings.num_attention_heads, settings.num_hidden_layers
+    own_size = kind in TABLE_FAMILIES or getattr(settings, "head_dim", None)
+    if heads < 1 or (not own_size and settings.hidden_size % heads):
+        raise InputError(
+            f"model {path.name!r}: config.json has {heads} heads for a width of "
+            f"{settings.hidden_size}; accepted: a number of heads that divides the width"
+        )
     size = settings.hidden_size // heads
     trained = getattr(settings, "max_position_embeddings", None)
     note, surrogate = "", None
@@ -457,11 +468,15 @@ def load(folder: Folder, *, tokens: int = 1024) -> Transformer | OutsideModel:
             network, report = library.AutoModelForCausalLM.from_pretrained(
                 folder.path, config=folder.settings, local_files_only=True, use_safetensors=True,
                 trust_remote_code=False, dtype=torch.float32, output_loading_info=True,
+                ignore_mismatched_sizes=True,  # they are reported, and refused below
             )  # fmt: skip
         except Exception as error:  # whatever the library raises: the user wants one line
             raise InputError(f"model {folder.name!r} cannot be loaded: {_line(error)}") from None
     for names, wrong in (("missing_keys", "lacks"), ("mismatched_keys", "has misshapen")):
-        found = sorted(map(str, report.get(names) or ()))
+        found = sorted(
+            name if isinstance(name, str) else f"{name[0]} of shape {list(name[1])}"
+            for name in report.get(names) or ()
+        )
         if found:
             more = f" and {len(found) - 1} more" if len(found) > 1 else ""
             raise InputError(f"model {folder.name!r} {wrong} tensor {found[0]!r}{more}")

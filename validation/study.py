@@ -678,8 +678,8 @@ def _by_verdict(measured: Measured) -> Finding | None:
     total = sum(len(v) for row in table.values() for v in row.values())
     text = (
         f"Read as a forecast of extrapolation, as Qin et al. do, the verdict is right for {right} "
-        f"of {total} encodings: the last-token perplexity at {length} tokens stays within "
-        f"{TOLERANCE:.0%} of that at the training length for {_list(c['kept'])} among those that "
+        f"of {total} encodings: the last-token perplexity at {length} tokens rises by less than "
+        f"{TOLERANCE:.0%} over that at the training length for {_list(c['kept'])} among those that "
         f"converge" + (f" (not for {_list(c['lost'])})" if c["lost"] else "")
         + f", and rises by more for {_list(d['lost'])} among those that diverge"
         + (f" (not for {_list(d['kept'])})" if d["kept"] else "")

@@ -121,6 +121,19 @@ def test_attention_field_of_a_model_from_outside(outside_models, numbers):
     assert found.training_length is None and found.mass_in_training_length is None
 
 
+def test_a_field_says_what_the_queries_saw(outside_models, numbers):
+    bloom, llama = outside_models.folder("bloom"), outside_models.folder("llama")
+    found = empirical_receptive_field(
+        bloom, numbers, length=64, segments=1, visible=Visibility(window=8)
+    )
+    assert "of bloom under window 8 = " in str(found)
+    assert found.to_dict()["visible"] == "window 8"
+    turned = empirical_receptive_field(
+        llama, numbers, kind="attention", length=50, segments=1, rows=4
+    )
+    assert turned.visible == "" and turned.trf is None and "TRF" not in str(turned)
+
+
 def test_rotations_have_logits_too(outside_models, numbers):
     for name in ("llama", "gpt_neox", "falcon_rotary"):
         found = empirical_receptive_field(
@@ -229,7 +242,8 @@ def _without(folder, tensor):
 
 BROKEN = {
     "no_config": (lambda f: (f / "config.json").unlink(), "has no readable config.json"),
-    "no_json": (lambda f: (f / "config.json").write_text("{"), "names no model_type"),
+    "no_type": (lambda f: (f / "config.json").write_text("[1]"), "names no model_type"),
+    "no_json": (lambda f: (f / "config.json").write_text("{"), "is not valid JSON"),
     "unknown": (
         lambda f: _config(f, model_type="mamba"),
         "the architecture 'mamba' is not known here; accepted: bloom",
@@ -238,7 +252,7 @@ BROKEN = {
         lambda f: _config(f, model_type="custom", auto_map={"AutoModelForCausalLM": "x.Y"}),
         "the architecture 'custom' is not known here",
     ),
-    "invalid": (lambda f: _config(f, n_head=7), "cannot be loaded: .*divisible"),
+    "invalid": (lambda f: _config(f, n_head=7), "7 heads for a width of 48"),
     "pickled": (
         lambda f: (f / "model.safetensors").rename(f / "pytorch_model.bin"),
         "has pickled weights \\(pytorch_model.bin\\), which may run code",
@@ -252,7 +266,10 @@ BROKEN = {
         lambda f: _without(f, "h.1.self_attention.dense.weight"),
         "lacks tensor 'transformer.h.1.self_attention.dense.weight'",
     ),
-    "misshapen": (lambda f: _config(f, vocab_size=255), "cannot be loaded|misshapen"),
+    "misshapen": (
+        lambda f: _config(f, vocab_size=255),
+        "has misshapen tensor .*of shape \\[256, 48\\]",
+    ),
     "missing_shard": (
         lambda f: (f / "model.safetensors.index.json").write_text(
             json.dumps({"weight_map": {"a": "model-00002-of-00002.safetensors"}})
