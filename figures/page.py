@@ -38,14 +38,18 @@ STYLE = """
 @media (prefers-color-scheme:dark){:root{--ink:#e6e6e4;--paper:#17181a;--soft:#a5a9af;
 --line:#3a3d41;--panel:#202225;--yes:#5fc9a2;--no:#f0965a;--open:#b0a4f0}}
 *{box-sizing:border-box}
-body{margin:0 auto;max-width:64rem;padding:1.2rem 1rem 4rem;background:var(--paper);
+body{margin:0 auto;max-width:76rem;padding:1.2rem 1rem 4rem;background:var(--paper);
 color:var(--ink);font:16px/1.55 system-ui,sans-serif;overflow-wrap:break-word}
 h1{font-size:1.7rem;line-height:1.2;margin:.4rem 0 .6rem}
 h2{font-size:1.25rem;margin:2.4rem 0 .6rem;border-bottom:1px solid var(--line)}
 h3{font-size:1rem;margin:1.2rem 0 .3rem}
 p,li{max-width:48rem}.soft{color:var(--soft);font-size:.92rem}
 nav ul{padding-left:1.1rem}a{color:inherit}
-.wide{overflow-x:auto;margin:.6rem 0 1rem}
+.wide{overflow-x:auto;margin:.6rem 0 1rem;
+background:linear-gradient(90deg,var(--paper) 40%,transparent) left/3rem 100% no-repeat local,
+linear-gradient(270deg,var(--paper) 40%,transparent) right/3rem 100% no-repeat local,
+linear-gradient(90deg,var(--soft),transparent) left/.7rem 100% no-repeat,
+linear-gradient(270deg,var(--soft),transparent) right/.7rem 100% no-repeat}
 table{border-collapse:collapse;font-size:.88rem;font-variant-numeric:tabular-nums}
 th,td{padding:.28rem .6rem;text-align:right;border-bottom:1px solid var(--line);
 white-space:nowrap;vertical-align:top}
@@ -63,6 +67,7 @@ details{margin:.35rem 0;border:1px solid var(--line);border-radius:.3rem;backgro
 summary{cursor:pointer;padding:.35rem .7rem}details>div{padding:.1rem .8rem .6rem;overflow-x:auto}
 code{font-size:.88em}math{font-size:1.02em}
 ol,section>p{overflow-x:auto;overflow-y:hidden;padding-bottom:.1rem}
+@media(max-width:30rem){th,td{padding:.28rem .35rem}td.left{min-width:5rem;max-width:9rem}}
 @media print{details>div{display:block}body{max-width:none}}
 """
 
@@ -103,7 +108,7 @@ def document(title: str, lead: str, sections: Sequence[tuple[str, str]]) -> str:
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         '<link rel="icon" href="data:,">'
         f"<title>{escape(title)}</title><style>{STYLE}</style></head><body>"
-        f"<header><h1>{escape(title)}</h1>{lead}</header>"
+        f"<header><h1>{escape(title).replace('-', '-&NoBreak;')}</h1>{lead}</header>"
         f"<nav aria-label=Contents><ul>{contents}</ul></nav><main>{body}</main></body></html>\n"
     )
 

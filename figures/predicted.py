@@ -29,8 +29,12 @@ def _shown(s: Study) -> list[tuple[str, dict[str, Any], Encoding]]:
         p = e.prediction
         if p.name in s.asked and p.row_fields:
             found.append((p.name, look(p.name) | {"linewidth": 2.4, "zorder": 3}, p.encoding))
+    known: list[str] = []
     for label, name, subject in references():
         style = look(name) | {"linewidth": 1.0, "markersize": 4, "alpha": 0.85}
+        if name in known:  # another head of the same encoding
+            style |= {"linestyle": (0, (1, 1) * (known.count(name) + 1)), "marker": "x"}
+        known.append(name)
         found.append((label, style, subject))
     return found
 
@@ -43,9 +47,8 @@ def biases(s: Study) -> Figure:
         for label, style, subject in _shown(s):
             values = subject.bias(np.concatenate([[0], n]))
             row = values[int(np.argmax(values[:, -1] - values[:, 0]))]
-            b = np.exp(row[1:] - row[0])
-            kept = b >= 1e-9
-            axes.plot(n[kept] + 1, b[kept], label=label, **(style | {"marker": ""}))
+            b = np.maximum(np.exp(row[1:] - row[0]), 1e-12)
+            axes.plot(n + 1, b, label=label, **(style | {"marker": ""}))
         axes.set(xscale="log", yscale="log", xlim=(2, HORIZON + 1), ylim=(1e-8, 3))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
         axes.set(xlabel="n + 1 (tokens)", ylabel="exp(p(n) - p(0))")

@@ -297,7 +297,7 @@ class Relation:
             return "equal or unknown"
         kind = "lighter" if self.lighter == self.asked else "heavier"
         if self.crossover is None:
-            return kind
+            return f"{kind} for every small eps"
         if self.crossover == 1:
             return f"{kind} at every eps"
         return f"{kind} for eps up to {self.crossover:.3g}"
