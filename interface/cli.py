@@ -200,7 +200,7 @@ def window(
 ) -> int:  # fmt: skip
     """Certified window: how many keys are provably enough for an error budget."""
     if (formula is None) == (model is None):
-        raise InputError("give a formula, or a model's folder with --model")
+        raise InputError("give a formula, or a model's folder with --model, and not both")
     if formula is not None:
         if bounds or text or length or segments:
             raise InputError("--bounds, --text, --length and --segments belong to --model")

@@ -46,7 +46,7 @@ class Horizon(Result):
             it never does, or if it is not known.
         heads, aggregation: one result a head where there are several, and `worst head`.
         reason: why `tokens` is None.
-        label: `certified`.
+        label: `certified`; `none` where it is not known.
     """
 
     formula: Expr | None
@@ -61,7 +61,7 @@ class Horizon(Result):
     def text(self) -> str:
         kind = self.dtype + (", subnormals flushed" if self.flush_to_zero else "")
         head = f" ({self.aggregation} of {len(self.heads)})" if self.heads else ""
-        known = self.tokens is not None or self.reason.startswith(NEVER)
+        known = self.label != "none"
         value = "unknown" if not known else f"{self.tokens} tokens" if self.tokens else "none"
         label = f"  [{self.label}]" if known else ""
         lines = [f"dtype horizon ({kind}) = {value}{head}{label}"]
@@ -81,6 +81,9 @@ def dtype_horizon(f: Any, dtype: Any, *, flush_to_zero: bool = False, **values: 
         flush_to_zero: whether subnormal numbers become 0.
         **values: parameters and options, as `farfield.theory.encodings.encoding` takes them.
 
+    Raises:
+        InputError: a dtype that is not known; free parameters; terms that are undefined.
+
     >>> [dtype_horizon("-n/2", t).tokens for t in ("fp16", "bf16", "fp32")]
     [35, 186, 208]
     """
@@ -90,7 +93,8 @@ def dtype_horizon(f: Any, dtype: Any, *, flush_to_zero: bool = False, **values: 
         raise InputError(f"dtype {str(dtype)[:40]!r} is not known; accepted: {', '.join(FORMATS)}")
     subject = resolve(f, values)
     if not subject.biases:
-        return Horizon(None, kind, flush_to_zero, None, reason=subject.out_of_scope or "")
+        reason = subject.out_of_scope or ""
+        return Horizon(None, kind, flush_to_zero, None, reason=reason, label="none")
     heads = tuple(_of_bias(b, kind, flush_to_zero) for b in subject.biases)
     if len(heads) == 1:
         return heads[0]
@@ -115,7 +119,8 @@ def _of_bias(bias: Expr, kind: str, flush: bool) -> Horizon:
         tokens, reason = _last_above(s, limit, closed)
     except Unreachable as why:
         tokens, reason = None, str(why)
-    return Horizon(bias, kind, flush, tokens, reason=reason)
+    known = tokens is not None or reason.startswith(NEVER)
+    return Horizon(bias, kind, flush, tokens, reason=reason, label="certified" if known else "none")
 
 
 def _vanishes(bias: Expr, j: int, origin: Expr, limit: fmpq, closed: bool) -> bool:

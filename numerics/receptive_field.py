@@ -109,7 +109,9 @@ class ReceptiveField(Result):
         row = f", row of {self.length} keys" if self.length else ""
         head = f" ({self.aggregation} of {len(self.heads)})" if self.heads else ""
         label = f"  [{self.label}]" if self.answer else ""
-        lines = [f"TRF({self.eps}{row}) = {self._answer_text()}{head}{label}"]
+        eps = str(self.eps)
+        eps = eps if len(eps) <= 40 else f"about {self.eps.evalf(4)}"
+        lines = [f"TRF({eps}{row}) = {self._answer_text()}{head}{label}"]
         if self.reason:
             lines.append(f"  {self.reason}")
         if self.heads:

@@ -168,6 +168,17 @@ def window_error(
 ) -> WindowError:
     """The worst-case error of keeping the `width` nearest keys (ours).
 
+    Args:
+        f: a formula in `n`, a SymPy expression, a name of the catalogue or an `Encoding`.
+        width: keys that are kept, the query's own included, at least 1.
+        logit_bound: a bound of |q.k|/sqrt(d), at least 0.
+        value_bound: a bound of ||v||, positive.
+        **values: parameters and options, as `farfield.theory.encodings.encoding` takes them.
+
+    Raises:
+        InputError: a width that is no natural number; bounds out of range; free parameters; an
+            encoding that is no function of the distance alone.
+
     >>> round(window_error("-2*log(1+n)", 61, 0, 1).value, 6)
     0.01977
     """

@@ -101,7 +101,7 @@ def exact(value: Any, what: str = "number") -> sympy.Rational:
         value = float(value)
     if isinstance(value, sympy.Rational):
         return value
-    text = str(value).strip()
+    text = str(value).strip().replace("\N{MINUS SIGN}", "-")
     shown = text if len(text) <= 40 else text[:37] + "..."
     mantissa, _, exponent = text.lower().partition("e")
     digits = sum(c.isdigit() for c in mantissa)
