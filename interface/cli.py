@@ -380,7 +380,7 @@ def leak(
 
     if trained is None and (dtype is None or evaluated is not None):
         raise InputError("give --trained, the training length (or --dtype alone)")
-    results: list[Result] = [] if trained is None else [share(subject, trained, evaluated)]
+    results: list[Any] = [] if trained is None else [share(subject, trained, evaluated)]
     results += [] if dtype is None else [dtype_horizon(subject, dtype)]
     _emit(results[0] if len(results) == 1 else results, as_json)
     return UNDECIDED if any(r.label == "none" for r in results) else 0
