@@ -139,9 +139,12 @@ class Rotation(Averaged):
 
     @cached_property
     def _ramps(self) -> bool:
-        """Whether a ramp sharpens the sums: g is continuous and F convex."""
+        """Whether a ramp sharpens the sums: g is continuous and F proved convex."""
         slope = sympy.diff(self.smooth, n)
-        return self.continuous and sign_from(slope**2 + sympy.diff(slope, n), self.first) >= 0
+        try:
+            return self.continuous and sign_from(slope**2 + sympy.diff(slope, n), self.first) > 0
+        except Unrecognised:
+            return False
 
     def _harmonics(self, area: arb, length: int) -> arb:
         """A bound of the terms of E over V'/(2 pi^2) F(j), `area` the sum of F from j over F(j)."""
@@ -187,6 +190,7 @@ class Rotation(Averaged):
     def _beyond(self, j: int) -> arb:
         if ctx.prec < PLAIN_BITS or not self._ramps:
             return self.mean() * to_arb(self.base.tail(j)) + arb(0, self.noise(j))
+        # T_j itself is compared with eps B: the sum that B stands on may be the rougher one
         goal = 4 if ctx.prec < (3 if j > self.first else 6) * 64 else 8
         known = self.caches.setdefault(("ramps", goal), {})
         if j not in known:
