@@ -21,7 +21,7 @@ import sympy
 from flint import acb, arb, ctx, fmpq
 from sympy import Expr, S, Symbol
 
-from farfield.theory.expression import Lookup
+from farfield.theory.expression import Held, Lookup
 
 Ball = Any  # fmpq (exact) or arb
 Environment = Mapping[Symbol, Ball]
@@ -261,8 +261,8 @@ def compile_ball(e: Expr) -> Callable[[Environment], Ball]:
     ...     print(compile_ball(-sympy.log(1 + n))({n: fmpq(1)}))
     [-0.69314718055994... +/- ...]
     """
-    if e.is_Rational:
-        value = rational(e)
+    if e.is_Rational or isinstance(e, Held):
+        value = rational(e.value if isinstance(e, Held) else e)
         return lambda env: value
     if e.is_Symbol:
         return lambda env: env[e]

@@ -216,6 +216,44 @@ def _power(base: Expr, exponent: Expr) -> Expr:
     return sympy.Pow(base, exponent)
 
 
+class Held(sympy.NumberSymbol):
+    """A rational number within a special function, that SymPy does not see as one: it would sum
+    the 10^6 terms of digamma(10^6) whenever it builds the function anew."""
+
+    is_real = True
+
+    def __new__(cls, value: sympy.Rational) -> Held:
+        self = super().__new__(cls)
+        self.value = value
+        return self
+
+    def __getnewargs__(self) -> tuple[sympy.Rational]:
+        return (self.value,)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Held) and self.value == other.value
+
+    __hash__ = sympy.NumberSymbol.__hash__
+
+    def _hashable_content(self) -> tuple[sympy.Rational]:
+        return (self.value,)
+
+    def _eval_is_positive(self) -> bool:
+        return bool(self.value > 0)
+
+    def _as_mpf_val(self, prec: int) -> Any:
+        return self.value._as_mpf_val(prec)
+
+    def _sympystr(self, printer: Any) -> str:
+        return str(printer._print(self.value))
+
+    _latex = _sympystr
+
+
+def _held(a: Expr) -> Expr:
+    return Held(a) if a.is_Rational and not _small(a) else a
+
+
 def _exact_only(function: Callable[..., Expr]) -> Callable[..., Expr]:
     """Evaluate only on small rational or on symbolic arguments; SymPy may hang on the rest."""
 
@@ -223,19 +261,26 @@ def _exact_only(function: Callable[..., Expr]) -> Callable[..., Expr]:
         easy = all(_small(a) for a in args) or not any(_is_number(a) for a in args)
         if function is sympy.loggamma and all(_is_number(a) for a in args):
             easy = False
-        return function(*args) if easy else function(*args, evaluate=False)
+        if easy:
+            return function(*args)
+        args = tuple(map(_held, args)) if function in _SUMMED else args
+        return function(*args, evaluate=False)
 
     return build
 
 
-def _polygamma(order: Expr, at: Expr) -> Expr:
+_SUMMED = (sympy.gamma, sympy.loggamma, sympy.factorial, sympy.harmonic)
+
+
+def polygamma(order: Expr, at: Expr) -> Expr:
+    """The polygamma function, of numbers unevaluated."""
     if not (order.is_Integer and 0 <= order <= 20):
         raise _Wrong("needs an order from 0 to 20")
-    return sympy.polygamma(order, at, evaluate=False)
+    return sympy.polygamma(order, _held(at), evaluate=False)
 
 
 def _digamma(at: Expr) -> Expr:
-    return sympy.polygamma(0, at, evaluate=False)
+    return polygamma(S.Zero, at)
 
 
 def _extreme(function: Any) -> Callable[..., Expr]:
@@ -311,7 +356,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Expr], int, int]] = {
     "gamma": (_exact_only(sympy.gamma), 1, 1),
     "loggamma": (_exact_only(sympy.loggamma), 1, 1),
     "digamma": (_digamma, 1, 1),
-    "polygamma": (_polygamma, 2, 2),
+    "polygamma": (polygamma, 2, 2),
     "factorial": (_exact_only(sympy.factorial), 1, 1),
     "binomial": (_exact_only(sympy.binomial), 2, 2),
     "harmonic": (_harmonic, 1, 2),
@@ -408,7 +453,14 @@ class _Parser:
             return _bounded(make(*args))
         except _Wrong as wrong:
             self.fail(column, str(wrong))
-        except (AttributeError, TypeError, ValueError, ArithmeticError, RecursionError):
+        except (
+            AttributeError,
+            TypeError,
+            ValueError,
+            LookupError,
+            ArithmeticError,
+            RecursionError,
+        ):
             self.fail(column, "this part cannot be evaluated")
 
     def formula(self) -> Expr:
@@ -530,6 +582,10 @@ class _Parser:
             if not self.accept(","):
                 break
         self.expect(")")
+        for _, c in pieces:  # SymPy takes a Piecewise out of a condition, and evaluates on the way
+            around = c.atoms(sympy.Function, sympy.Pow) - c.atoms(sympy.Piecewise)
+            if any(e.has(sympy.Piecewise) for e in around):
+                self.fail(column, "a condition on a function of a Piecewise; take the pieces apart")
         live = [(value, c) for value, c in pieces if c != S.false]
         if live and live[0][1] == S.true:
             return live[0][0]

@@ -458,6 +458,12 @@ def _bernoulli(k: int) -> fmpq:
     return fmpq.bernoulli(k)
 
 
+def _value(function: Any, *args: Expr) -> Expr:
+    """A function of numbers: evaluated at small rationals, elsewhere as the reader builds it."""
+    small = all(a.is_Rational and max(abs(a.p), a.q) <= 1000 for a in args)
+    return function(*args) if small else rebuilt(function, args)
+
+
 def loggamma_of(g: Germ) -> Germ:
     """loggamma of a germ that stays positive."""
     way = direction(g)
@@ -482,7 +488,8 @@ def loggamma_of(g: Germ) -> Germ:
     point = to_sympy(limit)
 
     def coef(k: int) -> Coefficient:
-        value = sympy.loggamma(point) if k == 0 else sympy.polygamma(k - 1, point)
+        order = sympy.Integer(k - 1)
+        value = _value(sympy.loggamma, point) if k == 0 else _value(sympy.polygamma, order, point)
         return coefficient(value / math.factorial(k))
 
     return taylor(coef, delta)
@@ -522,7 +529,10 @@ def polygamma_of(order: int, g: Germ) -> Germ:
         return add(polygamma_of(order, add(g, ONE_GERM)), pole)
     point = to_sympy(limit)
     return taylor(
-        lambda k: coefficient(sympy.polygamma(order + k, point) / math.factorial(k)), delta
+        lambda k: coefficient(
+            _value(sympy.polygamma, sympy.Integer(order + k), point) / math.factorial(k)
+        ),
+        delta,
     )
 
 

@@ -1,7 +1,9 @@
 """The reader of formulas: every feature of its grammar, every bad input it must refuse."""
 
+import pickle
 import threading
 
+import mpmath
 import pytest
 import sympy
 
@@ -218,6 +220,17 @@ def test_heavy_constants_are_read_without_evaluating_them(text):
 
 
 @pytest.mark.timeout(60)
+def test_a_condition_is_not_evaluated_by_folding():
+    nested = "Piecewise((10**6, n < 3), (n, True))"
+    for inside in (f"digamma({nested})", f"harmonic({nested})+n"):
+        with pytest.raises(InputError, match="condition on a function of a Piecewise"):
+            read(f"Piecewise((n, {inside} < 3), (2*n, True))")
+    assert read(f"Piecewise((n, 2*{nested} < 3), (2*n, True))").has(n)
+    with pytest.raises(InputError, match="cannot be evaluated"):
+        read("Piecewise((1, Piecewise((sin(n), floor(pi) < 3), (3, True)) < 3), (n, True))")
+
+
+@pytest.mark.timeout(60)
 def test_a_megabyte_is_refused_at_once():
     with pytest.raises(InputError, match="characters"):
         read("n+" * 500_000 + "n")
@@ -299,3 +312,11 @@ def test_reading_works_in_threads():
     for thread in threads:
         thread.join()
     assert results == {t: read(t) for t in texts}
+
+
+def test_a_held_number_stays_what_it_is():
+    e = read("n*digamma(10**6)/13")
+    assert str(e) == "n*polygamma(0, 1000000)/13" == str(pickle.loads(pickle.dumps(e)))
+    assert e == read("digamma(10**6)*n/13") != read("digamma(10**6+1)*n/13")
+    found = enclose(read("digamma(10**6)*log(2)"), 64)
+    assert float(found) == pytest.approx(float(mpmath.digamma(10**6) * mpmath.log(2)), rel=1e-15)
