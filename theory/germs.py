@@ -193,8 +193,8 @@ def _collect(terms: Iterable[Term]) -> list[Term]:
     items.sort(key=_DESCENDING)
     out = items[:1]
     for m, c in items[1:]:
-        last, d = out[-1]
-        if not (_literal(m) and _literal(last)) and compare(last, m) == 0:
+        last, d = out[-1] if out else (UNIT, ZERO)
+        if out and not (_literal(m) and _literal(last)) and compare(last, m) == 0:
             total = plus(d, c)  # equal, though written differently
             out.pop()
             if not is_zero_literally(total):

@@ -296,6 +296,8 @@ def test_a_budget_holds():
     "text",
     ["-sec(zeta(10**6))-n", "-zeta((10**6)**(Min(2)))-n", "-cot(n**(10**4)+1)",
      "-harmonic(10**9)*n", "-acot((pi/n)**digamma(10**6))", "-loggamma(2*10**6+csch(n))",
+     "-besselk(1,n-pi)**(ceiling(10**6)*Piecewise((10**6,1/3<3),(1/3,True)))",
+     "-Piecewise((sin(n),harmonic(1/3)-2/a<3),(harmonic(1/3)-2/a,True))",
      "-n**(10**4)-gamma(n)**(10**4)", "-(n+1)**999*log(n)", "-binomial(10**4,5000)*log(n)",
      "-sin(((n+1)**9+1)**9)", "-exp(exp(exp(exp(n))))+exp(exp(exp(exp(n+1))))",
      "-Piecewise((n,2**(10**6/a)<3),(2*n,True))", "-Piecewise((n,a**1000<3+a),(2*n,True))",
@@ -305,6 +307,11 @@ def test_a_budget_holds():
 )  # fmt: skip
 def test_heavy_formulas_do_not_hang(text):
     check_convergence(text, budget_s=0.3)
+
+
+def test_terms_that_cancel_although_written_differently():
+    text = "-(a**n+max(n)-Piecewise((sin(n),n<3),(n,True))**csch(a))"
+    assert check_convergence(text).verdict is Verdict.CONDITIONAL
 
 
 def test_a_condition_of_high_degree_is_not_solved(monkeypatch):
