@@ -7,6 +7,7 @@ a phone (wide tables scroll within themselves) and prints.
 from __future__ import annotations
 
 import os
+import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from pathlib import Path
@@ -57,7 +58,7 @@ th:first-child,td:first-child{text-align:left}th{font-weight:600;vertical-align:
 td.left,th.left{text-align:left}td.left{white-space:normal;min-width:7rem;max-width:24rem}
 .converges{color:var(--yes);font-weight:600}.diverges{color:var(--no);font-weight:600}
 .conditional,.undecided,.out_of_scope{color:var(--open);font-weight:600}
-td>span{white-space:nowrap}
+td>span{white-space:nowrap}td.left>span.soft{white-space:normal}
 .label{font-size:.75rem;border:1px solid var(--line);border-radius:.6rem;padding:.05rem .5rem;
 color:var(--soft);white-space:nowrap}
 figure{margin:1rem 0;overflow:hidden}figure svg{max-width:100%;height:auto}
@@ -410,7 +411,8 @@ def _formula(p: Prediction) -> str:
     if formula is None:
         return f"<span class=soft>{escape(str(p.encoding.mechanism).replace('_', ' '))}</span>"
     if len(str(formula)) > 160:
-        return f"<span class=soft>{escape(p.encoding.note or 'a long formula')[:60]}</span>"
+        said = textwrap.shorten(p.encoding.note or "a long formula", 60, placeholder=" …")
+        return f"<span class=soft>{escape(said)}</span>"
     return math(formula)
 
 
