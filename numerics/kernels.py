@@ -127,6 +127,12 @@ class Composed(Kernel):
         return False
 
 
+def terms(p: Expr) -> Callable[[int], arb]:
+    """i -> exp(p(i)), a ball at the precision at work."""
+    run = compile_ball(p)
+    return lambda i: to_arb(run({n: fmpq(i)})).exp()
+
+
 def suffix_sums(value: Any, term: Callable[[int], Any], at: int, start: int) -> list[Any]:
     """T_start, ..., T_at from T_at = value and the terms before it."""
     sums = [value]
@@ -167,8 +173,7 @@ class Direct(Composed):
         if bits not in known:
             at, value = self._end(bits)
             with precision(bits + 32):
-                p = compile_ball(self.source)
-                sums = suffix_sums(value, lambda i: to_arb(p({n: fmpq(i)})).exp(), at, self.start)
+                sums = suffix_sums(value, terms(self.source), at, self.start)
             if len(known) > MAX_BASES:
                 known.clear()
             known[bits] = at, sums

@@ -41,12 +41,12 @@ from functools import cached_property, lru_cache
 from typing import ClassVar
 
 import sympy
-from flint import acb, arb, ctx, fmpq
+from flint import acb, arb, ctx
 from sympy import Expr, S, Symbol
 
 from farfield.numerics.analytic import sign_from
 from farfield.numerics.budget import check_time
-from farfield.numerics.kernels import Averaged, Kernel
+from farfield.numerics.kernels import Averaged, Kernel, terms
 from farfield.numerics.normal_form import Unrecognised, sign
 from farfield.numerics.programs import compile_complex, compile_real
 from farfield.numerics.substitution import elementary
@@ -124,11 +124,7 @@ class Rotation(Averaged):
     def noise(self, j: int) -> arb:
         """A bound of |T_j - m sum F|."""
         with precision(64):
-            q, (whole, blocks) = compile_ball(self.smooth), self._blocks()
-
-            def weight(i: int) -> arb:
-                return to_arb(q({n: fmpq(i)})).exp()
-
+            weight, (whole, blocks) = terms(self.smooth), self._blocks()
             last = bisect.bisect(blocks, j * j << 20, hi=len(blocks) - 1, key=lambda b: b[1])
             rest = to_arb(self.base.tail(j + blocks[last][1] - 1))
             if not rest < weight(j):
@@ -170,8 +166,8 @@ class Rotation(Averaged):
     def _ramped(self, j: int, goal: int) -> arb:
         """T_j by a ramp so long that E is below 2^-goal F(j), or of MAX_RAMP terms."""
         with precision(64):
-            p, q = compile_ball(self.source), compile_ball(self.smooth)
-            m, tail, size = self.mean(), to_arb(self.base.tail(j)), to_arb(q({n: fmpq(j)})).exp()
+            term, weight = terms(self.source), terms(self.smooth)
+            m, tail, size = self.mean(), to_arb(self.base.tail(j)), weight(j)
             bend = self._variation(1)[0] / (2 * arb.pi() ** 2)
             length, error = 1 << 10, arb.pos_inf()
             while length < MAX_RAMP and not error < arb(2) ** -goal:
@@ -183,8 +179,7 @@ class Rotation(Averaged):
             for i in range(length):
                 if i % 1024 == 0:
                     check_time()
-                at = {n: fmpq(j + i)}
-                total += (length - i) * (to_arb(p(at)).exp() - m * to_arb(q(at)).exp())
+                total += (length - i) * (term(j + i) - m * weight(j + i))
             return m * tail + total / length + arb(0, (error * size).upper())
 
     def _beyond(self, j: int) -> arb:
@@ -198,8 +193,7 @@ class Rotation(Averaged):
             if abs(at - j) > NEAR:
                 known[j] = self._ramped(j, goal)
             else:
-                p, low, high = compile_ball(self.source), min(at, j), max(at, j)
-                between = sum((to_arb(p({n: fmpq(i)})).exp() for i in range(low, high)), arb(0))
+                between = sum(map(terms(self.source), range(min(at, j), max(at, j))), arb(0))
                 known[j] = known[at] + between if j < at else known[at] - between
         return known[j]
 

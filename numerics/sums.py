@@ -24,7 +24,7 @@ from farfield.numerics.general import general_kernel
 from farfield.numerics.kernels import Kernel, Monotone, kernel
 from farfield.numerics.normal_form import Unrecognised, sign
 from farfield.theory.balls import (
-    TooLarge,
+    BeyondBalls,
     Undefined,
     compile_ball,
     compile_condition,
@@ -269,7 +269,7 @@ def _defined(bias: Expr, i: int) -> None:
             try:
                 compile_ball(bias)({n: fmpq(i)})
                 return
-            except TooLarge:
+            except BeyondBalls:
                 return
             except Undefined as reason:
                 why = str(reason)

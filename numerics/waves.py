@@ -23,13 +23,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import sympy
-from flint import acb, arb, ctx, fmpq
+from flint import acb, arb, ctx
 from sympy import Expr, S
 
 from farfield.numerics.budget import Unreachable, check_time
-from farfield.numerics.kernels import Averaged, Kernel, has_monotone_slope, number
+from farfield.numerics.kernels import Averaged, Kernel, has_monotone_slope, number, terms
 from farfield.numerics.normal_form import Unrecognised, sign
-from farfield.theory.balls import compile_ball, precision, to_arb
+from farfield.theory.balls import precision, to_arb
 from farfield.theory.expression import n
 
 MAX_WAVES = 3
@@ -173,8 +173,7 @@ class Waves(ByParts):
         """F(j), D F(j), D^2 F(j), ..."""
         order = min(MAX_ORDER, 8 + bits // 2, 8 + bits // max(2, j.bit_length() - 10))
         with precision(bits + 64 + order * (j.bit_length() + 1)):
-            p = compile_ball(self.smooth)
-            row = [to_arb(p({n: fmpq(j + i)})).exp() for i in range(order)]
+            row = list(map(terms(self.smooth), range(j, j + order)))
             found = []
             while row:
                 found.append(row[0])

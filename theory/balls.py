@@ -61,7 +61,7 @@ def to_arb(value: Ball) -> arb:
     return value if isinstance(value, arb) else arb(value)
 
 
-class TooLarge(Undefined):
+class BeyondBalls(Undefined):
     """The value is a real number beyond what balls hold."""
 
 
@@ -90,7 +90,7 @@ def _exp(x: Ball) -> Ball:
         return fmpq(1)
     value = to_arb(x).exp()
     if to_arb(x).is_finite() and not value.is_finite():
-        raise TooLarge("a number too large to be enclosed")
+        raise BeyondBalls("a number too large to be enclosed")
     return _checked(value)
 
 

@@ -193,13 +193,11 @@ def _collect(terms: Iterable[Term]) -> list[Term]:
     items.sort(key=_DESCENDING)
     out = items[:1]
     for m, c in items[1:]:
-        last, d = out[-1] if out else (UNIT, ZERO)
-        if out and not (_literal(m) and _literal(last)) and compare(last, m) == 0:
-            total = plus(d, c)  # equal, though written differently
-            out.pop()
-            if not is_zero_literally(total):
-                out.append((last, total))
-            continue
+        if out and not (_literal(m) and _literal(out[-1][0])) and compare(out[-1][0], m) == 0:
+            m, d = out.pop()  # equal, though written differently
+            c = plus(d, c)
+            if is_zero_literally(c):
+                continue
         out.append((m, c))
     return out
 

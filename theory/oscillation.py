@@ -322,18 +322,18 @@ def inverse_of(c: Coefficient) -> Coefficient:
 
 def power_of(c: Coefficient, r: Coefficient) -> Coefficient:
     """c**r, for c positive and bounded away from 0 where it oscillates (or r = -1)."""
+    huge = type(r) is fmpq and abs(r) > 10**4
     if not oscillates(c):
         if type(c) is fmpq and type(r) is fmpq and r.q == 1 and abs(r.p) < 1000:
             return c ** int(r.p)
-        numbers = type(c) is fmpq or c.has(sympy.Rational)
-        if numbers and type(r) is fmpq and c != 1 and abs(r) > 10**4:
+        if huge and c != 1 and (type(c) is fmpq or c.has(sympy.Rational)):
             raise Undecided("a constant is too large")
         return coefficient(to_sympy(c) ** to_sympy(r))
     if r == -1:
         return inverse_of(c)
     if eventual_sign(c) < 0:
         raise Undecided("a real power of a negative oscillation")
-    if type(r) is fmpq and abs(r) > 10**4:
+    if huge:
         raise Undecided("a constant is too large")
     low, high = (b ** to_sympy(r) for b in bounds(c))
     if sign(r) < 0:
