@@ -182,7 +182,7 @@ def layered_mass(
     if subject.bca is not None or not subject.biases:
         raise InputError(subject.out_of_scope or BLOCKWISE)
     kernel = np.mean([_kernel(b, row, None) for b in subject.biases], axis=0)
-    cumulative = _cumulative(kernel, count, float(a))
+    cumulative = convolved(kernel, count, float(a))
     return min(1.0, float(cumulative[near - 1] / cumulative[-1]))
 
 
@@ -235,7 +235,7 @@ def _quantile(
     """1 + the least distance whose cumulative mass in the R-fold convolution reaches q, of a whole
     row a share q of the mass that stays in the row; None if it is beyond the kernel. And the
     distance where a share q of the mass within the kernel is reached, which is no larger."""
-    cumulative = _cumulative(kernel, layers, a)
+    cumulative = convolved(kernel, layers, a)
     inside = int(np.argmax(cumulative >= q * cumulative[-1]))
     if whole:
         return 1 + inside, inside
@@ -244,7 +244,7 @@ def _quantile(
     return 1 + int(np.argmax(cumulative >= q)), inside
 
 
-def _cumulative(kernel: np.ndarray, layers: int, a: float) -> np.ndarray:
+def convolved(kernel: np.ndarray, layers: int, a: float) -> np.ndarray:
     """The cumulative mass of the R-fold convolution at each distance below the kernel's size."""
     size = len(kernel)
     step = a * kernel

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,7 +34,8 @@ class Parameter:
     """A parameter of a bias: its domain and, where it is learned, its reference initialisation.
 
     `init` is the interval of a uniform distribution, `clamp` the bounds (None: no bound) that
-    the reference code enforces at every forward pass.
+    the reference code enforces at every forward pass. `zero` says that a head may also have the
+    value 0, by which it has no bias.
     """
 
     name: str
@@ -41,6 +43,7 @@ class Parameter:
     learned: bool = False
     init: tuple[float, float] = (0.0, 1.0)
     clamp: tuple[float | None, float | None] = (None, None)
+    zero: bool = False
 
     @property
     def symbol(self) -> Symbol:
@@ -159,8 +162,35 @@ class Encoding(Result):
         return "\n".join([*lines, f"  source: {self.source}", *([self.note] if self.note else [])])
 
     def formula_text(self) -> str:
-        """The formula as plain text, `-` where there is none."""
-        return "-" if self.formula is None else str(self.formula)
+        """The formula as plain text; those of the heads where they differ, `-` where none is.
+
+        >>> encoding(["-n/4", "0", "0"]).formula_text()
+        '-n/4; 0 (2 heads)'
+        """
+        if self.formula is not None or not self.biases:
+            return "-" if self.formula is None else str(self.formula)
+        runs = [(str(bias), len(list(same))) for bias, same in itertools.groupby(self.biases)]
+        return "; ".join(f"{bias} ({k} heads)" if k > 1 else bias for bias, k in runs)
+
+    def stretched(self, factor: Any) -> Encoding:
+        """The encoding with the bias `p(n / factor)`: as far-sighted at `factor` times the length.
+
+        Raises InputError for a factor that is not positive, and for a table of values.
+
+        >>> encoding("-2*log(1+n)").stretched(2).head(1)
+        -2*log(n/2 + 1)
+        """
+        by = exact(factor, "factor")
+        if by <= 0:
+            raise InputError(f"factor {by}: accepted is a positive number")
+        if not self.biases or any(b.has(Lookup) for b in self.biases):
+            what = "a table of values" if self.biases else "no additive bias"
+            raise InputError(
+                f"{self.name} has {what}, which cannot be stretched; accepted: formulas"
+            )
+        formula = None if self.formula is None else self.formula.xreplace({n: n / by})
+        biases = tuple(b.xreplace({n: n / by}) for b in self.biases)
+        return dataclasses.replace(self, formula=formula, biases=biases)
 
 
 def _exports() -> Any:
@@ -353,7 +383,7 @@ _ROWS = (
     ),
     Entry(
         "alibi", "Press et al. 2022; Chi et al. 2023, Eq. 3 (geometric)",
-        lambda heads, **_: -_M * n, (Parameter("m"),), _alibi_values,
+        lambda heads, **_: -_M * n, (Parameter("m", zero=True),), _alibi_values,
         ("press", "geometric", "shift", "equal"), {"delta": 0, "slope_exponent": 0}, True,
         note="shift: 2^-(8h/H + delta); equal: 2^-slope_exponent for every head",
     ),
@@ -487,7 +517,8 @@ def encoding(
     """An encoding from the catalogue, from a user's formula, or from a table of values.
 
     Args:
-        name: a name of the catalogue (see `encodings`), a formula in `n`, or a SymPy expression.
+        name: a name of the catalogue (see `encodings`), a formula in `n`, a SymPy expression, or a
+            list of them, one a head.
         heads: number of heads of a per-head formula (8 where nothing is said).
         dialect: which variant of the formula; the entry's first where nothing is said.
         values: instead of a name, a table of the bias at distances 0, 1, ...; shape `(length,)`
@@ -507,6 +538,8 @@ def encoding(
     (8, 1)
     >>> encoding("kerple_log", r1="6/5", r2=1).head(1)
     -6*log(n + 1)/5
+    >>> encoding(["-n/4", "0", "0"]).head(1)
+    -n/4
     """
     if heads is not None and not (isinstance(heads, int) and 1 <= heads <= 1024):
         raise InputError(f"heads {heads!r} must be an integer from 1 to 1024")
@@ -520,7 +553,9 @@ def encoding(
         if dialect or given or heads or assumptions:
             raise InputError("an Encoding is complete: it takes no further options")
         return name if bca is None else dataclasses.replace(name, bca=bca)
-    if isinstance(name, str) and name in _CATALOGUE:
+    if isinstance(name, (list, tuple)):
+        built = _from_heads(name, heads, dialect, given, assumptions or {})
+    elif isinstance(name, str) and name in _CATALOGUE:
         built = _from_entry(_CATALOGUE[name], heads, dialect, given)
         built = _assuming(built, assumptions or {})
     else:
@@ -591,11 +626,9 @@ def _assuming(e: Encoding, assumptions: Mapping[str, str]) -> Encoding:
     parameters = tuple(
         dataclasses.replace(p, domain=assumptions.get(p.name, p.domain)) for p in e.parameters
     )
-    assert e.formula is not None
+    formula = None if e.formula is None else e.formula.xreplace(swap)
     biases = tuple(b.xreplace(swap) for b in e.biases)
-    return dataclasses.replace(
-        e, formula=e.formula.xreplace(swap), biases=biases, parameters=parameters
-    )
+    return dataclasses.replace(e, formula=formula, biases=biases, parameters=parameters)
 
 
 def _from_formula(
@@ -609,6 +642,10 @@ def _from_formula(
         hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(_CATALOGUE)}"
         raise InputError(f"{text[:40]!r} is neither an encoding nor a formula in n; {hint}")
     formula = as_expression(source, domains)
+    names = {s.name for s in formula.free_symbols} - {n.name, *domains}
+    if wider := {k: d for k, d in _domains_of(given).items() if k in names}:
+        domains = {**domains, **wider}
+        formula = as_expression(source, domains)
     parameters = tuple(
         Parameter(s.name, domains.get(s.name, _domain_of(s)), True)
         for s in sorted(formula.free_symbols - {n}, key=lambda s: str(s.name))
@@ -619,6 +656,54 @@ def _from_formula(
         for h in range(1, count + 1)
     )
     return Encoding(text or str(source), formula, biases, parameters)
+
+
+def _from_heads(
+    each: Sequence[Any], heads: int | None, dialect: str | None, given: Mapping[str, Any],
+    domains: Mapping[str, str],
+) -> Encoding:  # fmt: skip
+    """One bias a head; equal parameters of several heads are one parameter."""
+    if dialect is not None:
+        raise InputError(f"a list of formulas has no dialect; {dialect!r} was given")
+    if not each or heads not in (None, len(each)):
+        raise InputError(
+            f"{len(each)} formulas are given{'' if heads is None else f' for {heads} heads'}; "
+            "accepted: one formula a head"
+        )
+    parts = [encoding(one) for one in each]
+    parameters: dict[str, Parameter] = {}
+    for part in parts:
+        if part.num_heads > 1 or part.bca is not None or not part.biases:
+            what = part.out_of_scope or "it has a bias for several heads, or blocks"
+            raise InputError(f"{part.name} is no bias of one head: {what}")
+        parameters |= {p.name: p for p in part.free}
+    free = tuple(parameters.values())
+    biases = []
+    for h, part in enumerate(parts, 1):
+        own = _head_values("the list of formulas", free, given, h)
+        biases.append(_substitute(part.biases[0], free, own))
+    names = [part.name for part in parts]
+    label = "; ".join(
+        f"{name} ({k} heads)" if k > 1 else name
+        for name, k in ((name, len(list(same))) for name, same in itertools.groupby(names))
+    )
+    built = Encoding(label, None, tuple(biases), free, source="one formula a head")
+    return _assuming(built, domains)
+
+
+def _domains_of(given: Mapping[str, Any]) -> dict[str, str]:
+    """The domains of the parameters whose values are not all positive, as default domains are."""
+    found = {}
+    for key, value in given.items():
+        each = value if isinstance(value, (list, tuple, np.ndarray)) else [value]
+        least = min((_number(v, key) for v in each), default=S.One)
+        if not least > 0:
+            found[key] = "real" if least < 0 else "nonnegative"
+    return found
+
+
+def _number(value: Any, name: str) -> Expr:
+    return value if isinstance(value, Expr) and value.is_number else exact(value, name)
 
 
 def _domain_of(symbol: Symbol) -> str:
@@ -675,11 +760,11 @@ def _head_values(
             raise InputError(f"{name} has no parameter or option {key!r}{hint} (parameters: {has})")
         if isinstance(value, (list, tuple, np.ndarray)):
             value = value[h - 1]
-        number = value if isinstance(value, Expr) and value.is_number else exact(value, key)
+        number = _number(value, key)
         domain = known[key].domain
         test = {"positive": number > 0, "nonnegative": number >= 0, "negative": number < 0,
                 "nonpositive": number <= 0}.get(domain, True)  # fmt: skip
-        if not bool(test):
+        if not bool(test) and not (known[key].zero and number == 0):
             raise InputError(f"{key} = {number} is outside its domain ({domain})")
         own[key] = number
     return own

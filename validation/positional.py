@@ -197,8 +197,8 @@ def _columns(entries: list[Any]) -> list[Tensor]:
 
 
 def _rows(formula: Any, values: Mapping[sympy.Symbol, Tensor], distance: Tensor) -> Tensor:
-    value = evaluate(formula, values)
-    return torch.as_tensor(value, dtype=distance.dtype).expand(-1, len(distance))
+    value = torch.as_tensor(evaluate(formula, values), dtype=distance.dtype)
+    return (value if value.ndim else value.reshape(1, 1)).expand(-1, len(distance))
 
 
 # -- rotations and absolute vectors ---------------------------------------------------------------
