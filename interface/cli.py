@@ -211,7 +211,7 @@ def window(
         subject = _subject(formula, settings, assumed, heads, dialect, bca)
         found = certified_window(subject, error, logit_bound, value_bound or "1")
         _emit(found, as_json)
-        return 0 if found.width is not None or "diverges" in found.reason else UNDECIDED
+        return UNDECIDED if found.label == "none" else 0
     if settings or assumed or heads or dialect or bca or logit_bound or value_bound:
         raise InputError("--model brings its own biases and bounds; leave those options out")
     _require_torch()

@@ -265,14 +265,22 @@ def _bracket(
         share = -root.expm1() * int(a.q) / int(a.p)
         if not share < 1:
             return Bracket(1, 1)
-        scale = 300
-        eps = sympy.Rational(int((share * arb(2) ** scale).mid().floor().unique_fmpz()), 2**scale)
-    ends = []
-    for bias in dict.fromkeys(biases):
-        found = theoretical_receptive_field(bias, eps)
-        if not isinstance(found.answer, Exact):
-            raise Unreachable(found.reason or "the largest step is beyond the bounds on digits")
-        ends.append(found.answer.tokens)
+        least, most = (_dyadic(end) for end in (share.lower(), share.upper()))
+    heads = tuple(dict.fromkeys(biases))
     # the mean over heads falls below the share between the first and the last head's quantile
-    low, high = max(0, min(ends) - 2), max(ends)
-    return Bracket(low + 1, layers * high + 1)
+    low = min(_step_within(bias, most) for bias in heads)
+    high = max(_step_within(bias, least) for bias in heads)
+    return Bracket(max(0, low - 2) + 1, layers * high + 1)
+
+
+def _dyadic(end: arb) -> sympy.Rational:
+    """The rational number that an exact ball is."""
+    mantissa, exponent = end.man_exp()
+    return sympy.Rational(int(mantissa)) * sympy.Integer(2) ** int(exponent)
+
+
+def _step_within(bias: Expr, eps: sympy.Rational) -> int:
+    found = theoretical_receptive_field(bias, eps)
+    if not isinstance(found.answer, Exact):
+        raise Unreachable(found.reason or "the largest step is beyond the bounds on digits")
+    return found.answer.tokens

@@ -156,11 +156,11 @@ def certified_window(
     heads = tuple(known[b] for b in subject.biases)
     if len(heads) == 1:
         return heads[0]
-    worst = next((h for h in heads if h.width is None), None)
-    worst = worst or max(heads, key=lambda h: h.width or 0)
+    worst = max(heads, key=lambda h: (h.label == "theorem", h.label == "none", h.width or 0))
     return Window(
-        None, eta, logit, value, worst.width, worst.proof, heads, "widest head", worst.reason
-    )
+        None, eta, logit, value, worst.width, worst.proof, heads, "widest head", worst.reason,
+        worst.label,
+    )  # fmt: skip
 
 
 def window_error(
@@ -224,9 +224,11 @@ def _error_of(bias: Expr, w: int, logit: sympy.Rational, value: sympy.Rational) 
 def _of_bias(
     bias: Expr, eta: sympy.Rational, logit: sympy.Rational, value: sympy.Rational
 ) -> Window:
-    def answer(width: int | None, reason: str, *steps: Step) -> Window:
-        claim = "there is none" if width is None else f"{width} keys are enough, and necessary"
-        return Window(bias, eta, logit, value, width, Proof(claim, steps), reason=reason)
+    def answer(width: int | None, reason: str, *steps: Step, label: str = "certified") -> Window:
+        claims = {"theorem": "there is none", "none": "it is not known whether there is one"}
+        claim = claims.get(label, f"{width} keys are enough, and necessary")
+        proof = Proof(claim, steps)
+        return Window(bias, eta, logit, value, width, proof, reason=reason, label=label)
 
     rule = Step("window", {})
     if eta >= 2 * value:
@@ -234,11 +236,12 @@ def _of_bias(
     s = series(bias)
     verdict, reason = verdict_of(s)
     if reason:
-        return answer(None, f"no window is certified ({verdict}): {reason}")
+        label = "theorem" if verdict == "diverges" else "none"
+        return answer(None, f"no window is certified ({verdict}): {reason}", label=label)
     try:
         width = _least(s, bias, eta, logit, value)
     except Unreachable as why:
-        return answer(None, str(why))
+        return answer(None, str(why), label="none")
     steps = [rule, Step("enough", {"width": width, "budget": eta})]
     if width > 1:
         steps.append(Step("least", {"width": width - 1, "budget": eta}))

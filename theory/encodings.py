@@ -643,8 +643,8 @@ def _from_formula(
         raise InputError(f"{text[:40]!r} is neither an encoding nor a formula in n; {hint}")
     formula = as_expression(source, domains)
     names = {s.name for s in formula.free_symbols} - {n.name, *domains}
-    if wider := {k: d for k, d in _domains_of(given).items() if k in names}:
-        domains = {**domains, **wider}
+    if wider := {k: "nonnegative" for k, v in given.items() if k in names and _has_zero(v, k)}:
+        domains = {**domains, **wider}  # as the formula is read: a/a is 1 where a is positive
         formula = as_expression(source, domains)
     parameters = tuple(
         Parameter(s.name, domains.get(s.name, _domain_of(s)), True)
@@ -691,15 +691,9 @@ def _from_heads(
     return _assuming(built, domains)
 
 
-def _domains_of(given: Mapping[str, Any]) -> dict[str, str]:
-    """The domains of the parameters whose values are not all positive, as default domains are."""
-    found = {}
-    for key, value in given.items():
-        each = value if isinstance(value, (list, tuple, np.ndarray)) else [value]
-        least = min((_number(v, key) for v in each), default=S.One)
-        if not least > 0:
-            found[key] = "real" if least < 0 else "nonnegative"
-    return found
+def _has_zero(value: Any, name: str) -> bool:
+    each = value if isinstance(value, (list, tuple, np.ndarray)) else [value]
+    return any(_number(v, name) == 0 for v in each)
 
 
 def _number(value: Any, name: str) -> Expr:

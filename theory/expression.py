@@ -823,14 +823,15 @@ _BUILT = (
 def as_expression(f: Any, domains: Mapping[str, str] | None = None) -> Expr:
     """A formula given as text or as a SymPy expression, in the project's own symbols.
 
-    In a SymPy expression the symbol called n becomes the distance, other symbols become
-    parameters of the domain said (else of what they assume; else positive), floats the decimals
-    they print as.
+    In a SymPy expression the symbol called n, or else the only symbol, becomes the distance; other
+    symbols become parameters of the domain said (else of what they assume; else positive), floats
+    the decimals they print as.
 
     Raises:
-        InputError: for anything that the reader of formulas would not have built.
+        InputError: for anything that the reader of formulas would not have built; several symbols
+            of which none is called n; a distance that SymPy took for negative, even or the like.
 
-    >>> as_expression(-sympy.log(1 + sympy.Symbol("n")))
+    >>> as_expression(-sympy.log(1 + sympy.Symbol("x")))
     -log(n + 1)
     """
     if isinstance(f, str):
@@ -842,8 +843,9 @@ def as_expression(f: Any, domains: Mapping[str, str] | None = None) -> Expr:
     from farfield.theory.results import exact
 
     swap: dict[Any, Expr] = {x: exact(x) for x in expr.atoms(sympy.Float)}
+    distance = _distance(expr, f)
     for symbol in expr.free_symbols:
-        if symbol.name == "n":
+        if symbol == distance:
             swap[symbol] = n
         else:
             assumed = next((d for d, a in _DOMAINS.items() if _assumes(symbol, a)), "positive")
@@ -855,6 +857,30 @@ def as_expression(f: Any, domains: Mapping[str, str] | None = None) -> Expr:
     if expr.has(S.NaN, S.ComplexInfinity, S.ImaginaryUnit):
         raise InputError(f"formula {str(f)[:40]!r} is not real or undefined")
     return expr
+
+
+def _distance(expr: Expr, f: Any) -> Symbol | None:
+    """The symbol that stands for the distance."""
+    symbols = sorted(expr.free_symbols, key=lambda s: str(s.name))
+    named = [s for s in symbols if s.name == "n"] or symbols
+    if len(named) > 1:
+        names = ", ".join(str(s.name) for s in named)
+        raise InputError(
+            f"formula {str(f)[:40]!r} has several symbols that may be the distance: {names}; "
+            "accepted: one called n, or a single symbol"
+        )
+    for symbol in named:
+        for name, value in symbol.assumptions0.items():
+            if value not in (_ALMOST_N.get(name), n.assumptions0.get(name)):
+                raise InputError(
+                    f"formula {str(f)[:40]!r}: SymPy took {symbol.name} for "
+                    f"{'' if value else 'not '}{name.replace('_', ' ')}; accepted: a symbol "
+                    "without assumptions, integer, real, positive or nonnegative"
+                )
+    return named[0] if named else None
+
+
+_ALMOST_N = Symbol("n", integer=True, positive=True).assumptions0  # true of all distances but 0
 
 
 def _assumes(symbol: Symbol, wanted: Mapping[str, bool]) -> bool:

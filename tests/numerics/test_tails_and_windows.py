@@ -4,6 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from flint import arb, ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -97,6 +98,15 @@ def test_no_worst_case_exceeds_the_error_of_a_window():
     assert attained == pytest.approx(bound, rel=1e-9)
 
 
+def test_a_window_that_is_not_known_is_not_certified():
+    hard = "-log(n+2)*(2+sin(n**2))-log(log(n+2))"
+    found = certified_window(hard, "1/10", 1, 1)
+    assert found.width is None and found.label == "none" and "not known" in found.proof.claim
+    both = certified_window([hard, "-log(1+n)"], "1/10", 1, 1)
+    assert both.width is None and both.label == "theorem", "one head has none for certain"
+    assert certified_window([hard, "-n"], "1/10", 1, 1).label == "none"
+
+
 def test_windows_of_divergent_series_and_of_trivial_budgets():
     none = certified_window("-log(1+n)", "1/2", 1, 1)
     assert none.width is None
@@ -177,6 +187,21 @@ def test_a_quantile_too_near_to_one_is_bracketed():
     assert found.tokens is None and found.bracket.low <= found.bracket.high < 200
     near = layered_receptive_field("-n", 3, q="0.9999999").tokens
     assert near <= found.bracket.high
+
+
+def test_a_bracket_of_hundreds_of_digits_is_rounded_outward():
+    """P(largest step > x) = 1 - (1 - a T_{x+1}/B)^R <= 1 - q, at both ends by Hurwitz's zeta."""
+    layers = 4
+    found = layered_receptive_field("-101/100*log(1+n)", layers).bracket
+    assert found.low > 2**700 and (found.high - 1) % layers == 0
+    with ctx.workprec(4000):
+        s, mixing, share = arb(101) / 100, arb(2) / 5, arb(99) / 100
+
+        def within(x):  # b_t = (1 + t)^-s
+            step = 1 - (1 - mixing * s.zeta(arb(x + 2)) / s.zeta(arb(1))) ** layers
+            return step <= 1 - share
+
+        assert within((found.high - 1) // layers) and not within(found.low - 2)
 
 
 def test_layers_beyond_the_grid_are_bracketed():
