@@ -118,7 +118,7 @@ def test_catalogue(name):
 
 @pytest.mark.parametrize("name", ["alibi", "type1", "type2", "example1", "example2", "sandwich"])
 def test_every_dialect_has_the_verdict_of_its_encoding(name):
-    from farfield.theory.encodings import _CATALOGUE
+    from farfield.theory.encodings.catalogue import _CATALOGUE
 
     for dialect in _CATALOGUE[name].dialects:
         result = check_convergence(name, dialect=dialect)
