@@ -11,6 +11,8 @@ logic lives here: a name is the function of the same name in the room that holds
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from farfield.theory.views import provide
+
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
@@ -71,6 +73,23 @@ __all__ = [
     "theoretical_receptive_field",
     "window_error",
 ]
+
+
+def _export(name: str) -> Any:
+    """A view for torch, from the room where torch is."""
+    try:
+        return getattr(import_module("farfield.validation.exports"), name)
+    except ImportError:
+        error = import_module("farfield.theory.answers.answer").InputError
+        raise error(
+            "a view for torch needs torch, which is not installed; install it with "
+            "pip install 'farfield[train]'"
+        ) from None
+
+
+provide("tensor", lambda: _export("bias_tensor"))
+provide("score_mod", lambda: _export("score_mod"))
+provide("block_mask", lambda: _export("block_mask"))
 
 
 def __getattr__(name: str) -> Any:

@@ -11,8 +11,9 @@ j below it are compared by balls, from the far end, where the first j with u_j >
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import sympy
 from flint import acb, arb, fmpq
@@ -22,12 +23,16 @@ from farfield.numerics.analytic import beyond, read_bias
 from farfield.numerics.budget import Unreachable
 from farfield.numerics.majorants import UNIT, Majorant, Unproved, level, majorant
 from farfield.numerics.normal_form import Unrecognised
-from farfield.numerics.receptive_field import at_precision, resolve, verdict_of
+from farfield.numerics.receptive_field import at_precision, obstacle, out_of_reach, resolve
 from farfield.numerics.sums import Series, series
+from farfield.theory.answers.answer import Answer, Code, InputError, Reason, Status
+from farfield.theory.answers.blocks import Block, Formula, Sentence, facts
+from farfield.theory.answers.notation import expression_line, shortened, words
+from farfield.theory.answers.wording import decimal
 from farfield.theory.balls import Undefined, precision, to_arb
+from farfield.theory.encodings import Encoding
 from farfield.theory.expression import n
 from farfield.theory.proofs import Proof, Step
-from farfield.theory.results import InputError, Result
 from farfield.theory.tails import limit_of_difference
 
 BITS = 192
@@ -35,47 +40,72 @@ MAX_INDEX = 400_000
 MAX_DOUBLINGS = 22
 
 
-@dataclass(frozen=True)
-class Comparison(Result):
+@dataclass(frozen=True, repr=False)
+class Comparison(Answer):
     """Two tails compared.
 
     Fields:
         formulas: the two biases, a and b.
+        names: what they were called.
         lighter: "a" or "b", "neither" where the tails are equal; None where the test says nothing.
         limit: lim (p_a - p_b).
         crossover: eps*, up to which the lighter one has the smaller TRF, as a float.
         enclosure: floats around eps*.
         index: the last j with u_j > v_j, None if there is none (then eps* = 1).
         proof: what carried the decision.
-        reason: why something is None.
-        label: `certified`.
     """
 
+    VALUE: ClassVar[str] = "crossover"
+
     formulas: tuple[Expr, Expr]
-    lighter: str | None
+    names: tuple[str, str]
+    lighter: str | None = None
     limit: Expr | None = None
     crossover: float | None = None
     enclosure: tuple[float, float] | None = None
     index: int | None = None
     proof: Proof = field(default_factory=lambda: Proof(""))
-    reason: str = ""
-    label: str = "certified"
 
-    def text(self) -> str:
-        a, b = self.formulas
-        lines = [f"a: p(n) = {a}", f"b: p(n) = {b}"]
+    def blocks(self) -> Sequence[Block]:
+        return tuple(self._blocks())
+
+    def _blocks(self) -> Iterator[Block]:
+        first, second = (shortened(name, 60) for name in self.names)
+        light, heavy = (first, second) if self.lighter == "a" else (second, first)
         if self.lighter is None:
-            return "\n".join([*lines, f"lighter tail: unknown ({self.reason})"])
-        lines.append(f"lighter tail: {self.lighter}  [{self.label}]")
-        if self.crossover is not None:
-            where = "at every j" if self.index is None else f"from j = {self.index + 1} on"
-            lines.append(
-                f"its receptive field is the smaller one for all eps <= {self.crossover:.10g}: "
-                f"its T_j/B is, {where}"
+            said = "Which of {a} and {b} has the lighter tail is not known: {why}."
+        elif self.lighter == "neither":
+            said = "The tails of {a} and {b} are equal, and so are their receptive fields."
+        elif self.crossover is None:
+            said = (
+                "{light} has a lighter tail than {heavy}, so a smaller receptive field for "
+                "every small enough eps."
             )
-        if self.reason:
-            lines.append(f"  {self.reason}")
-        return "\n".join([*lines, "proof:", self.proof.text()])
+        elif self.crossover == 1:
+            said = (
+                "{light} has a lighter tail than {heavy}, and a receptive field no larger at "
+                "any eps."
+            )
+        else:
+            said = (
+                "{light} has a lighter tail than {heavy}: its receptive field is no larger for "
+                "any eps up to {crossover}."
+            )
+        yield Sentence(
+            words(said, a=first, b=second, light=light, heavy=heavy, why=str(self.reason),
+                  crossover=decimal(self.crossover, 10)), self.label,
+        )  # fmt: skip
+        for name, formula in zip("ab", self.formulas, strict=True):
+            yield Formula(words("`p_" + name + "(n)`"), formula)
+        limit = None if self.limit is None else expression_line(self.limit)
+        order = None
+        if self.crossover is not None:
+            order = "at every j" if self.index is None else f"from j = {self.index + 1} on"
+        yield facts(**{
+            "limit of the difference": limit, "normalised tail of the lighter is smaller": order,
+            "why": None if self.reason is None or self.lighter is None else str(self.reason),
+        })  # fmt: skip
+        yield self.proof.block()
 
 
 def compare_tails(
@@ -98,14 +128,16 @@ def compare_tails(
     >>> result.lighter, round(result.crossover, 10)
     ('a', 0.2400911227)
     """
-    p, q = (_single(f, v or {}, name) for f, v, name in ((a, values_a, "a"), (b, values_b, "b")))
+    subjects = [resolve(f, v or {}) for f, v in ((a, values_a), (b, values_b))]
+    p, q = (_single(subject, name) for subject, name in zip(subjects, "ab", strict=True))
+    names = (subjects[0].name, subjects[1].name)
     left, right = _convergent(p, "a"), _convergent(q, "b")
     steps = [Step("compared", {"a": p, "b": q})]
     finite, gap = _by_support(left, right), sympy.expand(p - q)
     if not gap.has(n):
         steps.append(Step("difference", {"limit": gap}))
         proof = Proof("the terms are proportional: equal receptive fields", tuple(steps))
-        return Comparison((p, q), "neither", gap, proof=proof)
+        return Comparison((p, q), names, "neither", gap, proof=proof)
     if finite is not None:
         limit, lighter = (-S.Infinity if finite == "a" else S.Infinity), finite
         steps.append(Step("supports", {"a": str(left.support), "b": str(right.support)}))
@@ -114,32 +146,39 @@ def compare_tails(
     else:
         limit = limit_of_difference(p, q)
         if limit is None:
-            return _unknown(p, q, steps, "p_a - p_b has no limit, or none that is decided")
+            return _unknown((p, q), names, steps, "p_a - p_b has no limit, or none that is decided")
         steps.append(Step("difference", {"limit": limit}))
         lighter = {S.NegativeInfinity: "a", S.Infinity: "b"}.get(limit, "")
         if not lighter:
             found = _by_sums(left, right, limit)
             if found is None:
                 return _unknown(
-                    p, q, steps, "the terms agree in the limit, to all digits tried: ratio 1", limit
+                    (p, q),
+                    names,
+                    steps,
+                    "the terms agree in the limit, to all digits tried: ratio 1",
+                    limit,
                 )
             lighter = found
             steps.append(Step("ratio", {"limit": limit, "relation": "<" if found == "a" else ">"}))
-    return _with_crossover(p, q, left, right, lighter, limit, steps)
+    return _with_crossover((p, q), names, left, right, lighter, limit, steps)
 
 
 def _unknown(
-    p: Expr, q: Expr, steps: list[Step], reason: str, limit: Expr | None = None
-) -> Comparison:
+    formulas: tuple[Expr, Expr], names: tuple[str, str], steps: list[Step], why: str,
+    limit: Expr | None = None,
+) -> Comparison:  # fmt: skip
     proof = Proof("nothing follows from this test", tuple(steps))
-    return Comparison((p, q), None, limit, proof=proof, reason=reason)
+    return Comparison(
+        formulas, names, None, limit, proof=proof, status=Status.UNKNOWN, label=None,
+        reason=Reason(Code.NO_LIMIT, why),
+    )  # fmt: skip
 
 
-def _single(f: Any, values: dict[str, Any], name: str) -> Expr:
-    subject = resolve(f, values)
+def _single(subject: Encoding, name: str) -> Expr:
     kinds = tuple(dict.fromkeys(subject.biases))
-    if subject.bca is not None or not kinds:
-        raise InputError(f"{name} has no additive bias that is a function of the distance alone")
+    if reason := out_of_reach(subject):
+        raise InputError(f"{name}, {subject.name}, has no tail to compare: {reason}")
     if len(kinds) > 1:
         raise InputError(
             f"{name} has {len(kinds)} different heads: choose one, as f.head(1), or "
@@ -150,9 +189,8 @@ def _single(f: Any, values: dict[str, Any], name: str) -> Expr:
 
 def _convergent(p: Expr, name: str) -> Series:
     s = series(p)
-    verdict, reason = verdict_of(s)
-    if reason:
-        raise InputError(f"{name} has no tail to compare ({verdict}): {reason}")
+    if reason := obstacle(s):
+        raise InputError(f"{name}, {shortened(str(p), 60)}, has no tail to compare: {reason}")
     return s
 
 
@@ -179,26 +217,27 @@ def _by_sums(a: Series, b: Series, x: Expr) -> str | None:
 
 
 def _with_crossover(
-    p: Expr, q: Expr, left: Series, right: Series, lighter: str, limit: Expr, steps: list[Step]
-) -> Comparison:
-    formulas = (p, q)
+    formulas: tuple[Expr, Expr], names: tuple[str, str], left: Series, right: Series, lighter: str,
+    limit: Expr, steps: list[Step],
+) -> Comparison:  # fmt: skip
     claim = f"{lighter} has the lighter tail" if lighter != "neither" else "equal supports"
     if lighter == "neither":
-        return Comparison(formulas, lighter, limit, proof=Proof(claim, tuple(steps)))
+        return Comparison(formulas, names, lighter, limit, proof=Proof(claim, tuple(steps)))
     light, heavy = (left, right) if lighter == "a" else (right, left)
     try:
         m = _settled(light, heavy)
         index, crossover = _last_against(light, heavy, m)
     except (Unreachable, Unrecognised, Undefined) as why:
-        reason = f"the crossover was not located: {why}"
-        return Comparison(formulas, lighter, limit, proof=Proof(claim, tuple(steps)), reason=reason)
+        reason = Reason(Code.NO_ENCLOSURE, f"the crossover was not located: {why}")
+        proof = Proof(claim, tuple(steps))
+        return Comparison(formulas, names, lighter, limit, proof=proof, reason=reason)
     steps.append(Step("dominated", {"index": m}))
     steps.append(Step("crossover", {"index": "none" if index is None else index}))
     low, high = float(crossover.lower()), float(crossover.upper())
+    claim = f"{claim}; its receptive field is the smaller one for all eps up to eps*"
     return Comparison(
-        formulas, lighter, limit, float(crossover.mid()), (low, high), index,
-        Proof(f"{claim}; its receptive field is the smaller one for all eps up to eps*",
-              tuple(steps)),
+        formulas, names, lighter, limit, float(crossover.mid()), (low, high), index,
+        Proof(claim, tuple(steps)),
     )  # fmt: skip
 
 
