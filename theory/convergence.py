@@ -99,15 +99,16 @@ def check_convergence(
         proof = Proof("every window of that width is exact", (step,))
         reason = Reason(Code.BOUNDED_SUPPORT, said)
         return Convergence(
-            subject.formula, Verdict.CONVERGES, S.true, proof, label=Label.THEOREM, reason=reason,
-            subject=subject.name,
+            subject.formula, Verdict.CONVERGES, S.true, proof, support=2 * subject.bca,
+            label=Label.THEOREM, reason=reason, subject=subject.name,
         )  # fmt: skip
     if subject.out_of_scope is not None:
         step = Step("scope", {"reason": str(subject.out_of_scope)})
         proof = Proof("nothing follows from the theorem", (step,))
         return Convergence(
-            None, Verdict.OUT_OF_SCOPE, None, proof, status=Status.OUT_OF_SCOPE, label=None,
-            reason=subject.out_of_scope, subject=subject.name,
+            None, Verdict.OUT_OF_SCOPE, None, proof, mechanism=subject.mechanism,
+            status=Status.OUT_OF_SCOPE, label=None, reason=subject.out_of_scope,
+            subject=subject.name,
         )  # fmt: skip
     deadline = time.monotonic() + budget
     decided: dict[Expr, Convergence] = {}

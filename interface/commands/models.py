@@ -34,7 +34,7 @@ def window(
             raise InputError("--bounds, --text, --length and --segments belong to --model")
         if logit_bound is None:
             raise InputError("a formula needs --logit-bound, a bound of |q.k|/sqrt(d)")
-        from farfield.numerics.window import certified_window
+        from farfield.numerics.windows.toeplitz import certified_window
 
         with subject.thinking():
             found = certified_window(subject.read(formula), error, logit_bound, value_bound or "1")

@@ -73,6 +73,7 @@ class Code(enum.StrEnum):
     NO_LIMIT = "no_limit"
     BEYOND_EVIDENCE = "beyond_evidence"
     NOT_COVERED = "not_covered"
+    MISSING_BOUND = "missing_bound"
 
 
 @dataclasses.dataclass(frozen=True)
