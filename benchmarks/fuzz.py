@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import series
 
 from farfield.theory.convergence import check_convergence
-from farfield.theory.expression import CONSTANTS, FUNCTIONS, read
+from farfield.theory.formula.grammar import CONSTANTS, FUNCTIONS, read
 from farfield.theory.results import InputError
 
 PIECES = (

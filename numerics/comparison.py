@@ -18,17 +18,17 @@ import sympy
 from flint import acb, arb, fmpq
 from sympy import Expr, S
 
-from farfield.numerics.analytic import beyond, read_bias
 from farfield.numerics.budget import Unreachable
-from farfield.numerics.majorants import UNIT, Majorant, Unproved, level, majorant
-from farfield.numerics.normal_form import Unrecognised
+from farfield.numerics.enclosures.tails import UNIT, Majorant, Unproved, level, majorant
 from farfield.numerics.receptive_field import at_precision, resolve, verdict_of
-from farfield.numerics.sums import Series, series
-from farfield.theory.balls import Undefined, precision, to_arb
-from farfield.theory.expression import n
+from farfield.numerics.summation.analytic import beyond, read_bias
+from farfield.numerics.summation.normal_form import Unrecognised
+from farfield.numerics.summation.series import Series, series
+from farfield.theory.decision.differences import limit_of_difference
+from farfield.theory.evaluation.balls import Undefined, precision, to_arb
+from farfield.theory.formula.grammar import n
 from farfield.theory.proofs import Proof, Step
 from farfield.theory.results import InputError, Result
-from farfield.theory.tails import limit_of_difference
 
 BITS = 192
 MAX_INDEX = 400_000
@@ -166,7 +166,7 @@ def _by_support(a: Series, b: Series) -> str | None:
 
 def _by_sums(a: Series, b: Series, x: Expr) -> str | None:
     """Whether e^x B_b/B_a is below 1 ("a") or above."""
-    from farfield.numerics.kernels import number
+    from farfield.numerics.summation.families import number
 
     for bits in (128, 512):
         with precision(bits):

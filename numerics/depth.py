@@ -36,10 +36,10 @@ from farfield.numerics.receptive_field import (
     theoretical_receptive_field,
     verdict_of,
 )
-from farfield.numerics.sums import Series, series
-from farfield.theory.balls import precision, to_arb
+from farfield.numerics.summation.series import Series, series
+from farfield.theory.evaluation.arrays import tabulate
+from farfield.theory.evaluation.balls import precision, to_arb
 from farfield.theory.results import InputError, Result, exact
-from farfield.theory.tables import tabulate
 
 MAX_LAGS = 1 << 20
 MAX_LAYERS = 10_000

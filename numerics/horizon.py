@@ -16,13 +16,13 @@ import sympy
 from flint import arb, fmpq
 from sympy import Expr, S
 
-from farfield.numerics.analytic import sign_from
 from farfield.numerics.budget import Unreachable
-from farfield.numerics.normal_form import Unrecognised, sign
 from farfield.numerics.receptive_field import resolve
-from farfield.numerics.sums import SETTLED, Series, Stretch, series
-from farfield.theory.balls import Undefined, compile_ball, precision, to_arb
-from farfield.theory.expression import Lookup, n
+from farfield.numerics.summation.analytic import sign_from
+from farfield.numerics.summation.normal_form import Unrecognised, sign
+from farfield.numerics.summation.series import SETTLED, Series, Stretch, series
+from farfield.theory.evaluation.balls import Undefined, compile_ball, precision, to_arb
+from farfield.theory.formula.grammar import Lookup, n
 from farfield.theory.results import InputError, Result
 
 FORMATS = {"fp16": (11, -14), "bf16": (8, -126), "fp32": (24, -126), "fp64": (53, -1022)}

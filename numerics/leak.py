@@ -17,8 +17,8 @@ from sympy import Expr
 
 from farfield.numerics.budget import Unreachable
 from farfield.numerics.receptive_field import BLOCKWISE, at_precision, natural, resolve, verdict_of
-from farfield.numerics.sums import series
-from farfield.theory.balls import to_arb
+from farfield.numerics.summation.series import series
+from farfield.theory.evaluation.balls import to_arb
 from farfield.theory.results import InputError, Result
 
 

@@ -8,7 +8,7 @@ and `x_w = 0`. Blockwise causal attention is a window of half + 1 to 2 half toke
 the place of the row in its block; R is the mean over the rows of a block (ours: [S] does not say).
 
 With `Q = sum x_i^2` and `C = sum x_i x_{i+1}`, `R = (Q - C) / B^2` is three exp-series: of `2 p`,
-of `p(n) + p(n+1)` and of `p`. They are summed by the kernels of `farfield.numerics.sums` where
+of `p(n) + p(n+1)` and of `p`. They are summed by the kernels of the room `summation` where
 those know them, else term by term in balls; beyond `MAX_BALLS` terms in float64 (`approximate`).
 """
 
@@ -25,11 +25,12 @@ import sympy
 from flint import arb, fmpq
 from sympy import Expr, S
 
-from farfield.numerics.kernels import Unreachable
 from farfield.numerics.receptive_field import at_precision, natural, resolve, verdict_of
-from farfield.numerics.sums import Series, series
-from farfield.theory.balls import Undefined, compile_ball, to_arb
-from farfield.theory.expression import as_expression, n
+from farfield.numerics.summation.families import Unreachable
+from farfield.numerics.summation.series import Series, series
+from farfield.theory.evaluation.arrays import tabulate
+from farfield.theory.evaluation.balls import Undefined, compile_ball, to_arb
+from farfield.theory.formula.grammar import as_expression, n
 from farfield.theory.resolution import (
     ROWS,
     bounded_above,
@@ -37,7 +38,6 @@ from farfield.theory.resolution import (
     limit_closed_form,
 )
 from farfield.theory.results import InputError, Result, exact
-from farfield.theory.tables import tabulate
 
 BITS = 128
 MAX_BALLS = 20_000

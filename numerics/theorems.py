@@ -16,7 +16,7 @@ from typing import Any
 import sympy
 from flint import arb, fmpq
 
-from farfield.theory.balls import compile_ball, precision, to_arb
+from farfield.theory.evaluation.balls import compile_ball, precision, to_arb
 from farfield.theory.results import Result
 from farfield.theory.theorems import Line, Theorem
 

@@ -30,8 +30,8 @@ from farfield.numerics.receptive_field import (
     theoretical_receptive_field,
     verdict_of,
 )
-from farfield.numerics.sums import Series, series
-from farfield.theory.balls import precision, rational, to_arb
+from farfield.numerics.summation.series import Series, series
+from farfield.theory.evaluation.balls import precision, rational, to_arb
 from farfield.theory.proofs import Proof, Step
 from farfield.theory.results import InputError, Result, exact
 

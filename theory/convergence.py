@@ -36,17 +36,23 @@ import sympy
 from flint import fmpq
 from sympy import Expr, S
 
-from farfield.theory import cells
-from farfield.theory.balls import Undefined, Undetermined, compile_ball, precision, to_arb
-from farfield.theory.constants import Case, NeedMore, NotReal, Undecided, deciding, expand
+from farfield.theory.coefficients.signs import Case, NeedMore, NotReal, Undecided, deciding, expand
+from farfield.theory.decision import parameters as cells
+from farfield.theory.decision.recurrence import decide
 from farfield.theory.encodings import Encoding, encoding
-from farfield.theory.expression import interval, n, substituted
-from farfield.theory.functions import eventual, germ
-from farfield.theory.germs import negate
-from farfield.theory.ladder import Outcome
+from farfield.theory.evaluation.balls import (
+    Undefined,
+    Undetermined,
+    compile_ball,
+    precision,
+    to_arb,
+)
+from farfield.theory.formula.grammar import interval, n, substituted
 from farfield.theory.proofs import Proof, Step
-from farfield.theory.recurrence import decide
 from farfield.theory.results import InputError, Result, exact, plain
+from farfield.theory.transseries.arithmetic import negate
+from farfield.theory.transseries.expansion import eventual, germ
+from farfield.theory.transseries.scale import Outcome
 
 ORDERS = ((4, False), (8, False), (4, True), (8, True), (16, False), (32, False))
 MAX_PERIOD = 48

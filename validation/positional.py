@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from farfield.theory.encodings import Encoding, Parameter
-from farfield.theory.expression import Lookup, interval, n
+from farfield.theory.formula.grammar import Lookup, interval, n
 from farfield.theory.results import InputError
 from farfield.validation.configuration import require_values
 

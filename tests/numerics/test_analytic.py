@@ -16,18 +16,18 @@ from flint import acb, arb, fmpq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from farfield.numerics.analytic import analytic_kernel, smooth_row
-from farfield.numerics.kernels import kernel
-from farfield.numerics.majorants import UNIT, Beyond, Majorant, level, majorant
-from farfield.numerics.normal_form import Unrecognised
-from farfield.numerics.programs import compile_complex
+from farfield.numerics.enclosures.logarithm import bessel_rest
+from farfield.numerics.enclosures.programs import compile_complex
+from farfield.numerics.enclosures.tails import UNIT, Beyond, Majorant, level, majorant
 from farfield.numerics.receptive_field import Exact, theoretical_receptive_field
-from farfield.numerics.rotations import Rotation
-from farfield.numerics.substitution import bessel_rest
-from farfield.numerics.sums import series
-from farfield.numerics.waves import ByParts
-from farfield.theory.balls import precision, to_arb
-from farfield.theory.expression import n, read
+from farfield.numerics.summation.analytic import analytic_kernel, smooth_row
+from farfield.numerics.summation.families import kernel
+from farfield.numerics.summation.normal_form import Unrecognised
+from farfield.numerics.summation.oscillatory.rotations import Rotation
+from farfield.numerics.summation.oscillatory.waves import ByParts
+from farfield.numerics.summation.series import series
+from farfield.theory.evaluation.balls import precision, to_arb
+from farfield.theory.formula.grammar import n, read
 from farfield.theory.results import InputError
 
 BATTERY = Path(__file__).resolve().parents[1] / "data" / "battery.jsonl"

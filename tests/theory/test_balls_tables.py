@@ -8,11 +8,11 @@ import pytest
 import sympy
 from flint import arb, ctx, fmpq
 
-from farfield.theory.balls import Undefined, compile_ball, enclose, precision
 from farfield.theory.encodings.catalogue import _CATALOGUE, encoding
-from farfield.theory.expression import Lookup, n, read
+from farfield.theory.evaluation.arrays import tabulate
+from farfield.theory.evaluation.balls import Undefined, compile_ball, enclose, precision
+from farfield.theory.formula.grammar import Lookup, n, read
 from farfield.theory.results import InputError
-from farfield.theory.tables import tabulate
 
 DISTANCES = (0, 1, 2, 7, 16, 63, 113, 500, 4095)
 VALUES = {

@@ -6,7 +6,7 @@ import mpmath
 import pytest
 import sympy
 
-from farfield.theory.constants import (
+from farfield.theory.coefficients.signs import (
     Case,
     Fork,
     NeedMore,
@@ -21,7 +21,7 @@ from farfield.theory.constants import (
     simplest,
     tidied,
 )
-from farfield.theory.expression import parameter, read
+from farfield.theory.formula.grammar import parameter, read
 
 
 def constant(text):

@@ -7,7 +7,6 @@ import pytest
 import sympy
 
 from farfield.theory import encodings as catalogue
-from farfield.theory.balls import enclose
 from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import (
     Entry,
@@ -17,7 +16,8 @@ from farfield.theory.encodings import (
     encodings,
     t5_bucket_starts,
 )
-from farfield.theory.expression import n, parameter
+from farfield.theory.evaluation.balls import enclose
+from farfield.theory.formula.grammar import n, parameter
 from farfield.theory.results import InputError
 
 AT = np.arange(200)

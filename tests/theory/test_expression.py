@@ -7,8 +7,8 @@ import mpmath
 import pytest
 import sympy
 
-from farfield.theory.balls import enclose
-from farfield.theory.expression import (
+from farfield.theory.evaluation.balls import enclose
+from farfield.theory.formula.grammar import (
     MAX_DEPTH,
     MAX_LENGTH,
     MAX_TOKENS,

@@ -5,12 +5,12 @@ import pytest
 import sympy
 from flint import fmpq
 
-from farfield.theory.balls import compile_ball, precision, to_arb
-from farfield.theory.constants import Case, Undecided, deciding, to_sympy
+from farfield.theory.coefficients.signs import Case, Undecided, deciding, to_sympy
 from farfield.theory.convergence import check_convergence
-from farfield.theory.expression import n, read
-from farfield.theory.functions import germ
-from farfield.theory.ladder import monomial_expression
+from farfield.theory.evaluation.balls import compile_ball, precision, to_arb
+from farfield.theory.formula.grammar import n, read
+from farfield.theory.transseries.expansion import germ
+from farfield.theory.transseries.scale import monomial_expression
 
 
 def excess(text, distances):

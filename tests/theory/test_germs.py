@@ -8,11 +8,26 @@ import pytest
 import sympy
 from flint import fmpq
 
-from farfield.theory.constants import Case, NeedMore, NotReal, Undecided, case, deciding, has_tail
-from farfield.theory.expression import n, parameter, read
-from farfield.theory.functions import direction, eventual, germ
-from farfield.theory.germs import Monomial, compare, iterated_log, multiply, reciprocal, size
-from farfield.theory.ladder import monomial_expression
+from farfield.theory.coefficients.signs import (
+    Case,
+    NeedMore,
+    NotReal,
+    Undecided,
+    case,
+    deciding,
+    has_tail,
+)
+from farfield.theory.formula.grammar import n, parameter, read
+from farfield.theory.transseries.arithmetic import (
+    Monomial,
+    compare,
+    iterated_log,
+    multiply,
+    reciprocal,
+    size,
+)
+from farfield.theory.transseries.expansion import direction, eventual, germ
+from farfield.theory.transseries.scale import monomial_expression
 
 FAR = (10**12, 10**25, 10**40)
 
@@ -202,7 +217,7 @@ def test_a_zero_coefficient_is_never_divided_by():
 
 
 def test_powers_with_parameters_ask_for_their_sign():
-    from farfield.theory.constants import Fork
+    from farfield.theory.coefficients.signs import Fork
 
     a, b = parameter("a"), parameter("b")
     with deciding(Case()), pytest.raises(Fork) as fork:

@@ -22,9 +22,9 @@ import numpy as np
 import sympy
 from sympy import Expr, Integer, Rational, S, Symbol
 
-from farfield.theory.expression import Lookup, as_expression, n, parameter
+from farfield.theory.evaluation.arrays import tabulate
+from farfield.theory.formula.grammar import Lookup, as_expression, n, parameter
 from farfield.theory.results import InputError, Result, exact
-from farfield.theory.tables import tabulate
 
 DEFAULT_HEADS = 8
 
