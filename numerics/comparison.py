@@ -18,15 +18,14 @@ import sympy
 from flint import acb, arb, fmpq
 from sympy import Expr, S
 
-from farfield.numerics.budget import Unreachable
-from farfield.numerics.enclosures.tails import UNIT, Majorant, Unproved, level, majorant
+from farfield.numerics.enclosures.tails import UNIT, TailEnclosure, Unproved, level, tail_enclosure
+from farfield.numerics.outcomes import Unreachable, Unrecognised
 from farfield.numerics.receptive_field import at_precision, resolve, verdict_of
 from farfield.numerics.summation.analytic import beyond, read_bias
-from farfield.numerics.summation.normal_form import Unrecognised
 from farfield.numerics.summation.series import Series, series
 from farfield.theory.decision.differences import limit_of_difference
-from farfield.theory.evaluation.balls import Undefined, precision, to_arb
-from farfield.theory.formula.grammar import n
+from farfield.theory.functions.balls import Undefined, precision, to_arb
+from farfield.theory.functions.nodes import n
 from farfield.theory.proofs import Proof, Step
 from farfield.theory.results import InputError, Result
 
@@ -214,9 +213,9 @@ def _settled(light: Series, heavy: Series) -> int:
         with precision(128):
             where = beyond(arb(m).log())
             try:
-                variable = Majorant(where, {level(1): fmpq(1)})
-                shift = Majorant(where, {UNIT: acb(to_arb(ratio))})
-                if (majorant(difference.in_s, difference.s, variable) + shift).negative():
+                variable = TailEnclosure(where, {level(1): fmpq(1)})
+                shift = TailEnclosure(where, {UNIT: acb(to_arb(ratio))})
+                if (tail_enclosure(difference.in_s, difference.s, variable) + shift).negative():
                     return m
             except Unproved:
                 continue

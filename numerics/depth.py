@@ -25,7 +25,7 @@ from flint import arb
 from scipy import fft
 from sympy import Expr
 
-from farfield.numerics.budget import Unreachable
+from farfield.numerics.outcomes import Unreachable
 from farfield.numerics.receptive_field import (
     BLOCKWISE,
     Bracket,
@@ -37,9 +37,9 @@ from farfield.numerics.receptive_field import (
     verdict_of,
 )
 from farfield.numerics.summation.series import Series, series
-from farfield.theory.evaluation.arrays import tabulate
-from farfield.theory.evaluation.balls import precision, to_arb
+from farfield.theory.functions.balls import precision, to_arb
 from farfield.theory.results import InputError, Result, exact
+from farfield.theory.values import tabulate
 
 MAX_LAGS = 1 << 20
 MAX_LAYERS = 10_000

@@ -15,10 +15,10 @@ from typing import Any
 from flint import arb
 from sympy import Expr
 
-from farfield.numerics.budget import Unreachable
+from farfield.numerics.outcomes import Unreachable
 from farfield.numerics.receptive_field import BLOCKWISE, at_precision, natural, resolve, verdict_of
 from farfield.numerics.summation.series import series
-from farfield.theory.evaluation.balls import to_arb
+from farfield.theory.functions.balls import to_arb
 from farfield.theory.results import InputError, Result
 
 

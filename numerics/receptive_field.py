@@ -24,15 +24,16 @@ import sympy
 from flint import arb, ctx, fmpq
 from sympy import Expr
 
-from farfield.numerics.budget import Unreachable, until
+from farfield.numerics.budget import until
+from farfield.numerics.outcomes import Unreachable, Unrecognised
 from farfield.numerics.summation.families import Geometric
-from farfield.numerics.summation.normal_form import Unrecognised, sign
+from farfield.numerics.summation.normal_form import sign
 from farfield.numerics.summation.series import Series, series
 from farfield.numerics.summation.telescoping import share
 from farfield.theory.encodings import Encoding, encoding
-from farfield.theory.evaluation.arrays import tabulate
-from farfield.theory.evaluation.balls import Undefined, precision, rational, to_arb
+from farfield.theory.functions.balls import Undefined, precision, rational, to_arb
 from farfield.theory.results import InputError, Result, exact
+from farfield.theory.values import tabulate
 
 EXTRA_BITS = 256
 COARSE_BITS = 64

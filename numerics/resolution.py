@@ -25,12 +25,12 @@ import sympy
 from flint import arb, fmpq
 from sympy import Expr, S
 
+from farfield.numerics.outcomes import Unreachable
 from farfield.numerics.receptive_field import at_precision, natural, resolve, verdict_of
-from farfield.numerics.summation.families import Unreachable
 from farfield.numerics.summation.series import Series, series
-from farfield.theory.evaluation.arrays import tabulate
-from farfield.theory.evaluation.balls import Undefined, compile_ball, to_arb
-from farfield.theory.formula.grammar import as_expression, n
+from farfield.theory.formula.given import as_expression
+from farfield.theory.functions.balls import Undefined, to_arb
+from farfield.theory.functions.nodes import n
 from farfield.theory.resolution import (
     ROWS,
     bounded_above,
@@ -38,6 +38,7 @@ from farfield.theory.resolution import (
     limit_closed_form,
 )
 from farfield.theory.results import InputError, Result, exact
+from farfield.theory.values import compile_ball, tabulate
 
 BITS = 128
 MAX_BALLS = 20_000

@@ -20,7 +20,7 @@ import sympy
 from flint import arb
 from sympy import Expr
 
-from farfield.numerics.budget import Unreachable
+from farfield.numerics.outcomes import Unreachable
 from farfield.numerics.receptive_field import (
     BLOCKWISE,
     Exact,
@@ -31,7 +31,7 @@ from farfield.numerics.receptive_field import (
     verdict_of,
 )
 from farfield.numerics.summation.series import Series, series
-from farfield.theory.evaluation.balls import precision, rational, to_arb
+from farfield.theory.functions.balls import precision, rational, to_arb
 from farfield.theory.proofs import Proof, Step
 from farfield.theory.results import InputError, Result, exact
 

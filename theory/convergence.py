@@ -36,23 +36,22 @@ import sympy
 from flint import fmpq
 from sympy import Expr, S
 
-from farfield.theory.coefficients.signs import Case, NeedMore, NotReal, Undecided, deciding, expand
+from farfield.theory.algebra.outcomes import NeedMore, NotReal, Undecided
+from farfield.theory.coefficients.arithmetic import expand
+from farfield.theory.coefficients.context import Context, deciding
 from farfield.theory.decision import parameters as cells
 from farfield.theory.decision.recurrence import decide
 from farfield.theory.encodings import Encoding, encoding
-from farfield.theory.evaluation.balls import (
-    Undefined,
-    Undetermined,
-    compile_ball,
-    precision,
-    to_arb,
-)
-from farfield.theory.formula.grammar import interval, n, substituted
+from farfield.theory.formula.building import substituted
+from farfield.theory.formula.parameters import interval
+from farfield.theory.functions.balls import Undefined, Undetermined, precision, to_arb
+from farfield.theory.functions.nodes import n
 from farfield.theory.proofs import Proof, Step
 from farfield.theory.results import InputError, Result, exact, plain
 from farfield.theory.transseries.arithmetic import negate
-from farfield.theory.transseries.expansion import eventual, germ
+from farfield.theory.transseries.expansion import eventual, transseries
 from farfield.theory.transseries.scale import Outcome
+from farfield.theory.values import compile_ball
 
 ORDERS = ((4, False), (8, False), (4, True), (8, True), (16, False), (32, False))
 MAX_PERIOD = 48
@@ -432,7 +431,7 @@ def _tried(why: Undecided, *before: Step) -> Undecided:
 def _run_class(p: Expr, signs: dict[Expr, int], deadline: float) -> Outcome:
     orders: list[Step] = []
     for order, named in ORDERS:
-        current = Case(signs=signs, order=order, named=named, deadline=deadline)
+        current = Context(signs=signs, order=order, named=named, deadline=deadline)
         with deciding(current):
             try:
                 outcome = _alternatives(p, signs, deadline)
@@ -522,7 +521,7 @@ def _from_germ(p: Expr) -> Outcome:
         return Outcome(False, (Step("infinite", {}),))
     if tail != p:
         steps = (Step("eventual", {"p": tail}),)
-    rho = negate(germ(tail))
+    rho = negate(transseries(tail))
     outcome = decide(rho)
     return Outcome(outcome.converges, steps + outcome.steps)
 

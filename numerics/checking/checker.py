@@ -32,17 +32,13 @@ import sympy
 from flint import arb, fmpq
 from sympy import Expr, S, Symbol
 
-from farfield.theory.evaluation.arrays import tabulate
-from farfield.theory.evaluation.balls import (
-    Undefined,
-    compile_ball,
-    compile_condition,
-    precision,
-    to_arb,
-)
-from farfield.theory.formula.grammar import interval, n, parameter, read
+from farfield.theory.formula.grammar import read
+from farfield.theory.formula.parameters import interval, parameter
+from farfield.theory.functions.balls import Undefined, precision, to_arb
+from farfield.theory.functions.nodes import n
 from farfield.theory.proofs import RULES
 from farfield.theory.results import InputError, Result
+from farfield.theory.values import compile_ball, tabulate
 
 NEAR = (101, 317, 1009)
 FAR = (10**40 + 7, 10**60 + 9, 10**90 + 49)
@@ -156,7 +152,7 @@ def _sample(cell: str | None, p: Expr, domains: Mapping[str, str]) -> dict[Symbo
     condition = S.true if cell is None else _condition(cell, domains)
     parts = condition.args if isinstance(condition, sympy.And) else (condition,)
     solved = {c.lhs: c.rhs for c in parts if isinstance(c, sympy.Eq) and c.lhs in symbols}
-    test = compile_condition(sympy.And(*(c for c in parts if getattr(c, "lhs", 0) not in solved or
+    test = compile_ball(sympy.And(*(c for c in parts if getattr(c, "lhs", 0) not in solved or
                                          not isinstance(c, sympy.Eq)), evaluate=False))  # fmt: skip
     free = [s for s in symbols if s not in solved]
     axes = [[x for x in map(sympy.Rational, GRID) if _inside(x, domains[s.name])] for s in free]
@@ -192,7 +188,7 @@ def _claimed(
 ) -> bool | None:
     if document["verdict"] != "conditional":
         return bool(document["verdict"] == "converges")
-    test = compile_condition(_condition(document["condition"], domains))
+    test = compile_ball(_condition(document["condition"], domains))
     with precision(128):
         try:
             return test({s: compile_ball(v)({}) for s, v in values.items()})

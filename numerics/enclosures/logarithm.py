@@ -6,15 +6,8 @@ p = -log(n + n log(n)^2) it gives -3 s - ... without an e^s that would have to c
 Used twice it gives the variable log log n. Which term leads is found numerically and needs no
 proof: the identity holds for each choice.
 
-Special functions are split into elementary terms and a remainder function of their own (ours):
-
-    loggamma(z) = (z - 1/2) log z - z + log(2 pi)/2 + binet(z),
-    digamma(z)  = log z + psi_rest(z),
-    LambertW(z) = s - log s + omega_rest(s),   s = log z,
-    li(z)       = z ei_rest(s)/s,              s = log z,
-    I_0(z)      = exp(z - log(2 pi z)/2 + bessel_rest(z)) or, near 0, 1 + bessel_small(z),
-
-I_0 the modified Bessel function of the first kind.
+Special functions are split into elementary terms and a remainder function of their own, as their
+records say: loggamma(z) = (z - 1/2) log z - z + log(2 pi)/2 + binet(z).
 """
 
 from __future__ import annotations
@@ -23,163 +16,37 @@ from typing import Any
 
 import sympy
 from flint import acb
-from sympy import Expr, Function, S, Symbol
+from sympy import Expr, S, Symbol
 
 from farfield.numerics.enclosures.programs import compile_complex
-from farfield.numerics.summation.normal_form import Unrecognised
-from farfield.theory.evaluation.balls import Undefined, precision
+from farfield.numerics.outcomes import Unrecognised
+from farfield.theory.functions.balls import Undefined, precision
+from farfield.theory.functions.elementary import expm1, log1p
+from farfield.theory.functions.record import record_of
 
-MAX_TERMS = 60
+MAX_TERMS = 60  # of an expression that is multiplied out
+SMALL = -1.5  # log of what counts as small
 _PROBES = (64, 6, 3)
 
 
-class log1p(Function):
-    """log(1 + z)."""
-
-    def fdiff(self, argindex: int = 1) -> Expr:
-        return 1 / (1 + self.args[0])
-
-
-class expm1(Function):
-    """exp(z) - 1."""
-
-    def fdiff(self, argindex: int = 1) -> Expr:
-        return sympy.exp(self.args[0])
-
-
-class log1p_rest(Function):
-    """log(1 + z) - z."""
-
-    def fdiff(self, argindex: int = 1) -> Expr:
-        return -self.args[0] / (1 + self.args[0])
-
-
-class expm1_rest(Function):
-    """exp(z) - 1 - z."""
-
-    def fdiff(self, argindex: int = 1) -> Expr:
-        return expm1(self.args[0])
-
-
-class sin_rest(Function):
-    """sin(z) - z."""
-
-    def fdiff(self, argindex: int = 1) -> Expr:
-        return cos_rest(self.args[0])
-
-
-class cos_rest(Function):
-    """cos(z) - 1."""
-
-    def fdiff(self, argindex: int = 1) -> Expr:
-        return -sympy.sin(self.args[0])
-
-
-class binet(Function):
-    """What loggamma(z) has beyond Stirling's elementary terms."""
-
-    def fdiff(self, argindex: int = 1) -> Expr:
-        z = self.args[0]
-        return psi_rest(z) + 1 / (2 * z)
-
-
-class psi_rest(Function):
-    """digamma(z) - log z."""
-
-    def fdiff(self, argindex: int = 1) -> Expr:
-        return psi_slope(self.args[0])
-
-
-class psi_slope(Function):
-    """trigamma(z) - 1/z."""
-
-
-class omega_rest(Function):
-    """LambertW(e^s) - s + log s."""
-
-    def fdiff(self, argindex: int = 1) -> Expr:
-        s = self.args[0]
-        return 1 / s - 1 / (1 + s - sympy.log(s) + self)
-
-
-class ei_rest(Function):
-    """s e^{-s} Ei(s)."""
-
-    def fdiff(self, argindex: int = 1) -> Expr:
-        return self * (1 / self.args[0] - 1) + 1
-
-
-class bessel_rest(Function):
-    """log I_0(z) - z + log(2 pi z)/2."""
-
-    def fdiff(self, argindex: int = 1) -> Expr:
-        return bessel_slope(self.args[0])
-
-
-class bessel_slope(Function):
-    """The derivative of bessel_rest."""
-
-
-class bessel_small(Function):
-    """I_0(z) - 1."""
-
-
 def elementary(e: Expr) -> Expr:
-    """A formula in exp, log, powers, sin, cos, atan and the remainder functions of this module."""
+    """A formula in functions that have rules on complex balls and tails, remainder functions among
+    them."""
     if not e.args:
         return e
+    record = record_of(e.func)
+    if record is not None and (record.asymptotic is not None or record.complex_ball is None):
+        reduced = None if record.reduced is None else record.reduced(*e.args)
+        if reduced is None:
+            why = record.lacks.get("complex_ball", "not for these arguments")
+            raise Unrecognised(f"{record.name} has no analytic form here: {why}")
+        return elementary(reduced)
     args = [elementary(a) for a in e.args]
     if isinstance(e, sympy.log) and args[0].is_Rational and args[0] > 0:
         return constant_log(args[0])
-    rule = _RULES.get(e.func)
-    if rule is not None:
-        return rule(*args)
-    if e.is_Add or e.is_Mul or e.is_Pow or e.func in _KEPT:
-        return e.func(*args)
-    raise Unrecognised(f"{e.func.__name__} has no analytic form here")
-
-
-def _loggamma(z: Expr) -> Expr:
-    return (z - S.Half) * sympy.log(z) - z + sympy.log(2 * sympy.pi) / 2 + binet(z)
-
-
-def _digamma(z: Expr) -> Expr:
-    return sympy.log(z) + psi_rest(z)
-
-
-def _polygamma(k: Expr, z: Expr) -> Expr:
-    if k != 0:
-        raise Unrecognised("polygamma of positive order")
-    return _digamma(z)
-
-
-def _lambert(z: Expr) -> Expr:
-    s = sympy.log(z)
-    return s - sympy.log(s) + omega_rest(s)
-
-
-def _binomial(a: Expr, b: Expr) -> Expr:
-    return sympy.exp(_loggamma(a + 1) - _loggamma(b + 1) - _loggamma(a - b + 1))
-
-
-_KEPT = (sympy.exp, sympy.log, sympy.sin, sympy.cos, sympy.atan, sympy.besseli)
-_RULES: dict[Any, Any] = {
-    sympy.asinh: lambda z: sympy.log(z + sympy.sqrt(z**2 + 1)),
-    sympy.acosh: lambda z: sympy.log(z + sympy.sqrt(z**2 - 1)),
-    sympy.atanh: lambda z: (sympy.log(1 + z) - sympy.log(1 - z)) / 2,
-    sympy.sinh: lambda z: (sympy.exp(z) - sympy.exp(-z)) / 2,
-    sympy.cosh: lambda z: (sympy.exp(z) + sympy.exp(-z)) / 2,
-    sympy.tanh: lambda z: (1 - sympy.exp(-2 * z)) / (1 + sympy.exp(-2 * z)),
-    sympy.coth: lambda z: (1 + sympy.exp(-2 * z)) / (1 - sympy.exp(-2 * z)),
-    sympy.loggamma: _loggamma,
-    sympy.gamma: lambda z: sympy.exp(_loggamma(z)),
-    sympy.factorial: lambda z: sympy.exp(_loggamma(z + 1)),
-    sympy.binomial: _binomial,
-    sympy.polygamma: _polygamma,
-    sympy.harmonic: lambda z: _digamma(z + 1) + S.EulerGamma,
-    sympy.LambertW: _lambert,
-    sympy.li: lambda z: z * ei_rest(sympy.log(z)) / sympy.log(z),
-}
+    if record is None and not (e.is_Add or e.is_Mul or e.is_Pow):
+        raise Unrecognised(f"{e.func.__name__} has no analytic form here")
+    return e.func(*args)
 
 
 def in_logarithm(e: Expr, x: Symbol, s: Symbol) -> Expr:
@@ -205,22 +72,32 @@ def in_logarithm(e: Expr, x: Symbol, s: Symbol) -> Expr:
     if isinstance(e, sympy.log):
         return _log_of(e.args[0], x, s)
     inner = [in_logarithm(a, x, s) for a in e.args]
-    if isinstance(e, sympy.atan) and _size(inner[0], s) > 1:
-        return sympy.pi / 2 - sympy.atan(_spread(sympy.exp(-_log(inner[0], s))))
-    if isinstance(e, (sympy.sin, sympy.cos)) and _size(inner[0], s) < -1.5:
-        sine = isinstance(e, sympy.sin)
-        return inner[0] + sin_rest(inner[0]) if sine else 1 + cos_rest(inner[0])
-    if isinstance(e, sympy.besseli):
-        return _bessel(inner[0], inner[1], s)
-    return _exp(inner[0], s) if isinstance(e, sympy.exp) else e.func(*inner)
+    if isinstance(e, sympy.exp):
+        return _exp(inner[0], s)
+    record = record_of(e.func)
+    scaled = record.scaled(_Form(s), *inner) if record and record.scaled else None
+    return e.func(*inner) if scaled is None else scaled
 
 
-def _bessel(order: Expr, z: Expr, s: Symbol) -> Expr:
-    if order != 0:
-        raise Unrecognised("a Bessel function of positive order")
-    if _size(z, s) < -1.5:
-        return 1 + bessel_small(z)
-    return sympy.exp(z - _log(2 * sympy.pi * z, s) / 2 + bessel_rest(z))
+class _Form:
+    """What the rules for large and small arguments ask for: sizes at a large s, logarithms."""
+
+    SMALL = SMALL
+
+    def __init__(self, s: Symbol) -> None:
+        self.s = s
+
+    def size(self, e: Expr) -> float:
+        """log |e| at a large s."""
+        return _size(e, self.s)
+
+    def log(self, e: Expr) -> Expr:
+        """log e, expanded."""
+        return _log(e, self.s)
+
+    def spread(self, e: Expr) -> Expr:
+        """e multiplied out."""
+        return _spread(e)
 
 
 def _log_of(e: Expr, x: Symbol, s: Symbol) -> Expr:
@@ -237,7 +114,7 @@ def _log_of(e: Expr, x: Symbol, s: Symbol) -> Expr:
 def _exp(u: Expr, s: Symbol) -> Expr:
     """exp u, with the part of u that is small at large s in expm1."""
     terms = sympy.Add.make_args(u)
-    small = [t for t in terms if t.has(s) and not t.is_Symbol and _size(t, s) < -1.5]
+    small = [t for t in terms if t.has(s) and not t.is_Symbol and _size(t, s) < SMALL]
     if not small:
         return sympy.exp(u)
     large = sympy.exp(sympy.Add(*(t for t in terms if t not in small)))

@@ -1,6 +1,6 @@
-r"""Germs with ball coefficients: expansions at infinity that hold on all of [X, oo).
+r"""Tail enclosures: expansions at infinity with ball coefficients, that hold on all of [X, oo).
 
-A `Majorant` is a sum of terms `c m`: m a monomial x^{a0} L1^{a1} L2^{a2} ... exp(sum c_j m_j), L_k
+A `TailEnclosure` is a sum of terms `c m`: m a monomial x^{a0} L1^{a1} ... exp(sum c_j m_j), L_k
 the k-fold logarithm of x, and c either an exact rational or a complex ball that contains the
 coefficient at *every* x >= X. What an asymptotic expansion would leave as O(m) is a ball times m:
 
@@ -16,20 +16,22 @@ the whole sector of points kappa x. Nothing is asymptotic; `Unproved` asks for a
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cmp_to_key, lru_cache
+from functools import cmp_to_key, lru_cache, partial
 from threading import Lock
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, ClassVar
 from weakref import WeakValueDictionary
 
-from flint import acb, arb, fmpq
+from flint import acb, acb_series, arb, ctx, fmpq
 from sympy import Expr, Symbol
 
 from farfield.numerics.budget import check_time
-from farfield.numerics.enclosures.programs import taylor_coefficient
-from farfield.numerics.summation.normal_form import Unrecognised
-from farfield.theory.evaluation.balls import compile_ball, rational, to_arb
+from farfield.numerics.outcomes import Unrecognised
+from farfield.theory.evaluation.fold import Arithmetic, Operation, value
+from farfield.theory.functions.balls import rational, to_arb
+from farfield.theory.values import compile_ball
 
 Chain = tuple[fmpq, ...]
 Exponents = tuple[tuple[Chain, fmpq], ...]
@@ -219,7 +221,7 @@ def _zero_to(size: arb) -> arb:
     return arb(0).union(size.upper())
 
 
-class Majorant:
+class TailEnclosure:
     """A sum of terms on one half-line; see the module's description."""
 
     def __init__(self, where: Beyond, terms: Terms) -> None:
@@ -233,24 +235,24 @@ class Majorant:
             ratio = where.bound(times(m, raised(last, fmpq(-1))))
             self.terms[last] = _ball(self.terms[last]) + _ball(terms[m]) * _zero_to(ratio)
 
-    def __add__(self, other: Majorant) -> Majorant:
+    def __add__(self, other: TailEnclosure) -> TailEnclosure:
         terms = dict(self.terms)
         for m, c in other.terms.items():
             terms[m] = _sum(terms[m], c) if m in terms else c
-        return Majorant(self.where, terms)
+        return TailEnclosure(self.where, terms)
 
-    def __mul__(self, other: Majorant) -> Majorant:
+    def __mul__(self, other: TailEnclosure) -> TailEnclosure:
         terms: Terms = {}
         for a, c in self.terms.items():
             for b, d in other.terms.items():
                 m = times(a, b)
                 value = c * d if type(c) is type(d) else _ball(c) * _ball(d)
                 terms[m] = _sum(terms[m], value) if m in terms else value
-        return Majorant(self.where, terms)
+        return TailEnclosure(self.where, terms)
 
-    def shifted(self, m: Monomial, c: Coefficient) -> Majorant:
+    def shifted(self, m: Monomial, c: Coefficient) -> TailEnclosure:
         """The majorant times c m."""
-        return self * Majorant(self.where, {m: c})
+        return self * TailEnclosure(self.where, {m: c})
 
     def small(self) -> acb:
         """A ball with all values and 0, for a majorant whose terms do not grow."""
@@ -261,21 +263,35 @@ class Majorant:
             total += _ball(c) * _zero_to(self.where.bound(m))
         return total
 
-    def factored(self) -> tuple[Monomial, Coefficient, Majorant]:
+    def factored(self) -> tuple[Monomial, Coefficient, TailEnclosure]:
         """(m, c, delta) with value c m (1 + delta), delta -> 0."""
         if not self.terms:
             raise Unproved("zero has no leading term")
         m, c = next(iter(self.terms.items()))
         if isinstance(c, acb) and c.contains(0):
             raise Unproved("a leading coefficient may vanish")
-        rest = Majorant(self.where, {k: v for k, v in self.terms.items() if k is not m})
+        rest = TailEnclosure(self.where, {k: v for k, v in self.terms.items() if k is not m})
         inverse = 1 / c if isinstance(c, acb) else fmpq(1) / c
         return m, c, rest.shifted(raised(m, fmpq(-1)), inverse)
 
-    def with_zero(self) -> Majorant:
+    def scaled(self, c: Coefficient) -> TailEnclosure:
+        """The enclosure times c."""
+        return self.shifted(UNIT, c)
+
+    @property
+    def grows(self) -> bool:
+        """Whether a term tends to infinity."""
+        return any(growth(m) > 0 for m in self.terms)
+
+    @property
+    def has_constant(self) -> bool:
+        """Whether a constant is one of the terms."""
+        return UNIT in self.terms
+
+    def with_zero(self) -> TailEnclosure:
         """The same terms, each ball widened to contain 0."""
         zero = acb(0)
-        return Majorant(self.where, {m: _ball(c).union(zero) for m, c in self.terms.items()})
+        return TailEnclosure(self.where, {m: _ball(c).union(zero) for m, c in self.terms.items()})
 
     def real(self) -> bool:
         """Whether every coefficient is real."""
@@ -305,9 +321,9 @@ def _sum(a: Coefficient, b: Coefficient) -> Coefficient:
     return a + b if type(a) is type(b) else _ball(a) + _ball(b)
 
 
-def constant(where: Beyond, c: Coefficient) -> Majorant:
+def constant(where: Beyond, c: Coefficient) -> TailEnclosure:
     """A constant."""
-    return Majorant(where, {UNIT: c})
+    return TailEnclosure(where, {UNIT: c})
 
 
 @lru_cache(maxsize=16)
@@ -316,7 +332,7 @@ def level(k: int) -> Monomial:
     return monomial((fmpq(0),) * k + (fmpq(1),))
 
 
-def _series(coefficients: list[Coefficient], delta: Majorant) -> Majorant:
+def _series(coefficients: list[Coefficient], delta: TailEnclosure) -> TailEnclosure:
     """sum c_k delta^k."""
     total, power = constant(delta.where, coefficients[0]), constant(delta.where, fmpq(1))
     for c in coefficients[1:]:
@@ -325,62 +341,57 @@ def _series(coefficients: list[Coefficient], delta: Majorant) -> Majorant:
     return total
 
 
-def _taylor(exact: list[fmpq], name: str, delta: Majorant) -> Majorant:
+def taylor(exact: Sequence[fmpq | int], name: str, delta: TailEnclosure) -> TailEnclosure:
     """A function with these first Taylor coefficients at 0, at delta -> 0."""
-    last = taylor_coefficient(name, delta.small(), ORDER)
+    last = _coefficient_on(name, delta.small(), ORDER)
     if not last.is_finite():
         raise Unproved(f"{name} is not enclosed")
-    return _series([*exact[:ORDER], last], delta)
+    return _series([*map(fmpq, exact[:ORDER]), last], delta)
+
+
+def _coefficient_on(name: str, z: acb, k: int) -> acb:
+    """The k-th Taylor coefficient of exp, sin, cos, atan or log1p on a ball."""
+    before = ctx.cap
+    ctx.cap = k + 1
+    try:
+        series = acb_series([1 + z if name == "log1p" else z, 1])
+        found = getattr(series, "log" if name == "log1p" else name)()[k]
+    finally:
+        ctx.cap = before
+    return acb(found)
 
 
 def _inverse_factorials(pattern: tuple[int, ...]) -> list[fmpq]:
     return [fmpq(pattern[k % len(pattern)], math.factorial(k)) for k in range(ORDER)]
 
 
-_LOG1P = [fmpq(0)] + [fmpq((-1) ** (k + 1), k) for k in range(1, ORDER)]
+LOG1P = [fmpq(0)] + [fmpq((-1) ** (k + 1), k) for k in range(1, ORDER)]
 _ATAN = [fmpq(0 if k % 2 == 0 else (-1) ** (k // 2), max(k, 1)) for k in range(ORDER)]
-_AT_ZERO = {
+AT_ZERO = {
     "sin": _inverse_factorials((0, 1, 0, -1)),
     "cos": _inverse_factorials((1, 0, -1, 0)),
     "atan": _ATAN,
 }
 
 
-def log1p(g: Majorant) -> Majorant:
+EXP = _inverse_factorials((1,))
+
+
+def log1p(g: TailEnclosure) -> TailEnclosure:
     """log(1 + g) for g -> 0, the logarithm of 1 + g otherwise."""
     if any(growth(m) >= 0 for m in g.terms):
         return log(constant(g.where, fmpq(1)) + g)
-    return _taylor(_LOG1P, "log1p", g)
+    return taylor(LOG1P, "log1p", g)
 
 
-def expm1(g: Majorant) -> Majorant:
+def expm1(g: TailEnclosure) -> TailEnclosure:
     """exp(g) - 1."""
     if any(growth(m) >= 0 for m in g.terms):
         return exp(g) + constant(g.where, fmpq(-1))
-    return _taylor([fmpq(0), *_inverse_factorials((1,))[1:]], "exp", g)
+    return taylor([0, *EXP[1:]], "exp", g)
 
 
-def _log1p_rest(g: Majorant) -> Majorant:
-    """log(1 + g) - g for g -> 0."""
-    return _taylor([fmpq(0), fmpq(0), *_LOG1P[2:]], "log1p", g)
-
-
-def _expm1_rest(g: Majorant) -> Majorant:
-    """exp(g) - 1 - g for g -> 0."""
-    return _taylor([fmpq(0), fmpq(0), *_inverse_factorials((1,))[2:]], "exp", g)
-
-
-def _sin_rest(g: Majorant) -> Majorant:
-    """sin(g) - g for g -> 0."""
-    return _taylor([fmpq(0), fmpq(0), *_AT_ZERO["sin"][2:]], "sin", g)
-
-
-def _cos_rest(g: Majorant) -> Majorant:
-    """cos(g) - 1 for g -> 0."""
-    return _taylor([fmpq(0), *_AT_ZERO["cos"][1:]], "cos", g)
-
-
-def log(g: Majorant) -> Majorant:
+def log(g: TailEnclosure) -> TailEnclosure:
     """log g, where its leading coefficient is off the branch cut."""
     m, c, delta = g.factored()
     terms: Terms = {monomial(chain): e for chain, e in m.exponents}
@@ -392,10 +403,10 @@ def log(g: Majorant) -> Majorant:
         if not value.is_finite():
             raise Unproved("a logarithm near its branch cut")
         terms[UNIT] = value
-    return Majorant(g.where, terms) + log1p(delta)
+    return TailEnclosure(g.where, terms) + log1p(delta)
 
 
-def power(g: Majorant, q: fmpq) -> Majorant:
+def power(g: TailEnclosure, q: fmpq) -> TailEnclosure:
     """g^q."""
     if q.q == 1 and 0 <= q <= 12:
         out = constant(g.where, fmpq(1))
@@ -419,11 +430,11 @@ def power(g: Majorant, q: fmpq) -> Majorant:
     return _series([*binomial[:-1], last], delta).shifted(raised(m, q), scale)
 
 
-def exp(g: Majorant) -> Majorant:
+def exp(g: TailEnclosure) -> TailEnclosure:
     """exp g."""
     where = g.where
     growing = [(m, c) for m, c in g.terms.items() if growth(m) > 0]
-    small = Majorant(where, {m: c for m, c in g.terms.items() if growth(m) < 0})
+    small = TailEnclosure(where, {m: c for m, c in g.terms.items() if growth(m) < 0})
     chain: Chain = ()
     exponents = []
     for m, c in growing:
@@ -435,60 +446,24 @@ def exp(g: Majorant) -> Majorant:
             exponents.append((m.chain, c))
     unit = g.terms.get(UNIT, fmpq(0))
     scale = fmpq(1) if isinstance(unit, fmpq) and unit == 0 else _ball(unit).exp()
-    series = _taylor(_inverse_factorials((1,)), "exp", small)
+    series = taylor(EXP, "exp", small)
     return series.shifted(monomial(chain, _exponents(exponents)), scale)
 
 
-def _vanishing(g: Majorant) -> Majorant:
+def _vanishing(g: TailEnclosure) -> TailEnclosure:
     """exp g as a ball times x^-STEEP, where g + STEEP log x is proved negative."""
-    steep = Majorant(g.where, {level(1): fmpq(STEEP)})
+    steep = TailEnclosure(g.where, {level(1): fmpq(STEEP)})
     if not (g + steep).negative():
         raise Unproved("an exponential that is not proved to vanish")
-    return Majorant(g.where, {monomial((fmpq(-STEEP),)): _ball_of(1, g)})
+    return TailEnclosure(g.where, {monomial((fmpq(-STEEP),)): ball_of(1, g)})
 
 
-def _wave(name: str, g: Majorant) -> Majorant:
-    """sin, cos or atan of g. Where g is log x on a sector, |sin z|, |cos z| <= cosh Im z; where
-    Re z > 0, |z| > 2, atan z = pi/2 - atan(1/z), and |atan(1/z)| <= artanh(1/2) < 0.6."""
-    if any(growth(m) > 0 for m in g.terms):
-        if g.real():
-            return constant(g.where, acb(arb(0, 1 if name != "atan" else 1.6)))
-        if name == "atan":
-            _in_right_half_plane(g, 2)
-            return constant(g.where, acb(arb(1.6, 0.7), arb(0, 0.6)))
-        bound = arb(0, abs(_imaginary(g).small()).upper().cosh().upper())
-        return constant(g.where, acb(bound, bound))
-    if UNIT in g.terms:
-        size = g.small()
-        value = getattr(size, name)()
-        return constant(g.where, value)
-    return _taylor(_AT_ZERO[name], name, g)
-
-
-def _ball_of(radius: float, g: Majorant) -> acb:
+def ball_of(radius: float, g: TailEnclosure) -> acb:
     """All z with |z| <= radius; the real ones if g is real."""
     return acb(arb(0, radius)) if g.real() else acb(arb(0, radius), arb(0, radius))
 
 
-def _binet(g: Majorant) -> Majorant:
-    """|binet(z)| <= sec^2(arg/2)/(12 |z|), at most 1/(6 |z|) for |arg z| <= pi/2."""
-    _in_right_half_plane(g)
-    return power(g, fmpq(-1)).shifted(UNIT, _ball_of(0.17, g))
-
-
-def _psi_rest(g: Majorant) -> Majorant:
-    """|digamma(z) - log z| <= 1/|z| for Re z > 0, |z| >= 1."""
-    _in_right_half_plane(g)
-    return power(g, fmpq(-1)).shifted(UNIT, _ball_of(1, g))
-
-
-def _psi_slope(g: Majorant) -> Majorant:
-    """|trigamma(z) - 1/z| = |int (t/(1-e^{-t}) - 1) e^{-zt} dt| <= 1/(Re z)^2 <= 2/|z|^2 (ours)."""
-    _in_right_half_plane(g)
-    return power(g, fmpq(-2)).shifted(UNIT, _ball_of(2, g))
-
-
-def _in_right_half_plane(g: Majorant, least: int = 1) -> None:
+def in_right_half_plane(g: TailEnclosure, least: int = 1) -> None:
     """Prove |g| > least and |arg g| < pi/4."""
     m, c, delta = g.factored()
     if growth(m) <= 0:
@@ -499,100 +474,59 @@ def _in_right_half_plane(g: Majorant, least: int = 1) -> None:
         raise Unproved("an argument is not proved large")
 
 
-def _imaginary(g: Majorant) -> Majorant:
+def imaginary(g: TailEnclosure) -> TailEnclosure:
     """Im g."""
     parts = {m: acb(c.imag) for m, c in g.terms.items() if isinstance(c, acb)}
-    return Majorant(g.where, {m: c for m, c in parts.items() if not c.is_zero()})
+    return TailEnclosure(g.where, {m: c for m, c in parts.items() if not c.is_zero()})
 
 
-def _near_axis(g: Majorant, most: float) -> None:
+def near_axis(g: TailEnclosure, most: float) -> None:
     """Prove |Im g| < most."""
-    if not abs(_imaginary(g).small()).upper() < most:
+    if not abs(imaginary(g).small()).upper() < most:
         raise Unproved("an argument is not proved near the real axis")
 
 
-def _bessel_small(g: Majorant) -> Majorant:
-    """I_0(z) - 1 = z^2/4 (1 + delta), |delta| <= |z|^2/8 for |z| <= 1."""
-    size = abs(g.small()).upper()
-    if not size < 1:
-        raise Unproved("an argument is not proved small")
-    spread = arb(0, (size * size / 8).upper())
-    ball = 1 + (acb(spread) if g.real() else acb(spread, spread))
-    return power(g, fmpq(2)).shifted(UNIT, ball / 4)
+class Tails(Arithmetic):
+    """Tail enclosures on one half-line; `symbols` are those that have one."""
+
+    rule: ClassVar[str] = "tail"
+
+    def __init__(self, where: Beyond, symbols: Iterable[Any]) -> None:
+        self.where, self.symbols = where, tuple(symbols)
+
+    def operation(self, e: Any) -> Operation:
+        if not e.has(*self.symbols):
+            return lambda: constant(self.where, _exact_or_ball(e)), ()
+        return super().operation(e)
+
+    def power(self, e: Expr) -> Operation:
+        if e.exp.is_Rational:
+            return lambda base: power(base, rational(e.exp)), (e.base,)
+        return lambda exponent, base: exp(exponent * log(base)), (e.exp, e.base)
+
+    def applied(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        return partial(rule, OPERATIONS)
+
+    def lacking(self, name: str, why: str) -> Exception:
+        return Unrecognised(f"{name} has no bounds at infinity: {why}")
 
 
-def _omega_rest(g: Majorant) -> Majorant:
-    """|omega_rest(s)| <= (8/3) |log s / s| for |s| >= 8 near the positive axis (ours)."""
-    _in_right_half_plane(g, 8)
-    return (log(g) * power(g, fmpq(-1))).shifted(UNIT, _ball_of(2.7, g))
+def _exact_or_ball(e: Expr) -> Coefficient:
+    return rational(e) if e.is_Rational else acb(to_arb(compile_ball(e)({})))
 
 
-def _ei_rest(g: Majorant) -> Majorant:
-    """|s e^{-s} Ei(s) - 1| <= 6/|s| for Re s >= 10, |Im s| <= 0.7 (ours, by Gronwall)."""
-    _in_right_half_plane(g, 10)
-    _near_axis(g, 0.7)
-    return constant(g.where, fmpq(1)) + power(g, fmpq(-1)).shifted(UNIT, _ball_of(6, g))
+OPERATIONS = SimpleNamespace(Unproved=Unproved, LOG1P=LOG1P, EXP=EXP, AT_ZERO=AT_ZERO)
+"""What the rules of records speak in: `t.exp(g)`, `t.ball_of(1, g)`, ..."""
+for _operation in (
+    ball_of, exp, expm1, imaginary, in_right_half_plane, log, log1p, near_axis, power, taylor,
+):  # fmt: skip
+    setattr(OPERATIONS, _operation.__name__, _operation)
+OPERATIONS.constant = lambda g, c: constant(g.where, c)
 
 
-def _bessel_rest(g: Majorant) -> Majorant:
-    """|bessel_rest(z)|, |bessel_slope(z)| <= 1/|z| for Re z >= 1, |Im z| <= 3/4, and for Re z >= 7,
-    |z| <= 3/2 Re z. Where R = Re z >= 6, |z| <= 2 R, int_0^2 e^{-zv} (v (2 - v))^{-1/2} dv gives
-    |e^{-z} I_0(z) sqrt(2 pi z) - 1| < 0.73/|z|, so |bessel_rest| < 0.83/|z|, and the slope by
-    Cauchy's estimate on discs of radius 1; on [1, 7] x [-3/4, 3/4] by balls, in a test (ours)."""
-    try:
-        _in_right_half_plane(g, 7)
-    except Unproved:
-        _in_right_half_plane(g)
-        _near_axis(g, 0.75)
-    return power(g, fmpq(-1)).shifted(UNIT, _ball_of(1, g))
-
-
-_FUNCTIONS: dict[str, Any] = {
-    "exp": exp, "expm1": expm1, "log": log, "log1p": log1p,
-    "log1p_rest": _log1p_rest, "expm1_rest": _expm1_rest,
-    "sin_rest": _sin_rest, "cos_rest": _cos_rest, "binet": _binet, "psi_rest": _psi_rest,
-    "psi_slope": _psi_slope, "omega_rest": _omega_rest, "ei_rest": _ei_rest,
-    "bessel_rest": _bessel_rest, "bessel_slope": _bessel_rest, "bessel_small": _bessel_small,
-    **{name: (lambda g, name=name: _wave(name, g)) for name in ("sin", "cos", "atan")},
-}  # fmt: skip
-
-
-def majorant(
-    e: Expr, s: Symbol, variable: Majorant, others: dict[Expr, Majorant] | None = None
-) -> Majorant:
+def tail_enclosure(
+    e: Expr, s: Symbol, variable: TailEnclosure, others: dict[Expr, TailEnclosure] | None = None
+) -> TailEnclosure:
     """`e` on the half-line, with its variable s, and other symbols, given."""
-    known: dict[Expr, Majorant] = {s: variable, **(others or {})}
-
-    symbols = tuple(known)
-
-    def expand(x: Expr) -> Majorant:
-        if x not in known:
-            known[x] = build(x)
-        return known[x]
-
-    def build(x: Expr) -> Majorant:
-        where = variable.where
-        if not x.has(*symbols):
-            return constant(
-                where, rational(x) if x.is_Rational else acb(to_arb(compile_ball(x)({})))
-            )
-        if x.is_Add:
-            total = expand(x.args[0])
-            for a in x.args[1:]:
-                total = total + expand(a)
-            return total
-        if x.is_Mul:
-            total = expand(x.args[0])
-            for a in x.args[1:]:
-                total = total * expand(a)
-            return total
-        if x.is_Pow and x.exp.is_Rational:
-            return power(expand(x.base), rational(x.exp))
-        if x.is_Pow:
-            return exp(expand(x.exp) * log(expand(x.base)))
-        function = _FUNCTIONS.get(x.func.__name__)
-        if function is None:
-            raise Unrecognised(f"{x.func.__name__} has no bounds at infinity")
-        return function(expand(x.args[0]))
-
-    return expand(e)
+    known: dict[Any, Any] = {s: variable, **(others or {})}
+    return value(e, Tails(variable.where, known), known)

@@ -1,7 +1,7 @@
 r"""Sums of any exp-series whose bias is analytic near the half-line, or falls fast: no families.
 
 `Light`: the terms are summed one by one up to a Y with a proved bound of the rest: where
-p(x) <= -A log x on [Y, oo) (a `Majorant` proves it), sum_{n>Y} e^{p(n)} <= Y^{1-A}/(A-1).
+p(x) <= -A log x on [Y, oo) (a `TailEnclosure` proves it), sum_{n>Y} e^{p(n)} <= Y^{1-A}/(A-1).
 
 `Analytic`: Euler-Maclaurin, f = exp(p) on a neighbourhood of the half-line,
 
@@ -30,34 +30,30 @@ import sympy
 from flint import acb, arb, arb_series, ctx, fmpq
 from sympy import Expr, S, Symbol
 
-from farfield.numerics.budget import Unreachable, check_time
-from farfield.numerics.enclosures.logarithm import (
-    elementary,
-    expm1,
-    expm1_rest,
-    in_logarithm,
-    log1p,
-    log1p_rest,
-)
+from farfield.numerics.budget import check_time
+from farfield.numerics.enclosures.logarithm import elementary, in_logarithm
 from farfield.numerics.enclosures.programs import compile_complex, compile_real
 from farfield.numerics.enclosures.tails import (
     UNIT,
     Beyond,
-    Majorant,
+    TailEnclosure,
     Unproved,
     growth,
     level,
-    majorant,
     raised,
+    tail_enclosure,
     times,
 )
 from farfield.numerics.enclosures.tails import (
     log as log_of,
 )
+from farfield.numerics.outcomes import Unreachable, Unrecognised
 from farfield.numerics.summation.families import Composed, Kernel, first_below, suffix_sums
-from farfield.numerics.summation.normal_form import Unrecognised, sign
-from farfield.theory.evaluation.balls import Undefined, compile_ball, precision, to_arb
-from farfield.theory.formula.grammar import n
+from farfield.numerics.summation.normal_form import sign
+from farfield.theory.functions.balls import Undefined, precision, to_arb
+from farfield.theory.functions.elementary import expm1, expm1_rest, log1p, log1p_rest
+from farfield.theory.functions.nodes import n
+from farfield.theory.values import compile_ball
 
 _RESTS = {log1p: log1p_rest, expm1: expm1_rest}
 MAX_DEPTH = 4
@@ -97,10 +93,10 @@ class Bias:
         value = self.direct({n: fmpq(j)})
         return to_arb(value).exp()
 
-    def real(self, log_x: arb) -> Majorant:
+    def real(self, log_x: arb) -> TailEnclosure:
         """p on [x, oo)."""
         where = beyond(log_x)
-        return majorant(self.in_s, self.s, Majorant(where, {level(1): fmpq(1)}))
+        return tail_enclosure(self.in_s, self.s, TailEnclosure(where, {level(1): fmpq(1)}))
 
     def is_steep(self, a: arb, log_x: arb) -> bool:
         """Whether p < -a log n is proved on [x, oo), by itself or between the logarithms of -p and
@@ -111,10 +107,10 @@ class Bias:
         except Unproved:
             pass
         where = beyond(log_x)
-        known = Majorant(where, {level(2): fmpq(1), UNIT: acb(a.log())})
+        known = TailEnclosure(where, {level(2): fmpq(1), UNIT: acb(a.log())})
         for log in self.logs:
             try:
-                minus = majorant(-log, self.s, Majorant(where, {level(1): fmpq(1)}))
+                minus = tail_enclosure(-log, self.s, TailEnclosure(where, {level(1): fmpq(1)}))
                 if not minus.real():
                     return False
                 if (known + minus).negative():
@@ -137,22 +133,22 @@ class Bias:
                 break
         return found
 
-    def on_sector(self, log_x: arb, theta: float) -> Majorant:
+    def on_sector(self, log_x: arb, theta: float) -> TailEnclosure:
         """p on the points kappa x', x' >= x, |kappa| = 1, |arg kappa| <= asin theta."""
         angle = arb(math.nextafter(math.asin(theta), 4))
         kappa = acb(arb(0), arb(0, angle))
         where = beyond(log_x)
-        start = Majorant(where, {level(1): fmpq(1), UNIT: kappa})
-        return majorant(self.in_s, self.s, start)
+        start = TailEnclosure(where, {level(1): fmpq(1), UNIT: kappa})
+        return tail_enclosure(self.in_s, self.s, start)
 
 
-def falls(g: Majorant, c: Any, k: int) -> bool:
+def falls(g: TailEnclosure, c: Any, k: int) -> bool:
     """Whether g + c L_k is proved negative on the half-line."""
-    rate = Majorant(g.where, {level(k): c if isinstance(c, fmpq) else acb(c)})
+    rate = TailEnclosure(g.where, {level(k): c if isinstance(c, fmpq) else acb(c)})
     return (g + rate).negative()
 
 
-def rises(g: Majorant) -> bool:
+def rises(g: TailEnclosure) -> bool:
     """Whether -g is proved negative and g does not tend to 0: no tail is bounded then."""
     minus = g.shifted(UNIT, fmpq(-1))
     return growth(next(iter(g.terms))) >= 0 and minus.negative()
@@ -351,9 +347,9 @@ class Analytic(Kernel):
                 pass
             return best
 
-    def _on_half_line(self, log_x: arb) -> Majorant:
+    def _on_half_line(self, log_x: arb) -> TailEnclosure:
         where = beyond(log_x)
-        return majorant(self.h, self.t, Majorant(where, {level(self.depth): fmpq(1)}))
+        return tail_enclosure(self.h, self.t, TailEnclosure(where, {level(self.depth): fmpq(1)}))
 
     def _panel(self, a: arb, b: arb, near: bool) -> arb:
         """int_a^b of e^h dt or, `near`, of e^{p + s} ds, by the Gauss-Legendre rule of K points:
@@ -438,24 +434,24 @@ class Analytic(Kernel):
             with precision(128):
                 for _ in range(self.depth - 1):
                     log_x = log_x.exp()
-                variable = Majorant(beyond(log_x), {level(self.depth): fmpq(1)})
+                variable = TailEnclosure(beyond(log_x), {level(self.depth): fmpq(1)})
                 self.caches[key] = self._without_tiny(variable, arb(2) ** -(bits + 8))
         return self.caches[key]
 
-    def _without_tiny(self, variable: Majorant, goal: arb) -> tuple[Expr, arb]:
+    def _without_tiny(self, variable: TailEnclosure, goal: arb) -> tuple[Expr, arb]:
         """h with its tiny sub-expressions set to 0, and a bound of what that changes:
         sum |dh/dtau_i| |tau_i|, the derivatives anywhere between 0 and tau."""
         if self.h.count_ops() > MAX_OPERATIONS:
             return self.h, arb(0)
         names: dict[Expr, Symbol] = {}
-        sizes: dict[Expr, Majorant] = {}
+        sizes: dict[Expr, TailEnclosure] = {}
 
         def mark(e: Expr) -> Expr:
             if not e.has(self.t) or e == self.t:
                 return e
             if e.is_Function:
                 try:
-                    value = majorant(e, self.t, variable)
+                    value = tail_enclosure(e, self.t, variable)
                     if abs(value.small()).upper() < goal:
                         name = names.setdefault(e, sympy.Dummy())
                         sizes[name] = value.with_zero()
@@ -473,7 +469,7 @@ class Analytic(Kernel):
             if rest is None:
                 return e
             try:
-                value = majorant(e.args[0], self.t, variable).small()
+                value = tail_enclosure(e.args[0], self.t, variable).small()
             except Unproved:
                 return e
             return e.args[0] + rest(e.args[0]) if abs(value).upper() < fmpq(1, 8) else e
@@ -481,7 +477,7 @@ class Analytic(Kernel):
         marked, loss = mark(sympy.expand_mul(linear(self.h))), arb(0)
         try:
             for name, value in sizes.items():
-                slope = majorant(sympy.diff(marked, name), self.t, variable, sizes)
+                slope = tail_enclosure(sympy.diff(marked, name), self.t, variable, sizes)
                 loss += abs((slope * value).small()).upper()
         except Unproved:
             return self.h, arb(0)
@@ -912,7 +908,7 @@ def _inner(source: Bias) -> tuple[int, Symbol, Expr] | None:
                 log_x = log_x.exp()
             try:
                 where = beyond(log_x)
-                g = majorant(h, variable, Majorant(where, {level(depth): fmpq(1)}))
+                g = tail_enclosure(h, variable, TailEnclosure(where, {level(depth): fmpq(1)}))
                 if not g.terms or not g.negative():
                     if g.terms and rises(g):
                         return None

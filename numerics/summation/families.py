@@ -28,11 +28,12 @@ import sympy
 from flint import acb, arb, arb_series, ctx, fmpq
 from sympy import Expr, S
 
-from farfield.numerics.budget import Unreachable as Unreachable
 from farfield.numerics.budget import check_time
-from farfield.numerics.summation.normal_form import NormalForm, Unrecognised, normal_form, sign
-from farfield.theory.evaluation.balls import compile_ball, precision, rational, to_arb
-from farfield.theory.formula.grammar import n
+from farfield.numerics.outcomes import Unreachable, Unrecognised
+from farfield.numerics.summation.normal_form import NormalForm, normal_form, sign
+from farfield.theory.functions.balls import precision, rational, to_arb
+from farfield.theory.functions.nodes import n
+from farfield.theory.values import compile_ball
 
 MAX_SHIFT = 1 << 16
 MAX_EXACT = 1_024

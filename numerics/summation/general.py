@@ -23,14 +23,16 @@ from sympy import Expr, S
 from sympy.core.relational import Relational
 from sympy.simplify.fu import TR8
 
+from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.summation.analytic import analytic_kernel, sign_from
 from farfield.numerics.summation.families import Composed, Direct, Kernel, kernel, number
-from farfield.numerics.summation.normal_form import Unrecognised, sign
+from farfield.numerics.summation.normal_form import sign
 from farfield.numerics.summation.oscillatory.growing_waves import swell_kernel
 from farfield.numerics.summation.oscillatory.rotations import rotation_kernel
 from farfield.numerics.summation.oscillatory.waves import expanded, waves_kernel
-from farfield.theory.evaluation.balls import precision, to_arb
-from farfield.theory.formula.grammar import n
+from farfield.theory.functions.balls import precision, to_arb
+from farfield.theory.functions.nodes import n
+from farfield.theory.functions.record import record_of
 
 DIRECT = 1 << 14
 SUFFICIENT = 24
@@ -238,12 +240,10 @@ def _waves(q: Expr) -> dict[Expr, tuple[Expr, Expr]]:
             if inner.func in (sympy.sin, sympy.cos):
                 found[e] = (S.NegativeInfinity, S.Zero)
                 return
-        if isinstance(e, (sympy.sin, sympy.cos)):
-            found[e] = (S.NegativeOne, S.One)
-        elif isinstance(e, sympy.frac):
-            found[e] = (S.Zero, S.One)
-        elif isinstance(e, sympy.Mod) and e.args[1].is_positive:
-            found[e] = (S.Zero, e.args[1])
+        record = record_of(e.func)
+        low, high = record.range(*e.args) if record and record.range else (S.Zero, S.Zero)
+        if (high - low).is_positive:
+            found[e] = low, high
         else:
             for a in e.args:
                 visit(a)

@@ -19,28 +19,21 @@ from dataclasses import dataclass, field
 import sympy
 from sympy import Expr, S
 
-from farfield.theory.coefficients.signs import Case, Fork, NeedMore, NotReal, Undecided, deciding
+from farfield.numerics.outcomes import Unrecognised
+from farfield.theory.algebra.outcomes import Fork, NeedMore, NotReal, Undecided
+from farfield.theory.coefficients.context import Context, deciding
 from farfield.theory.coefficients.signs import sign as _sign
-from farfield.theory.formula.grammar import n
+from farfield.theory.functions.nodes import n
 
 MAX_DEGREE = 8
 MAX_NODES = 2_000
-
-
-class Unrecognised(Exception):
-    """The bias is not of the form at hand; the message says which part.
-
-    `later` is an integer from which on it would be, where that is all that is wrong.
-    """
-
-    later: int | None = None
 
 
 def sign(c: Expr) -> int:
     """The proved sign of a real constant; Unrecognised where the engine cannot tell."""
     if c.is_Rational:
         return int(sympy.sign(c))
-    with deciding(Case()):
+    with deciding(Context()):
         try:
             return _sign(c)
         except (Undecided, NotReal, NeedMore, Fork, ArithmeticError):

@@ -16,24 +16,19 @@ from typing import Any
 
 import sympy
 from flint import arb, ctx, fmpq
-from sympy import Expr, S
+from sympy import Expr, S, Symbol
 
-from farfield.numerics.budget import Unreachable, until
+from farfield.numerics.budget import until
+from farfield.numerics.outcomes import Unreachable, Unrecognised
 from farfield.numerics.summation.analytic import Analytic, sign_from, smooth_row
 from farfield.numerics.summation.families import Kernel, Monotone, kernel
 from farfield.numerics.summation.general import general_kernel
-from farfield.numerics.summation.normal_form import Unrecognised, sign
-from farfield.theory.evaluation.balls import (
-    BeyondBalls,
-    Undefined,
-    compile_ball,
-    compile_condition,
-    precision,
-    rational,
-    to_arb,
-)
-from farfield.theory.formula.grammar import Lookup, n
+from farfield.numerics.summation.normal_form import sign
+from farfield.theory.functions.balls import BeyondBalls, Undefined, precision, rational, to_arb
+from farfield.theory.functions.nodes import Lookup, n
+from farfield.theory.functions.record import record_of
 from farfield.theory.results import InputError
+from farfield.theory.values import compile_ball
 
 LONG = 1_000
 LONG_ROW = 20_000
@@ -337,6 +332,7 @@ def _general(start: int, bias: Expr, reason: Unrecognised) -> Stretch:
 
 
 _SWITCHES = (sympy.Abs, sympy.sign, sympy.Heaviside)
+_CHOICES = (*_SWITCHES, sympy.Min, sympy.Max)
 
 
 def _switches(bias: Expr) -> set[Expr]:
@@ -397,6 +393,21 @@ def _table_ends(bias: Expr) -> list[int]:
     return [len(t.args[1].args) for t in tables]
 
 
+class _At:
+    """How choices are taken at one distance, and on the stretch that begins there."""
+
+    def __init__(self, env: dict[Symbol, fmpq]) -> None:
+        self.env = env
+
+    def sign(self, e: Expr) -> int:
+        """The sign of e."""
+        return int(compile_ball(sympy.sign(e, evaluate=False))(self.env).p)
+
+    def difference(self, x: Expr, y: Expr) -> int:
+        """The sign of x - y."""
+        return self.sign(x - y)
+
+
 def _settle(e: Expr, at: int) -> Expr:
     """The formula on the stretch that begins at `at`, its branches chosen there."""
     if not e.has(n) or e == n:
@@ -405,25 +416,15 @@ def _settle(e: Expr, at: int) -> Expr:
     try:
         if isinstance(e, sympy.Piecewise):
             for value, condition in e.args:
-                if compile_condition(condition)(env):
+                if compile_ball(condition)(env):
                     return _settle(value, at)
             raise InputError(f"no piece of the formula applies at n = {at}")
         if isinstance(e, Lookup):
             return e if at < len(e.args[1].args) else e.args[2]
-        if isinstance(e, _SWITCHES):
-            side = int(compile_ball(sympy.sign(e.args[0], evaluate=False))(env).p)
-            inner = _settle(e.args[0], at)
-            if isinstance(e, sympy.Abs):
-                return inner * side if side else S.Zero
-            if isinstance(e, sympy.sign):
-                return sympy.Integer(side)
-            return sympy.Integer((1 + side) // 2) if side else e.args[1]
-        if isinstance(e, (sympy.Min, sympy.Max)):
-            best = e.args[0]
-            for a in e.args[1:]:
-                side = int(compile_ball(sympy.sign(a - best, evaluate=False))(env).p)
-                best = a if (side > 0) == isinstance(e, sympy.Max) and side else best
-            return _settle(best, at)
+        if isinstance(e, _CHOICES):
+            record = record_of(e.func)
+            assert record is not None and record.branch is not None
+            return record.branch(_At(env), *(_settle(a, at) for a in e.args))
     except Undefined:
         return e
     args = [_settle(a, at) for a in e.args]

@@ -19,7 +19,7 @@ from flint import fmpq
 from sympy import Expr
 from sympy.concrete.gosper import gosper_term
 
-from farfield.theory.formula.grammar import n
+from farfield.theory.functions.nodes import n
 
 MAX_FACTORS = 20_000
 MAX_OPERATIONS = 60
@@ -34,7 +34,7 @@ def share(bias: Expr) -> Callable[[int], fmpq | None] | None:
     """
     if bias.free_symbols != {n} or bias.count_ops() > MAX_OPERATIONS:
         return None
-    logs = sympy.expand(bias.replace(sympy.loggamma, lambda z: sympy.log(sympy.gamma(z))))
+    logs = sympy.expand(bias.rewrite(sympy.gamma))
     k = sympy.Symbol("k", integer=True, nonnegative=True)
     term = sympy.Mul(*map(_power, sympy.Add.make_args(logs))).xreplace({n: k})
     try:

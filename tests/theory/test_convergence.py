@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from farfield.theory.convergence import Verdict, check_convergence, skipped_terms
 from farfield.theory.encodings import encoding, encodings
-from farfield.theory.formula.grammar import interval, parameter, read
+from farfield.theory.formula.grammar import read
+from farfield.theory.formula.parameters import interval, parameter
 from farfield.theory.results import InputError
 
 GRID = [

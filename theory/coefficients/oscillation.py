@@ -19,26 +19,25 @@ import sympy
 from flint import fmpq
 from sympy import Expr, S, Symbol
 
-from farfield.theory.coefficients.signs import (
+from farfield.theory.algebra.outcomes import Undecided
+from farfield.theory.coefficients.arithmetic import (
     Coefficient,
-    Undecided,
-    case,
     coefficient,
     expand,
     inverse,
     oscillates,
-    sign,
     to_sympy,
 )
-from farfield.theory.evaluation.balls import enclose
-from farfield.theory.formula.grammar import n
+from farfield.theory.coefficients.context import context
+from farfield.theory.coefficients.signs import BALLS, sign
+from farfield.theory.functions.nodes import n
 
 Bounds = tuple[Expr, Expr]
 
 
 def bounded_atom(low: Expr, high: Expr, meaning: Expr | None = None) -> Symbol:
     """A symbol for a quantity that stays in [low, high] for all large n (ends may be infinite)."""
-    current = case()
+    current = context()
     atom = sympy.Dummy("u", real=True)
     current.ranges[atom] = (sympy.sympify(low), sympy.sympify(high))
     if meaning is not None:
@@ -105,7 +104,7 @@ def _product_to_sum(waves: list[Expr]) -> list[Expr]:
     return out
 
 
-def settled(c: Coefficient) -> Coefficient:
+def in_harmonics(c: Coefficient) -> Coefficient:
     """The coefficient in harmonics, so that sin^2 + cos^2 is the constant it is."""
     if type(c) is fmpq or not (c.is_Add and c.has(n)):
         return c
@@ -132,7 +131,7 @@ def below(a: Expr, b: Expr) -> bool:
 
 def decompose(e: Expr) -> tuple[Expr, dict[Expr, tuple[Expr, Expr]], list[tuple[Expr, Expr]]]:
     """A constant, sinusoids by argument as (sine, cosine) amplitudes, and (factor, rest) terms."""
-    atoms = tuple(case().ranges)
+    atoms = tuple(context().ranges)
     constant: Expr = S.Zero
     waves: dict[Expr, tuple[Expr, Expr]] = {}
     others: list[tuple[Expr, Expr]] = []
@@ -209,7 +208,7 @@ def _bounds_of_terms(e: Expr) -> Bounds:
 
 def _product_bounds(e: Expr) -> Bounds:
     low, high = S.One, S.One
-    ranges = case().ranges
+    ranges = context().ranges
     for f in sympy.Mul.make_args(e):
         base, power = f.as_base_exp()
         if base is S.NegativeOne:  # SymPy writes sin(pi n + x) as (-1)^n sin x
@@ -279,7 +278,7 @@ def stays_negative(c: Coefficient) -> bool:
 
 def unbounded(c: Coefficient) -> bool:
     """Whether c contains an atom with an infinite bound: it must never be dropped."""
-    ranges = case().ranges
+    ranges = context().ranges
     return oscillates(c) and any(
         x.is_infinite for s in c.free_symbols if s in ranges for x in ranges[s]
     )
@@ -298,7 +297,7 @@ def monotone(f: Callable[[Expr], Expr], c: Coefficient) -> Coefficient:
 
 def _moderate(x: Expr) -> bool:
     """Whether |x| <= 10^5, so that exp x is a number one can write."""
-    ball = enclose(x, 64)
+    ball = BALLS.enclose(x, 64)
     return ball is not None and bool(abs(ball) <= 10**5)
 
 

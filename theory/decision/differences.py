@@ -15,19 +15,12 @@ import time
 import sympy
 from sympy import Expr, S
 
-from farfield.theory.coefficients.signs import (
-    Case,
-    Fork,
-    NeedMore,
-    NotReal,
-    Undecided,
-    deciding,
-    oscillates,
-    sign,
-    to_sympy,
-)
-from farfield.theory.transseries.arithmetic import size
-from farfield.theory.transseries.expansion import eventual, germ
+from farfield.theory.algebra.outcomes import Fork, NeedMore, NotReal, Undecided
+from farfield.theory.coefficients.arithmetic import oscillates, to_sympy
+from farfield.theory.coefficients.context import Context, deciding
+from farfield.theory.coefficients.signs import sign
+from farfield.theory.transseries.expansion import eventual, transseries
+from farfield.theory.transseries.monomials import size
 
 ORDERS = (4, 8, 16)
 BUDGET = 5.0
@@ -47,7 +40,7 @@ def limit_of_difference(p: Expr, q: Expr) -> Expr | None:
         return None if p == q else (p if p is S.NegativeInfinity else S.Infinity)
     deadline = time.monotonic() + BUDGET
     for order in ORDERS:
-        with deciding(Case(order=order, deadline=deadline)):
+        with deciding(Context(order=order, deadline=deadline)):
             try:
                 return _limit(sympy.expand(p - q))
             except NeedMore:
@@ -58,7 +51,7 @@ def limit_of_difference(p: Expr, q: Expr) -> Expr | None:
 
 
 def _limit(difference: Expr) -> Expr | None:
-    g = germ(difference)
+    g = transseries(difference)
     lead = g.leading()
     if lead is None:
         return S.Zero

@@ -36,9 +36,13 @@ import sympy
 from flint import arb, fmpq
 from sympy import Expr, Rational, S, Symbol
 
-from farfield.theory.coefficients.signs import Undecided, coefficient, sign, simplest, to_sympy
+from farfield.theory.algebra.outcomes import Undecided
+from farfield.theory.coefficients.arithmetic import coefficient, to_sympy
+from farfield.theory.coefficients.signs import sign, simplest
 from farfield.theory.decision.phases import ANGLE
-from farfield.theory.evaluation.balls import Undefined, compile_ball, precision, to_arb
+from farfield.theory.formula.building import branches_taken
+from farfield.theory.functions.balls import Undefined, precision, to_arb
+from farfield.theory.values import compile_ball
 
 MAX_ARCS = 400
 MAX_ORDER = 8
@@ -286,30 +290,14 @@ class _Side:
 
     def __init__(self, f: Expr, point: Expr, way: int) -> None:
         self.radius = 0.5
-        self.germ = self._resolved(_moved(f, point, way))
+        self.germ = branches_taken(_moved(f, point, way), self, _BRANCHES)
         self.limit = to_sympy(simplest(_at_zero(self.germ)))
 
-    def _resolved(self, e: Expr) -> Expr:
-        if not e.args or not e.has(*_BRANCHES):
-            return e
-        args = [self._resolved(a) for a in e.args]
-        if isinstance(e, sympy.Abs):
-            return self._sign(args[0]) * args[0]
-        if isinstance(e, sympy.sign):
-            return sympy.Integer(self._sign(args[0]))
-        if isinstance(e, sympy.Heaviside):
-            return Rational(1 + self._sign(args[0]), 2)
-        if isinstance(e, sympy.frac):
-            return args[0] - self._floor(args[0])
-        if isinstance(e, (sympy.Min, sympy.Max)):
-            want = -1 if isinstance(e, sympy.Min) else 1
-            best = args[0]
-            for x in args[1:]:
-                best = x if self._sign(x - best) == want else best
-            return best
-        return e.func(*args)
+    def difference(self, x: Expr, y: Expr) -> int:
+        """The sign of x - y on (0, radius]."""
+        return self.sign(x - y)
 
-    def _sign(self, g: Expr) -> int:
+    def sign(self, g: Expr) -> int:
         """The sign of g on (0, radius]."""
         if sympy.expand_trig(sympy.expand(g)) == 0:
             return 0
@@ -321,15 +309,16 @@ class _Side:
         self.radius = min(self.radius, radius)
         return s
 
-    def _floor(self, y: Expr) -> Expr:
+    def floor(self, y: Expr) -> Expr:
+        """The floor of y on (0, radius]."""
         start = _at_zero(y)
         with precision(BITS):
             near = (to_arb(compile_ball(start)({})) + fmpq(1, 2)).floor().unique_fmpz()
         if near is None:
             raise Undecided("a jump of an oscillation")
         k = sympy.Integer(int(near))
-        k = k if self._sign(y - k) >= 0 else k - 1
-        if self._sign(k + 1 - y) <= 0:
+        k = k if self.sign(y - k) >= 0 else k - 1
+        if self.sign(k + 1 - y) <= 0:
             raise Undecided("a jump of an oscillation")
         return k
 

@@ -21,18 +21,13 @@ import sympy
 from flint import arb
 from sympy import Expr, S, Symbol
 
-from farfield.theory.coefficients.signs import (
-    Fork,
-    Undecided,
-    canonical,
-    coefficient,
-    expand,
-    sign,
-    sign_factors,
-    tidied,
-)
-from farfield.theory.evaluation.balls import enclose
-from farfield.theory.formula.grammar import TooLarge, interval, substituted
+from farfield.theory.algebra.outcomes import Fork, Undecided
+from farfield.theory.coefficients.arithmetic import coefficient, expand
+from farfield.theory.coefficients.signs import canonical, sign, sign_factors, tidied
+from farfield.theory.formula.building import substituted
+from farfield.theory.formula.limits import TooLarge
+from farfield.theory.formula.parameters import interval
+from farfield.theory.values import enclose
 
 MAX_CELLS = 200
 Constraint = tuple[Expr, int]  # the sign of an expression

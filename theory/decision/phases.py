@@ -39,8 +39,9 @@ from dataclasses import dataclass
 import sympy
 from sympy import Expr, Rational, S
 
-from farfield.theory.coefficients.signs import Undecided, expand
-from farfield.theory.formula.grammar import n
+from farfield.theory.algebra.outcomes import Undecided
+from farfield.theory.coefficients.arithmetic import expand
+from farfield.theory.functions.nodes import n
 
 ANGLE = sympy.Dummy("x", real=True)
 """The angle that a function of one phase depends on."""

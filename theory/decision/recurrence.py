@@ -76,49 +76,51 @@ import sympy
 from flint import fmpq
 from sympy import Expr
 
-from farfield.theory.coefficients.oscillation import amplitude, bounds, decompose, harmonics
-from farfield.theory.coefficients.signs import (
+from farfield.theory.algebra.outcomes import NeedMore, Undecided
+from farfield.theory.coefficients.arithmetic import (
     Coefficient,
-    NeedMore,
-    Undecided,
-    case,
     coefficient,
     expand,
     is_zero_literally,
     oscillates,
     plus,
-    sign,
     to_sympy,
 )
+from farfield.theory.coefficients.context import context
+from farfield.theory.coefficients.oscillation import amplitude, bounds, decompose, harmonics
+from farfield.theory.coefficients.signs import sign
 from farfield.theory.decision.extrema import enclosure, infimum
 from farfield.theory.decision.phases import coordinates, dependent, parts, slow_part, turning
-from farfield.theory.evaluation.arrays import tabulate
-from farfield.theory.evaluation.balls import Undefined, compile_ball, precision, to_arb
-from farfield.theory.formula.grammar import n
+from farfield.theory.functions.balls import Undefined, precision, to_arb
+from farfield.theory.functions.nodes import n
+from farfield.theory.functions.record import record_of
 from farfield.theory.proofs import Step
 from farfield.theory.transseries.arithmetic import (
-    UNIT,
-    Germ,
-    Monomial,
+    Transseries,
     add,
-    compare,
-    germ_of,
-    iterated_log,
-    larger,
     log_of_monomial,
     monomial,
+    normalised,
     scale,
+)
+from farfield.theory.transseries.expansion import direction, transseries
+from farfield.theory.transseries.monomials import (
+    UNIT,
+    Monomial,
+    compare,
+    iterated_log,
+    larger,
     size,
 )
-from farfield.theory.transseries.expansion import direction, germ
 from farfield.theory.transseries.scale import Outcome, climb, monomial_expression, shown
+from farfield.theory.values import compile_ball, tabulate
 
 SAMPLES = 4096
 MARGINS = (fmpq(1, 1000), fmpq(1, 10**8))
 GAPS = (fmpq(1, 50), fmpq(1, 5000))
 
 
-def decide(rho: Germ) -> Outcome:
+def decide(rho: Transseries) -> Outcome:
     """Decide sum exp(-rho), oscillating coefficients allowed."""
     terms, dropped = [], False
     for m, c in rho.terms:
@@ -129,7 +131,11 @@ def decide(rho: Germ) -> Outcome:
             dropped = True
         elif not is_zero_literally(c):
             terms.append((m, c))
-    rho = germ_of(terms, larger(rho.remainder, UNIT)) if dropped else Germ(terms, rho.remainder)
+    rho = (
+        normalised(terms, larger(rho.remainder, UNIT))
+        if dropped
+        else Transseries(terms, rho.remainder)
+    )
     if not any(oscillates(c) for _, c in rho.terms):
         return climb(rho)
     tried: dict[str, str] = {}
@@ -149,7 +155,7 @@ def decide(rho: Germ) -> Outcome:
     raise undecided
 
 
-def _expansion(rho: Germ) -> tuple[Step, ...]:
+def _expansion(rho: Transseries) -> tuple[Step, ...]:
     """The expansion as a step, where each of its oscillations has a formula."""
     terms: list[tuple[Monomial, Coefficient]] = []
     for m, c in rho.terms:
@@ -159,7 +165,7 @@ def _expansion(rho: Germ) -> tuple[Step, ...]:
         ):
             return ()
         terms.append((m, coefficient(meaning)))
-    return (Step("expansion", shown("rho", Germ(terms, rho.remainder))),)
+    return (Step("expansion", shown("rho", Transseries(terms, rho.remainder))),)
 
 
 def _is_bounded(c: Coefficient) -> bool:
@@ -169,15 +175,15 @@ def _is_bounded(c: Coefficient) -> bool:
         return False
 
 
-def _waving(rho: Germ) -> list[Coefficient]:
+def _waving(rho: Transseries) -> list[Coefficient]:
     return [c for _, c in rho.terms if oscillates(c)]
 
 
-def _with(rho: Germ, values: list[Coefficient]) -> Germ:
+def _with(rho: Transseries, values: list[Coefficient]) -> Transseries:
     """The germ with its oscillating coefficients replaced, in their order."""
     new = iter(values)
     terms = [(m, next(new) if oscillates(c) else c) for m, c in rho.terms]
-    return germ_of(terms, rho.remainder)
+    return normalised(terms, rho.remainder)
 
 
 def _bound(c: Coefficient, side: int) -> Coefficient:
@@ -191,7 +197,7 @@ def _derived(step: Step, outcome: Outcome) -> Outcome:
     return Outcome(outcome.converges, (step, *outcome.steps))
 
 
-def _bounds(rho: Germ) -> Outcome:
+def _bounds(rho: Transseries) -> Outcome:
     undecided = Undecided("the bounds of the oscillation decide neither way")
     for side, wanted, rule in ((0, True, "upper bound"), (1, False, "lower bound")):
         try:
@@ -205,7 +211,7 @@ def _bounds(rho: Germ) -> Outcome:
     raise undecided
 
 
-def _near(rho: Germ, values: dict[int, Coefficient], rule: str, **more: Any) -> Outcome:
+def _near(rho: Transseries, values: dict[int, Coefficient], rule: str, **more: Any) -> Outcome:
     """Diverges if it does with these values of the coefficients on the set, others bounded."""
     upper = _with(
         rho,
@@ -232,7 +238,7 @@ def _first(attempts: Iterable[Callable[[], Outcome]]) -> Outcome:
     raise reason
 
 
-def _recurrence(rho: Germ) -> Outcome:
+def _recurrence(rho: Transseries) -> Outcome:
     meanings = {
         j: meaning
         for j, (_, c) in enumerate(rho.terms)
@@ -253,11 +259,11 @@ def _recurrence(rho: Germ) -> Outcome:
     )
 
 
-def _bounded_returns(rho: Germ) -> Outcome:
+def _bounded_returns(rho: Transseries) -> Outcome:
     """Terms m c, m bounded, c unbounded but almost periodic: c is near its value at n = 1 on a
     set with bounded gaps, hence bounded there, whatever its parameters are."""
     lower = [(m, c) for m, c in rho.terms if oscillates(c) and size(m) <= 0]
-    rest = Germ([t for t in rho.terms if t not in lower], larger(rho.remainder, UNIT))
+    rest = Transseries([t for t in rho.terms if t not in lower], larger(rho.remainder, UNIT))
     if not lower or any(oscillates(c) for _, c in rest.terms):
         raise Undecided("more than bounded multiples of oscillations")
     for _, c in lower:
@@ -286,7 +292,7 @@ def _logs_of_waves(e: Expr) -> bool:
 def _meaning(c: Coefficient) -> Expr | None:
     """The coefficient without bounded atoms, in n and parameters."""
     e = to_sympy(c)
-    current = case()
+    current = context()
     for _ in range(20):
         atoms = [s for s in e.free_symbols if s in current.ranges]
         if not atoms:
@@ -310,14 +316,17 @@ def _almost_periodic(c: Coefficient) -> Expr | None:
             if expand(argument - frequency * n).has(n) or wave.free_symbols != {n}:
                 return None
             opaque = opaque.xreplace({wave: sympy.Dummy(real=True)})
-    continuous = (sympy.Add, sympy.Mul, sympy.Pow, sympy.exp, sympy.log, sympy.Abs, sympy.atan,
-                  sympy.Symbol, sympy.Number, sympy.NumberSymbol, sympy.erf, sympy.sin,
-                  sympy.cos)  # fmt: skip
-    if opaque.has(n) or not all(
-        isinstance(x, continuous) for x in sympy.preorder_traversal(opaque)
-    ):
+    if opaque.has(n) or not all(map(_is_continuous, sympy.preorder_traversal(opaque))):
         return None
     return e
+
+
+def _is_continuous(node: Expr) -> bool:
+    """Whether the operation of a node is continuous wherever its value is finite."""
+    record = record_of(node.func)
+    if record is not None:
+        return record.continuous
+    return node.is_Atom or isinstance(node, (sympy.Add, sympy.Mul, sympy.Pow))
 
 
 def _value_above(e: Expr, at: int) -> Coefficient:
@@ -381,7 +390,7 @@ class _Swing:
         return {"phase": self.phases[0] if len(self.phases) == 1 else sympy.Tuple(*self.phases)}
 
 
-def _swing(rho: Germ) -> _Swing:
+def _swing(rho: Transseries) -> _Swing:
     index, (m, c) = next((j, t) for j, t in enumerate(rho.terms) if oscillates(t[1]))
     centre, waves, others = decompose(to_sympy(c))
     if not others and (len(waves) == 1 or _independent(waves)):
@@ -417,7 +426,7 @@ def _turns(g: Expr) -> bool:
     return bool(expand(g - w * n) == 0 and w.is_algebraic and w.is_nonzero)
 
 
-def _range(rho: Germ) -> Outcome:
+def _range(rho: Transseries) -> Outcome:
     """Converges if it does with a lower bound of the coefficient that balls find."""
     swing = _swing(rho)
 
@@ -438,14 +447,14 @@ def _range(rho: Germ) -> Outcome:
     return _first(partial(attempt, gap) for gap in GAPS)
 
 
-def _infimum(rho: Germ) -> Outcome:
+def _infimum(rho: Transseries) -> Outcome:
     swing = _swing(rho)
     if not swing.polynomial:
         raise Undecided("the phase is no polynomial")
     return _close_to_infimum(rho, swing, "infimum")
 
 
-def _close_to_infimum(rho: Germ, swing: _Swing, rule: str) -> Outcome:
+def _close_to_infimum(rho: Transseries, swing: _Swing, rule: str) -> Outcome:
     def attempt(gap: fmpq) -> Outcome:
         return _near(rho, {swing.index: swing.near(gap)}, rule, **swing.stated())
 
@@ -454,7 +463,7 @@ def _close_to_infimum(rho: Germ, swing: _Swing, rule: str) -> Outcome:
 
 def _phase(g: Expr) -> Monomial:
     """The leading monomial of a slow phase: log n <= g = o(n), monotone to infinity."""
-    expansion = germ(g)
+    expansion = transseries(g)
     if any(oscillates(c) for _, c in expansion.terms) or direction(expansion) not in (1, -1):
         raise Undecided("the phase oscillates itself")
     if expansion.remainder is not None and size(expansion.remainder) >= 0:
@@ -467,7 +476,7 @@ def _phase(g: Expr) -> Monomial:
     return lead[0]
 
 
-def _slow_phase(rho: Germ) -> Outcome:
+def _slow_phase(rho: Transseries) -> Outcome:
     swing = _swing(rho)
     if swing.polynomial:
         raise Undecided("the phase is not slow")
@@ -477,11 +486,11 @@ def _slow_phase(rho: Germ) -> Outcome:
     return _close_to_infimum(rho, swing, "slow phase")
 
 
-def _very_slow_phase(rho: Germ) -> Outcome:
+def _very_slow_phase(rho: Transseries) -> Outcome:
     swing = _swing(rho)
     if swing.polynomial:
         raise Undecided("the phase is not very slow")
-    expansion = germ(swing.phases[0])
+    expansion = transseries(swing.phases[0])
     if any(oscillates(c) for _, c in expansion.terms) or direction(expansion) not in (1, -1):
         raise Undecided("the phase oscillates itself")
     lead = expansion.leading()
@@ -523,7 +532,7 @@ def compare_log(m: Monomial) -> int:
     return -1 if lead is None else compare(lead[0], iterated_log(1))
 
 
-def _average(rho: Germ) -> Outcome:
+def _average(rho: Transseries) -> Outcome:
     swing = _swing(rho)
     m = swing.scale
     if size(m) <= 0:
@@ -551,7 +560,7 @@ def _average(rho: Germ) -> Outcome:
     raise Undecided("further oscillations leave the average open")
 
 
-def _suits_average(g: Expr, rho: Germ) -> bool:
+def _suits_average(g: Expr, rho: Transseries) -> bool:
     """The conditions of the rule on a slow phase."""
     try:
         lead = _phase(g)
@@ -564,28 +573,28 @@ def _suits_average(g: Expr, rho: Germ) -> bool:
     return bool(flat and sign(plus(power, fmpq(-1))) < 0 and (sign(power) > 0 or logarithmic))
 
 
-def _bounded_above(h: Germ) -> bool:
+def _bounded_above(h: Transseries) -> bool:
     if h.remainder is not None and size(h.remainder) > 0:
         raise NeedMore
-    lead = Germ([t for t in h.terms if size(t[0]) > 0]).leading()
+    lead = Transseries([t for t in h.terms if size(t[0]) > 0]).leading()
     return lead is None or sign(lead[1]) < 0
 
 
-def _returns(rho: Germ) -> Outcome:
+def _returns(rho: Transseries) -> Outcome:
     swing = _swing(rho)
     if len(swing.phases) > 1 or not swing.polynomial or sympy.degree(swing.phases[0], n) != 1:
         raise Undecided("Khinchin's theorem speaks of one linear phase")
     low, _, order = swing.infimum()
     if sign(low) or compare(swing.scale, Monomial((fmpq(order),))) > 0:
         raise Undecided("the oscillation does not return to 0 often enough")
-    h = Germ([t for j, t in enumerate(rho.terms) if j != swing.index], rho.remainder)
+    h = Transseries([t for j, t in enumerate(rho.terms) if j != swing.index], rho.remainder)
     if any(oscillates(c) for _, c in h.terms) or not _bounded_above(h):
         raise Undecided("what else p consists of is not bounded below")
     values = {"scale": monomial_expression(swing.scale), "order": order} | swing.stated()
     return Outcome(False, (Step("returns", values), Step("term test", {})))
 
 
-RULES: dict[str, Callable[[Germ], Outcome]] = {
+RULES: dict[str, Callable[[Transseries], Outcome]] = {
     "bounds of the oscillation": _bounds,
     "recurrence": _recurrence,
     "distances near the infimum": _infimum,

@@ -22,9 +22,11 @@ import numpy as np
 import sympy
 from sympy import Expr, Integer, Rational, S, Symbol
 
-from farfield.theory.evaluation.arrays import tabulate
-from farfield.theory.formula.grammar import Lookup, as_expression, n, parameter
+from farfield.theory.formula.given import as_expression
+from farfield.theory.formula.parameters import parameter
+from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.results import InputError, Result, exact
+from farfield.theory.values import tabulate
 
 DEFAULT_HEADS = 8
 

@@ -1,32 +1,20 @@
-r"""Germs at infinity: how a function of the distance behaves as n -> oo, exactly.
+r"""Transseries at infinity: how a function of the distance behaves as n -> oo, exactly.
 
 The comparator of growth behind every verdict. No limit is ever computed; a function is written as
-a finite sum of comparable *monomials* with exact coefficients and a rigorous remainder, and all
-questions are answered by the leading term.
+a finite sum of comparable *monomials* (module `monomials`) with exact coefficients and a rigorous
+remainder, and all questions are answered by the leading term.
 
-Monomials
----------
-A monomial is `n^a0 L1^a1 L2^a2 ... exp(c1 M1 + c2 M2 + ...)`, where `L1 = log n`,
-`L2 = log log n`, ... and the M_i -> oo are monomials themselves, in descending order, none of
-them an `L_j` (an `exp(c L_j)` belongs to the chain). Exponents and coefficients are exact
-(room `coefficients`), so `n^sqrt(2)`, `n^q` with a parameter q, and nested exponentials
-need nothing special, and no basis has to be maintained as in Gruntz's algorithm.
-
-The logarithm of a monomial is `a0 L1 + a1 L2 + ... + sum c_i M_i`: its largest term decides
-whether the monomial tends to oo, to 0, or is 1 (`size`), and so how two monomials compare
-(`compare`: the size of their quotient). The recursion ends since each M_i nests less deeply.
-
-Germs
------
-A germ is `sum c_k m_k + O(remainder)`, monomials strictly descending, all above the remainder;
-no remainder means that the finite sum is the function itself. Sums and products are immediate.
-For f analytic at 0, `f(delta) = sum coef_k delta^k`, delta -> 0 (`taylor`); log, exp and powers
-are reduced to it:
+Transseries
+-----------
+A transseries is `sum c_k m_k + O(remainder)`, monomials strictly descending, all above the
+remainder; no remainder means that the finite sum is the function itself. Sums and products are
+immediate. For f analytic at 0, `f(delta) = sum coef_k delta^k`, delta -> 0 (`taylor`); log, exp and
+powers are reduced to it:
 
     g = c m (1 + delta):   log g = log m + log c + log(1 + delta),   g^r = c^r m^r (1 + delta)^r
     g = infinite + constant + delta:   exp g = exp(infinite) e^constant exp(delta)
 
-A zero coefficient must be recognised before a term leads: `Germ.leading` asks `sign`, drops what
+A zero coefficient must be recognised before a term leads: `led` asks `sign`, drops what
 is proved zero, and when nothing is left but a remainder raises `NeedMore`; the driver then starts
 again with more terms. Nothing is ever inferred from a missing term.
 
@@ -46,174 +34,59 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from functools import cmp_to_key
 from typing import Any
 
 import sympy
 from flint import fmpq
 
-from farfield.theory.coefficients.oscillation import (
-    inverse_of,
-    log_of,
-    low_sign,
-    monotone,
-    power_of,
-    settled,
-    stays_negative,
-    unbounded,
-    vanishes,
-)
-from farfield.theory.coefficients.signs import (
+from farfield.theory.algebra.outcomes import NeedMore, NotReal, Undecided
+from farfield.theory.coefficients.arithmetic import (
     ONE,
     ZERO,
     Coefficient,
-    NeedMore,
-    NotReal,
-    Undecided,
-    case,
     coefficient,
     expand,
     has_tail,
     is_zero_literally,
     minus,
-    named_tail,
     oscillates,
     plus,
-    sign,
     times,
 )
-
-Term = tuple["Monomial", Coefficient]
-
-
-class Monomial:
-    """`n^chain[0] L1^chain[1] ... * exp(sum c M for (M, c) in exponent)`."""
-
-    __slots__ = ("_hash", "chain", "exponent")
-
-    def __init__(self, chain: Iterable[Coefficient] = (), exponent: Iterable[Term] = ()) -> None:
-        powers = list(chain)
-        while powers and is_zero_literally(powers[-1]):
-            powers.pop()
-        self.chain: tuple[Coefficient, ...] = tuple(powers)
-        self.exponent: tuple[Term, ...] = tuple(exponent)
-        self._hash = hash((self.chain, self.exponent))
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, Monomial)
-            and self._hash == other._hash
-            and self.chain == other.chain
-            and self.exponent == other.exponent
-        )
-
-    def __mul__(self, other: Monomial) -> Monomial:
-        a, b = self.chain, other.chain
-        if len(a) < len(b):
-            a, b = b, a
-        chain = tuple(plus(x, y) for x, y in zip(a, b, strict=False)) + a[len(b) :]
-        if self.exponent and other.exponent:
-            return Monomial(chain, _collect([*self.exponent, *other.exponent]))
-        return Monomial(chain, self.exponent or other.exponent)
-
-    def __pow__(self, r: Coefficient) -> Monomial:
-        if is_zero_literally(r):
-            return UNIT
-        return Monomial(
-            [times(a, r) for a in self.chain], [(m, times(c, r)) for m, c in self.exponent]
-        )
-
-    def __repr__(self) -> str:
-        names = ["n" if i == 0 else f"L{i}" for i in range(len(self.chain))]
-        parts = [
-            f"{name}^{a}" if a != 1 else name
-            for name, a in zip(names, self.chain, strict=True)
-            if not is_zero_literally(a)
-        ]
-        if self.exponent:
-            parts.append("exp(" + " + ".join(f"{c}*{m}" for m, c in self.exponent) + ")")
-        return "*".join(parts) or "1"
+from farfield.theory.coefficients.context import context, named_tail
+from farfield.theory.coefficients.oscillation import (
+    in_harmonics,
+    inverse_of,
+    log_of,
+    low_sign,
+    monotone,
+    power_of,
+    stays_negative,
+    unbounded,
+    vanishes,
+)
+from farfield.theory.coefficients.signs import sign
+from farfield.theory.transseries.monomials import (
+    UNIT,
+    Monomial,
+    Term,
+    collected,
+    compare,
+    iterated_log,
+    larger,
+    log_index,
+    log_scale,
+    size,
+)
 
 
-UNIT = Monomial()
-
-
-def iterated_log(k: int) -> Monomial:
-    """L_k: n for k = 0, log n for k = 1, log log n for k = 2, ..."""
-    return Monomial((ZERO,) * k + (ONE,))
-
-
-def size(m: Monomial) -> int:
-    """1 if m -> oo, -1 if m -> 0, 0 if m is 1: the sign of the leading term of log m."""
-    power, index = 0, 0
-    for index, a in enumerate(m.chain):  # noqa: B007
-        power = sign(a)
-        if power:
-            break
-    for inner, c in m.exponent:
-        s = sign(c)
-        if s:
-            return s if power == 0 or compare(inner, iterated_log(index + 1)) > 0 else power
-    return power
-
-
-def compare(a: Monomial, b: Monomial) -> int:
-    """1 if a/b -> oo, -1 if a/b -> 0, 0 if they are equal."""
-    if a is b:
-        return 0
-    if a.exponent or b.exponent:
-        return size(a * b ** fmpq(-1))
-    for i in range(max(len(a.chain), len(b.chain))):
-        x = a.chain[i] if i < len(a.chain) else ZERO
-        y = b.chain[i] if i < len(b.chain) else ZERO
-        s = sign(plus(x, minus(y)))
-        if s:
-            return s
-    return 0
-
-
-def _descending(x: Term, y: Term) -> int:
-    return -compare(x[0], y[0])
-
-
-_DESCENDING: Any = cmp_to_key(_descending)
-
-
-def _collect(terms: Iterable[Term]) -> list[Term]:
-    """Like terms added up, in descending order."""
-    sums: dict[Monomial, Coefficient] = {}
-    for m, c in terms:
-        sums[m] = plus(sums[m], c) if m in sums else c
-    items = [t for t in sums.items() if not is_zero_literally(t[1])]
-    if len(items) < 2:
-        return items
-    items.sort(key=_DESCENDING)
-    out = items[:1]
-    for m, c in items[1:]:
-        if out and not (_literal(m) and _literal(out[-1][0])) and compare(out[-1][0], m) == 0:
-            m, d = out.pop()  # equal, though written differently
-            c = plus(d, c)
-            if is_zero_literally(c):
-                continue
-        out.append((m, c))
-    return out
-
-
-def _literal(m: Monomial) -> bool:
-    """Monomials with rational powers of the chain are equal only if they look equal."""
-    return not m.exponent and all(type(a) is fmpq for a in m.chain)
-
-
-class Germ:
+class Transseries:
     """`sum c m for (m, c) in terms`, plus O(remainder) unless the remainder is None."""
 
     __slots__ = ("remainder", "terms")
 
     def __init__(self, terms: Iterable[Term] = (), remainder: Monomial | None = None) -> None:
-        self.terms: list[Term] = list(terms)
+        self.terms: tuple[Term, ...] = tuple(terms)
         self.remainder = remainder
 
     def __repr__(self) -> str:
@@ -226,17 +99,11 @@ class Germ:
 
     def leading(self) -> Term | None:
         """The leading term, its coefficient proved non-zero; None for an exact 0."""
-        while self.terms:
-            m, c = self.terms[0]
-            if (oscillates(c) and not vanishes(c)) or (not oscillates(c) and sign(c)):
-                return m, c
-            self.terms.pop(0)
-        if self.exact:
-            return None
-        raise NeedMore
+        g = led(self)
+        return g.terms[0] if g.terms else None
 
     def top(self) -> Monomial:
-        """A monomial that bounds the germ's size; the germ is not literally 0."""
+        """A monomial that bounds the size; the transseries is not literally 0."""
         if self.terms:
             return self.terms[0][0]
         assert self.remainder is not None
@@ -247,11 +114,25 @@ class Germ:
         return not self.terms and self.exact
 
 
-def germ_of(terms: Iterable[Term], remainder: Monomial | None = None) -> Germ:
-    """A germ in normal form: like terms collected, what lies below the remainder or beyond the
-    order of the case given up to it."""
-    items = [(m, settled(c)) for m, c in _collect(terms)]
-    current = case()
+def led(g: Transseries) -> Transseries:
+    """The same, led by a term whose coefficient is proved not to be 0; without terms for 0.
+
+    Raises:
+        NeedMore: when only a remainder is left.
+    """
+    for k, (_, c) in enumerate(g.terms):
+        if not vanishes(c) if oscillates(c) else sign(c):
+            return g if k == 0 else Transseries(g.terms[k:], g.remainder)
+    if g.exact:
+        return Transseries()
+    raise NeedMore
+
+
+def normalised(terms: Iterable[Term], remainder: Monomial | None = None) -> Transseries:
+    """A transseries in normal form: like terms collected, what lies below the remainder or beyond
+    the order of the decision given up to it."""
+    items = [(m, in_harmonics(c)) for m, c in collected(terms)]
+    current = context()
     if current.named:
         if remainder is not None:
             kept = [t for t in items if compare(t[0], remainder) > 0]
@@ -270,64 +151,57 @@ def germ_of(terms: Iterable[Term], remainder: Monomial | None = None) -> Germ:
             raise Undecided("an unbounded oscillation in a remainder")
         if remainder is None or compare(items[keep][0], remainder) > 0:
             remainder = items[keep][0]
-    return Germ(items[:keep], remainder)
+    return Transseries(items[:keep], remainder)
 
 
-def number(c: Coefficient) -> Germ:
+def number(c: Coefficient) -> Transseries:
     """A constant."""
-    return Germ([] if is_zero_literally(c) else [(UNIT, c)])
+    return Transseries([] if is_zero_literally(c) else [(UNIT, c)])
 
 
-def monomial(m: Monomial) -> Germ:
+def monomial(m: Monomial) -> Transseries:
     """One monomial with coefficient 1."""
-    return Germ([(m, ONE)])
+    return Transseries([(m, ONE)])
 
 
-ONE_GERM = number(ONE)
+ONE_SERIES = number(ONE)
 
 
-def larger(a: Monomial | None, b: Monomial | None) -> Monomial | None:
-    """The larger of two monomials; None is 0."""
-    if a is None or b is None:
-        return b if a is None else a
-    return a if compare(a, b) >= 0 else b
-
-
-def add(*germs: Germ) -> Germ:
+def add(*parts: Transseries) -> Transseries:
     """The sum."""
     remainder = None
-    for g in germs:
+    for g in parts:
         remainder = larger(remainder, g.remainder)
-    return germ_of((t for g in germs for t in g.terms), remainder)
+    return normalised((t for g in parts for t in g.terms), remainder)
 
 
-def negate(g: Germ) -> Germ:
+def negate(g: Transseries) -> Transseries:
     """The negative."""
-    return Germ([(m, minus(c)) for m, c in g.terms], g.remainder)
+    return Transseries([(m, minus(c)) for m, c in g.terms], g.remainder)
 
 
-def subtract(a: Germ, b: Germ) -> Germ:
+def subtract(a: Transseries, b: Transseries) -> Transseries:
     """The difference."""
     return add(a, negate(b))
 
 
-def scale(g: Germ, c: Coefficient) -> Germ:
-    """The germ times a constant."""
+def scale(g: Transseries, c: Coefficient) -> Transseries:
+    """The transseries times a constant."""
     if is_zero_literally(c):
-        return Germ()
-    return Germ([(m, times(a, c)) for m, a in g.terms], g.remainder)
+        return Transseries()
+    return Transseries([(m, times(a, c)) for m, a in g.terms], g.remainder)
 
 
-def shift(g: Germ, m: Monomial) -> Germ:
-    """The germ times a monomial."""
-    return Germ([(x * m, c) for x, c in g.terms], g.remainder * m if g.remainder else None)
+def shift(g: Transseries, m: Monomial) -> Transseries:
+    """The transseries times a monomial."""
+    return Transseries([(x * m, c) for x, c in g.terms], g.remainder * m if g.remainder else None)
 
 
-def multiply(a: Germ, b: Germ) -> Germ:
+def multiply(a: Transseries, b: Transseries) -> Transseries:
     """The product; each remainder is multiplied by the size of the other factor."""
-    case().spend(1 + len(a.terms) * len(b.terms))
+    context().spend(1 + len(a.terms) * len(b.terms))
     if a.literally_zero or b.literally_zero:
-        return Germ()
+        return Transseries()
     remainder = None
     for x, y in ((a, b), (b, a)):
         if y.remainder is not None:
@@ -335,7 +209,7 @@ def multiply(a: Germ, b: Germ) -> Germ:
                 raise Undecided("an unbounded oscillation times a remainder")
             remainder = larger(remainder, x.top() * y.remainder)
     products = [(m * k, times(c, d)) for m, c in a.terms for k, d in b.terms]
-    return germ_of(products, remainder)
+    return normalised(products, remainder)
 
 
 # -- expansions -----------------------------------------------------------------------------------
@@ -343,29 +217,31 @@ def multiply(a: Germ, b: Germ) -> Germ:
 Coefficients = Callable[[int], Coefficient]
 
 
-def taylor(coef: Coefficients, delta: Germ, name: Any = None, path: tuple[int, ...] = ()) -> Germ:
+def taylor(
+    coef: Coefficients, delta: Transseries, name: Any = None, path: tuple[int, ...] = ()
+) -> Transseries:
     """`sum coef(k) delta^k` for delta -> 0, coef(k) the Taylor coefficients of one analytic
     function; `name` identifies the function for named remainders, `path` its derivative."""
     if delta.terms and size(delta.terms[0][0]) >= 0:
-        delta.leading()
+        delta = led(delta)
         if delta.terms and size(delta.terms[0][0]) >= 0:
             raise Undecided("the variable of an expansion does not tend to 0")
     if delta.remainder is not None and size(delta.remainder) >= 0:
         raise NeedMore
     if any(unbounded(c) for _, c in delta.terms):
         raise Undecided("an unbounded oscillation in an expansion")
-    if not case().named or name is None or not delta.terms:
+    if not context().named or name is None or not delta.terms:
         return _plain_taylor(coef, delta)
-    speeds = [_log_scale(m) for m, _ in delta.terms]
+    speeds = [log_scale(m) for m, _ in delta.terms]
     if delta.remainder is not None:
-        speeds.append(_log_scale(delta.remainder))
+        speeds.append(log_scale(delta.remainder))
     best = speeds[0]
     for s in speeds[1:]:
         best = larger(best, s)
     assert best is not None
     quick = [s is not None and compare(s, best) == 0 for s in speeds]
     slow = [t for t, q in zip(delta.terms, quick, strict=False) if not q]
-    fast = Germ([t for t, q in zip(delta.terms, quick, strict=False) if q], delta.remainder)
+    fast = Transseries([t for t, q in zip(delta.terms, quick, strict=False) if q], delta.remainder)
     if not slow:
         g = _plain_taylor(coef, delta)
         if g.exact or not delta.exact:
@@ -373,27 +249,27 @@ def taylor(coef: Coefficients, delta: Germ, name: Any = None, path: tuple[int, .
         assert g.remainder is not None
         tail = named_tail((name, path, tuple(delta.terms)))
         return _compress([*g.terms, (g.remainder, tail)], None)
-    total, power_of_fast = Germ(), ONE_GERM
-    for j in range(case().order + 1):
+    total, power_of_fast = Transseries(), ONE_SERIES
+    for j in range(context().order + 1):
         if j:
             power_of_fast = multiply(power_of_fast, fast)
 
         def derivative(k: int, j: int = j) -> Coefficient:
             return times(coef(k + j), fmpq(math.comb(k + j, j)))
 
-        inner = taylor(derivative, Germ(slow), name, (*path, j) if j else path)
+        inner = taylor(derivative, Transseries(slow), name, (*path, j) if j else path)
         total = add(total, multiply(inner, power_of_fast))
         if not power_of_fast.terms:
             return total
-    return add(total, Germ([], power_of_fast.top() * fast.top()))
+    return add(total, Transseries([], power_of_fast.top() * fast.top()))
 
 
-def _plain_taylor(coef: Coefficients, delta: Germ) -> Germ:
+def _plain_taylor(coef: Coefficients, delta: Transseries) -> Transseries:
     if delta.literally_zero:
         return number(coef(0))
     terms: list[Term] = []
-    remainder, power_of_delta = None, ONE_GERM
-    for k in range(case().order + 1):
+    remainder, power_of_delta = None, ONE_SERIES
+    for k in range(context().order + 1):
         if k:
             power_of_delta = multiply(power_of_delta, delta)
             remainder = larger(remainder, power_of_delta.remainder)
@@ -407,23 +283,13 @@ def _plain_taylor(coef: Coefficients, delta: Germ) -> Germ:
             break
     else:
         remainder = larger(remainder, power_of_delta.top() * delta.top())
-    return germ_of(terms, remainder)
+    return normalised(terms, remainder)
 
 
-def _log_scale(m: Monomial) -> Monomial | None:
-    """The leading monomial of log m."""
-    i = next((i for i, a in enumerate(m.chain) if sign(a)), None)
-    lead = None if i is None else iterated_log(i + 1)
-    for inner, c in m.exponent:
-        if sign(c):
-            return inner if lead is None or compare(inner, lead) > 0 else lead
-    return lead
-
-
-def _compress(terms: list[Term], remainder: Monomial | None) -> Germ:
+def _compress(terms: list[Term], remainder: Monomial | None) -> Transseries:
     """Named mode: per power of n keep `order` terms and name the rest exactly; at most `order`
     such groups, then O()."""
-    order = case().order
+    order = context().order
     groups: list[list[Term]] = []
     for t in terms:
         if groups and _pace(groups[-1][0][0]) == _pace(t[0]):
@@ -449,7 +315,7 @@ def _compress(terms: list[Term], remainder: Monomial | None) -> Germ:
             raise Undecided("an oscillation in a named remainder")
         out += rest if len(rest) < 2 else [(rest[0][0], named_tail(("sum", tuple(rest))))]
     out += last if len(last) < 2 else [(last[0][0], named_tail(("sum", tuple(last))))]
-    return Germ(out, remainder)
+    return Transseries(out, remainder)
 
 
 def _pace(m: Monomial) -> tuple[Coefficient, tuple[Term, ...]]:
@@ -459,8 +325,8 @@ def _pace(m: Monomial) -> tuple[Coefficient, tuple[Term, ...]]:
 # -- functions ------------------------------------------------------------------------------------
 
 
-def split(g: Germ) -> tuple[list[Term], Coefficient, Germ]:
-    """The terms that tend to infinity, the constant, and the germ of what tends to 0."""
+def split(g: Transseries) -> tuple[list[Term], Coefficient, Transseries]:
+    """The terms that tend to infinity, the constant, and what tends to 0."""
     if g.remainder is not None and size(g.remainder) >= 0:
         raise NeedMore
     infinite, constant, small = [], ZERO, []
@@ -472,32 +338,37 @@ def split(g: Germ) -> tuple[list[Term], Coefficient, Germ]:
             constant = plus(constant, c)
         else:
             small.append((m, c))
-    return infinite, constant, Germ(small, g.remainder)
+    return infinite, constant, Transseries(small, g.remainder)
 
 
-def _factored(g: Germ) -> tuple[Coefficient, Monomial, Germ] | None:
+def without_lead(g: Transseries) -> Transseries:
+    """What is left when the first term is taken away."""
+    return Transseries(g.terms[1:], g.remainder)
+
+
+def _factored(g: Transseries) -> tuple[Coefficient, Monomial, Transseries] | None:
     """(c, m, delta) with g = c m (1 + delta), delta -> 0; None for 0."""
-    lead = g.leading()
-    if lead is None:
+    g = led(g)
+    if not g.terms:
         return None
-    m, c = lead
-    rest = Germ(g.terms[1:], g.remainder)
+    m, c = g.terms[0]
+    rest = without_lead(g)
     if rest.literally_zero:
         return c, m, rest
     return c, m, scale(shift(rest, m ** fmpq(-1)), inverse_of(c))
 
 
-def log_of_monomial(m: Monomial) -> Germ:
+def log_of_monomial(m: Monomial) -> Transseries:
     """The logarithm of a monomial, exactly."""
     chain = [(iterated_log(i + 1), a) for i, a in enumerate(m.chain) if not is_zero_literally(a)]
-    return germ_of([*m.exponent, *chain])
+    return normalised([*m.exponent, *chain])
 
 
 def _log1p(k: int) -> Coefficient:
     return fmpq((-1) ** (k + 1), k) if k else ZERO
 
 
-def logarithm(g: Germ) -> Germ:
+def logarithm(g: Transseries) -> Transseries:
     """log g for g > 0."""
     parts = _factored(g)
     if parts is None:
@@ -515,7 +386,7 @@ def _exp_series(k: int) -> Coefficient:
     return fmpq(1, math.factorial(k))
 
 
-def exponential(g: Germ) -> Germ:
+def exponential(g: Transseries) -> Transseries:
     """exp g."""
     infinite, constant, small = split(g)
     chain: dict[int, Coefficient] = {}
@@ -527,7 +398,7 @@ def exponential(g: Germ) -> Germ:
             raise Undecided("the exponential of an unbounded oscillation")
         if not has_tail(c) and sign(c) == 0:
             continue
-        j = _log_index(m)
+        j = log_index(m)
         if j:
             chain[j - 1] = plus(chain.get(j - 1, ZERO), c)
         else:
@@ -537,23 +408,17 @@ def exponential(g: Germ) -> Germ:
     return shift(scale(series, monotone(sympy.exp, constant)), Monomial(powers, exponent))
 
 
-def _log_index(m: Monomial) -> int:
-    """j if m is L_j, j >= 1, else 0."""
-    j = len(m.chain) - 1
-    return j if not m.exponent and j >= 1 and compare(m, iterated_log(j)) == 0 else 0
-
-
-def power(g: Germ, r: Coefficient) -> Germ:
+def power(g: Transseries, r: Coefficient) -> Transseries:
     """g to a constant power; g must be positive unless r is an integer."""
     if type(r) is fmpq and r.q == 1 and 0 <= r <= 12:
-        out = ONE_GERM
+        out = ONE_SERIES
         for _ in range(int(r.p)):
             out = multiply(out, g)
         return out
     parts = _factored(g)
     if parts is None:
         if sign(r) > 0:
-            return Germ()
+            return Transseries()
         raise NotReal("a division by 0")
     c, m, delta = parts
     if not (type(r) is fmpq and r.q == 1) and low_sign(c) <= 0:
@@ -570,6 +435,6 @@ def power(g: Germ, r: Coefficient) -> Germ:
     return shift(scale(taylor(binomial, delta, ("power", r)), power_of(c, r)), m**r)
 
 
-def reciprocal(g: Germ) -> Germ:
-    """One over the germ."""
+def reciprocal(g: Transseries) -> Transseries:
+    """One over the transseries."""
     return power(g, fmpq(-1))

@@ -21,18 +21,14 @@ import sympy
 from flint import fmpq
 from sympy import Expr, S
 
-from farfield.theory.coefficients.signs import (
-    NeedMore,
-    Undecided,
-    case,
-    has_tail,
-    plus,
-    sign,
-    to_sympy,
-)
-from farfield.theory.formula.grammar import n
+from farfield.theory.algebra.outcomes import NeedMore, Undecided
+from farfield.theory.coefficients.arithmetic import has_tail, plus, to_sympy
+from farfield.theory.coefficients.context import context
+from farfield.theory.coefficients.signs import sign
+from farfield.theory.functions.nodes import n
 from farfield.theory.proofs import Later, Step
-from farfield.theory.transseries.arithmetic import Germ, Monomial, compare, iterated_log
+from farfield.theory.transseries.arithmetic import Transseries, without_lead
+from farfield.theory.transseries.monomials import Monomial, compare, iterated_log
 
 MAX_RUNGS = 40
 
@@ -67,7 +63,7 @@ def monomial_expression(m: Monomial) -> Expr:
     return chain * sympy.exp(inner)
 
 
-def shown(name: str, g: Germ) -> dict[str, Any]:
+def shown(name: str, g: Transseries) -> dict[str, Any]:
     """A germ as values of a step: its terms, what the `error` is O() of (0: exact), and which
     symbols in the terms stand for bounded remainders, if any."""
     terms, remainder = list(g.terms), g.remainder
@@ -80,7 +76,7 @@ def shown(name: str, g: Germ) -> dict[str, Any]:
         return sympy.Add(*(to_sympy(c) * monomial_expression(m) for m, c in terms))
 
     error = Later(lambda: S.Zero if remainder is None else monomial_expression(remainder))
-    tails = case().tail_symbols
+    tails = context().tail_symbols
     if tails:
         whole, rest = build(), error.expression
         inside = sorted(
@@ -94,12 +90,12 @@ def shown(name: str, g: Germ) -> dict[str, Any]:
     return {name: Later(build), "error": error}
 
 
-def climb(rho: Germ) -> Outcome:
+def climb(rho: Transseries) -> Outcome:
     """Decide sum exp(-rho) for a rho without oscillating coefficients."""
     steps = [Step("expansion", shown("rho", rho))]
     rest = rho
     for k in range(1, MAX_RUNGS + 1):
-        limit, strict = _limit(rest, iterated_log(k))
+        rest, limit, strict = _limit(rest, iterated_log(k))
         values = {"k": k, "k_before": k - 1, "scale": log_expression(k), "limit": limit}
         steps.append(Step("rung", values))
         if strict:
@@ -107,21 +103,23 @@ def climb(rho: Germ) -> Outcome:
             steps.append(Step(name, {"comparison": comparison(k), "k": k}))
             return Outcome(strict > 0, tuple(steps))
         steps.append(Step("tie", values))
-        rest = Germ(rest.terms[1:], rest.remainder)
+        rest = without_lead(rest)
     raise Undecided("the ladder did not end")
 
 
-def _limit(rho: Germ, scale: Monomial) -> tuple[Expr, int]:
-    """lim rho/scale, and the sign of that limit minus 1; terms proved to be 0 are dropped."""
-    while rho.terms:
-        m, c = rho.terms[0]
+def _limit(rho: Transseries, scale: Monomial) -> tuple[Transseries, Expr, int]:
+    """rho without leading terms that are proved to be 0, lim rho/scale, the sign of that limit
+    minus 1."""
+    for k, (m, c) in enumerate(rho.terms):
         order = compare(m, scale)
         if order < 0:
-            return S.Zero, -1
+            return rho, S.Zero, -1
         s = sign(c)
         if s:
-            return (S.Infinity * s, s) if order > 0 else (to_sympy(c), sign(plus(c, fmpq(-1))))
-        rho.terms.pop(0)
-    if rho.exact or compare(rho.remainder, scale) < 0:  # type: ignore[arg-type]
-        return S.Zero, -1
+            rest = Transseries(rho.terms[k:], rho.remainder)
+            if order > 0:
+                return rest, S.Infinity * s, s
+            return rest, to_sympy(c), sign(plus(c, fmpq(-1)))
+    if rho.remainder is None or compare(rho.remainder, scale) < 0:
+        return Transseries([], rho.remainder), S.Zero, -1
     raise NeedMore

@@ -31,11 +31,11 @@ import sympy
 from flint import acb, arb, ctx, fmpq
 from sympy import Expr, S
 
-from farfield.numerics.budget import Unreachable, check_time
-from farfield.numerics.enclosures.programs import bessel_row
+from farfield.numerics.budget import check_time
 from farfield.numerics.enclosures.tails import UNIT, Unproved
+from farfield.numerics.outcomes import Unreachable, Unrecognised
 from farfield.numerics.summation.analytic import ANGLES, Bias, analytic_kernel, falls, read_bias
-from farfield.numerics.summation.normal_form import Unrecognised, sign
+from farfield.numerics.summation.normal_form import sign
 from farfield.numerics.summation.oscillatory.waves import (
     FIRST_DIRECT,
     MAX_ORDER,
@@ -44,8 +44,10 @@ from farfield.numerics.summation.oscillatory.waves import (
     as_cosine,
     expanded,
 )
-from farfield.theory.evaluation.balls import Undefined, compile_ball, precision, rational, to_arb
-from farfield.theory.formula.grammar import n
+from farfield.theory.functions.balls import Undefined, precision, rational, to_arb
+from farfield.theory.functions.bessel import bessel_row
+from farfield.theory.functions.nodes import n
+from farfield.theory.values import compile_ball
 
 MAHLER = 42
 MAX_HARMONICS = 1 << 14

@@ -47,12 +47,15 @@ from sympy import Expr, S, Symbol
 from farfield.numerics.budget import check_time
 from farfield.numerics.enclosures.logarithm import elementary
 from farfield.numerics.enclosures.programs import compile_complex, compile_real
+from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.summation.analytic import sign_from
 from farfield.numerics.summation.families import Averaged, Kernel, terms
-from farfield.numerics.summation.normal_form import Unrecognised, sign
+from farfield.numerics.summation.normal_form import sign
 from farfield.numerics.summation.oscillatory.waves import expanded, linear_phase
-from farfield.theory.evaluation.balls import Undefined, compile_ball, precision, to_arb
-from farfield.theory.formula.grammar import n
+from farfield.theory.formula.building import branches_taken
+from farfield.theory.functions.balls import Undefined, precision, to_arb
+from farfield.theory.functions.nodes import n
+from farfield.theory.values import compile_ball
 
 DIRECT = 1 << 17
 MAX_RAMP = 1 << 20
@@ -63,6 +66,7 @@ MAX_PIECES = 64
 PARTS = 64
 QUOTIENT_BITS = 4_096
 U = Symbol("u", real=True)
+_CORNERS = (sympy.Abs, sympy.sign, sympy.frac)
 
 
 @dataclass(frozen=True)
@@ -300,7 +304,9 @@ def _pieces(circle: Expr) -> tuple[tuple[Expr, Expr], ...]:
             raise Unrecognised("the corners of an oscillation are not told apart")
         found = []
         for end, (a, b) in zip(order, itertools.pairwise(values), strict=True):
-            found.append((end, elementary(sympy.exp(_smooth(circle, (a + b) / 2)))))
+            found.append(
+                (end, elementary(sympy.exp(branches_taken(circle, _Around((a + b) / 2), _CORNERS))))
+            )
     return tuple(found)
 
 
@@ -313,15 +319,19 @@ def _crossings(inside: Expr, first: Expr, step: Expr) -> set[Expr]:
     return {e for e in found if sign(e) >= 0 and sign(e - 1) < 0}
 
 
-def _smooth(circle: Expr, at: arb) -> Expr:
-    """h on the piece around a point, without Abs, sign and frac."""
+class _Around:
+    """How the corners of a function of u are taken on the piece around a point."""
 
-    def settled(e: Expr) -> Expr:
-        value = to_arb(compile_ball(e.args[0])({U: at}))
-        if isinstance(e, sympy.frac):
-            return e.args[0] - int(value.floor().unique_fmpz())
-        side = 1 if value > 0 else -1
-        return side * e.args[0] if isinstance(e, sympy.Abs) else sympy.Integer(side)
+    def __init__(self, at: arb) -> None:
+        self.at = at
 
-    corners = circle.atoms(sympy.Abs, sympy.sign, sympy.frac)
-    return circle.xreplace({e: settled(e) for e in corners})
+    def _value(self, e: Expr) -> arb:
+        return to_arb(compile_ball(e)({U: self.at}))
+
+    def sign(self, e: Expr) -> int:
+        """The sign of e, which has no zero on the piece."""
+        return 1 if self._value(e) > 0 else -1
+
+    def floor(self, e: Expr) -> int:
+        """The floor of e, which is constant on the piece."""
+        return int(self._value(e).floor().unique_fmpz())

@@ -26,11 +26,12 @@ import sympy
 from flint import acb, arb, ctx
 from sympy import Expr, S
 
-from farfield.numerics.budget import Unreachable, check_time
+from farfield.numerics.budget import check_time
+from farfield.numerics.outcomes import Unreachable, Unrecognised
 from farfield.numerics.summation.families import Averaged, Kernel, has_monotone_slope, number, terms
-from farfield.numerics.summation.normal_form import Unrecognised, sign
-from farfield.theory.evaluation.balls import precision, to_arb
-from farfield.theory.formula.grammar import n
+from farfield.numerics.summation.normal_form import sign
+from farfield.theory.functions.balls import precision, to_arb
+from farfield.theory.functions.nodes import n
 
 MAX_WAVES = 3
 MAX_TUPLES = 4_000
