@@ -1,24 +1,22 @@
-"""Formulas and results as MathML and HTML, for pages and notebooks.
-
-MathML needs no script and no network: a browser draws it. SymPy's printer does the work; where its
-output is no good reading (cases, tables of values, relations) it is put right here.
-"""
+"""SymPy's printer of MathML, with cases in a brace and tables by their letter."""
 
 from __future__ import annotations
 
 import re
-from html import escape, unescape
-from itertools import groupby
+from html import unescape
 from typing import Any
 
 import sympy
 from sympy.printing.mathml import MathMLPresentationPrinter
 
-from farfield.theory.proofs import Proof, Step
 
+class MathML(MathMLPresentationPrinter):
+    """The printer; `markup` is its result without an element around it."""
 
-class _MathML(MathMLPresentationPrinter):
-    """SymPy's printer, with cases in a brace and tables by their letter."""
+    def markup(self, e: Any) -> str:
+        """An expression as MathML."""
+        found = self._print(e).toxml()
+        return re.sub(r"&(?!lt;|gt;|amp;|quot;|#)\w+;", lambda m: unescape(m.group()), found)
 
     def _cells(self, *parts: Any) -> Any:
         row = self.dom.createElement("mtr")
@@ -63,80 +61,3 @@ class _MathML(MathMLPresentationPrinter):
         for part in (self._word("(", "mo"), self._print(e.args[0]), self._word(")", "mo")):
             row.appendChild(part)
         return row
-
-
-def math(e: Any) -> str:
-    """An expression as MathML, its plain text beside it for those who cannot see it."""
-    inner = _MathML()._print(sympy.sympify(e)).toxml()
-    inner = re.sub(r"&(?!lt;|gt;|amp;|quot;|#)\w+;", lambda m: unescape(m.group()), inner)
-    return f'<math displaystyle="true" aria-label="{escape(str(e))}">{inner}</math>'
-
-
-def _show(value: Any) -> str:
-    expression = getattr(value, "expression", value)
-    value = expression() if callable(expression) and value is not expression else expression
-    if isinstance(value, sympy.Basic):
-        return math(value)
-    return escape(str(value))
-
-
-def step_html(step: Step) -> str:
-    """A step of a proof, its expressions as MathML."""
-    shown: list[str] = []
-
-    def place(value: Any) -> str:
-        shown.append(_show(value))
-        return f"\0{len(shown) - 1}\0"
-
-    text = escape(step.render(place))
-    for latex, sign in (("$=$", "="), ("$\\le$", "≤"), ("$\\to$", "→")):
-        text = text.replace(latex, sign)
-    parts = text.split("\0")
-    return "".join(shown[int(p)] if i % 2 else p for i, p in enumerate(parts))
-
-
-def proof_html(proof: Proof) -> str:
-    """A proof as a numbered list."""
-    items = "".join(f"<li>{step_html(s)}</li>" for s in proof.steps)
-    return f"<ol>{items}</ol><p>Hence: {escape(proof.claim)}.</p>"
-
-
-def result_html(result: Any) -> str:
-    """A public result as HTML: its text, with the formula and the steps of a proof as MathML."""
-    first, *rest = result.text().splitlines()
-    proof = result if isinstance(result, Proof) else getattr(result, "proof", None)
-    formula = getattr(result, "formula", None)
-    parts = [f"<p><strong>{escape(first.strip())}</strong></p>"]
-    if isinstance(formula, sympy.Basic) and len(str(formula)) < 200:
-        parts.append(f"<p><i>p</i>(<i>n</i>) = {math(formula)}</p>")
-    lines = [line for line in rest if not line.strip().startswith("p(n) = ")]
-    if not isinstance(proof, Proof) or not proof.steps:
-        parts.append(_lines_html(lines))
-    else:
-        starts = [k for k, line in enumerate(lines) if line.strip().lower().startswith("proof")]
-        before = lines[: starts[0]] if starts else []
-        parts = parts[isinstance(result, Proof) :]
-        parts.append(_lines_html(before))
-        parts.append(proof_html(proof))
-        parts += [f"<p>{escape(line)}.</p>" for line in lines if line.startswith("so: ")]
-    return f'<div class="farfield">{"".join(parts)}</div>'
-
-
-def _lines_html(lines: list[str]) -> str:
-    """Lines of text; neighbours with the same number of columns, two spaces apart, as a table.
-
-    >>> _lines_html(["of a table:", "  alibi   5", "  type1  61"])
-    '<div>of a table:</div><table><tr><td>alibi</td><td>5</td></tr><tr><td>type1</td>...'
-    """
-    rows = [re.split(r"\s{2,}", line.strip()) for line in lines if line.strip()]
-    parts = []
-    for columns, group in groupby(rows, key=len):
-        table = list(group)
-        if columns == 1 or len(table) == 1:
-            parts += [f"<div>{escape('  '.join(row))}</div>" for row in table]
-            continue
-        body = "".join(
-            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in table
-        )
-        parts.append(f"<table>{body}</table>")
-    return "".join(parts)
