@@ -20,7 +20,7 @@ import sympy
 from flint import acb, arb, fmpq
 from sympy import Expr, S
 
-from farfield.numerics.enclosures.tails import TailEnclosure, Unproved, level, tail_enclosure
+from farfield.numerics.enclosures.tails import UNIT, TailEnclosure, Unproved, level, tail_enclosure
 from farfield.numerics.outcomes import Unreachable, Unrecognised
 from farfield.numerics.receptive_field import (
     at_precision,
@@ -40,7 +40,6 @@ from farfield.theory.encodings import Encoding
 from farfield.theory.functions.balls import Undefined, precision, to_arb
 from farfield.theory.functions.nodes import n
 from farfield.theory.proofs import Proof, Step
-from farfield.theory.transseries.monomials import UNIT
 
 BITS = 192
 MAX_INDEX = 400_000
