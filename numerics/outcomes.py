@@ -10,7 +10,3 @@ class Unrecognised(Exception):
     """
 
     later: int | None = None
-
-
-class Unreachable(Exception):
-    """A sum that is beyond the bounds on work; the message says which."""

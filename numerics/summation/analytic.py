@@ -30,7 +30,6 @@ import sympy
 from flint import acb, arb, arb_series, ctx, fmpq
 from sympy import Expr, S, Symbol
 
-from farfield.numerics.budget import check_time
 from farfield.numerics.enclosures.logarithm import elementary, in_logarithm
 from farfield.numerics.enclosures.programs import compile_complex, compile_real
 from farfield.numerics.enclosures.tails import (
@@ -47,9 +46,11 @@ from farfield.numerics.enclosures.tails import (
 from farfield.numerics.enclosures.tails import (
     log as log_of,
 )
-from farfield.numerics.outcomes import Unreachable, Unrecognised
+from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.summation.families import Composed, Kernel, first_below, suffix_sums
 from farfield.numerics.summation.normal_form import sign
+from farfield.theory.algebra.budget import check_time
+from farfield.theory.algebra.outcomes import Unreachable
 from farfield.theory.functions.balls import Undefined, precision, to_arb
 from farfield.theory.functions.elementary import expm1, expm1_rest, log1p, log1p_rest
 from farfield.theory.functions.nodes import n

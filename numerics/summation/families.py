@@ -28,9 +28,10 @@ import sympy
 from flint import acb, arb, arb_series, ctx, fmpq
 from sympy import Expr, S
 
-from farfield.numerics.budget import check_time
-from farfield.numerics.outcomes import Unreachable, Unrecognised
+from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.summation.normal_form import NormalForm, normal_form, sign
+from farfield.theory.algebra.budget import check_time
+from farfield.theory.algebra.outcomes import Unreachable
 from farfield.theory.functions.balls import precision, rational, to_arb
 from farfield.theory.functions.nodes import n
 from farfield.theory.values import compile_ball

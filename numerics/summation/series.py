@@ -18,12 +18,13 @@ import sympy
 from flint import arb, ctx, fmpq
 from sympy import Expr, S, Symbol
 
-from farfield.numerics.budget import until
-from farfield.numerics.outcomes import Unreachable, Unrecognised
+from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.summation.analytic import Analytic, sign_from, smooth_row
 from farfield.numerics.summation.families import Kernel, Monotone, kernel
 from farfield.numerics.summation.general import general_kernel
 from farfield.numerics.summation.normal_form import sign
+from farfield.theory.algebra.budget import until
+from farfield.theory.algebra.outcomes import Unreachable
 from farfield.theory.functions.balls import BeyondBalls, Undefined, precision, rational, to_arb
 from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.functions.record import record_of

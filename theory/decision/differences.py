@@ -15,6 +15,7 @@ import time
 import sympy
 from sympy import Expr, S
 
+from farfield.theory.algebra import door
 from farfield.theory.algebra.outcomes import Fork, NeedMore, NotReal, Undecided
 from farfield.theory.coefficients.arithmetic import oscillates, to_sympy
 from farfield.theory.coefficients.context import Context, deciding
@@ -42,7 +43,7 @@ def limit_of_difference(p: Expr, q: Expr) -> Expr | None:
     for order in ORDERS:
         with deciding(Context(order=order, deadline=deadline)):
             try:
-                return _limit(sympy.expand(p - q))
+                return _limit(door.expand(p - q))
             except NeedMore:
                 continue
             except (Undecided, NotReal, Fork, ArithmeticError):

@@ -36,6 +36,7 @@ import sympy
 from flint import arb, fmpq
 from sympy import Expr, Rational, S, Symbol
 
+from farfield.theory.algebra import door
 from farfield.theory.algebra.outcomes import Undecided
 from farfield.theory.coefficients.arithmetic import coefficient, to_sympy
 from farfield.theory.coefficients.signs import sign, simplest
@@ -208,7 +209,7 @@ def _of_sinusoid(f: Expr) -> Expr | None:
             return None
     if len(slopes) != 1:
         return None
-    return constant - sympy.sqrt(sympy.expand(x**2 + y**2))
+    return constant - sympy.sqrt(door.expand(x**2 + y**2))
 
 
 def _refined(f: Expr) -> list[float]:
@@ -280,9 +281,9 @@ def _moved(f: Expr, point: Expr, way: int) -> Expr:
 def _sine_cosine(angle: Expr, offset: Expr) -> tuple[Expr, Expr]:
     if (angle / sympy.pi).is_Rational:
         return sympy.sin(angle + offset), sympy.cos(angle + offset)
-    s, c = sympy.expand_trig(sympy.sin(angle)), sympy.expand_trig(sympy.cos(angle))
+    s, c = door.expand_trig(sympy.sin(angle)), door.expand_trig(sympy.cos(angle))
     so, co = sympy.sin(offset), sympy.cos(offset)
-    return sympy.expand(s * co + c * so), sympy.expand(c * co - s * so)
+    return door.expand(s * co + c * so), door.expand(c * co - s * so)
 
 
 class _Side:
@@ -299,7 +300,7 @@ class _Side:
 
     def sign(self, g: Expr) -> int:
         """The sign of g on (0, radius]."""
-        if sympy.expand_trig(sympy.expand(g)) == 0:
+        if door.expand_trig(door.expand(g)) == 0:
             return 0
         s = sign(coefficient(_at_zero(g)))
         if s:
@@ -357,7 +358,7 @@ def _leading(g: Expr) -> tuple[int, int, float]:
         s = sign(coefficient(_at_zero(g)))
         if s:
             return e, s, _radius_above(s * g)
-        g = sympy.diff(g, ANGLE)
+        g = door.diff(g, ANGLE)
     raise Undecided("a minimum of high order")
 
 

@@ -21,6 +21,7 @@ import sympy
 from flint import arb
 from sympy import Expr, S, Symbol
 
+from farfield.theory.algebra import door
 from farfield.theory.algebra.outcomes import Fork, Undecided
 from farfield.theory.coefficients.arithmetic import coefficient, expand
 from farfield.theory.coefficients.signs import canonical, sign, sign_factors, tidied
@@ -120,7 +121,7 @@ def known_signs(facts: list[Constraint]) -> dict[Expr, int]:
 def _on_zero(e: Expr, facts: list[Constraint], g: Expr) -> tuple[Expr, list[Constraint]]:
     """The expression and constraints where g = 0, solved for a parameter if g is linear in one."""
     for s in sorted(g.free_symbols, key=lambda s: (not s.is_real, s.name)):
-        if g.is_polynomial(s) and sympy.degree(g, s) == 1 and not g.coeff(s, 1).free_symbols:
+        if g.is_polynomial(s) and door.degree(g, s) == 1 and not g.coeff(s, 1).free_symbols:
             value = expand(-g.coeff(s, 0) / g.coeff(s, 1))
             swap = {s: value}
             moved = [(expand(f.xreplace(swap)), k) for f, k in facts]
@@ -391,7 +392,7 @@ def relation(g: Expr, op: str) -> Any:
     symbols = sorted(g.free_symbols, key=lambda s: s.name)
     expanded = expand(g)
     for s in symbols:
-        if expanded.is_polynomial(s) and sympy.degree(expanded, s) == 1:
+        if expanded.is_polynomial(s) and door.degree(expanded, s) == 1:
             slope = expanded.coeff(s, 1)
             if slope.is_number and (way := sign(coefficient(slope))):
                 value = tidied(expand(-expanded.coeff(s, 0) / slope))

@@ -245,8 +245,8 @@ FUNCTIONS = (
     Function(
         node=bessel_slope,
         tail=_rest_beyond,
-        lacks=NO_REAL_RULE
-        | dict.fromkeys(("ball", "complex_ball", "series"), "only its bound is used"),
+        complex_ball=lambda analytic, z: z.bessel_i(acb(1)) / z.bessel_i(acb(0)) - 1 + 1 / (2 * z),
+        lacks=NO_REAL_RULE | {"series": "only its values are used"},
     ),
     Function(
         node=bessel_small,

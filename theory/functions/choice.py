@@ -96,7 +96,8 @@ def _expand_abs(t: Any, e: Expr, a: Expr) -> Any:
 
 
 def _heaviside_array(xp: Any, x: Any, at_zero: Any) -> Any:
-    return xp.where(x > 0, 1.0, xp.where(x < 0, 0.0, at_zero))
+    side = xp.sign(x)
+    return (1 + side) / 2 + (at_zero - 0.5) * (1 - xp.abs(side))
 
 
 FUNCTIONS = (

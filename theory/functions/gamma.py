@@ -370,7 +370,7 @@ FUNCTIONS = (
         node=sympy.loggamma,
         names=("loggamma",),
         build=evaluated_if_small(sympy.loggamma, of_numbers=False, hold=True),
-        latex=r"\log\Gamma",
+        latex=r"\operatorname{loggamma}",
         domain=lambda x: (x, 1),
         asymptotic=_stirling,
         exact=_known_loggamma,
@@ -384,7 +384,7 @@ FUNCTIONS = (
         names=("polygamma",),
         arity=(2, 2),
         build=_polygamma,
-        latex=r"\psi",
+        latex=r"\operatorname{polygamma}",
         positive=True,
         asymptotic=_polygamma_by_rest,
         exact=_known(sympy.polygamma),
@@ -427,7 +427,7 @@ FUNCTIONS = (
         names=("harmonic",),
         arity=(1, 2),
         build=_harmonic,
-        latex=r"\operatorname{H}",
+        latex=r"\operatorname{harmonic}",
         positive=True,
         asymptotic=lambda z: _digamma(z + 1) + S.EulerGamma,
         exact=_known(sympy.harmonic),
@@ -464,7 +464,7 @@ FUNCTIONS = (
     Function(
         node=psi_slope,
         tail=_psi_slope_beyond,
-        lacks=NO_REAL_RULE
-        | dict.fromkeys(("ball", "complex_ball", "series"), "only its bound is used"),
+        complex_ball=lambda analytic, z: acb.polygamma(z, acb(1)) - 1 / z if z.real > 0 else NAN,
+        lacks=NO_REAL_RULE | {"series": "only its values are used"},
     ),
 )

@@ -31,9 +31,8 @@ import sympy
 from flint import acb, arb, ctx, fmpq
 from sympy import Expr, S
 
-from farfield.numerics.budget import check_time
 from farfield.numerics.enclosures.tails import UNIT, Unproved
-from farfield.numerics.outcomes import Unreachable, Unrecognised
+from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.summation.analytic import ANGLES, Bias, analytic_kernel, falls, read_bias
 from farfield.numerics.summation.normal_form import sign
 from farfield.numerics.summation.oscillatory.waves import (
@@ -44,6 +43,8 @@ from farfield.numerics.summation.oscillatory.waves import (
     as_cosine,
     expanded,
 )
+from farfield.theory.algebra.budget import check_time
+from farfield.theory.algebra.outcomes import Unreachable
 from farfield.theory.functions.balls import Undefined, precision, rational, to_arb
 from farfield.theory.functions.bessel import bessel_row
 from farfield.theory.functions.nodes import n

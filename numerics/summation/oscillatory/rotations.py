@@ -44,7 +44,6 @@ import sympy
 from flint import acb, arb, ctx
 from sympy import Expr, S, Symbol
 
-from farfield.numerics.budget import check_time
 from farfield.numerics.enclosures.logarithm import elementary
 from farfield.numerics.enclosures.programs import compile_complex, compile_real
 from farfield.numerics.outcomes import Unrecognised
@@ -52,6 +51,7 @@ from farfield.numerics.summation.analytic import sign_from
 from farfield.numerics.summation.families import Averaged, Kernel, terms
 from farfield.numerics.summation.normal_form import sign
 from farfield.numerics.summation.oscillatory.waves import expanded, linear_phase
+from farfield.theory.algebra.budget import check_time
 from farfield.theory.formula.building import branches_taken
 from farfield.theory.functions.balls import Undefined, precision, to_arb
 from farfield.theory.functions.nodes import n

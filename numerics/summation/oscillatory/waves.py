@@ -26,10 +26,11 @@ import sympy
 from flint import acb, arb, ctx
 from sympy import Expr, S
 
-from farfield.numerics.budget import check_time
-from farfield.numerics.outcomes import Unreachable, Unrecognised
+from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.summation.families import Averaged, Kernel, has_monotone_slope, number, terms
 from farfield.numerics.summation.normal_form import sign
+from farfield.theory.algebra.budget import check_time
+from farfield.theory.algebra.outcomes import Unreachable
 from farfield.theory.functions.balls import precision, to_arb
 from farfield.theory.functions.nodes import n
 
