@@ -53,10 +53,12 @@ def test_resolution_without_an_answer(capsys):
 
 def test_prove(capsys):
     code, out, _ = run(capsys, "prove", "resolution-bound")
-    assert code == 0 and "R <= sum P_i^2 <= 1" in out and "re-checked in balls" in out
+    assert code == 0 and "R <= sum P_i^2 <= 1" in out
+    assert "checked exactly, for all values: steps 1 (coefficients)" in out
+    assert "argued in words, not checked: steps 2" in out
     assert r"\begin{enumerate}" in run(capsys, "prove", "window-error", "--latex")[1]
     data = json.loads(run(capsys, "prove", "rotation-decay", "--json")[1])
-    assert data["verification"]["failed"] == [] and data["proof"]["steps"]
+    assert data["verification"]["failed"] == {} and data["proof"]["steps"]
     assert len(run(capsys, "prove")[1].splitlines()) >= 20
 
 
