@@ -28,7 +28,7 @@ from sympy import Dummy, Expr, I, Poly, S, cos, exp, log, sin
 
 from farfield.theory.balls import enclose
 from farfield.theory.results import Result
-from farfield.theory.theorems import Line, Theorem
+from farfield.theory.theorems import Line, Theorem, theorem
 
 
 @dataclass(frozen=True)
@@ -64,24 +64,23 @@ class Verification(Result):
         ])  # fmt: skip
 
 
-def verify(theorem: Theorem) -> Verification:
+def verify(subject: Theorem) -> Verification:
     """Check every relation of a theorem's proof.
 
-    >>> from farfield.theory.theorems import theorem
     >>> print(verify(theorem("resolution-identity")))
     checked exactly, for all values: steps 1 (algebra); argued in words, not checked: steps 2
     """
     checked: dict[int, str] = {}
     failed: dict[int, str] = {}
     argued = []
-    for number, step in enumerate(theorem.proof.steps, 1):
+    for number, step in enumerate(subject.proof.steps, 1):
         if step.rule == "sentence":
             argued.append(number)
             continue
         assert isinstance(step, Line)
         how, why = _RULES[step.rule](step.values)
         (checked if how else failed)[number] = how or why
-    return Verification(theorem.name, checked, failed, tuple(argued))
+    return Verification(subject.name, checked, failed, tuple(argued))
 
 
 def vanishes(e: Any) -> bool:
@@ -209,5 +208,26 @@ def _limit(values: Mapping[str, Any]) -> tuple[str, str]:
     return "", f"left - right is {top} over {bottom}"
 
 
+def never_exceeds(left: Any, right: Any, gap: Any = None) -> bool:
+    """Whether left <= right for all values of the symbols, as an inequality of a proof is decided.
+
+    >>> x = sympy.Symbol("x", positive=True)
+    >>> never_exceeds(x / (1 + x), x), never_exceeds(x, x / (1 + x))
+    (True, False)
+    """
+    values = {"left": sympy.sympify(left), "right": sympy.sympify(right)}
+    return bool(_inequality(values if gap is None else values | {"gap": gap})[0])
+
+
+@lru_cache(maxsize=64)
+def proved(name: str) -> bool:
+    """Whether the proof of a theorem has relations and all of them hold.
+
+    >>> proved("window-error"), proved("theorem-0.5")  # the latter is argued in words alone
+    (True, False)
+    """
+    found = verify(theorem(name))
+    return found.passed and bool(found.checked)
+
+
 _RULES = {"identity": _identity, "inequality": _inequality, "limit": _limit}
-verified = lru_cache(maxsize=64)(verify)
