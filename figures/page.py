@@ -18,8 +18,8 @@ from latex2mathml.converter import convert
 from farfield.figures import measured, predicted
 from farfield.figures.style import svg
 from farfield.numerics.receptive_field import ReceptiveField
+from farfield.theory.answers.mathml import math, proof_html
 from farfield.theory.convergence import Convergence, Verdict
-from farfield.theory.mathml import math, proof_html
 from farfield.validation.runs import write
 from farfield.validation.study import (
     PLACE_EPS,
@@ -464,7 +464,7 @@ def _claims(s: Study) -> str:
             rows.append([
                 f"<code>{escape(c.id.partition('.')[2])}</code>", escape(c.place),
                 f'<span class="{colour}">{verdict.replace("_", " ")}</span>',
-                escape(c.label), escape(c.statement) + more * bool(c.corrected or c.reason),
+                escape(c.label or ""), escape(c.statement) + more * bool(c.corrected or c.reason),
             ])  # fmt: skip
         verdicts = [str(c.verdict) for c in found]
         counts = ", ".join(

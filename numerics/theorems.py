@@ -18,7 +18,7 @@ the relations are arguments for a reader: they are listed as not checked.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -26,8 +26,9 @@ from typing import Any
 import sympy
 from sympy import Dummy, Expr, I, Poly, S, cos, exp, log, sin
 
+from farfield.theory.answers.answer import Result
+from farfield.theory.answers.blocks import Block, sentence
 from farfield.theory.balls import enclose
-from farfield.theory.results import Result
 from farfield.theory.theorems import Line, Theorem, theorem
 
 
@@ -53,22 +54,21 @@ class Verification(Result):
         """No relation failed."""
         return not self.failed
 
-    def text(self) -> str:
+    def blocks(self) -> Sequence[Block]:
         if self.failed:
-            return "\n".join(f"step {k} fails: {why}" for k, why in self.failed.items())
-        steps = ", ".join(f"{k} ({how})" for k, how in self.checked.items())
-        words = ", ".join(map(str, self.argued))
-        return "; ".join([
-            *([f"checked exactly, for all values: steps {steps}"] if steps else []),
-            *([f"argued in words, not checked: steps {words}"] if words else []),
-        ])  # fmt: skip
+            said = "; ".join(f"step {k} fails: {why}" for k, why in self.failed.items())
+            return (sentence("{said}.", said=said),)
+        steps = ", ".join(f"{k} ({how})" for k, how in self.checked.items()) or "none"
+        argued = ", ".join(map(str, self.argued)) or "none"
+        said = "Checked exactly, for all values: steps {steps}; in words alone: steps {argued}."
+        return (sentence(said, self.label, steps=steps, argued=argued),)
 
 
 def verify(subject: Theorem) -> Verification:
     """Check every relation of a theorem's proof.
 
     >>> print(verify(theorem("resolution-identity")))
-    checked exactly, for all values: steps 1 (algebra); argued in words, not checked: steps 2
+    Checked exactly, for all values: steps 1 (algebra); in words alone: steps 2.  [theorem]
     """
     checked: dict[int, str] = {}
     failed: dict[int, str] = {}

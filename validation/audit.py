@@ -18,7 +18,7 @@ import sympy
 from farfield.numerics.horizon import dtype_horizon
 from farfield.numerics.leak import Leak, leak
 from farfield.numerics.receptive_field import natural, theoretical_receptive_field
-from farfield.numerics.window import MAX_LOGIT
+from farfield.numerics.windows.toeplitz import MAX_LOGIT
 from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import Encoding
 from farfield.theory.expression import Lookup

@@ -18,8 +18,10 @@ def run(capsys, *args):
 
 def test_resolution_of_a_formula(capsys):
     code, out, _ = run(capsys, "resolution", "-2*log(1+n)")
-    assert code == 0 and "R(as the row grows) = 0.2928718798  [certified]" in out
-    assert "scale 1, mask none" in out
+    assert (
+        code == 0 and "the attention resolution as rows grow is 0.2928718798.  [certified]" in out
+    )
+    assert "scale: 1" in out
     code, out, _ = run(
         capsys, "resolution", "rope_surrogate", "--length", "64", "--scale", "1/sqrt(64)", "--json"
     )
@@ -28,8 +30,8 @@ def test_resolution_of_a_formula(capsys):
 
 
 def test_resolution_under_a_mask(capsys):
-    assert "= 0.01 " in run(capsys, "resolution", "nope", "--mask", "window 10")[1]
-    assert "mask bca 8" in run(capsys, "resolution", "-n/2", "--bca", "8")[1]
+    assert "is 0.01." in run(capsys, "resolution", "nope", "--mask", "window 10")[1]
+    assert "mask: bca 8" in run(capsys, "resolution", "-n/2", "--bca", "8")[1]
 
 
 def test_resolution_of_scores_in_a_file(capsys, tmp_path):
@@ -42,7 +44,7 @@ def test_resolution_of_scores_in_a_file(capsys, tmp_path):
 def test_the_best_gamma(capsys):
     args = ("resolution", "xpos_surrogate", "--length", "128", "--scale", "1/8", "--set", "d=16")
     code, out, _ = run(capsys, *args, "--best-gamma")
-    assert code == 0 and "R is largest at gamma = " in out and "half precision" in out
+    assert code == 0 and "is largest at γ = " in out and "half precision" in out
 
 
 def test_resolution_without_an_answer(capsys):
@@ -54,8 +56,8 @@ def test_resolution_without_an_answer(capsys):
 def test_prove(capsys):
     code, out, _ = run(capsys, "prove", "resolution-bound")
     assert code == 0 and "R <= sum P_i^2 <= 1" in out
-    assert "checked exactly, for all values: steps 1 (coefficients)" in out
-    assert "argued in words, not checked: steps 2" in out
+    assert "Checked exactly, for all values: steps 1 (coefficients), 3 (coefficients)" in out
+    assert "in words alone: steps 2." in " ".join(out.split())
     assert r"\begin{enumerate}" in run(capsys, "prove", "window-error", "--latex")[1]
     data = json.loads(run(capsys, "prove", "rotation-decay", "--json")[1])
     assert data["verification"]["failed"] == {} and data["proof"]["steps"]
@@ -65,7 +67,7 @@ def test_prove(capsys):
 def test_claims_as_a_table_and_one_in_full(capsys):
     code, out, _ = run(capsys, "claims", "--paper", "qin2024", "--kind", "symbolic identity")
     assert code == 0 and "corrected     qin2024.eq7-eq8" in out
-    assert out.splitlines()[-1].startswith("3 claims: ")
+    assert out.splitlines()[-1].startswith("7 claims: ")
     code, out, _ = run(capsys, "claims", "qin2024.type1.total")
     assert code == 0 and "pi^2/6" in out and "again: farfield claims qin2024.type1.total" in out
 

@@ -9,7 +9,8 @@ import sympy
 from flint import arb, ctx, fmpq
 
 from farfield.theory.balls import Undefined, compile_ball, enclose, precision
-from farfield.theory.encodings import _CATALOGUE, encoding
+from farfield.theory.encodings import CATALOGUE as _CATALOGUE
+from farfield.theory.encodings import encoding
 from farfield.theory.expression import Lookup, n, read
 from farfield.theory.results import InputError
 from farfield.theory.tables import tabulate

@@ -11,7 +11,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable
 
-from farfield.theory.results import InputError
+from farfield.theory.answers.errors import InputError
 from farfield.validation.claims.chi2023 import LEDGER as CHI
 from farfield.validation.claims.claim import RANGE, Check, Claim, Finding, Missing, Passage, Verdict
 from farfield.validation.claims.qin2024 import LEDGER as QIN

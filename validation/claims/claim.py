@@ -18,11 +18,13 @@ from __future__ import annotations
 import enum
 import itertools
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from farfield.theory.results import Result, plain
+from farfield.theory.answers.answer import Result, plain
+from farfield.theory.answers.blocks import Block, Facts, note, sentence
+from farfield.theory.answers.notation import as_text
 from farfield.validation.extrapolation import TOLERANCE
 
 Data = Mapping[str, Any]
@@ -92,7 +94,8 @@ class Claim(Result):
         kind: `proof`, `symbolic identity`, `certified number`, `printed tables`, `property test`
             or `experiment`.
         verdict: what the check returned.
-        label: weight of the evidence: `theorem`, `certified`, `approximate` or `measured`.
+        label: weight of the evidence: `theorem`, `certified`, `approximate` or `measured`; None
+            where it is not testable.
         data: what the check was made on.
         tolerance: the tolerance and the range in which the verdict is the same; empty where it
             depends on none.
@@ -114,7 +117,7 @@ class Claim(Result):
     against: str
     kind: str
     verdict: Verdict
-    label: str
+    label: str | None
     data: str
     tolerance: str = ""
     scale: str = ""
@@ -125,16 +128,17 @@ class Claim(Result):
     command: str = ""
     seconds: float = 0.0
 
-    def text(self) -> str:
+    def blocks(self) -> Sequence[Block]:
         where = ", ".join(filter(None, (self.paper, self.section, self.place)))
-        lines = [
-            f"{self.id}: {self.verdict}  [{self.label}]",
-            f"  {where} ({self.kind})",
-            f"  quote: {self.quote!r}",
-            *(f"  {name}: {value}" for name, value in self.particulars().items() if value),
-        ]
-        lines += [f"  {name}: {shown(value)}" for name, value in self.evidence.items()]
-        return "\n".join([*lines, f"  again: {self.command}  ({self.seconds:.2f} s)"])
+        rows = {"where": f"{where} ({self.kind})"} | self.particulars()
+        evidence = {name: shown(value) for name, value in self.evidence.items()}
+        return (
+            sentence("{id}: {verdict}.", self.label, id=self.id, verdict=self.verdict),
+            note("“{quote}”", quote=self.quote),
+            *(Facts(tuple((as_text(k), as_text(v)) for k, v in part.items() if v))
+              for part in (rows, evidence) if part),
+            note("again: {command} ({time} s)", command=self.command, time=f"{self.seconds:.2f}"),
+        )  # fmt: skip
 
     def particulars(self) -> dict[str, str]:
         """What a reader who disagrees needs, by name; empty where it does not apply."""
@@ -193,13 +197,13 @@ class Check:
         finding, verdict, reason = found[TOLERANCE], found[TOLERANCE].verdict, ""
         tolerance = "" if len(found) == 1 else _over(found)
         if len({f.verdict for f in found.values()}) > 1:
-            verdict, reason = Verdict.NOT_ROBUST, f"it depends on the tolerance: {tolerance}"
+            verdict, reason = Verdict.NOT_ROBUST, "it depends on the tolerance"
         elif finding.holds is None:
             reason = finding.reason
         return Claim(
             self.id, self.paper, self.section, self.place, self.quote, self.statement,
             self.against, self.kind, verdict,
-            "none" if verdict is Verdict.NOT_TESTABLE else self.label,
+            None if verdict is Verdict.NOT_TESTABLE else self.label,
             self.source, tolerance, finding.scale or self.scale, finding.n, finding.evidence,
             finding.corrected if verdict is Verdict.CORRECTED else "", reason,
             f"farfield claims {self.id}", time.perf_counter() - begin,

@@ -18,7 +18,7 @@ from farfield.numerics.checker import ProofError, check_proof
 from farfield.numerics.receptive_field import at_precision, theoretical_receptive_field
 from farfield.numerics.sums import Series, series
 from farfield.numerics.theorems import never_exceeds, proved, vanishes
-from farfield.numerics.window import window_error
+from farfield.numerics.windows.toeplitz import window_error
 from farfield.theory.balls import compile_ball, enclose, precision, to_arb
 from farfield.theory.convergence import Convergence, check_convergence
 from farfield.theory.convergence import Verdict as Series_

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from farfield.theory.results import InputError
+from farfield.theory.answers.errors import InputError
 from farfield.validation.claims.claim import Missing
 from farfield.validation.claims.words import increase
 

@@ -18,6 +18,7 @@ A result that is here already is never replaced silently: one that differs is sh
 from __future__ import annotations
 
 import json
+import math
 import re
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
@@ -170,9 +171,9 @@ def stand_in(found: Encoding, length: int, bca: bool) -> tuple[Encoding, str]:
 
 
 def _tokens(field: Any) -> Any:
-    if field.tokens is not None:
+    if field.tokens is not None and field.tokens != math.inf:
         return field.tokens if field.tokens < 10**15 else str(field.tokens)[:12] + "..."
-    return field._answer_text()
+    return field.value_text()
 
 
 # -- results --------------------------------------------------------------------------------------

@@ -12,8 +12,10 @@ arithmetic, of the norm of the head's output before the output projection.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 import numpy as np
 import sympy
@@ -22,56 +24,65 @@ from sympy import Expr
 
 from farfield.numerics.budget import Unreachable
 from farfield.numerics.receptive_field import (
-    BLOCKWISE,
     Exact,
     at_precision,
-    natural,
+    obstacle,
+    out_of_reach,
     resolve,
     theoretical_receptive_field,
-    verdict_of,
 )
 from farfield.numerics.sums import Series, series
+from farfield.theory.answers.answer import (
+    Answer,
+    Code,
+    InputError,
+    Label,
+    Reason,
+    Status,
+    decisive,
+)
+from farfield.theory.answers.blocks import Block, Formula, Sentence, facts, note
+from farfield.theory.answers.notation import Text, expression_line, shortened, words
+from farfield.theory.answers.number import exact, natural
+from farfield.theory.answers.wording import decimal, listed, plural
 from farfield.theory.balls import precision, rational, to_arb
 from farfield.theory.proofs import Proof, Step
-from farfield.theory.results import InputError, Result, exact
 
 MAX_BITS = 2_048
 MAX_LOGIT = 1_000
 SCOPE = "one head, one layer, exact arithmetic, before the output projection"
 
 
-@dataclass(frozen=True)
-class Window(Result):
+@dataclass(frozen=True, repr=False)
+class Window(Answer):
     """A window that is provably enough.
 
     Fields:
         formula: the bias, None where several heads are aggregated.
         error: the budget eta, exact.
         logit_bound, value_bound: the bounds on content logits and value norms, exact.
-        width: keys to keep, the query's own included; the widest head's; None if there is none.
+        width: keys to keep, the query's own included; the widest head's; infinite where no window
+            is enough; None where it is not known.
         proof: the two ball comparisons.
-        heads, aggregation: one result a head where there are several, and `widest head`.
-        reason: why `width` is None.
-        label: `certified`.
+        heads: one answer a head where there are several; the widest speaks for all.
     """
+
+    VALUE: ClassVar[str] = "width"
 
     formula: Expr | None
     error: sympy.Rational
     logit_bound: sympy.Rational
     value_bound: sympy.Rational
-    width: int | None
+    width: float | None = None
     proof: Proof = field(default_factory=lambda: Proof(""))
     heads: tuple[Window, ...] = ()
-    aggregation: str | None = None
-    reason: str = ""
-    label: str = "certified"
 
     @property
     def sliding_window(self) -> int:
         """The width as the plain integer that `sliding_window` settings take."""
-        if self.width is None:
+        if self.status is not Status.EXACT:
             raise InputError(f"there is no certified window: {self.reason}")
-        return self.width
+        return int(self)
 
     def block_mask(self, length: int, block: int = 128) -> np.ndarray:
         """Which blocks of keys each block of queries needs, (blocks, blocks), True where any
@@ -86,41 +97,80 @@ class Window(Result):
         nearest = starts[:, None] - last[None, :]
         return (last[:, None] >= starts[None, :]) & (nearest < self.sliding_window)
 
-    def text(self) -> str:
-        head = f" ({self.aggregation} of {len(self.heads)})" if self.heads else ""
-        shown = "none" if self.width is None else f"{self.width} tokens"
-        label = "" if self.width is None else f"  [{self.label}: {SCOPE}]"
-        lines = [f"certified window = {shown}{head}{label}"]
-        lines.append(
-            f"  error <= {self.error} where |logits| <= {self.logit_bound}, "
-            f"||values|| <= {self.value_bound}"
+    def blocks(self) -> Sequence[Block]:
+        return tuple(self._blocks())
+
+    def _blocks(self) -> Iterator[Block]:
+        yield Sentence(self._first(), self.label)
+        if self.formula is not None:
+            yield Formula(words("`p(n)`"), self.formula)
+        bounds = words(
+            "`|q.k|/sqrt(d) <= {logit}`, values of norm at most {value}",
+            logit=self.logit_bound, value=self.value_bound,
+        )  # fmt: skip
+        each = listed(["none" if h.width is None else decimal(h.width) for h in self.heads])
+        yield facts(
+            where=bounds, by_head=each or None,
+            why=None if self.reason is None else str(self.reason),
+        )  # fmt: skip
+        if self.status is Status.EXACT:
+            yield note("{scope}.", scope=SCOPE)
+            yield self.proof.block()
+
+    def _first(self) -> Text:
+        subject = shortened(self.subject or expression_line(self.formula or 0), 80)
+        worst = ", in the widest head" if self.heads else ""
+        said = {
+            Status.INFINITE: "no window is enough, since the series diverges: whatever is kept, "
+            "some input changes the output by nearly {most}.",
+            Status.UNKNOWN: "whether a window is enough is not known.",
+        }.get(
+            self.status,
+            "the nearest {width} are provably enough for an error of at most {error}{worst}, and "
+            "no fewer are.",
         )
-        if self.reason:
-            lines.append(f"  {self.reason}")
-        if self.heads:
-            lines.append(f"  by head: {', '.join(str(h.width) for h in self.heads)}")
-        elif self.width is not None:
-            lines += ["proof:", self.proof.text()]
-        return "\n".join(lines)
+        width = "" if self.status is not Status.EXACT else plural(int(self), "token")
+        return words(
+            "{subject}: " + said, subject=subject, width=width, error=self.error, worst=worst,
+            most=2 * self.value_bound,
+        )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class WindowError(Result):
-    """The worst-case error of a window, as a float with floats around it, one result a head."""
+@dataclass(frozen=True, repr=False)
+class WindowError(Answer):
+    """The worst-case error of a window.
+
+    Fields:
+        formula: the bias, None where several heads are aggregated.
+        width: keys that are kept.
+        value: the error as a float; the worst head's; None where it is not known.
+        enclosure: floats around it.
+        heads: one answer a head where there are several; the worst speaks for all.
+        label: `certified`; `theorem` for a divergent series.
+    """
 
     formula: Expr | None
     width: int
-    value: float
-    enclosure: tuple[float, float]
+    value: float | None = None
+    enclosure: tuple[float, float] | None = None
     heads: tuple[WindowError, ...] = ()
-    aggregation: str | None = None
-    reason: str = ""
-    label: str = "certified"
 
-    def text(self) -> str:
-        head = f" ({self.aggregation} of {len(self.heads)})" if self.heads else ""
-        lines = [f"error of a window of {self.width} = {self.value:.10g}{head}  [{self.label}]"]
-        return "\n".join([*lines, *([f"  {self.reason}"] if self.reason else [])])
+    def blocks(self) -> Sequence[Block]:
+        subject = shortened(self.subject or expression_line(self.formula or 0), 80)
+        said = "a window of {width} changes no output by more than {value}{worst}."
+        if self.value is None:
+            said = "by how much a window of {width} may change an output is not known."
+        worst = ", in the worst head" if self.heads else ""
+        first = words(
+            "{subject}: " + said, subject=subject, width=plural(self.width, "token"),
+            value=decimal(self.value), worst=worst,
+        )  # fmt: skip
+        found: list[Block] = [Sentence(first, self.label)]
+        if self.formula is not None:
+            found.append(Formula(words("`p(n)`"), self.formula))
+        each = listed([decimal(h.value) for h in self.heads])
+        why = None if self.reason is None else str(self.reason)
+        return [*found, facts(by_head=each or None, why=why)]
 
 
 def certified_window(
@@ -140,8 +190,8 @@ def certified_window(
 
     >>> certified_window("-n/2", "1/100", 1, 1).width
     15
-    >>> certified_window("-log(1+n)", "1/100", 1, 1).width is None
-    True
+    >>> certified_window("-log(1+n)", "1/100", 1, 1).width
+    inf
     """
     eta = exact(error, "error")
     if eta <= 0:
@@ -150,17 +200,17 @@ def certified_window(
         )
     logit, value = _bounds(logit_bound, value_bound)
     subject = resolve(f, values)
-    if subject.bca is not None or not subject.biases:
-        raise InputError(subject.out_of_scope or BLOCKWISE)
+    if reason := out_of_reach(subject):
+        return Window(
+            None, eta, logit, value, status=Status.OUT_OF_SCOPE, label=None, reason=reason,
+            subject=subject.name,
+        )  # fmt: skip
     known = {b: _of_bias(b, eta, logit, value) for b in dict.fromkeys(subject.biases)}
     heads = tuple(known[b] for b in subject.biases)
     if len(heads) == 1:
-        return heads[0]
-    worst = max(heads, key=lambda h: (h.label == "theorem", h.label == "none", h.width or 0))
-    return Window(
-        None, eta, logit, value, worst.width, worst.proof, heads, "widest head", worst.reason,
-        worst.label,
-    )  # fmt: skip
+        return replace(heads[0], subject=subject.name)
+    worst = decisive(heads, lambda h: h.width)
+    return replace(worst, formula=None, heads=heads, subject=subject.name)
 
 
 def window_error(
@@ -185,13 +235,15 @@ def window_error(
     w = natural(width, "width")
     logit, value = _bounds(logit_bound, value_bound)
     subject = resolve(f, values)
-    if not subject.biases:
-        raise InputError(subject.out_of_scope or "there is no additive bias")
+    if reason := out_of_reach(subject):
+        return WindowError(
+            None, w, status=Status.OUT_OF_SCOPE, label=None, reason=reason, subject=subject.name
+        )
     heads = tuple(_error_of(b, w, logit, value) for b in subject.biases)
     if len(heads) == 1:
-        return heads[0]
-    worst = max(heads, key=lambda h: h.value)
-    return WindowError(None, w, worst.value, worst.enclosure, heads, "worst head", worst.reason)
+        return replace(heads[0], subject=subject.name)
+    worst = decisive(heads, lambda h: h.value, lambda h: h.label is Label.THEOREM)
+    return replace(worst, formula=None, heads=heads, subject=subject.name)
 
 
 def _bounds(logit_bound: Any, value_bound: Any) -> tuple[sympy.Rational, sympy.Rational]:
@@ -211,12 +263,12 @@ def _formula(s: Series, w: int, logit: sympy.Rational, value: sympy.Rational) ->
 
 def _error_of(bias: Expr, w: int, logit: sympy.Rational, value: sympy.Rational) -> WindowError:
     s = series(bias)
-    verdict, reason = verdict_of(s)
-    if verdict == "diverges":
+    reason = obstacle(s)
+    if reason is not None and reason.code is Code.DIVERGES:
         worst = float(2 * value)
-        return WindowError(bias, w, worst, (worst, worst), reason=reason, label="theorem")
-    if reason:
-        raise InputError(f"there is no error to bound: {reason}")
+        return WindowError(bias, w, worst, (worst, worst), label=Label.THEOREM, reason=reason)
+    if reason is not None:
+        return WindowError(bias, w, status=Status.UNKNOWN, label=None, reason=reason)
     ball = to_arb(at_precision(lambda: _formula(s, w, logit, value), 128))
     return WindowError(bias, w, float(ball.mid()), (float(ball.lower()), float(ball.upper())))
 
@@ -224,28 +276,31 @@ def _error_of(bias: Expr, w: int, logit: sympy.Rational, value: sympy.Rational) 
 def _of_bias(
     bias: Expr, eta: sympy.Rational, logit: sympy.Rational, value: sympy.Rational
 ) -> Window:
-    def answer(width: int | None, reason: str, *steps: Step, label: str = "certified") -> Window:
-        claims = {"theorem": "there is none", "none": "it is not known whether there is one"}
-        claim = claims.get(label, f"{width} keys are enough, and necessary")
-        proof = Proof(claim, steps)
-        return Window(bias, eta, logit, value, width, proof, reason=reason, label=label)
-
     rule = Step("window", {})
+    asked = (bias, eta, logit, value)
     if eta >= 2 * value:
-        return answer(1, "every window has an error of at most 2 value_bound", rule)
+        reason = Reason(Code.TRIVIAL_BUDGET, "every window has an error of at most 2 value_bound")
+        return Window(*asked, 1, Proof("one key is enough", (rule,)), reason=reason)
     s = series(bias)
-    verdict, reason = verdict_of(s)
-    if reason:
-        label = "theorem" if verdict == "diverges" else "none"
-        return answer(None, f"no window is certified ({verdict}): {reason}", label=label)
+    reason_against = obstacle(s)
+    if reason_against is not None and reason_against.code is Code.DIVERGES:
+        proof = Proof("there is none", (rule,))
+        return Window(
+            *asked, math.inf, proof, status=Status.INFINITE, label=Label.THEOREM,
+            reason=reason_against,
+        )  # fmt: skip
     try:
+        if reason_against is not None:
+            raise Unreachable(reason_against.sentence)
         width = _least(s, bias, eta, logit, value)
     except Unreachable as why:
-        return answer(None, str(why), label="none")
+        reason = reason_against or Reason(Code.NO_ENCLOSURE, str(why))
+        proof = Proof("it is not known whether there is one", (rule,))
+        return Window(*asked, proof=proof, status=Status.UNKNOWN, label=None, reason=reason)
     steps = [rule, Step("enough", {"width": width, "budget": eta})]
     if width > 1:
         steps.append(Step("least", {"width": width - 1, "budget": eta}))
-    return answer(width, "", *steps)
+    return Window(*asked, width, Proof(f"{width} keys are enough, and necessary", tuple(steps)))
 
 
 def _least(
@@ -262,7 +317,8 @@ def _least(
     eps = sympy.Rational(int(grid), 2**scale)
     found = theoretical_receptive_field(bias, eps)
     if not isinstance(found.answer, Exact):
-        raise Unreachable(found.reason or "the width is not an exact integer in reach")
+        why = found.reason or "the width is not an exact integer in reach"
+        raise Unreachable(str(why))
     w = max(1, found.answer.tokens)
     while not _within(s, w, eta, logit, value):
         w += 1
