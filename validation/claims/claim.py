@@ -190,8 +190,8 @@ class Check:
         found: dict[float, Finding] = {}
         try:
             given = dict(self.data() if data is None else data)
-            for tolerance in RANGE if self.tolerant else (TOLERANCE,):
-                found[tolerance] = self.decide({**given, "tolerance": tolerance})
+            for value in RANGE if self.tolerant else (TOLERANCE,):
+                found[value] = self.decide({**given, "tolerance": value})
         except Missing as why:
             found[TOLERANCE] = Finding(None, {}, reason=str(why))
         finding, verdict, reason = found[TOLERANCE], found[TOLERANCE].verdict, ""

@@ -70,6 +70,14 @@ def _tables(*names: str) -> Callable[[], Data]:
     return lambda: {name: table(f"sun2023_{name}") for name in names}
 
 
+def _given(make: Callable[[], Data], **more: Any) -> Callable[[], Data]:
+    return lambda: {**make(), **more}
+
+
+def _models() -> Data:
+    return {"models": models()}
+
+
 def _cell(cells: Any, length: int, **wanted: Any) -> float:
     (found,) = select(tuple(cells), eval_length=length, **wanted)
     assert found.value is not None
@@ -237,7 +245,7 @@ def _row_resolution(scores: tuple[float, ...], length: int) -> float:
     "Over trained models a larger measured R at twice the training length goes with a smaller "
     "growth of perplexity, beyond chance.",
     "a rank correlation that chance reaches in one of twenty orders",
-    kind="experiment", label="measured", source=RUNS, data=lambda: {"models": models()},
+    kind="experiment", label="measured", source=RUNS, data=_models,
 )
 def _indicator_experiment(data: Data) -> Finding:
     found = [m for m in data["models"] if " + " not in m.name
@@ -356,7 +364,7 @@ def _sacrifices(data: Data) -> Finding:
     "mitigates the extrapolation problem but sacrifices the general performance",
     "At the training length ALiBi's perplexity is above RoPE's in every seed.",
     "a seed in which it is not",
-    kind="experiment", label="measured", source=RUNS, data=lambda: {"models": models()},
+    kind="experiment", label="measured", source=RUNS, data=_models,
 )
 def _sacrifices_experiment(data: Data) -> Finding:
     found = _named(data["models"], "alibi", "rope")
@@ -623,7 +631,7 @@ def _extrapolation_marks(data: Data) -> Finding:
     "Position modeling capabilities of Transformer variants for language modeling",
     "In trained models the four growths of perplexity are in the order of the marks.",
     "two of the four in the other order",
-    kind="experiment", label="measured", source=RUNS, data=lambda: {"models": models()},
+    kind="experiment", label="measured", source=RUNS, data=_models,
 )
 def _marks_experiment(data: Data) -> Finding:
     order = ("sinusoidal", "rope", "alibi", "xpos + BCA")
@@ -658,10 +666,10 @@ def _t5(data: Data) -> Finding:
 @check(
     "rope.experiment", LENGTH, "",
     "almost every position embedding's performance drops significantly",
-    "Of the encodings without a bias or a table that are trained, sinusoidal and RoPE lose their "
-    "perplexity, which at least doubles.",
+    "Trained with sinusoidal positions or with RoPE a model at least doubles its perplexity beyond "
+    "the training length.",
     "one of the two with a smaller increase",
-    kind="experiment", label="measured", source=RUNS, data=lambda: {"models": models()},
+    kind="experiment", label="measured", source=RUNS, data=_models,
 )
 def _rope_experiment(data: Data) -> Finding:
     found = _named(data["models"], "sinusoidal", "rope")
@@ -747,28 +755,6 @@ def _preferred(data: Data) -> Finding:
     return Finding(
         bool(above.is_positive and below.is_negative and equal == 0),
         {"at x = y + z, at y after y + z, at equality": [above, below, equal]},
-    )
-
-
-@check(
-    "eq4.last", RESOLUTION, "Eq. 4 with Eq. 3 and 13",
-    "We can estimate s[n] and R(s) quantitatively when we design Transformers",
-    "With the scores s[0] .. s[N-1] that Eq. 13 gives for N tokens, the sum of Eq. 4 to N is "
-    "defined.",
-    "a score that it needs and that is not there",
-    kind="symbolic identity", label="theorem", source="the indices of both equations, N = 2 .. 9",
-    data={"given": lambda n: range(n), "last": lambda n: n},
-)
-def _last(data: Data) -> Finding:
-    def lacking(last: Callable[[int], int]) -> dict[int, list[int]]:
-        needed = {n: {i + k for i in range(last(n) + 1) for k in (0, 1)} for n in range(2, 10)}
-        return {n: sorted(needed[n] - set(data["given"](n))) for n in needed}
-
-    printed, shorter = lacking(data["last"]), lacking(lambda n: n - 2)
-    return Finding(
-        not any(printed.values()), {"scores that are not there, by N": printed},
-        "The sum to N - 2 is, whose last term takes s[N-1].", not any(shorter.values()),
-        n=len(printed),
     )
 
 
@@ -964,7 +950,7 @@ def _eq_9(data: Data) -> Finding:
 
 @check(
     "eq9.proportional", ENCODING, "Eq. 9, last line",
-    "The inference here is different from (Su et al., 2021)",
+    "∝ Σ_x cos(m − n)θ_x e^{(m−n)ξ_x}",
     "The bound is proportional to g whatever the mean sizes E|q_x k_x| of the planes.",
     "sizes with which the ratio to g changes with the distance",
     kind="symbolic identity", label="theorem", source="sizes 1 .. 32 of 32 planes, n = 0 .. 99",
@@ -1135,7 +1121,7 @@ def _paired(found: Mapping[str, Model], protocol: str = WHOLE) -> dict[int, list
     "seed.",
     "a seed with a larger loss",
     kind="experiment", label="measured", source=RUNS, tolerant=True,
-    data=lambda: {"models": models()},
+    data=_models,
 )
 def _fitting_experiment(data: Data) -> Finding:
     found = _named(data["models"], "xpos", "rope")
@@ -1152,7 +1138,7 @@ def _fitting_experiment(data: Data) -> Finding:
     "The mean training loss with the decay is below that of RoPE in every seed.",
     "a seed in which it is not",
     kind="experiment", label="measured", source="training losses of the reference runs",
-    data=lambda: {"models": models()},
+    data=_models,
 )
 def _convergence_rope(data: Data) -> Finding:
     found = _named(data["models"], "xpos", "rope")
@@ -1274,7 +1260,7 @@ def _as_rope(data: Data) -> Finding:
     "Inference with xPos takes 6 % more time than with absolute positions.",
     "another ratio, timed with the kernels and models of the paper",
     kind="experiment", label="measured", source="no times of such models", scale="that of Table 7",
-    data=lambda: {"times": None, "models": models()},
+    data=_given(_models, times=None),
 )
 def _six_percent(data: Data) -> Finding:
     if data["times"] is not None:
@@ -1492,7 +1478,7 @@ def _stable_decrease(data: Data) -> Finding:
     "A trained xPos model with BCA has, in non-overlapping segments, a perplexity that falls with "
     "every doubling up to 16 times the training length.",
     "a doubling with a rise",
-    kind="experiment", label="measured", source=RUNS, data=lambda: {"models": models()},
+    kind="experiment", label="measured", source=RUNS, data=_models,
 )
 def _decrease_experiment(data: Data) -> Finding:
     found = _named(data["models"], "xpos + BCA")
@@ -1509,7 +1495,7 @@ def _decrease_experiment(data: Data) -> Finding:
     "The perplexity of the last token of a row falls when an xPos model with BCA sees a longer "
     "row.",
     "a longer row without a gain",
-    kind="experiment", label="measured", source=RUNS, data=lambda: {"models": models()},
+    kind="experiment", label="measured", source=RUNS, data=_models,
 )
 def _longer_context(data: Data) -> Finding:
     found = _named(data["models"], "xpos + BCA")
@@ -1562,7 +1548,8 @@ def _lex_alone(data: Data) -> Finding:
 
 
 def _lex_best(data: Data) -> Finding:
-    curves, wrong, cells = data["curves"], {}, 0
+    curves, cells = data["curves"], 0
+    wrong: dict[str, str] = {}
     for (d, e), c in curves.items():
         if d in data["sets"] and e != "LeX":
             cells += len(c)
@@ -1584,7 +1571,7 @@ for _number, _sets, _where in (
         "Of the four methods LeX alone has a perplexity that falls with every longer length.",
         "another that falls throughout, or LeX with a rise",
         kind="printed tables", label="measured", source=f"Table {_number}",
-        data=lambda sets=_sets: {**_curves(), "sets": sets},
+        data=_given(_curves, sets=_sets),
     )(_lex_alone)
     check(
         f"table{_number}.lex-best", _where, f"caption of Table {_number}",
@@ -1593,7 +1580,7 @@ for _number, _sets, _where in (
         "LeX has the lowest perplexity of the four at every length.",
         "a length at which another has it",
         kind="printed tables", label="measured", source=f"Table {_number}",
-        data=lambda sets=_sets: {**_curves(), "sets": sets},
+        data=_given(_curves, sets=_sets),
     )(_lex_best)
 
 
@@ -1653,6 +1640,28 @@ def _eq_13(data: Data) -> Finding:
 
 
 @check(
+    "eq4.last", MEASURING, "Eq. 4 with Eq. 13",
+    "the attention resolution can be calculated by combining Equation (4) and Equation (13)",
+    "With the scores s[0] .. s[N-1] that Eq. 13 gives for N tokens, the sum of Eq. 4 to N is "
+    "defined.",
+    "a score that it needs and that is not there",
+    kind="symbolic identity", label="theorem", source="the indices of both equations, N = 2 .. 9",
+    data={"given": lambda n: range(n), "last": lambda n: n},
+)
+def _last(data: Data) -> Finding:
+    def lacking(last: Callable[[int], int]) -> dict[int, list[int]]:
+        needed = {n: {i + k for i in range(last(n) + 1) for k in (0, 1)} for n in range(2, 10)}
+        return {n: sorted(needed[n] - set(data["given"](n))) for n in needed}
+
+    printed, shorter = lacking(data["last"]), lacking(lambda n: n - 2)
+    return Finding(
+        not any(printed.values()), {"scores that are not there, by N": printed},
+        "The sum to N - 2 is, whose last term takes s[N-1].", not any(shorter.values()),
+        n=len(printed),
+    )
+
+
+@check(
     "table3.range", MEASURING, "Table 3 against Eq. 4",
     "the attention resolution can be calculated by combining Equation (4) and Equation (13)",
     "The values of Table 3 are resolutions R of Eq. 4.",
@@ -1702,7 +1711,7 @@ def _table_3_order(data: Data) -> Finding:
     "twice that, in every seed.",
     "a seed with the other order",
     kind="experiment", label="measured", source="mean expected scores of the reference runs",
-    data=lambda: {"models": models()},
+    data=_models,
 )
 def _order_experiment(data: Data) -> Finding:
     found = _named(data["models"], "xpos", "rope")
@@ -1895,8 +1904,7 @@ for _name, _helps, _words, _quote in (
         f"table5.bca.{_name.lower()}", ABLATION, "Table 5", _quote, _words,
         "a length with the other sign",
         kind="printed tables", label="measured", source="Table 5, 2048 and 8192 tokens",
-        data=lambda name=_name, helps=_helps: {"table5": table("sun2023_table5"),
-                                               "encoding": name, "helps": helps},
+        data=_given(_tables("table5"), encoding=_name, helps=_helps),
     )(_bca_helps)
 
 
@@ -1926,7 +1934,7 @@ for _name, _keeps, _words, _quote in (
         f"bca.experiment.{_name}", ABLATION, "", _quote, _words,
         "an increase below 1 without BCA, or the other outcome with it",
         kind="experiment", label="measured", source=RUNS, tolerant=True,
-        data=lambda name=_name, keeps=_keeps: {"models": models(), "name": name, "keeps": keeps},
+        data=_given(_models, name=_name, keeps=_keeps),
     )(_blocked)
 
 
@@ -1963,8 +1971,7 @@ for _length, _about in ((2048, "1.5"), (8192, "40")):
         f"Without BCA the perplexity of xPos is larger by about {_about} at {_length} tokens.",
         "a difference that does not round to it",
         kind="printed tables", label="measured", source="Table 5",
-        data=lambda length=_length, value=_about: {"table5": table("sun2023_table5"),
-                                                   "length": length, "about": value},
+        data=_given(_tables("table5"), length=_length, about=_about),
     )(_increase)
 
 
@@ -2092,7 +2099,7 @@ passed(CONCLUSION, "our method achieves lower perplexity on longer sequences whi
     "seed.",
     "a seed that needs more",
     kind="experiment", label="measured", source="training losses of the reference runs",
-    data=lambda: {"models": models()},
+    data=_models,
 )
 def _convergence_absolute(data: Data) -> Finding:
     found = _named(data["models"], "xpos", "sinusoidal")
