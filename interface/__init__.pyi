@@ -31,6 +31,8 @@ from .numerics.resolution import (
 from .numerics.resolution import (
     attention_resolution as attention_resolution,
 )
+from .numerics.windows.certificate import RowCertificates as RowCertificates
+from .numerics.windows.certificate import window_certificate as window_certificate
 from .numerics.windows.toeplitz import (
     Window as Window,
 )

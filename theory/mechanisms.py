@@ -81,8 +81,8 @@ MECHANISMS = {
                  "content and the position vectors are bounded"),
         Mechanism(
             "row_scaled",
-            "no fixed window is ever enough: the scale of the logits grows with the row and no bias "
-            "falls, so for some inputs the mass outside any window tends to 1", False,
+            "no fixed window is ever enough: the scale of the logits grows with the row and no "
+            "bias falls, so for some inputs the mass outside any window tends to 1", False,
             "growing-logits",
             ("logits are s log(i) x for a row of i keys, |x| <= beta, s, beta > 0", VALUES),
         ),
@@ -101,8 +101,8 @@ MECHANISMS = {
         ),
         Mechanism(
             "mixed_heads",
-            "whether a window is ever enough is not known: a learned network mixes the logits of the "
-            "heads, and its bound is missing", None, "lipschitz-mixing",
+            "whether a window is ever enough is not known: a learned network mixes the logits of "
+            "the heads, and its bound is missing", None, "lipschitz-mixing",
             ("content logits lie in [-beta, beta]",
              "the network is L-Lipschitz in the logits of the heads", VALUES),
             reason=Reason(

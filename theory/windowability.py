@@ -43,8 +43,10 @@ class Windowable(Answer):
         if self.condition is not None and self.value is None:
             said = "a long enough window is enough exactly if {condition}."
         return (
-            sentence("{subject}: " + said, self.label, subject=shortened(self.subject, 80),
-                     condition="" if self.condition is None else self.condition, why=str(self.reason)),
+            sentence(
+                "{subject}: " + said, self.label, subject=shortened(self.subject, 80),
+                condition="" if self.condition is None else self.condition, why=str(self.reason),
+            ),
             facts(theorem=self.theorem or None, where="; ".join(self.hypotheses) or None),
         )  # fmt: skip
 

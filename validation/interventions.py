@@ -210,9 +210,7 @@ def _features(x: np.ndarray, mean: np.ndarray, scale: np.ndarray) -> np.ndarray:
     return (x - mean) / scale
 
 
-def _fitted(
-    x: np.ndarray, target: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+def _fitted(x: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
     """Mean and scale of the features, weights and offset of a ridge regression."""
     flat = x.reshape(-1, x.shape[-1]).astype(np.float64)
     wanted = np.tile(target, len(x))

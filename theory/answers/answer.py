@@ -74,6 +74,7 @@ class Code(enum.StrEnum):
     BEYOND_EVIDENCE = "beyond_evidence"
     NOT_COVERED = "not_covered"
     MISSING_BOUND = "missing_bound"
+    BOUNDED_LOGITS = "bounded_logits"
 
 
 @dataclasses.dataclass(frozen=True)
