@@ -215,6 +215,8 @@ def claims_pages(app: Any) -> None:
     source = Path(app.srcdir) / "theory"
     (source / "claims").mkdir(exist_ok=True)
     reading = words.__doc__.partition("\n\n")[2].strip()
+    for key, name in SHORT.items():
+        reading = reading.replace(key, name).replace(key[:-1] + ",", f"[{name},")
     parts = [
         "# What the three papers claim, checked",
         f"{len(decided)} sentences of the papers, each with the data and the computation that "
