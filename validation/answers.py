@@ -451,7 +451,7 @@ def _heads(biased: Sequence[Observation]) -> Iterable[Answer]:
 @lru_cache(maxsize=64)
 def _weights(label: str, length: int, row: int) -> np.ndarray:
     """The bias of the plan's encoding by head and distance; shape (heads, row)."""
-    from farfield.theory.tables import tabulate
+    from farfield.theory.values import tabulate
 
     return np.array([tabulate(b, np.arange(row)) for b in stand_in(label, length).biases])
 

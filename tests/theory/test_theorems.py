@@ -10,7 +10,7 @@ import sympy
 from sympy import cos, exp, log, sin
 
 from farfield.numerics.theorems import vanishes, verify
-from farfield.theory.results import InputError
+from farfield.theory.answers.errors import InputError
 from farfield.theory.theorems import Line, excess, theorem, theorems
 
 RELATIONS = [

@@ -15,7 +15,7 @@ import pytest
 import sympy
 from scipy.stats import spearmanr
 
-from farfield.theory.results import InputError
+from farfield.theory.answers.errors import InputError
 from farfield.validation.claims import (
     KINDS,
     RANGE,

@@ -25,7 +25,8 @@ from farfield.theory.encodings.formulas import (
     t5,
     t5_parameters,
 )
-from farfield.theory.expression import n, parameter
+from farfield.theory.formula.parameters import parameter
+from farfield.theory.functions.nodes import n
 
 _LOG1 = sympy.log(1 + n)
 _K, _M, _R1, _R2 = (parameter(name) for name in ("k", "m", "r1", "r2"))

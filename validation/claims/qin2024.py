@@ -14,16 +14,18 @@ import numpy as np
 import sympy
 from flint import arb, fmpq
 
-from farfield.numerics.checker import ProofError, check_proof
+from farfield.numerics.checking.checker import ProofError, check_proof
 from farfield.numerics.receptive_field import at_precision, theoretical_receptive_field
-from farfield.numerics.sums import Series, series
+from farfield.numerics.summation.series import Series, series
 from farfield.numerics.theorems import never_exceeds, proved, vanishes
 from farfield.numerics.windows.toeplitz import window_error
-from farfield.theory.balls import compile_ball, enclose, precision, to_arb
 from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import encoding
-from farfield.theory.expression import n, read
+from farfield.theory.formula.grammar import read
+from farfield.theory.functions.balls import precision, to_arb
+from farfield.theory.functions.nodes import n
 from farfield.theory.theorems import theorem
+from farfield.theory.values import compile_ball, enclose
 from farfield.theory.verdicts import Convergence
 from farfield.theory.verdicts import Verdict as Series_
 from farfield.validation.claims.claim import Data, Finding, Ledger, Missing

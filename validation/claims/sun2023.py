@@ -17,9 +17,9 @@ from flint import acb, arb, fmpq
 from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.numerics.resolution import fp16_range, surrogate_scores
 from farfield.numerics.theorems import proved, vanishes
-from farfield.theory.balls import precision
 from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import encoding
+from farfield.theory.functions.balls import precision
 from farfield.theory.resolution import rotation, rotation_with_decay
 from farfield.theory.theorems import theorem
 from farfield.validation.claims.claim import Data, Finding, Ledger
