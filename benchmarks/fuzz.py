@@ -26,6 +26,8 @@ from farfield.theory.results import InputError
 
 PIECES = (
     *spellings(), *CONSTANTS, "n", "n", "n", "a", "x", "Piecewise", "Sum", "True", "import", "__",
+    "np.", "lambda n:", "p(n) =", "if", "else", "where", "clip", "\\frac", "\\log", "{", "}", "$",
+    "²", "½", "√", "|i-j|", "i-j", "!", "%", "//", "\\begin{cases}", "\\\\", "#", "=", "α",
     "(", "(", ")", ")", ",", "+", "-", "*", "/", "**", "^", "|", "<", "<=", "==", "&", "~", ".",
     "1", "2", "0", "10**9", "1e99", "0.5", " ", "\t", "'", '"', ";", "\\", "\x00", "é", "−", "λ",
 )  # fmt: skip

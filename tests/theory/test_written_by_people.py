@@ -140,6 +140,10 @@ b_{i-j} = -|i-j|  ->  -n
 \Gamma(n+1)  ->  gamma(n+1)
 def f(n): return -np.log1p(n)  ->  -log(1+n)
 B_{i,j} = -m\,|i-j|  ->  -m*n
+-m(i-j)  ->  -m*n
+-β(1+n)  ->  -beta*(1+n)
+-n(n+1)  ->  -n*(n+1)
+-2π(n+1)  ->  -2*pi*(n+1)
 -log₂(1+n)  ->  -log(1+n)/log(2)
 """
 

@@ -41,6 +41,7 @@ from farfield.theory.functions.record import Refused, Spelling, records, registe
 
 _CASTS = ("float", "double", "to", "astype", "float64", "float32", "half", "asarray", "array")
 _BOUNDS = ("clip", "clamp")
+_FUNCTION_LETTERS = "fghpqFGHP"  # before a bracket: a function that nobody has defined
 
 
 class Parser(Reading):
@@ -109,12 +110,10 @@ class Parser(Reading):
     def _implied(self) -> str:
         """Whether a factor follows without a sign: `2n`, `3(1 + n)`, `n log(n)`."""
         kind, value, _ = self.token
-        last, said, _ = self.tokens[self.position - 1]
         if kind == "name":
             starts = value not in ("if", "else", "and", "or", "not", "for")
         else:
-            opens = last == "number" or said in (")", "}", "!") or said == self.distance
-            starts = kind == "op" and value == "(" and (opens or self.latex)
+            starts = kind == "op" and value == "("
             starts |= kind == "op" and value == "{" and self.braces
             starts |= kind == "op" and value == "|" and not self.bars
         return "implied" if starts else ""
@@ -213,36 +212,15 @@ class Parser(Reading):
         return Integer(digits * 10**scale) if scale >= 0 else Rational(digits, 10**-scale)
 
     def name(self, value: str, column: int) -> Expr:
-        if self.begins("(") and value != self.distance:
-            if value == "Piecewise":
-                return conditions.piecewise(self, column)
-            if value in ("Sum", "Product"):
-                return finite_sums.finite_sum(self, column, value)
-            if value == "where":
-                return conditions.chosen(self, column)
-            if value in _CASTS:
-                self.expect("(")
-                inner = self.sum()
-                self.expect(")")
-                return inner
-            if self.latex and value == "gamma":
-                self.fail(
-                    column,
-                    r"\\gamma( may mean \\gamma times the bracket or the function \\Gamma; write "
-                    r"\\gamma \\cdot ( or \\Gamma(",
-                )
-            if value in self.domains or (self.latex and value in GREEK and value != "zeta"):
-                return parameter(value, self.domains.get(value, "positive"))
-            return self._applied(value, column, [])
-        if value in self.bound:
-            return self.bound[value]
-        if value == self.distance:
+        if self.begins("(") and not self._is_factor(value, column):
+            return self._call(value, column)
+        if value == self.distance and value not in self.bound:
             return n
-        if value in CONSTANTS:
-            return CONSTANTS[value]
+        if value in self.bound or value in CONSTANTS:
+            return self.bound.get(value) or CONSTANTS[value]
         if self.latex and (found := typeset.command(self, value, column)) is not None:
             return found
-        if value == "exp" and self.begins("^"):  # LaTeX has both e^{...} and \\exp^{...}
+        if value == "exp" and self.begins("^"):  # LaTeX has both e^{...} and \exp^{...}
             return self._to_the(column)
         if value in spellings():
             if self.begins("^") or self.begins("**"):
@@ -253,10 +231,41 @@ class Parser(Reading):
                 return self.build(column, spellings()[value].build, self._argument(value, column))
         elif value in CALLED or value in ("if", "else"):
             self.fail(column, f"{value} is a function here; write {value}(...)")
+        return self._parameter(value, column)
+
+    def _parameter(self, value: str, column: int) -> Expr:
         try:
             return parameter(value, self.domains.get(value, "positive"))
         except InputError as error:
             self.fail(column, str(error))
+
+    def _is_factor(self, value: str, column: int) -> bool:
+        """Whether a name before a bracket is a factor, `m(1 + n)`, and no function."""
+        if value == self.distance or value in (*self.domains, *self.bound, *CONSTANTS):
+            return True
+        if value in spellings() and value in GREEK and self.latex and value != "zeta":
+            self.fail(
+                column,
+                rf"\{value}( may mean \{value} times the bracket or a function; write "
+                rf"\{value} \cdot ( or \{value.capitalize()}(",
+            )
+        letter = len(value) == 1 and value not in _FUNCTION_LETTERS
+        return (letter or value in GREEK) and value not in spellings()
+
+    def _call(self, value: str, column: int) -> Expr:
+        """A name with the bracket that follows it."""
+        if value == "Piecewise":
+            return conditions.piecewise(self, column)
+        if value in ("Sum", "Product"):
+            return finite_sums.finite_sum(self, column, value)
+        if value == "where":
+            return conditions.chosen(self, column)
+        if value in _CASTS:
+            self.expect("(")
+            inner = self.sum()
+            self.expect(")")
+            return inner
+        return self._applied(value, column, [])
 
     def _to_the(self, column: int) -> Expr:
         """`e^...`."""
@@ -268,7 +277,7 @@ class Parser(Reading):
         self.next()
         if value in GREEK and not (self.token[0] == "number" and self.ahead(2)[1:] == ["("]):
             self.position -= 1
-            return parameter(value, self.domains.get(value, "positive"))
+            return self._parameter(value, column)
         grouped = self.accept("{") or self.accept("(")
         kind, digits, at = self.next()
         if grouped:
@@ -308,7 +317,7 @@ class Parser(Reading):
     def _applied(self, value: str, column: int, args: list[Expr]) -> Expr:
         """A function with the arguments in the bracket that opens here, after those given."""
         if value not in spellings() and value not in _BOUNDS:
-            if value in GREEK or len(value) == 1:
+            if len(value) == 1:
                 self.fail(column, f"{value} is no function; write a product as {value}*(...)")
             if value in AMBIGUOUS:
                 self.fail(column, f"{value} may mean {AMBIGUOUS[value]}; write which")

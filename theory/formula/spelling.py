@@ -192,9 +192,9 @@ def _tex(command: str, column: int, words: Collection[str]) -> Iterator[Token]:
         sign = command[1:2]
         if sign == "\\":
             yield ("tex", "row", column)
-        elif sign in "{}|":
+        elif sign and sign in "{}|":
             yield ("op", {"{": "(", "}": ")", "|": "|"}[sign], column)
-        elif sign not in ",;:! \n>":
+        elif not sign or sign not in ",;:! \n>":
             yield ("bad", command, column)
     elif name in _TEX_SILENT:
         return

@@ -45,7 +45,7 @@ class Tokens:
                 if not alone:
                     self.fail(column, "write i - j in brackets: (i - j), the distance n")
                 bars = found[-1:] and found[-1][1] in ("|", "abs", "Abs")
-                if found[-2:] and found[-1][1] == "(" and found[-2][1] in ("abs", "Abs"):
+                if len(found) > 1 and found[-1][1] == "(" and found[-2][1] in ("abs", "Abs"):
                     bars = True
                 if values[0] == "j" and not bars:
                     found.append(("op", "-", column))
@@ -92,8 +92,9 @@ class Tokens:
 
     def next(self) -> Token:
         """The next symbol, read."""
-        self.position += 1
-        return self.tokens[self.position - 1]
+        token = self.token
+        self.position = min(self.position + 1, len(self.tokens) - 1)  # the end stays the end
+        return token
 
     def begins(self, op: str) -> bool:
         """Whether this operator comes next."""
