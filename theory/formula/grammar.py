@@ -17,13 +17,16 @@ Numbers are exact: `0.1` is 1/10. Every name that is no function and no constant
 from __future__ import annotations
 
 import difflib
+import time
 from collections.abc import Iterable, Mapping
 
 import sympy
 from sympy import Expr, Integer, Rational, S
 
+from farfield.theory.algebra.budget import until
+from farfield.theory.algebra.outcomes import Undecided, Unreachable
 from farfield.theory.formula import conditions, finite_sums
-from farfield.theory.formula.limits import MAX_DIGITS, MAX_LENGTH, power
+from farfield.theory.formula.limits import MAX_DIGITS, MAX_LENGTH, READ_S, power
 from farfield.theory.formula.parameters import parameter
 from farfield.theory.formula.reading import Reading
 from farfield.theory.formula.words import CALLED, CONSTANTS
@@ -177,7 +180,11 @@ def read(text: str, domains: Mapping[str, str] | None = None) -> Expr:
     domains = dict(domains or {})
     for name, domain in domains.items():
         parameter(name, domain)
-    expr = Parser(text, domains).formula()
+    try:
+        with until(time.monotonic() + READ_S):
+            expr = Parser(text, domains).formula()
+    except (Undecided, Unreachable) as why:
+        raise InputError(f"formula {text[:40]!r} is too hard to be read ({why})") from None
     if expr in (S.Infinity, S.NegativeInfinity) or expr.has(S.NaN):
         raise InputError(f"formula {text[:40]!r} is infinite or undefined for all n")
     names = sorted(s.name for s in expr.free_symbols if s != n)

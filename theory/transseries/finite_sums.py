@@ -64,9 +64,7 @@ def _separated(body: Expr, k: Symbol) -> Expr:
     """The summand with logarithms of products split and quotients in partial fractions."""
     if steep(body):
         raise Undecided("a sum of high degree")
-    body = body.replace(
-        sympy.log, lambda a: door.expand_log(sympy.log(door.factor(a)), force=True)
-    )
+    body = body.replace(sympy.log, lambda a: door.expand_log(sympy.log(door.factor(a)), force=True))
     if body.is_polynomial(k):
         return expand(body)
     if body.is_rational_function(k) and body.free_symbols == {k}:
