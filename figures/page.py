@@ -462,9 +462,10 @@ def _claims(s: Study) -> str:
             colour = CLAIM_COLOURS.get(verdict, "undecided")
             more = f"<br><em>{escape(c.corrected or c.reason)}</em>"
             rows.append([
-                f"<code>{escape(c.id.partition('.')[2])}</code>", escape(c.place),
+                f"<code>{escape(c.id.partition('.')[2])}</code>",
+                escape(", ".join(filter(None, (c.section, c.place)))),
                 f'<span class="{colour}">{verdict.replace("_", " ")}</span>',
-                escape(c.label), escape(c.statement) + more * bool(c.corrected or c.reason),
+                escape(c.label or ""), escape(c.statement) + more * bool(c.corrected or c.reason),
             ])  # fmt: skip
         verdicts = [str(c.verdict) for c in found]
         counts = ", ".join(

@@ -19,11 +19,11 @@ import numpy as np
 from farfield.theory.encodings import Encoding, encoding
 from farfield.theory.results import InputError, Result
 from farfield.validation import reference
+from farfield.validation.extrapolation import TOLERANCE as TOLERANCE
 from farfield.validation.plan import Subject
 from farfield.validation.statistics import RankCorrelation, rank_correlation
 
 Row = Mapping[str, Any]
-TOLERANCE = 0.05
 FIVE = ("alibi", "kerple_log", "sandwich", "type1", "type2")  # of [Q, Fig. 5 and 6]
 SPLITS, RESAMPLES = 400, 4000
 MIXINGS = tuple(k / 20 for k in range(1, 20))

@@ -14,6 +14,8 @@ from typing import Any
 
 from farfield.theory.results import InputError, Result
 
+TOLERANCE = 0.05
+"""The relative change of perplexity that still counts as none, wherever nothing else is said."""
 _FIRST = ("last token", "sliding window", "non-overlapping")  # the sharper protocol first
 
 
@@ -47,7 +49,7 @@ class Extrapolation(Result):
 
 
 def definition(
-    perplexities: Sequence[Any], trained: int, tolerance: float = 0.05
+    perplexities: Sequence[Any], trained: int, tolerance: float = TOLERANCE
 ) -> tuple[Extrapolation, ...]:
     """Definition 0.1 for each protocol, the sharper one first.
 

@@ -40,6 +40,7 @@ from farfield.validation.configuration import (
     require_torch,
     variants,
 )
+from farfield.validation.extrapolation import TOLERANCE as TOLERANCE
 from farfield.validation.runs import Store, write
 
 EPS = ("1/10", "1/100", "1/1000")
@@ -47,7 +48,6 @@ PLACE_EPS = ("1/10", "1/1000", "1e-6", "1e-12")
 DTYPES = ("fp16", "bf16", "fp32")
 WINDOW_ERRORS, LOGIT_BOUND, VALUE_BOUND = ("1/10", "1/100"), 1, 1
 BASELINES = ("alibi", "nope")
-TOLERANCE = 0.05
 """Of Definition 0.1 [Q]: the relative increase of perplexity that still counts as extrapolating."""
 
 Notice = Callable[[str, str, int, int, str], None]

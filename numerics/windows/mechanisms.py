@@ -26,8 +26,8 @@ from farfield.numerics.windows.toeplitz import MAX_BITS, Question, Window, of_bi
 from farfield.theory.algebra.outcomes import Unreachable
 from farfield.theory.answers.answer import Code, InputError, Label, Reason, Status
 from farfield.theory.answers.number import exact, natural
-from farfield.theory.balls import precision, rational
-from farfield.theory.expression import n
+from farfield.theory.functions.balls import precision, rational
+from farfield.theory.functions.nodes import n
 from farfield.theory.mechanisms import MECHANISMS
 from farfield.theory.proofs import Proof, Step
 

@@ -201,7 +201,7 @@ NOT_YET = {
 FUNCTIONS = (
     Function(
         node=sympy.besselj,
-        names=("besselj",),
+        names=("besselj", "jv"),
         arity=(2, 2),
         build=_of_order(sympy.besselj),
         latex="J",
@@ -213,7 +213,7 @@ FUNCTIONS = (
     ),
     Function(
         node=sympy.besseli,
-        names=("besseli",),
+        names=("besseli", "iv"),
         arity=(2, 2),
         build=_of_order(sympy.besseli),
         latex="I",
@@ -226,7 +226,7 @@ FUNCTIONS = (
     ),
     Function(
         node=sympy.besselk,
-        names=("besselk",),
+        names=("besselk", "kv"),
         arity=(2, 2),
         build=_of_order(sympy.besselk),
         latex="K",

@@ -103,7 +103,7 @@ def _heaviside_array(xp: Any, x: Any, at_zero: Any) -> Any:
 FUNCTIONS = (
     Function(
         node=sympy.Abs,
-        names=("Abs", "abs"),
+        names=("Abs", "abs", "fabs", "absolute"),
         build=evaluated_if_small(sympy.Abs),
         latex=r"\left|",
         branch=lambda decide, a: decide.sign(a) * a,
@@ -114,7 +114,7 @@ FUNCTIONS = (
     ),
     Function(
         node=sympy.sign,
-        names=("sign",),
+        names=("sign", "sgn"),
         build=evaluated_if_small(sympy.sign),
         latex=r"\operatorname{sign}",
         continuous=False,
@@ -126,7 +126,7 @@ FUNCTIONS = (
     ),
     Function(
         node=sympy.Heaviside,
-        names=("Heaviside",),
+        names=("Heaviside", "heaviside"),
         arity=(1, 2),
         build=_heaviside,
         latex=r"\theta",
@@ -139,7 +139,7 @@ FUNCTIONS = (
     ),
     Function(
         node=sympy.Min,
-        names=("Min", "min"),
+        names=("Min", "min", "minimum", "fmin", "amin"),
         arity=(1, 100),
         build=_extreme(sympy.Min),
         latex=r"\min",
@@ -151,7 +151,7 @@ FUNCTIONS = (
     ),
     Function(
         node=sympy.Max,
-        names=("Max", "max"),
+        names=("Max", "max", "maximum", "fmax", "amax"),
         arity=(1, 100),
         build=_extreme(sympy.Max),
         latex=r"\max",

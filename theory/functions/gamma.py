@@ -355,7 +355,7 @@ def _binomial_array(xp: Any, a: Any, b: Any) -> Any:
 FUNCTIONS = (
     Function(
         node=sympy.gamma,
-        names=("gamma",),
+        names=("gamma", "Gamma"),
         build=evaluated_if_small(sympy.gamma, hold=True),
         latex=r"\Gamma",
         positive=True,
@@ -368,7 +368,7 @@ FUNCTIONS = (
     ),
     Function(
         node=sympy.loggamma,
-        names=("loggamma",),
+        names=("loggamma", "lgamma", "gammaln"),
         build=evaluated_if_small(sympy.loggamma, of_numbers=False, hold=True),
         latex=r"\operatorname{loggamma}",
         domain=lambda x: (x, 1),
@@ -379,6 +379,7 @@ FUNCTIONS = (
         array=lambda xp, x: xp.special("gammaln")(x),
     ),
     Spelling("digamma", lambda at: _polygamma(S.Zero, at)),
+    Spelling("psi", lambda at: _polygamma(S.Zero, at)),
     Function(
         node=sympy.polygamma,
         names=("polygamma",),
@@ -408,7 +409,7 @@ FUNCTIONS = (
     ),
     Function(
         node=sympy.binomial,
-        names=("binomial",),
+        names=("binomial", "binom", "comb"),
         arity=(2, 2),
         build=evaluated_if_small(sympy.binomial),
         latex=r"\binom",
