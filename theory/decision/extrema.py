@@ -119,7 +119,7 @@ def enclosure(f: Expr, gap: float) -> tuple[fmpq, fmpq, tuple[tuple[float, float
             try:
                 ball = value(arb((2 * k + 1) * radius, radius))
                 low, high = ball.lower(), ball.upper()
-            except (Undefined, ZeroDivisionError, OverflowError):
+            except Undefined:
                 low = high = None
             if low is None or not (low.is_finite() and high.is_finite()):
                 heapq.heappush(heap, (-math.inf, level, k, fmpq(0)))
@@ -220,7 +220,7 @@ def _refined(f: Expr) -> list[float]:
     def at(x: float) -> arb:
         try:
             return value(arb(x)).mid()
-        except (Undefined, ZeroDivisionError):
+        except Undefined:
             return arb(10) ** 9
 
     clusters: list[list[float]] = []
@@ -340,7 +340,7 @@ def _positive_on(g: Expr, radius: float) -> bool:
     with precision(BITS):
         try:
             return bool(to_arb(compile_ball(g)({ANGLE: arb(radius / 2, radius / 2)})) > 0)
-        except (Undefined, ZeroDivisionError):
+        except Undefined:
             return False
 
 
@@ -376,7 +376,7 @@ def _check_rest(f: Expr, reach: list[tuple[float, float]]) -> None:
             try:
                 if value(arb((a + b) / 2, (b - a) / 2)) > 0:
                     continue
-            except (Undefined, ZeroDivisionError):
+            except Undefined:
                 pass
             count += 1
             if count > MAX_ARCS:

@@ -22,15 +22,19 @@ a function, where no argument follows.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
-from typing import NoReturn
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
 
 import sympy
 from sympy import Expr, Integer, Rational, S
 
+from farfield.theory.algebra.budget import until
+from farfield.theory.algebra.outcomes import Undecided, Unreachable
 from farfield.theory.answers.errors import InputError
 from farfield.theory.formula import conditions, finite_sums, typeset
-from farfield.theory.formula.limits import MAX_DIGITS, MAX_LENGTH, power
+from farfield.theory.formula.limits import MAX_DIGITS, MAX_LENGTH, READ_S, power
 from farfield.theory.formula.parameters import parameter
 from farfield.theory.formula.reading import Reading
 from farfield.theory.formula.spelling import GREEK
@@ -53,6 +57,14 @@ class Parser(Reading):
         if kind != "end":
             self.fail(column, f"unexpected {found!r}{self._hint(found)}")
         return value
+
+    def build(self, column: int, make: Callable[..., Expr], *args: Any) -> Expr:
+        if not isinstance(make, Synonym):
+            return super().build(column, make, *args)
+        try:
+            return make(*args)  # reading it supervises each step
+        except Refused as wrong:
+            self.fail(column, str(wrong))
 
     def _hint(self, found: str) -> str:
         return "; write * for a product" if found == "(" or found.isalnum() else ""
@@ -372,19 +384,26 @@ class _Body(Parser):
         raise Refused(what)
 
 
-def _synonym(head: str, body: str) -> Spelling:
-    name, _, arguments = head.rstrip(")").partition("(")
-    names = arguments.split(", ")
+@dataclass(frozen=True)
+class Synonym:
+    """What a library's function is in the words of the grammar: it is read, like all else."""
 
-    def build(*values: Expr) -> Expr:
-        reading = _Body(body, {})
-        reading.bound = dict(zip(names, values, strict=True))
+    arguments: tuple[str, ...]
+    body: str
+
+    def __call__(self, *values: Expr) -> Expr:
+        reading = _Body(self.body, {})
+        reading.bound = dict(zip(self.arguments, values, strict=True))
         return reading.formula()
 
-    return Spelling(name, build, len(names), len(names))
+
+def _spelling(head: str, body: str) -> Spelling:
+    name, _, inner = head.rstrip(")").partition("(")
+    arguments = tuple(inner.split(", "))
+    return Spelling(name, Synonym(arguments, body), len(arguments), len(arguments))
 
 
-register(*(_synonym(head, body) for head, body in SYNONYMS.items()))
+register(*(_spelling(head, body) for head, body in SYNONYMS.items()))
 
 
 def _meant(word: str, known: Iterable[str]) -> str:
@@ -429,7 +448,11 @@ def read(text: str, domains: Mapping[str, str] | None = None) -> Expr:
     domains = dict(domains or {})
     for name, domain in domains.items():
         parameter(name, domain)
-    expr = Parser(text, domains).formula()
+    try:
+        with until(time.monotonic() + READ_S):
+            expr = Parser(text, domains).formula()
+    except (Undecided, Unreachable) as why:
+        raise InputError(f"formula {text[:40]!r} is too hard to be read ({why})") from None
     if expr in (S.Infinity, S.NegativeInfinity) or expr.has(S.NaN):
         raise InputError(f"formula {text[:40]!r} is infinite or undefined for all n")
     names = sorted(s.name for s in expr.free_symbols if s != n)

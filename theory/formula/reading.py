@@ -7,19 +7,12 @@ from typing import Any
 
 from sympy import Expr
 
+from farfield.theory.algebra.door import supervised
+from farfield.theory.algebra.outcomes import Undecided
 from farfield.theory.formula.limits import MAX_DEPTH, bounded
 from farfield.theory.formula.spelling import distance_of
 from farfield.theory.formula.tokens import Tokens
 from farfield.theory.functions.record import Refused
-
-_SYMPY_FAILS = (
-    AttributeError,
-    TypeError,
-    ValueError,
-    LookupError,
-    ArithmeticError,
-    RecursionError,
-)
 
 
 class Reading(Tokens):
@@ -47,10 +40,10 @@ class Reading(Tokens):
     def build(self, column: int, make: Callable[..., Expr], *args: Any) -> Expr:
         """A node, or what is wrong with it and where."""
         try:
-            return bounded(make(*args))
+            return bounded(supervised(make, *args))
         except Refused as wrong:
             self.fail(column, str(wrong))
-        except _SYMPY_FAILS:
+        except Undecided:
             self.fail(column, "this part cannot be evaluated")
 
     def within_bars(self, part: Callable[[], Any]) -> Any:

@@ -15,7 +15,7 @@ from farfield.theory.functions.record import Function, registered
 from farfield.validation.positional import additive_bias
 
 
-class logistic(sympy.Function):
+class verhulst(sympy.Function):
     """1/(1 + exp(-x))."""
 
     def fdiff(self, argindex=1):
@@ -23,9 +23,9 @@ class logistic(sympy.Function):
 
 
 RECORD = Function(
-    node=logistic,
-    names=("logistic", "expit"),
-    latex=r"\operatorname{logistic}",
+    node=verhulst,
+    names=("verhulst", "sigma"),
+    latex=r"\operatorname{verhulst}",
     increasing=True,
     elementary=lambda x: 1 / (1 + sympy.exp(-x)),
     ball=lambda x: 1 / (1 + (-to_arb(x)).exp()),
@@ -40,26 +40,26 @@ def known():
         yield
 
 
-BIAS, SAME = "-2*log(n+1)*logistic(n+1)", "-2*log(n+1)/(1+exp(-n-1))"
+BIAS, SAME = "-2*log(n+1)*verhulst(n+1)", "-2*log(n+1)/(1+exp(-n-1))"
 
 
 def test_the_reader_reads_it_back():
     read = encoding(BIAS).head(1)
     assert (
-        read == encoding(str(read)).head(1) == encoding(BIAS.replace("logistic", "expit")).head(1)
+        read == encoding(str(read)).head(1) == encoding(BIAS.replace("verhulst", "sigma")).head(1)
     )
-    assert r"\operatorname{logistic}" in encoding(BIAS).latex()
+    assert r"\operatorname{verhulst}" in encoding(BIAS).latex()
 
 
 def test_its_series_are_decided_and_the_checker_agrees():
-    found = check_convergence("-log(n+1)*(1+logistic(log(n)))")
+    found = check_convergence("-log(n+1)*(1+verhulst(log(n)))")
     assert found.converges is True
     document = json.loads(found.to_json())
     assert "rung" in check_proof(document).computed
     document["proof"]["steps"][0]["values"]["rho"] = "3*log(n)"
     with pytest.raises(ProofError):
         check_proof(document)
-    assert check_convergence("-log(n+1)*logistic(n)").converges is False
+    assert check_convergence("-log(n+1)*verhulst(n)").converges is False
 
 
 def test_its_receptive_fields_are_certified():
