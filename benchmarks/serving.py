@@ -32,11 +32,11 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from farfield.numerics.window import certified_window
 from farfield.theory.encodings import encoding
-from farfield.validation.attention import fused
-from farfield.validation.configuration import CAUSAL, preset
-from farfield.validation.model import Transformer, initialised
-from farfield.validation.model_window import upwards, weight_bounds
-from farfield.validation.outside import Folder
+from farfield.validation.models.attention import fused
+from farfield.validation.models.model import Transformer, initialised
+from farfield.validation.outside.models import Folder
+from farfield.validation.outside.windows import upwards, weight_bounds
+from farfield.validation.settings.configuration import CAUSAL, preset
 
 TEXT = np.random.default_rng(0).integers(0, 250, 1 << 16).astype(np.int64)
 SHAPE = dataclasses.replace(preset("demo"), layers=2)

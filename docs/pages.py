@@ -149,8 +149,8 @@ def _anchor(name: str) -> str:
 
 def results_page(app: Any) -> None:
     """Write the answers that the committed reference results give."""
-    from farfield.validation.answers import answers, summary
     from farfield.validation.reference import plan, predictions, registered, results
+    from farfield.validation.reference.evidence import answers, summary
 
     found = results()
     planned = sum(len(s.encodings) * len(s.seeds) * len(s.lengths) for s in plan().sweeps)

@@ -12,14 +12,17 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from html import escape
 
-from farfield.figures import analogues, chi2023, printed, qin2024, sun2023, trained
+from farfield.figures import curves as trained
+from farfield.figures import printed_tables as printed
+from farfield.figures import remeasured as analogues
 from farfield.figures.exhibit import Drawing, Exhibit, Missing, in_html
-from farfield.figures.page import document, table
-from farfield.figures.results import of_store, reference
+from farfield.figures.pages.study import document, table
+from farfield.figures.papers import chi2023, qin2024, sun2023
+from farfield.figures.samples import of_store, reference
 from farfield.figures.style import FORMATS, rendered, svg
 from farfield.theory.results import InputError, Result
-from farfield.validation.runs import write
-from farfield.validation.study import writable_folder
+from farfield.validation.runs.store import write
+from farfield.validation.study.study import writable_folder
 
 PAPERS = {
     "qin2024": "Qin et al., Exploring Transformer Extrapolation, AAAI 2024",

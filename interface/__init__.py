@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from farfield.theory.encodings import Encoding, encoding, encodings
     from farfield.theory.results import InputError
     from farfield.validation.claims import claims
-    from farfield.validation.empirical import empirical_receptive_field
-    from farfield.validation.study import Study, study
+    from farfield.validation.outside.empirical import empirical_receptive_field
+    from farfield.validation.study.study import Study, study
 
 _HOME = {
     "Convergence": "theory.convergence",
@@ -78,7 +78,7 @@ __all__ = [
 def _export(name: str) -> Any:
     """A view for torch, from the room where torch is."""
     try:
-        return getattr(import_module("farfield.validation.exports"), name)
+        return getattr(import_module("farfield.validation.models.exports"), name)
     except ImportError:
         error = import_module("farfield.theory.answers.answer").InputError
         raise error(

@@ -28,7 +28,7 @@ from farfield.theory.results import InputError, Result
 if TYPE_CHECKING:
     from farfield.theory.convergence import Convergence
     from farfield.validation.claims import Claim
-    from farfield.validation.plan import Job
+    from farfield.validation.settings.plan import Job
 
 UNDECIDED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 
@@ -215,7 +215,7 @@ def window(
     if settings or assumed or heads or dialect or bca or logit_bound or value_bound:
         raise InputError("--model brings its own biases and bounds; leave those options out")
     _require_torch()
-    from farfield.validation.model_window import model_window
+    from farfield.validation.outside.windows import model_window
 
     with _bar() as progress:
         result = model_window(
@@ -568,10 +568,10 @@ def erf(
     if (run is None) == (folder is None):
         raise InputError("give the key of a run, or a model's folder with --model")
     _require_torch()
-    from farfield.validation.configuration import Visibility
-    from farfield.validation.empirical import empirical_receptive_field
-    from farfield.validation.inventory import finished_run
-    from farfield.validation.runs import Store
+    from farfield.validation.outside.empirical import empirical_receptive_field
+    from farfield.validation.runs.inventory import finished_run
+    from farfield.validation.runs.store import Store
+    from farfield.validation.settings.configuration import Visibility
 
     place = folder if run is None else finished_run(Store(runs), run)
     with _bar() as progress:
@@ -605,8 +605,8 @@ def audit(
 ) -> None:  # fmt: skip
     """The positional encoding of a model, head by head: verdict, fields, windows; and a page."""
     _require_torch()
-    from farfield.figures.audit import write_audit
-    from farfield.validation.audit import audit as examine
+    from farfield.figures.pages.audit import write_audit
+    from farfield.validation.outside.audit import audit as examine
 
     result = examine(
         folder, trained=trained, lengths=lengths, eps=eps, error=error, bounds=bounds,
@@ -633,7 +633,7 @@ def _bar() -> Iterator[Callable[[str, int, int], None]]:
 
 
 def _require_torch() -> None:
-    from farfield.validation.configuration import require_torch
+    from farfield.validation.settings.configuration import require_torch
 
     require_torch()
 
@@ -659,9 +659,9 @@ def report(
     ledger: bool, out: str, as_json: bool,
 ) -> int:  # fmt: skip
     """Theory of the whole catalogue, beside models trained and measured; one page."""
-    from farfield.figures.page import write_page
-    from farfield.validation.configuration import preset as named
-    from farfield.validation.study import (
+    from farfield.figures.pages.study import write_page
+    from farfield.validation.settings.configuration import preset as named
+    from farfield.validation.study.study import (
         catalogue,
         demo_encodings,
         survey,
@@ -690,7 +690,7 @@ def report(
     if as_json:
         _emit(result, True)
     else:
-        from farfield.validation.study import findings
+        from farfield.validation.study.study import findings
 
         for finding in findings(result):
             click.echo(f"* {finding.sentence} [{finding.label}]")
@@ -728,16 +728,16 @@ def train(
     window: int | None,
 ) -> int:  # fmt: skip
     """Train a model with this encoding and measure it; a killed training continues."""
-    from farfield.validation.configuration import (
+    from farfield.validation.runs.inventory import Trained
+    from farfield.validation.runs.store import Store
+    from farfield.validation.settings.configuration import (
         Configuration,
         Visibility,
         require_torch,
         variants,
     )
-    from farfield.validation.configuration import preset as named
-    from farfield.validation.inventory import Trained
-    from farfield.validation.plan import resized
-    from farfield.validation.runs import Store
+    from farfield.validation.settings.configuration import preset as named
+    from farfield.validation.settings.plan import resized
 
     chosen = resized(named(preset), length or named(preset).length)
     measure = chosen.measurement
@@ -749,16 +749,16 @@ def train(
     if heads is None and subject.num_heads not in (1, chosen.heads):
         subject = _subject(formula, settings, assumed, chosen.heads, dialect, bca)
     require_torch()
-    from farfield.validation.corpus import corpus
-    from farfield.validation.experiment import chosen_device, follow, train_and_measure
-    from farfield.validation.parallel import leader_first, together
-    from farfield.validation.training import TrainingDiverged
+    from farfield.validation.runs.experiment import chosen_device, follow, train_and_measure
+    from farfield.validation.text.corpus import corpus
+    from farfield.validation.training.parallel import leader_first, together
+    from farfield.validation.training.training import TrainingDiverged
 
     with together(chosen_device(device)) as leads:
         with leader_first():
             source = corpus(text)
             if tokens is not None:
-                from farfield.validation.tokens import tokenized
+                from farfield.validation.text.tokens import tokenized
 
                 place = Path(runs) / f".tokens-{source.sha256[:16]}-{tokens}"
                 source = tokenized(source, tokens, place)
@@ -795,9 +795,9 @@ def sweep(
     address: str | None, cpus: float | None, gpus: float | None, as_json: bool,
 ) -> int:  # fmt: skip
     """Run every job of a plan that is not finished; killed and begun again, it continues."""
-    from farfield.validation.configuration import require_torch
-    from farfield.validation.plan import read_plan
-    from farfield.validation.runs import Store
+    from farfield.validation.runs.store import Store
+    from farfield.validation.settings.configuration import require_torch
+    from farfield.validation.settings.plan import read_plan
 
     if engine not in ("local", "ray"):
         raise InputError(f"--engine {engine!r}: accepted: local, ray")
@@ -805,15 +805,15 @@ def sweep(
         raise InputError("--address, --cpus-per-job and --gpus-per-job belong to --engine ray")
     read = read_plan(plan)
     require_torch()
-    from farfield.validation.corpus import corpus
-    from farfield.validation.experiment import chosen_device
-    from farfield.validation.sweep import Engine, Here, Processes
-    from farfield.validation.sweep import sweep as run
+    from farfield.validation.runs.experiment import chosen_device
+    from farfield.validation.runs.sweep import Engine, Here, Processes
+    from farfield.validation.runs.sweep import sweep as run
+    from farfield.validation.text.corpus import corpus
 
     jobs = read.jobs(corpus(text))
     chosen: Engine
     if engine == "ray":
-        from farfield.validation.cluster import Cluster
+        from farfield.validation.runs.cluster import Cluster
 
         if device != "auto":
             raise InputError("--device belongs to --engine local; --gpus-per-job decides for Ray")
@@ -840,8 +840,8 @@ def runs(
     keys: tuple[str, ...], folder: str, pruning: bool, yes: bool, older: float, as_json: bool
 ) -> int:
     """List the runs of a folder; compare those with these KEYS; prune."""
-    from farfield.validation.inventory import Inventory, compare, inventory, prunable, prune
-    from farfield.validation.runs import Store
+    from farfield.validation.runs.inventory import Inventory, compare, inventory, prunable, prune
+    from farfield.validation.runs.store import Store
 
     if (pruning and keys) or (not pruning and (yes or older)):
         raise InputError("--prune takes no keys, and --yes and --older belong to it")
@@ -877,7 +877,7 @@ def figures(
             click.echo(f"{e.id:<20} {e.kind:<10} {e.title}")
         return 0
     from farfield.figures.style import FORMATS
-    from farfield.validation.study import writable_folder
+    from farfield.validation.study.study import writable_folder
 
     if kind not in FORMATS:
         raise InputError(f"--format {kind!r}: accepted: {', '.join(FORMATS)}")
@@ -912,9 +912,9 @@ def study(
     out: str,
 ) -> int:  # fmt: skip
     """All that is known of an idea for a bias: theory, place, page; measured with --train."""
-    from farfield.figures.page import write_page
-    from farfield.validation.study import BASELINES, writable_folder
-    from farfield.validation.study import study as examine
+    from farfield.figures.pages.study import write_page
+    from farfield.validation.study.study import BASELINES, writable_folder
+    from farfield.validation.study.study import study as examine
 
     if not train and (baselines or text or runs):
         raise InputError("--baseline, --text and --runs belong to --train")

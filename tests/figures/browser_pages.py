@@ -10,12 +10,12 @@ import subprocess
 
 import pytest
 
-from farfield.figures.audit import write_audit
 from farfield.figures.gallery import draw, save
-from farfield.figures.page import write_page
-from farfield.validation.audit import audit
+from farfield.figures.pages.audit import write_audit
+from farfield.figures.pages.study import write_page
 from farfield.validation.claims import claim
-from farfield.validation.study import study, survey
+from farfield.validation.outside.audit import audit
+from farfield.validation.study.study import study, survey
 
 BROWSER = os.environ.get("BROWSER", "chromium")
 FLAGS = (

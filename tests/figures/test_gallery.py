@@ -5,19 +5,22 @@ import json
 import numpy as np
 import pytest
 
-from farfield.figures import analogues, chi2023, printed, qin2024, sun2023, trained
+from farfield.figures import curves as trained
+from farfield.figures import printed_tables as printed
+from farfield.figures import remeasured as analogues
 from farfield.figures.exhibit import KINDS, Data, Missing
 from farfield.figures.gallery import Gallery, draw, exhibit, exhibits, gallery_page, save
-from farfield.figures.results import command, label, of_store, reference, settings
+from farfield.figures.papers import chi2023, qin2024, sun2023
+from farfield.figures.samples import command, label, of_store, reference, settings
 from farfield.figures.style import FORMATS, rendered
 from farfield.numerics.resolution import attention_resolution
 from farfield.theory.encodings import encoding
 from farfield.theory.results import InputError
 from farfield.validation import published
-from farfield.validation.configuration import describe
-from farfield.validation.plan import read_plan
 from farfield.validation.reference import HERE, plan
-from farfield.validation.runs import write_json
+from farfield.validation.runs.store import write_json
+from farfield.validation.settings.configuration import describe
+from farfield.validation.settings.plan import read_plan
 
 QUICK = ("qin2024.fig1-right", "qin2024.fig2", "qin2024.fig7", "sun2023.fig3", "chi2023.fig1",
          "chi2023.fig3", "chi2023.fig8", "qin2024.table1", "sun2023.table4")  # fmt: skip
@@ -361,7 +364,7 @@ def test_results_of_an_older_schema_are_refused(tmp_path):
 def test_committed_results_of_another_kind_are_refused(content, said, tmp_path, monkeypatch):
     (tmp_path / "reference").mkdir()
     (tmp_path / "reference" / "a-64-0.json").write_text(content)
-    monkeypatch.setattr("farfield.figures.results.files", lambda package: tmp_path)
+    monkeypatch.setattr("farfield.figures.samples.files", lambda package: tmp_path)
     with pytest.raises(InputError, match=f"'a-64-0.json' .*{said}") as error:
         draw(["qin2024.fig3"])
     assert "\n" not in str(error.value)

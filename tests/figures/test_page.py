@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 import sympy
 
-from farfield.figures.page import document, study_page, write_page
+from farfield.figures.pages.study import document, study_page, write_page
 from farfield.figures.style import INK, house, look, new_figure, svg
 from farfield.numerics.horizon import dtype_horizon
 from farfield.numerics.leak import leak
@@ -19,7 +19,7 @@ from farfield.theory.answers.mathml import math
 from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import encoding, encodings
 from farfield.theory.expression import n
-from farfield.validation.study import demo_encodings, study, survey
+from farfield.validation.study.study import demo_encodings, study, survey
 
 VOID = {"meta", "link", "br", "hr", "img"}
 

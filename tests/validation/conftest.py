@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from farfield.validation.configuration import Measurement, Preset
-from farfield.validation.corpus import corpus
+from farfield.validation.settings.configuration import Measurement, Preset
+from farfield.validation.text.corpus import corpus
 
 torch.set_num_threads(1)  # the tests share the cores
 

@@ -24,16 +24,16 @@ def main(arguments: list[str]) -> None:
         case ["collect", folder, "--replace"]:
             print("\n".join(collect(folder, replace=True)))
         case ["missing", folder]:
-            from farfield.validation.corpus import corpus
-            from farfield.validation.runs import Store
-            from farfield.validation.sweep import sweep
+            from farfield.validation.runs.store import Store
+            from farfield.validation.runs.sweep import sweep
+            from farfield.validation.text.corpus import corpus
 
             for jobs, home, _ in planned(corpus()):
                 lacking = [job for job in jobs if not place(job, home).exists()]
                 print(sweep(lacking, Store(folder)))
             print("\n".join(collect(folder)))
         case ["answers"]:
-            from farfield.validation.answers import answers
+            from farfield.validation.reference.evidence import answers
 
             for length in (64, 128):
                 print("\n\n".join(str(answer) for answer in answers(length=length)))

@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from farfield.theory.results import InputError
-from farfield.validation.configuration import CAUSAL
-from farfield.validation.plan import Job, Plan, read_plan
 from farfield.validation.rules import RULES, TOLERANCE, Calibrated, Case, calibrated, case
-from farfield.validation.runs import write
+from farfield.validation.runs.store import write
+from farfield.validation.settings.configuration import CAUSAL
+from farfield.validation.settings.plan import Job, Plan, read_plan
 
 DIGITS = 6
 
@@ -118,7 +118,7 @@ def _said(rules: Sequence[Calibrated], c: Case) -> dict[str, dict[str, Any]]:
 
 def first_seen() -> list[tuple[Row, Case, float]]:
     """The encodings of the first registration whose formula is fixed, as they came out."""
-    from farfield.validation.answers import observations, stand_in
+    from farfield.validation.reference.evidence import observations, stand_in
 
     found: list[tuple[Row, Case, float]] = []
     for o in observations(length=64):

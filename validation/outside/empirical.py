@@ -1,0 +1,276 @@
+"""The empirical receptive field of any model: ours, a run of a store, or a model from outside.
+
+`receptive_field` measures; here the question is asked as a user asks it, and the answer carries its
+interval, its curve and its definition.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from farfield.theory.results import InputError, Result, exact
+from farfield.validation.measures.receptive_fields import (
+    Bounds,
+    attention_rows,
+    gradient_shares,
+    powers,
+    resampled,
+    samples_of,
+    share_within,
+    shortest_suffix,
+)
+from farfield.validation.models.model import Transformer
+from farfield.validation.outside.models import Folder, OutsideModel, describe, load, tokens_of
+from farfield.validation.settings.configuration import CAUSAL, Visibility
+from farfield.validation.text.corpus import Corpus, corpus
+
+KINDS = ("gradient", "attention")
+_TOKENS = 8192  # of gradients at a time, unless one segment has more
+_SEGMENTS = {"gradient": 32, "attention": 8}
+_LENGTH = {"gradient": 1024, "attention": 512}
+_DEFINITION = {
+    "gradient": (
+        "shortest suffix with more than q of the summed norms of the gradient at the input "
+        "embeddings of the log-probability of the observed next token at the last position"
+    ),
+    "attention": (
+        "least number of nearest keys that hold more than 1 - eps of a row's attention; mean over "
+        "rows evenly spaced in the second half of a segment, heads, layers, segments"
+    ),
+}
+
+
+@dataclass(frozen=True)
+class EmpiricalReceptiveField(Result):
+    """How far a model looks back, measured.
+
+    Fields:
+        model: its name.
+        method: `gradient` or `attention`.
+        threshold: q of the gradient, eps of the attention.
+        tokens: the receptive field.
+        interval: its 95 % bootstrap interval over the segments; None for a single one.
+        curve: pairs (tokens, share of the gradient or attention on the nearest so many tokens) at
+            powers of two, means over the segments.
+        training_length: tokens that the model was trained on, None if it is not known.
+        mass_in_training_length, mass_interval: the share on the nearest so many tokens; None
+            where the training length is not known or not shorter than the segments.
+        length, segments: tokens of a segment, and segments.
+        text_source: what was read.
+        visible: which keys a query saw, in words; empty for all before it.
+        heads: for attention, the mean of each head, one tuple a layer.
+        trf: for attention, the finite-row TRF of the bias alone on the same rows; None for a model
+            without one.
+        bounds: for attention, logit and value ranges, and the theoretical bounds on every row.
+        definition: in words.
+        label: `measured`.
+    """
+
+    model: str
+    method: str
+    threshold: float
+    tokens: float
+    interval: tuple[float, float] | None
+    curve: tuple[tuple[int, float], ...]
+    training_length: int | None
+    mass_in_training_length: float | None
+    mass_interval: tuple[float, float] | None
+    length: int
+    segments: int
+    text_source: str
+    visible: str = ""
+    heads: tuple[tuple[float, ...], ...] = ()
+    trf: float | None = None
+    bounds: Bounds | None = None
+    definition: str = ""
+    label: str = "measured"
+
+    def text(self) -> str:
+        name = "q" if self.method == "gradient" else "eps"
+        digits = 0 if self.method == "gradient" else 1
+        seen = f" under {self.visible}" if self.visible else ""
+        lines = [
+            f"{self.method} ERF({name} = {self.threshold:g}) of {self.model}{seen} = "
+            f"{self.tokens:.{digits}f} tokens{_between(self.interval, f'.{digits}f')}  "
+            f"[{self.label}: {sampled(self.segments, self.length)}]"
+        ]
+        shown = [point for point in self.curve if point[1] < 0.99995] or list(self.curve[:1])
+        lines.append("  share within: " + ", ".join(f"{n}: {s:.4g}" for n, s in shown))
+        if self.mass_in_training_length is not None:
+            lines.append(
+                f"  share within the training length of {self.training_length}: "
+                f"{self.mass_in_training_length:.4g}{_between(self.mass_interval, '.4g')}"
+            )
+        if self.trf is not None:
+            lines.append(f"  TRF of the bias alone on the same rows: {self.trf:.1f} tokens")
+        for layer, heads in enumerate(self.heads, 1):
+            lines.append(f"  layer {layer}: " + ", ".join(f"{h:.1f}" for h in heads))
+        if (b := self.bounds) is not None:
+            lines += [
+                f"  logits: |q.k|/sqrt(d) up to {b.logit_bound:.3g}, range of a row up to "
+                f"{b.range_max:.3g} (median {b.range_median:.3g}); values: ||v|| up to "
+                f"{b.value_bound:.3g}  [measured: maxima over these rows, no proof]",
+                f"  bounds by theory: {b.violations} of {b.checks} comparisons failed",
+            ]
+        return "\n".join([*lines, f"  text: {self.text_source}", f"  {self.definition}"])
+
+
+def empirical_receptive_field(
+    model: Any,
+    text: Any = None,
+    *,
+    kind: str = "gradient",
+    q: Any = "99/100",
+    eps: Any = "1/100",
+    length: int | None = None,
+    segments: int | None = None,
+    rows: int = 32,
+    visible: Visibility = CAUSAL,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> EmpiricalReceptiveField:
+    """How far a model looks back on a text: by its input gradient, or by its attention.
+
+    Args:
+        model: a folder with a Hugging Face causal model (safetensors; never remote code), the
+            folder of a finished run, what `outside.describe` says of one, or a loaded model.
+        text: a file or folder, a `Corpus`, an array of tokens; None takes the source code of the
+            standard library. Of a corpus the held-out part is read.
+        kind: `gradient` [C, 5.1; the scalar is our choice] or `attention` [Q, after Eq. 21].
+        q: share of the gradient, between 0 and 1.
+        eps: share of the attention that may stay outside, between 0 and 1.
+        length: tokens a segment; 1024 for the gradient and 512 for the attention if not given.
+        segments: how many, evenly spaced; 32 and 8 if not given.
+        rows: for attention, query rows a head and segment.
+        visible: which keys a query sees.
+        progress: called as `progress("segments", done, total)`.
+
+    Memory is linear in the length; that of the gradient of a model from outside holds the
+    activations of one layer at a time.
+
+    Raises:
+        InputError: the folder is no model that is known here, its weights are pickled,
+            incomplete or not finite, it is too large for the memory; the text is too short; a bad
+            argument.
+
+    >>> from farfield.theory.encodings import encoding
+    >>> from farfield.validation.settings.configuration import preset
+    >>> from farfield.validation.models.model import initialised
+    >>> model = initialised(encoding("window", w=4), preset("tiny"), 0)
+    >>> tokens = np.arange(500, dtype=np.uint8) % 97
+    >>> found = empirical_receptive_field(model, tokens, q="0.999999", length=64, segments=2)
+    >>> found.tokens <= 2 * (4 - 1) + 1  # the exact reach of two layers
+    True
+    """
+    if kind not in KINDS:
+        raise InputError(f"kind {kind!r} is not known; accepted: {', '.join(KINDS)}")
+    name, given = ("q", q) if kind == "gradient" else ("eps", eps)
+    threshold = exact(given, name)
+    if not 0 < threshold < 1:
+        raise InputError(f"{name} {str(given)[:40]}: accepted is a number between 0 and 1")
+    sizes = {"length": length, "segments": segments, "rows": rows}
+    for name, value in sizes.items():
+        if value is not None and (not isinstance(value, int) or value < 1):
+            raise InputError(f"{name} {value!r}: accepted is a whole number from 1")
+    size, count = length or _LENGTH[kind], segments or _SEGMENTS[kind]
+    model, name, tokens, source = _opened(model, text, size)
+    share = float(threshold)
+    trained, points = model.length, powers(size)
+    asked = trained is not None and trained < size
+    bounds, trf = None, None
+    heads: tuple[tuple[float, ...], ...] = ()
+    interval: tuple[float, float] | None
+    samples = samples_of(tokens, count, size)
+    step = max(1, _TOKENS // size)
+
+    def done(segments: int) -> None:
+        if progress is not None:
+            progress("segments", segments, len(samples))
+
+    if kind == "gradient":
+        parts = []
+        for start in range(0, len(samples), step):
+            parts.append(gradient_shares(model, samples[start : start + step], visible))
+            done(start + len(parts[-1]))
+        curves = np.concatenate(parts)
+        found: float
+        found, *ends = shortest_suffix(curves, share)
+        interval = (ends[0], ends[1]) if len(samples) > 1 else None
+        shares = np.stack([share_within(curves, p) for p in (*points, trained or 1)], -1)
+    else:
+        measured = attention_rows(
+            model, tokens, thresholds=(share,), length=size, segments=count, rows=rows,
+            visible=visible, within=(*points, trained or 1), progress=done,
+        )  # fmt: skip
+        erf = measured.erf[:, 0]
+        found, interval = float(erf.mean()), _interval(erf.mean((0, 2, 3)).numpy())
+        shares, bounds = measured.shares, measured.bounds
+        heads = tuple(map(tuple, erf.mean((1, 3)).tolist()))
+        trf = None if model.bias is None else float(measured.trf.mean())
+    if not np.isfinite(shares).all():
+        raise InputError(
+            f"{name}: its {kind} on this text is not finite, or 0 everywhere; accepted: a model "
+            "whose weights and activations are finite"
+        )
+    means = shares.mean(0)
+    return EmpiricalReceptiveField(
+        name, kind, share, found, interval,
+        tuple((p, float(s)) for p, s in zip(points, means[:-1], strict=True)),
+        trained, float(means[-1]) if asked else None,
+        _interval(shares[:, -1]) if asked else None,
+        size, len(shares), source, "" if visible == CAUSAL else str(visible), heads, trf, bounds,
+        _DEFINITION[kind],
+    )  # fmt: skip
+
+
+def _between(interval: tuple[float, float] | None, kind: str) -> str:
+    return "" if interval is None else f" ({interval[0]:{kind}} to {interval[1]:{kind}})"
+
+
+def sampled(segments: int, length: int) -> str:
+    """What a number was measured on.
+
+    >>> sampled(1, 64), sampled(8, 64)
+    ('1 segment of 64 tokens, no interval', '8 segments of 64 tokens, 95 %')
+    """
+    if segments == 1:
+        return f"1 segment of {length} tokens, no interval"
+    return f"{segments} segments of {length} tokens, 95 %"
+
+
+def _interval(values: np.ndarray) -> tuple[float, float] | None:
+    if len(values) < 2:
+        return None
+    low, high = np.quantile(resampled(values), (0.025, 0.975))
+    return float(low), float(high)
+
+
+def _opened(model: Any, text: Any, size: int) -> tuple[Any, str, np.ndarray, str]:
+    """The model, its name, the tokens to read and what they are."""
+    if isinstance(model, str | os.PathLike):
+        model = describe(model)
+    if isinstance(model, Folder):
+        folder, model = model, load(model, tokens=size)
+    elif isinstance(model, OutsideModel):
+        folder = model.folder
+    elif isinstance(model, Transformer):
+        folder = None
+    else:
+        raise InputError(
+            f"model {type(model).__name__!r}: accepted are a folder and a loaded model"
+        )
+    name = "the model" if folder is None else folder.name
+    if isinstance(text, np.ndarray):
+        if text.ndim != 1 or text.dtype.kind not in "iu":
+            raise InputError("the text has to be a one-dimensional array of tokens")
+        vocabulary = folder.vocabulary if folder else len(model.embedding.weight)
+        if text.size and not 0 <= int(text.min()) <= int(text.max()) < vocabulary:
+            raise InputError(f"the text has tokens outside 0 to {vocabulary - 1}")
+        return model, name, text, f"{len(text)} tokens"
+    read = text if isinstance(text, Corpus) else corpus(text)
+    read = read if folder is None else tokens_of(folder, read)
+    return model, name, read.held_out, read.source
