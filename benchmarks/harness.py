@@ -31,7 +31,8 @@ from farfield.validation.measures.inference_time import relative_inference_time
 from farfield.validation.measures.receptive_fields import gradient_shares
 from farfield.validation.models.attention import toeplitz
 from farfield.validation.models.model import Transformer, initialised
-from farfield.validation.settings.configuration import CAUSAL, preset
+from farfield.validation.settings.presets import preset
+from farfield.validation.settings.visibility import CAUSAL
 from farfield.validation.training.training import batch, optimiser
 
 TEXT = np.random.default_rng(0).integers(0, 250, 200_000).astype(np.uint8)

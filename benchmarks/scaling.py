@@ -32,14 +32,17 @@ import torch
 from harness import peak
 
 from farfield.theory.encodings import encoding
+from farfield.validation.files import read_json, write_json
 from farfield.validation.measures.cost import GPT2, flops_a_token, replication, tokens
 from farfield.validation.models.model import initialised
 from farfield.validation.runs.experiment import chosen_device, train_and_measure
-from farfield.validation.runs.store import Store, read_json, write_json
+from farfield.validation.runs.store import Store
 from farfield.validation.runs.sweep import Processes, sweep
-from farfield.validation.settings.configuration import Configuration, Preset, preset
+from farfield.validation.settings.configuration import Configuration
 from farfield.validation.settings.plan import Job
-from farfield.validation.text.corpus import Corpus, corpus
+from farfield.validation.settings.presets import Preset, preset
+from farfield.validation.text.corpus import Corpus
+from farfield.validation.text.reading import corpus
 from farfield.validation.training.parallel import rank, together, total
 from farfield.validation.training.training import train
 

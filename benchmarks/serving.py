@@ -36,7 +36,8 @@ from farfield.validation.models.attention import fused
 from farfield.validation.models.model import Transformer, initialised
 from farfield.validation.outside.models import Folder
 from farfield.validation.outside.windows import upwards, weight_bounds
-from farfield.validation.settings.configuration import CAUSAL, preset
+from farfield.validation.settings.presets import preset
+from farfield.validation.settings.visibility import CAUSAL
 
 TEXT = np.random.default_rng(0).integers(0, 250, 1 << 16).astype(np.int64)
 SHAPE = dataclasses.replace(preset("demo"), layers=2)

@@ -21,8 +21,7 @@ from farfield.figures.papers import chi2023, qin2024, sun2023
 from farfield.figures.samples import of_store, reference
 from farfield.figures.style import FORMATS, rendered, svg
 from farfield.theory.results import InputError, Result
-from farfield.validation.runs.store import write
-from farfield.validation.study.study import writable_folder
+from farfield.validation.files import writable_folder, write
 
 PAPERS = {
     "qin2024": "Qin et al., Exploring Transformer Extrapolation, AAAI 2024",

@@ -20,8 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from farfield.theory.results import InputError
+from farfield.validation.files import CorruptFile
 from farfield.validation.reference import plan
-from farfield.validation.runs.store import CorruptRun, stored
+from farfield.validation.runs.store import stored
 from farfield.validation.settings.configuration import SCHEMA, describe
 from farfield.validation.settings.plan import Subject
 
@@ -79,7 +80,7 @@ def of_store(folder: str | os.PathLike[str]) -> tuple[Run, ...]:
     for record in sorted(root.glob("*/training.json")):
         try:
             run = _stored(record.parent)
-        except CorruptRun:
+        except CorruptFile:
             continue
         if run["measurements"]:
             found.append(run)

@@ -571,7 +571,7 @@ def erf(
     from farfield.validation.outside.empirical import empirical_receptive_field
     from farfield.validation.runs.inventory import finished_run
     from farfield.validation.runs.store import Store
-    from farfield.validation.settings.configuration import Visibility
+    from farfield.validation.settings.visibility import Visibility
 
     place = folder if run is None else finished_run(Store(runs), run)
     with _bar() as progress:
@@ -633,7 +633,7 @@ def _bar() -> Iterator[Callable[[str, int, int], None]]:
 
 
 def _require_torch() -> None:
-    from farfield.validation.settings.configuration import require_torch
+    from farfield.validation.optional import require_torch
 
     require_torch()
 
@@ -660,14 +660,9 @@ def report(
 ) -> int:  # fmt: skip
     """Theory of the whole catalogue, beside models trained and measured; one page."""
     from farfield.figures.pages.study import write_page
-    from farfield.validation.settings.configuration import preset as named
-    from farfield.validation.study.study import (
-        catalogue,
-        demo_encodings,
-        survey,
-        trainable,
-        writable_folder,
-    )
+    from farfield.validation.files import writable_folder
+    from farfield.validation.settings.presets import preset as named
+    from farfield.validation.study.study import catalogue, demo_encodings, survey, trainable
 
     if not train and (every or text or runs):
         raise InputError("--all, --text and --runs belong to --train")
@@ -728,16 +723,14 @@ def train(
     window: int | None,
 ) -> int:  # fmt: skip
     """Train a model with this encoding and measure it; a killed training continues."""
+    from farfield.validation.optional import require_torch
     from farfield.validation.runs.inventory import Trained
     from farfield.validation.runs.store import Store
-    from farfield.validation.settings.configuration import (
-        Configuration,
-        Visibility,
-        require_torch,
-        variants,
-    )
-    from farfield.validation.settings.configuration import preset as named
-    from farfield.validation.settings.plan import resized
+    from farfield.validation.settings.configuration import Configuration
+    from farfield.validation.settings.presets import preset as named
+    from farfield.validation.settings.presets import resized
+    from farfield.validation.settings.trainable import variants
+    from farfield.validation.settings.visibility import Visibility
 
     chosen = resized(named(preset), length or named(preset).length)
     measure = chosen.measurement
@@ -750,7 +743,7 @@ def train(
         subject = _subject(formula, settings, assumed, chosen.heads, dialect, bca)
     require_torch()
     from farfield.validation.runs.experiment import chosen_device, follow, train_and_measure
-    from farfield.validation.text.corpus import corpus
+    from farfield.validation.text.reading import corpus
     from farfield.validation.training.parallel import leader_first, together
     from farfield.validation.training.training import TrainingDiverged
 
@@ -795,8 +788,8 @@ def sweep(
     address: str | None, cpus: float | None, gpus: float | None, as_json: bool,
 ) -> int:  # fmt: skip
     """Run every job of a plan that is not finished; killed and begun again, it continues."""
+    from farfield.validation.optional import require_torch
     from farfield.validation.runs.store import Store
-    from farfield.validation.settings.configuration import require_torch
     from farfield.validation.settings.plan import read_plan
 
     if engine not in ("local", "ray"):
@@ -808,7 +801,7 @@ def sweep(
     from farfield.validation.runs.experiment import chosen_device
     from farfield.validation.runs.sweep import Engine, Here, Processes
     from farfield.validation.runs.sweep import sweep as run
-    from farfield.validation.text.corpus import corpus
+    from farfield.validation.text.reading import corpus
 
     jobs = read.jobs(corpus(text))
     chosen: Engine
@@ -877,7 +870,7 @@ def figures(
             click.echo(f"{e.id:<20} {e.kind:<10} {e.title}")
         return 0
     from farfield.figures.style import FORMATS
-    from farfield.validation.study.study import writable_folder
+    from farfield.validation.files import writable_folder
 
     if kind not in FORMATS:
         raise InputError(f"--format {kind!r}: accepted: {', '.join(FORMATS)}")
@@ -913,7 +906,8 @@ def study(
 ) -> int:  # fmt: skip
     """All that is known of an idea for a bias: theory, place, page; measured with --train."""
     from farfield.figures.pages.study import write_page
-    from farfield.validation.study.study import BASELINES, writable_folder
+    from farfield.validation.files import writable_folder
+    from farfield.validation.study.study import BASELINES
     from farfield.validation.study.study import study as examine
 
     if not train and (baselines or text or runs):

@@ -1,5 +1,5 @@
-"""Names of `settings.configuration`, while the ledger's imports move."""
+"""A name of `settings.visibility`, while the imports of the ledger move."""
 
-from farfield.validation.settings.configuration import CAUSAL, Visibility
+from farfield.validation.settings.visibility import Visibility
 
-__all__ = ["CAUSAL", "Visibility"]
+__all__ = ["Visibility"]

@@ -11,10 +11,9 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from farfield.figures.pages.study import VERDICT, document, table
 from farfield.figures.style import INK, house, new_figure, svg
+from farfield.validation.files import writable_folder, write
 from farfield.validation.outside.audit import BOUNDS, Audit, share_text, spans
 from farfield.validation.outside.windows import keys_text
-from farfield.validation.runs.store import write
-from farfield.validation.study.study import writable_folder
 
 FRAME = 10**9
 """The widest window that is drawn."""

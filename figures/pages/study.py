@@ -21,7 +21,7 @@ from farfield.figures.style import svg
 from farfield.numerics.receptive_field import ReceptiveField
 from farfield.theory.answers.mathml import math, proof_html
 from farfield.theory.convergence import Convergence, Verdict
-from farfield.validation.runs.store import write
+from farfield.validation.files import writable_folder, write
 from farfield.validation.study.study import (
     PLACE_EPS,
     TOLERANCE,
@@ -31,7 +31,6 @@ from farfield.validation.study.study import (
     findings,
     last_token_ratio,
     tokens_text,
-    writable_folder,
 )
 
 STYLE = """

@@ -14,7 +14,7 @@ from farfield.figures.masks import cells, positions
 from farfield.figures.style import column_figure, house, look
 from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.theory.encodings import Encoding, encoding
-from farfield.validation.settings.configuration import Visibility
+from farfield.validation.settings.visibility import Visibility
 
 EPS = tuple(Fraction(k, 10**e) for e in (1, 2, 3) for k in (5, 3, 2, 1))
 ROW = 1024

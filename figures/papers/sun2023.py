@@ -8,7 +8,7 @@ from farfield.figures.exhibit import Data, Drawing, Exhibit, rows
 from farfield.figures.masks import cells, positions
 from farfield.figures.style import column_figure, house, look
 from farfield.theory.encodings import encoding
-from farfield.validation.settings.configuration import Visibility
+from farfield.validation.settings.visibility import Visibility
 
 
 def fig2() -> Drawing:

@@ -17,8 +17,8 @@ from farfield.numerics.resolution import attention_resolution
 from farfield.theory.encodings import encoding
 from farfield.theory.results import InputError
 from farfield.validation import published
+from farfield.validation.files import write_json
 from farfield.validation.reference import HERE, plan
-from farfield.validation.runs.store import write_json
 from farfield.validation.settings.configuration import describe
 from farfield.validation.settings.plan import read_plan
 

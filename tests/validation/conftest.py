@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from farfield.validation.settings.configuration import Measurement, Preset
-from farfield.validation.text.corpus import corpus
+from farfield.validation.settings.measurement import Measurement
+from farfield.validation.settings.presets import Preset
+from farfield.validation.text.reading import corpus
 
 torch.set_num_threads(1)  # the tests share the cores
 

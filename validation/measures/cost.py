@@ -19,7 +19,7 @@ import math
 from dataclasses import dataclass
 
 from farfield.theory.results import InputError, Result
-from farfield.validation.settings.configuration import Preset, preset
+from farfield.validation.settings.presets import Preset, preset
 from farfield.validation.text.corpus import BYTES
 
 GPT2 = 50_257  # entries of the tokeniser of GPT-2, which [S] names; those of [Q], [C] are of a kind

@@ -98,8 +98,9 @@ def main() -> None:
     """Measure and print the times of this machine."""
     from farfield.theory.encodings import encoding
     from farfield.validation.runs.experiment import fresh
-    from farfield.validation.settings.configuration import Configuration, preset
-    from farfield.validation.text.corpus import corpus
+    from farfield.validation.settings.configuration import Configuration
+    from farfield.validation.settings.presets import preset
+    from farfield.validation.text.reading import corpus
 
     text = corpus()
     model = fresh(Configuration(encoding("alibi"), text, preset("small"))).eval()

@@ -23,7 +23,7 @@ from torch.nn.functional import cross_entropy
 from farfield.theory.results import InputError
 from farfield.validation.models.attention import Path, fused
 from farfield.validation.models.model import Transformer
-from farfield.validation.settings.configuration import CAUSAL, Visibility
+from farfield.validation.settings.visibility import CAUSAL, Visibility
 from farfield.validation.text.corpus import segments
 
 _TOKENS = 8_192  # a forward pass, unless one segment has more

@@ -16,7 +16,7 @@ from torch import Tensor
 from farfield.theory.results import InputError, Result
 from farfield.validation.models.attention import Path
 from farfield.validation.models.model import Transformer
-from farfield.validation.settings.configuration import CAUSAL, Visibility
+from farfield.validation.settings.visibility import CAUSAL, Visibility
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def properties(
             positions for the offsets.
 
     >>> from farfield.theory.encodings import encoding
-    >>> from farfield.validation.settings.configuration import preset
+    >>> from farfield.validation.settings.presets import preset
     >>> from farfield.validation.models.model import initialised
     >>> model = initialised(encoding("alibi"), preset("tiny"), 0).double()
     >>> found = properties(model, torch.arange(24).view(2, 12))

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from farfield.theory.results import InputError
 from farfield.validation.models.attention import Path, fused
 from farfield.validation.models.model import Transformer
-from farfield.validation.settings.configuration import CAUSAL, Visibility
+from farfield.validation.settings.visibility import CAUSAL, Visibility
 from farfield.validation.text.corpus import segments as spaced
 
 _SLACK = 1e-9  # of a logarithm, so that exact ties are no violation

@@ -18,7 +18,7 @@ from farfield.numerics.resolution import attention_resolution
 from farfield.theory.results import InputError
 from farfield.validation.models.attention import _diagonals, fused
 from farfield.validation.models.model import Transformer
-from farfield.validation.settings.configuration import CAUSAL, Visibility
+from farfield.validation.settings.visibility import CAUSAL, Visibility
 from farfield.validation.text.corpus import segments as spaced
 
 _CHUNK = 256

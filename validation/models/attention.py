@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
-from farfield.validation.settings.configuration import CAUSAL, Visibility
+from farfield.validation.settings.visibility import CAUSAL, Visibility
 
 _CHUNK, _SHORT_CHUNK = 512, 256  # queries at a time, in texts beyond 1024 tokens and to there
 _BACKWARD_CHUNK = 32  # of a learned bias, whose weights are made anew and should stay in the cache

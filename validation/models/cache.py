@@ -115,7 +115,7 @@ def generate(
             a learned absolute encoding knows.
 
     >>> from farfield.theory.encodings import encoding
-    >>> from farfield.validation.settings.configuration import preset
+    >>> from farfield.validation.settings.presets import preset
     >>> from farfield.validation.models.model import initialised
     >>> model = initialised(encoding("alibi"), preset("tiny"), 0)
     >>> len(generate(model, np.array([72, 105]), 5, width=4))

@@ -18,7 +18,7 @@ from farfield.theory.encodings import Encoding
 from farfield.theory.expression import n
 from farfield.theory.results import InputError
 from farfield.validation.models.positional import FixedBias, evaluate
-from farfield.validation.settings.configuration import Visibility
+from farfield.validation.settings.visibility import Visibility
 
 ScoreMod = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
 

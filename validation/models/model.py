@@ -24,7 +24,8 @@ from farfield.theory.encodings import Encoding
 from farfield.theory.results import InputError
 from farfield.validation.models.attention import Path, fused
 from farfield.validation.models.positional import LearnedBias, Rotation, additive_bias, sinusoid
-from farfield.validation.settings.configuration import CAUSAL, Preset, Visibility
+from farfield.validation.settings.presets import Preset
+from farfield.validation.settings.visibility import CAUSAL, Visibility
 from farfield.validation.text.corpus import BYTES
 
 _SPREAD = 0.02  # standard deviation of the initial weights
@@ -65,7 +66,7 @@ class Transformer(nn.Module):
         vocabulary: number of different tokens.
 
     >>> from farfield.theory.encodings import encoding
-    >>> from farfield.validation.settings.configuration import preset
+    >>> from farfield.validation.settings.presets import preset
     >>> model = Transformer(encoding("type1"), preset("tiny"))
     >>> model(torch.zeros(1, 5, dtype=torch.long)).shape
     torch.Size([1, 5, 256])

@@ -26,8 +26,9 @@ from farfield.validation.measures.receptive_fields import (
 )
 from farfield.validation.models.model import Transformer
 from farfield.validation.outside.models import Folder, OutsideModel, describe, load, tokens_of
-from farfield.validation.settings.configuration import CAUSAL, Visibility
-from farfield.validation.text.corpus import Corpus, corpus
+from farfield.validation.settings.visibility import CAUSAL, Visibility
+from farfield.validation.text.corpus import Corpus
+from farfield.validation.text.reading import corpus
 
 KINDS = ("gradient", "attention")
 _TOKENS = 8192  # of gradients at a time, unless one segment has more
@@ -158,7 +159,7 @@ def empirical_receptive_field(
             argument.
 
     >>> from farfield.theory.encodings import encoding
-    >>> from farfield.validation.settings.configuration import preset
+    >>> from farfield.validation.settings.presets import preset
     >>> from farfield.validation.models.model import initialised
     >>> model = initialised(encoding("window", w=4), preset("tiny"), 0)
     >>> tokens = np.arange(500, dtype=np.uint8) % 97

@@ -39,13 +39,14 @@ from farfield.theory.encodings import (
 )
 from farfield.theory.expression import as_expression
 from farfield.theory.results import InputError
+from farfield.validation.files import CorruptFile, read_json
 from farfield.validation.models.attention import Path as AttentionPath
 from farfield.validation.models.attention import fused
 from farfield.validation.models.model import Transformer
 from farfield.validation.models.positional import FixedBias
-from farfield.validation.runs.store import CorruptRun, read_json
 from farfield.validation.settings import configuration
-from farfield.validation.settings.configuration import CAUSAL, Preset, Visibility
+from farfield.validation.settings.presets import Preset
+from farfield.validation.settings.visibility import CAUSAL, Visibility
 from farfield.validation.text.corpus import BYTES, Corpus
 from farfield.validation.training.checkpoints import require_tensors
 from farfield.validation.training.memory import available
@@ -319,7 +320,7 @@ def _described_run(path: Path) -> Folder:
         record = read_json(path / "training.json")
         shape = _preset(record)
         found = _learned(_encoding(record), record["learned"], shape.heads)
-    except CorruptRun as error:
+    except CorruptFile as error:
         raise InputError(f"run {path.name!r} cannot be read: {error}") from None
     except (KeyError, TypeError):
         raise InputError(f"run {path.name!r} was written by another version") from None
@@ -507,7 +508,7 @@ def _loaded_run(folder: Folder) -> Transformer:
         require_tensors(model, weights, f"run {folder.name!r}")
     except (OSError, safetensors.SafetensorError):
         raise InputError(f"run {folder.name!r} has no readable weights.safetensors") from None
-    except CorruptRun as error:
+    except CorruptFile as error:
         raise InputError(str(error)) from None
     model.load_state_dict(weights)
     return model.eval()

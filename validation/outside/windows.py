@@ -37,8 +37,9 @@ from farfield.validation.models.attention import fused
 from farfield.validation.models.model import Transformer
 from farfield.validation.outside.empirical import sampled
 from farfield.validation.outside.models import Folder, OutsideModel, describe, load, tokens_of
-from farfield.validation.settings.configuration import CAUSAL, Visibility
-from farfield.validation.text.corpus import Corpus, corpus
+from farfield.validation.settings.visibility import CAUSAL, Visibility
+from farfield.validation.text.corpus import Corpus
+from farfield.validation.text.reading import corpus
 
 SOURCES = ("text", "weights")
 Progress = Callable[[str, int, int], None]

@@ -29,8 +29,8 @@ from typing import Any
 from farfield.theory.encodings import Encoding, encoding
 from farfield.theory.results import InputError
 from farfield.validation.reference.registration import Registration, rounded, sha256
-from farfield.validation.settings.configuration import preset
-from farfield.validation.settings.plan import ROTATED, Job, Plan, Subject, read_plan, resized
+from farfield.validation.settings.plan import ROTATED, Job, Plan, Subject, read_plan
+from farfield.validation.settings.presets import preset, resized
 from farfield.validation.text.corpus import Corpus
 
 HERE = Path(__file__).resolve().parent
@@ -233,9 +233,10 @@ def collect(folder: str | Path, *, replace: bool = False) -> list[str]:
     Raises:
         InputError: there is no such folder.
     """
-    from farfield.validation.runs.store import Store, write
+    from farfield.validation.files import write
+    from farfield.validation.runs.store import Store
     from farfield.validation.runs.sweep import finished
-    from farfield.validation.text.corpus import corpus
+    from farfield.validation.text.reading import corpus
 
     if not Path(folder).is_dir():
         raise InputError(f"runs folder {str(folder)!r} does not exist; `make reference` makes it")

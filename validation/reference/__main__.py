@@ -26,7 +26,7 @@ def main(arguments: list[str]) -> None:
         case ["missing", folder]:
             from farfield.validation.runs.store import Store
             from farfield.validation.runs.sweep import sweep
-            from farfield.validation.text.corpus import corpus
+            from farfield.validation.text.reading import corpus
 
             for jobs, home, _ in planned(corpus()):
                 lacking = [job for job in jobs if not place(job, home).exists()]

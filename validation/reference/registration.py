@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from farfield.theory.results import InputError
+from farfield.validation.files import write
 from farfield.validation.rules import RULES, TOLERANCE, Calibrated, Case, calibrated, case
-from farfield.validation.runs.store import write
-from farfield.validation.settings.configuration import CAUSAL
 from farfield.validation.settings.plan import Job, Plan, read_plan
+from farfield.validation.settings.visibility import CAUSAL
 
 DIGITS = 6
 

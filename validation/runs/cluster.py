@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from farfield.theory.results import InputError
+from farfield.validation.optional import library
 from farfield.validation.runs.store import Store
 from farfield.validation.runs.sweep import Outcome, Tell, attempt
 from farfield.validation.settings.configuration import Configuration
@@ -51,13 +52,7 @@ class Cluster:
         cpus: float = 1,
         gpus: float = 0,
     ) -> None:
-        try:
-            import ray  # noqa: F401
-        except ImportError:
-            raise InputError(
-                "--engine ray needs Ray, which is not installed; install it with "
-                "pip install 'farfield[cluster]', or use --engine local"
-            ) from None
+        library("ray", "a sweep on a cluster", "cluster")
         if workers is not None and workers < 1:
             raise InputError(f"workers {workers}: accepted is a whole number from 1")
         for name, value in (("cpus", cpus), ("gpus", gpus)):

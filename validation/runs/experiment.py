@@ -16,6 +16,7 @@ import safetensors.torch
 import torch
 
 from farfield.theory.results import InputError, plain
+from farfield.validation.files import CorruptFile, read_json, write, write_json
 from farfield.validation.measures.perplexity import (
     by_position,
     last_token,
@@ -28,8 +29,9 @@ from farfield.validation.measures.receptive_fields import (
 )
 from farfield.validation.measures.scores import expected_scores
 from farfield.validation.models.model import Transformer, initialised
-from farfield.validation.runs.store import CorruptRun, Held, Store, read_json, write, write_json
-from farfield.validation.settings.configuration import SCHEMA, Configuration, Visibility, key
+from farfield.validation.runs.store import Held, Store
+from farfield.validation.settings.configuration import SCHEMA, Configuration, key
+from farfield.validation.settings.visibility import Visibility
 from farfield.validation.training import checkpoints, parallel
 from farfield.validation.training.checkpoints import require_tensors
 from farfield.validation.training.memory import require_memory
@@ -92,7 +94,7 @@ def train_and_measure(
     with store.locked(run, waiting):
         try:
             model, training = _finished(configuration, store)
-        except CorruptRun as error:
+        except CorruptFile as error:
             aside = store.set_aside(run)
             notice(f"a corrupted run was set aside as {aside.name} and made again: {error}")
             model, training = None, None
@@ -109,7 +111,7 @@ def train_and_measure(
             if path.exists():
                 try:
                     measurement = read_json(path)
-                except CorruptRun as error:
+                except CorruptFile as error:
                     os.replace(path, path.with_suffix(".corrupt"))
                     notice(f"a corrupted measurement was set aside and made again: {error}")
             if measurement is None:
@@ -151,7 +153,7 @@ def trained_model(configuration: Configuration, store: Store) -> Transformer | N
     """The trained model of a configuration, in evaluation mode; None unless its run is finished.
 
     Raises:
-        CorruptRun: its files are not what was written.
+        CorruptFile: its files are not what was written.
     """
     return _finished(configuration, store)[0]
 
@@ -205,9 +207,9 @@ def _finished(
     try:
         content = (folder / "weights.safetensors").read_bytes()
     except OSError:
-        raise CorruptRun(f"{folder.name}/weights.safetensors is not readable") from None
+        raise CorruptFile(f"{folder.name}/weights.safetensors is not readable") from None
     if hashlib.sha256(content).hexdigest() != record["weights_sha256"]:
-        raise CorruptRun(f"{folder.name}/weights.safetensors has changed since it was written")
+        raise CorruptFile(f"{folder.name}/weights.safetensors has changed since it was written")
     model = fresh(configuration)
     weights = safetensors.torch.load(content)
     require_tensors(model, weights, f"{folder.name}/weights.safetensors")
@@ -239,7 +241,7 @@ def _trained(
 
     try:
         training = trained(model)
-    except CorruptRun as error:
+    except CorruptFile as error:
         checkpoints.set_aside(folder)
         notice(f"a corrupted checkpoint was set aside, the training begins anew: {error}")
         model = fresh(configuration)

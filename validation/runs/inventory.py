@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from farfield.theory.results import InputError, Result
-from farfield.validation.runs.store import CorruptRun, Store, read_json, write
+from farfield.validation.files import CorruptFile, read_json, write
+from farfield.validation.runs.store import Store
 
 _INDEX = ".runs.json"
 _LINE = ("state", "encoding", "preset", "seed", "steps", "loss", "ratios", "note")
@@ -204,7 +205,7 @@ def compare(store: Store, keys: Sequence[str]) -> Comparison:
         try:
             record = read_json(folder / "training.json")
             ratios.append({r[:3]: r[3] for r in _ratios(folder)})
-        except CorruptRun as error:
+        except CorruptFile as error:
             raise InputError(f"run {folder.name} cannot be compared: {error}") from None
         settings.append(dict(_flat({**record["configuration"], **_labels(record)})))
     names = dict.fromkeys(name for each in settings for name in each)
@@ -326,7 +327,7 @@ def _run(folder: Path) -> Run:
             return dataclasses.replace(
                 run, steps=checkpoint["step"], loss=losses[-1][1] if losses else None
             )
-    except CorruptRun as error:
+    except CorruptFile as error:
         return dataclasses.replace(run, state="corrupted", note=str(error))
     except (KeyError, TypeError, IndexError):
         note = "written by another version"

@@ -12,10 +12,7 @@ set aside, never deleted.
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import json
 import os
-import secrets
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -23,10 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from farfield.theory.results import InputError
-
-
-class CorruptRun(Exception):
-    """A file of a run is not what was written; one line says which."""
+from farfield.validation.files import read_json
 
 
 class Held(Exception):
@@ -116,54 +110,6 @@ class Store:
         raise InputError(f"runs folder {str(self.root)!r} holds 999 corrupted copies of {key}")
 
 
-def write(path: Path, content: bytes) -> None:
-    """Write a file so that, whatever happens, its place holds the old content or all of the new.
-
-    Raises:
-        InputError: the place cannot be written to.
-    """
-    temporary = None
-    try:
-        temporary = path.parent / f".partial-{secrets.token_hex(8)}"
-        with open(temporary, "xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException as error:
-        if temporary is not None:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
-        if isinstance(error, OSError):
-            raise InputError(
-                f"{str(path)!r} cannot be written: {error.strerror}; accepted: a folder that may "
-                "be written to and has space"
-            ) from None
-        raise
-
-
-def write_json(path: Path, value: dict[str, Any]) -> None:
-    """Write a JSON object with the SHA-256 of its canonical text, so that damage is noticed."""
-    sealed = {**value, "sha256": _seal(value)}
-    write(path, json.dumps(sealed, indent=1, ensure_ascii=False, allow_nan=False).encode())
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """Read what `write_json` wrote.
-
-    Raises:
-        CorruptRun: the file is not what was written.
-    """
-    try:
-        value = json.loads(path.read_bytes())
-        seal = value.pop("sha256")
-    except (ValueError, KeyError, TypeError, AttributeError, OSError):
-        raise CorruptRun(f"{path.parent.name}/{path.name} is not readable") from None
-    if seal != _seal(value):
-        raise CorruptRun(f"{path.parent.name}/{path.name} has changed since it was written")
-    return value
-
-
 def stored(folder: Path, measurements: Sequence[str] | None = None) -> dict[str, Any]:
     """The result of a finished run, as `train_and_measure` returns it, read from its folder.
 
@@ -172,7 +118,7 @@ def stored(folder: Path, measurements: Sequence[str] | None = None) -> dict[str,
         measurements: names of the files, without ending, in the order wanted; None takes all.
 
     Raises:
-        CorruptRun: a file is missing, or is not what was written.
+        CorruptFile: a file is missing, or is not what was written.
     """
     training = read_json(folder / "training.json")
     described, labels = training["configuration"], training.get("labels", {})
@@ -189,8 +135,3 @@ def stored(folder: Path, measurements: Sequence[str] | None = None) -> dict[str,
         "training": {k: v for k, v in training.items() if k not in ("configuration", "text")},
         "measurements": [read_json(folder / f"{name}.json") for name in measurements],
     }
-
-
-def _seal(value: dict[str, Any]) -> str:
-    text = json.dumps(value, sort_keys=True, allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()

@@ -28,8 +28,9 @@ from multiprocessing.connection import Connection, wait
 from typing import Any, Protocol
 
 from farfield.theory.results import InputError, Result
+from farfield.validation.files import CorruptFile
 from farfield.validation.runs.inventory import inventory
-from farfield.validation.runs.store import CorruptRun, Held, Store, stored
+from farfield.validation.runs.store import Held, Store, stored
 from farfield.validation.settings.configuration import key
 from farfield.validation.settings.plan import Job
 
@@ -243,7 +244,7 @@ def attempt(
         result = train_and_measure(job.configuration, store, progress, device=device, wait=False)
     except Held:
         return Outcome(job.key, "held")
-    except (InputError, TrainingDiverged, CorruptRun) as error:
+    except (InputError, TrainingDiverged, CorruptFile) as error:
         return Outcome(job.key, "failed", str(error))
     except (BrokenPipeError, EOFError):
         raise  # nobody listens any more
@@ -372,7 +373,7 @@ def finished(job: Job, store: Store) -> dict[str, Any] | None:
         return None
     try:
         return stored(folder, wanted)
-    except CorruptRun:
+    except CorruptFile:
         return None
 
 

@@ -42,14 +42,10 @@ from typing import Any
 
 from farfield.theory.encodings import Encoding, encoding
 from farfield.theory.results import InputError
-from farfield.validation.settings.configuration import (
-    Configuration,
-    Measurement,
-    Preset,
-    Visibility,
-    key,
-    preset,
-)
+from farfield.validation.settings.configuration import Configuration, key
+from farfield.validation.settings.measurement import Measurement
+from farfield.validation.settings.presets import Preset, preset, resized
+from farfield.validation.settings.visibility import Visibility
 from farfield.validation.text.corpus import Corpus
 
 ROTATED = ("rotation", "rotation_decay", "sinusoidal")
@@ -191,18 +187,6 @@ class Plan:
                         "measurements; accepted: one sweep with all test lengths"
                     )
         return tuple(found.values())
-
-
-def resized(chosen: Preset, length: int) -> Preset:
-    """A preset with another training length and as many tokens a step.
-
-    >>> resized(preset("small"), 128).batch
-    16
-    """
-    if length == chosen.length:
-        return chosen
-    batch = max(chosen.parts, chosen.batch * chosen.length // length)
-    return dataclasses.replace(chosen, length=length, batch=batch)
 
 
 def _measured(job: Job) -> list[str]:

@@ -32,15 +32,12 @@ from farfield.numerics.window import Window, certified_window
 from farfield.theory.convergence import Convergence, Verdict, check_convergence
 from farfield.theory.encodings import Encoding, encoding, encodings
 from farfield.theory.results import InputError, Result, plain
-from farfield.validation.runs.store import Store, write
-from farfield.validation.settings.configuration import (
-    TRAINABLE,
-    Configuration,
-    Preset,
-    preset,
-    require_torch,
-    variants,
-)
+from farfield.validation.files import writable_folder, write
+from farfield.validation.optional import require_torch
+from farfield.validation.runs.store import Store
+from farfield.validation.settings.configuration import Configuration
+from farfield.validation.settings.presets import Preset, preset
+from farfield.validation.settings.trainable import TRAINABLE, variants
 
 EPS = ("1/10", "1/100", "1/1000")
 PLACE_EPS = ("1/10", "1/1000", "1e-6", "1e-12")
@@ -194,25 +191,6 @@ class Study(Result):
         place = writable_folder(folder) / "study.json"
         write(place, json.dumps(self.to_dict(), indent=1, ensure_ascii=False).encode())
         return place
-
-
-def writable_folder(folder: str | os.PathLike[str]) -> Path:
-    """The folder, made if need be.
-
-    Raises:
-        InputError: it cannot be made or written to.
-    """
-    place = Path(folder)
-    try:
-        place.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(
-            f"output folder {str(folder)!r}: {error.strerror}; accepted: a folder that may be "
-            "made and written to"
-        ) from None
-    if not os.access(place, os.W_OK):
-        raise InputError(f"output folder {str(folder)!r} cannot be written to")
-    return place
 
 
 def predict(
@@ -609,7 +587,7 @@ def trainable(subject: Encoding) -> bool:
 
 
 def _text(text: str | os.PathLike[str] | None) -> Any:
-    from farfield.validation.text.corpus import corpus
+    from farfield.validation.text.reading import corpus
 
     return corpus(text)
 

@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 
 from farfield.theory.results import InputError
-from farfield.validation.runs.store import CorruptRun, read_json, write, write_json
+from farfield.validation.files import CorruptFile, read_json, write, write_json
+from farfield.validation.optional import library
 from farfield.validation.text.corpus import BYTES, Corpus
 
 _PIECE = 1 << 16  # bytes encoded at a time; cut after a line end where there is one
@@ -51,13 +52,7 @@ def tokenized(corpus: Corpus, vocabulary: int, folder: str | os.PathLike[str]) -
                 "empty folder"
             )
         return opened(place)
-    try:
-        import tokenizers
-    except ImportError:
-        raise InputError(
-            "a byte-pair encoding needs the library tokenizers, which is not installed; install it "
-            "with pip install 'farfield[train]'"
-        ) from None
+    tokenizers = library("tokenizers", "a byte-pair encoding", "train")
     try:
         place.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -122,7 +117,7 @@ def opened(folder: str | os.PathLike[str]) -> Corpus:
 def _record(place: Path) -> dict[str, Any]:
     try:
         return read_json(place / "tokens.json")
-    except CorruptRun as error:
+    except CorruptFile as error:
         raise InputError(f"token files: {error}; remove the folder, and it is made again") from None
 
 

@@ -21,7 +21,7 @@ import safetensors.torch
 import torch
 from torch import Tensor, nn
 
-from farfield.validation.runs.store import CorruptRun, read_json, write, write_json
+from farfield.validation.files import CorruptFile, read_json, write, write_json
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def read_checkpoint(folder: Path) -> Checkpoint | None:
     """The checkpoint of a run, None if there is none.
 
     Raises:
-        CorruptRun: it is not what was written.
+        CorruptFile: it is not what was written.
     """
     if not (folder / "checkpoint.json").exists():
         return None
@@ -97,9 +97,9 @@ def read_checkpoint(folder: Path) -> Checkpoint | None:
     try:
         content = (folder.parent / name).read_bytes()
     except OSError:
-        raise CorruptRun(f"{name} is not readable") from None
+        raise CorruptFile(f"{name} is not readable") from None
     if hashlib.sha256(content).hexdigest() != sealed["tensors_sha256"]:
-        raise CorruptRun(f"{name} has changed since it was written")
+        raise CorruptFile(f"{name} has changed since it was written")
     return Checkpoint(sealed["step"], safetensors.torch.load(content), sealed["record"])
 
 
@@ -107,7 +107,7 @@ def restore(checkpoint: Checkpoint, model: nn.Module, optimise: torch.optim.Opti
     """Put a checkpoint's state into a model, its optimiser and torch's random generators.
 
     Raises:
-        CorruptRun: a tensor is missing, is of another shape, or does not belong to the model.
+        CorruptFile: a tensor is missing, is of another shape, or does not belong to the model.
     """
     parts: dict[str, dict[str, Tensor]] = {"model": {}, "optimiser": {}, "random": {}}
     for name, value in checkpoint.tensors.items():
@@ -121,7 +121,7 @@ def restore(checkpoint: Checkpoint, model: nn.Module, optimise: torch.optim.Opti
     state = optimise.state_dict()
     known = {index for group in state["param_groups"] for index in group["params"]}
     if checkpoint.step > 0 and set(slots) != known:
-        raise CorruptRun(
+        raise CorruptFile(
             f"the checkpoint of step {checkpoint.step} has optimiser state of {len(slots)} "
             f"parameters, the model has {len(known)}"
         )
@@ -133,14 +133,14 @@ def restore(checkpoint: Checkpoint, model: nn.Module, optimise: torch.optim.Opti
 
 
 def require_tensors(model: nn.Module, given: dict[str, Tensor], what: str) -> None:
-    """Raise CorruptRun, in one line, unless the tensors are those of the model."""
+    """Raise CorruptFile, in one line, unless the tensors are those of the model."""
     own = model.state_dict()
     missing, extra = sorted(own.keys() - given.keys()), sorted(given.keys() - own.keys())
     other = [k for k in own.keys() & given.keys() if own[k].shape != given[k].shape]
     for names, wrong in ((missing, "lacks"), (extra, "has unknown"), (other, "has misshapen")):
         if names:
             more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-            raise CorruptRun(f"{what} {wrong} tensor {names[0]!r}{more}")
+            raise CorruptFile(f"{what} {wrong} tensor {names[0]!r}{more}")
 
 
 def set_aside(folder: Path) -> None:

@@ -27,8 +27,8 @@ def parameters(configuration: Configuration) -> int:
     """Weights of the model, those of a learned bias left out.
 
     >>> from farfield.theory.encodings import encoding
-    >>> from farfield.validation.settings.configuration import preset
-    >>> from farfield.validation.text.corpus import corpus
+    >>> from farfield.validation.settings.presets import preset
+    >>> from farfield.validation.text.reading import corpus
     >>> parameters(Configuration(encoding("alibi"), corpus(), preset("demo")))
     821504
     """

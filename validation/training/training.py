@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from farfield.validation.models.model import Transformer
-from farfield.validation.settings.configuration import Preset
+from farfield.validation.settings.presets import Preset
 from farfield.validation.training import parallel
 from farfield.validation.training.checkpoints import (
     random_state,
@@ -69,7 +69,7 @@ def learning_rate(step: int, preset: Preset) -> float:
     The cosine ends at 5 % of the peak; the warm-up takes at most a fifth of the steps, except that
     of `linear`, which takes what the preset says.
 
-    >>> from farfield.validation.settings.configuration import preset
+    >>> from farfield.validation.settings.presets import preset
     >>> [round(learning_rate(s, preset("demo")), 6) for s in (0, 49, 399)]
     [4e-05, 0.002, 0.0001]
     """
@@ -131,7 +131,7 @@ def train(
 
     Raises:
         TrainingDiverged: the loss, or its gradient, is not finite.
-        CorruptRun: the checkpoint in the folder is not what was written.
+        CorruptFile: the checkpoint in the folder is not what was written.
         InputError: there are more processes than sequences in a batch.
     """
     model.train()

@@ -16,7 +16,7 @@ from farfield.validation.measures.cost import (
 )
 from farfield.validation.models.attention import materialised
 from farfield.validation.models.model import initialised
-from farfield.validation.settings.configuration import preset
+from farfield.validation.settings.presets import preset
 
 
 @pytest.mark.parametrize("change", [{}, {"layers": 3}, {"width": 64, "heads": 4}, {"length": 48}])

@@ -17,7 +17,7 @@ from farfield.validation.measures.perplexity import (
     sliding_window,
 )
 from farfield.validation.models.model import initialised
-from farfield.validation.settings.configuration import Visibility
+from farfield.validation.settings.visibility import Visibility
 from farfield.validation.text.corpus import segments
 
 LENGTHS = (5, 12, 23, 40)  # neither 12 nor 23 divides 40

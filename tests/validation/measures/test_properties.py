@@ -7,7 +7,9 @@ from farfield.theory.encodings import encoding, encodings
 from farfield.theory.results import InputError
 from farfield.validation.measures.properties import padded, properties
 from farfield.validation.models.model import initialised
-from farfield.validation.settings.configuration import TRAINABLE, Preset, Visibility
+from farfield.validation.settings.presets import Preset
+from farfield.validation.settings.trainable import TRAINABLE
+from farfield.validation.settings.visibility import Visibility
 
 PRESET = Preset("", layers=2, width=32, heads=4, length=40, batch=2, steps=1)
 NAMES = [n for n in encodings() if encoding(n).mechanism in TRAINABLE and "surrogate" not in n]

@@ -18,7 +18,7 @@ from farfield.validation.measures.receptive_fields import (
 )
 from farfield.validation.models.attention import materialised
 from farfield.validation.models.model import initialised
-from farfield.validation.settings.configuration import Visibility
+from farfield.validation.settings.visibility import Visibility
 from farfield.validation.text.corpus import segments
 from farfield.validation.training.training import train
 

@@ -11,7 +11,7 @@ from farfield.validation.measures import scores as room
 from farfield.validation.measures.scores import expected_scores
 from farfield.validation.models.attention import materialised
 from farfield.validation.models.model import initialised
-from farfield.validation.settings.configuration import Visibility
+from farfield.validation.settings.visibility import Visibility
 from farfield.validation.text.corpus import segments
 
 

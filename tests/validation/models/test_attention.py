@@ -7,7 +7,8 @@ from farfield.theory.encodings import encoding, encodings
 from farfield.validation.models import attention
 from farfield.validation.models.attention import bands, flexible, fused, materialised, toeplitz
 from farfield.validation.models.positional import additive_bias
-from farfield.validation.settings.configuration import CAUSAL, TRAINABLE, Visibility
+from farfield.validation.settings.trainable import TRAINABLE
+from farfield.validation.settings.visibility import CAUSAL, Visibility
 
 HEADS, SIZE = 2, 4
 VIEWS = [

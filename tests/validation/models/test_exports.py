@@ -11,7 +11,7 @@ from farfield.numerics.window import certified_window
 from farfield.theory.encodings import encoding
 from farfield.theory.results import InputError
 from farfield.validation.models.attention import materialised
-from farfield.validation.settings.configuration import Visibility
+from farfield.validation.settings.visibility import Visibility
 
 LENGTH = 150
 FIXED = {

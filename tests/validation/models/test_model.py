@@ -7,7 +7,8 @@ from farfield.theory.encodings import encoding
 from farfield.theory.results import InputError
 from farfield.validation.models.attention import materialised, toeplitz
 from farfield.validation.models.model import initialised
-from farfield.validation.settings.configuration import Visibility, preset
+from farfield.validation.settings.presets import preset
+from farfield.validation.settings.visibility import Visibility
 
 NAMES = (
     "nope", "alibi", "window", "kerple_log", "t5", "rope", "xpos", "sinusoidal", "learned"

@@ -19,8 +19,11 @@ from farfield.validation.outside.empirical import empirical_receptive_field
 from farfield.validation.outside.models import describe, load, tokens_of
 from farfield.validation.runs.experiment import train_and_measure, trained_model
 from farfield.validation.runs.store import Store
-from farfield.validation.settings.configuration import Configuration, Measurement, Visibility
-from farfield.validation.text.corpus import corpus, segments
+from farfield.validation.settings.configuration import Configuration
+from farfield.validation.settings.measurement import Measurement
+from farfield.validation.settings.visibility import Visibility
+from farfield.validation.text.corpus import segments
+from farfield.validation.text.reading import corpus
 from farfield.validation.training import memory
 
 FAMILIES = (

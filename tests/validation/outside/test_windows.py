@@ -21,8 +21,9 @@ from farfield.validation.outside.windows import (
 )
 from farfield.validation.runs.experiment import train_and_measure
 from farfield.validation.runs.store import Store
-from farfield.validation.settings.configuration import Configuration, Measurement
-from farfield.validation.text.corpus import corpus
+from farfield.validation.settings.configuration import Configuration
+from farfield.validation.settings.measurement import Measurement
+from farfield.validation.text.reading import corpus
 
 BIASED = ("bloom", "mpt", "falcon", "falcon_groups", "falcon_whole", "farfield")
 

@@ -8,13 +8,11 @@ import pytest
 from farfield.theory.encodings import encoding
 from farfield.validation.runs.experiment import train_and_measure
 from farfield.validation.runs.store import Store
-from farfield.validation.settings.configuration import (
-    Configuration,
-    Measurement,
-    Visibility,
-    preset,
-)
-from farfield.validation.text.corpus import corpus
+from farfield.validation.settings.configuration import Configuration
+from farfield.validation.settings.measurement import Measurement
+from farfield.validation.settings.presets import preset
+from farfield.validation.settings.visibility import Visibility
+from farfield.validation.text.reading import corpus
 
 LAST = Measurement(
     lengths=(64, 1024), blocks=8, last_tokens=1024, row_length=512, row_segments=1, rows=16,

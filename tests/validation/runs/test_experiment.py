@@ -14,14 +14,11 @@ from farfield.theory.results import InputError
 from farfield.validation.runs import experiment
 from farfield.validation.runs.experiment import train_and_measure, trained_model
 from farfield.validation.runs.store import Store
-from farfield.validation.settings.configuration import (
-    PRESETS,
-    Configuration,
-    Measurement,
-    Visibility,
-    key,
-)
-from farfield.validation.text.corpus import corpus
+from farfield.validation.settings.configuration import Configuration, key
+from farfield.validation.settings.measurement import Measurement
+from farfield.validation.settings.presets import PRESETS
+from farfield.validation.settings.visibility import Visibility
+from farfield.validation.text.reading import corpus
 from farfield.validation.training.training import TrainingDiverged
 
 BOTH = (Visibility(), Visibility(bca=6))
@@ -142,8 +139,9 @@ def test_a_corrupted_run_is_set_aside_and_made_again(configuration, tmp_path, da
 SCRIPT = """
 import sys, torch
 from farfield.theory.encodings import encoding
-from farfield.validation.settings.configuration import PRESETS, Configuration
-from farfield.validation.text.corpus import corpus
+from farfield.validation.settings.presets import PRESETS
+from farfield.validation.settings.configuration import Configuration
+from farfield.validation.text.reading import corpus
 from farfield.validation.runs.experiment import train_and_measure
 from farfield.validation.runs.store import Store
 torch.set_num_threads(1)

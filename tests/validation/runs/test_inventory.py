@@ -9,9 +9,10 @@ import pytest
 
 from farfield.theory.encodings import encoding
 from farfield.theory.results import InputError
+from farfield.validation.files import read_json, write_json
 from farfield.validation.runs.experiment import train_and_measure
 from farfield.validation.runs.inventory import Trained, compare, inventory, prunable, prune
-from farfield.validation.runs.store import Store, read_json, write_json
+from farfield.validation.runs.store import Store
 from farfield.validation.settings.configuration import Configuration, key
 
 

@@ -7,7 +7,8 @@ import sys
 import pytest
 
 from farfield.theory.results import InputError
-from farfield.validation.runs.store import CorruptRun, Store, read_json, write, write_json
+from farfield.validation.files import CorruptFile, read_json, write, write_json
+from farfield.validation.runs.store import Store
 
 
 def test_json_comes_back(tmp_path):
@@ -30,7 +31,7 @@ def test_damage_is_noticed(tmp_path, damage):
     path = tmp_path / "a.json"
     write_json(path, {"perplexity": 1.25})
     path.write_bytes(damage(path.read_bytes()))
-    with pytest.raises(CorruptRun, match=r"a\.json"):
+    with pytest.raises(CorruptFile, match=r"a\.json"):
         read_json(path)
 
 
@@ -49,7 +50,8 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypat
 
 WRITER = """
 import sys, pathlib
-from farfield.validation.runs.store import Store, write_json
+from farfield.validation.runs.store import Store
+from farfield.validation.files import write_json
 with Store(sys.argv[1]).locked("run") as folder:
     k = 0
     while True:

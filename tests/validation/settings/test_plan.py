@@ -5,8 +5,9 @@ import pytest
 
 from farfield.theory.results import InputError
 from farfield.validation.reference import HERE
-from farfield.validation.settings.configuration import PRESETS, key, preset
-from farfield.validation.settings.plan import parse_plan, read_plan, resized
+from farfield.validation.settings.configuration import key
+from farfield.validation.settings.plan import parse_plan, read_plan
+from farfield.validation.settings.presets import PRESETS, preset, resized
 from farfield.validation.text.corpus import Corpus
 
 

@@ -9,15 +9,10 @@ from farfield.theory.results import InputError
 from farfield.validation.models.model import initialised
 from farfield.validation.runs.experiment import train_and_measure
 from farfield.validation.runs.store import Store
-from farfield.validation.settings.configuration import (
-    PRESETS,
-    Configuration,
-    Measurement,
-    Preset,
-    Visibility,
-    key,
-    preset,
-)
+from farfield.validation.settings.configuration import Configuration, key
+from farfield.validation.settings.measurement import Measurement
+from farfield.validation.settings.presets import PRESETS, Preset, preset
+from farfield.validation.settings.visibility import Visibility
 from farfield.validation.text.corpus import Corpus
 from farfield.validation.training import memory
 from farfield.validation.training.memory import available, needed, parameters

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 from farfield.theory.results import InputError
-from farfield.validation.text.corpus import Corpus, corpus, segments
+from farfield.validation.text.corpus import Corpus, segments
+from farfield.validation.text.reading import corpus
 
 
 def test_builtin_text_is_the_library_without_tests():

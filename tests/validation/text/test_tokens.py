@@ -1,4 +1,3 @@
-import builtins
 import sys
 import types
 
@@ -11,7 +10,7 @@ from farfield.theory.results import InputError
 from farfield.validation.runs.experiment import train_and_measure
 from farfield.validation.runs.store import Store
 from farfield.validation.settings.configuration import Configuration
-from farfield.validation.text.corpus import corpus
+from farfield.validation.text.reading import corpus
 from farfield.validation.text.tokens import opened, tokenized
 
 
@@ -112,13 +111,6 @@ def test_a_data_set_from_the_local_cache(monkeypatch):
 
 
 def test_without_the_library_of_data_sets(monkeypatch):
-    real = builtins.__import__
-
-    def refuse(name, *args, **kwargs):
-        if name == "datasets":
-            raise ImportError
-        return real(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", refuse)
+    monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(InputError, match="which is not installed"):
         corpus("dataset:wikitext")

@@ -7,11 +7,13 @@ import pytest
 import torch
 
 from farfield.theory.encodings import encoding
+from farfield.validation.files import CorruptFile
 from farfield.validation.models.model import initialised
 from farfield.validation.runs.experiment import train_and_measure, trained_model
-from farfield.validation.runs.store import CorruptRun, Store
-from farfield.validation.settings.configuration import PRESETS, Configuration
-from farfield.validation.text.corpus import corpus
+from farfield.validation.runs.store import Store
+from farfield.validation.settings.configuration import Configuration
+from farfield.validation.settings.presets import PRESETS
+from farfield.validation.text.reading import corpus
 from farfield.validation.training.checkpoints import read_checkpoint
 from farfield.validation.training.training import TrainingDiverged, train
 
@@ -133,7 +135,7 @@ def test_missing_and_extra_tensors(interrupted, text, small, change, message, mo
     monkeypatch.setattr(
         "farfield.validation.training.training.read_checkpoint", lambda _: checkpoint
     )
-    with pytest.raises(CorruptRun, match=message) as error:
+    with pytest.raises(CorruptFile, match=message) as error:
         train(initialised(encoding("type1"), small, 0), text.train, small, 0, None, folder)
     assert "\n" not in str(error.value)
 
@@ -162,8 +164,9 @@ def test_numbers_that_are_none_leave_the_last_good_state(where, text, small, tmp
 SCRIPT = """
 import sys, torch
 from farfield.theory.encodings import encoding
-from farfield.validation.settings.configuration import PRESETS, Configuration
-from farfield.validation.text.corpus import corpus
+from farfield.validation.settings.presets import PRESETS
+from farfield.validation.settings.configuration import Configuration
+from farfield.validation.text.reading import corpus
 from farfield.validation.runs.experiment import train_and_measure
 from farfield.validation.runs.store import Store
 torch.set_num_threads(1)

@@ -15,8 +15,9 @@ from farfield.theory.results import InputError
 from farfield.validation.models.model import initialised
 from farfield.validation.runs.experiment import train_and_measure, trained_model
 from farfield.validation.runs.store import Store
-from farfield.validation.settings.configuration import Configuration, key, preset
-from farfield.validation.text.corpus import corpus
+from farfield.validation.settings.configuration import Configuration, key
+from farfield.validation.settings.presets import preset
+from farfield.validation.text.reading import corpus
 from farfield.validation.training import parallel
 from farfield.validation.training.training import _parts, batch, train
 
@@ -111,8 +112,9 @@ SCRIPT = """
 import os, signal, sys
 import torch
 from farfield.theory.encodings import encoding
-from farfield.validation.settings.configuration import Configuration, preset
-from farfield.validation.text.corpus import corpus
+from farfield.validation.settings.configuration import Configuration
+from farfield.validation.settings.presets import preset
+from farfield.validation.text.reading import corpus
 from farfield.validation.runs.experiment import follow, train_and_measure
 from farfield.validation.training.parallel import together
 from farfield.validation.runs.store import Store

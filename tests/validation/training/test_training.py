@@ -6,7 +6,7 @@ import torch
 
 from farfield.theory.encodings import encoding
 from farfield.validation.models.model import initialised
-from farfield.validation.settings.configuration import preset
+from farfield.validation.settings.presets import preset
 from farfield.validation.training.training import (
     TrainingDiverged,
     _compiled,
