@@ -39,7 +39,7 @@ def test_tokens_are_deterministic_and_made_once(made, text, tmp_path, monkeypatc
     assert corpus(folder).sha256 == opened(folder).sha256 == found.sha256
     with pytest.raises(InputError, match="tokens of another text or size"):
         tokenized(text, 301, folder)
-    with pytest.raises(InputError, match="needs the library tokenizers"):
+    with pytest.raises(InputError, match="needs tokenizers"):
         tokenized(text, 300, tmp_path / "other")
 
 
