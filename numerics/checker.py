@@ -23,7 +23,7 @@ from __future__ import annotations
 import itertools
 import random
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,6 +32,7 @@ import sympy
 from flint import arb, fmpq
 from sympy import Expr, S, Symbol
 
+from farfield.theory.answers.blocks import Block, sentence
 from farfield.theory.balls import Undefined, compile_ball, compile_condition, precision, to_arb
 from farfield.theory.expression import interval, n, parameter, read
 from farfield.theory.proofs import RULES
@@ -61,8 +62,9 @@ class Checked(Result):
     cited: tuple[str, ...]
     label: str = "certified"
 
-    def text(self) -> str:
-        return f"{len(self.computed)} steps computed anew, {len(self.cited)} cited"
+    def blocks(self) -> Sequence[Block]:
+        said = "{computed} steps were computed anew, {cited} cite a theorem."
+        return (sentence(said, self.label, computed=len(self.computed), cited=len(self.cited)),)
 
 
 @dataclass

@@ -11,6 +11,7 @@ j below it are compared by balls, from the far end, where the first j with u_j >
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -23,12 +24,18 @@ from farfield.numerics.analytic import beyond, read_bias
 from farfield.numerics.budget import Unreachable
 from farfield.numerics.majorants import UNIT, Majorant, Unproved, level, majorant
 from farfield.numerics.normal_form import Unrecognised
-from farfield.numerics.receptive_field import at_precision, obstacle, out_of_reach, resolve
+from farfield.numerics.receptive_field import (
+    at_precision,
+    obstacle,
+    out_of_reach,
+    resolve,
+    theoretical_receptive_field,
+)
 from farfield.numerics.sums import Series, series
-from farfield.theory.answers.answer import Answer, Code, InputError, Reason, Status
-from farfield.theory.answers.blocks import Block, Formula, Sentence, facts
+from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status
+from farfield.theory.answers.blocks import Block, Formula, Sentence, facts, sentence, table
 from farfield.theory.answers.notation import expression_line, shortened, words
-from farfield.theory.answers.wording import decimal
+from farfield.theory.answers.wording import decimal, listed
 from farfield.theory.balls import Undefined, precision, to_arb
 from farfield.theory.encodings import Encoding
 from farfield.theory.expression import n
@@ -108,30 +115,127 @@ class Comparison(Answer):
         yield self.proof.block()
 
 
+@dataclass(frozen=True, repr=False)
+class Ranking(Answer):
+    """Several tails, the lightest first.
+
+    Fields:
+        rows: name, formula, verdict, and TRF(1/100) as it is written, the lightest tail first.
+        pairs: the comparison of each row with the next, as far as both have a tail.
+    """
+
+    VALUE: ClassVar[str] = "rows"
+
+    rows: tuple[tuple[str, Expr, str, str], ...]
+    pairs: tuple[Comparison, ...] = ()
+
+    def blocks(self) -> Sequence[Block]:
+        names = [shortened(row[0], 40) for row in self.rows if row[2] == "converges"]
+        others = len(self.rows) - len(names)
+        said = "From the lightest tail to the heaviest: {names}{rest}."
+        if not names:
+            said = "None of these series converges, so none has a tail to compare."
+        rest = (
+            f"; {others} more have no tail, since their series does not converge" if others else ""
+        )
+        upto = {id_of(pair): decimal(pair.crossover, 6) for pair in self.pairs}
+        rows = [
+            (name, expression_line(formula), verdict, field, upto.get((name, after[0]), ""))
+            for (name, formula, verdict, field), after in zip(
+                self.rows, (*self.rows[1:], ("",)), strict=True
+            )
+        ]
+        header = ("bias", "p(n)", "series", "TRF(1/100)", "below the next for eps up to")
+        return (
+            sentence(said, self.label, names=listed(names), rest=rest), table(header, rows),
+        )  # fmt: skip
+
+
+def id_of(pair: Comparison) -> tuple[str, str]:
+    """The names of a pair, the lighter first."""
+    return pair.names if pair.lighter != "b" else (pair.names[1], pair.names[0])
+
+
 def compare_tails(
-    a: Any, b: Any, *, values_a: dict[str, Any] | None = None,
+    a: Any, b: Any, *more: Any, values_a: dict[str, Any] | None = None,
     values_b: dict[str, Any] | None = None,
-) -> Comparison:  # fmt: skip
+) -> Comparison | Ranking:  # fmt: skip
     """Decide which of two biases has the lighter tail [Q, Theorem 0.5], with the crossover (ours).
 
     Args:
-        a: a formula in `n`, a SymPy expression, a name of the catalogue or an `Encoding`, of one
-            head (of several: take `.head(h)`).
+        a: a formula in `n`, a SymPy expression, a name of the catalogue or an `Encoding`.
         b: the other one.
+        more: further ones; they, and each different head, make a `Ranking`.
         values_a: parameters and options of `a`.
         values_b: parameters and options of `b`.
 
+    Returns:
+        A `Comparison` of two biases, or a `Ranking` of several.
+
     Raises:
-        InputError: several heads; a series that diverges or is undecided; free parameters.
+        InputError: no bias that is a function of the distance alone; free parameters; of two
+            biases, one whose series diverges or is undecided.
 
     >>> result = compare_tails("-(log(1+n))^2", "-2*log(1+n)")
     >>> result.lighter, round(result.crossover, 10)
     ('a', 0.2400911227)
+    >>> [row[0] for row in compare_tails("-2*log(1+n)", "-n", "-log(1+n)").rows]
+    ['-n', '-2*log(1+n)', '-log(1+n)']
     """
-    subjects = [resolve(f, v or {}) for f, v in ((a, values_a), (b, values_b))]
-    p, q = (_single(subject, name) for subject, name in zip(subjects, "ab", strict=True))
-    names = (subjects[0].name, subjects[1].name)
-    left, right = _convergent(p, "a"), _convergent(q, "b")
+    subjects = [
+        resolve(a, values_a or {}),
+        resolve(b, values_b or {}),
+        *(resolve(f, {}) for f in more),
+    ]
+    each = [(head.name, p) for s in subjects for head, p in _heads(s)]
+    if len(each) > 2:
+        return _ranked(each)
+    (name_a, p), (name_b, q) = each
+    return _compared(p, q, (name_a, name_b))
+
+
+def _heads(subject: Encoding) -> Iterator[tuple[Encoding, Expr]]:
+    """The different heads of an encoding, one each."""
+    if reason := out_of_reach(subject):
+        raise InputError(f"{subject.name} has no tail to compare: {reason}")
+    first = {bias: h for h, bias in reversed(list(enumerate(subject.biases, 1)))}
+    for bias, h in sorted(first.items(), key=lambda item: item[1]):
+        yield (subject if len(first) == 1 else subject.one_head(h)), bias
+
+
+def _ranked(each: Sequence[tuple[str, Expr]]) -> Ranking:
+    """Insertion by pairwise comparison: a tail that cannot be compared keeps its place at the end
+    of those that can."""
+    light: list[tuple[str, Expr, Series]] = []
+    without: list[tuple[str, Expr, str, str]] = []
+    for name, p in each:
+        s = series(p)
+        if reason := obstacle(s):
+            verdict = "diverges" if reason.code is Code.DIVERGES else "no enclosure"
+            field = "infinite" if reason.code is Code.DIVERGES else "unknown"
+            without.append((name, p, verdict, field))
+            continue
+        at = len(light)
+        while at and _compared(p, light[at - 1][1], (name, light[at - 1][0])).lighter == "a":
+            at -= 1
+        light.insert(at, (name, p, s))
+    pairs = tuple(
+        _compared(p, q, (one, other)) for (one, p, _), (other, q, _) in itertools.pairwise(light)
+    )
+    rows = tuple(
+        (name, p, "converges", theoretical_receptive_field(p, "1/100").value_text())
+        for name, p, _ in light
+    )
+    unknown = any(pair.lighter is None for pair in pairs)
+    return Ranking(
+        (*rows, *without), pairs, status=Status.UNKNOWN if unknown else Status.EXACT,
+        label=None if unknown else Label.CERTIFIED,
+        reason=Reason(Code.NO_LIMIT, "two neighbours could not be compared") if unknown else None,
+    )  # fmt: skip
+
+
+def _compared(p: Expr, q: Expr, names: tuple[str, str]) -> Comparison:
+    left, right = _convergent(p, names[0]), _convergent(q, names[1])
     steps = [Step("compared", {"a": p, "b": q})]
     finite, gap = _by_support(left, right), sympy.expand(p - q)
     if not gap.has(n):
@@ -146,19 +250,15 @@ def compare_tails(
     else:
         limit = limit_of_difference(p, q)
         if limit is None:
-            return _unknown((p, q), names, steps, "p_a - p_b has no limit, or none that is decided")
+            why = "p_a - p_b has no limit, or none that is decided"
+            return _unknown((p, q), names, steps, why)
         steps.append(Step("difference", {"limit": limit}))
         lighter = {S.NegativeInfinity: "a", S.Infinity: "b"}.get(limit, "")
         if not lighter:
             found = _by_sums(left, right, limit)
             if found is None:
-                return _unknown(
-                    (p, q),
-                    names,
-                    steps,
-                    "the terms agree in the limit, to all digits tried: ratio 1",
-                    limit,
-                )
+                why = "the terms agree in the limit, to all digits tried: ratio 1"
+                return _unknown((p, q), names, steps, why, limit)
             lighter = found
             steps.append(Step("ratio", {"limit": limit, "relation": "<" if found == "a" else ">"}))
     return _with_crossover((p, q), names, left, right, lighter, limit, steps)
@@ -175,22 +275,10 @@ def _unknown(
     )  # fmt: skip
 
 
-def _single(subject: Encoding, name: str) -> Expr:
-    kinds = tuple(dict.fromkeys(subject.biases))
-    if reason := out_of_reach(subject):
-        raise InputError(f"{name}, {subject.name}, has no tail to compare: {reason}")
-    if len(kinds) > 1:
-        raise InputError(
-            f"{name} has {len(kinds)} different heads: choose one, as f.head(1), or "
-            f"write its formula, as {kinds[0]}"
-        )
-    return kinds[0]
-
-
 def _convergent(p: Expr, name: str) -> Series:
     s = series(p)
     if reason := obstacle(s):
-        raise InputError(f"{name}, {shortened(str(p), 60)}, has no tail to compare: {reason}")
+        raise InputError(f"{shortened(name, 60)} has no tail to compare: {reason}")
     return s
 
 

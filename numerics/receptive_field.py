@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -139,7 +140,7 @@ class ReceptiveField(Answer):
         if self.tokens is not None or self.answer is None:
             return super().interval()
         low, high = _bounds(self.answer)
-        return _exp(low), _exp(high)
+        return min(_exp(low), sys.float_info.max), _exp(high)
 
     def value_text(self) -> str:
         """The tokens, or what is known of them."""
@@ -192,7 +193,7 @@ def _ball_text(ball: Any) -> str:
     return str(ball) if isinstance(ball, fmpq) else str(ball.str(20))
 
 
-Eps = str | int | float | Fraction | sympy.Rational
+Eps = str | int | float | Fraction
 
 
 @overload
@@ -236,12 +237,11 @@ def theoretical_receptive_field(
     """
     subject = resolve(f, values)
     row = None if length is None else natural(length, "length")
-    many = isinstance(eps, Iterable) and not isinstance(eps, (str, bytes))
-    if getattr(eps, "ndim", None) == 0:  # a scalar of NumPy or torch
-        many = False
-    grid = tuple(_eps(e) for e in (eps if many else (eps,)))
+    single = isinstance(eps, str) or not isinstance(eps, Iterable) or getattr(eps, "ndim", 1) == 0
+    each: Iterable[Any] = (eps,) if single else eps  # type: ignore[assignment]
+    grid = tuple(map(_eps, each))
     results = _of_encoding(subject, grid, row, time.monotonic() + _seconds(budget_s))
-    return results if many else results[0]
+    return results[0] if single else results
 
 
 def resolve(f: Any, values: dict[str, Any]) -> Encoding:
@@ -291,7 +291,7 @@ def _of_encoding(
                 label=None,
                 reason=reason,
                 subject=subject.name,
-            )  # fmt: skip
+            )
             for e in grid
         )
     known = {b: _of_bias(b, grid, length, deadline) for b in dict.fromkeys(subject.biases)}

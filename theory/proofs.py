@@ -47,7 +47,7 @@ RULES: dict[str, str] = {
     "very slow phase": "The phase {phase} is unbounded and `o(log n)`: the coefficient is near its "
     "infimum on intervals `[x, 2x]` with `x` as large as one likes; there "
     "`p >= {bound}{error} >= -log(n) - C`, so each adds at least a positive constant to the sum.",
-    "average": "{phase} is equidistributed modulo `2pi` (with an error of a power of `n`; or slow): "
+    "average": "{phase} is equidistributed modulo `2pi` (up to a power of `n`; or slow): "
     "the mean of `exp(-m (f - inf f))` over a block, `m = {scale}`, `inf f = {infimum}`, is of the "
     "exact order `m^(-({order}))` by the orders of the minima of `f`; the series behaves like "
     "`sum exp(-({bound}{error}))`.",

@@ -15,8 +15,7 @@ from typing import Any
 
 from latex2mathml.converter import convert
 
-from farfield.figures.pages import plots as measured
-from farfield.figures.pages import theory_plots as predicted
+from farfield.figures import measured, predicted
 from farfield.figures.style import svg
 from farfield.numerics.receptive_field import ReceptiveField
 from farfield.theory.answers.mathml import math, proof_html

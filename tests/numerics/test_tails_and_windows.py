@@ -59,9 +59,7 @@ def test_equal_supports_are_neither():
     assert compare_tails(w, "Piecewise((0,n<10),(-oo,True))").lighter == "neither"
 
 
-@pytest.mark.parametrize(
-    "a, why", [("-log(1+n)", "diverges"), ("alibi", "heads"), ("-r*n", "free")]
-)
+@pytest.mark.parametrize("a, why", [("-log(1+n)", "diverges"), ("-r*n", "free")])
 def test_tails_that_cannot_be_compared(a, why):
     with pytest.raises(InputError, match=why):
         compare_tails(a, "-n")

@@ -26,14 +26,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, TypeVar
 
 from farfield.theory.answers.blocks import Block, Sentence
+from farfield.theory.answers.errors import InputError as InputError
 from farfield.theory.answers.notation import shortened, terminal
 
 SCHEMA = 2
 LINE = 200
-
-
-class InputError(ValueError):
-    """What was given, what is wrong with it, what is accepted: one line, fit for a user to read."""
 
 
 class Status(enum.StrEnum):
@@ -224,6 +221,10 @@ class Answer(Result):
         else:
             theirs = (other, other)
         ours = self.interval()
+        never = (math.inf, math.inf)
+        vast = Status.ENCLOSED in (self.status, getattr(other, "status", None))  # yet finite
+        if vast and never in (ours, theirs):
+            return theirs == never
         if ours is not None and theirs is not None:
             if ours[1] < theirs[0] or (not strict and ours[1] <= theirs[0]):
                 return True

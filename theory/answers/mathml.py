@@ -1,4 +1,4 @@
-"""SymPy's printer of MathML, with cases in a brace, tables by their letter, and spaced functions."""
+"""SymPy's printer of MathML, with cases in a brace and tables by their letter."""
 
 from __future__ import annotations
 

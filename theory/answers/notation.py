@@ -43,8 +43,8 @@ def words(template: str, /, **values: Any) -> Text:
 
     A value may be an expression, a text, or anything that `str` shows.
 
-    >>> terminal(words("{p}: the series diverges, as `n -> oo`.", p=-sympy.log(1 + sympy.Symbol("n"))))
-    '−log(n + 1): the series diverges, as n → ∞.'
+    >>> terminal(words("{p} falls as `n -> oo`.", p=-sympy.log(1 + sympy.Symbol("n"))))
+    '−log(n + 1) falls as n → ∞.'
     """
     found: list[str | Math] = []
     for k, part in enumerate(template.split("`")):
@@ -84,13 +84,12 @@ def _tokens(notation: str, values: dict[str, Any]) -> Iterator[str | Basic]:
 
 
 _GREEK = {
-    name: (symbol, rf"\{name}")
-    for name, symbol in zip(
-        "alpha beta gamma delta eps zeta eta theta lambda mu rho sigma tau phi psi omega".split(),
-        "αβγδεζηθλμρστφψω",
-        strict=True,
-    )
-} | {"eps": ("ε", r"\varepsilon"), "pi": ("π", r"\pi")}
+    "alpha": ("α", r"\alpha"), "beta": ("β", r"\beta"), "gamma": ("γ", r"\gamma"),
+    "delta": ("δ", r"\delta"), "eps": ("ε", r"\varepsilon"), "zeta": ("ζ", r"\zeta"),
+    "eta": ("η", r"\eta"), "theta": ("θ", r"\theta"), "lambda": ("λ", r"\lambda"),
+    "mu": ("μ", r"\mu"), "pi": ("π", r"\pi"), "rho": ("ρ", r"\rho"), "sigma": ("σ", r"\sigma"),
+    "tau": ("τ", r"\tau"), "phi": ("φ", r"\phi"), "psi": ("ψ", r"\psi"), "omega": ("ω", r"\omega"),
+}  # fmt: skip
 _SIGNS = {
     "->": ("→", r"\to"), "<=": ("≤", r"\le"), ">=": ("≥", r"\ge"), "!=": ("≠", r"\ne"),
     "oo": ("∞", r"\infty"), "-": ("−", "-"), "*": ("·", r"\,"), "sum": ("Σ", r"\sum"),
@@ -294,10 +293,10 @@ _ESCAPED = {c: rf"\{c}" for c in "%#&_${}"} | {"^": r"\^{}", "~": r"\~{}"}
 
 
 def latex(text: Text) -> str:
-    """A text in LaTeX, its mathematics between dollars.
+    r"""A text in LaTeX, its mathematics between dollars.
 
     >>> print(latex(words("as `n -> oo`")))
-    as $n \\to \\infty$
+    as $n \to \infty$
     """
     shown = []
     for part in text:
@@ -379,6 +378,6 @@ def _element(token: str) -> str:
         return f"<mn>{sign}</mn>"
     if token in _FUNCTIONS:
         return f"<mi>{sign}</mi><mo>&#x2061;</mo>"
-    if token in _GREEK or token.isalpha() and token != "sum" or token == "oo":
+    if token in _GREEK or (token.isalpha() and token != "sum") or token == "oo":
         return f"<mi>{sign}</mi>"
     return f"<mo>{sign}</mo>"

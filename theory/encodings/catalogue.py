@@ -88,7 +88,8 @@ _ROWS = (
         lambda heads, **_: -_M * n, (Parameter("m", zero=True),), alibi_values,
         ("press", "geometric", "shift", "equal"), {"delta": 0, "slope_exponent": 0},
         {"delta": ("shift",), "slope_exponent": ("equal",)}, True,
-        note="shift: 2^-(8h/H + delta); equal: 2^-slope_exponent for every head", title="ALiBi", look=Look(0),
+        note="shift: 2^-(8h/H + delta); equal: 2^-slope_exponent for every head", title="ALiBi",
+        look=Look(0),
     ),
     Entry(
         "kerple_log", "Chi et al. 2022 (KERPLE); Qin et al. 2024",
@@ -149,7 +150,8 @@ _ROWS = (
     ),
     Entry(
         "alibi_log", "ALiBi in log distance", lambda heads: -_M * _LOG1,
-        (Parameter("m"),), trained=lambda length: {"m": 2}, title="ALiBi in log distance", look=Look(0, 1),
+        (Parameter("m"),), trained=lambda length: {"m": 2}, title="ALiBi in log distance",
+        look=Look(0, 1),
     ),
     Entry(
         "rope_surrogate", "Sun et al. 2023, Eq. 10 and Algorithm 1 with zeta = 1",

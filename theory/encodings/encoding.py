@@ -110,6 +110,18 @@ class Encoding(Result):
             raise InputError(f"{self.name} has heads 1 to {self.num_heads}; {h} was asked for")
         return self.biases[h - 1]
 
+    def one_head(self, h: int) -> Encoding:
+        """The encoding of head `h` alone, counted from 1.
+
+        >>> encoding("alibi").one_head(8).formula
+        -n/256
+        """
+        bias = self.head(h)
+        if self.num_heads == 1:
+            return self
+        name = f"{self.name}, head {h}"
+        return dataclasses.replace(self, name=name, formula=bias, biases=(bias,), title="")
+
     def bias(self, distances: Any) -> np.ndarray:
         """The bias as float64, shape `(num_heads, len(distances))`, -inf where it masks.
 

@@ -1,1 +1,1 @@
-"""One writer a medium: a terminal, a page, a notebook. Each takes blocks and adds nothing of its own."""
+"""One writer a medium: a terminal, a page, a notebook. Each takes blocks and adds no words."""

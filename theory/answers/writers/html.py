@@ -33,7 +33,7 @@ def environment() -> Any:
 
 
 def fragment(blocks: Sequence[Block], *, open: bool = False) -> str:
-    """Blocks as a piece of a page.
+    r"""Blocks as a piece of a page.
 
     Args:
         blocks: in order.
@@ -41,7 +41,7 @@ def fragment(blocks: Sequence[Block], *, open: bool = False) -> str:
 
     >>> from farfield.theory.answers.blocks import note
     >>> fragment([note("a < b")])
-    '<p class="note">a &lt; b</p>\\n'
+    '<p class="note">a &lt; b</p>\n'
     """
     found: str = (
         environment()

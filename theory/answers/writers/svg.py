@@ -22,6 +22,7 @@ def drawn(curve: Curve) -> str:
     x = _Axis([v for line in curve.lines for v in line.x], curve.log_x, LEFT, WIDTH - RIGHT)
     values = [v for line in curve.lines for v in line.y] + [v for _, v in curve.marks]
     y = _Axis(values, curve.log_y, HEIGHT - BOTTOM, TOP)
+    middle = f"{(TOP + HEIGHT - BOTTOM) / 2:.0f}"
     parts = [
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(curve.title)}" '
         'class="curve" font-size="12" fill="currentColor">',
@@ -29,8 +30,8 @@ def drawn(curve: Curve) -> str:
         *(_tick(y.at(v), LEFT, name, across=True) for v, name in y.ticks()),
         f'<text x="{(LEFT + WIDTH - RIGHT) / 2:.0f}" y="{HEIGHT - 8}" text-anchor="middle">'
         f"{escape(curve.x_name)}</text>",
-        f'<text x="14" y="{(TOP + HEIGHT - BOTTOM) / 2:.0f}" text-anchor="middle" '
-        f'transform="rotate(-90 14 {(TOP + HEIGHT - BOTTOM) / 2:.0f})">{escape(curve.y_name)}</text>',
+        f'<text x="14" y="{middle}" text-anchor="middle" transform="rotate(-90 14 {middle})">'
+        f"{escape(curve.y_name)}</text>",
     ]
     for name, value in curve.marks:
         at = y.at(value)
