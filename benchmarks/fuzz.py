@@ -20,7 +20,7 @@ import series
 
 from farfield.theory.convergence import check_convergence
 from farfield.theory.expression import CONSTANTS, FUNCTIONS, read
-from farfield.theory.results import InputError
+from farfield.theory.answers.answer import InputError
 
 PIECES = (
     *FUNCTIONS, *CONSTANTS, "n", "n", "n", "a", "x", "Piecewise", "Sum", "True", "import", "__",

@@ -19,7 +19,7 @@ import sympy
 from matplotlib.figure import Figure
 
 from farfield.figures.style import svg
-from farfield.theory.results import InputError
+from farfield.theory.answers.answer import InputError
 
 KINDS = ("theory", "schematic", "published", "measured")
 

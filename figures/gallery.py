@@ -20,7 +20,7 @@ from farfield.figures.pages.study import document, table
 from farfield.figures.papers import chi2023, qin2024, sun2023
 from farfield.figures.samples import of_store, reference
 from farfield.figures.style import FORMATS, rendered, svg
-from farfield.theory.results import InputError, Result
+from farfield.theory.answers.answer import InputError, Result
 from farfield.validation.files import writable_folder, write
 
 PAPERS = {

@@ -19,7 +19,7 @@ from farfield.numerics.resolution import attention_resolution
 from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import Encoding, encoding
 from farfield.validation.published import Cell, table
-from farfield.validation.study.study import TOLERANCE
+from farfield.validation.measures.extrapolation import TOLERANCE
 
 MARKS = {"dagger": "†", "star": "*", "yes": "✓", "no": "✗", "double_yes": "✓✓", "double_no": "✗✗"}
 NAMES = {

@@ -19,9 +19,9 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
-from farfield.theory.results import InputError
+from farfield.theory.answers.answer import InputError
 from farfield.validation.files import CorruptFile
-from farfield.validation.reference import plan
+from farfield.validation.reference.predictions import plan
 from farfield.validation.runs.store import stored
 from farfield.validation.settings.configuration import SCHEMA, describe
 from farfield.validation.settings.plan import Subject

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import hashlib
 import json
+import math
 import os
 import secrets
 from pathlib import Path
 from typing import Any
 
-from farfield.theory.results import InputError
+from farfield.theory.answers.answer import InputError, plain
 
 
 class CorruptFile(Exception):
@@ -47,6 +49,36 @@ def write_json(path: Path, value: dict[str, Any]) -> None:
     """Write a JSON object with the SHA-256 of its canonical text, so that damage is noticed."""
     sealed = {**value, "sha256": _seal(value)}
     write(path, json.dumps(sealed, indent=1, ensure_ascii=False, allow_nan=False).encode())
+
+
+def recorded(value: Any) -> Any:
+    """The JSON form of what runs record: numbers that are none, or infinite, as text.
+
+    >>> recorded({"ratios": (1.5, float("nan"))})
+    {'ratios': [1.5, 'nan']}
+    """
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: recorded(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, dict):
+        return {str(k): recorded(v) for k, v in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [recorded(v) for v in value]
+    return plain(value)
+
+
+def unrecorded(value: Any) -> Any:
+    """What `recorded` wrote, with its numbers as numbers again.
+
+    >>> unrecorded({"ratios": [1.5, "nan"]})
+    {'ratios': [1.5, nan]}
+    """
+    if isinstance(value, dict):
+        return {name: unrecorded(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [unrecorded(inner) for inner in value]
+    return float(value) if value in ("nan", "inf", "-inf") else value
 
 
 def read_json(path: Path) -> dict[str, Any]:

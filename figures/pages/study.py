@@ -19,18 +19,14 @@ from farfield.figures import measured, predicted
 from farfield.figures.style import svg
 from farfield.numerics.receptive_field import ReceptiveField
 from farfield.theory.answers.mathml import math, proof_html
-from farfield.theory.convergence import Convergence, Verdict
+from farfield.theory.verdicts import Convergence, Verdict
 from farfield.validation.files import writable_folder, write
-from farfield.validation.study.study import (
-    PLACE_EPS,
-    TOLERANCE,
-    Entry,
-    Prediction,
-    Study,
-    findings,
-    last_token_ratio,
-    tokens_text,
-)
+from farfield.validation.rules import TOLERANCE
+from farfield.validation.runs.sweep import Entry
+from farfield.validation.study.findings import findings, last_token_ratio
+from farfield.validation.study.place import PLACE_EPS
+from farfield.validation.study.prediction import Prediction
+from farfield.validation.study.study import Study, tokens_text
 
 STYLE = """
 :root{color-scheme:light dark;--ink:#1a1b1c;--paper:#fdfdfc;--soft:#5c6066;--line:#d9dbde;

@@ -12,9 +12,10 @@ from matplotlib.ticker import FuncFormatter
 
 from farfield.figures.style import house, look, new_figure
 from farfield.numerics.receptive_field import theoretical_receptive_field
-from farfield.theory.convergence import Verdict
 from farfield.theory.encodings import Encoding
-from farfield.validation.study.study import Study, references
+from farfield.theory.verdicts import Verdict
+from farfield.validation.study.place import references
+from farfield.validation.study.study import Study
 
 EPS = tuple(Fraction(k, 10**e) for e in range(1, 6) for k in (5, 2, 1))
 HORIZON = 4096

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Annotated
 
@@ -12,10 +11,8 @@ from cyclopts.types import NonNegativeInt
 from farfield.exits import exit_code
 from farfield.options import Formula, Output, Subject
 from farfield.output import emit, say
-from farfield.progress import Step, progress
+from farfield.progress import progress
 from farfield.theory.answers.errors import InputError
-
-Notice = Callable[[str, str, int, int, str], None]
 
 
 def study(
@@ -51,7 +48,7 @@ def study(
     with progress("study") as step:
         result = examine(
             subjects, train=train, preset=preset, baselines=baseline or BASELINES, text=text,
-            store=runs or folder / "runs", seed=seed, notice=_named(step),
+            store=runs or folder / "runs", seed=seed, notice=step,
         )  # fmt: skip
     page = write_page(result, folder)
     emit(result, output)
@@ -96,50 +93,21 @@ def report(
     """
     from farfield.figures.pages.study import write_page
     from farfield.validation.files import writable_folder
-    from farfield.validation.settings.presets import preset as named
-    from farfield.validation.study.study import (
-        catalogue,
-        demo_encodings,
-        findings,
-        survey,
-        trainable,
-    )
+    from farfield.validation.report import report as examine
 
     if not train and (every or text or runs):
         raise InputError("--all, --text and --runs belong to --train")
-    subjects = catalogue(named(preset).length)
-    chosen: list[str] = []
-    if train:
-        demo = [name for name, _ in demo_encodings()]
-        chosen = [name for name, e in subjects if trainable(e)] if every else demo
-        order = {name: i for i, name in enumerate(chosen)}
-        subjects = tuple(sorted(subjects, key=lambda pair: order.get(pair[0], len(order))))
     folder = writable_folder(out)
     with progress("report") as step:
-        result = survey(
-            subjects, train=chosen, preset_name=preset, text=text, seed=seed,
-            store=runs or folder / "runs", ledger=claims, notice=_named(step),
-            title="Relative positional encodings: theory and measurement",
+        result = examine(
+            train=train, every=every, ledger=claims, preset=preset, text=text, seed=seed,
+            store=runs or folder / "runs", notice=step,
         )  # fmt: skip
     page = write_page(result, folder)
-    if output.json:
-        return emit(result, output)
-    for finding in findings(result):
-        say(f"* {finding.sentence} [{finding.label}]")
-    say(f"page: {page}")
-    return 0
-
-
-def _named(step: Step) -> Notice:
-    """Progress about several encodings, told to one place."""
-
-    def notice(name: str, stage: str, done: int, total: int, note: str) -> None:
-        if stage == "notice":
-            step(f"{name}: {note}", 0, 0)
-        elif stage != "done":
-            step(f"{name}: {stage}", done, total, note)
-
-    return notice
+    code = emit(result, output)
+    if not output.json:
+        say(f"page: {page}")
+    return code
 
 
 def figures(
@@ -206,7 +174,7 @@ def claims(
     studies = [read_results(path) for path in results]
     if fresh:
         with progress("fresh models") as step:
-            studies.append(fresh_study(preset, notice=_named(step)))
+            studies.append(fresh_study(preset, notice=step))
     with using(*studies) if studies else nullcontext():
         if identifier is not None:
             found = claim(identifier)

@@ -14,11 +14,12 @@ from farfield.figures.papers import chi2023, qin2024, sun2023
 from farfield.figures.samples import command, label, of_store, reference, settings
 from farfield.figures.style import FORMATS, rendered
 from farfield.numerics.resolution import attention_resolution
+from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
-from farfield.theory.results import InputError
 from farfield.validation import published
 from farfield.validation.files import write_json
-from farfield.validation.reference import HERE, plan
+from farfield.validation.reference.committed import HERE
+from farfield.validation.reference.predictions import plan
 from farfield.validation.settings.configuration import describe
 from farfield.validation.settings.plan import read_plan
 

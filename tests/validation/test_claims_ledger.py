@@ -18,7 +18,8 @@ from farfield.theory.results import InputError
 from farfield.validation.claims import KINDS, Finding, Verdict, checks, claim, claims
 from farfield.validation.claims.results import finding_of, read_results, using
 from farfield.validation.configuration import Visibility
-from farfield.validation.reference import predictions, results
+from farfield.validation.reference.predictions import predictions
+from farfield.validation.reference.results import results
 
 
 def changed(key, printed, **where):

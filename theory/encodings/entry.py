@@ -24,6 +24,15 @@ class Look:
 
 
 @dataclass(frozen=True)
+class Example:
+    """A head that stands for an encoding where many are compared: its title, and how it is made."""
+
+    title: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    head: int = 1
+
+
+@dataclass(frozen=True)
 class Entry:
     """One row of the catalogue.
 
@@ -43,6 +52,9 @@ class Entry:
         title: how it is written in prose; the name where nothing is said.
         trained: options with which it is trained on rows of a length, where defaults do not do.
         look: how figures draw it.
+        examples: heads that stand for it where many are compared.
+        baseline: whether a study trains it beside what was asked about.
+        stands_for: the entry of which this is the additive surrogate; empty for all others.
     """
 
     name: str
@@ -60,3 +72,6 @@ class Entry:
     title: str = ""
     trained: Callable[[int], Mapping[str, Any]] = lambda length: {}
     look: Look = Look()
+    examples: tuple[Example, ...] = ()
+    baseline: bool = False
+    stands_for: str = ""

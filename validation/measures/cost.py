@@ -16,9 +16,11 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from farfield.theory.results import InputError, Result
+from farfield.theory.answers.answer import InputError, Label, Result
+from farfield.theory.answers.blocks import Block, sentence, table
 from farfield.validation.settings.presets import Preset, preset
 from farfield.validation.text.corpus import BYTES
 
@@ -75,7 +77,7 @@ REPLICATION: tuple[tuple[str, str, Preset, int], ...] = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Replication(Result):
     """What it takes to train the models of the three papers again.
 
@@ -92,13 +94,20 @@ class Replication(Result):
         """GPU hours of all."""
         return sum(row[-1] for row in self.rows)
 
-    def text(self) -> str:
-        lines = [
-            f"{paper}  {what:<42} {runs:>4} runs x {one:7.1f} h = {whole:7.0f} GPU hours"
+    def blocks(self) -> Sequence[Block]:
+        rows = [
+            (paper, what, runs, f"{one:.1f}", f"{whole:.0f}")
             for paper, what, runs, one, whole in self.rows
         ]
-        total = f"together {self.hours:.0f} GPU hours at {self.rate / 1e12:.3g} TFLOP/s a GPU"
-        return "\n".join([*lines, f"{total} [approximate: computed, not run]"])
+        return (
+            sentence(
+                "The models of the three papers take {hours} GPU hours at {rate} TFLOP/s a GPU: "
+                "computed, not run.", Label.APPROXIMATE, hours=f"{self.hours:.0f}",
+                rate=f"{self.rate / 1e12:.3g}",
+            ),
+            table(("paper", "models", "runs", "hours a run", "GPU hours"), rows,
+                  numeric=(2, 3, 4)),
+        )  # fmt: skip
 
 
 def replication(rate: float) -> Replication:

@@ -8,16 +8,19 @@ the training length is our reading.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from farfield.theory.results import InputError, Result
+from farfield.theory.answers.answer import InputError, Label, Result
+from farfield.theory.answers.blocks import Block, sentence, table
 
+TOLERANCE = 0.05
+"""The relative change of perplexity that still counts as none, wherever nothing else is said."""
 _FIRST = ("last token", "sliding window", "non-overlapping")  # the sharper protocol first
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Extrapolation(Result):
     """The verdicts of Definition 0.1 on measured perplexities by one protocol.
 
@@ -37,17 +40,38 @@ class Extrapolation(Result):
     one_sided: bool
     changes: tuple[tuple[int, float], ...]
 
-    def text(self) -> str:
-        shown = ", ".join(f"{change:+.1%} at {length}" for length, change in self.changes)
+    def blocks(self) -> Sequence[Block]:
         said = {True: "extrapolates", False: "does not"}
         return (
-            f"{self.protocol}, tolerance {self.tolerance:.0%}: {said[self.printed]} as printed, "
-            f"{said[self.one_sided]} one-sided ({shown}) [measured]"
-        )
+            sentence(
+                "By the {protocol} protocol it {one} one-sided and {printed} as printed, at a "
+                "tolerance of {tolerance}.", Label.MEASURED, protocol=self.protocol,
+                printed=said[self.printed], one=said[self.one_sided],
+                tolerance=f"{self.tolerance:.0%}",
+            ),
+            table(("length", "change of perplexity"),
+                  [(length, f"{change:+.1%}") for length, change in self.changes], numeric=(0, 1)),
+        )  # fmt: skip
+
+
+def holds(
+    changes: Iterable[float], tolerance: float = TOLERANCE, *, both_ways: bool = False
+) -> bool:
+    """Whether perplexity holds: no relative change exceeds the tolerance.
+
+    Args:
+        changes: of the perplexity beyond the training length.
+        tolerance: above 0.
+        both_ways: as the definition is printed; otherwise an increase alone counts.
+
+    >>> holds([-0.1, 0.01]), holds([-0.1, 0.01], both_ways=True)
+    (True, False)
+    """
+    return all((abs(change) if both_ways else change) < tolerance for change in changes)
 
 
 def definition(
-    perplexities: Sequence[Any], trained: int, tolerance: float = 0.05
+    perplexities: Sequence[Any], trained: int, tolerance: float = TOLERANCE
 ) -> tuple[Extrapolation, ...]:
     """Definition 0.1 for each protocol, the sharper one first.
 
@@ -81,7 +105,8 @@ def definition(
                 f"{protocol} was measured at {sorted(measured)}"
             )
         changes = tuple((n, measured[n] / measured[trained] - 1) for n in beyond)
-        printed = all(abs(change) < tolerance for _, change in changes)
-        one_sided = all(change < tolerance for _, change in changes)
+        only = [change for _, change in changes]
+        printed = holds(only, tolerance, both_ways=True)
+        one_sided = holds(only, tolerance)
         results.append(Extrapolation(protocol, trained, tolerance, printed, one_sided, changes))
     return tuple(sorted(results, key=lambda r: _FIRST.index(r.protocol.partition(",")[0])))

@@ -6,7 +6,7 @@ full batches; what is reported is the ratio. A time does not depend on the weigh
 
     python -m farfield.validation.measures.inference_time
 
-measures an untrained model of preset `small` with ALiBi, in about a minute.
+measures an untrained model of preset `small` with a linear bias, in about a minute.
 """
 
 from __future__ import annotations
@@ -19,12 +19,16 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from farfield.theory.results import Result
+from farfield.theory.answers.answer import Label, Result
+from farfield.theory.answers.blocks import Block, sentence, table
+from farfield.theory.encodings import encoding
 from farfield.validation.measures.perplexity import sliding_window
-from farfield.validation.models.model import Transformer
+from farfield.validation.models.model import Transformer, initialised
+from farfield.validation.settings.presets import preset
+from farfield.validation.text.reading import corpus
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class InferenceTime(Result):
     """Measured times of both ways of inference.
 
@@ -45,13 +49,16 @@ class InferenceTime(Result):
     ratio_of_sums: float
     repeats: int
 
-    def text(self) -> str:
-        rows = zip(self.windows, self.ratios, strict=True)
-        shown = ", ".join(f"{ratio:.1f} at {window}" for window, ratio in rows)
+    def blocks(self) -> Sequence[Block]:
+        rows = zip(self.windows, (f"{ratio:.1f}" for ratio in self.ratios), strict=True)
         return (
-            f"sliding against non-overlapping inference: {self.ratio:.1f} times slower on average "
-            f"({shown}) [measured, median of {self.repeats}]"
-        )
+            sentence(
+                "Sliding-window inference is {ratio} times slower than non-overlapping inference "
+                "on average, medians of {repeats}.", Label.MEASURED, ratio=f"{self.ratio:.1f}",
+                repeats=self.repeats,
+            ),
+            table(("window", "times slower"), list(rows), numeric=(0, 1)),
+        )  # fmt: skip
 
 
 def relative_inference_time(
@@ -96,15 +103,8 @@ def relative_inference_time(
 
 def main() -> None:
     """Measure and print the times of this machine."""
-    from farfield.theory.encodings import encoding
-    from farfield.validation.runs.experiment import fresh
-    from farfield.validation.settings.configuration import Configuration
-    from farfield.validation.settings.presets import preset
-    from farfield.validation.text.reading import corpus
-
-    text = corpus()
-    model = fresh(Configuration(encoding("alibi"), text, preset("small"))).eval()
-    print(relative_inference_time(model, text.held_out))
+    model = initialised(encoding("-n/16"), preset("small"), 0).eval()
+    print(relative_inference_time(model, corpus().held_out))
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from torch.nn.functional import cross_entropy
 
-from farfield.theory.results import InputError
+from farfield.theory.answers.answer import InputError
 from farfield.validation.models.attention import Path, fused
 from farfield.validation.models.model import Transformer
 from farfield.validation.settings.visibility import CAUSAL, Visibility

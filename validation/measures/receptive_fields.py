@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from farfield.theory.results import InputError
+from farfield.theory.answers.answer import InputError
 from farfield.validation.models.attention import Path, fused
 from farfield.validation.models.model import Transformer
 from farfield.validation.settings.visibility import CAUSAL, Visibility

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from farfield.numerics.resolution import attention_resolution
-from farfield.theory.results import InputError
+from farfield.theory.answers.answer import InputError
 from farfield.validation.models.attention import _diagonals, fused
 from farfield.validation.models.model import Transformer
 from farfield.validation.settings.visibility import CAUSAL, Visibility

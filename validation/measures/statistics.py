@@ -1,6 +1,7 @@
 """Statistics of repeated measurements: paired tests, effect sizes, bootstrap, rank correlations.
 
-Thin views of SciPy that carry the sample size and the method along with every number.
+Thin views of SciPy that carry the sample size and the method along with every number. SciPy's
+statistics take most of a second to load, so they are imported where they are called.
 """
 
 from __future__ import annotations
@@ -10,15 +11,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
-from farfield.theory.results import InputError, Result
+from farfield.theory.answers.answer import InputError, Label, Result
+from farfield.theory.answers.blocks import Block, note, sentence
 
 _EXACT = 8  # pairs to which all permutations are tried
 _BLOCK = 1 << 18  # numbers of the resamples held at a time
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PairedTest(Result):
     """A two-sided paired t-test, as [C, Table 3] over five seeds.
 
@@ -45,14 +46,18 @@ class PairedTest(Result):
         """Whether `p` is below `alpha`."""
         return self.p < self.alpha
 
-    def text(self) -> str:
+    def blocks(self) -> Sequence[Block]:
         said = "significant" if self.significant else "not significant"
         effect = "" if self.effect is None else f", effect {self.effect:.2f}"
         return (
-            f"difference {self.difference:.4g} ({self.low:.4g} to {self.high:.4g}, 95 %), "
-            f"t({self.n - 1}) = {self.t:.2f}, p = {self.p:.2g}{effect}: {said} at {self.alpha:g} "
-            f"[measured, n = {self.n} pairs]"
-        )
+            sentence(
+                "The difference is {difference} ({low} to {high}, 95 %), {said} at {alpha}.",
+                Label.MEASURED, difference=f"{self.difference:.4g}", low=f"{self.low:.4g}",
+                high=f"{self.high:.4g}", said=said, alpha=f"{self.alpha:g}",
+            ),
+            note("t({freedom}) = {t}, p = {p}{effect}, n = {n} pairs.", freedom=self.n - 1,
+                 t=f"{self.t:.2f}", p=f"{self.p:.2g}", effect=effect, n=self.n),
+        )  # fmt: skip
 
 
 def paired_test(first: Sequence[float], second: Sequence[float], alpha: float = 0.05) -> PairedTest:
@@ -67,8 +72,11 @@ def paired_test(first: Sequence[float], second: Sequence[float], alpha: float = 
         InputError: lists of different lengths, fewer than two pairs, or numbers that are none.
 
     >>> print(paired_test([3.1, 3.3, 3.2], [3.0, 3.1, 3.1]))
-    difference 0.1333 (-0.01009 to 0.2768, 95 %), t(2) = 4.00, p = 0.057, effect 1.32: not ...
+    The difference is 0.1333 (-0.01009 to 0.2768, 95 %), not significant at 0.05.  [measured]
+      t(2) = 4.00, p = 0.057, effect 1.32, n = 3 pairs.
     """
+    from scipy import stats
+
     a, b = _pairs(first, second, 2)
     d = a - b
     mean, spread, n = float(d.mean()), float(d.std(ddof=1)), len(d)
@@ -87,7 +95,7 @@ def paired_test(first: Sequence[float], second: Sequence[float], alpha: float = 
     )  # fmt: skip
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Interval(Result):
     """A statistic of a sample with its bootstrap interval.
 
@@ -104,11 +112,12 @@ class Interval(Result):
     n: int
     level: float
 
-    def text(self) -> str:
+    def blocks(self) -> Sequence[Block]:
         return (
-            f"{self.value:.4g} ({self.low:.4g} to {self.high:.4g}, {self.level:.0%}) "
-            f"[measured, n = {self.n}]"
-        )
+            sentence("It is {value} ({low} to {high}, {level}), n = {n}.", Label.MEASURED,
+                     value=f"{self.value:.4g}", low=f"{self.low:.4g}", high=f"{self.high:.4g}",
+                     level=f"{self.level:.0%}", n=self.n),
+        )  # fmt: skip
 
 
 def bootstrap(
@@ -132,8 +141,10 @@ def bootstrap(
         InputError: fewer than two numbers, or numbers that are none.
 
     >>> print(bootstrap([1.0, 2.0, 3.0, 4.0]))
-    2.5 (1.5 to 3.5, 95%) [measured, n = 4]
+    It is 2.5 (1.5 to 3.5, 95%), n = 4.  [measured]
     """
+    from scipy import stats
+
     x, _ = _pairs(sample, sample, 2)
     value = float(statistic(x, axis=-1))
     if np.ptp(x) == 0:
@@ -145,7 +156,7 @@ def bootstrap(
     return Interval(value, float(found.low), float(found.high), len(x), level)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RankCorrelation(Result):
     """Spearman's and Kendall's rank correlation of two lists.
 
@@ -167,12 +178,16 @@ class RankCorrelation(Result):
     p: float
     exact: bool
 
-    def text(self) -> str:
+    def blocks(self) -> Sequence[Block]:
+        tau = interval_text((self.tau, self.tau_low, self.tau_high))
         return (
-            f"Spearman's rho = {self.rho:.2f} ({self.rho_low:.2f} to {self.rho_high:.2f}), "
-            f"Kendall's tau = {self.tau:.2f} ({self.tau_low:.2f} to {self.tau_high:.2f}), "
-            f"p = {self.p:.2g} [measured, n = {self.n}, 95 %]"
-        )
+            sentence("Spearman's rho is {rho}, Kendall's tau {tau}, p = {p}, n = {n}.",
+                     Label.MEASURED, rho=self.rho_text(), tau=tau, p=f"{self.p:.2g}", n=self.n),
+        )  # fmt: skip
+
+    def rho_text(self) -> str:
+        """Spearman's rho with its interval."""
+        return interval_text((self.rho, self.rho_low, self.rho_high))
 
 
 def rank_correlation(
@@ -194,6 +209,8 @@ def rank_correlation(
     >>> round(found.rho, 2), round(found.tau, 2), round(found.p, 3), found.exact
     (0.9, 0.8, 0.083, True)
     """
+    from scipy import stats
+
     a, b = _pairs(first, second, 3, infinite=True)
     a, b = stats.rankdata(a), stats.rankdata(b)
     n = len(a)
@@ -220,6 +237,77 @@ def rank_correlation(
         n, rho, float(low[0]), float(high[0]), tau, float(low[1]), float(high[1]), float(p),
         n <= _EXACT,
     )  # fmt: skip
+
+
+def rank_gain(
+    first: Sequence[float], second: Sequence[float], target: Sequence[float], *,
+    resamples: int = 1000, seed: int = 0,
+) -> tuple[float, float, float]:  # fmt: skip
+    """By how much the first list ranks a target better than the second: the difference of
+    Spearman's rho, and its 95 % percentile bootstrap interval over the triples.
+
+    >>> rank_gain([1, 2, 3, 4], [4, 3, 2, 1], [1, 2, 3, 4])
+    (2.0, 2.0, 2.0)
+    """
+    from scipy import stats
+
+    a, b, c = (np.asarray(x, dtype=float) for x in (first, second, target))
+    random = np.random.default_rng(seed)
+
+    def gap(pick: np.ndarray) -> float:
+        x, y, z = a[pick], b[pick], c[pick]
+        if min(len(set(x)), len(set(y)), len(set(z))) < 2:
+            return math.nan
+        return float(stats.spearmanr(x, z).statistic - stats.spearmanr(y, z).statistic)
+
+    drawn = [gap(random.integers(len(a), size=len(a))) for _ in range(resamples)]
+    low, high = np.nanquantile(drawn, (0.025, 0.975))
+    return gap(np.arange(len(a))), float(low), float(high)
+
+
+def area_under_curve(score: Sequence[float], failing: Sequence[bool]) -> float:
+    """The chance that one that fails has the higher score than one that does not; a tie is half.
+
+    >>> area_under_curve([0.1, 0.4, 0.4], [False, True, False])
+    0.75
+    """
+    bad = np.array([s for s, f in zip(score, failing, strict=True) if f])
+    good = np.array([s for s, f in zip(score, failing, strict=True) if not f])
+    if not len(bad) or not len(good):
+        return math.nan
+    gaps = np.subtract.outer(bad, good)
+    return float((gaps > 0).mean() + (gaps == 0).mean() / 2)
+
+
+def proportion(right: int, n: int) -> tuple[float, float]:
+    """Wilson's 95 % interval of a proportion.
+
+    >>> low, high = proportion(17, 25)
+    >>> round(low, 2), round(high, 2)
+    (0.48, 0.83)
+    """
+    from scipy import stats
+
+    found = stats.binomtest(right, n).proportion_ci(method="wilson")
+    return float(found.low), float(found.high)
+
+
+def interval_text(value: tuple[float, float, float]) -> str:
+    """A number with its interval.
+
+    >>> interval_text((0.73, 0.438, 0.854))
+    '0.73 (0.44 to 0.85)'
+    """
+    return f"{value[0]:.2f} ({value[1]:.2f} to {value[2]:.2f})"
+
+
+def percent_text(interval: tuple[float, float]) -> str:
+    """An interval of shares.
+
+    >>> percent_text((0.484, 0.828))
+    '48% to 83%'
+    """
+    return f"{interval[0]:.0%} to {interval[1]:.0%}"
 
 
 def _rho(x: np.ndarray, y: np.ndarray) -> np.ndarray:

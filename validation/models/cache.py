@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
-from farfield.theory.results import InputError
+from farfield.theory.answers.answer import InputError
 from farfield.validation.models.model import Transformer
 
 

@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import Encoding
 from farfield.theory.expression import n
-from farfield.theory.results import InputError
 from farfield.validation.models.positional import FixedBias, evaluate
 from farfield.validation.settings.visibility import Visibility
 

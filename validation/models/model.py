@@ -20,8 +20,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import Encoding
-from farfield.theory.results import InputError
 from farfield.validation.models.attention import Path, fused
 from farfield.validation.models.positional import LearnedBias, Rotation, additive_bias, sinusoid
 from farfield.validation.settings.presets import Preset

@@ -18,9 +18,9 @@ import sympy
 import torch
 from torch import Tensor, nn
 
+from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import Encoding, Parameter
 from farfield.theory.expression import Lookup, interval, n
-from farfield.theory.results import InputError
 from farfield.validation.settings.trainable import require_values
 
 _MARGIN = 0.01  # how far a learned parameter keeps from an open end of its domain, as in KERPLE

@@ -19,13 +19,15 @@ from farfield.numerics.horizon import dtype_horizon
 from farfield.numerics.leak import Leak, leak
 from farfield.numerics.receptive_field import natural, theoretical_receptive_field
 from farfield.numerics.window import MAX_LOGIT
+from farfield.theory.answers.answer import InputError, Result
+from farfield.theory.answers.number import exact
 from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import Encoding
 from farfield.theory.expression import Lookup
-from farfield.theory.results import InputError, Result, exact
 from farfield.validation.outside.models import CAUSAL_FAMILIES, Folder, describe, load
 from farfield.validation.outside.windows import HeadBounds, keys_text, weight_bounds, window_of
-from farfield.validation.study.study import DTYPES, EPS, tokens_text
+from farfield.validation.study.prediction import DTYPES, EPS
+from farfield.validation.study.study import tokens_text
 
 _LONGEST = 1 << 22  # of a surrogate's rows, which are summed in float64
 _ASSUMED = 2048  # the training length where the configuration names none

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from farfield.theory.results import InputError, Result, exact
+from farfield.theory.answers.answer import InputError, Result
+from farfield.theory.answers.number import exact
 from farfield.validation.measures.receptive_fields import (
     Bounds,
     attention_rows,

@@ -30,6 +30,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import (
     Encoding,
     Parameter,
@@ -38,7 +39,6 @@ from farfield.theory.encodings import (
     t5_bucket_starts,
 )
 from farfield.theory.expression import as_expression
-from farfield.theory.results import InputError
 from farfield.validation.files import CorruptFile, read_json
 from farfield.validation.models.attention import Path as AttentionPath
 from farfield.validation.models.attention import fused

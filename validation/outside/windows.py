@@ -30,8 +30,9 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from farfield.numerics.window import MAX_LOGIT, SCOPE, certified_window
+from farfield.theory.answers.answer import InputError, Result
+from farfield.theory.answers.number import exact
 from farfield.theory.encodings import Encoding
-from farfield.theory.results import InputError, Result, exact
 from farfield.validation.measures.receptive_fields import LanguageModel, resampled, samples_of
 from farfield.validation.models.attention import fused
 from farfield.validation.models.model import Transformer

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 
-from farfield.theory.results import InputError
-from farfield.validation.reference import REGISTRATIONS, collect, place, planned
-from farfield.validation.reference.registration import register
+from farfield.theory.answers.answer import InputError
+from farfield.validation.reference.committed import place
+from farfield.validation.reference.forecasts import register
+from farfield.validation.reference.results import REGISTRATIONS, collect, planned
 
 USAGE = "accepted: register NAME, missing FOLDER, collect FOLDER [--replace], or answers"
 

@@ -15,7 +15,7 @@ import socket
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from farfield.theory.results import InputError
+from farfield.theory.answers.answer import InputError
 from farfield.validation.optional import library
 from farfield.validation.runs.store import Store
 from farfield.validation.runs.sweep import Outcome, Tell, attempt

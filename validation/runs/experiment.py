@@ -15,8 +15,8 @@ import numpy as np
 import safetensors.torch
 import torch
 
-from farfield.theory.results import InputError, plain
-from farfield.validation.files import CorruptFile, read_json, write, write_json
+from farfield.theory.answers.answer import InputError
+from farfield.validation.files import CorruptFile, read_json, recorded, write, write_json
 from farfield.validation.measures.perplexity import (
     by_position,
     last_token,
@@ -29,7 +29,7 @@ from farfield.validation.measures.receptive_fields import (
 )
 from farfield.validation.measures.scores import expected_scores
 from farfield.validation.models.model import Transformer, initialised
-from farfield.validation.runs.store import Held, Store
+from farfield.validation.runs.store import InUse, Store
 from farfield.validation.settings.configuration import SCHEMA, Configuration, key
 from farfield.validation.settings.visibility import Visibility
 from farfield.validation.training import checkpoints, parallel
@@ -73,7 +73,7 @@ def train_and_measure(
     Raises:
         InputError: the store cannot be written to, there is no GPU when one is asked for, or the
             memory is too small for the preset.
-        Held: another process works on this run, and `wait` is false.
+        InUse: another process works on this run, and `wait` is false.
         TrainingDiverged: the loss is not finite; the message names the last good state, if the
             training had come as far as a checkpoint.
     """
@@ -86,7 +86,7 @@ def train_and_measure(
 
     def waiting() -> None:
         if not wait:
-            raise Held(run)
+            raise InUse(run)
         report("notice", 0, 0, "waiting for another process")
 
     described = configuration.training()
@@ -254,7 +254,7 @@ def _trained(
         "configuration": described,
         "labels": {"encoding": encoding.name, "dialect": encoding.dialect, "preset": preset.name},
         "text": configuration.corpus.describe(),
-        **plain(training),
+        **recorded(training),
         "parameters": sum(p.numel() for p in model.parameters()),
         "learned": model.learned_values(),
         "weights_sha256": hashlib.sha256(content).hexdigest(),
@@ -302,7 +302,7 @@ def _measured(
         )[1:]
     more: dict[str, Any] = {}
     if measure.positions:
-        more["positions"] = plain(
+        more["positions"] = recorded(
             by_position(
                 model, text, lengths[-1], bins=measure.positions, blocks=measure.blocks,
                 visible=visible,
@@ -312,7 +312,7 @@ def _measured(
         found = expected_scores(
             model, text, length=measure.scores, segments=measure.row_segments, visible=visible
         )
-        more["scores"] = plain(found)
+        more["scores"] = recorded(found)
     attention, bounds = attention_receptive_field(
         model, text, thresholds=measure.thresholds, length=measure.row_length,
         segments=measure.row_segments, rows=measure.rows, visible=visible,
@@ -325,10 +325,10 @@ def _measured(
     stage("receptive fields")(2, 2)
     return {
         "inference": dataclasses.asdict(visible) | {"label": str(visible)},
-        "perplexity": plain(perplexities),
-        "attention": plain(attention),
-        "bounds": plain(bounds) | {"violations": bounds.violations},
-        "gradient": plain(gradient),
+        "perplexity": recorded(perplexities),
+        "attention": recorded(attention),
+        "bounds": recorded(bounds) | {"violations": bounds.violations},
+        "gradient": recorded(gradient),
         **more,
         "environment": environment(model.device),
         "seconds": round(time.perf_counter() - began, 2),

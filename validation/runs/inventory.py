@@ -19,17 +19,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from farfield.theory.results import InputError, Result
-from farfield.validation.files import CorruptFile, read_json, write
+from farfield.theory.answers.answer import InputError, Label, Result
+from farfield.theory.answers.blocks import Block, facts, note, sentence, table
+from farfield.theory.answers.notation import shortened
+from farfield.theory.answers.wording import listed, plural
+from farfield.validation.files import CorruptFile, read_json, unrecorded, write
 from farfield.validation.runs.store import Store
 
 _INDEX = ".runs.json"
 _LINE = ("state", "encoding", "preset", "seed", "steps", "loss", "ratios", "note")
 _RECENT = 2.0  # seconds in which a file can change twice and bear the same time
 STATES = ("finished", "unfinished", "corrupted", "set aside")
+HEADER = ("run", "state", "encoding", "preset", "seed", "steps", "loss", "perplexity", "note")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Run(Result):
     """One run of a store.
 
@@ -57,34 +61,53 @@ class Run(Result):
     size: int = 0
     note: str = ""
 
-    def text(self) -> str:
-        seed = "" if self.seed is None else f"seed {self.seed}"
-        line = (
-            f"{self.key:<26} {self.state:<10} {self.encoding or '':<20} {self.preset or '':<14} "
-            f"{seed:<8} {self.steps:>6} steps"
-        )
-        if self.loss is not None:
-            line += f"  loss {self.loss:.3f} nats"
+    @property
+    def last_token(self) -> Iterator[tuple[str, int, float]]:
+        """The perplexity ratio of the last-token protocol at the longest length: inference, length,
+        ratio; one a way of inference."""
         kept = [r for r in self.ratios if r[1] == "last token"]
         for view in dict.fromkeys(r[0] for r in kept):
             _, _, length, ratio = max((r for r in kept if r[0] == view), key=lambda r: r[2])
-            line += f"  {view}: perplexity x{ratio:.3f} at {length} [measured]"
-        return (line + (f"  {self.note}" if self.note else "")).rstrip()
+            yield view, length, ratio
+
+    def row(self) -> tuple[Any, ...]:
+        """The cells of a listing."""
+        ratios = [f"{view}: x{ratio:.3f} at {length}" for view, length, ratio in self.last_token]
+        loss = None if self.loss is None else f"{self.loss:.3f}"
+        return (self.key, self.state, self.encoding, self.preset, self.seed, self.steps, loss,
+                "; ".join(ratios), self.note)  # fmt: skip
+
+    def blocks(self) -> Sequence[Block]:
+        trained = f" of {self.encoding}" if self.encoding else ""
+        first = sentence("Run {key}{trained} is {state}{note}.", key=self.key, trained=trained,
+                         state=self.state, note=f": {self.note}" * bool(self.note))  # fmt: skip
+        return first, table(HEADER, [self.row()], numeric=(4, 5, 6))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Inventory(Result):
     """The runs of a store, newest last, or what there are none of."""
 
     runs: tuple[Run, ...]
     none: str = "no runs"
 
-    def text(self) -> str:
-        return "\n".join(map(str, self.runs)) or self.none
+    def blocks(self) -> Sequence[Block]:
+        if not self.runs:
+            return (sentence("{none}", none=self.none),)
+        states = [r.state for r in self.runs]
+        counts = [f"{states.count(state)} {state}" for state in STATES if state in states]
+        rows = [run.row() for run in self.runs]
+        used = [k for k in range(len(HEADER)) if any(row[k] not in (None, "") for row in rows)]
+        return (
+            sentence("{runs}: {counts}.", Label.MEASURED, runs=plural(len(states), "run"),
+                     counts=listed(counts)),
+            table([HEADER[k] for k in used], [[row[k] for k in used] for row in rows],
+                  numeric=tuple(at for at, k in enumerate(used) if k in (4, 5, 6))),
+        )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Comparison(Result):
+@dataclass(frozen=True, repr=False)
+class RunComparison(Result):
     """Runs side by side: the settings in which they differ, and their measurements.
 
     Fields:
@@ -97,18 +120,21 @@ class Comparison(Result):
     differences: tuple[tuple[str, tuple[Any, ...]], ...]
     ratios: tuple[tuple[tuple[str, str, int], tuple[float | None, ...]], ...]
 
-    def text(self) -> str:
-        rows: list[list[str]] = [["", *self.keys]]
-        rows += [[name, *map(_short, values)] for name, values in self.differences]
+    def blocks(self) -> Sequence[Block]:
+        settings = [name for name, _ in self.differences]
+        rows: list[tuple[str | None, ...]]
+        rows = [(name, *map(_short, values)) for name, values in self.differences]
         for (view, protocol, length), values in self.ratios:
-            shown = ("" if v is None else f"{v:.4f}" for v in values)
-            rows.append([f"ratio, {protocol} {length}, {view} [measured]", *shown])
-        widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
-        padded = ("  ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)) for r in rows)
-        return "\n".join(line.rstrip() for line in padded)
+            shown = (None if v is None else f"{v:.4f}" for v in values)
+            rows.append((f"ratio, {protocol} {length}, {view}", *shown))
+        return (
+            sentence("{runs} that differ in {settings}.", Label.MEASURED,
+                     runs=plural(len(self.keys), "run"), settings=listed(settings) or "nothing"),
+            table(("", *self.keys), rows),
+        )  # fmt: skip
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Trained(Result):
     """A run as `train_and_measure` gave it back, for a reader.
 
@@ -118,44 +144,54 @@ class Trained(Result):
 
     run: dict[str, Any]
 
-    def text(self) -> str:
-        run = _floats(self.run)
+    def blocks(self) -> Sequence[Block]:
+        return tuple(self._blocks())
+
+    def _blocks(self) -> Iterator[Block]:
+        run = unrecorded(self.run)
         training, text = run["training"], run["text"]
-        lines = [
-            f"{run['encoding']['name']}, seed {run['seed']}, preset {run['preset']['name']}: run "
-            f"{run['key']}",
-            f"  text: {text['source']}, SHA-256 {text['sha256'][:16]}",
-            f"  training: {training['steps']} steps, {training['tokens']:,} tokens, loss "
-            f"{training['losses'][-1][1]:.3f} nats a token, {training['seconds']:.0f} s [measured]",
-        ]
-        for name, values in training["learned"].items():
-            lines.append(f"  learned {name}: {', '.join(f'{v:.3g}' for v in values)} [measured]")
+        yield sentence(
+            "{name}, seed {seed}, preset {preset}: trained in {steps} steps to a loss of {loss} "
+            "nats a token.", Label.MEASURED, name=run["encoding"]["name"], seed=run["seed"],
+            preset=run["preset"]["name"], steps=training["steps"],
+            loss=f"{training['losses'][-1][1]:.3f}",
+        )  # fmt: skip
+        learned = {
+            f"learned {name}": listed([f"{v:.3g}" for v in values])
+            for name, values in training["learned"].items()
+        }
+        source = f"{text['source']}, SHA-256 {text['sha256'][:16]}"
+        yield facts(run=run["key"], text=source, tokens=f"{training['tokens']:,}",
+                    seconds=f"{training['seconds']:.0f}", **learned)  # fmt: skip
         for m in run["measurements"]:
-            lines.append(f"  inference: {m['inference']['label']}")
-            lines += [
-                f"    perplexity, {p['protocol']}, {p['length']} tokens: {p['perplexity']:.3f}, "
-                f"x{p['ratio']:.4f} ({p['ratio_low']:.4f} to {p['ratio_high']:.4f}) of that at "
-                f"{p['base']} [measured, {p['targets']} targets, 95 %]"
-                for p in m["perplexity"]
-            ]
-            lines += [
-                f"    attention ERF({a['eps']:g}): {a['tokens']:.1f} tokens, spread "
-                f"{a['spread']:.1f}; TRF of the same rows: {a['trf']:.1f} [measured, "
-                f"{a['segments']} x {a['rows']} rows a head]"
-                for a in m["attention"]
-            ]
-            g = m["gradient"]
-            lines.append(
-                f"    gradient ERF({g['share']:g}): {g['tokens']} tokens ({g['tokens_low']:.0f} to "
-                f"{g['tokens_high']:.0f}), mass in the training length {g['mass']:.3f} [measured, "
-                f"{g['segments']} segments, 95 %]"
-            )
-            b = m["bounds"]
-            lines.append(
-                f"    bounds of the attention ERF: {b['violations']} violated of {b['checks']:,} "
-                "[theorem, checked on data]"
-            )
-        return "\n".join([*lines, *(f"  note: {note}" for note in run["notes"])])
+            yield from _measured(m)
+        for said in run["notes"]:
+            yield note("{said}", said=said)
+
+
+def _measured(m: dict[str, Any]) -> Iterator[Block]:
+    """Tables of one measurement: perplexities, then receptive fields."""
+    rows = [
+        (p["protocol"], p["length"], f"{p['perplexity']:.3f}",
+         f"{p['ratio']:.4f} ({p['ratio_low']:.4f} to {p['ratio_high']:.4f})", p["targets"])
+        for p in m["perplexity"]
+    ]  # fmt: skip
+    header = ("protocol", "tokens", "perplexity", "ratio to the training length, 95 %", "targets")
+    yield table(header, rows, f"inference: {m['inference']['label']}", numeric=(1, 2, 4))
+    fields = [
+        (f"attention ERF({a['eps']:g})", f"{a['tokens']:.1f}, spread {a['spread']:.1f}",
+         f"TRF of the same rows {a['trf']:.1f}", f"{a['segments']} x {a['rows']} rows a head")
+        for a in m["attention"]
+    ]  # fmt: skip
+    g, b = m["gradient"], m["bounds"]
+    fields.append(
+        (f"gradient ERF({g['share']:g})",
+         f"{g['tokens']} ({g['tokens_low']:.0f} to {g['tokens_high']:.0f})",
+         f"mass in the training length {g['mass']:.3f}", f"{g['segments']} segments, 95 %")
+    )  # fmt: skip
+    yield table(("receptive field", "tokens", "beside it", "measured on"), fields)
+    yield note("Bounds of the attention ERF by the theorem: {violations} violated of {checks}.",
+               violations=b["violations"], checks=f"{b['checks']:,}")  # fmt: skip
 
 
 def inventory(store: Store) -> Inventory:
@@ -189,7 +225,7 @@ def inventory(store: Store) -> Inventory:
     return Inventory(tuple(sorted(found, key=lambda run: (run.modified, run.key))))
 
 
-def compare(store: Store, keys: Sequence[str]) -> Comparison:
+def compare(store: Store, keys: Sequence[str]) -> RunComparison:
     """Finished runs side by side.
 
     Args:
@@ -210,7 +246,7 @@ def compare(store: Store, keys: Sequence[str]) -> Comparison:
         settings.append(dict(_flat({**record["configuration"], **_labels(record)})))
     names = dict.fromkeys(name for each in settings for name in each)
     rows = ((name, tuple(each.get(name) for each in settings)) for name in names)
-    return Comparison(
+    return RunComparison(
         tuple(folder.name for folder in folders),
         tuple((name, values) for name, values in rows if len(set(map(str, values))) > 1),
         tuple(
@@ -354,15 +390,6 @@ def _ratios(folder: Path) -> Iterator[tuple[str, str, int, float]]:
             yield measurement["inference"]["label"], p["protocol"], p["length"], float(p["ratio"])
 
 
-def _floats(value: Any) -> Any:
-    """A result with its infinite and undefined numbers, which are text in JSON."""
-    if isinstance(value, dict):
-        return {name: _floats(inner) for name, inner in value.items()}
-    if isinstance(value, list):
-        return [_floats(inner) for inner in value]
-    return float(value) if value in ("nan", "inf", "-inf") else value
-
-
 def _flat(value: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
     if isinstance(value, dict):
         for name, inner in value.items():
@@ -374,5 +401,4 @@ def _flat(value: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def _short(value: Any) -> str:
-    text = "" if value is None else str(value)
-    return text if len(text) <= 40 else text[:37] + "..."
+    return "" if value is None else shortened(str(value), 40)

@@ -19,11 +19,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from farfield.theory.results import InputError
+from farfield.theory.answers.answer import InputError
 from farfield.validation.files import read_json
 
 
-class Held(Exception):
+class InUse(Exception):
     """Another process works on this run."""
 
 

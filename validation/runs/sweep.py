@@ -27,10 +27,11 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any, Protocol
 
-from farfield.theory.results import InputError, Result
+from farfield.theory.answers.answer import InputError, Label, Result
+from farfield.theory.answers.blocks import Block, sentence, table
 from farfield.validation.files import CorruptFile
 from farfield.validation.runs.inventory import inventory
-from farfield.validation.runs.store import Held, Store, stored
+from farfield.validation.runs.store import InUse, Store, stored
 from farfield.validation.settings.configuration import key
 from farfield.validation.settings.plan import Job
 
@@ -79,7 +80,7 @@ class Engine(Protocol):
 
 
 @dataclass(frozen=True)
-class Entry(Result):
+class JobState:
     """One job of a plan, as it stands.
 
     Fields:
@@ -102,33 +103,36 @@ class Entry(Result):
     ratios: tuple[tuple[str, int, float], ...] = ()
     note: str = ""
 
-    def text(self) -> str:
-        line = (
-            f"{self.label:<24} {self.preset:<14} {self.length:>5} seed {self.seed:<3} {self.state}"
-        )
-        if self.loss is not None:
-            line += f"  loss {self.loss:.3f}"
-        for view in dict.fromkeys(r[0] for r in self.ratios):
-            _, length, ratio = max((r for r in self.ratios if r[0] == view), key=lambda r: r[1])
-            line += f"  {view}: x{ratio:.3f} at {length} [measured]"
-        return line + (f"  {self.note}" if self.note else "")
+    def row(self) -> tuple[Any, ...]:
+        """The cells of a listing."""
+        last = {}
+        for view, length, ratio in sorted(self.ratios, key=lambda r: r[1]):
+            last[view] = f"{view}: x{ratio:.3f} at {length}"
+        loss = None if self.loss is None else f"{self.loss:.3f}"
+        return (self.label, self.preset, self.length, self.seed, self.state, loss,
+                "; ".join(last.values()), self.note)  # fmt: skip
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Swept(Result):
     """The jobs of a plan after a sweep, in the plan's order."""
 
-    jobs: tuple[Entry, ...]
+    jobs: tuple[JobState, ...]
 
     @property
     def failed(self) -> int:
         """How many jobs have no result."""
         return sum(job.state == "failed" for job in self.jobs)
 
-    def text(self) -> str:
-        done = len(self.jobs) - self.failed
-        total = f"{done} of {len(self.jobs)} jobs finished, {self.failed} failed"
-        return "\n".join([*map(str, self.jobs), total])
+    def blocks(self) -> Sequence[Block]:
+        header = ("encoding", "preset", "length", "seed", "state", "loss", "perplexity", "note")
+        return (
+            sentence(
+                "{done} of {all} jobs finished, {failed} failed.", Label.MEASURED,
+                done=len(self.jobs) - self.failed, all=len(self.jobs), failed=self.failed,
+            ),
+            table(header, [job.row() for job in self.jobs], numeric=(2, 3, 5)),
+        )  # fmt: skip
 
 
 def sweep(
@@ -213,7 +217,7 @@ def sweep(
                 elsewhere.clear()
             if not (waiting or running):
                 inventory(store)  # the next listing opens none of these runs
-    return Swept(tuple(_entry(job, results.get(job.key), failures.get(job.key)) for job in jobs))
+    return Swept(tuple(_state_of(job, results.get(job.key), failures.get(job.key)) for job in jobs))
 
 
 def attempt(
@@ -242,7 +246,7 @@ def attempt(
 
     try:
         result = train_and_measure(job.configuration, store, progress, device=device, wait=False)
-    except Held:
+    except InUse:
         return Outcome(job.key, "held")
     except (InputError, TrainingDiverged, CorruptFile) as error:
         return Outcome(job.key, "failed", str(error))
@@ -377,12 +381,12 @@ def finished(job: Job, store: Store) -> dict[str, Any] | None:
         return None
 
 
-def _entry(job: Job, result: dict[str, Any] | None, why: str | None) -> Entry:
+def _state_of(job: Job, result: dict[str, Any] | None, why: str | None) -> JobState:
     preset = job.configuration.preset
     named = (job.label, preset.name, preset.length, job.configuration.seed, job.key)
     if result is None:
-        return Entry(*named, "failed", note=why or "")
-    return Entry(
+        return JobState(*named, "failed", note=why or "")
+    return JobState(
         *named,
         "finished",
         result["training"]["losses"][-1][1],

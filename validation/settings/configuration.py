@@ -16,11 +16,12 @@ from typing import Any
 
 import sympy
 
+from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import Encoding
-from farfield.theory.results import InputError, plain
+from farfield.validation.files import recorded
 from farfield.validation.settings.measurement import Measurement
 from farfield.validation.settings.presets import PRESETS, Preset
-from farfield.validation.settings.trainable import TRAINABLE, require_values
+from farfield.validation.settings.trainable import require_mechanism, require_values
 from farfield.validation.settings.visibility import Visibility
 from farfield.validation.text.corpus import BYTES, Corpus
 
@@ -80,11 +81,7 @@ class Configuration:
 
     def __post_init__(self) -> None:
         encoding, preset, measure = self.encoding, self.preset, self.settings
-        if encoding.mechanism not in TRAINABLE:
-            raise InputError(
-                f"{encoding.name} cannot be trained here (mechanism {encoding.mechanism}); "
-                "accepted: additive biases, rope, xpos, sinusoidal, learned"
-            )
+        require_mechanism(encoding)
         if encoding.mechanism == "bias" and encoding.num_heads not in (1, preset.heads):
             raise InputError(
                 f"{encoding.name} has {encoding.num_heads} heads, the model of preset "
@@ -128,7 +125,7 @@ class Configuration:
     def measured(self, visible: Visibility) -> dict[str, Any]:
         """What decides a measurement of the trained weights, in JSON form."""
         settings = _without_defaults(self.settings, _LATER[Measurement])
-        return {"schema": SCHEMA, **settings, "inference": plain(visible)}
+        return {"schema": SCHEMA, **settings, "inference": recorded(visible)}
 
 
 # A setting that came later enters a key only where it is not what had been the only choice, so
@@ -141,7 +138,7 @@ _LATER: dict[type, tuple[str, ...]] = {
 
 def _without_defaults(value: Preset | Measurement, later: tuple[str, ...]) -> dict[str, Any]:
     defaults = {f.name: f.default for f in dataclasses.fields(value)}
-    described: dict[str, Any] = plain(value)
+    described: dict[str, Any] = recorded(value)
     for name in later:
         if getattr(value, name) == defaults[name]:
             del described[name]
@@ -161,7 +158,7 @@ def describe(encoding: Encoding) -> dict[str, Any]:
         "mechanism": encoding.mechanism,
         "heads": [str(head) for head in heads],
         "sha256": hashlib.sha256(exact.encode()).hexdigest(),
-        "parameters": [{k: plain(p)[k] for k in _PARAMETER} for p in encoding.parameters],
+        "parameters": [{k: recorded(p)[k] for k in _PARAMETER} for p in encoding.parameters],
     }
 
 

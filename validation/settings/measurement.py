@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from farfield.theory.results import InputError
+from farfield.theory.answers.answer import InputError
 
 
 @dataclass(frozen=True)

@@ -40,8 +40,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import Encoding, encoding
-from farfield.theory.results import InputError
 from farfield.validation.settings.configuration import Configuration, key
 from farfield.validation.settings.measurement import Measurement
 from farfield.validation.settings.presets import Preset, preset, resized

@@ -2,11 +2,32 @@
 
 from __future__ import annotations
 
-from farfield.theory.encodings import Encoding
-from farfield.theory.results import InputError
+from farfield.theory.answers.answer import InputError
+from farfield.theory.encodings import CATALOGUE, Encoding
 from farfield.validation.settings.visibility import Visibility
 
 TRAINABLE = ("bias", "rotation", "rotation_decay", "sinusoidal", "learned_absolute")
+"""The mechanisms that the model has."""
+
+
+def trainable(encoding: Encoding) -> bool:
+    """Whether a model is trained with it where all are; a surrogate stands for another encoding,
+    and is not."""
+    entry = CATALOGUE.get(encoding.name)
+    surrogate = entry is not None and bool(entry.stands_for)
+    values = all(p.learned or p.init[0] == p.init[1] for p in encoding.free)
+    return encoding.mechanism in TRAINABLE and values and not surrogate
+
+
+def require_mechanism(encoding: Encoding) -> None:
+    """Raise InputError if the model has no such mechanism."""
+    if encoding.mechanism in TRAINABLE:
+        return
+    others = (e.name for e in CATALOGUE.values() if e.mechanism in TRAINABLE[1:])
+    raise InputError(
+        f"{encoding.name} cannot be trained here (mechanism {encoding.mechanism}); accepted: "
+        f"additive biases, {', '.join(others)}"
+    )
 
 
 def require_values(encoding: Encoding) -> None:

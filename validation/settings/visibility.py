@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
-from farfield.theory.results import InputError
+from farfield.theory.answers.answer import InputError
 
 
 @dataclass(frozen=True)

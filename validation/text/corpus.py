@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from farfield.theory.results import InputError
+from farfield.theory.answers.answer import InputError
 
 BYTES = 256
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from farfield.theory.results import InputError
+from farfield.theory.answers.answer import InputError
 from farfield.validation.optional import library
 from farfield.validation.text.corpus import Corpus
 from farfield.validation.text.tokens import opened

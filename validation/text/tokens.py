@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from farfield.theory.results import InputError
+from farfield.theory.answers.answer import InputError
 from farfield.validation.files import CorruptFile, read_json, write, write_json
 from farfield.validation.optional import library
 from farfield.validation.text.corpus import BYTES, Corpus

@@ -27,7 +27,7 @@ from torch import Tensor, nn
 from torch import distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-from farfield.theory.results import InputError
+from farfield.theory.answers.answer import InputError
 
 _PATIENCE = datetime.timedelta(days=7)  # a run may wait for a lock; torchrun ends what is left over
 

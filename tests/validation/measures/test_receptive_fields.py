@@ -6,8 +6,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
-from farfield.theory.results import InputError
 from farfield.validation.measures import receptive_fields as receptive_field
 from farfield.validation.measures.receptive_fields import (
     attention_receptive_field,

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from farfield.numerics.resolution import attention_resolution
+from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
-from farfield.theory.results import InputError
 from farfield.validation.measures import scores as room
 from farfield.validation.measures.scores import expected_scores
 from farfield.validation.models.attention import materialised

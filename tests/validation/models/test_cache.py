@@ -6,8 +6,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding, encodings
-from farfield.theory.results import InputError
 from farfield.validation.models.attention import materialised
 from farfield.validation.models.cache import extend, generate
 from farfield.validation.models.model import initialised

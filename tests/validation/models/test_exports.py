@@ -8,8 +8,8 @@ import torch
 from torch.nn.attention.flex_attention import flex_attention
 
 from farfield.numerics.window import certified_window
+from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
-from farfield.theory.results import InputError
 from farfield.validation.models.attention import materialised
 from farfield.validation.settings.visibility import Visibility
 

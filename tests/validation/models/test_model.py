@@ -3,8 +3,8 @@ import dataclasses
 import pytest
 import torch
 
+from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
-from farfield.theory.results import InputError
 from farfield.validation.models.attention import materialised, toeplitz
 from farfield.validation.models.model import initialised
 from farfield.validation.settings.presets import preset

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
+from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding, encodings
-from farfield.theory.results import InputError
 from farfield.validation.models.positional import (
     FixedBias,
     LearnedBias,

@@ -9,8 +9,8 @@ import torch
 from farfield.cli import main
 from farfield.figures.pages.audit import audit_page, write_audit
 from farfield.numerics.window import certified_window
+from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
-from farfield.theory.results import InputError
 from farfield.validation.outside.audit import audit
 from farfield.validation.outside.models import describe, load
 from farfield.validation.outside.windows import upwards, weight_bounds

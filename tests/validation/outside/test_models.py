@@ -10,8 +10,8 @@ from safetensors.torch import load_file, save_file
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from farfield.cli import main
+from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
-from farfield.theory.results import InputError
 from farfield.validation.measures.receptive_fields import attention_rows, gradient_shares
 from farfield.validation.models.attention import materialised
 from farfield.validation.outside import models as outside

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from farfield.cli import main
+from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
-from farfield.theory.results import InputError
 from farfield.validation.measures.receptive_fields import samples_of
 from farfield.validation.models.attention import materialised
 from farfield.validation.outside.models import describe, load

@@ -11,7 +11,10 @@ from farfield.numerics.leak import leak
 from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.theory.convergence import check_convergence
 from farfield.validation import reference
-from farfield.validation.reference.evidence import TOLERANCE, answers, observations, summary
+from farfield.validation.measures.extrapolation import TOLERANCE
+from farfield.validation.reference.evidence import answers, summary
+from farfield.validation.reference.observations import observations
+from farfield.validation.reference.predictions import predict
 
 EPS = {0.1: "1/10", 0.05: "1/20", 0.01: "1/100"}
 
@@ -130,10 +133,9 @@ def test_too_few_results_give_no_answer():
 
 def test_the_plan_is_the_one_that_was_registered():
     assert reference.predictions()["plan_sha256"] == reference.sha256(reference.HERE / "plan.toml")
-    for path in reference._paths():
-        result = json.loads(path.read_text())
-        assert result["registered"] == reference.registered(), path.name
-        assert all(m["bounds"]["violations"] == 0 for m in result["measurements"]), path.name
+    for result in reference.results():
+        assert result["registered"] == reference.registered(), result["key"]
+        assert all(m["bounds"]["violations"] == 0 for m in result["measurements"]), result["key"]
 
 
 @pytest.mark.parametrize("label", ["type1", "type2", "window 16", "alibi equal 4"])
@@ -147,6 +149,11 @@ def test_the_registered_numbers_are_those_of_the_theory(label):
         assert [h.tokens for h in field.heads or (field,)] == heads
     worst = max(entry["leak"]["1024"])
     assert leak(found, 64, 1024).value == pytest.approx(worst, rel=1e-5)
+
+
+@pytest.mark.slow  # its sibling above takes four of them
+def test_the_registered_predictions_follow_from_the_theory():
+    assert json.loads(json.dumps(predict())) == reference.predictions()
 
 
 def test_differences_are_shown_not_hidden():

@@ -13,8 +13,8 @@ import pytest
 import ray
 
 from farfield.cli import main
+from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
-from farfield.theory.results import InputError
 from farfield.validation.runs.cluster import Cluster
 from farfield.validation.runs.store import Store
 from farfield.validation.runs.sweep import finished, sweep

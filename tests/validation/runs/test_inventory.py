@@ -1,4 +1,4 @@
-import json
+import math
 import os
 import shutil
 import subprocess
@@ -7,8 +7,8 @@ import time
 
 import pytest
 
+from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
-from farfield.theory.results import InputError
 from farfield.validation.files import read_json, write_json
 from farfield.validation.runs.experiment import train_and_measure
 from farfield.validation.runs.inventory import Trained, compare, inventory, prunable, prune
@@ -41,7 +41,7 @@ def store(text, small, tmp_path):
     return store
 
 
-def test_every_run_is_listed_with_its_state(store):
+def test_every_run_is_listed_with_its_state(store, speaks):
     runs = inventory(store).runs
     assert sorted(r.state for r in runs) == ["finished", "finished", "set aside", "unfinished"]
     finished = [r for r in runs if r.state == "finished"]
@@ -56,18 +56,19 @@ def test_every_run_is_listed_with_its_state(store):
         assert run.size == sum(p.stat().st_size for p in store.folder(run.key).iterdir())
     (killed,) = (r for r in runs if r.state == "unfinished")
     assert killed.steps == 4 and killed.loss is None
-    text = str(inventory(store))
-    assert len(text.splitlines()) == 4 and "[measured]" in text
-    json.dumps(inventory(store).to_dict(), allow_nan=False)
+    assert speaks(inventory(store)) == "4 runs: 2 finished, 1 unfinished, 1 set aside."
+    assert len(inventory(store).blocks()[1].rows) == 4
+    speaks(runs[0])
 
 
-def test_runs_are_compared_where_they_differ(store):
+def test_runs_are_compared_where_they_differ(store, speaks):
     keys = [r.key for r in inventory(store).runs if r.state == "finished"]
     found = compare(store, [k[:8] for k in keys])
     assert [name for name, _ in found.differences] == ["seed"]
     assert {len(values) for _, values in found.ratios} == {2}
     assert ("causal", "last token", 40) in dict(found.ratios)
-    assert "seed" in str(found) and "last token 40, causal [measured]" in str(found)
+    assert speaks(found) == "2 runs that differ in seed."
+    assert ("seed",) in {row[0] for row in found.blocks()[1].rows}
     for wrong, message in (("", "names several"), ("nothing", "names no finished run")):
         with pytest.raises(InputError, match=message):
             compare(store, [wrong, keys[0]])
@@ -115,13 +116,15 @@ def test_runs_without_names_say_what_they_computed(store):
     assert (found.encoding, found.preset) == ("rotation", "2x32")
 
 
-def test_perplexities_that_are_no_numbers_are_shown(text, small, tmp_path):
+def test_perplexities_that_are_no_numbers_are_shown(text, small, tmp_path, speaks):
     """Finite in training, above what float32 holds at longer distances."""
     store = Store(tmp_path)
     result = train_and_measure(Configuration(encoding("exp(n)*10**30"), text, small), store)
     assert "nan" in {p["ratio"] for m in result["measurements"] for p in m["perplexity"]}
-    assert "xnan" in str(Trained(result)) and "xnan at 40" in str(inventory(store))
-    json.dumps(inventory(store).to_dict(), allow_nan=False)
+    assert math.isnan(inventory(store).runs[0].ratios[-1][3])
+    for shown in (Trained(result), inventory(store)):
+        speaks(shown)
+        assert any("nan" in word for word in shown.text().split())
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from farfield.theory.results import InputError
+from farfield.theory.answers.answer import InputError
 from farfield.validation.files import CorruptFile, read_json, write, write_json
 from farfield.validation.runs.store import Store
 

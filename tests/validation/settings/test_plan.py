@@ -3,8 +3,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from farfield.theory.results import InputError
-from farfield.validation.reference import HERE
+from farfield.theory.answers.answer import InputError
+from farfield.validation.reference.committed import HERE
 from farfield.validation.settings.configuration import key
 from farfield.validation.settings.plan import parse_plan, read_plan
 from farfield.validation.settings.presets import PRESETS, preset, resized

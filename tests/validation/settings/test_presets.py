@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
+from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
-from farfield.theory.results import InputError
 from farfield.validation.models.model import initialised
 from farfield.validation.runs.experiment import train_and_measure
 from farfield.validation.runs.store import Store

@@ -4,7 +4,7 @@ import os
 import numpy as np
 import pytest
 
-from farfield.theory.results import InputError
+from farfield.theory.answers.answer import InputError
 from farfield.validation.text.corpus import Corpus, segments
 from farfield.validation.text.reading import corpus
 

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 import tokenizers
 
+from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
-from farfield.theory.results import InputError
 from farfield.validation.runs.experiment import train_and_measure
 from farfield.validation.runs.store import Store
 from farfield.validation.settings.configuration import Configuration
