@@ -18,9 +18,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import series
 
+from farfield.theory.answers.answer import InputError
 from farfield.theory.convergence import check_convergence
 from farfield.theory.expression import CONSTANTS, FUNCTIONS, read
-from farfield.theory.answers.answer import InputError
 
 PIECES = (
     *FUNCTIONS, *CONSTANTS, "n", "n", "n", "a", "x", "Piecewise", "Sum", "True", "import", "__",

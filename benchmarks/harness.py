@@ -27,8 +27,8 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, gelu, scaled_dot_product_attention
 
 from farfield.theory.encodings import encoding
+from farfield.validation.measures.gradient_fields import gradient_shares
 from farfield.validation.measures.inference_time import relative_inference_time
-from farfield.validation.measures.receptive_fields import gradient_shares
 from farfield.validation.models.attention import toeplitz
 from farfield.validation.models.model import Transformer, initialised
 from farfield.validation.settings.presets import preset

@@ -31,9 +31,9 @@ from scipy import integrate
 
 from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.numerics.sums import series
+from farfield.theory.answers.answer import InputError
 from farfield.theory.balls import precision, to_arb
 from farfield.theory.expression import n, read
-from farfield.theory.answers.answer import InputError
 from farfield.theory.tables import tabulate
 
 KERNELS = (

@@ -38,3 +38,14 @@ def share_text(x: float | None) -> str:
     if 0 < x < LEAST:
         return f"< {LEAST:g}"
     return "> 0.999" if 0.9995 <= x < 1 else f"{x:.3g}"
+
+
+def sampled(segments: int, length: int) -> str:
+    """What a number was measured on.
+
+    >>> sampled(1, 64), sampled(8, 64)
+    ('1 segment of 64 tokens, no interval', '8 segments of 64 tokens, 95 %')
+    """
+    if segments == 1:
+        return f"1 segment of {length} tokens, no interval"
+    return f"{segments} segments of {length} tokens, 95 %"

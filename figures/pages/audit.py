@@ -12,7 +12,8 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from farfield.figures.pages.study import VERDICT, document, table
 from farfield.figures.style import INK, house, new_figure, svg
 from farfield.validation.files import writable_folder, write
-from farfield.validation.outside.audit import BOUNDS, Audit, share_text, spans
+from farfield.validation.outside.audit import BOUNDS, Audit, spans
+from farfield.validation.short import share_text
 from farfield.validation.outside.windows import keys_text
 
 FRAME = 10**9

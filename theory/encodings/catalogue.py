@@ -24,6 +24,7 @@ from farfield.theory.encodings.formulas import (
     surrogate,
     t5,
     t5_parameters,
+    t5_tables,
 )
 from farfield.theory.expression import n, parameter
 
@@ -143,9 +144,9 @@ _ROWS = (
         t5, t5_parameters, dialects=("plain", "scaled"),
         options={"buckets": 32, "max_distance": 128, "d_head": 64}, needs={"d_head": ("scaled",)},
         note="scale buckets and max_distance down when the training length is short",
-        trained=lambda length: {"buckets": min(32, length // 4),
-                                "max_distance": min(128, length // 2)},
-        title="T5", look=Look(7, 1),
+        trained=lambda length: {"buckets": min(32, 2 * max(1, length // 8)),
+                                "max_distance": min(128, max(2, length // 2))},
+        tables=t5_tables, title="T5", look=Look(7, 1),
     ),
     Entry(
         "bam", "Bianchessi et al. 2025 (Bayesian attention mechanism)",

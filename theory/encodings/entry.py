@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,6 +51,7 @@ class Entry:
         note: what a reader should know besides.
         title: how it is written in prose; the name where nothing is said.
         trained: options with which it is trained on rows of a length, where defaults do not do.
+        tables: of an encoding whose formula is a table: the options that give so many parameters.
         look: how figures draw it.
         examples: heads that stand for it where many are compared.
         baseline: whether a study trains it beside what was asked about.
@@ -71,6 +72,7 @@ class Entry:
     note: str = ""
     title: str = ""
     trained: Callable[[int], Mapping[str, Any]] = lambda length: {}
+    tables: Callable[[int], Iterable[Mapping[str, Any]]] = lambda count: ()
     look: Look = Look()
     examples: tuple[Example, ...] = ()
     baseline: bool = False

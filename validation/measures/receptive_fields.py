@@ -8,6 +8,7 @@ is met exactly, where `1 - cumulative sum` would round to 0.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -19,7 +20,6 @@ from torch import Tensor, nn
 
 from farfield.theory.answers.answer import InputError
 from farfield.validation.models.attention import Path, fused
-from farfield.validation.models.model import Transformer
 from farfield.validation.settings.visibility import CAUSAL, Visibility
 from farfield.validation.text.corpus import segments as spaced
 
@@ -28,7 +28,7 @@ _RESAMPLES = 1000
 
 
 class LanguageModel(Protocol):
-    """What is measured: `model.Transformer` says what each does, `outside.OutsideModel` too."""
+    """What is measured: `Transformer` says what each does, `OutsideModel` too."""
 
     def embed(self, tokens: Tensor) -> Tensor:
         """Shape (batch, length, width)."""
@@ -56,7 +56,8 @@ class AttentionRows:
 
     Args:
         erf: attention ERF, shape (layers, thresholds, segments, heads, rows).
-        trf: finite-row TRF of the bias alone, shape (thresholds, heads, rows).
+        trf: finite-row TRF of the bias alone, shape (thresholds, heads, rows); the mean of the
+            layers where they see unlike keys.
         shares: attention mass on the nearest `within` tokens, mean over layers, heads and rows,
             float64, shape (segments, len(within)).
         within: numbers of tokens.
@@ -132,35 +133,6 @@ class AttentionField:
         "mean over rows and segments, then heads, then layers; "
         "rows evenly spaced in the second half of a segment"
     )
-
-
-@dataclass(frozen=True)
-class GradientField:
-    """Gradient ERF of a model, measured, and the gradient mass within the training length.
-
-    Args:
-        share: the `q` of the definition.
-        tokens, tokens_low, tokens_high: of the mean curve, with a 95 % bootstrap interval.
-        training_length: tokens the model was trained on.
-        mass, mass_low, mass_high: share of the sum on the last `training_length` tokens, with a
-            95 % bootstrap interval over the segments.
-        curve: pairs (tokens, share on the last so many tokens) at powers of two.
-        length, segments: tokens of a segment, and segments.
-        scalar: whose gradient it is.
-    """
-
-    share: float
-    tokens: int
-    tokens_low: float
-    tokens_high: float
-    training_length: int
-    mass: float
-    mass_low: float
-    mass_high: float
-    curve: tuple[tuple[int, float], ...]
-    length: int
-    segments: int
-    scalar: str = "log-probability of the observed next byte at the last position"
 
 
 def tail_sums(weights: Tensor) -> Tensor:
@@ -263,11 +235,16 @@ def attention_rows(
     samples = torch.from_numpy(samples_of(text, segments, length))[:, :-1]
     at = torch.linspace(length // 2, length - 1, min(rows, length - length // 2)).long().unique()
     keys_at = at[:, None] - torch.arange(length)  # row, distance
-    seen = (keys_at >= 0) & visible.sees(at[:, None], keys_at)
     bias = model.bias_table(length)
     bias = torch.zeros(1, length, dtype=torch.float64) if bias is None else bias
-    log_b = bias[:, None].masked_fill(~seen, -math.inf)  # head, row, distance
-    b_tails = tail_sums((log_b - log_b.amax(-1, keepdim=True)).exp())
+
+    @functools.lru_cache
+    def prior(visible: Visibility) -> tuple[Tensor, Tensor, Tensor]:
+        """Which keys are seen, the bias on them, its tails: of the layers that see so."""
+        seen = (keys_at >= 0) & visible.sees(at[:, None], keys_at)
+        log_b = bias[:, None].masked_fill(~seen, -math.inf)  # head, row, distance
+        return seen, log_b, tail_sums((log_b - log_b.amax(-1, keepdim=True)).exp())
+
     log_eps = torch.tensor(thresholds, dtype=torch.float64).log()[:, None, None, None]
 
     measured, gaps, failed, informative = [], [], torch.zeros(3, dtype=torch.long), []
@@ -275,7 +252,10 @@ def attention_rows(
     beyond = torch.tensor([w < length for w in within], dtype=torch.float64)
     largest = torch.zeros(2, dtype=torch.float64)
 
-    def measure(query: Tensor, key: Tensor, value: Tensor) -> None:
+    trfs: list[Tensor] = []
+
+    def measure(query: Tensor, key: Tensor, value: Tensor, visible: Visibility) -> None:
+        seen, log_b, b_tails = prior(visible)
         scores = (query[:, :, at].double() @ key.double().transpose(-2, -1)).cpu()
         scores = scores / math.sqrt(query.shape[-1])
         logits = scores.gather(-1, keys_at.clamp(min=0).expand(*scores.shape[:2], -1, -1))
@@ -296,12 +276,13 @@ def attention_rows(
         failed.add_(torch.stack([(lower > erf).sum(), (erf > upper).sum(), (erf > jensen).sum()]))
         informative.append((jensen < seen.sum(-1)).double().mean())
         measured.append(erf.double())
+        trfs.append(tokens(b_tails, log_eps[:, 0]).double())
         gaps.append(gap.flatten())
 
     def path(
         query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, visible: Visibility
     ) -> Tensor:
-        measure(query, key, value)
+        measure(query, key, value, visible)
         return fused(query, key, value, bias, visible)
 
     for done, sample in enumerate(samples.split(1), 1):  # one at a time bounds the memory
@@ -310,7 +291,8 @@ def attention_rows(
             progress(done)
     erf = torch.stack(measured).unflatten(0, (len(samples), -1)).squeeze(3)
     erf, gap = erf.permute(1, 2, 0, 3, 4), torch.cat(gaps)  # layer, eps, segment, head, row
-    trf = tokens(b_tails, log_eps[:, 0]).double().expand(-1, erf.shape[3], -1)
+    trf = trfs[0] if prior.cache_info().currsize == 1 else torch.stack(trfs).mean(0)
+    trf = trf.expand(-1, erf.shape[3], -1)
     lower, upper, jensen = failed.tolist()
     bounds = Bounds(
         checks=3 * erf.numel(),
@@ -325,101 +307,6 @@ def attention_rows(
     )
     shares = torch.stack(masses).unflatten(0, (len(samples), -1)).mean(1).numpy()
     return AttentionRows(erf, trf, shares, within, bounds)
-
-
-def gradient_receptive_field(
-    model: Transformer,
-    text: np.ndarray,
-    *,
-    share: float = 0.99,
-    length: int = 1024,
-    segments: int = 32,
-    visible: Visibility = CAUSAL,
-) -> GradientField:
-    """Gradient ERF: the shortest suffix with more than `share` of the input gradient [C, 5.1].
-
-    `s_m = ||g_m|| / sum ||g||`, `g_m` the gradient at input embedding `m` of the log-probability of
-    the observed next byte at the last position. [C] does not name the scalar; this is our choice.
-
-    Args:
-        model: the model.
-        text: `uint8`, shape (bytes,).
-        share: between 0 and 1.
-        length: tokens a segment.
-        segments: how many, evenly spaced in the text; their curves are averaged.
-        visible: which keys a query sees.
-
-    Raises:
-        InputError: the text is too short, or the encoding knows less than `length`.
-    """
-    curves = gradient_shares(model, samples_of(text, segments, length), visible)
-    mass = share_within(curves, model.length)
-    suffix, low, high = shortest_suffix(curves, share)
-    mass_low, mass_high = np.quantile(resampled(mass), (0.025, 0.975))
-    return GradientField(
-        share=share,
-        tokens=suffix,
-        tokens_low=low,
-        tokens_high=high,
-        training_length=model.length,
-        mass=float(mass.mean()),
-        mass_low=float(mass_low),
-        mass_high=float(mass_high),
-        curve=tuple((p, float(share_within(curves, p).mean())) for p in powers(length)),
-        length=length,
-        segments=len(curves),
-    )
-
-
-def gradient_shares(
-    model: LanguageModel, rows: np.ndarray, visible: Visibility = CAUSAL, tokens_a_pass: int = 8192
-) -> np.ndarray:
-    """`s_m` of each segment, nearest token first; float64, shape (segments, length).
-
-    Args:
-        model: its weights get no gradient.
-        rows: int64, shape (segments, length + 1); the last column holds the observed next bytes.
-        visible: which keys a query sees.
-        tokens_a_pass: bounds the memory.
-    """
-    trained = [p for p in model.parameters() if p.requires_grad]
-    for parameter in trained:
-        parameter.requires_grad_(False)
-    try:
-        results = []
-        step = max(1, tokens_a_pass // (rows.shape[1] - 1))
-        for start in range(0, len(rows), step):
-            part = torch.from_numpy(rows[start : start + step]).to(model.device)
-            embedded = model.embed(part[:, :-1]).requires_grad_()
-            logits = model.logits(model.hidden(embedded, visible)[:, -1])
-            chosen = logits.log_softmax(-1).gather(-1, part[:, -1:])
-            (gradient,) = torch.autograd.grad(chosen.sum(), embedded)
-            norms = gradient.double().norm(dim=-1).flip(-1).cpu()
-            results.append(norms / norms.sum(-1, keepdim=True))
-    finally:
-        for parameter in trained:
-            parameter.requires_grad_(True)
-    return torch.cat(results).numpy()
-
-
-def shortest_suffix(curves: np.ndarray, share: float) -> tuple[int, float, float]:
-    """Tokens of the shortest suffix with more than `share` of the mean curve, with an interval.
-
-    Args:
-        curves: nearest token first, each with sum 1; float64, shape (segments, length).
-        share: between 0 and 1.
-
-    Returns:
-        The tokens, and the ends of their 95 % bootstrap interval over the segments.
-
-    >>> shortest_suffix(np.array([[0.5, 0.25, 0.25]]), 0.7)
-    (2, 2.0, 2.0)
-    """
-    log_eps = math.log1p(-share)
-    lengths = tokens(tail_sums(torch.from_numpy(resampled(curves))), log_eps).numpy()
-    low, high = np.quantile(lengths, (0.025, 0.975))
-    mean = torch.from_numpy(curves.mean(0))
-    return int(tokens(tail_sums(mean), log_eps)), float(low), float(high)
 
 
 def resampled(values: np.ndarray) -> np.ndarray:

@@ -7,27 +7,33 @@ interval, its curve and its definition.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+import sympy
 
-from farfield.theory.answers.answer import InputError, Result
+from farfield.theory.answers.answer import Answer, InputError, Label
+from farfield.theory.answers.blocks import Block, facts, note, sentence, table
 from farfield.theory.answers.number import exact
+from farfield.theory.answers.wording import listed, share
+from farfield.validation.measures.gradient_fields import gradient_shares, shortest_suffix
 from farfield.validation.measures.receptive_fields import (
     Bounds,
     attention_rows,
-    gradient_shares,
     powers,
     resampled,
     samples_of,
     share_within,
-    shortest_suffix,
 )
 from farfield.validation.models.model import Transformer
-from farfield.validation.outside.models import Folder, OutsideModel, describe, load, tokens_of
+from farfield.validation.outside.folder import Folder, describe
+from farfield.validation.outside.loading import OutsideModel, load
+from farfield.validation.outside.texts import tokens_of
+from farfield.validation.progress import Progress, silent
 from farfield.validation.settings.visibility import CAUSAL, Visibility
+from farfield.validation.short import sampled
 from farfield.validation.text.corpus import Corpus
 from farfield.validation.text.reading import corpus
 
@@ -47,8 +53,8 @@ _DEFINITION = {
 }
 
 
-@dataclass(frozen=True)
-class EmpiricalReceptiveField(Result):
+@dataclass(frozen=True, repr=False)
+class EmpiricalReceptiveField(Answer):
     """How far a model looks back, measured.
 
     Fields:
@@ -73,6 +79,8 @@ class EmpiricalReceptiveField(Result):
         label: `measured`.
     """
 
+    VALUE: ClassVar[str] = "tokens"
+
     model: str
     method: str
     threshold: float
@@ -90,36 +98,40 @@ class EmpiricalReceptiveField(Result):
     trf: float | None = None
     bounds: Bounds | None = None
     definition: str = ""
-    label: str = "measured"
 
-    def text(self) -> str:
-        name = "q" if self.method == "gradient" else "eps"
+    def blocks(self) -> Sequence[Block]:
+        return tuple(self._blocks())
+
+    def _blocks(self) -> Iterator[Block]:
         digits = 0 if self.method == "gradient" else 1
-        seen = f" under {self.visible}" if self.visible else ""
-        lines = [
-            f"{self.method} ERF({name} = {self.threshold:g}) of {self.model}{seen} = "
-            f"{self.tokens:.{digits}f} tokens{_between(self.interval, f'.{digits}f')}  "
-            f"[{self.label}: {sampled(self.segments, self.length)}]"
-        ]
-        shown = [point for point in self.curve if point[1] < 0.99995] or list(self.curve[:1])
-        lines.append("  share within: " + ", ".join(f"{n}: {s:.4g}" for n, s in shown))
-        if self.mass_in_training_length is not None:
-            lines.append(
-                f"  share within the training length of {self.training_length}: "
-                f"{self.mass_in_training_length:.4g}{_between(self.mass_interval, '.4g')}"
-            )
-        if self.trf is not None:
-            lines.append(f"  TRF of the bias alone on the same rows: {self.trf:.1f} tokens")
-        for layer, heads in enumerate(self.heads, 1):
-            lines.append(f"  layer {layer}: " + ", ".join(f"{h:.1f}" for h in heads))
-        if (b := self.bounds) is not None:
-            lines += [
-                f"  logits: |q.k|/sqrt(d) up to {b.logit_bound:.3g}, range of a row up to "
-                f"{b.range_max:.3g} (median {b.range_median:.3g}); values: ||v|| up to "
-                f"{b.value_bound:.3g}  [measured: maxima over these rows, no proof]",
-                f"  bounds by theory: {b.violations} of {b.checks} comparisons failed",
-            ]
-        return "\n".join([*lines, f"  text: {self.text_source}", f"  {self.definition}"])
+        eps = 1 - self.threshold if self.method == "gradient" else self.threshold
+        yield sentence(
+            "{model}{seen}: by its {method}, the nearest {tokens} tokens{between} hold all but "
+            "{eps}, measured on {sampled}.", self.label, model=self.model,
+            seen=f" under {self.visible}" if self.visible else "", method=self.method,
+            tokens=f"{self.tokens:.{digits}f}", between=_between(self.interval, f".{digits}f"),
+            eps=share(sympy.Rational(eps).limit_denominator(10**9)),
+            sampled=sampled(self.segments, self.length),
+        )  # fmt: skip
+        points = [point for point in self.curve if point[1] < 0.99995] or list(self.curve[:1])
+        yield table(("nearest tokens", "share"), [(n, f"{s:.4g}") for n, s in points],
+                    numeric=(0, 1))  # fmt: skip
+        b, mass = self.bounds, self.mass_in_training_length
+        yield facts(**{
+            f"share within the training length of {self.training_length}": None if mass is None
+            else f"{mass:.4g}{_between(self.mass_interval, '.4g')}",
+            "TRF of the bias alone on the same rows": None if self.trf is None
+            else f"{self.trf:.1f} tokens",
+            "by head": None if not self.heads
+            else "; ".join(listed([f"{h:.1f}" for h in layer]) for layer in self.heads),
+            "logits": None if b is None else f"|q.k|/sqrt(d) up to {b.logit_bound:.3g}, range of a "
+            f"row up to {b.range_max:.3g} (median {b.range_median:.3g}), maxima over these rows",
+            "values": None if b is None else f"||v|| up to {b.value_bound:.3g}",
+            "bounds by theory": None if b is None
+            else f"{b.violations} of {b.checks} comparisons failed",
+            "text": self.text_source,
+        })  # fmt: skip
+        yield note("{definition}.", definition=self.definition)
 
 
 def empirical_receptive_field(
@@ -133,13 +145,13 @@ def empirical_receptive_field(
     segments: int | None = None,
     rows: int = 32,
     visible: Visibility = CAUSAL,
-    progress: Callable[[str, int, int], None] | None = None,
+    progress: Progress = silent,
 ) -> EmpiricalReceptiveField:
     """How far a model looks back on a text: by its input gradient, or by its attention.
 
     Args:
         model: a folder with a Hugging Face causal model (safetensors; never remote code), the
-            folder of a finished run, what `outside.describe` says of one, or a loaded model.
+            folder of a finished run, what `folder.describe` says of one, or a loaded model.
         text: a file or folder, a `Corpus`, an array of tokens; None takes the source code of the
             standard library. Of a corpus the held-out part is read.
         kind: `gradient` [C, 5.1; the scalar is our choice] or `attention` [Q, after Eq. 21].
@@ -149,7 +161,7 @@ def empirical_receptive_field(
         segments: how many, evenly spaced; 32 and 8 if not given.
         rows: for attention, query rows a head and segment.
         visible: which keys a query sees.
-        progress: called as `progress("segments", done, total)`.
+        progress: told how many segments are read.
 
     Memory is linear in the length; that of the gradient of a model from outside holds the
     activations of one layer at a time.
@@ -180,7 +192,7 @@ def empirical_receptive_field(
             raise InputError(f"{name} {value!r}: accepted is a whole number from 1")
     size, count = length or _LENGTH[kind], segments or _SEGMENTS[kind]
     model, name, tokens, source = _opened(model, text, size)
-    share = float(threshold)
+    part = float(threshold)
     trained, points = model.length, powers(size)
     asked = trained is not None and trained < size
     bounds, trf = None, None
@@ -190,8 +202,7 @@ def empirical_receptive_field(
     step = max(1, _TOKENS // size)
 
     def done(segments: int) -> None:
-        if progress is not None:
-            progress("segments", segments, len(samples))
+        progress("segments", segments, len(samples))
 
     if kind == "gradient":
         parts = []
@@ -200,12 +211,12 @@ def empirical_receptive_field(
             done(start + len(parts[-1]))
         curves = np.concatenate(parts)
         found: float
-        found, *ends = shortest_suffix(curves, share)
+        found, *ends = shortest_suffix(curves, part)
         interval = (ends[0], ends[1]) if len(samples) > 1 else None
         shares = np.stack([share_within(curves, p) for p in (*points, trained or 1)], -1)
     else:
         measured = attention_rows(
-            model, tokens, thresholds=(share,), length=size, segments=count, rows=rows,
+            model, tokens, thresholds=(part,), length=size, segments=count, rows=rows,
             visible=visible, within=(*points, trained or 1), progress=done,
         )  # fmt: skip
         erf = measured.erf[:, 0]
@@ -220,28 +231,17 @@ def empirical_receptive_field(
         )
     means = shares.mean(0)
     return EmpiricalReceptiveField(
-        name, kind, share, found, interval,
+        name, kind, part, found, interval,
         tuple((p, float(s)) for p, s in zip(points, means[:-1], strict=True)),
         trained, float(means[-1]) if asked else None,
         _interval(shares[:, -1]) if asked else None,
         size, len(shares), source, "" if visible == CAUSAL else str(visible), heads, trf, bounds,
-        _DEFINITION[kind],
+        _DEFINITION[kind], label=Label.MEASURED, subject=name,
     )  # fmt: skip
 
 
 def _between(interval: tuple[float, float] | None, kind: str) -> str:
     return "" if interval is None else f" ({interval[0]:{kind}} to {interval[1]:{kind}})"
-
-
-def sampled(segments: int, length: int) -> str:
-    """What a number was measured on.
-
-    >>> sampled(1, 64), sampled(8, 64)
-    ('1 segment of 64 tokens, no interval', '8 segments of 64 tokens, 95 %')
-    """
-    if segments == 1:
-        return f"1 segment of {length} tokens, no interval"
-    return f"{segments} segments of {length} tokens, 95 %"
 
 
 def _interval(values: np.ndarray) -> tuple[float, float] | None:
@@ -251,7 +251,9 @@ def _interval(values: np.ndarray) -> tuple[float, float] | None:
     return float(low), float(high)
 
 
-def _opened(model: Any, text: Any, size: int) -> tuple[Any, str, np.ndarray, str]:
+def _opened(
+    model: Any, text: Any, size: int
+) -> tuple[Transformer | OutsideModel, str, np.ndarray, str]:
     """The model, its name, the tokens to read and what they are."""
     if isinstance(model, str | os.PathLike):
         model = describe(model)

@@ -17,16 +17,14 @@ import torch
 
 from farfield.theory.answers.answer import InputError
 from farfield.validation.files import CorruptFile, read_json, recorded, write, write_json
+from farfield.validation.measures.gradient_fields import gradient_receptive_field
 from farfield.validation.measures.perplexity import (
     by_position,
     last_token,
     non_overlapping,
     sliding_window,
 )
-from farfield.validation.measures.receptive_fields import (
-    attention_receptive_field,
-    gradient_receptive_field,
-)
+from farfield.validation.measures.receptive_fields import attention_receptive_field
 from farfield.validation.measures.scores import expected_scores
 from farfield.validation.models.model import Transformer, initialised
 from farfield.validation.runs.store import InUse, Store

@@ -39,6 +39,16 @@ class Visibility:
             seen = seen & (query - key < self.window)
         return seen
 
+    def within(self, window: int | None) -> Visibility:
+        """The same, with a sliding window besides; None for none.
+
+        >>> Visibility(window=8).within(4), Visibility(bca=2).within(None)
+        (Visibility(bca=None, window=4), Visibility(bca=2, window=None))
+        """
+        if window is None or (self.window is not None and self.window <= window):
+            return self
+        return dataclasses.replace(self, window=window)
+
     def first(self, query: int) -> int:
         """The first position that the query at this position sees."""
         from_block = 0 if self.bca is None else (query // self.bca - 1) * self.bca

@@ -21,9 +21,8 @@ from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import Encoding
 from farfield.theory.verdicts import Convergence, Verdict
 from farfield.validation.short import field_text, share_text
+from farfield.validation.usual import DTYPES, EPS
 
-EPS = ("1/10", "1/100", "1/1000")
-DTYPES = ("fp16", "bf16", "fp32")
 WINDOW_ERRORS, LOGIT_BOUND, VALUE_BOUND = ("1/10", "1/100"), 1, 1
 
 

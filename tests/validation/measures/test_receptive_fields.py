@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
 from farfield.validation.measures import receptive_fields as receptive_field
+from farfield.validation.measures.gradient_fields import gradient_receptive_field, gradient_shares
 from farfield.validation.measures.receptive_fields import (
     attention_receptive_field,
-    gradient_receptive_field,
-    gradient_shares,
     tail_sums,
     tokens,
 )

@@ -8,17 +8,14 @@ import pytest
 import torch
 
 from farfield.cli import main
-from farfield.theory.answers.answer import InputError
+from farfield.theory.answers.answer import Code, InputError, Label, Status
 from farfield.theory.encodings import encoding
 from farfield.validation.measures.receptive_fields import samples_of
 from farfield.validation.models.attention import materialised
-from farfield.validation.outside.models import describe, load
-from farfield.validation.outside.windows import (
-    model_window,
-    projections,
-    text_bounds,
-    weight_bounds,
-)
+from farfield.validation.outside.bounds import projections, text_bounds, weight_bounds
+from farfield.validation.outside.folder import describe
+from farfield.validation.outside.loading import load
+from farfield.validation.outside.windows import model_window
 from farfield.validation.runs.experiment import train_and_measure
 from farfield.validation.runs.store import Store
 from farfield.validation.settings.configuration import Configuration
@@ -59,7 +56,7 @@ def recorder():
 def test_the_projections_are_those_of_the_model(name, opened, numbers):
     folder, model = opened[name]
     inputs, (recorded, path) = [], recorder()
-    layers = list(projections(folder, model))
+    layers = list(projections(model))
     hooks = [
         p.norm.register_forward_hook(lambda *call: inputs.append(call[-1][0].double()))
         for p in layers
@@ -74,11 +71,9 @@ def test_the_projections_are_those_of_the_model(name, opened, numbers):
         assert z.norm(dim=-1).max() <= math.sqrt(folder.width) * (1 + 1e-6)
         assert z.mean(-1).abs().max() < 1e-5
         factor = p.scale * math.sqrt(folder.head_size)
-        for found, weight, bias, times in (
-            (query, p.query, p.query_bias, factor),
-            (key, p.key, p.key_bias, 1),
-            (value, p.value, p.value_bias, 1),
-        ):
+        for found, (weight, bias), times in (
+            (query, p.query, factor), (key, p.key, 1), (value, p.value, 1)
+        ):  # fmt: skip
             expected = times * (torch.einsum("hdw,lw->hld", weight, y) + bias[:, None])
             torch.testing.assert_close(found[0], expected, rtol=1e-3, atol=1e-4)
 
@@ -88,9 +83,9 @@ def test_bounds_from_weights_hold_and_are_attained(name, opened):
     """Inputs of norm sqrt(width) along the singular vectors reach each of the terms."""
     folder, model = opened[name]
     root = math.sqrt(folder.width)
-    for p, heads in zip(projections(folder, model), weight_bounds(folder, model), strict=True):
-        a, b, v = (w * p.gain for w in (p.query, p.key, p.value))
-        constant = p.query @ p.shift + p.query_bias
+    for p, heads in zip(projections(model), weight_bounds(model), strict=True):
+        a, b, v = (w * p.gain for w, _ in (p.query, p.key, p.value))
+        constant = p.query[0] @ p.shift + p.query[1]
         centre = torch.eye(folder.width, dtype=torch.float64) - 1 / folder.width
         for h, bound in enumerate(heads):
             product = centre @ a[h].T @ b[h] @ centre
@@ -111,7 +106,7 @@ def test_text_stays_within_the_bounds_of_the_weights(name, opened, numbers):
     folder, model = opened[name]
     rows = samples_of(numbers, 2, 60)
     measured = text_bounds(model, rows)
-    for proved, found in zip(weight_bounds(folder, model), measured, strict=True):
+    for proved, found in zip(weight_bounds(model), measured, strict=True):
         for p, f in zip(proved, found, strict=True):
             assert 0 < f.logit <= p.logit and f.value > 0
     # by the definition, the last head of the last layer
@@ -137,18 +132,18 @@ def test_a_clamped_projection(outside_models, numbers, tmp_path):
     folder = describe(tmp_path / "mpt")
     model = load(folder)
     for proved, found in zip(
-        weight_bounds(folder, model), text_bounds(model, samples_of(numbers, 1, 60)), strict=True
+        weight_bounds(model), text_bounds(model, samples_of(numbers, 1, 60)), strict=True
     ):
         for p, f in zip(proved, found, strict=True):
             assert f.logit <= p.logit <= 0.5**2 * folder.head_size * 0.4 * (1 + 1e-9)
             assert p.value <= 0.5 * math.sqrt(folder.head_size) * (1 + 1e-9)
 
 
-def test_windows_of_a_model(outside_models, text, tmp_path):
+def test_windows_of_a_model(outside_models, text, speaks):
     place = outside_models.folder("bloom")
     proved = model_window(place, "1/100", bounds="weights", text=text, length=200, segments=2)
     found = model_window(place, "1/100", text=text, length=200, segments=2)
-    assert (proved.label, found.label) == ("certified", "empirical")
+    assert (proved.label, found.label) == (Label.CERTIFIED, Label.MEASURED)
     assert len(found.heads) == 12 and found.sliding_window == max(h.width for h in found.heads)
     assert any(h.error > 0 for h in found.heads)
     for wide, h in zip(proved.heads, found.heads, strict=True):
@@ -156,7 +151,8 @@ def test_windows_of_a_model(outside_models, text, tmp_path):
         assert wide.error <= 0.01 and wide.exceeded == 0
     assert [c.windows for c in found.composed][1] == f"{found.sliding_window} tokens for all"
     own, widest = found.composed
-    assert widest.largest == 0 and "never leave the widest window" in str(found)
+    assert widest.largest == 0 and found.sliding_window >= found.length
+    assert speaks(found) and int(found) == found.sliding_window
     assert 0 < own.largest < 0.05 and own.ratio_low <= own.ratio <= own.ratio_high
     assert abs(own.ratio - 1) < 0.01 and own.tokens == 400
     data = json.loads(found.to_json())
@@ -183,31 +179,34 @@ def test_the_error_of_a_head_by_its_definition(opened, text, numbers):
     assert max(h.error for h in found.heads) > 0.05
 
 
-def test_no_window(outside_models, small, text, tmp_path):
+def test_no_window(outside_models, small, text, tmp_path, speaks):
     llama = model_window(outside_models.folder("llama"), "1/100", text=text)
-    assert llama.sliding_window is None and "rotation" in llama.reason and llama.decided
+    assert llama.sliding_window is None and llama.status is Status.OUT_OF_SCOPE
+    assert llama.reason.code is Code.NOT_ADDITIVE and speaks(llama)
     settings = Configuration(encoding("-log(1+n)/2"), text, small)
     place = tmp_path / train_and_measure(settings, Store(tmp_path))["key"]
     found = model_window(place, "1/100", text=text, length=40, segments=1)
-    assert found.sliding_window is None and "diverges" in found.reason and found.decided
-    assert found.composed == ()
+    assert found.sliding_window == math.inf and found.reason.code is Code.DIVERGES
+    assert (found.status, found.label) == (Status.INFINITE, Label.THEOREM)
+    assert found.composed == () and speaks(found)
+    assert json.loads(found.to_json())["sliding_window"] is None
     with pytest.raises(InputError, match="accepted: text, weights"):
         model_window(place, 1, bounds="guess", text=text)
     with pytest.raises(InputError, match="must be positive"):
         model_window(place, 0, text=text)
 
 
-def test_windows_beyond_every_integer_of_a_machine(small, text, tmp_path):
+def test_windows_beyond_every_integer_of_a_machine(small, text, tmp_path, speaks):
     """A heavy tail: windows of more than 2^63 keys are printed, and keep every key."""
     settings = Configuration(encoding("-11/10*log(1+n)"), text, small)
     place = tmp_path / train_and_measure(settings, Store(tmp_path))["key"]
     found = model_window(place, "1/1000", bounds="weights", text=text, length=30, segments=1)
-    assert found.sliding_window > 2**63 and found.decided
-    assert all(h.error == 0 for h in found.heads) and "e+" in str(found)
+    assert found.sliding_window > 2**63 and found.status is Status.EXACT and speaks(found)
+    assert all(h.error == 0 for h in found.heads)
     assert found.composed[1].largest == 0
 
 
-def test_a_bound_beyond_reach(outside_models, text, tmp_path):
+def test_a_bound_beyond_reach(outside_models, text, tmp_path, speaks):
     network = outside_models.network("bloom")
     with torch.no_grad():
         for block in network.transformer.h:
@@ -216,7 +215,8 @@ def test_a_bound_beyond_reach(outside_models, text, tmp_path):
     found = model_window(
         tmp_path / "steep", "1/100", bounds="weights", text=text, length=40, segments=1
     )
-    assert found.sliding_window is None and "exceeds 1000" in found.reason and not found.decided
+    assert found.sliding_window is None and found.status is Status.UNKNOWN
+    assert found.reason.code is Code.TOO_LARGE and speaks(found)
 
 
 def test_the_verb(capsys, outside_models, tmp_path):
@@ -230,8 +230,9 @@ def test_the_verb(capsys, outside_models, tmp_path):
         return stop.value.code, captured.out, captured.err
 
     given = ("--model", str(outside_models.folder("mpt")), "--text", str(words), "--length", "50")
-    code, out, _ = call(*given, "--segments", "1", "--bounds", "weights")
-    assert code == 0 and out.startswith("sliding window of mpt = ") and "weight norms" in out
+    code, out, _ = call(*given, "--segments", "1", "--bounds", "weights", "--json")
+    found = json.loads(out)
+    assert code == 0 and (found["model"], found["label"]) == ("mpt", "certified")
     assert call("--model", str(outside_models.folder("gpt_neox")))[0] == 0
     assert call("alibi", "--logit-bound", "1")[0] == 0
     for args, message in (

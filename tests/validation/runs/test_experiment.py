@@ -18,7 +18,7 @@ from farfield.validation.settings.configuration import Configuration, key
 from farfield.validation.settings.measurement import Measurement
 from farfield.validation.settings.presets import PRESETS
 from farfield.validation.settings.visibility import Visibility
-from farfield.validation.text import corpus
+from farfield.validation.text.reading import corpus
 from farfield.validation.training.training import TrainingDiverged
 
 BOTH = (Visibility(), Visibility(bca=6))
@@ -141,7 +141,7 @@ import sys, torch
 from farfield.theory.encodings import encoding
 from farfield.validation.settings.presets import PRESETS
 from farfield.validation.settings.configuration import Configuration
-from farfield.validation.text import corpus
+from farfield.validation.text.reading import corpus
 from farfield.validation.runs.experiment import train_and_measure
 from farfield.validation.runs.store import Store
 torch.set_num_threads(1)
@@ -198,7 +198,7 @@ sys.modules["torch"] = sys.modules["filelock"] = sys.modules["safetensors"] = No
 import farfield.validation
 from farfield.theory.encodings import encoding
 from farfield.validation.settings import configuration, presets
-from farfield.validation.text import corpus
+from farfield.validation.text.reading import corpus
 from farfield.validation.runs import store as runs
 print(presets.preset("demo").steps, runs.Store("a").root)
 """

@@ -96,10 +96,8 @@ def _table(block: Table, unicode: bool) -> Iterator[str]:
     if not rows:
         return
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    over = sum(widths) + 2 * len(widths) - WIDTH
-    if over > 0:  # the widest column takes several lines
-        widest = max(range(len(widths)), key=lambda k: widths[k])
-        widths[widest] = max(NARROW, widths[widest] - over)
+    while sum(widths) + 2 * len(widths) > WIDTH and max(widths) > NARROW:
+        widths[widths.index(max(widths))] -= 1  # the widest cells take several lines
     for row in rows:
         parts = [textwrap.wrap(cell, w) or [""] for cell, w in zip(row, widths, strict=True)]
         for line in itertools.zip_longest(*parts, fillvalue=""):

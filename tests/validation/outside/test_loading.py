@@ -12,11 +12,14 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from farfield.cli import main
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
-from farfield.validation.measures.receptive_fields import attention_rows, gradient_shares
+from farfield.validation.measures.gradient_fields import gradient_shares
+from farfield.validation.measures.receptive_fields import attention_rows
 from farfield.validation.models.attention import materialised
-from farfield.validation.outside import models as outside
+from farfield.validation.outside import loading
 from farfield.validation.outside.empirical import empirical_receptive_field
-from farfield.validation.outside.models import describe, load, tokens_of
+from farfield.validation.outside.folder import describe
+from farfield.validation.outside.loading import load
+from farfield.validation.outside.texts import tokens_of
 from farfield.validation.runs.experiment import train_and_measure, trained_model
 from farfield.validation.runs.store import Store
 from farfield.validation.settings.configuration import Configuration
@@ -38,7 +41,7 @@ def test_the_librarys_own_forward_pass(name, outside_models):
     x = torch.randint(0, 256, (2, 60), generator=torch.Generator().manual_seed(1))
     embedded = theirs.get_input_embeddings()(x).detach().requires_grad_()
     expected = theirs(inputs_embeds=embedded).logits
-    for path in (outside.fused, materialised):
+    for path in (loading.fused, materialised):
         found = model.logits(model.hidden(model.embed(x), path=path))
         torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
     ours = model.embed(x).requires_grad_()
@@ -86,7 +89,7 @@ def test_gradient_field_of_a_model_from_outside(outside_models, numbers):
     assert low <= found.tokens <= high and found.label == "measured"
 
 
-def test_attention_field_of_a_model_from_outside(outside_models, numbers):
+def test_attention_field_of_a_model_from_outside(outside_models, numbers, speaks):
     """Against the library's own attention weights."""
     found = empirical_receptive_field(
         outside_models.folder("bloom"),
@@ -121,21 +124,20 @@ def test_attention_field_of_a_model_from_outside(outside_models, numbers):
     alone = empirical_receptive_field(
         outside_models.folder("bloom"), numbers, kind="attention", length=50, segments=1, rows=6
     )
-    assert alone.interval is None and "no interval" in str(alone)
+    assert alone.interval is None and speaks(alone)
     assert found.training_length is None and found.mass_in_training_length is None
 
 
-def test_a_field_says_what_the_queries_saw(outside_models, numbers):
+def test_a_field_says_what_the_queries_saw(outside_models, numbers, speaks):
     bloom, llama = outside_models.folder("bloom"), outside_models.folder("llama")
     found = empirical_receptive_field(
         bloom, numbers, length=64, segments=1, visible=Visibility(window=8)
     )
-    assert "of bloom under window 8 = " in str(found)
-    assert found.to_dict()["visible"] == "window 8"
+    assert found.to_dict()["visible"] == "window 8" and speaks(found)
     turned = empirical_receptive_field(
         llama, numbers, kind="attention", length=50, segments=1, rows=4
     )
-    assert turned.visible == "" and turned.trf is None and "TRF" not in str(turned)
+    assert turned.visible == "" and turned.trf is None
 
 
 def test_rotations_have_logits_too(outside_models, numbers):
@@ -307,7 +309,7 @@ def test_other_bad_input(outside_models, numbers, monkeypatch, tmp_path):
     ):
         with pytest.raises(InputError, match=message):
             call()
-    monkeypatch.setattr(outside, "available", lambda device: 100_000)
+    monkeypatch.setattr(loading, "available", lambda device: 100_000)
     with pytest.raises(InputError, match=r"takes about \d+ MiB in float32 .* 0 MiB are free"):
         load(describe(bloom))
     assert memory.available(torch.device("cpu")) != 100_000
@@ -354,8 +356,7 @@ def test_the_verb(capsys, outside_models, tmp_path):
 
     given = ("--model", str(outside_models.folder("llama")), "--text", str(words), "--length", "40")
     code, out, _ = call(*given, "--segments", "2", "--kind", "attention")
-    assert code == 0 and out.startswith("attention ERF(eps = 0.01) of llama = ")
-    assert "[measured" in out and str(tmp_path) not in out
+    assert code == 0 and str(tmp_path) not in out
     window = json.loads(call(*given, "--segments", "1", "--window", "6", "--json")[1])
     assert window["tokens"] <= 2 * (6 - 1) + 1
     code, out, _ = call(*given, "--segments", "2", "--json")
