@@ -18,8 +18,8 @@ from farfield.figures.exhibit import Data, Drawing, Exhibit
 from farfield.numerics.resolution import attention_resolution
 from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import Encoding, encoding
-from farfield.validation.published import Cell, table
 from farfield.validation.measures.extrapolation import TOLERANCE
+from farfield.validation.published import Cell, table
 
 MARKS = {"dagger": "†", "star": "*", "yes": "✓", "no": "✗", "double_yes": "✓✓", "double_no": "✗✗"}
 NAMES = {

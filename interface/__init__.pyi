@@ -31,16 +31,18 @@ from .numerics.resolution import (
 from .numerics.resolution import (
     attention_resolution as attention_resolution,
 )
-from .numerics.window import (
+from .numerics.windows.certificate import RowCertificates as RowCertificates
+from .numerics.windows.certificate import window_certificate as window_certificate
+from .numerics.windows.toeplitz import (
     Window as Window,
 )
-from .numerics.window import (
+from .numerics.windows.toeplitz import (
     WindowError as WindowError,
 )
-from .numerics.window import (
+from .numerics.windows.toeplitz import (
     certified_window as certified_window,
 )
-from .numerics.window import (
+from .numerics.windows.toeplitz import (
     window_error as window_error,
 )
 from .theory.answers.errors import InputError as InputError

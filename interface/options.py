@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 Formula = Annotated[str, Parameter(allow_leading_hyphen=True)]
 """A formula in `n` or a name of the catalogue; it may begin with a minus."""
 
-Formulas = Annotated[tuple[str, ...], Parameter(allow_leading_hyphen=True)]
+Listed = Annotated[str, Parameter(allow_leading_hyphen=True)]
+"""A file, or `-` for standard input."""
 
 _RESERVED = ("heads", "head", "dialect", "bca", "values", "name", "assumptions")
 
@@ -87,7 +88,7 @@ class Subject:
     @contextmanager
     def thinking(self) -> Iterator[None]:
         """A time in which what is not known by `budget` becomes unknown."""
-        from farfield.numerics.budget import until
+        from farfield.theory.algebra.budget import until
 
         if self.budget is None:
             yield

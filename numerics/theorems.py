@@ -18,9 +18,10 @@ import sympy
 from flint import arb, fmpq
 
 from farfield.theory.answers.blocks import Block, sentence
-from farfield.theory.balls import compile_ball, precision, to_arb
+from farfield.theory.functions.balls import precision, to_arb
 from farfield.theory.results import Result
 from farfield.theory.theorems import Line, Theorem
+from farfield.theory.values import compile_ball
 
 POINTS = 24
 BITS = 192

@@ -34,17 +34,20 @@ from typing import Any
 import sympy
 from sympy import Expr, S
 
-from farfield.theory import cells
+from farfield.theory.algebra.outcomes import NeedMore, NotReal, Undecided
 from farfield.theory.answers.answer import Code, InputError, Label, Reason, Status, decisive
 from farfield.theory.answers.notation import expression_line, shortened
-from farfield.theory.constants import Case, NeedMore, NotReal, Undecided, deciding, expand
+from farfield.theory.coefficients.arithmetic import expand
+from farfield.theory.coefficients.context import Context, deciding
+from farfield.theory.decision import parameters as cells
+from farfield.theory.decision.recurrence import decide
 from farfield.theory.encodings import Encoding, encoding
-from farfield.theory.expression import n, substituted
-from farfield.theory.functions import eventual, germ
-from farfield.theory.germs import negate
-from farfield.theory.ladder import Outcome
+from farfield.theory.formula.building import substituted
+from farfield.theory.functions.nodes import n
 from farfield.theory.proofs import Proof, Step
-from farfield.theory.recurrence import decide
+from farfield.theory.transseries.arithmetic import negate
+from farfield.theory.transseries.expansion import eventual, transseries
+from farfield.theory.transseries.scale import Outcome
 from farfield.theory.verdicts import Convergence, Verdict
 
 ORDERS = ((4, False), (8, False), (4, True), (8, True), (16, False), (32, False))
@@ -99,15 +102,16 @@ def check_convergence(
         proof = Proof("every window of that width is exact", (step,))
         reason = Reason(Code.BOUNDED_SUPPORT, said)
         return Convergence(
-            subject.formula, Verdict.CONVERGES, S.true, proof, label=Label.THEOREM, reason=reason,
-            subject=subject.name,
+            subject.formula, Verdict.CONVERGES, S.true, proof, support=2 * subject.bca,
+            label=Label.THEOREM, reason=reason, subject=subject.name,
         )  # fmt: skip
     if subject.out_of_scope is not None:
         step = Step("scope", {"reason": str(subject.out_of_scope)})
         proof = Proof("nothing follows from the theorem", (step,))
         return Convergence(
-            None, Verdict.OUT_OF_SCOPE, None, proof, status=Status.OUT_OF_SCOPE, label=None,
-            reason=subject.out_of_scope, subject=subject.name,
+            None, Verdict.OUT_OF_SCOPE, None, proof, mechanism=subject.mechanism,
+            status=Status.OUT_OF_SCOPE, label=None, reason=subject.out_of_scope,
+            subject=subject.name,
         )  # fmt: skip
     deadline = time.monotonic() + budget
     decided: dict[Expr, Convergence] = {}
@@ -274,7 +278,7 @@ def _tried(why: Undecided, *before: Step) -> Undecided:
 def _run_class(p: Expr, signs: dict[Expr, int], deadline: float) -> Outcome:
     orders: list[Step] = []
     for order, named in ORDERS:
-        current = Case(signs=signs, order=order, named=named, deadline=deadline)
+        current = Context(signs=signs, order=order, named=named, deadline=deadline)
         with deciding(current):
             try:
                 outcome = _alternatives(p, signs, deadline)
@@ -370,7 +374,7 @@ def _from_germ(p: Expr) -> Outcome:
         return Outcome(False, (Step("infinite", {}),))
     if tail != p:
         steps = (Step("eventual", {"p": tail}),)
-    rho = negate(germ(tail))
+    rho = negate(transseries(tail))
     outcome = decide(rho)
     return Outcome(outcome.converges, steps + outcome.steps)
 

@@ -75,6 +75,10 @@ RULES: dict[str, str] = {
     "it does not increase with `w`.",
     "enough": "At `w = {width}` it is at most {budget}, in balls.",
     "least": "At `w = {width}` it exceeds {budget}, in balls: no smaller window can be guaranteed.",
+    "bounded logits": "The mass outside is `O/(O + I)`, with `O` and `I` bounded by that of the "
+    "logits (theorem {theorem}).",
+    "stick breaking": "What is dropped is at most the stick that is left, `sigma(beta)^j` (theorem "
+    "stick-breaking).",
     "scope": "The theorem does not apply: {reason}.",
 }
 """Every rule a step may name, as a template of `words` over the step's values."""

@@ -11,15 +11,18 @@ from typing import Any, ClassVar
 import sympy
 from sympy import Expr, S
 
-from farfield.theory import cells
 from farfield.theory.answers.answer import Answer, InputError, Status, plain
-from farfield.theory.answers.blocks import Block, Formula, Note, Sentence, note, table
+from farfield.theory.answers.blocks import Block, Formula, Note, Sentence, facts, note, table
 from farfield.theory.answers.notation import Text, expression_line, shortened, words
 from farfield.theory.answers.number import exact
 from farfield.theory.answers.wording import plural, runs
-from farfield.theory.expression import interval, n
+from farfield.theory.decision import parameters as cells
+from farfield.theory.formula.parameters import interval
+from farfield.theory.functions.nodes import n
+from farfield.theory.mechanisms import MECHANISMS
 from farfield.theory.proofs import Proof, now
 from farfield.theory.terms import skipped_terms
+from farfield.theory.windowability import Windowable, of_blocks, of_mechanism, of_series
 
 
 class Verdict(enum.StrEnum):
@@ -60,6 +63,8 @@ class Convergence(Answer):
         assumptions: the domain of each parameter, as said or `positive`.
         heads: one answer a head where there are several; then the whole is `diverges` as soon as
             one head does.
+        mechanism: how the position enters; `bias` where the exp-series speaks of it.
+        support: the most keys that a row sees under blockwise causal attention, None without.
         label: `theorem`, or None where nothing is proved.
     """
 
@@ -71,6 +76,19 @@ class Convergence(Answer):
     proof: Proof = field(default_factory=lambda: Proof(""))
     assumptions: tuple[tuple[str, str], ...] = ()
     heads: tuple[Convergence, ...] = ()
+    mechanism: str = "bias"
+    support: int | None = None
+
+    @property
+    def windowable(self) -> Windowable:
+        """Whether a long enough window is ever enough: for an additive bias exactly where the
+        series converges, for other mechanisms by theorems of their own."""
+        subject = self.subject or expression_line(self.formula or 0)
+        if self.support is not None:
+            return of_blocks(self.support, subject)
+        if self.mechanism != "bias":
+            return of_mechanism(self.mechanism, subject)
+        return of_series(self.condition, subject, self.reason)
 
     @property
     def converges(self) -> bool | None:
@@ -123,7 +141,7 @@ class Convergence(Answer):
         return tuple(self._blocks())
 
     def _blocks(self) -> Iterator[Block]:
-        yield Sentence(self._first(), self.label)
+        yield Sentence(self._first(), self.label or self.windowable.label)
         if self.formula is not None:
             yield Formula(words("`p(n)`"), self.formula)
         if self.assumptions:
@@ -140,7 +158,13 @@ class Convergence(Answer):
             yield note(
                 "Skipped terms, undefined or infinite: `n = {n}`.", n=runs(self.skipped_terms)
             )
-        yield Note(words("{what}", what=self.implication))
+        window = self.windowable
+        if self.verdict is Verdict.OUT_OF_SCOPE:
+            yield facts(theorem=window.theorem, where="; ".join(window.hypotheses),
+                        why=None if window.reason is None else str(window.reason))  # fmt: skip
+            yield note("The exp-series does not speak of it: {reason}.", reason=str(self.reason))
+        else:
+            yield Note(words("{what}", what=self.implication))
         if self.verdict is Verdict.UNDECIDED:
             yield self.proof.block("What was tried")
         elif self.verdict is not Verdict.OUT_OF_SCOPE:
@@ -173,7 +197,7 @@ class Convergence(Answer):
                     "enough, elsewhere none is.", condition=self.condition,
                 )  # fmt: skip
             case Verdict.OUT_OF_SCOPE:
-                said = words("no exp-series to decide: {reason}.", reason=str(self.reason))
+                said = words("{what}.", what=MECHANISMS[self.mechanism].words)
             case Verdict.UNDECIDED:
                 tried = sum(step.rule == "tried" for step in self.proof.steps)
                 said = words("undecided, {reason}.", reason=self.reason)
@@ -183,6 +207,7 @@ class Convergence(Answer):
 
     def fields(self) -> dict[str, Any]:
         return super().fields() | {
+            "windowable": plain(self.windowable),
             "formula": None if self.formula is None else str(self.formula),
             "condition": None if self.condition is None else str(self.condition),
             "converges": self.converges,

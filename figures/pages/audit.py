@@ -13,8 +13,8 @@ from farfield.figures.pages.study import VERDICT, document, table
 from farfield.figures.style import INK, house, new_figure, svg
 from farfield.validation.files import writable_folder, write
 from farfield.validation.outside.audit import BOUNDS, Audit, spans
-from farfield.validation.short import share_text
 from farfield.validation.outside.windows import keys_text
+from farfield.validation.short import share_text
 
 FRAME = 10**9
 """The widest window that is drawn."""

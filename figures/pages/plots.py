@@ -7,8 +7,8 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from farfield.figures.style import house, look, new_figure, plain_ticks, round_numbers
 from farfield.figures.remeasured import Entry
+from farfield.figures.style import house, look, new_figure, plain_ticks, round_numbers
 from farfield.validation.study.findings import last_token_ratio
 from farfield.validation.study.study import Study
 

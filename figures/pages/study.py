@@ -16,13 +16,13 @@ from typing import Any
 from latex2mathml.converter import convert
 
 from farfield.figures import measured, predicted
+from farfield.figures.remeasured import Entry
 from farfield.figures.style import svg
 from farfield.numerics.receptive_field import ReceptiveField
 from farfield.theory.answers.mathml import math, proof_html
 from farfield.theory.verdicts import Convergence, Verdict
 from farfield.validation.files import writable_folder, write
 from farfield.validation.rules import TOLERANCE
-from farfield.figures.remeasured import Entry
 from farfield.validation.study.findings import findings, last_token_ratio
 from farfield.validation.study.place import PLACE_EPS
 from farfield.validation.study.prediction import Prediction

@@ -10,9 +10,10 @@ from farfield.theory.answers.errors import InputError
 
 def window(
     formula: Formula | None = None, /, *, error: str, subject: Subject = Subject(),
-    logit_bound: str | None = None, value_bound: str | None = None, model: str | None = None,
-    bounds: str | None = None, text: str | None = None, length: int | None = None,
-    segments: int | None = None, output: Output = Output(),
+    logit_bound: str | None = None, value_bound: str | None = None, sinks: int = 0,
+    row: str | None = None, temper: str | None = None, gate: str | None = None,
+    model: str | None = None, bounds: str | None = None, text: str | None = None,
+    length: int | None = None, segments: int | None = None, output: Output = Output(),
 ) -> int:  # fmt: skip
     """Certified window: how many keys are provably enough for an error budget.
 
@@ -21,6 +22,10 @@ def window(
         error: budget for the change of a head's output.
         logit_bound: bound of |q.k|/sqrt(d).
         value_bound: bound of ||v||; 1 if not given.
+        sinks: first keys that are kept besides, whatever their logits.
+        row: keys of one row, for a window that is enough there.
+        temper: s, where a row's content logits are scaled by s log(keys).
+        gate: bound of the gates of a gated decay.
         model: folder of a model on this machine instead: a window for each head.
         bounds: with --model, from text (empirical) or weights (a proof).
         text: with --model, what to read.
@@ -34,12 +39,15 @@ def window(
             raise InputError("--bounds, --text, --length and --segments belong to --model")
         if logit_bound is None:
             raise InputError("a formula needs --logit-bound, a bound of |q.k|/sqrt(d)")
-        from farfield.numerics.window import certified_window
+        from farfield.numerics.windows.toeplitz import certified_window
 
         with subject.thinking():
-            found = certified_window(subject.read(formula), error, logit_bound, value_bound or "1")
+            found = certified_window(
+                subject.read(formula), error, logit_bound, value_bound or "1", sinks=sinks,
+                row=row, temper=temper, gate=gate,
+            )  # fmt: skip
         return emit(found, output)
-    if subject.given() or logit_bound or value_bound:
+    if subject.given() or logit_bound or value_bound or sinks or row or temper or gate:
         raise InputError("--model brings its own biases and bounds; leave those options out")
     require_models()
     from farfield.validation.outside.windows import model_window

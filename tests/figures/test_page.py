@@ -18,7 +18,7 @@ from farfield.theory.answers.answer import InputError
 from farfield.theory.answers.mathml import math
 from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import encoding, encodings
-from farfield.theory.expression import n
+from farfield.theory.functions.nodes import n
 from farfield.validation.study.study import demo_encodings, study, survey
 
 VOID = {"meta", "link", "br", "hr", "img"}

@@ -21,7 +21,7 @@ def test_resolution_of_a_formula(capsys):
     assert (
         code == 0 and "the attention resolution as rows grow is 0.2928718798.  [certified]" in out
     )
-    assert "scale 1, mask none" in out
+    assert "scale: 1" in out
     code, out, _ = run(
         capsys, "resolution", "rope_surrogate", "--length", "64", "--scale", "1/sqrt(64)", "--json"
     )

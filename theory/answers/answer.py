@@ -73,6 +73,8 @@ class Code(enum.StrEnum):
     NO_LIMIT = "no_limit"
     BEYOND_EVIDENCE = "beyond_evidence"
     NOT_COVERED = "not_covered"
+    MISSING_BOUND = "missing_bound"
+    BOUNDED_LOGITS = "bounded_logits"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -26,7 +26,8 @@ from farfield.theory.encodings.formulas import (
     t5_parameters,
     t5_tables,
 )
-from farfield.theory.expression import n, parameter
+from farfield.theory.formula.parameters import parameter
+from farfield.theory.functions.nodes import n
 
 _LOG1 = sympy.log(1 + n)
 _K, _M, _R1, _R2 = (parameter(name) for name in ("k", "m", "r1", "r2"))
@@ -202,8 +203,9 @@ _ROWS = (
              Code.CONTENT_DEPENDENT, _CONTENT + "; ALiBi is the constant case"),
             ("cable", "CABLE", "context-aware biases for length extrapolation", "gated_decay",
              Code.CONTENT_DEPENDENT, _CONTENT + "; ALiBi is the constant case"),
-            ("cope", "CoPE", "Golovneva et al. 2024", "content", Code.CONTENT_DEPENDENT, _CONTENT),
-            ("dape", "DAPE", "Zheng et al. 2024", "content", Code.CONTENT_DEPENDENT, _CONTENT),
+            ("cope", "CoPE", "Golovneva et al. 2024", "interpolated", Code.CONTENT_DEPENDENT,
+             _CONTENT),
+            ("dape", "DAPE", "Zheng et al. 2024", "mixed_heads", Code.CONTENT_DEPENDENT, _CONTENT),
             ("stick_breaking", "Stick breaking", "Tan et al. 2024", "stick_breaking",
              Code.NOT_SOFTMAX, _NOT_SOFTMAX + ": weights by stick breaking"),
             ("ssmax", "SSMax", "Nakanishi 2025", "row_scaled", Code.NOT_SOFTMAX,

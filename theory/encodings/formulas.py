@@ -11,7 +11,8 @@ from sympy import Expr, Integer, Rational, S, Symbol
 from farfield.theory.answers.answer import InputError
 from farfield.theory.answers.number import exact, natural
 from farfield.theory.encodings.encoding import Parameter
-from farfield.theory.expression import Lookup, n, parameter
+from farfield.theory.formula.parameters import parameter
+from farfield.theory.functions.nodes import Lookup, n
 
 Values = Mapping[str, Expr]
 

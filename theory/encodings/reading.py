@@ -17,7 +17,9 @@ from farfield.theory.answers.number import exact, natural
 from farfield.theory.encodings.catalogue import CATALOGUE
 from farfield.theory.encodings.encoding import Encoding, Parameter, grouped
 from farfield.theory.encodings.entry import Entry, Values
-from farfield.theory.expression import Lookup, as_expression, n, parameter
+from farfield.theory.formula.given import as_expression
+from farfield.theory.formula.parameters import parameter
+from farfield.theory.functions.nodes import Lookup, n
 
 DEFAULT_HEADS = 8
 

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import Encoding
-from farfield.theory.expression import n
+from farfield.theory.functions.nodes import n
 from farfield.validation.models.positional import FixedBias, evaluate
 from farfield.validation.settings.visibility import Visibility
 

@@ -18,15 +18,8 @@ import sympy
 from farfield.numerics.horizon import dtype_horizon
 from farfield.numerics.leak import Leak, leak
 from farfield.numerics.receptive_field import ReceptiveField, theoretical_receptive_field
-from farfield.numerics.window import MAX_LOGIT, SCOPE
-from farfield.theory.answers.answer import (
-    Answer,
-    InputError,
-    Label,
-    Reason,
-    Status,
-    decisive,
-)
+from farfield.numerics.windows.toeplitz import MAX_LOGIT, SCOPE
+from farfield.theory.answers.answer import Answer, InputError, Label, Reason, Status, decisive
 from farfield.theory.answers.blocks import (
     Block,
     Curve,
@@ -43,7 +36,7 @@ from farfield.theory.answers.number import exact, natural
 from farfield.theory.answers.wording import count, listed, plural, runs
 from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import Encoding
-from farfield.theory.expression import Lookup
+from farfield.theory.functions.nodes import Lookup
 from farfield.theory.verdicts import Verdict
 from farfield.validation.outside.family import Attention
 from farfield.validation.outside.folder import Folder, describe

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import sympy
 from sympy import Expr
 
-from farfield.numerics.window import MAX_LOGIT, Window, certified_window
+from farfield.numerics.windows.toeplitz import MAX_LOGIT, Window, certified_window
 from farfield.theory.answers.answer import Code, Reason, Status
 
 
@@ -30,7 +30,7 @@ def head_window(bias: Expr, bound: HeadBounds, error: sympy.Rational) -> Window:
         error: the budget of its output.
 
     >>> import sympy
-    >>> from farfield.theory.expression import n
+    >>> from farfield.theory.functions.nodes import n
     >>> head_window(-n / 2, HeadBounds(1.0, 1.0), sympy.Rational(1, 100)).width
     15
     """

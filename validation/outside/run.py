@@ -19,7 +19,7 @@ from farfield.theory.encodings import (
     of_mechanism,
     surrogate_of,
 )
-from farfield.theory.expression import as_expression
+from farfield.theory.formula.given import as_expression
 from farfield.validation.files import CorruptFile, read_json
 from farfield.validation.outside.family import Attention, Description, Shape
 from farfield.validation.settings.configuration import describe

@@ -17,15 +17,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from farfield.numerics.window import SCOPE, Window
-from farfield.theory.answers.answer import (
-    Answer,
-    InputError,
-    Label,
-    Reason,
-    Status,
-    decisive,
-)
+from farfield.numerics.windows.toeplitz import SCOPE, Window
+from farfield.theory.answers.answer import Answer, InputError, Label, Reason, Status, decisive
 from farfield.theory.answers.blocks import Block, facts, note, sentence, table
 from farfield.theory.answers.number import exact
 from farfield.theory.answers.wording import count, listed, plural

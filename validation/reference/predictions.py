@@ -16,7 +16,7 @@ from farfield.numerics.leak import leak
 from farfield.numerics.receptive_field import ReceptiveField, theoretical_receptive_field
 from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import Encoding, encoding
-from farfield.theory.expression import n as distance
+from farfield.theory.functions.nodes import n as distance
 from farfield.theory.verdicts import Verdict
 from farfield.validation.reference.committed import HERE, rounded, sha256
 from farfield.validation.settings.plan import ROTATED, Plan, Subject, read_plan
