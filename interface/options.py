@@ -88,7 +88,7 @@ class Subject:
     @contextmanager
     def thinking(self) -> Iterator[None]:
         """A time in which what is not known by `budget` becomes unknown."""
-        from farfield.theory.algebra.budget import until
+        from farfield.numerics.budget import until
 
         if self.budget is None:
             yield
