@@ -13,9 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from farfield.figures.exhibit import Data, Drawing, Exhibit, Missing
-from farfield.figures.samples import BCA, MODE, Run, Sample, command, conditions, settings
+from farfield.figures.exhibit import Data, Drawing, Exhibit, NoResults
+from farfield.figures.samples import MODE, Run, Sample, command, conditions, settings
 from farfield.figures.style import (
+    COLOURS,
+    LINES,
     column_figure,
     house,
     look,
@@ -23,8 +25,6 @@ from farfield.figures.style import (
     round_numbers,
     spoken,
 )
-
-SHADES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a6ff0", "#8c6d31")
 
 
 def samples(runs: Sequence[Run], wanted: Sequence[str], figure: str) -> list[Sample]:
@@ -36,11 +36,11 @@ def samples(runs: Sequence[Run], wanted: Sequence[str], figure: str) -> list[Sam
         figure: the id.
 
     Raises:
-        Missing: none of the wanted encodings was trained; the message names the command.
+        NoResults: none of the wanted encodings was trained; the message names the command.
     """
     found = settings(runs, wanted)
     if not found:
-        raise Missing(f"no runs of {', '.join(wanted)}; {how(wanted, figure)}")
+        raise NoResults(f"no runs of {', '.join(wanted)}; {how(wanted, figure)}")
     return found[0]
 
 
@@ -106,8 +106,7 @@ def _style(label: str, others: Sequence[str]) -> dict[str, Any]:
     style = look(base)
     if len(family) > 1:
         k = family.index(base)
-        style = {"color": SHADES[k % 8], "marker": "os^DvP"[k % 6],
-                 "linestyle": ("-", "--", "-.", ":")[k % 4]}  # fmt: skip
+        style = {"color": COLOURS[k % 8], "marker": "os^DvP"[k % 6], "linestyle": LINES[k % 4]}
     if MODE in label:
         style |= {"linestyle": ":", "markerfacecolor": "none"}
     return style
@@ -174,6 +173,7 @@ def _lengths(axes: Any, lengths: set[int], trained: int) -> None:
 
 
 _WINDOWS = "--tested 8,16,32,64"
+"""The lengths, up to that of the reference runs, that the figure of windows needs."""
 
 
 def _within(m: Mapping[str, Any], trained: int) -> bool:
@@ -185,7 +185,7 @@ def windows(runs: Sequence[Run], *, figure: str, wanted: Sequence[str]) -> Drawi
     modes = {"last token": "sliding window", "non-overlapping": "nonoverlapping window"}
     groups = settings(runs, wanted, _within)
     if not groups:
-        raise Missing(
+        raise NoResults(
             f"no runs of {', '.join(wanted)} with windows shorter than the training length; "
             + how(wanted, figure, _WINDOWS)
         )
@@ -219,7 +219,7 @@ def windows(runs: Sequence[Run], *, figure: str, wanted: Sequence[str]) -> Drawi
 
 
 def cumulative_gradient(
-    runs: Sequence[Run], *, figure: str, wanted: Sequence[str], printed: str,
+    runs: Sequence[Run], *, figure: str, wanted: Sequence[str], printed: str = "",
     every_length: bool = False,
 ) -> Drawing:  # fmt: skip
     """Share of the input gradient on the nearest tokens, by their number."""
@@ -241,7 +241,7 @@ def cumulative_gradient(
         if len({s.label for s in found}) == len(found):
             _draw(axes, curves)
         else:
-            for (s, values), line in zip(curves, ("-", "--", "-.", ":"), strict=False):
+            for (s, values), line in zip(curves, LINES, strict=False):
                 _draw(axes, [(s, values)], linestyle=line)
                 axes.lines[-1].set_label(f"{spoken(s.label)}, trained on {s.length}")
         for length in {s.length for s in found}:
@@ -306,49 +306,22 @@ def attention_fields(runs: Sequence[Run], *, figure: str, wanted: Sequence[str])
 
 def repeated(runs: Sequence[Run], *, first: str) -> Drawing:
     """A figure whose repeat on another text is printed; the reference runs have one text."""
-    raise Missing(
+    raise NoResults(
         f"the repeat of {first} on a second text; to make it: `farfield train ... --text FILE "
         f"--runs other`; `farfield figures {first} --runs other`"
     )
 
 
-def _exhibit(
+def measured(
     draw: Callable[..., Drawing], name: str, title: str, wanted: Sequence[str], **options: Any
 ) -> Exhibit:
+    """The exhibit of a measured figure.
+
+    Args:
+        draw: one of this module's.
+        name: the id.
+        title: what it shows, in a few words.
+        wanted: labels of the encodings, as `settings` takes them.
+        options: of `draw`.
+    """
     return Exhibit(name, title, "measured", partial(draw, figure=name, wanted=wanted, **options))
-
-
-_DATA = " The paper shows four data sets, 512 to 9216 tokens, trained on up to 512."
-EXHIBITS = (
-    _exhibit(windows, "qin2024.fig1-left", "Perplexity of sliding and nonoverlapping windows",
-             ("sinusoidal", "alibi")),
-    _exhibit(perplexity, "qin2024.fig3", "Sufficiency: convergent encodings",
-             ("type1", "type2", "alibi", "kerple_log", "sandwich", "sinusoidal"), printed=_DATA),
-    _exhibit(perplexity, "qin2024.fig4", "Necessity: divergent encodings",
-             ("type1", "example1", "example2"), printed=_DATA),
-    _exhibit(attention_fields, "qin2024.fig5", "Attention receptive fields of trained models",
-             ("type1", "type2", "alibi", "kerple_log", "sandwich")),
-    _exhibit(perplexity, "sun2023.fig1", "Perplexity against input length",
-             ("sinusoidal", "alibi", "rope", "xpos", f"rope{BCA}", f"xpos{BCA}"),
-             printed=" The paper names no data; its model is xPos with BCA, blockwise causal "
-             "attention at inference."),
-    _exhibit(cumulative_gradient, "chi2023.fig4", "Cumulative gradient, windows",
-             ("window 16", "window 32", "window 64"),
-             printed=" Windows of 40 to 320 tokens in 12 layers at a training length of 512 in "
-             "the print."),
-    _exhibit(cumulative_gradient, "chi2023.fig5", "Cumulative gradient, shifted ALiBi",
-             ("alibi shift -3", "alibi", "alibi shift 8"),
-             printed=" Shifts of -3, 0, 2, 4, 6 and 8 in the print."),
-    _exhibit(cumulative_gradient, "chi2023.fig6", "Cumulative gradient, Rotary", ("rope",),
-             printed=""),
-    _exhibit(cumulative_gradient, "chi2023.fig7", "Cumulative gradient, Sinusoidal",
-             ("sinusoidal",), printed=" Trained on 128 and on 512 tokens in the print.",
-             every_length=True),
-    _exhibit(cumulative_gradient, "chi2023.fig11", "Cumulative gradient, logarithmic decay",
-             ("sandwich_smoothed", "sandwich", "kerple_log", "t5"), printed=""),
-    *(
-        Exhibit(f"chi2023.fig{k}", f"Cumulative gradient, {what}, second data set", "measured",
-                partial(repeated, first=f"chi2023.fig{first}"))
-        for k, what, first in ((12, "windows", 4), (13, "shifted ALiBi", 5))
-    ),
-)  # fmt: skip

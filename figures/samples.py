@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
@@ -19,11 +20,16 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
+from sympy import Rational
+
 from farfield.theory.answers.answer import InputError
+from farfield.theory.encodings import CATALOGUE
+from farfield.theory.formula.grammar import read
 from farfield.validation.files import CorruptFile
 from farfield.validation.reference.predictions import plan
 from farfield.validation.runs.store import stored
 from farfield.validation.settings.configuration import SCHEMA, describe
+from farfield.validation.settings.labels import label_of, options_of, variants_of
 from farfield.validation.settings.plan import Subject
 
 Run = Mapping[str, Any]
@@ -31,6 +37,8 @@ MODE = " + "
 BCA = f"{MODE}BCA"
 PRESET = "small"
 """Of the reference runs."""
+USUAL_VALUES = range(-8, 17)
+"""Tried as the value that tells a variant, beside the integers of the formula."""
 
 
 def reference() -> tuple[Run, ...]:
@@ -103,55 +111,52 @@ def subject(label: str) -> Subject:
 
     >>> dict(subject("alibi shift -3").options)
     {'name': 'alibi', 'dialect': 'shift', 'delta': -3}
-    >>> dict(subject("window 48").options)
-    {'name': 'window', 'w': 48}
     """
     label = label.partition(MODE)[0]
-    for sweep in plan().sweeps:
-        for known in sweep.encodings:
-            if known.label == label:
-                return known
-    name, *rest = label.split(" ")
-    options: dict[str, Any] = {"name": name}
-    if name == "window":
-        options["w"] = int(rest[0])
-    elif rest:
-        dialect, value = rest
-        options |= {"dialect": dialect, {"shift": "delta", "equal": "slope_exponent"}[dialect]:
-                    int(value)}  # fmt: skip
-    return Subject(label, options)
+    planned = (s for sweep in plan().sweeps for s in sweep.encodings if s.label == label)
+    return next(planned, None) or Subject(label, options_of(label))
 
 
 def label(run: Run) -> str:
-    """What the plan calls the encoding of a run; one that is not in the plan goes by its name, with
-    its width if it is a window, else with its dialect and the formula of its first head."""
+    """What the plan calls the encoding of a run; one that is not in the plan goes by its name and
+    what tells its variant, or else by the formula of its first head."""
     own = run["encoding"]
     if "label" in own:
         return str(own["label"])
-    if own["name"] == "t5":
-        return "t5"
-    known = _labels(run["preset"]["heads"])
-    if (own["mechanism"], own["sha256"]) in known:
-        return known[own["mechanism"], own["sha256"]]
-    head = str(own["heads"][0]) if own["heads"] else ""
-    if own["name"] == "window":
-        return "window " + head.partition("<")[2].partition(")")[0].strip(" =")
-    head = head.replace("**", "^")
-    shown = f"({head if len(head) < 24 else head[:21] + '...'})" if head else ""
-    return " ".join(filter(None, (own["name"], own.get("dialect") or "", shown)))
+    heads = run["preset"]["heads"]
+    known = _planned(heads).get((own["mechanism"], own["sha256"]))
+    return known or _variant(own["name"], own.get("dialect"), own["sha256"], tuple(own["heads"]))
 
 
 @cache
-def _labels(heads: int) -> dict[tuple[str, str], str]:
-    """Labels by mechanism and formula: those of the plan, then other shifts and slopes of ALiBi."""
-    known = [s for sweep in plan().sweeps for s in sweep.encodings]
-    known += [subject(f"alibi shift {d}") for d in range(-8, 17)]
-    known += [subject(f"alibi equal {h}") for h in range(17)]
+def _planned(heads: int) -> dict[tuple[str, str], str]:
+    """The labels of the plan, by mechanism and formula."""
     found: dict[tuple[str, str], str] = {}
-    for s in known:
+    for s in (s for sweep in plan().sweeps for s in sweep.encodings):
         described = describe(s.encoding(heads))
         found.setdefault((described["mechanism"], described["sha256"]), s.label)
     return found
+
+
+@cache
+def _variant(name: str, dialect: str | None, sha256: str, heads: tuple[str, ...]) -> str:
+    """The label of the variant whose formulas these are, the integers in them tried as its value;
+    with the formula behind it where there is none."""
+    formula = heads[0].replace("**", "^") if heads else ""
+    formula = f" ({formula if len(formula) < 24 else formula[:21] + '...'})" if formula else ""
+    entry = CATALOGUE.get(name)
+    if entry is None:
+        return name + formula
+    plain: dict[str, Any] = {"name": name, "dialect": dialect}
+    if entry.tables is not None or not heads:
+        return label_of(plain)
+    numbers = (number.p for number in read(heads[0]).atoms(Rational) if number.is_Integer)
+    for options in (plain, *variants_of(name, dialect, {*USUAL_VALUES, *numbers})):
+        subject = Subject(name, options)
+        with suppress(InputError):  # a value that the entry does not take
+            if describe(subject.encoding(len(heads)))["sha256"] == sha256:
+                return label_of(options)
+    return label_of(plain) + formula
 
 
 def command(label: str, *, length: int | None = None, options: str = "") -> str:

@@ -1,14 +1,34 @@
-"""Figures of Chi et al., *Dissecting Transformer Length Extrapolation via the Lens of Receptive
-Field Analysis* (ACL 2023)."""
+"""Figures and tables of Chi et al., *Dissecting Transformer Length Extrapolation via the Lens of
+Receptive Field Analysis* (ACL 2023)."""
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
+from farfield.figures.comparison import Layout, Row
+from farfield.figures.curves import cumulative_gradient, measured, repeated
 from farfield.figures.exhibit import Data, Drawing, Exhibit, rows
 from farfield.figures.masks import cells, positions
+from farfield.figures.printed_tables import printed_table
+from farfield.figures.remeasured import measured_again
+from farfield.figures.samples import MODE
 from farfield.figures.style import INK, column_figure, house, look
-from farfield.theory.encodings import Encoding, encoding
+from farfield.theory.encodings import CATALOGUE, Encoding, encoding
+from farfield.validation.published import Cell
+
+NAME = "chi2023"
+CITATION = (
+    "Chi et al., Dissecting Transformer Length Extrapolation via the Lens of Receptive Field "
+    "Analysis, ACL 2023"
+)
+HEADS = 12
+NAMES = {
+    "Sandwich": "sandwich", "Sandwich_Smoothed": "sandwich_smoothed", "ALiBi": "alibi",
+    "Sinusoidal": "sinusoidal", "Rotary": "rope", "KERPLE": "kerple_log", "T5": "t5",
+}  # fmt: skip
+"""The catalogue's name of a printed one."""
 
 LENGTH = 8192
 
@@ -166,11 +186,86 @@ def fig10() -> Drawing:
     )
 
 
+def meant(cell: Cell) -> Encoding:
+    """The encoding that a printed row is about, with the heads of the paper's models."""
+    variant = dict(p.split("=") for p in cell.variant.split(";") if "=" in p)
+    if cell.encoding == "Windowed":
+        return encoding("window", w=variant["w"])
+    name = NAMES[cell.encoding]
+    if "delta" in variant:
+        return encoding(name, dialect="shift", delta=variant["delta"], heads=HEADS)
+    if "h" in variant:
+        return encoding(name, dialect="equal", slope_exponent=variant["h"], heads=HEADS)
+    return encoding(name, heads=HEADS if CATALOGUE[name].per_head else None)
+
+
+# -- what is measured again -----------------------------------------------------------------------
+
+_SHIFTS = (-3, 0, 2, 4, 6, 8)
+_WINDOWS = {40: 16, 80: 32, 100: 38, 120: 45, 160: 64, 320: 120}
+"""Ours by the printed one, the same share w R / L of the training length L in R layers, as nearly
+as the reference runs have it: R = 12, L = 512 in the print, R = 4, L = 64 here."""
+
+_VARIANTS = (
+    *(Row("ALiBi", f"delta={d}", f"alibi shift {d}" if d else "alibi") for d in _SHIFTS),
+    *(Row("ALiBi", f"h={h}", f"alibi equal {h}") for h in (0, 2, 4, 6, 8)),
+    *(Row("Windowed", f"w={w}", f"window {ours}") for w, ours in _WINDOWS.items()),
+)
+_SEVEN = tuple(Row(printed, "", label) for printed, label in NAMES.items())
+_LONGER = (Row("ALiBi", "delta=6", "alibi shift 6"), Row("Windowed", "w=160", "window 64"))
+_CACHED = tuple(
+    Row(name, "cache_window=2048", f"{NAMES[name]}{MODE}window {{4n}}")
+    for name in ("Sandwich", "ALiBi")
+)
+_WIDTHS = (
+    " Windows answer to the printed ones with the nearest w R / L, the window over all layers in "
+    "training lengths: 16, 32, 64 here to 40, 80, 160."
+)
+_HEADS = " 8 heads here, 12 in the print; slopes 2^-h."
+_VARIED = "ALiBi shifted, with equal slopes, windows"
+_MARKS = "; † Sandwich significantly better, * worse"
+_TABLES = (
+    (1, f"{_VARIED}: ArXiv", "", _VARIANTS, _VARIANTS[1], {512: 1}, _WIDTHS + _HEADS),
+    (2, "Failed cases fixed by longer training", "", _LONGER, _LONGER[1], {1024: 2, 2048: 4},
+     _WIDTHS),
+    (3, "Comparison on three data sets", "", _SEVEN, _SEVEN[0], {512: 1}, ""),
+    (4, f"{_VARIED}: OpenWebText2", "", _VARIANTS, _VARIANTS[1], {512: 1}, _WIDTHS + _HEADS),
+    (5, "Inference with a cache window of 2048",
+     " The cache bounds what is seen to 2048 keys; verdict and leak are those of the encoding "
+     "without it.", _CACHED, _CACHED[0], {512: 1},
+     " The cache holds four training lengths, here as in the print."),
+)  # fmt: skip
+"""Number, title, remark; the rows that are measured again, the one they are compared with, our
+training lengths by the printed ones, and a remark on those."""
+
 EXHIBITS = (
     Exhibit("chi2023.fig1", "ALiBi as an additive bias", "schematic", fig1),
     Exhibit("chi2023.fig2", "Windowed attention as an additive bias", "schematic", fig2),
     Exhibit("chi2023.fig3", "The last-token protocol", "schematic", fig3),
+    measured(cumulative_gradient, "chi2023.fig4", "Cumulative gradient, windows",
+             ("window 16", "window 32", "window 64"),
+             printed=" Windows of 40 to 320 tokens in 12 layers at a training length of 512 in "
+             "the print."),
+    measured(cumulative_gradient, "chi2023.fig5", "Cumulative gradient, shifted ALiBi",
+             ("alibi shift -3", "alibi", "alibi shift 8"),
+             printed=" Shifts of -3, 0, 2, 4, 6 and 8 in the print."),
+    measured(cumulative_gradient, "chi2023.fig6", "Cumulative gradient, Rotary", ("rope",)),
+    measured(cumulative_gradient, "chi2023.fig7", "Cumulative gradient, Sinusoidal",
+             ("sinusoidal",), printed=" Trained on 128 and on 512 tokens in the print.",
+             every_length=True),
     Exhibit("chi2023.fig8", "The Sandwich bias as an image", "theory", fig8),
     Exhibit("chi2023.fig9", "A row of the Sandwich bias and its fit", "theory", fig9),
     Exhibit("chi2023.fig10", "The Sandwich bias for three d_bar", "theory", fig10),
-)
+    measured(cumulative_gradient, "chi2023.fig11", "Cumulative gradient, logarithmic decay",
+             ("sandwich_smoothed", "sandwich", "kerple_log", "t5")),
+    *(
+        Exhibit(f"chi2023.fig{k}", f"Cumulative gradient, {what}, second data set", "measured",
+                partial(repeated, first=f"chi2023.fig{first}"))
+        for k, what, first in ((12, "windows", 4), (13, "shifted ALiBi", 5))
+    ),
+    *(printed_table(f"chi2023_table{k}", title, meant, remark, _MARKS)
+      for k, title, remark, *_ in _TABLES),
+    *(measured_again(Layout(f"chi2023_table{k}", rows, reference, "last token", factors, remark),
+                     title)
+      for k, title, _, rows, reference, factors, remark in _TABLES),
+)  # fmt: skip

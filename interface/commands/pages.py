@@ -33,7 +33,7 @@ def study(
         runs: folder where runs are kept; OUT/runs if not given.
         out: folder of the page; named after the formula if not given.
     """
-    from farfield.figures.pages.study import write_page
+    from farfield.figures.pages.study import write_study
     from farfield.validation.files import writable_folder
     from farfield.validation.study.study import BASELINES
     from farfield.validation.study.study import study as examine
@@ -50,7 +50,7 @@ def study(
             subjects, train=train, preset=preset, baselines=baseline or BASELINES, text=text,
             store=runs or folder / "runs", seed=seed, notice=step,
         )  # fmt: skip
-    page = write_page(result, folder)
+    page = write_study(result, folder)
     emit(result, output)
     if not output.json:
         say(f"\npage: {page}")
@@ -91,7 +91,7 @@ def report(
         claims: the claims of the three papers as a chapter.
         out: folder of the page.
     """
-    from farfield.figures.pages.study import write_page
+    from farfield.figures.pages.report import write_report
     from farfield.validation.files import writable_folder
     from farfield.validation.report import report as examine
 
@@ -103,7 +103,7 @@ def report(
             train=train, every=every, ledger=claims, preset=preset, text=text, seed=seed,
             store=runs or folder / "runs", notice=step,
         )  # fmt: skip
-    page = write_page(result, folder)
+    page = write_report(result, folder)
     code = emit(result, output)
     if not output.json:
         say(f"page: {page}")
@@ -127,7 +127,8 @@ def figures(
     kinds = ("svg", "png", "pdf")
     if kind not in kinds:
         raise InputError(f"--format {kind!r}: accepted: {', '.join(kinds)}")
-    from farfield.figures.gallery import draw, exhibits, save
+    from farfield.figures.gallery import draw, exhibits
+    from farfield.figures.pages.gallery import save
 
     if listing:
         for e in exhibits():

@@ -52,6 +52,7 @@ class Entry:
         title: how it is written in prose; the name where nothing is said.
         trained: options with which it is trained on rows of a length, where defaults do not do.
         tables: of an encoding whose formula is a table: the options that give so many parameters.
+            Its tables go by one name, since each training length has its own.
         look: how figures draw it.
         examples: heads that stand for it where many are compared.
         baseline: whether a study trains it beside what was asked about.
@@ -72,7 +73,7 @@ class Entry:
     note: str = ""
     title: str = ""
     trained: Callable[[int], Mapping[str, Any]] = lambda length: {}
-    tables: Callable[[int], Iterable[Mapping[str, Any]]] = lambda count: ()
+    tables: Callable[[int], Iterable[Mapping[str, Any]]] | None = None
     look: Look = Look()
     examples: tuple[Example, ...] = ()
     baseline: bool = False

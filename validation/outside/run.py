@@ -97,7 +97,8 @@ def _candidates(record: Mapping[str, Any], described: Mapping[str, Any]) -> Iter
     entry = CATALOGUE.get(labels.get("encoding", ""))
     if entry is not None:
         length = record["configuration"]["preset"]["length"]
-        for options in ({}, entry.trained(length), *entry.tables(len(parameters))):
+        tables = entry.tables(len(parameters)) if entry.tables else ()
+        for options in ({}, entry.trained(length), *tables):
             yield encoding(entry.name, dialect=labels.get("dialect"), **options)
 
 
