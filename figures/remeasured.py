@@ -197,9 +197,7 @@ def _lines(
         )  # fmt: skip
 
 
-def _ranks(
-    agreed: Sequence[Agreement], multiples: Sequence[Fraction]
-) -> Iterator[tuple[Any, ...]]:
+def _ranks(agreed: Sequence[Agreement], multiples: Sequence[Fraction]) -> Iterator[tuple[Any, ...]]:
     """A line of rank correlations for each data set."""
     for k, a in enumerate(agreed):
         ranks = [a.ranks.get(m, (None, 0)) for m in multiples]

@@ -58,9 +58,7 @@ def options_of(label: str) -> dict[str, Any]:
     return options | {k: int(v) for k, v in zip(told, rest, strict=False)}
 
 
-def variants_of(
-    name: str, dialect: str | None, values: Iterable[int]
-) -> Iterator[dict[str, Any]]:
+def variants_of(name: str, dialect: str | None, values: Iterable[int]) -> Iterator[dict[str, Any]]:
     """The options of every variant of an entry that a label can tell, at these values.
 
     >>> list(variants_of("window", "inclusive", [16]))
