@@ -27,7 +27,6 @@ from flint import arb
 from scipy import fft
 from sympy import Expr
 
-from farfield.numerics.outcomes import Unreachable
 from farfield.numerics.receptive_field import (
     Bracket,
     Exact,
@@ -38,6 +37,7 @@ from farfield.numerics.receptive_field import (
     theoretical_receptive_field,
 )
 from farfield.numerics.summation.series import Series, series
+from farfield.theory.algebra.outcomes import Unreachable
 from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status
 from farfield.theory.answers.blocks import Block, Formula, facts, sentence
 from farfield.theory.answers.notation import expression_line, shortened, words

@@ -26,12 +26,13 @@ import sympy
 from flint import arb, ctx, fmpq
 from sympy import Expr
 
-from farfield.numerics.budget import until
-from farfield.numerics.outcomes import Unreachable, Unrecognised
+from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.summation.families import Geometric
 from farfield.numerics.summation.normal_form import sign
 from farfield.numerics.summation.series import Series, series
 from farfield.numerics.summation.telescoping import share as telescoped_share
+from farfield.theory.algebra.budget import until
+from farfield.theory.algebra.outcomes import Unreachable
 from farfield.theory.answers.answer import (
     Answer,
     Code,

@@ -39,7 +39,8 @@ def _ledger(claims: Sequence[Claim]) -> Iterator[Item]:
         found = [c for c in claims if c.paper == paper]
         rows = [
             (
-                Term(c.id.removeprefix(f"{paper}."), "code"), c.place, c.verdict,
+                Term(c.id.removeprefix(f"{paper}."), "code"),
+                ", ".join(filter(None, (c.section, c.place))), c.verdict,
                 None if c.label is None else Term(c.label, "label"),
                 words("{said} {more}", said=c.statement, more=c.corrected or c.reason),
             )

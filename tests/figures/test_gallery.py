@@ -168,9 +168,7 @@ def run(name, seed=0, ratio=1.0, length=16, label=None, modes=(None,), **options
 
 def test_measured_figures_follow_the_results_and_say_what_lacks():
     runs = [run("type1"), run("type1", seed=1), run("example1", ratio=3.0)]
-    drawing = perplexity(
-        runs, figure="qin2024.fig4", wanted=("type1", "example1", "example2")
-    )
+    drawing = perplexity(runs, figure="qin2024.fig4", wanted=("type1", "example1", "example2"))
     assert column(drawing, "perplexity", encoding="example1", length=64) == [15.0]
     assert len(column(drawing, "perplexity", encoding="type1", length=64)) == 2
     for said in (

@@ -1,4 +1,4 @@
-"""A deadline that long computations look at, so that a hopeless query ends within its budget."""
+"""The time a question may take, and a look at the clock."""
 
 from __future__ import annotations
 
@@ -8,19 +8,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from farfield.numerics.outcomes import Unreachable
+from farfield.theory.algebra.outcomes import Unreachable
 
 _DEADLINE: ContextVar[float] = ContextVar("deadline", default=math.inf)
 
 
 @contextmanager
 def until(deadline: float) -> Iterator[None]:
-    """Computations inside give up with `Unreachable` at that time of `time.monotonic`."""
+    """What is computed inside gives up with `Unreachable` at that time of `time.monotonic`."""
     token = _DEADLINE.set(min(deadline, _DEADLINE.get()))
     try:
         yield
     finally:
         _DEADLINE.reset(token)
+
+
+def deadline() -> float:
+    """When the time of this question is spent."""
+    return _DEADLINE.get()
 
 
 def check_time() -> None:
