@@ -18,11 +18,11 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import series
 
+from farfield.theory.answers.answer import InputError
 from farfield.theory.convergence import check_convergence
 from farfield.theory.formula.grammar import read
 from farfield.theory.formula.words import CONSTANTS
 from farfield.theory.functions.record import spellings
-from farfield.theory.results import InputError
 
 PIECES = (
     *spellings(), *CONSTANTS, "n", "n", "n", "a", "x", "Piecewise", "Sum", "True", "import", "__",

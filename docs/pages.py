@@ -152,8 +152,9 @@ def _anchor(name: str) -> str:
 
 def results_page(app: Any) -> None:
     """Write the answers that the committed reference results give."""
-    from farfield.validation.answers import answers, summary
-    from farfield.validation.reference import plan, predictions, registered, results
+    from farfield.validation.reference.evidence import answers, summary
+    from farfield.validation.reference.predictions import plan, predictions, registered
+    from farfield.validation.reference.results import results
 
     found = results()
     planned = sum(len(s.encodings) * len(s.seeds) * len(s.lengths) for s in plan().sweeps)

@@ -79,11 +79,11 @@ class LayeredReceptiveField(Answer):
     tokens: int | None = None
     bracket: Bracket | None = None
 
-    def interval(self) -> tuple[Any, Any] | None:
+    def span(self) -> tuple[Any, Any] | None:
         if self.tokens is None and self.bracket is not None:
             high = self.bracket.high
             return self.bracket.low, math.inf if high is None else high
-        return super().interval()
+        return super().span()
 
     def blocks(self) -> Sequence[Block]:
         if self.tokens is not None:

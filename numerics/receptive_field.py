@@ -138,9 +138,9 @@ class ReceptiveField(Answer):
     heads: tuple[ReceptiveField, ...] = ()
     asymptotics: str | None = None
 
-    def interval(self) -> tuple[Any, Any] | None:
+    def span(self) -> tuple[Any, Any] | None:
         if self.tokens is not None or self.answer is None:
-            return super().interval()
+            return super().span()
         low, high = _bounds(self.answer)
         return min(_exp(low), sys.float_info.max), _exp(high)
 

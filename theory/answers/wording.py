@@ -42,6 +42,25 @@ def tokens(value: float | None) -> str:
     return f"{digits} tokens {more}".rstrip()
 
 
+def count(value: float | None) -> str:
+    """A count in a few characters, as a cell of a table takes.
+
+    >>> count(2890), count(20019671872824926), count(math.inf), count(3**9000)
+    ('2890', '2.00e+16', 'infinite', '> 2^14264')
+    """
+    if value is None:
+        return "unknown"
+    if value == math.inf:
+        return "infinite"
+    number = int(value)
+    if number < 10**7:
+        return str(number)
+    if number.bit_length() >= 10_000:
+        return f"> 2^{number.bit_length() - 1}"
+    exponent = len(str(number)) - 1
+    return f"{number // 10 ** (exponent - 2) / 100:.2f}e+{exponent}"
+
+
 def plain(name: str) -> str:
     """A name without what people vary in writing it: case, spaces, hyphens, underscores.
 

@@ -171,8 +171,8 @@ def _from_formula(
 ) -> Encoding:
     if source is None:
         raise InputError("an encoding needs a name, a formula or a table of values")
-    text = source.strip() if isinstance(source, str) else None
-    words = re.split(r"[ -]+", text) if text and re.fullmatch(r"[A-Za-z][\w -]*", text) else []
+    text = source.strip() if isinstance(source, str) else ""
+    words = re.split(r"[ -]+", text) if re.fullmatch(r"[A-Za-z][\w -]*", text) else []
     if words and "n" not in words:
         if text in spellings():
             raise InputError(f"{text} is a function, not a formula; write {text}(n)")
@@ -193,7 +193,7 @@ def _from_formula(
         _substitute(formula, parameters, _head_values("the formula", parameters, given, h))
         for h in range(1, count + 1)
     )
-    plainly = text is not None and re.fullmatch(r"[\w\s+\-*/().,<>=&|]*", text, re.ASCII)
+    plainly = re.fullmatch(r"[\w\s+\-*/().,<>=&|]+", text, re.ASCII)
     return Encoding(text if plainly else str(formula), formula, biases, parameters)
 
 

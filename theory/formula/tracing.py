@@ -118,7 +118,8 @@ class Traced:
         if method != "__call__" or options.keys() - {"dtype", "casting"}:
             _refuse(f"np.{ufunc.__name__}.{method} with {', '.join(options) or 'its arguments'}")
         if ufunc.__name__ in _UFUNCS:
-            return _infix(_UFUNCS[ufunc.__name__], *inputs, SUM)
+            first, second = inputs
+            return _infix(_UFUNCS[ufunc.__name__], first, second, SUM)
         if ufunc.__name__ in ("logical_not", "invert"):
             return Traced(f"~({_text(inputs[0], SUM)})")
         return _called(ufunc.__name__, *inputs)
@@ -136,7 +137,8 @@ class Traced:
         if name in _OPERATORS or name.removeprefix("r") in _OPERATORS:
             back = name not in _OPERATORS
             sign, binds = _OPERATORS[name.removeprefix("r") if back else name]
-            return _infix(sign, *(args[::-1] if back else args), binds)
+            first, second = args[::-1] if back else args
+            return _infix(sign, first, second, binds)
         return _called(name, *args, **(options or {}))
 
     def __getattr__(self, name: str) -> Any:
@@ -166,7 +168,7 @@ class Traced:
 
 def _operator(sign: str, binds: int, back: bool) -> Callable[[Traced, Any], Traced]:
     def apply(self: Traced, other: Any) -> Traced:
-        return _infix(sign, *((other, self) if back else (self, other)), binds)
+        return _infix(sign, other, self, binds) if back else _infix(sign, self, other, binds)
 
     return apply
 

@@ -38,11 +38,13 @@ def measured() -> Iterator[dict[str, Any]]:
     """Train the models, one after the other, and measure each (needs torch)."""
     import safetensors.torch
 
-    from farfield.validation.corpus import corpus
-    from farfield.validation.experiment import fresh
-    from farfield.validation.receptive_field import gradient_shares, samples_of
-    from farfield.validation.reference import plan, results
-    from farfield.validation.training import train
+    from farfield.validation.measures.gradient_fields import gradient_shares
+    from farfield.validation.measures.receptive_fields import samples_of
+    from farfield.validation.reference.predictions import plan
+    from farfield.validation.reference.results import results
+    from farfield.validation.runs.experiment import fresh
+    from farfield.validation.text.reading import corpus
+    from farfield.validation.training.training import train
 
     text = corpus()
     known = {r["training"]["weights_sha256"] for r in results()}
@@ -63,7 +65,7 @@ def measured() -> Iterator[dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    from farfield.validation.runs import write
+    from farfield.validation.files import write
 
     kept: list[Mapping[str, Any]] = []
     for entry in measured():

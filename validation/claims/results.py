@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -24,10 +24,10 @@ import numpy as np
 from farfield.theory.answers.errors import InputError
 from farfield.validation.claims.claim import Missing
 from farfield.validation.claims.words import increase
+from farfield.validation.progress import Progress
 
 Row = Mapping[str, Any]
 Named = tuple[str, Any]
-Notice = Callable[[str, str, int, int, str], None]
 HOW = (
     "no results of trained models; `farfield report --train --out out/demo` makes them (needs the "
     "extra farfield[train]), then add --results out/demo/study.json, or run with --fresh"
@@ -115,7 +115,7 @@ def read_results(path: str | Path) -> Named:
 
 
 def fresh(
-    preset: str = "demo", store: str | Path = "out/claims/runs", notice: Notice | None = None
+    preset: str = "demo", store: str | Path = "out/claims/runs", notice: Progress | None = None
 ) -> Named:
     """Train and measure the models of the demonstration, and Sandwich; a finished run is kept.
 
@@ -123,7 +123,7 @@ def fresh(
         InputError: torch is missing, or the preset unknown.
     """
     from farfield.theory.encodings import encoding
-    from farfield.validation.study import demo_encodings, survey
+    from farfield.validation.study.study import demo_encodings, survey
 
     subjects = (*demo_encodings(), ("sandwich", encoding("sandwich")))
     names = [name for name, _ in subjects]
@@ -156,7 +156,8 @@ def _label(encoding: Row) -> str:
 
 @lru_cache(maxsize=8)
 def _committed(folder: str) -> tuple[Named, ...]:
-    from farfield.validation.reference import HERE, results
+    from farfield.validation.reference.committed import HERE
+    from farfield.validation.reference.results import results
 
     found = (
         [json.loads(p.read_text(encoding="utf-8")) for p in sorted((HERE / folder).glob("*.json"))]
@@ -254,7 +255,7 @@ def _verdict(run: Row) -> str:
     on the formulas of the heads."""
     encoding, length = run["encoding"], run["preset"]["length"]
     if "registered" in run:
-        from farfield.validation.reference import predictions
+        from farfield.validation.reference.predictions import predictions
 
         for p in predictions()["encodings"]:
             if (p["label"], p["length"], p["bca"]) == (run["name"], length, False):

@@ -34,8 +34,8 @@ from farfield.validation.claims.words import (
     rank_correlation,
     stays,
 )
-from farfield.validation.configuration import Visibility
 from farfield.validation.published import curve, keys, select, table
+from farfield.validation.settings.visibility import Visibility
 
 ABSTRACT, INTRODUCTION = "Abstract", "1 Introduction"
 ORDER, TRANSLATION = "2.1 Order Variance", "2.2 Translation Invariance"

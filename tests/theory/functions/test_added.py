@@ -12,7 +12,7 @@ from farfield import check_convergence, encoding, theoretical_receptive_field
 from farfield.numerics.checking.checker import ProofError, check_proof
 from farfield.theory.functions.balls import to_arb
 from farfield.theory.functions.record import Function, registered
-from farfield.validation.positional import additive_bias
+from farfield.validation.models.positional import additive_bias
 
 
 class verhulst(sympy.Function):
