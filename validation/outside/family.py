@@ -136,7 +136,8 @@ class Gains:
     @classmethod
     def of(cls, name: str, layer: int, scale: float, offset: float = 0.0) -> Gains:
         """Those of a layer, counted from 0, from a name with `layer` and `which`."""
-        return cls(*(name.format(layer=layer, which=k) for k in ("q", "k")), scale, offset)
+        query, key = (name.format(layer=layer, which=k) for k in ("q", "k"))
+        return cls(query, key, scale, offset)
 
 
 @dataclass(frozen=True)
