@@ -236,13 +236,13 @@ def test_a_users_formula_is_an_encoding():
 @pytest.mark.parametrize(
     ("arguments", "options", "message"),
     [
-        (["alibbi"], {}, "did you mean 'alibi'"),
+        (["alibbi"], {}, "did you mean 'ALiBi'"),
         (["alibi"], {"dialect": "prss"}, "accepted: press"),
         (["alibi"], {"delta": 1}, "delta needs dialect='shift'"),
         (["alibi"], {"heads": 0}, "from 1 to 1024"),
         (["alibi"], {"heads": 2.5}, "from 1 to 1024"),
         (["alibi"], {"m": -1}, "outside its domain"),
-        (["kerple_log"], {"r3": 1}, "no parameter or option 'r3'; did you mean 'r[12]'"),
+        (["kerple_log"], {"r3": 1}, "no parameter or option 'r3'"),
         (["kerple_log"], {"r1": [1, 2], "r2": [1, 2, 3]}, "must agree"),
         (["kerple_log"], {"r1": "x"}, "not a rational number"),
         (["window"], {"w": 0}, "outside its domain"),

@@ -6,7 +6,7 @@ import dataclasses
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import sympy
@@ -26,12 +26,6 @@ from farfield.theory.formula.parameters import parameter
 from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.values import tabulate
 from farfield.theory.views import view
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from torch import Tensor
-    from torch.nn.attention.flex_attention import BlockMask
 
 
 def grouped(names: Sequence[str]) -> str:
@@ -156,18 +150,18 @@ class Encoding(Result):
             found.append(float(slope))
         return np.array(found)
 
-    def tensor(self, length: int, **options: Any) -> Tensor:
+    def tensor(self, length: int, **options: Any) -> Any:
         """The bias at distances 0 .. length - 1 as a torch tensor, shape (heads, length).
 
         Raises InputError without torch, and where a parameter has no value in `values`.
         """
         return view("tensor")(self, length, **options)
 
-    def score_mod(self, length: int, **options: Any) -> Callable[..., Tensor]:
+    def score_mod(self, length: int, **options: Any) -> Any:
         """The score function of FlexAttention for texts up to this length, which adds the bias."""
         return view("score_mod")(self, length, **options)
 
-    def block_mask(self, length: int, **options: Any) -> BlockMask:
+    def block_mask(self, length: int, **options: Any) -> Any:
         """The block mask of FlexAttention for a text of this length."""
         return view("block_mask")(self, length, **options)
 
