@@ -211,7 +211,6 @@ def test_a_certificate_is_attained_and_certifies_a_strong_window():
     strong = window_certificate(q, k, window=10, sinks=1, error="1/10", scale=1)
     assert strong.share == 1 and strong.bound.max() < 1e-9
     assert window_certificate(q, k, window=10, sinks=0, error="1/10", scale=1).share == 0
-    assert "certified for 100.0%" in str(strong)
 
 
 @pytest.mark.parametrize(
