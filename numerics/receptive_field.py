@@ -144,7 +144,7 @@ class ReceptiveField(Answer):
     def span(self) -> tuple[Any, Any] | None:
         if self.tokens is not None or self.answer is None:
             return super().span()
-        low, high = _bounds(self.answer)
+        low, high = log_bounds(self.answer)
         return min(_exp(low), sys.float_info.max), _exp(high)
 
     def value_text(self) -> str:
@@ -337,7 +337,7 @@ def out_of_reach(subject: Encoding) -> Reason | None:
 def _widest(heads: tuple[ReceptiveField, ...]) -> ReceptiveField:
     if len(heads) == 1:
         return heads[0]
-    worst = decisive(heads, lambda h: _bounds(h.answer)[1])
+    worst = decisive(heads, lambda h: log_bounds(h.answer)[1])
     answer = worst.answer
     if isinstance(answer, Bracket):  # another head may have more than this one's lower end
         answer = Bracket(max([answer.low, *_exact_tokens(heads)]), answer.high)
@@ -354,7 +354,7 @@ def _exact_tokens(heads: Iterable[ReceptiveField]) -> list[int]:
     return [h.answer.tokens for h in heads if isinstance(h.answer, Exact)]
 
 
-def _bounds(answer: Value | None) -> tuple[float, float]:
+def log_bounds(answer: Value | None) -> tuple[float, float]:
     """Lower and upper bound of log(1 + tokens), to order the heads."""
     if isinstance(answer, Exact):
         return (math.log(1 + answer.tokens),) * 2
