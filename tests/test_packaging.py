@@ -80,7 +80,7 @@ def test_import_is_light(tmp_path):
 
 
 def test_the_contracts_of_imports_can_fail(tmp_path):
-    """Imports inside functions count, and a module in no layer fails; `make lint` reads them all."""
+    """An import inside a function counts; a module without a layer fails."""
     package = tmp_path / "house"
     for name, text in (("", ""), ("low", "def f():\n    import house.high\n"), ("high", "")):
         (package / name).mkdir(parents=True, exist_ok=True)
