@@ -131,6 +131,13 @@ def _weighted_or_flat(c: Case) -> float:
     return float(head_layered_masses(c.bias, c.trained, c.layers).mean())
 
 
+def _lost_or_flat(c: Case) -> float:
+    """The same for the order that is lost."""
+    if any(map(_ordered, c.bias[:, : c.trained])):
+        return lost_order(c.bias, c.trained)
+    return float(head_layered_masses(c.bias, c.trained, c.layers).mean())
+
+
 def _ordered(row: np.ndarray) -> bool:
     seen = row[np.isfinite(row)]
     return len(seen) > 1 and float(np.ptp(seen)) > 1e-3
@@ -201,6 +208,9 @@ RULES: Mapping[str, Rule] = {
         Rule("all heads local", "all heads are", _lacking(1.0), 0.0),
         Rule("lost order", "the share of order that is lost is at most {c}",
              lambda c: lost_order(c.bias, c.trained), "sized"),
+        Rule("lost order, flat",
+             "it is at most {c}, or where no head has an order inside, the layered mass beyond is",
+             _lost_or_flat, "sized"),
     )
 }  # fmt: skip
 
