@@ -30,8 +30,8 @@ from farfield.numerics.finite_length import (
 )
 from farfield.numerics.receptive_field import out_of_reach, resolve
 from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status
-from farfield.theory.answers.blocks import Block, facts, sentence, table
-from farfield.theory.answers.notation import shortened
+from farfield.theory.answers.blocks import Block, facts, note, sentence, table
+from farfield.theory.answers.notation import expression_line, shortened
 from farfield.theory.answers.number import natural
 from farfield.theory.answers.wording import decimal, plural
 from farfield.theory.encodings import Encoding
@@ -68,7 +68,7 @@ class Forecast(Answer):
         value: of that quantity, in [0, 1].
         heads: its parts, by head.
         support: the trials nearest to it.
-        distance: to the nearest, in the parts of the quantity, each in [0, 1].
+        distance: to the nearest, by the quantity and its parts, each in [0, 1].
     """
 
     VALUE: ClassVar[str] = "ratio"
@@ -107,6 +107,11 @@ class Forecast(Answer):
                 ratio=f"{self.ratio:.3f}", low=f"{low:.3f}", high=f"{high:.3f}",
             )  # fmt: skip
         found: list[Block] = [first]
+        if self.status is Status.UNKNOWN:
+            found.append(note(
+                "Known without trained models: its verdict, receptive field and leak "
+                "(`farfield check`, `trf`, `leak`)."
+            ))  # fmt: skip
         if self.value is not None:
             found.append(facts(
                 **{self.quantity: decimal(self.value, 4)}, layers=self.layers,
@@ -166,12 +171,12 @@ def forecast(
 
 def _of_bias(subject: Encoding, trained: int, tested: int, layers: int) -> Forecast:
     bias = subject.bias(np.arange(tested))
-    value = lost_order(bias, trained)
-    parts = (resolution_weighted_leak(bias, trained), kept_resolution(bias, trained))
+    value = lost_order(bias, trained, layers)
+    parts = (resolution_weighted_leak(bias, trained), kept_resolution(bias, trained), value)
     near = sorted(trials(), key=lambda t: (_distance(parts, t), t.name))[:SUPPORT]
     distance = _distance(parts, near[0])
     heads = tuple(
-        HeadForecast(shortened(str(b), 60), float(leak), float(sharp))
+        HeadForecast(shortened(expression_line(b), 60), float(leak), float(sharp))
         for b, leak, sharp in zip(
             subject.biases, head_leaks(bias, trained), head_resolutions(bias, trained), strict=True
         )
@@ -198,11 +203,11 @@ def _of_bias(subject: Encoding, trained: int, tested: int, layers: int) -> Forec
     )  # fmt: skip
 
 
-def _distance(parts: tuple[float, float], trial: Trial) -> float:
-    """Between the two parts of the quantity, each brought to [0, 1]."""
-    leak, kept = parts
+def _distance(parts: tuple[float, float, float], trial: Trial) -> float:
+    """Between the quantities, each brought to [0, 1]."""
+    leak, kept, value = parts
     sharp = kept / (kept + HALF) - trial.kept / (trial.kept + HALF)
-    return max(abs(leak - trial.leak), abs(sharp))
+    return max(abs(leak - trial.leak), abs(sharp), abs(value - trial.value))
 
 
 def _beyond(trained: int, tested: int, layers: int) -> str | None:
@@ -220,11 +225,6 @@ def _beyond(trained: int, tested: int, layers: int) -> str | None:
     if tested > reach * trained:
         return f"the evidence ends at {reach} times the training length"
     return None
-
-
-def loss_of(trial: Trial) -> float:
-    """The lost order of a trial."""
-    return 1 - (1 - trial.leak) * trial.kept / (trial.kept + HALF)
 
 
 @dataclass(frozen=True)
@@ -247,7 +247,7 @@ def expected(value: float) -> tuple[float, float]:
 @functools.cache
 def _law() -> _Law:
     known = trials()
-    quantity = np.array([loss_of(t) for t in known])
+    quantity = np.array([t.value for t in known])
     loss = np.array([t.loss for t in known])
     said = left_out(quantity, loss, [t.family for t in known])
     away = np.abs(loss - said)

@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from farfield.numerics.finite_length import kept_resolution, resolution_weighted_leak
+from farfield.numerics.finite_length import kept_resolution, lost_order, resolution_weighted_leak
 from farfield.validation.files import write
 from farfield.validation.reference.committed import HERE, OUTCOMES, Row, rounded
 from farfield.validation.reference.forecasts import first_cases
@@ -36,7 +36,8 @@ class Trial:
         registration: the folder of its registration; empty for the first.
         length, layers, width, steps, window, tested: as its plan says, in tokens.
         seeds: how many models.
-        leak, kept: the resolution-weighted leak and the kept resolution.
+        leak, kept, value: the resolution-weighted leak, the kept resolution, and the lost order
+            that they make.
         loss: the largest mean logarithm of the perplexity ratio at any tested length, in nats.
     """
 
@@ -52,6 +53,7 @@ class Trial:
     seeds: int
     leak: float
     kept: float
+    value: float
     loss: float
 
     @property
@@ -72,19 +74,19 @@ def gathered() -> Iterator[Trial]:
     for length in (64, 128):
         for o, c in first_cases(length):
             family = next((f for k, f in _FAMILIES.items() if o.label.startswith(k)), "no bias")
-            named = {
+            seen = {
                 "label": o.label, "family": family, "registration": "", "length": length,
                 "layers": o.layers, "tested": c.tested, **_FIRST,
             }  # fmt: skip
             loss = math.log(max(o.last.values()))
-            yield _trial(named, c, loss, len(o.seeds))
+            yield _trial(seen, c, loss, len(o.seeds))
     for registration in REGISTRATIONS:
         outcomes = registration.outcomes()
         for named, c in cases(registration.plan):
             if outcome := outcomes.get(identity(named)):
-                family = named["family"].split()[0]
-                row = {**named, "family": family, "registration": registration.folder.name}
-                yield _trial(row, c, outcome.loss, len(outcome.seeds))
+                family = str(named["family"]).split()[0]
+                place = {"family": family, "registration": registration.folder.name}
+                yield _trial({**named, **place}, c, outcome.loss, len(outcome.seeds))
 
 
 _FIRST = {"width": 128, "steps": 1000, "window": None}  # of the models of the first plan
@@ -94,6 +96,7 @@ def _trial(named: Row, c: Case, loss: float, seeds: int) -> Trial:
     return Trial(
         **named, seeds=seeds, loss=loss,
         leak=resolution_weighted_leak(c.bias, c.trained), kept=kept_resolution(c.bias, c.trained),
+        value=lost_order(c.bias, c.trained, c.layers),
     )  # fmt: skip
 
 
