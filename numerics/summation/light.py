@@ -62,7 +62,7 @@ class Light(Composed):
         known = self._sums()[bits]
         return known[j - self.start]
 
-    def foresee(self, goal: Callable[[int], arb]) -> int | None:
+    def foresee(self, goal: Callable[[int], arb], most: int) -> int | None:
         """From the sums."""
         with precision(64):
             small, reach = goal(64), 1
