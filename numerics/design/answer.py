@@ -109,8 +109,10 @@ class Design(Answer):
     def _first(self) -> Text:
         if self.heads and self.values:
             said = "{heads} with {targets}: {a} = {values}."
-        elif self.value is not None:
+        elif self.value is not None and self.monotone:
             said = "{targets} for {where}; the simplest is {a} = {value}."
+        elif self.value is not None:
+            said = "{targets} at {a} = {value}, among others."
         elif self.nearest is not None:
             said = "no {a} has {targets}; the nearest that are reached are {near}."
         else:
@@ -125,8 +127,6 @@ class Design(Answer):
 
     def _where(self) -> str:
         low, high = self.low, self.high
-        if not self.monotone:
-            return f"some {self.parameter}"
         only = f"exactly the {self.parameter}"
         if low is None and high is None:
             return f"every {self.parameter} of the domain"

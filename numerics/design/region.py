@@ -40,6 +40,9 @@ REACH, REACH_OF_EXPONENT = 64, 12
 """Parameters are sought up to 2^64, exponents up to 2^12, and down to 2^-64 from an end."""
 FROZEN = 8
 
+Coordinate = tuple[arb, arb]
+"""A coordinate of a parameter, and a gauge there."""
+
 
 @dataclass(frozen=True)
 class Event:
@@ -225,17 +228,15 @@ class Line:
                 if not self._proved(event, inside):
                     self.open_ends.add(inside is self._rising(event))
                 return inside == event.wanted
-        return self._sharp(event, low, high, DIGITS)
+        return self.sharp(event, low, high, DIGITS, self._rising(event) == event.wanted)
 
     def refined(self, edge: Edge) -> Edge:
         """The same threshold with twice the digits."""
         event, bits = edge.event, 8 * edge.digits + 64
         with precision(bits):
             ends = sorted((edge.outside, edge.inside))
-            low, high = ((u, self._gauge(event, u)) for u in map(self._coordinate, ends))
-        if low[1] is None or high[1] is None:
-            raise Unreachable(f"{event.quantity.name} is not known near {edge.inside}")
-        return self._sharp(event, low, high, 2 * edge.digits)
+            low, high = (self.gauged(event, u) for u in map(self._coordinate, ends))
+        return self.sharp(event, low, high, 2 * edge.digits, edge.below)
 
     def _rising(self, event: Event) -> bool:
         """Whether the event holds for large parameters."""
@@ -251,6 +252,13 @@ class Line:
             return None
         return None if value.is_nan() else value.mid()
 
+    def gauged(self, event: Event, u: arb) -> Coordinate:
+        """A coordinate with the gauge there."""
+        value = self._gauge(event, u)
+        if value is None:
+            raise Unreachable(f"{event.quantity.words()} is not known at {float(self.at(u)):.6g}")
+        return u, value
+
     def _first(self, event: Event) -> tuple[arb, arb]:
         for u in (0, -1, 1, -3, 3, -8, 8, -20, 20):
             value = self._gauge(event, arb(u))
@@ -260,7 +268,7 @@ class Line:
 
     def _bracketed(
         self, event: Event, u: arb, value: arb
-    ) -> tuple[tuple[arb, arb], tuple[arb, arb] | None]:
+    ) -> tuple[Coordinate, Coordinate | None]:
         """Two coordinates between which the gauge changes its sign; only the farthest if none."""
         way = 1 if (value < 0) != self._rising(event) else -1
         step, least, most = 1, *self._reach
@@ -282,15 +290,16 @@ class Line:
             u, value, step = beyond, other, 2 * step
         return (u, value), None
 
-    def _sharp(
-        self, event: Event, low: tuple[arb, arb], high: tuple[arb, arb], digits: int
+    def sharp(
+        self, event: Event, low: Coordinate, high: Coordinate, digits: int, rising: bool
     ) -> Edge:
-        """The threshold between decimals of so many digits."""
+        """A threshold between decimals of so many digits, beyond which the event is as wanted, or,
+        if not `rising`, before which; from two coordinates with a gauge of either sign."""
         with precision(4 * digits + 64):
             tolerance = arb(10) ** -(digits + 3)
             guess = self.at(_root(lambda u: self._gauge(event, u), low, high, tolerance))
         down, up = decimals_around(guess, self._scale(guess), digits)
-        rising, unit = self._rising(event) == event.wanted, up - down
+        unit = up - down
         for widen in range(MAX_WIDER):
             (down, first), (up, second) = (self._decided(event, a, unit) for a in (down, up))
             if first is not second:
@@ -410,9 +419,6 @@ class Line:
                 break
             outer[int(found > inner[1])] = found
         return simplest(inner[0], inner[1], True, True)
-
-
-Coordinate = tuple[arb, arb]
 
 
 def _root(

@@ -11,7 +11,7 @@ from sympy import Rational
 
 from farfield.numerics.budget import Unreachable, check_time
 from farfield.numerics.design.rationals import simplest
-from farfield.numerics.design.region import Event, Line, Region
+from farfield.numerics.design.region import DIGITS, Event, Line, Region
 from farfield.numerics.design.targets import Target
 from farfield.theory.answers.answer import InputError
 
@@ -33,7 +33,7 @@ def sampled(line: Line, targets: Sequence[Target]) -> Region:
         return tuple(_holds(line, event, line.at(arb(u))) for event in events)
 
     known = {float(u): met(u) for u in PLACES}
-    good = next((u for u, each in known.items() if all(each)), None)
+    good = min((u for u, each in known.items() if all(each)), key=abs, default=None)
     if good is None:
         good = next(filter(None.__ne__, (_between(met, known, *pair) for pair in
                     itertools.pairwise(sorted(known)))), None)  # fmt: skip
@@ -42,8 +42,8 @@ def sampled(line: Line, targets: Sequence[Target]) -> Region:
     ends: list[tuple[Rational, Rational] | None] = []
     for way in (-1, 1):
         bad = [u for u, each in known.items() if (u - good) * way > 0 and not all(each)]
-        edge = None if not bad else _edge(met, min(bad, key=lambda u: abs(u - good)), good)
-        ends.append(None if edge is None else (line.at(arb(edge[0])), line.at(arb(edge[1]))))
+        near = min(bad, key=lambda u: abs(u - good), default=None)
+        ends.append(None if near is None else _edge(line, events, met, near, good))
     low, high = (None if end is None else end[1] for end in ends)
     chosen = line.at(arb(good))
     if low is not None and high is not None:
@@ -82,9 +82,20 @@ def _between(met: Met, known: dict[float, tuple[bool, ...]], low: float, high: f
     return None
 
 
-def _edge(met: Met, bad: float, good: float) -> tuple[float, float]:
-    """Neighbouring coordinates of which one meets all and the other does not."""
+def _edge(
+    line: Line, events: Sequence[Event], met: Met, bad: float, good: float
+) -> tuple[Rational, Rational]:
+    """Neighbouring parameters of which the second meets all and the first does not."""
+    failing = [e for e, holds in zip(events, met(bad), strict=True) if not holds]
+    places = sorted((arb(bad), arb(good)), key=float)
+    try:
+        low, high = (line.gauged(failing[0], u) for u in places)
+        edge = line.sharp(failing[0], low, high, DIGITS, bad < good)
+        if all(_holds(line, event, edge.inside) for event in events):
+            return edge.outside, edge.inside
+    except Unreachable:
+        check_time()
     while abs(good - bad) > NARROW:
         middle = (good + bad) / 2
         good, bad = (middle, bad) if all(met(middle)) else (good, middle)
-    return bad, good
+    return line.at(arb(bad)), line.at(arb(good))

@@ -12,6 +12,7 @@ import dataclasses
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -29,7 +30,7 @@ from farfield.numerics.receptive_field import at_precision, obstacle, theoretica
 from farfield.numerics.resolution import attention_resolution
 from farfield.numerics.sums import Series, series
 from farfield.numerics.windows.toeplitz import Question, certified_window
-from farfield.theory.answers.answer import Answer, Code, InputError
+from farfield.theory.answers.answer import Answer, Code, InputError, Status
 from farfield.theory.answers.number import exact, natural
 from farfield.theory.answers.wording import plural, share
 from farfield.theory.balls import compile_ball, precision, rational, to_arb
@@ -89,7 +90,7 @@ class Quantity:
 
     def within(self, bias: Expr, limit: Rational, strict: bool = False) -> bool:
         """Whether it is at most the limit, or below it; Unreachable where neither is proved."""
-        found = self.answer(bias)
+        found = _answered(self, bias)
         try:
             return bool(found < limit) if strict else bool(found <= limit)
         except ValueError:
@@ -108,8 +109,24 @@ class Quantity:
         return True
 
 
+@lru_cache(maxsize=256)
+def _answered(asked: Quantity, bias: Expr) -> Answer:
+    """The answer, once for the two limits of an equality; what more time may settle is not kept."""
+    found = asked.answer(bias)
+    if found.status is Status.UNKNOWN or (found.reason and found.reason.code is Code.BUDGET):
+        raise Unreachable(str(found.reason))
+    return found
+
+
+def _row(bias: Expr, length: Any) -> Expr:
+    """A bias of which only a row counts: of waves the tail is slow to sum, and is not asked for."""
+    if length is None or not bias.has(sympy.sin, sympy.cos):
+        return bias
+    return sympy.Piecewise((bias, n < int(length)), (S.NegativeInfinity, True))
+
+
 def _summed(bias: Expr, length: int | None) -> Series:
-    s = series(bias)
+    s = series(_row(bias, length))
     if length is not None:
         return s.truncated(length)
     if reason := obstacle(s):
@@ -142,7 +159,7 @@ class Field(Quantity):
         return f"TRF({share(exact(self.eps))}){row}"
 
     def answer(self, bias: Expr) -> Answer:
-        return theoretical_receptive_field(bias, self.eps, length=self.length)
+        return theoretical_receptive_field(_row(bias, self.length), self.eps, length=self.length)
 
     def gauge(self, bias: Expr, limit: Rational) -> Any:
         s = _summed(bias, None if self.length is None else int(self.length))
@@ -179,7 +196,7 @@ class Leak(Quantity):
         return f"leak({self.trained})"
 
     def answer(self, bias: Expr) -> Answer:
-        return leak(bias, self.trained, self.evaluated)
+        return leak(_row(bias, self.evaluated), self.trained, self.evaluated)
 
     def _ball(self, bias: Expr) -> Any:
         try:
@@ -230,8 +247,8 @@ class Window(Quantity):
 
     def answer(self, bias: Expr) -> Answer:
         return certified_window(
-            bias, self.error, self.logit_bound, self.value_bound, sinks=self.sinks, row=self.row,
-            temper=self.temper,
+            _row(bias, self.row), self.error, self.logit_bound, self.value_bound,
+            sinks=self.sinks, row=self.row, temper=self.temper,
         )  # fmt: skip
 
     def gauge(self, bias: Expr, limit: Rational) -> Any:
