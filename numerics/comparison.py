@@ -20,10 +20,8 @@ import sympy
 from flint import acb, arb, fmpq
 from sympy import Expr, S
 
-from farfield.numerics.analytic import beyond, read_bias
-from farfield.numerics.budget import Unreachable
-from farfield.numerics.majorants import UNIT, Majorant, Unproved, level, majorant
-from farfield.numerics.normal_form import Unrecognised
+from farfield.numerics.enclosures.tails import UNIT, TailEnclosure, Unproved, level, tail_enclosure
+from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.receptive_field import (
     at_precision,
     obstacle,
@@ -31,16 +29,18 @@ from farfield.numerics.receptive_field import (
     resolve,
     theoretical_receptive_field,
 )
-from farfield.numerics.sums import Series, series
+from farfield.numerics.summation.analytic import beyond, read_bias
+from farfield.numerics.summation.series import Series, series
+from farfield.theory.algebra.outcomes import Unreachable
 from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status
 from farfield.theory.answers.blocks import Block, Formula, Sentence, facts, sentence, table
 from farfield.theory.answers.notation import expression_line, shortened, words
 from farfield.theory.answers.wording import decimal, listed
-from farfield.theory.balls import Undefined, precision, to_arb
+from farfield.theory.decision.differences import limit_of_difference
 from farfield.theory.encodings import Encoding
-from farfield.theory.expression import n
+from farfield.theory.functions.balls import Undefined, precision, to_arb
+from farfield.theory.functions.nodes import n
 from farfield.theory.proofs import Proof, Step
-from farfield.theory.tails import limit_of_difference
 
 BITS = 192
 MAX_INDEX = 400_000
@@ -292,7 +292,7 @@ def _by_support(a: Series, b: Series) -> str | None:
 
 def _by_sums(a: Series, b: Series, x: Expr) -> str | None:
     """Whether e^x B_b/B_a is below 1 ("a") or above."""
-    from farfield.numerics.kernels import number
+    from farfield.numerics.summation.families import number
 
     for bits in (128, 512):
         with precision(bits):
@@ -341,9 +341,9 @@ def _settled(light: Series, heavy: Series) -> int:
         with precision(128):
             where = beyond(arb(m).log())
             try:
-                variable = Majorant(where, {level(1): fmpq(1)})
-                shift = Majorant(where, {UNIT: acb(to_arb(ratio))})
-                if (majorant(difference.in_s, difference.s, variable) + shift).negative():
+                variable = TailEnclosure(where, {level(1): fmpq(1)})
+                shift = TailEnclosure(where, {UNIT: acb(to_arb(ratio))})
+                if (tail_enclosure(difference.in_s, difference.s, variable) + shift).negative():
                     return m
             except Unproved:
                 continue

@@ -18,11 +18,12 @@ import sympy
 from flint import arb, fmpq
 from sympy import Expr, S
 
-from farfield.numerics.analytic import sign_from
-from farfield.numerics.budget import Unreachable
-from farfield.numerics.normal_form import Unrecognised, sign
+from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.receptive_field import resolve
-from farfield.numerics.sums import SETTLED, Series, Stretch, series
+from farfield.numerics.summation.analytic import sign_from
+from farfield.numerics.summation.normal_form import sign
+from farfield.numerics.summation.series import SETTLED, Series, Stretch, series
+from farfield.theory.algebra.outcomes import Unreachable
 from farfield.theory.answers.answer import (
     Answer,
     Code,
@@ -35,8 +36,9 @@ from farfield.theory.answers.blocks import Block, Formula, Sentence, facts
 from farfield.theory.answers.notation import expression_line, shortened, words
 from farfield.theory.answers.wording import listed
 from farfield.theory.answers.wording import tokens as tokens_text
-from farfield.theory.balls import Undefined, compile_ball, precision, to_arb
-from farfield.theory.expression import Lookup, n
+from farfield.theory.functions.balls import Undefined, precision, to_arb
+from farfield.theory.functions.nodes import Lookup, n
+from farfield.theory.values import compile_ball
 
 FORMATS = {"fp16": (11, -14), "bf16": (8, -126), "fp32": (24, -126), "fp64": (53, -1022)}
 """Bits of the significand, exponent of the smallest normal number."""

@@ -16,9 +16,9 @@ from typing import Any
 from flint import arb
 from sympy import Expr
 
-from farfield.numerics.budget import Unreachable
 from farfield.numerics.receptive_field import at_precision, obstacle, out_of_reach, resolve
-from farfield.numerics.sums import series
+from farfield.numerics.summation.series import series
+from farfield.theory.algebra.outcomes import Unreachable
 from farfield.theory.answers.answer import (
     Answer,
     Code,
@@ -32,7 +32,7 @@ from farfield.theory.answers.blocks import Block, Formula, Sentence, facts
 from farfield.theory.answers.notation import Text, expression_line, shortened, words
 from farfield.theory.answers.number import natural
 from farfield.theory.answers.wording import decimal, listed, plural
-from farfield.theory.balls import to_arb
+from farfield.theory.functions.balls import to_arb
 
 
 @dataclass(frozen=True, repr=False)

@@ -26,11 +26,13 @@ import sympy
 from flint import arb, ctx, fmpq
 from sympy import Expr
 
-from farfield.numerics.budget import Unreachable, until
-from farfield.numerics.kernels import Geometric
-from farfield.numerics.normal_form import Unrecognised, sign
-from farfield.numerics.sums import Series, series
-from farfield.numerics.telescoping import share as telescoped_share
+from farfield.numerics.outcomes import Unrecognised
+from farfield.numerics.summation.families import Geometric
+from farfield.numerics.summation.normal_form import sign
+from farfield.numerics.summation.series import Series, series
+from farfield.numerics.summation.telescoping import share as telescoped_share
+from farfield.theory.algebra.budget import until
+from farfield.theory.algebra.outcomes import Unreachable
 from farfield.theory.answers.answer import (
     Answer,
     Code,
@@ -45,10 +47,10 @@ from farfield.theory.answers.notation import Text, expression_line, shortened, w
 from farfield.theory.answers.number import exact, natural
 from farfield.theory.answers.wording import integer, listed, plural, share
 from farfield.theory.answers.wording import tokens as tokens_text
-from farfield.theory.balls import Undefined, precision, rational, to_arb
 from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import Encoding, encoding
-from farfield.theory.tables import tabulate
+from farfield.theory.functions.balls import Undefined, precision, rational, to_arb
+from farfield.theory.values import tabulate
 from farfield.theory.verdicts import Verdict
 
 EXTRA_BITS = 256
@@ -136,9 +138,9 @@ class ReceptiveField(Answer):
     heads: tuple[ReceptiveField, ...] = ()
     asymptotics: str | None = None
 
-    def interval(self) -> tuple[Any, Any] | None:
+    def span(self) -> tuple[Any, Any] | None:
         if self.tokens is not None or self.answer is None:
-            return super().interval()
+            return super().span()
         low, high = _bounds(self.answer)
         return min(_exp(low), sys.float_info.max), _exp(high)
 

@@ -8,7 +8,7 @@ and `x_w = 0`. Blockwise causal attention is a window of half + 1 to 2 half toke
 the place of the row in its block; R is the mean over the rows of a block (ours: [S] does not say).
 
 With `Q = sum x_i^2` and `C = sum x_i x_{i+1}`, `R = (Q - C) / B^2` is three exp-series: of `2 p`,
-of `p(n) + p(n+1)` and of `p`. They are summed by the kernels of `farfield.numerics.sums` where
+of `p(n) + p(n+1)` and of `p`. They are summed by the kernels of the room `summation` where
 those know them, else term by term in balls; beyond `MAX_BALLS` terms in float64 (`approximate`).
 """
 
@@ -25,9 +25,9 @@ import sympy
 from flint import arb, fmpq
 from sympy import Expr, S
 
-from farfield.numerics.kernels import Unreachable
 from farfield.numerics.receptive_field import at_precision, obstacle, resolve
-from farfield.numerics.sums import Series, series
+from farfield.numerics.summation.series import Series, series
+from farfield.theory.algebra.outcomes import Unreachable
 from farfield.theory.answers.answer import (
     Answer,
     Code,
@@ -42,15 +42,16 @@ from farfield.theory.answers.blocks import Block, Formula, Sentence, facts, sent
 from farfield.theory.answers.notation import Text, expression_line, shortened, words
 from farfield.theory.answers.number import exact, natural
 from farfield.theory.answers.wording import decimal, listed
-from farfield.theory.balls import Undefined, compile_ball, to_arb
-from farfield.theory.expression import as_expression, n
+from farfield.theory.formula.given import as_expression
+from farfield.theory.functions.balls import Undefined, to_arb
+from farfield.theory.functions.nodes import n
 from farfield.theory.resolution import (
     ROWS,
     bounded_above,
     finite_closed_form,
     limit_closed_form,
 )
-from farfield.theory.tables import tabulate
+from farfield.theory.values import compile_ball, tabulate
 
 BITS = 128
 MAX_BALLS = 20_000

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import sympy
 from sympy import Expr, Integer, Matrix, Rational, S, Symbol
 
-from farfield.theory.expression import Lookup, n
+from farfield.theory.functions.nodes import Lookup, n
 
 MAX_SHIFT = 1_000
 ROWS = Symbol("N", integer=True, nonnegative=True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from flint import fmpq
 from sympy import Expr
 
-from farfield.theory.balls import Undefined, Undetermined, compile_ball, precision, to_arb
-from farfield.theory.expression import n
+from farfield.theory.functions.balls import Undefined, Undetermined, precision, to_arb
+from farfield.theory.functions.nodes import n
+from farfield.theory.values import compile_ball
 
 
 def skipped_terms(p: Expr, up_to: int = 4096) -> tuple[int, ...]:

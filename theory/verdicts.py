@@ -11,13 +11,14 @@ from typing import Any, ClassVar
 import sympy
 from sympy import Expr, S
 
-from farfield.theory import cells
 from farfield.theory.answers.answer import Answer, InputError, Status, plain
 from farfield.theory.answers.blocks import Block, Formula, Note, Sentence, facts, note, table
 from farfield.theory.answers.notation import Text, expression_line, shortened, words
 from farfield.theory.answers.number import exact
 from farfield.theory.answers.wording import plural, runs
-from farfield.theory.expression import interval, n
+from farfield.theory.decision import parameters as cells
+from farfield.theory.formula.parameters import interval
+from farfield.theory.functions.nodes import n
 from farfield.theory.mechanisms import MECHANISMS
 from farfield.theory.proofs import Proof, now
 from farfield.theory.terms import skipped_terms

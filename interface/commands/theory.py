@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from farfield.exits import BAD_INPUT, UNKNOWN
-from farfield.options import Formula, Output, Subject, seconds
+from farfield.options import Formula, Listed, Output, Subject, seconds
 from farfield.output import emit, say, tell
 from farfield.progress import progress
 from farfield.theory.answers.errors import InputError
@@ -22,7 +22,7 @@ BUDGET = 10.0
 
 
 def check(
-    formula: Formula | None = None, /, *, subject: Subject = Subject(), file: str | None = None,
+    formula: Formula | None = None, /, *, subject: Subject = Subject(), file: Listed | None = None,
     expect: str | None = None, output: Output = Output(),
 ) -> int:  # fmt: skip
     """Does the exp-series of a bias converge? With proof.
@@ -177,7 +177,7 @@ def compare(*formulas: Formula, subject: Subject = Subject(), output: Output = O
 
 def resolution(
     formula: Formula | None = None, /, *, subject: Subject = Subject(), length: str | None = None,
-    scale: str | None = None, mask: str | None = None, scores: str | None = None,
+    scale: str | None = None, mask: str | None = None, scores: Listed | None = None,
     best_gamma: bool = False, output: Output = Output(),
 ) -> int:  # fmt: skip
     """Attention resolution of a bias, or of measured scores.

@@ -10,7 +10,7 @@ from typing import Any
 
 from sympy import Rational
 
-from farfield.theory.answers.answer import Answer, InputError, Status
+from farfield.theory.answers.answer import Answer, InputError
 from farfield.theory.answers.blocks import Block, Sentence, facts, note, table
 from farfield.theory.answers.notation import Text, shortened, words
 from farfield.theory.answers.wording import decimal, integer, listed, plural

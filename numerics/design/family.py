@@ -14,7 +14,7 @@ from farfield.theory.answers.notation import shortened
 from farfield.theory.answers.number import exact
 from farfield.theory.answers.wording import listed
 from farfield.theory.encodings import CATALOGUE, Encoding, encoding
-from farfield.theory.expression import interval, n, parameter
+from farfield.theory.formula.parameters import interval, parameter
 
 
 @dataclass(frozen=True)

@@ -26,11 +26,12 @@ from flint import fmpq
 from sympy import Expr, S, Symbol
 from sympy.core.relational import Relational
 
-from farfield.numerics.analytic import sign_from
-from farfield.numerics.normal_form import Unrecognised
-from farfield.numerics.normal_form import sign as constant_sign
-from farfield.theory.balls import Undefined, compile_ball, precision, to_arb
-from farfield.theory.expression import Lookup, n
+from farfield.numerics.outcomes import Unrecognised
+from farfield.numerics.summation.analytic import sign_from
+from farfield.numerics.summation.normal_form import sign as constant_sign
+from farfield.theory.functions.balls import Undefined, precision, to_arb
+from farfield.theory.functions.nodes import Lookup, n
+from farfield.theory.values import compile_ball
 
 FIRST = 4
 """Differences that are looked at one by one before a derivative is asked for its sign."""

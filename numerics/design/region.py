@@ -21,15 +21,17 @@ import sympy
 from flint import arb, fmpq
 from sympy import Expr, Integer, Rational, S
 
-from farfield.numerics.budget import Unreachable, check_time
 from farfield.numerics.design.family import Family
 from farfield.numerics.design.rationals import decimals_around, simplest
 from farfield.numerics.design.targets import Diverges, Quantity, Target
+from farfield.theory.algebra.budget import check_time
+from farfield.theory.algebra.outcomes import Unreachable
 from farfield.theory.answers.answer import InputError
 from farfield.theory.answers.number import MAX_INTEGER
 from farfield.theory.answers.wording import decimal
-from farfield.theory.balls import Undefined, compile_ball, precision, rational, to_arb
-from farfield.theory.expression import n
+from farfield.theory.functions.balls import Undefined, precision, rational, to_arb
+from farfield.theory.functions.nodes import n
+from farfield.theory.values import compile_ball
 
 DIGITS = 11
 """Of the decimals around a threshold, unless more are needed to tell two thresholds apart."""
@@ -266,9 +268,7 @@ class Line:
                 return arb(u), value
         raise Unreachable(f"{event.quantity.words()} is known at no {self.family.parameter} tried")
 
-    def _bracketed(
-        self, event: Event, u: arb, value: arb
-    ) -> tuple[Coordinate, Coordinate | None]:
+    def _bracketed(self, event: Event, u: arb, value: arb) -> tuple[Coordinate, Coordinate | None]:
         """Two coordinates between which the gauge changes its sign; only the farthest if none."""
         way = 1 if (value < 0) != self._rising(event) else -1
         step, least, most = 1, *self._reach
@@ -421,9 +421,7 @@ class Line:
         return simplest(inner[0], inner[1], True, True)
 
 
-def _root(
-    g: Callable[[arb], arb | None], low: Coordinate, high: Coordinate, tolerance: arb
-) -> arb:
+def _root(g: Callable[[arb], arb | None], low: Coordinate, high: Coordinate, tolerance: arb) -> arb:
     """A guess of where a monotone function changes its sign, by false position (Anderson and
     Bjorck) with halving where that stalls."""
     (a, fa), (b, fb) = low, high

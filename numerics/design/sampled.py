@@ -9,10 +9,11 @@ from collections.abc import Callable, Sequence
 from flint import arb
 from sympy import Rational
 
-from farfield.numerics.budget import Unreachable, check_time
 from farfield.numerics.design.rationals import simplest
 from farfield.numerics.design.region import DIGITS, Event, Line, Region
 from farfield.numerics.design.targets import Target
+from farfield.theory.algebra.budget import check_time
+from farfield.theory.algebra.outcomes import Unreachable
 from farfield.theory.answers.answer import InputError
 
 PLACES = (-16, -12, -10, -8, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 16)
@@ -64,7 +65,8 @@ def _holds(line: Line, event: Event, a: Rational) -> bool:
         return False
 
 
-def _between(met: Met, known: dict[float, tuple[bool, ...]], low: float, high: float
+def _between(
+    met: Met, known: dict[float, tuple[bool, ...]], low: float, high: float
 ) -> float | None:
     """A coordinate that meets all, by halves between two of which one or the other meets each."""
     at_low, at_high = known[low], known[high]

@@ -12,7 +12,6 @@ from typing import Any
 import sympy
 from sympy import Expr, Interval, Rational, S, Symbol
 
-from farfield.numerics.budget import Unreachable, until
 from farfield.numerics.design.answer import Design, Designs
 from farfield.numerics.design.family import Family, read_family
 from farfield.numerics.design.order import support_step, tail_order
@@ -27,6 +26,8 @@ from farfield.numerics.design.targets import (
     quantity,
     read_targets,
 )
+from farfield.theory.algebra.budget import until
+from farfield.theory.algebra.outcomes import Unreachable
 from farfield.theory.answers.answer import Code, InputError, Label, Reason, Status
 from farfield.theory.answers.notation import expression_line
 from farfield.theory.answers.number import exact, natural
@@ -97,9 +98,7 @@ def design(
     with until(time.monotonic() + budget_s):
         if several:
             return goal.ranked([_read(f, parameter, dialect, own, assumptions) for f in family])
-        found = read_family(
-            family, parameter, dialect=dialect, values=own, assumptions=assumptions
-        )
+        found = read_family(family, parameter, dialect=dialect, values=own, assumptions=assumptions)
         return goal.of(found)
 
 

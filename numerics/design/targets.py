@@ -20,22 +20,22 @@ import sympy
 from flint import arb, ctx, fmpq
 from sympy import Expr, Rational, S, Symbol
 
-from farfield.numerics.budget import Unreachable
 from farfield.numerics.depth import MAX_LAGS, convolved, layered_receptive_field
 from farfield.numerics.horizon import dtype_horizon, threshold
-from farfield.numerics.kernels import has_monotone_slope
 from farfield.numerics.leak import leak
-from farfield.numerics.normal_form import Unrecognised
+from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.receptive_field import at_precision, obstacle, theoretical_receptive_field
 from farfield.numerics.resolution import attention_resolution
-from farfield.numerics.sums import Series, series
+from farfield.numerics.summation.families import has_monotone_slope
+from farfield.numerics.summation.series import Series, series
 from farfield.numerics.windows.toeplitz import Question, certified_window
+from farfield.theory.algebra.outcomes import Unreachable
 from farfield.theory.answers.answer import Answer, Code, InputError, Status
 from farfield.theory.answers.number import exact, natural
 from farfield.theory.answers.wording import plural, share
-from farfield.theory.balls import compile_ball, precision, rational, to_arb
-from farfield.theory.expression import n
-from farfield.theory.tables import tabulate
+from farfield.theory.functions.balls import precision, rational, to_arb
+from farfield.theory.functions.nodes import n
+from farfield.theory.values import compile_ball, tabulate
 
 BITS = (128, 512, 2_048)
 
@@ -164,9 +164,7 @@ class Field(Quantity):
     def gauge(self, bias: Expr, limit: Rational) -> Any:
         s = _summed(bias, None if self.length is None else int(self.length))
         goal = rational(exact(self.eps))
-        return at_precision(
-            lambda: _log(s.tail(int(limit)) / to_arb(s.total() * goal)), ctx.prec
-        )
+        return at_precision(lambda: _log(s.tail(int(limit)) / to_arb(s.total() * goal)), ctx.prec)
 
     def skips(self, p: Expr, limit: int) -> bool:
         return bool(p.subs(n, limit - 1) is S.NegativeInfinity)

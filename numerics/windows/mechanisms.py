@@ -22,12 +22,12 @@ from typing import Any
 import sympy
 from flint import arb
 
-from farfield.numerics.budget import Unreachable
 from farfield.numerics.windows.toeplitz import MAX_BITS, Question, Window, of_bias
+from farfield.theory.algebra.outcomes import Unreachable
 from farfield.theory.answers.answer import Code, InputError, Label, Reason, Status
 from farfield.theory.answers.number import exact, natural
-from farfield.theory.balls import precision, rational
-from farfield.theory.expression import n
+from farfield.theory.functions.balls import precision, rational
+from farfield.theory.functions.nodes import n
 from farfield.theory.mechanisms import MECHANISMS
 from farfield.theory.proofs import Proof, Step
 

@@ -22,7 +22,6 @@ import sympy
 from flint import arb
 from sympy import Expr
 
-from farfield.numerics.budget import Unreachable
 from farfield.numerics.receptive_field import (
     Exact,
     at_precision,
@@ -31,7 +30,8 @@ from farfield.numerics.receptive_field import (
     resolve,
     theoretical_receptive_field,
 )
-from farfield.numerics.sums import Series, series
+from farfield.numerics.summation.series import Series, series
+from farfield.theory.algebra.outcomes import Unreachable
 from farfield.theory.answers.answer import (
     Answer,
     Code,
@@ -45,7 +45,7 @@ from farfield.theory.answers.blocks import Block, Formula, Sentence, facts, note
 from farfield.theory.answers.notation import Text, expression_line, shortened, words
 from farfield.theory.answers.number import exact, natural
 from farfield.theory.answers.wording import decimal, listed, plural
-from farfield.theory.balls import precision, rational, to_arb
+from farfield.theory.functions.balls import precision, rational, to_arb
 from farfield.theory.proofs import Proof, Step
 
 MAX_BITS = 2_048

@@ -19,10 +19,10 @@ from farfield.numerics.receptive_field import (
     Exact,
     theoretical_receptive_field,
 )
-from farfield.numerics.sums import series
-from farfield.theory.balls import precision
+from farfield.numerics.summation.series import series
 from farfield.theory.encodings import encoding
-from farfield.theory.expression import n
+from farfield.theory.functions.balls import precision
+from farfield.theory.functions.nodes import n
 from farfield.theory.results import InputError
 
 EPS = ("0.1", "0.01", "0.001")
@@ -250,7 +250,7 @@ def test_certified_at_j_and_below_j_and_monotone_in_eps(a, b, eps, family):
 def test_finite_rows_against_fractions(values, eps, length):
     """b_n = 2^v_n, exact in rationals; the tail constant."""
     table = sympy.Tuple(*(v * sympy.log(2) for v in values))
-    from farfield.theory.expression import Lookup
+    from farfield.theory.functions.nodes import Lookup
 
     bias = Lookup(n, table, table[-1])
     weights = [Fraction(2) ** values[min(t, len(values) - 1)] for t in range(length)]

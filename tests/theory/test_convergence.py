@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from farfield.theory.convergence import Verdict, check_convergence
 from farfield.theory.encodings import encoding, encodings
-from farfield.theory.expression import interval, parameter, read
+from farfield.theory.formula.grammar import read
+from farfield.theory.formula.parameters import interval, parameter
 from farfield.theory.results import InputError
 from farfield.theory.terms import skipped_terms
 

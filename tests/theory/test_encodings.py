@@ -7,7 +7,6 @@ import pytest
 import sympy
 
 from farfield.theory import encodings as catalogue
-from farfield.theory.balls import enclose
 from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import (
     Entry,
@@ -17,8 +16,10 @@ from farfield.theory.encodings import (
     encodings,
     t5_bucket_starts,
 )
-from farfield.theory.expression import n, parameter
+from farfield.theory.formula.parameters import parameter
+from farfield.theory.functions.nodes import n
 from farfield.theory.results import InputError
+from farfield.theory.values import enclose
 
 AT = np.arange(200)
 ADDITIVE = [k for k in encodings() if encoding(k).formula is not None]

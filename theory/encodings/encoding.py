@@ -22,8 +22,9 @@ from farfield.theory.answers.notation import (
 )
 from farfield.theory.answers.number import exact
 from farfield.theory.answers.wording import listed
-from farfield.theory.expression import Lookup, n, parameter
-from farfield.theory.tables import tabulate
+from farfield.theory.formula.parameters import parameter
+from farfield.theory.functions.nodes import Lookup, n
+from farfield.theory.values import tabulate
 from farfield.theory.views import view
 
 

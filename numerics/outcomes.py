@@ -1,0 +1,27 @@
+"""How a certified sum ends where there is none: the exceptions that are meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from farfield.theory.algebra.outcomes import Undecided
+from farfield.theory.functions.balls import Undefined
+
+
+class Unrecognised(Exception):
+    """The bias is not of the form at hand; the message says which part.
+
+    `later` is an integer from which on it would be, where that is all that is wrong.
+    """
+
+    later: int | None = None
+
+
+@contextmanager
+def recognising() -> Iterator[None]:
+    """What algebra and balls do not decide inside is Unrecognised."""
+    try:
+        yield
+    except (Undecided, Undefined) as why:
+        raise Unrecognised(str(why) or "a formula that balls do not enclose") from None

@@ -1,0 +1,122 @@
+"""The symbols of a formula's text, and what is said of the place where one is wrong."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from farfield.theory.answers.errors import InputError
+from farfield.theory.formula.limits import MAX_TOKENS
+from farfield.theory.formula.spelling import Token, is_latex, spelled
+from farfield.theory.formula.words import CALLED, RESERVED
+from farfield.theory.functions.record import spellings
+
+
+class Tokens:
+    """A text as symbols that are read one by one."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.latex = is_latex(text)
+        self.braces = self.latex or "{" in text
+        self.position = 0
+        self.tokens: list[Token] = []
+        for token in spelled(text, {*spellings(), *CALLED, *RESERVED}):
+            kind, value, at = token
+            if kind == "bad":
+                self.fail(at, f"{value[:20]!r} is not part of a formula")
+            self.tokens.append(token)
+            if len(self.tokens) > MAX_TOKENS:
+                raise InputError(f"the formula has more than {MAX_TOKENS} symbols")
+        self._positions()
+        self.tokens.append(("end", "", len(text.rstrip())))
+
+    def _positions(self) -> None:
+        """Read `i - j`, query less key, as the distance; `|i - j|` and `|j - i|` likewise."""
+        names = {value for kind, value, _ in self.tokens if kind == "name"}
+        if not {"i", "j"} <= names:
+            return
+        found: list[Token] = []
+        rest = self.tokens
+        while rest:
+            values = [value for _, value, _ in rest[:3]]
+            kinds = [kind for kind, _, _ in rest[:3]]
+            if kinds == ["name", "op", "name"] and values in (["i", "-", "j"], ["j", "-", "i"]):
+                column, alone = rest[0][2], self._stands_alone(found, rest[3:4])
+                if not alone:
+                    self.fail(column, "write i - j in brackets: (i - j), the distance n")
+                bars = found[-1:] and found[-1][1] in ("|", "abs", "Abs")
+                if len(found) > 1 and found[-1][1] == "(" and found[-2][1] in ("abs", "Abs"):
+                    bars = True
+                if values[0] == "j" and not bars:
+                    found.append(("op", "-", column))
+                found.append(("name", "n", column))
+                rest = rest[3:]
+                continue
+            if rest[0][:2] in (("name", "i"), ("name", "j")):
+                self.fail(
+                    rest[0][2],
+                    f"{rest[0][1]} alone: a bias is a function of the distance i - j, written n",
+                )
+            found.append(rest[0])
+            rest = rest[1:]
+        self.tokens = found
+
+    @staticmethod
+    def _stands_alone(before: list[Token], after: list[Token]) -> bool:
+        """Whether no operator that binds closer stands beside `i - j`."""
+        left = before[-1][1] if before else "("
+        right = after[0][1] if after else ")"
+        compared = ("<", "<=", ">", ">=", "==", "!=", ",", "|")
+        return left in ("(", "{", "=", "+", *compared) and right in (")", "}", "+", "-", *compared)
+
+    def fail(self, column: int, what: str) -> NoReturn:
+        """Raise InputError with the text around a column."""
+        begin = max(0, column - 30)
+        shown = self.text[begin : column + 30]
+        shown = ("..." if begin else "") + shown + ("..." if column + 30 < len(self.text) else "")
+        raise InputError(f"formula {shown!r}, column {column + 1}: {what}")
+
+    @property
+    def token(self) -> Token:
+        """The next symbol."""
+        return self.tokens[self.position]
+
+    @property
+    def column(self) -> int:
+        """Where the next symbol stands."""
+        return self.token[2]
+
+    def ahead(self, count: int) -> list[str]:
+        """The texts of the next symbols."""
+        return [value for _, value, _ in self.tokens[self.position : self.position + count]]
+
+    def next(self) -> Token:
+        """The next symbol, read."""
+        token = self.token
+        self.position = min(self.position + 1, len(self.tokens) - 1)  # the end stays the end
+        return token
+
+    def begins(self, op: str) -> bool:
+        """Whether this operator comes next."""
+        return self.token[:2] == ("op", op)
+
+    def accept(self, *ops: str) -> str | None:
+        """Read one of these operators, if it comes next."""
+        kind, value, _ = self.token
+        if kind == "op" and value in ops:
+            self.position += 1
+            return value
+        return None
+
+    def accept_name(self, name: str) -> bool:
+        """Read this name, if it comes next."""
+        found = self.token[:2] == ("name", name)
+        self.position += found
+        return found
+
+    def expect(self, op: str) -> None:
+        """Read this operator; nothing else may come next."""
+        if self.accept(op) is None:
+            kind, value, column = self.token
+            found = "the end of the formula" if kind == "end" else repr(value)
+            self.fail(column, f"expected {op!r}, found {found}")
