@@ -49,23 +49,24 @@ ROWS: tuple[tuple[str, dict[str, Any], str | None], ...] = (
 
 
 def ask(quantity: str, bias: Any, options: dict[str, Any]) -> Any:
-    """The number that a public function gives."""
+    """The answer of a public function."""
     match quantity:
         case "trf":
-            return farfield.theoretical_receptive_field(bias, **options).tokens
+            return farfield.theoretical_receptive_field(bias, **options)
         case "leak":
-            return farfield.leak(bias, **options).value
+            return farfield.leak(bias, **options)
         case "window":
-            return farfield.certified_window(bias, **options).width
+            return farfield.certified_window(bias, **options)
         case "layered":
-            return farfield.layered_receptive_field(bias, **options).tokens
+            return farfield.layered_receptive_field(bias, **options)
         case "horizon":
-            return farfield.dtype_horizon(bias, **options).tokens
-    return farfield.attention_resolution(bias, **options).value
+            return farfield.dtype_horizon(bias, **options)
+    return farfield.attention_resolution(bias, **options)
 
 
-def meets(value: Any, target: str) -> bool:
-    """Whether a number meets a target such as `=512` or `<=1/100`."""
+def meets(answer: Any, target: str) -> bool:
+    """Whether a number meets a target such as `=512` or `<=1/100`; of an enclosed one its bounds.
+    What a series has that diverges, infinitely many tokens or a leak of 1, meets none."""
     relation, limit = re.fullmatch(r"([<>=]+)(.*)", target).groups()  # type: ignore[union-attr]
     goal = Rational(limit)
     compare: dict[str, Callable[[Any, Any], bool]] = {
@@ -73,7 +74,11 @@ def meets(value: Any, target: str) -> bool:
         ">=": lambda x, y: bool(x >= y), "<": lambda x, y: bool(x < y),
         ">": lambda x, y: bool(x > y),
     }  # fmt: skip
-    return value is not None and compare[relation](value, goal)
+    ends = answer.span()
+    diverges = answer.reason is not None and answer.reason.code == "diverges"
+    if ends is None or diverges or answer.status == "infinite":
+        return False
+    return all(compare[relation](x, goal) for x in ends)
 
 
 def draw(rng: random.Random) -> tuple[Any, str, str, dict[str, Any]]:
@@ -114,7 +119,8 @@ def wrong(
     began = time.perf_counter()
     try:
         found = farfield.design(
-            family.given, values={k: v for k, v in family.fixed.items() if k != "dialect"},
+            family.given, budget_s=600,
+            values={k: v for k, v in family.fixed.items() if k != "dialect"},
             dialect=family.fixed.get("dialect"), **{quantity: target}, **options,
         )  # fmt: skip
     except InputError as why:
@@ -137,8 +143,9 @@ def wrong(
     first, last = (end[1] if end else found.value for end in (low, high))
     inside += [first + (last - first) * Rational(rng.randint(0, 999), 999) for _ in range(2)]
     outside = [end[0] for end in (low, high) if end]
-    outside += [end[0] * Rational(rng.randint(1, 999), 1000) for end in (low,) if end]
-    outside += [end[0] * Rational(rng.randint(1001, 3000), 1000) for end in (high,) if end]
+    for end, way, most in ((low, -1, 999), (high, 1, 2000)):
+        if end:
+            outside.append(end[0] + way * abs(end[0]) * Rational(rng.randint(1, most), 1000))
     if not found.monotone:
         outside = []
     faults = [f"{a} misses it" for a in inside if not met(a)]

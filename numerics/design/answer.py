@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import os.path
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any
 
 from sympy import Rational
@@ -65,20 +65,26 @@ class Design(Answer):
     heads: tuple[Design, ...] = ()
 
     def plan(self, preset: str = "demo") -> str:
-        """A plan for `farfield sweep` that trains a model with this encoding, as TOML.
+        """A plan for `farfield sweep` that trains a model with this encoding, as TOML; of several
+        heads the model has as many, of 16 entries each.
 
         Raises:
             InputError: there is no value to train with.
         """
         if self.encoding is None:
             raise InputError(f"{self.family} has no value to train with: {self.reason}")
+        count = self.encoding.num_heads
         formulas = [str(bias) for bias in self.encoding.biases]
-        name = json.dumps(formulas if len(formulas) > 1 else formulas[0])
-        label = json.dumps(f"{self.family} by design")
-        return (
-            f"title = {json.dumps('; '.join(self.targets))}\n\n[[sweep]]\n"
-            f"presets = [{json.dumps(preset)}]\nencodings = [{{ name = {name}, label = {label} }}]\n"
-        )
+        subject = {
+            "name": formulas if count > 1 else formulas[0],
+            "label": f"{self.family}, designed",
+        }
+        lines = [f"title = {json.dumps('; '.join(self.targets))}", "", "[[sweep]]",
+                 f"presets = {json.dumps([preset])}"]  # fmt: skip
+        if count > 1:
+            lines += [f"heads = [{count}]", f"widths = [{16 * count}]"]
+        said = ", ".join(f"{key} = {json.dumps(value)}" for key, value in subject.items())
+        return "\n".join([*lines, f"encodings = [{{ {said} }}]", ""])
 
     def interval_text(self) -> str:
         """The interval, each end with the digits that are certain, as `(0.33…, 1/2]`."""
@@ -119,8 +125,9 @@ class Design(Answer):
             said = "which {a} has {targets} is not known: {reason}."
         return words(
             "{family}: " + said, family=shortened(self.subject or self.family, 80),
-            targets=listed(self.targets, 6), heads=plural(len(self.heads), "head"), a=self.parameter,
-            values=listed(self.values, 6), value=str(self.value), where=self._where(),
+            targets=listed(self.targets, 6), heads=plural(len(self.heads), "head"),
+            a=self.parameter, values=listed(self.values, 6), value=str(self.value),
+            where=self._where(),
             near=" and ".join(integer(k) for k in self.nearest or () if k is not None),
             reason=str(self.reason),
         )  # fmt: skip
@@ -171,7 +178,8 @@ def _end(pair: Pair) -> str:
     for x in pair:
         if x.q < SHORT:
             return str(x)
-    shared = os.path.commonprefix([str(x.evalf(40)) for x in pair])
+    digits = zip(*(str(x.evalf(40)) for x in pair), strict=False)
+    shared = "".join(a for a, _ in takewhile(lambda both: both[0] == both[1], digits))
     return f"{shared}…" if len(shared) > 8 else f"{float(pair[1]):.9g}"
 
 

@@ -136,7 +136,7 @@ def _count_is_wrong(
     found: Encoding, free: Sequence[str], chosen: str | None, fixed: Mapping[str, Any]
 ) -> str:
     label = shortened(found.name, 60)
-    if chosen in fixed:
+    if chosen is not None and chosen in fixed:
         return f"{label}: {chosen} is to be found, and has the value {fixed[chosen]}; leave it out"
     if not free:
         entry = CATALOGUE.get(found.name)

@@ -29,6 +29,8 @@ from sympy.core.relational import Relational
 from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.summation.analytic import sign_from
 from farfield.numerics.summation.normal_form import sign as constant_sign
+from farfield.theory.algebra.door import diff, expand, fraction, together
+from farfield.theory.algebra.outcomes import Undecided
 from farfield.theory.functions.balls import Undefined, precision, to_arb
 from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.values import compile_ball
@@ -109,11 +111,11 @@ def _order(p: Expr) -> int | None:
             return 0
         u, f = sympy.Add(*moving).as_independent(n, as_Add=False)
         if not f.has(_S):
-            rate = sign(sympy.diff(u, _S)) if not u.has(*_STEPS) else None
+            rate = sign(diff(u, _S)) if not u.has(*_STEPS) else None
             way = rises(f)
             return None if rate is None or way is None else rate * way
         return _joint(sympy.Add(*moving))
-    except (Unrecognised, Undefined, ArithmeticError, RecursionError):
+    except (Unrecognised, Undecided, Undefined):
         return None
 
 
@@ -122,8 +124,8 @@ def _joint(p: Expr) -> int | None:
         return None
     known: list[int | None] = []
     for first in range(FIRST + 1):
-        later = sign(sympy.diff(p.xreplace({n: first + _T}), _S, _T))
-        if later is not None and _finite(sympy.diff(p.subs(n, first), _S)):
+        later = sign(diff(p.xreplace({n: first + _T}), _S, _T))
+        if later is not None and _finite(diff(p.subs(n, first), _S)):
             return _agreed([*known, later])
         known.append(_difference(p, first))
         if known[-1] is None:
@@ -139,7 +141,7 @@ def _finite(e: Expr) -> bool:
 def _difference(p: Expr, at: int) -> int | None:
     """The sign of D_n at one n."""
     here, after = (p.subs(n, k) for k in (at, at + 1))
-    return sign(sympy.diff(after - here, _S))
+    return sign(diff(after - here, _S))
 
 
 def _agreed(signs: list[int | None]) -> int | None:
@@ -164,9 +166,9 @@ def rises(f: Expr) -> int | None:
             if _agreed(known) is None:
                 return None
         try:
-            later = sign(sympy.diff(f.xreplace({n: 1 + _T}), _T)) if first == 1 else None
-            later = later or sign_from(sympy.diff(f, n), first)
-        except (Unrecognised, Undefined, ArithmeticError, RecursionError):
+            later = sign(diff(f.xreplace({n: 1 + _T}), _T)) if first == 1 else None
+            later = later or sign_from(diff(f, n), first)
+        except (Unrecognised, Undecided, Undefined):
             continue
         return _agreed([*known, later])
     return None
@@ -217,8 +219,8 @@ def sign(e: Expr) -> int | None:
     """
     found = _sign(e)
     if found is None and (e.is_Add or e.is_Mul):
-        above, below = sympy.fraction(sympy.together(e))
-        found = _times(_sign(sympy.expand(above)), _sign(below))
+        above, below = fraction(together(e))
+        found = _times(_sign(expand(above)), _sign(below))
     return found
 
 
@@ -243,7 +245,7 @@ def _sign(e: Expr) -> int | None:
             return -1 if e.exp.is_odd else 1
         return None
     if isinstance(e, sympy.log):
-        return sign(sympy.expand(e.args[0] - 1)) if _sign(e.args[0]) == 1 else None
+        return sign(expand(e.args[0] - 1)) if _sign(e.args[0]) == 1 else None
     if isinstance(e, sympy.Abs):
         return None if _sign(e.args[0]) is None else 1
     return sign(e.args[0]) if isinstance(e, _ODD) else None

@@ -2,11 +2,11 @@
 
 By a monotone likelihood ratio (`farfield.numerics.design.order`) the parameters with Q <= k are a
 half-line, and a set of targets is met on an interval. Each end is a threshold between two rationals
-at which the quantity itself was computed, one outside and one inside; a root of the gauge only says
-where to look. The sums depend continuously on the parameter (dominated convergence), so the strict
-T_k < eps B holds on an open half-line, a bound with <= on a closed one: that tells which end belongs
-to the interval. Where no threshold is found, the limit of the family at the end of its domain
-proves that there is none.
+at which the quantity itself was computed, one outside and one inside; a root of the gauge only
+says where to look. The sums depend continuously on the parameter (dominated convergence), so the
+strict T_k < eps B holds on an open half-line, a bound with <= on a closed one: that tells which end
+belongs to the interval. Where no threshold is found, the limit of the family at the end of its
+domain proves that there is none.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from farfield.numerics.design.family import Family
 from farfield.numerics.design.rationals import decimals_around, simplest
 from farfield.numerics.design.targets import Diverges, Quantity, Target
 from farfield.theory.algebra.budget import check_time
-from farfield.theory.algebra.outcomes import Unreachable
+from farfield.theory.algebra.door import expand, replaced
+from farfield.theory.algebra.outcomes import Undecided, Unreachable
 from farfield.theory.answers.answer import InputError
 from farfield.theory.answers.number import MAX_INTEGER
 from farfield.theory.answers.wording import decimal
@@ -125,12 +126,13 @@ def region(axis: Line | Steps, targets: Sequence[Target]) -> Region:
         if isinstance(found, Edge):
             edges.append(found)
     while True:
-        low = max((e for e in edges if e.below), key=lambda e: e.outside, default=None)
-        high = min((e for e in edges if not e.below), key=lambda e: e.outside, default=None)
-        inner_low = max((e.inside for e in edges if e.below), default=None)
-        inner_high = min((e.inside for e in edges if not e.below), default=None)
-        if low is None or high is None or inner_low <= inner_high:
-            return axis.region(low, high, inner_low, inner_high, events)
+        sides = [[e for e in edges if e.below is below] for below in (True, False)]
+        low = max(sides[0], key=lambda e: e.outside, default=None)
+        high = min(sides[1], key=lambda e: e.outside, default=None)
+        inner = (max((e.inside for e in sides[0]), default=S.NegativeInfinity),
+                 min((e.inside for e in sides[1]), default=S.Infinity))  # fmt: skip
+        if low is None or high is None or inner[0] <= inner[1]:
+            return axis.region((low, high), inner, events)
         if low.outside >= high.outside or axis.whole:
             raise Empty(low, high, True)
         if min(low.digits, high.digits) >= MAX_DIGITS:
@@ -144,14 +146,15 @@ class Line:
 
     Args:
         family: the biases.
-        order: 1 if tails grow with the parameter, -1 if they shrink, 0 if nothing moves.
+        order: 1 if tails grow with the parameter, -1 if they shrink, 0 if nothing moves; None where
+            none of it is proved, so that no threshold can be asked for.
         low, high: its ends, exact.
         outer: whether each end is one of the family's domain, not of its convergence.
         closed: whether each end belongs to the domain.
     """
 
     family: Family
-    order: int
+    order: int | None
     low: Expr
     high: Expr
     outer: tuple[bool, bool] = (True, True)
@@ -206,7 +209,7 @@ class Line:
     def _scale(self, a: Rational) -> Rational:
         """What counts as large near a parameter: its size, its distance from the ends."""
         ends = [Rational(int(e.p), int(e.q)) for e in self._ends if e is not None]
-        return min(abs(x) for x in (a, *(a - e for e in ends)) if x) if a or ends else S.One
+        return min((abs(x) for x in (a, *(a - e for e in ends)) if x), default=S.One)
 
     def holds(self, event: Event, a: Rational) -> bool:
         """Whether an event is as wanted at a parameter, proved."""
@@ -242,6 +245,7 @@ class Line:
 
     def _rising(self, event: Event) -> bool:
         """Whether the event holds for large parameters."""
+        assert self.order is not None
         return self.order * event.quantity.grows < 0
 
     def _gauge(self, event: Event, u: arb) -> arb | None:
@@ -250,7 +254,7 @@ class Line:
             value = event.quantity.gauge(self.family.at(self.at(u)), event.limit)
         except Diverges:
             return arb.pos_inf()
-        except (Unreachable, Undefined, ZeroDivisionError, OverflowError, InputError):
+        except (Unreachable, Undecided, Undefined, ZeroDivisionError, OverflowError, InputError):
             return None
         return None if value.is_nan() else value.mid()
 
@@ -337,7 +341,7 @@ class Line:
         if end.is_finite:
             bias = self.family.at(end)
         else:
-            bias = sympy.expand(self.family.at(1 / t if upper else -1 / t)).xreplace({t: S.Zero})
+            bias = replaced(expand(self.family.at(1 / t if upper else -1 / t)), {t: S.Zero})
         bad = (S.NaN, S.ComplexInfinity, S.Infinity)
         masked = isinstance(bias, sympy.Piecewise) or not bias.has(S.NegativeInfinity)
         return bias if masked and not bias.has(*bad) and bias.free_symbols <= {n} else None
@@ -358,7 +362,7 @@ class Line:
             return limit is not None and within == event.quantity.within(
                 limit, event.limit, event.strict
             )
-        except (Unreachable, InputError, Undefined, ArithmeticError):
+        except (Unreachable, Undecided, InputError, Undefined, ArithmeticError):
             return False
 
     def reached(self, quantity: Quantity) -> str:
@@ -369,20 +373,19 @@ class Line:
             try:
                 if bias is None:
                     bias = self.family.at(self.at(arb(self._reach[upper])))
-                found = quantity.answer(bias).interval()
-            except (Unreachable, InputError, Undefined, ArithmeticError):
+                found = quantity.answer(bias).span()
+            except (Unreachable, Undecided, InputError, Undefined, ArithmeticError):
                 found = None
             values.append(None if found is None else found[0])
         return _range_text(quantity, values)
 
     def region(
-        self, low: Edge | None, high: Edge | None, inner_low: Rational | None,
-        inner_high: Rational | None, events: Sequence[Event],
+        self, edges: Sequence[Edge | None], inner: Sequence[Rational],
+        events: Sequence[Event],
     ) -> Region:  # fmt: skip
         """The interval between two edges, or up to the ends of the line."""
-        ends = [None if low is None else (low.outside, inner_low),
-                None if high is None else (high.outside, inner_high)]  # fmt: skip
-        closed = [e.contained if e else c for e, c in zip((low, high), self.closed, strict=True)]
+        ends = [None if e is None else (e.outside, x) for e, x in zip(edges, inner, strict=True)]
+        closed = [e.contained if e else c for e, c in zip(edges, self.closed, strict=True)]
         for k, end in enumerate(self._ends):
             if ends[k] is None and not self.outer[k]:
                 assert end is not None, "convergence ends at a finite parameter"
@@ -543,22 +546,22 @@ class Steps:
 
     def reached(self, quantity: Quantity) -> str:
         """The range of a quantity, in words."""
-        ends = [quantity.answer(self.family.at(Integer(m))).interval() for m in self._span]
+        ends = [quantity.answer(self.family.at(Integer(m))).span() for m in self._span]
         return _range_text(quantity, [None if e is None else e[0] for e in ends])
 
     def region(
-        self, low: Edge | None, high: Edge | None, inner_low: Rational | None,
-        inner_high: Rational | None, events: Sequence[Event],
+        self, edges: Sequence[Edge | None], inner: Sequence[Rational],
+        events: Sequence[Event],
     ) -> Region:  # fmt: skip
         """The parameters whose integers are those between two edges."""
         up = self.kind == "ceiling"
-        first = None if low is None else inner_low - int(up)
-        last = None if high is None else inner_high + int(not up)
+        first, last = (None if e is None else m + way for e, m, way in
+                       zip(edges, inner, (-int(up), int(not up)), strict=True))  # fmt: skip
         held = (self.closed[0] if first is None else not up, self.closed[1] if last is None else up)
         value = simplest(
             self.low if first is None else first, self.high if last is None else last, *held
         )
-        ends = [None, None]
+        ends: list[tuple[Rational, Rational] | None] = [None, None]
         for k, (end, way) in enumerate(((first, 1), (last, -1))):
             if end is not None:
                 beside = max(abs(end), 1) * Rational(1, 10**10)

@@ -242,7 +242,7 @@ class _Goal:
 
 
 def _by_head(name: str, value: Any, heads: int | None) -> list[Any] | None:
-    """One target a head: a list as it is, a pair spaced geometrically; None for one of all heads."""
+    """A target a head: a list as it is, a pair spaced geometrically; None for one of all heads."""
     if isinstance(value, str):
         listed = re.split(r"[,:]", value)
         if len(listed) < 2 or re.search("[<>=]", value):
@@ -369,7 +369,7 @@ class _Asked:
             if not none.proved:
                 raise Unreachable(f"{none} could not be told apart") from None
             raise InputError(_contradiction(self.family, none)) from None
-        if self._convergence[0] is Verdict.UNDECIDED and axis.order != 0:
+        if self._convergence[0] is Verdict.UNDECIDED and axis.order:
             heavy = found.low if axis.order < 0 else found.high
             if heavy is None:
                 raise Unreachable(f"for which {a} the series converges is not decided")
