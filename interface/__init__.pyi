@@ -36,18 +36,10 @@ from .numerics.resolution import (
 )
 from .numerics.windows.certificate import RowCertificates as RowCertificates
 from .numerics.windows.certificate import window_certificate as window_certificate
-from .numerics.windows.toeplitz import (
-    Window as Window,
-)
-from .numerics.windows.toeplitz import (
-    WindowError as WindowError,
-)
-from .numerics.windows.toeplitz import (
-    certified_window as certified_window,
-)
-from .numerics.windows.toeplitz import (
-    window_error as window_error,
-)
+from .numerics.windows.certified import certified_window as certified_window
+from .numerics.windows.certified import window_error as window_error
+from .numerics.windows.question import Window as Window
+from .numerics.windows.question import WindowError as WindowError
 from .theory.answers.errors import InputError as InputError
 from .theory.convergence import check_convergence as check_convergence
 from .theory.encodings import Encoding as Encoding
@@ -57,6 +49,8 @@ from .theory.verdicts import Convergence as Convergence
 from .theory.verdicts import Verdict as Verdict
 from .validation.claims import Claim as Claim
 from .validation.claims import claims as claims
+from .validation.forecast import Forecast as Forecast
+from .validation.forecast import forecast as forecast
 from .validation.outside.empirical import EmpiricalReceptiveField as EmpiricalReceptiveField
 from .validation.outside.empirical import empirical_receptive_field as empirical_receptive_field
 from .validation.study.study import Study as Study

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import sympy
-from sympy import Expr, S
+from sympy import Basic, Expr, S
 
 from farfield.theory.answers.answer import Answer, InputError, Status, plain
 from farfield.theory.answers.blocks import Block, Formula, Note, Sentence, facts, note, table
@@ -22,7 +22,7 @@ from farfield.theory.functions.nodes import n
 from farfield.theory.mechanisms import MECHANISMS
 from farfield.theory.proofs import Proof, now
 from farfield.theory.terms import skipped_terms
-from farfield.theory.windowability import Windowable, of_blocks, of_mechanism, of_series
+from farfield.theory.windowability import Windowable, of_mechanism, of_series, of_support
 
 
 class Verdict(enum.StrEnum):
@@ -72,7 +72,7 @@ class Convergence(Answer):
 
     formula: Expr | None
     verdict: Verdict
-    condition: Any = None
+    condition: Basic | None = None
     proof: Proof = field(default_factory=lambda: Proof(""))
     assumptions: tuple[tuple[str, str], ...] = ()
     heads: tuple[Convergence, ...] = ()
@@ -85,7 +85,7 @@ class Convergence(Answer):
         series converges, for other mechanisms by theorems of their own."""
         subject = self.subject or expression_line(self.formula or 0)
         if self.support is not None:
-            return of_blocks(self.support, subject)
+            return of_support(self.support, subject)
         if self.mechanism != "bias":
             return of_mechanism(self.mechanism, subject)
         return of_series(self.condition, subject, self.reason)
@@ -110,7 +110,7 @@ class Convergence(Answer):
             return tuple(sorted({t for h in self.heads for t in h.skipped_terms}))
         return skipped_terms(self.formula)
 
-    def at(self, **values: Any) -> Any:
+    def at(self, **values: Any) -> bool | Basic | None:
         """Whether the series converges at these parameter values: True, False, the condition that
         remains, or None where it is not known.
 
@@ -187,6 +187,8 @@ class Convergence(Answer):
         match self.verdict:
             case Verdict.CONVERGES | Verdict.DIVERGES:
                 how = growth(self.proof)
+                if self.formula is not None and not self.formula.has(n):
+                    how = words("its terms are all equal")
                 said = words(
                     "the series {verdict}{comma}{how}; {so}.", verdict=self.verdict,
                     comma=", " if how else "", how=how, so=_SO[self.verdict],

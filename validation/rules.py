@@ -21,10 +21,12 @@ import numpy as np
 
 from farfield.numerics.depth import layered_quantile
 from farfield.numerics.finite_length import (
+    has_order,
     head_layered_masses,
     head_leaks,
     head_resolutions,
     head_weights,
+    lost_order,
     resolution_weighted_leak,
 )
 from farfield.theory.convergence import check_convergence
@@ -125,14 +127,9 @@ def _weighted(exponent: float) -> Callable[[Case], float]:
 
 def _weighted_or_flat(c: Case) -> float:
     """The resolution-weighted leak; where no head resolves inside its support, depth decides."""
-    if any(map(_ordered, c.bias[:, : c.trained])):
+    if any(map(has_order, c.bias[:, : c.trained])):
         return resolution_weighted_leak(c.bias, c.trained)
     return float(head_layered_masses(c.bias, c.trained, c.layers).mean())
-
-
-def _ordered(row: np.ndarray) -> bool:
-    seen = row[np.isfinite(row)]
-    return len(seen) > 1 and float(np.ptp(seen)) > 1e-3
 
 
 def _blunt(aggregate: Callable[..., Any]) -> Callable[[Case], float]:
@@ -198,6 +195,11 @@ RULES: Mapping[str, Rule] = {
         Rule("one local head", "at least one head is local", _lacking(0.0), 0.0),
         Rule("half the heads local", "at least half of the heads are", _lacking(0.5), 0.0),
         Rule("all heads local", "all heads are", _lacking(1.0), 0.0),
+        Rule("lost order", "the share of order that is lost is at most {c}",
+             lambda c: lost_order(c.bias, c.trained), "sized"),
+        Rule("lost order, flat",
+             "it is at most {c}, or where no head has an order inside, the layered mass beyond is",
+             lambda c: lost_order(c.bias, c.trained, c.layers), "sized"),
     )
 }  # fmt: skip
 
@@ -253,4 +255,4 @@ def calibrated(rule: Rule, seen: Sequence[tuple[Case, float]]) -> Calibrated:
 
 
 def _flat(c: Case) -> bool:
-    return bool(np.isinf(c.bias).any()) and not any(map(_ordered, c.bias[:, : c.trained]))
+    return bool(np.isinf(c.bias).any()) and not any(map(has_order, c.bias[:, : c.trained]))

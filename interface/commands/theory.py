@@ -107,7 +107,8 @@ def read_text(listed: str) -> str:
 def trf(
     formula: Formula, /, *, subject: Subject = Subject(),
     eps: tuple[str, ...] = ("1/10", "1/100", "1/1000"), length: str | None = None,
-    layers: str | None = None, mixing: str = "2/5", q: str = "99/100", output: Output = Output(),
+    exact: bool = False, layers: str | None = None, mixing: str = "2/5", q: str = "99/100",
+    output: Output = Output(),
 ) -> int:  # fmt: skip
     """Theoretical receptive field: how many keys hold all but a share eps of the mass.
 
@@ -115,6 +116,7 @@ def trf(
         formula: a formula in n, or a name of the catalogue.
         eps: mass left outside, as 0.01 or 1/100 (repeatable).
         length: keys of the row, for the finite-row receptive field.
+        exact: all digits of a count beyond 10^18, whose logarithm is enclosed otherwise.
         layers: so many layers: the layered receptive field (approximate).
         mixing: with --layers, the share that a layer passes through attention.
         q: with --layers, the quantile.
@@ -132,7 +134,9 @@ def trf(
     budget = 60.0 if subject.budget is None else seconds(subject.budget)
     with progress("receptive field") as step:
         step(f"{formula[:40]}", 0, 1)
-        fields = theoretical_receptive_field(found, list(eps), length=length, budget_s=budget)
+        fields = theoretical_receptive_field(
+            found, list(eps), length=length, exact=exact, budget_s=budget
+        )
     return emit(fields[0] if len(fields) == 1 else fields, output)
 
 
@@ -158,6 +162,30 @@ def leak(
         results: list[Any] = [] if trained is None else [share(found, trained, evaluated)]
         results += [] if dtype is None else [dtype_horizon(found, dtype)]
     return emit(results[0] if len(results) == 1 else results, output)
+
+
+def forecast(
+    *formulas: Formula, subject: Subject = Subject(), trained: str, tested: str,
+    layers: str = "4", output: Output = Output(),
+) -> int:  # fmt: skip
+    """Will perplexity hold beyond the training length? Forecast from trained models.
+
+    Args:
+        formulas: a formula in n, or a name of the catalogue; several are one a head.
+        trained: training length in tokens.
+        tested: longest length at inference in tokens.
+        layers: depth of the model.
+    """
+    from farfield.theory.encodings import encoding
+    from farfield.validation.forecast import forecast as forecast_of
+
+    if not formulas:
+        raise InputError("give a formula, a name of the catalogue, or one formula for each head")
+    if len(formulas) == 1:
+        found = subject.read(formulas[0])
+    else:
+        found = encoding([str(subject.about(f).read(f).head(1)) for f in formulas])
+    return emit(forecast_of(found, trained=trained, tested=tested, layers=layers), output)
 
 
 def compare(*formulas: Formula, subject: Subject = Subject(), output: Output = Output()) -> int:

@@ -9,7 +9,7 @@ With `eta' = eta/(2 V - eta)`:
 * gates of at most gamma < 1: the window of ALiBi with slope `log(1/gamma)`;
 * stick breaking: `V sigma(beta)^j <= eta`, `j = ceil(log(V/eta)/log(1 + e^{-beta}))`.
 
-The theorems stand under their names in `farfield.theory.theorems`.
+The theorems stand under their names in `farfield.theory.window_theorems`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from typing import Any
 import sympy
 from flint import arb
 
-from farfield.numerics.windows.toeplitz import MAX_BITS, Question, Window, of_bias
+from farfield.numerics.windows.question import MAX_BITS, Question, Window
+from farfield.numerics.windows.toeplitz import of_bias
 from farfield.theory.algebra.outcomes import Unreachable
 from farfield.theory.answers.answer import Code, InputError, Label, Reason, Status
 from farfield.theory.answers.number import exact, natural

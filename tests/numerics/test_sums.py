@@ -9,13 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from farfield.numerics.outcomes import Unrecognised
-from farfield.numerics.summation.families import Monotone, Smooth, _monotone, kernel
+from farfield.numerics.summation.euler_maclaurin import Smooth
+from farfield.numerics.summation.monotone import Monotone
 from farfield.numerics.summation.normal_form import NormalForm, normal_form
+from farfield.numerics.summation.recognition import _monotone, kernel
 from farfield.numerics.summation.series import series
+from farfield.theory.answers.errors import InputError
 from farfield.theory.encodings import encoding
 from farfield.theory.formula.grammar import read
 from farfield.theory.functions.balls import precision, to_arb
-from farfield.theory.results import InputError
 
 CONVERGENT = [
     "-n/2", "-n/256", "-log(2)*n", "-2*log(1+n)", "-6/5*log(1+n/3)", "-log(1+n)^2",

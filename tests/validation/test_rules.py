@@ -7,7 +7,7 @@ from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
 from farfield.validation.reference.committed import rounded, sha256
 from farfield.validation.reference.forecasts import first_seen, forecasts, register
-from farfield.validation.reference.results import REGISTRATIONS
+from farfield.validation.reference.registration import REGISTRATIONS
 from farfield.validation.rules import RULES, Rule, calibrated, case
 
 
@@ -43,7 +43,8 @@ def test_a_threshold_lies_where_fewest_seen_are_wrong():
 def test_registered_forecasts_follow_from_the_plan_and_from_what_was_seen(registration):
     said = registration.predictions
     assert said["plan_sha256"] == sha256(registration.folder / "plan.toml")
-    again = json.loads(json.dumps(rounded(forecasts(registration.plan, first_seen()))))
+    names = said["rules"].keys()
+    again = json.loads(json.dumps(rounded(forecasts(registration.plan, first_seen(), names))))
     for part in ("rules", "seen"):
         assert said[part] == again[part]
     for before, now in zip(said["cases"], again["cases"], strict=True):

@@ -12,8 +12,9 @@ from flint import acb, arb, arb_series, ctx, fmpq
 from farfield.numerics.enclosures.programs import compile_complex, compile_real
 from farfield.numerics.enclosures.tails import TailEnclosure, Unproved, level, tail_enclosure
 from farfield.numerics.outcomes import Unrecognised
-from farfield.numerics.summation.analytic import beyond
+from farfield.numerics.summation.analytic_bias import beyond
 from farfield.theory.algebra.outcomes import NeedMore, NotReal, Undecided
+from farfield.theory.answers.errors import InputError
 from farfield.theory.coefficients.arithmetic import has_tail, to_sympy
 from farfield.theory.coefficients.context import Context, deciding
 from farfield.theory.functions.balls import Undefined, precision, to_arb
@@ -27,7 +28,6 @@ from farfield.theory.functions.record import (
     registered,
     spellings,
 )
-from farfield.theory.results import InputError
 from farfield.theory.transseries.expansion import transseries
 from farfield.theory.transseries.scale import monomial_expression
 from farfield.theory.values import compile_ball, enclose, tabulate
