@@ -27,7 +27,7 @@ from sympy import Expr, S, Symbol
 from sympy.core.relational import Relational
 
 from farfield.numerics.outcomes import Unrecognised
-from farfield.numerics.summation.analytic import sign_from
+from farfield.numerics.summation.analytic_bias import sign_from
 from farfield.numerics.summation.normal_form import sign as constant_sign
 from farfield.theory.algebra.door import diff, expand, fraction, together
 from farfield.theory.algebra.outcomes import Undecided

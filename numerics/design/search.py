@@ -94,11 +94,12 @@ def design(
         raise InputError(f"budget_s {budget_s!r} must be a positive number of seconds")
     goal = _Goal.read(asked, targets, heads, optimise, notice or (lambda *_: None))
     own = {**targets, **(values or {})}
-    several = isinstance(family, (list, tuple))
+    if isinstance(family, (list, tuple)):
+        families = [_read(f, parameter, dialect, own, assumptions) for f in family]
+        with until(time.monotonic() + budget_s):
+            return goal.ranked(families)
+    found = read_family(family, parameter, dialect=dialect, values=own, assumptions=assumptions)
     with until(time.monotonic() + budget_s):
-        if several:
-            return goal.ranked([_read(f, parameter, dialect, own, assumptions) for f in family])
-        found = read_family(family, parameter, dialect=dialect, values=own, assumptions=assumptions)
         return goal.of(found)
 
 

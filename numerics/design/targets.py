@@ -26,9 +26,10 @@ from farfield.numerics.leak import leak
 from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.receptive_field import at_precision, obstacle, theoretical_receptive_field
 from farfield.numerics.resolution import attention_resolution
-from farfield.numerics.summation.families import has_monotone_slope
+from farfield.numerics.summation.monotone import has_monotone_slope
 from farfield.numerics.summation.series import Series, series
-from farfield.numerics.windows.toeplitz import Question, certified_window
+from farfield.numerics.windows.certified import certified_window
+from farfield.numerics.windows.question import Question
 from farfield.theory.algebra.outcomes import Unreachable
 from farfield.theory.answers.answer import Answer, Code, InputError, Status
 from farfield.theory.answers.number import exact, natural
