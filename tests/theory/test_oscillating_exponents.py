@@ -83,7 +83,8 @@ def test_none_of_500_random_formulas_is_wrong(seed):
      ("-n^13*sin(n)^2", "converges"), ("-n^20*Abs(sin(n))^3", "converges"),
      ("-n^13*(1-cos(n))", "converges"), ("-n^8*Abs(cos(n/2))", "converges"),
      ("-n^(11/10)*Abs(sin(pi*sqrt(2)*n))", "converges"), ("-n*Abs(sin(pi*sqrt(2)*n))", "diverges"),
-     ("-n*Abs(sin(n))", "diverges"), ("-n^2*Abs(sin(n))", "undecided"),
+     ("-n*Abs(sin(n))", "diverges"), ("-exp(n*sin(n))", "diverges"),
+     ("-n^2*Abs(sin(n))", "undecided"),
      ("-n^6*Abs(sin(n))", "undecided"), ("-n^12*sin(n)^2", "undecided"),
      ("-n^8*Abs(sin(n+1))", "undecided"), ("-n^8*Abs(sin(n))+n^2", "undecided")],
 )  # fmt: skip
