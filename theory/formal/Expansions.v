@@ -149,11 +149,6 @@ Proof.
   rewrite H, mono_nil, plus_INR, mult_INR. ring.
 Qed.
 
-Lemma expands_bounded f C : eventually (fun n => Rabs (f n) <= C) -> expands f [] (Some []).
-Proof.
-  intros H. apply bigO_ext with f; [exists 0%nat; intros; simpl; ring|]. now apply (bigO_bounded f C).
-Qed.
-
 Lemma expands_opp f ts o : expands f ts o -> expands (fun n => - f n) (opposite ts) o.
 Proof.
   intros H. apply bigO_ext with (fun n => -1 * (f n - eval ts n)); [|now apply bigO_scal].
@@ -292,6 +287,18 @@ Proof.
   simpl in HN. apply Rabs_def2 in HN. destruct HN as [_ HN]. pose proof (mono_pos e n) as P.
   apply Rmult_lt_reg_r with (/ mono e n); [now apply Rinv_0_lt_compat|].
   unfold Rdiv in HN. lra.
+Qed.
+
+Lemma led_opposite e ts o : led e ts o -> led e (opposite ts) o.
+Proof.
+  intros [H Ho]. split; trivial. induction H as [|[c f] ts H _ IH]; constructor; trivial.
+Qed.
+
+Corollary eventually_negative f c e ts o : expands f ((c, e) :: ts) o -> led e ts o -> c < 0 ->
+  eventually (fun n => f n < 0).
+Proof.
+  intros F H Hc. apply filter_imp with (2 := eventually_positive _ _ _ _ _ (expands_opp _ _ _ F)
+    (led_opposite _ _ _ H) ltac:(simpl; lra)). intros n Hn. lra.
 Qed.
 
 (** ** Power series of what tends to 0 *)
@@ -461,6 +468,21 @@ Proof.
   pose proof (mono_pos e n). assert (0 < c * mono e n) by now apply Rmult_lt_0_compat.
   rewrite <- (Rpower_mult_distr (c * mono e n) (1 + d)), <- (Rpower_mult_distr c (mono e n)); trivial.
   ring.
+Qed.
+
+Theorem expands_power q f k r c pc e ts o m o' : expands f ((c, e) :: ts) o ->
+  series_at_0 (fun x => (1 + x) ^ k) q -> INR k = r -> c <> 0 -> c ^ k = pc -> tame m c e ts o ->
+  below (orelative e o) o' -> below (opower m (length q)) o' ->
+  expands (fun n => f n ^ k) (shifted pc (escale r e) (tpoly q (relative c e ts)))
+    (oshift (escale r e) o').
+Proof.
+  intros F Q <- Hc <- T H4 H5. pose proof (expands_function _ q f c e ts o m o' Q Hc F T H4 H5) as D.
+  apply bigO_ext with (2 := bigO_scal (c ^ k) _ _ (bigO_shift (escale (INR k) e) _ _ D)).
+  exists 0%nat. intros n _. pose proof (mono_pos e n).
+  rewrite eval_shifted, mono_scale, Rpower_pow by trivial.
+  replace (f n ^ k) with ((c * mono e n * (1 + (f n / (c * mono e n) - 1))) ^ k)
+    by (f_equal; field; lra).
+  rewrite !Rpow_mult_distr. ring.
 Qed.
 
 Theorem expands_inv q f c e ts o m o' : expands f ((c, e) :: ts) o ->

@@ -76,6 +76,42 @@ Qed.
 Lemma expands_bounded f : is_bounded f -> expands f [] (Some []).
 Proof. apply bigO_ext. exists 0%nat. intros n _. simpl. ring. Qed.
 
-(** ** Bounds of c w with |w| <= 1 *)
-Lemma wave_between f w : -1 <= w <= 1 -> 0 <= f -> - f <= f * w <= f.
-Proof. nra. Qed.
+(** ** Bounds from some point on: a wave lies between -1 and 1 *)
+Definition at_most (f g : nat -> R) : Prop := eventually (fun n => f n <= g n).
+
+Lemma at_most_refl f : at_most f f.
+Proof. exists 0%nat. intros; lra. Qed.
+
+Lemma at_most_plus f f' g g' : at_most f f' -> at_most g g' ->
+  at_most (fun n => f n + g n) (fun n => f' n + g' n).
+Proof. intros F G. apply filter_imp with (2 := filter_and _ _ F G). intros n [? ?]. lra. Qed.
+
+Lemma at_most_minus f f' g g' : at_most f f' -> at_most g' g ->
+  at_most (fun n => f n - g n) (fun n => f' n - g' n).
+Proof. intros F G. apply filter_imp with (2 := filter_and _ _ F G). intros n [? ?]. lra. Qed.
+
+Lemma at_most_opp f f' : at_most f' f -> at_most (fun n => - f n) (fun n => - f' n).
+Proof. intros H. apply filter_imp with (2 := H). intros n ?. lra. Qed.
+
+Lemma at_most_mult a f f' : eventually (fun n => 0 < a n) -> at_most f f' ->
+  at_most (fun n => a n * f n) (fun n => a n * f' n).
+Proof.
+  intros A F. apply filter_imp with (2 := filter_and _ _ A F). intros n [? ?].
+  apply Rmult_le_compat_l; lra.
+Qed.
+
+Lemma at_most_mult_opp a f f' : eventually (fun n => a n < 0) -> at_most f' f ->
+  at_most (fun n => a n * f n) (fun n => a n * f' n).
+Proof.
+  intros A F. apply filter_imp with (2 := filter_and _ _ A F). intros n [? ?].
+  apply Rmult_le_compat_neg_l; lra.
+Qed.
+
+Lemma at_most_swap f g a b : at_most (fun n => a n * f n) (fun n => b n * g n) ->
+  at_most (fun n => f n * a n) (fun n => g n * b n).
+Proof. intros H. apply filter_imp with (2 := H). intros n ?. lra. Qed.
+
+Lemma wave_at_most f : at_most (fun n => cos (f n)) (fun _ => 1) /\
+  at_most (fun n => sin (f n)) (fun _ => 1) /\ at_most (fun _ => -1) (fun n => cos (f n)) /\
+  at_most (fun _ => -1) (fun n => sin (f n)).
+Proof. repeat split; exists 0%nat; intros n _; destruct (COS_bound (f n)), (SIN_bound (f n)); trivial. Qed.

@@ -43,12 +43,9 @@ Qed.
 Lemma expands_abs_opp f c e ts o : expands f ((c, e) :: ts) o -> led e ts o -> c < 0 ->
   expands (fun n => Rabs (f n)) (opposite ((c, e) :: ts)) o.
 Proof.
-  intros F [Ht Ho] Hc. pose proof (expands_opp f _ o F) as G.
-  apply expands_ext with (2 := G). simpl in G.
-  assert (L : led e (opposite ts) o).
-  { split; trivial. clear F G. induction Ht as [|[d f'] ts H _ IH]; constructor; trivial. }
-  apply filter_imp with (2 := eventually_positive _ (- c) e _ o G L ltac:(lra)).
-  intros n Hn. simpl in Hn. symmetry. apply Rabs_left. lra.
+  intros F L Hc. apply expands_ext with (2 := expands_opp f _ o F).
+  apply filter_imp with (2 := eventually_negative f c e ts o F L Hc).
+  intros n Hn. symmetry. now apply Rabs_left.
 Qed.
 
 (** ** Residue classes: what a period does to their terms *)

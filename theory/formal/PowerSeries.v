@@ -101,6 +101,12 @@ Proof.
     + apply (series_scal r _ _ (IH (r - 1))).
 Qed.
 
+Theorem series_power k r m : INR k = r -> series_at_0 (fun x => (1 + x) ^ k) (binomials r m).
+Proof.
+  intros <-. apply series_ext with (2 := series_Rpower (INR k) m). intros x Hx.
+  pose proof (near_1 x Hx). apply Rpower_pow. lra.
+Qed.
+
 (** 1/(1 + x) = 1 - x + ... *)
 Theorem series_inv k : series_at_0 (fun x => / (1 + x)) (binomials (-1) k).
 Proof.

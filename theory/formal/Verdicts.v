@@ -27,11 +27,6 @@ Proof.
   rewrite eval_app, eval_opposite, E. unfold rho. ring.
 Qed.
 
-Lemma led_opposite e ts o : led e ts o -> led e (opposite ts) o.
-Proof.
-  intros [H Ho]. split; trivial. induction H as [|[c f] ts H _ IH]; constructor; trivial.
-Qed.
-
 Lemma over_unit_infinite e k : less (unit k) e ->
   is_lim_seq (fun n => mono e n / lg (S k) (INR n)) p_infty.
 Proof.

@@ -1,0 +1,108 @@
+"""A verdict that carries its own certificate: what is written, and read back before it is handed on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sympy import Expr, S
+
+from farfield.theory.certificates.forms import NoCertificate, is_extended
+from farfield.theory.certificates.reading import read_back
+from farfield.theory.certificates.writer import source
+from farfield.theory.results import InputError, Result
+
+if TYPE_CHECKING:
+    from farfield.theory.convergence import Convergence
+
+NOTE = """Written by farfield; `coqc -Q theory/formal Farfield FILE.v` checks it after `make formal`.
+    The prover's ln, Rpower and / are total: where the formula has no value, as log n has none at
+    n = 0, they have some. That concerns finitely many terms, on which no verdict depends."""
+
+
+@dataclass(frozen=True)
+class Certificate(Result):
+    """A file whose theorem is the verdict on a formula.
+
+    Fields:
+        formula: the bias.
+        statement: the theorem, a line a head where heads differ.
+        source: the file, for Rocq (Coq) 8.16 with Coquelicot.
+        label: `theorem`.
+    """
+
+    formula: Expr
+    statement: str
+    source: str
+    label: str = "theorem"
+
+    def text(self) -> str:
+        return self.source
+
+    def fields(self) -> dict[str, Any]:
+        return super().fields() | {"formula": str(self.formula)}
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What a certificate is to state of one bias: where its series converges."""
+
+    formula: Expr
+    domains: Mapping[str, str]
+    condition: Any
+
+
+def certificate(result: Convergence) -> Certificate:
+    """The certificate of a verdict; see `Convergence.certificate`."""
+    first = {h.formula: k for k, h in reversed(list(enumerate(result.heads, 1)))}
+    heads = {f"Head_{k}": result.heads[k - 1] for k in sorted(first.values())}
+    if len(heads) == 1:
+        result = next(iter(heads.values()))
+    claims = {k: _claim(h) for k, h in (heads if len(heads) > 1 else {None: result}).items()}
+    parts = [source(c.formula, c.domains, c.condition, name) for name, c in claims.items()]
+    assert result.formula is not None
+    return _checked(result.formula, list(claims.values()), parts)
+
+
+def write(formula: Expr, domains: Mapping[str, str], condition: Any) -> Certificate:
+    """The certificate that the exp-series of a bias converges where a condition holds.
+
+    Raises:
+        NoCertificate: the form is not covered.
+    """
+    claim = Claim(formula, domains, condition)
+    return _checked(formula, [claim], [source(formula, domains, condition)])
+
+
+def _claim(result: Convergence) -> Claim:
+    verdict = result.verdict.value
+    if verdict in ("undecided", "out_of_scope") or result.formula is None:
+        raise InputError(
+            f"no certificate: the verdict is {verdict} ({result.reason}); accepted: converges, "
+            "diverges, conditional"
+        )
+    if result.condition is None or any(s.rule == "bounded support" for s in result.proof.steps):
+        raise NoCertificate("the verdict does not rest on the exp-series")
+    if result.reason:
+        raise NoCertificate(result.reason)
+    return Claim(result.formula, dict(result.assumptions), result.condition)
+
+
+def _checked(formula: Expr, claims: list[Claim], parts: list[str]) -> Certificate:
+    """The file, after its statements have been read back and found to be those claimed."""
+    modules = "Certificate Extended" if any(is_extended(c.formula) for c in claims) else "Certificate"
+    text = "\n\n".join([
+        f"(** The exp-series of p(n) = {_told(formula)}.\n\n    {NOTE} *)",
+        f"From Farfield Require Import {modules}.\nOpen Scope R_scope.", *parts,
+    ]) + "\n"  # fmt: skip
+    statements = read_back(text, [(c.formula, c.domains, c.condition) for c in claims])
+    return Certificate(formula, "\n".join(statements), text)
+
+
+def _told(formula: Expr) -> str:
+    text = str(formula)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+__all__ = ["S", "Certificate", "Claim", "certificate", "write"]
