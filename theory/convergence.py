@@ -30,7 +30,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sympy
 from flint import fmpq
@@ -47,6 +47,9 @@ from farfield.theory.ladder import Outcome
 from farfield.theory.proofs import Proof, Step
 from farfield.theory.recurrence import decide
 from farfield.theory.results import InputError, Result, exact, plain
+
+if TYPE_CHECKING:
+    from farfield.theory.certificates import Certificate
 
 ORDERS = ((4, False), (8, False), (4, True), (8, True), (16, False), (32, False))
 MAX_PERIOD = 48
@@ -153,6 +156,19 @@ class Convergence(Result):
             return self.converges
         left = cells.at(sympy.sympify(self.condition), chosen)
         return bool(left) if left in (S.true, S.false) else left
+
+    def certificate(self) -> Certificate:
+        """The verdict as a file whose theorem a prover checks, on this very formula.
+
+        Raises:
+            InputError: there is no verdict to certify, or no certificate for a formula of this form.
+
+        >>> print(check_convergence("-2*log(1+n)").certificate().statement)
+        Theorem verdict : ex_series (fun n => exp (p n)).
+        """
+        from farfield.theory.certificates import certificate
+
+        return certificate(self)
 
     def text(self) -> str:
         lines = [f"{_shown(self.formula)}: {self.verdict}"]

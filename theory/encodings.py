@@ -473,6 +473,15 @@ def encodings() -> tuple[str, ...]:
     return tuple(_CATALOGUE)
 
 
+def dialects(name: str) -> tuple[str, ...]:
+    """The dialects of an encoding of the catalogue, the default first; empty where it has one form.
+
+    >>> dialects("t5"), dialects("nope")
+    (('plain', 'scaled'), ())
+    """
+    return _CATALOGUE[name].dialects
+
+
 def encoding(
     name: Any = None,
     *,

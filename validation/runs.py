@@ -15,13 +15,13 @@ import contextlib
 import hashlib
 import json
 import os
-import secrets
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from farfield.theory.files import write as write
 from farfield.theory.results import InputError
 
 
@@ -114,32 +114,6 @@ class Store:
                 self.folder(key).mkdir()
                 return place
         raise InputError(f"runs folder {str(self.root)!r} holds 999 corrupted copies of {key}")
-
-
-def write(path: Path, content: bytes) -> None:
-    """Write a file so that, whatever happens, its place holds the old content or all of the new.
-
-    Raises:
-        InputError: the place cannot be written to.
-    """
-    temporary = None
-    try:
-        temporary = path.parent / f".partial-{secrets.token_hex(8)}"
-        with open(temporary, "xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException as error:
-        if temporary is not None:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
-        if isinstance(error, OSError):
-            raise InputError(
-                f"{str(path)!r} cannot be written: {error.strerror}; accepted: a folder that may "
-                "be written to and has space"
-            ) from None
-        raise
 
 
 def write_json(path: Path, value: dict[str, Any]) -> None:

@@ -55,14 +55,27 @@ class Claim:
 
 def certificate(result: Convergence) -> Certificate:
     """The certificate of a verdict; see `Convergence.certificate`."""
-    first = {h.formula: k for k, h in reversed(list(enumerate(result.heads, 1)))}
-    heads = {f"Head_{k}": result.heads[k - 1] for k in sorted(first.values())}
-    if len(heads) == 1:
-        result = next(iter(heads.values()))
-    claims = {k: _claim(h) for k, h in (heads if len(heads) > 1 else {None: result}).items()}
+    claims = _claims(result)
     parts = [source(c.formula, c.domains, c.condition, name) for name, c in claims.items()]
     assert result.formula is not None
     return _checked(result.formula, list(claims.values()), parts)
+
+
+def check(text: str, result: Convergence) -> list[str]:
+    """The theorems of a certificate, after they have been found to state this verdict.
+
+    Raises:
+        NotTheStatement: they do not.
+    """
+    return read_back(text, [(c.formula, c.domains, c.condition) for c in _claims(result).values()])
+
+
+def _claims(result: Convergence) -> dict[str | None, Claim]:
+    """What is to be stated, by the name of its module: one a head where heads differ."""
+    first = {h.formula: k for k, h in reversed(list(enumerate(result.heads, 1)))}
+    if len(first) > 1:
+        return {f"Head_{k}": _claim(result.heads[k - 1]) for k in sorted(first.values())}
+    return {None: _claim(result.heads[0] if first else result)}
 
 
 def write(formula: Expr, domains: Mapping[str, str], condition: Any) -> Certificate:

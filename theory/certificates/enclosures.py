@@ -10,7 +10,7 @@ import sympy
 from sympy import Expr, S
 
 from farfield.theory.balls import enclose
-from farfield.theory.certificates.forms import NoCertificate, form
+from farfield.theory.certificates.forms import NoCertificate, form, without_roots
 
 Interval = tuple[Fraction, Fraction]
 DIGITS = (2, 4, 6)
@@ -24,7 +24,7 @@ def facts(asked: Iterable[Expr]) -> list[str]:
         NoCertificate: bounds of six digits do not decide a sign.
     """
     digits: dict[Expr, int] = {}
-    for e in asked:
+    for e in map(without_roots, asked):
         atoms = list(dict.fromkeys(_atoms(e)))
         if not atoms:
             continue

@@ -14,7 +14,7 @@ from typing import Any
 import sympy
 from sympy import Expr, Integer, Rational, S
 
-from farfield.theory.certificates.forms import Form, NoCertificate, form
+from farfield.theory.certificates.forms import Form, NoCertificate, Root, form
 from farfield.theory.certificates.periods import value_on_class
 from farfield.theory.certificates.signs import Signs
 from farfield.theory.constants import expand
@@ -25,6 +25,7 @@ Rest = Expo | None  # the order of the remainder; None: exact
 Terms = tuple[tuple[Expr, Expo], ...]
 
 UNIT: Expo = ()
+LINEAR = ("plus", "minus", "opp", "mult")
 
 
 class NeedMore(Exception):
@@ -112,10 +113,11 @@ class Expander:
         """
         name, germ = self.expand(f)
         while germ.terms:
-            if s := self.signs.sign(germ.terms[0][0]):
+            (c, e), *others = germ.terms
+            if s := self.signs.sign(c):
                 return name, germ, s
-            germ = Germ(germ.terms[1:], germ.rest)
-            name = self.step(f, germ, f"gathered {name}")
+            germ = Germ(tuple(others), germ.rest)
+            name = self.step(f, germ, adding_up([e]))
             self.known[f] = name, germ
         if germ.rest is None:
             raise NoCertificate(f"{str(f.expr)[:60]} is 0 from some point on")
@@ -127,7 +129,8 @@ class Expander:
         """Assert a claim, to be proved `by` a tactic; its name."""
         self.count += 1
         name = f"{letter}{self.count}"
-        self.steps.append(f"assert ({name} : {claim}).\n  {{ {by}. }}")
+        shown = by if by == "sum" else f"({by})"
+        self.steps.append(f"assert ({name} : {claim})\n  by {shown}.")
         return name
 
     def step(self, f: Form, germ: Germ, by: str) -> str:
@@ -136,20 +139,20 @@ class Expander:
         claim = f"expands {function} {listed(germ.terms)} {order(germ.rest)}"
         return self.asserted("E", claim, by)
 
-    def gathered(self, raw: Terms, rest: Rest) -> tuple[Germ, str]:
-        """The terms put together, and the tactic that says so; those of the remainder go."""
+    def gathered(self, raw: Terms, rest: Rest) -> tuple[Germ, list[Expo]]:
+        """The terms put together, and the monomials that cancel; those of the remainder go."""
         groups: dict[Expo, list[Expr]] = {}
         for c, e in raw:
             if not self.within(e, rest):
                 groups.setdefault(e, []).append(c)
         kept: list[tuple[Expr, Expo]] = []
-        cancels = ""
+        cancelled: list[Expo] = []
         for e, cs in self._merged(groups):
             if (total := expand(sympy.Add(*cs))) != 0:
                 kept.append((total, e))
             elif any(cs):
-                cancels += f" cancel ({exponents(e)} : expo);"
-        return Germ(tuple(kept), rest), f"(raw;{cancels} gather_terms)" if cancels else "gather"
+                cancelled.append(e)
+        return Germ(tuple(kept), rest), cancelled
 
     def _merged(self, groups: dict[Expo, list[Expr]]) -> list[tuple[Expo, list[Expr]]]:
         """The groups in falling order; those whose exponents are equal on this cell together."""
@@ -169,22 +172,49 @@ class Expander:
 
     def _expanded(self, f: Form) -> tuple[str, Germ]:
         if f.constant:
-            return f"(expands_const {_argument(f)})", Germ(((f.expr, UNIT),), None)
+            return f"(expands_const ({f.show()}))", Germ(((kept_roots(f.expr), UNIT),), None)
         if (value := self._periodic(f)) is not None:
             return value
         if self._bounded(f):
             germ = Germ((), UNIT)
             return self.step(f, germ, "apply expands_bounded; bounded"), germ
+        if f.op in LINEAR:
+            germ, cancelled = self.linear(f)
+            return self.step(f, germ, adding_up(cancelled)), germ
         rule = getattr(self, f"_{f.op}", None)
         if rule is None:
             raise NoCertificate(f"{str(f.expr)[:60]} is neither bounded nor expanded")
         result: tuple[str, Germ] = rule(f)
         return result
 
+    def linear(self, f: Form) -> tuple[Germ, list[Expo]]:
+        """The expansion of a sum of multiples of parts, and the monomials that cancel in it."""
+        raw, rests = self._parts(f)
+        return self.gathered(raw, self.larger(*rests))
+
+    def _parts(self, f: Form) -> tuple[Terms, list[Rest]]:
+        """The terms of the parts of a sum, not yet put together, and their remainders."""
+        if f.constant or f.op not in LINEAR or self._bounded(f):
+            _, germ = self.expand(f)
+            return germ.terms, [germ.rest]
+        if f.op == "mult":
+            factor, rest = f.args
+            if not factor.constant:
+                _, germ = self._product(f)
+                return germ.terms, [germ.rest]
+            terms, rests = self._parts(rest)
+            return tuple((kept_roots(factor.expr) * c, e) for c, e in terms), rests
+        terms, rests = self._parts(f.args[0])
+        if f.op == "opp":
+            return tuple((-c, e) for c, e in terms), rests
+        more, others = self._parts(f.args[1])
+        sign = 1 if f.op == "plus" else -1
+        return (*terms, *((sign * c, e) for c, e in more)), [*rests, *others]
+
     def _gather(self, f: Form, raw: Terms, rest: Rest, by: str) -> tuple[str, Germ]:
         """A step by a rule whose terms are then put together."""
-        germ, tactic = self.gathered(raw, rest)
-        return self.step(f, germ, f"eapply expands_gather; [{by} | {tactic}]"), germ
+        germ, cancelled = self.gathered(raw, rest)
+        return self.step(f, germ, f"gathering ({by}) {gathering(cancelled)}"), germ
 
     # -- rules: one for each operation --
 
@@ -196,53 +226,24 @@ class Expander:
         germ, _ = self.gathered(raw, None)
         return self.step(f, germ, f"class {q}%nat {r}%nat"), germ
 
-    def _plus(self, f: Form) -> tuple[str, Germ]:
-        parts = self._chain(f)
-        germs = [(sign, *self.expand(part)) for sign, part in parts]
-        rest = self.larger(*(germ.rest for _, _, germ in germs))
-        raw = tuple((sign * c, e) for sign, _, germ in germs for c, e in germ.terms)
-        by = f"lower {germs[0][1]}"
-        for sign, name, _ in germs[1:]:
-            rule = "expands_plus" if sign > 0 else "expands_minus"
-            by = f"apply {rule}; [{by} | lower {name}]"
-        return self._gather(f, raw, rest, by)
-
-    _minus = _plus
-
-    def _chain(self, f: Form) -> list[tuple[int, Form]]:
-        """The parts of a sum, from the left, with their signs."""
-        if f.op not in ("plus", "minus"):
-            return [(1, f)]
-        return [*self._chain(f.args[0]), (1 if f.op == "plus" else -1, f.args[1])]
-
-    def _opp(self, f: Form) -> tuple[str, Germ]:
-        name, germ = self.expand(f.args[0])
-        raw = tuple((-c, e) for c, e in germ.terms)
-        return self._gather(f, raw, germ.rest, f"apply expands_opp; lower {name}")
-
-    def _mult(self, f: Form) -> tuple[str, Germ]:
-        a, b = f.args
-        if a.constant:
-            name, germ = self.expand(b)
-            raw = tuple((a.expr * c, e) for c, e in germ.terms)
-            return self._gather(f, raw, germ.rest, f"apply expands_scal; lower {name}")
-        return self._product(f, self.expand(a), self.expand(b))
-
     def _div(self, f: Form) -> tuple[str, Germ]:
         a, b = f.args
-        return self._product(f, self.expand(a), self.expand(Form("inv", (b,), 1 / b.expr)))
+        return self._product(Form("mult", (a, Form("inv", (b,), 1 / b.expr)), f.expr), f)
 
-    def _product(
-        self, f: Form, first: tuple[str, Germ], second: tuple[str, Germ]
-    ) -> tuple[str, Germ]:
-        (name, a), (other, b) = first, second
+    def _product(self, f: Form, shown: Form | None = None) -> tuple[str, Germ]:
+        """A product of two parts; `shown` is the quotient that stands for it."""
+        if (shown or f) in self.known:
+            return self.known[shown or f]
+        (name, a), (other, b) = map(self.expand, f.args)
         both = None if a.rest is None or b.rest is None else add(a.rest, b.rest)
         rest = self.larger(
             *(shift(e, b.rest) for _, e in a.terms[:1]),
             *(shift(e, a.rest) for _, e in b.terms[:1]), both,
         )  # fmt: skip
         raw = tuple((c * d, add(e, g)) for c, e in a.terms for d, g in b.terms)
-        return self._gather(f, raw, rest, f"product {name} {other}")
+        result = self._gather(shown or f, raw, rest, f"product {name} {other}")
+        self.known[shown or f] = result
+        return result
 
     def _ln(self, f: Form) -> tuple[str, Germ]:
         name, germ, s = self.lead(f.args[0])
@@ -429,7 +430,7 @@ class Expander:
         value, tactic = found
         germ = Germ(((value, UNIT),) if value != 0 else (), None)
         by = f"periodic ({_text(value)}) by ({tactic})"
-        return self.step(f, germ, f"eapply expands_gather; [{by} | gather]"), germ
+        return self.step(f, germ, f"gathering ({by}) gather"), germ
 
 
     def _value(self, f: Form) -> tuple[Expr, str] | None:
@@ -458,7 +459,10 @@ def _series(coefficients: list[Expr], d: Terms) -> Terms:
 
 def logarithm(c: Expr) -> tuple[Expr, str]:
     """log c in the logarithms of primes and parameters, and the tactic that proves it."""
-    value = sympy.expand_log(sympy.log(c), force=True)
+    value = sympy.expand_log(sympy.log(c), force=True).replace(
+        lambda e: isinstance(e, sympy.log) and isinstance(e.args[0], Root),
+        lambda e: e.args[0].args[1] * sympy.expand_log(sympy.log(e.args[0].args[0]), force=True),
+    )
     if value == sympy.log(c, evaluate=False):
         return value, "reflexivity"
     return value, f"logs; {_splits(c)}constant"
@@ -468,10 +472,18 @@ def root(c: Expr, r: Expr) -> tuple[Expr, str]:
     """c^r, and the tactic that proves it."""
     if c == 1:
         return S.One, "apply Rpower_one"
-    value = c**r
-    if value == sympy.Pow(c, r, evaluate=False):
+    value = kept_roots(c**r) if c.is_Rational and r.is_Rational else Root(c, r)
+    if value == Root(c, r):
         return value, "reflexivity"
     return value, f"apply Rpower_value; [constant | logs; {_splits(c, value)}constant]"
+
+
+def kept_roots(c: Expr) -> Expr:
+    """A constant whose roots stay apart: SymPy would turn the product of two into one."""
+    return c.replace(
+        lambda e: e.is_Pow and e.base.is_Rational and e.exp.is_Rational and not e.exp.is_Integer,
+        lambda e: Root(*e.args),
+    )
 
 
 def _splits(*es: Expr) -> str:
@@ -492,8 +504,15 @@ def _text(e: Expr) -> str:
     return form(e).show()
 
 
-def _argument(f: Form) -> str:
-    return f"({f.show()})"
+def gathering(cancelled: list[Expo]) -> str:
+    """The tactic that puts terms together, some of which cancel."""
+    cancels = "".join(f"cancel ({exponents(e)} : expo); " for e in cancelled)
+    return f"(raw; {cancels}gather_terms)" if cancels else "gather"
+
+
+def adding_up(cancelled: list[Expo]) -> str:
+    """The tactic that adds up the parts of a sum."""
+    return f"sum_by {gathering(cancelled)}" if cancelled else "sum"
 
 
 def exponents(e: Expo) -> str:
@@ -503,7 +522,7 @@ def exponents(e: Expo) -> str:
 
 def order(rest: Rest) -> str:
     """A remainder in the prover's notation."""
-    return "(None : order)" if rest is None else f"(Some {exponents(rest)})"
+    return "exactly" if rest is None else f"(Some {exponents(rest)})"
 
 
 def listed(terms: Terms) -> str:

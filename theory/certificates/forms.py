@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import sympy
-from sympy import Expr, Integer, Rational, S, Symbol
+from sympy import Expr, Rational, S, Symbol
 
 from farfield.theory.expression import Lookup, n
 from farfield.theory.results import InputError
@@ -23,6 +23,27 @@ class NoCertificate(InputError):
 
     def __init__(self, why: str) -> None:
         super().__init__(f"no certificate for this form: {why}")
+
+
+class Root(sympy.Function):
+    """A power of constants that SymPy does not touch."""
+
+    nargs = 2
+    is_positive = True
+    is_real = True
+
+    def _eval_evalf(self, prec: int) -> Expr:
+        return self.plain._eval_evalf(prec)
+
+    @property
+    def plain(self) -> Expr:
+        """The power itself."""
+        return sympy.Pow(*self.args)
+
+
+def without_roots(e: Expr) -> Expr:
+    """The expression with its kept powers as powers."""
+    return e.replace(lambda a: isinstance(a, Root), lambda a: a.plain)
 
 
 @dataclass(frozen=True)
@@ -293,6 +314,7 @@ _BUILDERS: dict[Any, Callable[[Expr], Form]] = {
     sympy.Add: _sum,
     sympy.Mul: _product,
     sympy.Pow: _power,
+    Root: lambda e: Form("rpower", (form(e.args[0]), form(e.args[1])), e),
     sympy.log: _unary("ln"),
     sympy.exp: _unary("exp"),
     sympy.cos: _unary("cos"),
@@ -370,8 +392,3 @@ def extended_form(e: Expr) -> Form:
         assert result is not None
         return result
     raise NoCertificate(f"-oo within {_told(e)}")
-
-
-def natural(k: int) -> Integer:
-    """A natural number as an expression."""
-    return Integer(k)

@@ -14,7 +14,7 @@ import sympy
 from sympy import Expr
 
 from farfield.theory import cells
-from farfield.theory.certificates.forms import NoCertificate
+from farfield.theory.certificates.forms import NoCertificate, without_roots
 from farfield.theory.constants import (
     Case,
     Fork,
@@ -48,14 +48,17 @@ class Signs:
         e = expand(e)
         if e.is_Rational:
             return int(sympy.sign(e))
-        if e.free_symbols and (known := self._implied(e)) is not None:
+        plain = expand(without_roots(e))
+        if e.free_symbols and (known := self._implied(plain)) is not None:
             answer = known
         else:
             try:
                 with deciding(Case(signs=cells.known_signs(list(self.facts)))):
-                    answer = sign(coefficient(e))
+                    answer = sign(coefficient(plain))
             except Undecided as why:
                 raise NoCertificate(str(why)) from None
+        if answer == 0 and not e.is_polynomial(*e.free_symbols):
+            raise NoCertificate(f"{str(plain)[:60]} is 0 by more than arithmetic")
         self.asked[e] = answer
         return answer
 

@@ -11,8 +11,8 @@ from farfield.theory.certificates.expansions import (
     Expander,
     Germ,
     NeedMore,
+    adding_up,
     conjunction,
-    exponents,
     listed,
     order,
     unit,
@@ -100,7 +100,7 @@ def _climb(p: Form, x: Expander, bias: str = "p") -> Decision:
         place = "n" if x.period is None else f"({x.index})%nat"
         by = f"pieces {conjunction(facts)}" if facts else "exists 0%nat; intros; reflexivity"
         opening = [*x.steps, (
-            f"assert (P : eventually (fun n : nat => p {place} = {value})).\n  {{ unfold p. {by}. }}"
+            f"assert (P : eventually (fun n : nat => p {place} = {value}))\n  by (unfold p; {by})."
         )]  # fmt: skip
         x.steps = []
         if finite is None:
@@ -108,37 +108,33 @@ def _climb(p: Form, x: Expander, bias: str = "p") -> Decision:
         shown = f"(fun n : nat => {finite.show(x.index)})"
         opening.append(f"rewrite (extended_finite {bias} {shown} P).")
         bias, p = shown, finite
-    name, germ = x.expand(p)
+    germ, cancelled = x.linear(p)
     passed, terms = 0, list(germ.terms)
     while True:
-        while terms and x.signs.sign(terms[passed][0] if passed < len(terms) else S.One) == 0:
-            del terms[passed]
-        if passed == len(terms):
+        growth = x.compare(terms[passed][1], unit(passed)) if passed < len(terms) else -1
+        if growth < 0:
             if germ.rest is not None and x.compare(germ.rest, unit(passed)) >= 0:
                 raise NeedMore
-            how = (False, f"rest_diverges {bias} {passed} _ _")
+            converges, rule, side = False, f"rest_diverges {bias} {passed} _ _", "led"
             break
         c, e = terms[passed]
-        growth = x.compare(e, unit(passed))
-        if growth < 0:
-            how = (False, f"rest_diverges {bias} {passed} _ _")
-            break
-        s = x.signs.sign(c) if growth > 0 else x.signs.sign(c + 1)
-        if s:
-            rule = "lead_converges" if s < 0 else "lead_diverges"
-            how = (s < 0, f"{rule} {bias} {passed} _ _ _ _")
+        if x.signs.sign(c) == 0:
+            cancelled.append(e)
+            del terms[passed]
+            continue
+        if s := x.signs.sign(c) if growth > 0 else x.signs.sign(c + 1):
+            converges = s < 0
+            rule = f"lead_{'converges' if converges else 'diverges'} {bias} {passed} _ _ _ _"
+            way = "left; split; [constant | less]" if growth > 0 else "right; split; [constant | same]"
+            side = f"led | {way}"
             break
         terms[passed] = (S.NegativeOne, unit(passed))
         passed += 1
     final = Germ(tuple(terms), germ.rest)
-    converges, rule = how
-    side = "led"
-    if not rule.startswith("rest"):
-        side = f"led | {'left; split; [constant | less]' if growth > 0 else 'right; split; [constant | same]'}"
     steps = (
         *opening, *x.steps,
-        f"assert (E : expands {bias} {listed(final.terms)} {order(final.rest)}).\n"
-        f"  {{ gathered {name}. }}",
+        f"assert (E : expands {bias} {listed(final.terms)} {order(final.rest)})\n"
+        f"  by (unfold p; {adding_up(cancelled)}).",
         f"apply ({rule} E); [{side}].",
     )  # fmt: skip
     return Decision(converges, steps)

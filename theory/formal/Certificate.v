@@ -28,6 +28,11 @@ Ltac constant :=
   | |- _ /\ _ => split; constant
   | |- 0 < ?a * ?b => first [lra | apply Rmult_lt_0_compat; constant | nra]
   | |- 0 < ?a / ?b => first [lra | apply Rdiv_lt_0_compat; constant | nra]
+  | |- ?a * ?b < 0 =>
+      first [lra | apply Ropp_lt_cancel; rewrite Ropp_0, ?Ropp_mult_distr_l; constant | nra]
+  | |- ?a / ?b < 0 =>
+      first [lra | apply Ropp_lt_cancel; rewrite Ropp_0, <- ?Ropp_div, ?Ropp_mult_distr_l; constant]
+  | |- 0 < _ ^ _ => apply pow_lt; constant
   | |- 0 < / ?a => apply Rinv_0_lt_compat; constant
   | |- 0 < Rpower _ _ => apply exp_pos
   | |- 0 < exp _ => apply exp_pos
@@ -54,7 +59,7 @@ Ltac logs :=
   repeat first
     [ rewrite ln_1 | rewrite ln_Rpower | rewrite ln_exp
     | rewrite ln_mult by constant | rewrite ln_div by constant | rewrite ln_Rinv by constant
-    | rewrite ln_pow by constant ].
+    | rewrite ln_pow by constant; rewrite INR_IZR_INZ; simpl Z.of_nat ].
 Ltac split_log n m := try replace (ln n) with (ln m) by (f_equal; lra); logs.
 
 Lemma Rpower_one r : Rpower 1 r = 1.
@@ -65,7 +70,7 @@ Ltac same := cbv [same esub eadd escale null map unit repeat app]; constant.
 Ltac less_by := first [left; lra | right; split; [lra | less_by]].
 Ltac less := cbv [less esub eadd escale negative map unit repeat app]; less_by.
 Ltac orders :=
-  cbv [below strictly_below oadd oshift orelative opower length logarithms binomials integral map
+  cbv [exactly below strictly_below oadd oshift orelative opower length logarithms binomials integral map
        fst snd];
   lazymatch goal with
   | |- True => exact I
@@ -97,9 +102,26 @@ Ltac tame := split; [raw; within | split; orders].
 
 (** ** Steps of an expansion *)
 
-(** An expansion with a larger remainder, or with its terms put together. *)
+(** An expansion with a larger remainder. *)
 Ltac lower E := eapply expands_below; [exact E | orders].
-Ltac gathered E := eapply expands_gather; [exact E | gather].
+
+(** A rule, and then its terms put together. *)
+Ltac gathering rule tac := eapply expands_gather; [rule | tac].
+Tactic Notation "gathering" "(" tactic3(rule) ")" tactic3(tac) := gathering rule tac.
+
+(** Sums of multiples of parts that are expanded in the context. *)
+Ltac parts :=
+  match goal with
+  | |- expands (fun _ => ?c) _ _ => lower (expands_const c)
+  | |- expands (fun n => INR n) _ _ => lower expands_n
+  | E : expands ?f _ _ |- expands ?f _ _ => lower E
+  | |- expands (fun n => @?f n + @?g n) _ _ => apply (expands_plus f g); parts
+  | |- expands (fun n => @?f n - @?g n) _ _ => apply (expands_minus f g); parts
+  | |- expands (fun n => - @?f n) _ _ => apply (expands_opp f); parts
+  | |- expands (fun n => ?c * @?f n) _ _ => apply (expands_scal c f); parts
+  end.
+Ltac sum := eapply expands_gather; [parts | gather].
+Tactic Notation "sum_by" tactic3(tac) := eapply expands_gather; [parts | tac].
 
 Ltac product E F :=
   eapply (expands_mult _ _ _ _ _ _ _ E F);

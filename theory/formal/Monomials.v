@@ -151,6 +151,7 @@ Qed.
 
 (** ** Orders of magnitude: a monomial, or [None] for exactly 0 from some point on *)
 Definition order := option expo.
+Definition exactly : order := None.
 Definition bound (o : order) (n : nat) : R := match o with Some e => mono e n | None => 0 end.
 
 Definition below (o o' : order) : Prop :=

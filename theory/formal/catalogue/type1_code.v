@@ -1,0 +1,40 @@
+(** The exp-series of p(n) = -log(k**2*n**2 + 1).
+
+    Written by farfield; `coqc -Q theory/formal Farfield FILE.v` checks it after `make formal`.
+    The prover's ln, Rpower and / are total: where the formula has no value, as log n has none at
+    n = 0, they have some. That concerns finitely many terms, on which no verdict depends. *)
+
+From Farfield Require Import Certificate.
+Open Scope R_scope.
+
+Section Verdict.
+
+Variables k : R.
+
+Definition p (n : nat) : R := - ln (k ^ 2 * INR n ^ 2 + 1).
+
+Theorem verdict : 0 < k -> ex_series (fun n => exp (p n)).
+Proof.
+  intros D1.
+  assert (E1 : expands (fun n : nat => INR n ^ 2) [(1, [2])] (None : order)).
+    { eapply expands_gather; [natural_power expands_n (None : order) (None : order) 0%nat 2%nat (2)
+      (1) | gather]. }
+  assert (E2 : expands (fun n : nat => k ^ 2 * INR n ^ 2) [(k ^ 2, [2])] (None : order)).
+    { eapply expands_gather; [apply expands_scal; lower E1 | gather]. }
+  assert (E3 : expands (fun n : nat => k ^ 2 * INR n ^ 2 + 1) [(k ^ 2, [2]); (1, [])] (None :
+    order)).
+    { eapply expands_gather; [apply expands_plus; [lower E2 | lower (expands_const (1))] | gather].
+      }
+  assert (E4 : expands (fun n : nat => ln (k ^ 2 * INR n ^ 2 + 1)) [(2, [0; 1]); (2 * ln k, [])]
+    (Some [-2])).
+    { eapply expands_gather; [logarithm E3 (Some [-2]) (Some [-2]) 0%nat (2 * ln k) by (logs;
+      constant) | gather]. }
+  assert (E5 : expands (fun n : nat => - ln (k ^ 2 * INR n ^ 2 + 1)) [(-2, [0; 1]); (-2 * ln k, [])]
+    (Some [-2])).
+    { eapply expands_gather; [apply expands_opp; lower E4 | gather]. }
+  assert (E : expands p [(-2, [0; 1]); (-2 * ln k, [])] (Some [-2])).
+    { gathered E5. }
+  apply (lead_converges p 0 _ _ _ _ E); [led | right; split; [constant | same]].
+Qed.
+
+End Verdict.
