@@ -57,7 +57,7 @@ class Signs:
                     answer = sign(coefficient(plain))
             except Undecided as why:
                 raise NoCertificate(str(why)) from None
-        if answer == 0 and not e.is_polynomial(*e.free_symbols):
+        if answer == 0 and not _is_arithmetic(plain):
             raise NoCertificate(f"{str(plain)[:60]} is 0 by more than arithmetic")
         self.asked[e] = answer
         return answer
@@ -66,6 +66,12 @@ class Signs:
         """The sign that the facts leave, by linear elimination."""
         left = [s for s in (1, 0, -1) if cells.possible([*self.facts, (e, s)])]
         return left[0] if len(left) == 1 else None
+
+
+def _is_arithmetic(e: Expr) -> bool:
+    """Whether only rational numbers and parameters are added, multiplied and divided."""
+    powers = e.atoms(sympy.Pow)
+    return all(a.exp.is_Integer for a in powers) and not e.has(sympy.Function, sympy.NumberSymbol)
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,8 @@ Definition p (n : nat) : R := - m * INR n.
 Theorem verdict : 0 < m -> ex_series (fun n => exp (p n)).
 Proof.
   intros D1.
-  assert (E1 : expands (fun n : nat => - m * INR n) [(- m, [1])] (None : order)).
-    { eapply expands_gather; [apply expands_scal; lower expands_n | gather]. }
-  assert (E : expands p [(- m, [1])] (None : order)).
-    { gathered E1. }
+  assert (E : expands p [(- m, [1])] exactly)
+    by (unfold p; sum).
   apply (lead_converges p 0 _ _ _ _ E); [led | left; split; [constant | less]].
 Qed.
 

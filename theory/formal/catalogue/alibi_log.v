@@ -16,48 +16,36 @@ Definition p (n : nat) : R := - m * ln (INR n + 1).
 Theorem case_1 : 0 < m -> 0 < m - 1 -> ex_series (fun n => exp (p n)).
 Proof.
   intros D1 D2.
-  assert (E1 : expands (fun n : nat => INR n + 1) [(1, [1]); (1, [])] (None : order)).
-    { eapply expands_gather; [apply expands_plus; [lower expands_n | lower (expands_const (1))] |
-      gather]. }
-  assert (E2 : expands (fun n : nat => ln (INR n + 1)) [(1, [0; 1])] (Some [-1])).
-    { eapply expands_gather; [logarithm E1 (Some [-1]) (Some [-1]) 0%nat (0) by (logs; constant) |
-      gather]. }
-  assert (E3 : expands (fun n : nat => - m * ln (INR n + 1)) [(- m, [0; 1])] (Some [-1])).
-    { eapply expands_gather; [apply expands_scal; lower E2 | gather]. }
-  assert (E : expands p [(- m, [0; 1])] (Some [-1])).
-    { gathered E3. }
+  assert (E1 : expands (fun n : nat => INR n + 1) [(1, [1]); (1, [])] exactly)
+    by sum.
+  assert (E2 : expands (fun n : nat => ln (INR n + 1)) [(1, [0; 1])] (Some [-1]))
+    by (gathering (logarithm E1 (Some [-1]) (Some [-1]) 0%nat (0) by (logs; constant)) gather).
+  assert (E : expands p [(- m, [0; 1])] (Some [-1]))
+    by (unfold p; sum).
   apply (lead_converges p 0 _ _ _ _ E); [led | right; split; [constant | same]].
 Qed.
 
 Theorem case_2 : 0 < m -> 0 = m - 1 -> ~ ex_series (fun n => exp (p n)).
 Proof.
   intros D1 D2.
-  assert (E1 : expands (fun n : nat => INR n + 1) [(1, [1]); (1, [])] (None : order)).
-    { eapply expands_gather; [apply expands_plus; [lower expands_n | lower (expands_const (1))] |
-      gather]. }
-  assert (E2 : expands (fun n : nat => ln (INR n + 1)) [(1, [0; 1])] (Some [-1])).
-    { eapply expands_gather; [logarithm E1 (Some [-1]) (Some [-1]) 0%nat (0) by (logs; constant) |
-      gather]. }
-  assert (E3 : expands (fun n : nat => - m * ln (INR n + 1)) [(- m, [0; 1])] (Some [-1])).
-    { eapply expands_gather; [apply expands_scal; lower E2 | gather]. }
-  assert (E : expands p [(-1, [0; 1])] (Some [-1])).
-    { gathered E3. }
+  assert (E1 : expands (fun n : nat => INR n + 1) [(1, [1]); (1, [])] exactly)
+    by sum.
+  assert (E2 : expands (fun n : nat => ln (INR n + 1)) [(1, [0; 1])] (Some [-1]))
+    by (gathering (logarithm E1 (Some [-1]) (Some [-1]) 0%nat (0) by (logs; constant)) gather).
+  assert (E : expands p [(-1, [0; 1])] (Some [-1]))
+    by (unfold p; sum).
   apply (rest_diverges p 1 _ _ E); [led].
 Qed.
 
 Theorem case_3 : 0 < m -> 0 > m - 1 -> ~ ex_series (fun n => exp (p n)).
 Proof.
   intros D1 D2.
-  assert (E1 : expands (fun n : nat => INR n + 1) [(1, [1]); (1, [])] (None : order)).
-    { eapply expands_gather; [apply expands_plus; [lower expands_n | lower (expands_const (1))] |
-      gather]. }
-  assert (E2 : expands (fun n : nat => ln (INR n + 1)) [(1, [0; 1])] (Some [-1])).
-    { eapply expands_gather; [logarithm E1 (Some [-1]) (Some [-1]) 0%nat (0) by (logs; constant) |
-      gather]. }
-  assert (E3 : expands (fun n : nat => - m * ln (INR n + 1)) [(- m, [0; 1])] (Some [-1])).
-    { eapply expands_gather; [apply expands_scal; lower E2 | gather]. }
-  assert (E : expands p [(- m, [0; 1])] (Some [-1])).
-    { gathered E3. }
+  assert (E1 : expands (fun n : nat => INR n + 1) [(1, [1]); (1, [])] exactly)
+    by sum.
+  assert (E2 : expands (fun n : nat => ln (INR n + 1)) [(1, [0; 1])] (Some [-1]))
+    by (gathering (logarithm E1 (Some [-1]) (Some [-1]) 0%nat (0) by (logs; constant)) gather).
+  assert (E : expands p [(- m, [0; 1])] (Some [-1]))
+    by (unfold p; sum).
   apply (lead_diverges p 0 _ _ _ _ E); [led | right; split; [constant | same]].
 Qed.
 

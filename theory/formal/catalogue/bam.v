@@ -17,72 +17,51 @@ Theorem case_1 : 0 < eps -> 0 < beta -> ex_series (fun n => exp (p n)).
 Proof.
   intros D1 D2.
   assert (0 < exp s) by constant.
-  assert (E1 : expands (fun n : nat => mu - INR n) [(-1, [1]); (mu, [])] (None : order)).
-    { eapply expands_gather; [apply expands_minus; [lower (expands_const (mu)) | lower expands_n] |
-      gather]. }
-  assert (E2 : expands (fun n : nat => Rabs (mu - INR n)) [(1, [1]); (- mu, [])] (None : order)).
-    { eapply expands_gather; [apply (expands_abs_opp _ _ _ _ _ E1); [led | constant] | gather]. }
-  assert (E3 : expands (fun n : nat => eps + Rabs (mu - INR n)) [(1, [1]); (eps - mu, [])] (None :
-    order)).
-    { eapply expands_gather; [apply expands_plus; [lower (expands_const (eps)) | lower E2] |
-      gather]. }
+  assert (E1 : expands (fun n : nat => mu - INR n) [(-1, [1]); (mu, [])] exactly)
+    by sum.
+  assert (E2 : expands (fun n : nat => Rabs (mu - INR n)) [(1, [1]); (- mu, [])] exactly)
+    by (gathering (apply (expands_abs_opp _ _ _ _ _ E1); [led | constant]) gather).
+  assert (E3 : expands (fun n : nat => eps + Rabs (mu - INR n)) [(1, [1]); (eps - mu, [])] exactly)
+    by sum.
   assert (E4 : expands (fun n : nat => Rpower (eps + Rabs (mu - INR n)) beta) [(1, [beta])] (Some
-    [beta - 1])).
-    { eapply expands_gather; [real_power E3 (Some [-1]) (Some [-1]) 0%nat (1) by (apply Rpower_one)
-      | gather]. }
-  assert (E5 : expands (fun n : nat => - exp s * Rpower (eps + Rabs (mu - INR n)) beta) [(- exp s,
-    [beta])] (Some [beta - 1])).
-    { eapply expands_gather; [apply expands_scal; lower E4 | gather]. }
-  assert (E : expands p [(- exp s, [beta])] (Some [beta - 1])).
-    { gathered E5. }
+    [beta - 1]))
+    by (gathering (real_power E3 (Some [-1]) (Some [-1]) 0%nat (1) by (apply Rpower_one)) gather).
+  assert (E : expands p [(- exp s, [beta])] (Some [beta - 1]))
+    by (unfold p; sum).
   apply (lead_converges p 0 _ _ _ _ E); [led | left; split; [constant | less]].
 Qed.
 
 Theorem case_2 : 0 < eps -> 0 = beta -> ~ ex_series (fun n => exp (p n)).
 Proof.
   intros D1 D2.
-  assert (E1 : expands (fun n : nat => mu - INR n) [(-1, [1]); (mu, [])] (None : order)).
-    { eapply expands_gather; [apply expands_minus; [lower (expands_const (mu)) | lower expands_n] |
-      gather]. }
-  assert (E2 : expands (fun n : nat => Rabs (mu - INR n)) [(1, [1]); (- mu, [])] (None : order)).
-    { eapply expands_gather; [apply (expands_abs_opp _ _ _ _ _ E1); [led | constant] | gather]. }
-  assert (E3 : expands (fun n : nat => eps + Rabs (mu - INR n)) [(1, [1]); (eps - mu, [])] (None :
-    order)).
-    { eapply expands_gather; [apply expands_plus; [lower (expands_const (eps)) | lower E2] |
-      gather]. }
+  assert (E1 : expands (fun n : nat => mu - INR n) [(-1, [1]); (mu, [])] exactly)
+    by sum.
+  assert (E2 : expands (fun n : nat => Rabs (mu - INR n)) [(1, [1]); (- mu, [])] exactly)
+    by (gathering (apply (expands_abs_opp _ _ _ _ _ E1); [led | constant]) gather).
+  assert (E3 : expands (fun n : nat => eps + Rabs (mu - INR n)) [(1, [1]); (eps - mu, [])] exactly)
+    by sum.
   assert (E4 : expands (fun n : nat => Rpower (eps + Rabs (mu - INR n)) beta) [(1, [beta])] (Some
-    [beta - 1])).
-    { eapply expands_gather; [real_power E3 (Some [-1]) (Some [-1]) 0%nat (1) by (apply Rpower_one)
-      | gather]. }
-  assert (E5 : expands (fun n : nat => - exp s * Rpower (eps + Rabs (mu - INR n)) beta) [(- exp s,
-    [beta])] (Some [beta - 1])).
-    { eapply expands_gather; [apply expands_scal; lower E4 | gather]. }
-  assert (E : expands p [(- exp s, [beta])] (Some [beta - 1])).
-    { gathered E5. }
+    [beta - 1]))
+    by (gathering (real_power E3 (Some [-1]) (Some [-1]) 0%nat (1) by (apply Rpower_one)) gather).
+  assert (E : expands p [(- exp s, [beta])] (Some [beta - 1]))
+    by (unfold p; sum).
   apply (rest_diverges p 0 _ _ E); [led].
 Qed.
 
 Theorem case_3 : 0 < eps -> 0 > beta -> ~ ex_series (fun n => exp (p n)).
 Proof.
   intros D1 D2.
-  assert (E1 : expands (fun n : nat => mu - INR n) [(-1, [1]); (mu, [])] (None : order)).
-    { eapply expands_gather; [apply expands_minus; [lower (expands_const (mu)) | lower expands_n] |
-      gather]. }
-  assert (E2 : expands (fun n : nat => Rabs (mu - INR n)) [(1, [1]); (- mu, [])] (None : order)).
-    { eapply expands_gather; [apply (expands_abs_opp _ _ _ _ _ E1); [led | constant] | gather]. }
-  assert (E3 : expands (fun n : nat => eps + Rabs (mu - INR n)) [(1, [1]); (eps - mu, [])] (None :
-    order)).
-    { eapply expands_gather; [apply expands_plus; [lower (expands_const (eps)) | lower E2] |
-      gather]. }
+  assert (E1 : expands (fun n : nat => mu - INR n) [(-1, [1]); (mu, [])] exactly)
+    by sum.
+  assert (E2 : expands (fun n : nat => Rabs (mu - INR n)) [(1, [1]); (- mu, [])] exactly)
+    by (gathering (apply (expands_abs_opp _ _ _ _ _ E1); [led | constant]) gather).
+  assert (E3 : expands (fun n : nat => eps + Rabs (mu - INR n)) [(1, [1]); (eps - mu, [])] exactly)
+    by sum.
   assert (E4 : expands (fun n : nat => Rpower (eps + Rabs (mu - INR n)) beta) [(1, [beta])] (Some
-    [beta - 1])).
-    { eapply expands_gather; [real_power E3 (Some [-1]) (Some [-1]) 0%nat (1) by (apply Rpower_one)
-      | gather]. }
-  assert (E5 : expands (fun n : nat => - exp s * Rpower (eps + Rabs (mu - INR n)) beta) [(- exp s,
-    [beta])] (Some [beta - 1])).
-    { eapply expands_gather; [apply expands_scal; lower E4 | gather]. }
-  assert (E : expands p [(- exp s, [beta])] (Some [beta - 1])).
-    { gathered E5. }
+    [beta - 1]))
+    by (gathering (real_power E3 (Some [-1]) (Some [-1]) 0%nat (1) by (apply Rpower_one)) gather).
+  assert (E : expands p [(- exp s, [beta])] (Some [beta - 1]))
+    by (unfold p; sum).
   apply (rest_diverges p 0 _ _ E); [led].
 Qed.
 

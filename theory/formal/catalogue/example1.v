@@ -11,15 +11,11 @@ Definition p (n : nat) : R := - ln (INR n + 1).
 
 Theorem verdict : ~ ex_series (fun n => exp (p n)).
 Proof.
-  assert (E1 : expands (fun n : nat => INR n + 1) [(1, [1]); (1, [])] (None : order)).
-    { eapply expands_gather; [apply expands_plus; [lower expands_n | lower (expands_const (1))] |
-      gather]. }
-  assert (E2 : expands (fun n : nat => ln (INR n + 1)) [(1, [0; 1])] (Some [-1])).
-    { eapply expands_gather; [logarithm E1 (Some [-1]) (Some [-1]) 0%nat (0) by (logs; constant) |
-      gather]. }
-  assert (E3 : expands (fun n : nat => - ln (INR n + 1)) [(-1, [0; 1])] (Some [-1])).
-    { eapply expands_gather; [apply expands_opp; lower E2 | gather]. }
-  assert (E : expands p [(-1, [0; 1])] (Some [-1])).
-    { gathered E3. }
+  assert (E1 : expands (fun n : nat => INR n + 1) [(1, [1]); (1, [])] exactly)
+    by sum.
+  assert (E2 : expands (fun n : nat => ln (INR n + 1)) [(1, [0; 1])] (Some [-1]))
+    by (gathering (logarithm E1 (Some [-1]) (Some [-1]) 0%nat (0) by (logs; constant)) gather).
+  assert (E : expands p [(-1, [0; 1])] (Some [-1]))
+    by (unfold p; sum).
   apply (rest_diverges p 1 _ _ E); [led].
 Qed.

@@ -16,19 +16,12 @@ Definition p (n : nat) : R := - ln (k * INR n + 1).
 Theorem verdict : 0 < k -> ~ ex_series (fun n => exp (p n)).
 Proof.
   intros D1.
-  assert (E1 : expands (fun n : nat => k * INR n) [(k, [1])] (None : order)).
-    { eapply expands_gather; [apply expands_scal; lower expands_n | gather]. }
-  assert (E2 : expands (fun n : nat => k * INR n + 1) [(k, [1]); (1, [])] (None : order)).
-    { eapply expands_gather; [apply expands_plus; [lower E1 | lower (expands_const (1))] | gather].
-      }
-  assert (E3 : expands (fun n : nat => ln (k * INR n + 1)) [(1, [0; 1]); (ln k, [])] (Some [-1])).
-    { eapply expands_gather; [logarithm E2 (Some [-1]) (Some [-1]) 0%nat (ln k) by (reflexivity) |
-      gather]. }
-  assert (E4 : expands (fun n : nat => - ln (k * INR n + 1)) [(-1, [0; 1]); (- ln k, [])] (Some
-    [-1])).
-    { eapply expands_gather; [apply expands_opp; lower E3 | gather]. }
-  assert (E : expands p [(-1, [0; 1]); (- ln k, [])] (Some [-1])).
-    { gathered E4. }
+  assert (E1 : expands (fun n : nat => k * INR n + 1) [(k, [1]); (1, [])] exactly)
+    by sum.
+  assert (E2 : expands (fun n : nat => ln (k * INR n + 1)) [(1, [0; 1]); (ln k, [])] (Some [-1]))
+    by (gathering (logarithm E1 (Some [-1]) (Some [-1]) 0%nat (ln k) by (reflexivity)) gather).
+  assert (E : expands p [(-1, [0; 1]); (- ln k, [])] (Some [-1]))
+    by (unfold p; sum).
   apply (rest_diverges p 1 _ _ E); [led].
 Qed.
 

@@ -11,21 +11,14 @@ Definition p (n : nat) : R := - ln (INR n + 3) - ln (ln (INR n + 3)).
 
 Theorem verdict : ~ ex_series (fun n => exp (p n)).
 Proof.
-  assert (E1 : expands (fun n : nat => INR n + 3) [(1, [1]); (3, [])] (None : order)).
-    { eapply expands_gather; [apply expands_plus; [lower expands_n | lower (expands_const (3))] |
-      gather]. }
-  assert (E2 : expands (fun n : nat => ln (INR n + 3)) [(1, [0; 1])] (Some [-1])).
-    { eapply expands_gather; [logarithm E1 (Some [-1]) (Some [-1]) 0%nat (0) by (logs; constant) |
-      gather]. }
-  assert (E3 : expands (fun n : nat => - ln (INR n + 3)) [(-1, [0; 1])] (Some [-1])).
-    { eapply expands_gather; [apply expands_opp; lower E2 | gather]. }
-  assert (E4 : expands (fun n : nat => ln (ln (INR n + 3))) [(1, [0; 0; 1])] (Some [-1; -1])).
-    { eapply expands_gather; [logarithm E2 (Some [-1; -1]) (Some [-1; -1]) 0%nat (0) by (logs;
-      constant) | gather]. }
-  assert (E5 : expands (fun n : nat => - ln (INR n + 3) - ln (ln (INR n + 3))) [(-1, [0; 1]); (-1,
-    [0; 0; 1])] (Some [-1])).
-    { eapply expands_gather; [apply expands_minus; [lower E3 | lower E4] | gather]. }
-  assert (E : expands p [(-1, [0; 1]); (-1, [0; 0; 1])] (Some [-1])).
-    { gathered E5. }
+  assert (E1 : expands (fun n : nat => INR n + 3) [(1, [1]); (3, [])] exactly)
+    by sum.
+  assert (E2 : expands (fun n : nat => ln (INR n + 3)) [(1, [0; 1])] (Some [-1]))
+    by (gathering (logarithm E1 (Some [-1]) (Some [-1]) 0%nat (0) by (logs; constant)) gather).
+  assert (E3 : expands (fun n : nat => ln (ln (INR n + 3))) [(1, [0; 0; 1])] (Some [-1; -1]))
+    by (gathering (logarithm E2 (Some [-1; -1]) (Some [-1; -1]) 0%nat (0) by (logs; constant))
+      gather).
+  assert (E : expands p [(-1, [0; 1]); (-1, [0; 0; 1])] (Some [-1]))
+    by (unfold p; sum).
   apply (rest_diverges p 2 _ _ E); [led].
 Qed.

@@ -16,25 +16,15 @@ Definition p (n : nat) : R := - ln (k * INR n + 3) - ln (ln (k * INR n + 3)).
 Theorem verdict : 0 < k -> ~ ex_series (fun n => exp (p n)).
 Proof.
   intros D1.
-  assert (E1 : expands (fun n : nat => k * INR n) [(k, [1])] (None : order)).
-    { eapply expands_gather; [apply expands_scal; lower expands_n | gather]. }
-  assert (E2 : expands (fun n : nat => k * INR n + 3) [(k, [1]); (3, [])] (None : order)).
-    { eapply expands_gather; [apply expands_plus; [lower E1 | lower (expands_const (3))] | gather].
-      }
-  assert (E3 : expands (fun n : nat => ln (k * INR n + 3)) [(1, [0; 1]); (ln k, [])] (Some [-1])).
-    { eapply expands_gather; [logarithm E2 (Some [-1]) (Some [-1]) 0%nat (ln k) by (reflexivity) |
-      gather]. }
-  assert (E4 : expands (fun n : nat => - ln (k * INR n + 3)) [(-1, [0; 1]); (- ln k, [])] (Some
-    [-1])).
-    { eapply expands_gather; [apply expands_opp; lower E3 | gather]. }
-  assert (E5 : expands (fun n : nat => ln (ln (k * INR n + 3))) [(1, [0; 0; 1])] (Some [0; -1])).
-    { eapply expands_gather; [logarithm E3 (Some [0; -1]) (Some [0; -1]) 0%nat (0) by (logs;
-      constant) | gather]. }
-  assert (E6 : expands (fun n : nat => - ln (k * INR n + 3) - ln (ln (k * INR n + 3))) [(-1, [0;
-    1]); (-1, [0; 0; 1]); (- ln k, [])] (Some [0; -1])).
-    { eapply expands_gather; [apply expands_minus; [lower E4 | lower E5] | gather]. }
-  assert (E : expands p [(-1, [0; 1]); (-1, [0; 0; 1]); (- ln k, [])] (Some [0; -1])).
-    { gathered E6. }
+  assert (E1 : expands (fun n : nat => k * INR n + 3) [(k, [1]); (3, [])] exactly)
+    by sum.
+  assert (E2 : expands (fun n : nat => ln (k * INR n + 3)) [(1, [0; 1]); (ln k, [])] (Some [-1]))
+    by (gathering (logarithm E1 (Some [-1]) (Some [-1]) 0%nat (ln k) by (reflexivity)) gather).
+  assert (E3 : expands (fun n : nat => ln (ln (k * INR n + 3))) [(1, [0; 0; 1])] (Some [0; -1]))
+    by (gathering (logarithm E2 (Some [0; -1]) (Some [0; -1]) 0%nat (0) by (logs; constant))
+      gather).
+  assert (E : expands p [(-1, [0; 1]); (-1, [0; 0; 1]); (- ln k, [])] (Some [0; -1]))
+    by (unfold p; sum).
   apply (rest_diverges p 2 _ _ E); [led].
 Qed.
 

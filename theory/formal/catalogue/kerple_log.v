@@ -16,57 +16,36 @@ Definition p (n : nat) : R := - r1 * ln (r2 * INR n + 1).
 Theorem case_1 : 0 < r1 -> 0 < r2 -> 0 < r1 - 1 -> ex_series (fun n => exp (p n)).
 Proof.
   intros D1 D2 D3.
-  assert (E1 : expands (fun n : nat => r2 * INR n) [(r2, [1])] (None : order)).
-    { eapply expands_gather; [apply expands_scal; lower expands_n | gather]. }
-  assert (E2 : expands (fun n : nat => r2 * INR n + 1) [(r2, [1]); (1, [])] (None : order)).
-    { eapply expands_gather; [apply expands_plus; [lower E1 | lower (expands_const (1))] | gather].
-      }
-  assert (E3 : expands (fun n : nat => ln (r2 * INR n + 1)) [(1, [0; 1]); (ln r2, [])] (Some [-1])).
-    { eapply expands_gather; [logarithm E2 (Some [-1]) (Some [-1]) 0%nat (ln r2) by (reflexivity) |
-      gather]. }
-  assert (E4 : expands (fun n : nat => - r1 * ln (r2 * INR n + 1)) [(- r1, [0; 1]); (- (r1 * ln r2),
-    [])] (Some [-1])).
-    { eapply expands_gather; [apply expands_scal; lower E3 | gather]. }
-  assert (E : expands p [(- r1, [0; 1]); (- (r1 * ln r2), [])] (Some [-1])).
-    { gathered E4. }
+  assert (E1 : expands (fun n : nat => r2 * INR n + 1) [(r2, [1]); (1, [])] exactly)
+    by sum.
+  assert (E2 : expands (fun n : nat => ln (r2 * INR n + 1)) [(1, [0; 1]); (ln r2, [])] (Some [-1]))
+    by (gathering (logarithm E1 (Some [-1]) (Some [-1]) 0%nat (ln r2) by (reflexivity)) gather).
+  assert (E : expands p [(- r1, [0; 1]); (- (r1 * ln r2), [])] (Some [-1]))
+    by (unfold p; sum).
   apply (lead_converges p 0 _ _ _ _ E); [led | right; split; [constant | same]].
 Qed.
 
 Theorem case_2 : 0 < r1 -> 0 < r2 -> 0 = r1 - 1 -> ~ ex_series (fun n => exp (p n)).
 Proof.
   intros D1 D2 D3.
-  assert (E1 : expands (fun n : nat => r2 * INR n) [(r2, [1])] (None : order)).
-    { eapply expands_gather; [apply expands_scal; lower expands_n | gather]. }
-  assert (E2 : expands (fun n : nat => r2 * INR n + 1) [(r2, [1]); (1, [])] (None : order)).
-    { eapply expands_gather; [apply expands_plus; [lower E1 | lower (expands_const (1))] | gather].
-      }
-  assert (E3 : expands (fun n : nat => ln (r2 * INR n + 1)) [(1, [0; 1]); (ln r2, [])] (Some [-1])).
-    { eapply expands_gather; [logarithm E2 (Some [-1]) (Some [-1]) 0%nat (ln r2) by (reflexivity) |
-      gather]. }
-  assert (E4 : expands (fun n : nat => - r1 * ln (r2 * INR n + 1)) [(- r1, [0; 1]); (- (r1 * ln r2),
-    [])] (Some [-1])).
-    { eapply expands_gather; [apply expands_scal; lower E3 | gather]. }
-  assert (E : expands p [(-1, [0; 1]); (- (r1 * ln r2), [])] (Some [-1])).
-    { gathered E4. }
+  assert (E1 : expands (fun n : nat => r2 * INR n + 1) [(r2, [1]); (1, [])] exactly)
+    by sum.
+  assert (E2 : expands (fun n : nat => ln (r2 * INR n + 1)) [(1, [0; 1]); (ln r2, [])] (Some [-1]))
+    by (gathering (logarithm E1 (Some [-1]) (Some [-1]) 0%nat (ln r2) by (reflexivity)) gather).
+  assert (E : expands p [(-1, [0; 1]); (- (r1 * ln r2), [])] (Some [-1]))
+    by (unfold p; sum).
   apply (rest_diverges p 1 _ _ E); [led].
 Qed.
 
 Theorem case_3 : 0 < r1 -> 0 < r2 -> 0 > r1 - 1 -> ~ ex_series (fun n => exp (p n)).
 Proof.
   intros D1 D2 D3.
-  assert (E1 : expands (fun n : nat => r2 * INR n) [(r2, [1])] (None : order)).
-    { eapply expands_gather; [apply expands_scal; lower expands_n | gather]. }
-  assert (E2 : expands (fun n : nat => r2 * INR n + 1) [(r2, [1]); (1, [])] (None : order)).
-    { eapply expands_gather; [apply expands_plus; [lower E1 | lower (expands_const (1))] | gather].
-      }
-  assert (E3 : expands (fun n : nat => ln (r2 * INR n + 1)) [(1, [0; 1]); (ln r2, [])] (Some [-1])).
-    { eapply expands_gather; [logarithm E2 (Some [-1]) (Some [-1]) 0%nat (ln r2) by (reflexivity) |
-      gather]. }
-  assert (E4 : expands (fun n : nat => - r1 * ln (r2 * INR n + 1)) [(- r1, [0; 1]); (- (r1 * ln r2),
-    [])] (Some [-1])).
-    { eapply expands_gather; [apply expands_scal; lower E3 | gather]. }
-  assert (E : expands p [(- r1, [0; 1]); (- (r1 * ln r2), [])] (Some [-1])).
-    { gathered E4. }
+  assert (E1 : expands (fun n : nat => r2 * INR n + 1) [(r2, [1]); (1, [])] exactly)
+    by sum.
+  assert (E2 : expands (fun n : nat => ln (r2 * INR n + 1)) [(1, [0; 1]); (ln r2, [])] (Some [-1]))
+    by (gathering (logarithm E1 (Some [-1]) (Some [-1]) 0%nat (ln r2) by (reflexivity)) gather).
+  assert (E : expands p [(- r1, [0; 1]); (- (r1 * ln r2), [])] (Some [-1]))
+    by (unfold p; sum).
   apply (lead_diverges p 0 _ _ _ _ E); [led | right; split; [constant | same]].
 Qed.
 

@@ -16,13 +16,10 @@ Definition p (n : nat) : R := - r1 * Rpower (INR n) r2.
 Theorem verdict : 0 < r1 -> 0 < r2 -> ex_series (fun n => exp (p n)).
 Proof.
   intros D1 D2.
-  assert (E1 : expands (fun n : nat => Rpower (INR n) r2) [(1, [r2])] (None : order)).
-    { eapply expands_gather; [real_power expands_n (None : order) (None : order) 0%nat (1) by (apply
-      Rpower_one) | gather]. }
-  assert (E2 : expands (fun n : nat => - r1 * Rpower (INR n) r2) [(- r1, [r2])] (None : order)).
-    { eapply expands_gather; [apply expands_scal; lower E1 | gather]. }
-  assert (E : expands p [(- r1, [r2])] (None : order)).
-    { gathered E2. }
+  assert (E1 : expands (fun n : nat => Rpower (INR n) r2) [(1, [r2])] exactly)
+    by (gathering (real_power expands_n exactly exactly 0%nat (1) by (apply Rpower_one)) gather).
+  assert (E : expands p [(- r1, [r2])] exactly)
+    by (unfold p; sum).
   apply (lead_converges p 0 _ _ _ _ E); [led | left; split; [constant | less]].
 Qed.
 

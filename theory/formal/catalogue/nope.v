@@ -11,7 +11,7 @@ Definition p (n : nat) : R := 0.
 
 Theorem verdict : ~ ex_series (fun n => exp (p n)).
 Proof.
-  assert (E : expands p [(0, [])] (None : order)).
-    { gathered (expands_const (0)). }
+  assert (E : expands p [] exactly)
+    by (unfold p; sum).
   apply (rest_diverges p 0 _ _ E); [led].
 Qed.

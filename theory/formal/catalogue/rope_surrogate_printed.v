@@ -29,10 +29,10 @@ Proof.
     10000 * Rpower 10 (3 / 4) * INR n) + cos (1 / 1000 * Rpower 10 (3 / 4) * INR n) + cos (1 / 100 *
     Rpower 10 (3 / 4) * INR n) + cos (1 / 10 * Rpower 10 (3 / 4) * INR n) + cos (1 / 10000 * Rpower
     10 (7 / 8) * INR n) + cos (1 / 1000 * Rpower 10 (7 / 8) * INR n) + cos (1 / 100 * Rpower 10 (7 /
-    8) * INR n) + cos (1 / 10 * Rpower 10 (7 / 8) * INR n))) [] (Some [])).
-    { apply expands_bounded; bounded. }
-  assert (E : expands p [] (Some [])).
-    { gathered E1. }
+    8) * INR n) + cos (1 / 10 * Rpower 10 (7 / 8) * INR n))) [] (Some []))
+    by (apply expands_bounded; bounded).
+  assert (E : expands p [] (Some []))
+    by (unfold p; sum).
   apply (rest_diverges p 0 _ _ E); [led].
 Qed.
 

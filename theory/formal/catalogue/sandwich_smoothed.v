@@ -17,23 +17,12 @@ Theorem case_1 : 0 < c -> 0 < c - 33 / 5 -> ~ ex_series (fun n => exp (p n)).
 Proof.
   intros D1 D2.
   assert (0 < / c) by constant.
-  assert (E1 : expands (fun n : nat => INR n + 1) [(1, [1]); (1, [])] (None : order)).
-    { eapply expands_gather; [apply expands_plus; [lower expands_n | lower (expands_const (1))] |
-      gather]. }
-  assert (E2 : expands (fun n : nat => ln (INR n + 1)) [(1, [0; 1])] (Some [-1])).
-    { eapply expands_gather; [logarithm E1 (Some [-1]) (Some [-1]) 0%nat (0) by (logs; constant) |
-      gather]. }
-  assert (E3 : expands (fun n : nat => -33 / 5 * ln (INR n + 1)) [(-33 / 5, [0; 1])] (Some [-1])).
-    { eapply expands_gather; [apply expands_scal; lower E2 | gather]. }
-  assert (E4 : expands (fun n : nat => -33 / 5 * ln (INR n + 1) - 32 / 5) [(-33 / 5, [0; 1]); (-32 /
-    5, [])] (Some [-1])).
-    { eapply expands_gather; [apply expands_minus; [lower E3 | lower (expands_const (32 / 5))] |
-      gather]. }
-  assert (E5 : expands (fun n : nat => / c * (-33 / 5 * ln (INR n + 1) - 32 / 5)) [(-33 / 5 / c, [0;
-    1]); (-32 / 5 / c, [])] (Some [-1])).
-    { eapply expands_gather; [apply expands_scal; lower E4 | gather]. }
-  assert (E : expands p [(-33 / 5 / c, [0; 1]); (-32 / 5 / c, [])] (Some [-1])).
-    { gathered E5. }
+  assert (E1 : expands (fun n : nat => INR n + 1) [(1, [1]); (1, [])] exactly)
+    by sum.
+  assert (E2 : expands (fun n : nat => ln (INR n + 1)) [(1, [0; 1])] (Some [-1]))
+    by (gathering (logarithm E1 (Some [-1]) (Some [-1]) 0%nat (0) by (logs; constant)) gather).
+  assert (E : expands p [(-33 / 5 / c, [0; 1]); (-32 / 5 / c, [])] (Some [-1]))
+    by (unfold p; sum).
   apply (lead_diverges p 0 _ _ _ _ E); [led | right; split; [constant | same]].
 Qed.
 
@@ -41,23 +30,12 @@ Theorem case_2 : 0 < c -> 0 = c - 33 / 5 -> ~ ex_series (fun n => exp (p n)).
 Proof.
   intros D1 D2.
   assert (0 < / c) by constant.
-  assert (E1 : expands (fun n : nat => INR n + 1) [(1, [1]); (1, [])] (None : order)).
-    { eapply expands_gather; [apply expands_plus; [lower expands_n | lower (expands_const (1))] |
-      gather]. }
-  assert (E2 : expands (fun n : nat => ln (INR n + 1)) [(1, [0; 1])] (Some [-1])).
-    { eapply expands_gather; [logarithm E1 (Some [-1]) (Some [-1]) 0%nat (0) by (logs; constant) |
-      gather]. }
-  assert (E3 : expands (fun n : nat => -33 / 5 * ln (INR n + 1)) [(-33 / 5, [0; 1])] (Some [-1])).
-    { eapply expands_gather; [apply expands_scal; lower E2 | gather]. }
-  assert (E4 : expands (fun n : nat => -33 / 5 * ln (INR n + 1) - 32 / 5) [(-33 / 5, [0; 1]); (-32 /
-    5, [])] (Some [-1])).
-    { eapply expands_gather; [apply expands_minus; [lower E3 | lower (expands_const (32 / 5))] |
-      gather]. }
-  assert (E5 : expands (fun n : nat => / c * (-33 / 5 * ln (INR n + 1) - 32 / 5)) [(-33 / 5 / c, [0;
-    1]); (-32 / 5 / c, [])] (Some [-1])).
-    { eapply expands_gather; [apply expands_scal; lower E4 | gather]. }
-  assert (E : expands p [(-1, [0; 1]); (-32 / 5 / c, [])] (Some [-1])).
-    { gathered E5. }
+  assert (E1 : expands (fun n : nat => INR n + 1) [(1, [1]); (1, [])] exactly)
+    by sum.
+  assert (E2 : expands (fun n : nat => ln (INR n + 1)) [(1, [0; 1])] (Some [-1]))
+    by (gathering (logarithm E1 (Some [-1]) (Some [-1]) 0%nat (0) by (logs; constant)) gather).
+  assert (E : expands p [(-1, [0; 1]); (-32 / 5 / c, [])] (Some [-1]))
+    by (unfold p; sum).
   apply (rest_diverges p 1 _ _ E); [led].
 Qed.
 
@@ -65,23 +43,12 @@ Theorem case_3 : 0 < c -> 0 > c - 33 / 5 -> ex_series (fun n => exp (p n)).
 Proof.
   intros D1 D2.
   assert (0 < / c) by constant.
-  assert (E1 : expands (fun n : nat => INR n + 1) [(1, [1]); (1, [])] (None : order)).
-    { eapply expands_gather; [apply expands_plus; [lower expands_n | lower (expands_const (1))] |
-      gather]. }
-  assert (E2 : expands (fun n : nat => ln (INR n + 1)) [(1, [0; 1])] (Some [-1])).
-    { eapply expands_gather; [logarithm E1 (Some [-1]) (Some [-1]) 0%nat (0) by (logs; constant) |
-      gather]. }
-  assert (E3 : expands (fun n : nat => -33 / 5 * ln (INR n + 1)) [(-33 / 5, [0; 1])] (Some [-1])).
-    { eapply expands_gather; [apply expands_scal; lower E2 | gather]. }
-  assert (E4 : expands (fun n : nat => -33 / 5 * ln (INR n + 1) - 32 / 5) [(-33 / 5, [0; 1]); (-32 /
-    5, [])] (Some [-1])).
-    { eapply expands_gather; [apply expands_minus; [lower E3 | lower (expands_const (32 / 5))] |
-      gather]. }
-  assert (E5 : expands (fun n : nat => / c * (-33 / 5 * ln (INR n + 1) - 32 / 5)) [(-33 / 5 / c, [0;
-    1]); (-32 / 5 / c, [])] (Some [-1])).
-    { eapply expands_gather; [apply expands_scal; lower E4 | gather]. }
-  assert (E : expands p [(-33 / 5 / c, [0; 1]); (-32 / 5 / c, [])] (Some [-1])).
-    { gathered E5. }
+  assert (E1 : expands (fun n : nat => INR n + 1) [(1, [1]); (1, [])] exactly)
+    by sum.
+  assert (E2 : expands (fun n : nat => ln (INR n + 1)) [(1, [0; 1])] (Some [-1]))
+    by (gathering (logarithm E1 (Some [-1]) (Some [-1]) 0%nat (0) by (logs; constant)) gather).
+  assert (E : expands p [(-33 / 5 / c, [0; 1]); (-32 / 5 / c, [])] (Some [-1]))
+    by (unfold p; sum).
   apply (lead_converges p 0 _ _ _ _ E); [led | right; split; [constant | same]].
 Qed.
 

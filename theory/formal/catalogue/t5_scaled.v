@@ -26,8 +26,8 @@ Proof.
     b28; 8 * b28; 8 * b28; 8 * b28; 8 * b28; 8 * b28; 8 * b29; 8 * b29; 8 * b29; 8 * b29; 8 * b29; 8
     * b29; 8 * b29; 8 * b29; 8 * b29; 8 * b29; 8 * b29; 8 * b29; 8 * b30; 8 * b30; 8 * b30; 8 * b30;
     8 * b30; 8 * b30; 8 * b30; 8 * b30; 8 * b30; 8 * b30; 8 * b30; 8 * b30; 8 * b30; 8 * b30] (8 *
-    b31) = 8 * b31)).
-    { apply eventually_table; intros; lia. }
+    b31) = 8 * b31))
+    by (apply eventually_table; intros; lia).
   assert (E2 : expands (fun n : nat => nth n [8 * b0; 8 * b1; 8 * b2; 8 * b3; 8 * b4; 8 * b5; 8 *
     b6; 8 * b7; 8 * b8; 8 * b9; 8 * b10; 8 * b11; 8 * b12; 8 * b13; 8 * b14; 8 * b15; 8 * b16; 8 *
     b16; 8 * b16; 8 * b17; 8 * b17; 8 * b18; 8 * b18; 8 * b18; 8 * b19; 8 * b19; 8 * b19; 8 * b20; 8
@@ -39,10 +39,11 @@ Proof.
     b28; 8 * b28; 8 * b28; 8 * b28; 8 * b28; 8 * b28; 8 * b29; 8 * b29; 8 * b29; 8 * b29; 8 * b29; 8
     * b29; 8 * b29; 8 * b29; 8 * b29; 8 * b29; 8 * b29; 8 * b29; 8 * b30; 8 * b30; 8 * b30; 8 * b30;
     8 * b30; 8 * b30; 8 * b30; 8 * b30; 8 * b30; 8 * b30; 8 * b30; 8 * b30; 8 * b30; 8 * b30] (8 *
-    b31)) [(8 * b31, [])] (None : order)).
-    { apply (expands_ext (fun n : nat => 8 * b31)); [pieces H1 | exact (expands_const (8 * b31))]. }
-  assert (E : expands p [(8 * b31, [])] (None : order)).
-    { gathered E2. }
+    b31)) [(8 * b31, [])] exactly)
+    by (apply (expands_ext (fun n : nat => 8 * b31)); [pieces H1 | exact (expands_const (8 *
+      b31))]).
+  assert (E : expands p [(8 * b31, [])] exactly)
+    by (unfold p; sum).
   apply (rest_diverges p 0 _ _ E); [led].
 Qed.
 

@@ -16,24 +16,16 @@ Definition p (n : nat) : R := - ln (k ^ 2 * INR n ^ 2 + 1).
 Theorem verdict : 0 < k -> ex_series (fun n => exp (p n)).
 Proof.
   intros D1.
-  assert (E1 : expands (fun n : nat => INR n ^ 2) [(1, [2])] (None : order)).
-    { eapply expands_gather; [natural_power expands_n (None : order) (None : order) 0%nat 2%nat (2)
-      (1) | gather]. }
-  assert (E2 : expands (fun n : nat => k ^ 2 * INR n ^ 2) [(k ^ 2, [2])] (None : order)).
-    { eapply expands_gather; [apply expands_scal; lower E1 | gather]. }
-  assert (E3 : expands (fun n : nat => k ^ 2 * INR n ^ 2 + 1) [(k ^ 2, [2]); (1, [])] (None :
-    order)).
-    { eapply expands_gather; [apply expands_plus; [lower E2 | lower (expands_const (1))] | gather].
-      }
-  assert (E4 : expands (fun n : nat => ln (k ^ 2 * INR n ^ 2 + 1)) [(2, [0; 1]); (2 * ln k, [])]
-    (Some [-2])).
-    { eapply expands_gather; [logarithm E3 (Some [-2]) (Some [-2]) 0%nat (2 * ln k) by (logs;
-      constant) | gather]. }
-  assert (E5 : expands (fun n : nat => - ln (k ^ 2 * INR n ^ 2 + 1)) [(-2, [0; 1]); (-2 * ln k, [])]
-    (Some [-2])).
-    { eapply expands_gather; [apply expands_opp; lower E4 | gather]. }
-  assert (E : expands p [(-2, [0; 1]); (-2 * ln k, [])] (Some [-2])).
-    { gathered E5. }
+  assert (E1 : expands (fun n : nat => INR n ^ 2) [(1, [2])] exactly)
+    by (gathering (natural_power expands_n exactly exactly 0%nat 2%nat (2) (1)) gather).
+  assert (E2 : expands (fun n : nat => k ^ 2 * INR n ^ 2 + 1) [(k ^ 2, [2]); (1, [])] exactly)
+    by sum.
+  assert (E3 : expands (fun n : nat => ln (k ^ 2 * INR n ^ 2 + 1)) [(2, [0; 1]); (2 * ln k, [])]
+    (Some [-2]))
+    by (gathering (logarithm E2 (Some [-2]) (Some [-2]) 0%nat (2 * ln k) by (logs; constant))
+      gather).
+  assert (E : expands p [(-2, [0; 1]); (-2 * ln k, [])] (Some [-2]))
+    by (unfold p; sum).
   apply (lead_converges p 0 _ _ _ _ E); [led | right; split; [constant | same]].
 Qed.
 

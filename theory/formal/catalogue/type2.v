@@ -11,18 +11,13 @@ Definition p (n : nat) : R := - ln (INR n + 1) ^ 2.
 
 Theorem verdict : ex_series (fun n => exp (p n)).
 Proof.
-  assert (E1 : expands (fun n : nat => INR n + 1) [(1, [1]); (1, [])] (None : order)).
-    { eapply expands_gather; [apply expands_plus; [lower expands_n | lower (expands_const (1))] |
-      gather]. }
-  assert (E2 : expands (fun n : nat => ln (INR n + 1)) [(1, [0; 1])] (Some [-1])).
-    { eapply expands_gather; [logarithm E1 (Some [-1]) (Some [-1]) 0%nat (0) by (logs; constant) |
-      gather]. }
-  assert (E3 : expands (fun n : nat => ln (INR n + 1) ^ 2) [(1, [0; 2])] (Some [-1; 1])).
-    { eapply expands_gather; [natural_power E2 (Some [-1; -1]) (Some [-1; -1]) 0%nat 2%nat (2) (1) |
-      gather]. }
-  assert (E4 : expands (fun n : nat => - ln (INR n + 1) ^ 2) [(-1, [0; 2])] (Some [-1; 1])).
-    { eapply expands_gather; [apply expands_opp; lower E3 | gather]. }
-  assert (E : expands p [(-1, [0; 2])] (Some [-1; 1])).
-    { gathered E4. }
+  assert (E1 : expands (fun n : nat => INR n + 1) [(1, [1]); (1, [])] exactly)
+    by sum.
+  assert (E2 : expands (fun n : nat => ln (INR n + 1)) [(1, [0; 1])] (Some [-1]))
+    by (gathering (logarithm E1 (Some [-1]) (Some [-1]) 0%nat (0) by (logs; constant)) gather).
+  assert (E3 : expands (fun n : nat => ln (INR n + 1) ^ 2) [(1, [0; 2])] (Some [-1; 1]))
+    by (gathering (natural_power E2 (Some [-1; -1]) (Some [-1; -1]) 0%nat 2%nat (2) (1)) gather).
+  assert (E : expands p [(-1, [0; 2])] (Some [-1; 1]))
+    by (unfold p; sum).
   apply (lead_converges p 0 _ _ _ _ E); [led | left; split; [constant | less]].
 Qed.

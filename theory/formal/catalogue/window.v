@@ -16,16 +16,14 @@ Definition p (n : nat) : Rbar := if Rltb (INR n) w then Finite 0 else m_infty.
 Theorem verdict : 0 < w -> ex_series (fun n => exp (p n)).
 Proof.
   intros D1.
-  assert (E1 : expands (fun n : nat => w - INR n) [(-1, [1]); (w, [])] (None : order)).
-    { eapply expands_gather; [apply expands_minus; [lower (expands_const (w)) | lower expands_n] |
-      gather]. }
-  assert (E2 : expands (fun n : nat => INR n - w) [(1, [1]); (- w, [])] (None : order)).
-    { eapply expands_gather; [apply expands_minus; [lower expands_n | lower (expands_const (w))] |
-      gather]. }
-  assert (H3 : eventually (fun n : nat => w < INR n)).
-    { apply (eventually_less _ _ _ _ _ _ E2); [led | constant]. }
-  assert (P : eventually (fun n : nat => p n = m_infty)).
-    { unfold p. pieces H3. }
+  assert (E1 : expands (fun n : nat => w - INR n) [(-1, [1]); (w, [])] exactly)
+    by sum.
+  assert (E2 : expands (fun n : nat => INR n - w) [(1, [1]); (- w, [])] exactly)
+    by sum.
+  assert (H3 : eventually (fun n : nat => w < INR n))
+    by (apply (eventually_less _ _ _ _ _ _ E2); [led | constant]).
+  assert (P : eventually (fun n : nat => p n = m_infty))
+    by (unfold p; pieces H3).
   apply (extended_masked p P).
 Qed.
 

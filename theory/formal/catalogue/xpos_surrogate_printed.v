@@ -42,10 +42,10 @@ Proof.
     224) (1 / 512 * INR n) * cos (1 / 10 * Rpower 10 (3 / 8) * INR n) + Rpower (9 / 14) (1 / 512 *
     INR n) * cos (1 / 100 * INR n) + Rpower (97 / 112) (1 / 512 * INR n) * cos (1 / 10000 * Rpower
     10 (3 / 4) * INR n) + Rpower (99 / 224) (1 / 512 * INR n) * cos (1 / 10 * Rpower 10 (1 / 8) *
-    INR n) + cos (1 / 10000 * INR n))) [] (Some [])).
-    { apply expands_bounded; bounded. }
-  assert (E : expands p [] (Some [])).
-    { gathered E1. }
+    INR n) + cos (1 / 10000 * INR n))) [] (Some []))
+    by (apply expands_bounded; bounded).
+  assert (E : expands p [] (Some []))
+    by (unfold p; sum).
   apply (rest_diverges p 0 _ _ E); [led].
 Qed.
 
