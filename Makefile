@@ -8,13 +8,16 @@ pip := $(VENV)/bin/python -m pip --disable-pip-version-check
 examples := --doctest-glob=README.md --doctest-modules --pyargs farfield
 strict := --config-settings editable_mode=strict
 
-.PHONY: test test-slow demo figures reference docs browser lint types install clean
+.PHONY: test test-slow pinned demo figures reference docs browser lint types install clean
 
 test: install  ## the tests, and every example of the documentation
 	$(VENV)/bin/pytest $(PYTEST_ARGS) $(examples) tests/ README.md
 
 test-slow: install  ## the same with the tests marked slow
 	$(VENV)/bin/pytest $(PYTEST_ARGS) -m "" $(examples) tests/ README.md
+
+pinned: install  ## every recorded answer again, by the public names alone
+	$(VENV)/bin/python tests/pinned/check.py
 
 demo: install  ## theory of the catalogue beside eight trained models, as a page
 	$(VENV)/bin/farfield report --train --preset demo --out out/demo

@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from series import battery
 
 from farfield.theory.convergence import check_convergence
-from farfield.theory.expression import read
+from farfield.theory.formula.grammar import read
 
 
 def ours(case: dict[str, Any]) -> str | None:

@@ -19,11 +19,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import series
 
 from farfield.theory.convergence import check_convergence
-from farfield.theory.expression import CONSTANTS, FUNCTIONS, read
+from farfield.theory.formula.grammar import read
+from farfield.theory.formula.words import CONSTANTS
+from farfield.theory.functions.record import spellings
 from farfield.theory.results import InputError
 
 PIECES = (
-    *FUNCTIONS, *CONSTANTS, "n", "n", "n", "a", "x", "Piecewise", "Sum", "True", "import", "__",
+    *spellings(), *CONSTANTS, "n", "n", "n", "a", "x", "Piecewise", "Sum", "True", "import", "__",
     "(", "(", ")", ")", ",", "+", "-", "*", "/", "**", "^", "|", "<", "<=", "==", "&", "~", ".",
     "1", "2", "0", "10**9", "1e99", "0.5", " ", "\t", "'", '"', ";", "\\", "\x00", "é", "−", "λ",
 )  # fmt: skip
@@ -47,8 +49,8 @@ def random_formula(rng: random.Random, depth: int = 3) -> str:
         return f"({a})**({b})"
     if kind == 4:
         return f"Piecewise(({a}, {b} < 3), ({b}, True))"
-    name = rng.choice(list(FUNCTIONS))
-    least = FUNCTIONS[name][1]
+    name = rng.choice(list(spellings()))
+    least = spellings()[name].least
     return f"{name}({a})" if least == 1 else f"{name}({rng.randint(0, 3)}, {b})"
 
 

@@ -30,11 +30,12 @@ import sympy
 from scipy import integrate
 
 from farfield.numerics.receptive_field import theoretical_receptive_field
-from farfield.numerics.sums import series
-from farfield.theory.balls import precision, to_arb
-from farfield.theory.expression import n, read
+from farfield.numerics.summation.series import series
+from farfield.theory.formula.grammar import read
+from farfield.theory.functions.balls import precision, to_arb
+from farfield.theory.functions.nodes import n
 from farfield.theory.results import InputError
-from farfield.theory.tables import tabulate
+from farfield.theory.values import tabulate
 
 KERNELS = (
     "-2*log(1+n)", "-11/10*log(1+n)", "-log(1+n)^2", "-n/256", "-sqrt(n)",

@@ -30,7 +30,7 @@ from harness import peak
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
-from farfield.numerics.window import certified_window
+from farfield.numerics.windows.toeplitz import certified_window
 from farfield.theory.encodings import encoding
 from farfield.validation.attention import fused
 from farfield.validation.configuration import CAUSAL, preset

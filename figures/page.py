@@ -18,8 +18,8 @@ from latex2mathml.converter import convert
 from farfield.figures import measured, predicted
 from farfield.figures.style import svg
 from farfield.numerics.receptive_field import ReceptiveField
+from farfield.theory.answers.mathml import math, proof_html
 from farfield.theory.convergence import Convergence, Verdict
-from farfield.theory.mathml import math, proof_html
 from farfield.validation.runs import write
 from farfield.validation.study import (
     PLACE_EPS,

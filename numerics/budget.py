@@ -8,11 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+from farfield.numerics.outcomes import Unreachable
+
 _DEADLINE: ContextVar[float] = ContextVar("deadline", default=math.inf)
-
-
-class Unreachable(Exception):
-    """A sum that is beyond the bounds on work; the message says which."""
 
 
 @contextmanager

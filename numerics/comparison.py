@@ -11,101 +11,236 @@ j below it are compared by balls, from the far end, where the first j with u_j >
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import sympy
 from flint import acb, arb, fmpq
 from sympy import Expr, S
 
-from farfield.numerics.analytic import beyond, read_bias
-from farfield.numerics.budget import Unreachable
-from farfield.numerics.majorants import UNIT, Majorant, Unproved, level, majorant
-from farfield.numerics.normal_form import Unrecognised
-from farfield.numerics.receptive_field import at_precision, resolve, verdict_of
-from farfield.numerics.sums import Series, series
-from farfield.theory.balls import Undefined, precision, to_arb
-from farfield.theory.expression import n
+from farfield.numerics.enclosures.tails import UNIT, TailEnclosure, Unproved, level, tail_enclosure
+from farfield.numerics.outcomes import Unreachable, Unrecognised
+from farfield.numerics.receptive_field import (
+    at_precision,
+    obstacle,
+    out_of_reach,
+    resolve,
+    theoretical_receptive_field,
+)
+from farfield.numerics.summation.analytic import beyond, read_bias
+from farfield.numerics.summation.series import Series, series
+from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status
+from farfield.theory.answers.blocks import Block, Formula, Sentence, facts, sentence, table
+from farfield.theory.answers.notation import expression_line, shortened, words
+from farfield.theory.answers.wording import decimal, listed
+from farfield.theory.decision.differences import limit_of_difference
+from farfield.theory.encodings import Encoding
+from farfield.theory.functions.balls import Undefined, precision, to_arb
+from farfield.theory.functions.nodes import n
 from farfield.theory.proofs import Proof, Step
-from farfield.theory.results import InputError, Result
-from farfield.theory.tails import limit_of_difference
 
 BITS = 192
 MAX_INDEX = 400_000
 MAX_DOUBLINGS = 22
 
 
-@dataclass(frozen=True)
-class Comparison(Result):
+@dataclass(frozen=True, repr=False)
+class Comparison(Answer):
     """Two tails compared.
 
     Fields:
         formulas: the two biases, a and b.
+        names: what they were called.
         lighter: "a" or "b", "neither" where the tails are equal; None where the test says nothing.
         limit: lim (p_a - p_b).
         crossover: eps*, up to which the lighter one has the smaller TRF, as a float.
         enclosure: floats around eps*.
         index: the last j with u_j > v_j, None if there is none (then eps* = 1).
         proof: what carried the decision.
-        reason: why something is None.
-        label: `certified`.
     """
 
+    VALUE: ClassVar[str] = "crossover"
+
     formulas: tuple[Expr, Expr]
-    lighter: str | None
+    names: tuple[str, str]
+    lighter: str | None = None
     limit: Expr | None = None
     crossover: float | None = None
     enclosure: tuple[float, float] | None = None
     index: int | None = None
     proof: Proof = field(default_factory=lambda: Proof(""))
-    reason: str = ""
-    label: str = "certified"
 
-    def text(self) -> str:
-        a, b = self.formulas
-        lines = [f"a: p(n) = {a}", f"b: p(n) = {b}"]
+    def blocks(self) -> Sequence[Block]:
+        return tuple(self._blocks())
+
+    def _blocks(self) -> Iterator[Block]:
+        first, second = (shortened(name, 60) for name in self.names)
+        light, heavy = (first, second) if self.lighter == "a" else (second, first)
         if self.lighter is None:
-            return "\n".join([*lines, f"lighter tail: unknown ({self.reason})"])
-        lines.append(f"lighter tail: {self.lighter}  [{self.label}]")
-        if self.crossover is not None:
-            where = "at every j" if self.index is None else f"from j = {self.index + 1} on"
-            lines.append(
-                f"its receptive field is the smaller one for all eps <= {self.crossover:.10g}: "
-                f"its T_j/B is, {where}"
+            said = "Which of {a} and {b} has the lighter tail is not known: {why}."
+        elif self.lighter == "neither":
+            said = "The tails of {a} and {b} are equal, and so are their receptive fields."
+        elif self.crossover is None:
+            said = (
+                "{light} has a lighter tail than {heavy}, so a smaller receptive field for "
+                "every small enough eps."
             )
-        if self.reason:
-            lines.append(f"  {self.reason}")
-        return "\n".join([*lines, "proof:", self.proof.text()])
+        elif self.crossover == 1:
+            said = (
+                "{light} has a lighter tail than {heavy}, and a receptive field no larger at "
+                "any eps."
+            )
+        else:
+            said = (
+                "{light} has a lighter tail than {heavy}: its receptive field is no larger for "
+                "any eps up to {crossover}."
+            )
+        yield Sentence(
+            words(said, a=first, b=second, light=light, heavy=heavy, why=str(self.reason),
+                  crossover=decimal(self.crossover, 10)), self.label,
+        )  # fmt: skip
+        for name, formula in zip("ab", self.formulas, strict=True):
+            yield Formula(words("`p_" + name + "(n)`"), formula)
+        limit = None if self.limit is None else expression_line(self.limit)
+        order = None
+        if self.crossover is not None:
+            order = "at every j" if self.index is None else f"from j = {self.index + 1} on"
+        yield facts(**{
+            "limit of the difference": limit, "normalised tail of the lighter is smaller": order,
+            "why": None if self.reason is None or self.lighter is None else str(self.reason),
+        })  # fmt: skip
+        yield self.proof.block()
+
+
+@dataclass(frozen=True, repr=False)
+class Ranking(Answer):
+    """Several tails, the lightest first.
+
+    Fields:
+        rows: name, formula, verdict, and TRF(1/100) as it is written, the lightest tail first.
+        pairs: the comparison of each row with the next, as far as both have a tail.
+    """
+
+    VALUE: ClassVar[str] = "rows"
+
+    rows: tuple[tuple[str, Expr, str, str], ...]
+    pairs: tuple[Comparison, ...] = ()
+
+    def blocks(self) -> Sequence[Block]:
+        names = [shortened(row[0], 40) for row in self.rows if row[2] == "converges"]
+        others = len(self.rows) - len(names)
+        said = "From the lightest tail to the heaviest: {names}{rest}."
+        if not names:
+            said = "None of these series converges, so none has a tail to compare."
+        rest = (
+            f"; {others} more have no tail, since their series does not converge" if others else ""
+        )
+        upto = {id_of(pair): decimal(pair.crossover, 6) for pair in self.pairs}
+        rows = [
+            (name, expression_line(formula), verdict, field, upto.get((name, after[0]), ""))
+            for (name, formula, verdict, field), after in zip(
+                self.rows, (*self.rows[1:], ("",)), strict=True
+            )
+        ]
+        header = ("bias", "p(n)", "series", "TRF(1/100)", "below the next for eps up to")
+        return (
+            sentence(said, self.label, names=listed(names), rest=rest), table(header, rows),
+        )  # fmt: skip
+
+
+def id_of(pair: Comparison) -> tuple[str, str]:
+    """The names of a pair, the lighter first."""
+    return pair.names if pair.lighter != "b" else (pair.names[1], pair.names[0])
 
 
 def compare_tails(
-    a: Any, b: Any, *, values_a: dict[str, Any] | None = None,
+    a: Any, b: Any, *more: Any, values_a: dict[str, Any] | None = None,
     values_b: dict[str, Any] | None = None,
-) -> Comparison:  # fmt: skip
+) -> Comparison | Ranking:  # fmt: skip
     """Decide which of two biases has the lighter tail [Q, Theorem 0.5], with the crossover (ours).
 
     Args:
-        a: a formula in `n`, a SymPy expression, a name of the catalogue or an `Encoding`, of one
-            head (of several: take `.head(h)`).
+        a: a formula in `n`, a SymPy expression, a name of the catalogue or an `Encoding`.
         b: the other one.
+        more: further ones; they, and each different head, make a `Ranking`.
         values_a: parameters and options of `a`.
         values_b: parameters and options of `b`.
 
+    Returns:
+        A `Comparison` of two biases, or a `Ranking` of several.
+
     Raises:
-        InputError: several heads; a series that diverges or is undecided; free parameters.
+        InputError: no bias that is a function of the distance alone; free parameters; of two
+            biases, one whose series diverges or is undecided.
 
     >>> result = compare_tails("-(log(1+n))^2", "-2*log(1+n)")
     >>> result.lighter, round(result.crossover, 10)
     ('a', 0.2400911227)
+    >>> [row[0] for row in compare_tails("-2*log(1+n)", "-n", "-log(1+n)").rows]
+    ['-n', '-2*log(1+n)', '-log(1+n)']
     """
-    p, q = (_single(f, v or {}, name) for f, v, name in ((a, values_a, "a"), (b, values_b, "b")))
-    left, right = _convergent(p, "a"), _convergent(q, "b")
+    subjects = [
+        resolve(a, values_a or {}),
+        resolve(b, values_b or {}),
+        *(resolve(f, {}) for f in more),
+    ]
+    each = [(head.name, p) for s in subjects for head, p in _heads(s)]
+    if len(each) > 2:
+        return _ranked(each)
+    (name_a, p), (name_b, q) = each
+    return _compared(p, q, (name_a, name_b))
+
+
+def _heads(subject: Encoding) -> Iterator[tuple[Encoding, Expr]]:
+    """The different heads of an encoding, one each."""
+    if reason := out_of_reach(subject):
+        raise InputError(f"{subject.name} has no tail to compare: {reason}")
+    first = {bias: h for h, bias in reversed(list(enumerate(subject.biases, 1)))}
+    for bias, h in sorted(first.items(), key=lambda item: item[1]):
+        yield (subject if len(first) == 1 else subject.one_head(h)), bias
+
+
+def _ranked(each: Sequence[tuple[str, Expr]]) -> Ranking:
+    """Insertion by pairwise comparison: a tail that cannot be compared keeps its place at the end
+    of those that can."""
+    light: list[tuple[str, Expr, Series]] = []
+    without: list[tuple[str, Expr, str, str]] = []
+    for name, p in each:
+        s = series(p)
+        if reason := obstacle(s):
+            verdict = "diverges" if reason.code is Code.DIVERGES else "no enclosure"
+            field = "infinite" if reason.code is Code.DIVERGES else "unknown"
+            without.append((name, p, verdict, field))
+            continue
+        at = len(light)
+        while at and _compared(p, light[at - 1][1], (name, light[at - 1][0])).lighter == "a":
+            at -= 1
+        light.insert(at, (name, p, s))
+    pairs = tuple(
+        _compared(p, q, (one, other)) for (one, p, _), (other, q, _) in itertools.pairwise(light)
+    )
+    rows = tuple(
+        (name, p, "converges", theoretical_receptive_field(p, "1/100").value_text())
+        for name, p, _ in light
+    )
+    unknown = any(pair.lighter is None for pair in pairs)
+    return Ranking(
+        (*rows, *without), pairs, status=Status.UNKNOWN if unknown else Status.EXACT,
+        label=None if unknown else Label.CERTIFIED,
+        reason=Reason(Code.NO_LIMIT, "two neighbours could not be compared") if unknown else None,
+    )  # fmt: skip
+
+
+def _compared(p: Expr, q: Expr, names: tuple[str, str]) -> Comparison:
+    left, right = _convergent(p, names[0]), _convergent(q, names[1])
     steps = [Step("compared", {"a": p, "b": q})]
     finite, gap = _by_support(left, right), sympy.expand(p - q)
     if not gap.has(n):
         steps.append(Step("difference", {"limit": gap}))
         proof = Proof("the terms are proportional: equal receptive fields", tuple(steps))
-        return Comparison((p, q), "neither", gap, proof=proof)
+        return Comparison((p, q), names, "neither", gap, proof=proof)
     if finite is not None:
         limit, lighter = (-S.Infinity if finite == "a" else S.Infinity), finite
         steps.append(Step("supports", {"a": str(left.support), "b": str(right.support)}))
@@ -114,45 +249,35 @@ def compare_tails(
     else:
         limit = limit_of_difference(p, q)
         if limit is None:
-            return _unknown(p, q, steps, "p_a - p_b has no limit, or none that is decided")
+            why = "p_a - p_b has no limit, or none that is decided"
+            return _unknown((p, q), names, steps, why)
         steps.append(Step("difference", {"limit": limit}))
         lighter = {S.NegativeInfinity: "a", S.Infinity: "b"}.get(limit, "")
         if not lighter:
             found = _by_sums(left, right, limit)
             if found is None:
-                return _unknown(
-                    p, q, steps, "the terms agree in the limit, to all digits tried: ratio 1", limit
-                )
+                why = "the terms agree in the limit, to all digits tried: ratio 1"
+                return _unknown((p, q), names, steps, why, limit)
             lighter = found
             steps.append(Step("ratio", {"limit": limit, "relation": "<" if found == "a" else ">"}))
-    return _with_crossover(p, q, left, right, lighter, limit, steps)
+    return _with_crossover((p, q), names, left, right, lighter, limit, steps)
 
 
 def _unknown(
-    p: Expr, q: Expr, steps: list[Step], reason: str, limit: Expr | None = None
-) -> Comparison:
+    formulas: tuple[Expr, Expr], names: tuple[str, str], steps: list[Step], why: str,
+    limit: Expr | None = None,
+) -> Comparison:  # fmt: skip
     proof = Proof("nothing follows from this test", tuple(steps))
-    return Comparison((p, q), None, limit, proof=proof, reason=reason)
-
-
-def _single(f: Any, values: dict[str, Any], name: str) -> Expr:
-    subject = resolve(f, values)
-    kinds = tuple(dict.fromkeys(subject.biases))
-    if subject.bca is not None or not kinds:
-        raise InputError(f"{name} has no additive bias that is a function of the distance alone")
-    if len(kinds) > 1:
-        raise InputError(
-            f"{name} has {len(kinds)} different heads: choose one, as f.head(1), or "
-            f"write its formula, as {kinds[0]}"
-        )
-    return kinds[0]
+    return Comparison(
+        formulas, names, None, limit, proof=proof, status=Status.UNKNOWN, label=None,
+        reason=Reason(Code.NO_LIMIT, why),
+    )  # fmt: skip
 
 
 def _convergent(p: Expr, name: str) -> Series:
     s = series(p)
-    verdict, reason = verdict_of(s)
-    if reason:
-        raise InputError(f"{name} has no tail to compare ({verdict}): {reason}")
+    if reason := obstacle(s):
+        raise InputError(f"{shortened(name, 60)} has no tail to compare: {reason}")
     return s
 
 
@@ -166,7 +291,7 @@ def _by_support(a: Series, b: Series) -> str | None:
 
 def _by_sums(a: Series, b: Series, x: Expr) -> str | None:
     """Whether e^x B_b/B_a is below 1 ("a") or above."""
-    from farfield.numerics.kernels import number
+    from farfield.numerics.summation.families import number
 
     for bits in (128, 512):
         with precision(bits):
@@ -179,26 +304,27 @@ def _by_sums(a: Series, b: Series, x: Expr) -> str | None:
 
 
 def _with_crossover(
-    p: Expr, q: Expr, left: Series, right: Series, lighter: str, limit: Expr, steps: list[Step]
-) -> Comparison:
-    formulas = (p, q)
+    formulas: tuple[Expr, Expr], names: tuple[str, str], left: Series, right: Series, lighter: str,
+    limit: Expr, steps: list[Step],
+) -> Comparison:  # fmt: skip
     claim = f"{lighter} has the lighter tail" if lighter != "neither" else "equal supports"
     if lighter == "neither":
-        return Comparison(formulas, lighter, limit, proof=Proof(claim, tuple(steps)))
+        return Comparison(formulas, names, lighter, limit, proof=Proof(claim, tuple(steps)))
     light, heavy = (left, right) if lighter == "a" else (right, left)
     try:
         m = _settled(light, heavy)
         index, crossover = _last_against(light, heavy, m)
     except (Unreachable, Unrecognised, Undefined) as why:
-        reason = f"the crossover was not located: {why}"
-        return Comparison(formulas, lighter, limit, proof=Proof(claim, tuple(steps)), reason=reason)
+        reason = Reason(Code.NO_ENCLOSURE, f"the crossover was not located: {why}")
+        proof = Proof(claim, tuple(steps))
+        return Comparison(formulas, names, lighter, limit, proof=proof, reason=reason)
     steps.append(Step("dominated", {"index": m}))
     steps.append(Step("crossover", {"index": "none" if index is None else index}))
     low, high = float(crossover.lower()), float(crossover.upper())
+    claim = f"{claim}; its receptive field is the smaller one for all eps up to eps*"
     return Comparison(
-        formulas, lighter, limit, float(crossover.mid()), (low, high), index,
-        Proof(f"{claim}; its receptive field is the smaller one for all eps up to eps*",
-              tuple(steps)),
+        formulas, names, lighter, limit, float(crossover.mid()), (low, high), index,
+        Proof(claim, tuple(steps)),
     )  # fmt: skip
 
 
@@ -214,9 +340,9 @@ def _settled(light: Series, heavy: Series) -> int:
         with precision(128):
             where = beyond(arb(m).log())
             try:
-                variable = Majorant(where, {level(1): fmpq(1)})
-                shift = Majorant(where, {UNIT: acb(to_arb(ratio))})
-                if (majorant(difference.in_s, difference.s, variable) + shift).negative():
+                variable = TailEnclosure(where, {level(1): fmpq(1)})
+                shift = TailEnclosure(where, {UNIT: acb(to_arb(ratio))})
+                if (tail_enclosure(difference.in_s, difference.s, variable) + shift).negative():
                     return m
             except Unproved:
                 continue

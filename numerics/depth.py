@@ -16,8 +16,10 @@ P(M > x) = 1 - (1 - a mean_h T_{x+1}/B)^R. That bracket is certified for the mod
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 import sympy
@@ -25,21 +27,26 @@ from flint import arb
 from scipy import fft
 from sympy import Expr
 
-from farfield.numerics.budget import Unreachable
+from farfield.numerics.outcomes import Unreachable
 from farfield.numerics.receptive_field import (
-    BLOCKWISE,
     Bracket,
     Exact,
     at_precision,
-    natural,
+    obstacle,
+    out_of_reach,
     resolve,
     theoretical_receptive_field,
-    verdict_of,
 )
-from farfield.numerics.sums import Series, series
-from farfield.theory.balls import precision, to_arb
-from farfield.theory.results import InputError, Result, exact
-from farfield.theory.tables import tabulate
+from farfield.numerics.summation.series import Series, series
+from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status
+from farfield.theory.answers.blocks import Block, Formula, facts, sentence
+from farfield.theory.answers.notation import expression_line, shortened, words
+from farfield.theory.answers.number import exact, natural
+from farfield.theory.answers.wording import plural, share
+from farfield.theory.answers.wording import tokens as tokens_text
+from farfield.theory.encodings import Encoding
+from farfield.theory.functions.balls import precision, to_arb
+from farfield.theory.values import tabulate
 
 MAX_LAGS = 1 << 20
 MAX_LAYERS = 10_000
@@ -48,8 +55,8 @@ TILT = 1e-9
 RESOLUTION = 1e-8
 
 
-@dataclass(frozen=True)
-class LayeredReceptiveField(Result):
+@dataclass(frozen=True, repr=False)
+class LayeredReceptiveField(Answer):
     """The q-quantile of the R-fold convolution.
 
     Fields:
@@ -59,39 +66,45 @@ class LayeredReceptiveField(Result):
         tokens: the quantile; None where only `bracket` is known: beyond MAX_LAGS lags, or for a q
             that float64 convolutions do not tell from 1.
         bracket: the certified bracket of the model beyond the grid.
-        reason: why `tokens` is None.
         label: `approximate`, a model with no bound.
     """
+
+    VALUE: ClassVar[str] = "tokens"
 
     formula: Expr | None
     layers: int
     mixing: sympy.Rational
     q: sympy.Rational
-    length: int | None
-    tokens: int | None
+    length: int | None = None
+    tokens: int | None = None
     bracket: Bracket | None = None
-    reason: str = ""
-    label: str = "approximate"
 
-    def text(self) -> str:
+    def interval(self) -> tuple[Any, Any] | None:
+        if self.tokens is None and self.bracket is not None:
+            high = self.bracket.high
+            return self.bracket.low, math.inf if high is None else high
+        return super().interval()
+
+    def blocks(self) -> Sequence[Block]:
         if self.tokens is not None:
-            shown = f"{self.tokens} tokens"
-        elif self.bracket is not None:
-            shown = f"between {_short(self.bracket.low)} and {_short(self.bracket.high)} tokens"
+            shown = tokens_text(self.tokens)
         else:
-            shown = "unknown"
-        lines = [
-            f"layered receptive field = {shown}  [{self.label}]",
-            f"  {self.layers} layers, mixing {self.mixing}, quantile {self.q}"
-            + (f", row of {self.length} keys" if self.length else ""),
-        ]
-        return "\n".join([*lines, *([f"  {self.reason}"] if self.reason else [])])
-
-
-def _short(j: int | None) -> str:
-    if j is None:
-        return "any number"
-    return str(j) if j < 10**30 else f"2^{j.bit_length() - 1}"
+            shown = "an unknown number of tokens" if self.bracket is None else self.bracket.text()
+        subject = self.subject or expression_line(self.formula or 0)
+        first = sentence(
+            "{subject}: through {layers}, {share} of the influence on a token comes from the "
+            "nearest {shown}.", self.label, subject=shortened(subject, 80), share=share(self.q),
+            layers=plural(self.layers, "layer"), shown=shown,
+        )  # fmt: skip
+        formula = [] if self.formula is None else [Formula(words("`p(n)`"), self.formula)]
+        return (
+            first, *formula,
+            facts(
+                share_of_a_layer_through_attention=self.mixing,
+                row=None if self.length is None else plural(self.length, "key"),
+                why=None if self.reason is None else str(self.reason),
+            ),
+        )  # fmt: skip
 
 
 def layered_receptive_field(
@@ -124,32 +137,44 @@ def layered_receptive_field(
         raise InputError(f"q {quantile} must be in (0, 1)")
     row = None if length is None else natural(length, "length")
     subject = resolve(f, values)
-    if subject.bca is not None or not subject.biases:
-        raise InputError(subject.out_of_scope or BLOCKWISE)
-    totals = {b: _total(b, row) for b in dict.fromkeys(subject.biases)}
+    found = _layered(subject, count, a, quantile, row)
+    return replace(found, subject=subject.name)
 
-    def answer(tokens: int | None, bracket: Bracket | None = None, reason: str = "") -> Any:
-        formula = subject.biases[0] if len(totals) == 1 else None
-        return LayeredReceptiveField(formula, count, a, quantile, row, tokens, bracket, reason)
+
+def _layered(
+    subject: Encoding, count: int, a: sympy.Rational, q: sympy.Rational, row: int | None
+) -> LayeredReceptiveField:
+    if reason := out_of_reach(subject):
+        return LayeredReceptiveField(
+            None, count, a, q, row, status=Status.OUT_OF_SCOPE, label=None, reason=reason
+        )
+    totals = {b: _total(b, row) for b in dict.fromkeys(subject.biases)}
+    formula = subject.biases[0] if len(totals) == 1 else None
+
+    def bracketed(bracket: Bracket, why: str) -> LayeredReceptiveField:
+        return LayeredReceptiveField(
+            formula, count, a, q, row, None, bracket, status=Status.ENCLOSED,
+            label=Label.APPROXIMATE, reason=Reason(Code.TOO_LARGE, why),
+        )  # fmt: skip
 
     lags, inside = FIRST_LAGS if row is None else min(row, MAX_LAGS), 0
-    while 1 - quantile > RESOLUTION:
+    while 1 - q > RESOLUTION:
         size = min(lags, row or lags)
         kernel = np.mean([_kernel(b, size, totals[b]) for b in subject.biases], axis=0)
-        found, inside = _quantile(kernel, count, float(a), float(quantile), row == size)
+        found, inside = _quantile(kernel, count, float(a), float(q), row == size)
         if found is not None:
-            return answer(found)
+            return LayeredReceptiveField(formula, count, a, q, row, found, label=Label.APPROXIMATE)
         if lags >= MAX_LAGS:
             break
         lags *= 4
     if row is not None:
-        reason = f"a row beyond the grid of {MAX_LAGS} lags, or a q too near to 1 for it"
-        return answer(None, Bracket(1 + inside, row), reason)
+        why = f"a row beyond the grid of {MAX_LAGS} lags, or a q too near to 1 for it"
+        return bracketed(Bracket(1 + inside, row), why)
     try:
-        bracket = _bracket(subject.biases, count, a, quantile)
-    except Unreachable as why:
-        return answer(None, Bracket(1 + inside, None), str(why))
-    return answer(None, bracket, "beyond the grid of lags: bracketed by the largest step")
+        bracket = _bracket(subject.biases, count, a, q)
+    except Unreachable as stuck:
+        return bracketed(Bracket(1 + inside, None), str(stuck))
+    return bracketed(bracket, "beyond the grid of lags: bracketed by the largest step")
 
 
 def layered_mass(
@@ -179,10 +204,10 @@ def layered_mass(
             f"1, within <= length <= {MAX_LAGS}, layers <= {MAX_LAYERS}"
         )
     subject = resolve(f, values)
-    if subject.bca is not None or not subject.biases:
-        raise InputError(subject.out_of_scope or BLOCKWISE)
+    if reason := out_of_reach(subject):
+        raise InputError(f"{subject.name} has no mass by distance: {reason}")
     kernel = np.mean([_kernel(b, row, None) for b in subject.biases], axis=0)
-    cumulative = _cumulative(kernel, count, float(a))
+    cumulative = convolved(kernel, count, float(a))
     return min(1.0, float(cumulative[near - 1] / cumulative[-1]))
 
 
@@ -191,8 +216,7 @@ def _total(bias: Expr, row: int | None) -> float | None:
     if row is not None:
         return None if row <= MAX_LAGS else _float(series(bias).truncated(row))
     s = series(bias)
-    reason = verdict_of(s)[1]
-    if reason:
+    if reason := obstacle(s):
         raise InputError(f"give length, the keys of the row: {reason}")
     return _float(s)
 
@@ -235,7 +259,7 @@ def _quantile(
     """1 + the least distance whose cumulative mass in the R-fold convolution reaches q, of a whole
     row a share q of the mass that stays in the row; None if it is beyond the kernel. And the
     distance where a share q of the mass within the kernel is reached, which is no larger."""
-    cumulative = _cumulative(kernel, layers, a)
+    cumulative = convolved(kernel, layers, a)
     inside = int(np.argmax(cumulative >= q * cumulative[-1]))
     if whole:
         return 1 + inside, inside
@@ -244,7 +268,7 @@ def _quantile(
     return 1 + int(np.argmax(cumulative >= q)), inside
 
 
-def _cumulative(kernel: np.ndarray, layers: int, a: float) -> np.ndarray:
+def convolved(kernel: np.ndarray, layers: int, a: float) -> np.ndarray:
     """The cumulative mass of the R-fold convolution at each distance below the kernel's size."""
     size = len(kernel)
     step = a * kernel
@@ -265,14 +289,23 @@ def _bracket(
         share = -root.expm1() * int(a.q) / int(a.p)
         if not share < 1:
             return Bracket(1, 1)
-        scale = 300
-        eps = sympy.Rational(int((share * arb(2) ** scale).mid().floor().unique_fmpz()), 2**scale)
-    ends = []
-    for bias in dict.fromkeys(biases):
-        found = theoretical_receptive_field(bias, eps)
-        if not isinstance(found.answer, Exact):
-            raise Unreachable(found.reason or "the largest step is beyond the bounds on digits")
-        ends.append(found.answer.tokens)
+        least, most = (_dyadic(end) for end in (share.lower(), share.upper()))
+    heads = tuple(dict.fromkeys(biases))
     # the mean over heads falls below the share between the first and the last head's quantile
-    low, high = max(0, min(ends) - 2), max(ends)
-    return Bracket(low + 1, layers * high + 1)
+    low = min(_step_within(bias, most) for bias in heads)
+    high = max(_step_within(bias, least) for bias in heads)
+    return Bracket(max(0, low - 2) + 1, layers * high + 1)
+
+
+def _dyadic(end: arb) -> sympy.Rational:
+    """The rational number that an exact ball is."""
+    mantissa, exponent = end.man_exp()
+    return sympy.Rational(int(mantissa)) * sympy.Integer(2) ** int(exponent)
+
+
+def _step_within(bias: Expr, eps: sympy.Rational) -> int:
+    found = theoretical_receptive_field(bias, eps)
+    if not isinstance(found.answer, Exact):
+        why = found.reason or "the largest step is beyond the bounds on digits"
+        raise Unreachable(str(why))
+    return found.answer.tokens

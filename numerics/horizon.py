@@ -9,67 +9,84 @@ iff it is at least the smallest normal number less `s/2`.
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
-from typing import Any
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import sympy
 from flint import arb, fmpq
 from sympy import Expr, S
 
-from farfield.numerics.analytic import sign_from
-from farfield.numerics.budget import Unreachable
-from farfield.numerics.normal_form import Unrecognised, sign
+from farfield.numerics.outcomes import Unreachable, Unrecognised
 from farfield.numerics.receptive_field import resolve
-from farfield.numerics.sums import SETTLED, Series, Stretch, series
-from farfield.theory.balls import Undefined, compile_ball, precision, to_arb
-from farfield.theory.expression import Lookup, n
-from farfield.theory.results import InputError, Result
+from farfield.numerics.summation.analytic import sign_from
+from farfield.numerics.summation.normal_form import sign
+from farfield.numerics.summation.series import SETTLED, Series, Stretch, series
+from farfield.theory.answers.answer import (
+    Answer,
+    Code,
+    InputError,
+    Reason,
+    Status,
+    decisive,
+)
+from farfield.theory.answers.blocks import Block, Formula, Sentence, facts
+from farfield.theory.answers.notation import expression_line, shortened, words
+from farfield.theory.answers.wording import listed
+from farfield.theory.answers.wording import tokens as tokens_text
+from farfield.theory.functions.balls import Undefined, precision, to_arb
+from farfield.theory.functions.nodes import Lookup, n
+from farfield.theory.values import compile_ball
 
 FORMATS = {"fp16": (11, -14), "bf16": (8, -126), "fp32": (24, -126), "fp64": (53, -1022)}
 """Bits of the significand, exponent of the smallest normal number."""
 
 _NAMES = {"float16": "fp16", "half": "fp16", "bfloat16": "bf16", "float32": "fp32",
           "float": "fp32", "float64": "fp64", "double": "fp64"}  # fmt: skip
-NEVER = "never"
 MAX_SCAN = 100_000
 MAX_BITS = 14_000
 
 
-@dataclass(frozen=True)
-class Horizon(Result):
+@dataclass(frozen=True, repr=False)
+class Horizon(Answer):
     """The dtype horizon of a bias.
 
     Fields:
         formula: the bias, None where several heads are aggregated.
         dtype, flush_to_zero: the floating-point type and what becomes of subnormals.
-        tokens: the least distance from which on b_n/b_0 rounds to 0; the farthest head's; None if
-            it never does, or if it is not known.
-        heads, aggregation: one result a head where there are several, and `worst head`.
-        reason: why `tokens` is None.
-        label: `certified`; `none` where it is not known.
+        tokens: the least distance from which on b_n/b_0 rounds to 0; the farthest head's; infinite
+            if it never does; None if it is not known.
+        heads: one answer a head where there are several; the farthest speaks for all.
     """
+
+    VALUE: ClassVar[str] = "tokens"
 
     formula: Expr | None
     dtype: str
     flush_to_zero: bool
-    tokens: int | None
+    tokens: float | None = None
     heads: tuple[Horizon, ...] = ()
-    aggregation: str | None = None
-    reason: str = ""
-    label: str = "certified"
 
-    def text(self) -> str:
-        kind = self.dtype + (", subnormals flushed" if self.flush_to_zero else "")
-        head = f" ({self.aggregation} of {len(self.heads)})" if self.heads else ""
-        known = self.label != "none"
-        value = "unknown" if not known else f"{self.tokens} tokens" if self.tokens else "none"
-        label = f"  [{self.label}]" if known else ""
-        lines = [f"dtype horizon ({kind}) = {value}{head}{label}"]
-        if self.reason:
-            lines.append(f"  {self.reason}")
-        if self.heads:
-            lines.append(f"  by head: {', '.join(str(h.tokens) for h in self.heads)}")
-        return "\n".join(lines)
+    def blocks(self) -> Sequence[Block]:
+        kind = self.dtype + (" with subnormals flushed" if self.flush_to_zero else "")
+        said = {
+            Status.INFINITE: "the weights never round to 0 for good in {kind}{worst}.",
+            Status.UNKNOWN: "it is not known from where on the weights round to 0 in {kind}.",
+            Status.OUT_OF_SCOPE: "there are no weights by distance: {why}.",
+        }.get(self.status, "from distance {tokens} on every weight rounds to 0 in {kind}{worst}.")
+        worst = ", in the farthest head" if self.heads else ""
+        subject = shortened(self.subject or expression_line(self.formula or 0), 80)
+        first = words(
+            "{subject}: " + said, subject=subject, kind=kind, worst=worst, tokens=str(self.tokens),
+            why=str(self.reason),
+        )  # fmt: skip
+        each = listed([tokens_text(h.tokens).removesuffix(" tokens") for h in self.heads])
+        found: list[Block] = [Sentence(first, self.label)]
+        if self.formula is not None:
+            found.append(Formula(words("`p(n)`"), self.formula))
+        why = None if self.reason is None else str(self.reason)
+        return [*found, facts(by_head=each or None, why=why)]
 
 
 def dtype_horizon(f: Any, dtype: Any, *, flush_to_zero: bool = False, **values: Any) -> Horizon:
@@ -93,16 +110,15 @@ def dtype_horizon(f: Any, dtype: Any, *, flush_to_zero: bool = False, **values: 
         raise InputError(f"dtype {str(dtype)[:40]!r} is not known; accepted: {', '.join(FORMATS)}")
     subject = resolve(f, values)
     if not subject.biases:
-        reason = subject.out_of_scope or ""
-        return Horizon(None, kind, flush_to_zero, None, reason=reason, label="none")
+        return Horizon(
+            None, kind, flush_to_zero, status=Status.OUT_OF_SCOPE, label=None,
+            reason=subject.out_of_scope, subject=subject.name,
+        )  # fmt: skip
     heads = tuple(_of_bias(b, kind, flush_to_zero) for b in subject.biases)
     if len(heads) == 1:
-        return heads[0]
-    worst = next((h for h in heads if h.tokens is None), None)
-    worst = worst or max(heads, key=lambda h: h.tokens or 0)
-    return Horizon(
-        None, kind, flush_to_zero, worst.tokens, heads, "worst head", worst.reason, worst.label
-    )
+        return replace(heads[0], subject=subject.name)
+    worst = decisive(heads, lambda h: h.tokens)
+    return replace(worst, formula=None, heads=heads, subject=subject.name)
 
 
 def threshold(kind: str, flush_to_zero: bool) -> tuple[fmpq, bool]:
@@ -116,11 +132,13 @@ def _of_bias(bias: Expr, kind: str, flush: bool) -> Horizon:
     s = series(bias)
     limit, closed = threshold(kind, flush)
     try:
-        tokens, reason = _last_above(s, limit, closed)
+        found = _last_above(s, limit, closed)
     except Unreachable as why:
-        tokens, reason = None, str(why)
-    known = tokens is not None or reason.startswith(NEVER)
-    return Horizon(bias, kind, flush, tokens, reason=reason, label="certified" if known else "none")
+        reason = Reason(Code.NO_ENCLOSURE, str(why))
+        return Horizon(bias, kind, flush, status=Status.UNKNOWN, label=None, reason=reason)
+    if isinstance(found, Reason):
+        return Horizon(bias, kind, flush, math.inf, status=Status.INFINITE, reason=found)
+    return Horizon(bias, kind, flush, found)
 
 
 def _vanishes(bias: Expr, j: int, origin: Expr, limit: fmpq, closed: bool) -> bool:
@@ -153,8 +171,8 @@ def _short(j: int) -> str:
     return str(j) if j < 10**30 else f"(about 2^{j.bit_length()})"
 
 
-def _last_above(s: Series, limit: fmpq, closed: bool) -> tuple[int | None, str]:
-    """The least n_0 from which on every term vanishes, or None with the reason."""
+def _last_above(s: Series, limit: fmpq, closed: bool) -> int | Reason:
+    """The least n_0 from which on every term vanishes, or why there is none."""
     for stretch in reversed(s.stretches):
         if stretch.bias is S.NegativeInfinity:
             continue
@@ -162,16 +180,16 @@ def _last_above(s: Series, limit: fmpq, closed: bool) -> tuple[int | None, str]:
             if stretch.kernel is None:
                 raise Unreachable(f"not proved monotone for all large n: {stretch.gap}")
             if stretch.bias.has(n) and stretch.kernel.direction > 0:
-                return None, f"{NEVER}: the bias increases"
+                return Reason(Code.NEVER, "the bias increases")
         if not stretch.bias.has(n):
             if _vanishes(stretch.bias, stretch.start, s.bias, limit, closed):
                 continue
             if stretch.end is None:
-                return None, f"{NEVER}: the bias is constant at all large distances"
-            return stretch.end, ""
+                return Reason(Code.NEVER, "the bias is constant at all large distances")
+            return stretch.end
         found = _in_stretch(stretch, s.bias, limit, closed)
         if found is not None:
-            return found, ""
+            return found
     raise AssertionError("b_0/b_0 = 1 does not vanish")
 
 

@@ -9,58 +9,86 @@ to 1 if the series diverges.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from flint import arb
 from sympy import Expr
 
-from farfield.numerics.budget import Unreachable
-from farfield.numerics.receptive_field import BLOCKWISE, at_precision, natural, resolve, verdict_of
-from farfield.numerics.sums import series
-from farfield.theory.balls import to_arb
-from farfield.theory.results import InputError, Result
+from farfield.numerics.outcomes import Unreachable
+from farfield.numerics.receptive_field import at_precision, obstacle, out_of_reach, resolve
+from farfield.numerics.summation.series import series
+from farfield.theory.answers.answer import (
+    Answer,
+    Code,
+    InputError,
+    Label,
+    Reason,
+    Status,
+    decisive,
+)
+from farfield.theory.answers.blocks import Block, Formula, Sentence, facts
+from farfield.theory.answers.notation import Text, expression_line, shortened, words
+from farfield.theory.answers.number import natural
+from farfield.theory.answers.wording import decimal, listed, plural
+from farfield.theory.functions.balls import to_arb
 
 
-@dataclass(frozen=True)
-class Leak(Result):
+@dataclass(frozen=True, repr=False)
+class Leak(Answer):
     """The prior mass beyond the training length.
 
     Fields:
         formula: the bias, None where several heads are aggregated.
         trained, evaluated: the lengths m and n; `evaluated` None for the limit.
-        value: the leak; the worst head's; None where it is not known.
-        enclosure: bounds that contain it.
-        heads, aggregation: one result a head where there are several, and `worst head`.
-        reason: why `value` is None.
-        label: `certified`; `theorem` for the limit 1 of a divergent series; `none` where `value`
-            is not known.
+        value: the leak, in [0, 1]; the worst head's; None where it is not known.
+        enclosure: floats around it.
+        heads: one answer a head where there are several; the worst speaks for all.
+        label: `certified`; `theorem` for the limit 1 of a divergent series.
     """
 
     formula: Expr | None
     trained: int
     evaluated: int | None
-    value: float | None
-    enclosure: tuple[float, float] | None
+    value: float | None = None
+    enclosure: tuple[float, float] | None = None
     heads: tuple[Leak, ...] = ()
-    aggregation: str | None = None
-    reason: str = ""
-    label: str = "certified"
 
-    def text(self) -> str:
-        where = "as n -> oo" if self.evaluated is None else f"n = {self.evaluated}"
-        value = "unknown" if self.value is None else f"{self.value:.10g}"
-        if value == "1" and self.enclosure is not None and self.enclosure[0] < 1:
-            value = f"between 1 - {1 - self.enclosure[0]:.2g} and 1"
-        head = f" ({self.aggregation} of {len(self.heads)})" if self.heads else ""
-        label = f"  [{self.label}]" if self.value is not None else ""
-        lines = [f"leak(m = {self.trained}, {where}) = {value}{head}{label}"]
-        if self.reason:
-            lines.append(f"  {self.reason}")
-        if self.heads:
-            each = ("unknown" if h.value is None else f"{h.value:.6g}" for h in self.heads)
-            lines.append(f"  by head: {', '.join(each)}")
-        return "\n".join(lines)
+    def blocks(self) -> Sequence[Block]:
+        found: list[Block] = [Sentence(self._first(), self.label)]
+        if self.formula is not None:
+            found.append(Formula(words("`p(n)`"), self.formula))
+        where = "ever longer rows" if self.evaluated is None else plural(self.evaluated, "key")
+        value = None if self.value is None else decimal(self.value, 10)
+        found.append(
+            facts(
+                **{f"leak({self.trained}, {where})": value},
+                by_head=listed([decimal(h.value) for h in self.heads]) if self.heads else None,
+                why=None if self.reason is None else str(self.reason),
+            )
+        )
+        return found
+
+    def _first(self) -> Text:
+        subject = shortened(self.subject or expression_line(self.formula or 0), 80)
+        rows = "as rows grow" if self.evaluated is None else f"in a row of {self.evaluated} keys"
+        if self.value is None:
+            said = "how much of a query's prior mass lies beyond {m} is not known."
+        elif self.evaluated is None and self.label is Label.THEOREM:
+            said = "as rows grow, all of a query's prior mass comes to lie beyond any {m}{worst}."
+        else:
+            said = "{rows}, {share} of a query's prior mass lies beyond {m}{worst}."
+        percent = "" if self.value is None else _percent(self.value)
+        worst = ", in the worst head" if self.heads else ""
+        return words(
+            "{subject}: " + said, subject=subject, rows=rows, share=percent, worst=worst,
+            m=plural(self.trained, "token"),
+        )  # fmt: skip
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.3g} %" if value > 1e-6 else f"a share of {value:.2g}"
 
 
 def leak(f: Any, trained: Any, evaluated: Any = None, **values: Any) -> Leak:
@@ -85,33 +113,35 @@ def leak(f: Any, trained: Any, evaluated: Any = None, **values: Any) -> Leak:
     if n is not None and n < m:
         raise InputError(f"evaluated = {n} must be at least trained = {m}")
     subject = resolve(f, values)
-    if subject.bca is not None or not subject.biases:
-        reason = BLOCKWISE if subject.bca is not None else subject.out_of_scope or ""
-        return Leak(None, m, n, None, None, reason=reason, label="none")
+    if reason := out_of_reach(subject):
+        return Leak(
+            None, m, n, status=Status.OUT_OF_SCOPE, label=None, reason=reason, subject=subject.name
+        )
     heads = tuple(_of_bias(b, m, n) for b in subject.biases)
     if len(heads) == 1:
-        return heads[0]
-    unknown = next((h for h in heads if h.value is None), None)
-    worst = unknown or max(heads, key=lambda h: h.value or 0.0)
-    return Leak(
-        None, m, n, worst.value, worst.enclosure, heads, "worst head", worst.reason, worst.label
-    )
+        return replace(heads[0], subject=subject.name)
+    worst = decisive(heads, lambda h: h.value, lambda h: h.value == 1)
+    return replace(worst, formula=None, heads=heads, subject=subject.name)
 
 
 def _of_bias(bias: Expr, m: int, n: int | None) -> Leak:
     s = series(bias)
+
+    def unknown(reason: Reason) -> Leak:
+        return Leak(bias, m, n, status=Status.UNKNOWN, label=None, reason=reason)
+
     if n is None:
-        verdict, reason = verdict_of(s)
-        if verdict == "diverges":
-            return Leak(bias, m, n, 1.0, (1.0, 1.0), label="theorem")
-        if reason:
-            return Leak(bias, m, n, None, None, reason=reason, label="none")
+        reason = obstacle(s)
+        if reason is not None and reason.code is Code.DIVERGES:
+            return Leak(bias, m, n, 1.0, (1.0, 1.0), label=Label.THEOREM, reason=reason)
+        if reason is not None:
+            return unknown(reason)
     else:
         s = s.truncated(n)
     try:
         ball = to_arb(at_precision(lambda: s.tail(m) / s.total(), 128))
     except Unreachable as why:
-        return Leak(bias, m, n, None, None, reason=str(why), label="none")
+        return unknown(Reason(Code.NO_ENCLOSURE, str(why)))
     return Leak(bias, m, n, float(ball.mid()), outward(ball))
 
 

@@ -14,34 +14,53 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from fractions import Fraction
+from typing import Any, ClassVar, overload
 
 import numpy as np
 import sympy
 from flint import arb, ctx, fmpq
 from sympy import Expr
 
-from farfield.numerics.budget import Unreachable, until
-from farfield.numerics.kernels import Geometric
-from farfield.numerics.normal_form import Unrecognised, sign
-from farfield.numerics.sums import Series, series
-from farfield.numerics.telescoping import share
-from farfield.theory.balls import Undefined, precision, rational, to_arb
+from farfield.numerics.budget import until
+from farfield.numerics.outcomes import Unreachable, Unrecognised
+from farfield.numerics.summation.families import Geometric
+from farfield.numerics.summation.normal_form import sign
+from farfield.numerics.summation.series import Series, series
+from farfield.numerics.summation.telescoping import share as telescoped_share
+from farfield.theory.answers.answer import (
+    Answer,
+    Code,
+    InputError,
+    Label,
+    Reason,
+    Status,
+    decisive,
+)
+from farfield.theory.answers.blocks import Block, Formula, Sentence, facts
+from farfield.theory.answers.notation import Text, expression_line, shortened, words
+from farfield.theory.answers.number import exact, natural
+from farfield.theory.answers.wording import integer, listed, plural, share
+from farfield.theory.answers.wording import tokens as tokens_text
+from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import Encoding, encoding
-from farfield.theory.results import InputError, Result, exact
-from farfield.theory.tables import tabulate
+from farfield.theory.functions.balls import Undefined, precision, rational, to_arb
+from farfield.theory.values import tabulate
+from farfield.theory.verdicts import Verdict
 
 EXTRA_BITS = 256
 COARSE_BITS = 64
 MAX_EPS_BITS = 4_096
-MAX_LENGTH = 10**15
 MAX_STEPS = 40
 MAX_VERDICTS = 512
 MAX_FLOAT_LENGTH = 2 * 10**7
-BLOCKWISE = "blockwise causal attention is not a function of the distance alone"
+BLOCKWISE = Reason(
+    Code.BOUNDED_SUPPORT, "blockwise causal attention is not a function of the distance alone"
+)
 
 
 @dataclass(frozen=True)
@@ -49,6 +68,10 @@ class Exact:
     """The integer itself, certified by two ball comparisons."""
 
     tokens: int
+
+    def text(self) -> str:
+        """As a reader sees it."""
+        return tokens_text(self.tokens)
 
 
 @dataclass(frozen=True)
@@ -59,6 +82,11 @@ class Enclosure:
     low: float
     high: float
 
+    def text(self) -> str:
+        """As a reader sees it."""
+        opened, closed = "exp(" * self.depth, ")" * self.depth
+        return f"between {opened}{self.low!r}{closed} and {opened}{self.high!r}{closed} tokens"
+
 
 @dataclass(frozen=True)
 class Bracket:
@@ -67,86 +95,123 @@ class Bracket:
     low: int
     high: int | None
 
+    def text(self) -> str:
+        """As a reader sees it."""
+        if self.high is None:
+            return f"at least {tokens_text(self.low)}"
+        return f"between {integer(self.low)} and {tokens_text(self.high)}"
 
-Answer = Exact | Enclosure | Bracket
+
+Value = Exact | Enclosure | Bracket
 Grid = tuple[sympy.Rational, ...]
 
 
-@dataclass(frozen=True)
-class ReceptiveField(Result):
+@dataclass(frozen=True, repr=False)
+class ReceptiveField(Answer):
     """A theoretical receptive field.
 
     Fields:
         formula: the bias, None where several heads are aggregated.
         eps: the share of the mass that is left out, exact.
         length: keys in the row for the finite-row TRF, None for the whole series.
-        tokens: the integer, the worst head's; None where a head diverges or has no exact answer.
+        tokens: the integer, the worst head's; infinite where the series diverges; None where only
+            an enclosure is known, or nothing.
         answer: `Exact`, `Enclosure` or `Bracket`; None where there is none.
         total: B (of the row, if `length` is given) as a ball.
-        verdict: what is known of the exp-series (`converges`, `diverges`, ...).
-        heads: one result a head where there are several, else empty.
-        aggregation: `worst head` where there are several heads.
+        verdict: what is known of the exp-series; of a finite row, None.
+        heads: one answer a head where there are several; the worst speaks for all.
         asymptotics: TRF(eps) as eps -> 0, in LaTeX, where it is known.
-        reason: why `tokens` is None.
-        label: `certified`; `approximate` where only float64 sums were in reach; `none` where there
-            is no answer, but for a series that diverges.
+        label: `certified`; `theorem` for a series that diverges; `approximate` where only float64
+            sums were in reach.
     """
+
+    VALUE: ClassVar[str] = "tokens"
 
     formula: Expr | None
     eps: sympy.Rational
     length: int | None = None
-    tokens: int | None = None
-    answer: Answer | None = None
+    tokens: float | None = None
+    answer: Value | None = None
     total: Any = field(default=None, compare=False)
-    verdict: str = "converges"
+    verdict: Verdict | None = None
     heads: tuple[ReceptiveField, ...] = ()
-    aggregation: str | None = None
     asymptotics: str | None = None
-    reason: str = ""
-    label: str = "certified"
 
-    def text(self) -> str:
-        row = f", row of {self.length} keys" if self.length else ""
-        head = f" ({self.aggregation} of {len(self.heads)})" if self.heads else ""
-        label = f"  [{self.label}]" if self.answer else ""
-        eps = str(self.eps)
-        eps = eps if len(eps) <= 40 else f"about {self.eps.evalf(4)}"
-        lines = [f"TRF({eps}{row}) = {self._answer_text()}{head}{label}"]
-        if self.reason:
-            lines.append(f"  {self.reason}")
-        if self.heads:
-            each = ", ".join(h._answer_text() for h in self.heads)
-            lines.append(f"  by head: {each}")
+    def interval(self) -> tuple[Any, Any] | None:
+        if self.tokens is not None or self.answer is None:
+            return super().interval()
+        low, high = _bounds(self.answer)
+        return min(_exp(low), sys.float_info.max), _exp(high)
+
+    def value_text(self) -> str:
+        """The tokens, or what is known of them."""
+        return tokens_text(self.tokens) if self.answer is None else self.answer.text()
+
+    def blocks(self) -> Sequence[Block]:
+        return tuple(self._blocks())
+
+    def _blocks(self) -> Iterator[Block]:
+        yield Sentence(self._first(), self.label)
         if self.formula is not None:
-            lines.insert(1, f"  p(n) = {self.formula}")
-        if self.total is not None:
-            lines.append(f"  B = {_ball_text(self.total)}")
-        return "\n".join(lines)
+            yield Formula(words("`p(n)`"), self.formula)
+        yield facts(
+            tokens=f"TRF({shortened(str(self.eps), 40)}) = {self.value_text()}",
+            sum=None if self.total is None else f"B = {_ball_text(self.total)}",
+            by_head=listed([h.value_text() for h in self.heads]) if self.heads else None,
+            why=None if self.reason is None else str(self.reason),
+        )
 
-    def _answer_text(self) -> str:
-        if isinstance(self.answer, Exact):
-            digits = str(sympy.Integer(self.answer.tokens))
-            shown = digits if len(digits) <= 60 else f"{digits[:12]}...{digits[-6:]}"
-            return f"{shown} tokens" + (f" ({len(digits)} digits)" if len(digits) > 60 else "")
-        if isinstance(self.answer, Enclosure):
-            return f"exp^{self.answer.depth}([{self.answer.low!r}, {self.answer.high!r}]) tokens"
-        if isinstance(self.answer, Bracket):
-            if self.answer.high is None:
-                return f"at least {self.answer.low} tokens"
-            return f"between {self.answer.low} and {self.answer.high} tokens"
-        return "infinite" if self.verdict == "diverges" and self.length is None else "unknown"
+    def _first(self) -> Text:
+        subject = shortened(self.subject or expression_line(self.formula or 0), 80)
+        of = "" if self.length is None else f" of a row of {plural(self.length, 'key')}"
+        worst = ", of the widest head" if self.heads else ""
+        if self.heads and self.status in (Status.INFINITE, Status.UNKNOWN):
+            alike = sum(h.status is self.status for h in self.heads)
+            worst = f", in {alike} of {plural(len(self.heads), 'head')}"
+        said = {
+            Status.ENCLOSED: "the number of nearest tokens that hold all but {eps} of the mass{of} "
+            "lies {tokens}{worst}.",
+            Status.INFINITE: "no number of nearest tokens holds all but {eps} of the mass{worst}, "
+            "since the series diverges.",
+            Status.UNKNOWN: "how many of the nearest tokens hold all but {eps} of the mass{of} is "
+            "not known{worst}.",
+            Status.OUT_OF_SCOPE: "there is no mass by distance to speak of: {why}.",
+        }.get(self.status, "the nearest {tokens} hold all but {eps} of the mass{of}{worst}.")
+        if self.tokens == 1:
+            said = said.replace("{tokens} hold", "token alone holds")
+        return words(
+            "{subject}: " + said, subject=subject, eps=share(self.eps), of=of, worst=worst,
+            why=str(self.reason), tokens=self.value_text().removesuffix(" tokens")
+            if self.status is Status.ENCLOSED else self.value_text(),
+        )  # fmt: skip
 
-    def _repr_latex_(self) -> str | None:
-        return None if self.asymptotics is None else f"${self.asymptotics}$"
+
+def _exp(power: float) -> float:
+    return math.exp(power) if power < 700 else math.inf
 
 
 def _ball_text(ball: Any) -> str:
     return str(ball) if isinstance(ball, fmpq) else str(ball.str(20))
 
 
+Eps = str | int | float | Fraction
+
+
+@overload
 def theoretical_receptive_field(
-    f: Any, eps: Any, *, length: Any = None, budget_s: float = 60.0, **values: Any
-) -> Any:
+    f: Any, eps: Eps, *, length: Any = None, budget_s: float = 60.0, **values: Any
+) -> ReceptiveField: ...
+
+
+@overload
+def theoretical_receptive_field(
+    f: Any, eps: Sequence[Eps], *, length: Any = None, budget_s: float = 60.0, **values: Any
+) -> tuple[ReceptiveField, ...]: ...
+
+
+def theoretical_receptive_field(
+    f: Any, eps: Eps | Sequence[Eps], *, length: Any = None, budget_s: float = 60.0, **values: Any
+) -> ReceptiveField | tuple[ReceptiveField, ...]:
     """The theoretical receptive field [Q, Eq. 22] of a bias, an exact integer.
 
     Args:
@@ -166,15 +231,18 @@ def theoretical_receptive_field(
     61
     >>> theoretical_receptive_field("alibi", "1/10").tokens
     590
+    >>> theoretical_receptive_field("-log(1+n)", "1/10").tokens
+    inf
     >>> theoretical_receptive_field("-log(1+n)", "1/10", length=1000).tokens
     473
     """
     subject = resolve(f, values)
     row = None if length is None else natural(length, "length")
-    many = isinstance(eps, Iterable) and not isinstance(eps, (str, bytes))
-    grid = tuple(_eps(e) for e in (eps if many else (eps,)))
+    single = isinstance(eps, str) or not isinstance(eps, Iterable) or getattr(eps, "ndim", 1) == 0
+    each: Iterable[Any] = (eps,) if single else eps  # type: ignore[assignment]
+    grid = tuple(map(_eps, each))
     results = _of_encoding(subject, grid, row, time.monotonic() + _seconds(budget_s))
-    return results if many else results[0]
+    return results[0] if single else results
 
 
 def resolve(f: Any, values: dict[str, Any]) -> Encoding:
@@ -187,14 +255,6 @@ def resolve(f: Any, values: dict[str, Any]) -> Encoding:
             "formula with numbers"
         )
     return subject
-
-
-def natural(value: Any, what: str, least: int = 1) -> int:
-    """An integer from `least` to MAX_LENGTH."""
-    number = exact(value, what)
-    if not number.is_Integer or not least <= number <= MAX_LENGTH:
-        raise InputError(f"{what} {value!r} must be an integer from {least} to 10^15")
-    return int(number)
 
 
 def _seconds(value: Any) -> float:
@@ -221,51 +281,66 @@ def _eps(value: Any) -> sympy.Rational:
 def _of_encoding(
     subject: Encoding, grid: Grid, length: int | None, deadline: float
 ) -> tuple[ReceptiveField, ...]:
-    if subject.bca is not None or not subject.biases:
-        verdict, reason = "out_of_scope", subject.out_of_scope or ""
-        if subject.bca is not None:
-            verdict = "converges"
-            reason = f"{BLOCKWISE}; every row sees at most {2 * subject.bca} keys"
+    if reason := out_of_reach(subject):
         return tuple(
-            ReceptiveField(None, e, length, verdict=verdict, reason=reason, label="none")
+            ReceptiveField(
+                None,
+                e,
+                length,
+                verdict=check_convergence(subject).verdict,
+                status=Status.OUT_OF_SCOPE,
+                label=None,
+                reason=reason,
+                subject=subject.name,
+            )
             for e in grid
         )
     known = {b: _of_bias(b, grid, length, deadline) for b in dict.fromkeys(subject.biases)}
-    return tuple(_worst(tuple(known[b][i] for b in subject.biases)) for i in range(len(grid)))
+    return tuple(
+        dataclasses.replace(
+            _widest(tuple(known[b][i] for b in subject.biases)), subject=subject.name
+        )
+        for i in range(len(grid))
+    )
 
 
-def _worst(heads: tuple[ReceptiveField, ...]) -> ReceptiveField:
+def out_of_reach(subject: Encoding) -> Reason | None:
+    """Why no mass by distance belongs to an encoding; None where one does."""
+    if subject.bca is not None:
+        seen = f"every row sees at most {plural(2 * subject.bca, 'key')}"
+        return Reason(BLOCKWISE.code, f"{BLOCKWISE}; {seen}")
+    return None if subject.biases else subject.out_of_scope
+
+
+def _widest(heads: tuple[ReceptiveField, ...]) -> ReceptiveField:
     if len(heads) == 1:
         return heads[0]
-    open_heads = [h for h in heads if h.answer is None]
-    if open_heads:
-        bad = next((h for h in open_heads if h.verdict == "diverges"), open_heads[0])
-        names = ", ".join(str(i + 1) for i, h in enumerate(heads) if h.answer is None)
-        worst = ReceptiveField(
-            None, bad.eps, bad.length, verdict=bad.verdict, label=bad.label,
-            reason=f"head {names}: {bad.reason}",
-        )  # fmt: skip
-    else:
-        worst = max(heads, key=lambda h: _bounds(h.answer)[1])
-        low = max(_bounds(h.answer)[0] for h in heads)
-        if not isinstance(worst.answer, Exact) and _bounds(worst.answer)[0] < low:
-            rivals = [h.tokens or 0 for h in heads]
-            if isinstance(worst.answer, Bracket):
-                answer = Bracket(max(*rivals, worst.answer.low), worst.answer.high)
-                worst = dataclasses.replace(worst, answer=answer)
-    label = "approximate" if any(h.label == "approximate" for h in heads) else worst.label
+    worst = decisive(heads, lambda h: _bounds(h.answer)[1])
+    answer = worst.answer
+    if isinstance(answer, Bracket):  # another head may have more than this one's lower end
+        answer = Bracket(max([answer.low, *_exact_tokens(heads)]), answer.high)
+    label = worst.label
+    if label is not None and any(h.label is Label.APPROXIMATE for h in heads):
+        label = Label.APPROXIMATE
     return ReceptiveField(
-        None, worst.eps, worst.length, worst.tokens, worst.answer, worst.total, worst.verdict,
-        heads, "worst head", worst.asymptotics, worst.reason, label,
+        None, worst.eps, worst.length, worst.tokens, answer, worst.total, worst.verdict, heads,
+        worst.asymptotics, status=worst.status, label=label, reason=worst.reason,
     )  # fmt: skip
 
 
-def _bounds(answer: Answer | None) -> tuple[float, float]:
+def _exact_tokens(heads: Iterable[ReceptiveField]) -> list[int]:
+    return [h.answer.tokens for h in heads if isinstance(h.answer, Exact)]
+
+
+def _bounds(answer: Value | None) -> tuple[float, float]:
     """Lower and upper bound of log(1 + tokens), to order the heads."""
     if isinstance(answer, Exact):
         return (math.log(1 + answer.tokens),) * 2
     if isinstance(answer, Enclosure):
-        return answer.low, answer.high
+        low, high = answer.low, answer.high
+        for _ in range(answer.depth - 1):
+            low, high = _exp(low), _exp(high)
+        return low, high
     if isinstance(answer, Bracket):
         high = math.inf if answer.high is None else math.log(1 + answer.high)
         return math.log(1 + answer.low), high
@@ -276,46 +351,54 @@ def _of_bias(
     bias: Expr, grid: Grid, length: int | None, deadline: float
 ) -> tuple[ReceptiveField, ...]:
     s = series(bias)
-    if length is None:
-        verdict, reason = verdict_of(s)
-        if reason:
-            label = "certified" if verdict == "diverges" else "none"
-            return tuple(
-                ReceptiveField(bias, e, verdict=verdict, reason=reason, label=label) for e in grid
-            )
+    if length is None and (reason := obstacle(s)) is not None:
+        return tuple(_unsummed(bias, e, reason) for e in grid)
     kept = s if length is None else s.truncated(length)
     compare = _Comparison(kept)
     with until(deadline):
         return tuple(_solved(compare, bias, e, length, deadline) for e in grid)
 
 
-_VERDICTS: dict[Expr, str] = {}
+def _unsummed(bias: Expr, eps: sympy.Rational, reason: Reason) -> ReceptiveField:
+    if reason.code is Code.DIVERGES:
+        return ReceptiveField(
+            bias, eps, tokens=math.inf, verdict=Verdict.DIVERGES, status=Status.INFINITE,
+            label=Label.THEOREM, reason=reason,
+        )  # fmt: skip
+    verdict = Verdict.CONVERGES if reason.code is Code.NO_ENCLOSURE else Verdict.UNDECIDED
+    return ReceptiveField(
+        bias, eps, verdict=verdict, status=Status.UNKNOWN, label=None, reason=reason
+    )
 
 
-def verdict_of(s: Series) -> tuple[str, str]:
-    """The verdict on the series, and why there are no certified sums; empty if there are."""
+_VERDICTS: dict[Expr, Verdict] = {}
+
+
+def obstacle(s: Series) -> Reason | None:
+    """Why a series has no certified sums, None where it has: it diverges (`DIVERGES`), converges
+    with no enclosure (`NO_ENCLOSURE`), or is not decided (`UNDECIDED`)."""
     if s.converges:
-        return "converges", ""
-    verdict = "diverges"
+        return None
+    verdict = Verdict.DIVERGES
     if s.converges is None:
-        from farfield.theory.convergence import check_convergence
-
-        verdict = _VERDICTS.get(s.bias) or str(check_convergence(s.bias).verdict)
-        if verdict in ("converges", "diverges") and len(_VERDICTS) < MAX_VERDICTS:
+        verdict = _VERDICTS.get(s.bias) or check_convergence(s.bias).verdict
+        if verdict in (Verdict.CONVERGES, Verdict.DIVERGES) and len(_VERDICTS) < MAX_VERDICTS:
             _VERDICTS[s.bias] = verdict
-    if verdict == "diverges":
-        return verdict, (
-            "the exp-series diverges: no finite number of keys holds a share of its mass"
+    if verdict is Verdict.DIVERGES:
+        return Reason(
+            Code.DIVERGES,
+            "the exp-series diverges: no finite number of keys holds a share of its mass",
         )
-    if verdict == "converges":
-        return verdict, f"the exp-series converges, but has no certified sum yet: {s.gap}"
-    return verdict, f"the exp-series is {verdict.replace('_', ' ')}"
+    if verdict is Verdict.CONVERGES:
+        said = f"the exp-series converges, but has no certified sum yet: {s.gap}"
+        return Reason(Code.NO_ENCLOSURE, said)
+    return Reason(Code.UNDECIDED, f"the exp-series is {verdict.replace('_', ' ')}")
 
 
 def _solved(
     compare: _Comparison, bias: Expr, eps: sympy.Rational, length: int | None, deadline: float
 ) -> ReceptiveField:
-    verdict = "converges" if length is None else "finite row"
+    verdict = Verdict.CONVERGES if length is None else None
     try:
         bits = compare.series.first_bits
         at_precision(lambda: compare.total(ctx.prec), bits)
@@ -323,12 +406,13 @@ def _solved(
         total = compare.totals[max(compare.totals)]
     except Unreachable as why:
         if length is None:
-            return ReceptiveField(bias, eps, length, verdict=verdict, reason=str(why), label="none")
+            return _unsummed(bias, eps, Reason(Code.NO_ENCLOSURE, str(why)))
         return _by_floats(bias, eps, length, str(why))
-    tokens = answer.tokens if isinstance(answer, Exact) else None
+    found = isinstance(answer, Exact)
     return ReceptiveField(
-        bias, eps, length, tokens, answer, total, verdict,
-        asymptotics=None if length else _asymptotics(compare.series), reason=reason,
+        bias, eps, length, answer.tokens if isinstance(answer, Exact) else None, answer, total,
+        verdict, asymptotics=None if length else _asymptotics(compare.series),
+        status=Status.EXACT if found else Status.ENCLOSED, reason=reason,
     )  # fmt: skip
 
 
@@ -380,7 +464,7 @@ class _Comparison:
     def below(self, j: int, eps: sympy.Rational) -> tuple[bool, Any, Any]:
         """Whether T_j < eps B, proved; with T_j and eps B at the precision that decided it."""
         bits = max(bits_for(j), 0 if self.series.last.end is None else self.series.first_bits)
-        last, near = bits + EXTRA_BITS, ""
+        last, near = bits + EXTRA_BITS, None
         while bits <= last:
             with precision(bits):
                 try:
@@ -409,7 +493,7 @@ class _Comparison:
         """By the exact T_j/B of a hypergeometric series from 0 that telescopes."""
         if len(self.series.stretches) > 1 or self.series.last.end is not None:
             return None
-        exact_share = share(self.series.bias)
+        exact_share = telescoped_share(self.series.bias)
         found = None if exact_share is None else exact_share(j)
         return None if found is None else bool(found < rational(eps))
 
@@ -426,14 +510,16 @@ class _Comparison:
             return None
 
 
-def _search(compare: _Comparison, eps: sympy.Rational, deadline: float) -> tuple[Answer, str]:
+def _search(
+    compare: _Comparison, eps: sympy.Rational, deadline: float
+) -> tuple[Value, Reason | None]:
     """The least j with T_j < eps B; T_0 = B is never below, as eps < 1."""
     s = compare.series
     low, high, step, vast, most = 0, s.support, 0, False, s.max_bits
     guesses = foreseen = _foreseen(compare, eps) or [1]
     while high is None or high - low > 1:
         if time.monotonic() > deadline:
-            return Bracket(low + 1, high), "the time budget was spent"
+            return Bracket(low + 1, high), Reason(Code.BUDGET, "the time budget was spent")
         if high is None and low.bit_length() > COARSE_BITS and not vast:
             if _beyond(s, eps):
                 return _enclosure(s, eps, 1 << most)
@@ -450,7 +536,7 @@ def _search(compare: _Comparison, eps: sympy.Rational, deadline: float) -> tuple
         if foreseen[0] in (low, high):
             guesses += foreseen[1:]
         step += 1
-    return Exact(high), ""
+    return Exact(high), None
 
 
 def _foreseen(compare: _Comparison, eps: sympy.Rational) -> list[int]:
@@ -503,8 +589,8 @@ def _newton(s: Series, j: int, tail: Any, goal: Any) -> list[int]:
 
 def _tied(
     compare: _Comparison, eps: sympy.Rational, j: int, low: int, high: int | None, near: str
-) -> tuple[Answer, str]:
-    reason = f"T_{j} and {near}: {j} if T_{j} is less, otherwise {j + 1}"
+) -> tuple[Value, Reason | None]:
+    reason = Reason(Code.TIE, f"T_{j} and {near}: {j} if T_{j} is less, otherwise {j + 1}")
     try:
         if not compare.below(j - 1, eps)[0] and compare.below(j + 1, eps)[0]:
             return Bracket(j, j + 1), reason
@@ -512,7 +598,7 @@ def _tied(
         pass
     below = _decided(compare, eps, low, j, False)
     above = _decided(compare, eps, j, high, True)
-    return Bracket(1 + (below or 0), above), f"at {j} T_j and {near}"
+    return Bracket(1 + (below or 0), above), Reason(Code.TIE, f"at {j} T_j and {near}")
 
 
 def _decided(
@@ -547,8 +633,8 @@ def _decided(
     return high if want else low
 
 
-def _beyond_reason(bits: int) -> str:
-    return f"the answer has more than {bits} bits"
+def _beyond_reason(bits: int) -> Reason:
+    return Reason(Code.TOO_LARGE, f"the answer has more than {bits} bits")
 
 
 def _beyond(s: Series, eps: sympy.Rational) -> bool:
@@ -562,7 +648,7 @@ def _beyond(s: Series, eps: sympy.Rational) -> bool:
             return False
 
 
-def _enclosure(s: Series, eps: sympy.Rational, low: int) -> tuple[Answer, str]:
+def _enclosure(s: Series, eps: sympy.Rational, low: int) -> tuple[Value, Reason | None]:
     """log TRF for an answer beyond low = 2^max_bits, from int_j^oo <= T_j <= int_j^oo + b_j."""
     kernel, reason = s.last.kernel, _beyond_reason(s.max_bits)
     assert kernel is not None
@@ -604,8 +690,11 @@ def _enclosure(s: Series, eps: sympy.Rational, low: int) -> tuple[Answer, str]:
 
 def _by_floats(bias: Expr, eps: sympy.Rational, length: int, why: str) -> ReceptiveField:
     """The finite-row TRF from float64 sums: labelled approximate, None too near to a threshold."""
+    unknown = ReceptiveField(
+        bias, eps, length, status=Status.UNKNOWN, label=None, reason=Reason(Code.NO_ENCLOSURE, why)
+    )
     if length > MAX_FLOAT_LENGTH:
-        return ReceptiveField(bias, eps, length, verdict="finite row", reason=why, label="none")
+        return unknown
     values = tabulate(bias, np.arange(length)).astype(np.longdouble)
     with np.errstate(over="ignore"):
         weights = np.exp(values)
@@ -613,17 +702,18 @@ def _by_floats(bias: Expr, eps: sympy.Rational, length: int, why: str) -> Recept
         at = int(np.argmax(np.isnan(values)))
         raise InputError(f"the bias is undefined or infinite at n = {at}")
     if not np.isfinite(weights).all():
-        return ReceptiveField(bias, eps, length, verdict="finite row", reason=why, label="none")
+        return unknown
     tails = np.append(np.cumsum(weights[::-1])[::-1], 0)
     goal = tails[0] * np.longdouble(eps.p) / np.longdouble(eps.q)
     j = int(np.argmax(tails < goal))
     margin = min(goal - tails[j], tails[j - 1] - goal) / tails[0]
     if not margin > 1e-11:
         return ReceptiveField(
-            bias, eps, length, verdict="finite row", answer=Bracket(max(1, j - 1), j + 1),
-            reason="too near to a threshold for float64 sums", label="approximate",
+            bias, eps, length, answer=Bracket(max(1, j - 1), j + 1), status=Status.ENCLOSED,
+            label=Label.APPROXIMATE,
+            reason=Reason(Code.TIE, "too near to a threshold for float64 sums"),
         )  # fmt: skip
     return ReceptiveField(
-        bias, eps, length, j, Exact(j), arb(float(tails[0]), float(tails[0]) * 1e-9), "finite row",
-        reason=f"{why}; float64 sums", label="approximate",
+        bias, eps, length, j, Exact(j), arb(float(tails[0]), float(tails[0]) * 1e-9),
+        label=Label.APPROXIMATE, reason=Reason(Code.NO_ENCLOSURE, f"{why}; float64 sums"),
     )  # fmt: skip

@@ -8,7 +8,7 @@ and `x_w = 0`. Blockwise causal attention is a window of half + 1 to 2 half toke
 the place of the row in its block; R is the mean over the rows of a block (ours: [S] does not say).
 
 With `Q = sum x_i^2` and `C = sum x_i x_{i+1}`, `R = (Q - C) / B^2` is three exp-series: of `2 p`,
-of `p(n) + p(n+1)` and of `p`. They are summed by the kernels of `farfield.numerics.sums` where
+of `p(n) + p(n+1)` and of `p`. They are summed by the kernels of the room `summation` where
 those know them, else term by term in balls; beyond `MAX_BALLS` terms in float64 (`approximate`).
 """
 
@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,19 +25,33 @@ import sympy
 from flint import arb, fmpq
 from sympy import Expr, S
 
-from farfield.numerics.kernels import Unreachable
-from farfield.numerics.receptive_field import at_precision, natural, resolve, verdict_of
-from farfield.numerics.sums import Series, series
-from farfield.theory.balls import Undefined, compile_ball, to_arb
-from farfield.theory.expression import as_expression, n
+from farfield.numerics.outcomes import Unreachable
+from farfield.numerics.receptive_field import at_precision, obstacle, resolve
+from farfield.numerics.summation.series import Series, series
+from farfield.theory.answers.answer import (
+    Answer,
+    Code,
+    InputError,
+    Label,
+    Reason,
+    Result,
+    Status,
+    decisive,
+)
+from farfield.theory.answers.blocks import Block, Formula, Sentence, facts, sentence
+from farfield.theory.answers.notation import Text, expression_line, shortened, words
+from farfield.theory.answers.number import exact, natural
+from farfield.theory.answers.wording import decimal, listed
+from farfield.theory.formula.given import as_expression
+from farfield.theory.functions.balls import Undefined, to_arb
+from farfield.theory.functions.nodes import n
 from farfield.theory.resolution import (
     ROWS,
     bounded_above,
     finite_closed_form,
     limit_closed_form,
 )
-from farfield.theory.results import InputError, Result, exact
-from farfield.theory.tables import tabulate
+from farfield.theory.values import compile_ball, tabulate
 
 BITS = 128
 MAX_BALLS = 20_000
@@ -47,8 +61,8 @@ CHUNK = 1 << 16
 FP16_MAX, FP16_TINY, FP16_NORMAL = 65504.0, 2.0**-24, 2.0**-14
 
 
-@dataclass(frozen=True)
-class Resolution(Result):
+@dataclass(frozen=True, repr=False)
+class Resolution(Answer):
     """The attention resolution of a row.
 
     Fields:
@@ -58,14 +72,13 @@ class Resolution(Result):
         mask: `none`, `window W` or `bca HALF`.
         last: what `s_{N+1}` was.
         value: R; the mean of the heads; None where it is not known.
-        enclosure: bounds that contain it, where it is certified.
+        enclosure: floats around it, where it is certified.
         bounds: for a non-increasing row `((P_0^2 - P_{N+1}^2)/2, P_0 (P_0 - P_{N+1}))`, else
             (None, sum P_i^2): theorems (ours), evaluated in float64.
         limit: R of ever longer rows under the same mask; None where it is not known.
         closed_form: R, or its limit if `length` is None, as an expression where there is one.
-        heads, aggregation: one result a head where there are several, and `mean of the heads`.
+        heads: one answer a head where there are several; their mean speaks for all.
         rows: least and greatest R of the rows of a block under a bca mask.
-        reason: why something is not known.
         label: `certified`; `theorem` for the limit 0 of a divergent series; `approximate` for
             float64; `measured` for given scores.
     """
@@ -75,49 +88,53 @@ class Resolution(Result):
     scale: Expr
     mask: str
     last: str
-    value: float | None
+    value: float | None = None
     enclosure: tuple[float, float] | None = None
     bounds: tuple[float | None, float] | None = None
     limit: float | None = None
     closed_form: Expr | None = None
     heads: tuple[Resolution, ...] = ()
-    aggregation: str | None = None
     rows: tuple[float, float] | None = None
-    reason: str = ""
-    label: str = "certified"
 
-    def text(self) -> str:
-        where = "as the row grows" if self.length is None else f"row of {self.length} tokens"
-        value = "unknown" if self.value is None else f"{self.value:.10g}"
-        head = f" ({self.aggregation}, {len(self.heads)})" if self.heads else ""
-        label = f"  [{self.label}]" if self.value is not None else ""
-        lines = [f"R({where}) = {value}{head}{label}"]
+    def blocks(self) -> Sequence[Block]:
+        return tuple(self._blocks())
+
+    def _blocks(self) -> Iterator[Block]:
+        yield Sentence(self._first(), self.label)
         if self.formula is not None:
-            lines.append(f"  p(n) = {_short(self.formula)}")
-        lines.append(f"  scale {self.scale}, mask {self.mask}, s_(N+1): {self.last}")
-        if self.bounds is not None and self.bounds[0] is not None:
-            low, high = self.bounds
-            lines.append(f"  bounds of a non-increasing row: {low:.6g} <= R <= {high:.6g}")
-        elif self.bounds is not None:
-            lines.append(f"  R <= sum P_i^2 = {self.bounds[1]:.6g}; there is no lower bound")
-        if self.limit is not None and self.length is not None:
-            lines.append(f"  limit as the row grows: {self.limit:.10g}")
-        if self.closed_form is not None:
-            lines.append(f"  closed form: {_short(self.closed_form)}")
-        if self.rows is not None:
-            lines.append(f"  rows of a block: from {self.rows[0]:.6g} to {self.rows[1]:.6g}")
-        if self.heads:
-            each = ("unknown" if h.value is None else f"{h.value:.6g}" for h in self.heads)
-            lines.append(f"  by head: {', '.join(each)}")
-        return "\n".join([*lines, *([f"  {self.reason}"] if self.reason else [])])
+            yield Formula(words("`p(n)`"), self.formula)
+        low, high = self.bounds or (None, None)
+        bounds = None if high is None else words("`R <= sum P_i^2` = {high}", high=decimal(high))
+        if low is not None:
+            bounds = words("{low} `<= R <=` {high}, of a non-increasing row", low=decimal(low),
+                           high=decimal(high))  # fmt: skip
+        form = None if self.closed_form is None else shortened(expression_line(self.closed_form))
+        yield facts(
+            scale=expression_line(self.scale), mask=None if self.mask == "none" else self.mask,
+            after_the_row=self.last, bounds=bounds,
+            limit=None if self.length is None or self.limit is None else decimal(self.limit, 10),
+            closed_form=form,
+            rows_of_a_block=None if self.rows is None
+            else f"from {decimal(self.rows[0])} to {decimal(self.rows[1])}",
+            by_head=listed([decimal(h.value) for h in self.heads]) or None,
+            why=None if self.reason is None else str(self.reason),
+        )  # fmt: skip
 
-    def _repr_latex_(self) -> str | None:
-        return None if self.closed_form is None else f"$R = {sympy.latex(self.closed_form)}$"
-
-
-def _short(e: Any) -> str:
-    text = str(e)
-    return text if len(text) <= 90 else text[:87] + "..."
+    def _first(self) -> Text:
+        subject = self.subject or ("the scores" if self.formula is None else
+                                   expression_line(self.formula))  # fmt: skip
+        where = "as rows grow" if self.length is None else f"in a row of {self.length} tokens"
+        if self.value is None:
+            said = "the attention resolution {where} is not known."
+        elif self.value == 0 and self.length is None:
+            said = "as rows grow, the attention resolution tends to 0."
+        else:
+            said = "the attention resolution {where} is {value}{mean}."
+        mean = f", the mean of {len(self.heads)} heads" if self.heads else ""
+        return words(
+            "{subject}: " + said, subject=shortened(subject, 80), where=where,
+            value=decimal(self.value, 10), mean=mean,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -207,11 +224,13 @@ def attention_resolution(
         hidden = Mask(half=subject.bca)
     _mask_fits(hidden, tokens)
     if not subject.biases:
-        reason = subject.out_of_scope or "no additive bias"
-        return Resolution(None, tokens, factor, str(hidden), "none", None, reason=reason)
+        return Resolution(
+            None, tokens, factor, str(hidden), "none", status=Status.OUT_OF_SCOPE, label=None,
+            reason=subject.out_of_scope, subject=subject.name,
+        )  # fmt: skip
     known = {b: _of_bias(b, tokens, factor, hidden) for b in dict.fromkeys(subject.biases)}
     heads = tuple(known[b] for b in subject.biases)
-    return heads[0] if len(heads) == 1 else _mean(heads)
+    return replace(heads[0] if len(heads) == 1 else _mean(heads), subject=subject.name)
 
 
 def _is_scores(f: Any) -> bool:
@@ -229,24 +248,22 @@ def _mask_fits(mask: Mask, tokens: int | None) -> None:
 
 
 def _mean(heads: tuple[Resolution, ...]) -> Resolution:
-    first = heads[0]
-    known = [h.value for h in heads if h.value is not None]
-    limits = [h.limit for h in heads if h.limit is not None]
-    whole = len(known) == len(heads)
+    first, worst = heads[0], decisive(heads, lambda h: h.label is Label.APPROXIMATE)
     enclosures = [h.enclosure for h in heads if h.enclosure is not None]
     enclosure = None
     if len(enclosures) == len(heads):
         low, high = (math.fsum(e[i] for e in enclosures) / len(heads) for i in (0, 1))
         enclosure = (math.nextafter(low, -math.inf), math.nextafter(high, math.inf))
-    labels = {h.label for h in heads}
     return Resolution(
         None, first.length, first.scale, first.mask, first.last,
-        math.fsum(known) / len(heads) if whole else None, enclosure,
-        limit=math.fsum(limits) / len(heads) if len(limits) == len(heads) else None,
-        heads=heads, aggregation="mean of the heads",
-        reason=next((h.reason for h in heads if h.reason), ""),
-        label=next((x for x in ("approximate", "certified") if x in labels), first.label),
+        _mean_of([h.value for h in heads]), enclosure, limit=_mean_of([h.limit for h in heads]),
+        heads=heads, status=worst.status, label=worst.label, reason=worst.reason,
     )  # fmt: skip
+
+
+def _mean_of(values: Sequence[float | None]) -> float | None:
+    known = [v for v in values if v is not None]
+    return math.fsum(known) / len(values) if len(known) == len(values) else None
 
 
 # -- biases ---------------------------------------------------------------------------------------
@@ -263,7 +280,7 @@ def _of_bias(p: Expr, tokens: int | None, scale: Expr, mask: Mask) -> Resolution
         value, enclosure, label, reason = _limit(bias)
         return Resolution(
             p, None, scale, str(mask), last, value, enclosure, limit=value,
-            closed_form=limit_closed_form(bias), reason=reason, label=label,
+            closed_form=limit_closed_form(bias), status=_status(label), label=label, reason=reason,
         )  # fmt: skip
     value, enclosure, label, reason = _finite(bias, terms, cut)
     limit = value if cut else _limit(bias)[0] if mask.window is None else None
@@ -274,12 +291,19 @@ def _of_bias(p: Expr, tokens: int | None, scale: Expr, mask: Mask) -> Resolution
     if terms <= MAX_FLOATS:
         bounds = _bounds(table(bias, terms + 1), terms, cut)
     return Resolution(
-        p, tokens, scale, str(mask), last, value, enclosure, bounds, limit, form, reason=reason,
-        label=label,
+        p, tokens, scale, str(mask), last, value, enclosure, bounds, limit, form,
+        status=_status(label), label=label, reason=reason,
     )  # fmt: skip
 
 
-Found = tuple[float | None, tuple[float, float] | None, str, str]
+_BLOCKS = Reason(Code.BOUNDED_SUPPORT, "mean over the rows of a block beyond the first")
+
+
+def _status(label: Label | None) -> Status:
+    return Status.UNKNOWN if label is None else Status.EXACT
+
+
+Found = tuple[float | None, tuple[float, float] | None, Label | None, Reason | None]
 """Value, enclosure, label, reason."""
 
 
@@ -289,8 +313,8 @@ def _certified(ball: arb) -> Found:
     return (
         float(ball.mid()),
         (low, high) if ball.is_exact() and arb(low) == ball else outer,
-        ("certified"),
-        "",
+        Label.CERTIFIED,
+        None,
     )
 
 
@@ -301,17 +325,18 @@ def _shifted(bias: Expr) -> Expr:
 
 def _limit(bias: Expr) -> Found:
     s = series(bias)
-    verdict, reason = verdict_of(s)
-    if verdict == "diverges":
+    reason = obstacle(s)
+    if reason is not None and reason.code is Code.DIVERGES:
+        said = "the exp-series diverges and p is "
         if bounded_above(bias):
-            return 0.0, (0.0, 0.0), "theorem", "the exp-series diverges and p is bounded above"
-        return None, None, "none", "the exp-series diverges and p is not known to be bounded above"
-    if reason:
-        return None, None, "none", reason
+            return 0.0, (0.0, 0.0), Label.THEOREM, Reason(Code.DIVERGES, said + "bounded above")
+        return _unknown(Code.NO_LIMIT, said + "not known to be bounded above")
+    if reason is not None:
+        return None, None, None, reason
     try:
         ball = at_precision(lambda: _limit_ball(bias, s), BITS)
     except Unreachable as why:
-        return None, None, "none", str(why)
+        return _unknown(Code.NO_ENCLOSURE, str(why))
     return _certified(to_arb(ball))
 
 
@@ -343,7 +368,7 @@ def _finite(bias: Expr, terms: int, cut: bool) -> Found:
         try:
             return _certified(at_precision(lambda: _direct(bias, terms, cut), BITS))
         except Unreachable as why:
-            return None, None, "none", str(why)
+            return _unknown(Code.NO_ENCLOSURE, str(why))
     try:
         parts = [series(q) for q in (bias, 2 * bias, _shifted(bias))]
 
@@ -355,12 +380,16 @@ def _finite(bias: Expr, terms: int, cut: bool) -> Found:
         return _certified(at_precision(closed, BITS + 2 * terms.bit_length()))
     except (Unreachable, ValueError):
         if terms > MAX_FLOATS:
-            reason = f"{terms} terms would have to be summed one by one"
-            return None, None, "none", reason
+            said = f"{terms} terms would have to be summed one by one"
+            return _unknown(Code.NO_ENCLOSURE, said)
     scores = table(bias, terms + 1)
     if cut:
         scores[terms] = -np.inf
-    return float(resolution_curve(scores)[-1]), None, "approximate", ""
+    return float(resolution_curve(scores)[-1]), None, Label.APPROXIMATE, None
+
+
+def _unknown(code: Code, why: str) -> Found:
+    return None, None, None, Reason(code, why)
 
 
 def _direct(bias: Expr, terms: int, cut: bool) -> arb:
@@ -395,11 +424,12 @@ def _of_blocks(p: Expr, bias: Expr, tokens: int | None, scale: Expr, mask: Mask)
         balls = at_precision(lambda: _block_mean(bias, half), BITS)
         value, enclosure, label, reason = _certified(balls)
     else:
-        value, enclosure, label, reason = float(each.mean()), None, "approximate", ""
+        value, enclosure, label, reason = float(each.mean()), None, Label.APPROXIMATE, None
     span = (float(each.min()), float(each.max()))
     return Resolution(
         p, tokens, scale, str(mask), "-oo, masked", value, enclosure, limit=value, rows=span,
-        reason=reason or "mean over the rows of a block beyond the first", label=label,
+        label=label,
+        reason=reason or _BLOCKS,
     )  # fmt: skip
 
 
@@ -428,7 +458,9 @@ def table(bias: Expr, count: int) -> np.ndarray:
     pieces = (np.arange(a, min(a + CHUNK, count)) for a in range(0, count, CHUNK))
     scores = np.concatenate([tabulate(bias, piece) for piece in pieces])
     if np.isnan(scores).any() or (scores == np.inf).any() or scores[0] == -np.inf:
-        raise InputError(f"the bias {_short(bias)} is not finite at some distance below {count}")
+        raise InputError(
+            f"the bias {shortened(str(bias), 90)} is not finite at some distance below {count}"
+        )
     return scores
 
 
@@ -518,17 +550,17 @@ def _of_scores(given: Any, length: Any, scale: Expr, mask: Mask) -> Resolution:
     if mask.half is not None:
         each = _block_rows(s, mask.half)
         return Resolution(
-            None, tokens, scale, str(mask), "-oo, masked", float(each.mean()), label="measured",
-            rows=(float(each.min()), float(each.max())),
-            reason="mean over the rows of a block beyond the first",
+            None, tokens, scale, str(mask), "-oo, masked", float(each.mean()),
+            rows=(float(each.min()), float(each.max())), label=Label.MEASURED, reason=_BLOCKS,
         )  # fmt: skip
     cut = mask.window is not None and mask.window < tokens
     terms = mask.window if cut and mask.window is not None else tokens - 1
     value = float(_windowed_curve(s[:terms])[-1] if cut else resolution_curve(s)[-1])
     last = "-oo, masked" if cut else f"the last score given, s_{tokens - 1}"
     return Resolution(
-        None, tokens, scale, str(mask), last, value, bounds=_bounds(s, terms, cut), label="measured"
-    )
+        None, tokens, scale, str(mask), last, value, bounds=_bounds(s, terms, cut),
+        label=Label.MEASURED,
+    )  # fmt: skip
 
 
 # -- RoPE and xPos --------------------------------------------------------------------------------
@@ -604,7 +636,7 @@ def gamma_curve(
     ])  # fmt: skip
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class BestGamma(Result):
     """The gamma that maximises R of the xPos surrogate on [0, high].
 
@@ -614,6 +646,7 @@ class BestGamma(Result):
         without_decay: R of RoPE, the limit gamma -> oo.
         at_edge: whether the maximiser is an end of the interval.
         length, d, scale, base, dialect: of the row and the surrogate.
+        label: `approximate`.
     """
 
     gamma: float
@@ -626,16 +659,23 @@ class BestGamma(Result):
     scale: Expr
     base: float
     dialect: str
-    label: str = "approximate"
+    label: Label = Label.APPROXIMATE
 
-    def text(self) -> str:
-        edge = ", the end of the interval" if self.at_edge else ""
-        return "\n".join([
-            f"R is largest at gamma = {self.gamma:.4g}{edge}: {self.value:.8g}  [{self.label}]",
-            f"  at gamma = 0.4 {self.at_paper:.8g}, without decay (RoPE) {self.without_decay:.8g}",
-            f"  d = {self.d}, {self.length} tokens, scale {self.scale}, base {self.base:g}, "
-            f"dialect {self.dialect}",
-        ])  # fmt: skip
+    def blocks(self) -> Sequence[Block]:
+        return (
+            sentence(
+                "The resolution of the xPos surrogate is largest at `gamma =` {gamma}{edge}, "
+                "where it is {value}.", self.label, gamma=decimal(self.gamma, 4),
+                edge=", the end of the interval" if self.at_edge else "",
+                value=decimal(self.value, 8),
+            ),
+            facts(**{
+                "at gamma = 0.4": decimal(self.at_paper, 8),
+                "without decay (RoPE)": decimal(self.without_decay, 8), "d": self.d,
+                "row": f"{self.length} tokens", "scale": expression_line(self.scale),
+                "base": decimal(self.base), "dialect": self.dialect,
+            }),
+        )  # fmt: skip
 
 
 def best_gamma(
@@ -670,7 +710,7 @@ def best_gamma(
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class HalfRange(Result):
     """Whether `zeta_i^(n/base)` and its inverse stay within half precision.
 
@@ -681,6 +721,7 @@ class HalfRange(Result):
         overflows: the largest exceeds 65504.
         vanishes: the smallest rounds to 0; `subnormal`: it is below 2^-14.
         least_gamma: from which gamma on nothing overflows or vanishes.
+        label: `theorem`.
     """
 
     gamma: float
@@ -694,22 +735,27 @@ class HalfRange(Result):
     vanishes: bool
     subnormal: bool
     least_gamma: float
-    label: str = "theorem"
+    label: Label = Label.THEOREM
 
     @property
     def fits(self) -> bool:
         """Neither overflow nor underflow to 0."""
         return not (self.overflows or self.vanishes)
 
-    def text(self) -> str:
-        where = "centred" if self.centred else "from 0"
-        verdict = "fits" if self.fits else "does not fit"
+    def blocks(self) -> Sequence[Block]:
         return (
-            f"zeta^(n/{self.base:g}), n up to {self.length} {where}, gamma = {self.gamma:g}: "
-            f"{verdict} half precision  [{self.label}]\n"
-            f"  largest {self.largest:.4g} (65504 is the greatest number), smallest "
-            f"{self.smallest:.4g}\n  fits from gamma = {self.least_gamma:.4g} on"
-        )
+            sentence(
+                "The decay `zeta^(n/{base})` of positions {where} {fits} half precision at "
+                "`gamma = {gamma}`.", self.label, base=decimal(self.base),
+                gamma=decimal(self.gamma), fits="fits" if self.fits else "does not fit",
+                where=f"-{self.length}/2 to {self.length}/2" if self.centred
+                else f"0 to {self.length}",
+            ),
+            facts(
+                largest=f"{decimal(self.largest, 4)} (65504 is the greatest number)",
+                smallest=decimal(self.smallest, 4), fits_from_gamma=decimal(self.least_gamma, 4),
+            ),
+        )  # fmt: skip
 
 
 def fp16_range(

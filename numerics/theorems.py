@@ -8,6 +8,7 @@ their own.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from random import Random
@@ -16,9 +17,11 @@ from typing import Any
 import sympy
 from flint import arb, fmpq
 
-from farfield.theory.balls import compile_ball, precision, to_arb
+from farfield.theory.answers.blocks import Block, sentence
+from farfield.theory.functions.balls import precision, to_arb
 from farfield.theory.results import Result
 from farfield.theory.theorems import Line, Theorem
+from farfield.theory.values import compile_ball
 
 POINTS = 24
 BITS = 192
@@ -46,11 +49,13 @@ class Verification(Result):
         """No relation failed."""
         return not self.failed
 
-    def text(self) -> str:
+    def blocks(self) -> Sequence[Block]:
         if self.failed:
-            return "\n".join(f"step {k} fails at {where}" for k, where in self.failed)
+            said = "; ".join(f"step {k} fails at {where}" for k, where in self.failed)
+            return (sentence("{said}.", said=said),)
         steps = ", ".join(map(str, self.checked)) or "none"
-        return f"re-checked in balls at {self.points} points each: steps {steps}  [{self.label}]"
+        said = "Re-checked in balls at {points} points each: steps {steps}."
+        return (sentence(said, self.label, points=self.points, steps=steps),)
 
 
 def verify(theorem: Theorem, seed: int = 0) -> Verification:

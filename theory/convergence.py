@@ -24,32 +24,31 @@ what was tried; nothing is guessed, and no SymPy limit is taken.
 
 from __future__ import annotations
 
-import enum
+import dataclasses
 import math
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 import sympy
-from flint import fmpq
 from sympy import Expr, S
 
-from farfield.theory import cells
-from farfield.theory.balls import Undefined, Undetermined, compile_ball, precision, to_arb
-from farfield.theory.constants import Case, NeedMore, NotReal, Undecided, deciding, expand
+from farfield.theory.algebra.outcomes import NeedMore, NotReal, Undecided
+from farfield.theory.answers.answer import Code, InputError, Label, Reason, Status, decisive
+from farfield.theory.answers.notation import expression_line, shortened
+from farfield.theory.coefficients.arithmetic import expand
+from farfield.theory.coefficients.context import Context, deciding
+from farfield.theory.decision import parameters as cells
+from farfield.theory.decision.recurrence import decide
 from farfield.theory.encodings import Encoding, encoding
-from farfield.theory.expression import interval, n, substituted
-from farfield.theory.functions import eventual, germ
-from farfield.theory.germs import negate
-from farfield.theory.ladder import Outcome
+from farfield.theory.formula.building import substituted
+from farfield.theory.functions.nodes import n
 from farfield.theory.proofs import Proof, Step
-from farfield.theory.recurrence import decide
-from farfield.theory.results import InputError, Result, exact, plain
-
-if TYPE_CHECKING:
-    from farfield.theory.certificates import Certificate
+from farfield.theory.transseries.arithmetic import negate
+from farfield.theory.transseries.expansion import eventual, transseries
+from farfield.theory.transseries.scale import Outcome
+from farfield.theory.verdicts import Convergence, Verdict
 
 ORDERS = ((4, False), (8, False), (4, True), (8, True), (16, False), (32, False))
 MAX_PERIOD = 48
@@ -61,184 +60,6 @@ _ALGEBRA_FAILS = (
     AttributeError, ArithmeticError, NotImplementedError, RecursionError, TypeError, ValueError,
     sympy.PolynomialError,
 )  # fmt: skip
-
-
-class Verdict(enum.Enum):
-    """What is known of the exp-series."""
-
-    CONVERGES = "converges"
-    DIVERGES = "diverges"
-    CONDITIONAL = "conditional"
-    OUT_OF_SCOPE = "out_of_scope"
-    UNDECIDED = "undecided"
-
-    def __str__(self) -> str:
-        return self.value
-
-
-IMPLICATION = {
-    Verdict.CONVERGES: "full attention is the uniform limit of window attention as the window "
-    "grows [Q, Theorem 0.4]; a statement about one layer's outputs, not about perplexity",
-    Verdict.DIVERGES: "no fixed window approximates full attention uniformly: outside any window "
-    "the attention mass tends to 1 as the row grows (ours); a statement about one layer's "
-    "outputs, not about perplexity",
-    Verdict.CONDITIONAL: "windowable exactly where the condition holds ([Q, Theorem 0.4] and its "
-    "converse, ours)",
-    Verdict.OUT_OF_SCOPE: "[Q, Theorem 0.4] does not speak of this encoding",
-    Verdict.UNDECIDED: "nothing is claimed",
-}
-
-
-@dataclass(frozen=True)
-class Convergence(Result):
-    """The verdict on an exp-series, with its proof.
-
-    Fields:
-        formula: the bias, None where there is none.
-        verdict: `converges`, `diverges`, `conditional`, `out_of_scope` or `undecided`.
-        condition: for `conditional`, when the series converges; True or False otherwise decided.
-        proof: what carried the decision; for `undecided`, what was tried.
-        assumptions: the domain of each parameter, as said or `positive`.
-        heads: one result a head where there are several; then the whole is `diverges` as soon as
-            one head does.
-        reason: for `undecided` and `out_of_scope`, why.
-        label: `theorem`.
-    """
-
-    formula: Expr | None
-    verdict: Verdict
-    condition: Any = None
-    proof: Proof = field(default_factory=lambda: Proof(""))
-    assumptions: tuple[tuple[str, str], ...] = ()
-    heads: tuple[Convergence, ...] = ()
-    reason: str = ""
-    label: str = "theorem"
-
-    @property
-    def converges(self) -> bool | None:
-        """True or False where that is proved for all admissible parameters, else None."""
-        return {Verdict.CONVERGES: True, Verdict.DIVERGES: False}.get(self.verdict)
-
-    @property
-    def implication(self) -> str:
-        """What the verdict says about attention."""
-        if any(step.rule == "bounded support" for step in self.proof.steps):
-            return f"{self.reason}; not by the theorem"
-        return IMPLICATION[self.verdict]
-
-    @cached_property
-    def skipped_terms(self) -> tuple[int, ...]:
-        """The distances below 4096 whose terms are undefined or infinite, which the verdict
-        leaves out; receptive fields need a formula that is finite from n = 0."""
-        if self.formula is None or self.heads:
-            return tuple(sorted({t for h in self.heads for t in h.skipped_terms}))
-        return skipped_terms(self.formula)
-
-    def at(self, **values: Any) -> Any:
-        """Whether the series converges at these parameter values: True, False, the condition that
-        remains, or None where it is not known.
-
-        >>> check_convergence("-r1*log(1+r2*n)").at(r1="1.2")
-        True
-        """
-        known = dict(self.assumptions)
-        chosen: dict[Any, Expr] = {}
-        for name, value in values.items():
-            if name not in known:
-                raise InputError(f"no parameter {name!r}; parameters: {', '.join(known) or 'none'}")
-            number = exact(value, name)
-            low, high, closed_low, closed_high = interval(known[name])
-            if not (low < number < high or (closed_low and number == low)
-                    or (closed_high and number == high)):  # fmt: skip
-                raise InputError(f"{name} = {number} is outside its domain ({known[name]})")
-            chosen[name] = number
-        if self.condition is None:
-            return self.converges
-        left = cells.at(sympy.sympify(self.condition), chosen)
-        return bool(left) if left in (S.true, S.false) else left
-
-    def certificate(self) -> Certificate:
-        """The verdict as a file whose theorem a prover checks, on this very formula.
-
-        Raises:
-            InputError: there is no verdict to certify, or no certificate for a formula of this form.
-
-        >>> print(check_convergence("-2*log(1+n)").certificate().statement)
-        Theorem verdict : ex_series (fun n => exp (p n)).
-        """
-        from farfield.theory.certificates import certificate
-
-        return certificate(self)
-
-    def text(self) -> str:
-        lines = [f"{_shown(self.formula)}: {self.verdict}"]
-        if self.verdict is Verdict.CONDITIONAL:
-            lines[0] += f", exactly if {self.condition}"
-        if self.assumptions:
-            said = ", ".join(f"{k} {d}" for k, d in self.assumptions)
-            lines.append(f"assuming: {said}")
-        if self.reason:
-            lines.append(f"reason: {self.reason}")
-        if self.heads:
-            lines += _head_lines(self.heads)
-        if self.verdict is Verdict.UNDECIDED and self.proof.steps:
-            lines += ["what was tried:", self.proof.text()]
-        elif self.verdict is not Verdict.OUT_OF_SCOPE:
-            where = f" for head {self._shown_head}" if self.heads else ""
-            lines += [f"proof{where} [{self.label}]:", self.proof.text()]
-        if self.verdict in (Verdict.CONVERGES, Verdict.DIVERGES) and self.skipped_terms:
-            lines.append(f"skipped terms, undefined or infinite: n = {_runs(self.skipped_terms)}")
-        return "\n".join([*lines, f"so: {self.implication}"])
-
-    @property
-    def _shown_head(self) -> int:
-        return 1 + next(i for i, r in enumerate(self.heads) if r.verdict is self.verdict)
-
-    def fields(self) -> dict[str, Any]:
-        return super().fields() | {
-            "formula": None if self.formula is None else str(self.formula),
-            "condition": None if self.condition is None else str(self.condition),
-            "converges": self.converges,
-            "assumptions": dict(self.assumptions),
-            "skipped_terms": list(self.skipped_terms),
-            "implication": self.implication,
-            "heads": [plain(h) for h in self.heads],
-        }
-
-    def _repr_latex_(self) -> str:
-        if self.formula is None:
-            return ""
-        claim = rf"\sum_n e^{{{sympy.latex(self.formula)}}} \text{{ {self.verdict.value}}}"
-        if self.verdict is Verdict.CONDITIONAL:
-            claim += rf"\text{{: }} {sympy.latex(self.condition)}"
-        return f"${claim}$"
-
-
-def _shown(formula: Expr | None) -> str:
-    if formula is None:
-        return "no additive bias"
-    text = str(formula)
-    return text if len(text) <= 100 else text[:97] + "..."
-
-
-def _head_lines(heads: tuple[Convergence, ...]) -> list[str]:
-    width = len(str(len(heads)))
-    return [
-        f"  head {h:>{width}}: {r.verdict}"
-        + (f", exactly if {r.condition}" if r.verdict is Verdict.CONDITIONAL else "")
-        + f"   {_shown(r.formula)}"
-        for h, r in enumerate(heads, 1)
-    ]
-
-
-def _runs(numbers: tuple[int, ...]) -> str:
-    runs: list[list[int]] = []
-    for k in numbers:
-        if runs and runs[-1][1] == k - 1:
-            runs[-1][1] = k
-        else:
-            runs.append([k, k])
-    return ", ".join(str(a) if a == b else f"{a}..{b}" for a, b in runs)
 
 
 def check_convergence(
@@ -276,14 +97,22 @@ def check_convergence(
     subject = encoding(f, **_merged(assumptions, options))
     domains = {p.name: p.domain for p in subject.parameters}
     if subject.bca is not None:
-        reason = f"bounded support: each row sees at most {2 * subject.bca} keys"
-        step = Step("bounded support", {"reason": reason})
+        said = f"bounded support: each row sees at most {2 * subject.bca} keys"
+        step = Step("bounded support", {"reason": said})
         proof = Proof("every window of that width is exact", (step,))
-        return Convergence(subject.formula, Verdict.CONVERGES, S.true, proof, reason=reason)
-    if subject.out_of_scope:
-        step = Step("scope", {"reason": subject.out_of_scope})
+        reason = Reason(Code.BOUNDED_SUPPORT, said)
+        return Convergence(
+            subject.formula, Verdict.CONVERGES, S.true, proof, support=2 * subject.bca,
+            label=Label.THEOREM, reason=reason, subject=subject.name,
+        )  # fmt: skip
+    if subject.out_of_scope is not None:
+        step = Step("scope", {"reason": str(subject.out_of_scope)})
         proof = Proof("nothing follows from the theorem", (step,))
-        return Convergence(None, Verdict.OUT_OF_SCOPE, None, proof, reason=subject.out_of_scope)
+        return Convergence(
+            None, Verdict.OUT_OF_SCOPE, None, proof, mechanism=subject.mechanism,
+            status=Status.OUT_OF_SCOPE, label=None, reason=subject.out_of_scope,
+            subject=subject.name,
+        )  # fmt: skip
     deadline = time.monotonic() + budget
     decided: dict[Expr, Convergence] = {}
     for bias in subject.biases:
@@ -293,7 +122,7 @@ def check_convergence(
             decided[bias] = _decide_bias(bias, own, deadline)
     results = tuple(decided[b] for b in subject.biases)
     if len(results) == 1:
-        return results[0]
+        return dataclasses.replace(results[0], subject=subject.name)
     return _together(subject, results)
 
 
@@ -312,20 +141,19 @@ def _merged(assumptions: Mapping[str, str] | None, options: dict[str, Any]) -> d
 
 def _together(subject: Encoding, results: tuple[Convergence, ...]) -> Convergence:
     """Several heads: `diverges` as soon as one does, `converges` only if all do."""
-    verdicts = {r.verdict for r in results}
-    for v in (Verdict.DIVERGES, Verdict.UNDECIDED, Verdict.CONDITIONAL, Verdict.CONVERGES):
-        if v in verdicts:
-            break
+    worst = decisive(
+        results, lambda r: r.verdict is Verdict.CONDITIONAL, lambda r: r.verdict is Verdict.DIVERGES
+    )
+    v = worst.verdict
     count = sum(r.verdict is v for r in results)
     claim = f"{count} of {len(results)} heads: {v}"
     condition = S.false if v is Verdict.DIVERGES else None
     if v in (Verdict.CONDITIONAL, Verdict.CONVERGES):
         condition = sympy.And(*(r.condition for r in results))
-    step = next(r.proof.steps for r in results if r.verdict is v)
     assumed = dict(a for r in results for a in r.assumptions)
     return Convergence(
-        subject.formula, v, condition, Proof(claim, step), tuple(assumed.items()), results,
-        next((r.reason for r in results if r.reason), ""),
+        subject.formula, v, condition, Proof(claim, worst.proof.steps), tuple(assumed.items()),
+        results, status=worst.status, label=worst.label, reason=worst.reason, subject=subject.name,
     )  # fmt: skip
 
 
@@ -352,7 +180,9 @@ def _decide_bias(p: Expr, domains: Mapping[str, str], deadline: float) -> Conver
     outcomes = [outcome for _, outcome in leaves]
     not_real = [o for o in outcomes if isinstance(o, _Open) and not o.real]
     if len(not_real) == len(outcomes):
-        raise InputError(f"formula {_shown(p)!r} is not real for large n ({not_real[0].reason})")
+        raise InputError(
+            f"formula {shortened(str(p))!r} is not real for large n ({not_real[0].reason})"
+        )
     for where, o in leaves:
         if isinstance(o, _Open) and o.real:
             cell = (Step("cell", {"condition": sympy.And(*where)}),) if where else ()
@@ -363,12 +193,15 @@ def _decide_bias(p: Expr, domains: Mapping[str, str], deadline: float) -> Conver
     claim = f"the exp-series {verdict.value}"
     if verdict is Verdict.CONDITIONAL:
         claim = f"the exp-series converges exactly if {truth}"
-    reason = "where the formula is not real there is no series" if not_real else ""
+    reason = Reason(Code.CONDITIONAL, "where the formula is not real there is no series")
     steps: list[Step] = []
     for where, outcome in leaves:
         steps += [Step("cell", {"condition": sympy.And(*where)})] if where else []
         steps += outcome.steps
-    return Convergence(p, verdict, truth, Proof(claim, tuple(steps)), assumptions, reason=reason)
+    return Convergence(
+        p, verdict, truth, Proof(claim, tuple(steps)), assumptions, label=Label.THEOREM,
+        reason=reason if not_real else None,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -384,8 +217,11 @@ def _undecided(
     p: Expr, why: str, assumptions: tuple[tuple[str, str], ...], tried: tuple[Step, ...] = ()
 ) -> Convergence:
     steps = tried or (Step("tried", {"what": "an expansion", "why": why}),)
-    proof = Proof("undecided", steps)
-    return Convergence(p, Verdict.UNDECIDED, None, proof, assumptions, reason=why, label="none")
+    proof = Proof("", steps)
+    return Convergence(
+        p, Verdict.UNDECIDED, None, proof, assumptions, status=Status.UNKNOWN, label=None,
+        reason=Reason(Code.UNDECIDED, why),
+    )  # fmt: skip
 
 
 def _leaves(
@@ -442,7 +278,7 @@ def _tried(why: Undecided, *before: Step) -> Undecided:
 def _run_class(p: Expr, signs: dict[Expr, int], deadline: float) -> Outcome:
     orders: list[Step] = []
     for order, named in ORDERS:
-        current = Case(signs=signs, order=order, named=named, deadline=deadline)
+        current = Context(signs=signs, order=order, named=named, deadline=deadline)
         with deciding(current):
             try:
                 outcome = _alternatives(p, signs, deadline)
@@ -480,7 +316,13 @@ def _alternatives(p: Expr, signs: dict[Expr, int], deadline: float) -> Outcome:
             outcome = _run(option, signs, deadline)
         except (Undecided, NotReal) as why:  # it may be undefined where it does not apply
             tried.append(
-                Step("tried", {"what": f"the alternative {_shown(option)}", "why": str(why)})
+                Step(
+                    "tried",
+                    {
+                        "what": f"the alternative {shortened(expression_line(option))}",
+                        "why": str(why),
+                    },
+                )
             )
             continue
         verdict = "it converges" if outcome.converges else "it diverges"
@@ -488,7 +330,7 @@ def _alternatives(p: Expr, signs: dict[Expr, int], deadline: float) -> Outcome:
             Step(
                 "tried",
                 {
-                    "what": f"the alternative {_shown(option)}",
+                    "what": f"the alternative {shortened(expression_line(option))}",
                     "why": verdict + ", which alone does not decide",
                 },
             )
@@ -532,7 +374,7 @@ def _from_germ(p: Expr) -> Outcome:
         return Outcome(False, (Step("infinite", {}),))
     if tail != p:
         steps = (Step("eventual", {"p": tail}),)
-    rho = negate(germ(tail))
+    rho = negate(transseries(tail))
     outcome = decide(rho)
     return Outcome(outcome.converges, steps + outcome.steps)
 
@@ -588,30 +430,3 @@ def residue_class(p: Expr, period: int, residue: int) -> Expr:
                 value = x.args[0] + sympy.frac(-x.args[0]).xreplace({n: sympy.Integer(residue)})
             swap[x] = value
     return substituted(substituted(p, swap), {n: period * n + residue})
-
-
-def skipped_terms(p: Expr, up_to: int = 4096) -> tuple[int, ...]:
-    """The distances whose bias is undefined or +oo, searched until 64 in a row are fine.
-
-    >>> skipped_terms(-sympy.log(sympy.log(n)))
-    (0, 1)
-    """
-    if p.free_symbols - {n}:
-        return ()
-    value = compile_ball(p)
-    skipped, fine = [], 0
-    for t in range(up_to):
-        with precision(256):
-            try:
-                ball = to_arb(value({n: fmpq(t)}))
-                good = ball.is_finite() or bool(ball < 0)
-            except Undetermined:
-                good = True
-            except (Undefined, ZeroDivisionError, OverflowError):
-                good = False
-        if not good:
-            skipped.append(t)
-        fine = fine + 1 if good else 0
-        if fine >= 64:
-            return tuple(skipped)
-    return tuple(t for k, t in enumerate(skipped) if t == k)  # beyond it values overflow

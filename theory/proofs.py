@@ -1,85 +1,96 @@
 """Proof objects: what carried a decision, in order, readable by hand and by a checker.
 
-A step names its rule (one of `RULES`, each a theorem) and the expressions it speaks of; text and
-LaTeX are rendered from them only when asked for. A proof ends in the claim it establishes.
+A step names its rule (one of `RULES`, each a theorem) and the expressions it speaks of; its text
+is built only when asked for. A proof ends in the claim it establishes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import sympy
-
-from farfield.theory.results import Result, plain
+from farfield.theory.answers.answer import Result, plain
+from farfield.theory.answers.blocks import Block, Sentence, Steps
+from farfield.theory.answers.notation import Text, as_text, latex, terminal, words
 
 RULES: dict[str, str] = {
-    "eventual": "Finitely many terms do not matter: for all large n, p = {p}.",
-    "masked": "For all large n, p = -oo: the terms are 0, the sum is finite.",
-    "infinite": "For all large n, p = +oo: the terms are infinite.",
-    "class": "Residue class n = {period} k + {residue}, k = 0, 1, 2, ...: p = {p}.",
+    "eventual": "Finitely many terms do not matter: for all large `n`, `p = {p}`.",
+    "masked": "For all large `n`, `p = -oo`: the terms are 0, the sum is finite.",
+    "infinite": "For all large `n`, `p = +oo`: the terms are infinite.",
+    "class": "Residue class `n = {period}k + {residue}`, `k = 0, 1, 2, ...`: `p = {p}`.",
     "classes": "The series is the sum of its {period} residue classes modulo {period}; terms are "
     "positive, so it converges if and only if each of them does.",
     "zero": "The constant {constant} is 0: {how}.",
-    "expansion": "As n -> oo, rho_0 = -p = {rho}{error}.",
-    "rung": "Rung {k}: rho_{k_before} / {scale} -> {limit}.",
-    "tie": "The limit is exactly 1: go on with rho_{k} = rho_{k_before} - {scale}.",
-    "converges": "The limit exceeds 1: b_n = exp(-rho_0) <= {comparison} for all large n, for any "
-    "c in (1, limit); that series converges, so sum b_n converges.",
-    "diverges": "The limit is below 1: b_n = exp(-rho_0) >= {comparison} for all large n, for some "
-    "c in (limit, 1); that series diverges, so sum b_n diverges.",
-    "term test": "p is bounded below (or tends to +oo), so the terms do not tend to 0.",
-    "upper bound": "Oscillating parts are bounded: p <= {bound}{error} for all large n, and a "
+    "expansion": "As `n -> oo`, `rho_0 = -p = {rho}{error}`.",
+    "rung": "Rung {k}: `rho_{k_before} / {scale} -> {limit}`.",
+    "tie": "The limit is exactly 1: go on with `rho_{k} = rho_{k_before} - {scale}`.",
+    "converges": "The limit exceeds 1: `b_n = exp(-rho_0) <= {comparison}` for all large `n`, for "
+    "any `c` in `(1, limit)`; that series converges, so `sum b_n` converges.",
+    "diverges": "The limit is below 1: `b_n = exp(-rho_0) >= {comparison}` for all large `n`, for "
+    "some `c` in `(limit, 1)`; that series diverges, so `sum b_n` diverges.",
+    "term test": "`p` is bounded below (or tends to `+oo`), so the terms do not tend to 0.",
+    "upper bound": "Oscillating parts are bounded: `p <= {bound}{error}` for all large `n`, and a "
     "series with larger terms converges.",
-    "lower bound": "Oscillating parts are bounded: p >= {bound}{error} for all large n, and a "
+    "lower bound": "Oscillating parts are bounded: `p >= {bound}{error}` for all large `n`, and a "
     "series with smaller terms diverges.",
-    "recurrence": "Almost periodicity (Bohr): the oscillating coefficients come within any eps of "
-    "their values at n = {at} on a set with bounded gaps; there p >= {bound}{error}. Over a set "
-    "with bounded gaps an eventually monotone series diverges with the full one.",
-    "infimum": "{phase} is equidistributed modulo 2 pi over any run of consecutive distances: the "
-    "coefficient comes near its infimum on a set with bounded gaps; there p >= {bound}{error}. "
+    "recurrence": "Almost periodicity (Bohr): the oscillating coefficients come within any `eps` "
+    "of their values at `n = {at}` on a set with bounded gaps; there `p >= {bound}{error}`. Over a "
+    "set with bounded gaps an eventually monotone series diverges with the full one.",
+    "infimum": "{phase} is equidistributed modulo `2pi` over any run of consecutive distances: the "
+    "coefficient comes near its infimum on a set with bounded gaps; there `p >= {bound}{error}`. "
     "Over a set with bounded gaps an eventually monotone series diverges with the full one.",
-    "slow phase": "The phase {phase} is slow (log n <= phase = o(n)) and p = O(log n): the "
+    "slow phase": "The phase {phase} is slow (`log n <= phase = o(n)`) and `p = O(log n)`: the "
     "coefficient is near its infimum on blocks that hold a fixed share of every period; "
-    "there p >= {bound}{error}, and p changes by O(1) over a period.",
-    "very slow phase": "The phase {phase} is unbounded and o(log n): the coefficient is near its "
-    "infimum on intervals [x, 2x] with x as large as one likes; there "
-    "p >= {bound}{error} >= -log(n) - C, so each adds at least a positive constant to the sum.",
-    "average": "{phase} is equidistributed modulo 2 pi (with an error of a power of n; or slow): "
-    "the mean of exp(-m (f - inf f)) over a block, m = {scale}, inf f = {infimum}, is of the "
-    "exact order m^-({order}) by the orders of the minima of f; the series behaves like "
-    "sum exp(-({bound}{error})).",
-    "returns": "Khinchin: {phase} comes within C/n of a zero of the coefficient infinitely often, "
-    "where the coefficient is O(1/n^{order}), and {scale} = O(n^{order}): infinitely many terms "
-    "stay above a positive constant.",
+    "there `p >= {bound}{error}`, and `p` changes by `O(1)` over a period.",
+    "very slow phase": "The phase {phase} is unbounded and `o(log n)`: the coefficient is near its "
+    "infimum on intervals `[x, 2x]` with `x` as large as one likes; there "
+    "`p >= {bound}{error} >= -log(n) - C`, so each adds at least a positive constant to the sum.",
+    "average": "{phase} is equidistributed modulo `2pi` (up to a power of `n`; or slow): "
+    "the mean of `exp(-m (f - inf f))` over a block, `m = {scale}`, `inf f = {infimum}`, is of the "
+    "exact order `m^(-({order}))` by the orders of the minima of `f`; the series behaves like "
+    "`sum exp(-({bound}{error}))`.",
+    "returns": "Khinchin: {phase} comes within `C/n` of a zero of the coefficient infinitely "
+    "often, where the coefficient is `O(1/n^{order})`, and `{scale} = O(n^{order})`: infinitely "
+    "many terms stay above a positive constant.",
     "tried": "Tried {what}: inconclusive, {why}.",
     "all alternatives": "Each term is at most the sum of the terms of these alternatives, which "
     "all converge: {alternatives}.",
-    "alternative": "The alternative p = {p}:",
-    "one alternative": "For every n, p is bounded by the alternative {p}, which decides alone.",
+    "alternative": "The alternative `p = {p}`:",
+    "one alternative": "For every `n`, `p` is bounded by the alternative {p}, which decides alone.",
     "bounded support": "{reason}",
     "cell": "Where {condition}:",
-    "compared": "Compare the tails of p_a = {a} and p_b = {b}.",
-    "supports": "Terms vanish from n = {a} on for a, from n = {b} on for b (None: never).",
-    "difference": "lim (p_a - p_b) = {limit}: the ratio of the terms tends to its exponential.",
-    "ratio": "The limit is finite, so the sums decide: exp({limit}) B_b/B_a {relation} 1 in balls.",
-    "dominated": "For every t >= {index}, the normalised term of the lighter series is the "
+    "compared": "Compare the tails of `p_a = {a}` and `p_b = {b}`.",
+    "supports": "Terms vanish from `n = {a}` on for a, from `n = {b}` on for b (None: never).",
+    "difference": "`lim (p_a - p_b) = {limit}`: the ratio of the terms tends to its exponential.",
+    "ratio": "The limit is finite, so the sums decide: `exp({limit}) B_b/B_a {relation} 1` in "
+    "balls.",
+    "dominated": "For every `t >= {index}`, the normalised term of the lighter series is the "
     "smaller one (a majorant of the difference of the biases), so its tail is too.",
-    "crossover": "Below that the normalised tails u_j, v_j are compared in balls, from the far "
-    "end: last j with u_j > v_j: {index}. eps* = v_j there, 1 if there is none.",
+    "crossover": "Below that the normalised tails `u_j`, `v_j` are compared in balls, from the far "
+    "end: last `j` with `u_j > v_j`: {index}. `eps* = v_j` there, 1 if there is none.",
     "window": "The worst case over all inputs with those bounds, attained as the row grows, is "
-    "2 value_bound T_w/(T_w + exp(-2 logit_bound) B_w), non-increasing in w.",
-    "enough": "At w = {width} it is at most {budget}, in balls.",
-    "least": "At w = {width} it exceeds {budget}, in balls: no smaller window can be guaranteed.",
+    "`2 V T_w/(T_w + exp(-2 beta) B_w)`, `beta` the bound of the logits, `V` that of the values; "
+    "it does not increase with `w`.",
+    "enough": "At `w = {width}` it is at most {budget}, in balls.",
+    "least": "At `w = {width}` it exceeds {budget}, in balls: no smaller window can be guaranteed.",
+    "bounded logits": "The mass outside is `O/(O + I)`, with `O` and `I` bounded by that of the "
+    "logits (theorem {theorem}).",
+    "stick breaking": "What is dropped is at most the stick that is left, `sigma(beta)^j` (theorem "
+    "stick-breaking).",
     "scope": "The theorem does not apply: {reason}.",
 }
-"""Every rule a step may name, as a template over the step's values."""
+"""Every rule a step may name, as a template of `words` over the step's values."""
+
+DECIDING = ("converges", "diverges", "term test", "masked", "infinite", "upper bound",
+            "lower bound", "recurrence", "infimum", "returns", "average", "bounded support",
+            "enough", "ratio", "difference")  # fmt: skip
+"""Rules that settle what they are asked."""
 
 
 class Later:
-    """An expression that is built when a proof is rendered."""
+    """An expression that is built when a proof is shown."""
 
     def __init__(self, build: Callable[[], Any]) -> None:
         self._build = build
@@ -105,26 +116,21 @@ class Step:
     rule: str
     values: Mapping[str, Any]
 
-    def render(self, show: Callable[[Any], str]) -> str:
-        """The step with each of its values shown by `show`."""
-        shown = {k: show(now(v)) for k, v in self.values.items()}
-        if "error" in shown:
-            shown["error"] = "" if now(self.values["error"]) == 0 else f" + O({shown['error']})"
-        if "bounded" in shown:
-            shown["error"] += f" with {shown['bounded']} bounded"
-        return RULES[self.rule].format(**shown)
+    def words(self) -> Text:
+        """What the step says."""
+        values = {name: now(value) for name, value in self.values.items()}
+        if "error" in values:
+            order = words("`" + " + O({order})" + "`", order=values["error"])
+            values["error"] = () if values["error"] == 0 else order
+        shown = words(RULES[self.rule], **values)
+        if bounded := values.get("bounded"):
+            return (*shown, *words(" Here {names} are bounded.", names=bounded))
+        return shown
 
     @property
     def text(self) -> str:
         """The step in plain text."""
-        return self.render(str)
-
-    @property
-    def latex(self) -> str:
-        """The step in LaTeX, expressions in math mode."""
-        return self.render(
-            lambda v: f"${sympy.latex(v)}$" if isinstance(v, sympy.Basic) else str(v)
-        )
+        return terminal(self.words())
 
 
 @dataclass(frozen=True)
@@ -134,13 +140,22 @@ class Proof(Result):
     claim: str
     steps: tuple[Step, ...] = ()
 
-    def text(self) -> str:
-        lines = [f"  {i}. {step.text}" for i, step in enumerate(self.steps, 1)]
-        return "\n".join([*lines, f"  Hence: {self.claim}"])
+    def block(self, title: str = "Proof") -> Steps:
+        """The proof as one block."""
+        found = [k for k, step in enumerate(self.steps) if step.rule in DECIDING]
+        deciding = found[-1] if found else -1
+        steps = tuple(step.words() for step in self.steps)
+        return Steps(words(title), steps, as_text(self.claim) if self.claim else (), deciding)
+
+    def blocks(self) -> Sequence[Block]:
+        return (Sentence(as_text(self.claim)), self.block())
+
+    def text(self, *, details: bool = True, unicode: bool = True) -> str:
+        return super().text(details=details, unicode=unicode)
 
     def latex(self) -> str:
         """The proof as a LaTeX enumeration."""
-        items = "\n".join(rf"\item {step.latex}" for step in self.steps)
+        items = "\n".join(rf"\item {latex(step.words())}" for step in self.steps)
         return f"\\begin{{enumerate}}\n{items}\n\\end{{enumerate}}\nHence: {self.claim}"
 
     def fields(self) -> dict[str, Any]:

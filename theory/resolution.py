@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import sympy
 from sympy import Expr, Integer, Matrix, Rational, S, Symbol
 
-from farfield.theory.expression import Lookup, n
+from farfield.theory.functions.nodes import Lookup, n
 
 ROWS = Symbol("N", integer=True, nonnegative=True)
 """The last summed index N of the closed forms for finite rows."""

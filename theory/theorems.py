@@ -14,17 +14,19 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import sympy
 from sympy import Expr, Symbol, cos, exp, log, pi, sin
 
+from farfield.theory.answers.answer import InputError, Result, plain
+from farfield.theory.answers.blocks import Block, note, sentence
+from farfield.theory.answers.notation import Text, as_text, words
 from farfield.theory.proofs import Proof, Step
-from farfield.theory.results import InputError, Result, plain
 
-_SIGNS = {"identity": ("=", "="), "inequality": ("<=", r"\le"), "limit": ("->", r"\to")}
+_SIGNS = {"identity": "=", "inequality": "<=", "limit": "->"}
 
 
 @dataclass(frozen=True)
@@ -36,16 +38,17 @@ class Line(Step):
     `right`. Symbols are positive unless they say otherwise.
     """
 
-    def render(self, show: Callable[[Any], str]) -> str:
+    def words(self) -> Text:
         says = str(self.values["says"])
         if self.rule == "sentence":
-            return says
-        plain_sign, tex_sign = _SIGNS[self.rule]
-        sign = plain_sign if show is str else f"${tex_sign}$"
-        relation = f"{show(self.values['left'])} {sign} {show(self.values['right'])}"
+            return as_text(says)
+        relation = words(
+            "`{left} " + _SIGNS[self.rule] + " {right}`", left=self.values["left"],
+            right=self.values["right"],
+        )  # fmt: skip
         if self.rule == "limit":
-            relation += f" as {show(self.values['at'])} grows"
-        return f"{says}: {relation}" if says else relation
+            relation = (*relation, *words(" as {at} grows", at=self.values["at"]))
+        return (*as_text(f"{says}: "), *relation) if says else relation
 
 
 @dataclass(frozen=True)
@@ -67,22 +70,21 @@ class Theorem(Result):
     proof: Proof
     label: str = "theorem"
 
-    def text(self) -> str:
-        return "\n".join([
-            f"{self.title}  [{self.label}; {self.source}]", f"  Let {self.hypotheses}.",
-            f"  Then {self.statement}.", "  Proof.", self.proof.text(),
-        ])  # fmt: skip
+    def blocks(self) -> Sequence[Block]:
+        return (
+            sentence("{title} ({source}).", self.label, title=self.title, source=self.source),
+            note("Let {hypotheses}.", hypotheses=self.hypotheses),
+            note("Then {statement}.", statement=self.statement),
+            self.proof.block(),
+        )
 
     def latex(self) -> str:
         """The theorem as a LaTeX fragment."""
         return "\n".join([
             rf"\paragraph{{{self.title}}} ({self.source}) {_tex(f'Let {self.hypotheses}.')} "
             rf"\emph{{{_tex(f'Then {self.statement}.')}}}",
-            _latex_proof(self.proof),
+            self.proof.latex(),
         ])  # fmt: skip
-
-    def _repr_latex_(self) -> str:
-        return self.latex()
 
     def fields(self) -> dict[str, Any]:
         return {k: plain(getattr(self, k)) for k in
@@ -99,22 +101,6 @@ def _tex(words: str) -> str:
     signs = {"<=>": r"\iff", "<=": r"\le", ">=": r"\ge", "->": r"\to", "<": "<", ">": ">"}
     escaped = "".join(_ESCAPED.get(c, c) for c in words)
     return re.sub("<=>|<=|>=|->|<|>", lambda found: f"${signs[found.group()]}$", escaped)
-
-
-def _latex_proof(proof: Proof) -> str:
-    items = []
-    for step in proof.steps:
-        says = _tex(str(step.values["says"]))
-        if step.rule == "sentence":
-            items.append(rf"\item {says}")
-            continue
-        left, right = (sympy.latex(step.values[k]) for k in ("left", "right"))
-        goes = rf"{left} {_SIGNS[step.rule][1]} {right}"
-        if step.rule == "limit":
-            goes += rf" \quad ({sympy.latex(step.values['at'])} \to \infty)"
-        items.append(rf"\item {says}{': ' if says else ''}${goes}$")
-    body = "\n".join(items)
-    return f"\\begin{{enumerate}}\n{body}\n\\end{{enumerate}}\nHence {_tex(proof.claim)}."
 
 
 def _symbol(name: str) -> Expr:

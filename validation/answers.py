@@ -451,12 +451,13 @@ def _heads(biased: Sequence[Observation]) -> Iterable[Answer]:
 @lru_cache(maxsize=64)
 def _weights(label: str, length: int, row: int) -> np.ndarray:
     """The bias of the plan's encoding by head and distance; shape (heads, row)."""
-    from farfield.theory.tables import tabulate
+    from farfield.theory.values import tabulate
 
-    return np.array([tabulate(b, np.arange(row)) for b in _stand_in(label, length).biases])
+    return np.array([tabulate(b, np.arange(row)) for b in stand_in(label, length).biases])
 
 
-def _stand_in(label: str, length: int) -> Encoding:
+def stand_in(label: str, length: int) -> Encoding:
+    """The bias whose numbers stood for a label in the registered predictions, causal mask."""
     found = _subject(label, length).encoding(HEADS)
     return reference.stand_in(found, length, bca=False)[0]
 
@@ -652,7 +653,7 @@ def _resolutions(found: tuple[Observation, ...]) -> Iterable[Answer]:
             continue
         value = None
         if o.biased:
-            value = attention_resolution(_stand_in(o.label, o.length), length).value
+            value = attention_resolution(stand_in(o.label, o.length), length).value
             if value is not None:
                 pairs.append((value, o.resolution))
         rows.append((o.name, f"{o.resolution:.3g}", "-" if value is None else f"{value:.3g}",

@@ -18,10 +18,10 @@ import sympy
 from farfield.numerics.horizon import dtype_horizon
 from farfield.numerics.leak import Leak, leak
 from farfield.numerics.receptive_field import natural, theoretical_receptive_field
-from farfield.numerics.window import MAX_LOGIT
+from farfield.numerics.windows.toeplitz import MAX_LOGIT
 from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import Encoding
-from farfield.theory.expression import Lookup
+from farfield.theory.functions.nodes import Lookup
 from farfield.theory.results import InputError, Result, exact
 from farfield.validation.model_window import HeadBounds, keys_text, weight_bounds, window_of
 from farfield.validation.outside import CAUSAL_FAMILIES, Folder, describe, load

@@ -423,6 +423,9 @@ def variants(encoding: Encoding, length: int) -> tuple[Visibility, ...]:
     return ()
 
 
+_PARAMETER = ("name", "domain", "learned", "init", "clamp")  # what enters a key
+
+
 def describe(encoding: Encoding) -> dict[str, Any]:
     """What an encoding computes, in JSON form: mechanism, formula of each head, parameters."""
     heads = []
@@ -433,7 +436,7 @@ def describe(encoding: Encoding) -> dict[str, Any]:
         "mechanism": encoding.mechanism,
         "heads": [str(head) for head in heads],
         "sha256": hashlib.sha256(exact.encode()).hexdigest(),
-        "parameters": plain(encoding.parameters),
+        "parameters": [{k: plain(p)[k] for k in _PARAMETER} for p in encoding.parameters],
     }
 
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from farfield.theory.encodings import Encoding
-from farfield.theory.expression import n
+from farfield.theory.functions.nodes import n
 from farfield.theory.results import InputError
 from farfield.validation.configuration import Visibility
 from farfield.validation.positional import FixedBias, evaluate

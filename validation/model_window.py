@@ -29,7 +29,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from farfield.numerics.window import MAX_LOGIT, SCOPE, certified_window
+from farfield.numerics.windows.toeplitz import MAX_LOGIT, SCOPE, certified_window
 from farfield.theory.encodings import Encoding
 from farfield.theory.results import InputError, Result, exact
 from farfield.validation.attention import fused

@@ -37,7 +37,7 @@ from farfield.theory.encodings import (
     encoding,
     t5_bucket_starts,
 )
-from farfield.theory.expression import as_expression
+from farfield.theory.formula.given import as_expression
 from farfield.theory.results import InputError
 from farfield.validation import configuration
 from farfield.validation.attention import Path as AttentionPath

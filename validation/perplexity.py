@@ -89,7 +89,7 @@ def non_overlapping(
         scored = np.empty((len(rows), max(lengths)))
         for start in range(0, max(lengths), length):
             stop = min(start + length, max(lengths))
-            scored[:, start:stop] = _losses(model, rows[:, start : stop + 1], visible, path)
+            scored[:, start:stop] = token_losses(model, rows[:, start : stop + 1], visible, path)
         losses.append(scored)
         if progress is not None:
             progress(done + 1, len(lengths))
@@ -123,7 +123,7 @@ def last_token(
     rows = segments(_long_enough(text, max(lengths)), targets, max(lengths))
     losses = []
     for done, length in enumerate(lengths):
-        losses.append(_losses(model, rows[:, -length - 1 :], visible, path, last=1))
+        losses.append(token_losses(model, rows[:, -length - 1 :], visible, path, last=1))
         if progress is not None:
             progress(done + 1, len(lengths))
     return _summary("last token", model.length, lengths, losses)
@@ -173,7 +173,7 @@ def sliding_window(
         rows = segments(_long_enough(text, longest), windows, longest)
     losses = []
     for done, length in enumerate(lengths):
-        losses.append(_losses(model, rows[:, -length - 1 :], visible, path, last=stride))
+        losses.append(token_losses(model, rows[:, -length - 1 :], visible, path, last=stride))
         if progress is not None:
             progress(done + 1, len(lengths))
     return _summary(f"sliding window, stride {stride}", model.length, lengths, losses)
@@ -224,7 +224,7 @@ def by_position(
         InputError: the text is shorter than the length, or the encoding knows less.
     """
     rows = segments(_long_enough(text, length), blocks, length)
-    losses = _losses(model, rows, visible, path)
+    losses = token_losses(model, rows, visible, path)
     results, edges = [], np.linspace(0, length, min(bins, length) + 1).round().astype(int)
     for start, stop in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
         scored = losses[:, start:stop]
@@ -247,7 +247,7 @@ def _long_enough(text: np.ndarray, length: int) -> np.ndarray:
 
 
 @torch.no_grad()
-def _losses(
+def token_losses(
     model: Transformer, rows: np.ndarray, visible: Visibility, path: Path, *, last: int = 0
 ) -> np.ndarray:
     """Nats of each target, shape (rows, length), or of the `last` targets; in float64."""

@@ -2,15 +2,25 @@
 
     title = "..."
     [[sweep]]
-    encodings = ["alibi", { name = "alibi", dialect = "shift", delta = -3, label = "alibi -3" }]
+    encodings = [
+        "alibi",
+        { name = "alibi", dialect = "shift", delta = -3, label = "alibi -3" },
+        { name = ["-n/4", "0"], label = "half", family = "mixtures" },       # a formula a head
+    ]
     seeds = [0, 1]
-    lengths = [64]             # training lengths; the preset's own where none is given
     presets = ["small"]
+    lengths = [64]             # training lengths; the preset's own where none is given
+    layers = [2, 4]            # depths, widths and training steps likewise
+    widths = [128]
+    steps = [1000]
+    stretch = true             # the bias p(n L0 / L), L0 the preset's length, L the training length
     multiples = [1, 4, 16]     # test lengths, in training lengths
     tested = [8, 64]           # the same in tokens, in place of multiples
     far = 144                  # one more in training lengths, without overlap only
     window = 256               # a sliding window of so many tokens at inference
+    windows = [256]            # such windows beside causal attention
     bca = true                 # rotations and sinusoids with blockwise causal attention too
+    measure = { last_tokens = 256 }    # other settings of `configuration.Measurement`
 
 A job is one run: what it is called, its configuration, and its key in the store. Jobs come in the
 order of the file, seeds before encodings, so that a plan that is cut short has whole columns.
@@ -19,11 +29,13 @@ order of the file, seeds before encodings, so that a plan that is cut short has 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import os
 import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from difflib import get_close_matches
+from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -32,6 +44,7 @@ from farfield.theory.encodings import Encoding, encoding
 from farfield.theory.results import InputError
 from farfield.validation.configuration import (
     Configuration,
+    Measurement,
     Preset,
     Visibility,
     key,
@@ -48,11 +61,13 @@ class Subject:
 
     Args:
         label: its name in the results.
+        family: what it is counted with when a rule is judged; its label where nothing is said.
         options: what `farfield.theory.encodings.encoding` takes.
     """
 
     label: str
     options: Mapping[str, Any]
+    family: str = ""
 
     def encoding(self, heads: int) -> Encoding:
         """The encoding, with so many heads where it has one formula a head."""
@@ -64,17 +79,61 @@ class Subject:
 
 @dataclass(frozen=True)
 class Sweep:
-    """A product of encodings, seeds, training lengths and presets; see the module's text."""
+    """A product of encodings, seeds and architectures; see the module's text."""
 
     encodings: tuple[Subject, ...]
     seeds: tuple[int, ...] = (0,)
     lengths: tuple[int, ...] = ()
     presets: tuple[str, ...] = ("demo",)
+    layers: tuple[int, ...] = ()
+    widths: tuple[int, ...] = ()
+    steps: tuple[int, ...] = ()
+    stretch: bool = False
     multiples: tuple[int, ...] = ()
     tested: tuple[int, ...] = ()
     far: int = 0
     window: int = 0
+    windows: tuple[int, ...] = ()
     bca: bool = False
+    measure: Mapping[str, Any] = field(default_factory=dict)
+
+    def architectures(self) -> Iterator[Preset]:
+        """The presets with each length, depth, width and number of steps."""
+        for base in map(preset, self.presets):
+            for length, layers, width, steps in itertools.product(
+                self.lengths or (base.length,), self.layers or (base.layers,),
+                self.widths or (base.width,), self.steps or (base.steps,),
+            ):  # fmt: skip
+                chosen = resized(base, length)
+                yield dataclasses.replace(chosen, layers=layers, width=width, steps=steps)
+
+    def subjects(self, chosen: Preset) -> Iterator[tuple[Subject, Encoding]]:
+        """The encodings as a model of this architecture has them."""
+        for subject in self.encodings:
+            found = subject.encoding(chosen.heads)
+            if self.stretch:
+                factor = Fraction(chosen.length, preset(chosen.name).length)
+                found = found.stretched(factor)
+                label = f"{subject.label} stretched {factor}" if factor != 1 else subject.label
+                subject = dataclasses.replace(subject, label=label)
+            yield subject, found
+
+    def measured(self, length: int) -> dict[str, Any]:
+        """The settings of a measurement that this sweep changes, at a training length."""
+        found: dict[str, Any] = {**self.measure, "far": self.far * length}
+        if lengths := self.tested or tuple(length * m for m in self.multiples):
+            found["lengths"] = lengths
+        return found
+
+    def inference(self, found: Encoding, length: int) -> tuple[Visibility, ...]:
+        """How a model of this encoding is measured; none where only as it was trained."""
+        if self.window:
+            return (Visibility(window=self.window),)
+        if self.bca and found.mechanism in ROTATED:
+            return (Visibility(), Visibility(bca=found.bca or length // 2))
+        if self.windows:
+            return (Visibility(), *(Visibility(window=w) for w in self.windows))
+        return ()
 
 
 @dataclass(frozen=True)
@@ -83,6 +142,7 @@ class Job:
 
     label: str
     configuration: Configuration
+    family: str = ""
 
     @cached_property
     def key(self) -> str:
@@ -91,8 +151,14 @@ class Job:
 
     @property
     def name(self) -> str:
-        """Label, training length and seed: unlike for unlike runs of one preset."""
-        return f"{self.label}, {self.configuration.preset.length}, {self.configuration.seed}"
+        """Label, training length, seed, and what else is not the preset's own."""
+        chosen = self.configuration.preset
+        own = preset(chosen.name)
+        name = f"{self.label}, {chosen.length}, {self.configuration.seed}"
+        for what in ("layers", "width", "steps"):
+            if getattr(chosen, what) != getattr(own, what):
+                name += f", {what} {getattr(chosen, what)}"
+        return name
 
 
 @dataclass(frozen=True)
@@ -145,31 +211,14 @@ def _measured(job: Job) -> list[str]:
 
 def _jobs(sweep: Sweep, corpus: Corpus) -> list[Job]:
     jobs = []
-    for name in sweep.presets:
-        base = preset(name)
-        for length in sweep.lengths or (base.length,):
-            chosen = resized(base, length)
-            measure = dataclasses.replace(
-                chosen.measurement,
-                lengths=sweep.tested
-                or tuple(length * m for m in sweep.multiples)
-                or chosen.measurement.lengths,
-                far=sweep.far * length,
-            )
-            for seed in sweep.seeds:
-                for subject in sweep.encodings:
-                    found = subject.encoding(chosen.heads)
-                    inference: tuple[Visibility, ...] = ()
-                    if sweep.window:
-                        inference = (Visibility(window=sweep.window),)
-                    if sweep.bca and found.mechanism in ROTATED:
-                        inference = (Visibility(), Visibility(bca=found.bca or length // 2))
-                    jobs.append(
-                        Job(
-                            subject.label,
-                            Configuration(found, corpus, chosen, seed, measure, inference),
-                        )
-                    )
+    for chosen in sweep.architectures():
+        length = chosen.length
+        measure = dataclasses.replace(chosen.measurement, **sweep.measured(length))
+        for seed in sweep.seeds:
+            for subject, found in sweep.subjects(chosen):
+                inference = sweep.inference(found, length)
+                configuration = Configuration(found, corpus, chosen, seed, measure, inference)
+                jobs.append(Job(subject.label, configuration, subject.family))
     return jobs
 
 
@@ -208,9 +257,10 @@ def _sweep(given: Mapping[str, Any]) -> Sweep:
     if not isinstance(encodings, list) or not encodings:
         raise InputError("sweep: encodings are missing; accepted is a list of names and formulas")
     values: dict[str, Any] = {"encodings": tuple(_subject(e) for e in encodings)}
-    for name, least in (("seeds", 0), ("lengths", 1), ("multiples", 1), ("tested", 1)):
+    counts = ("lengths", "layers", "widths", "steps", "multiples", "tested", "windows")
+    for name in ("seeds", *counts):
         if name in given:
-            values[name] = _numbers(given[name], name, least)
+            values[name] = _numbers(given[name], name, int(name in counts))
     if "presets" in given:
         names = given["presets"]
         if not isinstance(names, list) or not names:
@@ -219,26 +269,48 @@ def _sweep(given: Mapping[str, Any]) -> Sweep:
     for name in ("far", "window"):
         if name in given:
             values[name] = _numbers([given[name]], name, 0)[0]
-    if "bca" in given:
-        if not isinstance(given["bca"], bool):
-            raise InputError(f"sweep: bca {given['bca']!r}; accepted: true, false")
-        values["bca"] = given["bca"]
-    for one, other in (("multiples", "tested"), ("bca", "window")):
+    for name in ("bca", "stretch"):
+        if name in given:
+            if not isinstance(given[name], bool):
+                raise InputError(f"sweep: {name} {given[name]!r}; accepted: true, false")
+            values[name] = given[name]
+    if "measure" in given:
+        values["measure"] = _settings(given["measure"])
+    pairs = (("multiples", "tested"), ("bca", "window"), ("bca", "windows"), ("window", "windows"))
+    for one, other in pairs:
         if values.get(one) and values.get(other):
             raise InputError(f"sweep: {one} and {other} are both given; accepted is one of them")
     return Sweep(**values)
 
 
 def _subject(given: Any) -> Subject:
-    if isinstance(given, str):
+    if isinstance(given, (str, list)):
         given = {"name": given}
-    if not isinstance(given, dict) or not isinstance(given.get("name"), str):
+    if not isinstance(given, dict) or not isinstance(given.get("name"), (str, list)):
         raise InputError(
-            f"sweep: encoding {given!r}; accepted: a name, a formula, or a table with a name"
+            f"sweep: encoding {given!r}; accepted: a name, a formula, a list of formulas one a "
+            "head, or a table with a name"
         )
-    options = {k: v for k, v in given.items() if k != "label"}
-    encoding(**options)  # refused now, with its own message
-    return Subject(str(given.get("label", given["name"])), options)
+    options = {k: v for k, v in given.items() if k not in ("label", "family")}
+    found = encoding(**options)  # refused now, with its own message
+    written = given["name"] if isinstance(given["name"], str) else found.name
+    label = str(given.get("label", written))
+    return Subject(label, options, str(given.get("family", label)))
+
+
+def _settings(given: Any) -> dict[str, Any]:
+    """Settings of a measurement that a sweep has no word of its own for."""
+    if not isinstance(given, dict):
+        raise InputError(f"sweep: measure {given!r}; accepted is a table of settings")
+    own = ("lengths", "far")
+    _known(given, [f.name for f in dataclasses.fields(Measurement) if f.name not in own], "measure")
+    settings: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in given.items()}
+    for name, value in settings.items():
+        default = getattr(Measurement(), name)
+        if type(value) is not (int if default is None else type(default)):
+            raise InputError(f"measure: {name} {given[name]!r}; accepted is such as {default!r}")
+    Measurement(**settings)  # refused now, with its own message
+    return settings
 
 
 def _numbers(given: Any, name: str, least: int) -> tuple[int, ...]:

@@ -7,9 +7,7 @@ reach the parameters: one set a head, shared by all layers.
 
 from __future__ import annotations
 
-import functools
 import math
-import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -19,7 +17,10 @@ import torch
 from torch import Tensor, nn
 
 from farfield.theory.encodings import Encoding, Parameter
-from farfield.theory.expression import Lookup, interval, n
+from farfield.theory.evaluation.arrays import Arrays, Lacking
+from farfield.theory.evaluation.fold import value
+from farfield.theory.formula.parameters import interval
+from farfield.theory.functions.nodes import n
 from farfield.theory.results import InputError
 from farfield.validation.configuration import require_values
 
@@ -118,27 +119,26 @@ def _bounds(parameter: Parameter) -> tuple[float, float]:
 # -- a SymPy formula on tensors -------------------------------------------------------------------
 
 
-def _fold(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-    return lambda *args: functools.reduce(function, args)
+class _Torch:
+    """The names of the array API standard in torch, and its special functions."""
 
+    def __getattr__(self, name: str) -> Any:
+        return getattr(torch, name)
 
-_TORCH: dict[Any, Callable[..., Any]] = {
-    sympy.Add: _fold(operator.add), sympy.Mul: _fold(operator.mul), sympy.Pow: operator.pow,
-    sympy.exp: torch.exp, sympy.log: torch.log, sympy.Abs: torch.abs, sympy.sign: torch.sign,
-    sympy.sin: torch.sin, sympy.cos: torch.cos, sympy.tan: torch.tan,
-    sympy.asin: torch.asin, sympy.acos: torch.acos, sympy.atan: torch.atan,
-    sympy.sinh: torch.sinh, sympy.cosh: torch.cosh, sympy.tanh: torch.tanh,
-    sympy.asinh: torch.asinh, sympy.acosh: torch.acosh, sympy.atanh: torch.atanh,
-    sympy.loggamma: torch.lgamma, sympy.erf: torch.erf, sympy.erfc: torch.erfc,
-    sympy.floor: torch.floor, sympy.ceiling: torch.ceil,
-    sympy.Min: _fold(lambda a, b: torch.minimum(*_tensors(a, b))),
-    sympy.Max: _fold(lambda a, b: torch.maximum(*_tensors(a, b))),
-    sympy.StrictLessThan: operator.lt, sympy.LessThan: operator.le,
-    sympy.StrictGreaterThan: operator.gt, sympy.GreaterThan: operator.ge,
-    sympy.Equality: operator.eq, sympy.Unequality: operator.ne,
-    sympy.And: _fold(operator.and_), sympy.Or: _fold(operator.or_),
-    sympy.Not: operator.invert,
-}  # fmt: skip
+    def minimum(self, a: Any, b: Any) -> Tensor:
+        return torch.minimum(*_tensors(a, b))
+
+    def maximum(self, a: Any, b: Any) -> Tensor:
+        return torch.maximum(*_tensors(a, b))
+
+    def pow(self, base: Any, exponent: Any) -> Any:
+        return base**exponent
+
+    def special(self, name: str) -> Callable[..., Any]:
+        found = getattr(torch.special, name, None)
+        if found is None:
+            raise Lacking
+        return found
 
 
 def _tensors(a: Any, b: Any) -> tuple[Tensor, Tensor]:
@@ -146,11 +146,33 @@ def _tensors(a: Any, b: Any) -> tuple[Tensor, Tensor]:
     return torch.as_tensor(a, dtype=like.dtype), torch.as_tensor(b, dtype=like.dtype)
 
 
+class Tensors(Arrays):
+    """Tensors, differentiable in the values of the symbols."""
+
+    def constant(self, e: sympy.Expr) -> float:
+        return float(e)
+
+    def look_up(self, at: Any, *entries: Any) -> Any:
+        like = next(e for e in entries if isinstance(e, Tensor))
+        columns = [e if isinstance(e, Tensor) else like.new_full((1, 1), e) for e in entries]
+        table = torch.cat(torch.broadcast_tensors(*columns), -1)
+        return table[..., at[0].long().clamp(max=len(entries) - 1)]
+
+    def lacking(self, name: str, why: str) -> Exception:
+        return InputError(
+            f"{name} has no differentiable form here; accepted with learned parameters: Piecewise, "
+            "Min, Max, and functions that torch knows, such as exp, log, erf, loggamma"
+        )
+
+
+_TENSORS = Tensors(_Torch())
+
+
 def evaluate(expression: Any, values: Mapping[sympy.Symbol, Tensor]) -> Any:
     """A SymPy expression on tensors, differentiable in them.
 
     Args:
-        expression: built from elementary functions, `Piecewise` and `Lookup`.
+        expression: built from functions that torch knows, `Piecewise` and `Lookup`.
         values: a tensor for each symbol; they broadcast. A `Lookup` needs its distance to have
             one row and its values one column.
 
@@ -163,42 +185,12 @@ def evaluate(expression: Any, values: Mapping[sympy.Symbol, Tensor]) -> Any:
     >>> evaluate(-2 * sympy.log(1 + n), {n: torch.tensor([0.0, 1.0])})
     tensor([-0.0000, -1.3863])
     """
-    if expression in values:
-        return values[expression]
-    if expression in (sympy.true, sympy.false):
-        return bool(expression)
-    if expression.is_number:
-        return float(expression)
-    if isinstance(expression, Lookup):
-        at, table, tail = expression.args
-        entries = [evaluate(entry, values) for entry in (*table.args, tail)]
-        columns = torch.cat(torch.broadcast_tensors(*_columns(entries)), -1)
-        return columns[..., evaluate(at, values)[0].long().clamp(max=len(entries) - 1)]
-    if isinstance(expression, sympy.Piecewise):
-        result: Any = math.nan
-        for piece, condition in reversed(expression.args):
-            value, chosen = evaluate(piece, values), evaluate(condition, values)
-            if isinstance(chosen, bool):
-                result = value if chosen else result
-            else:
-                result = torch.where(chosen, value, result)
-        return result
-    if expression.func not in _TORCH:
-        raise InputError(
-            f"{expression.func.__name__} in {expression} has no differentiable form here; accepted "
-            "with learned parameters: elementary functions, Piecewise, Min, Max, loggamma, erf"
-        )
-    return _TORCH[expression.func](*(evaluate(a, values) for a in expression.args))
-
-
-def _columns(entries: list[Any]) -> list[Tensor]:
-    like = next(e for e in entries if isinstance(e, Tensor))
-    return [e if isinstance(e, Tensor) else like.new_full((1, 1), e) for e in entries]
+    return value(expression, _TENSORS, dict(values))
 
 
 def _rows(formula: Any, values: Mapping[sympy.Symbol, Tensor], distance: Tensor) -> Tensor:
-    value = evaluate(formula, values)
-    return torch.as_tensor(value, dtype=distance.dtype).expand(-1, len(distance))
+    value = torch.as_tensor(evaluate(formula, values), dtype=distance.dtype)
+    return (value if value.ndim else value.reshape(1, 1)).expand(-1, len(distance))
 
 
 # -- rotations and absolute vectors ---------------------------------------------------------------

@@ -28,7 +28,7 @@ from farfield.numerics.receptive_field import (
     theoretical_receptive_field,
 )
 from farfield.numerics.resolution import Resolution, attention_resolution
-from farfield.numerics.window import Window, certified_window
+from farfield.numerics.windows.toeplitz import Window, certified_window
 from farfield.theory.convergence import Convergence, Verdict, check_convergence
 from farfield.theory.encodings import Encoding, encoding, encodings
 from farfield.theory.results import InputError, Result, plain

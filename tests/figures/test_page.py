@@ -14,11 +14,11 @@ from farfield.numerics.horizon import dtype_horizon
 from farfield.numerics.leak import leak
 from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.numerics.resolution import attention_resolution
+from farfield.theory.answers.answer import InputError
+from farfield.theory.answers.mathml import math
 from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import encoding, encodings
-from farfield.theory.expression import n
-from farfield.theory.mathml import math
-from farfield.theory.results import InputError
+from farfield.theory.functions.nodes import n
 from farfield.validation.study import demo_encodings, study, survey
 
 VOID = {"meta", "link", "br", "hr", "img"}

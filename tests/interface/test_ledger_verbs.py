@@ -18,8 +18,10 @@ def run(capsys, *args):
 
 def test_resolution_of_a_formula(capsys):
     code, out, _ = run(capsys, "resolution", "-2*log(1+n)")
-    assert code == 0 and "R(as the row grows) = 0.2928718798  [certified]" in out
-    assert "scale 1, mask none" in out
+    assert (
+        code == 0 and "the attention resolution as rows grow is 0.2928718798.  [certified]" in out
+    )
+    assert "scale: 1" in out
     code, out, _ = run(
         capsys, "resolution", "rope_surrogate", "--length", "64", "--scale", "1/sqrt(64)", "--json"
     )
@@ -28,8 +30,8 @@ def test_resolution_of_a_formula(capsys):
 
 
 def test_resolution_under_a_mask(capsys):
-    assert "= 0.01 " in run(capsys, "resolution", "nope", "--mask", "window 10")[1]
-    assert "mask bca 8" in run(capsys, "resolution", "-n/2", "--bca", "8")[1]
+    assert "is 0.01." in run(capsys, "resolution", "nope", "--mask", "window 10")[1]
+    assert "mask: bca 8" in run(capsys, "resolution", "-n/2", "--bca", "8")[1]
 
 
 def test_resolution_of_scores_in_a_file(capsys, tmp_path):
@@ -42,7 +44,7 @@ def test_resolution_of_scores_in_a_file(capsys, tmp_path):
 def test_the_best_gamma(capsys):
     args = ("resolution", "xpos_surrogate", "--length", "128", "--scale", "1/8", "--set", "d=16")
     code, out, _ = run(capsys, *args, "--best-gamma")
-    assert code == 0 and "R is largest at gamma = " in out and "half precision" in out
+    assert code == 0 and "is largest at γ = " in out and "half precision" in out
 
 
 def test_resolution_without_an_answer(capsys):
@@ -53,7 +55,7 @@ def test_resolution_without_an_answer(capsys):
 
 def test_prove(capsys):
     code, out, _ = run(capsys, "prove", "resolution-bound")
-    assert code == 0 and "R <= sum P_i^2 <= 1" in out and "re-checked in balls" in out
+    assert code == 0 and "R <= sum P_i^2 <= 1" in out and "Re-checked in balls" in out
     assert r"\begin{enumerate}" in run(capsys, "prove", "window-error", "--latex")[1]
     data = json.loads(run(capsys, "prove", "rotation-decay", "--json")[1])
     assert data["verification"]["failed"] == [] and data["proof"]["steps"]

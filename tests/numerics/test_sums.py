@@ -8,12 +8,13 @@ import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from farfield.numerics.kernels import Monotone, Smooth, _monotone, kernel
-from farfield.numerics.normal_form import NormalForm, Unrecognised, normal_form
-from farfield.numerics.sums import series
-from farfield.theory.balls import precision, to_arb
+from farfield.numerics.outcomes import Unrecognised
+from farfield.numerics.summation.families import Monotone, Smooth, _monotone, kernel
+from farfield.numerics.summation.normal_form import NormalForm, normal_form
+from farfield.numerics.summation.series import series
 from farfield.theory.encodings import encoding
-from farfield.theory.expression import read
+from farfield.theory.formula.grammar import read
+from farfield.theory.functions.balls import precision, to_arb
 from farfield.theory.results import InputError
 
 CONVERGENT = [

@@ -1,28 +1,24 @@
 """`farfield check` and `farfield encodings`: exit codes, lists, JSON, bad input in one line."""
 
+import io
 import json
 
 import pytest
-from click.testing import CliRunner
 
 from farfield import cli
 
 
 @pytest.fixture
-def farfield(monkeypatch):
+def farfield(monkeypatch, capsys):
     """Run the command line in this process; (exit code, standard output, standard error)."""
 
     def run(*args, stdin=None):
-        runner = CliRunner()
-
-        def main():
-            with pytest.raises(SystemExit) as end:
-                cli.main(list(args))
-            return end.value.code
-
-        with runner.isolation(input=stdin) as streams:
-            code = main()
-            return code, streams[0].getvalue().decode(), streams[1].getvalue().decode()
+        if stdin is not None:
+            monkeypatch.setattr("sys.stdin", io.StringIO(stdin))
+        with pytest.raises(SystemExit) as end:
+            cli.main(list(args))
+        said = capsys.readouterr()
+        return end.value.code, said.out, said.err
 
     return run
 
@@ -30,19 +26,19 @@ def farfield(monkeypatch):
 def test_one_formula(farfield):
     code, out, err = farfield("check", "-2*log(1+n)")
     assert (code, err) == (0, "")
-    assert out.startswith("-2*log(n + 1): converges") and "Rung 1" in out and "Theorem 0.4" in out
+    assert out.startswith("-2*log(1+n): the series converges") and "Theorem 0.4" in out
 
 
 def test_a_parameter_and_its_condition(farfield):
     code, out, _ = farfield("check", "-r1*log(1+r2*n)", "--assume", "r2=nonnegative")
-    assert code == 0 and "conditional, exactly if (r1 > 1) & (r2 > 0)" in out
+    assert code == 0 and "converges exactly if r₁ > 1 and r₂ > 0" in out
     code, out, _ = farfield("check", "-r1*log(1+r2*n)", "--set", "r1=6/5")
-    assert code == 0 and ": converges" in out
+    assert code == 0 and "the series converges" in out
 
 
 def test_a_name_with_heads_and_dialect(farfield):
     code, out, _ = farfield("check", "alibi", "--heads", "12", "--dialect", "geometric")
-    assert code == 0 and "12 of 12 heads: converges" in out
+    assert code == 0 and "the series of all 12 heads converges" in out
     code, out, _ = farfield("check", "rope", "--bca", "64")
     assert code == 0 and "converges" in out and "128 keys" in out
     assert farfield("check", "rope")[0] == 0
@@ -51,7 +47,7 @@ def test_a_name_with_heads_and_dialect(farfield):
 def test_json(farfield):
     code, out, _ = farfield("check", "-log(1+n)", "--json")
     document = json.loads(out)
-    assert code == 0 and document["schema"] == 1 and document["verdict"] == "diverges"
+    assert code == 0 and document["schema"] == 2 and document["verdict"] == "diverges"
     assert document["proof"]["steps"][-1]["rule"] == "diverges"
 
 
@@ -87,7 +83,7 @@ def test_a_list_from_standard_input(farfield):
     [
         ((), "give a formula, or a list"),
         (("-log(1+n)", "--file", "x"), "give a formula, or a list"),
-        (("--file", "/nowhere/list"), "cannot read the list"),
+        (("--file", "/nowhere/list"), "cannot read"),
         (("--file", "-"), "holds no formula"),
         (("-log(x)",), "no n, the distance"),
         (("",), "empty"),
@@ -102,12 +98,12 @@ def test_a_list_from_standard_input(farfield):
         (("-a*n", "--assume", "n=real"), "distance"),
         (("-a*n", "--set", "a=-1"), "outside its domain"),
         (("-n", "--budget", "-1"), "positive number of seconds"),
-        (("-n", "--budget", "x"), "not a valid float"),
+        (("-n", "--budget", "x"), "unable to convert"),
         (("-n", "--heads", "0"), "from 1 to 1024"),
         (("-n", "--dialect", "press"), "no dialect"),
         (("alibi", "--dialect", "presss"), "accepted: press"),
-        (("alibi", "--head", "8"), "check has no option --head; did you mean --heads? accepted: "),
-        (("alibi", "--colour=64"), "no option --colour; accepted: --assume, --bca, --budget, "),
+        (("alibi", "--hed", "8"), "check has no option --hed; did you mean --head? accepted: "),
+        (("alibi", "--colour=64"), "no option --colour; accepted: --ascii, --assume, --bca, "),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(farfield, args, message):
@@ -118,7 +114,7 @@ def test_bad_input_is_one_line_and_exit_code_2(farfield, args, message):
 
 def test_undecided_is_exit_code_1(farfield):
     code, out, _ = farfield("check", "-tan(n)**2*log(n)")
-    assert code == 1 and "undecided" in out and "reason:" in out
+    assert code == 1 and "undecided, tan of an unbounded argument" in out
 
 
 def test_the_catalogue(farfield):

@@ -6,22 +6,13 @@ import mpmath
 import pytest
 import sympy
 
-from farfield.theory.constants import (
-    Case,
-    Fork,
-    NeedMore,
-    Undecided,
-    canonical,
-    coefficient,
-    deciding,
-    named_tail,
-    proved_zero,
-    sign,
-    sign_factors,
-    simplest,
-    tidied,
-)
-from farfield.theory.expression import parameter, read
+from farfield.theory.algebra.outcomes import Fork, NeedMore, Undecided
+from farfield.theory.coefficients.arithmetic import coefficient
+from farfield.theory.coefficients.context import Context, deciding, named_tail
+from farfield.theory.coefficients.signs import canonical, sign, sign_factors, simplest, tidied
+from farfield.theory.coefficients.zeros import proved_zero
+from farfield.theory.formula.grammar import read
+from farfield.theory.formula.parameters import parameter
 
 
 def constant(text):
@@ -147,9 +138,9 @@ def test_signs_with_parameters():
         sign(2 - 2 * a)
     key = fork.value.expression
     assert key == a - 1
-    with deciding(Case(signs={key: 1})):
+    with deciding(Context(signs={key: 1})):
         assert sign(2 - 2 * a) == -1 and sign((1 - a) ** 2) == 1 and sign(1 / (a - 1)) == 1
-    with deciding(Case(signs={key: 0})):
+    with deciding(Context(signs={key: 0})):
         assert sign(5 * a - 5) == 0
 
 
@@ -161,7 +152,7 @@ def test_a_quadratic_is_split_at_its_roots():
 
 
 def test_a_named_remainder_has_no_sign():
-    with deciding(Case(named=True)):
+    with deciding(Context(named=True)):
         t = named_tail("key")
         assert named_tail("key") is t
         assert sign(2 * (t + 1) - 2 * t - 2) == 0

@@ -9,10 +9,12 @@ import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from farfield.theory.convergence import Verdict, check_convergence, skipped_terms
+from farfield.theory.convergence import Verdict, check_convergence
 from farfield.theory.encodings import encoding, encodings
-from farfield.theory.expression import interval, parameter, read
+from farfield.theory.formula.grammar import read
+from farfield.theory.formula.parameters import interval, parameter
 from farfield.theory.results import InputError
+from farfield.theory.terms import skipped_terms
 
 GRID = [
     sympy.Rational(x)
@@ -118,7 +120,7 @@ def test_catalogue(name):
 
 @pytest.mark.parametrize("name", ["alibi", "type1", "type2", "example1", "example2", "sandwich"])
 def test_every_dialect_has_the_verdict_of_its_encoding(name):
-    from farfield.theory.encodings import _CATALOGUE
+    from farfield.theory.encodings import CATALOGUE as _CATALOGUE
 
     for dialect in _CATALOGUE[name].dialects:
         result = check_convergence(name, dialect=dialect)
@@ -142,7 +144,7 @@ def test_the_worst_head_decides():
     result = check_convergence("-r*log(1+n)", r=[2, 1, 3])
     assert result.verdict is Verdict.DIVERGES and result.condition == sympy.false
     assert [h.converges for h in result.heads] == [True, False, True]
-    assert "head 2: diverges" in str(result) and "1 of 3 heads: diverges" in str(result)
+    assert "1 of 3 heads diverges" in str(result)
 
 
 # -- laws -----------------------------------------------------------------------------------------
@@ -252,7 +254,7 @@ def test_a_condition_can_be_evaluated():
 def test_every_assumption_is_stated():
     result = check_convergence("-r1*log(1+r2*n)", assumptions={"r2": "nonnegative"})
     assert result.assumptions == (("r1", "positive"), ("r2", "nonnegative"))
-    assert "assuming: r1 positive, r2 nonnegative" in str(result)
+    assert "Assumed: r1 positive, r2 nonnegative." in str(result)
 
 
 # -- what the result says -------------------------------------------------------------------------
@@ -264,8 +266,8 @@ def test_a_proof_can_be_read_by_hand():
         "expansion", "rung", "tie", "rung", "tie", "rung", "converges",
     ]  # fmt: skip
     text = result.proof.text()
-    assert "Rung 3: rho_2 / log(log(log(n))) -> 2." in text
-    assert "1/(n*log(n)*log(log(n))**c)" in text
+    assert "Rung 3: ρ₂ / log(log(log(n))) → 2." in text
+    assert "1/(n·log(n)·log(log(n))^c)" in text
     assert r"\begin{enumerate}" in result.proof.latex() and r"\log" in result.proof.latex()
     assert result.to_dict()["proof"]["steps"][-1]["rule"] == "converges"
 
@@ -274,13 +276,13 @@ def test_skipped_terms():
     assert skipped_terms(read("-log(log(n))")) == (0, 1)
     assert check_convergence("-2*log(n-3)").skipped_terms == (0, 1, 2, 3)
     assert check_convergence("-2*log(1+n)").skipped_terms == ()
-    assert "n = 0..3" in str(check_convergence("-2*log(n-3)"))
+    assert "n = 0 to 3" in str(check_convergence("-2*log(n-3)"))
 
 
 def test_undecided_says_why():
     result = check_convergence("-log(n)*(1+5*Abs(sin(n**2)))")
     if result.verdict is Verdict.UNDECIDED:
-        assert result.reason and "reason:" in str(result) and result.label == "none"
+        assert str(result.reason) and result.status == "unknown" and result.label is None
     else:
         assert result.verdict is Verdict.DIVERGES
 
@@ -322,7 +324,7 @@ def test_a_condition_of_high_degree_is_not_solved(monkeypatch):
     text = "-Piecewise((n,a**1000<3+a),({},True))"
     assert check_convergence(text.format("2*n")).verdict is Verdict.CONVERGES
     undecided = check_convergence(text.format("log(n)"))
-    assert undecided.verdict is Verdict.UNDECIDED and "high degree" in undecided.reason
+    assert undecided.verdict is Verdict.UNDECIDED and "high degree" in undecided.reason.sentence
     positive = check_convergence("-Piecewise((log(n),a**1000+a**41+1>0),(2*n,True))")
     assert positive.verdict is Verdict.DIVERGES
 

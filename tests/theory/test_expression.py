@@ -7,19 +7,13 @@ import mpmath
 import pytest
 import sympy
 
-from farfield.theory.balls import enclose
-from farfield.theory.expression import (
-    MAX_DEPTH,
-    MAX_LENGTH,
-    MAX_TOKENS,
-    as_expression,
-    interval,
-    n,
-    parameter,
-    read,
-    sign_domain,
-)
+from farfield.theory.formula.given import as_expression
+from farfield.theory.formula.grammar import read
+from farfield.theory.formula.limits import MAX_DEPTH, MAX_LENGTH, MAX_TOKENS
+from farfield.theory.formula.parameters import interval, parameter, sign_domain
+from farfield.theory.functions.nodes import n
 from farfield.theory.results import InputError
+from farfield.theory.values import enclose
 
 R = sympy.Rational
 
@@ -320,3 +314,36 @@ def test_a_held_number_stays_what_it_is():
     assert e == read("digamma(10**6)*n/13") != read("digamma(10**6+1)*n/13")
     found = enclose(read("digamma(10**6)*log(2)"), 64)
     assert float(found) == pytest.approx(float(mpmath.digamma(10**6) * mpmath.log(2)), rel=1e-15)
+
+
+@pytest.mark.parametrize(
+    "symbol",
+    [
+        sympy.Symbol("x"),
+        sympy.Symbol("k", integer=True),
+        sympy.Symbol("n", positive=True),
+        sympy.Symbol("d", real=True),
+    ],
+)
+def test_a_single_symbol_is_the_distance(symbol):
+    assert as_expression(-2 * sympy.log(1 + symbol)) == -2 * sympy.log(1 + n)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            -sympy.Symbol("a") * sympy.log(1 + sympy.Symbol("x")),
+            "several symbols that may be the distance: a, x",
+        ),
+        (
+            sympy.Symbol("n") * sympy.Symbol("n", real=True),
+            "several symbols that may be the distance: n, n",
+        ),
+        (-(sympy.Symbol("n", negative=True) ** 2), "took n for"),
+        (-sympy.Symbol("x", even=True), "took x for even"),
+    ],
+)
+def test_nothing_is_answered_about_another_formula(given, message):
+    with pytest.raises(InputError, match=message):
+        as_expression(given)

@@ -5,12 +5,12 @@ import pytest
 import sympy
 from sympy import Abs, Max, Min, cos, frac, pi, sin, sqrt
 
-from farfield.theory.constants import Undecided
-from farfield.theory.expression import n
-from farfield.theory.extrema import enclosure, infimum
-from farfield.theory.phases import ANGLE as X
-from farfield.theory.phases import coordinates, dependent, parts
-from farfield.theory.tables import tabulate
+from farfield.theory.algebra.outcomes import Undecided
+from farfield.theory.decision.extrema import enclosure, infimum
+from farfield.theory.decision.phases import ANGLE as X
+from farfield.theory.decision.phases import coordinates, dependent, parts
+from farfield.theory.functions.nodes import n
+from farfield.theory.values import tabulate
 
 SAW = frac(X / (2 * pi), evaluate=False)
 SMOOTH = [

@@ -5,19 +5,23 @@ import pytest
 import sympy
 from flint import fmpq
 
-from farfield.theory.balls import compile_ball, precision, to_arb
-from farfield.theory.constants import Case, Undecided, deciding, to_sympy
+from farfield.theory.algebra.outcomes import Undecided
+from farfield.theory.coefficients.arithmetic import to_sympy
+from farfield.theory.coefficients.context import Context, deciding
 from farfield.theory.convergence import check_convergence
-from farfield.theory.expression import n, read
-from farfield.theory.functions import germ
-from farfield.theory.ladder import monomial_expression
+from farfield.theory.formula.grammar import read
+from farfield.theory.functions.balls import precision, to_arb
+from farfield.theory.functions.nodes import n
+from farfield.theory.transseries.expansion import transseries
+from farfield.theory.transseries.scale import monomial_expression
+from farfield.theory.values import compile_ball
 
 
 def excess(text, distances):
     """|e - terms|/remainder at some distances; the absolute difference where none is claimed."""
     e = read(text)
-    with deciding(Case(order=4)):
-        g = germ(e)
+    with deciding(Context(order=4)):
+        g = transseries(e)
         terms = sympy.Add(*(to_sympy(c) * monomial_expression(m) for m, c in g.terms))
         error = sympy.S.One if g.exact else monomial_expression(g.remainder)
     out = []
@@ -57,8 +61,8 @@ def test_the_remainder_bounds_the_error(text):
     "text", ["Sum(1/(k-1),(k,1,n))", "Sum((-2)**k,(k,1,n))", "Sum(log(sin(k)**2),(k,1,n))"]
 )
 def test_sums_that_are_not_expanded(text):
-    with pytest.raises((Undecided, ArithmeticError)), deciding(Case()):
-        germ(read(text))
+    with pytest.raises((Undecided, ArithmeticError)), deciding(Context()):
+        transseries(read(text))
 
 
 def test_a_parameter_in_the_exponent():

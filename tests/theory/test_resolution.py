@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sympy import Integer, Rational, Symbol, exp, log, oo, pi
 
-from farfield.theory.expression import n, read
+from farfield.theory.formula.grammar import read
+from farfield.theory.functions.nodes import n
 from farfield.theory.resolution import (
     ROWS,
     Line,

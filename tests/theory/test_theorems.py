@@ -44,7 +44,7 @@ def test_a_failing_theorem_says_where():
 @pytest.mark.parametrize("name", theorems())
 def test_text_and_latex(name):
     t = theorem(name)
-    assert t.title in t.text() and "Hence: " in t.text()
+    assert t.title in t.text() and "Hence: " in t.text(details=True)
     tex = t.latex()
     assert tex.count("{") - tex.count(r"\{") == tex.count("}") - tex.count(r"\}")
     assert tex.count("$") % 2 == 0 and r"\begin{enumerate}" in tex

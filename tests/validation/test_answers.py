@@ -129,7 +129,7 @@ def test_too_few_results_give_no_answer():
 
 
 def test_the_plan_is_the_one_that_was_registered():
-    assert reference.predictions()["plan_sha256"] == reference._sha256(reference.HERE / "plan.toml")
+    assert reference.predictions()["plan_sha256"] == reference.sha256(reference.HERE / "plan.toml")
     for path in reference._paths():
         result = json.loads(path.read_text())
         assert result["registered"] == reference.registered(), path.name

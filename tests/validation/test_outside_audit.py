@@ -8,7 +8,7 @@ import torch
 
 from farfield.cli import main
 from farfield.figures.audit import audit_page, write_audit
-from farfield.numerics.window import certified_window
+from farfield.numerics.windows.toeplitz import certified_window
 from farfield.theory.encodings import encoding
 from farfield.theory.results import InputError
 from farfield.validation.audit import audit

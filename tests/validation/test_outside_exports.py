@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.nn.attention.flex_attention import flex_attention
 
-from farfield.numerics.window import certified_window
+from farfield.numerics.windows.toeplitz import certified_window
 from farfield.theory.encodings import encoding
 from farfield.theory.results import InputError
 from farfield.validation.attention import materialised

@@ -52,6 +52,39 @@ def test_jobs_are_the_product_in_the_order_of_the_file(fixed):
         assert job.configuration.encoding.num_heads in (1, chosen.heads)
 
 
+def test_a_formula_a_head_and_other_architectures(fixed):
+    mixed = {"name": ["-n/4", *["0"] * 7], "label": "one local", "family": "mixtures"}
+    jobs = parse_plan(
+        sweep(
+            encodings=[mixed, "type1"], presets=["tiny"], layers=[1, 2], steps=[30, 60],
+            widths=[16], windows=[8], measure={"last_tokens": 4},
+        )
+    ).jobs(fixed)  # fmt: skip
+    assert [job.name for job in jobs[:4]] == [
+        "one local, 16, 0, layers 1, width 16", "type1, 16, 0, layers 1, width 16",
+        "one local, 16, 0, layers 1, width 16, steps 60",
+        "type1, 16, 0, layers 1, width 16, steps 60",
+    ]  # fmt: skip
+    assert [job.family for job in jobs[:2]] == ["mixtures", "type1"] and len(jobs) == 8
+    first = jobs[0].configuration
+    assert first.encoding.num_heads == 8 and first.encoding.biases[1] == 0
+    assert first.preset.layers == 1 and first.settings.last_tokens == 4
+    assert [v.window for v in first.variants] == [None, 8]
+
+
+def test_a_stretched_bias_sees_as_far_in_training_lengths(fixed):
+    given = sweep(encodings=["-n/4", "window"], presets=["tiny"], lengths=[16, 32], stretch=True)
+    given["sweep"][0]["encodings"][1] = {"name": "window", "w": 5, "label": "window 5"}
+    jobs = parse_plan(given).jobs(fixed)
+    assert [job.label for job in jobs] == [
+        "-n/4", "window 5", "-n/4 stretched 2", "window 5 stretched 2",
+    ]  # fmt: skip
+    near, far = (jobs[k].configuration.encoding.bias(range(12))[0] for k in (1, 3))
+    assert (near > -1).sum() == 5 and (far > -1).sum() == 10
+    with pytest.raises(InputError, match="a table of values, which cannot be stretched"):
+        parse_plan(sweep(encodings=["t5"], presets=["tiny"], stretch=True)).jobs(fixed)
+
+
 def test_test_lengths_in_tokens_and_a_window_at_inference(fixed):
     (job,) = parse_plan(sweep(presets=["tiny"], tested=[24, 8], window=4)).jobs(fixed)
     assert job.configuration.settings.lengths == (8, 24)
@@ -111,8 +144,16 @@ def test_a_name_means_one_thing(sweeps, message, fixed):
         (sweep(colour=1), "'colour' is not known; accepted: encodings, seeds"),
         (sweep(encodings=[]), "encodings are missing"),
         (sweep(encodings="alibi"), "encodings are missing"),
-        (sweep(encodings=[{"label": "a"}]), "accepted: a name, a formula, or a table with a name"),
-        (sweep(encodings=[3]), "accepted: a name, a formula, or a table with a name"),
+        (sweep(encodings=[{"label": "a"}]), "accepted: a name, a formula, a list of formulas"),
+        (sweep(encodings=[3]), "accepted: a name, a formula, a list of formulas"),
+        (sweep(encodings=[["-n", "rope"]]), "rope is no bias of one head"),
+        (sweep(layers=[0]), "layers .* from 1"),
+        (sweep(stretch=1), "stretch 1; accepted: true, false"),
+        (sweep(windows=[8], bca=True), "bca and windows are both given"),
+        (sweep(measure=3), "measure 3; accepted is a table"),
+        (sweep(measure={"row": 1}), "measure: 'row' is not known"),
+        (sweep(measure={"rows": 0}), "rows 0: accepted is a number from 1"),
+        (sweep(measure={"rows": "8"}), "rows '8'; accepted is such as 32"),
         (sweep(encodings=["alibbi"]), "did you mean 'alibi'"),
         (sweep(encodings=[{"name": "alibi", "dialct": "shift"}]), "no parameter or option"),
         (sweep(seeds=[]), r"seeds \[\]; accepted are whole numbers from 0"),

@@ -122,8 +122,8 @@ def test_a_bias_that_no_model_can_take(formula, message):
 def test_what_cannot_be_learned():
     with pytest.raises(InputError, match="m is not learned and has no value"):
         additive_bias(encoding("alibi_log"), 8)
-    with pytest.raises(InputError, match=r"harmonic.*has no differentiable form"):
-        additive_bias(encoding("-a*harmonic(n)"), 8)(4)
+    with pytest.raises(InputError, match=r"LambertW.*has no differentiable form"):
+        additive_bias(encoding("-a*LambertW(n)"), 8)(4)
 
 
 @pytest.mark.parametrize("decay", [False, True])

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from farfield.theory.certificates.certificate import Certificate
 from farfield.theory.certificates.prover import LIBRARY
 from farfield.theory.convergence import check_convergence
-from farfield.theory.encodings import Encoding, dialects, encoding, encodings
+from farfield.theory.encodings import CATALOGUE, Encoding, encoding
 from farfield.theory.files import write
 
 FOLDER = LIBRARY / "catalogue"
@@ -20,9 +20,9 @@ FOLDER = LIBRARY / "catalogue"
 def formulas() -> Iterator[tuple[str, Encoding]]:
     """The name of a file, and the encoding it is about: each formula of an entry once, under the
     first dialect that has it."""
-    for name in encodings():
+    for name, entry in CATALOGUE.items():
         known = set()
-        for dialect in dialects(name) or (None,):
+        for dialect in entry.dialects or (None,):
             subject = encoding(name, dialect=dialect)
             if subject.formula is None or subject.formula in known:
                 continue

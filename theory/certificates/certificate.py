@@ -1,27 +1,31 @@
-"""A verdict that carries its own certificate: what is written, and read back before it is handed on."""
+"""A verdict that carries its own certificate: written, and read back before it is handed on."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sympy import Expr, S
+from sympy import Expr
 
+from farfield.theory.algebra.outcomes import Undecided
+from farfield.theory.answers.answer import Label, Result
+from farfield.theory.answers.blocks import Block, Sentence, note
+from farfield.theory.answers.errors import InputError
+from farfield.theory.answers.notation import shortened, words
 from farfield.theory.certificates.forms import NoCertificate, is_extended
 from farfield.theory.certificates.reading import read_back
 from farfield.theory.certificates.writer import source
-from farfield.theory.results import InputError, Result
 
 if TYPE_CHECKING:
-    from farfield.theory.convergence import Convergence
+    from farfield.theory.verdicts import Convergence
 
 NOTE = """Written by farfield; `coqc -Q theory/formal Farfield FILE.v` checks it after `make formal`.
     The prover's ln, Rpower and / are total: where the formula has no value, as log n has none at
     n = 0, they have some. That concerns finitely many terms, on which no verdict depends."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Certificate(Result):
     """A file whose theorem is the verdict on a formula.
 
@@ -35,13 +39,11 @@ class Certificate(Result):
     formula: Expr
     statement: str
     source: str
-    label: str = "theorem"
+    label: Label = Label.THEOREM
 
-    def text(self) -> str:
-        return self.source
-
-    def fields(self) -> dict[str, Any]:
-        return super().fields() | {"formula": str(self.formula)}
+    def blocks(self) -> Sequence[Block]:
+        said = Sentence(words(self.statement.replace("\n", " ")), str(self.label))
+        return [said, note(f"for Rocq (Coq), {len(self.source.splitlines())} lines")]
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,10 @@ class Claim:
 def certificate(result: Convergence) -> Certificate:
     """The certificate of a verdict; see `Convergence.certificate`."""
     claims = _claims(result)
-    parts = [source(c.formula, c.domains, c.condition, name) for name, c in claims.items()]
+    try:
+        parts = [source(c.formula, c.domains, c.condition, name) for name, c in claims.items()]
+    except Undecided as why:
+        raise NoCertificate(str(why)) from None
     assert result.formula is not None
     return _checked(result.formula, list(claims.values()), parts)
 
@@ -78,27 +83,16 @@ def _claims(result: Convergence) -> dict[str | None, Claim]:
     return {None: _claim(result.heads[0] if first else result)}
 
 
-def write(formula: Expr, domains: Mapping[str, str], condition: Any) -> Certificate:
-    """The certificate that the exp-series of a bias converges where a condition holds.
-
-    Raises:
-        NoCertificate: the form is not covered.
-    """
-    claim = Claim(formula, domains, condition)
-    return _checked(formula, [claim], [source(formula, domains, condition)])
-
-
 def _claim(result: Convergence) -> Claim:
-    verdict = result.verdict.value
-    if verdict in ("undecided", "out_of_scope") or result.formula is None:
+    if result.verdict.value in ("undecided", "out_of_scope") or result.formula is None:
         raise InputError(
-            f"no certificate: the verdict is {verdict} ({result.reason}); accepted: converges, "
-            "diverges, conditional"
+            f"no certificate: the verdict is {result.verdict.value}; accepted: converges, diverges, "
+            "conditional"
         )
-    if result.condition is None or any(s.rule == "bounded support" for s in result.proof.steps):
-        raise NoCertificate("the verdict does not rest on the exp-series")
-    if result.reason:
-        raise NoCertificate(result.reason)
+    if result.support is not None:
+        raise NoCertificate("the verdict rests on bounded support, not on the exp-series")
+    if result.reason is not None:
+        raise NoCertificate(str(result.reason))
     return Claim(result.formula, dict(result.assumptions), result.condition)
 
 
@@ -106,16 +100,8 @@ def _checked(formula: Expr, claims: list[Claim], parts: list[str]) -> Certificat
     """The file, after its statements have been read back and found to be those claimed."""
     modules = "Certificate Extended" if any(is_extended(c.formula) for c in claims) else "Certificate"
     text = "\n\n".join([
-        f"(** The exp-series of p(n) = {_told(formula)}.\n\n    {NOTE} *)",
+        f"(** The exp-series of p(n) = {shortened(str(formula), 80)}.\n\n    {NOTE} *)",
         f"From Farfield Require Import {modules}.\nOpen Scope R_scope.", *parts,
     ]) + "\n"  # fmt: skip
     statements = read_back(text, [(c.formula, c.domains, c.condition) for c in claims])
     return Certificate(formula, "\n".join(statements), text)
-
-
-def _told(formula: Expr) -> str:
-    text = str(formula)
-    return text if len(text) <= 80 else text[:77] + "..."
-
-
-__all__ = ["S", "Certificate", "Claim", "certificate", "write"]

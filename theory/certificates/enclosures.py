@@ -9,7 +9,7 @@ from fractions import Fraction
 import sympy
 from sympy import Expr, S
 
-from farfield.theory.balls import enclose
+from farfield.theory.values import enclose
 from farfield.theory.certificates.forms import NoCertificate, form, without_roots
 
 Interval = tuple[Fraction, Fraction]

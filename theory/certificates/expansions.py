@@ -17,8 +17,8 @@ from sympy import Expr, Integer, Rational, S
 from farfield.theory.certificates.forms import Form, NoCertificate, Root, form
 from farfield.theory.certificates.periods import value_on_class
 from farfield.theory.certificates.signs import Signs
-from farfield.theory.constants import expand
-from farfield.theory.expression import n
+from farfield.theory.coefficients.arithmetic import expand
+from farfield.theory.functions.nodes import n
 
 Expo = tuple[Expr, ...]
 Rest = Expo | None  # the order of the remainder; None: exact

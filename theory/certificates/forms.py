@@ -14,8 +14,8 @@ from typing import Any
 import sympy
 from sympy import Expr, Rational, S, Symbol
 
-from farfield.theory.expression import Lookup, n
-from farfield.theory.results import InputError
+from farfield.theory.functions.nodes import Lookup, n
+from farfield.theory.answers.errors import InputError
 
 
 class NoCertificate(InputError):

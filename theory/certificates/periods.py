@@ -9,7 +9,7 @@ import sympy
 from sympy import Expr, Integer, S
 
 from farfield.theory.certificates.forms import Form
-from farfield.theory.expression import n
+from farfield.theory.functions.nodes import n
 
 
 def period(p: Form) -> int:

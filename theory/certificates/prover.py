@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from farfield.theory.results import InputError
+from farfield.theory.answers.errors import InputError
 
 LIBRARY = Path(__file__).resolve().parents[1] / "formal"
 MODULES = ("Certificate", "Extended")

@@ -21,8 +21,9 @@ from typing import Any
 import sympy
 from sympy import Expr, Integer, S, Symbol
 
-from farfield.theory.expression import Lookup, interval, n
-from farfield.theory.results import InputError
+from farfield.theory.formula.parameters import interval
+from farfield.theory.functions.nodes import Lookup, n
+from farfield.theory.answers.errors import InputError
 
 Bias = tuple[Expr, Mapping[str, str], Any]  # formula, domains, condition
 

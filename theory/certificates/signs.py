@@ -6,6 +6,8 @@ relations that led to it.
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,20 +15,16 @@ from typing import Any
 import sympy
 from sympy import Expr
 
-from farfield.theory import cells
+from farfield.theory.algebra.outcomes import Fork, Undecided
 from farfield.theory.certificates.forms import NoCertificate, without_roots
-from farfield.theory.constants import (
-    Case,
-    Fork,
-    Undecided,
-    coefficient,
-    deciding,
-    expand,
-    sign,
-)
+from farfield.theory.coefficients.arithmetic import coefficient, expand
+from farfield.theory.coefficients.context import Context, deciding
+from farfield.theory.coefficients.signs import sign
+from farfield.theory.decision import parameters as cells
 
 Fact = tuple[Expr, int]  # the sign of an expression: -1, 0, 1, or 2 for >= 0
 MAX_CELLS = 40
+BUDGET = 20.0
 
 
 @dataclass
@@ -34,6 +32,7 @@ class Signs:
     """What is known on a cell; `asked` collects the constants whose sign was needed."""
 
     facts: tuple[Fact, ...] = ()
+    deadline: float = math.inf
     asked: dict[Expr, int] = field(default_factory=dict)
 
     def sign(self, e: Expr) -> int:
@@ -45,6 +44,8 @@ class Signs:
         """
         if e.is_Rational:
             return int(sympy.sign(e))
+        if time.monotonic() > self.deadline:
+            raise NoCertificate(f"none was found in {BUDGET:.0f} seconds")
         e = expand(e)
         if e.is_Rational:
             return int(sympy.sign(e))
@@ -53,7 +54,7 @@ class Signs:
             answer = known
         else:
             try:
-                with deciding(Case(signs=cells.known_signs(list(self.facts)))):
+                with deciding(Context(signs=cells.known_signs(list(self.facts)))):
                     answer = sign(coefficient(plain))
             except Undecided as why:
                 raise NoCertificate(str(why)) from None
@@ -100,6 +101,7 @@ def explore(domains: Mapping[str, str], symbols: Any, run: Callable[[Signs], Any
         for fact in cells.domain_constraints(s, domains.get(s.name))
     )
     count = 0
+    deadline = time.monotonic() + BUDGET
 
     def grow(path: tuple[Fact, ...]) -> Branch | Cell | None:
         nonlocal count
@@ -109,7 +111,7 @@ def explore(domains: Mapping[str, str], symbols: Any, run: Callable[[Signs], Any
         if count > MAX_CELLS:
             raise NoCertificate(f"more than {MAX_CELLS} cases of the parameters")
         try:
-            return Cell(path, run(Signs((*known, *path))))
+            return Cell(path, run(Signs((*known, *path), deadline)))
         except Fork as fork:
             on = fork.expression
         return Branch(on, *(grow((*path, (on, s))) for s in (1, 0, -1)))

@@ -24,7 +24,8 @@ from farfield.theory.certificates.forms import (
 )
 from farfield.theory.certificates.signs import Branch, Cell, Signs, explore
 from farfield.theory.certificates.verdicts import Decision, decide
-from farfield.theory.expression import interval, n
+from farfield.theory.formula.parameters import interval
+from farfield.theory.functions.nodes import n
 
 SERIES = "ex_series (fun n => exp (p n))"
 _SIGN = {1: "0 < {}", 0: "0 = {}", -1: "0 > {}"}

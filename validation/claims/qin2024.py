@@ -12,15 +12,15 @@ import numpy as np
 import sympy
 from flint import arb
 
-from farfield.numerics.checker import ProofError, check_proof
+from farfield.numerics.checking.checker import ProofError, check_proof
 from farfield.numerics.receptive_field import at_precision, theoretical_receptive_field
-from farfield.numerics.sums import Series, series
+from farfield.numerics.summation.series import Series, series
 from farfield.numerics.theorems import verify
-from farfield.theory.balls import precision, to_arb
 from farfield.theory.convergence import Convergence, check_convergence
 from farfield.theory.convergence import Verdict as Series_
 from farfield.theory.encodings import encoding
-from farfield.theory.expression import read
+from farfield.theory.formula.grammar import read
+from farfield.theory.functions.balls import precision, to_arb
 from farfield.theory.theorems import theorem
 from farfield.validation.claims.claim import Data, Finding, Ledger, Missing
 from farfield.validation.claims.results import finding_of
@@ -413,7 +413,7 @@ def _lower_bound(data: Data) -> Finding:
 
 
 def _ball(e: Any) -> Any:
-    from farfield.theory.balls import compile_ball
+    from farfield.theory.values import compile_ball
 
     return to_arb(compile_ball(sympy.sympify(e))({}))
 

@@ -4,8 +4,10 @@
     predictions.json    the predictions for every encoding, with the SHA-256 of plan.toml
     <run>.json          one finished run, with the SHA-256 of predictions.json
     further/            more plans and their runs, which no prediction is about
+    <name>/             further registrations: every rule's forecast of every case
+                        (`farfield.validation.reference.registration`)
 
-    python -m farfield.validation.reference predict           writes predictions.json
+    python -m farfield.validation.reference register NAME     writes the predictions of one
     python -m farfield.validation.reference collect FOLDER    takes finished runs into this folder
     python -m farfield.validation.reference missing FOLDER    makes the runs that are not here yet
     python -m farfield.validation.reference answers           what they say
@@ -15,10 +17,10 @@ A result that is here already is never replaced silently: one that differs is sh
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import re
+import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -29,16 +31,17 @@ from farfield.theory.results import InputError
 from farfield.validation.configuration import preset
 from farfield.validation.corpus import Corpus
 from farfield.validation.plan import ROTATED, Job, Plan, Subject, read_plan, resized
+from farfield.validation.reference.registration import Registration, rounded, sha256
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).resolve().parent
 EPS = ("1/10", "1/20", "1/100", "1/1000")
 MIXING = "2/5"
-DIGITS = 6
 LONG = 100
 TOLERANCE = 0.02
 COMMAND = "make reference"
 
 Row = Mapping[str, Any]
+REGISTRATIONS = (Registration(HERE / "heads_and_shapes"),)
 
 
 def plan() -> Plan:
@@ -55,7 +58,7 @@ def predictions() -> Mapping[str, Any]:
 
 def registered() -> str:
     """The SHA-256 of the file with the predictions, which every result carries."""
-    return _sha256(HERE / "predictions.json")
+    return sha256(HERE / "predictions.json")
 
 
 def results() -> tuple[Row, ...]:
@@ -65,10 +68,6 @@ def results() -> tuple[Row, ...]:
 
 def _paths() -> list[Path]:
     return sorted(p for p in HERE.glob("*.json") if p.name != "predictions.json")
-
-
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def place(job: Job, folder: Path = HERE) -> Path:
@@ -108,8 +107,8 @@ def predict() -> dict[str, Any]:
         group = [e for e in entries if e["length"] == length]
         for e in group:
             e["rank"] = 1 + sum(f["layered"]["beyond"] < e["layered"]["beyond"] for f in group)
-    return _rounded(
-        {"plan_sha256": _sha256(HERE / "plan.toml"), "mixing": MIXING, "encodings": entries}
+    return rounded(
+        {"plan_sha256": sha256(HERE / "plan.toml"), "mixing": MIXING, "encodings": entries}
     )
 
 
@@ -172,9 +171,9 @@ def stand_in(found: Encoding, length: int, bca: bool) -> tuple[Encoding, str]:
 
 
 def _tokens(field: Any) -> Any:
-    if field.tokens is not None:
+    if field.tokens is not None and field.tokens != math.inf:
         return field.tokens if field.tokens < 10**15 else str(field.tokens)[:12] + "..."
-    return field._answer_text()
+    return field.value_text()
 
 
 # -- results --------------------------------------------------------------------------------------
@@ -186,28 +185,32 @@ def condensed(result: Row, label: str, hashed: str | None) -> dict[str, Any]:
     heads = [h if len(h) < LONG else h[:LONG] + "..." for h in encoding["heads"]]
     measurements = []
     for m in result["measurements"]:
-        scores = {k: v for k, v in m["scores"].items() if k != "layers"}
-        measurements.append({**m, "scores": scores})
-    return _rounded(
+        if "scores" in m:
+            m = {**m, "scores": {k: v for k, v in m["scores"].items() if k != "layers"}}
+        measurements.append(m)
+    return rounded(
         {
             **result,
             "encoding": {**encoding, "heads": heads, "label": label},
             "measurements": measurements,
             "registered": hashed,
             "command": COMMAND,
+            **({"commit": made} if (made := commit()) else {}),
         }
     )
 
 
-def _rounded(value: Any) -> Any:
-    """The value with floats to six digits."""
-    if isinstance(value, float):
-        return value if value == 0 or not math.isfinite(value) else float(f"{value:.{DIGITS}g}")
-    if isinstance(value, Mapping):
-        return {k: _rounded(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_rounded(v) for v in value]
-    return value
+def commit() -> str | None:
+    """The commit that this package is a checkout of; None where it is none, or is changed."""
+    git = ["git", "-C", str(HERE)]
+    try:
+        changed = subprocess.run(
+            [*git, "status", "--porcelain", "--untracked-files=no"], capture_output=True, check=True
+        )
+        found = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return None if changed.stdout else found.stdout.decode().strip()
 
 
 def differences(old: Row, new: Row, tolerance: float = TOLERANCE) -> Iterator[str]:
@@ -259,5 +262,7 @@ def collect(folder: str | Path, *, replace: bool = False) -> list[str]:
 def planned(text: Corpus) -> Iterator[tuple[Sequence[Job], Path, str | None]]:
     """For each plan its jobs, the folder of their results, and the hash that they carry."""
     yield plan().jobs(text), HERE, registered()
+    for registration in REGISTRATIONS:
+        yield registration.plan.jobs(text), registration.folder, registration.digest
     for path in sorted((HERE / "further").glob("*.toml")):
         yield read_plan(path).jobs(text), path.with_suffix(""), None

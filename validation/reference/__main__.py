@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import sys
 
 from farfield.theory.results import InputError
-from farfield.validation.reference import HERE, collect, place, planned, predict, results
-from farfield.validation.runs import write
+from farfield.validation.reference import REGISTRATIONS, collect, place, planned
+from farfield.validation.reference.registration import register
 
-USAGE = "accepted: predict, missing FOLDER, collect FOLDER [--replace], or answers"
+USAGE = "accepted: register NAME, missing FOLDER, collect FOLDER [--replace], or answers"
 
 
 def main(arguments: list[str]) -> None:
     """Do what the arguments say."""
     match arguments:
-        case ["predict"]:
-            if count := len(results()):
-                raise InputError(
-                    f"the predictions are registered: {count} results carry their hash"
-                )
-            text = json.dumps(predict(), separators=(",", ":"), allow_nan=False)
-            lines = text.replace('{"label"', '\n{"label"')  # one encoding a line
-            write(HERE / "predictions.json", (lines + "\n").encode())
+        case ["register", name]:
+            known = {r.folder.name: r for r in REGISTRATIONS}
+            if name not in known:
+                raise InputError(f"registration {name!r}; accepted: {', '.join(known)}")
+            register(known[name])
         case ["collect", folder]:
             print("\n".join(collect(folder)))
         case ["collect", folder, "--replace"]:

@@ -1,4 +1,4 @@
-(** The exp-series of p(n) = a*(cos(n/1000) + cos(n/100) + cos(n/10) + cos(n) + cos(10**(1/8)*n/10000) + c....
+(** The exp-series of p(n) = a*(cos(n/1000) + cos(n/100) + cos(n/10) …10**(7/8)*n/100) + cos(10**(7/8)*n/10)).
 
     Written by farfield; `coqc -Q theory/formal Farfield FILE.v` checks it after `make formal`.
     The prover's ln, Rpower and / are total: where the formula has no value, as log n has none at

@@ -1,4 +1,4 @@
-(** The exp-series of p(n) = a*((107/112)**(n/512)*cos(10**(1/4)*n/10000) + (109/224)**(n/512)*cos(10**(7/....
+(** The exp-series of p(n) = a*((107/112)**(n/512)*cos(10**(1/4)*n/10… (99/224)**(n/512)*cos(10**(1/8)*n/10)).
 
     Written by farfield; `coqc -Q theory/formal Farfield FILE.v` checks it after `make formal`.
     The prover's ln, Rpower and / are total: where the formula has no value, as log n has none at

@@ -1,0 +1,66 @@
+"""The public names, each with the module that holds it."""
+
+from .numerics.comparison import (
+    Comparison as Comparison,
+)
+from .numerics.comparison import (
+    Ranking as Ranking,
+)
+from .numerics.comparison import (
+    compare_tails as compare_tails,
+)
+from .numerics.depth import (
+    LayeredReceptiveField as LayeredReceptiveField,
+)
+from .numerics.depth import (
+    layered_receptive_field as layered_receptive_field,
+)
+from .numerics.horizon import Horizon as Horizon
+from .numerics.horizon import dtype_horizon as dtype_horizon
+from .numerics.leak import Leak as Leak
+from .numerics.leak import leak as leak
+from .numerics.receptive_field import (
+    ReceptiveField as ReceptiveField,
+)
+from .numerics.receptive_field import (
+    theoretical_receptive_field as theoretical_receptive_field,
+)
+from .numerics.resolution import (
+    Resolution as Resolution,
+)
+from .numerics.resolution import (
+    attention_resolution as attention_resolution,
+)
+from .numerics.windows.certificate import RowCertificates as RowCertificates
+from .numerics.windows.certificate import window_certificate as window_certificate
+from .numerics.windows.toeplitz import (
+    Window as Window,
+)
+from .numerics.windows.toeplitz import (
+    WindowError as WindowError,
+)
+from .numerics.windows.toeplitz import (
+    certified_window as certified_window,
+)
+from .numerics.windows.toeplitz import (
+    window_error as window_error,
+)
+from .theory.answers.errors import InputError as InputError
+from .theory.convergence import check_convergence as check_convergence
+from .theory.encodings import Encoding as Encoding
+from .theory.encodings import encoding as encoding
+from .theory.encodings import encodings as encodings
+from .theory.verdicts import Convergence as Convergence
+from .theory.verdicts import Verdict as Verdict
+from .validation.claims import Claim as Claim
+from .validation.claims import claims as claims
+from .validation.empirical import (
+    EmpiricalReceptiveField as EmpiricalReceptiveField,
+)
+from .validation.empirical import (
+    empirical_receptive_field as empirical_receptive_field,
+)
+from .validation.study import Study as Study
+from .validation.study import study as study
+
+__version__: str

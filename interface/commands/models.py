@@ -1,0 +1,156 @@
+"""Verbs of models: windows, receptive fields and audits of what is on this machine."""
+
+from __future__ import annotations
+
+from farfield.options import Formula, Output, Subject
+from farfield.output import emit, say
+from farfield.progress import progress
+from farfield.theory.answers.errors import InputError
+
+
+def window(
+    formula: Formula | None = None, /, *, error: str, subject: Subject = Subject(),
+    logit_bound: str | None = None, value_bound: str | None = None, sinks: int = 0,
+    row: str | None = None, temper: str | None = None, gate: str | None = None,
+    model: str | None = None, bounds: str | None = None, text: str | None = None,
+    length: int | None = None, segments: int | None = None, output: Output = Output(),
+) -> int:  # fmt: skip
+    """Certified window: how many keys are provably enough for an error budget.
+
+    Args:
+        formula: a formula in n, or a name of the catalogue.
+        error: budget for the change of a head's output.
+        logit_bound: bound of |q.k|/sqrt(d).
+        value_bound: bound of ||v||; 1 if not given.
+        sinks: first keys that are kept besides, whatever their logits.
+        row: keys of one row, for a window that is enough there.
+        temper: s, where a row's content logits are scaled by s log(keys).
+        gate: bound of the gates of a gated decay.
+        model: folder of a model on this machine instead: a window for each head.
+        bounds: with --model, from text (empirical) or weights (a proof).
+        text: with --model, what to read.
+        length: with --model, tokens of a segment.
+        segments: with --model, how many; 4 if not given.
+    """
+    if (formula is None) == (model is None):
+        raise InputError("give a formula, or a model's folder with --model, and not both")
+    if formula is not None:
+        if bounds or text or length or segments:
+            raise InputError("--bounds, --text, --length and --segments belong to --model")
+        if logit_bound is None:
+            raise InputError("a formula needs --logit-bound, a bound of |q.k|/sqrt(d)")
+        from farfield.numerics.windows.toeplitz import certified_window
+
+        with subject.thinking():
+            found = certified_window(
+                subject.read(formula), error, logit_bound, value_bound or "1", sinks=sinks,
+                row=row, temper=temper, gate=gate,
+            )  # fmt: skip
+        return emit(found, output)
+    if subject.given() or logit_bound or value_bound or sinks or row or temper or gate:
+        raise InputError("--model brings its own biases and bounds; leave those options out")
+    require_models()
+    from farfield.validation.model_window import model_window
+
+    with progress("window of the model") as step:
+        return emit(
+            model_window(
+                model, error, bounds=bounds or "text", text=text, length=length,
+                segments=4 if segments is None else segments, progress=step,
+            ),
+            output,
+        )  # fmt: skip
+
+
+def erf(
+    run: str | None = None, /, *, model: str | None = None, runs: str = "runs",
+    text: str | None = None, kind: str = "gradient", q: str = "99/100", eps: str = "1/100",
+    length: int | None = None, segments: int | None = None, window: int | None = None,
+    bca: int | None = None, output: Output = Output(),
+) -> int:  # fmt: skip
+    """Empirical receptive field: how far a trained model looks back on a text.
+
+    Args:
+        run: key of a run.
+        model: folder of a model on this machine instead.
+        runs: folder where the run is kept.
+        text: a file or folder to read.
+        kind: gradient or attention.
+        q: share of the gradient.
+        eps: attention left outside.
+        length: tokens of a segment; 1024, attention 512.
+        segments: how many; 32, attention 8.
+        window: let queries see a sliding window of so many tokens.
+        bca: half-width of blockwise causal attention.
+    """
+    if (run is None) == (model is None):
+        raise InputError("give the key of a run, or a model's folder with --model")
+    (require_torch if model is None else require_models)()
+    from farfield.validation.configuration import Visibility
+    from farfield.validation.empirical import empirical_receptive_field
+    from farfield.validation.inventory import finished_run
+    from farfield.validation.runs import Store
+
+    place = model if run is None else finished_run(Store(runs), run)
+    with progress("receptive field") as step:
+        found = empirical_receptive_field(
+            place, text, kind=kind, q=q, eps=eps, length=length, segments=segments,
+            visible=Visibility(bca, window), progress=step,
+        )  # fmt: skip
+    return emit(found, output)
+
+
+def audit(
+    folder: str, /, *, trained: str | None = None, length: tuple[str, ...] = (),
+    eps: tuple[str, ...] = ("1/10", "1/100", "1/1000"), error: str = "1/1000",
+    bounds: str = "given", logit_bound: str = "1", value_bound: str = "1",
+    out: str = "out/audit", output: Output = Output(),
+) -> int:  # fmt: skip
+    """The positional encoding of a model, head by head: verdict, fields, windows; and a page.
+
+    Args:
+        folder: of the model.
+        trained: training length in tokens, if not the configuration's.
+        length: test length (repeatable); 2, 4 and 16 times the training length if none is given.
+        eps: mass left outside (repeatable).
+        error: budget of the windows.
+        bounds: given, or from weights.
+        logit_bound: bound of |q.k|/sqrt(d).
+        value_bound: bound of ||v||.
+        out: folder of the page.
+    """
+    require_models()
+    from farfield.figures.audit import write_audit
+    from farfield.validation.audit import audit as examine
+
+    with progress("audit"):
+        result = examine(
+            folder, trained=trained, lengths=length, eps=eps, error=error, bounds=bounds,
+            logit_bound=logit_bound, value_bound=value_bound,
+        )  # fmt: skip
+    page = write_audit(result, out)
+    code = emit(result, output)
+    if not output.json:
+        say(f"page: {page}")
+    return code
+
+
+def require_torch() -> None:
+    """Raise InputError, which says how to install it, unless torch can be imported."""
+    _require("torch", "training", "train")
+
+
+def require_models() -> None:
+    """Raise InputError, which says how to install them, unless models of others can be read."""
+    _require("transformers", "a model from outside", "hf")
+    _require("torch", "a model from outside", "hf")
+
+
+def _require(module: str, what: str, extra: str) -> None:
+    from importlib.util import find_spec
+
+    if find_spec(module) is None:
+        raise InputError(
+            f"{what} needs {module}, which is not installed; install it with "
+            f"pip install 'farfield[{extra}]'"
+        )

@@ -1,0 +1,172 @@
+"""Verbs of training: one run, a plan of many, and the runs there are."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+from cyclopts.types import NonNegativeInt, PositiveInt
+
+from farfield.commands.models import require_torch
+from farfield.exits import UNKNOWN
+from farfield.options import Formula, Output, Subject
+from farfield.output import emit, say
+from farfield.progress import progress
+from farfield.theory.answers.errors import InputError
+
+if TYPE_CHECKING:
+    from farfield.validation.sweep import Engine
+
+
+def train(
+    formula: Formula, /, *, subject: Subject = Subject(), preset: str = "demo",
+    text: str | None = None, seed: NonNegativeInt = 0, runs: str = "runs",
+    tokens: int | None = None, device: str = "auto", length: PositiveInt | None = None,
+    tested: str | None = None, window: PositiveInt | None = None, output: Output = Output(),
+) -> int:  # fmt: skip
+    """Train a model with this encoding and measure it; a killed training continues.
+
+    Args:
+        formula: a formula in n, or a name of the catalogue.
+        preset: architecture and schedule.
+        text: a file or folder to train on.
+        seed: of the initial weights and of the order of the text.
+        runs: folder where runs are kept.
+        tokens: train on a byte-pair encoding of the text with so many entries, not on bytes.
+        device: auto, cpu or cuda.
+        length: training length in tokens; the preset's if not given.
+        tested: context lengths to measure in tokens, as 64,256,1024.
+        window: measure with a sliding window of so many tokens.
+    """
+    from farfield.validation.configuration import Configuration, Visibility, variants
+    from farfield.validation.configuration import preset as named
+    from farfield.validation.inventory import Trained
+    from farfield.validation.plan import resized
+    from farfield.validation.runs import Store
+
+    chosen = resized(named(preset), length or named(preset).length)
+    measure = chosen.measurement
+    if tested is not None:
+        measure = dataclasses.replace(measure, lengths=_token_counts(tested, "--tested"))
+    if window is not None and subject.bca is not None:
+        raise InputError("--window and --bca: accepted is one of them")
+    found = subject.read(formula)
+    if subject.heads is None and found.num_heads not in (1, chosen.heads):
+        found = dataclasses.replace(subject, heads=chosen.heads).read(formula)
+    require_torch()
+    from farfield.validation.corpus import corpus
+    from farfield.validation.experiment import chosen_device, follow, train_and_measure
+    from farfield.validation.parallel import leader_first, together
+    from farfield.validation.training import TrainingDiverged
+
+    with together(chosen_device(device)) as leads:
+        with leader_first():
+            source = corpus(text)
+            if tokens is not None:
+                from farfield.validation.tokens import tokenized
+
+                place = Path(runs) / f".tokens-{source.sha256[:16]}-{tokens}"
+                source = tokenized(source, tokens, place)
+        views = variants(found, chosen.length) if window is None else (Visibility(window=window),)
+        configuration = Configuration(found, source, chosen, seed, measure, views)
+        if not leads:
+            follow(configuration, device)
+            return 0
+        with progress(found.name[:40]) as step:
+            try:
+                result = train_and_measure(configuration, Store(runs), step, device=device)
+            except TrainingDiverged as error:
+                raise InputError(str(error)) from None
+    return emit(Trained(result), output)
+
+
+def _token_counts(text: str, option: str) -> tuple[int, ...]:
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isascii() and part.isdigit() and 0 < int(part) < 10**9 for part in parts):
+        raise InputError(f"{option} {text[:40]!r}: accepted are numbers of tokens, as 64,256,1024")
+    return tuple(map(int, parts))
+
+
+def sweep(
+    plan: str, /, *, runs: str = "runs", text: str | None = None, engine: str = "local",
+    workers: int | None = None, device: str = "auto", address: str | None = None,
+    cpus_per_job: float | None = None, gpus_per_job: float | None = None,
+    output: Output = Output(),
+) -> int:  # fmt: skip
+    """Run every job of a plan that is not finished; killed and begun again, it continues.
+
+    Args:
+        plan: a TOML file.
+        runs: folder where runs are kept.
+        text: a file or folder to train on.
+        engine: local or ray.
+        workers: jobs at a time; 1 if not given.
+        device: auto, cpu or cuda.
+        address: with --engine ray, of a cluster, or auto.
+        cpus_per_job: with --engine ray.
+        gpus_per_job: with --engine ray.
+    """
+    from farfield.validation.plan import read_plan
+    from farfield.validation.runs import Store
+
+    ours = (address, cpus_per_job, gpus_per_job)
+    if engine not in ("local", "ray"):
+        raise InputError(f"--engine {engine!r}: accepted: local, ray")
+    if engine == "local" and any(value is not None for value in ours):
+        raise InputError("--address, --cpus-per-job and --gpus-per-job belong to --engine ray")
+    read = read_plan(plan)
+    require_torch()
+    from farfield.board import board
+    from farfield.validation.corpus import corpus
+    from farfield.validation.experiment import chosen_device
+    from farfield.validation.sweep import Here, Processes
+    from farfield.validation.sweep import sweep as run
+
+    jobs = read.jobs(corpus(text))
+    chosen: Engine
+    if engine == "ray":
+        from farfield.validation.cluster import Cluster
+
+        if device != "auto":
+            raise InputError("--device belongs to --engine local; --gpus-per-job decides for Ray")
+        chosen = Cluster(workers, address, cpus=cpus_per_job or 1, gpus=gpus_per_job or 0)
+    else:
+        chosen_device(device)  # refused now, not by every job
+        chosen = Here(device) if workers in (None, 1) else Processes(workers, device)
+    with board(read.title, len(jobs)) as watch:
+        swept = run(jobs, Store(runs), chosen, watch)
+    return max(emit(swept, output), UNKNOWN * bool(swept.failed))
+
+
+def runs(
+    *keys: str, folder: Annotated[str, Parameter(name="--runs")] = "runs", prune: bool = False,
+    yes: bool = False, older: float = 0.0, output: Output = Output(),
+) -> int:  # fmt: skip
+    """List the runs of a folder; compare those with these KEYS; prune.
+
+    Args:
+        keys: of runs to compare.
+        folder: where runs are kept.
+        prune: name what is unfinished or corrupted.
+        yes: with --prune, remove it.
+        older: with --prune, what is not newer than so many days.
+    """
+    from farfield.validation.inventory import Inventory, compare, inventory, prunable
+    from farfield.validation.inventory import prune as remove
+    from farfield.validation.runs import Store
+
+    if (prune and keys) or (not prune and (yes or older)):
+        raise InputError("--prune takes no keys, and --yes and --older belong to it")
+    store = Store(folder)
+    if keys:
+        return emit(compare(store, keys), output)
+    if not prune:
+        return emit(inventory(store), output)
+    found = prunable(store, older)
+    code = emit(Inventory(remove(store, found) if yes else found,
+                          "no unfinished or corrupted runs"), output)  # fmt: skip
+    if found and not output.json:
+        say("removed" if yes else "nothing was removed; --yes removes these")
+    return code

@@ -1,0 +1,281 @@
+"""Verbs of one formula: what is proved, and certified numbers."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from farfield.exits import BAD_INPUT, UNKNOWN
+from farfield.options import Formula, Listed, Output, Subject, seconds
+from farfield.output import emit, say, tell
+from farfield.progress import progress
+from farfield.theory.answers.errors import InputError
+
+if TYPE_CHECKING:
+    from farfield.theory.verdicts import Convergence
+
+VERDICTS = ("converges", "diverges", "conditional", "out_of_scope", "undecided")
+BUDGET = 10.0
+
+
+def check(
+    formula: Formula | None = None, /, *, subject: Subject = Subject(), file: Listed | None = None,
+    expect: str | None = None, output: Output = Output(),
+) -> int:  # fmt: skip
+    """Does the exp-series of a bias converge? With proof.
+
+    Args:
+        formula: a formula in n, or a name of the catalogue.
+        file: decide each line of a file instead (- for standard input).
+        expect: exit with 1 unless the verdict is this one.
+    """
+    if expect is not None and expect not in VERDICTS:
+        raise InputError(f"--expect {expect!r}: accepted: {', '.join(VERDICTS)}")
+    if (formula is None) == (file is None):
+        raise InputError("give a formula, or a list of them with --file (- for standard input)")
+    if file is not None:
+        return _check_list(file, subject, output, expect)
+    assert formula is not None
+    return max(emit(found := _decide(formula, subject), output), _missed(formula, found, expect))
+
+
+def _decide(formula: str, subject: Subject) -> Convergence:
+    from farfield.theory.convergence import check_convergence
+
+    budget = BUDGET if subject.budget is None else seconds(subject.budget)
+    return check_convergence(subject.read(formula), budget_s=budget)
+
+
+def _missed(formula: str, found: Convergence, expect: str | None) -> int:
+    if expect in (None, found.verdict.value):
+        return 0
+    tell(f"farfield: {formula[:60]}: expected {expect}, found {found.verdict.value}")
+    return UNKNOWN
+
+
+def _check_list(listed: str, subject: Subject, output: Output, expect: str | None) -> int:
+    lines = (line.strip() for line in read_text(listed).splitlines())
+    formulas = [line for line in lines if line and not line.startswith("#")]
+    if not formulas:
+        raise InputError(f"{listed!r} holds no formula; expected one a line")
+    code, rows = 0, []
+    with progress("deciding") as step:
+        for k, formula in enumerate(formulas):
+            step(formula[:40], k, len(formulas))
+            try:
+                found = _decide(formula, subject.about(formula))
+            except InputError as error:
+                code = BAD_INPUT
+                rows.append({"formula": formula, "error": str(error)})
+                if not output.json:
+                    say(f"error         {formula[:60]}   {error}")
+                continue
+            unknown = int(found.verdict.value == "undecided")
+            code = max(code, unknown, _missed(formula, found, expect))
+            rows.append(found.to_dict() | {"given": formula})
+            if not output.json:
+                say(f"{found.verdict.value:<13} {formula}{_condition(found, output)}")
+    if output.json:
+        say(json.dumps(rows, indent=2, ensure_ascii=False))
+    return code
+
+
+def _condition(found: Convergence, output: Output) -> str:
+    from farfield.theory.answers.notation import expression_line
+
+    if found.verdict.value != "conditional":
+        return ""
+    return f"   {expression_line(found.condition, unicode=not output.ascii)}"
+
+
+def read_text(listed: str) -> str:
+    """A text file, or standard input for `-`.
+
+    Raises:
+        InputError: it cannot be read, or is not UTF-8.
+    """
+    try:
+        return sys.stdin.read() if listed == "-" else Path(listed).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "is not text in UTF-8"
+        raise InputError(f"cannot read {listed!r}: {why}") from None
+
+
+def trf(
+    formula: Formula, /, *, subject: Subject = Subject(),
+    eps: tuple[str, ...] = ("1/10", "1/100", "1/1000"), length: str | None = None,
+    layers: str | None = None, mixing: str = "2/5", q: str = "99/100", output: Output = Output(),
+) -> int:  # fmt: skip
+    """Theoretical receptive field: how many keys hold all but a share eps of the mass.
+
+    Args:
+        formula: a formula in n, or a name of the catalogue.
+        eps: mass left outside, as 0.01 or 1/100 (repeatable).
+        length: keys of the row, for the finite-row receptive field.
+        layers: so many layers: the layered receptive field (approximate).
+        mixing: with --layers, the share that a layer passes through attention.
+        q: with --layers, the quantile.
+    """
+    found = subject.read(formula)
+    if layers is not None:
+        from farfield.numerics.depth import layered_receptive_field
+
+        with subject.thinking(), progress("layered receptive field"):
+            return emit(
+                layered_receptive_field(found, layers, mixing=mixing, q=q, length=length), output
+            )
+    from farfield.numerics.receptive_field import theoretical_receptive_field
+
+    budget = 60.0 if subject.budget is None else seconds(subject.budget)
+    with progress("receptive field") as step:
+        step(f"{formula[:40]}", 0, 1)
+        fields = theoretical_receptive_field(found, list(eps), length=length, budget_s=budget)
+    return emit(fields[0] if len(fields) == 1 else fields, output)
+
+
+def leak(
+    formula: Formula, /, *, subject: Subject = Subject(), trained: str | None = None,
+    evaluated: str | None = None, dtype: str | None = None, output: Output = Output(),
+) -> int:  # fmt: skip
+    """Share of a row's prior mass beyond the training length; and the horizon of a dtype.
+
+    Args:
+        formula: a formula in n, or a name of the catalogue.
+        trained: training length in tokens.
+        evaluated: test length in tokens; all lengths if not given.
+        dtype: fp16, bf16, fp32 or fp64: also from which distance on its weights round to 0.
+    """
+    from farfield.numerics.horizon import dtype_horizon
+    from farfield.numerics.leak import leak as share
+
+    if trained is None and (dtype is None or evaluated is not None):
+        raise InputError("give --trained, the training length (or --dtype alone)")
+    found = subject.read(formula)
+    with subject.thinking():
+        results: list[Any] = [] if trained is None else [share(found, trained, evaluated)]
+        results += [] if dtype is None else [dtype_horizon(found, dtype)]
+    return emit(results[0] if len(results) == 1 else results, output)
+
+
+def compare(*formulas: Formula, subject: Subject = Subject(), output: Output = Output()) -> int:
+    """Which of several biases has the lighter tail, and from which eps on.
+
+    Args:
+        formulas: two or more formulas or names; every head of a name is compared, or --head.
+    """
+    from farfield.numerics.comparison import compare_tails
+
+    if len(formulas) < 2:
+        raise InputError(f"{len(formulas)} formulas are given; accepted are two or more")
+    subjects = [subject.about(f).read(f) for f in formulas]
+    with subject.thinking(), progress("comparing tails"):
+        return emit(compare_tails(*subjects), output)
+
+
+def resolution(
+    formula: Formula | None = None, /, *, subject: Subject = Subject(), length: str | None = None,
+    scale: str | None = None, mask: str | None = None, scores: Listed | None = None,
+    best_gamma: bool = False, output: Output = Output(),
+) -> int:  # fmt: skip
+    """Attention resolution of a bias, or of measured scores.
+
+    Args:
+        formula: a formula in n, or a name of the catalogue.
+        length: tokens of the row; its limit if not given.
+        scale: factor of the bias or scores, as 1/32 or 1/sqrt(64).
+        mask: "window 128" or "bca 512".
+        scores: a file of measured scores s_0, s_1, ... instead (- for standard input).
+        best_gamma: with xpos_surrogate and --length, the gamma that maximises R.
+    """
+    from farfield.numerics.resolution import attention_resolution
+
+    if (formula is None) == (scores is None):
+        raise InputError("give a formula, or a file of scores with --scores")
+    if scores is not None:
+        words = read_text(scores).replace(",", " ").split()
+        return emit(attention_resolution(words, length, scale=scale, mask=mask), output)
+    assert formula is not None
+    if best_gamma:
+        return _best_gamma(formula, subject, length, scale, output)
+    with subject.thinking():
+        return emit(
+            attention_resolution(subject.read(formula), length, scale=scale, mask=mask), output
+        )
+
+
+def _best_gamma(
+    formula: str, subject: Subject, length: str | None, scale: str | None, output: Output
+) -> int:
+    from farfield.numerics.resolution import best_gamma, fp16_range
+    from farfield.options import pairs
+
+    given: dict[str, Any] = dict(pairs(subject.set, "--set"))
+    if formula != "xpos_surrogate" or length is None or not set(given) <= {"d", "base"}:
+        raise InputError(
+            "--best-gamma takes xpos_surrogate with --length, and --set of d or base alone"
+        )
+    found = best_gamma(length, scale=scale, dialect=subject.dialect or "code", **given)
+    return emit((found, fp16_range(found.gamma, length, base=found.base)), output)
+
+
+def prove(
+    name: str | None = None, /, *, latex: bool = False, output: Output = Output(proof=True)
+) -> int:
+    """A theorem with its proof, its computed steps re-checked; all names without NAME.
+
+    Args:
+        name: of the theorem.
+        latex: LaTeX instead of text.
+    """
+    from farfield.numerics.theorems import verify
+    from farfield.theory.theorems import theorem, theorems
+
+    if name is None:
+        known: Sequence[Any] = tuple(theorems().values())
+        if output.json:
+            return emit(known, output)
+        for t in known:
+            say(t.latex() + "\n" if latex else f"{t.name:<20} {t.title}  [{t.source}]")
+        return 0
+    chosen = theorem(name)
+    checked = verify(chosen)
+    if latex:
+        say(chosen.latex())
+    elif output.json:
+        both = chosen.to_dict() | {"verification": checked.to_dict()}
+        say(json.dumps(both, indent=2, ensure_ascii=False))
+    else:
+        say(f"{chosen.text(details=True)}\n  {checked}")
+    return int(not checked.passed)
+
+
+def encodings(
+    name: str | None = None, /, *, heads: int | None = None, dialect: str | None = None,
+    output: Output = Output(),
+) -> int:  # fmt: skip
+    """The catalogue: one encoding with its dialects and options, or all of them.
+
+    Args:
+        name: of the encoding.
+        heads: number of heads of an encoding that has values for each.
+        dialect: variant of the encoding.
+    """
+    from farfield.theory.encodings import CATALOGUE, encoding
+
+    if name is not None:
+        found = encoding(name, heads=heads, dialect=dialect)
+        return emit(found, output)
+    if heads is not None or dialect is not None:
+        raise InputError("--heads and --dialect describe one encoding; name it")
+    entries = [encoding(known) for known in CATALOGUE]
+    if output.json:
+        return emit(entries, output)
+    from farfield.theory.answers.notation import shortened
+
+    for e in entries:
+        said = e.formula_text() if e.biases else f"out of scope: {e.out_of_scope}"
+        say(f"{e.name:<18} {shortened(said, 80)}")
+    return 0

@@ -1,0 +1,147 @@
+"""Options that several verbs share, each group a dataclass: cyclopts makes flags of its fields."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from farfield.theory.answers.errors import InputError
+
+if TYPE_CHECKING:
+    from farfield.theory.encodings import Encoding
+
+Formula = Annotated[str, Parameter(allow_leading_hyphen=True)]
+"""A formula in `n` or a name of the catalogue; it may begin with a minus."""
+
+Listed = Annotated[str, Parameter(allow_leading_hyphen=True)]
+"""A file, or `-` for standard input."""
+
+_RESERVED = ("heads", "head", "dialect", "bca", "values", "name", "assumptions")
+
+
+@Parameter(name="*", negative=())
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """Which encoding is meant, and how long may be thought about it."""
+
+    set: tuple[str, ...] = ()
+    "NAME=VALUE of a parameter or an option of the encoding; commas between heads (repeatable)."
+    assume: tuple[str, ...] = ()
+    "NAME=DOMAIN of a parameter: positive, real, [0, 2), ... (repeatable)."
+    heads: int | None = None
+    "Number of heads of an encoding that has values for each."
+    head: int | None = None
+    "This head alone, counted from 1."
+    dialect: str | None = None
+    "Variant of an encoding of the catalogue."
+    bca: int | None = None
+    "Half-width in tokens of blockwise causal attention."
+    budget: float | None = None
+    "Seconds to think; what is not known by then is unknown."
+
+    def given(self) -> bool:
+        """Whether any of these options was said."""
+        return self != Subject()
+
+    def read(self, formula: str) -> Encoding:
+        """The encoding that is meant.
+
+        Raises:
+            InputError: no formula, unknown names, values outside their domain, no such head.
+        """
+        from farfield.theory.encodings import CATALOGUE, encoding
+
+        values: dict[str, Any] = {
+            name: value.split(",") if "," in value else value
+            for name, value in pairs(self.set, "--set").items()
+        }
+        assumptions = pairs(self.assume, "--assume")
+        if taken := sorted({*values} & {*_RESERVED}):
+            raise InputError(
+                f"--set {taken[0]}=...: use the option --{taken[0]} where there is one"
+            )
+        if both := sorted({*values} & {*assumptions}):
+            raise InputError(f"--set and --assume both name {both[0]!r}; give one of them")
+        found = encoding(
+            formula, heads=self.heads, dialect=self.dialect, bca=self.bca,
+            assumptions=assumptions or None, **values,
+        )  # fmt: skip
+        symbols = getattr(found.formula, "free_symbols", None)
+        if found.name not in CATALOGUE and symbols is not None and "n" not in map(str, symbols):
+            raise InputError(
+                f"formula {formula[:40]!r} has no n, the distance; a constant bias is the "
+                "encoding 'nope'"
+            )
+        if self.head is None or found.num_heads == 1:
+            return found
+        return found.one_head(self.head)
+
+    def about(self, formula: str) -> Subject:
+        """These options as far as they concern one formula of several."""
+        return replace(self, set=_naming(formula, self.set), assume=_naming(formula, self.assume))
+
+    @contextmanager
+    def thinking(self) -> Iterator[None]:
+        """A time in which what is not known by `budget` becomes unknown."""
+        from farfield.numerics.budget import until
+
+        if self.budget is None:
+            yield
+            return
+        with until(time.monotonic() + seconds(self.budget)):
+            yield
+
+
+@Parameter(name="*", negative=())
+@dataclass(frozen=True, kw_only=True)
+class Output:
+    """How the answer is written."""
+
+    json: bool = False
+    "JSON instead of text."
+    proof: bool = False
+    "The proof as well, or what was tried."
+    ascii: bool = False
+    "ASCII signs alone."
+
+
+def seconds(budget: float) -> float:
+    """A positive number of seconds, as a user gave it."""
+    if not 0 < budget < float("inf"):
+        raise InputError(f"--budget {budget}: accepted is a positive number of seconds")
+    return budget
+
+
+def pairs(given: Sequence[str], option: str) -> dict[str, str]:
+    """NAME=VALUE as a mapping.
+
+    Raises:
+        InputError: what is no pair, or a name given twice.
+    """
+    found: dict[str, str] = {}
+    for item in given:
+        name, equals, value = (part.strip() for part in item.partition("="))
+        if not equals or not name or not value:
+            raise InputError(f"{option} {item!r}: expected NAME=VALUE, as {option} r1=6/5")
+        if name in found:
+            raise InputError(f"{option} gives {name!r} twice")
+        found[name] = value
+    return found
+
+
+def _naming(formula: str, given: Sequence[str]) -> tuple[str, ...]:
+    """The pairs whose name occurs in a formula, or that an encoding of the catalogue may take."""
+    import re
+
+    from farfield.theory.encodings import CATALOGUE
+
+    known = {*re.findall(r"[A-Za-z_][A-Za-z0-9_]*", formula)}
+    if entry := CATALOGUE.get(formula):
+        own = entry.parameters if isinstance(entry.parameters, tuple) else ()
+        known |= {*entry.options, *(p.name for p in own)}
+    return tuple(item for item in given if item.partition("=")[0].strip() in known)

@@ -1,0 +1,51 @@
+"""What a verb says: answers for a reader or for a program, and the exit code that follows."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from farfield.exits import exit_code
+from farfield.options import Output
+
+if TYPE_CHECKING:
+    from farfield.theory.answers.answer import Result
+
+
+def emit(answers: Result | Sequence[Result], output: Output) -> int:
+    """Write one answer, or several, and return the exit code.
+
+    Args:
+        answers: a list of JSON objects is written where a sequence is given.
+        output: how.
+    """
+    many = answers if isinstance(answers, Sequence) else [answers]
+    if output.json:
+        found = [answer.to_dict() for answer in many]
+        whole = found if isinstance(answers, Sequence) else found[0]
+        say(json.dumps(whole, indent=2, ensure_ascii=False, allow_nan=False))
+    else:
+        unicode = not output.ascii and speaks_unicode()
+        say("\n\n".join(a.text(details=output.proof, unicode=unicode) for a in many))
+    return exit_code(many)
+
+
+def say(text: str) -> None:
+    """A line on standard output."""
+    print(text)
+
+
+def tell(text: str) -> None:
+    """A line on standard error, for progress and complaints."""
+    print(text, file=sys.stderr)
+
+
+def speaks_unicode() -> bool:
+    """Whether standard output takes the signs of mathematics."""
+    try:
+        "−≤→ρ₀".encode(sys.stdout.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True

@@ -1,0 +1,1 @@
+"""Enclosures of a formula: complex balls, power series of balls, bounds of whole tails."""

@@ -1,0 +1,94 @@
+r"""How far the heads of a model look on rows of finite length (ours, approximate).
+
+Convergence has no scale. On a row of `N` keys, for a model trained on `L`, each head has
+
+* its leak, the share of its prior mass beyond the training length, `1 - B_L / B_N`;
+* its resolution `R(s)` [S, Eq. 4] on a row of `L` keys: how well it tells neighbours apart;
+* its layered mass, the share beyond `L` of its kernel convolved with itself, once a layer.
+
+The *resolution-weighted leak* `sum_h R_h leak_h / sum_h R_h` is what the heads that resolve lose
+beyond the training length: a head that cannot tell neighbours apart does not count. Where no head
+resolves, all count alike.
+
+All numbers are float64 sums over a table of biases, shape (heads, N), `-inf` where it masks.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from farfield.numerics.depth import convolved
+from farfield.theory.results import InputError
+
+
+def head_weights(bias: np.ndarray) -> np.ndarray:
+    """The softmax of each head's bias over a row, shape (heads, N).
+
+    Raises:
+        InputError: a bias that is no number or `+inf`, or that masks all of the row.
+
+    >>> head_weights(np.array([[0.0, 0.0, -np.inf]]))
+    array([[0.5, 0.5, 0. ]])
+    """
+    top = bias.max(axis=1, keepdims=True)
+    if not np.isfinite(top).all():
+        raise InputError("a head's bias is undefined, infinite, or masks the whole row")
+    weights = np.exp(bias - top)
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
+def head_leaks(bias: np.ndarray, trained: int) -> np.ndarray:
+    """The share of each head's prior mass beyond the training length, shape (heads,).
+
+    >>> head_leaks(np.zeros((1, 8)), 2)
+    array([0.75])
+    """
+    return head_weights(bias)[:, trained:].sum(axis=1)
+
+
+def head_resolutions(bias: np.ndarray, trained: int) -> np.ndarray:
+    """The attention resolution of each head on a row of `trained` keys, shape (heads,).
+
+    `R = sum_i P_i (P_i - P_{i+1})`, the `P_i` normalised over all but the last key [S, Eq. 4].
+
+    >>> head_resolutions(np.array([[0.0, -np.inf, -np.inf]]), 3)
+    array([1.])
+    """
+    row = bias[:, :trained]
+    weights = np.exp(row - row.max(axis=1, keepdims=True))
+    shares = weights / weights[:, :-1].sum(axis=1, keepdims=True)
+    return (shares[:, :-1] * (shares[:, :-1] - shares[:, 1:])).sum(axis=1)
+
+
+def head_layered_masses(
+    bias: np.ndarray, trained: int, layers: int, mixing: float = 1.0
+) -> np.ndarray:
+    """The share beyond the training length of each head's kernel convolved over the layers.
+
+    A share `1 - mixing` of each layer passes by; sums beyond the row count as beyond. Shape
+    (heads,).
+
+    >>> head_layered_masses(np.array([[0.0, 0.0, -np.inf, -np.inf]]), 2, 2)
+    array([0.25])
+    """
+    kernels = head_weights(bias)
+    return np.array([1 - convolved(k, layers, mixing)[trained - 1] for k in kernels]).clip(0, 1)
+
+
+def resolution_weighted_leak(bias: np.ndarray, trained: int, exponent: float = 1.0) -> float:
+    """What the heads that resolve lose beyond the training length, in [0, 1].
+
+    Args:
+        bias: shape (heads, N), a row of the longest length at inference.
+        trained: the training length in tokens.
+        exponent: the power of the resolution that weighs a head.
+
+    >>> local, none = -np.arange(64.0) / 4, np.zeros(64)
+    >>> round(resolution_weighted_leak(np.stack([local, none, none]), 16), 4)
+    0.0183
+    """
+    weights = head_resolutions(bias, trained).clip(min=0) ** exponent
+    leaks = head_leaks(bias, trained)
+    if not weights.sum() > 0:
+        return float(leaks.mean())
+    return float(np.average(leaks, weights=weights))

@@ -1,0 +1,1 @@
+"""Summation methods: certified sums of an exp-series over a stretch of distances."""

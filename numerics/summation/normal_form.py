@@ -1,0 +1,276 @@
+"""One normal form for the biases that have certified sums, whatever identities they came through.
+
+On a stretch `n >= start` a bias is written, where that is possible, as
+
+    p(n) = gamma + alpha n + sum -r log(n + h) + sum -c log(n + h)^2
+                 + sum -r (n + h)^q + sum -r log((n + h)^2 + c) + sum -r log ... log(n + h)
+
+with constants gamma, alpha, r, c, h, q. Logs of products, powers and exponentials of positive
+things are expanded, linear arguments scaled to `n + h`, quadratics completed or factored; so
+`-2 log(1+n)`, `log(1/(2+2n)^2)` and `-log(n^2+2n+1)` have the same form up to gamma. Every
+step is an identity on the stretch: positivity is proved, not assumed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+
+import sympy
+from sympy import Expr, S
+
+from farfield.numerics.outcomes import Unrecognised
+from farfield.theory.algebra.outcomes import Fork, NeedMore, NotReal, Undecided
+from farfield.theory.coefficients.context import Context, deciding
+from farfield.theory.coefficients.signs import sign as _sign
+from farfield.theory.functions.nodes import n
+
+MAX_DEGREE = 8
+MAX_NODES = 2_000
+
+
+def sign(c: Expr) -> int:
+    """The proved sign of a real constant; Unrecognised where the engine cannot tell."""
+    if c.is_Rational:
+        return int(sympy.sign(c))
+    with deciding(Context()):
+        try:
+            return _sign(c)
+        except (Undecided, NotReal, NeedMore, Fork, ArithmeticError):
+            raise Unrecognised(f"the sign of {c} is not decided") from None
+
+
+@dataclass(frozen=True)
+class NormalForm:
+    """The coefficients of the form above, without the zero ones: `logs[h]`, `squares[h]`,
+    `powers[h, q]`, `quadratics[h, c]` multiply log(n+h), log(n+h)^2, (n+h)^q, log((n+h)^2+c), and
+    `iterated[h, k]` the k-fold logarithm of n+h, k >= 2.
+    """
+
+    gamma: Expr = S.Zero
+    alpha: Expr = S.Zero
+    logs: dict[Expr, Expr] = field(default_factory=dict)
+    squares: dict[Expr, Expr] = field(default_factory=dict)
+    powers: dict[tuple[Expr, Expr], Expr] = field(default_factory=dict)
+    quadratics: dict[tuple[Expr, Expr], Expr] = field(default_factory=dict)
+    iterated: dict[tuple[Expr, int], Expr] = field(default_factory=dict)
+
+    def expression(self) -> Expr:
+        """The bias again, in this form."""
+        iterated = {}
+        for (h, k), r in self.iterated.items():
+            e = n + h
+            for _ in range(k):
+                e = sympy.log(e)
+            iterated[e] = r
+        terms = [self.gamma, self.alpha * n]
+        terms += [r * sympy.log(n + h) for h, r in self.logs.items()]
+        terms += [r * sympy.log(n + h) ** 2 for h, r in self.squares.items()]
+        terms += [r * (n + h) ** q for (h, q), r in self.powers.items()]
+        terms += [r * sympy.log((n + h) ** 2 + c) for (h, c), r in self.quadratics.items()]
+        return sympy.Add(*terms, *(r * e for e, r in iterated.items()))
+
+
+def normal_form(p: Expr, start: int = 0) -> NormalForm:
+    """The normal form of `p` on `n >= start`; Unrecognised where it has none.
+
+    >>> normal_form(sympy.log((2 + 2 * n) ** -2)).logs
+    {1: -2}
+    """
+    if sum(1 for _ in sympy.preorder_traversal(p)) > MAX_NODES:
+        raise Unrecognised("the formula is too large for a closed form")
+    if p.has(sympy.functions.elementary.hyperbolic.HyperbolicFunction):
+        p = p.rewrite(sympy.exp)
+    e = _rewrite(p, start)
+    atoms: dict[Expr, sympy.Dummy] = {}
+    poly_in = _replace_atoms(e, atoms)
+    try:
+        polynomial = sympy.Poly(sympy.expand(poly_in), n, *atoms.values())
+    except sympy.PolynomialError:
+        raise Unrecognised(f"{p} is not a combination of logs and powers of n") from None
+    names = list(atoms)
+    form = NormalForm()
+    pure: dict[int, Expr] = {}
+    for (degree, *rest), coefficient in polynomial.terms():
+        used = [(names[i], k) for i, k in enumerate(rest) if k]
+        if coefficient.has(n):
+            raise Unrecognised("a product of different functions of n")
+        if sign(coefficient) == 0:
+            continue
+        if not used:
+            pure[degree] = coefficient
+        elif all(atom.is_Pow for atom, _ in used):
+            _place_powers(form, used, degree, coefficient)
+        elif len(used) == 1 and degree == 0:
+            _place_log(form, *used[0], coefficient)
+        else:
+            raise Unrecognised("a product of different functions of n")
+    return _with_polynomial(form, pure)
+
+
+def _with_polynomial(form: NormalForm, pure: dict[int, Expr]) -> NormalForm:
+    """Add a polynomial in n; r (n + h)^d + constant is seen through its expansion."""
+    for h, q in [key for key in form.powers if key[1] in (0, 1)]:
+        r = form.powers.pop((h, q))
+        pure[0] = pure.get(0, S.Zero) + r * (h if q == 1 else 1)
+        pure[1] = pure.get(1, S.Zero) + (r if q == 1 else 0)
+    degree = max(pure, default=0)
+    if degree >= 2:
+        lead = pure.pop(degree)
+        h = pure.get(degree - 1, S.Zero) / (degree * lead)
+        whole = sympy.Poly(lead * (n + h) ** degree, n)
+        rest = {k: sympy.expand(pure.get(k, 0) - whole.nth(k)) for k in range(degree)}
+        if all(sign(c) == 0 for k, c in rest.items() if k):
+            pure = {0: rest[0]}
+        else:
+            h = S.Zero
+        form.powers[h, sympy.Integer(degree)] = lead
+        for k in [k for k in pure if k > 1]:
+            form.powers[S.Zero, sympy.Integer(k)] = pure[k]
+    gamma, alpha = (pure.get(k, S.Zero) for k in (0, 1))
+    powers = {key: r for key, r in form.powers.items() if sign(r) != 0}
+    return dataclasses.replace(form, gamma=gamma, alpha=alpha, powers=powers)
+
+
+def _place_powers(
+    form: NormalForm, used: list[tuple[Expr, int]], degree: int, coefficient: Expr
+) -> None:
+    """n^degree times powers of one n + h, as powers of n + h."""
+    shifts = {atom.base - n for atom, _ in used}
+    if len(shifts) > 1:
+        raise Unrecognised("a product of powers of different arguments")
+    h = shifts.pop()
+    q = sympy.Add(*(atom.exp * k for atom, k in used))
+    for k in range(degree + 1):
+        key = (h, q + degree - k)
+        part = coefficient * sympy.binomial(degree, k) * (-h) ** k
+        form.powers[key] = sympy.expand(form.powers.get(key, S.Zero) + part)
+
+
+def _place_log(form: NormalForm, atom: Expr, k: int, coefficient: Expr) -> None:
+    inside, depth = atom.args[0], 1
+    while isinstance(inside, sympy.log):
+        inside, depth = inside.args[0], depth + 1
+    if depth > 1:
+        if k > 1:
+            raise Unrecognised(f"a power of {atom}")
+        form.iterated[inside - n, depth] = coefficient
+        return
+    degree = sympy.degree(inside, n)
+    h = inside.coeff(n, 1) / degree if degree == 2 else inside - n
+    if degree == 1 and k in (1, 2):
+        (form.logs if k == 1 else form.squares)[h] = coefficient
+    elif degree == 2 and k == 1:
+        form.quadratics[h, sympy.expand(inside - (n + h) ** 2)] = coefficient
+    else:
+        raise Unrecognised(f"a power of {atom}")
+
+
+def _replace_atoms(e: Expr, atoms: dict[Expr, sympy.Dummy]) -> Expr:
+    """Logs and non-polynomial powers, already in normal form, become symbols."""
+    if not e.has(n) or e == n:
+        return e
+    if e.is_Add or e.is_Mul:
+        return e.func(*(_replace_atoms(a, atoms) for a in e.args))
+    if e.is_Pow and e.exp.is_Integer and e.exp > 0:
+        return _replace_atoms(e.base, atoms) ** e.exp
+    known = isinstance(e, sympy.log) or (e.is_Pow and not e.exp.has(n) and (e.base - n).is_number)
+    if not known:
+        raise Unrecognised(f"{e} is no log or power of n")
+    return atoms.setdefault(e, sympy.Dummy(positive=True))
+
+
+def _rewrite(e: Expr, start: int) -> Expr:
+    if not e.has(n) or e == n:
+        return e
+    if e.is_Add or e.is_Mul:
+        return e.func(*(_rewrite(a, start) for a in e.args))
+    if isinstance(e, sympy.log):
+        inside = _factors(_rewrite(e.args[0], start), start, True)
+        return sympy.Add(*(k * _log(f) for f, k in inside))
+    if isinstance(e, sympy.exp):
+        return _exp(_rewrite(e.args[0], start))
+    if e.is_Pow:
+        base, exponent = _rewrite(e.base, start), _rewrite(e.exp, start)
+        if exponent.has(n):
+            return sympy.Pow(base, exponent)
+        if exponent.is_Integer and exponent > 0:
+            return base**exponent
+        factors = _factors(base, start, sign(exponent) < 0)
+        return sympy.Mul(*(f ** (k * exponent) for f, k in factors))
+    raise Unrecognised(f"{e.func.__name__} has no closed form here")
+
+
+def _log(factor: Expr) -> Expr:
+    return factor.args[0] if isinstance(factor, sympy.exp) else sympy.log(factor)
+
+
+def _exp(v: Expr) -> Expr:
+    """exp of a sum as a product, with exp(c log x) as a power."""
+    terms = sympy.Add.make_args(sympy.expand(v))
+    return sympy.Mul(*(sympy.exp(t) for t in terms))
+
+
+def _factors(u: Expr, start: int, strict: bool) -> list[tuple[Expr, Expr]]:
+    """Positive factors of u with their exponents: a constant, exps, powers, `n + h`, quadratics.
+
+    Without `strict` (u is raised to a positive power) a factor `n + h` may vanish at `start`.
+    """
+    if not u.has(n):
+        if sign(u) <= 0:
+            raise Unrecognised(f"{u} is not positive")
+        return [(u, S.One)]
+    if u.is_Mul:
+        return [f for a in u.args for f in _factors(a, start, strict)]
+    if u.is_Pow and not u.exp.has(n):
+        return [(f, k * u.exp) for f, k in _factors(u.base, start, strict or sign(u.exp) < 0)]
+    if isinstance(u, sympy.exp):
+        return [(u, S.One)]
+    if isinstance(u, sympy.log) and _is_log_of_linear(u) and sign(u.subs(n, start)) > 0:
+        return [(u, S.One)]
+    if not u.is_polynomial(n):
+        together = sympy.factor_terms(sympy.together(u))
+        if together.is_Mul or together.is_Pow:
+            return _factors(together, start, strict)
+        raise Unrecognised(f"{u} has no factors in closed form")
+    return _polynomial_factors(sympy.Poly(u, n), start, strict)
+
+
+def _is_log_of_linear(u: Expr) -> bool:
+    """log ... log(n + h): increasing, so positive from where it is."""
+    while isinstance(u, sympy.log):
+        u = u.args[0]
+    return bool((u - n).is_number)
+
+
+def _polynomial_factors(u: sympy.Poly, start: int, strict: bool) -> list[tuple[Expr, Expr]]:
+    if u.degree() > MAX_DEGREE:
+        raise Unrecognised(f"a polynomial of degree {u.degree()}")
+    lead = u.LC()
+    if u.degree() == 1:
+        h = sympy.cancel(u.nth(0) / lead)
+        at_start = sign(start + h)
+        if sign(lead) <= 0 or at_start < 0 or (at_start == 0 and strict):
+            raise Unrecognised(f"{u.as_expr()} is not proved positive")
+        return [(lead, S.One), (n + h, S.One)]
+    if u.degree() == 2:
+        h = sympy.cancel(u.nth(1) / (2 * lead))
+        c = sympy.expand(u.nth(0) / lead - h**2)
+        kind = sign(c)
+        if kind > 0:
+            if sign(lead) <= 0:
+                raise Unrecognised(f"{u.as_expr()} is negative")
+            return [(lead, S.One), (sympy.expand((n + h) ** 2 + c), S.One)]
+        root = sympy.sqrt(-c)
+        roots = [n + h] * 2 if kind == 0 else [n + h - root, n + h + root]
+        return [(lead, S.One)] + [
+            f for r in roots for f in _polynomial_factors(sympy.Poly(r, n), start, strict)
+        ]
+    if not all(c.is_Rational for c in u.all_coeffs()):
+        raise Unrecognised(f"a polynomial of degree {u.degree()}")
+    content, parts = u.factor_list()
+    if len(parts) == 1 and parts[0][0].degree() > 2:
+        raise Unrecognised(f"an irreducible polynomial of degree {parts[0][0].degree()}")
+    return [(content, S.One)] + [
+        (f, m * k) for part, m in parts for f, k in _polynomial_factors(part, start, strict)
+    ]

@@ -1,0 +1,1 @@
+"""Oscillatory sums: waves of constant or growing amplitude, functions of a rotation."""

@@ -1,0 +1,431 @@
+"""Certified sums of an exp-series: `B`, `B_j` and `T_j` as balls, from the bias formula alone.
+
+The distances are cut into stretches on which every comparison, absolute value and table of the
+formula is settled by its structure; the last stretch is infinite. A stretch is summed term by
+term, or, where it is long or infinite, by the kernel of its formula (module `families`).
+The terms and sums stay exact rationals where the formula allows it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import sympy
+from flint import arb, ctx, fmpq
+from sympy import Expr, S, Symbol
+
+from farfield.numerics.budget import until
+from farfield.numerics.outcomes import Unreachable, Unrecognised
+from farfield.numerics.summation.analytic import Analytic, sign_from, smooth_row
+from farfield.numerics.summation.families import Kernel, Monotone, kernel
+from farfield.numerics.summation.general import general_kernel
+from farfield.numerics.summation.normal_form import sign
+from farfield.theory.functions.balls import BeyondBalls, Undefined, precision, rational, to_arb
+from farfield.theory.functions.nodes import Lookup, n
+from farfield.theory.functions.record import record_of
+from farfield.theory.results import InputError
+from farfield.theory.values import compile_ball
+
+LONG = 1_000
+LONG_ROW = 20_000
+SETTLED = (16, 64, 256, 1_024, 4_096, 16_384)
+MAX_WORK = 12_000_000
+MAX_STRETCHES = 1_000
+MAX_ROWS = 8
+SET_UP_S = 10.0
+EXACT_TERMS = 512
+SHARED_TERMS = 20_000
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """exp(bias) on `start <= n < end` (None: infinite), by its kernel if there is one."""
+
+    start: int
+    end: int | None
+    bias: Expr
+    kernel: Kernel | None
+    gap: str = ""
+    sums: dict[int, list[Any]] = field(default_factory=dict, compare=False, repr=False)
+
+    def tail(self, j: int) -> Any:
+        """sum over max(j, start) <= n < end, a ball or an exact rational."""
+        j = max(j, self.start)
+        if self.bias is S.NegativeInfinity or (self.end is not None and j >= self.end):
+            return fmpq(0)
+        if self.end is None:
+            if self.kernel is None:
+                raise Unreachable(self.gap)
+            return self.kernel.tail(j)
+        size, constant = self.end - self.start, not self.bias.has(n)
+        if self.kernel is not None and (constant or size > LONG):
+            with contextlib.suppress(
+                Unreachable
+            ):  # no closed form: the general row, then one by one
+                return self.kernel.between(j, self.end)
+        if size > LONG_ROW and not self.bias.has(Lookup):
+            with contextlib.suppress(Unreachable, Unrecognised):
+                row = smooth_row(self.bias, self.start)
+                if row is not None:
+                    return row.between(j, self.end)
+        return self._suffix_sums()[j - self.start]
+
+    def _suffix_sums(self) -> list[Any]:
+        if ctx.prec not in self.sums:
+            assert self.end is not None
+            size = sum(1 for _ in sympy.preorder_traversal(self.bias))
+            if (self.end - self.start) * (1 if self.bias.has(Lookup) else size) > MAX_WORK:
+                raise Unreachable(
+                    f"{self.end - self.start} terms would have to be summed one by one"
+                )
+            exact = self.end - self.start <= EXACT_TERMS
+            plain = self.bias.has(sympy.log, Lookup) or self.end - self.start > SHARED_TERMS
+            weight = term(self.bias) if plain else _shared_term(self.bias)
+            total: Any = fmpq(0)
+            sums = [total]
+            for i in range(self.end - 1, self.start - 1, -1):
+                try:
+                    value = weight(i)
+                except (Undefined, ZeroDivisionError):
+                    _defined(self.bias, i)
+                    raise
+                total = total + (value if exact else to_arb(value))
+                sums.append(total)
+            if len(self.sums) > 2:
+                self.sums.clear()
+            self.sums[ctx.prec] = sums[::-1]
+        return self.sums[ctx.prec]
+
+
+@dataclass(frozen=True)
+class Series:
+    """The exp-series of one bias, its stretches in order; evaluate inside `precision(bits)`.
+
+    >>> with precision(64):
+    ...     s = series(-2 * sympy.log(1 + n))
+    ...     round(float(s.total()), 9), s.partial(2)
+    (1.644934067, 5/4)
+    """
+
+    bias: Expr
+    stretches: tuple[Stretch, ...]
+    rows: dict[int, Series] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def last(self) -> Stretch:
+        """The stretch that holds all large distances."""
+        return self.stretches[-1]
+
+    @property
+    def converges(self) -> bool | None:
+        """Whether the structure alone proves convergence; None where it does not tell."""
+        if self.last.end is not None or self.last.bias is S.NegativeInfinity:
+            return True
+        return None if self.last.kernel is None else self.last.kernel.converges
+
+    @property
+    def support(self) -> int | None:
+        """The least integer from which every term is 0; None if the structure shows none."""
+        ends = [s.end for s in self.stretches if s.bias is not S.NegativeInfinity]
+        return max((e for e in ends if e is not None), default=0) if None not in ends else None
+
+    @property
+    def first_bits(self) -> int:
+        """The precision to begin with."""
+        return Kernel.first_bits if self.last.kernel is None else self.last.kernel.first_bits
+
+    @property
+    def max_bits(self) -> int:
+        """The size of a receptive field up to which it is sought as an integer."""
+        return Kernel.max_bits if self.last.kernel is None else self.last.kernel.max_bits
+
+    @property
+    def gap(self) -> str:
+        """Why there is no certified sum; empty if there is one."""
+        return self.last.gap if self.last.kernel is None else ""
+
+    def tail(self, j: int) -> Any:
+        """T_j, a ball or an exact rational."""
+        total: Any = fmpq(0)
+        for s in reversed(self.stretches):
+            if s.end is None or s.end > j:
+                total = total + s.tail(j)
+        return total
+
+    def total(self) -> Any:
+        """B."""
+        return self.tail(0)
+
+    def partial(self, j: int) -> Any:
+        """B_j, summed without the tail."""
+        return self.truncated(j).total()
+
+    def truncated(self, length: int) -> Series:
+        """The series of a row of `length` keys: every later term is 0."""
+        rows: dict[int, Series] = self.rows
+        if length not in rows:
+            if len(rows) >= MAX_ROWS:
+                rows.clear()
+            rows[length] = self._truncated(length)
+        return rows[length]
+
+    def _truncated(self, length: int) -> Series:
+        kept = (s for s in self.stretches if s.start < length)
+        ends = ((s, min(length, s.end or length)) for s in kept)
+        return Series(
+            self.bias, tuple(Stretch(s.start, end, s.bias, s.kernel, s.gap) for s, end in ends)
+        )
+
+    def term(self, j: int) -> Any:
+        """b_j."""
+        for s in self.stretches:
+            if s.end is None or j < s.end:
+                return term(s.bias)(j)
+        return fmpq(0)
+
+
+@lru_cache(maxsize=256)
+def series(bias: Expr) -> Series:
+    """The exp-series of a bias without free parameters.
+
+    Raises:
+        InputError: free parameters, or a term b_n that is undefined or infinite, or b_0 = 0.
+    """
+    free = sorted(s.name for s in bias.free_symbols - {n})
+    if free:
+        raise InputError(f"the bias has free parameters: give values for {', '.join(free)}")
+    with precision(128):
+        built = Series(bias, tuple(_stretches(bias)))
+    for s in built.stretches:
+        _check(s)
+    if built.stretches[0].bias is S.NegativeInfinity:
+        raise InputError("b_0 = exp(p(0)) must be positive, and the bias is -oo at n = 0")
+    return built
+
+
+def term(bias: Expr) -> Any:
+    """n -> exp(bias(n)), exact where it is rational: exp(c log x) is read as x^c."""
+    weight = compile_ball(_weight(bias))
+    return lambda i: weight({n: fmpq(i)})
+
+
+@lru_cache(maxsize=1024)
+def _weight(bias: Expr) -> Expr:
+    if isinstance(bias, Lookup):
+        at, table, tail = bias.args
+        return Lookup(at, sympy.Tuple(*map(_weight, table.args)), _weight(tail))
+    terms = sympy.Add.make_args(bias)
+    powers = [
+        t for t in terms if isinstance(t.as_independent(sympy.log, as_Add=False)[1], sympy.log)
+    ]
+    rest = sympy.Add(*(t for t in terms if t not in powers))
+    return sympy.Mul(*map(sympy.exp, powers), sympy.exp(rest))
+
+
+def _shared_term(bias: Expr) -> Any:
+    """`term` for a formula without logarithms: heads that differ by a constant factor evaluate what
+    they share once."""
+    factor, shared = bias.as_content_primitive()
+    known, value, c = _values(shared, ctx.prec), compile_ball(shared), rational(factor)
+
+    def weight(i: int) -> arb:
+        if i not in known:
+            known[i] = to_arb(value({n: fmpq(i)}))
+        return (known[i] * c).exp()
+
+    return weight
+
+
+@lru_cache(maxsize=8)
+def _values(shared: Expr, bits: int) -> dict[int, arb]:
+    """Values at `bits` bits, filled as they are asked for."""
+    return {}
+
+
+def _check(s: Stretch) -> None:
+    """Every term must be defined and finite: by the normal form, else at the first distances."""
+    if not s.bias.has(n):
+        if s.bias is S.Infinity or s.bias.has(S.NaN, S.ComplexInfinity):
+            raise InputError(f"the bias is {s.bias} at n = {s.start}")
+        return
+    if (s.kernel is not None and s.kernel.checked) or s.bias.has(Lookup):
+        return
+    for i in range(s.start, min(s.start + 8, s.end or s.start + 8)):
+        _defined(s.bias, i)
+
+
+def _defined(bias: Expr, i: int) -> None:
+    for bits in (64, 256, 1024):
+        with precision(bits):
+            try:
+                compile_ball(bias)({n: fmpq(i)})
+                return
+            except BeyondBalls:
+                return
+            except Undefined as reason:
+                why = str(reason)
+            except ZeroDivisionError:
+                why = "a division by zero"
+    raise InputError(
+        f"the bias {_shown(bias)} is undefined or infinite at n = {i} ({why}); receptive fields "
+        "need a formula that is finite from n = 0 on: shift it, for example n -> n + 1"
+    )
+
+
+def _shown(e: Expr) -> str:
+    text = str(e)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+# -- stretches ------------------------------------------------------------------------------------
+
+
+def _stretches(bias: Expr) -> list[Stretch]:
+    try:
+        edges = sorted({0, *(e for g in _switches(bias) for e in _edges(g)), *_table_ends(bias)})
+    except Unrecognised as reason:
+        return [_general(0, bias, reason)]
+    if len(edges) > MAX_STRETCHES:
+        raise Unreachable(f"the formula has {len(edges)} stretches")
+    pieces: list[tuple[int, Expr]] = []
+    for start in edges:
+        piece = _settle(bias, start)
+        if not pieces or pieces[-1][1] != piece:
+            pieces.append((start, piece))
+    ends = [start for start, _ in pieces[1:]] + [None]
+    return [s for (a, e), b in zip(pieces, ends, strict=True) for s in _with_kernel(a, b, e)]
+
+
+def _with_kernel(start: int, end: int | None, bias: Expr) -> list[Stretch]:
+    if bias in (S.NegativeInfinity, S.Infinity):
+        return [Stretch(start, end, bias, None)]
+    try:
+        found = kernel(bias, start)
+        if isinstance(found, Monotone) and end is None:
+            other = _general(start, bias, Unrecognised("")).kernel
+            if isinstance(other, Analytic):  # the same sums by faster panels
+                other.caches["settled"] = found.settled
+                found = other
+        return [Stretch(start, end, bias, found)]
+    except Unrecognised as reason:
+        if end is None and reason.later is not None and reason.later > start:
+            first = Stretch(start, reason.later, bias, None, str(reason))
+            return [first, *_with_kernel(reason.later, None, bias)]
+        if end is None:
+            return [_general(start, bias, reason)]
+        return [Stretch(start, end, bias, None, str(reason))]
+
+
+def _general(start: int, bias: Expr, reason: Unrecognised) -> Stretch:
+    """The last stretch by the general path, where that proves something."""
+    if bias.has(Lookup):
+        return Stretch(start, None, bias, None, str(reason))
+    try:
+        with until(time.monotonic() + SET_UP_S):
+            return Stretch(start, None, bias, general_kernel(bias, start))
+    except (Unrecognised, Unreachable, Undefined, ArithmeticError, RecursionError) as why:
+        return Stretch(start, None, bias, None, str(why) or "a formula that balls do not enclose")
+
+
+_SWITCHES = (sympy.Abs, sympy.sign, sympy.Heaviside)
+_CHOICES = (*_SWITCHES, sympy.Min, sympy.Max)
+
+
+def _switches(bias: Expr) -> set[Expr]:
+    """The expressions whose sign selects a branch of the formula."""
+    found = set()
+    for e in sympy.preorder_traversal(bias):
+        if isinstance(e, _SWITCHES):
+            found.add(e.args[0])
+        elif isinstance(e, (sympy.Min, sympy.Max)):
+            found |= {a - b for i, a in enumerate(e.args) for b in e.args[:i]}
+        elif isinstance(e, sympy.core.relational.Relational):
+            found.add(e.lhs - e.rhs)
+    return {g for g in found if g.has(n)}
+
+
+def _edges(g: Expr) -> list[int]:
+    """The integers at which the sign of a function of n may change."""
+    g = sympy.expand(g)
+    slope, constant = g.coeff(n, 1), g.coeff(n, 0)
+    if slope.has(n) or constant.has(n) or sympy.expand(g - slope * n - constant) != 0:
+        return _changes(g)
+    if sign(slope) == 0:
+        return []
+    zero = -constant / slope
+    try:
+        low = compile_ball(sympy.floor(zero, evaluate=False))({})
+    except Undefined:
+        raise Unrecognised(f"the zero of {_shown(g)} is not located") from None
+    return [e for e in (int(low.p), int(low.p) + 1) if e > 0]
+
+
+def _changes(g: Expr) -> list[int]:
+    """The integers at which the sign of a curved function changes, all before a proved X."""
+    if g.has(Lookup) or _switches(g):
+        raise Unrecognised(f"the sign of {_shown(g)} is not followed")
+    settled = next((x for x in SETTLED if _keeps_sign(g, x)), None)
+    if settled is None:
+        raise Unrecognised(f"the sign of {_shown(g)} is not proved at all large n")
+    side = compile_ball(sympy.sign(g, evaluate=False))
+    try:
+        signs = [int(side({n: fmpq(i)}).p) for i in range(settled + 1)]
+    except (Undefined, ZeroDivisionError) as why:
+        raise Unrecognised(f"the sign of {_shown(g)}: {why}") from None
+    return [i for i in range(1, settled + 1) if signs[i] != signs[i - 1]]
+
+
+def _keeps_sign(g: Expr, x: int) -> bool:
+    try:
+        return sign_from(g, x) != 0
+    except (Unrecognised, Undefined, ArithmeticError):
+        return False
+
+
+def _table_ends(bias: Expr) -> list[int]:
+    tables = bias.atoms(Lookup)
+    if any(t.args[0] != n for t in tables):
+        raise Unrecognised("a table at another place than n")
+    return [len(t.args[1].args) for t in tables]
+
+
+class _At:
+    """How choices are taken at one distance, and on the stretch that begins there."""
+
+    def __init__(self, env: dict[Symbol, fmpq]) -> None:
+        self.env = env
+
+    def sign(self, e: Expr) -> int:
+        """The sign of e."""
+        return int(compile_ball(sympy.sign(e, evaluate=False))(self.env).p)
+
+    def difference(self, x: Expr, y: Expr) -> int:
+        """The sign of x - y."""
+        return self.sign(x - y)
+
+
+def _settle(e: Expr, at: int) -> Expr:
+    """The formula on the stretch that begins at `at`, its branches chosen there."""
+    if not e.has(n) or e == n:
+        return e
+    env = {n: fmpq(at)}
+    try:
+        if isinstance(e, sympy.Piecewise):
+            for value, condition in e.args:
+                if compile_ball(condition)(env):
+                    return _settle(value, at)
+            raise InputError(f"no piece of the formula applies at n = {at}")
+        if isinstance(e, Lookup):
+            return e if at < len(e.args[1].args) else e.args[2]
+        if isinstance(e, _CHOICES):
+            record = record_of(e.func)
+            assert record is not None and record.branch is not None
+            return record.branch(_At(env), *(_settle(a, at) for a in e.args))
+    except Undefined:
+        return e
+    args = [_settle(a, at) for a in e.args]
+    return e if args == list(e.args) else e.func(*args)

@@ -1,0 +1,14 @@
+"""Windows: how many keys are provably enough, and where no number of them is.
+
+One argument carries all of it: keep some keys of a row, drop the others; the output moves by the
+mass of the dropped keys, `O/(O + I)`, times the distance of two means of values, at most `2 V`.
+What differs is how `O` and `I` are bounded:
+
+    toeplitz      additive biases p(n): by the tail and the sum of the exp-series, with kept sinks
+    mechanisms    bounded logits, logits that grow with the row, gates, stick breaking
+    rows          biases that depend on the row: the sharp error of one row
+    certificate   at run time, of any softmax mechanism: by the log-sum-exp and one running norm
+    average       no bound at all: on average the leak bounds the outside mass from below
+
+One head, one layer, exact arithmetic, before the output projection.
+"""

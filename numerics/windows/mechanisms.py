@@ -1,0 +1,134 @@
+r"""Windows where there is no additive bias (ours): bounded logits, gates, stick breaking.
+
+With `eta' = eta/(2 V - eta)`:
+
+* bounded logits: for a row of i keys `j >= i/(1 + eta' e^{-2 beta})` keys are enough and necessary,
+  so no number serves all rows; half of the mass lies outside j keys, for every input, as soon as
+  `i >= j (1 + e^{2 beta})`;
+* logits that grow with the row, `s log(i) x`: the same with `i^{-2 s beta}`;
+* gates of at most gamma < 1: the window of ALiBi with slope `log(1/gamma)`;
+* stick breaking: `V sigma(beta)^j <= eta`, `j = ceil(log(V/eta)/log(1 + e^{-beta}))`.
+
+The theorems stand under their names in `farfield.theory.theorems`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import sympy
+from flint import arb
+
+from farfield.numerics.outcomes import Unreachable
+from farfield.numerics.windows.toeplitz import MAX_BITS, Question, Window, of_bias
+from farfield.theory.answers.answer import Code, InputError, Label, Reason, Status
+from farfield.theory.answers.number import exact, natural
+from farfield.theory.functions.balls import precision, rational
+from farfield.theory.functions.nodes import n
+from farfield.theory.mechanisms import MECHANISMS
+from farfield.theory.proofs import Proof, Step
+
+
+def of_mechanism(name: str, asked: Question, gate: Any = None) -> Window:
+    """The window of a mechanism that is no additive bias.
+
+    Args:
+        name: of the mechanism.
+        asked: the question.
+        gate: the bound gamma of the gates, for a gated decay.
+    """
+    if gate is not None and name != "gated_decay":
+        raise InputError(f"gate {gate} belongs to a gated decay, not to {name}")
+    match name:
+        case "gated_decay":
+            return _gated(asked, gate)
+        case "stick_breaking":
+            return _stick(asked)
+    rule = MECHANISMS[name]
+    if rule.windowable is None:
+        return asked.answer(
+            None, status=Status.UNKNOWN, label=None,
+            reason=rule.reason or Reason(Code.MISSING_BOUND, rule.words),
+        )  # fmt: skip
+    if name == "row_scaled" and asked.temper is None:
+        asked = replace(asked, temper=sympy.Integer(1))
+    return _bounded(asked, rule.theorem)
+
+
+def _bounded(asked: Question, theorem: str) -> Window:
+    step = Step("bounded logits", {"theorem": theorem})
+    if asked.error >= 2 * asked.value_bound:
+        return asked.answer(None, 1, proof=Proof("one key is enough", (step,)))
+    if asked.row is None:
+        reason = Reason(Code.BOUNDED_LOGITS, half_mass_text(asked.logit_bound))
+        return asked.answer(
+            None, math.inf, proof=Proof("there is none", (step,)), status=Status.INFINITE,
+            label=Label.THEOREM, reason=reason,
+        )  # fmt: skip
+    row = asked.row
+    width = _ceiling(lambda: arb(row) / (1 + asked.share()))
+    proof = Proof(f"{width} keys are enough in a row of {row}, and necessary", (step,))
+    return asked.answer(None, width, proof=proof)
+
+
+def _gated(asked: Question, gate: Any) -> Window:
+    if gate is None:
+        reason = Reason(Code.MISSING_BOUND, "give gate, the bound gamma of the gates")
+        return asked.answer(None, status=Status.UNKNOWN, label=None, reason=reason)
+    gamma = exact(gate, "gate")
+    if not 0 < gamma <= 1:
+        raise InputError(f"gate {gamma}: accepted is a bound of gates, 0 < gate <= 1")
+    if gamma == 1:
+        return _bounded(asked, "gated-decay")
+    return replace(of_bias(n * sympy.log(gamma), asked), formula=None)
+
+
+def _stick(asked: Question) -> Window:
+    step = Step("stick breaking", {})
+    if asked.error >= asked.value_bound:
+        return asked.answer(None, 1, proof=Proof("one key is enough", (step,)))
+    ratio = arb(rational(asked.value_bound / asked.error))
+    beta = rational(asked.logit_bound)
+    width = _ceiling(lambda: ratio.log() / (-arb(beta)).exp().log1p())
+    proof = Proof(f"{width} keys are enough, and necessary in long rows", (step,))
+    return asked.answer(None, width, proof=proof)
+
+
+def half_mass_length(window: Any, logit_bound: Any) -> int:
+    """The row length from which on at least half of the mass lies outside a window, whatever the
+    input, where all logits are bounded: the least i >= j (1 + e^{2 beta}).
+
+    Args:
+        window: keys that are kept, j.
+        logit_bound: bound beta of every logit, position included.
+
+    >>> half_mass_length(128, 1)
+    1074
+    """
+    j, beta = natural(window, "window"), rational(exact(logit_bound, "logit_bound"))
+    return _ceiling(lambda: j * (1 + (2 * arb(beta)).exp()))
+
+
+def half_mass_text(logit_bound: sympy.Rational) -> str:
+    """What `half_mass_length` says of every window."""
+    with precision(64):
+        factor = float((1 + (2 * arb(rational(logit_bound))).exp()).mid())
+    return (
+        f"half of the mass lies outside any j keys, whatever the input, in rows of {factor:.4g} j "
+        "keys and more; give row for the window of one row length"
+    )
+
+
+def _ceiling(value: Callable[[], arb]) -> int:
+    """The least integer that is no less than a ball's number, at least 1."""
+    bits = 128
+    while bits <= MAX_BITS:
+        with precision(bits):
+            found = value().ceil().unique_fmpz()
+        if found is not None:
+            return max(1, int(found))
+        bits *= 2
+    raise Unreachable("the width agrees with an integer to all digits tried")

@@ -1,0 +1,92 @@
+"""What every public answer keeps to, over the whole catalogue."""
+
+import json
+import math
+import subprocess
+import sys
+
+import pytest
+
+import farfield
+
+
+def answers(subject):
+    """One answer of every public question, as far as it may be asked."""
+    yield farfield.check_convergence(subject)
+    if subject.free:
+        return
+    yield farfield.theoretical_receptive_field(subject, "1/10")
+    yield farfield.theoretical_receptive_field(subject, "1/10", length=64)
+    yield farfield.leak(subject, 16)
+    yield farfield.leak(subject, 16, 64)
+    yield farfield.certified_window(subject, "1/10", 1, 1)
+    yield farfield.window_error(subject, 16, 1, 1)
+    yield farfield.dtype_horizon(subject, "fp16")
+    yield farfield.attention_resolution(subject, 32)
+    yield farfield.layered_receptive_field(subject, 2, length=64)
+
+
+def made(name):
+    small = {"sandwich": {"heads": 2, "d_bar": 8}, "rope_surrogate": {"d": 4},
+             "xpos_surrogate": {"d": 4}, "kerple_log": {"r1": 2, "r2": 1},
+             "kerple_power": {"r1": 1, "r2": "1/2"}, "window": {"w": 8}}  # fmt: skip
+    return farfield.encoding(name, **small.get(name, {}))
+
+
+@pytest.mark.parametrize("name", farfield.encodings())
+def test_answers_have_the_same_bones(name):
+    for answer in answers(made(name)):
+        assert len(repr(answer)) <= 200 and "\n" not in repr(answer)
+        data = json.loads(answer.to_json())
+        assert data["schema"] == 2 and data["kind"] == type(answer).__name__
+        assert data["status"] in ("exact", "enclosed", "infinite", "unknown", "out_of_scope")
+        known = data["status"] not in ("unknown", "out_of_scope")
+        assert (data["label"] is None) != known
+        assert data["reason"] is None or set(data["reason"]) == {"code", "sentence"}
+        first = str(answer).split("\n  ")[0].replace("\n", " ")
+        assert name in first and "SymPy" not in first and "Piecewise" not in str(answer)
+        assert str(answer).isascii() or answer.text(unicode=False).isascii()
+        assert answer._repr_html_().startswith('<div class="farfield">')
+        with pytest.raises(AttributeError):
+            answer.label = "theorem"
+
+
+def test_conversions_and_order():
+    small = farfield.theoretical_receptive_field("-n", "1/10")
+    large = farfield.theoretical_receptive_field("-2*log(1+n)", "1/10")
+    never = farfield.theoretical_receptive_field("-log(1+n)", "1/10")
+    vast = farfield.theoretical_receptive_field("-log(3+n)-2*log(log(3+n))", "1e-6")
+    assert (int(small), int(large), float(never)) == (3, 6, math.inf) and never.tokens == math.inf
+    assert small < large < vast < never and large >= 6 and not vast <= 10**9
+    assert vast.tokens is None and vast.status == "enclosed"
+    with pytest.raises(OverflowError, match="infinite"):
+        int(never)
+    with pytest.raises(ValueError, match="no exact value"):
+        int(vast)
+    with pytest.raises(TypeError, match="no order"):
+        _ = small < farfield.leak("-n", 4)
+    with pytest.raises(ValueError, match="order"):
+        _ = vast < vast
+    assert 0 < float(farfield.leak("-n", 4)) < 0.1
+    assert (
+        farfield.Verdict.CONVERGES == "converges" and f"{farfield.Verdict.DIVERGES}" == "diverges"
+    )
+    assert small == farfield.theoretical_receptive_field("-n", "1/10")
+
+
+def test_public_names_are_listed_once_and_typed():
+    assert sorted(farfield.__all__) == sorted(set(farfield.__all__))
+    for name in ("ReceptiveField", "Leak", "Window", "Horizon", "Comparison", "Resolution"):
+        assert name in farfield.__all__ and getattr(farfield, name).__doc__
+
+
+def test_as_a_module():
+    done = subprocess.run(
+        [sys.executable, "-m", "farfield", "check", "-n"], capture_output=True, text=True
+    )
+    assert done.returncode == 0 and done.stdout.startswith("-n: the series converges")
+    ascii_only = subprocess.run(
+        [sys.executable, "-m", "farfield", "check", "-n"], capture_output=True, text=True,
+        env={"PYTHONIOENCODING": "ascii"},
+    )  # fmt: skip
+    assert ascii_only.returncode == 0 and ascii_only.stdout.isascii()

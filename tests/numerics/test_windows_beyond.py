@@ -1,0 +1,243 @@
+"""Windows beyond Toeplitz biases: random rows never exceed a bound, and some come close to it."""
+
+import math
+
+import numpy as np
+import pytest
+
+from farfield.numerics.windows.certificate import window_certificate
+from farfield.numerics.windows.mechanisms import half_mass_length
+from farfield.numerics.windows.rows import row_window_error
+from farfield.numerics.windows.toeplitz import certified_window, window_error
+from farfield.theory.answers.answer import InputError
+
+RNG = np.random.default_rng(7)
+
+
+def softmax(logits):
+    weights = np.exp(logits - logits.max())
+    return weights / weights.sum()
+
+
+def moved(logits, values, kept, sink=None):
+    """How far the output of a row moves when only the kept keys stay; a sink has value 0."""
+    if sink is not None:
+        logits, values = np.append(logits, sink), np.append(values, np.zeros((1, 2)), axis=0)
+        kept = np.append(kept, True)
+    full = softmax(logits) @ values
+    part = softmax(np.where(kept, logits, -np.inf)) @ values
+    return float(np.linalg.norm(full - part))
+
+
+def rows(count, beta, worst):
+    """Random content logits and unit values by distance, or those of the worst case."""
+    for _ in range(count):
+        i = int(RNG.integers(2, 60))
+        j = int(RNG.integers(1, i))
+        x = RNG.uniform(-beta, beta, i)
+        v = RNG.normal(size=(i, 2))
+        v /= np.linalg.norm(v, axis=1, keepdims=True)
+        if worst:
+            x = np.where(np.arange(i) < j, -beta, beta)
+            v = np.where(np.arange(i) < j, 1.0, -1.0)[:, None] * np.array([[1.0, 0.0]])
+        yield i, j, x, v
+
+
+@pytest.mark.parametrize("worst", [False, True])
+def test_the_error_of_a_row_is_a_maximum(worst):
+    for i, j, x, v in rows(400, 1.5, worst):
+        p = RNG.normal(size=i).cumsum()
+        bound = row_window_error(p, j, "3/2", 1)
+        found = moved(x + p, v, np.arange(i) < j)
+        assert found <= bound * (1 + 1e-9)
+        if worst:
+            assert found == pytest.approx(bound, rel=1e-9)
+
+
+def test_a_learned_sink_has_an_exact_error():
+    beta = 1.0
+    for i, j, x, v in rows(400, beta, False):
+        p, sink = -np.arange(i) / 4, float(RNG.normal())
+        assert moved(x + p, v, np.arange(i) < j, sink) <= row_window_error(
+            p, j, 1, 1, sink=sink
+        ) * (1 + 1e-9)
+    i, j, sink = 40, 3, 0.5
+    p = np.zeros(i)
+    best = 0.0
+    for inner in np.linspace(-beta, beta, 400):
+        x = np.where(np.arange(i) < j, inner, beta)
+        v = np.where(np.arange(i) < j, 1.0, -1.0)[:, None] * np.array([[1.0, 0.0]])
+        best = max(best, moved(x + p, v, np.arange(i) < j, sink))
+    assert best == pytest.approx(row_window_error(p, j, 1, 1, sink=sink), rel=1e-4)
+
+
+def test_kept_sinks_need_no_bound():
+    for i, j, x, v in rows(300, 1.0, False):
+        sinks = int(RNG.integers(1, 4))
+        if i < j + sinks + 1:
+            continue
+        p = -2 * np.log1p(np.arange(i))
+        logits = x + p
+        logits[-sinks:] = RNG.normal(scale=8, size=sinks)  # the first keys are the farthest
+        weight = float(np.exp(logits[-sinks:]).sum())
+        kept = (np.arange(i) < j) | (np.arange(i) >= i - sinks)
+        tail, inside = np.exp(p[j : i - sinks]).sum(), np.exp(p[:j]).sum()
+        bound = 2 * tail / (tail + math.exp(-2) * inside + math.exp(-1) * weight)
+        found = moved(logits, v, kept)
+        assert found <= bound * (1 + 1e-9)
+        whole = window_error("-2*log(1+n)", j, 1, 1, sinks=sinks).value
+        assert found <= whole * (1 + 1e-9)
+
+
+def test_a_dropped_sink_defeats_every_window():
+    """[Q, Lemma 0.2]: weight one on the nearest and on the first key, however far."""
+    for i in (10, 100, 1000):
+        logits = np.full(i, -np.inf)
+        logits[0] = logits[-1] = 0.0
+        values = np.zeros((i, 2))
+        values[0], values[-1] = (1, 0), (-1, 0)
+        for j in (1, i // 2, i - 1):
+            assert moved(logits, values, np.arange(i) < j) == pytest.approx(1.0)
+        assert moved(logits, values, (np.arange(i) < 1) | (np.arange(i) == i - 1)) == 0
+
+
+def test_bounded_logits_need_windows_as_long_as_the_row():
+    for beta, eta in ((0.5, 0.5), (1.0, 0.1)):
+        for i in (20, 200):
+            found = certified_window("rope", str(eta), str(beta), 1, row=i)
+            j = found.width
+            assert row_window_error(np.zeros(i), j, str(beta), 1) <= eta
+            assert j == 1 or row_window_error(np.zeros(i), j - 1, str(beta), 1) > eta
+        assert certified_window("rope", str(eta), str(beta), 1).width == math.inf
+        j = 4
+        i = half_mass_length(j, str(beta))
+        for _ in range(50):
+            weights = softmax(RNG.uniform(-beta, beta, i))
+            assert weights[j:].sum() >= 0.5
+        nearly = np.where(np.arange(i - 1) < j, beta, -beta)
+        assert softmax(nearly)[j:].sum() < 0.5 + 1e-9
+
+
+def test_logits_that_grow_need_windows_that_grow():
+    widths = []
+    for i in (64, 256, 1024):
+        found = certified_window("-n/4", "1/10", 1, 1, row=i, temper="1/4")
+        scaled = math.log(i) / 4
+        p = -np.arange(i) / 4
+        bound = [row_window_error(p, j, str(scaled), 1) for j in (found.width, found.width - 1)]
+        assert bound[0] <= 0.1 * (1 + 1e-9) < bound[1] * (1 + 1e-6)
+        widths.append(found.width)
+    assert widths[0] < widths[1] < widths[2]
+    m, c, eta = 0.25, 0.5, 0.1 / 1.9  # the closed form for ALiBi
+    i = 1024
+    closed = math.log((eta + i**c) / (eta + math.exp(-m * i) * i**c)) / m
+    assert widths[2] == math.ceil(closed)
+    with pytest.raises(InputError, match="give row"):
+        certified_window("-n", "1/10", 1, 1, temper=1)
+
+
+def test_gates_below_one_are_an_alibi():
+    gamma, beta = 0.8, 1.0
+    found = certified_window("fox", "1/10", 1, 1, gate="4/5").width
+    for i, j, x, v in rows(300, beta, False):
+        gates = RNG.uniform(0.2, gamma, i)
+        p = np.concatenate([[0.0], np.log(gates[:-1])]).cumsum()
+        ratio = gamma**j / (1 - gamma**j)
+        tail, inside = np.exp(p[j:]).sum(), np.exp(p[:j]).sum()
+        assert tail <= ratio * inside * (1 + 1e-9)
+        bound = 2 * ratio / (ratio + math.exp(-2))
+        assert moved(x + p, v, np.arange(i) < j) <= bound * (1 + 1e-9)
+    alibi = [2 * r / (r + math.exp(-2)) for r in
+             (gamma**j / (1 - gamma**j) for j in (found, found - 1))]  # fmt: skip
+    assert alibi[0] <= 0.1 < alibi[1]
+    assert certified_window("fox", "1/10", 1, 1, gate=1).width == math.inf
+    assert certified_window("fox", "1/10", 1, 1).reason.code == "missing_bound"
+
+
+def stick(logits, values, j):
+    """Outputs of stick breaking with all and with the j nearest keys."""
+    chance = 1 / (1 + np.exp(-logits))
+    weights = chance * np.concatenate([[1.0], np.cumprod(1 - chance)[:-1]])
+    return weights @ values, weights[:j] @ values[:j]
+
+
+def test_stick_breaking_uses_up_the_stick():
+    beta = 1.0
+    found = certified_window("stick_breaking", "1/10", 1, 1).width
+    survive = 1 / (1 + math.exp(-beta))
+    assert survive**found <= 0.1 < survive ** (found - 1)
+    for i, j, x, v in rows(400, beta, False):
+        full, part = stick(x, v, j)
+        bound = survive**j * (1 - (1 - survive) ** (i - j))
+        assert np.linalg.norm(full - part) <= bound * (1 + 1e-9)
+    i, j = 30, 4
+    x = np.where(np.arange(i) < j, -beta, beta)
+    full, part = stick(x, np.ones((i, 1)), j)
+    exact = survive**j * (1 - (1 - survive) ** (i - j))
+    assert np.linalg.norm(full - part) == pytest.approx(exact, rel=1e-9)
+
+
+@pytest.mark.parametrize("sharp", [1.0, 6.0])
+def test_certificates_hold_on_every_row(sharp):
+    size, count = 8, 80
+    for trial in range(20):
+        q, k = (RNG.normal(size=(count, size)) * sharp for _ in range(2))
+        v = RNG.normal(size=(count, 2))
+        v /= np.linalg.norm(v, axis=1, keepdims=True)
+        window, sinks = int(RNG.integers(1, 30)), int(RNG.integers(0, 5))
+        found = window_certificate(q, k, window=window, sinks=sinks, error="1/10")
+        for i in range(count):
+            logits = q[i] @ k[: i + 1].T / math.sqrt(size)
+            at = np.arange(i + 1)
+            kept = (at > i - window) | (at < sinks)
+            change = moved(logits, v[: i + 1], kept) if not kept.all() else 0.0
+            assert change <= found.bound[i] * (1 + 1e-9), trial
+            assert (found.bound[i] == 0) == kept.all()
+            assert found.certified[i] == (found.bound[i] <= 0.1)
+
+
+def test_a_certificate_is_attained_and_certifies_a_strong_window():
+    size, count = 4, 50
+    direction = np.zeros(size)
+    direction[0] = 1.0
+    k = np.tile(direction, (count, 1))  # equal keys: every logit is the bound M
+    q = np.tile(direction, (count, 1))
+    found = window_certificate(q, k, window=10, error="1/10", scale=1)
+    v = np.where(np.arange(count) > count - 11, 1.0, -1.0)[:, None]
+    logits = q[-1] @ k.T
+    kept = np.arange(count) > count - 11
+    assert moved(logits, np.hstack([v, 0 * v]), kept) == pytest.approx(found.bound[-1], rel=1e-9)
+    k[0] *= 30  # a sink that all queries see
+    strong = window_certificate(q, k, window=10, sinks=1, error="1/10", scale=1)
+    assert strong.share == 1 and strong.bound.max() < 1e-9
+    assert window_certificate(q, k, window=10, sinks=0, error="1/10", scale=1).share == 0
+    assert "certified for 100.0%" in str(strong)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"window": 0}, "window 0|'0'"),
+        ({"error": 0}, "positive"),
+        ({"value_bound": -1}, "positive"),
+        ({"scale": 0}, "scale"),
+        ({"sinks": -1}, "sinks"),
+    ],
+)
+def test_bad_certificates(options, message):
+    q = np.ones((4, 2))
+    given = {"window": 2, "error": "1/10"} | options
+    with pytest.raises(InputError, match=message):
+        window_certificate(q, q, **given)
+
+
+def test_misshapen_arrays():
+    for q, k in ((np.ones(4), np.ones(4)), (np.ones((4, 2)), np.ones((3, 2))),
+                 (np.full((4, 2), np.nan), np.ones((4, 2))), ("ab", "cd")):  # fmt: skip
+        with pytest.raises(InputError, match="accepted"):
+            window_certificate(q, k, window=1, error=1)
+    for bad in ([], [[0.0]], [math.nan]):
+        with pytest.raises(InputError, match="bias has shape"):
+            row_window_error(bad, 1, 1, 1)
+    with pytest.raises(InputError, match="masks all"):
+        row_window_error([-math.inf, 0.0], 1, 1, 1)

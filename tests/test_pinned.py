@@ -1,0 +1,46 @@
+"""The check of recorded answers can fail: `make pinned` runs it on all of them."""
+
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent / "pinned"
+
+
+@pytest.fixture(scope="module")
+def check():
+    import sys
+
+    sys.path.insert(0, str(HERE))
+    try:
+        spec = importlib.util.spec_from_file_location("pinned_check", HERE / "check.py")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        yield module
+    finally:
+        sys.path.remove(str(HERE))
+
+
+def test_another_answer_and_a_missing_case_are_differences(check):
+    recorded = {"s": {"a": {"x": 1, "y": None}, "b": {"x": 2}}}
+    answered = {"s": {"a": {"x": 1, "y": "inf"}, "c": {"x": 3}}}
+    found = list(check.differences(recorded, answered))
+    assert found == [("s / a / y", None, "inf"), ("s / b / x", 2, "missing")]
+    assert check.meant({"where": "s / * / y", "was": "None", "now": "inf"}, *found[0])
+    assert not check.meant({"where": "s / * / y", "now": "0"}, *found[0])
+
+
+def test_a_changed_answer_and_a_change_that_nothing_needs_fail(check, monkeypatch, tmp_path):
+    (tmp_path / "answers.json").write_text(json.dumps({"s": {"a": {"x": 1}}}))
+    (tmp_path / "changes.toml").write_text("")
+    monkeypatch.setattr(check, "HERE", tmp_path)
+    monkeypatch.setattr(check, "SECTIONS", {"s": lambda: {"a": {"x": 2}}})
+    assert check.main([]) == 1
+    (tmp_path / "changes.toml").write_text(
+        '[[change]]\nwhere = "s / a / x"\nwas = "1"\nnow = "2"\n'
+    )
+    assert check.main([]) == 0
+    monkeypatch.setattr(check, "SECTIONS", {"s": lambda: {"a": {"x": 1}}})
+    assert check.main([]) == 1

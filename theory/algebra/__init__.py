@@ -1,0 +1,1 @@
+"""Algebra by SymPy, and the few exceptions by which a question of the engine ends."""

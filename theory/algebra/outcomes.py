@@ -1,0 +1,33 @@
+"""How a question of the engine ends where it has no answer: the exceptions that are meant.
+
+Anything else that is raised is a bug, and stays one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sympy import Expr
+
+
+class Undecided(Exception):
+    """The engine cannot decide; the message says what it could not decide, `steps` (of a proof)
+    what was tried before."""
+
+    steps: tuple[Any, ...] = ()
+
+
+class NotReal(Exception):
+    """The formula is not real, or not finite, for all large n; the message names the part."""
+
+
+class NeedMore(Exception):
+    """An expansion must be carried further before the question can be answered."""
+
+
+class Fork(Exception):
+    """The sign of `expression`, a polynomial in parameters, must be known."""
+
+    def __init__(self, expression: Expr) -> None:
+        super().__init__(str(expression))
+        self.expression = expression

@@ -1,0 +1,259 @@
+"""What every public answer of farfield is: a status, a value, a label and a reason.
+
+The *status* says what is known, the *label* the weight of what is said:
+
+* `theorem`      proved for all n by the argument in its proof,
+* `certified`    numbers enclosed by rigorous ball arithmetic,
+* `approximate`  a model or an estimate, with no bound,
+* `forecast`     from rules that were judged on trained models,
+* `measured`     read off a trained model or off data;
+
+it is None where nothing is known. A *reason* has a code, by which a program decides, and a
+sentence, for a reader: no sentence is ever read to decide something. For several heads an answer
+has one answer a head, and `decisive` is the one rule that says which speaks for all.
+
+The JSON form is versioned (`SCHEMA`): its keys are the names of the fields, expressions are
+written as the text that the reader of formulas takes back, what is infinite or no number as null.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import json
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, TypeVar
+
+from farfield.theory.answers.blocks import Block, Sentence
+from farfield.theory.answers.errors import InputError as InputError
+from farfield.theory.answers.notation import shortened, terminal
+
+SCHEMA = 2
+LINE = 200
+
+
+class Status(enum.StrEnum):
+    """What is known of a value."""
+
+    EXACT = "exact"
+    ENCLOSED = "enclosed"
+    INFINITE = "infinite"
+    UNKNOWN = "unknown"
+    OUT_OF_SCOPE = "out_of_scope"
+
+
+class Label(enum.StrEnum):
+    """The weight of what is said."""
+
+    THEOREM = "theorem"
+    CERTIFIED = "certified"
+    APPROXIMATE = "approximate"
+    FORECAST = "forecast"
+    MEASURED = "measured"
+
+
+class Code(enum.StrEnum):
+    """Why an answer is not a plain number, by a word that a program may rely on."""
+
+    DIVERGES = "diverges"
+    UNDECIDED = "undecided"
+    CONDITIONAL = "conditional"
+    BUDGET = "budget"
+    NO_ENCLOSURE = "no_enclosure"
+    TIE = "tie"
+    TOO_LARGE = "too_large"
+    NEVER = "never"
+    BOUNDED_SUPPORT = "bounded_support"
+    TRIVIAL_BUDGET = "trivial_budget"
+    NOT_ADDITIVE = "not_additive"
+    NOT_TOEPLITZ = "not_toeplitz"
+    CONTENT_DEPENDENT = "content_dependent"
+    NOT_SOFTMAX = "not_softmax"
+    NO_LIMIT = "no_limit"
+    BEYOND_EVIDENCE = "beyond_evidence"
+    NOT_COVERED = "not_covered"
+    MISSING_BOUND = "missing_bound"
+    BOUNDED_LOGITS = "bounded_logits"
+
+
+@dataclasses.dataclass(frozen=True)
+class Reason:
+    """Why something is as it is: a code to decide by, a sentence to read."""
+
+    code: Code
+    sentence: str
+
+    def __str__(self) -> str:
+        return self.sentence
+
+
+def plain(value: Any) -> Any:
+    """The JSON form of a value: dataclasses by field, enums and expressions as text.
+
+    >>> from fractions import Fraction
+    >>> plain({"eps": Fraction(1, 100), "tokens": 61, "limit": math.inf})
+    {'eps': '1/100', 'tokens': 61, 'limit': None}
+    """
+    if isinstance(value, Result):
+        return {"kind": type(value).__name__} | value.fields()
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if isinstance(value, enum.Enum):
+        return value.value
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, (tuple, list, set, frozenset)):
+        return [plain(v) for v in value]
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    return str(value)
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Result:
+    """What can be shown and written: blocks for a reader, fields for a machine."""
+
+    def blocks(self) -> Sequence[Block]:
+        """What it says, the first block in one plain sentence."""
+        raise TypeError(f"{type(self).__name__} says nothing")
+
+    def text(self, *, details: bool = False, unicode: bool = True) -> str:
+        """The blocks for a terminal; with `details`, proofs as well."""
+        from farfield.theory.answers.writers.terminal import written
+
+        return written(self.blocks(), details=details, unicode=unicode)
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.__repr__ = Result.__repr__  # type: ignore[method-assign]  # dataclass writes its own
+
+    def __repr__(self) -> str:
+        said = str(self).partition("\n")[0]
+        if type(self).text is Result.text:
+            first = self.blocks()[0]
+            said = terminal(first.text) if isinstance(first, Sentence) else ""
+        return f"<{type(self).__name__}: {shortened(said, LINE - len(type(self).__name__) - 4)}>"
+
+    def fields(self) -> dict[str, Any]:
+        """The fields in their JSON form."""
+        return {f.name: plain(getattr(self, f.name)) for f in dataclasses.fields(self)}
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields with the kind of the result and the version of the schema."""
+        return {"schema": SCHEMA, "kind": type(self).__name__} | self.fields()
+
+    def to_json(self, indent: int | None = 2) -> str:
+        """The result as JSON text."""
+        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
+
+    def _repr_html_(self) -> str:
+        from farfield.theory.answers.writers.html import notebook
+
+        return notebook(self.blocks())
+
+
+@dataclasses.dataclass(frozen=True, repr=False, kw_only=True)
+class Answer(Result):
+    """A public answer.
+
+    Fields:
+        status: what is known.
+        label: the weight of it; None where nothing is known.
+        reason: why the value is no plain number, or None.
+        subject: what the question was about, as it was given.
+    """
+
+    VALUE: ClassVar[str] = "value"
+
+    status: Status = Status.EXACT
+    label: Label | None = Label.CERTIFIED
+    reason: Reason | None = None
+    subject: str = dataclasses.field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        known = self.status not in (Status.UNKNOWN, Status.OUT_OF_SCOPE)
+        if known != (self.label is not None):
+            raise TypeError(f"label {self.label} of an answer with status {self.status}")
+
+    def interval(self) -> tuple[Any, Any] | None:
+        """Bounds that hold the value, equal where it is known; None where nothing is."""
+        value = getattr(self, self.VALUE)
+        return None if value is None else (value, value)
+
+    def __int__(self) -> int:
+        value = self._known()
+        if value == math.inf:
+            raise OverflowError(f"{self!r} is infinite: it is no integer")
+        return int(value)
+
+    def __float__(self) -> float:
+        return float(self._known())
+
+    def _known(self) -> Any:
+        value = getattr(self, self.VALUE)
+        if value is None:
+            raise ValueError(f"{self!r} has no exact value: {self.reason or 'nothing is known'}")
+        return value
+
+    def __lt__(self, other: Any) -> bool:
+        return self._below(other, strict=True)
+
+    def __le__(self, other: Any) -> bool:
+        return self._below(other, strict=False)
+
+    def __gt__(self, other: Any) -> bool:
+        return not self._below(other, strict=False)
+
+    def __ge__(self, other: Any) -> bool:
+        return not self._below(other, strict=True)
+
+    def _below(self, other: Any, *, strict: bool) -> bool:
+        if isinstance(other, Answer):
+            if type(other) is not type(self):
+                raise TypeError(f"{type(self).__name__} and {type(other).__name__} have no order")
+            theirs = other.interval()
+        else:
+            theirs = (other, other)
+        ours = self.interval()
+        never = (math.inf, math.inf)
+        vast = Status.ENCLOSED in (self.status, getattr(other, "status", None))  # yet finite
+        if vast and never in (ours, theirs):
+            return theirs == never
+        if ours is not None and theirs is not None:
+            if ours[1] < theirs[0] or (not strict and ours[1] <= theirs[0]):
+                return True
+            if theirs[1] < ours[0] or (strict and theirs[1] <= ours[0]):
+                return False
+        raise ValueError(f"the order of {self!r} and {other!r} is not known")
+
+
+A = TypeVar("A", bound=Answer)
+
+
+def decisive(
+    heads: Sequence[A],
+    size: Callable[[A], Any],
+    settles: Callable[[A], bool] = lambda head: head.status is Status.INFINITE,
+) -> A:
+    """The head that speaks for all: one that settles the question, else one that is not known,
+    else the largest.
+
+    Args:
+        heads: at least one answer.
+        size: what the known ones are ordered by.
+        settles: whether a head decides for all, whatever the others are.
+    """
+
+    def rank(head: A) -> tuple[bool, bool, Any]:
+        unknown = head.status in (Status.UNKNOWN, Status.OUT_OF_SCOPE)
+        return settles(head), unknown, 0 if unknown or settles(head) else size(head)
+
+    return max(heads, key=rank)

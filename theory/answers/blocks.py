@@ -1,0 +1,139 @@
+"""What an answer says, before any medium: sentence, formula, facts, steps, table, curve, note.
+
+An answer yields blocks, the first of which is the answer in one plain sentence. A writer of each
+medium (`farfield.theory.answers.writers`) turns blocks into what a reader sees; a block holds
+values and words and no markup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from farfield.theory.answers.notation import Text, as_text, words
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """One sentence, with the weight of what it says where it makes a claim."""
+
+    text: Text
+    label: str | None = None
+
+
+@dataclass(frozen=True)
+class Formula:
+    """An expression that has a name, as `p(n)`."""
+
+    name: Text
+    expression: Any
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Named values, a line each."""
+
+    rows: tuple[tuple[Text, Text], ...]
+
+
+@dataclass(frozen=True)
+class Steps:
+    """A proof, or what was tried: numbered steps and what follows.
+
+    Args:
+        title: of the whole.
+        steps: in order.
+        conclusion: what they establish; empty where there is none.
+        deciding: index of the step that decides, -1 where none does more than the others.
+    """
+
+    title: Text
+    steps: tuple[Text, ...]
+    conclusion: Text = ()
+    deciding: int = -1
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under a header.
+
+    Args:
+        header: of each column; empty for none.
+        rows: as many cells each.
+        title: of the whole.
+        numeric: the columns that hold numbers, which align to the right.
+    """
+
+    header: tuple[Text, ...]
+    rows: tuple[tuple[Text, ...], ...]
+    title: Text = ()
+    numeric: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a curve: its name and its points."""
+
+    name: str
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Lines in one frame.
+
+    Args:
+        title: what the plot shows, a full sentence.
+        x_name, y_name: with units.
+        lines: at least one.
+        log_x, log_y: logarithmic axes.
+        marks: values of y drawn across, each with its name.
+    """
+
+    title: str
+    x_name: str
+    y_name: str
+    lines: tuple[Line, ...]
+    log_x: bool = False
+    log_y: bool = False
+    marks: tuple[tuple[str, float], ...] = field(default=())
+
+
+@dataclass(frozen=True)
+class Note:
+    """What a reader should know besides."""
+
+    text: Text
+
+
+Block = Sentence | Formula | Facts | Steps | Table | Curve | Note
+
+
+def sentence(template: str, label: str | None = None, **values: Any) -> Sentence:
+    """A sentence from a template of `words`."""
+    return Sentence(words(template, **values), label)
+
+
+def note(template: str, **values: Any) -> Note:
+    """A note from a template of `words`."""
+    return Note(words(template, **values))
+
+
+def facts(**named: Any) -> Facts:
+    """Named values; an underscore in a name is a space, None leaves the row out.
+
+    >>> len(facts(total="1.64", reason=None).rows)
+    1
+    """
+    rows = ((name.replace("_", " "), value) for name, value in named.items() if value is not None)
+    return Facts(tuple((words(name), as_text(value)) for name, value in rows))
+
+
+def table(
+    header: Sequence[str], rows: Sequence[Sequence[Any]], title: str = "", **options: Any
+) -> Table:
+    """A table from words and values; None is an empty cell."""
+    cells = tuple(tuple(as_text("" if c is None else c) for c in row) for row in rows)
+    return Table(tuple(words(h) for h in header), cells, words(title), **options)

@@ -1,0 +1,63 @@
+"""SymPy's printer of MathML, with cases in a brace and tables by their letter."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from typing import Any
+
+import sympy
+from sympy.printing.mathml import MathMLPresentationPrinter
+
+
+class MathML(MathMLPresentationPrinter):
+    """The printer; `markup` is its result without an element around it."""
+
+    def markup(self, e: Any) -> str:
+        """An expression as MathML."""
+        found = self._print(e).toxml()
+        return re.sub(r"&(?!lt;|gt;|amp;|quot;|#)\w+;", lambda m: unescape(m.group()), found)
+
+    def _cells(self, *parts: Any) -> Any:
+        row = self.dom.createElement("mtr")
+        for part in parts:
+            cell = self.dom.createElement("mtd")
+            cell.appendChild(part)
+            row.appendChild(cell)
+        return row
+
+    def _word(self, text: str, tag: str = "mtext") -> Any:
+        word = self.dom.createElement(tag)
+        word.appendChild(self.dom.createTextNode(text))
+        return word
+
+    def _print_Piecewise(self, e: Any) -> Any:
+        row, cases = self.dom.createElement("mrow"), self.dom.createElement("mtable")
+        for value, condition in e.args:
+            last = condition == sympy.true
+            when = self._word("otherwise") if last else self._print(condition)
+            cases.appendChild(self._cells(self._print(value), when))
+        row.appendChild(self._word("{", "mo"))
+        row.appendChild(cases)
+        return row
+
+    def _print_Relational(self, e: Any) -> Any:
+        row = self.dom.createElement("mrow")
+        sign = {"==": "=", "!=": "≠", "<=": "≤", ">=": "≥", "<": "&lt;", ">": "&gt;"}[e.rel_op]
+        for part in (self._print(e.lhs), self._word(sign, "mo"), self._print(e.rhs)):
+            row.appendChild(part)
+        return row
+
+    def _print_Lookup(self, e: Any) -> Any:
+        row = self.dom.createElement("mrow")
+        for part in (self._word("T", "mi"), self._word("[", "mo"), self._print(e.args[0])):
+            row.appendChild(part)
+        row.appendChild(self._word("]", "mo"))
+        return row
+
+    def _print_AppliedUndef(self, e: Any) -> Any:
+        row = self.dom.createElement("mrow")
+        row.appendChild(self._word(e.func.__name__, "mi"))
+        for part in (self._word("(", "mo"), self._print(e.args[0]), self._word(")", "mo")):
+            row.appendChild(part)
+        return row

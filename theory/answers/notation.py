@@ -1,0 +1,383 @@
+"""Mathematics in words: expressions and short formulas, in Unicode, ASCII, LaTeX and MathML.
+
+A text is a tuple of words and of `Math`. `words` reads it from a template: backticks hold
+mathematics in the spelling of a terminal, braces the values.
+
+    words("As `n -> oo`, `rho_0 = -p = {rho}`.", rho=2 * sympy.log(n))
+
+Each medium has one printer here; nothing is read back from what a printer wrote.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from html import escape, unescape
+from typing import Any
+
+import sympy
+from sympy import Basic, S
+from sympy.printing.latex import LatexPrinter
+from sympy.printing.str import StrPrinter
+
+LONG = 100
+
+
+@dataclass(frozen=True)
+class Math:
+    """Mathematics: tokens of a terminal's spelling, and expressions."""
+
+    parts: tuple[str | Basic, ...]
+
+
+Text = tuple[str | Math, ...]
+
+_TOKEN = re.compile(r"[A-Za-z]+|\d+(?:\.\d+)?|->|<=|>=|!=|==|\.\.\.|\S|\s+")
+_PLACE = re.compile(r"\{(\w+)\}")
+
+
+def words(template: str, /, **values: Any) -> Text:
+    """A text from a template: backticks hold mathematics, braces the names of values.
+
+    A value may be an expression, a text, or anything that `str` shows.
+
+    >>> terminal(words("{p} falls as `n -> oo`.", p=-sympy.log(1 + sympy.Symbol("n"))))
+    '−log(n + 1) falls as n → ∞.'
+    """
+    found: list[str | Math] = []
+    for k, part in enumerate(template.split("`")):
+        if k % 2:
+            found.append(Math(tuple(_tokens(part, values))))
+            continue
+        for j, piece in enumerate(_PLACE.split(part)):
+            if j % 2:
+                found += as_text(values[piece])
+            elif piece:
+                found.append(piece)
+    return tuple(found)
+
+
+def as_text(value: Any) -> Text:
+    """A value as a text: an expression as mathematics, a text as it is, all else as `str` says."""
+    if isinstance(value, tuple):
+        return value
+    if isinstance(value, Math):
+        return (value,)
+    if isinstance(value, Basic):
+        return (Math((value,)),)
+    return (str(value),)
+
+
+def _tokens(notation: str, values: dict[str, Any]) -> Iterator[str | Basic]:
+    for k, piece in enumerate(_PLACE.split(notation)):
+        if k % 2 == 0:
+            yield from _TOKEN.findall(piece)
+            continue
+        value = values[piece]
+        if isinstance(value, Basic):
+            yield value
+            continue
+        for part in as_text(value):
+            yield from part.parts if isinstance(part, Math) else _TOKEN.findall(part)
+
+
+_GREEK = {
+    "alpha": ("α", r"\alpha"), "beta": ("β", r"\beta"), "gamma": ("γ", r"\gamma"),
+    "delta": ("δ", r"\delta"), "eps": ("ε", r"\varepsilon"), "zeta": ("ζ", r"\zeta"),
+    "eta": ("η", r"\eta"), "theta": ("θ", r"\theta"), "lambda": ("λ", r"\lambda"),
+    "mu": ("μ", r"\mu"), "pi": ("π", r"\pi"), "rho": ("ρ", r"\rho"), "sigma": ("σ", r"\sigma"),
+    "tau": ("τ", r"\tau"), "phi": ("φ", r"\phi"), "psi": ("ψ", r"\psi"), "omega": ("ω", r"\omega"),
+}  # fmt: skip
+_SIGNS = {
+    "->": ("→", r"\to"), "<=": ("≤", r"\le"), ">=": ("≥", r"\ge"), "!=": ("≠", r"\ne"),
+    "oo": ("∞", r"\infty"), "-": ("−", "-"), "*": ("·", r"\,"), "sum": ("Σ", r"\sum"),
+    "...": ("…", r"\ldots"),
+}  # fmt: skip
+_SUBSCRIPT = str.maketrans("0123456789+-", "₀₁₂₃₄₅₆₇₈₉₊₋")
+_SUPERSCRIPT = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
+_FUNCTIONS = ("log", "exp", "lim", "inf", "min", "max", "sin", "cos", "mod", "floor")
+
+
+# -- terminal -------------------------------------------------------------------------------------
+
+
+def terminal(text: Text, *, unicode: bool = True) -> str:
+    """A text for a terminal, in Unicode or in ASCII alone.
+
+    >>> terminal(words("`b_n <= n^-2`"), unicode=False)
+    'b_n <= n^-2'
+    """
+    return "".join(_math_line(t, unicode) if isinstance(t, Math) else t for t in text)
+
+
+def expression_line(e: Any, *, unicode: bool = True) -> str:
+    """An expression on one line.
+
+    >>> expression_line(sympy.sympify("-n**2/4 + sqrt(n)"))
+    '√n − n²/4'
+    >>> expression_line(sympy.sympify("-n**2/4"), unicode=False)
+    '-n^2/4'
+    """
+    e = sympy.sympify(e)
+    printed: str = (_UNICODE if unicode else _ASCII).doprint(e)
+    return printed
+
+
+def shortened(shown: str, width: int = LONG) -> str:
+    """A line of at most so many characters, its middle left out.
+
+    >>> shortened("0123456789", 7)
+    '012…789'
+    """
+    if len(shown) <= width:
+        return shown
+    half = (width - 1) // 2
+    return f"{shown[: width - 1 - half]}…{shown[-half:]}"
+
+
+def _math_line(m: Math, unicode: bool) -> str:
+    shown: list[str] = []
+    for part in m.parts:
+        if isinstance(part, Basic):
+            shown.append(expression_line(part, unicode=unicode))
+        elif not unicode:
+            shown.append(part)
+        elif shown and shown[-1].endswith("_") and part.isdigit():
+            shown[-1] = shown[-1][:-1] + part.translate(_SUBSCRIPT)
+        elif shown and shown[-1].endswith("^") and part.isdigit():
+            shown[-1] = shown[-1][:-1] + part.translate(_SUPERSCRIPT)
+        else:
+            shown.append(_GREEK.get(part, _SIGNS.get(part, (part,)))[0])
+    return "".join(shown)
+
+
+class _Line(StrPrinter):
+    """SymPy's printer of lines, with the signs of mathematics in place of Python's."""
+
+    def __init__(self, unicode: bool) -> None:
+        super().__init__({"order": None})
+        self.unicode = unicode
+
+    def doprint(self, expr: Any) -> str:
+        shown: str = super().doprint(expr)
+        if self.unicode:
+            shown = shown.replace("*", "·").replace("-", "−")
+        return shown
+
+    def _sign(self, ascii: str) -> str:
+        return _SIGNS[ascii][0] if self.unicode else ascii
+
+    def _print_Pow(self, expr: Any, rational: bool = False) -> str:
+        base, exponent = expr.args
+        if exponent is S.Half:
+            if not self.unicode:
+                return f"sqrt({self._print(base)})"
+            inner = self._print(base)
+            return f"√{inner}" if base.is_Symbol or base.is_Integer else f"√({inner})"
+        if exponent.is_Rational and exponent < 0 and base is not S.Exp1:
+            below = base if exponent == -1 else sympy.Pow(base, -exponent, evaluate=False)
+            return f"1/{self.parenthesize(below, 60, strict=True)}"
+        under = self.parenthesize(base, 61)
+        if self.unicode and exponent.is_Integer:
+            return under + str(exponent).translate(_SUPERSCRIPT)
+        over = self.parenthesize(exponent, 61)
+        return f"{under}^{over}"
+
+    def _print_Symbol(self, expr: Any) -> str:
+        name: str = expr.name
+        if not self.unicode:
+            return name
+        stem, digits = re.fullmatch(r"(.*?)_?(\d*)", name).groups()  # type: ignore[union-attr]
+        return _GREEK.get(stem, (stem,))[0] + digits.translate(_SUBSCRIPT)
+
+    def _print_Infinity(self, expr: Any) -> str:
+        return self._sign("oo")
+
+    def _print_NegativeInfinity(self, expr: Any) -> str:
+        return "-" + self._sign("oo")
+
+    def _print_Pi(self, expr: Any) -> str:
+        return "π" if self.unicode else "pi"
+
+    def _print_Relational(self, expr: Any) -> str:
+        sign = {"==": "=", "!=": self._sign("!="), "<=": self._sign("<="), ">=": self._sign(">=")}
+        op = sign.get(expr.rel_op, expr.rel_op)
+        return f"{self._print(expr.lhs)} {op} {self._print(expr.rhs)}"
+
+    def _print_And(self, expr: Any) -> str:
+        return self._joined(expr, "and")
+
+    def _print_Or(self, expr: Any) -> str:
+        return self._joined(expr, "or")
+
+    def _joined(self, expr: Any, word: str) -> str:
+        shown = []
+        for arg in sorted(expr.args, key=sympy.default_sort_key):
+            inner = self._print(arg)
+            shown.append(f"({inner})" if isinstance(arg, (sympy.And, sympy.Or)) else inner)
+        return f" {word} ".join(shown)
+
+    def _print_Not(self, expr: Any) -> str:
+        return f"not ({self._print(expr.args[0])})"
+
+    def _print_BooleanTrue(self, expr: Any) -> str:
+        return "always"
+
+    def _print_BooleanFalse(self, expr: Any) -> str:
+        return "never"
+
+    def _print_Piecewise(self, expr: Any) -> str:
+        shown = [
+            f"{self._print(value)} "
+            + ("otherwise" if condition == sympy.true else f"for {self._print(condition)}")
+            for value, condition in expr.args
+        ]
+        return "{" + "; ".join(shown) + "}"
+
+    def _print_Abs(self, expr: Any) -> str:
+        return f"|{self._print(expr.args[0])}|"
+
+    def _print_Mod(self, expr: Any) -> str:
+        left, right = (self.parenthesize(a, 60) for a in expr.args)
+        return f"({left} mod {right})"
+
+    def _print_floor(self, expr: Any) -> str:
+        inner = self._print(expr.args[0])
+        return f"⌊{inner}⌋" if self.unicode else f"floor({inner})"
+
+    def _print_ceiling(self, expr: Any) -> str:
+        inner = self._print(expr.args[0])
+        return f"⌈{inner}⌉" if self.unicode else f"ceiling({inner})"
+
+    def _print_Lookup(self, expr: Any) -> str:
+        return f"T[{self._print(expr.args[0])}]"
+
+    def _print_Sum(self, expr: Any) -> str:
+        index, low, high = (self._print(x) for x in expr.limits[0])
+        sign = "Σ" if self.unicode else "sum"
+        return f"{sign}_({index}={low}..{high}) {self._print(expr.function)}"
+
+
+_UNICODE, _ASCII = _Line(True), _Line(False)
+
+
+# -- LaTeX ----------------------------------------------------------------------------------------
+
+
+class _Latex(LatexPrinter):
+    """SymPy's printer of LaTeX, with conditions in words and tables by their letter."""
+
+    def _print_Lookup(self, expr: Any) -> str:
+        return f"T[{self._print(expr.args[0])}]"
+
+    def _print_And(self, expr: Any) -> str:
+        return self._words(expr, "and")
+
+    def _print_Or(self, expr: Any) -> str:
+        return self._words(expr, "or")
+
+    def _words(self, expr: Any, word: str) -> str:
+        parts = sorted(expr.args, key=sympy.default_sort_key)
+        return rf" \text{{ {word} }} ".join(self._print(a) for a in parts)
+
+
+def expression_latex(e: Any) -> str:
+    """An expression in LaTeX."""
+    printed: str = _Latex().doprint(sympy.sympify(e))
+    return printed
+
+
+_ESCAPED = {c: rf"\{c}" for c in "%#&_${}"} | {"^": r"\^{}", "~": r"\~{}"}
+
+
+def latex(text: Text) -> str:
+    r"""A text in LaTeX, its mathematics between dollars.
+
+    >>> print(latex(words("as `n -> oo`")))
+    as $n \to \infty$
+    """
+    shown = []
+    for part in text:
+        if isinstance(part, Math):
+            shown.append("$" + " ".join(_latex_parts(part)) + "$")
+        else:
+            shown.append("".join(_ESCAPED.get(c, c) for c in part))
+    return "".join(shown)
+
+
+def _latex_parts(m: Math) -> Iterator[str]:
+    for part in m.parts:
+        if isinstance(part, Basic):
+            yield "{" + expression_latex(part) + "}"
+        elif part in _FUNCTIONS:
+            yield rf"\{part}" if part not in ("mod", "floor") else rf"\operatorname{{{part}}}"
+        elif not part.isspace():
+            yield _GREEK.get(part, _SIGNS.get(part, (part, part)))[1]
+
+
+# -- MathML ---------------------------------------------------------------------------------------
+
+
+@lru_cache
+def _mathml() -> Any:
+    from farfield.theory.answers.mathml import MathML
+
+    return MathML()
+
+
+def expression_mathml(e: Any) -> str:
+    """An expression as a MathML element, its plain text beside it for those who cannot see it."""
+    inner = _mathml().markup(sympy.sympify(e))
+    label = escape(expression_line(e))
+    return f'<math displaystyle="true" aria-label="{label}">{inner}</math>'
+
+
+def html(text: Text) -> str:
+    """A text as HTML, its mathematics as MathML, which needs no script and no network.
+
+    >>> html(words("as `n -> oo`"))[:41]
+    'as <math aria-label="n → ∞"><mi>n</mi><mo'
+    """
+    shown = []
+    for part in text:
+        if isinstance(part, Math):
+            label = escape(_math_line(part, True))
+            inner = "".join(_mathml_parts(part))
+            shown.append(f'<math aria-label="{label}">{inner}</math>')
+        else:
+            shown.append(escape(part))
+    return "".join(shown)
+
+
+def _mathml_parts(m: Math) -> list[str]:
+    """Rows of elements; a token after `_` or `^` is the script of the element before."""
+    shown: list[str] = []
+    script = ""
+    for part in m.parts:
+        if isinstance(part, str) and part in "_^" and shown:
+            script = part
+            continue
+        if isinstance(part, Basic):
+            element = f"<mrow>{_mathml().markup(part)}</mrow>"
+        elif part.isspace():
+            continue
+        else:
+            element = _element(part)
+        if script:
+            tag = "msub" if script == "_" else "msup"
+            element, script = f"<{tag}>{shown.pop()}{element}</{tag}>", ""
+        shown.append(element)
+    return shown
+
+
+def _element(token: str) -> str:
+    sign = escape(unescape(_GREEK.get(token, _SIGNS.get(token, (token,)))[0]))
+    if token[0].isdigit():
+        return f"<mn>{sign}</mn>"
+    if token in _FUNCTIONS:
+        return f"<mi>{sign}</mi><mo>&#x2061;</mo>"
+    if token in _GREEK or (token.isalpha() and token != "sum") or token == "oo":
+        return f"<mi>{sign}</mi>"
+    return f"<mo>{sign}</mo>"

@@ -1,0 +1,70 @@
+"""Numbers as a user writes them, read exactly."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import sympy
+
+from farfield.theory.answers.answer import InputError
+
+MAX_INTEGER = 10**15
+
+
+def exact(value: Any, what: str = "number") -> sympy.Rational:
+    """The rational number a user wrote: `"1/2"`, `"0.01"`, `Fraction`, an int, a SymPy rational, a
+    NumPy or torch scalar.
+
+    A float is read as the decimal the user sees (its shortest text), never as its binary value.
+
+    Raises:
+        InputError: when it is no finite rational number, or has more than 1000 digits.
+
+    >>> exact(0.1), exact("1e-3"), exact("6/5")
+    (1/10, 1/1000, 6/5)
+    """
+    wanted = "accepted: a rational number such as 1/2, 0.01, 1e-3, Fraction(1, 2)"
+    if isinstance(value, bool) or value is None:
+        raise InputError(f"{what} {value!r} is not a number; {wanted}")
+    if hasattr(value, "item") and getattr(value, "ndim", None) == 0:
+        value = _scalar(value)
+    if isinstance(value, sympy.Float):
+        value = float(value)
+    if isinstance(value, sympy.Rational):
+        return value
+    text = str(value).strip().replace("\N{MINUS SIGN}", "-")
+    shown = text if len(text) <= 40 else text[:37] + "..."
+    mantissa, _, exponent = text.lower().partition("e")
+    digits = sum(c.isdigit() for c in mantissa)
+    if digits > 1000 or (exponent.lstrip("+-").isdigit() and abs(int(exponent[:8])) > 1000):
+        raise InputError(f"{what} {shown} has more than 1000 digits; {wanted}")
+    try:
+        fraction = Fraction(text.replace(" ", ""))
+    except (ValueError, ZeroDivisionError):
+        raise InputError(f"{what} {shown!r} is not a rational number; {wanted}") from None
+    return sympy.Rational(fraction.numerator, fraction.denominator)
+
+
+def _scalar(value: Any) -> Any:
+    """A scalar of NumPy or torch as Python prints it: 0.1 in float32 is 0.1."""
+    item = value.item()
+    if isinstance(item, float):
+        shortest = getattr(value, "numpy", lambda: value)()
+        return str(shortest)
+    return item
+
+
+def natural(value: Any, what: str, least: int = 1) -> int:
+    """An integer from `least` to 10^15.
+
+    Raises:
+        InputError: anything else.
+
+    >>> natural("512", "length")
+    512
+    """
+    number = exact(value, what)
+    if not number.is_Integer or not least <= number <= MAX_INTEGER:
+        raise InputError(f"{what} {str(value)[:40]!r} must be an integer from {least} to 10^15")
+    return int(number)

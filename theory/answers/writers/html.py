@@ -1,0 +1,90 @@
+"""Blocks as HTML, for notebooks and pages: mathematics as MathML, curves as SVG, no script."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+from farfield.theory.answers.blocks import (
+    Block,
+    Curve,
+    Facts,
+    Formula,
+    Note,
+    Sentence,
+    Steps,
+    Table,
+)
+from farfield.theory.answers.notation import Text, expression_mathml, html, terminal
+
+
+@cache
+def environment() -> Any:
+    """The templates of blocks, everything escaped that is no markup."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    return Environment(
+        loader=PackageLoader("farfield.theory.answers.writers"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+    )
+
+
+def fragment(blocks: Sequence[Block], *, open: bool = False) -> str:
+    r"""Blocks as a piece of a page.
+
+    Args:
+        blocks: in order.
+        open: whether proofs are unfolded.
+
+    >>> from farfield.theory.answers.blocks import note
+    >>> fragment([note("a < b")])
+    '<p class="note">a &lt; b</p>\n'
+    """
+    found: str = (
+        environment()
+        .get_template("blocks.html")
+        .render(blocks=[_values(block) for block in blocks], open=open)
+    )
+    return found
+
+
+def notebook(blocks: Sequence[Block]) -> str:
+    """Blocks as a cell of a notebook shows them, proofs folded."""
+    return f'<div class="farfield">{fragment(blocks)}</div>'
+
+
+def _values(block: Block) -> dict[str, Any]:
+    """What the template shows of a block."""
+    from markupsafe import Markup
+
+    def m(text: Text) -> Any:
+        return Markup(html(text))
+
+    match block:
+        case Sentence(text, label):
+            found: dict[str, Any] = {"text": m(text), "label": label}
+        case Formula(name, expression):
+            found = {"name": m(name), "expression": Markup(expression_mathml(expression))}
+        case Facts(rows):
+            found = {"rows": [(m(name), m(value)) for name, value in rows]}
+        case Steps(title, steps, conclusion, deciding):
+            decides = m(steps[deciding]) if deciding >= 0 else None
+            found = {
+                "title": m(title), "steps": [m(s) for s in steps], "conclusion": m(conclusion),
+                "deciding": decides,
+            }  # fmt: skip
+        case Table(header, rows, title, numeric):
+            found = {
+                "title": m(title), "name": terminal(title) or "table", "numeric": numeric,
+                "header": [m(h) for h in header], "rows": [[m(c) for c in row] for row in rows],
+            }  # fmt: skip
+        case Curve(title):
+            from farfield.theory.answers.writers.svg import drawn
+
+            found = {"title": title, "svg": Markup(drawn(block))}
+        case Note(text):
+            found = {"text": m(text)}
+    return {"kind": type(block).__name__, **found}

@@ -1,0 +1,1 @@
+"""The coefficients of transseries: exact numbers, parameters, oscillations; their signs."""

@@ -1,0 +1,123 @@
+"""Coefficients: exact rationals (`fmpq`), or SymPy expressions, and their arithmetic.
+
+An expression is a real constant, a polynomial in parameters, an oscillating quantity (it contains
+the distance `n` or a bounded atom), or it contains a *named tail*, a bounded remainder of unknown
+size.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import sympy
+from flint import fmpq
+from sympy import Expr, S
+
+from farfield.theory.algebra.outcomes import Undecided
+from farfield.theory.coefficients.context import context
+from farfield.theory.functions.nodes import n
+
+Coefficient = Any  # fmpq or a SymPy Expr
+ZERO, ONE = fmpq(0), fmpq(1)
+MAX_TERMS = 3000
+MAX_ATOMS = 150
+
+
+def expand(e: Expr) -> Expr:
+    """The expression multiplied out; Undecided where that would be too long."""
+    if _length(e) > MAX_TERMS:
+        raise Undecided("an expression is too long to be multiplied out")
+    return sympy.expand(e)
+
+
+def _length(e: Expr) -> int:
+    """A bound of the number of terms of an expression multiplied out."""
+    if not e.args:
+        return 1
+    sizes = [min(_length(a), MAX_TERMS + 1) for a in e.args]
+    if e.is_Add:
+        return sum(sizes)
+    if e.is_Mul:
+        return math.prod(sizes)
+    if e.is_Pow and e.exp.is_Integer:
+        k = min(abs(int(e.exp)), MAX_TERMS)
+        return math.comb(sizes[0] + k - 1, k) if sizes[0] > 1 else 1
+    return 1 if max(sizes) <= MAX_TERMS else MAX_TERMS + 1
+
+
+def to_sympy(c: Coefficient) -> Expr:
+    """The coefficient as a SymPy expression."""
+    return sympy.Rational(int(c.p), int(c.q)) if type(c) is fmpq else c
+
+
+def coefficient(e: Expr) -> Coefficient:
+    """An expression as a coefficient; rationals become exact, what is not finite is refused."""
+    if e.is_Rational:
+        return fmpq(int(e.p), int(e.q))
+    if e.has(
+        S.ImaginaryUnit, S.ComplexInfinity, S.NaN, S.Infinity, S.NegativeInfinity, sympy.Float
+    ):
+        raise Undecided("a coefficient is not a finite real number")
+    return e
+
+
+def _checked_size(c: Coefficient) -> Coefficient:
+    if type(c) is not fmpq and len(c.args) > 8:
+        size = sum(1 for _ in sympy.preorder_traversal(c))
+        context().spend(size // 10)
+        if size > MAX_ATOMS * 4:
+            raise Undecided("a coefficient grew too large")
+    return c
+
+
+def plus(a: Coefficient, b: Coefficient) -> Coefficient:
+    """The sum of two coefficients."""
+    if type(a) is fmpq and type(b) is fmpq:
+        return a + b
+    return _checked_size(coefficient(to_sympy(a) + to_sympy(b)))
+
+
+def times(a: Coefficient, b: Coefficient) -> Coefficient:
+    """The product of two coefficients."""
+    if type(a) is fmpq:
+        if type(b) is fmpq:
+            return a * b
+        if a == 0:
+            return ZERO
+        if a == 1:
+            return b
+    elif type(b) is fmpq:
+        if b == 0:
+            return ZERO
+        if b == 1:
+            return a
+    return _checked_size(coefficient(to_sympy(a) * to_sympy(b)))
+
+
+def minus(a: Coefficient) -> Coefficient:
+    """The negative of a coefficient."""
+    return -a if type(a) is fmpq else coefficient(-a)
+
+
+def inverse(a: Coefficient) -> Coefficient:
+    """One over a coefficient known not to be 0."""
+    return 1 / a if type(a) is fmpq else coefficient(1 / a)
+
+
+def is_zero_literally(c: Coefficient) -> bool:
+    """Whether the coefficient is the number 0 itself, without any test."""
+    return type(c) is fmpq and c == 0
+
+
+def oscillates(c: Coefficient) -> bool:
+    """Whether the coefficient changes with the distance: it contains n or a bounded atom."""
+    if type(c) is fmpq:
+        return False
+    ranges = context().ranges
+    return any(s is n or s == n or s in ranges for s in c.free_symbols)
+
+
+def has_tail(c: Coefficient) -> bool:
+    """Whether the coefficient contains a named remainder."""
+    return type(c) is not fmpq and bool(c.free_symbols & context().tail_symbols)

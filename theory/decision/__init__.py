@@ -1,0 +1,1 @@
+"""The decision on a series: the parameters split, oscillations averaged, tails compared."""

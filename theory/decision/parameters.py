@@ -1,0 +1,419 @@
+"""Parameters: split their space where the decision turns, decide each cell, state the condition.
+
+The engine runs on symbols. Where it needs the sign of an expression in parameters it raises
+`Fork`; the space is split there into `> 0`, `< 0` and `= 0` (solved for a parameter where that is
+possible), and each part is decided anew. The outcome is a decision tree; `condition` folds it into
+a Boolean, dropping parts that cannot occur and splits that do not matter.
+
+Whether constraints can occur together is tested by Fourier-Motzkin elimination over the rationals
+with every non-linear monomial taken as a variable of its own: a system without a solution there
+has none at all; the converse is not needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import sympy
+from flint import arb
+from sympy import Expr, S, Symbol
+
+from farfield.theory.algebra.outcomes import Fork, Undecided
+from farfield.theory.coefficients.arithmetic import coefficient, expand
+from farfield.theory.coefficients.signs import canonical, sign, sign_factors, tidied
+from farfield.theory.formula.building import substituted
+from farfield.theory.formula.limits import TooLarge
+from farfield.theory.formula.parameters import interval
+from farfield.theory.values import enclose
+
+MAX_CELLS = 200
+Constraint = tuple[Expr, int]  # the sign of an expression
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A cell and what was decided there."""
+
+    outcome: Any
+
+
+@dataclass(frozen=True)
+class Split:
+    """A node of the tree; a branch that cannot occur is None."""
+
+    on: Expr
+    positive: Tree | None
+    zero: Tree | None
+    negative: Tree | None
+
+
+Tree = Leaf | Split
+
+
+def explore(
+    e: Expr, domains: Mapping[str, str], run: Callable[[Expr, dict[Expr, int]], Any]
+) -> Tree:
+    """The decision tree of `run(expression, signs)` over the parameters."""
+    facts = [c for s in e.free_symbols for c in domain_constraints(s, domains.get(s.name))]
+    budget = [MAX_CELLS]
+
+    def grow(e: Expr, facts: list[Constraint]) -> Tree | None:
+        if not possible(facts):
+            return None
+        budget[0] -= 1
+        if budget[0] < 0:
+            raise Undecided(f"more than {MAX_CELLS} cells of the parameter space")
+        try:
+            return Leaf(run(e, known_signs(facts)))
+        except Fork as fork:
+            g = fork.expression
+        return Split(
+            g,
+            grow(e, [*facts, (g, 1)]),
+            grow(*_on_zero(e, facts, g)),
+            grow(e, [*facts, (g, -1)]),
+        )
+
+    tree = grow(e, facts)
+    if tree is None:
+        raise Undecided("the assumptions contradict each other")
+    return tree
+
+
+def domain_constraints(s: Symbol, domain: str | None) -> list[Constraint]:
+    """The domain of a parameter as constraints; closed ends stay open to `= 0` by a sign of 2."""
+    if domain is None:
+        domain = next(
+            (d for d in ("positive", "negative", "nonnegative", "nonpositive")
+             if getattr(s, f"is_{d}")), "real"
+        )  # fmt: skip
+    low, high, closed_low, closed_high = interval(domain)
+    facts: list[Constraint] = []
+    if low.is_finite:
+        facts.append((s - low, 2 if closed_low else 1))
+    if high.is_finite:
+        facts.append((high - s, 2 if closed_high else 1))
+    return facts
+
+
+def known_signs(facts: list[Constraint]) -> dict[Expr, int]:
+    """Signs of single factors that the constraints fix, keyed as `sign` asks for them."""
+    signs: dict[Expr, int] = {}
+    for g, s in facts:
+        if s == 2 or not g.free_symbols:
+            continue
+        key, flip = canonical(g)
+        signs[key] = flip * s
+        factors = sign_factors(g)
+        own = [f for f in factors if f.free_symbols]
+        if len(own) == 1:
+            key, flip = canonical(own[0])
+            for f in factors:
+                flip *= 1 if f.free_symbols else sign(coefficient(f))
+            signs[key] = flip * s
+    return signs
+
+
+def _on_zero(e: Expr, facts: list[Constraint], g: Expr) -> tuple[Expr, list[Constraint]]:
+    """The expression and constraints where g = 0, solved for a parameter if g is linear in one."""
+    for s in sorted(g.free_symbols, key=lambda s: (not s.is_real, s.name)):
+        if g.is_polynomial(s) and sympy.degree(g, s) == 1 and not g.coeff(s, 1).free_symbols:
+            value = expand(-g.coeff(s, 0) / g.coeff(s, 1))
+            swap = {s: value}
+            moved = [(expand(f.xreplace(swap)), k) for f, k in facts]
+            return _with_value(e, swap), moved
+    for s in g.free_symbols:
+        found = _solution(expand(g), s)
+        if found is not None and not found[0].free_symbols:
+            swap = {s: found[0]}
+            return _with_value(e, swap), [(f.xreplace(swap), k) for f, k in facts]
+    return e, [*facts, (g, 0)]
+
+
+def _with_value(e: Expr, swap: dict[Expr, Expr]) -> Expr:
+    """e where a parameter has this value; NaN where that divides by 0."""
+    try:
+        return substituted(e, swap)
+    except TypeError:  # SymPy refuses to compare zoo
+        return S.NaN
+    except TooLarge:
+        raise Undecided("a constant is too large") from None
+
+
+def _solution(g: Expr, s: Symbol) -> tuple[Expr, int] | None:
+    """The s with g = 0, and the sign of g above it, for g = slope F(s) + rest.
+
+    F is log, exp, or a power that is defined for no negative s; it is inverted where the value it
+    takes is known to be one that it can take.
+    """
+    for f in sorted(g.atoms(sympy.log, sympy.exp, sympy.Pow), key=sympy.default_sort_key):
+        slope = g.coeff(f, 1)
+        rest = expand(g - slope * f)
+        if slope == 0 or not slope.is_number or rest.has(s):
+            continue
+        value, way = -rest / slope, sign(coefficient(slope))
+        if f == sympy.log(s):
+            return sympy.exp(value), way
+        if value.free_symbols or sign(coefficient(expand(value))) <= 0:
+            continue
+        if f == sympy.exp(s):
+            return sympy.log(value), way
+        power = f.is_Pow and f.base == s and f.exp.is_Rational and f.exp > 0
+        if power and (s.is_nonnegative or f.exp.q % 2 == 0):
+            return value ** (1 / f.exp), way
+    return None
+
+
+# -- feasibility ----------------------------------------------------------------------------------
+
+
+def possible(facts: list[Constraint]) -> bool:
+    """False only if the constraints contradict each other."""
+    rows: list[tuple[dict[Expr, Any], bool]] = []  # sum c x >= 0, or > 0 when strict
+    constants: set[Expr] = set()
+    for g, s in facts:
+        if not g.free_symbols:
+            if not _constant_fits(g, s):
+                return False
+            continue
+        try:
+            terms = _linear(g)
+        except Undecided:
+            continue
+        if s in (1, 2):
+            rows.append((terms, s == 1))
+        elif s == -1:
+            rows.append(({k: -v for k, v in terms.items()}, True))
+        else:
+            rows += [(terms, False), ({k: -v for k, v in terms.items()}, False)]
+        constants |= {k for k in terms if k != 1 and not k.free_symbols}
+    for k in constants:  # an irrational constant is a variable between two rationals
+        ball = enclose(k, 64)
+        if ball is not None:
+            low, high = (_rational(end) for end in (ball.lower(), ball.upper()))
+            rows += [({k: S.One, S.One: -low}, False), ({k: S.NegativeOne, S.One: high}, False)]
+    return _feasible(rows)
+
+
+def _rational(end: arb) -> Expr:
+    mantissa, exponent = end.man_exp()
+    return sympy.Integer(int(mantissa)) * sympy.Integer(2) ** int(exponent)
+
+
+def _constant_fits(g: Expr, s: int) -> bool:
+    value = 1 if g.is_positive else -1 if g.is_negative else 0 if g.is_zero else None
+    return value is None or (value >= 0 if s == 2 else value == s)
+
+
+def _linear(g: Expr) -> dict[Expr, Any]:
+    terms: dict[Expr, Any] = {}
+    for term in sympy.Add.make_args(expand(g)):
+        factor, rest = term.as_coeff_Mul()
+        if not factor.is_Rational:
+            raise Undecided("a constraint with irrational coefficients")
+        terms[rest] = terms.get(rest, S.Zero) + factor
+    return terms
+
+
+def _feasible(rows: list[tuple[dict[Expr, Any], bool]]) -> bool:
+    for x in sorted({k for r, _ in rows for k in r if k != 1}, key=str):
+        lower = [r for r in rows if r[0].get(x, 0) > 0]
+        upper = [r for r in rows if r[0].get(x, 0) < 0]
+        rows = [r for r in rows if r[0].get(x, 0) == 0]
+        if len(lower) * len(upper) > 400:
+            return True
+        for (a, strict_a), (b, strict_b) in product(lower, upper):
+            p, q = a[x], -b[x]
+            merged = {k: a.get(k, 0) * q + b.get(k, 0) * p for k in {*a, *b} if k != x}
+            rows.append(({k: v for k, v in merged.items() if v != 0}, strict_a or strict_b))
+    return all(r.get(S.One, 0) > 0 or (r.get(S.One, 0) == 0 and not strict) for r, strict in rows)
+
+
+# -- the condition --------------------------------------------------------------------------------
+
+
+def leaves(tree: Tree) -> list[Leaf]:
+    """The leaves, left to right."""
+    if isinstance(tree, Leaf):
+        return [tree]
+    parts = (tree.positive, tree.zero, tree.negative)
+    return [leaf for part in parts if part is not None for leaf in leaves(part)]
+
+
+def condition(
+    tree: Tree, truth: Callable[[Any], bool | None], facts: list[Constraint] | None = None
+) -> Any:
+    """The simplest Boolean found under which `truth(outcome)` holds, given the domains `facts`;
+    cells where it is None do not matter."""
+    return _simplest(_fold(tree, truth), facts or [])
+
+
+def _simplest(c: Any, facts: list[Constraint]) -> Any:
+    """A disjunction of conjunctions without parts that others (or the domains) imply."""
+    if c is None or c in (S.true, S.false):
+        return c
+    kept: list[list[Any]] = []
+    parts = _disjuncts(c)
+    if len(parts) > 24:
+        return c
+    for part in parts:
+        part = list(dict.fromkeys(part))
+        if not _possible_with(facts, part):
+            continue
+        for r in list(part):
+            others = [x for x in part if x is not r]
+            if not any(_possible_with(facts, [*others, x]) for x in _negation(r)):
+                part = others
+        kept.append(part)
+    for i, part in enumerate(kept):
+        kept[i] = _widened(part, [*kept[:i], *kept[i + 1 :]], facts)
+    for part in list(kept):
+        others = [x for x in kept if x is not part]
+        if others and _contained(part, others, facts):
+            kept = others
+    return sympy.Or(*(sympy.And(*part) for part in kept))
+
+
+def _widened(part: list[Any], others: list[list[Any]], facts: list[Constraint]) -> list[Any]:
+    """A part of a disjunction with as few relations as the whole allows; relations of other parts
+    that it implies are taken in first: (a >= b & b > 1) | (a < b & a > 1) is (a > 1 & b > 1)."""
+    implied = [
+        r
+        for r in dict.fromkeys(r for other in others for r in other)
+        if r not in part and not any(_possible_with(facts, [*part, x]) for x in _negation(r))
+    ]
+    part = [*part, *implied]
+    for r in sorted(part, key=lambda r: -len(r.free_symbols)):
+        rest = [x for x in part if x is not r]
+        if rest and all(_contained([*rest, x], others, facts) for x in _negation(r)):
+            part = rest
+    return part
+
+
+def _contained(part: list[Any], others: list[list[Any]], facts: list[Constraint]) -> bool:
+    """Whether a conjunction is proved to imply the disjunction of the others."""
+    if not _possible_with(facts, part):
+        return True
+    if not others or len(part) > 12:
+        return False
+    return all(_contained([*part, x], others[1:], facts) for r in others[0] for x in _negation(r))
+
+
+def _disjuncts(c: Any) -> list[list[Any]]:
+    if isinstance(c, sympy.Or):
+        return [d for a in c.args for d in _disjuncts(a)]
+    if isinstance(c, sympy.And):
+        parts = [_disjuncts(a) for a in c.args]
+        return [[r for d in choice for r in d] for choice in product(*parts)]
+    return [[c]]
+
+
+def _possible_with(facts: list[Constraint], relations: list[Any]) -> bool:
+    """Whether domains and relations can hold together (True if that is not known)."""
+    rows = list(facts)
+    for r in relations:
+        g = expand(r.lhs - r.rhs)
+        if isinstance(r, sympy.Ne):
+            continue
+        code = {sympy.StrictGreaterThan: 1, sympy.GreaterThan: 2, sympy.Equality: 0}.get(r.func)
+        if code is None:
+            g, code = -g, 1 if isinstance(r, sympy.StrictLessThan) else 2
+        rows.append((g, code))
+    return possible(rows)
+
+
+def _negation(r: Any) -> list[Any]:
+    """Relations one of which holds when r does not."""
+    if isinstance(r, sympy.Eq):
+        return [sympy.Gt(r.lhs, r.rhs), sympy.Lt(r.lhs, r.rhs)]
+    return [r.negated]
+
+
+def _fold(tree: Tree, truth: Callable[[Any], bool | None]) -> Any:
+    if isinstance(tree, Leaf):
+        value = truth(tree.outcome)
+        return None if value is None else S.true if value else S.false
+    p, z, m = (
+        None if part is None else _fold(part, truth)
+        for part in (tree.positive, tree.zero, tree.negative)
+    )
+    known = [c for c in (p, z, m) if c is not None]
+    if not known:
+        return None
+    if all(c == known[0] for c in known):
+        return known[0]
+    g = tree.on
+    if z is None:
+        z = p if m is False or m == S.false else m
+    if p is None:
+        p = S.true if z == S.true else S.false
+        if z == S.true:
+            return sympy.Or(relation(g, ">="), m) if m is not None else S.true
+        return _either((relation(g, ">="), z), (relation(g, "<"), m), m is None)
+    if m is None:
+        if p == S.true:
+            return sympy.Or(relation(g, ">"), z)
+        if z == S.false:
+            return sympy.And(relation(g, ">"), p)
+        return _either((relation(g, ">"), p), (relation(g, "<="), z), False)
+    if p == z:
+        return _either((relation(g, ">="), p), (relation(g, "<"), m), False)
+    if z == m:
+        return _either((relation(g, ">"), p), (relation(g, "<="), z), False)
+    if p == m:
+        return _either((relation(g, "!="), p), (relation(g, "=="), z), False)
+    return sympy.Or(
+        _both(relation(g, ">"), p), _both(relation(g, "=="), z), _both(relation(g, "<"), m)
+    )
+
+
+def _both(relation: Any, c: Any) -> Any:
+    return S.false if c == S.false else relation if c == S.true else sympy.And(relation, c)
+
+
+def _either(first: tuple[Any, Any], second: tuple[Any, Any], only_first: bool) -> Any:
+    if only_first or second[1] is None:
+        return first[1]
+    return sympy.Or(_both(*first), _both(*second))
+
+
+_NAMES: dict[str, Any] = {
+    ">": sympy.Gt, ">=": sympy.Ge, "<": sympy.Lt, "<=": sympy.Le, "==": sympy.Eq, "!=": sympy.Ne,
+}  # fmt: skip
+_MIRROR = {">": "<", ">=": "<=", "<": ">", "<=": ">=", "==": "==", "!=": "!="}
+
+
+def relation(g: Expr, op: str) -> Any:
+    """`g op 0` as a user would write it: solved for a parameter where that is simple."""
+    symbols = sorted(g.free_symbols, key=lambda s: s.name)
+    expanded = expand(g)
+    for s in symbols:
+        if expanded.is_polynomial(s) and sympy.degree(expanded, s) == 1:
+            slope = expanded.coeff(s, 1)
+            if slope.is_number and (way := sign(coefficient(slope))):
+                value = tidied(expand(-expanded.coeff(s, 0) / slope))
+                return _NAMES[op if way > 0 else _MIRROR[op]](s, value)
+    for s in symbols:
+        found = _solution(expanded, s)
+        if found is not None:
+            return _NAMES[op if found[1] > 0 else _MIRROR[op]](s, tidied(found[0]))
+    return _NAMES[op](expanded, 0)
+
+
+def at(c: Any, values: Mapping[str, Expr]) -> Any:
+    """The condition where some parameters have values; comparisons of numbers are decided."""
+    if isinstance(c, (sympy.And, sympy.Or)):
+        return c.func(*(at(a, values) for a in c.args))
+    if c in (S.true, S.false):
+        return c
+    swap = {s: values[s.name] for s in c.free_symbols if s.name in values}
+    difference = (c.lhs - c.rhs).xreplace(swap)
+    if difference.free_symbols:
+        return c.func(c.lhs.xreplace(swap), c.rhs.xreplace(swap))
+    s = sign(coefficient(difference))
+    holds = {sympy.Gt: s > 0, sympy.Ge: s >= 0, sympy.Lt: s < 0, sympy.Le: s <= 0,
+             sympy.Eq: s == 0, sympy.Ne: s != 0}  # fmt: skip
+    return sympy.sympify(holds[c.func])

@@ -1,0 +1,24 @@
+"""The catalogue, and what a user adds to it.
+
+An `Encoding` is a bias formula with the values of each head; proof, receptive fields, tables and
+tensors are views of it. Everything the project knows of a published encoding is a field of its
+`Entry`: formula, parameters with domains and learned ranges, dialects and their options, display
+name and look, mechanism, how it is trained. No other module knows a name.
+"""
+
+from farfield.theory.encodings.catalogue import CATALOGUE, encodings
+from farfield.theory.encodings.encoding import Encoding, Parameter
+from farfield.theory.encodings.entry import Entry
+from farfield.theory.encodings.formulas import alibi_slope, t5_bucket_starts
+from farfield.theory.encodings.reading import encoding
+
+__all__ = [
+    "CATALOGUE",
+    "Encoding",
+    "Entry",
+    "Parameter",
+    "alibi_slope",
+    "encoding",
+    "encodings",
+    "t5_bucket_starts",
+]

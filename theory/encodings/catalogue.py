@@ -1,0 +1,219 @@
+"""The catalogue: every relative positional encoding as one entry, of which the rest are views.
+
+An encoding outside the theorem's scope (not additive, not a function of the distance alone,
+content-dependent) names the hypothesis that fails. To add one, add one entry: no other module knows
+the names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import sympy
+from sympy import Expr, Rational, S
+
+from farfield.theory.answers.answer import Code, Reason
+from farfield.theory.encodings.encoding import Parameter
+from farfield.theory.encodings.entry import Entry, Look
+from farfield.theory.encodings.formulas import (
+    alibi_values,
+    sandwich,
+    scale_values,
+    slope,
+    surrogate,
+    t5,
+    t5_parameters,
+)
+from farfield.theory.formula.parameters import parameter
+from farfield.theory.functions.nodes import n
+
+_LOG1 = sympy.log(1 + n)
+_K, _M, _R1, _R2 = (parameter(name) for name in ("k", "m", "r1", "r2"))
+
+
+def _code(dialect: str | None) -> bool:
+    return dialect == "code"
+
+
+def _by_dialect(paper: Expr, code: Expr) -> Callable[..., Expr]:
+    return lambda dialect, heads: code if dialect == "code" else paper
+
+
+def _k_parameter(dialect: str, heads: int) -> tuple[Parameter, ...]:
+    return (Parameter("k"),) if dialect == "code" else ()
+
+
+def _one(h: int, heads: int, **options: Any) -> dict[str, Expr]:
+    return {"a": S.One}
+
+
+def _qin(name: str, title: str, paper: Expr, code: Expr, look: Look, note: str = "") -> Entry:
+    """An entry of Qin et al., whose public code has a slope a head inside the argument."""
+    source = "Qin et al. 2024, AAAI; dialect code: their public implementation"
+    return Entry(
+        name, source, _by_dialect(paper, code), _k_parameter, slope, ("paper", "code"),
+        per_head=_code, note=note, title=title, look=look,
+    )  # fmt: skip
+
+
+def _outside(
+    name: str, title: str, source: str, mechanism: str, code: Code, why: str, look: Look = Look()
+) -> Entry:
+    return Entry(
+        name, source, mechanism=mechanism, out_of_scope=Reason(code, why), title=title, look=look
+    )
+
+
+_NOT_TOEPLITZ = "not a function of the distance alone"
+_ABSOLUTE = f"absolute: added to the embeddings, {_NOT_TOEPLITZ}"
+_ROTATION = "not additive: the logit is not content plus a bias, but a rotation of it"
+_NOT_SOFTMAX = "not a softmax with bounded logits"
+_CONTENT = "content-dependent: the bias depends on the tokens, not on the distance alone"
+
+_ROWS = (
+    Entry("nope", "no positional encoding", lambda heads: S.Zero, title="NoPE", look=Look(5)),
+    Entry(
+        "window",
+        "Chi et al. 2023, Section 3.3; Qin et al. 2024, Eq. 7 (inclusive: Eq. 8)",
+        lambda dialect, heads: sympy.Piecewise(
+            (S.Zero, n < parameter("w") if dialect == "exclusive" else n <= parameter("w")),
+            (S.NegativeInfinity, S.true),
+        ),
+        (Parameter("w"),), dialects=("exclusive", "inclusive"),
+        note="exclusive: w tokens, distances 0 to w-1; inclusive: w+1 tokens",
+        trained=lambda length: {"w": max(1, length // 4)}, title="Window", look=Look(4),
+    ),
+    Entry(
+        "alibi", "Press et al. 2022; Chi et al. 2023, Eq. 3 (geometric)",
+        lambda heads, **_: -_M * n, (Parameter("m", zero=True),), alibi_values,
+        ("press", "geometric", "shift", "equal"), {"delta": 0, "slope_exponent": 0},
+        {"delta": ("shift",), "slope_exponent": ("equal",)}, True,
+        note="shift: 2^-(8h/H + delta); equal: 2^-slope_exponent for every head", title="ALiBi",
+        look=Look(0),
+    ),
+    Entry(
+        "kerple_log", "Chi et al. 2022 (KERPLE); Qin et al. 2024",
+        lambda heads: -_R1 * sympy.log(1 + _R2 * n),
+        (Parameter("r1", learned=True, init=(0, 2), clamp=(0.01, None)),
+         Parameter("r2", learned=True, init=(0, 1), clamp=(0.01, None))),
+        title="KERPLE-log", look=Look(5, 1, "v"),
+    ),
+    Entry(
+        "kerple_power", "Chi et al. 2022 (KERPLE); Qin et al. 2024",
+        lambda heads: -_R1 * n**_R2,
+        (Parameter("r1", learned=True, init=(0, 1), clamp=(0.01, None)),
+         Parameter("r2", learned=True, init=(0, 2), clamp=(0.01, 2))),
+        title="KERPLE-power", look=Look(1, 1),
+    ),
+    Entry(
+        "sandwich",
+        "Chi et al. 2023, Eq. 6 (equation), Appendix E (appendix); Qin et al. (code)",
+        sandwich, (Parameter("c"),), scale_values, ("appendix", "equation", "code"),
+        {"d_bar": 128, "d_model": 512},
+        {"d_model": ("code",), "d_bar": ("appendix", "equation")}, True,
+        note="appendix keeps the constant that the printed code leaves out, so that p(0) = 0; code "
+        "takes d_model, not d_bar",
+        title="Sandwich", look=Look(4, 1, "D"),
+    ),
+    Entry(
+        "sandwich_smoothed",
+        "Chi et al. 2023, Section 5.3, the printed log fit at c = 8",
+        lambda heads: -(Rational(33, 40) * _LOG1 + Rational(4, 5)) * 8 / parameter("c"),
+        (Parameter("c"),), scale_values, per_head=True,
+        note="the scaling from c = 8 to the other heads is an assumption of this project",
+        title="Sandwich smoothed", look=Look(3, 2, "^"),
+    ),
+    _qin("type1", "Type 1", -2 * _LOG1, -sympy.log(1 + (_K * n) ** 2), Look(1)),
+    _qin("type2", "Type 2", -(_LOG1**2), -(sympy.log(3 + _K * n) ** 2), Look(2)),
+    _qin("example1", "Example 1", -_LOG1, -sympy.log(1 + _K * n), Look(3)),
+    _qin(
+        "example2", "Example 2", -sympy.log(n + 3) - sympy.log(sympy.log(n + 3)),
+        -sympy.log(3 + _K * n) - sympy.log(sympy.log(3 + _K * n)), Look(6, 1),
+        "the paper's sum begins at 3; shifted here to be finite from n = 0",
+    ),
+    Entry(
+        "t5", "Raffel et al. 2020, causal buckets; scaled: times sqrt(d_head)",
+        t5, t5_parameters, dialects=("plain", "scaled"),
+        options={"buckets": 32, "max_distance": 128, "d_head": 64}, needs={"d_head": ("scaled",)},
+        note="scale buckets and max_distance down when the training length is short",
+        trained=lambda length: {"buckets": min(32, length // 4),
+                                "max_distance": min(128, length // 2)},
+        title="T5", look=Look(7, 1),
+    ),
+    Entry(
+        "bam", "Bianchessi et al. 2025 (Bayesian attention mechanism)",
+        lambda heads: -sympy.exp(parameter("s", "real"))
+        * (sympy.Abs(n - parameter("mu", "real")) + parameter("eps")) ** parameter("beta", "real"),
+        (Parameter("s", "real", True, (0, 0)), Parameter("mu", "real", True, (0, 0)),
+         Parameter("eps", init=(1e-5, 1e-5)), Parameter("beta", "real", True, (0, 1))),
+        title="BAM", look=Look(2, 1),
+    ),
+    Entry(
+        "alibi_log", "ALiBi in log distance", lambda heads: -_M * _LOG1,
+        (Parameter("m"),), trained=lambda length: {"m": 2}, title="ALiBi in log distance",
+        look=Look(0, 1),
+    ),
+    Entry(
+        "rope_surrogate", "Sun et al. 2023, Eq. 10 and Algorithm 1 with zeta = 1",
+        lambda dialect, d, theta, heads: surrogate(dialect, d, 0, 1, theta, False, heads),
+        (Parameter("a", "real"),), _one, ("code", "printed"), {"d": 64, "theta": 10000},
+        note="the score of RoPE for constant content, read as an additive bias of scale a",
+        title="RoPE surrogate", look=Look(6, 2),
+    ),
+    Entry(
+        "xpos_surrogate",
+        "Sun et al. 2023, Eq. 10, 12 (printed) and Algorithm 1 (code)",
+        lambda dialect, d, gamma, base, theta, heads: surrogate(
+            dialect, d, gamma, base, theta, True, heads
+        ),
+        (Parameter("a", "real"),), _one, ("code", "printed"),
+        {"d": 64, "gamma": "2/5", "base": 512, "theta": 10000},
+        note="the score of xPos for constant content, read as an additive bias of scale a",
+        title="xPos surrogate", look=Look(3, 3),
+    ),
+    _outside("sinusoidal", "Sinusoidal", "Vaswani et al. 2017", "sinusoidal", Code.NOT_TOEPLITZ,
+             _ABSOLUTE, Look(7)),
+    _outside("learned", "Learned", "learned absolute positions", "learned_absolute",
+             Code.NOT_TOEPLITZ, _ABSOLUTE, Look(7, 2)),
+    _outside("rope", "RoPE", "Su et al. 2021", "rotation", Code.NOT_ADDITIVE,
+             _ROTATION + "; see rope_surrogate", Look(6)),
+    _outside("xpos", "xPos", "Sun et al. 2023", "rotation_decay", Code.NOT_ADDITIVE,
+             _ROTATION + ", with decay; see xpos_surrogate", Look(3, 1)),
+    *(
+        _outside(name, title, source, mechanism, code, why)
+        for name, title, source, mechanism, code, why in (
+            ("rope_pi", "RoPE, interpolated", "Chen et al. 2023 (position interpolation)",
+             "rotation_rescaled", Code.NOT_ADDITIVE, _ROTATION + ", rescaled"),
+            ("rope_ntk", "RoPE, NTK-aware", "NTK-aware rescaling of RoPE", "rotation_rescaled",
+             Code.NOT_ADDITIVE, _ROTATION + ", rescaled"),
+            ("yarn", "YaRN", "Peng et al. 2023", "rotation_rescaled", Code.NOT_ADDITIVE,
+             _ROTATION + ", rescaled; the logits are rescaled too"),
+            ("fire", "FIRE", "Li et al. 2024", "row_dependent", Code.NOT_TOEPLITZ,
+             _NOT_TOEPLITZ + ": normalised by the query position"),
+            ("fox", "FoX", "Lin et al. 2025 (forgetting transformer)", "gated_decay",
+             Code.CONTENT_DEPENDENT, _CONTENT + "; ALiBi is the constant case"),
+            ("cable", "CABLE", "context-aware biases for length extrapolation", "gated_decay",
+             Code.CONTENT_DEPENDENT, _CONTENT + "; ALiBi is the constant case"),
+            ("cope", "CoPE", "Golovneva et al. 2024", "interpolated", Code.CONTENT_DEPENDENT,
+             _CONTENT),
+            ("dape", "DAPE", "Zheng et al. 2024", "mixed_heads", Code.CONTENT_DEPENDENT, _CONTENT),
+            ("stick_breaking", "Stick breaking", "Tan et al. 2024", "stick_breaking",
+             Code.NOT_SOFTMAX, _NOT_SOFTMAX + ": weights by stick breaking"),
+            ("ssmax", "SSMax", "Nakanishi 2025", "row_scaled", Code.NOT_SOFTMAX,
+             _NOT_SOFTMAX + ": the scale grows with the row length"),
+        )
+    ),
+)  # fmt: skip
+
+CATALOGUE: dict[str, Entry] = {row.name: row for row in _ROWS}
+"""Every entry by its name, in the order in which they are listed."""
+
+
+def encodings() -> tuple[str, ...]:
+    """The names in the catalogue, in its order.
+
+    >>> encodings()[:4]
+    ('nope', 'window', 'alibi', 'kerple_log')
+    """
+    return tuple(CATALOGUE)

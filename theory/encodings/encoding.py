@@ -1,0 +1,224 @@
+"""An encoding: one bias formula in the distance `n` with its heads, of which all else is a view."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import sympy
+from sympy import Expr, Symbol
+
+from farfield.theory.answers.answer import InputError, Reason, Result
+from farfield.theory.answers.blocks import Block, Formula, facts, note, sentence
+from farfield.theory.answers.notation import (
+    expression_latex,
+    expression_line,
+    shortened,
+    words,
+)
+from farfield.theory.answers.number import exact
+from farfield.theory.answers.wording import listed
+from farfield.theory.formula.parameters import parameter
+from farfield.theory.functions.nodes import Lookup, n
+from farfield.theory.values import tabulate
+from farfield.theory.views import view
+
+
+def grouped(names: Sequence[str]) -> str:
+    """One name a head, equal neighbours counted.
+
+    >>> grouped(["-n", "0", "0"])
+    '-n; 0 (2 heads)'
+    """
+    each = ((name, len(list(same))) for name, same in itertools.groupby(names))
+    return "; ".join(f"{name} ({k} heads)" if k > 1 else name for name, k in each)
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of a bias: its domain and, where it is learned, its reference initialisation.
+
+    `init` is the interval of a uniform distribution, `clamp` the bounds (None: no bound) that
+    the reference code enforces at every forward pass. `zero` says that a head may also have the
+    value 0, by which it has no bias.
+    """
+
+    name: str
+    domain: str = "positive"
+    learned: bool = False
+    init: tuple[float, float] = (0.0, 1.0)
+    clamp: tuple[float | None, float | None] = (None, None)
+    zero: bool = False
+
+    @property
+    def symbol(self) -> Symbol:
+        return parameter(self.name, self.domain)
+
+
+@dataclass(frozen=True, repr=False)
+class Encoding(Result):
+    """One bias formula with its heads; everything else in the project is a view of it.
+
+    Fields:
+        name, dialect, source: what it is called, which variant, where it stands.
+        formula: the bias in `n` and its parameters; None where the encoding is not additive.
+        parameters: those the formula has, in order.
+        biases: the bias of each head, fixed values substituted; empty where there is no formula.
+        mechanism: `bias`, or how a model applies it (`rotation`, `rotation_decay`, `sinusoidal`,
+            `learned_absolute`, `content`).
+        out_of_scope: the hypothesis of [Q, Theorem 0.4] that fails; None where it applies.
+        bca: half-width in tokens of blockwise causal attention [S, 3.3], None without.
+        note: what a reader should know besides.
+        title: how it is written in prose.
+    """
+
+    name: str
+    formula: Expr | None
+    biases: tuple[Expr, ...] = ()
+    parameters: tuple[Parameter, ...] = ()
+    dialect: str | None = None
+    source: str = "user formula"
+    mechanism: str = "bias"
+    out_of_scope: Reason | None = None
+    bca: int | None = None
+    note: str = ""
+    title: str = field(default="", compare=False)
+
+    @property
+    def num_heads(self) -> int:
+        """How many heads the formula has values for; 1 where all heads share it."""
+        return max(1, len(self.biases))
+
+    @property
+    def free(self) -> tuple[Parameter, ...]:
+        """The parameters that have no value yet in some head (learned ones, as a rule)."""
+        names = {s.name for b in self.biases for s in b.free_symbols}
+        return tuple(p for p in self.parameters if p.name in names)
+
+    def head(self, h: int) -> Expr:
+        """The bias of head `h`, counted from 1, as an expression in `n`.
+
+        >>> encoding("alibi").head(1)
+        -n/2
+        """
+        if not self.biases:
+            raise InputError(f"{self.name} has no additive bias: {self.out_of_scope}")
+        if not 1 <= h <= self.num_heads:
+            raise InputError(f"{self.name} has heads 1 to {self.num_heads}; {h} was asked for")
+        return self.biases[h - 1]
+
+    def one_head(self, h: int) -> Encoding:
+        """The encoding of head `h` alone, counted from 1.
+
+        >>> encoding("alibi").one_head(8).formula
+        -n/256
+        """
+        bias = self.head(h)
+        if self.num_heads == 1:
+            return self
+        name = f"{self.name}, head {h}"
+        return dataclasses.replace(self, name=name, formula=bias, biases=(bias,), title="")
+
+    def bias(self, distances: Any) -> np.ndarray:
+        """The bias as float64, shape `(num_heads, len(distances))`, -inf where it masks.
+
+        Raises InputError while a parameter has no value.
+
+        >>> encoding("alibi").bias([0, 1, 2])[0].tolist()
+        [0.0, -0.5, -1.0]
+        """
+        return np.stack([tabulate(self.head(h + 1), distances) for h in range(self.num_heads)])
+
+    def slopes(self) -> np.ndarray:
+        """The slopes of an ALiBi bias `-m n + constant`, float64, shape `(num_heads,)`, for kernels
+        that take them (`alibi_slopes` of FlashAttention, in float32).
+
+        Raises InputError where a head is not linear in the distance, or has no values.
+
+        >>> encoding("alibi", heads=4).slopes().tolist()
+        [0.25, 0.0625, 0.015625, 0.00390625]
+        """
+        found = []
+        for h in range(1, self.num_heads + 1):
+            slope = -sympy.diff(self.head(h), n)
+            if not slope.is_number or self.head(h).has(Lookup, sympy.Piecewise):
+                raise InputError(f"{self.name}, head {h} is no ALiBi bias -m*n: {self.head(h)}")
+            found.append(float(slope))
+        return np.array(found)
+
+    def tensor(self, length: int, **options: Any) -> Any:
+        """The bias at distances 0 .. length - 1 as a torch tensor, shape (heads, length).
+
+        Raises InputError without torch, and where a parameter has no value in `values`.
+        """
+        return view("tensor")(self, length, **options)
+
+    def score_mod(self, length: int, **options: Any) -> Any:
+        """The score function of FlexAttention for texts up to this length, which adds the bias."""
+        return view("score_mod")(self, length, **options)
+
+    def block_mask(self, length: int, **options: Any) -> Any:
+        """The block mask of FlexAttention for a text of this length."""
+        return view("block_mask")(self, length, **options)
+
+    def latex(self) -> str:
+        """The formula in LaTeX; empty where there is none.
+
+        >>> print(encoding("kerple_power").latex())
+        - n^{r_{2}} r_{1}
+        """
+        return "" if self.formula is None else expression_latex(self.formula)
+
+    def blocks(self) -> Sequence[Block]:
+        dialect = f" ({self.dialect})" if self.dialect else ""
+        said = self.formula_text() if self.biases else f"no additive bias, {self.out_of_scope}"
+        found: list[Block] = [
+            sentence("{name}{dialect}: {said}.", name=self.title or self.name, dialect=dialect,
+                     said=shortened(said, 120)),
+        ]  # fmt: skip
+        if self.formula is not None:
+            found.append(Formula(words("`p(n)`"), self.formula))
+        free = listed([f"{p.name} ({p.domain}{', learned' * p.learned})" for p in self.free], 6)
+        found.append(
+            facts(
+                heads=self.num_heads if self.num_heads > 1 else None,
+                free_parameters=free or None,
+                blockwise_causal_attention=f"half = {self.bca} tokens" if self.bca else None,
+                source=self.source,
+            )
+        )
+        return [*found, *([note("{note}.", note=self.note)] if self.note else [])]
+
+    def formula_text(self) -> str:
+        """The formula as plain text; those of the heads where they differ, `-` where none is.
+
+        >>> encoding(["-n/4", "0", "0"]).formula_text()
+        '−n/4; 0 (2 heads)'
+        """
+        if self.formula is not None or not self.biases:
+            return "-" if self.formula is None else expression_line(self.formula)
+        return grouped([expression_line(bias) for bias in self.biases])
+
+    def stretched(self, factor: Any) -> Encoding:
+        """The encoding with the bias `p(n / factor)`: as far-sighted at `factor` times the length.
+
+        Raises InputError for a factor that is not positive, and for a table of values.
+
+        >>> encoding("-2*log(1+n)").stretched(2).head(1)
+        -2*log(n/2 + 1)
+        """
+        by = exact(factor, "factor")
+        if by <= 0:
+            raise InputError(f"factor {by}: accepted is a positive number")
+        if not self.biases or any(b.has(Lookup) for b in self.biases):
+            what = "a table of values" if self.biases else "no additive bias"
+            raise InputError(
+                f"{self.name} has {what}, which cannot be stretched; accepted: formulas"
+            )
+        formula = None if self.formula is None else self.formula.xreplace({n: n / by})
+        biases = tuple(b.xreplace({n: n / by}) for b in self.biases)
+        return dataclasses.replace(self, formula=formula, biases=biases)

@@ -1,0 +1,1 @@
+"""Values of a formula: rigorous balls, and float64 tables."""

@@ -1,0 +1,251 @@
+"""Real balls: the rigorous value of a formula at given values of its symbols.
+
+Rational values stay exact (`fmpq`), so that comparisons and jumps are decided wherever the
+arithmetic is rational; everything else is a ball that contains the true value (`functions.balls`).
+Where a ball straddles a jump, as that of log(8)/log(2) in a floor, an exact zero test may decide:
+it is the arithmetic's one parameter, so that whoever evaluates says whose proofs it believes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import sympy
+from flint import acb, arb, fmpq
+from sympy import Expr, S, Symbol
+
+from farfield.theory.evaluation.fold import Arithmetic, Operation, Program
+from farfield.theory.functions.balls import (
+    Ball,
+    Undefined,
+    Undetermined,
+    finite,
+    floor_of,
+    power_of,
+    precision,
+    rational,
+    sign_of,
+    to_arb,
+)
+from farfield.theory.functions.nodes import Held, Lookup
+from farfield.theory.functions.record import Function
+
+Environment = Mapping[Symbol, Ball]
+ZeroTest = Callable[[Expr], bool]
+MAX_LOOP = 100_000  # terms of a finite sum
+
+
+class RealBalls(Arithmetic):
+    """Real balls, with an exact test whether a constant is 0, or without one."""
+
+    rule: ClassVar[str] = "ball"
+
+    def __init__(self, is_zero: ZeroTest | None = None) -> None:
+        self.is_zero = is_zero
+        self.compiled = lru_cache(maxsize=4096)(self._compiled)
+
+    def power(self, e: Expr) -> Operation:
+        return power_of, e.args
+
+    def function(self, record: Function, e: Expr) -> Operation:
+        if record.ball is None and record.complex_ball is not None:
+            return _real_part(record.complex_ball), e.args
+        operation, parts = super().function(record, e)
+        if record.jumps and self.is_zero is not None:
+            symbols = _symbols(e)
+            return self._at_jumps(record, e, operation, symbols), (*parts, *symbols)
+        return operation, parts
+
+    def _at_jumps(
+        self, record: Function, e: Expr, rule: Callable[..., Ball], symbols: tuple[Symbol, ...]
+    ) -> Callable[..., Ball]:
+        """The rule or, where the ball of the argument straddles a jump, the value at the jump if
+        the argument is proved to be there: the integer itself, or the lower end of the range."""
+        assert record.period is not None and self.is_zero is not None
+        inside, modulus = record.period(*e.args)
+        is_zero, count = self.is_zero, len(e.args)
+
+        def decided(*values: Ball) -> Ball:
+            try:
+                return rule(*values[:count])
+            except Undetermined:
+                at = values[count:]
+                if not all(isinstance(v, fmpq) for v in at):
+                    raise
+                exact = {s: _sympy(v) for s, v in zip(symbols, at, strict=True)}
+                turns = (inside / modulus).xreplace(exact)
+                k = (to_arb(self.constant(turns)) + fmpq(1, 2)).floor().unique_fmpz()
+                if k is None or not is_zero(turns - int(k)):
+                    raise
+                return fmpq(k) if record.range is None else fmpq(0)
+
+        return decided
+
+    def structure(self, e: Any) -> Operation:
+        if e.is_Rational or isinstance(e, Held):
+            number = rational(e.value if isinstance(e, Held) else e)
+            return lambda: number, ()
+        if e in _CONSTANTS:
+            return _CONSTANTS[e], ()
+        if e in (S.true, S.false):
+            return lambda: bool(e), ()
+        if isinstance(e, sympy.core.relational.Relational) and type(e) in RELATIONS:
+            relation = RELATIONS[type(e)]
+            return lambda difference: relation(sign_of(difference)), (e.lhs - e.rhs,)
+        if isinstance(e, sympy.Not):
+            return lambda holds: not holds, e.args
+        build = next((f for kind, f in _DEFERRED if isinstance(e, kind)), None)
+        if build is None:
+            raise self.lacking(type(e).__name__, "")
+        symbols = _symbols(e)
+        return build(e, lambda part, *more: Program(part, self, (*symbols, *more))), symbols
+
+    def lacking(self, name: str, why: str) -> Exception:
+        return Undefined(f"{name} has no enclosure")
+
+    def _compiled(self, e: Any) -> Callable[[Environment], Any]:
+        symbols = _symbols(e)
+        program = Program(e, self, symbols)
+
+        def run(env: Environment) -> Any:
+            try:
+                values = [env[s] for s in symbols]
+            except KeyError as missing:
+                raise Undefined(f"{missing} has no value") from None
+            return program(*values)
+
+        return run
+
+    def enclose(
+        self, e: Expr, bits: int = 64, values: Mapping[Symbol, Any] | None = None
+    ) -> arb | None:
+        """A ball that contains `e` at the given rational values, or None where it is undefined."""
+        given = (values or {}).items()
+        env = {s: v if isinstance(v, (fmpq, arb)) else rational(v) for s, v in given}
+        with precision(bits):
+            try:
+                return to_arb(self.compiled(e)(env))
+            except (Undefined, ZeroDivisionError, OverflowError):
+                return None
+
+
+def _symbols(e: Any) -> tuple[Symbol, ...]:
+    """The symbols of a formula, in an order that does not depend on hashes."""
+    return tuple(sorted(e.free_symbols, key=lambda s: (s.name, str(s.sort_key()))))
+
+
+def _sympy(value: fmpq) -> sympy.Rational:
+    return sympy.Rational(int(value.p), int(value.q))
+
+
+def _real_part(rule: Callable[..., acb]) -> Callable[..., arb]:
+    return lambda *values: finite(rule(False, *(acb(to_arb(v)) for v in values)).real)
+
+
+_CONSTANTS: dict[Expr, Callable[[], Ball]] = {
+    S.Pi: arb.pi,
+    S.Exp1: arb.const_e,
+    S.EulerGamma: arb.const_euler,
+    S.Catalan: arb.const_catalan,
+    S.GoldenRatio: lambda: (1 + arb(5).sqrt()) / 2,
+    S.Infinity: arb.pos_inf,
+    S.NegativeInfinity: arb.neg_inf,
+}
+RELATIONS: dict[Any, Callable[[int], bool]] = {
+    sympy.StrictLessThan: lambda s: s < 0,
+    sympy.LessThan: lambda s: s <= 0,
+    sympy.StrictGreaterThan: lambda s: s > 0,
+    sympy.GreaterThan: lambda s: s >= 0,
+    sympy.Equality: lambda s: s == 0,
+    sympy.Unequality: lambda s: s != 0,
+}
+
+
+# -- nodes of which not every part is evaluated ---------------------------------------------------
+
+Compile = Callable[..., Program]
+
+
+def _both(e: Any, compiled: Compile) -> Callable[..., bool]:
+    parts = [compiled(a) for a in e.args]
+    return lambda *values: all(p(*values) for p in parts)
+
+
+def _either(e: Any, compiled: Compile) -> Callable[..., bool]:
+    parts = [compiled(a) for a in e.args]
+    return lambda *values: any(p(*values) for p in parts)
+
+
+def _if_else(e: Any, compiled: Compile) -> Callable[..., bool]:
+    test, yes, no = (compiled(a) for a in e.args)
+    return lambda *values: yes(*values) if test(*values) else no(*values)
+
+
+def _piecewise(e: sympy.Piecewise, compiled: Compile) -> Callable[..., Ball]:
+    pieces = [(compiled(v), compiled(c)) for v, c in e.args]
+
+    def first(*values: Ball) -> Ball:
+        for piece, condition in pieces:
+            if condition(*values):
+                return piece(*values)
+        raise Undefined("no piece applies")
+
+    return first
+
+
+def _lookup(e: Lookup, compiled: Compile) -> Callable[..., Ball]:
+    at, (_, table, tail) = compiled(e.args[0]), e.args
+    entries: dict[int, Program] = {}  # a table may be long, and most of it never asked for
+
+    def entry(*values: Ball) -> Ball:
+        place = at(*values)
+        if not (isinstance(place, fmpq) and place.q == 1 and place >= 0):
+            raise Undefined("a table needs a distance that is a natural number")
+        i = min(int(place.p), len(table.args))
+        if i not in entries:
+            entries[i] = compiled(table.args[i] if i < len(table.args) else tail)
+        return entries[i](*values)
+
+    return entry
+
+
+def _finite_sum(e: sympy.Sum, compiled: Compile) -> Callable[..., Ball]:
+    k, low, high = e.limits[0]
+    first, last, body = compiled(low), compiled(high), compiled(e.function, k)
+
+    def total(*values: Ball) -> Ball:
+        a, b = floor_of(first(*values)), floor_of(last(*values))
+        if b - a > MAX_LOOP:
+            raise Undefined(f"a sum of more than {MAX_LOOP} terms")
+        result: Ball = fmpq(0)
+        for i in range(int(a.p), int(b.p) + 1):
+            result = result + body(*values, fmpq(i))
+        return result
+
+    return total
+
+
+_DEFERRED: tuple[tuple[Any, Callable[[Any, Compile], Callable[..., Any]]], ...] = (
+    (sympy.And, _both),
+    (sympy.Or, _either),
+    (sympy.ITE, _if_else),
+    (sympy.Piecewise, _piecewise),
+    (Lookup, _lookup),
+    (sympy.Sum, _finite_sum),
+)
+
+PLAIN = RealBalls()
+"""Real balls without a zero test: what needs a proof at a jump is undetermined."""
+
+
+def compiled_plainly(e: Any) -> Callable[[Environment], Any]:
+    """A function of the values of the symbols of `e`: fmpq (exact) or arb, in; the same out.
+
+    >>> from farfield.theory.functions.nodes import n
+    >>> with precision(53):
+    ...     print(compiled_plainly(-sympy.log(1 + n))({n: fmpq(1)}))
+    [-0.69314718055994... +/- ...]
+    """
+    return PLAIN.compiled(e)

@@ -1,0 +1,143 @@
+"""The one evaluator: a formula is walked node by node in an arithmetic that is a parameter.
+
+An `Arithmetic` says what a node does with the values of its parts (`operation`). What sums,
+products and functions do is the same for all of them: add, multiply, take the rule of the
+function's record that bears the arithmetic's name, or the function's reduction to others. An
+arithmetic adds its constants, its powers, and how it treats comparisons, tables and finite sums.
+
+`value` walks once, each distinct part once; `Program` keeps the walk as a straight line that is run
+with many values of the symbols.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable, MutableMapping, Sequence
+from typing import Any, ClassVar
+
+from flint import ctx
+from sympy import Expr, Symbol
+
+from farfield.theory.functions.record import Function, record_of
+
+Operation = tuple[
+    Callable[..., Any], Sequence[Any]
+]  # what to do, and with the values of which parts
+
+
+class Arithmetic:
+    """A number system for formulas; `rule` names the field of a record with its rules.
+
+    A part in which `symbols` do not occur is a constant.
+    """
+
+    rule: ClassVar[str]
+
+    def operation(self, e: Any) -> Operation:
+        """What a node does, and the parts it does it with."""
+        if e.is_Add:
+            return _of_many(operator.add, e.args), e.args
+        if e.is_Mul:
+            return _of_many(operator.mul, e.args), e.args
+        if e.is_Pow:
+            return self.power(e)
+        record = record_of(e.func)
+        return self.structure(e) if record is None else self.function(record, e)
+
+    def power(self, e: Expr) -> Operation:
+        """A power."""
+        raise NotImplementedError
+
+    def function(self, record: Function, e: Expr) -> Operation:
+        """A function, by its rule here or else by its reduction to others."""
+        rule = getattr(record, self.rule)
+        if rule is not None:
+            return self.applied(rule), e.args
+        reduced = None if record.reduced is None else record.reduced(*e.args)
+        if reduced is None:
+            raise self.lacking(record.name, record.lacks.get(self.rule, "not for these arguments"))
+        return _itself, (reduced,)
+
+    def applied(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """A rule as a function of values alone."""
+        return rule
+
+    def structure(self, e: Any) -> Operation:
+        """A node that is no function: a symbol, a number, a comparison, a table, a finite sum."""
+        raise self.lacking(type(e).__name__, "no rule")
+
+    def lacking(self, name: str, why: str) -> Exception:
+        """What is raised where there is no rule."""
+        raise NotImplementedError
+
+    def constant(self, e: Expr) -> Any:
+        """The value of a part without symbols."""
+        return value(e, self, {})
+
+
+def _of_many(operation: Callable[[Any, Any], Any], args: Sequence[Any]) -> Callable[..., Any]:
+    """A binary operation on all the arguments, from the left."""
+    if len(args) == 2:
+        return operation
+    return lambda *values: functools.reduce(operation, values)
+
+
+def _itself(x: Any) -> Any:
+    return x
+
+
+def value(e: Any, arithmetic: Arithmetic, known: MutableMapping[Any, Any]) -> Any:
+    """The value of a formula; `known` are those of its symbols, and receives those of its parts."""
+    if e not in known:
+        operation, parts = arithmetic.operation(e)
+        known[e] = operation(*[value(part, arithmetic, known) for part in parts])
+    return known[e]
+
+
+class Program:
+    """A formula as a straight line of operations on the values of its symbols, each distinct part
+    once; constants are kept for each precision.
+
+    Call it with one value for each symbol.
+    """
+
+    def __init__(self, e: Any, arithmetic: Arithmetic, symbols: tuple[Symbol, ...]) -> None:
+        self.arithmetic, self.symbols = arithmetic, frozenset(symbols)
+        self.places: dict[Any, int] = {s: i for i, s in enumerate(symbols)}
+        self.constants: list[tuple[int, Any]] = []
+        self.steps: list[tuple[int, Callable[..., Any], tuple[int, ...]]] = []
+        self.out = self._place(e)
+        self.known: dict[int, list[Any]] = {}
+        self.given = len(symbols)
+
+    def _place(self, e: Any) -> int:
+        if e not in self.places:
+            if not e.free_symbols & self.symbols:
+                place = len(self.places)
+                self.constants.append((place, e))
+            else:
+                operation, parts = self.arithmetic.operation(e)
+                inputs = tuple(map(self._place, parts))
+                place = len(self.places)
+                self.steps.append((place, operation, inputs))
+            self.places[e] = place
+        return self.places[e]
+
+    def _memory(self) -> list[Any]:
+        """The values that do not depend on the symbols, in their places."""
+        if len(self.known) > 8:
+            self.known.clear()
+        memory: list[Any] = [None] * len(self.places)
+        for place, e in self.constants:
+            memory[place] = self.arithmetic.constant(e)
+        self.known[ctx.prec] = memory
+        return memory
+
+    def __call__(self, *values: Any) -> Any:
+        """The value of the formula."""
+        memory = (self.known.get(ctx.prec) or self._memory()).copy()
+        memory[: self.given] = values
+        for place, operation, inputs in self.steps:
+            memory[place] = operation(*[memory[i] for i in inputs])
+        return memory[self.out]

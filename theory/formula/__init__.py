@@ -1,0 +1,1 @@
+"""Formulas: read from a user's text, safely, into expressions in the distance `n`."""

@@ -1,0 +1,106 @@
+"""Conditions and pieces: comparisons, possibly chained, and what `Piecewise` makes of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sympy
+from sympy import Expr, S
+
+from farfield.theory.formula.reading import Reading
+from farfield.theory.formula.words import CONDITIONS, RELATIONS
+from farfield.theory.functions.nodes import unevaluated
+
+
+def piecewise(p: Reading, column: int) -> Expr:
+    """`Piecewise((value, condition), ...)`, after its name."""
+    p.expect("(")
+    pieces = [_piece(p)]
+    while p.accept(","):
+        pieces.append(_piece(p))
+    p.expect(")")
+    for _, c in pieces:  # SymPy takes a Piecewise out of a condition, and evaluates on the way
+        around = c.atoms(sympy.Function, sympy.Pow) - c.atoms(sympy.Piecewise)
+        if any(e.has(sympy.Piecewise) for e in around):
+            p.fail(column, "a condition on a function of a Piecewise; take the pieces apart")
+    live = [(value, c) for value, c in pieces if c != S.false]
+    if live and live[0][1] == S.true:
+        return live[0][0]
+    return p.build(column, unevaluated(sympy.Piecewise), *(live or pieces))
+
+
+def _piece(p: Reading) -> tuple[Expr, Any]:
+    p.expect("(")
+    value = p.sum()
+    p.expect(",")
+    piece = value, condition(p)
+    p.expect(")")
+    return piece
+
+
+def condition(p: Reading) -> Any:
+    """A comparison, True, Eq(...) and the like; & binds closer than |."""
+    parts = [_conjunction(p)]
+    while p.accept("|") or p.accept_name("or"):
+        parts.append(_conjunction(p))
+    return parts[0] if len(parts) == 1 else sympy.Or(*parts, evaluate=False)
+
+
+def _conjunction(p: Reading) -> Any:
+    parts = [_comparison(p)]
+    while p.accept("&") or p.accept_name("and"):
+        parts.append(_comparison(p))
+    return parts[0] if len(parts) == 1 else sympy.And(*parts, evaluate=False)
+
+
+def _comparison(p: Reading) -> Any:
+    kind, value, column = p.token
+    if kind == "name" and value in ("True", "False"):
+        p.next()
+        return S.true if value == "True" else S.false
+    if kind == "name" and value in CONDITIONS:
+        return _called(p, value, column)
+    if p.accept("~") or p.accept_name("not"):
+        return sympy.Not(p.nested(lambda: _comparison(p)), evaluate=False)
+    if _in_brackets(p):
+        p.expect("(")
+        inner = p.nested(lambda: condition(p))
+        p.expect(")")
+        return inner
+    left = p.sum()
+    relations = []
+    while op := p.accept(*RELATIONS):
+        right = p.sum()
+        easy = left.is_Rational and right.is_Rational
+        relations.append(RELATIONS[op](left, right, evaluate=bool(easy)))
+        left = right
+    if not relations:
+        p.fail(column, "expected a condition such as n < 16 or True")
+    return relations[0] if len(relations) == 1 else sympy.And(*relations, evaluate=False)
+
+
+def _called(p: Reading, value: str, column: int) -> Any:
+    """A condition written as a function: Eq(a, b), And(...)."""
+    p.next()
+    p.expect("(")
+    logical = value in ("And", "Or", "Not")
+    part = (lambda: condition(p)) if logical else p.sum
+    args = [p.nested(part)]
+    while p.accept(","):
+        args.append(p.nested(part))
+    p.expect(")")
+    if (value == "Not" and len(args) != 1) or (not logical and len(args) != 2):
+        p.fail(column, f"{value} takes {1 if value == 'Not' else 2} argument(s)")
+    return CONDITIONS[value](*args, evaluate=False)
+
+
+def _in_brackets(p: Reading) -> bool:
+    """Whether a bracket opens here that holds a comparison, not a number."""
+    depth = 0
+    for kind, value, _ in p.tokens[p.position :]:
+        depth += (value == "(") - (value == ")")
+        if depth == 0:
+            return False
+        if depth == 1 and (value in RELATIONS or (kind == "name" and value in CONDITIONS)):
+            return True
+    return False

@@ -1,0 +1,84 @@
+"""Finite sums and products: `Sum(f, (k, a, b))`.
+
+The body is read again for each k where the bounds are numbers, so that every guard applies; a
+product whose end is no number becomes exp(Sum(log(f))).
+"""
+
+from __future__ import annotations
+
+import sympy
+from sympy import Expr, Integer, Symbol
+
+from farfield.theory.formula.limits import MAX_SUM_TERMS, steep
+from farfield.theory.formula.reading import Reading
+from farfield.theory.formula.words import CONSTANTS
+from farfield.theory.functions.record import spellings
+
+
+def finite_sum(p: Reading, column: int, kind: str) -> Expr:
+    """A `Sum` or `Product`, after its name."""
+    p.expect("(")
+    begin = p.position
+    end = _end_of_body(p, kind)
+    p.position = end + 1
+    p.expect("(")
+    index = _index(p)
+    p.expect(",")
+    low = p.sum()
+    p.expect(",")
+    high = p.sum()
+    p.expect(")")
+    p.expect(")")
+    after, outer = p.position, p.bound
+
+    def body(value: Expr) -> Expr:
+        p.position, p.bound = begin, outer | {index: value}
+        read = p.sum()
+        if p.position != end:
+            p.fail(p.column, f"unexpected {p.token[1]!r}")
+        return read
+
+    if low.is_Integer and high.is_Integer:
+        count = max(int(high - low) + 1, 0)
+        p.sum_terms += count
+        if p.sum_terms > MAX_SUM_TERMS:
+            p.fail(column, f"sums of more than {MAX_SUM_TERMS} terms")
+        terms = [body(Integer(int(low) + i)) for i in range(count)]
+        result = p.build(column, sympy.Add if kind == "Sum" else sympy.Mul, *terms)
+    else:
+        positive = bool((low - 1).is_nonnegative)
+        k = Symbol(index, integer=True, positive=True if positive else None)
+        term = body(k)
+        if not (low.is_integer and high.is_integer):
+            p.fail(column, "the bounds of a sum must be integers for every n")
+        if kind == "Sum":
+            result = sympy.Sum(term, (k, low, high))
+        else:
+            term = term if steep(term) else sympy.factor(term)
+            logs = sympy.expand_log(sympy.log(term), force=True)
+            result = sympy.exp(sympy.Sum(logs, (k, low, high)))
+    p.bound, p.position = outer, after
+    return result
+
+
+def _end_of_body(p: Reading, kind: str) -> int:
+    """The place of the comma that ends the body."""
+    at, depth = p.position, 0
+    while True:
+        token, value, where = p.tokens[at]
+        if token == "end" or (depth == 0 and value == ")"):
+            p.fail(where, f"expected {kind}(f, (k, a, b))")
+        if depth == 0 and value == ",":
+            return at
+        depth += (value == "(") - (value == ")")
+        at += 1
+
+
+def _index(p: Reading) -> str:
+    """The name of the summation index."""
+    token, index, where = p.next()
+    if token != "name" or index == "n" or index in spellings() or index in CONSTANTS:
+        p.fail(where, "expected the name of the summation index")
+    if index in p.bound:
+        p.fail(where, f"{index} is the index of a sum around this one; take another name")
+    return index

@@ -1,0 +1,59 @@
+"""The functions that formulas are made of: one record each, with everything known of them.
+
+To add a function is to add its record to the file of its family, or a file. Nothing else names it:
+the reader, the decision on a series, certified sums, float64 tables, torch biases and the checker
+all walk a formula by one evaluator (`evaluation.fold`) that is handed an arithmetic, and what a
+function is in that arithmetic stands in its record. What a record lacks, it says why; a function
+without a rule is refused where the rule is wanted, with that reason.
+
+The rules
+---------
+Each is a plain function, handed what it needs, so that this room imports none of the arithmetics:
+
+* `ball(*balls)`: the value at exact rationals (`fmpq`) or real balls (`arb`), rational where it is
+  known to be; raises `Undefined` where it is not real, or not decided at the precision at work.
+  Absent: the real part of `complex_ball`.
+* `complex_ball(analytic, *balls)`: the value on complex balls; with `analytic` it is finite only if
+  the function is analytic on the whole input, so that Cauchy's theorem may be applied.
+* `series(*values)`: on a real ball or a power series of real balls (`arb_series`).
+* `tail(t, *tails)`: an enclosure on a whole half-line, or on a sector, by the operations of `t`
+  (`numerics.enclosures.tails`); raises `t.Unproved` where it holds further out only.
+* `expansion(t, node, *arguments)`: the transseries at infinity, by the operations of `t`
+  (`transseries.expansion`); the arguments are expressions, since some are better not expanded.
+* `array(xp, *arrays)`: on arrays of floats, of NumPy or torch, whose namespace is `xp`: the names
+  of the array API standard, and `xp.special(name)` for what SciPy and torch both call so.
+
+A function with `elementary` (an identity) or `asymptotic` (elementary terms and a remainder
+function) needs no `complex_ball`, `series` and `tail`: it is evaluated in these terms. The other
+fields are facts: where it is real, increasing or continuous, its range and period, its branches.
+
+A law test holds all rules of each record against each other, so a slip in one shows.
+"""
+
+from farfield.theory.functions import (
+    bessel,
+    choice,
+    elementary,
+    error,
+    gamma,
+    hyperbolic,
+    integrals,
+    lambert,
+    rounding,
+    trigonometric,
+)
+from farfield.theory.functions.record import register
+
+for family in (
+    elementary,
+    error,
+    trigonometric,
+    hyperbolic,
+    choice,
+    rounding,
+    gamma,
+    integrals,
+    lambert,
+    bessel,
+):
+    register(*family.FUNCTIONS)

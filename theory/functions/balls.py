@@ -1,0 +1,119 @@
+"""Balls: values that are exact rationals (`fmpq`) or real balls (`arb`), and their precision.
+
+Rational values stay exact, so that floors and comparisons are decided wherever the arithmetic is
+rational; everything else is a ball that contains the true value. What is undefined, not real, or
+cannot be decided at the working precision raises `Undefined` instead of returning a wide ball.
+
+python-flint's precision is global to the process: evaluate only inside `precision(bits)`, which
+holds a lock, so that calls from several threads do not disturb each other.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import sympy
+from flint import acb, arb, ctx, fmpq
+
+Ball = Any  # fmpq (exact) or arb
+NAN = acb(arb.nan())
+
+
+class Undefined(ArithmeticError):
+    """The value is undefined, not real, or not decided at the working precision."""
+
+
+class Undetermined(Undefined):
+    """The value exists, or may exist, but a comparison is not decided at the precision."""
+
+
+class BeyondBalls(Undefined):
+    """The value is a real number beyond what balls hold."""
+
+
+_LOCK = threading.RLock()
+
+
+@contextmanager
+def precision(bits: int) -> Iterator[None]:
+    """Work with balls of `bits` bits, alone in the process, and restore the precision after."""
+    with _LOCK:
+        before = ctx.prec
+        ctx.prec = max(2, int(bits))
+        try:
+            yield
+        finally:
+            ctx.prec = before
+
+
+def rational(value: sympy.Rational | int) -> fmpq:
+    """The flint rational of a SymPy rational."""
+    return fmpq(int(value.p), int(value.q)) if isinstance(value, sympy.Rational) else fmpq(value)
+
+
+def to_arb(value: Ball) -> arb:
+    """A ball, also of an exact value."""
+    return value if isinstance(value, arb) else arb(value)
+
+
+def finite(value: arb) -> arb:
+    """The ball, if it is one of real numbers."""
+    if not value.is_finite():
+        raise Undefined("not a finite real number")
+    return value
+
+
+def real(name: str) -> Callable[[Ball], Ball]:
+    """The real ball of python-flint's method of this name."""
+    return lambda x: finite(getattr(to_arb(x), name)())
+
+
+def sign_of(x: Ball) -> int:
+    """-1, 0 or 1, where the ball decides."""
+    if x > 0:
+        return 1
+    if x < 0:
+        return -1
+    if x == 0:
+        return 0
+    raise Undetermined("a sign is not decided at this precision")
+
+
+def floor_of(x: Ball) -> fmpq:
+    """The floor, where the ball decides."""
+    if isinstance(x, fmpq):
+        return fmpq(x.floor())
+    whole = finite(x).floor().unique_fmpz()
+    if whole is None:
+        raise Undetermined("a floor is not decided at this precision")
+    return fmpq(whole)
+
+
+def power_of(base: Ball, exponent: Ball) -> Ball:
+    """A real power: of any base for an integer exponent, else of what is not negative."""
+    if isinstance(exponent, fmpq) and exponent.q == 1 and abs(exponent.p) < 2**31:
+        k = int(exponent.p)
+        if k < 0 and not base != 0:
+            raise Undefined("a division by zero")
+        if isinstance(base, fmpq):
+            return base**k if abs(k) < 4096 else finite(arb(base) ** k)
+        return finite(base**k)
+    if base == 0:
+        if exponent > 0:
+            return fmpq(0)
+        raise Undefined("zero to a power that is not positive")
+    base = to_arb(base)
+    if base < 0 and isinstance(exponent, fmpq) and exponent.q == 1:
+        size = power_of(-base, exponent)
+        return -size if int(exponent.p) % 2 else size
+    if not base > 0:
+        if isinstance(exponent, fmpq) and exponent > 0 and base >= 0:
+            return finite(base ** arb(exponent))
+        raise Undefined("a real power of a number that is not positive")
+    if isinstance(exponent, fmpq) and exponent.q == 2:
+        root = base.sqrt()
+        return finite(root ** int(exponent.p))
+    return finite((to_arb(exponent) * base.log()).exp())

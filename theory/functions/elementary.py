@@ -1,0 +1,183 @@
+"""The exponential and the logarithm, roots, and what they have beyond their first terms."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from operator import methodcaller
+from typing import Any
+
+import sympy
+from flint import acb, arb, arb_series, ctx, fmpq
+from sympy import Expr
+
+from farfield.theory.algebra.outcomes import Undecided
+from farfield.theory.functions.balls import Ball, BeyondBalls, finite, to_arb
+from farfield.theory.functions.record import Function, Spelling
+
+SMALL = fmpq(1, 8)  # below it a remainder function is summed, so that nothing cancels
+
+
+class log1p(sympy.Function):
+    """log(1 + z)."""
+
+    def fdiff(self, argindex: int = 1) -> Expr:
+        return 1 / (1 + self.args[0])
+
+
+class expm1(sympy.Function):
+    """exp(z) - 1."""
+
+    def fdiff(self, argindex: int = 1) -> Expr:
+        return sympy.exp(self.args[0])
+
+
+class log1p_rest(sympy.Function):
+    """log(1 + z) - z."""
+
+    def fdiff(self, argindex: int = 1) -> Expr:
+        return -self.args[0] / (1 + self.args[0])
+
+
+class expm1_rest(sympy.Function):
+    """exp(z) - 1 - z."""
+
+    def fdiff(self, argindex: int = 1) -> Expr:
+        return expm1(self.args[0])
+
+
+REMAINDER = "a remainder function: formulas do not contain it"
+NO_REAL_RULE = {"expansion": REMAINDER, "array": REMAINDER}
+
+
+def remainder(complex_ball: Callable[..., acb], series: Callable[[Any], Any]) -> dict[str, Any]:
+    """The rules of a remainder function: its power series takes the constant term, which would
+    cancel there, from the ball."""
+
+    def jet(z: Any) -> Any:
+        if isinstance(z, arb):
+            return complex_ball(False, acb(z)).real
+        return arb_series([complex_ball(False, acb(z[0])).real, *series(z).coeffs()[1:]])
+
+    return {"complex_ball": complex_ball, "series": jet, "lacks": NO_REAL_RULE}
+
+
+def small_sum(z: acb, c: Callable[[int], fmpq]) -> acb:
+    """sum_{k>=2} c_k z^k for |z| < 1/8, |c_k| <= 1."""
+    size = z.abs_upper()
+    smallness = max(2.0, -float(size.log()) - 1) if size > 0 else math.inf
+    last, total = int(ctx.prec / smallness) + 3, acb(0)
+    for k in range(last, 1, -1):
+        total = (total + c(k)) * z
+    error = (2 * size ** (last + 1)).upper()
+    return total * z + acb(arb(0, error), arb(0, error))
+
+
+def _exp(x: Ball) -> Ball:
+    if isinstance(x, arb) and not x.is_finite() and x < 0:
+        return fmpq(0)
+    if isinstance(x, fmpq) and x == 0:
+        return fmpq(1)
+    value = to_arb(x).exp()
+    if to_arb(x).is_finite() and not value.is_finite():
+        raise BeyondBalls("a number too large to be enclosed")
+    return finite(value)
+
+
+def _log(x: Ball) -> Ball:
+    return fmpq(0) if isinstance(x, fmpq) and x == 1 else finite(to_arb(x).log())
+
+
+def _complex_log1p(analytic: bool, z: acb) -> acb:
+    one = 1 + z
+    if one.real > 0:
+        return z.log1p()
+    return one.log(analytic=analytic)
+
+
+def _complex_log1p_rest(analytic: bool, z: acb) -> acb:
+    if not z.abs_upper() < SMALL:
+        return _complex_log1p(analytic, z) - z
+    return small_sum(z, lambda k: fmpq((-1) ** (k + 1), k))
+
+
+def _complex_expm1_rest(analytic: bool, z: acb) -> acb:
+    if not z.abs_upper() < SMALL:
+        return z.expm1() - z
+    return small_sum(z, lambda k: fmpq(1, math.factorial(k)))
+
+
+def _log_of(a: Expr, base: Expr | None = None) -> Expr:
+    return sympy.log(a) if base is None else sympy.log(a) / sympy.log(base)
+
+
+def _expand_log(t: Any, e: Expr, a: Expr) -> Any:
+    if isinstance(a, sympy.exp):
+        return t.transseries(a.args[0])
+    if a.is_Mul and a.has(sympy.exp):  # an exponential may have no expansion; its logarithm has
+        inside, rest = sympy.sift(a.args, lambda f: isinstance(f, sympy.exp), binary=True)
+        return t.add(
+            t.logarithm(t.transseries(sympy.Mul(*rest))),
+            *(t.transseries(f.args[0]) for f in inside),
+        )
+    if a.is_Pow and a.base.is_positive:
+        return t.multiply(t.transseries(a.exp), t.transseries(sympy.log(a.base)))
+    try:
+        return t.logarithm(t.transseries(a))
+    except Undecided:
+        if not a.is_Mul or not all(t.stays_positive(f) for f in a.args):
+            raise
+    return t.add(*(t.transseries(sympy.log(f)) for f in a.args))
+
+
+FUNCTIONS = (
+    Function(
+        node=sympy.exp,
+        names=("exp",),
+        latex="e^",
+        increasing=True,
+        ball=_exp,
+        complex_ball=lambda analytic, z: z.exp(),
+        series=methodcaller("exp"),
+        tail=lambda t, g: t.exp(g),
+        expansion=lambda t, e, a: t.exponential(t.transseries(a)),
+        array=lambda xp, x: xp.exp(x),
+    ),
+    Function(
+        node=sympy.log,
+        names=("log",),
+        arity=(1, 2),
+        build=_log_of,
+        latex=r"\log",
+        domain=lambda x: (x, 1),
+        ball=_log,
+        complex_ball=lambda analytic, z: z.log(analytic=analytic),
+        series=methodcaller("log"),
+        tail=lambda t, g: t.log(g),
+        expansion=_expand_log,
+        array=lambda xp, x: xp.log(x),
+    ),
+    Spelling("ln", sympy.log),
+    Spelling("sqrt", sympy.sqrt),
+    Spelling("cbrt", sympy.cbrt),
+    Function(
+        node=log1p,
+        tail=lambda t, g: t.log1p(g),
+        **remainder(_complex_log1p, lambda z: (1 + z).log()),
+    ),
+    Function(
+        node=expm1,
+        tail=lambda t, g: t.expm1(g),
+        **remainder(lambda analytic, z: z.expm1(), methodcaller("exp")),
+    ),
+    Function(
+        node=log1p_rest,
+        tail=lambda t, g: t.taylor([0, 0, *t.LOG1P[2:]], "log1p", g),
+        **remainder(_complex_log1p_rest, lambda z: (1 + z).log() - z),
+    ),
+    Function(
+        node=expm1_rest,
+        tail=lambda t, g: t.taylor([0, 0, *t.EXP[2:]], "exp", g),
+        **remainder(_complex_expm1_rest, lambda z: z.exp() - z),
+    ),
+)

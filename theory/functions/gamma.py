@@ -1,0 +1,470 @@
+"""The gamma function and its relatives, and the zeta function.
+
+Expansions at infinity: Stirling's series and its derivatives, DLMF 5.11(ii), 5.15(i); the Dirichlet
+series of zeta, and its pole with the constant.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+from operator import methodcaller
+from typing import Any
+
+import sympy
+from flint import acb, arb, arb_series, ctx, fmpq
+from sympy import Expr, S
+
+from farfield.theory.algebra.outcomes import Undecided
+from farfield.theory.functions.balls import NAN, Ball, Undefined, finite, precision, to_arb
+from farfield.theory.functions.elementary import NO_REAL_RULE, remainder
+from farfield.theory.functions.nodes import evaluated_if_small, held, unevaluated
+from farfield.theory.functions.record import Function, Refused, Spelling
+
+HALF = fmpq(1, 2)
+MAX_ORDER = 20
+MAX_TERMS = 400  # of Stirling's series, which ends where its terms are least
+
+
+class binet(sympy.Function):
+    """What loggamma(z) has beyond Stirling's elementary terms."""
+
+    def fdiff(self, argindex: int = 1) -> Expr:
+        z = self.args[0]
+        return psi_rest(z) + 1 / (2 * z)
+
+
+class psi_rest(sympy.Function):
+    """digamma(z) - log z."""
+
+    def fdiff(self, argindex: int = 1) -> Expr:
+        return psi_slope(self.args[0])
+
+
+class psi_slope(sympy.Function):
+    """trigamma(z) - 1/z."""
+
+
+# -- nodes ----------------------------------------------------------------------------------------
+
+
+def _polygamma(order: Expr, at: Expr) -> Expr:
+    """Of numbers unevaluated: SymPy would sum the terms."""
+    if not (order.is_Integer and 0 <= order <= MAX_ORDER):
+        raise Refused(f"needs an order from 0 to {MAX_ORDER}")
+    return sympy.polygamma(order, held(at), evaluate=False)
+
+
+def _harmonic(at: Expr, order: Expr = S.One) -> Expr:
+    """H_n, or sum_{k<=n} k^-m as zeta(m) - (-1)^m polygamma(m - 1, n + 1)/(m - 1)!."""
+    if order == 1:
+        return evaluated_if_small(sympy.harmonic, hold=True)(at)
+    if not (order.is_Integer and 2 <= order <= MAX_ORDER):
+        raise Refused(f"needs an order from 1 to {MAX_ORDER}")
+    rest = sympy.polygamma(order - 1, at + 1, evaluate=False)
+    return sympy.zeta(order) - (-1) ** order * rest / sympy.factorial(order - 1)
+
+
+def _known(node: Any) -> Callable[..., Expr]:
+    """What SymPy knows of the function at small rationals."""
+    build = evaluated_if_small(node)
+    return lambda *args: (
+        build(*args) if all(a.is_Rational for a in args) else node(*args, evaluate=False)
+    )
+
+
+def _known_loggamma(x: Expr) -> Expr:
+    small = x.is_Rational and max(abs(x.p), x.q) <= 100
+    return sympy.log(sympy.gamma(x)) if small else sympy.loggamma(x, evaluate=False)
+
+
+# -- Stirling -------------------------------------------------------------------------------------
+
+
+def _stirling(z: Expr) -> Expr:
+    return (z - S.Half) * sympy.log(z) - z + sympy.log(2 * sympy.pi) / 2 + binet(z)
+
+
+def _digamma(z: Expr) -> Expr:
+    return sympy.log(z) + psi_rest(z)
+
+
+def _polygamma_by_rest(order: Expr, z: Expr) -> Expr | None:
+    return _digamma(z) if order == 0 else None
+
+
+def _complex_binet(analytic: bool, z: acb) -> acb:
+    """Stirling's series where it reaches the precision, else loggamma itself."""
+    if not z.real > 0:
+        return NAN
+    if z.abs_lower() > ctx.prec // 3 + 8:
+        return _asymptotic(z, True)
+    half_log = (arb.pi() * 2).log() / 2
+    return z.lgamma() - ((z - fmpq(1, 2)) * z.log() - z + half_log)
+
+
+def _complex_psi_rest(analytic: bool, z: acb) -> acb:
+    if not z.real > 0:
+        return NAN
+    if z.abs_lower() > ctx.prec // 3 + 8:
+        return -1 / (2 * z) - _asymptotic(z, False)
+    return z.digamma() - z.log()
+
+
+def _asymptotic(z: acb, gamma: bool) -> acb:
+    """sum c_k w^{2k-1} (`gamma`) or c_k w^{2k}, w = 1/z, up to where the error is least: below
+    2 sec(arg/2)^{2k+2} times the first omitted term (DLMF 5.11). The place is found by floats."""
+    bits, w = ctx.prec, 1 / z
+    size = abs(w).upper()
+    secant = (2 * abs(z) / (abs(z) + z.real)).upper()  # 1/cos(arg/2)^2
+    step, turn, first = float(size.log()), float(secant.log()), 1 if gamma else 2
+    goal, best, last = -(bits + 4) * math.log(2), math.inf, 1
+    for k in range(1, MAX_TERMS):
+        error = _log_ratio(k, gamma) + (2 * k - 2 + first) * step + (k + 1) * turn
+        if error < best:
+            best, last = error, k
+        if error < goal or error > best + 1:
+            break
+    total, square = acb(0), w * w
+    for k in range(last - 1, 0, -1):
+        total = total * square + _bernoulli_ratio(k, bits, gamma)
+    bound = abs(_bernoulli_ratio(last, bits, gamma)) * size ** (2 * last - 2 + first)
+    radius = (2 * bound * secant ** (last + 1)).upper()
+    return total * w**first + acb(arb(0, radius), arb(0, radius))
+
+
+@lru_cache(maxsize=1024)
+def _log_ratio(k: int, gamma: bool) -> float:
+    with precision(64):
+        return float(abs(_bernoulli_ratio(k, 64, gamma)).log())
+
+
+@lru_cache(maxsize=4096)
+def _bernoulli_ratio(k: int, bits: int, gamma: bool) -> arb:
+    """B_{2k}/(2k (2k-1)) or B_{2k}/(2k)."""
+    return arb(fmpq.bernoulli(2 * k) / (2 * k * (2 * k - 1 if gamma else 1)))
+
+
+def _digamma_jet(z: arb_series) -> arb_series:
+    """digamma(z), from the jet of lgamma at the constant term."""
+    order = ctx.cap
+    try:
+        ctx.cap = order + 1
+        outer = arb_series([z[0], 1]).lgamma().derivative()
+    finally:
+        ctx.cap = order
+    return outer(arb_series([0, *z.coeffs()[1:]]))
+
+
+def _binet_beyond(t: Any, g: Any) -> Any:
+    """|binet(z)| <= sec^2(arg/2)/(12 |z|), at most 1/(6 |z|) for |arg z| <= pi/2."""
+    t.in_right_half_plane(g)
+    return t.power(g, fmpq(-1)).scaled(t.ball_of(0.17, g))
+
+
+def _psi_rest_beyond(t: Any, g: Any) -> Any:
+    """|digamma(z) - log z| <= 1/|z| for Re z > 0, |z| >= 1."""
+    t.in_right_half_plane(g)
+    return t.power(g, fmpq(-1)).scaled(t.ball_of(1, g))
+
+
+def _psi_slope_beyond(t: Any, g: Any) -> Any:
+    """|trigamma(z) - 1/z| = |int (t/(1-e^{-t}) - 1) e^{-zt} dt| <= 1/(Re z)^2 <= 2/|z|^2 (ours)."""
+    t.in_right_half_plane(g)
+    return t.power(g, fmpq(-2)).scaled(t.ball_of(2, g))
+
+
+# -- real balls -----------------------------------------------------------------------------------
+
+
+def _gamma_ball(x: Ball) -> Ball:
+    return finite(to_arb(x).gamma())
+
+
+def _loggamma_ball(x: Ball) -> Ball:
+    x = to_arb(x)
+    if not x > 0:
+        raise Undefined("loggamma of a number that is not positive")
+    return finite(x.lgamma())
+
+
+def _polygamma_ball(order: Ball, x: Ball) -> Ball:
+    if order == 0:
+        return finite(to_arb(x).digamma())
+    return finite(acb.polygamma(acb(to_arb(x)), acb(to_arb(order))).real)
+
+
+def _binomial_ball(a: Ball, b: Ball) -> Ball:
+    if isinstance(b, fmpq) and b.q == 1 and b < 0:
+        return fmpq(0)
+    reciprocal = to_arb(b + 1).rgamma() * to_arb(a - b + 1).rgamma()
+    return finite(to_arb(a + 1).gamma() * reciprocal)
+
+
+def _zeta_ball(x: Ball, a: Ball = 1) -> Ball:
+    return finite(acb(to_arb(x)).zeta(acb(to_arb(a))).real if a != 1 else to_arb(x).zeta())
+
+
+# -- expansions at infinity -----------------------------------------------------------------------
+
+
+def _bernoulli(k: int) -> fmpq:
+    return fmpq.bernoulli(k)
+
+
+def loggamma_of(t: Any, g: Any) -> Any:
+    """loggamma of a transseries that stays positive."""
+    way = t.direction(g)
+    if way == 1:
+        stirling = t.taylor(
+            lambda k: _bernoulli(k + 1) / ((k + 1) * k) if k % 2 else fmpq(0),
+            t.reciprocal(g),
+            "loggamma",
+        )
+        main = t.multiply(t.subtract(g, t.number(HALF)), t.logarithm(g))
+        half_log = t.number(t.coefficient(sympy.log(2 * sympy.pi) / 2))
+        return t.add(main, t.negate(g), half_log, stirling)
+    if way != 0:
+        raise Undecided("loggamma of what does not stay positive")
+    limit, delta = t.finite(g)
+    if t.oscillates(limit):
+        raise Undecided("loggamma of an oscillation")
+    if t.sign(limit) == 0:
+        return t.subtract(loggamma_of(t, t.add(g, t.ONE)), t.logarithm(g))
+    if t.sign(limit) < 0:
+        raise Undecided("loggamma of what does not stay positive")
+    point = t.to_sympy(limit)
+
+    def coef(k: int) -> Any:
+        if k == 0:
+            return t.coefficient(t.function_value(sympy.loggamma, point))
+        return t.coefficient(t.function_value(sympy.polygamma, S(k - 1), point) / math.factorial(k))
+
+    return t.taylor(coef, delta)
+
+
+def polygamma_of(t: Any, order: int, g: Any) -> Any:
+    """polygamma(order, .) of a transseries that stays positive; order 0 is digamma."""
+    way = t.direction(g)
+    if way == 1:
+        return _polygamma_at_infinity(t, order, g)
+    if way != 0:
+        raise Undecided("polygamma of what does not stay positive")
+    limit, delta = t.finite(g)
+    if t.oscillates(limit) or t.sign(limit) < 0:
+        raise Undecided("polygamma of what does not stay positive")
+    if t.sign(limit) == 0:  # psi_m(x) = psi_m(x + 1) + (-1)^(m+1) m!/x^(m+1)
+        size = fmpq((-1) ** (order + 1) * math.factorial(order))
+        pole = t.scale(t.power(g, fmpq(-order - 1)), size)
+        return t.add(polygamma_of(t, order, t.add(g, t.ONE)), pole)
+    point = t.to_sympy(limit)
+
+    def coef(k: int) -> Any:
+        return t.coefficient(
+            t.function_value(sympy.polygamma, S(order + k), point) / math.factorial(k)
+        )
+
+    return t.taylor(coef, delta)
+
+
+def _polygamma_at_infinity(t: Any, order: int, g: Any) -> Any:
+    small = t.reciprocal(g)
+
+    def of_digamma(k: int) -> fmpq:
+        if k < 2:
+            return fmpq(-k, 2)
+        return fmpq(0) if k % 2 else -_bernoulli(k) / k
+
+    def of_derivative(k: int) -> fmpq:  # of x^-(order + k), but for the sign (-1)^(order+1)
+        if k < 2:
+            return fmpq(math.factorial(order - 1 + k), 1 + k)
+        return (
+            fmpq(0) if k % 2 else _bernoulli(k) * math.factorial(k + order - 1) / math.factorial(k)
+        )
+
+    if order == 0:
+        return t.add(t.logarithm(g), t.taylor(of_digamma, small, "digamma"))
+    tail = t.taylor(of_derivative, small, ("polygamma", order))
+    series = t.multiply(t.power(small, fmpq(order)), tail)
+    return series if order % 2 else t.negate(series)
+
+
+def gamma_of(t: Any, g: Any) -> Any:
+    """gamma of what stays positive, or tends to a number > -20 (then by recurrence)."""
+    if t.direction(g) != 0:
+        return t.exponential(loggamma_of(t, g))
+    limit = t.finite(g)[0]
+    if t.oscillates(limit) or t.sign(limit) > 0:
+        return t.exponential(loggamma_of(t, g))
+    if t.sign(t.plus(limit, fmpq(20))) <= 0:
+        raise Undecided("gamma far below 0")
+    return t.multiply(gamma_of(t, t.add(g, t.ONE)), t.reciprocal(g))
+
+
+def _expand_polygamma(t: Any, e: Expr, order: Expr, a: Expr) -> Any:
+    if not (order.is_Integer and 0 <= order <= MAX_ORDER):
+        raise Undecided("polygamma of a variable order")
+    return polygamma_of(t, int(order), t.transseries(a))
+
+
+def _expand_harmonic(t: Any, e: Expr, a: Expr, *rest: Expr) -> Any:
+    if rest:
+        raise Undecided("generalised harmonic numbers")
+    return t.add(polygamma_of(t, 0, t.add(t.transseries(a), t.ONE)), t.number(S.EulerGamma))
+
+
+def _expand_binomial(t: Any, e: Expr, top: Expr, bottom: Expr) -> Any:
+    parts = [t.transseries(x) for x in (top + 1, bottom + 1, top - bottom + 1)]
+    a, b, c = (loggamma_of(t, g) for g in parts)
+    return t.exponential(t.subtract(a, t.add(b, c)))
+
+
+def _expand_zeta(t: Any, e: Expr, a: Expr, *rest: Expr) -> Any:
+    g = t.transseries(a)
+    if rest:
+        raise Undecided("the Hurwitz zeta function")
+    if t.direction(g) == 1:
+        last = t.context().order + 2
+        logs = (t.coefficient(-sympy.log(k)) for k in range(2, last + 1))
+        powers = [t.exponential(t.scale(g, c)) for c in logs]
+        return t.add(t.ONE, *powers[:-1], t.error(powers[-1].top()))
+    limit, delta = t.finite(g)
+    if t.oscillates(limit):
+        raise Undecided("zeta of an oscillation")
+    point = t.to_sympy(limit)
+    if delta.literally_zero:
+        return t.number(t.coefficient(sympy.zeta(point)))
+    if t.sign(t.coefficient(point - 1)) == 0:
+        return t.add(t.reciprocal(delta), t.number(S.EulerGamma), t.error(delta.top()))
+    return t.add(t.number(t.coefficient(sympy.zeta(point))), t.error(delta.top()))
+
+
+# -- tables ---------------------------------------------------------------------------------------
+
+
+def _polygamma_array(xp: Any, order: Any, x: Any) -> Any:
+    return xp.special("digamma")(x) if order == 0 else xp.special("polygamma")(int(order), x)
+
+
+def _binomial_array(xp: Any, a: Any, b: Any) -> Any:
+    """By logarithms where there is no function of its own; top and bottom grow together."""
+    return xp.special("binom")(a, b)
+
+
+FUNCTIONS = (
+    Function(
+        node=sympy.gamma,
+        names=("gamma",),
+        build=evaluated_if_small(sympy.gamma, hold=True),
+        latex=r"\Gamma",
+        positive=True,
+        asymptotic=lambda z: sympy.exp(_stirling(z)),
+        exact=unevaluated(sympy.gamma),
+        continuous=False,
+        ball=_gamma_ball,
+        expansion=lambda t, e, a: gamma_of(t, t.transseries(a)),
+        array=lambda xp, x: xp.special("gamma")(x),
+    ),
+    Function(
+        node=sympy.loggamma,
+        names=("loggamma",),
+        build=evaluated_if_small(sympy.loggamma, of_numbers=False, hold=True),
+        latex=r"\log\Gamma",
+        domain=lambda x: (x, 1),
+        asymptotic=_stirling,
+        exact=_known_loggamma,
+        ball=_loggamma_ball,
+        expansion=lambda t, e, a: loggamma_of(t, t.transseries(a)),
+        array=lambda xp, x: xp.special("gammaln")(x),
+    ),
+    Spelling("digamma", lambda at: _polygamma(S.Zero, at)),
+    Function(
+        node=sympy.polygamma,
+        names=("polygamma",),
+        arity=(2, 2),
+        build=_polygamma,
+        latex=r"\psi",
+        positive=True,
+        asymptotic=_polygamma_by_rest,
+        exact=_known(sympy.polygamma),
+        continuous=False,
+        ball=_polygamma_ball,
+        expansion=_expand_polygamma,
+        array=_polygamma_array,
+    ),
+    Function(
+        node=sympy.factorial,
+        names=("factorial",),
+        build=evaluated_if_small(sympy.factorial, hold=True),
+        latex="!",
+        positive=True,
+        asymptotic=lambda z: sympy.exp(_stirling(z + 1)),
+        exact=_known(sympy.factorial),
+        continuous=False,
+        ball=lambda x: _gamma_ball(x + 1),
+        expansion=lambda t, e, a: gamma_of(t, t.add(t.transseries(a), t.ONE)),
+        array=lambda xp, x: xp.special("gamma")(x + 1),
+    ),
+    Function(
+        node=sympy.binomial,
+        names=("binomial",),
+        arity=(2, 2),
+        build=evaluated_if_small(sympy.binomial),
+        latex=r"\binom",
+        positive=True,
+        asymptotic=lambda a, b: sympy.exp(
+            _stirling(a + 1) - _stirling(b + 1) - _stirling(a - b + 1)
+        ),
+        exact=_known(sympy.binomial),
+        continuous=False,
+        ball=_binomial_ball,
+        expansion=_expand_binomial,
+        array=_binomial_array,
+    ),
+    Function(
+        node=sympy.harmonic,
+        names=("harmonic",),
+        arity=(1, 2),
+        build=_harmonic,
+        latex=r"\operatorname{H}",
+        positive=True,
+        asymptotic=lambda z: _digamma(z + 1) + S.EulerGamma,
+        exact=_known(sympy.harmonic),
+        continuous=False,
+        ball=lambda x: finite(to_arb(x + 1).digamma()) + arb.const_euler(),
+        expansion=_expand_harmonic,
+        array=lambda xp, x: xp.special("digamma")(x + 1) + float(S.EulerGamma),
+    ),
+    Function(
+        node=sympy.zeta,
+        names=("zeta",),
+        arity=(1, 2),
+        build=evaluated_if_small(sympy.zeta),
+        latex=r"\zeta",
+        exact=_known(sympy.zeta),
+        continuous=False,
+        ball=_zeta_ball,
+        complex_ball=lambda analytic, z, a=1: z.zeta() if a == 1 else z.zeta(acb(a)),
+        series=methodcaller("zeta"),
+        expansion=_expand_zeta,
+        array=lambda xp, x, a=1: xp.special("zeta")(x, a),
+        lacks={"tail": "its Dirichlet series is not bounded on a sector yet"},
+    ),
+    Function(
+        node=binet,
+        tail=_binet_beyond,
+        **remainder(_complex_binet, lambda z: z.lgamma() - (z - HALF) * z.log() + z),
+    ),
+    Function(
+        node=psi_rest,
+        tail=_psi_rest_beyond,
+        **remainder(_complex_psi_rest, lambda z: _digamma_jet(z) - z.log()),
+    ),
+    Function(
+        node=psi_slope,
+        tail=_psi_slope_beyond,
+        lacks=NO_REAL_RULE
+        | dict.fromkeys(("ball", "complex_ball", "series"), "only its bound is used"),
+    ),
+)

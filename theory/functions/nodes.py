@@ -1,0 +1,98 @@
+"""What formulas are made of besides functions: the distance, tables, and numbers held back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import sympy
+from sympy import Expr, Symbol
+
+n = Symbol("n", integer=True, nonnegative=True)
+"""The distance: query position minus key position."""
+
+
+class Lookup(sympy.Function):
+    """A bias given by a table: `Lookup(n, Tuple(v0, v1, ...), tail)` is `v_n`, then `tail`."""
+
+    nargs = 3
+
+    @classmethod
+    def eval(cls, at: Expr, table: sympy.Tuple, tail: Expr) -> Expr | None:
+        if at.is_Integer and at.is_nonnegative:
+            return table[int(at)] if int(at) < len(table) else tail
+        return None
+
+    def _latex(self, printer: Any, exp: Any = None) -> str:
+        return rf"T\left[{printer.doprint(self.args[0])}\right]"
+
+    def _sympystr(self, printer: Any) -> str:
+        at, table, tail = self.args
+        return f"table[{printer.doprint(at)}; {len(table.args)} values, then {tail}]"
+
+
+class Held(sympy.NumberSymbol):
+    """A rational number within a special function, that SymPy does not see as one: it would sum
+    the 10^6 terms of digamma(10^6) whenever it builds the function anew."""
+
+    is_real = True
+
+    def __new__(cls, value: sympy.Rational) -> Held:
+        self = super().__new__(cls)
+        self.value = value
+        return self
+
+    def __getnewargs__(self) -> tuple[sympy.Rational]:
+        return (self.value,)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Held) and self.value == other.value
+
+    __hash__ = sympy.NumberSymbol.__hash__
+
+    def _hashable_content(self) -> tuple[sympy.Rational]:
+        return (self.value,)
+
+    def _eval_is_positive(self) -> bool:
+        return bool(self.value > 0)
+
+    def _as_mpf_val(self, prec: int) -> Any:
+        return self.value._as_mpf_val(prec)
+
+    def _sympystr(self, printer: Any) -> str:
+        return str(printer._print(self.value))
+
+    _latex = _sympystr
+
+
+def is_number(e: Expr) -> bool:
+    """Whether an expression has no symbols."""
+    return not e.free_symbols
+
+
+def is_small(e: Expr, bound: int = 100) -> bool:
+    """Whether an expression is a rational number of small numerator and denominator."""
+    return bool(e.is_Rational and abs(e.p) <= bound and e.q <= bound)
+
+
+def held(a: Expr) -> Expr:
+    """The argument of a function that SymPy would sum term by term at a large rational."""
+    return Held(a) if a.is_Rational and not is_small(a) else a
+
+
+def evaluated_if_small(node: Any, *, of_numbers: bool = True, hold: bool = False) -> Any:
+    """A builder that lets SymPy evaluate at small rationals (`of_numbers`) or at what has symbols,
+    as it may hang on the rest; with `hold` it does not see large rationals at all."""
+
+    def build(*args: Expr) -> Expr:
+        numbers = [is_number(a) for a in args]
+        if not any(numbers) or (all(map(is_small, args)) and (of_numbers or not all(numbers))):
+            return node(*args)
+        return node(*(map(held, args) if hold else args), evaluate=False)
+
+    return build
+
+
+def unevaluated(node: Any) -> Callable[..., Expr]:
+    """A builder that leaves the node as it is."""
+    return lambda *args: node(*args, evaluate=False)

@@ -1,0 +1,313 @@
+"""Circular functions and their inverses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from operator import methodcaller
+from typing import Any
+
+import sympy
+from flint import acb, arb, fmpq
+from sympy import Expr, S
+
+from farfield.theory.algebra.outcomes import NeedMore, NotReal, Undecided
+from farfield.theory.functions.balls import NAN, power_of, real
+from farfield.theory.functions.elementary import SMALL, remainder, small_sum
+from farfield.theory.functions.record import Function
+
+WAVE = (S.NegativeOne, S.One)
+HALF = fmpq(1, 2)
+
+
+class sin_rest(sympy.Function):
+    """sin(z) - z."""
+
+    def fdiff(self, argindex: int = 1) -> Expr:
+        return cos_rest(self.args[0])
+
+
+class cos_rest(sympy.Function):
+    """cos(z) - 1."""
+
+    def fdiff(self, argindex: int = 1) -> Expr:
+        return -sympy.sin(self.args[0])
+
+
+def _complex_sin_rest(analytic: bool, z: acb) -> acb:
+    if not z.abs_upper() < SMALL:
+        return z.sin() - z
+    sign = (0, 1, 0, -1)
+    return small_sum(z, lambda k: fmpq(sign[k % 4] if k > 1 else 0, math.factorial(k)))
+
+
+def _complex_cos_rest(analytic: bool, z: acb) -> acb:
+    half = (z / 2).sin()
+    return -2 * half * half
+
+
+def _complex_atan(analytic: bool, z: acb) -> acb:
+    off_cuts = z.real > 0 or z.real < 0 or abs(z.imag) < 1
+    return z.atan() if not analytic or off_cuts else NAN
+
+
+def _complex_arc(name: str) -> Callable[[bool, acb], acb]:
+    """asin or acos: the cuts are [1, oo) and (-oo, -1]."""
+    method = methodcaller(name)
+    return lambda analytic, z: method(z) if not analytic or abs(z.real) < 1 or z.imag != 0 else NAN
+
+
+# -- expansions at infinity -----------------------------------------------------------------------
+
+
+def _sin_series(k: int) -> fmpq:
+    return fmpq((-1) ** (k // 2), math.factorial(k)) if k % 2 else fmpq(0)
+
+
+def _cos_series(k: int) -> fmpq:
+    return fmpq(0) if k % 2 else fmpq((-1) ** (k // 2), math.factorial(k))
+
+
+def _circular(of_sine_and_cosine: Callable[[Any, Any, Any], Any]) -> Callable[..., Any]:
+    """The expansion of a function of a sine s and a cosine c: at a finite limit by the addition
+    theorem; a sine or cosine of what grows is a coefficient of its own."""
+
+    def expand(t: Any, e: Expr, a: Expr) -> Any:
+        g = t.transseries(a)
+        try:
+            bounded = t.direction(g) == 0 and not t.oscillates(t.split(g)[1])
+        except NeedMore:
+            bounded = False
+            if g.remainder is not None and t.size(g.remainder) <= 0:
+                raise
+        if not bounded:
+            if e.func not in (sympy.sin, sympy.cos):
+                raise Undecided(f"{e.func.__name__} of an unbounded argument")
+            return t.number(t.bounded_atom(*WAVE) if t.has_bounded_atom(a) else e)
+        limit, delta = t.finite(g)
+        point = t.to_sympy(limit)
+        s0, c0 = t.coefficient(sympy.sin(point)), t.coefficient(sympy.cos(point))
+        sine, cosine = t.taylor(_sin_series, delta, "sin"), t.taylor(_cos_series, delta, "cos")
+        s = t.add(t.scale(cosine, s0), t.scale(sine, c0))
+        c = t.add(t.scale(cosine, c0), t.scale(sine, t.minus(s0)))
+        return of_sine_and_cosine(t, s, c)
+
+    return expand
+
+
+def _atan_of(t: Any, g: Any) -> Any:
+    way = t.direction(g)
+    if way == 0:
+        return t.increasing_or_taylor(sympy.atan, g)
+    if way is None:
+        return t.number(t.bounded_atom(-sympy.pi / 2, sympy.pi / 2))
+    small = t.taylor(lambda k: fmpq((-1) ** (k // 2), k) if k % 2 else fmpq(0), t.reciprocal(g))
+    return t.subtract(t.number(way * sympy.pi / 2), small)
+
+
+def _asin_near_zero(t: Any, g: Any) -> Any:
+    def coefficient(k: int) -> fmpq:
+        return fmpq(math.comb(k - 1, k // 2), 2 ** (k - 1) * k) if k % 2 else fmpq(0)
+
+    return t.taylor(coefficient, g)
+
+
+def _acos_of(t: Any, g: Any) -> Any:
+    """acos x = 2 asin sqrt((1 - x)/2), with the square root tending to 0 at x = 1."""
+    limit, _ = t.finite(g)
+    if t.oscillates(limit):
+        raise Undecided("acos of an oscillation")
+    if t.sign(t.coefficient(t.to_sympy(limit) - 1)) == 0:
+        half = t.scale(t.subtract(t.ONE, g), HALF)
+        if half.leading() is None:
+            return t.ZERO
+        return t.scale(_asin_near_zero(t, t.power(half, HALF)), fmpq(2))
+    if t.sign(t.coefficient(t.to_sympy(limit) + 1)) == 0:
+        return t.subtract(t.number(sympy.pi), _acos_of(t, t.negate(g)))
+    return t.at_finite(sympy.acos, g, "acos")
+
+
+def _expand_acos(t: Any, e: Expr, a: Expr) -> Any:
+    way = t.direction(t.transseries(a))
+    if way in (1, -1):
+        raise NotReal(f"{e.func.__name__} outside its domain")
+    if way is None:
+        raise Undecided(f"{e.func.__name__} of an unbounded argument")
+    arc = _acos_of(t, t.transseries(a))
+    return arc if e.func is sympy.acos else t.subtract(t.number(sympy.pi / 2), arc)
+
+
+# -- bounds on a half-line ------------------------------------------------------------------------
+
+
+def _wave_beyond(name: str) -> Callable[[Any, Any], Any]:
+    """sin, cos or atan of g. Where g is log x on a sector, |sin z|, |cos z| <= cosh Im z; where
+    Re z > 0, |z| > 2, atan z = pi/2 - atan(1/z), and |atan(1/z)| <= artanh(1/2) < 0.6."""
+
+    def bound(t: Any, g: Any) -> Any:
+        if g.grows:
+            if g.real():
+                return t.constant(g, acb(arb(0, 1 if name != "atan" else 1.6)))
+            if name == "atan":
+                t.in_right_half_plane(g, 2)
+                return t.constant(g, acb(arb(1.6, 0.7), arb(0, 0.6)))
+            size = arb(0, abs(t.imaginary(g).small()).upper().cosh().upper())
+            return t.constant(g, acb(size, size))
+        if g.has_constant:
+            return t.constant(g, getattr(g.small(), name)())
+        return t.taylor(t.AT_ZERO[name], name, g)
+
+    return bound
+
+
+def _small_sine(form: Any, z: Expr) -> Expr | None:
+    return z + sin_rest(z) if form.size(z) < form.SMALL else None
+
+
+def _small_cosine(form: Any, z: Expr) -> Expr | None:
+    return 1 + cos_rest(z) if form.size(z) < form.SMALL else None
+
+
+def _large_arctangent(form: Any, z: Expr) -> Expr | None:
+    if form.size(z) > 1:
+        return sympy.pi / 2 - sympy.atan(form.spread(sympy.exp(-form.log(z))))
+    return None
+
+
+def _half_turns(a: Expr) -> tuple[Expr, Expr]:
+    return a / sympy.pi, sympy.Integer(2)
+
+
+def _unit_interval(x: Expr) -> tuple[Expr, int]:
+    return 1 - x**2, 0
+
+
+FUNCTIONS = (
+    Function(
+        node=sympy.sin,
+        names=("sin",),
+        latex=r"\sin",
+        scaled=_small_sine,
+        range=lambda a: WAVE,
+        period=_half_turns,
+        ball=real("sin"),
+        complex_ball=lambda analytic, z: z.sin(),
+        series=methodcaller("sin"),
+        tail=_wave_beyond("sin"),
+        expansion=_circular(lambda t, s, c: s),
+        array=lambda xp, x: xp.sin(x),
+    ),
+    Function(
+        node=sympy.cos,
+        names=("cos",),
+        latex=r"\cos",
+        scaled=_small_cosine,
+        range=lambda a: WAVE,
+        period=_half_turns,
+        ball=real("cos"),
+        complex_ball=lambda analytic, z: z.cos(),
+        series=methodcaller("cos"),
+        tail=_wave_beyond("cos"),
+        expansion=_circular(lambda t, s, c: c),
+        array=lambda xp, x: xp.cos(x),
+    ),
+    Function(
+        node=sympy.tan,
+        names=("tan",),
+        latex=r"\tan",
+        elementary=lambda x: sympy.sin(x) / sympy.cos(x),
+        period=_half_turns,
+        continuous=False,
+        ball=real("tan"),
+        expansion=_circular(lambda t, s, c: t.multiply(s, t.reciprocal(c))),
+        array=lambda xp, x: xp.tan(x),
+    ),
+    Function(
+        node=sympy.cot,
+        names=("cot",),
+        latex=r"\cot",
+        elementary=lambda x: sympy.cos(x) / sympy.sin(x),
+        period=_half_turns,
+        continuous=False,
+        ball=real("cot"),
+        expansion=_circular(lambda t, s, c: t.multiply(c, t.reciprocal(s))),
+        array=lambda xp, x: 1 / xp.tan(x),
+    ),
+    Function(
+        node=sympy.sec,
+        names=("sec",),
+        latex=r"\sec",
+        elementary=lambda x: 1 / sympy.cos(x),
+        continuous=False,
+        ball=real("sec"),
+        expansion=_circular(lambda t, s, c: t.reciprocal(c)),
+        array=lambda xp, x: 1 / xp.cos(x),
+    ),
+    Function(
+        node=sympy.csc,
+        names=("csc",),
+        latex=r"\csc",
+        elementary=lambda x: 1 / sympy.sin(x),
+        continuous=False,
+        ball=real("csc"),
+        expansion=_circular(lambda t, s, c: t.reciprocal(s)),
+        array=lambda xp, x: 1 / xp.sin(x),
+    ),
+    Function(
+        node=sympy.asin,
+        names=("asin", "arcsin"),
+        latex=r"\operatorname{asin}",
+        domain=_unit_interval,
+        elementary=lambda x: sympy.atan(x / sympy.sqrt(1 - x**2)),
+        ball=real("asin"),
+        complex_ball=_complex_arc("asin"),
+        series=methodcaller("asin"),
+        expansion=_expand_acos,
+        array=lambda xp, x: xp.asin(x),
+    ),
+    Function(
+        node=sympy.acos,
+        names=("acos", "arccos"),
+        latex=r"\operatorname{acos}",
+        domain=_unit_interval,
+        elementary=lambda x: sympy.pi / 2 - sympy.atan(x / sympy.sqrt(1 - x**2)),
+        ball=real("acos"),
+        complex_ball=_complex_arc("acos"),
+        series=methodcaller("acos"),
+        expansion=_expand_acos,
+        array=lambda xp, x: xp.acos(x),
+    ),
+    Function(
+        node=sympy.atan,
+        names=("atan", "arctan"),
+        latex=r"\operatorname{atan}",
+        increasing=True,
+        scaled=_large_arctangent,
+        ball=real("atan"),
+        complex_ball=_complex_atan,
+        series=methodcaller("atan"),
+        tail=_wave_beyond("atan"),
+        expansion=lambda t, e, a: _atan_of(t, t.transseries(a)),
+        array=lambda xp, x: xp.atan(x),
+    ),
+    Function(
+        node=sympy.acot,
+        names=("acot",),
+        latex=r"\operatorname{acot}",
+        elementary=lambda x: sympy.atan(1 / x),
+        continuous=False,
+        ball=lambda x: real("atan")(power_of(x, fmpq(-1))),
+        expansion=lambda t, e, a: _atan_of(t, t.reciprocal(t.transseries(a))),
+        array=lambda xp, x: xp.atan(1 / x),
+    ),
+    Function(
+        node=sin_rest,
+        tail=lambda t, g: t.taylor([0, 0, *t.AT_ZERO["sin"][2:]], "sin", g),
+        **remainder(_complex_sin_rest, lambda z: z.sin() - z),
+    ),
+    Function(
+        node=cos_rest,
+        tail=lambda t, g: t.taylor([0, *t.AT_ZERO["cos"][1:]], "cos", g),
+        **remainder(_complex_cos_rest, methodcaller("cos")),
+    ),
+)

@@ -1,0 +1,37 @@
+"""The first terms of an exp-series: which of them are undefined or infinite."""
+
+from __future__ import annotations
+
+from flint import fmpq
+from sympy import Expr
+
+from farfield.theory.functions.balls import Undefined, Undetermined, precision, to_arb
+from farfield.theory.functions.nodes import n
+from farfield.theory.values import compile_ball
+
+
+def skipped_terms(p: Expr, up_to: int = 4096) -> tuple[int, ...]:
+    """The distances whose bias is undefined or +oo, searched until 64 in a row are fine.
+
+    >>> skipped_terms(-sympy.log(sympy.log(n)))
+    (0, 1)
+    """
+    if p.free_symbols - {n}:
+        return ()
+    value = compile_ball(p)
+    skipped, fine = [], 0
+    for t in range(up_to):
+        with precision(256):
+            try:
+                ball = to_arb(value({n: fmpq(t)}))
+                good = ball.is_finite() or bool(ball < 0)
+            except Undetermined:
+                good = True
+            except (Undefined, ZeroDivisionError, OverflowError):
+                good = False
+        if not good:
+            skipped.append(t)
+        fine = fine + 1 if good else 0
+        if fine >= 64:
+            return tuple(skipped)
+    return tuple(t for k, t in enumerate(skipped) if t == k)  # beyond it values overflow

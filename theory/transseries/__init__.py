@@ -1,0 +1,1 @@
+"""Transseries: how a function of the distance behaves as n -> oo, exactly."""

@@ -1,0 +1,440 @@
+r"""Transseries at infinity: how a function of the distance behaves as n -> oo, exactly.
+
+The comparator of growth behind every verdict. No limit is ever computed; a function is written as
+a finite sum of comparable *monomials* (module `monomials`) with exact coefficients and a rigorous
+remainder, and all questions are answered by the leading term.
+
+Transseries
+-----------
+A transseries is `sum c_k m_k + O(remainder)`, monomials strictly descending, all above the
+remainder; no remainder means that the finite sum is the function itself. Sums and products are
+immediate. For f analytic at 0, `f(delta) = sum coef_k delta^k`, delta -> 0 (`taylor`); log, exp and
+powers are reduced to it:
+
+    g = c m (1 + delta):   log g = log m + log c + log(1 + delta),   g^r = c^r m^r (1 + delta)^r
+    g = infinite + constant + delta:   exp g = exp(infinite) e^constant exp(delta)
+
+A zero coefficient must be recognised before a term leads: `led` asks `sign`, drops what
+is proved zero, and when nothing is left but a remainder raises `NeedMore`; the driver then starts
+again with more terms. Nothing is ever inferred from a missing term.
+
+Named remainders
+----------------
+In `n/(log n - 1) - n/(log n - 1 + 1/n)` infinitely many slow terms cancel before the first fast
+one, and O() hides the answer at every order. In named mode an expansion in slow monomials ends in
+an exact symbol, bounded and otherwise unknown, named after the function and its argument: equal
+functions then cancel by equality of names, and the fast terms come to light. Asking for the sign
+of a named remainder raises `NeedMore`.
+
+Where rigour lives: `sign`, `compare`, the remainder lines of `multiply` and `taylor`. The rest is
+bookkeeping.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import sympy
+from flint import fmpq
+
+from farfield.theory.algebra.outcomes import NeedMore, NotReal, Undecided
+from farfield.theory.coefficients.arithmetic import (
+    ONE,
+    ZERO,
+    Coefficient,
+    coefficient,
+    expand,
+    has_tail,
+    is_zero_literally,
+    minus,
+    oscillates,
+    plus,
+    times,
+)
+from farfield.theory.coefficients.context import context, named_tail
+from farfield.theory.coefficients.oscillation import (
+    in_harmonics,
+    inverse_of,
+    log_of,
+    low_sign,
+    monotone,
+    power_of,
+    stays_negative,
+    unbounded,
+    vanishes,
+)
+from farfield.theory.coefficients.signs import sign
+from farfield.theory.transseries.monomials import (
+    UNIT,
+    Monomial,
+    Term,
+    collected,
+    compare,
+    iterated_log,
+    larger,
+    log_index,
+    log_scale,
+    size,
+)
+
+
+class Transseries:
+    """`sum c m for (m, c) in terms`, plus O(remainder) unless the remainder is None."""
+
+    __slots__ = ("remainder", "terms")
+
+    def __init__(self, terms: Iterable[Term] = (), remainder: Monomial | None = None) -> None:
+        self.terms: tuple[Term, ...] = tuple(terms)
+        self.remainder = remainder
+
+    def __repr__(self) -> str:
+        shown = " + ".join(f"{c}*{m}" for m, c in self.terms)
+        return (shown or "0") + (f" + O({self.remainder})" if self.remainder else "")
+
+    @property
+    def exact(self) -> bool:
+        return self.remainder is None
+
+    def leading(self) -> Term | None:
+        """The leading term, its coefficient proved non-zero; None for an exact 0."""
+        g = led(self)
+        return g.terms[0] if g.terms else None
+
+    def top(self) -> Monomial:
+        """A monomial that bounds the size; the transseries is not literally 0."""
+        if self.terms:
+            return self.terms[0][0]
+        assert self.remainder is not None
+        return self.remainder
+
+    @property
+    def literally_zero(self) -> bool:
+        return not self.terms and self.exact
+
+
+def led(g: Transseries) -> Transseries:
+    """The same, led by a term whose coefficient is proved not to be 0; without terms for 0.
+
+    Raises:
+        NeedMore: when only a remainder is left.
+    """
+    for k, (_, c) in enumerate(g.terms):
+        if not vanishes(c) if oscillates(c) else sign(c):
+            return g if k == 0 else Transseries(g.terms[k:], g.remainder)
+    if g.exact:
+        return Transseries()
+    raise NeedMore
+
+
+def normalised(terms: Iterable[Term], remainder: Monomial | None = None) -> Transseries:
+    """A transseries in normal form: like terms collected, what lies below the remainder or beyond
+    the order of the decision given up to it."""
+    items = [(m, in_harmonics(c)) for m, c in collected(terms)]
+    current = context()
+    if current.named:
+        if remainder is not None:
+            kept = [t for t in items if compare(t[0], remainder) > 0]
+            if any(unbounded(c) for _, c in items[len(kept) :]):
+                raise Undecided("an unbounded oscillation in a remainder")
+            items = kept
+        items = [(m, coefficient(expand(c)) if has_tail(c) else c) for m, c in items]
+        return _compress([t for t in items if not is_zero_literally(t[1])], remainder)
+    keep = len(items)
+    if remainder is not None:
+        while keep and compare(items[keep - 1][0], remainder) <= 0:
+            keep -= 1
+    keep = min(keep, current.order)
+    if keep < len(items):
+        if any(unbounded(c) for _, c in items[keep:]):
+            raise Undecided("an unbounded oscillation in a remainder")
+        if remainder is None or compare(items[keep][0], remainder) > 0:
+            remainder = items[keep][0]
+    return Transseries(items[:keep], remainder)
+
+
+def number(c: Coefficient) -> Transseries:
+    """A constant."""
+    return Transseries([] if is_zero_literally(c) else [(UNIT, c)])
+
+
+def monomial(m: Monomial) -> Transseries:
+    """One monomial with coefficient 1."""
+    return Transseries([(m, ONE)])
+
+
+ONE_SERIES = number(ONE)
+
+
+def add(*parts: Transseries) -> Transseries:
+    """The sum."""
+    remainder = None
+    for g in parts:
+        remainder = larger(remainder, g.remainder)
+    return normalised((t for g in parts for t in g.terms), remainder)
+
+
+def negate(g: Transseries) -> Transseries:
+    """The negative."""
+    return Transseries([(m, minus(c)) for m, c in g.terms], g.remainder)
+
+
+def subtract(a: Transseries, b: Transseries) -> Transseries:
+    """The difference."""
+    return add(a, negate(b))
+
+
+def scale(g: Transseries, c: Coefficient) -> Transseries:
+    """The transseries times a constant."""
+    if is_zero_literally(c):
+        return Transseries()
+    return Transseries([(m, times(a, c)) for m, a in g.terms], g.remainder)
+
+
+def shift(g: Transseries, m: Monomial) -> Transseries:
+    """The transseries times a monomial."""
+    return Transseries([(x * m, c) for x, c in g.terms], g.remainder * m if g.remainder else None)
+
+
+def multiply(a: Transseries, b: Transseries) -> Transseries:
+    """The product; each remainder is multiplied by the size of the other factor."""
+    context().spend(1 + len(a.terms) * len(b.terms))
+    if a.literally_zero or b.literally_zero:
+        return Transseries()
+    remainder = None
+    for x, y in ((a, b), (b, a)):
+        if y.remainder is not None:
+            if any(unbounded(c) for _, c in x.terms):
+                raise Undecided("an unbounded oscillation times a remainder")
+            remainder = larger(remainder, x.top() * y.remainder)
+    products = [(m * k, times(c, d)) for m, c in a.terms for k, d in b.terms]
+    return normalised(products, remainder)
+
+
+# -- expansions -----------------------------------------------------------------------------------
+
+Coefficients = Callable[[int], Coefficient]
+
+
+def taylor(
+    coef: Coefficients, delta: Transseries, name: Any = None, path: tuple[int, ...] = ()
+) -> Transseries:
+    """`sum coef(k) delta^k` for delta -> 0, coef(k) the Taylor coefficients of one analytic
+    function; `name` identifies the function for named remainders, `path` its derivative."""
+    if delta.terms and size(delta.terms[0][0]) >= 0:
+        delta = led(delta)
+        if delta.terms and size(delta.terms[0][0]) >= 0:
+            raise Undecided("the variable of an expansion does not tend to 0")
+    if delta.remainder is not None and size(delta.remainder) >= 0:
+        raise NeedMore
+    if any(unbounded(c) for _, c in delta.terms):
+        raise Undecided("an unbounded oscillation in an expansion")
+    if not context().named or name is None or not delta.terms:
+        return _plain_taylor(coef, delta)
+    speeds = [log_scale(m) for m, _ in delta.terms]
+    if delta.remainder is not None:
+        speeds.append(log_scale(delta.remainder))
+    best = speeds[0]
+    for s in speeds[1:]:
+        best = larger(best, s)
+    assert best is not None
+    quick = [s is not None and compare(s, best) == 0 for s in speeds]
+    slow = [t for t, q in zip(delta.terms, quick, strict=False) if not q]
+    fast = Transseries([t for t, q in zip(delta.terms, quick, strict=False) if q], delta.remainder)
+    if not slow:
+        g = _plain_taylor(coef, delta)
+        if g.exact or not delta.exact:
+            return g
+        assert g.remainder is not None
+        tail = named_tail((name, path, tuple(delta.terms)))
+        return _compress([*g.terms, (g.remainder, tail)], None)
+    total, power_of_fast = Transseries(), ONE_SERIES
+    for j in range(context().order + 1):
+        if j:
+            power_of_fast = multiply(power_of_fast, fast)
+
+        def derivative(k: int, j: int = j) -> Coefficient:
+            return times(coef(k + j), fmpq(math.comb(k + j, j)))
+
+        inner = taylor(derivative, Transseries(slow), name, (*path, j) if j else path)
+        total = add(total, multiply(inner, power_of_fast))
+        if not power_of_fast.terms:
+            return total
+    return add(total, Transseries([], power_of_fast.top() * fast.top()))
+
+
+def _plain_taylor(coef: Coefficients, delta: Transseries) -> Transseries:
+    if delta.literally_zero:
+        return number(coef(0))
+    terms: list[Term] = []
+    remainder, power_of_delta = None, ONE_SERIES
+    for k in range(context().order + 1):
+        if k:
+            power_of_delta = multiply(power_of_delta, delta)
+            remainder = larger(remainder, power_of_delta.remainder)
+            if not power_of_delta.terms:
+                break
+        a = coef(k)
+        if is_zero_literally(a):
+            continue
+        terms += [(m, times(a, c)) for m, c in power_of_delta.terms]
+        if remainder is not None and compare(power_of_delta.terms[0][0], remainder) <= 0:
+            break
+    else:
+        remainder = larger(remainder, power_of_delta.top() * delta.top())
+    return normalised(terms, remainder)
+
+
+def _compress(terms: list[Term], remainder: Monomial | None) -> Transseries:
+    """Named mode: per power of n keep `order` terms and name the rest exactly; at most `order`
+    such groups, then O()."""
+    order = context().order
+    groups: list[list[Term]] = []
+    for t in terms:
+        if groups and _pace(groups[-1][0][0]) == _pace(t[0]):
+            groups[-1].append(t)
+        else:
+            groups.append([t])
+    last: list[Term] = []
+    if len(groups) > order:
+        last = [t for g in groups[order:] for t in g]
+        if any(unbounded(c) for _, c in last):
+            raise Undecided("an unbounded oscillation in a remainder")
+        if remainder is not None or any(oscillates(c) for _, c in last):
+            last, remainder = [], groups[order][0][0]
+        groups = groups[:order]
+    out: list[Term] = []
+    for group in groups:
+        k = 0
+        while k < min(len(group), order) and not has_tail(group[k][1]):
+            k += 1
+        out += group[:k]
+        rest = group[k:]
+        if len(rest) > 1 and any(oscillates(c) for _, c in rest):
+            raise Undecided("an oscillation in a named remainder")
+        out += rest if len(rest) < 2 else [(rest[0][0], named_tail(("sum", tuple(rest))))]
+    out += last if len(last) < 2 else [(last[0][0], named_tail(("sum", tuple(last))))]
+    return Transseries(out, remainder)
+
+
+def _pace(m: Monomial) -> tuple[Coefficient, tuple[Term, ...]]:
+    return (m.chain[0] if m.chain else ZERO), m.exponent
+
+
+# -- functions ------------------------------------------------------------------------------------
+
+
+def split(g: Transseries) -> tuple[list[Term], Coefficient, Transseries]:
+    """The terms that tend to infinity, the constant, and what tends to 0."""
+    if g.remainder is not None and size(g.remainder) >= 0:
+        raise NeedMore
+    infinite, constant, small = [], ZERO, []
+    for m, c in g.terms:
+        s = size(m)
+        if s > 0:
+            infinite.append((m, c))
+        elif s == 0:
+            constant = plus(constant, c)
+        else:
+            small.append((m, c))
+    return infinite, constant, Transseries(small, g.remainder)
+
+
+def without_lead(g: Transseries) -> Transseries:
+    """What is left when the first term is taken away."""
+    return Transseries(g.terms[1:], g.remainder)
+
+
+def _factored(g: Transseries) -> tuple[Coefficient, Monomial, Transseries] | None:
+    """(c, m, delta) with g = c m (1 + delta), delta -> 0; None for 0."""
+    g = led(g)
+    if not g.terms:
+        return None
+    m, c = g.terms[0]
+    rest = without_lead(g)
+    if rest.literally_zero:
+        return c, m, rest
+    return c, m, scale(shift(rest, m ** fmpq(-1)), inverse_of(c))
+
+
+def log_of_monomial(m: Monomial) -> Transseries:
+    """The logarithm of a monomial, exactly."""
+    chain = [(iterated_log(i + 1), a) for i, a in enumerate(m.chain) if not is_zero_literally(a)]
+    return normalised([*m.exponent, *chain])
+
+
+def _log1p(k: int) -> Coefficient:
+    return fmpq((-1) ** (k + 1), k) if k else ZERO
+
+
+def logarithm(g: Transseries) -> Transseries:
+    """log g for g > 0."""
+    parts = _factored(g)
+    if parts is None:
+        raise NotReal("the logarithm of 0")
+    c, m, delta = parts
+    s = low_sign(c)
+    if s < 0 and stays_negative(c):
+        raise NotReal("the logarithm of a negative quantity")
+    if s < 0 or (s == 0 and not delta.literally_zero):
+        raise Undecided("the logarithm of what is not positive for all large n")
+    return add(log_of_monomial(m), number(log_of(c)), taylor(_log1p, delta, "log"))
+
+
+def _exp_series(k: int) -> Coefficient:
+    return fmpq(1, math.factorial(k))
+
+
+def exponential(g: Transseries) -> Transseries:
+    """exp g."""
+    infinite, constant, small = split(g)
+    chain: dict[int, Coefficient] = {}
+    exponent: list[Term] = []
+    for m, c in infinite:
+        if oscillates(c):
+            if vanishes(c):
+                continue
+            raise Undecided("the exponential of an unbounded oscillation")
+        if not has_tail(c) and sign(c) == 0:
+            continue
+        j = log_index(m)
+        if j:
+            chain[j - 1] = plus(chain.get(j - 1, ZERO), c)
+        else:
+            exponent.append((m, c))
+    powers = [chain.get(i, ZERO) for i in range(max(chain, default=-1) + 1)]
+    series = taylor(_exp_series, small, "exp")
+    return shift(scale(series, monotone(sympy.exp, constant)), Monomial(powers, exponent))
+
+
+def power(g: Transseries, r: Coefficient) -> Transseries:
+    """g to a constant power; g must be positive unless r is an integer."""
+    if type(r) is fmpq and r.q == 1 and 0 <= r <= 12:
+        out = ONE_SERIES
+        for _ in range(int(r.p)):
+            out = multiply(out, g)
+        return out
+    parts = _factored(g)
+    if parts is None:
+        if sign(r) > 0:
+            return Transseries()
+        raise NotReal("a division by 0")
+    c, m, delta = parts
+    if not (type(r) is fmpq and r.q == 1) and low_sign(c) <= 0:
+        if stays_negative(c):
+            raise NotReal("a real power of a negative quantity")
+        raise Undecided("a real power of what is not positive for all large n")
+
+    def binomial(k: int) -> Coefficient:
+        b: Coefficient = ONE
+        for j in range(k):
+            b = times(times(b, plus(r, fmpq(-j))), fmpq(1, j + 1))
+        return b
+
+    return shift(scale(taylor(binomial, delta, ("power", r)), power_of(c, r)), m**r)
+
+
+def reciprocal(g: Transseries) -> Transseries:
+    """One over the transseries."""
+    return power(g, fmpq(-1))

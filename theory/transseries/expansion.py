@@ -1,0 +1,422 @@
+"""From an expression to its transseries at n -> oo: the arithmetic behind verdicts.
+
+`transseries(e)` expands a SymPy expression. A function of an argument with a finite limit is
+expanded by its Taylor series there; at infinity and at singular points by the rule of its record,
+with an error of at most a constant times the first omitted term (real arguments). The rules are
+handed the operations they speak in, `t`: those of `arithmetic`, of coefficients, and the limits
+below (`OPERATIONS`).
+
+`eventual(e)` first replaces what depends on comparisons (Piecewise, Min, Max, Abs, sign, tables)
+by what it is for all large n.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import sympy
+from sympy import Expr, S
+
+from farfield.theory.algebra.outcomes import NeedMore, NotReal, Undecided
+from farfield.theory.coefficients.arithmetic import (
+    Coefficient,
+    coefficient,
+    expand,
+    inverse,
+    minus,
+    oscillates,
+    plus,
+    to_sympy,
+)
+from farfield.theory.coefficients.context import context, deciding, named_tail
+from farfield.theory.coefficients.oscillation import (
+    below,
+    bounded_atom,
+    bounds,
+    eventual_sign,
+    low_sign,
+    monotone,
+    unbounded,
+)
+from farfield.theory.coefficients.signs import sign, tidied
+from farfield.theory.evaluation.balls import RELATIONS
+from farfield.theory.evaluation.fold import Arithmetic, Operation, value
+from farfield.theory.formula.building import rebuilt
+from farfield.theory.formula.limits import TooLarge
+from farfield.theory.functions.nodes import Lookup, n
+from farfield.theory.functions.record import Function, record_of
+from farfield.theory.transseries.arithmetic import (
+    ONE_SERIES,
+    Transseries,
+    add,
+    exponential,
+    led,
+    log_of_monomial,
+    logarithm,
+    monomial,
+    multiply,
+    negate,
+    number,
+    power,
+    reciprocal,
+    scale,
+    shift,
+    split,
+    subtract,
+    taylor,
+    without_lead,
+)
+from farfield.theory.transseries.finite_sums import finite_sum
+from farfield.theory.transseries.monomials import Monomial, iterated_log, size
+
+
+def transseries(e: Expr) -> Transseries:
+    """The transseries of an expression in n at infinity, to the order of the decision.
+
+    >>> transseries(sympy.log(1 + n))
+    1*L1 + 1*n^-1 + -1/2*n^-2 + 1/3*n^-3 + O(n^-4)
+    """
+    return value(e, EXPANSION, context().memo)
+
+
+class Expansion(Arithmetic):
+    """Transseries, to the order of the decision at hand, whose memory holds those already known."""
+
+    rule: ClassVar[str] = "expansion"
+
+    def operation(self, e: Any) -> Operation:
+        if not e.has(n):
+            return lambda: number(constant(e)), ()
+        if e == n:
+            return lambda: monomial(iterated_log(0)), ()
+        if e.is_Add or e.is_Mul:
+            fixed, moving = sympy.sift(e.args, lambda a: not a.has(n), binary=True)
+            parts = [*moving, e.func(*fixed)] if fixed else moving
+            return add if e.is_Add else _product, parts
+        return super().operation(e)
+
+    def power(self, e: Expr) -> Operation:
+        if not e.exp.has(n):
+            return lambda base: power(base, constant(e.exp)), (e.base,)
+        if e.base.is_negative and e.exp.is_integer:
+            wave = number(bounded_atom(S.NegativeOne, S.One))
+            return lambda size: multiply(wave, size), ((-e.base) ** e.exp,)
+        return lambda exp, base: exponential(multiply(exp, logarithm(base))), (e.exp, e.base)
+
+    def function(self, record: Function, e: Expr) -> Operation:
+        rule = record.expansion
+        if rule is not None:
+            return lambda: rule(OPERATIONS, e, *e.args), ()
+        if len(e.args) > 1 or not isinstance(e, sympy.Function):
+            raise self.lacking(record.name, record.lacks[self.rule])
+        return lambda argument: self._without_rule(record, argument), e.args
+
+    def _without_rule(self, record: Function, g: Transseries) -> Transseries:
+        """The Taylor series where the argument has a finite limit."""
+        if direction(g) != 0:
+            raise self.lacking(record.name, record.lacks[self.rule])
+        return at_finite(record.node, g, record.name)
+
+    def structure(self, e: Any) -> Operation:
+        if isinstance(e, sympy.Sum):
+            return lambda: finite_sum(OPERATIONS, *e.args), ()
+        raise self.lacking(e.func.__name__, "no rule")
+
+    def lacking(self, name: str, why: str) -> Exception:
+        return Undecided(f"{name} has no expansion: {why}")
+
+
+def _product(*factors: Transseries) -> Transseries:
+    """The product, the shortest factors first."""
+    first, *others = sorted(factors, key=lambda g: len(g.terms))
+    for g in others:
+        first = multiply(first, g)
+    return first
+
+
+EXPANSION = Expansion()
+
+
+# -- constants ------------------------------------------------------------------------------------
+
+
+def constant(e: Expr) -> Coefficient:
+    """An expression without n as a coefficient, after asking whether each part of it is real;
+    what is proved to be a rational number becomes that number."""
+    if e.is_Rational or e.is_Symbol:
+        return coefficient(e)
+    values = context().constants
+    if e not in values:
+        for part in sympy.postorder_traversal(e):
+            if part.args and part not in values:
+                _ask_real(part)
+                values[part] = coefficient(part)
+        values[e] = coefficient(tidied(e))
+    return values[e]
+
+
+def _ask_real(e: Expr) -> None:
+    """Raise NotReal where one function of constants and parameters is not a real number."""
+    if e.is_Pow:
+        if e.exp.is_Integer and (e.exp > 0 or e.base.is_nonzero):
+            return
+        s = sign(coefficient(e.base))
+        if s == 0 and sign(coefficient(e.exp)) <= 0:
+            raise NotReal("a division by 0")
+        if s < 0 and not e.exp.is_integer:
+            raise NotReal("a real power of a negative quantity")
+        return
+    record = record_of(e.func)
+    if record is not None and record.domain is not None:
+        quantity, least = record.domain(*e.args)
+        if sign(coefficient(quantity)) < least:
+            raise NotReal(f"{record.name} outside its domain")
+    elif record is not None and record.positive and sign(coefficient(e.args[-1])) <= 0:
+        raise Undecided(f"{record.name} of a constant that is not positive")
+
+
+def function_value(function: Any, *args: Expr) -> Expr:
+    """A function of numbers: evaluated at small rationals, elsewhere as the reader builds it."""
+    small = all(a.is_Rational and max(abs(a.p), a.q) <= 1000 for a in args)
+    return function(*args) if small else rebuilt(function, args)
+
+
+# -- limits ---------------------------------------------------------------------------------------
+
+
+def direction(g: Transseries) -> int | None:
+    """1 or -1 if g -> +oo or -oo, 0 if it is bounded, None if it oscillates without bound."""
+    try:
+        infinite, _, _ = split(g)
+    except NeedMore:
+        if not (g.terms and size(g.terms[0][0]) > 0):
+            raise
+        infinite = list(g.terms)
+    if not infinite:
+        return 0
+    g = led(g)
+    if not g.terms:
+        return 0
+    m, c = g.terms[0]
+    if size(m) <= 0:
+        return direction(g)
+    if any(unbounded(d) for _, d in g.terms[1:]):
+        return None
+    if not oscillates(c):
+        return sign(c)
+    try:
+        return eventual_sign(c)
+    except Undecided:
+        return None
+
+
+def eventual_sign_of(g: Transseries) -> int:
+    """The sign of g for all large n."""
+    g = led(g)
+    if not g.terms:
+        return 0
+    if any(unbounded(c) for _, c in g.terms[1:]):
+        raise Undecided("the sign of a sum with an unbounded oscillation")
+    return eventual_sign(g.terms[0][1])
+
+
+def finite(g: Transseries) -> tuple[Coefficient, Transseries]:
+    """The limit and the transseries of the rest, for a bounded g."""
+    infinite, limit, small = split(g)
+    if infinite and direction(g) != 0:
+        raise Undecided("a function of an argument without a finite limit")
+    return limit, small
+
+
+def at_finite(f: Callable[[Expr], Expr], g: Transseries, name: Any) -> Transseries:
+    """f at a finite limit by its Taylor series; its derivatives by symbolic differentiation."""
+    limit, delta = finite(g)
+    if oscillates(limit):
+        raise Undecided(f"{name} of an oscillation")
+    point = to_sympy(limit)
+    x = sympy.Dummy("x", real=True)
+    derivatives = [f(x)]
+
+    def coef(k: int) -> Coefficient:
+        while len(derivatives) <= k:
+            derivatives.append(sympy.diff(derivatives[-1], x))
+        value = derivatives[k].xreplace({x: point}) / math.factorial(k)
+        if value.has(S.ComplexInfinity, S.NaN):
+            raise Undecided(f"{name} at a singular point")
+        if value.is_real is False:
+            raise NotReal(f"{name} outside its domain")
+        if value.has(sympy.Derivative, sympy.Subs):
+            raise Undecided(f"derivatives of {name}")
+        return coefficient(value)
+
+    if not delta.literally_zero:
+        coef(1)
+    return taylor(coef, delta)
+
+
+def increasing_or_taylor(f: Any, g: Transseries) -> Transseries:
+    """An increasing function of what is bounded: of an oscillation by its bounds, else by Taylor's
+    series."""
+    limit, delta = finite(g)
+    if not oscillates(limit):
+        return at_finite(f, g, f.__name__)
+    if not delta.literally_zero:
+        raise Undecided(f"{f.__name__} of an oscillation")
+    return number(monotone(f, limit))
+
+
+def stays_positive(e: Expr) -> bool:
+    """Whether e > 0 for all large n, but for zeros of one exact oscillating term."""
+    g = led(transseries(e))
+    return bool(g.terms) and _weak_sign(g) > 0
+
+
+def _weak_sign(g: Transseries) -> int:
+    """The sign of g for large n, also where one exact oscillating term only touches 0; g is led by
+    a term that is not 0."""
+    c = g.terms[0][1]
+    if oscillates(c) and len(g.terms) == 1 and g.exact:
+        if low_sign(c) >= 0:
+            return 1
+        if low_sign(minus(c)) >= 0:
+            return -1
+    return eventual_sign(c)
+
+
+def error(m: Monomial) -> Transseries:
+    """O(m)."""
+    return Transseries([], m)
+
+
+def term(m: Monomial, c: Coefficient) -> Transseries:
+    """c m."""
+    return Transseries([(m, c)])
+
+
+def has_bounded_atom(e: Expr) -> bool:
+    """Whether a bounded atom stands in an expression."""
+    return any(s in context().ranges for s in e.free_symbols)
+
+
+def with_named_remainder(g: Transseries, key: Any) -> Transseries:
+    """g with its remainder as a term of an unknown bounded coefficient of that name."""
+    assert g.remainder is not None
+    return Transseries([*g.terms, (g.remainder, named_tail(key))])
+
+
+OPERATIONS = SimpleNamespace(ONE=ONE_SERIES, ZERO=Transseries())
+"""What the rules of records speak in: `t.add(...)`, `t.sign(...)`."""
+for _operation in (
+    add, at_finite, below, bounded_atom, bounds, coefficient, constant, context, deciding,
+    direction, error, eventual_sign_of, expand, exponential, finite, function_value,
+    has_bounded_atom, increasing_or_taylor, inverse, led, log_of_monomial, logarithm, low_sign,
+    minus, multiply, negate, number, oscillates, plus, power, reciprocal, scale, shift, sign, size,
+    split, stays_positive, subtract, taylor, term, to_sympy, transseries, with_named_remainder,
+    without_lead,
+):  # fmt: skip
+    setattr(OPERATIONS, _operation.__name__, _operation)
+
+
+# -- what an expression is for all large n --------------------------------------------------------
+
+
+def eventual(e: Expr) -> Expr:
+    """The expression with comparisons decided for all large n; may be -oo or oo.
+
+    >>> eventual(sympy.Piecewise((n, n < 100), (-n, True)))
+    -n
+    """
+    if not e.args or not e.has(*_DECIDED):
+        return e
+    if isinstance(e, sympy.Piecewise):
+        for piece, condition in e.args:
+            if holds(condition):
+                return eventual(piece)
+        raise Undecided("no piece applies for large n")
+    if isinstance(e, Lookup):
+        return e.args[2]
+    args = [eventual(a) for a in e.args]
+    if isinstance(e, (sympy.Min, sympy.Max, sympy.sign, sympy.Heaviside, sympy.Abs)):
+        record = record_of(e.func)
+        assert record is not None and record.branch is not None
+        try:
+            return record.branch(_AtInfinity, *args)
+        except Undecided:
+            extreme = isinstance(e, (sympy.Min, sympy.Max))
+            return e.func(*args, evaluate=False) if extreme else e.func(*args)
+    if isinstance(e, sympy.log) and args[0] == 0:
+        return S.NegativeInfinity
+    if (e.is_Add or e.is_Mul) and any(a in _INFINITE for a in args):
+        return _with_infinity(e.func, args)
+    try:
+        return e if tuple(args) == e.args else rebuilt(e.func, tuple(args))
+    except TooLarge:
+        raise Undecided("a constant is too large") from None
+
+
+class _AtInfinity:
+    """How branches are taken for all large n."""
+
+    @staticmethod
+    def sign(e: Expr) -> int:
+        """The sign of e."""
+        if e in _INFINITE:
+            return 1 if e is S.Infinity else -1
+        return eventual_sign_of(transseries(e))
+
+    @staticmethod
+    def difference(x: Expr, y: Expr) -> int:
+        """The sign of x - y, weakly where it only touches 0."""
+        if x in _INFINITE:
+            return 1 if x is S.Infinity else -1
+        if y in _INFINITE:
+            return -1 if y is S.Infinity else 1
+        g = led(transseries(x - y))
+        return _weak_sign(g) if g.terms else 0
+
+
+def _with_infinity(operation: Any, args: list[Expr]) -> Expr:
+    """A sum or product in which some arguments are -oo or oo, the others finite."""
+    infinite, others = sympy.sift(args, lambda a: a in _INFINITE, binary=True)
+    total = operation(*infinite)
+    if operation is sympy.Mul and others:
+        total = total * _AtInfinity.sign(sympy.Mul(*others))
+    if total not in _INFINITE:
+        raise NotReal("oo - oo or 0 oo")
+    return total
+
+
+_INFINITE = (S.Infinity, S.NegativeInfinity)
+_DECIDED = (
+    sympy.Piecewise,
+    Lookup,
+    sympy.Min,
+    sympy.Max,
+    sympy.sign,
+    sympy.Heaviside,
+    sympy.Abs,
+)
+
+
+def holds(condition: Any) -> bool:
+    """Whether a condition is true for all large n (it must be true or false for all of them)."""
+    if condition in (True, S.true):
+        return True
+    if condition in (False, S.false):
+        return False
+    if isinstance(condition, sympy.And):
+        return all(holds(c) for c in condition.args)
+    if isinstance(condition, sympy.Or):
+        return any(holds(c) for c in condition.args)
+    if isinstance(condition, sympy.Not):
+        return not holds(condition.args[0])
+    if isinstance(condition, sympy.ITE):
+        test, yes, no = condition.args
+        return holds(yes if holds(test) else no)
+    relation = RELATIONS.get(type(condition))
+    if relation is None:
+        raise Undecided(f"a condition of the kind {type(condition).__name__}")
+    return relation(_AtInfinity.sign(eventual(condition.lhs - condition.rhs)))

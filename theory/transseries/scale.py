@@ -1,0 +1,125 @@
+r"""The ladder: what the germ of a bias says about its series.
+
+For `rho_0 = -p`, `l_1 = log n`, `l_2 = log log n`, ...: rung k looks at
+
+    c = lim rho_{k-1} / l_k   in [-oo, +oo].
+
+* c > 1: `b_n <= 1/(n l_1 ... l_{k-2} l_{k-1}^{c'})`, 1 < c' < c: converges.
+* c < 1: the same series with c' between c and 1 lies below: diverges.
+* c = 1: `rho_k = rho_{k-1} - l_k`, next rung.
+
+The germ gives each c exactly; a remainder below l_k leaves c = 0. For exp-log p the ladder ends
+after at most m + 1 rungs, m the number of nested logarithms in p.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import sympy
+from flint import fmpq
+from sympy import Expr, S
+
+from farfield.theory.algebra.outcomes import NeedMore, Undecided
+from farfield.theory.coefficients.arithmetic import has_tail, plus, to_sympy
+from farfield.theory.coefficients.context import context
+from farfield.theory.coefficients.signs import sign
+from farfield.theory.functions.nodes import n
+from farfield.theory.proofs import Later, Step
+from farfield.theory.transseries.arithmetic import Transseries, without_lead
+from farfield.theory.transseries.monomials import Monomial, compare, iterated_log
+
+MAX_RUNGS = 40
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Whether the series converges, and the steps that say so."""
+
+    converges: bool
+    steps: tuple[Step, ...]
+
+
+def log_expression(k: int) -> Expr:
+    """l_k as an expression; l_0 is n."""
+    e: Expr = n
+    for _ in range(k):
+        e = sympy.log(e)
+    return e
+
+
+def comparison(k: int) -> Expr:
+    """The comparison series of rung k: 1/(n l_1 ... l_{k-2} l_{k-1}^c)."""
+    c = sympy.Symbol("c", positive=True)
+    product = sympy.Mul(*(log_expression(j) for j in range(k - 1)))
+    return 1 / (product * log_expression(k - 1) ** c)
+
+
+def monomial_expression(m: Monomial) -> Expr:
+    """A monomial as an expression."""
+    chain = sympy.Mul(*(log_expression(i) ** to_sympy(a) for i, a in enumerate(m.chain)))
+    inner = sympy.Add(*(to_sympy(c) * monomial_expression(x) for x, c in m.exponent))
+    return chain * sympy.exp(inner)
+
+
+def shown(name: str, g: Transseries) -> dict[str, Any]:
+    """A germ as values of a step: its terms, what the `error` is O() of (0: exact), and which
+    symbols in the terms stand for bounded remainders, if any."""
+    terms, remainder = list(g.terms), g.remainder
+    known = next((k for k, (_, c) in enumerate(terms) if has_tail(c)), len(terms))
+    if known < len(terms):
+        remainder = terms[known][0]
+    del terms[known:]
+
+    def build() -> Expr:
+        return sympy.Add(*(to_sympy(c) * monomial_expression(m) for m, c in terms))
+
+    error = Later(lambda: S.Zero if remainder is None else monomial_expression(remainder))
+    tails = context().tail_symbols
+    if tails:
+        whole, rest = build(), error.expression
+        inside = sorted(
+            (whole.free_symbols | rest.free_symbols) & tails, key=lambda s: s.dummy_index
+        )
+        names = {s: sympy.Symbol(f"theta_{i}") for i, s in enumerate(inside, 1)}
+        if names:
+            bounded = ", ".join(map(str, names.values()))
+            whole, rest = whole.xreplace(names), rest.xreplace(names)
+            return {name: whole, "error": rest, "bounded": bounded}
+    return {name: Later(build), "error": error}
+
+
+def climb(rho: Transseries) -> Outcome:
+    """Decide sum exp(-rho) for a rho without oscillating coefficients."""
+    steps = [Step("expansion", shown("rho", rho))]
+    rest = rho
+    for k in range(1, MAX_RUNGS + 1):
+        rest, limit, strict = _limit(rest, iterated_log(k))
+        values = {"k": k, "k_before": k - 1, "scale": log_expression(k), "limit": limit}
+        steps.append(Step("rung", values))
+        if strict:
+            name = "converges" if strict > 0 else "diverges"
+            steps.append(Step(name, {"comparison": comparison(k), "k": k}))
+            return Outcome(strict > 0, tuple(steps))
+        steps.append(Step("tie", values))
+        rest = without_lead(rest)
+    raise Undecided("the ladder did not end")
+
+
+def _limit(rho: Transseries, scale: Monomial) -> tuple[Transseries, Expr, int]:
+    """rho without leading terms that are proved to be 0, lim rho/scale, the sign of that limit
+    minus 1."""
+    for k, (m, c) in enumerate(rho.terms):
+        order = compare(m, scale)
+        if order < 0:
+            return rho, S.Zero, -1
+        s = sign(c)
+        if s:
+            rest = Transseries(rho.terms[k:], rho.remainder)
+            if order > 0:
+                return rest, S.Infinity * s, s
+            return rest, to_sympy(c), sign(plus(c, fmpq(-1)))
+    if rho.remainder is None or compare(rho.remainder, scale) < 0:
+        return Transseries([], rho.remainder), S.Zero, -1
+    raise NeedMore

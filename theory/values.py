@@ -1,0 +1,70 @@
+"""The values of a formula, as every room asks for them: rigorous balls, and float64 tables.
+
+Both decide a jump by the exact zero tests of `coefficients.signs` where a ball does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from flint import arb
+from sympy import Expr, Symbol
+
+from farfield.theory.coefficients.signs import BALLS
+from farfield.theory.evaluation import arrays
+from farfield.theory.evaluation.balls import Environment
+
+_FLOATS = arrays.Floats(BALLS)
+
+
+def compile_ball(e: Any) -> Callable[[Environment], Any]:
+    """A function of the values of the symbols of `e`: fmpq (exact) or arb, in; the same out.
+
+    Of a condition, its truth; `Undefined` where the balls do not decide.
+
+    >>> import sympy
+    >>> from flint import fmpq
+    >>> from farfield.theory.functions.balls import precision
+    >>> from farfield.theory.functions.nodes import n
+    >>> with precision(53):
+    ...     print(compile_ball(-sympy.log(1 + n))({n: fmpq(1)}))
+    [-0.69314718055994... +/- ...]
+    """
+    return BALLS.compiled(e)
+
+
+def enclose(e: Expr, bits: int = 64, values: Mapping[Symbol, Any] | None = None) -> arb | None:
+    """A ball that contains `e` at the given rational values, or None where it is undefined.
+
+    >>> from farfield.theory.formula.grammar import read
+    >>> from farfield.theory.functions.nodes import n
+    >>> print(enclose(read("-2*log(1+n)"), 64, {n: 1}))
+    [-1.38629436111989 +/- ...]
+    """
+    return BALLS.enclose(e, bits, values)
+
+
+def tabulate(formula: Expr, distances: Any) -> np.ndarray:
+    """The bias at each distance as float64, shape `(len(distances),)`.
+
+    Args:
+        formula: a bias in `n` without other symbols.
+        distances: integers >= 0, one-dimensional.
+
+    Raises:
+        InputError: when the formula has free parameters or a distance is no natural number.
+
+    >>> import sympy
+    >>> from farfield.theory.functions.nodes import n
+    >>> tabulate(-2 * sympy.log(1 + n), [0, 1, 3]).round(4).tolist()
+    [0.0, -1.3863, -2.7726]
+    """
+    return tabulate_all([formula], distances)[0]
+
+
+def tabulate_all(formulas: Sequence[Expr], distances: Any) -> np.ndarray:
+    """Several biases at each distance, shape `(len(formulas), len(distances))`; what they share is
+    evaluated once."""
+    return arrays.tabulate(formulas, distances, _FLOATS)

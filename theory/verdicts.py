@@ -1,0 +1,272 @@
+"""The verdict on an exp-series, as an answer: what is proved, and what it says about attention."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import sympy
+from sympy import Expr, S
+
+from farfield.theory.answers.answer import Answer, InputError, Status, plain
+from farfield.theory.answers.blocks import Block, Formula, Note, Sentence, facts, note, table
+from farfield.theory.answers.notation import Text, expression_line, shortened, words
+from farfield.theory.answers.number import exact
+from farfield.theory.answers.wording import plural, runs
+from farfield.theory.decision import parameters as cells
+from farfield.theory.formula.parameters import interval
+from farfield.theory.functions.nodes import n
+from farfield.theory.mechanisms import MECHANISMS
+from farfield.theory.proofs import Proof, now
+from farfield.theory.terms import skipped_terms
+from farfield.theory.windowability import Windowable, of_blocks, of_mechanism, of_series
+
+if TYPE_CHECKING:
+    from farfield.theory.certificates import Certificate
+
+
+class Verdict(enum.StrEnum):
+    """What is known of the exp-series."""
+
+    CONVERGES = "converges"
+    DIVERGES = "diverges"
+    CONDITIONAL = "conditional"
+    OUT_OF_SCOPE = "out_of_scope"
+    UNDECIDED = "undecided"
+
+
+STATUS = {Verdict.UNDECIDED: Status.UNKNOWN, Verdict.OUT_OF_SCOPE: Status.OUT_OF_SCOPE}
+
+IMPLICATION = {
+    Verdict.CONVERGES: "Full attention is the uniform limit of window attention as the window "
+    "grows, where logits and values are bounded [Q, Theorem 0.4]: a statement about one layer's "
+    "outputs, not about perplexity.",
+    Verdict.DIVERGES: "No fixed window approximates full attention uniformly: outside any window "
+    "the attention mass tends to 1 as the row grows, where logits are bounded (ours). A statement "
+    "about one layer's outputs, not about perplexity.",
+    Verdict.CONDITIONAL: "Windowable exactly where the condition holds ([Q, Theorem 0.4] and its "
+    "converse, ours).",
+    Verdict.OUT_OF_SCOPE: "[Q, Theorem 0.4] does not speak of this encoding.",
+    Verdict.UNDECIDED: "Nothing is claimed.",
+}
+
+
+@dataclass(frozen=True, repr=False)
+class Convergence(Answer):
+    """The verdict on an exp-series, with its proof.
+
+    Fields:
+        formula: the bias, None where there is none, or one a head.
+        verdict: `converges`, `diverges`, `conditional`, `out_of_scope` or `undecided`.
+        condition: for `conditional`, when the series converges; True or False otherwise decided.
+        proof: what carried the decision; for `undecided`, what was tried.
+        assumptions: the domain of each parameter, as said or `positive`.
+        heads: one answer a head where there are several; then the whole is `diverges` as soon as
+            one head does.
+        mechanism: how the position enters; `bias` where the exp-series speaks of it.
+        support: the most keys that a row sees under blockwise causal attention, None without.
+        label: `theorem`, or None where nothing is proved.
+    """
+
+    VALUE: ClassVar[str] = "converges"
+
+    formula: Expr | None
+    verdict: Verdict
+    condition: Any = None
+    proof: Proof = field(default_factory=lambda: Proof(""))
+    assumptions: tuple[tuple[str, str], ...] = ()
+    heads: tuple[Convergence, ...] = ()
+    mechanism: str = "bias"
+    support: int | None = None
+
+    @property
+    def windowable(self) -> Windowable:
+        """Whether a long enough window is ever enough: for an additive bias exactly where the
+        series converges, for other mechanisms by theorems of their own."""
+        subject = self.subject or expression_line(self.formula or 0)
+        if self.support is not None:
+            return of_blocks(self.support, subject)
+        if self.mechanism != "bias":
+            return of_mechanism(self.mechanism, subject)
+        return of_series(self.condition, subject, self.reason)
+
+    @property
+    def converges(self) -> bool | None:
+        """True or False where that is proved for all admissible parameters, else None."""
+        return {Verdict.CONVERGES: True, Verdict.DIVERGES: False}.get(self.verdict)
+
+    @property
+    def implication(self) -> str:
+        """What the verdict says about attention."""
+        if any(step.rule == "bounded support" for step in self.proof.steps):
+            return f"{self.reason}; not by the theorem."
+        return IMPLICATION[self.verdict]
+
+    @cached_property
+    def skipped_terms(self) -> tuple[int, ...]:
+        """The distances below 4096 whose terms are undefined or infinite, which the verdict
+        leaves out; receptive fields need a formula that is finite from n = 0."""
+        if self.formula is None or self.heads:
+            return tuple(sorted({t for h in self.heads for t in h.skipped_terms}))
+        return skipped_terms(self.formula)
+
+    def at(self, **values: Any) -> Any:
+        """Whether the series converges at these parameter values: True, False, the condition that
+        remains, or None where it is not known.
+
+        Raises:
+            InputError: a parameter that is not there, or a value outside its domain.
+
+        >>> from farfield import check_convergence
+        >>> check_convergence("-r1*log(1+r2*n)").at(r1="1.2")
+        True
+        """
+        known = dict(self.assumptions)
+        chosen: dict[Any, Expr] = {}
+        for name, value in values.items():
+            if name not in known:
+                raise InputError(f"no parameter {name!r}; parameters: {', '.join(known) or 'none'}")
+            number = exact(value, name)
+            low, high, closed_low, closed_high = interval(known[name])
+            if not (low < number < high or (closed_low and number == low)
+                    or (closed_high and number == high)):  # fmt: skip
+                raise InputError(f"{name} = {number} is outside its domain ({known[name]})")
+            chosen[name] = number
+        if self.condition is None:
+            return self.converges
+        left = cells.at(sympy.sympify(self.condition), chosen)
+        return bool(left) if left in (S.true, S.false) else left
+
+    def certificate(self) -> Certificate:
+        """The verdict as a file whose theorem a prover checks, on this very formula.
+
+        Raises:
+            InputError: there is no verdict to certify, or no certificate for a formula of this form.
+
+        >>> from farfield import check_convergence
+        >>> print(check_convergence("-2*log(1+n)").certificate().statement)
+        Theorem verdict : ex_series (fun n => exp (p n)).
+        """
+        from farfield.theory.certificates import certificate
+
+        return certificate(self)
+
+    def blocks(self) -> Sequence[Block]:
+        return tuple(self._blocks())
+
+    def _blocks(self) -> Iterator[Block]:
+        yield Sentence(self._first(), self.label or self.windowable.label)
+        if self.formula is not None:
+            yield Formula(words("`p(n)`"), self.formula)
+        if self.assumptions:
+            said = ", ".join(f"{name} {domain}" for name, domain in self.assumptions)
+            yield note("Assumed: {said}.", said=said)
+        if self.heads:
+            rows = [
+                (k, h.verdict, "" if h.verdict is not Verdict.CONDITIONAL else h.condition,
+                 "" if h.formula is None else shortened(expression_line(h.formula), 60))
+                for k, h in enumerate(self.heads, 1)
+            ]  # fmt: skip
+            yield table(("head", "verdict", "converges if", "p(n)"), rows, numeric=(0,))
+        if self.converges is not None and self.skipped_terms:
+            yield note(
+                "Skipped terms, undefined or infinite: `n = {n}`.", n=runs(self.skipped_terms)
+            )
+        window = self.windowable
+        if self.verdict is Verdict.OUT_OF_SCOPE:
+            yield facts(theorem=window.theorem, where="; ".join(window.hypotheses),
+                        why=None if window.reason is None else str(window.reason))  # fmt: skip
+            yield note("The exp-series does not speak of it: {reason}.", reason=str(self.reason))
+        else:
+            yield Note(words("{what}", what=self.implication))
+        if self.verdict is Verdict.UNDECIDED:
+            yield self.proof.block("What was tried")
+        elif self.verdict is not Verdict.OUT_OF_SCOPE:
+            yield self.proof.block(f"Proof for head {self._deciding}" if self.heads else "Proof")
+
+    @property
+    def _deciding(self) -> int:
+        return 1 + next(i for i, r in enumerate(self.heads) if r.verdict is self.verdict)
+
+    def _first(self) -> Text:
+        """The answer in one sentence."""
+        subject = self.subject or expression_line(self.formula or 0)
+        named = words("{subject}: ", subject=shortened(subject, 80))
+        if self.heads:
+            count = sum(h.verdict is self.verdict for h in self.heads)
+            heads = f"{count} of {plural(len(self.heads), 'head')}"
+            whole = f"all {len(self.heads)} heads" if count == len(self.heads) else heads
+            return (*named, *words(_OF_HEADS[self.verdict], heads=whole))
+        said: Text
+        match self.verdict:
+            case Verdict.CONVERGES | Verdict.DIVERGES:
+                how = growth(self.proof)
+                said = words(
+                    "the series {verdict}{comma}{how}; {so}.", verdict=self.verdict,
+                    comma=", " if how else "", how=how, so=_SO[self.verdict],
+                )  # fmt: skip
+            case Verdict.CONDITIONAL:
+                said = words(
+                    "the series converges exactly if {condition}; there a long enough window is "
+                    "enough, elsewhere none is.", condition=self.condition,
+                )  # fmt: skip
+            case Verdict.OUT_OF_SCOPE:
+                said = words("{what}.", what=MECHANISMS[self.mechanism].words)
+            case Verdict.UNDECIDED:
+                tried = sum(step.rule == "tried" for step in self.proof.steps)
+                said = words("undecided, {reason}.", reason=self.reason)
+                if tried > 1:
+                    said = words("undecided: none of {tried} rules decides it.", tried=tried)
+        return (*named, *said)
+
+    def fields(self) -> dict[str, Any]:
+        return super().fields() | {
+            "windowable": plain(self.windowable),
+            "formula": None if self.formula is None else str(self.formula),
+            "condition": None if self.condition is None else str(self.condition),
+            "converges": self.converges,
+            "assumptions": dict(self.assumptions),
+            "skipped_terms": list(self.skipped_terms),
+            "implication": self.implication,
+            "heads": [plain(h) for h in self.heads],
+        }
+
+
+_SO = {
+    Verdict.CONVERGES: "a long enough window approximates full attention uniformly",
+    Verdict.DIVERGES: "no fixed window is enough, the share outside any window tends to 1",
+}
+_OF_HEADS = {
+    Verdict.CONVERGES: "the series of {heads} converges; a long enough window approximates full "
+    "attention uniformly.",
+    Verdict.DIVERGES: "the series of {heads} diverges; there no fixed window is enough.",
+    Verdict.CONDITIONAL: "the series of {heads} converges under a condition, of the others always.",
+    Verdict.UNDECIDED: "the series of {heads} is undecided, that of no other diverges.",
+    Verdict.OUT_OF_SCOPE: "no exp-series to decide.",
+}
+
+
+def growth(proof: Proof) -> Text:
+    """How the terms fall, from the rungs of a proof; nothing where several cases share it."""
+    rules = [step.rule for step in proof.steps]
+    if "cell" in rules or "class" in rules:
+        return ()
+    rungs = [now(step.values["limit"]) for step in proof.steps if step.rule == "rung"]
+    if not rungs:
+        flat = "its terms do not tend to 0" if rules[-1:] == ["term test"] else ""
+        return words("it is a finite sum" if "masked" in rules else flat)
+    last, depth = rungs[-1], len(rungs)
+    if depth == 1 and last.is_finite and last > 0:
+        return words("its terms fall about like {term}", term=n**-last)
+    if depth == 1 and not last.is_finite:
+        return words("its terms fall faster than any power of `n`") if last > 0 else ()
+    if depth == 1:
+        return words("its terms fall more slowly than any power of `n`") if last == 0 else ()
+    if depth == 2 and last == 0 and rules[-1] == "diverges":
+        return words("like the harmonic series")
+    if depth == 2 and last.is_finite:
+        return words("its terms fall about like {term}", term=1 / (n * sympy.log(n) ** last))
+    return ()

@@ -1,0 +1,22 @@
+"""Views of an encoding that need more than this room: provided from above, asked for by name.
+
+The package provides them when it is imported (`farfield/__init__`), so that nothing here imports,
+or even names, what stands above.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+_LOADERS: dict[str, Callable[[], Callable[..., Any]]] = {}
+
+
+def provide(name: str, load: Callable[[], Callable[..., Any]]) -> None:
+    """Make a view known; `load` is called when it is first wanted."""
+    _LOADERS[name] = load
+
+
+def view(name: str) -> Callable[..., Any]:
+    """The view of this name."""
+    return _LOADERS[name]()

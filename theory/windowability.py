@@ -1,0 +1,94 @@
+"""Is a window ever enough? The verdict on windows, beside that on the exp-series."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sympy
+from sympy import S
+
+from farfield.theory.answers.answer import Answer, Code, Label, Reason, Status
+from farfield.theory.answers.blocks import Block, facts, sentence
+from farfield.theory.answers.notation import shortened
+from farfield.theory.mechanisms import MECHANISMS, Mechanism
+
+BLOCKS = "every row sees at most so many keys"
+
+
+@dataclass(frozen=True, repr=False)
+class Windowable(Answer):
+    """Whether the worst error of a window tends to 0 as the window grows.
+
+    Fields:
+        value: True or False where that is proved; None under a condition, or where a bound is
+            missing.
+        condition: exactly where it is windowable, if that depends on parameters.
+        theorem: the name of the theorem that decides (`farfield prove NAME`).
+        hypotheses: under which it does.
+    """
+
+    value: bool | None
+    condition: Any = None
+    theorem: str = ""
+    hypotheses: tuple[str, ...] = ()
+
+    def blocks(self) -> Sequence[Block]:
+        said = {
+            True: "a long enough window approximates full attention uniformly.",
+            False: "no fixed window is ever enough: outside it the mass tends to 1 as rows grow.",
+            None: "whether a window is ever enough is not known: {why}.",
+        }[self.value]
+        if self.condition is not None and self.value is None:
+            said = "a long enough window is enough exactly if {condition}."
+        return (
+            sentence(
+                "{subject}: " + said, self.label, subject=shortened(self.subject, 80),
+                condition="" if self.condition is None else self.condition, why=str(self.reason),
+            ),
+            facts(theorem=self.theorem or None, where="; ".join(self.hypotheses) or None),
+        )  # fmt: skip
+
+
+def of_series(converges: Any, subject: str, reason: Reason | None = None) -> Windowable:
+    """For an additive bias: windowable exactly where the exp-series converges.
+
+    Args:
+        converges: True, False, the condition, or None where it is not known.
+        subject: what it is about.
+        reason: why it is not known.
+    """
+    rule = MECHANISMS["bias"]
+    if converges is None:
+        why = reason or Reason(Code.UNDECIDED, "the exp-series is undecided")
+        return Windowable(
+            None, None, rule.theorem, rule.hypotheses, status=Status.UNKNOWN, label=None,
+            reason=why, subject=subject,
+        )  # fmt: skip
+    truth = sympy.sympify(converges)
+    known = {S.true: True, S.false: False}.get(truth)
+    condition = truth if known is None else None
+    return Windowable(
+        known, condition, rule.theorem, rule.hypotheses, label=Label.THEOREM, subject=subject
+    )
+
+
+def of_blocks(keys: int, subject: str) -> Windowable:
+    """For bounded support, as blockwise causal attention has it: a window of `keys` loses none."""
+    hypotheses = (f"every row sees at most {keys} keys",)
+    return Windowable(
+        True, None, "bca-support", hypotheses, label=Label.THEOREM, subject=subject,
+        reason=Reason(Code.BOUNDED_SUPPORT, BLOCKS),
+    )  # fmt: skip
+
+
+def of_mechanism(name: str, subject: str) -> Windowable:
+    """For a mechanism that is no additive bias."""
+    rule: Mechanism = MECHANISMS[name]
+    unknown = rule.windowable is None and rule.condition is None
+    return Windowable(
+        rule.windowable, rule.condition, rule.theorem, rule.hypotheses,
+        status=Status.UNKNOWN if unknown else Status.EXACT,
+        label=None if unknown else Label.THEOREM, reason=rule.reason, subject=subject,
+    )  # fmt: skip
