@@ -123,7 +123,7 @@ def waves(rng: random.Random) -> str:
     constant = rng.choice(("pi", "sqrt(2)", "log(3)", "E/2", "pi/3", "3/2"))
     return rng.choice((
         trig, f"{trig}-{constant}", f"{trig}-{constant}*log(n+1)", f"({trig})/{constant}-n/5",
-        f"-(4+cos(n))*log(n+1)", f"{trig}-{constant}*sqrt(n)+log(n)", f"-{constant}*({sums(rng)})",
+        "-(4+cos(n))*log(n+1)", f"{trig}-{constant}*sqrt(n)+log(n)", f"-{constant}*({sums(rng)})",
         f"-n+{rational(rng, 1)}*n*sin(n)/4",
     ))  # fmt: skip
 
@@ -211,7 +211,9 @@ def _definition(change: Callable[[str, random.Random], str | None]) -> Callable[
     return mutate
 
 
-def _one_of(pattern: str, text: str, rng: random.Random, new: Callable[[re.Match[str]], str]) -> str | None:
+def _one_of(
+    pattern: str, text: str, rng: random.Random, new: Callable[[re.Match[str]], str]
+) -> str | None:
     places = list(re.finditer(pattern, text))
     if not places:
         return None
@@ -266,9 +268,7 @@ MUTATIONS: dict[str, Callable[[str, random.Random], str | None]] = {
     "coefficient": _definition(lambda t, rng: _one_of(r"(?<![\w^.])\d+", t, rng, _other_number)),
     "rung": _rung,
     "term": _term,
-    "argument": _definition(
-        lambda t, rng: _one_of(r"INR n", t, rng, lambda m: "(INR n + 7)")
-    ),
+    "argument": _definition(lambda t, rng: _one_of(r"INR n", t, rng, lambda m: "(INR n + 7)")),
     "condition": _condition,
 }
 PROOF = ("rung", "term")  # the statement stays what it was
@@ -305,7 +305,9 @@ def main() -> int:
     parser.add_argument("--mutants", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--all", action="store_true", help="print every formula without certificate")
+    parser.add_argument(
+        "--all", action="store_true", help="print every formula without certificate"
+    )
     chosen = parser.parse_args()
     start = time.monotonic()
     cases = [certified(*given) for given in formulas(chosen.count, chosen.seed)]
@@ -343,7 +345,9 @@ def main() -> int:
     for line in missed:
         print(f"not found: {line}")
     share = len(written) / max(len(decided), 1)
-    print(f"{share:.1%} of the decided are certified; {len(missed)} of {len(altered)} altered missed")
+    print(
+        f"{share:.1%} of the decided are certified; {len(missed)} of {len(altered)} altered missed"
+    )
     return int(bool(failing) or bool(missed) or share < 0.95)
 
 

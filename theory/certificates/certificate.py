@@ -14,7 +14,7 @@ from farfield.theory.answers.blocks import Block, Sentence, note
 from farfield.theory.answers.errors import InputError
 from farfield.theory.answers.notation import shortened, words
 from farfield.theory.certificates.forms import NoCertificate, is_extended
-from farfield.theory.certificates.reading import read_back
+from farfield.theory.certificates.reading import NotTheStatement, read_back
 from farfield.theory.certificates.writer import source
 
 if TYPE_CHECKING:
@@ -98,10 +98,15 @@ def _claim(result: Convergence) -> Claim:
 
 def _checked(formula: Expr, claims: list[Claim], parts: list[str]) -> Certificate:
     """The file, after its statements have been read back and found to be those claimed."""
-    modules = "Certificate Extended" if any(is_extended(c.formula) for c in claims) else "Certificate"
+    modules = (
+        "Certificate Extended" if any(is_extended(c.formula) for c in claims) else "Certificate"
+    )
     text = "\n\n".join([
         f"(** The exp-series of p(n) = {shortened(str(formula), 80)}.\n\n    {NOTE} *)",
         f"From Farfield Require Import {modules}.\nOpen Scope R_scope.", *parts,
     ]) + "\n"  # fmt: skip
-    statements = read_back(text, [(c.formula, c.domains, c.condition) for c in claims])
+    try:
+        statements = read_back(text, [(c.formula, c.domains, c.condition) for c in claims])
+    except NotTheStatement as why:
+        raise NoCertificate(f"it does not read back as the formula ({why})") from None
     return Certificate(formula, "\n".join(statements), text)

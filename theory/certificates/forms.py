@@ -14,8 +14,8 @@ from typing import Any
 import sympy
 from sympy import Expr, Rational, S, Symbol
 
-from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.answers.errors import InputError
+from farfield.theory.functions.nodes import Lookup, n
 
 
 class NoCertificate(InputError):
@@ -378,6 +378,8 @@ def extended_form(e: Expr) -> Form:
     if e == S.NegativeInfinity:
         return Form("masked", (), e)
     if not is_extended(e):
+        if e.has(sympy.exp, S.Exp1):
+            raise NoCertificate(f"-oo beside {_told(e)}")
         return Form("finite", (form(e),), e)
     if isinstance(e, sympy.Piecewise):
         return _pieces(e, extended_form)

@@ -51,7 +51,7 @@ def value_on_class(f: Form, q: int, r: int) -> tuple[Expr, str] | None:
         if (a * q) % d:
             return None
         return Integer((a * r + b) % d), f"mod_value {a * q}%nat {a * r + b}%nat"
-    return _wave_value(f, q, r)
+    return _wave_value(f, q, r) if f.op in ("cos", "sin") else None
 
 
 # t -> y with cos (pi t) = cos y, and likewise for sin: where the values are rational

@@ -21,9 +21,9 @@ from typing import Any
 import sympy
 from sympy import Expr, Integer, S, Symbol
 
+from farfield.theory.answers.errors import InputError
 from farfield.theory.formula.parameters import interval
 from farfield.theory.functions.nodes import Lookup, n
-from farfield.theory.answers.errors import InputError
 
 Bias = tuple[Expr, Mapping[str, str], Any]  # formula, domains, condition
 
@@ -205,9 +205,13 @@ def _split(text: str, joint: str) -> list[str]:
 
 
 def _unwrapped(text: str) -> str:
-    return text[1:-1] if text.startswith("(") and len(_split(text[1:-1], "\0")) == 1 and (
-        " /\\ " in text or " \\/ " in text
-    ) else text
+    return (
+        text[1:-1]
+        if text.startswith("(")
+        and len(_split(text[1:-1], "\0")) == 1
+        and (" /\\ " in text or " \\/ " in text)
+        else text
+    )
 
 
 def _relation(text: str, symbols: Mapping[str, Symbol]) -> Any:
@@ -426,7 +430,9 @@ def canonical(e: Any) -> Any:
     if isinstance(e, (sympy.And, sympy.Or)):
         flat = [x for a in args for x in (a.args if isinstance(a, e.func) else (a,))]
         return e.func(*sorted(set(flat), key=sympy.default_sort_key), evaluate=False)
-    if isinstance(e, sympy.core.relational.Relational) or isinstance(e, (sympy.Not, sympy.Piecewise)):
+    if isinstance(e, sympy.core.relational.Relational) or isinstance(
+        e, (sympy.Not, sympy.Piecewise)
+    ):
         return e.func(*args, evaluate=False)
     return e.func(*args)
 

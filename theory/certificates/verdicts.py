@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sympy import S
 
 from farfield.theory.certificates.bounds import bound, has_waves
-from farfield.theory.certificates.expansions import (
-    Expander,
-    Germ,
-    NeedMore,
-    adding_up,
-    conjunction,
-    listed,
-    order,
-    unit,
-)
-from farfield.theory.certificates.forms import Form, NoCertificate
+from farfield.theory.certificates.expansions import Expander, NeedMore, together
+from farfield.theory.certificates.forms import Form, NoCertificate, is_extended
+from farfield.theory.certificates.germs import adding_up, listed, logarithm_of, order
 from farfield.theory.certificates.periods import period
 from farfield.theory.certificates.signs import Signs
 
@@ -56,92 +49,87 @@ def decide(p: Form, signs: Signs) -> Decision:
 def _by_bound(p: Form, signs: Signs) -> Decision | None:
     """A bound above that converges, or one below that diverges."""
     for above in (True, False):
-        for terms in ORDERS:
-            x = Expander(signs, terms)
-            try:
-                q, step = bound(p, above, x)
-                decision = _climb(q, x, f"(fun n : nat => {q.show()})")
-            except NeedMore:
-                continue
-            except NoCertificate:
-                break
-            if decision.converges == above:
-                rule = "upper_bound" if above else "lower_bound"
-                *steps, last = decision.proof
-                ends = "lra" if above else "lra"
-                return Decision(above, (
-                    *steps, f"apply ({rule} p (fun n : nat => {q.show()}) 0).",
-                    f"{{ apply filter_imp with (2 := {step}). intros n ?. unfold p. {ends}. }}", last,
-                ))  # fmt: skip
-            break
+        try:
+            decision = _expanded(lambda x, above=above: _compared(p, above, x), signs)
+        except NoCertificate:
+            continue
+        if decision.converges == above:
+            return decision
     return None
 
 
+def _compared(p: Form, above: bool, x: Expander) -> Decision:
+    """The verdict on a bound of the bias, and what follows where it lies on the right side."""
+    q, step = bound(p, above, x)
+    decision = _climb(q, x, x.function(q))
+    *steps, last = decision.proof
+    rule = "upper_bound" if above else "lower_bound"
+    return Decision(decision.converges, (
+        *steps, f"apply ({rule} p {x.function(q)} 0).",
+        f"{{ apply filter_imp with (2 := {step}). intros n ?. unfold p. lra. }}", last,
+    ))  # fmt: skip
+
+
 def _on_class(p: Form, signs: Signs, place: tuple[int, int] | None) -> Decision:
-    """The whole series, or one residue class of it: more terms until they decide."""
+    """The whole series, or one residue class of it."""
+    return _expanded(
+        lambda x: _climb(p, x, "p" if place is None else f"(fun n : nat => p ({x.index})%nat)"),
+        signs, place,
+    )  # fmt: skip
+
+
+def _expanded(
+    attempt: Callable[[Expander], Decision], signs: Signs, place: tuple[int, int] | None = None
+) -> Decision:
+    """What is found with as many terms as it takes."""
     for terms in ORDERS:
-        index = "n" if place is None else f"{place[0]} * n + {place[1]}"
         try:
-            return _climb(p, Expander(signs, terms, index, place))
+            return attempt(Expander(signs, terms, place))
         except NeedMore:
             continue
     raise NoCertificate(f"no expansion of up to {ORDERS[-1]} terms decides it")
 
 
-def _climb(p: Form, x: Expander, bias: str = "p") -> Decision:
+def _climb(p: Form, x: Expander, bias: str) -> Decision:
     """Climb the rungs of the ladder; `bias` is what the form is called."""
-    opening: list[str] = []
-    if x.period is not None:
-        bias = f"(fun n : nat => p ({x.index})%nat)"
-    if p.op in ("finite", "masked", "if", "total", "table") and _extended(p):
+    if is_extended(p.expr):
         facts: list[str] = []
         finite = _finite_part(p, x, facts)
         value = "m_infty" if finite is None else f"Finite ({finite.show(x.index)})"
         place = "n" if x.period is None else f"({x.index})%nat"
-        by = f"pieces {conjunction(facts)}" if facts else "exists 0%nat; intros; reflexivity"
-        opening = [*x.steps, (
-            f"assert (P : eventually (fun n : nat => p {place} = {value}))\n  by (unfold p; {by})."
-        )]  # fmt: skip
-        x.steps = []
+        by = f"unfold p; pieces {together(facts)}"
+        ends = x.asserted("P", f"eventually (fun n : nat => p {place} = {value})", by)
         if finite is None:
-            return Decision(True, (*opening, f"apply (extended_masked {bias} P)."))
-        shown = f"(fun n : nat => {finite.show(x.index)})"
-        opening.append(f"rewrite (extended_finite {bias} {shown} P).")
-        bias, p = shown, finite
+            return Decision(True, (*x.steps, f"apply (extended_masked {bias} {ends})."))
+        function = x.function(finite)
+        x.steps.append(f"rewrite (extended_finite {bias} {function} {ends}).")
+        bias, p = function, finite
     germ, cancelled = x.linear(p)
-    passed, terms = 0, list(germ.terms)
-    while True:
-        growth = x.compare(terms[passed][1], unit(passed)) if passed < len(terms) else -1
-        if growth < 0:
-            if germ.rest is not None and x.compare(germ.rest, unit(passed)) >= 0:
-                raise NeedMore
-            converges, rule, side = False, f"rest_diverges {bias} {passed} _ _", "led"
-            break
-        c, e = terms[passed]
+    terms, level, rung = list(germ.terms), 0, logarithm_of(1)
+    while level < len(terms) and (growth := x.compare(terms[level][1], rung)) >= 0:
+        c, e = terms[level]
         if x.signs.sign(c) == 0:
             cancelled.append(e)
-            del terms[passed]
-            continue
-        if s := x.signs.sign(c) if growth > 0 else x.signs.sign(c + 1):
+            del terms[level]
+        elif s := x.signs.sign(c if growth else c + 1):
             converges = s < 0
-            rule = f"lead_{'converges' if converges else 'diverges'} {bias} {passed} _ _ _ _"
-            way = "left; split; [constant | less]" if growth > 0 else "right; split; [constant | same]"
-            side = f"led | {way}"
+            rule = f"lead_{'converges' if converges else 'diverges'} {bias} {level} _ _ _ _"
+            side = "left; split; [constant | less]" if growth else "right; split; [constant | same]"
+            ends = f"led | {side}"
             break
-        terms[passed] = (S.NegativeOne, unit(passed))
-        passed += 1
-    final = Germ(tuple(terms), germ.rest)
-    steps = (
-        *opening, *x.steps,
-        f"assert (E : expands {bias} {listed(final.terms)} {order(final.rest)})\n"
-        f"  by (unfold p; {adding_up(cancelled)}).",
-        f"apply ({rule} E); [{side}].",
+        else:
+            terms[level] = (S.NegativeOne, rung)
+            level += 1
+            rung = logarithm_of(level + 1)
+    else:
+        if x.within(rung, germ.rest):
+            raise NeedMore
+        converges, rule, ends = False, f"rest_diverges {bias} {level} _ _", "led"
+    name = x.asserted(
+        "E", f"expands {bias} {listed(tuple(terms))} {order(germ.rest)}",
+        f"unfold p; {adding_up(cancelled)}",
     )  # fmt: skip
-    return Decision(converges, steps)
-
-
-def _extended(p: Form) -> bool:
-    return p.op in ("finite", "masked", "total") or any(map(_extended, p.args))
+    return Decision(converges, (*x.steps, f"apply ({rule} {name}); [{ends}]."))
 
 
 def _finite_part(p: Form, x: Expander, facts: list[str]) -> Form | None:
@@ -149,7 +137,7 @@ def _finite_part(p: Form, x: Expander, facts: list[str]) -> Form | None:
     if p.op == "if":
         return _finite_part(x.branch(p, facts), x, facts)
     if p.op == "table":
-        facts.append(x.table_fact(p))
+        facts.append(x.last_entry(p))
         return _finite_part(p.args[-1], x, facts)
     if p.op == "total":
         parts = [_finite_part(a, x, facts) for a in p.args]
@@ -162,9 +150,9 @@ def _finite_part(p: Form, x: Expander, facts: list[str]) -> Form | None:
 
 def _in_classes(p: Form, signs: Signs, size: int) -> Decision:
     """Split into residue classes: all must converge, or one diverge."""
-    found: list[tuple[int, Decision]] = []
     failure: NoCertificate | None = None
-    rule = "extended_classes" if _extended(p) else "converges_classes"
+    rule = "extended_classes" if is_extended(p.expr) else "converges_classes"
+    lines: list[str] = []
     for r in range(size):
         try:
             decision = _on_class(p, signs, (size, r))
@@ -174,30 +162,22 @@ def _in_classes(p: Form, signs: Signs, size: int) -> Decision:
         claim = f"ex_series (fun n : nat => exp (p ({size} * n + {r})%nat))"
         if not decision.converges:
             return Decision(False, (
-                f"assert (C : ~ {claim}).", *_nested(decision.proof),
+                f"assert (C : ~ {claim}).", *braced(decision.proof),
                 f"intros X. apply C. apply ({rule} p {size}); [lia | exact X | lia].",
             ))  # fmt: skip
-        found.append((r, decision))
+        lines += [f"assert (C{r} : {claim}).", *braced(decision.proof)]
     if failure is not None:
         raise failure
-    lines: list[str] = []
-    for r, decision in found:
-        claim = f"ex_series (fun n : nat => exp (p ({size} * n + {r})%nat))"
-        lines += [f"assert (C{r} : {claim}).", *_nested(decision.proof)]
-    pattern = "r"
-    for _ in range(size):
-        pattern = f"[|{pattern}]"
-    ends = " | ".join(f"exact C{r}" for r in range(size))
-    lines += [
-        f"apply ({rule} p {size}); [lia | intros r Hr].",
-        f"destruct r as {pattern}; [{ends} | lia].",
-    ]
-    return Decision(True, tuple(lines))
+    classes = " | ".join(f"exact C{r}" for r in range(size))
+    return Decision(True, (
+        *lines, f"apply ({rule} p {size}); [lia | intros r Hr].",
+        f"destruct r as {'[|' * size}r{']' * size}; [{classes} | lia].",
+    ))  # fmt: skip
 
 
-def _nested(proof: tuple[str, ...]) -> tuple[str, ...]:
+def braced(proof: Sequence[str]) -> list[str]:
     """A proof in braces, indented."""
-    body = [line.replace("\n", "\n  ") for line in proof]
-    return (f"{{ {body[0]}", *(f"  {line}" for line in body[1:-1]), f"  {body[-1]} }}") if len(
-        body
-    ) > 1 else (f"{{ {body[0]} }}",)
+    lines = [line for sentence in proof for line in sentence.split("\n")]
+    return [f"{'  ' if k else '{ '}{line}" for k, line in enumerate(lines[:-1])] + [
+        f"{'  ' if lines[1:] else '{ '}{lines[-1]} }}"
+    ]

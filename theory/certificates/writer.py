@@ -1,7 +1,7 @@
 """The source of a certificate: the bias, one theorem a case of the parameters, the verdict.
 
-    Definition p (n : nat) : R := - r1 * ln (r2 * INR n + 1).
-    Theorem verdict : 0 < r1 -> 0 < r2 -> (ex_series (fun n => exp (p n)) <-> r1 > 1).
+Definition p (n : nat) : R := - r1 * ln (r2 * INR n + 1).
+Theorem verdict : 0 < r1 -> 0 < r2 -> (ex_series (fun n => exp (p n)) <-> r1 > 1).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import sympy
 from sympy import Expr, S
 
-from farfield.theory.certificates.enclosures import facts
+from farfield.theory.certificates.constants import facts
 from farfield.theory.certificates.forms import (
     Form,
     NoCertificate,
@@ -23,7 +23,7 @@ from farfield.theory.certificates.forms import (
     is_extended,
 )
 from farfield.theory.certificates.signs import Branch, Cell, Signs, explore
-from farfield.theory.certificates.verdicts import Decision, decide
+from farfield.theory.certificates.verdicts import Decision, braced, decide
 from farfield.theory.formula.parameters import interval
 from farfield.theory.functions.nodes import n
 
@@ -186,9 +186,7 @@ def _folded(tree: Branch | Cell, condition: Any) -> list[str]:
         x = f"X{depth}"
         lines = [f"destruct (Rtotal_order 0 ({_operand(part.on)})) as [{x}|[{x}|{x}]]."]
         for child in (part.above, part.zero, part.below):
-            body = fold(child, depth + 1)
-            lines += [f"{{ {body[0]}", *(f"  {line}" for line in body[1:])]
-            lines[-1] += " }"
+            lines += braced(fold(child, depth + 1))
         return lines
 
     return fold(tree, 1)

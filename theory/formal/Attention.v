@@ -1,5 +1,4 @@
-(** One row of attention when only some of its keys are kept: the exact error (MATH.md, sections 2
-    and 10).
+(** One row of attention when only some of its keys are kept: the exact error.
 
     A row sees [i] keys.  The key at distance [n] has the unnormalised weight [a n >= 0], the
     exponential of its logit, and the value [v n] in a real normed space; [keep n] says whether it
@@ -106,7 +105,8 @@ Lemma combine_minus (p q r s : R) (X Y : E) :
   minus (plus (scal p X) (scal q Y)) (plus (scal r X) (scal s Y))
   = plus (scal (p - r : R) X) (scal (q - s : R) Y).
 Proof.
-  rewrite <- !line_minus. unfold minus. rewrite opp_plus, <- !plus_assoc. f_equal. rewrite !plus_assoc.
+  rewrite <- !line_minus. unfold minus. rewrite opp_plus, <- !plus_assoc. f_equal. rewrite
+    !plus_assoc.
   f_equal. apply plus_comm.
 Qed.
 
@@ -128,7 +128,7 @@ Fixpoint vsum (f : nat -> E) (n : nat) : E :=
 Definition output (a : nat -> R) (v : nat -> E) (i : nat) : E :=
   scal (/ partial a i) (vsum (fun n => scal (a n) (v n)) i).
 
-(** How far the output moves when only the kept keys are attended to: delta(i, j) of MATH.md when
+(** How far the output moves when only the kept keys are attended to: delta(i, j) when
     these are the [j] nearest. *)
 Definition error (keep : nat -> bool) (a : nat -> R) (v : nat -> E) (i : nat) : R :=
   norm (minus (output a v i) (output (only keep a) v i)).
@@ -195,7 +195,8 @@ Proof.
   intros Ha HK. set (K := partial (only keep a) i) in *. set (O := partial (only (drop keep) a) i).
   assert (HO : 0 <= O) by (apply partial_ge0; intros; now apply only_ge0).
   unfold error, output at 1 2. rewrite (only_drop keep a i). fold K O.
-  rewrite (vsum_ext _ (fun n => plus (scal (only keep a n) (v n)) (scal (only (drop keep) a n) (v n)))).
+  rewrite (vsum_ext _ (fun n => plus (scal (only keep a n) (v n)) (scal (only (drop keep) a n) (v
+    n)))).
   2: { intros k _. unfold only, drop. destruct (keep k); simpl;
        now rewrite scal_0, ?plus_zero_r, ?plus_zero_l. }
   rewrite vsum_plus. set (X := vsum (fun n => scal (only keep a n) (v n)) i).
@@ -208,10 +209,12 @@ Proof.
     + assert (Z : forall n, (n < i)%nat -> only (drop keep) a n = 0).
       { intros n Hn. apply Rle_antisym; [|now apply only_ge0]. rewrite HO. unfold O.
         replace (only (drop keep) a n)
-          with (partial (only (drop keep) a) (S n) - partial (only (drop keep) a) n) by (simpl; ring).
+          with (partial (only (drop keep) a) (S n) - partial (only (drop keep) a) n) by (simpl;
+            ring).
         pose proof (partial_mono (only (drop keep) a) (S n) i
           (fun k => only_ge0 (drop keep) a k Ha) Hn).
-        assert (0 <= partial (only (drop keep) a) n) by (apply partial_ge0; intros; now apply only_ge0).
+        assert (0 <= partial (only (drop keep) a) n) by (apply partial_ge0; intros; now apply
+          only_ge0).
         lra. }
       symmetry. rewrite (vsum_ext _ (fun _ => zero)).
       * clear. induction i as [|i IH]; simpl; [reflexivity|]. now rewrite IH, plus_zero_l.
@@ -256,7 +259,8 @@ Proof.
   set (K := partial (only keep a) i) in *. set (O := partial (only (drop keep) a) i).
   assert (HO : 0 <= O) by (apply partial_ge0; intros; now apply only_ge0).
   assert (L : forall k c, (forall n, only k a n * (if keep n then V else - V) = c * only k a n) ->
-    vsum (fun n => scal (only k a n) (opposite keep V u n)) i = scal (c * partial (only k a) i : R) u).
+    vsum (fun n => scal (only k a n) (opposite keep V u n)) i = scal (c * partial (only k a) i : R)
+      u).
   { intros k c Hc. unfold opposite. rewrite vsum_line. f_equal. rewrite <- partial_scal.
     apply partial_ext. intros n _. apply Hc. }
   destruct HO as [HO|HO]; [|rewrite <- HO; unfold Rdiv; ring].

@@ -1,4 +1,4 @@
-(** Bounded logits are never windowable (MATH.md, section 10, item 2): NoPE, RoPE, absolute positions
+(** Bounded logits are never windowable: NoPE, RoPE, absolute positions
     and every mechanism whose logits, position included, lie in a bounded range. *)
 From Coq Require Import Reals Lra Lia Psatz Arith.
 From Coquelicot Require Import Coquelicot.
@@ -23,7 +23,8 @@ Qed.
 Lemma between_all j i : (j <= i)%nat -> between (visible all) j i = INR (i - j).
 Proof. intros H. unfold between. rewrite !partial_all, minus_INR; trivial. Qed.
 
-(** Under a mask, with N_in visible keys in the window and N_out beyond, the mass outside is at least
+(** Under a mask, with N_in visible keys in the window and N_out beyond, the mass outside is at
+    least
     N_out/(N_out + N_in e^lam), lam the range of the logits of visible keys. *)
 Theorem masked_mass_outside mask l lam i j : mask 0%nat = true -> (1 <= j <= i)%nat ->
   range (visible mask) l i lam ->
@@ -87,7 +88,8 @@ Proof.
     - apply (Rmult_le_compat_l (/ e)) in H; [|left; now apply Rinv_0_lt_compat].
       rewrite <- Rmult_assoc, Rinv_l, Rmult_1_l in H by lra. lra.
     - apply (Rmult_le_compat_l e) in H; [|lra].
-      replace (e * (INR j * (1 + q * / e))) with (e * INR j + q * INR j) in H by (field; lra). lra. }
+      replace (e * (INR j * (1 + q * / e))) with (e * INR j + q * INR j) in H by (field; lra). lra.
+        }
   rewrite <- Q, <- between_all, <- (partial_all j) by lia. split; intros H.
   - rewrite <- (window_error_attained (visible all) V beta u); trivial; [|lra].
     apply H; [now apply worst_logit_bounded|apply opposite_bounded; trivial; lra].

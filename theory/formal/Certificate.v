@@ -70,7 +70,8 @@ Ltac same := cbv [same esub eadd escale null map unit repeat app]; constant.
 Ltac less_by := first [left; lra | right; split; [lra | less_by]].
 Ltac less := cbv [less esub eadd escale negative map unit repeat app]; less_by.
 Ltac orders :=
-  cbv [exactly below strictly_below oadd oshift orelative opower length logarithms binomials integral map
+  cbv [exactly below strictly_below oadd oshift orelative opower length logarithms binomials
+    integral map
        fst snd];
   lazymatch goal with
   | |- True => exact I
@@ -88,7 +89,8 @@ Ltac every tac :=
   | |- List.Forall _ (_ :: _) => constructor; [cbv beta; cbn [fst snd]; tac | every tac]
   end.
 Ltac within := unfold within; every ltac:(first [right; orders | left; constant]).
-Ltac collect := repeat first [apply collects_same; [same|] | apply collects_other]; apply collects_nil.
+Ltac collect := repeat first [apply collects_same; [same|] | apply collects_other]; apply
+  collects_nil.
 Ltac gather_terms :=
   lazymatch goal with
   | |- gathers _ _ [] => apply gathers_rest; within
@@ -125,7 +127,8 @@ Tactic Notation "sum_by" tactic3(tac) := eapply expands_gather; [parts | tac].
 
 Ltac product E F :=
   eapply (expands_mult _ _ _ _ _ _ _ E F);
-  [unfold within_product; every ltac:(orders) | unfold within_product; every ltac:(orders) | orders].
+  [unfold within_product; every ltac:(orders) | unfold within_product; every ltac:(orders) |
+    orders].
 
 Tactic Notation "logarithm" constr(E) constr(m) constr(o) constr(k) constr(lc) "by" tactic3(t) :=
   eapply (expands_ln _ _ _ lc _ _ _ m o E (series_ln k));
@@ -174,7 +177,8 @@ Ltac bounded :=
   end.
 
 Tactic Notation "periodic" constr(v) "by" tactic3(t) :=
-  apply (expands_ext (fun _ => v)); [exists 0%nat; intros n _; cbv beta; symmetry; t | apply expands_const].
+  apply (expands_ext (fun _ => v)); [exists 0%nat; intros n _; cbv beta; symmetry; t | apply
+    expands_const].
 
 (** ** Pieces: what a comparison, a table or an extreme is from some point on *)
 Ltac decide_pieces :=
@@ -229,7 +233,8 @@ Ltac sign_value q r :=
     replace k with (q * m + r)%nat by lia; rewrite sign_class by reflexivity; simpl; lra end.
 Ltac mod_value q r :=
   idtac; match goal with m : nat |- INR (?k mod _) = _ =>
-    replace k with (q * m + r)%nat by lia; rewrite mod_class by (lia || reflexivity); simpl; lra end.
+    replace k with (q * m + r)%nat by lia; rewrite mod_class by (lia || reflexivity); simpl; lra
+      end.
 
 (** cos x = cos y or sin x = sin y for x = y + 2 (k m + j) pi, y one of those that are known. *)
 Ltac wave_value y k j :=

@@ -1,5 +1,4 @@
-(** The certified window: the least width that is provably enough for a budget (MATH.md,
-    section 5). *)
+(** The certified window: the least width that is provably enough for a budget. *)
 From Coq Require Import Reals Lra Lia Psatz Arith.
 From Coquelicot Require Import Coquelicot.
 From Farfield Require Import Sums Least Attention WindowError Windowable.

@@ -1,4 +1,4 @@
-(** From which eps on the lighter tail has the smaller receptive field (MATH.md, section 4). *)
+(** From which eps on the lighter tail has the smaller receptive field. *)
 From Coq Require Import Reals Lra Lia Psatz Arith.
 From Coquelicot Require Import Coquelicot.
 From Farfield Require Import Sums Least ReceptiveField Shares.

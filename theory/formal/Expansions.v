@@ -1,5 +1,5 @@
 (** Finite expansions along the logarithmic scale, with a remainder: sums, products, logarithms and
-    powers of functions that have one (MATH.md, section 2, the decision ladder). *)
+    powers of functions that have one. *)
 From Coq Require Import Reals Lra Lia Psatz Arith List.
 From Coquelicot Require Import Coquelicot.
 From Farfield Require Import Sums Rules IteratedLogarithms Monomials.
@@ -19,7 +19,8 @@ Definition expands (f : nat -> R) (ts : list term) (o : order) : Prop :=
   bigO (fun n => f n - eval ts n) o.
 
 (** ** Orders of magnitude *)
-Lemma bigO_positive f o : bigO f o -> exists C, 0 < C /\ eventually (fun n => Rabs (f n) <= C * bound o n).
+Lemma bigO_positive f o : bigO f o -> exists C, 0 < C /\ eventually (fun n => Rabs (f n) <= C *
+  bound o n).
 Proof.
   intros [C H]. exists (Rabs C + 1). split; [pose proof (Rabs_pos C); lra|].
   apply filter_imp with (2 := H). intros n Hn. eapply Rle_trans; [exact Hn|].
@@ -28,7 +29,8 @@ Qed.
 
 Lemma bigO_ext f g o : eventually (fun n => f n = g n) -> bigO f o -> bigO g o.
 Proof.
-  intros E [C H]. exists C. apply filter_imp with (2 := filter_and _ _ E H). intros n [<- Hn]. exact Hn.
+  intros E [C H]. exists C. apply filter_imp with (2 := filter_and _ _ E H). intros n [<- Hn].
+    exact Hn.
 Qed.
 
 Lemma bigO_below f o o' : bigO f o -> below o o' -> bigO f o'.
@@ -164,7 +166,8 @@ Qed.
 Lemma expands_plus f g ts us o : expands f ts o -> expands g us o ->
   expands (fun n => f n + g n) (ts ++ us) o.
 Proof.
-  intros H G. apply bigO_ext with (fun n => (f n - eval ts n) + (g n - eval us n)); [|now apply bigO_plus].
+  intros H G. apply bigO_ext with (fun n => (f n - eval ts n) + (g n - eval us n)); [|now apply
+    bigO_plus].
   exists 0%nat. intros n _. rewrite eval_app. ring.
 Qed.
 
@@ -176,13 +179,15 @@ Proof. intros H G. now apply (expands_plus f (fun n => - g n)), expands_opp. Qed
 Definition within_product (o o' : order) (ts : list term) : Prop :=
   List.Forall (fun t => below (oshift (snd t) o) o') ts.
 
-Lemma bigO_eval_mult ts g o o' : bigO g o -> within_product o o' ts -> bigO (fun n => eval ts n * g n) o'.
+Lemma bigO_eval_mult ts g o o' : bigO g o -> within_product o o' ts -> bigO (fun n => eval ts n * g
+  n) o'.
 Proof.
   intros G H. induction H as [|[c e] ts H _ IH].
   - apply bigO_zero. exists 0%nat. intros; simpl; ring.
   - apply bigO_ext with (fun n => c * (mono e n * g n) + eval ts n * g n);
       [exists 0%nat; intros; simpl; ring|].
-    apply bigO_plus; trivial. apply bigO_scal. apply (bigO_below _ (oshift e o)); trivial. now apply bigO_shift.
+    apply bigO_plus; trivial. apply bigO_scal. apply (bigO_below _ (oshift e o)); trivial. now
+      apply bigO_shift.
 Qed.
 
 Lemma expands_mult f g ts us o1 o2 o : expands f ts o1 -> expands g us o2 ->
@@ -227,7 +232,8 @@ Proof.
   - rewrite IH. ring.
 Qed.
 
-Lemma gathers_eval o raw target : gathers o raw target -> bigO (fun n => eval raw n - eval target n) o.
+Lemma gathers_eval o raw target : gathers o raw target -> bigO (fun n => eval raw n - eval target
+  n) o.
 Proof.
   induction 1 as [raw H|raw c e total rest target H <- _ IH|raw e total rest target H -> _ IH].
   - apply bigO_ext with (eval raw); [exists 0%nat; intros; simpl; ring|]. now apply bigO_eval.
@@ -237,7 +243,7 @@ Proof.
     rewrite (collects_eval e raw 0 rest n H). ring.
 Qed.
 
-Theorem expands_gather f raw target o : expands f raw o -> gathers o raw target ->
+Lemma expands_gather f raw target o : expands f raw o -> gathers o raw target ->
   expands f target o.
 Proof.
   intros H G. apply bigO_ext with (fun n => (f n - eval raw n) + (eval raw n - eval target n)).
@@ -258,7 +264,8 @@ Proof.
   assert (R : is_lim_seq (fun n => (f n - eval ((c, e) :: ts) n) / mono e n) 0).
   { destruct F as [C F]. apply is_lim_seq_abs_0.
     apply (is_lim_seq_le_le_loc (fun _ => 0) _ (fun n => C * (bound o n / mono e n))).
-    - apply filter_imp with (2 := F). intros n Hn. pose proof (mono_pos e n). split; [apply Rabs_pos|].
+    - apply filter_imp with (2 := F). intros n Hn. pose proof (mono_pos e n). split; [apply
+      Rabs_pos|].
       unfold Rdiv. rewrite Rabs_mult, (Rabs_pos_eq (/ _)) by (left; now apply Rinv_0_lt_compat).
       rewrite <- Rmult_assoc. apply Rmult_le_compat_r; trivial. left. now apply Rinv_0_lt_compat.
     - apply is_lim_seq_const.
@@ -266,7 +273,8 @@ Proof.
       apply (is_lim_seq_scal_l _ C 0). now apply strictly_below_limit. }
   assert (T : is_lim_seq (fun n => eval ts n / mono e n) 0).
   { clear F R. induction Ht as [|[d g] ts H _ IH].
-    - apply is_lim_seq_ext with (fun _ => 0); [intros; simpl; unfold Rdiv; ring|apply is_lim_seq_const].
+    - apply is_lim_seq_ext with (fun _ => 0); [intros; simpl; unfold Rdiv; ring|apply
+      is_lim_seq_const].
     - apply is_lim_seq_ext with (fun n => d * (mono g n / mono e n) + eval ts n / mono e n);
         [intros; simpl; unfold Rdiv; ring|].
       replace (Finite 0) with (Finite (d * 0 + 0)) by (f_equal; ring).
@@ -279,7 +287,7 @@ Proof.
 Qed.
 
 (** A function has the sign of its leading coefficient. *)
-Theorem eventually_positive f c e ts o : expands f ((c, e) :: ts) o -> led e ts o -> 0 < c ->
+Lemma eventually_positive f c e ts o : expands f ((c, e) :: ts) o -> led e ts o -> 0 < c ->
   eventually (fun n => 0 < f n).
 Proof.
   intros F H Hc. pose proof (led_limit f c e ts o F H) as L. apply is_lim_seq_spec in L.
@@ -294,7 +302,7 @@ Proof.
   intros [H Ho]. split; trivial. induction H as [|[c f] ts H _ IH]; constructor; trivial.
 Qed.
 
-Corollary eventually_negative f c e ts o : expands f ((c, e) :: ts) o -> led e ts o -> c < 0 ->
+Lemma eventually_negative f c e ts o : expands f ((c, e) :: ts) o -> led e ts o -> c < 0 ->
   eventually (fun n => f n < 0).
 Proof.
   intros F H Hc. apply filter_imp with (2 := eventually_positive _ _ _ _ _ (expands_opp _ _ _ F)
@@ -439,7 +447,7 @@ Proof.
   - unfold unit. cbn [repeat]. rewrite repeat_cons, <- app_assoc. reflexivity.
 Qed.
 
-Theorem expands_ln q f c lc e ts o m o' : expands f ((c, e) :: ts) o ->
+Lemma expands_ln q f c lc e ts o m o' : expands f ((c, e) :: ts) o ->
   series_at_0 (fun x => ln (1 + x)) q -> 0 < c -> ln c = lc -> tame m c e ts o ->
   below (orelative e o) o' -> below (opower m (length q)) o' ->
   expands (fun n => ln (f n)) ((lc, []) :: lterms e 0 ++ tpoly q (relative c e ts)) o'.
@@ -450,11 +458,12 @@ Proof.
   apply filter_imp with (2 := filter_and _ _ (eventually_normal f c e ts o m Hc F T)
     (eventually_lterms e 0)). intros n [[H1 H2] H3].
   set (d := f n / (c * mono e n) - 1) in *. simpl eval. rewrite eval_app, <- H3, mono_nil, H1.
-  rewrite ln_mult, ln_mult; trivial; [|apply mono_pos|apply Rmult_lt_0_compat; trivial; apply mono_pos].
+  rewrite ln_mult, ln_mult; trivial; [|apply mono_pos|apply Rmult_lt_0_compat; trivial; apply
+    mono_pos].
   unfold mono. rewrite ln_exp. ring.
 Qed.
 
-Theorem expands_Rpower q f r c pc e ts o m o' : expands f ((c, e) :: ts) o ->
+Lemma expands_Rpower q f r c pc e ts o m o' : expands f ((c, e) :: ts) o ->
   series_at_0 (fun x => Rpower (1 + x) r) q -> 0 < c -> Rpower c r = pc -> tame m c e ts o ->
   below (orelative e o) o' -> below (opower m (length q)) o' ->
   expands (fun n => Rpower (f n) r) (shifted pc (escale r e) (tpoly q (relative c e ts)))
@@ -466,17 +475,19 @@ Proof.
   apply filter_imp with (2 := eventually_normal f c e ts o m Hc F T). intros n [H1 H2].
   set (d := f n / (c * mono e n) - 1) in *. rewrite H1, eval_shifted, mono_scale.
   pose proof (mono_pos e n). assert (0 < c * mono e n) by now apply Rmult_lt_0_compat.
-  rewrite <- (Rpower_mult_distr (c * mono e n) (1 + d)), <- (Rpower_mult_distr c (mono e n)); trivial.
+  rewrite <- (Rpower_mult_distr (c * mono e n) (1 + d)), <- (Rpower_mult_distr c (mono e n));
+    trivial.
   ring.
 Qed.
 
-Theorem expands_power q f k r c pc e ts o m o' : expands f ((c, e) :: ts) o ->
+Lemma expands_power q f k r c pc e ts o m o' : expands f ((c, e) :: ts) o ->
   series_at_0 (fun x => (1 + x) ^ k) q -> INR k = r -> c <> 0 -> c ^ k = pc -> tame m c e ts o ->
   below (orelative e o) o' -> below (opower m (length q)) o' ->
   expands (fun n => f n ^ k) (shifted pc (escale r e) (tpoly q (relative c e ts)))
     (oshift (escale r e) o').
 Proof.
-  intros F Q <- Hc <- T H4 H5. pose proof (expands_function _ q f c e ts o m o' Q Hc F T H4 H5) as D.
+  intros F Q <- Hc <- T H4 H5. pose proof (expands_function _ q f c e ts o m o' Q Hc F T H4 H5) as
+    D.
   apply bigO_ext with (2 := bigO_scal (c ^ k) _ _ (bigO_shift (escale (INR k) e) _ _ D)).
   exists 0%nat. intros n _. pose proof (mono_pos e n).
   rewrite eval_shifted, mono_scale, Rpower_pow by trivial.
@@ -485,7 +496,7 @@ Proof.
   rewrite !Rpow_mult_distr. ring.
 Qed.
 
-Theorem expands_inv q f c e ts o m o' : expands f ((c, e) :: ts) o ->
+Lemma expands_inv q f c e ts o m o' : expands f ((c, e) :: ts) o ->
   series_at_0 (fun x => / (1 + x)) q -> c <> 0 -> tame m c e ts o ->
   below (orelative e o) o' -> below (opower m (length q)) o' ->
   expands (fun n => / f n) (shifted (/ c) (escale (-1) e) (tpoly q (relative c e ts)))

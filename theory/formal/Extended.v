@@ -1,4 +1,4 @@
-(** Biases with the value -oo, as those of windows and masks: e^{-oo} = 0 (MATH.md, section 1). *)
+(** Biases with the value -oo, as those of windows and masks: e^{-oo} = 0. *)
 From Coq Require Import Reals Lra Lia.
 From Coquelicot Require Import Coquelicot.
 From Farfield Require Import Sums Rules.
@@ -10,7 +10,8 @@ Definition exp (x : Rbar) : R :=
   match x with Finite y => Rtrigo_def.exp y | m_infty => 0 | p_infty => 1 end.
 
 (** A bias that is finite from some point on has the verdict of its finite values ... *)
-Theorem extended_finite (p : nat -> Rbar) (f : nat -> R) : eventually (fun n => p n = Finite (f n)) ->
+Theorem extended_finite (p : nat -> Rbar) (f : nat -> R) : eventually (fun n => p n = Finite (f n))
+  ->
   (ex_series (fun n => exp (p n)) <-> converges f).
 Proof.
   intros H. apply finitely_many_terms. apply filter_imp with (2 := H). now intros n ->.

@@ -1,5 +1,4 @@
-(** Gated decays: the bias of distance n is the sum of the logarithms of n forget gates (MATH.md,
-    section 10, item 4). *)
+(** Gated decays: the bias of distance n is the sum of the logarithms of n forget gates. *)
 From Coq Require Import Reals Lra Lia Psatz Arith Classical.
 From Coquelicot Require Import Coquelicot.
 From Farfield Require Import Sums Attention WindowError RowBiases TrfLinear.
@@ -61,6 +60,7 @@ Proof.
   rewrite Rabs_pos_eq; lra.
 Qed.
 
+(** Constant gates are such a linear bias. *)
 Theorem gated_linear gamma n : 0 < gamma -> decay (fun _ => gamma) n = linear (ln (/ gamma)) n.
 Proof.
   intros H. rewrite decay_const, linear_pow, ln_Rinv, Ropp_involutive, exp_ln; trivial.
@@ -70,7 +70,8 @@ Section Family.
 Context {E : NormedModule R_AbsRing}.
 
 (** All rows of all lengths whose gates have values in a set. *)
-Definition gated_row (gates : R -> Prop) : Type := {r : nat * (nat -> R) | forall n, gates (snd r n)}.
+Definition gated_row (gates : R -> Prop) : Type := {r : nat * (nat -> R) | forall n, gates (snd r
+  n)}.
 
 (** Windowable, for every logit bound, exactly if the gates stay below some gamma < 1. *)
 Theorem gated_windowable (gates : R -> Prop) beta V (u : E) : norm u = 1 -> 0 < V -> 0 <= beta ->
@@ -93,7 +94,8 @@ Proof.
       pose proof (Rinv_0_lt_compat _ HJ2). nra. }
     apply Hn. exists gamma. split; trivial. intros x Hx. apply Rnot_lt_le. intros Hlt.
     destruct (HG x Hx) as [Px Lx].
-    set (r := exist (fun r : nat * (nat -> R) => forall n, gates (snd r n)) ((2 * J)%nat, fun _ => x)
+    set (r := exist (fun r : nat * (nat -> R) => forall n, gates (snd r n)) ((2 * J)%nat, fun _ =>
+      x)
       (fun _ => Hx) : gated_row gates).
     specialize (H' J r). simpl fst in H'. simpl snd in H'. specialize (H' ltac:(simpl; lia)).
     set (b := decay (fun _ => x)) in *.
@@ -103,7 +105,8 @@ Proof.
       rewrite decay_const. rewrite <- (pow1 k). apply pow_incr. lra. }
     assert (Low : / 2 < x ^ (2 * J)).
     { apply Rle_lt_trans with (gamma ^ (2 * J)).
-      - unfold gamma. rewrite <- Rpower_pow by apply exp_pos. rewrite Rpower_mult, Rinv_l, Rpower_1; lra.
+      - unfold gamma. rewrite <- Rpower_pow by apply exp_pos. rewrite Rpower_mult, Rinv_l,
+        Rpower_1; lra.
       - rewrite <- !Rpower_pow by (trivial; apply exp_pos).
         unfold Rpower. apply exp_increasing. apply Rmult_lt_compat_l; trivial.
         apply ln_increasing; trivial. apply exp_pos. }
@@ -113,7 +116,8 @@ Proof.
       rewrite decay_const. left. apply Rlt_le_trans with (1 := Low).
       replace (2 * J)%nat with ((J + k) + (J - k))%nat by lia. rewrite pow_add.
       rewrite <- (Rmult_1_r (x ^ (J + k))) at 2.
-      apply Rmult_le_compat_l; [apply pow_le; lra|]. rewrite <- (pow1 (J - k)). apply pow_incr. lra. }
+      apply Rmult_le_compat_l; [apply pow_le; lra|]. rewrite <- (pow1 (J - k)). apply pow_incr.
+        lra. }
     assert (C : 1 <= exp (2 * beta)) by (rewrite <- exp_0; apply exp_le; lra).
     assert (IJ : 0 < INR J) by (apply lt_0_INR; lia).
     change (exp (2 * beta) * between b J (2 * J) / partial b J <= / 4) in H'.
@@ -133,7 +137,8 @@ Proof.
     assert (Q : 0 < gamma ^ j < 1) by (split; [apply pow_lt; lra|apply pow_lt_1_compat; [lra|lia]]).
     apply Rle_trans with (c * (gamma ^ j / (1 - gamma ^ j))).
     + unfold Rdiv. rewrite Rmult_assoc. apply Rmult_le_compat_l; [lra|].
-      apply (gated_ratio g gamma i j); [|trivial|lia]. intros n. split; [apply HG|apply H]; apply Hr.
+      apply (gated_ratio g gamma i j); [|trivial|lia]. intros n. split; [apply HG|apply H]; apply
+        Hr.
     + unfold Rdiv. rewrite <- Rmult_assoc. apply Rle_div_l; [lra|].
       destruct HN as [HN _]. unfold q in HN. apply Rlt_div_r in HN; lra.
 Qed.
@@ -154,4 +159,5 @@ Qed.
 
 (** An increment -softplus(z) of CABLE is the logarithm of the gate sigmoid(-z). *)
 Theorem softplus_gate z : exp (- ln (1 + exp z)) = sigmoid (- z).
-Proof. unfold sigmoid. rewrite exp_Ropp, Ropp_involutive, exp_ln; [reflexivity|]. pose proof (exp_pos z). lra. Qed.
+Proof. unfold sigmoid. rewrite exp_Ropp, Ropp_involutive, exp_ln; [reflexivity|]. pose proof
+  (exp_pos z). lra. Qed.

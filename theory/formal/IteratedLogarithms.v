@@ -1,10 +1,10 @@
-(** Iterated logarithms and the comparison series of the ladder (MATH.md, section 2). *)
+(** Iterated logarithms and the comparison series of the ladder. *)
 From Coq Require Import Reals Lra Lia Psatz Arith.
 From Coquelicot Require Import Coquelicot.
 From Farfield Require Import Sums Rules.
 Open Scope R_scope.
 
-(** lg 0 x = x and lg (k+1) x = ln (lg k x): l_k of MATH.md is [lg k (INR n)]. *)
+(** lg 0 x = x and lg (k+1) x = ln (lg k x): l_k = log_k n is [lg k (INR n)]. *)
 Fixpoint lg (k : nat) (x : R) : R := match k with O => x | S m => ln (lg m x) end.
 
 (** l_1 + ... + l_k. *)
@@ -56,7 +56,8 @@ Lemma ln_diff_upper y z : 0 < y -> 0 < z -> ln z - ln y <= (z - y) / y.
 Proof.
   intros Hy Hz. rewrite <- ln_div by trivial.
   replace ((z - y) / y) with (z / y - 1) by (field; lra).
-  pose proof (exp_ineq1_le (ln (z / y))) as E. rewrite exp_ln in E; [lra|now apply Rdiv_lt_0_compat].
+  pose proof (exp_ineq1_le (ln (z / y))) as E. rewrite exp_ln in E; [lra|now apply
+    Rdiv_lt_0_compat].
 Qed.
 
 Lemma step_upper k x : good k x -> good k (x + 1) -> lg k (x + 1) - lg k x <= exp (- lsum k x).
@@ -82,7 +83,8 @@ Proof.
   enough (/ (lprod k (x + 1) * lg k (x + 1)) <= (lg k (x + 1) - lg k x) / lg k (x + 1)).
   { replace ((lg k x - lg k (x + 1)) / lg k (x + 1))
       with (- ((lg k (x + 1) - lg k x) / lg k (x + 1))) in U by (field; lra). lra. }
-  replace (/ (lprod k (x + 1) * lg k (x + 1))) with (/ lprod k (x + 1) / lg k (x + 1)) by (field; lra).
+  replace (/ (lprod k (x + 1) * lg k (x + 1))) with (/ lprod k (x + 1) / lg k (x + 1)) by (field;
+    lra).
   apply Rmult_le_compat_r; [left; now apply Rinv_0_lt_compat|]. rewrite <- E.
   apply IH; intros m Hm; [apply G|apply G']; lia.
 Qed.
@@ -92,10 +94,12 @@ Lemma telescope_diverges (b f : nat -> R) : eventually (fun n => 0 <= b n) ->
   eventually (fun n => f (S n) - f n <= b n) -> is_lim_seq f p_infty -> ~ ex_series b.
 Proof.
   intros H0 H1 Hf Hs. destruct (filter_and _ _ H0 H1) as [N HN]. apply (ex_series_shift b N) in Hs.
-  set (c := fun n => b (N + n)%nat) in *. assert (P : forall n, 0 <= c n) by (intros n; apply HN; lia).
+  set (c := fun n => b (N + n)%nat) in *. assert (P : forall n, 0 <= c n) by (intros n; apply HN;
+    lia).
   assert (L : forall m, f (N + m)%nat - f N <= partial c m).
   { induction m as [|m IH]; [rewrite Nat.add_0_r; simpl; lra|].
-    destruct (HN (N + m)%nat ltac:(lia)) as [_ H]. rewrite Nat.add_succ_r. simpl. unfold c at 2. lra. }
+    destruct (HN (N + m)%nat ltac:(lia)) as [_ H]. rewrite Nat.add_succ_r. simpl. unfold c at 2.
+      lra. }
   apply is_lim_seq_spec in Hf. destruct (Hf (f N + Series c)) as [M HM].
   specialize (HM (N + M)%nat ltac:(lia)). specialize (L M).
   pose proof (partial_le_series c M P Hs). lra.
@@ -160,7 +164,8 @@ Proof.
   - intros H. replace c with (1 + (c - 1)) by ring. apply base_converges. lra.
 Qed.
 
-(** The same series as MATH.md writes it: sum 1/(n l_1 ... l_{k-1} l_k^c) converges iff c > 1. *)
+(** The same series as it is usually written: sum 1/(n l_1 ... l_{k-1} l_k^c) converges iff c > 1.
+    *)
 Theorem bertrand_fraction k c :
   ex_series (fun n => / (lprod k (INR n) * Rpower (lg k (INR n)) c)) <-> 1 < c.
 Proof.

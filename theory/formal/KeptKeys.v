@@ -1,5 +1,4 @@
-(** Kept weight against dropped keys: a certificate at run time, for every softmax mechanism
-    (MATH.md, section 10, item 7). *)
+(** Kept weight against dropped keys: a certificate at run time, for every softmax mechanism. *)
 From Coq Require Import Reals Lra Lia Psatz Arith.
 From Coquelicot Require Import Coquelicot.
 From Farfield Require Import Sums Attention.
@@ -49,7 +48,8 @@ Proof.
   pose proof (exp_pos g) as Pg. assert (0 <= n) by apply count_ge0. unfold Rdiv at 1.
   rewrite <- Rmult_assoc. apply Rle_div_l; [lra|].
   apply (Rmult_le_compat_r (2 * V - eta)) in Hn; [|lra].
-  replace (eta / (2 * V - eta) * exp g * (2 * V - eta)) with (eta * exp g) in Hn by (field; lra). nra.
+  replace (eta / (2 * V - eta) * exp g * (2 * V - eta)) with (eta * exp g) in Hn by (field; lra).
+    nra.
 Qed.
 
 (** Attained: all dropped logits M, values opposite. *)

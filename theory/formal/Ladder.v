@@ -1,4 +1,4 @@
-(** The decision ladder: the first rung whose limit is not 1 decides (MATH.md, section 2). *)
+(** The decision ladder: the first rung whose limit is not 1 decides. *)
 From Coq Require Import Reals Lra Lia Psatz Arith.
 From Coquelicot Require Import Coquelicot.
 From Farfield Require Import Sums Rules IteratedLogarithms.

@@ -1,4 +1,4 @@
-(** The leak: the share of a row's prior mass beyond the training length (MATH.md, section 3). *)
+(** The leak: the share of a row's prior mass beyond the training length. *)
 From Coq Require Import Reals Lra Lia Psatz Arith.
 From Coquelicot Require Import Coquelicot.
 From Farfield Require Import Sums.

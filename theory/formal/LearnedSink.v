@@ -1,11 +1,11 @@
-(** A learned sink: a constant S in the denominator, of value 0 (MATH.md, section 10, item 6;
-    softmax-off-by-one is S = 1). *)
+(** A learned sink: a constant S in the denominator, of value 0; softmax-off-by-one is S = 1. *)
 From Coq Require Import Reals Lra Lia Psatz Arith.
 From Coquelicot Require Import Coquelicot.
 From Farfield Require Import Sums Attention WindowError Sinks.
 Open Scope R_scope.
 
-(** O (2 I + S) / ((O + I + S) (I + S)): the error for V = 1, with I the mass inside the window and O
+(** O (2 I + S) / ((O + I + S) (I + S)): the error for V = 1, with I the mass inside the window and
+    O
     outside, when all values inside are opposite to all values outside. *)
 Definition gap (I O S : R) : R := O * (2 * I + S) / ((O + I + S) * (I + S)).
 
@@ -188,6 +188,7 @@ Definition learned_worst (V beta T B S : R) : R :=
   let O := exp beta * T in
   V * gap (clipped (exp (- beta) * B) (exp beta * B) (worst_inside O S)) O S.
 
+(** It bounds the error for every input within the bounds ... *)
 Theorem learned_sink_error b x (v : nat -> E) V beta S i j : weights b -> (1 <= j <= i)%nat ->
   0 <= S -> bounded beta x i -> vbounded V v i ->
   learned_error b x v S i j <= learned_worst V beta (between b j i) (partial b j) S.
@@ -212,8 +213,9 @@ Proof.
   apply gap_clipped; trivial; [apply Rmult_lt_0_compat; trivial; apply exp_pos|lra|lra].
 Qed.
 
-(** Attained: one logit for all keys inside, beta outside, values opposite. *)
-Theorem learned_sink_attained b V beta S (u : E) i j : norm u = 1 -> 0 <= V -> 0 <= beta -> weights b ->
+(** ... and is attained: one logit for all keys inside, beta outside, values opposite. *)
+Theorem learned_sink_attained b V beta S (u : E) i j : norm u = 1 -> 0 <= V -> 0 <= beta -> weights
+  b ->
   (1 <= j <= i)%nat -> 0 <= S ->
   exists x, bounded beta x i /\
     learned_error b x (opposite (window j) V u) S i j

@@ -1,5 +1,5 @@
 (** The logarithmic scale: monomials n^a0 (log n)^a1 (log log n)^a2 ... with real exponents, and
-    their order of growth (MATH.md, section 2, the decision ladder). *)
+    their order of growth. *)
 From Coq Require Import Reals Lra Lia Psatz Arith List.
 From Coquelicot Require Import Coquelicot.
 From Farfield Require Import Sums Rules IteratedLogarithms.
@@ -20,7 +20,7 @@ Definition mono (e : expo) (n : nat) : R := exp (dot e 0 n).
 Fixpoint powers (e : expo) (k n : nat) : R :=
   match e with [] => 1 | a :: e' => Rpower (lg k (INR n)) a * powers e' (S k) n end.
 
-Theorem mono_powers e n : mono e n = powers e 0 n.
+Lemma mono_powers e n : mono e n = powers e 0 n.
 Proof.
   unfold mono. generalize 0%nat. induction e as [|a e IH]; intros k; simpl; [apply exp_0|].
   now rewrite exp_plus, IH.
@@ -113,7 +113,8 @@ Qed.
 Lemma dot_smaller e k m : (k <= m)%nat -> is_lim_seq (fun n => dot e m n / lg k (INR n)) 0.
 Proof.
   revert m. induction e as [|a e IH]; intros m Hkm.
-  - apply is_lim_seq_ext with (fun _ => 0); [intros; simpl; unfold Rdiv; ring|apply is_lim_seq_const].
+  - apply is_lim_seq_ext with (fun _ => 0); [intros; simpl; unfold Rdiv; ring|apply
+    is_lim_seq_const].
   - apply is_lim_seq_ext with (fun n => a * (lg (S m) (INR n) / lg k (INR n)) +
       dot e (S m) n / lg k (INR n)); [intros n; simpl; unfold Rdiv; ring|].
     replace (Finite 0) with (Finite (a * 0 + 0)) by (f_equal; ring).
@@ -124,7 +125,8 @@ Qed.
 Lemma dot_negative e k : negative e -> is_lim_seq (dot e k) m_infty.
 Proof.
   revert k. induction e as [|a e IH]; intros k He; [contradiction|]. destruct He as [Ha|[-> He]].
-  - apply is_lim_seq_ext_loc with (fun n => lg (S k) (INR n) * (a + dot e (S k) n / lg (S k) (INR n))).
+  - apply is_lim_seq_ext_loc with (fun n => lg (S k) (INR n) * (a + dot e (S k) n / lg (S k) (INR
+    n))).
     + apply filter_imp with (2 := eventually_lg (S k) 0). intros n Hn. simpl in *. field. lra.
     + apply (is_lim_seq_mult _ _ p_infty a); [apply lg_lim| |].
       * replace (Finite a) with (Finite (a + 0)) by (f_equal; ring).
@@ -134,7 +136,7 @@ Proof.
 Qed.
 
 (** A lexicographically smaller monomial is of smaller growth. *)
-Theorem less_limit e f : less e f -> is_lim_seq (fun n => mono e n / mono f n) 0.
+Lemma less_limit e f : less e f -> is_lim_seq (fun n => mono e n / mono f n) 0.
 Proof.
   intros H. apply is_lim_seq_ext with (mono (esub e f)); [intros; apply mono_sub|].
   apply (is_lim_comp_seq exp _ m_infty 0); [apply is_lim_exp_m|exists O; discriminate|].

@@ -1,4 +1,4 @@
-(** Certified integers of closed forms (MATH.md, section 3), by interval arithmetic.
+(** Certified integers of closed forms, by interval arithmetic.
 
     The tactic [interval] computes with machine integers, so this file, and no other, also rests on
     the specification of the prover's primitive integers. *)

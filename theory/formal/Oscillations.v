@@ -114,4 +114,5 @@ Proof. intros H. apply filter_imp with (2 := H). intros n ?. lra. Qed.
 Lemma wave_at_most f : at_most (fun n => cos (f n)) (fun _ => 1) /\
   at_most (fun n => sin (f n)) (fun _ => 1) /\ at_most (fun _ => -1) (fun n => cos (f n)) /\
   at_most (fun _ => -1) (fun n => sin (f n)).
-Proof. repeat split; exists 0%nat; intros n _; destruct (COS_bound (f n)), (SIN_bound (f n)); trivial. Qed.
+Proof. repeat split; exists 0%nat; intros n _; destruct (COS_bound (f n)), (SIN_bound (f n));
+  trivial. Qed.

@@ -10,13 +10,18 @@ Definition Rleb (x y : R) : bool := if Rle_dec x y then true else false.
 Definition Reqb (x y : R) : bool := if Req_EM_T x y then true else false.
 
 (** ** What holds from some point on *)
+Lemma eventually_true : eventually (fun _ => True).
+Proof. now exists 0%nat. Qed.
+
 Lemma eventually_less f g c e ts o : expands (fun n => g n - f n) ((c, e) :: ts) o -> led e ts o ->
   0 < c -> eventually (fun n => f n < g n).
 Proof.
-  intros H L Hc. apply filter_imp with (2 := eventually_positive _ c e ts o H L Hc). intros n Hn. lra.
+  intros H L Hc. apply filter_imp with (2 := eventually_positive _ c e ts o H L Hc). intros n Hn.
+    lra.
 Qed.
 
-Lemma eventually_equal f g : expands (fun n => g n - f n) [] None -> eventually (fun n => f n = g n).
+Lemma eventually_equal f g : expands (fun n => g n - f n) [] None -> eventually (fun n => f n = g
+  n).
 Proof.
   intros [C H]. apply filter_imp with (2 := H). intros n Hn. simpl in Hn.
   rewrite Rmult_0_r in Hn. pose proof (Rabs_pos (g n - f n - 0)).
@@ -58,7 +63,8 @@ Qed.
 
 Lemma mod_class q r d n : d <> 0%nat -> (q mod d = 0)%nat -> ((q * n + r) mod d = r mod d)%nat.
 Proof.
-  intros Hd H. rewrite Nat.add_mod, Nat.mul_mod, H, Nat.mul_0_l, Nat.mod_0_l, Nat.add_0_l by trivial.
+  intros Hd H. rewrite Nat.add_mod, Nat.mul_mod, H, Nat.mul_0_l, Nat.mod_0_l, Nat.add_0_l by
+    trivial.
   now rewrite Nat.mod_mod.
 Qed.
 

@@ -53,7 +53,8 @@ Proof.
     by (rewrite Rminus_0_r; simpl; ring).
   apply (bounded_variation g (fun t => psi t - poly l t)). intros t Ht. rewrite !Rminus_0_r in Ht.
   assert (Ht' : Rabs t <= / 2) by lra. split.
-  - apply (is_derive_minus phi (fun t => t * poly (integral 1 l) t)); [now apply D|apply poly_integral].
+  - apply (is_derive_minus phi (fun t => t * poly (integral 1 l) t)); [now apply D|apply
+    poly_integral].
   - eapply Rle_trans; [now apply H|].
     apply Rle_trans with (Rabs K * Rabs t ^ length l).
     + apply Rmult_le_compat_r; [apply pow_le, Rabs_pos|apply Rle_abs].
@@ -85,7 +86,7 @@ Proof.
 Qed.
 
 (** (1 + x)^r = 1 + r x + ... *)
-Theorem series_Rpower r k : series_at_0 (fun x => Rpower (1 + x) r) (binomials r k).
+Lemma series_Rpower r k : series_at_0 (fun x => Rpower (1 + x) r) (binomials r k).
 Proof.
   revert r. induction k as [|k IH]; intros r; simpl.
   - exists (exp (Rabs r * ln 2)). intros x Hx. pose proof (near_1 x Hx). simpl.
@@ -101,21 +102,21 @@ Proof.
     + apply (series_scal r _ _ (IH (r - 1))).
 Qed.
 
-Theorem series_power k r m : INR k = r -> series_at_0 (fun x => (1 + x) ^ k) (binomials r m).
+Lemma series_power k r m : INR k = r -> series_at_0 (fun x => (1 + x) ^ k) (binomials r m).
 Proof.
   intros <-. apply series_ext with (2 := series_Rpower (INR k) m). intros x Hx.
   pose proof (near_1 x Hx). apply Rpower_pow. lra.
 Qed.
 
 (** 1/(1 + x) = 1 - x + ... *)
-Theorem series_inv k : series_at_0 (fun x => / (1 + x)) (binomials (-1) k).
+Lemma series_inv k : series_at_0 (fun x => / (1 + x)) (binomials (-1) k).
 Proof.
   apply series_ext with (2 := series_Rpower (-1) k). intros x Hx. pose proof (near_1 x Hx).
   replace (-1) with (- (1)) by ring. rewrite Rpower_Ropp, Rpower_1; lra.
 Qed.
 
 (** log(1 + x) = x - x^2/2 + ... *)
-Theorem series_ln k : series_at_0 (fun x => ln (1 + x)) (logarithms k).
+Lemma series_ln k : series_at_0 (fun x => ln (1 + x)) (logarithms k).
 Proof.
   unfold logarithms. replace 0 with (ln (1 + 0)) at 1 by (rewrite Rplus_0_r; apply ln_1).
   apply (series_integral (fun x => ln (1 + x)) (fun x => / (1 + x))); [|apply series_inv].

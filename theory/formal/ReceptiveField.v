@@ -1,4 +1,4 @@
-(** Theoretical and attention receptive fields of one query row (MATH.md, section 3). *)
+(** Theoretical and attention receptive fields of one query row. *)
 From Coq Require Import Reals Lra Lia Psatz Arith.
 From Coquelicot Require Import Coquelicot.
 From Farfield Require Import Sums Least Attention WindowError.

@@ -1,5 +1,4 @@
-(** Biases that belong to the row, or depend on the input: when windows work (MATH.md, section 10,
-    item 1). *)
+(** Biases that belong to the row, or depend on the input: when windows work. *)
 From Coq Require Import Reals Lra Lia Psatz Arith.
 From Coquelicot Require Import Coquelicot.
 From Farfield Require Import Sums Attention WindowError.
@@ -32,17 +31,20 @@ Proof.
     { split; [apply Rdiv_lt_0_compat; nra|]. apply Rlt_div_l; nra. }
     destruct (H eta ltac:(lra)) as [J [HJ H']]. exists J. split; trivial. intros j r Hj.
     replace eps with (eta / (2 * V - eta)) by (unfold eta; field; nra).
-    apply (window_bound_le V); [apply between_ge0; [apply Hb|lia]|apply partial_pos; trivial; lia|lra|].
+    apply (window_bound_le V); [apply between_ge0; [apply Hb|lia]|apply partial_pos; trivial;
+      lia|lra|].
     rewrite <- (window_error_attained (b r) V (beta r) u); trivial; [|lia|lra].
     apply H'; trivial; [now apply worst_logit_bounded|apply opposite_bounded; trivial; lra].
   - set (eta := Rmin eps V).
     assert (Heta : 0 < eta < 2 * V /\ eta <= eps).
-    { unfold eta. pose proof (Rmin_l eps V). pose proof (Rmin_r eps V). pose proof (Rmin_pos eps V). lra. }
+    { unfold eta. pose proof (Rmin_l eps V). pose proof (Rmin_r eps V). pose proof (Rmin_pos eps
+      V). lra. }
     destruct (H (eta / (2 * V - eta))) as [J [HJ H']]; [apply Rdiv_lt_0_compat; lra|].
     exists J. split; trivial. intros j r x v Hj Hx Hv. apply Rle_trans with eta; [|lra].
     eapply Rle_trans.
     + apply (window_error (b r) x v V (2 * beta r)); trivial; [lia|now apply bounded_range].
-    + apply window_bound_le; [apply between_ge0; [apply Hb|lia]|apply partial_pos; trivial; lia|lra|].
+    + apply window_bound_le; [apply between_ge0; [apply Hb|lia]|apply partial_pos; trivial;
+      lia|lra|].
       now apply H'.
 Qed.
 End Rows.

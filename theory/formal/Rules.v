@@ -1,5 +1,4 @@
-(** Rules for the exp-series of a bias: what may be changed, bounded or split (MATH.md, section 2,
-    the decision ladder). *)
+(** Rules for the exp-series of a bias: what may be changed, bounded or split. *)
 From Coq Require Import Reals Lra Lia Psatz Arith.
 From Coquelicot Require Import Coquelicot.
 From Farfield Require Import Sums.

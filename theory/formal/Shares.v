@@ -1,5 +1,4 @@
-(** The normalised tail T_j/B of a convergent series, and the order of two receptive fields
-    (MATH.md, section 4). *)
+(** The normalised tail T_j/B of a convergent series, and the order of two receptive fields. *)
 From Coq Require Import Reals Lra Lia Psatz Arith.
 From Coquelicot Require Import Coquelicot.
 From Farfield Require Import Sums Least ReceptiveField.

@@ -1,4 +1,4 @@
-(** Windows with kept sinks (MATH.md, section 10, items 6 and 7). *)
+(** Windows with kept sinks. *)
 From Coq Require Import Reals Lra Lia Psatz Arith Classical.
 From Coquelicot Require Import Coquelicot.
 From Farfield Require Import Sums Attention WindowError.
@@ -57,8 +57,10 @@ Lemma scale_masses O I S T B beta : 0 <= O -> 0 < I -> 0 <= S ->
   O <= exp beta * T -> exp (- beta) * B <= I -> 0 <= T -> 0 < B ->
   O / (O + (I + S)) <= T / (T + exp (- (2 * beta)) * B + exp (- beta) * S).
 Proof.
-  intros HO HI HS HT HB HT0 HB0. pose proof (exp_pos (- beta)) as P. pose proof (exp_pos beta) as P'.
-  assert (E1 : exp (- (2 * beta)) = exp (- beta) * exp (- beta)) by (rewrite <- exp_plus; f_equal; ring).
+  intros HO HI HS HT HB HT0 HB0. pose proof (exp_pos (- beta)) as P. pose proof (exp_pos beta) as
+    P'.
+  assert (E1 : exp (- (2 * beta)) = exp (- beta) * exp (- beta)) by (rewrite <- exp_plus; f_equal;
+    ring).
   assert (E2 : exp beta * exp (- beta) = 1) by (rewrite <- exp_plus, Rplus_opp_r; apply exp_0).
   rewrite E1. set (c := exp (- beta)) in *. set (d := exp beta) in *.
   assert (0 < c * B) by now apply Rmult_lt_0_compat.
@@ -87,7 +89,8 @@ Proof.
   pose proof (partial_pos _ j (att_weights b x Hb) ltac:(lia)) as HI.
   assert (HS : 0 <= sink_weight s m K) by (apply between_ge0; trivial; lia).
   eapply Rle_trans.
-  - apply (error_bound (window_and_sinks j m) _ v V (m + K)); trivial. rewrite sinks_kept by lia. lra.
+  - apply (error_bound (window_and_sinks j m) _ v V (m + K)); trivial. rewrite sinks_kept by lia.
+    lra.
   - unfold sink_bound. apply Rmult_le_compat_l; [lra|]. rewrite sinks_kept, sinks_dropped by lia.
     apply scale_masses; trivial.
     + apply between_ge0; [intros; now apply att_ge0, Hb|lia].
@@ -121,8 +124,10 @@ Proof.
   replace (- (2 * beta)) with (- beta + - beta) by ring. rewrite exp_plus, exp_Ropp.
   pose proof (exp_pos beta) as P. set (e := exp beta) in *. set (B := partial b j) in *.
   set (T := between b j m) in *. set (S := sink_weight s m K) in *.
-  assert (0 < / e) by now apply Rinv_0_lt_compat. assert (0 < / e * B) by now apply Rmult_lt_0_compat.
-  assert (0 <= e * T) by (apply Rmult_le_pos; lra). assert (0 <= / e * S) by (apply Rmult_le_pos; lra).
+  assert (0 < / e) by now apply Rinv_0_lt_compat. assert (0 < / e * B) by now apply
+    Rmult_lt_0_compat.
+  assert (0 <= e * T) by (apply Rmult_le_pos; lra). assert (0 <= / e * S) by (apply Rmult_le_pos;
+    lra).
   assert (0 < / e * / e * B) by (rewrite Rmult_assoc; now apply Rmult_lt_0_compat).
   assert (0 < e * e * T + B + e * S) by nra.
   field. repeat split; nra.
@@ -130,7 +135,8 @@ Qed.
 
 (** Windowable with K sinks kept, their weights at least [least m] in a row of m other keys. *)
 Definition sinks_windowable (b : nat -> R) (beta V : R) (K : nat) (least : nat -> R) : Prop :=
-  forall eps, 0 < eps -> exists J, (1 <= J)%nat /\ forall j m x s (v : nat -> E), (J <= j <= m)%nat ->
+  forall eps, 0 < eps -> exists J, (1 <= J)%nat /\ forall j m x s (v : nat -> E), (J <= j <= m)%nat
+    ->
     bounded beta x m -> (forall n, 0 <= s n) -> least m <= sink_weight s m K ->
     vbounded V v (m + K) -> sink_error b x s v j m K <= eps.
 
@@ -142,7 +148,8 @@ Proof.
   assert (0 < exp (- (2 * beta)) * B) by now apply Rmult_lt_0_compat.
   assert (0 <= exp (- beta) * S) by (apply Rmult_le_pos; lra).
   set (D := exp (- (2 * beta)) * B + exp (- beta) * S).
-  replace (sink_bound V beta T B S) with (2 * V * T / (T + D)) by (unfold sink_bound, D; field; lra).
+  replace (sink_bound V beta T B S) with (2 * V * T / (T + D)) by (unfold sink_bound, D; field;
+    lra).
   replace (eta / (2 * V - eta) * D) with (eta * D / (2 * V - eta)) by (field; lra).
   rewrite Rle_div_l, <- Rle_div_r by (unfold D; lra). split; intros Q; lra.
 Qed.
@@ -178,14 +185,16 @@ Proof.
     assert (Hs : forall n, 0 <= s n) by (intros n; unfold s; destruct (n =? m)%nat; [apply Hl|lra]).
     assert (Hw : sink_weight s m K = least m) by now apply sink_of_weight.
     specialize (H' j m (worst_logit beta j) s (opposite (window_and_sinks j m) V u) Hj
-      (worst_logit_bounded beta j m Hbeta) Hs ltac:(lra) ltac:(apply opposite_bounded; trivial; lra)).
+      (worst_logit_bounded beta j m Hbeta) Hs ltac:(lra) ltac:(apply opposite_bounded; trivial;
+        lra)).
     rewrite sink_window_error_attained, Hw in H' by (trivial; lia || lra).
     assert (HB : 0 < partial b j) by (apply partial_pos; trivial; lia).
     assert (HT : 0 <= between b j m) by (apply between_ge0; [apply Hb|lia]). specialize (Hl m).
     apply sink_bound_le in H'; trivial. rewrite Ee in H'. eapply Rle_trans; [exact H'|].
     apply Rmult_le_compat_l; nra.
   - set (eta := Rmin eps V). assert (Heta : 0 < eta < 2 * V /\ eta <= eps).
-    { unfold eta. pose proof (Rmin_l eps V). pose proof (Rmin_r eps V). pose proof (Rmin_pos eps V). lra. }
+    { unfold eta. pose proof (Rmin_l eps V). pose proof (Rmin_r eps V). pose proof (Rmin_pos eps
+      V). lra. }
     set (c := exp (- (2 * beta))) in *. set (q := eta / (2 * V - eta)).
     assert (Hq : 0 < q) by (apply Rdiv_lt_0_compat; lra).
     destruct (H (q * c) ltac:(nra)) as [J [HJ H']]. exists J. split; trivial.
@@ -216,7 +225,8 @@ Proof.
     replace (b 0%nat) with (partial b 1) by (simpl; ring). apply partial_mono; [apply Hb|lia].
 Qed.
 
-(** If sum b_n diverges, and the sinks weigh S_m or more in a row of m other keys: windowable exactly
+(** If sum b_n diverges, and the sinks weigh S_m or more in a row of m other keys: windowable
+    exactly
     if S_m/B_m tends to infinity (for RoPE, b_n = 1: if S_m outgrows m). *)
 Theorem growing_sinks_windowable b beta V K least (u : E) : norm u = 1 -> weights b -> 0 < V ->
   0 <= beta -> (1 <= K)%nat -> (forall m, 0 <= least m) -> ~ ex_series b ->
@@ -245,11 +255,13 @@ Proof.
 Qed.
 End Values.
 
-(** A sink that is dropped defeats every window, even a constant one: the keys at the distances 0 and
-    i - 1 have weight 1, the others 0 (so B_i = 2), and the error is half the distance of their
-    values for every window 1 <= j < i, against [Q, Lemma 0.2 and Theorem 0.3]. *)
+(** Weight 1 on the keys at the distances 0 and i - 1, none elsewhere. *)
 Definition two_keys (i n : nat) : R := if orb (n =? 0)%nat (S n =? i)%nat then 1 else 0.
 
+(** A sink that is dropped defeats every window, even a constant one: with these weights B_i = 2,
+    and
+    the error is half the distance of the two values for every window 1 <= j < i, against
+    [Q, Lemma 0.2 and Theorem 0.3]. *)
 Theorem dropped_sink {E : NormedModule R_AbsRing} (v : nat -> E) i j : (1 <= j < i)%nat ->
   partial (two_keys i) i = 2 /\
   error (window j) (two_keys i) v i = / 2 * norm (minus (v (pred i)) (v 0%nat)).
@@ -273,7 +285,8 @@ Proof.
   2: rewrite only_window, (P j) by lia; lra.
   rewrite only_window, only_beyond by lia. unfold between. rewrite Full, (P j) by lia.
   replace ((2 - 1) / (2 - 1 + 1)) with (/ 2) by field. f_equal.
-  assert (V : forall f : nat -> E, (forall n, (n < S i)%nat -> n <> 0%nat -> n <> i -> f n = zero) ->
+  assert (V : forall f : nat -> E, (forall n, (n < S i)%nat -> n <> 0%nat -> n <> i -> f n = zero)
+    ->
     vsum f (S i) = plus (f 0%nat) (f i)).
   { intros f Hf. simpl. f_equal. destruct i as [|i']; [lia|].
     clear - Hf. assert (G : forall k, (k <= i')%nat -> vsum f (S k) = f 0%nat).
@@ -282,7 +295,8 @@ Proof.
     now apply G. }
   assert (W : forall k, output (only k (two_keys (S i))) v (S i)
     = scal (/ partial (only k (two_keys (S i))) (S i))
-        (plus (scal (only k (two_keys (S i)) 0) (v 0%nat)) (scal (only k (two_keys (S i)) i) (v i)))).
+        (plus (scal (only k (two_keys (S i)) 0) (v 0%nat)) (scal (only k (two_keys (S i)) i) (v
+          i)))).
   { intros k. unfold output. f_equal. apply V. intros n Hn H0 Hi. unfold only.
     rewrite Z by lia. destruct (k n); apply scal_0. }
   rewrite !W, only_window, only_beyond by lia. unfold between. rewrite Full, (P j) by lia.

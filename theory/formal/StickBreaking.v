@@ -1,4 +1,4 @@
-(** Stick breaking: windows work whatever the bias (MATH.md, section 10, item 5).
+(** Stick breaking: windows work whatever the bias.
 
     Keys are counted from the nearest one attended.  The key at place n takes the share
     sigmoid(l_n) of what the nearer ones left of a stick of length 1. *)
@@ -195,7 +195,8 @@ Proof.
   - split; intros H.
     + apply (is_lim_seq_le (fun m => V * (sigmoid beta ^ j * (1 - sigmoid (- beta) ^ m)))
         (fun _ => eta) (V * sigmoid beta ^ j) eta).
-      * intros m. specialize (H (j + m)%nat ltac:(lia)). now replace (j + m - j)%nat with m in H by lia.
+      * intros m. specialize (H (j + m)%nat ltac:(lia)). now replace (j + m - j)%nat with m in H by
+        lia.
       * replace (V * sigmoid beta ^ j) with (V * (sigmoid beta ^ j * (1 - 0))) by ring.
         apply (is_lim_seq_scal_l _ V (sigmoid beta ^ j * (1 - 0))).
         apply (is_lim_seq_scal_l _ (sigmoid beta ^ j) (1 - 0)).
@@ -252,6 +253,7 @@ Proof.
   specialize (Hx (j + k)%nat ltac:(lia)). apply Rabs_le_between in Hx. lra.
 Qed.
 
+(** So the error is at most V min(1/(1 + e^{-beta} B_j), e^beta (B_i - B_j)). *)
 Theorem stick_bias_error x p beta (v : nat -> E) own V W i j : (j <= i)%nat -> 0 <= V ->
   bounded beta x i -> vbounded V v i -> norm own <= W ->
   let b := fun n => exp (p n) in
@@ -284,7 +286,8 @@ Proof.
     norm own <= W ->
     / (1 + exp (- beta) * partial b j) <= eps / K \/ exp beta * between b j i <= eps / K ->
     stick_error (fun n => x n + p n) v own i j <= eps).
-  { intros j i x v own Hji Hx Hv Hw H. eapply Rle_trans; [now apply (stick_bias_error x p beta v own V W)|].
+  { intros j i x v own Hji Hx Hv Hw H. eapply Rle_trans; [now apply (stick_bias_error x p beta v
+    own V W)|].
     apply Suffices. fold b.
     assert (0 <= partial b j) by (apply partial_ge0; auto). pose proof (exp_pos (- beta)).
     assert (0 < / (1 + exp (- beta) * partial b j)) by (apply Rinv_0_lt_compat; nra).
@@ -304,7 +307,8 @@ Proof.
     specialize (HJ j ltac:(lia)).
     assert (H1 : K / eps <= 1 + exp (- beta) * partial b j).
     { pose proof (exp_pos (- beta)) as P. apply (Rmult_lt_compat_l (exp (- beta))) in HJ; trivial.
-      replace (exp (- beta) * (K / eps * exp beta)) with (exp (- beta) * exp beta * (K / eps)) in HJ by ring.
+      replace (exp (- beta) * (K / eps * exp beta)) with (exp (- beta) * exp beta * (K / eps)) in
+        HJ by ring.
       rewrite <- exp_plus, Rplus_opp_l, exp_0 in HJ. lra. }
     assert (H2 : 0 < K / eps) by now apply Rdiv_lt_0_compat.
     apply Rinv_le_contravar in H1; trivial. eapply Rle_trans; [exact H1|]. right. field. split; lra.

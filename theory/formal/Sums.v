@@ -1,4 +1,4 @@
-(** Partial sums, totals and tails of a series of non-negative terms (MATH.md, section 1). *)
+(** Partial sums, totals and tails of a series of non-negative terms. *)
 From Coq Require Import Reals Lra Lia Psatz Arith.
 From Coquelicot Require Import Coquelicot.
 Open Scope R_scope.

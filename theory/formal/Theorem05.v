@@ -1,5 +1,4 @@
-(** [Q, Theorem 0.5]: the lighter tail has the smaller receptive field, for all small eps (MATH.md,
-    section 4). *)
+(** [Q, Theorem 0.5]: the lighter tail has the smaller receptive field, for all small eps. *)
 From Coq Require Import Reals Lra Lia Psatz Arith.
 From Coquelicot Require Import Coquelicot.
 From Farfield Require Import Sums Least ReceptiveField Shares.
@@ -44,7 +43,8 @@ Proof.
   destruct (L (mkposreal (Series a / Series b - r) ltac:(lra))) as [t Ht]. simpl in Ht.
   apply (theorem_0_5 a b t); trivial; [|now intros N; exists N].
   intros n Hn. specialize (Ht n Hn). apply Rabs_def2 in Ht. destruct Ht as [U _].
-  assert (V : a n / b n < Series a / Series b) by lra. apply (proj1 (Rlt_div_l _ (Series a / Series b) _ (Pb n))) in V.
+  assert (V : a n / b n < Series a / Series b) by lra. apply (proj1 (Rlt_div_l _ (Series a / Series
+    b) _ (Pb n))) in V.
   apply frac_le; trivial. left. apply Rmult_lt_reg_r with (/ Series b).
   - now apply Rinv_0_lt_compat.
   - replace (a n * Series b * / Series b) with (a n) by (field; lra).

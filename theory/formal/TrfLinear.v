@@ -1,4 +1,4 @@
-(** The receptive field of a linear bias p(n) = -m n (MATH.md, section 3). *)
+(** The receptive field of a linear bias p(n) = -m n. *)
 From Coq Require Import Reals Lra Lia Psatz Arith.
 From Coquelicot Require Import Coquelicot.
 From Farfield Require Import Sums Least ReceptiveField.
@@ -8,7 +8,8 @@ Definition linear (m : R) (n : nat) : R := exp (- m * INR n).
 
 Lemma linear_pow m n : linear m n = exp (- m) ^ n.
 Proof.
-  unfold linear. rewrite <- Rpower_pow by apply exp_pos. unfold Rpower. rewrite ln_exp. f_equal. ring.
+  unfold linear. rewrite <- Rpower_pow by apply exp_pos. unfold Rpower. rewrite ln_exp. f_equal.
+    ring.
 Qed.
 
 Lemma linear_ratio m : 0 < m -> 0 < exp (- m) < 1.

@@ -1,4 +1,4 @@
-(** The receptive field of a power law, as eps tends to 0 (MATH.md, section 3). *)
+(** The receptive field of a power law, as eps tends to 0. *)
 From Coq Require Import Reals Lra Lia Psatz Arith.
 From Coquelicot Require Import Coquelicot.
 From Farfield Require Import Sums Least ReceptiveField.
@@ -80,9 +80,11 @@ Lemma power_between j m : (N < j)%nat ->
 Proof.
   intros Hj. induction m as [|m IH].
   - unfold between. rewrite !Nat.add_0_r, !Rminus_eq_0, !Rmult_0_r. lra.
-  - rewrite !Nat.add_succ_r. unfold between in *. simpl partial. specialize (H (j + m)%nat ltac:(lia)).
+  - rewrite !Nat.add_succ_r. unfold between in *. simpl partial. specialize (H (j + m)%nat
+    ltac:(lia)).
     pose proof (antiderivative_step r (INR (j + m)) Hr (lt_0_INR (j + m) ltac:(lia))) as [_ A1].
-    pose proof (antiderivative_step r (INR (pred j + m)) Hr (lt_0_INR (pred j + m) ltac:(lia))) as [A2 _].
+    pose proof (antiderivative_step r (INR (pred j + m)) Hr (lt_0_INR (pred j + m) ltac:(lia))) as
+      [A2 _].
     rewrite <- S_INR in A1, A2. replace (S (pred j + m)) with (j + m)%nat in A2 |- * by lia.
     apply (Rmult_le_compat_l c) in A1; trivial. apply (Rmult_le_compat_l C) in A2; trivial.
     split; lra.
@@ -105,11 +107,13 @@ Proof.
   assert (L : is_lim_seq (fun m => between b j (j + m)%nat) (tail b j)).
   { apply (is_lim_seq_ext (fun m => between b j (m + j)%nat)); [intros; f_equal; lia|].
     apply (is_lim_seq_incr_n (between b j) j).
-    apply is_lim_seq_minus'; [|apply is_lim_seq_const]. apply partial_lim. now apply Series_correct. }
+    apply is_lim_seq_minus'; [|apply is_lim_seq_const]. apply partial_lim. now apply
+      Series_correct. }
   assert (LI : forall a k, is_lim_seq
     (fun m => a * (antiderivative r (INR k) - antiderivative r (INR (k + m))))
     (a * antiderivative r (INR k))).
-  { intros a k. replace (a * antiderivative r (INR k)) with (a * (antiderivative r (INR k) - 0)) by ring.
+  { intros a k. replace (a * antiderivative r (INR k)) with (a * (antiderivative r (INR k) - 0)) by
+    ring.
     apply (is_lim_seq_scal_l _ a (antiderivative r (INR k) - 0)).
     apply is_lim_seq_minus'; [apply is_lim_seq_const|].
     apply (is_lim_seq_ext (fun m => antiderivative r (INR (m + k)))); [intros; do 2 f_equal; lia|].
@@ -158,7 +162,8 @@ Proof.
   split; trivial. intros eps [H0 H1]. apply Rlt_le_trans with x; [lra|]. apply Rnot_lt_le. intros H.
   rewrite <- (Rmult_1_l (power_field _ _ _ _)) in H.
   apply (power_solve A r B eps 1 x) in H; try lra.
-  replace (Rpower 1 (r - 1)) with 1 in H by (unfold Rpower; rewrite ln_1, Rmult_0_r, exp_0; reflexivity). apply (Rmult_le_compat_r B) in H1; [|lra].
+  replace (Rpower 1 (r - 1)) with 1 in H by (unfold Rpower; rewrite ln_1, Rmult_0_r, exp_0;
+    reflexivity). apply (Rmult_le_compat_r B) in H1; [|lra].
   unfold e in H1. replace (A * antiderivative r x / B * B) with (A * antiderivative r x) in H1
     by (field; lra). lra.
 Qed.
@@ -186,7 +191,8 @@ Proof.
     destruct (L (mkposreal h Hh)) as [N HN]. exists (S N). split; [lia|]. intros n Hn.
     specialize (HN n ltac:(lia)). simpl in HN. apply Rabs_def2 in HN.
     pose proof (Rmin_l (1 - low) (high - 1)). pose proof (Rmin_r (1 - low) (high - 1)).
-    assert (P : 0 < A * Rpower (INR n) (- r)) by (apply Rmult_lt_0_compat; trivial; apply Rpower_pos).
+    assert (P : 0 < A * Rpower (INR n) (- r)) by (apply Rmult_lt_0_compat; trivial; apply
+      Rpower_pos).
     set (m := A * Rpower (INR n) (- r)) in *. replace (b n) with (b n / m * m) by (field; lra).
     replace (A * low * Rpower (INR n) (- r)) with (low * m) by (unfold m; ring).
     replace (A * high * Rpower (INR n) (- r)) with (high * m) by (unfold m; ring).

@@ -1,6 +1,7 @@
-(** The verdict that an expansion of the bias gives (MATH.md, section 2, the decision ladder).
+(** The verdict that an expansion of the bias gives.
 
-    After k rungs with limit 1 the bias is p = -l_1 - ... - l_k + c e + ts + O(o), where the monomial
+    After k rungs with limit 1 the bias is p = -l_1 - ... - l_k + c e + ts + O(o), where the
+      monomial
     e leads ts and o. *)
 From Coq Require Import Reals Lra Lia Psatz Arith List.
 From Coquelicot Require Import Coquelicot.
@@ -22,7 +23,8 @@ Qed.
 Lemma expands_rho p k ts o : expands p (critical k ++ ts) o ->
   expands (rho p k) (opposite ts) o.
 Proof.
-  intros H. apply bigO_ext with (fun n => -1 * (p n - eval (critical k ++ ts) n)); [|now apply bigO_scal].
+  intros H. apply bigO_ext with (fun n => -1 * (p n - eval (critical k ++ ts) n)); [|now apply
+    bigO_scal].
   apply filter_imp with (2 := eventually_critical k). intros n E.
   rewrite eval_app, eval_opposite, E. unfold rho. ring.
 Qed.
@@ -33,9 +35,11 @@ Proof.
   intros H. apply is_lim_seq_ext_loc with (fun n => exp (- dot (esub (unit k) e) 0 n)).
   - apply filter_imp with (2 := mono_unit k). intros n <-.
     rewrite exp_Ropp. change (exp (dot (esub (unit k) e) 0 n)) with (mono (esub (unit k) e) n).
-    rewrite mono_sub. pose proof (mono_pos e n). pose proof (mono_pos (unit k) n). field. split; lra.
+    rewrite mono_sub. pose proof (mono_pos e n). pose proof (mono_pos (unit k) n). field. split;
+      lra.
   - apply (is_lim_comp_seq exp _ p_infty p_infty); [apply is_lim_exp_p|exists 0%nat; discriminate|].
-    change p_infty with (Rbar_opp m_infty). apply (is_lim_seq_opp _ m_infty). now apply dot_negative.
+    change p_infty with (Rbar_opp m_infty). apply (is_lim_seq_opp _ m_infty). now apply
+      dot_negative.
 Qed.
 
 Lemma over_unit_one e k : same e (unit k) ->

@@ -1,5 +1,5 @@
 (** The error of a window of the [j] nearest keys of one row, with both bounds and the worst case
-    (MATH.md, section 2; section 10, item 1: the bias may belong to the row). *)
+    (the bias may belong to the row). *)
 From Coq Require Import Reals Lra Lia Psatz Arith.
 From Coquelicot Require Import Coquelicot.
 From Farfield Require Import Sums Attention.
@@ -16,7 +16,7 @@ Definition range (b x : nat -> R) (i : nat) (lam : R) : Prop :=
 Definition outside (b x : nat -> R) (i j : nat) : R :=
   between (att b x) j i / partial (att b x) i.
 
-(** delta(i, j) of MATH.md. *)
+(** The error delta(i, j) of the window of the j nearest of i keys. *)
 Definition delta {E : NormedModule R_AbsRing} (b x : nat -> R) (v : nat -> E) (i j : nat) : R :=
   error (window j) (att b x) v i.
 
@@ -33,7 +33,8 @@ Lemma exchange b x lam i k1 k2 : (forall n, 0 <= b n) -> range b x i lam ->
 Proof.
   intros Hb Hr. rewrite <- Rmult_assoc, <- (partial_scal (exp lam)). apply partial_mult_le.
   intros k l Hk Hl. unfold only, att.
-  destruct (k1 k); [|rewrite Rmult_0_r, !Rmult_0_l; lra]. destruct (k2 l); [|rewrite !Rmult_0_r; lra].
+  destruct (k1 k); [|rewrite Rmult_0_r, !Rmult_0_l; lra]. destruct (k2 l); [|rewrite !Rmult_0_r;
+    lra].
   destruct (Hb k) as [Pk|<-]; [|right; ring]. destruct (Hb l) as [Pl|<-]; [|right; ring].
   assert (F : exp (x k) <= exp lam * exp (x l)).
   { rewrite <- exp_plus. apply exp_le. specialize (Hr k l Hk Hl Pk Pl). lra. }
@@ -82,7 +83,8 @@ Qed.
 Lemma window_bound_range V lam T B : 0 <= V -> 0 <= T -> 0 < B ->
   0 <= window_bound V lam T B <= 2 * V.
 Proof.
-  intros HV HT HB. assert (0 < exp (- lam) * B) by (apply Rmult_lt_0_compat; trivial; apply exp_pos).
+  intros HV HT HB. assert (0 < exp (- lam) * B) by (apply Rmult_lt_0_compat; trivial; apply
+    exp_pos).
   unfold window_bound. split; [apply Rdiv_le_0_compat; [nra|lra]|]. apply Rle_div_l; [lra|]. nra.
 Qed.
 
@@ -90,7 +92,8 @@ Qed.
 Theorem window_bound_le V lam T B eta : 0 <= T -> 0 < B -> 0 <= eta < 2 * V ->
   (window_bound V lam T B <= eta <-> exp lam * T / B <= eta / (2 * V - eta)).
 Proof.
-  intros HT HB He. assert (P : 0 < exp (- lam) * B) by (apply Rmult_lt_0_compat; trivial; apply exp_pos).
+  intros HT HB He. assert (P : 0 < exp (- lam) * B) by (apply Rmult_lt_0_compat; trivial; apply
+    exp_pos).
   assert (Q : window_bound V lam T B <= eta <-> T * (2 * V - eta) <= eta * (exp (- lam) * B)).
   { unfold window_bound. split; intros H.
     - apply Rle_div_l in H; lra.
@@ -98,7 +101,8 @@ Proof.
   assert (Inv : exp lam * exp (- lam) = 1) by (rewrite <- exp_plus, Rplus_opp_r; apply exp_0).
   pose proof (exp_pos lam) as PL. rewrite Q. clear Q. split; intros H.
   - apply frac_le; [lra|lra|]. apply (Rmult_le_compat_l (exp lam)) in H; [|lra].
-    replace (exp lam * (eta * (exp (- lam) * B))) with (exp lam * exp (- lam) * (eta * B)) in H by ring.
+    replace (exp lam * (eta * (exp (- lam) * B))) with (exp lam * exp (- lam) * (eta * B)) in H by
+      ring.
     rewrite Inv in H. lra.
   - apply (Rmult_le_compat_r (exp (- lam) * B * (2 * V - eta))) in H.
     2: { apply Rmult_le_pos; lra. }

@@ -1,5 +1,5 @@
 (** A window approximates full attention uniformly exactly if the exp-series converges, and the
-    exact supremum of the error (MATH.md, section 2). *)
+    exact supremum of the error. *)
 From Coq Require Import Reals Lra Lia Psatz Arith.
 From Coquelicot Require Import Coquelicot.
 From Farfield Require Import Sums Attention WindowError RowBiases.
@@ -29,7 +29,8 @@ Proof.
     + apply H'; trivial. lia.
 Qed.
 
-(** For every logit bound: windowable exactly if sum b_n converges ([Q, Theorem 0.4] is one half). *)
+(** For every logit bound: windowable exactly if sum b_n converges ([Q, Theorem 0.4] is one half).
+    *)
 Theorem windowable_iff_converges b beta V (u : E) : norm u = 1 -> weights b -> 0 <= beta -> 0 < V ->
   (uniformly_windowable b beta V <-> ex_series b).
 Proof.
@@ -82,7 +83,8 @@ Corollary divergent_delta b beta V j (u : E) : norm u = 1 -> weights b -> (1 <= 
   forall eps, 0 < eps -> exists N, forall i x, (N <= i)%nat -> bounded beta x i ->
     2 * V * (1 - eps) <= delta b x (opposite (window j) V u) i j.
 Proof.
-  intros Hu Hb Hj HV Hd eps He. destruct (divergent_mass_escapes b beta j Hb Hj Hd eps He) as [N HN].
+  intros Hu Hb Hj HV Hd eps He. destruct (divergent_mass_escapes b beta j Hb Hj Hd eps He) as [N
+    HN].
   exists (Nat.max N j). intros i x Hi Hx. specialize (HN i x ltac:(lia) Hx).
   assert (Ha : forall k, 0 <= att b x k) by (intros; apply att_ge0, Hb).
   unfold delta. rewrite error_attained; trivial.
@@ -139,9 +141,11 @@ Proof.
     destruct (divergent_delta b beta V j u Hu Hb Hj HV Hd eps He) as [N HN].
     assert (Hx : bounded beta (fun _ => 0) (Nat.max N j)) by (intros n _; rewrite Rabs_R0; lra).
     specialize (HN (Nat.max N j) (fun _ => 0) ltac:(lia) Hx).
-    assert (R : reachable b beta V j (delta b (fun _ => 0) (opposite (window j) V u) (Nat.max N j) j)).
+    assert (R : reachable b beta V j (delta b (fun _ => 0) (opposite (window j) V u) (Nat.max N j)
+      j)).
     { exists (Nat.max N j), (fun _ => 0), (opposite (window j) V u).
       split; [lia|]. split; [trivial|]. split; [now apply opposite_bounded|reflexivity]. }
-    specialize (Hm _ R). assert (eps * (2 * (2 * V + 1)) = 2 * V - m) by (unfold eps; field; lra). nra.
+    specialize (Hm _ R). assert (eps * (2 * (2 * V + 1)) = 2 * V - m) by (unfold eps; field; lra).
+      nra.
 Qed.
 End Windowable.

@@ -71,11 +71,17 @@ def theorems(text: str) -> Iterator[tuple[str, str]]:
 
 
 def library(folder: Path = HERE) -> dict[str, list[tuple[str, str]]]:
-    """The theorems of each file of the library, without the catalogue."""
-    return {
+    """The theorems of each file that has any, and the verdicts of the catalogue, with what is said
+    of each."""
+    found = {
         file.stem: list(theorems(file.read_text(encoding="utf-8")))
         for file in sorted(folder.glob("*.v"))
     }
+    verdicts = [
+        (file.stem, file.read_text(encoding="utf-8").partition("(** ")[2].partition("\n\n")[0])
+        for file in sorted(folder.glob("catalogue/*.v"))
+    ]
+    return {name: names for name, names in (found | {"catalogue": verdicts}).items() if names}
 
 
 def check_text(folder: Path = HERE) -> None:
@@ -85,7 +91,9 @@ def check_text(folder: Path = HERE) -> None:
             raise Failure(f"{file.name}: {', '.join(found)}")
 
 
-def check_index(found: dict[str, list[tuple[str, str]]], index: dict[str, dict[str, object]]) -> None:
+def check_index(
+    found: dict[str, list[tuple[str, str]]], index: dict[str, dict[str, object]]
+) -> None:
     """The index lists every theorem, nothing else, and each is said in words."""
     listed = {(file, name) for file, names in index.items() for name in names}
     there = {(file, name) for file, names in found.items() for name, _ in names}
@@ -129,6 +137,11 @@ def module(file: Path, folder: Path = HERE) -> str:
     return "Farfield." + ".".join(file.relative_to(folder).with_suffix("").parts)
 
 
+def full_name(file: str, name: str) -> str:
+    """How the prover knows a theorem, or a verdict of the catalogue."""
+    return f"Farfield.{file}.{name}" + (".verdict" if file == "catalogue" else "")
+
+
 def check_kernel(folder: Path = HERE, apart: tuple[str, ...] = APART) -> None:
     """The kernel's own checker accepts the compiled files with all that they rest on; of the files
     apart, themselves alone, since the libraries of interval arithmetic take it ten minutes."""
@@ -156,31 +169,29 @@ def check_axioms(used: set[str], machine: bool = False) -> None:
         raise Failure(f"axioms beyond those of the classical reals: {', '.join(sorted(foreign))}")
 
 
-def printed(names: dict[str, list[str]], folder: Path = HERE) -> dict[str, str]:
-    """The statements of the theorems of each file as the prover prints them."""
+def printed(found: dict[str, list[tuple[str, str]]], folder: Path = HERE) -> list[str]:
+    """The statements of all theorems, in order, as the prover prints them."""
     lines = ["From Coq Require Import Reals List.", "From Coquelicot Require Import Coquelicot."]
-    lines += [f"Require Farfield.{file}." for file in names]
     lines += ["Import ListNotations.", "Open Scope R_scope.", "Set Printing Width 90."]
-    for k, (file, theorems_of) in enumerate(names.items()):
-        text = (folder / f"{file}.v").read_text(encoding="utf-8")
-        imports = " ".join(re.findall(r"From Farfield Require (?:Im|Ex)port([^.]*)\.", text)).split()
-        lines += [f"Module M{k}.", "Import " + " ".join(f"Farfield.{m}" for m in (*imports, file)) + "."]
-        lines += [f"Check @{name}." for name in theorems_of] + [f"End M{k}."]
-    blocks = re.split(r"^@?(\w+)\n     : ", compile_text("\n".join(lines), folder), flags=re.MULTILINE)
-    return {
-        name: re.sub(r"\n {7}", "\n", body.rstrip())
-        for name, body in zip(blocks[1::2], blocks[2::2], strict=True)
-    }
+    for k, (file, names) in enumerate(found.items()):
+        needed = [full_name(file, name).rpartition(".")[0] for name, _ in names]
+        lines += [f"Require {m}." for m in dict.fromkeys(needed)] + [f"Module M{k}."]
+        if file != "catalogue":
+            text = (folder / f"{file}.v").read_text(encoding="utf-8")
+            imports = " ".join(re.findall(r"From Farfield Require Import([^.]*)\.", text)).split()
+            lines += [f"Import Farfield.{m}." for m in (*imports, file)]
+        lines += [f"Check @{full_name(file, name)}." for name, _ in names] + [f"End M{k}."]
+    blocks = re.split(r"^@?[\w.]+\s+: ", compile_text("\n".join(lines), folder), flags=re.MULTILINE)
+    return [re.sub(r"\n {7}", "\n", body.rstrip()) for body in blocks[1:]]
 
 
 def recorded(folder: Path = HERE) -> dict[str, list[dict[str, str]]]:
     """The statements of each file as they are to be recorded."""
     found = library(folder)
-    shown = printed({file: [name for name, _ in names] for file, names in found.items() if names})
+    shown = iter(printed(found, folder))
     return {
-        file: [{"name": name, "says": says, "statement": shown[name]} for name, says in names]
+        file: [{"name": name, "says": says, "statement": next(shown)} for name, says in names]
         for file, names in found.items()
-        if names
     }
 
 
@@ -214,7 +225,10 @@ def check_checks() -> None:
         fault.write_text("Theorem odd : 1 = 2.\nProof. Admitted.\n")
         run("coqc", "-q", "-Q", place, "Farfield", str(fault))
         finds("an open proof", check_text, folder)
-        finds("what an open proof assumes", lambda: check_axioms(axioms(["Farfield.Fault.odd"], folder)))
+        finds(
+            "what an open proof assumes",
+            lambda: check_axioms(axioms(["Farfield.Fault.odd"], folder)),
+        )
         compiled = folder / "Fault.vo"
         content = bytearray(compiled.read_bytes())
         content[len(content) // 2] ^= 255
@@ -232,9 +246,8 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"formal: no prover on the path; needed: {NEEDED}", file=sys.stderr)
         return 2
     found = library()
-    every = [f"Farfield.{file}.{name}" for file, names in found.items() for name, _ in names]
+    every = [full_name(file, name) for file, names in found.items() for name, _ in names]
     apart = [name for name in every if name.split(".")[1] in APART]
-    catalogue = [f"{module(f)}.verdict" for f in sources() if f.parent.name == "catalogue"]
 
     def statements() -> None:
         place = HERE / "statements.json"
@@ -250,7 +263,7 @@ def main(arguments: list[str] | None = None) -> int:
         ),
         "the files compile": lambda: build(chosen.jobs),
         "no further axiom": lambda: check_axioms(
-            axioms([name for name in every if name not in apart] + catalogue)
+            axioms([name for name in every if name not in apart])
         ),
         "machine integers in Numbers alone": lambda: check_axioms(axioms(apart), machine=True),
         "the statements are those recorded": statements,
@@ -265,7 +278,10 @@ def main(arguments: list[str] | None = None) -> int:
             print(f"formal: not so: {what}\n{failure}", file=sys.stderr)
             return 1
         print(f"{what:<36}{time.monotonic() - start:>6.0f} s", flush=True)
-    print(f"{len(every)} theorems and {len(catalogue)} certificates of the catalogue are checked")
+    verdicts = len(found["catalogue"])
+    print(
+        f"{len(every) - verdicts} theorems and {verdicts} certificates of the catalogue are checked"
+    )
     return 0
 
 

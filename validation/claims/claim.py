@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from farfield.theory.formal.index import carrying
 from farfield.theory.results import Result, plain
 
 Data = Mapping[str, Any]
@@ -98,6 +99,14 @@ class Claim(Result):
     command: str = ""
     seconds: float = 0.0
 
+    @property
+    def checked(self) -> tuple[str, ...]:
+        """The statements, checked by a prover, that the verdict rests on."""
+        return tuple(s.place for s in carrying(self.id))
+
+    def fields(self) -> dict[str, Any]:
+        return super().fields() | {"checked": list(self.checked)}
+
     def text(self) -> str:
         lines = [
             f"{self.id}: {self.verdict}  [{self.label}]",
@@ -109,6 +118,8 @@ class Claim(Result):
         if self.reason:
             lines.append(f"  reason: {self.reason}")
         lines += [f"  {name}: {_shown(value)}" for name, value in self.evidence.items()]
+        if self.checked:
+            lines.append(f"  checked by a prover: {', '.join(self.checked)}")
         return "\n".join([*lines, f"  again: {self.command}  ({self.seconds:.2f} s)"])
 
 

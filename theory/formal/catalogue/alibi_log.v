@@ -20,9 +20,9 @@ Proof.
     by sum.
   assert (E2 : expands (fun n : nat => ln (INR n + 1)) [(1, [0; 1])] (Some [-1]))
     by (gathering (logarithm E1 (Some [-1]) (Some [-1]) 0%nat (0) by (logs; constant)) gather).
-  assert (E : expands p [(- m, [0; 1])] (Some [-1]))
+  assert (E3 : expands p [(- m, [0; 1])] (Some [-1]))
     by (unfold p; sum).
-  apply (lead_converges p 0 _ _ _ _ E); [led | right; split; [constant | same]].
+  apply (lead_converges p 0 _ _ _ _ E3); [led | right; split; [constant | same]].
 Qed.
 
 Theorem case_2 : 0 < m -> 0 = m - 1 -> ~ ex_series (fun n => exp (p n)).
@@ -32,9 +32,9 @@ Proof.
     by sum.
   assert (E2 : expands (fun n : nat => ln (INR n + 1)) [(1, [0; 1])] (Some [-1]))
     by (gathering (logarithm E1 (Some [-1]) (Some [-1]) 0%nat (0) by (logs; constant)) gather).
-  assert (E : expands p [(-1, [0; 1])] (Some [-1]))
+  assert (E3 : expands p [(-1, [0; 1])] (Some [-1]))
     by (unfold p; sum).
-  apply (rest_diverges p 1 _ _ E); [led].
+  apply (rest_diverges p 1 _ _ E3); [led].
 Qed.
 
 Theorem case_3 : 0 < m -> 0 > m - 1 -> ~ ex_series (fun n => exp (p n)).
@@ -44,9 +44,9 @@ Proof.
     by sum.
   assert (E2 : expands (fun n : nat => ln (INR n + 1)) [(1, [0; 1])] (Some [-1]))
     by (gathering (logarithm E1 (Some [-1]) (Some [-1]) 0%nat (0) by (logs; constant)) gather).
-  assert (E : expands p [(- m, [0; 1])] (Some [-1]))
+  assert (E3 : expands p [(- m, [0; 1])] (Some [-1]))
     by (unfold p; sum).
-  apply (lead_diverges p 0 _ _ _ _ E); [led | right; split; [constant | same]].
+  apply (lead_diverges p 0 _ _ _ _ E3); [led | right; split; [constant | same]].
 Qed.
 
 Theorem verdict : 0 < m -> (ex_series (fun n => exp (p n)) <-> m > 1).

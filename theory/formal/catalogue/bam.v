@@ -26,9 +26,9 @@ Proof.
   assert (E4 : expands (fun n : nat => Rpower (eps + Rabs (mu - INR n)) beta) [(1, [beta])] (Some
     [beta - 1]))
     by (gathering (real_power E3 (Some [-1]) (Some [-1]) 0%nat (1) by (apply Rpower_one)) gather).
-  assert (E : expands p [(- exp s, [beta])] (Some [beta - 1]))
+  assert (E5 : expands p [(- exp s, [beta])] (Some [beta - 1]))
     by (unfold p; sum).
-  apply (lead_converges p 0 _ _ _ _ E); [led | left; split; [constant | less]].
+  apply (lead_converges p 0 _ _ _ _ E5); [led | left; split; [constant | less]].
 Qed.
 
 Theorem case_2 : 0 < eps -> 0 = beta -> ~ ex_series (fun n => exp (p n)).
@@ -43,9 +43,9 @@ Proof.
   assert (E4 : expands (fun n : nat => Rpower (eps + Rabs (mu - INR n)) beta) [(1, [beta])] (Some
     [beta - 1]))
     by (gathering (real_power E3 (Some [-1]) (Some [-1]) 0%nat (1) by (apply Rpower_one)) gather).
-  assert (E : expands p [(- exp s, [beta])] (Some [beta - 1]))
+  assert (E5 : expands p [(- exp s, [beta])] (Some [beta - 1]))
     by (unfold p; sum).
-  apply (rest_diverges p 0 _ _ E); [led].
+  apply (rest_diverges p 0 _ _ E5); [led].
 Qed.
 
 Theorem case_3 : 0 < eps -> 0 > beta -> ~ ex_series (fun n => exp (p n)).
@@ -60,9 +60,9 @@ Proof.
   assert (E4 : expands (fun n : nat => Rpower (eps + Rabs (mu - INR n)) beta) [(1, [beta])] (Some
     [beta - 1]))
     by (gathering (real_power E3 (Some [-1]) (Some [-1]) 0%nat (1) by (apply Rpower_one)) gather).
-  assert (E : expands p [(- exp s, [beta])] (Some [beta - 1]))
+  assert (E5 : expands p [(- exp s, [beta])] (Some [beta - 1]))
     by (unfold p; sum).
-  apply (rest_diverges p 0 _ _ E); [led].
+  apply (rest_diverges p 0 _ _ E5); [led].
 Qed.
 
 Theorem verdict : 0 < eps -> (ex_series (fun n => exp (p n)) <-> beta > 0).

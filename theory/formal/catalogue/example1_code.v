@@ -20,9 +20,9 @@ Proof.
     by sum.
   assert (E2 : expands (fun n : nat => ln (k * INR n + 1)) [(1, [0; 1]); (ln k, [])] (Some [-1]))
     by (gathering (logarithm E1 (Some [-1]) (Some [-1]) 0%nat (ln k) by (reflexivity)) gather).
-  assert (E : expands p [(-1, [0; 1]); (- ln k, [])] (Some [-1]))
+  assert (E3 : expands p [(-1, [0; 1]); (- ln k, [])] (Some [-1]))
     by (unfold p; sum).
-  apply (rest_diverges p 1 _ _ E); [led].
+  apply (rest_diverges p 1 _ _ E3); [led].
 Qed.
 
 End Verdict.

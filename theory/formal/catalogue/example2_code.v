@@ -23,9 +23,9 @@ Proof.
   assert (E3 : expands (fun n : nat => ln (ln (k * INR n + 3))) [(1, [0; 0; 1])] (Some [0; -1]))
     by (gathering (logarithm E2 (Some [0; -1]) (Some [0; -1]) 0%nat (0) by (logs; constant))
       gather).
-  assert (E : expands p [(-1, [0; 1]); (-1, [0; 0; 1]); (- ln k, [])] (Some [0; -1]))
+  assert (E4 : expands p [(-1, [0; 1]); (-1, [0; 0; 1]); (- ln k, [])] (Some [0; -1]))
     by (unfold p; sum).
-  apply (rest_diverges p 2 _ _ E); [led].
+  apply (rest_diverges p 2 _ _ E4); [led].
 Qed.
 
 End Verdict.

@@ -18,9 +18,9 @@ Proof.
   intros D1 D2.
   assert (E1 : expands (fun n : nat => Rpower (INR n) r2) [(1, [r2])] exactly)
     by (gathering (real_power expands_n exactly exactly 0%nat (1) by (apply Rpower_one)) gather).
-  assert (E : expands p [(- r1, [r2])] exactly)
+  assert (E2 : expands p [(- r1, [r2])] exactly)
     by (unfold p; sum).
-  apply (lead_converges p 0 _ _ _ _ E); [led | left; split; [constant | less]].
+  apply (lead_converges p 0 _ _ _ _ E2); [led | left; split; [constant | less]].
 Qed.
 
 End Verdict.

@@ -11,7 +11,7 @@ Definition p (n : nat) : R := 0.
 
 Theorem verdict : ~ ex_series (fun n => exp (p n)).
 Proof.
-  assert (E : expands p [] exactly)
+  assert (E1 : expands p [] exactly)
     by (unfold p; sum).
-  apply (rest_diverges p 0 _ _ E); [led].
+  apply (rest_diverges p 0 _ _ E1); [led].
 Qed.

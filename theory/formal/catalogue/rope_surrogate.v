@@ -31,9 +31,9 @@ Proof.
     (1 / 1000 * Rpower 10 (7 / 8) * INR n) + cos (1 / 100 * Rpower 10 (7 / 8) * INR n) + cos (1 / 10
     * Rpower 10 (7 / 8) * INR n))) [] (Some []))
     by (apply expands_bounded; bounded).
-  assert (E : expands p [] (Some []))
+  assert (E2 : expands p [] (Some []))
     by (unfold p; sum).
-  apply (rest_diverges p 0 _ _ E); [led].
+  apply (rest_diverges p 0 _ _ E2); [led].
 Qed.
 
 End Verdict.

@@ -48,9 +48,9 @@ Proof.
     (1 / 100 * Rpower 10 (15 / 16) * INR n) + cos (1 / 10 * Rpower 10 (15 / 16) * INR n) - 64)) []
     (Some []))
     by (apply expands_bounded; bounded).
-  assert (E : expands p [] (Some []))
+  assert (E2 : expands p [] (Some []))
     by (unfold p; sum).
-  apply (rest_diverges p 0 _ _ E); [led].
+  apply (rest_diverges p 0 _ _ E2); [led].
 Qed.
 
 End Verdict.

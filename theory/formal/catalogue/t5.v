@@ -31,9 +31,9 @@ Proof.
     b29; b29; b29; b29; b29; b29; b29; b29; b29; b29; b30; b30; b30; b30; b30; b30; b30; b30; b30;
     b30; b30; b30; b30; b30] b31) [(b31, [])] exactly)
     by (apply (expands_ext (fun n : nat => b31)); [pieces H1 | exact (expands_const (b31))]).
-  assert (E : expands p [(b31, [])] exactly)
+  assert (E3 : expands p [(b31, [])] exactly)
     by (unfold p; sum).
-  apply (rest_diverges p 0 _ _ E); [led].
+  apply (rest_diverges p 0 _ _ E3); [led].
 Qed.
 
 End Verdict.

@@ -42,9 +42,9 @@ Proof.
     b31)) [(8 * b31, [])] exactly)
     by (apply (expands_ext (fun n : nat => 8 * b31)); [pieces H1 | exact (expands_const (8 *
       b31))]).
-  assert (E : expands p [(8 * b31, [])] exactly)
+  assert (E3 : expands p [(8 * b31, [])] exactly)
     by (unfold p; sum).
-  apply (rest_diverges p 0 _ _ E); [led].
+  apply (rest_diverges p 0 _ _ E3); [led].
 Qed.
 
 End Verdict.

@@ -15,7 +15,7 @@ Proof.
     by sum.
   assert (E2 : expands (fun n : nat => ln (INR n + 1)) [(1, [0; 1])] (Some [-1]))
     by (gathering (logarithm E1 (Some [-1]) (Some [-1]) 0%nat (0) by (logs; constant)) gather).
-  assert (E : expands p [(-2, [0; 1])] (Some [-1]))
+  assert (E3 : expands p [(-2, [0; 1])] (Some [-1]))
     by (unfold p; sum).
-  apply (lead_converges p 0 _ _ _ _ E); [led | right; split; [constant | same]].
+  apply (lead_converges p 0 _ _ _ _ E3); [led | right; split; [constant | same]].
 Qed.

@@ -24,9 +24,9 @@ Proof.
     (Some [-2]))
     by (gathering (logarithm E2 (Some [-2]) (Some [-2]) 0%nat (2 * ln k) by (logs; constant))
       gather).
-  assert (E : expands p [(-2, [0; 1]); (-2 * ln k, [])] (Some [-2]))
+  assert (E4 : expands p [(-2, [0; 1]); (-2 * ln k, [])] (Some [-2]))
     by (unfold p; sum).
-  apply (lead_converges p 0 _ _ _ _ E); [led | right; split; [constant | same]].
+  apply (lead_converges p 0 _ _ _ _ E4); [led | right; split; [constant | same]].
 Qed.
 
 End Verdict.

@@ -17,7 +17,7 @@ Proof.
     by (gathering (logarithm E1 (Some [-1]) (Some [-1]) 0%nat (0) by (logs; constant)) gather).
   assert (E3 : expands (fun n : nat => ln (INR n + 1) ^ 2) [(1, [0; 2])] (Some [-1; 1]))
     by (gathering (natural_power E2 (Some [-1; -1]) (Some [-1; -1]) 0%nat 2%nat (2) (1)) gather).
-  assert (E : expands p [(-1, [0; 2])] (Some [-1; 1]))
+  assert (E4 : expands p [(-1, [0; 2])] (Some [-1; 1]))
     by (unfold p; sum).
-  apply (lead_converges p 0 _ _ _ _ E); [led | left; split; [constant | less]].
+  apply (lead_converges p 0 _ _ _ _ E4); [led | left; split; [constant | less]].
 Qed.

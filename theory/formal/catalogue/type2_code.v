@@ -22,9 +22,9 @@ Proof.
     by (gathering (logarithm E1 (Some [-1]) (Some [-1]) 0%nat (ln k) by (reflexivity)) gather).
   assert (E3 : expands (fun n : nat => ln (k * INR n + 3) ^ 2) [(1, [0; 2])] (Some [0; 1]))
     by (gathering (natural_power E2 (Some [0; -1]) (Some [0; -1]) 0%nat 2%nat (2) (1)) gather).
-  assert (E : expands p [(-1, [0; 2])] (Some [0; 1]))
+  assert (E4 : expands p [(-1, [0; 2])] (Some [0; 1]))
     by (unfold p; sum).
-  apply (lead_converges p 0 _ _ _ _ E); [led | left; split; [constant | less]].
+  apply (lead_converges p 0 _ _ _ _ E4); [led | left; split; [constant | less]].
 Qed.
 
 End Verdict.

@@ -22,9 +22,9 @@ Proof.
     by sum.
   assert (H3 : eventually (fun n : nat => w < INR n))
     by (apply (eventually_less _ _ _ _ _ _ E2); [led | constant]).
-  assert (P : eventually (fun n : nat => p n = m_infty))
+  assert (P4 : eventually (fun n : nat => p n = m_infty))
     by (unfold p; pieces H3).
-  apply (extended_masked p P).
+  apply (extended_masked p P4).
 Qed.
 
 End Verdict.

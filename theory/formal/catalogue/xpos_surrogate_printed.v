@@ -44,9 +44,9 @@ Proof.
     10 (3 / 4) * INR n) + Rpower (99 / 224) (1 / 512 * INR n) * cos (1 / 10 * Rpower 10 (1 / 8) *
     INR n) + cos (1 / 10000 * INR n))) [] (Some []))
     by (apply expands_bounded; bounded).
-  assert (E : expands p [] (Some []))
+  assert (E2 : expands p [] (Some []))
     by (unfold p; sum).
-  apply (rest_diverges p 0 _ _ E); [led].
+  apply (rest_diverges p 0 _ _ E2); [led].
 Qed.
 
 End Verdict.

@@ -1,4 +1,4 @@
-"""Rational bounds of the irrational constants that a proof compares, and how the prover sees them."""
+"""Irrational constants: their logarithms and powers, and the rational bounds that compare them."""
 
 from __future__ import annotations
 
@@ -7,14 +7,61 @@ from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 
 import sympy
-from sympy import Expr, S
+from sympy import Expr, Rational, S
 
+from farfield.theory.certificates.forms import NoCertificate, Root, form, without_roots
 from farfield.theory.values import enclose
-from farfield.theory.certificates.forms import NoCertificate, form, without_roots
 
 Interval = tuple[Fraction, Fraction]
 DIGITS = (2, 4, 6)
+FACTORED = 10**9
 PI = (Fraction(314159, 100000), Fraction(314160, 100000))
+
+
+# -- logarithms and powers -------------------------------------------------------------------------
+
+
+def logarithm(c: Expr) -> tuple[Expr, str]:
+    """log c in the logarithms of primes and parameters, and the tactic that proves it."""
+    value = sympy.expand_log(sympy.log(c), force=True).replace(
+        lambda e: isinstance(e, sympy.log) and isinstance(e.args[0], Root),
+        lambda e: e.args[0].args[1] * sympy.expand_log(sympy.log(e.args[0].args[0]), force=True),
+    )
+    if value == sympy.log(c, evaluate=False):
+        return value, "reflexivity"
+    return value, f"logs; {_splits(c)}constant"
+
+
+def root(c: Expr, r: Expr) -> tuple[Expr, str]:
+    """c^r, and the tactic that proves it."""
+    if c == 1:
+        return S.One, "apply Rpower_one"
+    value = kept_roots(c**r) if c.is_Rational and r.is_Rational else Root(c, r)
+    if value == Root(c, r):
+        return value, "reflexivity"
+    return value, f"apply Rpower_value; [constant | logs; {_splits(c, value)}constant]"
+
+
+def kept_roots(c: Expr) -> Expr:
+    """A constant whose roots stay apart: SymPy would turn the product of two into one."""
+    return c.replace(
+        lambda e: e.is_Pow and e.base.is_Rational and e.exp.is_Rational and not e.exp.is_Integer,
+        lambda e: Root(*e.args),
+    )
+
+
+def _splits(*es: Expr) -> str:
+    """Tactics that split the logarithms of composite numbers into those of primes."""
+    numbers = {abs(k) for e in es for q in e.atoms(Rational) for k in (q.p, q.q)}
+    composite = sorted(k for k in numbers if 3 < k < FACTORED and not sympy.isprime(k))
+    primes = (
+        " * ".join(str(p) for p, k in sympy.factorint(m).items() for _ in range(k))
+        for m in composite
+    )
+    return "".join(f"split_log {m} ({t}); " for m, t in zip(composite, primes, strict=True))
+
+
+# -- bounds ---------------------------------------------------------------------------------------
 
 
 def facts(asked: Iterable[Expr]) -> list[str]:
