@@ -113,18 +113,20 @@ def checked_page(app: Any) -> None:
     """Write the page of the statements that the prover has checked, as it prints them."""
     from itertools import groupby
 
-    from farfield.theory.formal.index import definitions, statements
+    from farfield.theory.formal.index import definitions, proving, statements
+    from farfield.theory.theorems import theorems
 
+    unchecked = (f"[{t.title}](#{name})" for name, t in theorems().items() if not proving(name))
     parts = [
         "# Checked by a prover",
         "These statements are theorems of Rocq (Coq) 8.16 with Coquelicot, in `theory/formal/`. "
-        "`make formal` compiles them, has the kernel's own checker read the result, and fails on an "
-        "open proof and on any axiom beyond the four of the classical reals (`sig_not_dec`, "
+        "`make formal` compiles them, has the kernel's own checker read the result, and fails on "
+        "an open proof and on any axiom beyond the four of the classical reals (`sig_not_dec`, "
         "`sig_forall_dec`, `functional_extensionality_dep`, `classic`); `Numbers`, which computes "
         "with intervals, also rests on the prover's machine integers. Statements stand here as the "
         "prover prints them, definitions as they are written there.",
-        "Not checked: attention resolution, the layered reach, blockwise causal attention, the form "
-        "of xPos; items 3, 8 and 9 of [windows beyond biases](windows.md).",
+        f"Not checked: {', '.join(unchecked)}; items 3, 8 and 9 of [windows beyond biases]"
+        "(windows.md).",
     ]
     for file, group in groupby(statements(), lambda s: s.file):
         title = "The verdicts of the catalogue" if file == "catalogue" else file

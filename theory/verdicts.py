@@ -144,7 +144,7 @@ class Convergence(Answer):
         """The verdict as a file whose theorem a prover checks, on this very formula.
 
         Raises:
-            InputError: there is no verdict to certify, or no certificate for a formula of this form.
+            InputError: there is no verdict to certify, or no certificate for this form.
 
         >>> from farfield import check_convergence
         >>> print(check_convergence("-2*log(1+n)").certificate().statement)

@@ -15,12 +15,12 @@ def bound(f: Form, above: bool, x: Expander) -> tuple[Form, str]:
     """A form without waves that lies above (or below) from some point on, and the name of the step
     that says so."""
     if not has_waves(f):
-        return f, f"(at_most_refl (fun n : nat => {f.show(x.index)}))"
+        return f, f"(at_most_refl {x.function(f)})"
     if f.op in ("cos", "sin"):
         end = Form("number", (), S.One if above else S.NegativeOne)
         place = {("cos", True): 0, ("sin", True): 1, ("cos", False): 2, ("sin", False): 3}
         path = "proj1 " * (place[f.op, above] < 3)
-        inner = f"(wave_at_most (fun n : nat => {f.args[0].show(x.index)}))"
+        inner = f"(wave_at_most {x.function(f.args[0])})"
         for _ in range(place[f.op, above]):
             inner = f"(proj2 {inner})"
         return end, f"({path}{inner})"
@@ -38,10 +38,10 @@ def bound(f: Form, above: bool, x: Expander) -> tuple[Form, str]:
         if has_waves(a) and has_waves(b):
             raise NoCertificate("a product of waves that is not negligible")
         factor, wave = (b, a) if has_waves(a) else (a, b)
-        sign = _sign(factor, x)
-        other, inner = bound(wave, above == (sign[1] > 0), x)
-        rule = "at_most_mult" if sign[1] > 0 else "at_most_mult_opp"
-        by = f"apply ({rule} (fun n : nat => {factor.show(x.index)})); [exact {sign[0]} | exact {inner}]"
+        fact, s = _sign(factor, x)
+        other, inner = bound(wave, above == (s > 0), x)
+        rule = "at_most_mult" if s > 0 else "at_most_mult_opp"
+        by = f"apply ({rule} {x.function(factor)}); [exact {fact} | exact {inner}]"
         pair = (other, factor) if factor is b else (factor, other)
         if factor is b:
             by = f"apply at_most_swap; {by}"
@@ -56,8 +56,7 @@ def has_waves(f: Form) -> bool:
 
 def _stated(f: Form, g: Form, above: bool, by: str, x: Expander) -> tuple[Form, str]:
     low, high = (f, g) if above else (g, f)
-    functions = (f"(fun n : nat => {side.show(x.index)})" for side in (low, high))
-    return g, x.asserted("B", f"at_most {' '.join(functions)}", by)
+    return g, x.asserted("B", f"at_most {x.function(low)} {x.function(high)}", by)
 
 
 def _sign(f: Form, x: Expander) -> tuple[str, int]:

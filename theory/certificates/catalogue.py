@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sympy import Expr
+
 from farfield.theory.certificates.certificate import Certificate
 from farfield.theory.certificates.prover import LIBRARY
 from farfield.theory.convergence import check_convergence
@@ -21,7 +23,7 @@ def formulas() -> Iterator[tuple[str, Encoding]]:
     """The name of a file, and the encoding it is about: each formula of an entry once, under the
     first dialect that has it."""
     for name, entry in CATALOGUE.items():
-        known = set()
+        known: set[Expr] = set()
         for dialect in entry.dialects or (None,):
             subject = encoding(name, dialect=dialect)
             if subject.formula is None or subject.formula in known:

@@ -20,7 +20,7 @@ from farfield.theory.certificates.writer import source
 if TYPE_CHECKING:
     from farfield.theory.verdicts import Convergence
 
-NOTE = """Written by farfield; `coqc -Q theory/formal Farfield FILE.v` checks it after `make formal`.
+NOTE = """`coqc -Q theory/formal Farfield FILE.v` checks this file, after `make formal`.
     The prover's ln, Rpower and / are total: where the formula has no value, as log n has none at
     n = 0, they have some. That concerns finitely many terms, on which no verdict depends."""
 
@@ -86,8 +86,8 @@ def _claims(result: Convergence) -> dict[str | None, Claim]:
 def _claim(result: Convergence) -> Claim:
     if result.verdict.value in ("undecided", "out_of_scope") or result.formula is None:
         raise InputError(
-            f"no certificate: the verdict is {result.verdict.value}; accepted: converges, diverges, "
-            "conditional"
+            f"no certificate: the verdict is {result.verdict.value}; accepted: converges, "
+            "diverges, conditional"
         )
     if result.support is not None:
         raise NoCertificate("the verdict rests on bounded support, not on the exp-series")

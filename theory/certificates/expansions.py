@@ -100,7 +100,8 @@ class Expander:
 
     def compare(self, e: Expo, f: Expo) -> int:
         """-1, 0 or 1 as the first monomial is of smaller, the same or larger growth."""
-        return next((s for a in product(e, power(f, S.NegativeOne)) if (s := self.signs.sign(a))), 0)
+        signs = map(self.signs.sign, product(e, power(f, S.NegativeOne)))
+        return next((s for s in signs if s), 0)
 
     def within(self, e: Expo, rest: Rest) -> bool:
         """Whether a monomial is of the order of a remainder."""
@@ -132,8 +133,9 @@ class Expander:
     def gathered(self, terms: Terms, rest: Rest) -> tuple[Germ, list[Expo]]:
         """Terms put together, and the monomials that cancel; those within the remainder go."""
         by_growth: list[tuple[Expo, list[Expr]]] = []
+        growth = cmp_to_key(self.compare)
         remaining = [t for t in terms if not self.within(t[1], rest)]
-        for c, e in sorted(remaining, key=cmp_to_key(lambda t, u: self.compare(u[1], t[1]))):
+        for c, e in sorted(remaining, key=lambda t: growth(t[1]), reverse=True):
             if by_growth and self.compare(by_growth[-1][0], e) == 0:
                 by_growth[-1][1].append(c)
             else:

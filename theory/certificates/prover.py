@@ -1,4 +1,4 @@
-"""The prover: where it is, the library that certificates rest on, and the check of a certificate."""
+"""The prover: where it is, the library certificates rest on, and the check of a certificate."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def verify(path: Path) -> None:
     coqc = shutil.which("coqc")
     if coqc is None:
         raise InputError(
-            "--verify: no prover: coqc is not on the path; accepted: Rocq (Coq) 8.16 with Coquelicot "
-            "(Debian: coq, libcoq-coquelicot)"
+            "--verify: no prover: coqc is not on the path; accepted: Rocq (Coq) 8.16 with "
+            "Coquelicot (Debian: coq, libcoq-coquelicot)"
         )
     library = compiled(coqc)
     with tempfile.TemporaryDirectory() as place:
@@ -61,8 +61,8 @@ def compiled(coqc: str) -> Path:
         made = Path(tempfile.mkdtemp(dir=place.parent))
     except OSError as error:
         raise InputError(
-            f"--verify: {str(place.parent)!r} cannot be written: {error.strerror}; accepted: a cache "
-            "folder (XDG_CACHE_HOME), or a library compiled by `make formal`"
+            f"--verify: {str(place.parent)!r} cannot be written: {error.strerror}; accepted: a "
+            "cache folder (XDG_CACHE_HOME), or a library compiled by `make formal`"
         ) from None
     for name in needed:
         shutil.copyfile(LIBRARY / f"{name}.v", made / f"{name}.v")
@@ -70,8 +70,8 @@ def compiled(coqc: str) -> Path:
         if done.returncode:
             shutil.rmtree(made)
             raise InputError(
-                f"--verify: the prover does not compile {name}.v: {_reason(done.stderr)}; accepted: "
-                "Rocq (Coq) 8.16 with Coquelicot"
+                f"--verify: the prover does not compile {name}.v: {_reason(done.stderr)}; "
+                "accepted: Rocq (Coq) 8.16 with Coquelicot"
             )
     with contextlib.suppress(OSError):  # another process was faster
         made.rename(place)

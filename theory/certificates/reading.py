@@ -1,8 +1,8 @@
 """Reading a certificate back: what its definition and theorem say, compared with the formula.
 
 The reader shares nothing with the writer. It accepts exactly the sentences that a certificate has
-outside its proofs, takes the definition of `p` and the theorem `verdict` apart by the grammar of the
-prover's terms below, and compares with the formula, its domains and the condition.
+outside its proofs, takes the definition of `p` and the theorem `verdict` apart by the grammar of
+the prover's terms below, and compares with the formula, its domains and the condition.
 
     term   := sum                              if c then t else t
     sum    := product (("+" | "-") product)*
@@ -186,7 +186,7 @@ def _domain_end(r: Any, shown: str) -> tuple[str, Any, bool]:
 
 
 def _proposition(text: str, symbols: Mapping[str, Symbol]) -> Any:
-    """Comparisons joined by /\\ and \\/."""
+    r"""Comparisons joined by /\ and \/."""
     for joint, build in ((" \\/ ", sympy.Or), (" /\\ ", sympy.And)):
         parts = _split(text, joint)
         if len(parts) > 1:
@@ -430,9 +430,7 @@ def canonical(e: Any) -> Any:
     if isinstance(e, (sympy.And, sympy.Or)):
         flat = [x for a in args for x in (a.args if isinstance(a, e.func) else (a,))]
         return e.func(*sorted(set(flat), key=sympy.default_sort_key), evaluate=False)
-    if isinstance(e, sympy.core.relational.Relational) or isinstance(
-        e, (sympy.Not, sympy.Piecewise)
-    ):
+    if isinstance(e, (sympy.core.relational.Relational, sympy.Not, sympy.Piecewise)):
         return e.func(*args, evaluate=False)
     return e.func(*args)
 

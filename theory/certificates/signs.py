@@ -1,7 +1,7 @@
 """Signs of constants and of expressions in parameters, on one cell of the parameter space.
 
-The parameter space is split wherever a decision depends on a sign; each part is a cell, known by the
-relations that led to it.
+The parameter space is split wherever a decision depends on a sign; each part is a cell, known by
+the relations that led to it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""From an expansion of the bias to the proof of its verdict: the rungs, the residue classes, -oo."""
+"""From the expansion of a bias to the proof of its verdict: rungs, residue classes, -oo."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from sympy import S
 
@@ -50,7 +51,7 @@ def _by_bound(p: Form, signs: Signs) -> Decision | None:
     """A bound above that converges, or one below that diverges."""
     for above in (True, False):
         try:
-            decision = _expanded(lambda x, above=above: _compared(p, above, x), signs)
+            decision = _expanded(partial(_compared, p, above), signs)
         except NoCertificate:
             continue
         if decision.converges == above:

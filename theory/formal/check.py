@@ -4,9 +4,9 @@
 
 A run fails on `Admitted`, on a theorem that `index.toml` does not list (or lists and is not there),
 on an axiom beyond the four of the classical reals (for `Numbers`, also the prover's machine
-integers), on what the kernel's own checker rejects, and on a statement that is not the one recorded
-in `statements.json`; `--write` records them anew. Last, each of these checks is given a fault of its
-kind and must find it. Needs the prover alone: no module outside Python's library.
+integers), on what the kernel's own checker rejects, and on a statement that is not the one
+recorded in `statements.json`; `--write` records them anew. Last, each of these checks is given a
+fault of its kind and must find it. Needs the prover alone: no module outside Python's library.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ def unfinished(text: str) -> list[str]:
 
 
 def theorems(text: str) -> Iterator[tuple[str, str]]:
-    """(name, the comment above) of the theorems and corollaries of a file.
+    r"""(name, the comment above) of the theorems and corollaries of a file.
 
-    >>> list(theorems("(** It is true. *)\\nTheorem a : True.\\nLemma b : True."))
+    >>> list(theorems("(** It is true. *)\nTheorem a : True.\nLemma b : True."))
     [('a', 'It is true.')]
     """
     pattern = r"(?:\(\*\*((?:(?!\*\)).)*)\*\)\s*)?^(?:Theorem|Corollary)\s+(\w+)"

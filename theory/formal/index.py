@@ -47,13 +47,14 @@ def statements() -> tuple[Statement, ...]:
     ['Windowable.theorem_0_4']
     """
     recorded = json.loads((HERE / "statements.json").read_text(encoding="utf-8"))
+    index = tomllib.loads((HERE / "index.toml").read_text(encoding="utf-8"))
     known = {(file, s["name"]): s for file, names in recorded.items() for s in names}
     return tuple(
         Statement(
             file, name, known[file, name]["says"], known[file, name]["statement"],
             tuple(more.get("proves", ())), tuple(more.get("claims", ())), more.get("item"),
         )
-        for file, names in _index().items()
+        for file, names in index.items()
         for name, more in names.items()
     )  # fmt: skip
 
@@ -77,13 +78,6 @@ def definitions(file: str) -> Iterator[str]:
     text = (HERE / f"{file}.v").read_text(encoding="utf-8")
     for block in text.split("\n\n"):
         lines = block.split("\n")
-        starts = [k for k, line in enumerate(lines) if line.startswith(("Definition", "Fixpoint"))]
-        if starts:
-            ends = [
-                k for k, line in enumerate(lines) if line.startswith(("Lemma", "Theorem", "Ltac"))
-            ]
-            yield "\n".join(lines[: min((k for k in ends if k > starts[0]), default=None)])
-
-
-def _index() -> dict[str, dict[str, dict[str, object]]]:
-    return tomllib.loads((HERE / "index.toml").read_text(encoding="utf-8"))
+        if any(line.startswith(("Definition", "Fixpoint")) for line in lines):
+            ends = (k for k, s in enumerate(lines) if s.startswith(("Lemma", "Theorem", "Ltac")))
+            yield "\n".join(lines[: next(ends, None)])

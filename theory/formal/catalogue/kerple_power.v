@@ -1,6 +1,6 @@
 (** The exp-series of p(n) = -n**r2*r1.
 
-    Written by farfield; `coqc -Q theory/formal Farfield FILE.v` checks it after `make formal`.
+    `coqc -Q theory/formal Farfield FILE.v` checks this file, after `make formal`.
     The prover's ln, Rpower and / are total: where the formula has no value, as log n has none at
     n = 0, they have some. That concerns finitely many terms, on which no verdict depends. *)
 

@@ -1,6 +1,6 @@
 (** The exp-series of p(n) = (cos(n/1000) + cos(n/100) + cos(n/10) + …*n/100) + cos(10**(15/16)*n/10) - 64)/c.
 
-    Written by farfield; `coqc -Q theory/formal Farfield FILE.v` checks it after `make formal`.
+    `coqc -Q theory/formal Farfield FILE.v` checks this file, after `make formal`.
     The prover's ln, Rpower and / are total: where the formula has no value, as log n has none at
     n = 0, they have some. That concerns finitely many terms, on which no verdict depends. *)
 
