@@ -18,14 +18,16 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import series
 
+from farfield.theory.answers.answer import InputError
 from farfield.theory.convergence import check_convergence
 from farfield.theory.formula.grammar import read
 from farfield.theory.formula.words import CONSTANTS
 from farfield.theory.functions.record import spellings
-from farfield.theory.results import InputError
 
 PIECES = (
     *spellings(), *CONSTANTS, "n", "n", "n", "a", "x", "Piecewise", "Sum", "True", "import", "__",
+    "np.", "lambda n:", "p(n) =", "if", "else", "where", "clip", "\\frac", "\\log", "{", "}", "$",
+    "²", "½", "√", "|i-j|", "i-j", "!", "%", "//", "\\begin{cases}", "\\\\", "#", "=", "α",
     "(", "(", ")", ")", ",", "+", "-", "*", "/", "**", "^", "|", "<", "<=", "==", "&", "~", ".",
     "1", "2", "0", "10**9", "1e99", "0.5", " ", "\t", "'", '"', ";", "\\", "\x00", "é", "−", "λ",
 )  # fmt: skip

@@ -27,12 +27,13 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, gelu, scaled_dot_product_attention
 
 from farfield.theory.encodings import encoding
-from farfield.validation.attention import toeplitz
-from farfield.validation.configuration import CAUSAL, preset
-from farfield.validation.inference_time import relative_inference_time
-from farfield.validation.model import Transformer, initialised
-from farfield.validation.receptive_field import gradient_shares
-from farfield.validation.training import batch, optimiser
+from farfield.validation.measures.gradient_fields import gradient_shares
+from farfield.validation.measures.inference_time import relative_inference_time
+from farfield.validation.models.attention import toeplitz
+from farfield.validation.models.model import Transformer, initialised
+from farfield.validation.settings.presets import preset
+from farfield.validation.settings.visibility import CAUSAL
+from farfield.validation.training.training import batch, optimiser
 
 TEXT = np.random.default_rng(0).integers(0, 250, 200_000).astype(np.uint8)
 

@@ -31,10 +31,10 @@ from scipy import integrate
 
 from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.numerics.summation.series import series
+from farfield.theory.answers.answer import InputError
 from farfield.theory.formula.grammar import read
 from farfield.theory.functions.balls import precision, to_arb
 from farfield.theory.functions.nodes import n
-from farfield.theory.results import InputError
 from farfield.theory.values import tabulate
 
 KERNELS = (

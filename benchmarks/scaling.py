@@ -32,16 +32,19 @@ import torch
 from harness import peak
 
 from farfield.theory.encodings import encoding
-from farfield.validation.configuration import Configuration, Preset, preset
-from farfield.validation.corpus import Corpus, corpus
-from farfield.validation.cost import GPT2, flops_a_token, replication, tokens
-from farfield.validation.experiment import chosen_device, train_and_measure
-from farfield.validation.model import initialised
-from farfield.validation.parallel import rank, together, total
-from farfield.validation.plan import Job
-from farfield.validation.runs import Store, read_json, write_json
-from farfield.validation.sweep import Processes, sweep
-from farfield.validation.training import train
+from farfield.validation.files import read_json, write_json
+from farfield.validation.measures.cost import GPT2, flops_a_token, replication, tokens
+from farfield.validation.models.model import initialised
+from farfield.validation.runs.experiment import chosen_device, train_and_measure
+from farfield.validation.runs.store import Store
+from farfield.validation.runs.sweep import Processes, sweep
+from farfield.validation.settings.configuration import Configuration
+from farfield.validation.settings.plan import Job
+from farfield.validation.settings.presets import Preset, preset
+from farfield.validation.text.corpus import Corpus
+from farfield.validation.text.reading import corpus
+from farfield.validation.training.parallel import rank, together, total
+from farfield.validation.training.training import train
 
 STATED = {"H200": 989e12, "H100": 989e12, "A100": 312e12}  # bfloat16, dense, by their maker
 TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone")

@@ -22,7 +22,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -32,11 +31,12 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from farfield.numerics.windows.toeplitz import certified_window
 from farfield.theory.encodings import encoding
-from farfield.validation.attention import fused
-from farfield.validation.configuration import CAUSAL, preset
-from farfield.validation.model import Transformer, initialised
-from farfield.validation.model_window import upwards, weight_bounds
-from farfield.validation.outside import Folder
+from farfield.validation.models.attention import fused
+from farfield.validation.models.model import Transformer, initialised
+from farfield.validation.outside.bounds import weight_bounds
+from farfield.validation.outside.head_window import upwards
+from farfield.validation.settings.presets import preset
+from farfield.validation.settings.visibility import CAUSAL
 
 TEXT = np.random.default_rng(0).integers(0, 250, 1 << 16).astype(np.int64)
 SHAPE = dataclasses.replace(preset("demo"), layers=2)
@@ -47,12 +47,8 @@ Route = Callable[[Tensor, Tensor, Tensor, Tensor | None, object], Tensor]
 
 def certified_widths(model: Transformer, error: str) -> list[list[int]]:
     """A window for each layer and head, from the norms of the weights."""
-    folder = Folder(
-        Path("model"), "farfield", SHAPE.layers, SHAPE.heads, SHAPE.width // SHAPE.heads,
-        SHAPE.width, 256, SHAPE.length, (ALIBI,),
-    )  # fmt: skip
     found = []
-    for bounds in weight_bounds(folder, model):
+    for bounds in weight_bounds(model):
         windows = [
             certified_window(ALIBI.head(h), error, upwards(b.logit), upwards(b.value))
             for h, b in enumerate(bounds, 1)

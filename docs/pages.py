@@ -82,15 +82,17 @@ def display_math(self: Any, node: nodes.Element) -> None:
 
 def theorems_page(app: Any) -> None:
     """Write the page of theorems."""
+    from farfield.numerics.theorems import verify
     from farfield.theory.formal.index import proving
     from farfield.theory.theorems import theorems
 
     parts = [
         "# Theorems and proofs",
-        "Each theorem is an object of the package with a proof whose computed steps a program "
-        "checks again, by balls at random points: `farfield prove NAME`. *Ours* marks what stands "
-        "in none of the three papers. Most are also [checked by a prover](checked.md); each says "
-        "whether it is.",
+        "Each theorem is an object of the package. The relations in its proof, identities, "
+        "inequalities and limits, are checked exactly, for all values of their symbols, by algebra "
+        "(`farfield prove NAME`); the steps in words are arguments for a reader. Most theorems are "
+        "also [checked by a prover](checked.md), from the axioms; each says whether it is. *Ours* "
+        "marks what stands in none of the three papers.",
     ]
     for name, theorem in theorems().items():
         links = ", ".join(f"[{s.name}](#{checked_anchor(s)})" for s in proving(name))
@@ -100,6 +102,7 @@ def theorems_page(app: Any) -> None:
             f"*{theorem.source}* · `farfield prove {name}`",
             checked,
             "```{raw} html\n" + theorem._repr_html_() + "\n```",
+            f"{str(verify(theorem)).capitalize()}.",
         ]
     _written(Path(app.srcdir) / "theory" / "theorems.md", parts)
 
@@ -199,8 +202,9 @@ def _anchor(name: str) -> str:
 
 def results_page(app: Any) -> None:
     """Write the answers that the committed reference results give."""
-    from farfield.validation.answers import answers, summary
-    from farfield.validation.reference import plan, predictions, registered, results
+    from farfield.validation.reference.evidence import answers, summary
+    from farfield.validation.reference.predictions import plan, predictions, registered
+    from farfield.validation.reference.results import results
 
     found = results()
     planned = sum(len(s.encodings) * len(s.seeds) * len(s.lengths) for s in plan().sweeps)
@@ -245,6 +249,92 @@ def _setting(run: Any) -> str:
     )
 
 
+PAPERS = {
+    "qin2024": "Qin et al., Exploring Transformer Extrapolation",
+    "sun2023": "Sun et al., A Length-Extrapolatable Transformer",
+    "chi2023": "Chi et al., Dissecting Transformer Length Extrapolation",
+}
+SHORT = {"[Q]": "Qin et al.", "[S]": "Sun et al.", "[C]": "Chi et al."}
+
+
+def claims_pages(app: Any) -> None:
+    """Write the ledger of claims, a page a paper by its sections, and what covers each section."""
+    from farfield.validation.claims import RANGE, Verdict, claims, sections, words
+    from farfield.validation.claims.claim import TOLERANCE
+
+    decided = {c.id: c for c in claims()}
+    source = Path(app.srcdir) / "theory"
+    (source / "claims").mkdir(exist_ok=True)
+    reading = words.__doc__.partition("\n\n")[2].strip()
+    for key, name in SHORT.items():
+        reading = reading.replace(key, name).replace(key[:-1] + ",", f"[{name},")
+    parts = [
+        "# What the three papers claim, checked",
+        f"{len(decided)} sentences of the papers, each with the data and the computation that "
+        "judge it. A verdict is what its check returns: *confirmed*; *corrected*, where the "
+        "sentence fails and what holds instead was checked too; *refuted*; *not robust*, where the "
+        f"verdict is not the same at every tolerance from {RANGE[0]:.0%} to {RANGE[-1]:.0%} (it is "
+        f"{TOLERANCE:.0%} where one is needed); *not testable*, where the data that would decide "
+        "it are not at hand. `farfield claims ID` makes any of them again.",
+        "How words are read:",
+        reading,
+        "```{toctree}\n:hidden:\n" + "\n".join(f"claims/{p}" for p in PAPERS) + "\n```",
+    ]
+    for paper, title in PAPERS.items():
+        found = [c for c in decided.values() if c.paper == paper]
+        counts = {v: sum(c.verdict is v for c in found) for v in Verdict}
+        said = ", ".join(f"{n} {_spoken(v)}" for v, n in counts.items() if n)
+        rows = []
+        page = [f"# {title}", f"{len(found)} entries: {said}."]
+        for section, (checks, passages) in sections(paper).items():
+            links = ", ".join(
+                f'<a href="claims/{paper}.html#{c.id}">{escape(c.id.partition(".")[2])}</a> '
+                f"({_spoken(decided[c.id].verdict)})" for c in checks
+            )  # fmt: skip
+            left = "<br>".join(f"“{escape(p.quote)}”: {_named(p.why)}" for p in passages)
+            rows.append(f"<tr><td>{escape(section)}</td><td>{links}</td><td>{left}</td></tr>")
+            page += [f"## {section}", *(_entry(decided[c.id]) for c in checks)]
+            if left:
+                page.append(f"```{{raw}} html\n<p>Without an entry:<br>{left}</p>\n```")
+        _written(source / "claims" / f"{paper}.md", page)
+        head = "<tr><th>section</th><th>entries</th><th>without an entry, and why</th></tr>"
+        table = f"<table><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>"
+        parts += [
+            f"## {title}",
+            f"{len(found)} entries: {said}; [by section](claims/{paper}.md).",
+            f'```{{raw}} html\n<div class="words">{table}</div>\n```',
+        ]
+    _written(source / "claims.md", parts)
+
+
+def _spoken(verdict: Any) -> str:
+    return str(verdict).replace("_", " ")
+
+
+def _named(text: str) -> str:
+    """Text in which papers have their names."""
+    shown = escape(text)
+    for key, name in SHORT.items():
+        shown = shown.replace(key, name)
+    return shown
+
+
+def _entry(claim: Any) -> str:
+    """One entry, all that a reader who disagrees needs."""
+    from farfield.validation.claims.claim import shown
+
+    rows = claim.particulars() | {name: shown(value) for name, value in claim.evidence.items()}
+    rows["again"] = claim.command
+    facts = "".join(f"<dt>{_named(k)}</dt><dd>{_named(v)}</dd>" for k, v in rows.items() if v)
+    where = ", ".join(filter(None, (claim.place, claim.kind, claim.label)))
+    content = (
+        f'<div class="claim" id="{claim.id}"><p><strong>{escape(claim.id.partition(".")[2])}: '
+        f'{_spoken(claim.verdict)}</strong> <span class="label">{escape(where)}</span></p>'
+        f"<blockquote>{escape(claim.quote)}</blockquote><dl>{facts}</dl></div>"
+    )
+    return "```{raw} html\n" + re.sub(r"\s*\n\s*", " ", content) + "\n```"
+
+
 def _written(place: Path, parts: list[str]) -> None:
     text = "\n\n".join(parts) + "\n"
     if not place.exists() or place.read_text(encoding="utf-8") != text:
@@ -258,5 +348,6 @@ def setup(app: Any) -> dict[str, Any]:
     app.connect("builder-inited", checked_page)
     app.connect("builder-inited", exhibits_pages)
     app.connect("builder-inited", results_page)
+    app.connect("builder-inited", claims_pages)
     app.add_html_math_renderer("mathml", (inline_math, None), (display_math, None))
     return {"version": "1", "parallel_read_safe": True}

@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from html import escape
 from typing import Any
 
 import sympy
 from matplotlib.figure import Figure
 
+from farfield.figures.document import Item, Picture, piece
 from farfield.figures.style import svg
-from farfield.theory.results import InputError
+from farfield.theory.answers.answer import InputError, Result
+from farfield.theory.answers.blocks import Block, Note, Sentence, Table, table
+from farfield.theory.answers.notation import code
 
 KINDS = ("theory", "schematic", "published", "measured")
 
@@ -50,6 +52,13 @@ class Data:
         writer.writerows([_cell(v) for v in row] for row in self.rows)
         return buffer.getvalue()
 
+    def table(self, title: str = "") -> Table:
+        """The data as a block; of its first two columns those that hold words align left."""
+        words = [k for k, cell in enumerate(self.rows[0][:2]) if isinstance(cell, str)]
+        numeric = tuple(k for k in range(len(self.columns)) if k not in words)
+        rows = [[_cell(v) for v in row] for row in self.rows]
+        return table(self.columns, rows, title, numeric=numeric)
+
 
 def _cell(value: Any) -> str:
     if value is None:
@@ -59,21 +68,12 @@ def _cell(value: Any) -> str:
     return format(float(value), ".10g")
 
 
-def in_html(text: str) -> str:
-    """Plain text as HTML, with code where it stands between backticks.
-
-    >>> in_html("run `a < b`")
-    'run <code>a &lt; b</code>'
-    """
-    parts = escape(text).split("`")
-    return "".join(f"<code>{p}</code>" if k % 2 else p for k, p in enumerate(parts))
-
-
-@dataclass(frozen=True)
-class Drawing:
+@dataclass(frozen=True, repr=False)
+class Drawing(Result):
     """A drawn exhibit: its data, its caption and, unless it is a table, the figure.
 
-    A table whose data are one line a cell has `shown`: the same laid out for reading.
+    A table whose data are one line a cell has `shown`: the same laid out for reading. In a caption
+    code stands between backticks.
     """
 
     data: Data
@@ -86,17 +86,29 @@ class Drawing:
         """What to show of a table."""
         return self.shown or self.data
 
+    def blocks(self) -> Sequence[Block]:
+        drawn = () if self.figure is not None else (self.table.table(),)
+        return (Sentence(code(self.caption)), *drawn)
+
+    def fields(self) -> dict[str, Any]:
+        return {"caption": self.caption, "columns": self.data.columns, "rows": self.data.rows}
+
+    def items(self, title: str = "", name: str = "drawing", kind: str | None = None) -> list[Item]:
+        """The drawing with its caption, for a page.
+
+        Args:
+            title: what it shows, in a few words.
+            name: prefixes the identifiers of the figure.
+            kind: of the exhibit, which the caption ends with.
+        """
+        caption = code(self.caption)
+        if self.figure is None:
+            return [self.table.table(title), Sentence(caption, kind) if kind else Note(caption)]
+        picture = svg(self.figure, name)
+        return [Picture(picture, caption, title or "a figure", kind, column=True)]
+
     def _repr_html_(self) -> str:
-        if self.figure is not None:
-            caption = f"<figcaption>{in_html(self.caption)}</figcaption>"
-            return f"<figure>{svg(self.figure, 'drawing')}{caption}</figure>"
-        lines = [[_cell(v) for v in row] for row in (self.table.columns, *self.table.rows)]
-        head, *body = ["".join(f"<td>{escape(c)}</td>" for c in line) for line in lines]
-        rows = "".join(f"<tr>{line}</tr>" for line in body)
-        return (
-            f"<table><thead><tr>{head.replace('td>', 'th>')}</tr></thead><tbody>{rows}</tbody>"
-            f"</table><p>{in_html(self.caption)}</p>"
-        )
+        return piece(self.items())
 
 
 @dataclass(frozen=True)
@@ -115,8 +127,13 @@ class Exhibit:
     kind: str
     draw: Callable[..., Drawing]
 
+    @property
+    def paper(self) -> str:
+        """The key of its paper."""
+        return self.id.partition(".")[0]
 
-class Missing(InputError):
+
+class NoResults(InputError):
     """An exhibit has no results to show; the message names the command that makes them."""
 
 

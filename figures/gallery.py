@@ -1,32 +1,23 @@
-"""The list of every exhibit of the three papers, and the files they are written to.
-
-Everything is rendered before the first file is written, and each file takes its place whole, so
-that a failure leaves nothing half-written.
-"""
+"""The list of every exhibit of the three papers, and the drawing of them."""
 
 from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from html import escape
+from typing import Any
 
-from farfield.figures import analogues, chi2023, printed, qin2024, sun2023, trained
-from farfield.figures.exhibit import Drawing, Exhibit, Missing, in_html
-from farfield.figures.page import document, table
-from farfield.figures.results import of_store, reference
-from farfield.figures.style import FORMATS, rendered, svg
-from farfield.theory.results import InputError, Result
-from farfield.validation.runs import write
-from farfield.validation.study import writable_folder
+from farfield.figures.exhibit import Drawing, Exhibit, NoResults
+from farfield.figures.papers import chi2023, qin2024, sun2023
+from farfield.figures.samples import of_store, reference
+from farfield.theory.answers.answer import InputError, Result
+from farfield.theory.answers.blocks import Block, sentence, table
+from farfield.theory.answers.notation import code
+from farfield.theory.answers.wording import plural
 
-PAPERS = {
-    "qin2024": "Qin et al., Exploring Transformer Extrapolation, AAAI 2024",
-    "sun2023": "Sun et al., A Length-Extrapolatable Transformer, ACL 2023",
-    "chi2023": "Chi et al., Dissecting Transformer Length Extrapolation via the Lens of Receptive "
-    "Field Analysis, ACL 2023",
-}
+PAPERS = {paper.NAME: paper for paper in (qin2024, sun2023, chi2023)}
+"""The modules of the papers, by the papers' keys."""
 
 
 def exhibits() -> tuple[Exhibit, ...]:
@@ -35,17 +26,14 @@ def exhibits() -> tuple[Exhibit, ...]:
     >>> [e.id for e in exhibits()][:2]
     ['qin2024.fig1-left', 'qin2024.fig1-right']
     """
-    found = (
-        *qin2024.EXHIBITS, *sun2023.EXHIBITS, *chi2023.EXHIBITS, *printed.EXHIBITS,
-        *trained.EXHIBITS, *analogues.EXHIBITS,
-    )  # fmt: skip
-    return tuple(sorted(found, key=_place))
+    return tuple(e for paper in PAPERS.values() for e in sorted(paper.EXHIBITS, key=_place))
 
 
-def _place(e: Exhibit) -> tuple[int, bool, int, str]:
-    paper, _, rest = e.id.partition(".")
+def _place(e: Exhibit) -> tuple[bool, int, str]:
+    """Figures before tables, each by its number."""
+    rest = e.id.partition(".")[2]
     number = "".join(c for c in rest.partition("-")[0] if c.isdigit())
-    return list(PAPERS).index(paper), rest.startswith("table"), int(number), rest
+    return rest.startswith("table"), int(number), rest
 
 
 def exhibit(name: str) -> Exhibit:
@@ -62,7 +50,7 @@ def exhibit(name: str) -> Exhibit:
     raise InputError(f"figure {name[:40]!r} is not known; {hint}")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Gallery(Result):
     """What was drawn and what is missing.
 
@@ -76,13 +64,20 @@ class Gallery(Result):
     missing: dict[str, str]
     files: tuple[str, ...] = ()
 
-    def text(self) -> str:
+    def blocks(self) -> Sequence[Block]:
         known = {e.id: e for e in exhibits()}
-        lines = [f"{k:<20} {known[k].kind:<10} {known[k].title}" for k in self.drawn]
-        lines += [f"{k:<20} {'missing':<10} {why}" for k, why in self.missing.items()]
-        return "\n".join(lines)
+        drawn = [(k, known[k].kind, known[k].title) for k in self.drawn]
+        missing = [(k, code(why)) for k, why in self.missing.items()]
+        return (
+            sentence(
+                "{drawn} of {all} recomputed, {missing} missing.", drawn=len(drawn),
+                all=plural(len(drawn) + len(missing), "exhibit"), missing=len(missing),
+            ),
+            *([table(("id", "kind", "shows"), drawn)] if drawn else []),
+            *([table(("missing", "why"), missing)] if missing else []),
+        )  # fmt: skip
 
-    def fields(self) -> dict[str, object]:
+    def fields(self) -> dict[str, Any]:
         known = {e.id: e for e in exhibits()}
         return {
             "drawn": {
@@ -117,76 +112,6 @@ def draw(
             notice(e.id)
         try:
             drawn[e.id] = e.draw(results) if e.kind == "measured" else e.draw()
-        except Missing as why:
+        except NoResults as why:
             missing[e.id] = str(why)
     return Gallery(drawn, missing)
-
-
-def save(
-    gallery: Gallery, folder: str | os.PathLike[str], kind: str = "svg", page: bool = True
-) -> Gallery:
-    """Write each figure, its data as CSV, and a page of them all.
-
-    Args:
-        gallery: what to write.
-        folder: where; made if need be.
-        kind: `svg`, `png` or `pdf`.
-        page: whether to write `index.html` too.
-
-    Raises:
-        InputError: an unknown format; a folder that cannot be written to.
-    """
-    if kind not in FORMATS:
-        raise InputError(f"format {kind!r} is not known; accepted: {', '.join(FORMATS)}")
-    content: dict[str, bytes] = {}
-    for name, drawing in gallery.drawn.items():
-        if drawing.figure is not None:
-            content[f"{name}.{kind}"] = rendered(drawing.figure, kind, name, drawing.caption)
-        content[f"{name}.csv"] = drawing.data.csv().encode()
-    if page:
-        content["index.html"] = gallery_page(gallery).encode()
-    place = writable_folder(folder)
-    for file, data in content.items():
-        write(place / file, data)
-    return Gallery(gallery.drawn, gallery.missing, tuple(str(place / f) for f in content))
-
-
-def gallery_page(gallery: Gallery) -> str:
-    """The drawings with their captions as one page of HTML."""
-    sections = []
-    for paper, citation in PAPERS.items():
-        shown = [e for e in exhibits() if e.id.startswith(paper)]
-        parts = [
-            f'<h3 id="{e.id}">{e.id}: {escape(e.title)}</h3>{in_page(e, gallery.drawn[e.id])}'
-            for e in shown if e.id in gallery.drawn
-        ]  # fmt: skip
-        absent = [(e, gallery.missing[e.id]) for e in shown if e.id in gallery.missing]
-        if absent:
-            rows = [[e.id, escape(e.title), in_html(why)] for e, why in absent]
-            parts.append("<h3>Missing: not measured yet</h3>")
-            parts.append(
-                table(["figure", "shows", "why"], rows, "Nothing is drawn without results.", (1, 2))
-            )
-        if parts:
-            sections.append((citation, "".join(parts)))
-    lead = (
-        f"<p>{len(gallery.drawn)} figures and tables recomputed, {len(gallery.missing)} missing. "
-        "The data of each stand beside it as CSV.</p>"
-    )
-    return document("Figures and tables of three papers, recomputed", lead, sections)
-
-
-def in_page(e: Exhibit, drawing: Drawing) -> str:
-    """A drawing with its caption as HTML, without a heading."""
-    caption = f'{in_html(drawing.caption)} <span class="label">{e.kind}</span>'
-    if drawing.figure is None:
-        shown = drawing.table
-        rows = [["" if v is None else escape(str(v)) for v in row] for row in shown.rows]
-        words = [k for k, cell in enumerate(shown.rows[0]) if isinstance(cell, str)][:2]
-        return table(list(map(escape, shown.columns)), rows, caption, words, e.title)
-    alt = escape(f"{e.title}. {drawing.caption}")
-    picture = svg(drawing.figure, e.id.replace(".", "-"))
-    return (
-        f'<figure class="column" role="img" aria-label="{alt}">{picture}'
-        f"<figcaption>{caption}</figcaption></figure>"
-    )

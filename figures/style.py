@@ -18,26 +18,17 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
-from farfield.theory.encodings import encodings
+from farfield.theory.encodings import CATALOGUE
 
 INK = "#1a1b1c"
 """The colour of text, axes and grids: in a page it becomes the colour of the text around it."""
 
-_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a6ff0", "#8c6d31")
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p")
-_PLACES = (
-    ("alibi", "type1", "type2", "example1", "window", "nope", "rope", "sinusoidal"),
-    ("alibi_log", "kerple_power", "bam", "xpos", "sandwich", "kerple_log", "example2", "t5"),
-    ("", "", "", "sandwich_smoothed", "", "", "rope_surrogate", "learned"),
-    ("", "", "", "xpos_surrogate", "", "", "", ""),
-)
-"""Row: line style and how far the marker is turned; column: colour. Who is drawn together in a
-paper's figure stands in different columns."""
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a6ff0", "#8c6d31")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p")
+LINES = ("-", "--", "-.", ":")
+OTHERS = "*hd<>"
+"""Markers of formulas that are not in the catalogue."""
 
-_APART = {"sandwich": "D", "kerple_log": "v", "sandwich_smoothed": "^"}
-"""Markers of those that a printed figure shows together, so that they differ in grey too."""
-
-_LINES = ("-", "--", "-.", ":")
 COLUMN = 3.4
 """Width of one column of a paper, in inches."""
 
@@ -103,20 +94,27 @@ def column_figure(height: float = 2.5, rows: int = 1, columns: int = 1) -> tuple
     return figure, figure.subplots(rows, columns)
 
 
-def look(name: str) -> dict[str, Any]:
+def look(label: str) -> dict[str, Any]:
     """Colour, marker and line style of an encoding, the same in every figure; a formula that is
-    not in the catalogue is drawn in the colour of the text."""
-    base = name.split(" ")[0]
-    if base not in encodings():
-        turn = sum(map(ord, name))
-        return {"color": INK, "marker": "*hd<>"[turn % 5], "linestyle": _LINES[turn % 4]}
-    fixed = [known for row in _PLACES for known in row]
-    order = [*fixed, *(k for k in encodings() if k not in fixed)]
-    turn, place = divmod(order.index(base), len(_COLOURS))
+    not in the catalogue is drawn in the colour of the text.
+
+    Args:
+        label: as `farfield.validation.settings.labels` has it; its first word names the entry.
+    """
+    entry = CATALOGUE.get(label.partition(" ")[0])
+    if entry is None:
+        turn = sum(map(ord, label))
+        marker, line = OTHERS[turn % len(OTHERS)], LINES[turn % len(LINES)]
+        return {"color": INK, "marker": marker, "linestyle": line}
+    colour, dash = entry.look.colour, entry.look.dash
+    if colour is None:  # after all that have a place of their own
+        others = [e.name for e in CATALOGUE.values() if e.look.colour is None]
+        turn, colour = divmod(others.index(entry.name), len(COLOURS))
+        dash = turn + len(LINES)
     return {
-        "color": _COLOURS[place],
-        "marker": _APART.get(base, _MARKERS[(place + turn) % len(_MARKERS)]),
-        "linestyle": _LINES[turn % len(_LINES)],
+        "color": COLOURS[colour],
+        "marker": entry.look.marker or MARKERS[(colour + dash) % len(MARKERS)],
+        "linestyle": LINES[dash % len(LINES)],
     }
 
 
@@ -144,14 +142,6 @@ def round_numbers(low: float, high: float) -> list[float]:
     return found
 
 
-_SPOKEN = {
-    "alibi": "ALiBi", "kerple_log": "KERPLE-log", "kerple_power": "KERPLE-power", "t5": "T5",
-    "sandwich": "Sandwich", "sandwich_smoothed": "Sandwich smoothed", "type1": "Type 1",
-    "type2": "Type 2", "example1": "Example 1", "example2": "Example 2", "nope": "NoPE",
-    "rope": "RoPE", "xpos": "xPos", "sinusoidal": "Sinusoidal",
-}  # fmt: skip
-
-
 def spoken(label: str) -> str:
     """What a label of a run is called in a legend.
 
@@ -159,7 +149,8 @@ def spoken(label: str) -> str:
     ('ALiBi shift −3', 'RoPE + BCA')
     """
     name, space, rest = label.partition(" ")
-    return _SPOKEN.get(name, name) + space + rest.replace("-", "\u2212")
+    entry = CATALOGUE.get(name)
+    return (entry.title if entry else name) + space + rest.replace("-", "\u2212")
 
 
 def svg(figure: Figure, name: str) -> str:

@@ -54,13 +54,9 @@ from .theory.verdicts import Convergence as Convergence
 from .theory.verdicts import Verdict as Verdict
 from .validation.claims import Claim as Claim
 from .validation.claims import claims as claims
-from .validation.empirical import (
-    EmpiricalReceptiveField as EmpiricalReceptiveField,
-)
-from .validation.empirical import (
-    empirical_receptive_field as empirical_receptive_field,
-)
-from .validation.study import Study as Study
-from .validation.study import study as study
+from .validation.outside.empirical import EmpiricalReceptiveField as EmpiricalReceptiveField
+from .validation.outside.empirical import empirical_receptive_field as empirical_receptive_field
+from .validation.study.study import Study as Study
+from .validation.study.study import study as study
 
 __version__: str

@@ -54,7 +54,7 @@ class Subject:
         Raises:
             InputError: no formula, unknown names, values outside their domain, no such head.
         """
-        from farfield.theory.encodings import CATALOGUE, encoding
+        from farfield.theory.encodings import encoding
 
         values: dict[str, Any] = {
             name: value.split(",") if "," in value else value
@@ -71,12 +71,6 @@ class Subject:
             formula, heads=self.heads, dialect=self.dialect, bca=self.bca,
             assumptions=assumptions or None, **values,
         )  # fmt: skip
-        symbols = getattr(found.formula, "free_symbols", None)
-        if found.name not in CATALOGUE and symbols is not None and "n" not in map(str, symbols):
-            raise InputError(
-                f"formula {formula[:40]!r} has no n, the distance; a constant bias is the "
-                "encoding 'nope'"
-            )
         if self.head is None or found.num_heads == 1:
             return found
         return found.one_head(self.head)
@@ -88,7 +82,7 @@ class Subject:
     @contextmanager
     def thinking(self) -> Iterator[None]:
         """A time in which what is not known by `budget` becomes unknown."""
-        from farfield.numerics.budget import until
+        from farfield.theory.algebra.budget import until
 
         if self.budget is None:
             yield

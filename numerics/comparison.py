@@ -21,7 +21,7 @@ from flint import acb, arb, fmpq
 from sympy import Expr, S
 
 from farfield.numerics.enclosures.tails import UNIT, TailEnclosure, Unproved, level, tail_enclosure
-from farfield.numerics.outcomes import Unreachable, Unrecognised
+from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.receptive_field import (
     at_precision,
     obstacle,
@@ -31,6 +31,7 @@ from farfield.numerics.receptive_field import (
 )
 from farfield.numerics.summation.analytic import beyond, read_bias
 from farfield.numerics.summation.series import Series, series
+from farfield.theory.algebra.outcomes import Unreachable
 from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status
 from farfield.theory.answers.blocks import Block, Formula, Sentence, facts, sentence, table
 from farfield.theory.answers.notation import expression_line, shortened, words

@@ -16,9 +16,9 @@ from typing import Any
 from flint import arb
 from sympy import Expr
 
-from farfield.numerics.outcomes import Unreachable
 from farfield.numerics.receptive_field import at_precision, obstacle, out_of_reach, resolve
 from farfield.numerics.summation.series import series
+from farfield.theory.algebra.outcomes import Unreachable
 from farfield.theory.answers.answer import (
     Answer,
     Code,

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from farfield.theory.algebra.outcomes import Undecided
+from farfield.theory.functions.balls import Undefined
+
 
 class Unrecognised(Exception):
     """The bias is not of the form at hand; the message says which part.
@@ -12,5 +18,10 @@ class Unrecognised(Exception):
     later: int | None = None
 
 
-class Unreachable(Exception):
-    """A sum that is beyond the bounds on work; the message says which."""
+@contextmanager
+def recognising() -> Iterator[None]:
+    """What algebra and balls do not decide inside is Unrecognised."""
+    try:
+        yield
+    except (Undecided, Undefined) as why:
+        raise Unrecognised(str(why) or "a formula that balls do not enclose") from None

@@ -26,12 +26,13 @@ import sympy
 from flint import arb, ctx, fmpq
 from sympy import Expr
 
-from farfield.numerics.budget import until
-from farfield.numerics.outcomes import Unreachable, Unrecognised
+from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.summation.families import Geometric
 from farfield.numerics.summation.normal_form import sign
 from farfield.numerics.summation.series import Series, series
 from farfield.numerics.summation.telescoping import share as telescoped_share
+from farfield.theory.algebra.budget import until
+from farfield.theory.algebra.outcomes import Unreachable
 from farfield.theory.answers.answer import (
     Answer,
     Code,
@@ -137,9 +138,9 @@ class ReceptiveField(Answer):
     heads: tuple[ReceptiveField, ...] = ()
     asymptotics: str | None = None
 
-    def interval(self) -> tuple[Any, Any] | None:
+    def span(self) -> tuple[Any, Any] | None:
         if self.tokens is not None or self.answer is None:
-            return super().interval()
+            return super().span()
         low, high = _bounds(self.answer)
         return min(_exp(low), sys.float_info.max), _exp(high)
 

@@ -25,9 +25,9 @@ import sympy
 from flint import arb, fmpq
 from sympy import Expr, S
 
-from farfield.numerics.outcomes import Unreachable
 from farfield.numerics.receptive_field import at_precision, obstacle, resolve
 from farfield.numerics.summation.series import Series, series
+from farfield.theory.algebra.outcomes import Unreachable
 from farfield.theory.answers.answer import (
     Answer,
     Code,

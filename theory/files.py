@@ -7,7 +7,7 @@ import os
 import secrets
 from pathlib import Path
 
-from farfield.theory.results import InputError
+from farfield.theory.answers.errors import InputError
 
 
 def write(path: Path, content: bytes) -> None:

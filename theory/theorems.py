@@ -2,9 +2,9 @@ r"""The theorems behind the numbers, each as a proof object with steps that a pr
 
 A step is a sentence, and where it computes something, the relation it uses: an identity, an
 inequality or a limit between two expressions in symbols with stated ranges. `verify` of
-`farfield.numerics.theorems` evaluates every relation in balls at random points of those ranges, by
-a route that shares nothing with the algebra that wrote them. Sources: [Q] Qin et al. 2024, [S] Sun
-et al. 2023, [C] Chi et al. 2023; what is marked ours is in none of them.
+`farfield.numerics.theorems` decides every relation exactly, for all values of its symbols; the
+sentences between them it does not check, and says so. Sources: [Q] Qin et al. 2024, [S] Sun et al.
+2023, [C] Chi et al. 2023; what is marked ours is in none of them.
 
 Notation: `b_t = exp(p(t))`, `B_j` the sum below j, `T_j` the tail from j, L a bound of the content
 logits, V of the values; `x_i = e^{s_i}`, `P_i = x_i / sum_{k<=N} x_k`.
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import sympy
-from sympy import Expr, Symbol, cos, exp, log, pi, sin
+from sympy import Expr, Function, Rational, Symbol, cos, exp, log, pi, sin
 
 from farfield.theory.answers.answer import InputError, Result, plain
 from farfield.theory.answers.blocks import Block, note, sentence
@@ -35,7 +35,8 @@ class Line(Step):
 
     `rule` is `sentence`, `identity`, `inequality` (left <= right) or `limit` (left -> right as the
     value `at` grows without bound); `values` has `says` and, but for a sentence, `left` and
-    `right`. Symbols are positive unless they say otherwise.
+    `right`; an inequality may have `gap`, right - left written so that it is plainly not negative.
+    Symbols are positive unless they say otherwise.
     """
 
     def words(self) -> Text:
@@ -48,7 +49,9 @@ class Line(Step):
         )  # fmt: skip
         if self.rule == "limit":
             relation = (*relation, *words(" as {at} grows", at=self.values["at"]))
-        return (*as_text(f"{says}: "), *relation) if says else relation
+        if "gap" in self.values:
+            relation = (*relation, *words(", by the difference {gap}", gap=self.values["gap"]))
+        return (*as_text(f"{says}: "), *relation)
 
 
 @dataclass(frozen=True)
@@ -103,12 +106,29 @@ def _tex(words: str) -> str:
     return re.sub("<=>|<=|>=|->|<|>", lambda found: f"${signs[found.group()]}$", escaped)
 
 
+class excess(Function):
+    """`exp(x) - 1 - x`, which is not negative: `x^2` times the integral of `(1 - s) e^{s x}` over s
+    from 0 to 1."""
+
+    def doit(self, **hints: Any) -> Expr:
+        (x,) = self.args
+        return exp(x) - 1 - x
+
+    def _eval_is_nonnegative(self) -> bool | None:
+        return True if self.args[0].is_extended_real else None
+
+
 def _symbol(name: str) -> Expr:
     return Symbol(name, positive=True)
 
 
+def _slope(e: Expr, x: Expr) -> Expr:
+    """The derivative, left standing so that it is shown and checked."""
+    return sympy.Derivative(e, x)
+
+
 def _product(left: Expr, right: Expr) -> Expr:
-    """A product that is shown and re-checked as it stands."""
+    """A product that is shown and checked as it stands."""
     return sympy.Mul(left, right, evaluate=False)
 
 
@@ -121,9 +141,9 @@ def _equal(words: str, left: Any, right: Any) -> Line:
                              "right": sympy.sympify(right)})  # fmt: skip
 
 
-def _at_most(words: str, left: Any, right: Any) -> Line:
-    return Line("inequality", {"says": words, "left": sympy.sympify(left),
-                               "right": sympy.sympify(right)})  # fmt: skip
+def _at_most(words: str, left: Any, right: Any, gap: Any = None) -> Line:
+    values = {"says": words, "left": sympy.sympify(left), "right": sympy.sympify(right)}
+    return Line("inequality", values if gap is None else values | {"gap": sympy.sympify(gap)})
 
 
 def _tends(words: str, left: Any, right: Any, at: Any) -> Line:
@@ -151,14 +171,11 @@ def _window_error() -> Theorem:
             (I * U + O * W) / (I + O) - U, O / (I + O) * (W - U),
         ),
         _says("u and w are averages of vectors of norm <= V, so ||w - u|| <= 2 V [Q, Eq. 12]."),
-        _says("O <= e^L T_j and I >= e^-L B_j: write O = e^L T - x, I = e^-L B + y, x, y >= 0."),
-        _equal(
-            "The cross products of the two fractions differ by a sum of terms >= 0, so O/(O + I) "
-            "is at most its value at x = y = 0",
-            exp(L) * T * (exp(-L) * B + Y) - (exp(L) * T - X) * exp(-L) * B,
-            exp(L) * T * Y + X * exp(-L) * B,
+        _says("O <= e^L T_j and I >= e^-L B_j: e^L T_j = O + x, I = e^-L B_j + y, x, y >= 0."),
+        _at_most(
+            "The share outside is at most its value at x = y = 0",
+            O / (O + exp(-L) * B + Y), worst.subs(T, exp(-L) * (O + X)),
         ),
-        _equal("That value is", exp(L) * T / (exp(L) * T + exp(-L) * B), worst),
         _says(
             "Attained in the limit: logits -L and values +v inside, logits +L and values -v "
             "outside, ||v|| = V; the outside mass of row i is e^L (B_i - B_j) -> e^L T_j."
@@ -180,8 +197,9 @@ def _theorem_04() -> Theorem:
         ),
         _at_most("Drop T_j below", T / (T + exp(-2 * L) * B), exp(2 * L) * T / B),
         _says("B_j >= b_0 > 0 does not fall, and T_j -> 0 because the series converges."),
-        _tends("So the bound falls to 0, for all rows at once", exp(2 * L) * (T / K) / B, 0, K),
-    )
+        _tends("With T_j = T/k, k growing, the bound falls to 0, for all rows at once",
+               exp(2 * L) * (T / K) / B, 0, K),
+    )  # fmt: skip
     return Theorem(
         "theorem-0.4", "Convergence suffices", "[Q, Theorem 0.4], for Toeplitz biases",
         _ROW + ", and let sum b_t converge with b_0 > 0",
@@ -193,16 +211,18 @@ def _theorem_04() -> Theorem:
 def _equivalence() -> Theorem:
     share = S / (S + exp(2 * L) * B)
     steps = (
-        _says("If sum b_t converges: theorem-0.4."),
-        _says("If it diverges, fix j. The mass inside is at most e^L B_j, that outside at least "
-              "e^-L S with S = B_i - B_j, for every input."),
-        _equal("The share outside is therefore at least", 1 / (1 + exp(2 * L) * B / S), share),
+        _says("If sum b_t converges, the supremum tends to 0: theorem-0.4."),
+        _says("If it diverges, fix j. With S = B_i - B_j the mass outside is O = e^-L S + x, that "
+              "inside I = e^L B_j - y, x, y >= 0, for every input."),
+        _at_most("So the share outside is at least S/(S + e^{2L} B_j)",
+                 share.subs(B, exp(-L) * (I + Y)), (exp(-L) * S + X) / (exp(-L) * S + X + I)),
         _tends("S grows without bound with i", share.subs(S, K), 1, K),
-        _says("With values +v inside and -v outside, delta is 2 V times that share, hence -> 2 V."),
+        _says("With values +v inside and -v outside, ||v|| = V, delta is 2 V times that share and "
+              "tends to 2 V > 0; so the supremum over rows is 2 V for every j."),
     )  # fmt: skip
     return Theorem(
         "equivalence", "Windowable exactly if the series converges", "ours",
-        _ROW + ", L >= 0 fixed",
+        _ROW + ", V > 0, L >= 0 fixed, b_0 > 0 and every b_t finite",
         "sup delta(i, j) tends to 0 as j grows if and only if sum b_t converges",
         Proof("uniformly windowable <=> the exp-series converges; a statement about one layer's "
               "outputs, not about perplexity", steps),
@@ -231,22 +251,19 @@ def _certified_window() -> Theorem:
 
 def _theorem_05() -> Theorem:
     steps = (
-        _says("For j beyond t_0, sum a_t/A <= b_t/B over t >= j: T^a_j / A <= T^b_j / B."),
-        _says("b has infinitely many positive terms, so T^b_j > 0 for every j and TRF_b(eps) >= "
-              "t_0 for all small eps."),
-        _at_most(
-            "At j = TRF_b(eps), T^b_j/B = eps x/(1+x), below eps, and T^a_j/A is a share y/(1+y) "
-            "of it",
-            X / (1 + X) * EPS * Y / (1 + Y), EPS,
-        ),
-        _says("So T^a_j < eps A at that j, and TRF_a(eps) <= j."),
+        _says("For j >= t_0, sum a_t/A <= b_t/B over t >= j: T^a_j / A <= T^b_j / B."),
+        _says("b has infinitely many positive terms, so T^b_j > 0 for every j; for eps <= T^b_j/B "
+              "at j = t_0 (where T^b_j >= eps B, as for every j below) TRF_b(eps) > t_0."),
+        _says("At j = TRF_b(eps), T^b_j < eps B strictly, by [Q, Eq. 22]; so T^a_j/A <= T^b_j/B < "
+              "eps, that is T^a_j < eps A, and TRF_a(eps) <= j. (With <= in place of <, as [Q] "
+              "prints it, this last step would not follow.)"),
     )  # fmt: skip
     return Theorem(
         "theorem-0.5", "Lighter terms, smaller receptive field",
         "[Q, Theorem 0.5], with the hypothesis it needs",
         "a_t/A <= b_t/B for all t >= t_0, both series convergent, infinitely many b_t > 0",
         "TRF_a(eps) <= TRF_b(eps) for all small eps > 0",
-        Proof("TRF_a(eps) <= TRF_b(eps) for all small eps", steps),
+        Proof("TRF_a(eps) <= TRF_b(eps) for all 0 < eps <= T^b_{t_0}/B", steps),
     )  # fmt: skip
 
 
@@ -255,15 +272,17 @@ def _crossover() -> Theorem:
         _says("TRF_a(eps) = min{j : u_j < eps}, TRF_b(eps) = min{j : v_j < eps}, u_j and v_j the "
               "normalised tails, non-increasing."),
         _says("TRF_a(eps) <= TRF_b(eps) fails exactly if some j has v_j < eps <= u_j."),
-        _says("For eps <= eps* no j with v_j < u_j has v_j < eps; just above eps* = v_k, the index "
-              "k has v_k < eps <= u_k."),
+        _says("By hypothesis only finitely many j have u_j > v_j, so the minimum exists if there "
+              "are any. For eps <= eps* none of them has v_j < eps."),
+        _says("If eps* = v_k < 1, every eps in (v_k, u_k] has v_k < eps <= u_k: the order fails. "
+              "If eps* = 1 there is nothing above it."),
     )  # fmt: skip
     return Theorem(
         "crossover", "Where the order of two receptive fields changes", "ours",
-        "u_j = T_j/B of a, v_j of b, u_j <= v_j for all large j, and eps* = min{v_j : u_j > v_j} "
-        "(1 if there is none)",
-        "TRF_a(eps) <= TRF_b(eps) for all 0 < eps <= eps*, and it fails just above eps*",
-        Proof("the order holds up to eps* and fails just above", steps),
+        "u_j = T_j/B of a, v_j of b, both series convergent, u_j <= v_j for all large j, and "
+        "eps* = min{v_j : u_j > v_j} (1 if there is none)",
+        "TRF_a(eps) <= TRF_b(eps) for all 0 < eps <= eps*, and where eps* < 1 it fails just above",
+        Proof("the order holds up to eps* and, where eps* < 1, fails just above", steps),
     )  # fmt: skip
 
 
@@ -290,13 +309,16 @@ def _two_sided() -> Theorem:
 
 
 def _jensen() -> Theorem:
-    p = X / (1 + X)
     steps = (
-        _says("The tail of the row is at most e^max T_j."),
+        _says("The tail of the row is at most e^max T_j. The total is at least B e^mean, mean the "
+              "b-weighted mean logit, since exp is convex: a shift of all logits makes mean = 0."),
         _at_most(
-            "The total is at least B e^mean, mean the b-weighted mean logit: exp is convex, for "
-            "two keys", exp(p * U + (1 - p) * W), p * exp(U) + (1 - p) * exp(W),
+            "For two keys with b = x, y the logits are then y u and -x u; excess(s) = e^s - 1 - s "
+            "is s^2 times the integral of (1 - r) e^{r s} over r from 0 to 1, so not negative",
+            X + Y, X * exp(Y * U) + Y * exp(-X * U), X * excess(Y * U) + Y * excess(-X * U),
         ),
+        _says("With more keys there is one excess a key: sum b_t e^{l_t} = sum b_t (1 + l_t + "
+              "excess(l_t)), and sum b_t l_t = 0."),
         _says("So tail/total <= e^{max - mean} T_j/B, which is below eps if T_j < eps e^{mean-max} "
               "B."),
     )  # fmt: skip
@@ -323,39 +345,58 @@ def _trf_line() -> Theorem:
 
 
 def _trf_power() -> Theorem:
-    r = 1 + R
+    rho, scale = _symbol("rho"), _symbol("s")
+    tail = J**-rho / rho
     steps = (
-        _at_most("The terms fall, so T_j lies between integrals: below", J ** (1 - r) / R,
-                 J ** (-r) + J ** (1 - r) / R),
-        _equal("Antiderivative of x^-r", sympy.diff(-(X ** (1 - r)) / R, X), X**-r),
-        _tends("Hence T_j / (A j^{1-r}/(r-1)) -> 1", (K ** (-r) + K ** (1 - r) / R)
-               / (K ** (1 - r) / R), 1, K),
-        _equal("Solve A j^{1-r}/(r-1) = eps B for j",
-               A * ((R * B * EPS / A) ** (-1 / R)) ** (-R) / R, EPS * B),
+        _says("Write r = 1 + rho. For every delta in (0, 1) there is an n_0 with (1 - delta) A "
+              "n^{-1-rho} <= b_n <= (1 + delta) A n^{-1-rho} for all n >= n_0."),
+        _at_most("x^{-1-rho} falls", _slope(X ** (-1 - rho), X), 0, (1 + rho) * X ** (-2 - rho)),
+        _says("So t^{-1-rho} lies between its integrals over [t, t+1] and [t-1, t], and its sum "
+              "over t >= j between j^{-rho}/rho and j^{-1-rho} + j^{-rho}/rho, by the "
+              "antiderivative -x^{-rho}/rho."),
+        _equal("Indeed", _slope(-(X**-rho) / rho, X), X ** (-1 - rho)),
+        _tends("The ratio of the two bounds tends to 1", (J ** (-1 - rho) + tail) / tail, 1, J),
+        _says("Hence (1 - delta) A j^{-rho}/rho <= T_j <= (1 + delta)^2 A j^{-rho}/rho for all "
+              "large j."),
+        _equal("At j = s x, x = (rho B eps/A)^{-1/rho}, A j^{-rho}/rho is",
+               A * (scale * (rho * B * EPS / A) ** (-1 / rho)) ** (-rho) / rho,
+               scale**-rho * EPS * B),
+        _says("So T_j < eps B as soon as s^{-rho} (1 + delta)^2 < 1, and T_j >= eps B as long as "
+              "s^{-rho} (1 - delta) >= 1. As eps -> 0, x grows without bound and TRF(eps)/x ends "
+              "between (1 - delta)^{1/rho} and (1 + delta)^{2/rho}, for every delta."),
     )  # fmt: skip
     return Theorem(
         "trf-power", "The receptive field of a power law", "ours",
-        "b_n ~ A n^-r with r > 1",
+        "b_n ~ A n^-r (the ratio tends to 1) with A > 0 and r > 1",
         "TRF(eps) ~ ((r-1) B eps / A)^{-1/(r-1)} as eps -> 0",
         Proof("for the inverse square TRF(eps) ~ 1/(B eps), of the order 1/eps", steps),
     )  # fmt: skip
 
 
 def _ladder() -> Theorem:
+    second, third = log(X), log(log(X))
     steps = (
-        _equal("Antiderivatives at rung 1", sympy.diff(X ** (-R) / (-R), X), X ** (-1 - R)),
-        _equal("and at rung 2", sympy.diff(log(X + 2) ** (-R) / (-R), X),
-               1 / ((X + 2) * log(X + 2) ** (1 + R))),
-        _tends("with exponent c = 1 + r > 1 they stay bounded (converges), here at k = log x",
-               K ** (-1 - R) / R, 0, K),
-        _says("with c <= 1 they grow without bound (diverges); likewise at every rung."),
+        _equal("With l_0 = x, the comparison term of rung k with exponent 1 + r is the derivative "
+               "of -l_{k-1}^{-r}/r: at rung 1", _slope(-(X ** (-R)) / R, X), X ** (-1 - R)),
+        _equal("at rung 2", _slope(-(second ** (-R)) / R, X), 1 / (X * second ** (1 + R))),
+        _equal("at rung 3", _slope(-(third ** (-R)) / R, X),
+               1 / (X * second * third ** (1 + R))),
+        _says("and so on by the chain rule: the derivative of l_k is 1/(x l_1 ... l_{k-1})."),
+        _tends("The antiderivative stays bounded, here k = l_{k-1}, so the series converges",
+               K ** (-R) / R, 0, K**R),
+        _equal("With exponent 1 - r, 0 < r < 1, the antiderivative is l_k^r/r, at rung 1",
+               _slope(X**R / R, X), X ** (R - 1)),
+        _tends("which grows without bound, so the series diverges; its reciprocal",
+               R / K**R, 0, K**R),
+        _says("The terms fall from some n on: series and integral converge or diverge together."),
         _says("Rung k finds c = lim rho_{k-1}/l_k. If c > 1, b_n is eventually at most the rung's "
               "comparison term with an exponent in (1, c), which converges; if c < 1, at least the "
               "one with an exponent in (c, 1), which diverges; if c = 1, subtract l_k and go on."),
     )  # fmt: skip
     return Theorem(
         "ladder", "The decision ladder", "ours, after Bertrand",
-        "p be an exp-log function and rho_0 = -p, l_1 = log n, l_{k+1} = log l_k",
+        "p be an exp-log function and rho_0 = -p, l_1 = log n, l_{k+1} = log l_k, "
+        "rho_k = rho_{k-1} - l_k",
         "the first rung with a limit other than 1 decides: above 1 the exp-series converges, below "
         "it diverges",
         Proof("each rung decides or leaves a strictly lighter remainder", steps),
@@ -364,7 +405,7 @@ def _ladder() -> Theorem:
 
 def _trigonometric() -> Theorem:
     steps = (
-        _at_most("A wave is at least minus its amplitude", -A, A * cos(U)),
+        _at_most("A wave is at least minus its amplitude", -A, A * cos(U), 2 * A * cos(U / 2) ** 2),
         _says(
             "So p is bounded below and the terms b_n = e^p do not tend to 0: the series diverges."
         ),
@@ -428,11 +469,10 @@ def _resolution_limit() -> Theorem:
               "is positive."),
         _says("If B is infinite and x_i <= m: with B_N the sum to N, P_i <= m/B_N and so is "
               "P_{N+1}."),
-        _at_most("In absolute value a term is at most (two terms, P_i = x/B, P_{i+1} = y/B, x <= "
-                 "m: x = m z/(1+z))",
-                 (M * Z / (1 + Z)) / B * Y / B, M / B * Y / B),
-        _says("So |R| <= sum P_i^2 + sum P_i P_{i+1} <= 2 m/B_N."),
-        _tends("which vanishes", 2 * M / K, 0, K),
+        _at_most("A factor P_i = y/B times another, P = x/B with x <= m = x + z, is at most",
+                 X / B * Y / B, (X + Z) / B * Y / B),
+        _says("Summed, with sum P_i = 1: |R| <= sum P_i^2 + sum P_i P_{i+1} <= 2 m/B_N."),
+        _tends("which vanishes, k = B_N", 2 * M / K, 0, K),
     )  # fmt: skip
     return Theorem(
         "resolution-limit", "The limit of attention resolution", "ours; links [S] and [Q]",
@@ -463,14 +503,16 @@ def _resolution_line() -> Theorem:
 
 
 def _resolution_type1() -> Theorem:
+    limit = (pi**4 / 90 - pi**2 / 3 + 3) / (pi**4 / 36)
     steps = (
         _equal("Partial fractions", 1 / (X**2 * (X + 1) ** 2),
                1 / X**2 + 1 / (X + 1) ** 2 - 2 / X + 2 / (X + 1)),
         _says("Summed over x = 1, 2, ...: sum x_i x_{i+1} = 2 zeta(2) - 1 - 2 = pi^2/3 - 3."),
         _says("sum x_i^2 = zeta(4) = pi^4/90 and sum x_i = zeta(2) = pi^2/6."),
-        _equal("So the limit (Q - C)/B^2 is",
-               (sympy.zeta(4) - (2 * sympy.zeta(2) - 3)) / sympy.zeta(2) ** 2,
-               (pi**4 / 90 - pi**2 / 3 + 3) / (pi**4 / 36)),
+        _equal("So the limit (Q - C)/B^2 is", (pi**4 / 90 - (pi**2 / 3 - 3)) / (pi**2 / 6) ** 2,
+               limit),
+        _at_most("which is 0.29287188 to its last digit", abs(limit - Rational("0.29287188")),
+                 Rational("0.000000005")),
     )  # fmt: skip
     return Theorem(
         "resolution-type1", "Attention resolution of the inverse square", "ours",
@@ -517,9 +559,10 @@ def _rotation_divergence() -> Theorem:
     steps = (
         _says("A rotation keeps norms and zeta <= 1 does not raise them, so every logit stays "
               "within [-L, L] at every distance; there is no bias, p = 0."),
-        _equal("j keys inside weigh at most e^L each, k = i - j outside at least e^-L: the share "
-               "outside is at "
-               "least", exp(-L) * K / (exp(-L) * K + exp(L) * J), K / (K + exp(2 * L) * J)),
+        _at_most("j keys inside weigh at most e^L each, in all e^L j - y, the k = i - j outside at "
+                 "least e^-L, in all e^-L k + x; with I the weight inside, the share outside is at "
+                 "least k/(k + e^{2L} j)", (K / (K + exp(2 * L) * J)).subs(J, exp(-L) * (I + Y)),
+                 (exp(-L) * K + X) / (exp(-L) * K + X + I)),
         _tends("With the row it grows to", K / (K + exp(2 * L) * J), 1, K),
     )  # fmt: skip
     return Theorem(
@@ -533,7 +576,8 @@ def _rotation_divergence() -> Theorem:
 def _surrogate() -> Theorem:
     fade = 1 / (1 + Z)
     steps = (
-        _at_most("Each wave is bounded below, zeta in (0, 1]", -1, cos(U) * fade**X),
+        _at_most("Each wave is bounded below: with zeta^{n/base} = 1/(1 + z) in (0, 1]", -1,
+                 cos(U) * fade, fade * Z + 2 * fade * cos(U / 2) ** 2),
         _says("There are d/2 of them (d/2 + 1 as printed), so a g[n] >= -a (d/2 + 1)."),
         _says("So b_n >= e^{-a (d/2 + 1)} > 0: the terms do not tend to 0."),
     )  # fmt: skip

@@ -29,8 +29,8 @@ from farfield.numerics.finite_length import (
 )
 from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import Encoding
+from farfield.validation.measures.extrapolation import TOLERANCE as TOLERANCE
 
-TOLERANCE = 0.05
 MIXING, SHARE = 0.4, 0.99  # of the layered receptive field, as first registered
 EPS = 0.01  # of the receptive field of one layer
 

@@ -6,7 +6,7 @@ The order of two receptive fields at a practical `eps` need not be the order of 
 """
 
 import farfield
-from farfield.figures import qin2024
+from farfield.figures.papers import qin2024
 
 # %%
 # ALiBi's slowest head decays exponentially, Type 1 like a square. In the long run the exponential

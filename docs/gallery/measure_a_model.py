@@ -10,7 +10,8 @@ import tempfile
 
 import farfield
 from farfield.figures.gallery import draw
-from farfield.validation.reference import predictions, results
+from farfield.validation.reference.predictions import predictions
+from farfield.validation.reference.results import results
 
 # %%
 # A tiny model for each of two biases, on the same text and seed. The preset is made for tests and

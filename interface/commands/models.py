@@ -50,7 +50,7 @@ def window(
     if subject.given() or logit_bound or value_bound or sinks or row or temper or gate:
         raise InputError("--model brings its own biases and bounds; leave those options out")
     require_models()
-    from farfield.validation.model_window import model_window
+    from farfield.validation.outside.windows import model_window
 
     with progress("window of the model") as step:
         return emit(
@@ -86,10 +86,10 @@ def erf(
     if (run is None) == (model is None):
         raise InputError("give the key of a run, or a model's folder with --model")
     (require_torch if model is None else require_models)()
-    from farfield.validation.configuration import Visibility
-    from farfield.validation.empirical import empirical_receptive_field
-    from farfield.validation.inventory import finished_run
-    from farfield.validation.runs import Store
+    from farfield.validation.outside.empirical import empirical_receptive_field
+    from farfield.validation.runs.inventory import finished_run
+    from farfield.validation.runs.store import Store
+    from farfield.validation.settings.visibility import Visibility
 
     place = model if run is None else finished_run(Store(runs), run)
     with progress("receptive field") as step:
@@ -120,8 +120,8 @@ def audit(
         out: folder of the page.
     """
     require_models()
-    from farfield.figures.audit import write_audit
-    from farfield.validation.audit import audit as examine
+    from farfield.figures.pages.audit import write_audit
+    from farfield.validation.outside.audit import audit as examine
 
     with progress("audit"):
         result = examine(

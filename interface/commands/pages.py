@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Annotated
 
@@ -12,10 +11,8 @@ from cyclopts.types import NonNegativeInt
 from farfield.exits import exit_code
 from farfield.options import Formula, Output, Subject
 from farfield.output import emit, say
-from farfield.progress import Step, progress
+from farfield.progress import progress
 from farfield.theory.answers.errors import InputError
-
-Notice = Callable[[str, str, int, int, str], None]
 
 
 def study(
@@ -36,9 +33,10 @@ def study(
         runs: folder where runs are kept; OUT/runs if not given.
         out: folder of the page; named after the formula if not given.
     """
-    from farfield.figures.page import write_page
-    from farfield.validation.study import BASELINES, writable_folder
-    from farfield.validation.study import study as examine
+    from farfield.figures.pages.study import write_study
+    from farfield.validation.files import writable_folder
+    from farfield.validation.study.study import BASELINES
+    from farfield.validation.study.study import study as examine
 
     if not formulas:
         raise InputError("give a formula, or several")
@@ -50,9 +48,9 @@ def study(
     with progress("study") as step:
         result = examine(
             subjects, train=train, preset=preset, baselines=baseline or BASELINES, text=text,
-            store=runs or folder / "runs", seed=seed, notice=_named(step),
+            store=runs or folder / "runs", seed=seed, notice=step,
         )  # fmt: skip
-    page = write_page(result, folder)
+    page = write_study(result, folder)
     emit(result, output)
     if not output.json:
         say(f"\npage: {page}")
@@ -93,52 +91,23 @@ def report(
         claims: the claims of the three papers as a chapter.
         out: folder of the page.
     """
-    from farfield.figures.page import write_page
-    from farfield.validation.configuration import preset as named
-    from farfield.validation.study import (
-        catalogue,
-        demo_encodings,
-        findings,
-        survey,
-        trainable,
-        writable_folder,
-    )
+    from farfield.figures.pages.report import write_report
+    from farfield.validation.files import writable_folder
+    from farfield.validation.report import report as examine
 
     if not train and (every or text or runs):
         raise InputError("--all, --text and --runs belong to --train")
-    subjects = catalogue(named(preset).length)
-    chosen: list[str] = []
-    if train:
-        demo = [name for name, _ in demo_encodings()]
-        chosen = [name for name, e in subjects if trainable(e)] if every else demo
-        order = {name: i for i, name in enumerate(chosen)}
-        subjects = tuple(sorted(subjects, key=lambda pair: order.get(pair[0], len(order))))
     folder = writable_folder(out)
     with progress("report") as step:
-        result = survey(
-            subjects, train=chosen, preset_name=preset, text=text, seed=seed,
-            store=runs or folder / "runs", ledger=claims, notice=_named(step),
-            title="Relative positional encodings: theory and measurement",
+        result = examine(
+            train=train, every=every, ledger=claims, preset=preset, text=text, seed=seed,
+            store=runs or folder / "runs", notice=step,
         )  # fmt: skip
-    page = write_page(result, folder)
-    if output.json:
-        return emit(result, output)
-    for finding in findings(result):
-        say(f"* {finding.sentence} [{finding.label}]")
-    say(f"page: {page}")
-    return 0
-
-
-def _named(step: Step) -> Notice:
-    """Progress about several encodings, told to one place."""
-
-    def notice(name: str, stage: str, done: int, total: int, note: str) -> None:
-        if stage == "notice":
-            step(f"{name}: {note}", 0, 0)
-        elif stage != "done":
-            step(f"{name}: {stage}", done, total, note)
-
-    return notice
+    page = write_report(result, folder)
+    code = emit(result, output)
+    if not output.json:
+        say(f"page: {page}")
+    return code
 
 
 def figures(
@@ -158,13 +127,14 @@ def figures(
     kinds = ("svg", "png", "pdf")
     if kind not in kinds:
         raise InputError(f"--format {kind!r}: accepted: {', '.join(kinds)}")
-    from farfield.figures.gallery import draw, exhibits, save
+    from farfield.figures.gallery import draw, exhibits
+    from farfield.figures.pages.gallery import save
 
     if listing:
         for e in exhibits():
             say(f"{e.id:<20} {e.kind:<10} {e.title}")
         return 0
-    from farfield.validation.study import writable_folder
+    from farfield.validation.files import writable_folder
 
     writable_folder(out)
     with progress("figures"):
@@ -205,7 +175,7 @@ def claims(
     studies = [read_results(path) for path in results]
     if fresh:
         with progress("fresh models") as step:
-            studies.append(fresh_study(preset, notice=_named(step)))
+            studies.append(fresh_study(preset, notice=step))
     with using(*studies) if studies else nullcontext():
         if identifier is not None:
             found = claim(identifier)

@@ -20,6 +20,7 @@ from sympy import Expr, S, Symbol
 
 from farfield.numerics.enclosures.programs import compile_complex
 from farfield.numerics.outcomes import Unrecognised
+from farfield.theory.algebra import door
 from farfield.theory.functions.balls import Undefined, precision
 from farfield.theory.functions.elementary import expm1, log1p
 from farfield.theory.functions.record import record_of
@@ -124,12 +125,12 @@ def _exp(u: Expr, s: Symbol) -> Expr:
 def constant_log(c: Expr) -> Expr:
     """log c with the logarithms of rationals written by primes, so that they cancel."""
     if c.is_Rational and c > 0 and max(c.p, c.q) < 10**12:
-        return sympy.Add(*(k * sympy.log(q) for q, k in sympy.factorrat(c).items()))
-    return sympy.expand_log(sympy.log(c), force=True)
+        return sympy.Add(*(k * sympy.log(q) for q, k in door.factorrat(c).items()))
+    return door.expand_log(sympy.log(c), force=True)
 
 
 def _spread(e: Expr) -> Expr:
-    wide = sympy.expand_mul(sympy.expand_multinomial(e))
+    wide = door.expand_mul(door.expand_multinomial(e))
     return e if len(sympy.Add.make_args(wide)) > MAX_TERMS else wide
 
 
@@ -151,7 +152,7 @@ def _log(u: Expr, s: Symbol) -> Expr:
         terms = sorted(u.args, key=lambda a: _size(a, s))
         lead = terms.pop()
         if _value(lead, s) > 0:
-            rest = sympy.Add(*(sympy.powsimp(t / lead) for t in terms))
+            rest = sympy.Add(*(door.powsimp(t / lead) for t in terms))
             return _log(lead, s) + log1p(_spread(rest))
     return sympy.log(u)
 
@@ -163,7 +164,7 @@ def _value(e: Expr, s: Symbol) -> Any:
         with precision(600):
             try:
                 value = program(acb(at), False).real
-            except (Undefined, ZeroDivisionError):
+            except Undefined:
                 continue
             if value.is_finite():
                 return value

@@ -27,8 +27,8 @@ from weakref import WeakValueDictionary
 from flint import acb, acb_series, arb, ctx, fmpq
 from sympy import Expr, Symbol
 
-from farfield.numerics.budget import check_time
 from farfield.numerics.outcomes import Unrecognised
+from farfield.theory.algebra.budget import check_time
 from farfield.theory.evaluation.fold import Arithmetic, Operation, value
 from farfield.theory.functions.balls import rational, to_arb
 from farfield.theory.values import compile_ball

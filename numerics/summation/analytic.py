@@ -30,7 +30,6 @@ import sympy
 from flint import acb, arb, arb_series, ctx, fmpq
 from sympy import Expr, S, Symbol
 
-from farfield.numerics.budget import check_time
 from farfield.numerics.enclosures.logarithm import elementary, in_logarithm
 from farfield.numerics.enclosures.programs import compile_complex, compile_real
 from farfield.numerics.enclosures.tails import (
@@ -47,9 +46,12 @@ from farfield.numerics.enclosures.tails import (
 from farfield.numerics.enclosures.tails import (
     log as log_of,
 )
-from farfield.numerics.outcomes import Unreachable, Unrecognised
+from farfield.numerics.outcomes import Unrecognised, recognising
 from farfield.numerics.summation.families import Composed, Kernel, first_below, suffix_sums
 from farfield.numerics.summation.normal_form import sign
+from farfield.theory.algebra import door
+from farfield.theory.algebra.budget import check_time
+from farfield.theory.algebra.outcomes import Undecided, Unreachable
 from farfield.theory.functions.balls import Undefined, precision, to_arb
 from farfield.theory.functions.elementary import expm1, expm1_rest, log1p, log1p_rest
 from farfield.theory.functions.nodes import n
@@ -126,10 +128,10 @@ class Bias:
         x, found, minus = Symbol("x", positive=True), [], -self.p.xreplace({n: Symbol("x")})
         minus = elementary(minus.xreplace({Symbol("x"): x}))
         for _ in range(3):
-            minus = sympy.expand_log(sympy.log(minus), force=True)
+            minus = door.expand_log(sympy.log(minus), force=True)
             try:
                 found.append(in_logarithm(minus, x, self.s))
-            except (Unrecognised, Undefined, ArithmeticError, RecursionError):
+            except (Unrecognised, Undecided, Undefined):
                 break
         return found
 
@@ -162,6 +164,7 @@ def _nodes(points: int, bits: int) -> list[tuple[arb, arb]]:
     return half + mirror
 
 
+@recognising()
 def read_bias(p: Expr) -> Bias:
     """The bias in s = log n; Unrecognised for what is not analytic."""
     s = Symbol("s", real=True)
@@ -208,7 +211,7 @@ class Light(Composed):
         log_x = arb(y - 1).log()
         try:
             size = to_arb(self.source.direct({n: fmpq(y - 1)}))
-        except (Undefined, ZeroDivisionError):
+        except Undefined:
             return arb.pos_inf()
         for share in (0.95, 0.75, 0.5, 0.25):
             a = (-size / log_x * arb(share)).mid()
@@ -474,10 +477,10 @@ class Analytic(Kernel):
                 return e
             return e.args[0] + rest(e.args[0]) if abs(value).upper() < fmpq(1, 8) else e
 
-        marked, loss = mark(sympy.expand_mul(linear(self.h))), arb(0)
+        marked, loss = mark(door.expand_mul(linear(self.h))), arb(0)
         try:
             for name, value in sizes.items():
-                slope = tail_enclosure(sympy.diff(marked, name), self.t, variable, sizes)
+                slope = tail_enclosure(door.diff(marked, name), self.t, variable, sizes)
                 loss += abs((slope * value).small()).upper()
         except Unproved:
             return self.h, arb(0)
@@ -847,11 +850,11 @@ def smooth_row(p: Expr, start: int) -> SmoothRow | None:
     """
     try:
         source = read_bias(p)
-    except (Unrecognised, Undefined, ArithmeticError, RecursionError):
+    except Unrecognised:
         return None
     if any(_turns(wave.args[0]) for wave in p.atoms(sympy.sin, sympy.cos)):
         return None  # panels would have to follow each wave
-    near = sympy.expand_mul(source.in_s + source.s)
+    near = door.expand_mul(source.in_s + source.s)
     return SmoothRow(start, S.Zero, source, near, 1, source.s, near, ANGLES[0], start)
 
 
@@ -867,11 +870,9 @@ def analytic_kernel(p: Expr, start: int) -> Kernel:
     Raises:
         Unrecognised: with the first thing that is not proved.
     """
-    try:
-        source = read_bias(p)
+    source = read_bias(p)
+    with recognising():
         found = _light(source, start, 1 << 12) or _heavy(source, start)
-    except (Undefined, ZeroDivisionError, ArithmeticError, RecursionError) as reason:
-        raise Unrecognised(str(reason) or "a formula that balls do not enclose") from None
     if found is None:
         found = _light(source, start, MAX_TERMS // 2)
     if found is None:
@@ -888,7 +889,7 @@ def _heavy(source: Bias, start: int) -> Analytic | None:
         for theta in ANGLES:
             at = _sector(source, theta, start)
             if at is not None:
-                near = sympy.expand_mul(source.in_s + source.s)
+                near = door.expand_mul(source.in_s + source.s)
                 return Analytic(start, S.Zero, source, near, depth, t, h, theta, at)
     return None
 
@@ -901,7 +902,7 @@ def _inner(source: Bias) -> tuple[int, Symbol, Expr] | None:
             t = Symbol("t" * depth, real=True)
             x = sympy.Dummy(positive=True)
             h, variable = in_logarithm(h.xreplace({variable: x}), x, t), t
-        h = sympy.expand_mul(h + variable)
+        h = door.expand_mul(h + variable)
         for start in (4, 8, 16, 40, 100, 400):
             log_x = arb(start)
             for _ in range(depth - 1):

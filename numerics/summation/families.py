@@ -28,9 +28,11 @@ import sympy
 from flint import acb, arb, arb_series, ctx, fmpq
 from sympy import Expr, S
 
-from farfield.numerics.budget import check_time
-from farfield.numerics.outcomes import Unreachable, Unrecognised
+from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.summation.normal_form import NormalForm, normal_form, sign
+from farfield.theory.algebra import door
+from farfield.theory.algebra.budget import check_time
+from farfield.theory.algebra.outcomes import Undecided, Unreachable
 from farfield.theory.functions.balls import precision, rational, to_arb
 from farfield.theory.functions.nodes import n
 from farfield.theory.values import compile_ball
@@ -319,7 +321,7 @@ class Power(Kernel):
 
 def _power_law(r: Expr, amplitude: Expr) -> str:
     """(A / ((r-1) B eps))^{1/(r-1)}, for b_n ~ A n^{-r} (ours)."""
-    above, below = sympy.fraction(sympy.simplify(amplitude / (r - 1)))
+    above, below = door.fraction(door.simplify(amplitude / (r - 1)))
     factor = "" if below == 1 else sympy.latex(below) + r"\, "
     base = rf"\frac{{{sympy.latex(above)}}}{{{factor}B\, \varepsilon}}"
     return _power(base, 1 / (r - 1))
@@ -330,7 +332,7 @@ _LOG = r"\log(1/\varepsilon)"
 
 def _over(text: str, divisor: Expr) -> str:
     """LaTeX of a quotient, a rational divisor turned over where it is."""
-    above, below = sympy.fraction(1 / divisor)
+    above, below = door.fraction(1 / divisor)
     text = text if above == 1 else rf"{sympy.latex(above)}\, {text}"
     return text if below == 1 else rf"\frac{{{text}}}{{{sympy.latex(below)}}}"
 
@@ -788,7 +790,7 @@ def kernel(p: Expr, start: int = 0) -> Kernel:
 def _monotone(p: Expr, form: NormalForm, start: int) -> Monotone | None:
     """The generic kernel, where the calculus proves exp(p) completely monotone."""
     try:
-        p = sympy.expand(p, deep=False) if p.is_Mul else p
+        p = door.expand(p, deep=False) if p.is_Mul else p
         if not has_monotone_slope(-p, start):
             return None
         rate: tuple[str, Expr] | None = None
@@ -808,7 +810,7 @@ def _monotone(p: Expr, form: NormalForm, start: int) -> Monotone | None:
             h = max(plain, key=lambda h: number(h).mid())
         only = tuple(logs.items()) if set(_kinds(form)) == {"logs"} and form.alpha == 0 else ()
         return None if rate is None else Monotone(start, S.Zero, h, p, rate, only)
-    except (Unrecognised, ArithmeticError):
+    except (Unrecognised, Undecided):
         return None
 
 

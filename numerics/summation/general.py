@@ -21,15 +21,16 @@ import sympy
 from flint import arb, fmpq
 from sympy import Expr, S
 from sympy.core.relational import Relational
-from sympy.simplify.fu import TR8
 
-from farfield.numerics.outcomes import Unrecognised
+from farfield.numerics.outcomes import Unrecognised, recognising
 from farfield.numerics.summation.analytic import analytic_kernel, sign_from
 from farfield.numerics.summation.families import Composed, Direct, Kernel, kernel, number
 from farfield.numerics.summation.normal_form import sign
 from farfield.numerics.summation.oscillatory.growing_waves import swell_kernel
 from farfield.numerics.summation.oscillatory.rotations import rotation_kernel
 from farfield.numerics.summation.oscillatory.waves import expanded, waves_kernel
+from farfield.theory.algebra import door
+from farfield.theory.decision.periods import common_period, residue_class
 from farfield.theory.functions.balls import precision, to_arb
 from farfield.theory.functions.nodes import n
 from farfield.theory.functions.record import record_of
@@ -42,6 +43,7 @@ MAX_WAVES = 6
 MAX_OPERATIONS = 80
 
 
+@recognising()
 def general_kernel(p: Expr, start: int) -> Kernel:
     """A kernel for `p` on n >= start; Unrecognised where nothing is proved."""
     p = _linear_in_waves(p)
@@ -69,7 +71,7 @@ def _linear_in_waves(p: Expr) -> Expr:
         return p
     wide = expanded(p)
     products = [m for m in wide.atoms(sympy.Mul, sympy.Pow) if _factors(m, waves) > 1]
-    return sympy.expand(TR8(wide)) if products else p
+    return door.expand(door.products_to_sums(wide)) if products else p
 
 
 def _factors(m: Expr, waves: list[Expr]) -> int:
@@ -115,8 +117,6 @@ class Classes(Composed):
 
 
 def _classes(p: Expr, start: int) -> Classes:
-    from farfield.theory.convergence import common_period, residue_class
-
     period = common_period(p)
     if period == 1:
         period = common_period(p, rounding=True)
@@ -203,8 +203,8 @@ def _envelope(p: Expr, start: int) -> Envelope:
         raise Unrecognised("a bias that jumps with its oscillations")
     high = low = marked
     for e, name in names.items():
-        slope = sympy.diff(marked, name)
-        if sympy.diff(slope, name) != 0 or slope.has(*(set(names.values()) - {name})):
+        slope = door.diff(marked, name)
+        if door.diff(slope, name) != 0 or slope.has(*(set(names.values()) - {name})):
             raise Unrecognised("a bias that is not linear in its oscillations")
         rising, (least, most) = sign_from(slope, first) > 0, waves[e]
         high = high.subs(name, most if rising else least)
@@ -214,11 +214,11 @@ def _envelope(p: Expr, start: int) -> Envelope:
     below: Kernel | None = None
     if not low.has(S.NegativeInfinity, S.Infinity, S.NaN):
         try:
-            below = _any_kernel(sympy.expand(low), first)
+            below = _any_kernel(door.expand(low), first)
             below = below if below.converges else None
         except Unrecognised:
             below = None
-    above = _any_kernel(sympy.expand(high), first)
+    above = _any_kernel(door.expand(high), first)
     if not above.converges:
         raise Unrecognised("the bound from above diverges")
     with precision(64):

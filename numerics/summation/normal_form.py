@@ -19,7 +19,8 @@ from dataclasses import dataclass, field
 import sympy
 from sympy import Expr, S
 
-from farfield.numerics.outcomes import Unrecognised
+from farfield.numerics.outcomes import Unrecognised, recognising
+from farfield.theory.algebra import door
 from farfield.theory.algebra.outcomes import Fork, NeedMore, NotReal, Undecided
 from farfield.theory.coefficients.context import Context, deciding
 from farfield.theory.coefficients.signs import sign as _sign
@@ -36,7 +37,7 @@ def sign(c: Expr) -> int:
     with deciding(Context()):
         try:
             return _sign(c)
-        except (Undecided, NotReal, NeedMore, Fork, ArithmeticError):
+        except (Undecided, NotReal, NeedMore, Fork):
             raise Unrecognised(f"the sign of {c} is not decided") from None
 
 
@@ -71,6 +72,7 @@ class NormalForm:
         return sympy.Add(*terms, *(r * e for e, r in iterated.items()))
 
 
+@recognising()
 def normal_form(p: Expr, start: int = 0) -> NormalForm:
     """The normal form of `p` on `n >= start`; Unrecognised where it has none.
 
@@ -80,13 +82,13 @@ def normal_form(p: Expr, start: int = 0) -> NormalForm:
     if sum(1 for _ in sympy.preorder_traversal(p)) > MAX_NODES:
         raise Unrecognised("the formula is too large for a closed form")
     if p.has(sympy.functions.elementary.hyperbolic.HyperbolicFunction):
-        p = p.rewrite(sympy.exp)
+        p = door.rewritten(p, sympy.exp)
     e = _rewrite(p, start)
     atoms: dict[Expr, sympy.Dummy] = {}
     poly_in = _replace_atoms(e, atoms)
     try:
-        polynomial = sympy.Poly(sympy.expand(poly_in), n, *atoms.values())
-    except sympy.PolynomialError:
+        polynomial = door.polynomial(door.expand(poly_in), n, *atoms.values())
+    except Undecided:
         raise Unrecognised(f"{p} is not a combination of logs and powers of n") from None
     names = list(atoms)
     form = NormalForm()
@@ -118,8 +120,8 @@ def _with_polynomial(form: NormalForm, pure: dict[int, Expr]) -> NormalForm:
     if degree >= 2:
         lead = pure.pop(degree)
         h = pure.get(degree - 1, S.Zero) / (degree * lead)
-        whole = sympy.Poly(lead * (n + h) ** degree, n)
-        rest = {k: sympy.expand(pure.get(k, 0) - whole.nth(k)) for k in range(degree)}
+        whole = door.polynomial(lead * (n + h) ** degree, n)
+        rest = {k: door.expand(pure.get(k, 0) - whole.nth(k)) for k in range(degree)}
         if all(sign(c) == 0 for k, c in rest.items() if k):
             pure = {0: rest[0]}
         else:
@@ -144,7 +146,7 @@ def _place_powers(
     for k in range(degree + 1):
         key = (h, q + degree - k)
         part = coefficient * sympy.binomial(degree, k) * (-h) ** k
-        form.powers[key] = sympy.expand(form.powers.get(key, S.Zero) + part)
+        form.powers[key] = door.expand(form.powers.get(key, S.Zero) + part)
 
 
 def _place_log(form: NormalForm, atom: Expr, k: int, coefficient: Expr) -> None:
@@ -156,12 +158,12 @@ def _place_log(form: NormalForm, atom: Expr, k: int, coefficient: Expr) -> None:
             raise Unrecognised(f"a power of {atom}")
         form.iterated[inside - n, depth] = coefficient
         return
-    degree = sympy.degree(inside, n)
+    degree = door.degree(inside, n)
     h = inside.coeff(n, 1) / degree if degree == 2 else inside - n
     if degree == 1 and k in (1, 2):
         (form.logs if k == 1 else form.squares)[h] = coefficient
     elif degree == 2 and k == 1:
-        form.quadratics[h, sympy.expand(inside - (n + h) ** 2)] = coefficient
+        form.quadratics[h, door.expand(inside - (n + h) ** 2)] = coefficient
     else:
         raise Unrecognised(f"a power of {atom}")
 
@@ -207,7 +209,7 @@ def _log(factor: Expr) -> Expr:
 
 def _exp(v: Expr) -> Expr:
     """exp of a sum as a product, with exp(c log x) as a power."""
-    terms = sympy.Add.make_args(sympy.expand(v))
+    terms = sympy.Add.make_args(door.expand(v))
     return sympy.Mul(*(sympy.exp(t) for t in terms))
 
 
@@ -229,11 +231,11 @@ def _factors(u: Expr, start: int, strict: bool) -> list[tuple[Expr, Expr]]:
     if isinstance(u, sympy.log) and _is_log_of_linear(u) and sign(u.subs(n, start)) > 0:
         return [(u, S.One)]
     if not u.is_polynomial(n):
-        together = sympy.factor_terms(sympy.together(u))
+        together = door.factor_terms(door.together(u))
         if together.is_Mul or together.is_Pow:
             return _factors(together, start, strict)
         raise Unrecognised(f"{u} has no factors in closed form")
-    return _polynomial_factors(sympy.Poly(u, n), start, strict)
+    return _polynomial_factors(door.polynomial(u, n), start, strict)
 
 
 def _is_log_of_linear(u: Expr) -> bool:
@@ -248,23 +250,23 @@ def _polynomial_factors(u: sympy.Poly, start: int, strict: bool) -> list[tuple[E
         raise Unrecognised(f"a polynomial of degree {u.degree()}")
     lead = u.LC()
     if u.degree() == 1:
-        h = sympy.cancel(u.nth(0) / lead)
+        h = door.cancel(u.nth(0) / lead)
         at_start = sign(start + h)
         if sign(lead) <= 0 or at_start < 0 or (at_start == 0 and strict):
             raise Unrecognised(f"{u.as_expr()} is not proved positive")
         return [(lead, S.One), (n + h, S.One)]
     if u.degree() == 2:
-        h = sympy.cancel(u.nth(1) / (2 * lead))
-        c = sympy.expand(u.nth(0) / lead - h**2)
+        h = door.cancel(u.nth(1) / (2 * lead))
+        c = door.expand(u.nth(0) / lead - h**2)
         kind = sign(c)
         if kind > 0:
             if sign(lead) <= 0:
                 raise Unrecognised(f"{u.as_expr()} is negative")
-            return [(lead, S.One), (sympy.expand((n + h) ** 2 + c), S.One)]
+            return [(lead, S.One), (door.expand((n + h) ** 2 + c), S.One)]
         root = sympy.sqrt(-c)
         roots = [n + h] * 2 if kind == 0 else [n + h - root, n + h + root]
         return [(lead, S.One)] + [
-            f for r in roots for f in _polynomial_factors(sympy.Poly(r, n), start, strict)
+            f for r in roots for f in _polynomial_factors(door.polynomial(r, n), start, strict)
         ]
     if not all(c.is_Rational for c in u.all_coeffs()):
         raise Unrecognised(f"a polynomial of degree {u.degree()}")

@@ -18,12 +18,14 @@ import sympy
 from flint import arb, ctx, fmpq
 from sympy import Expr, S, Symbol
 
-from farfield.numerics.budget import until
-from farfield.numerics.outcomes import Unreachable, Unrecognised
+from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.summation.analytic import Analytic, sign_from, smooth_row
 from farfield.numerics.summation.families import Kernel, Monotone, kernel
 from farfield.numerics.summation.general import general_kernel
 from farfield.numerics.summation.normal_form import sign
+from farfield.theory.algebra import door
+from farfield.theory.algebra.budget import until
+from farfield.theory.algebra.outcomes import Unreachable
 from farfield.theory.functions.balls import BeyondBalls, Undefined, precision, rational, to_arb
 from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.functions.record import record_of
@@ -90,7 +92,7 @@ class Stretch:
             for i in range(self.end - 1, self.start - 1, -1):
                 try:
                     value = weight(i)
-                except (Undefined, ZeroDivisionError):
+                except Undefined:
                     _defined(self.bias, i)
                     raise
                 total = total + (value if exact else to_arb(value))
@@ -268,8 +270,6 @@ def _defined(bias: Expr, i: int) -> None:
                 return
             except Undefined as reason:
                 why = str(reason)
-            except ZeroDivisionError:
-                why = "a division by zero"
     raise InputError(
         f"the bias {_shown(bias)} is undefined or infinite at n = {i} ({why}); receptive fields "
         "need a formula that is finite from n = 0 on: shift it, for example n -> n + 1"
@@ -327,8 +327,8 @@ def _general(start: int, bias: Expr, reason: Unrecognised) -> Stretch:
     try:
         with until(time.monotonic() + SET_UP_S):
             return Stretch(start, None, bias, general_kernel(bias, start))
-    except (Unrecognised, Unreachable, Undefined, ArithmeticError, RecursionError) as why:
-        return Stretch(start, None, bias, None, str(why) or "a formula that balls do not enclose")
+    except (Unrecognised, Unreachable) as why:
+        return Stretch(start, None, bias, None, str(why))
 
 
 _SWITCHES = (sympy.Abs, sympy.sign, sympy.Heaviside)
@@ -350,9 +350,9 @@ def _switches(bias: Expr) -> set[Expr]:
 
 def _edges(g: Expr) -> list[int]:
     """The integers at which the sign of a function of n may change."""
-    g = sympy.expand(g)
+    g = door.expand(g)
     slope, constant = g.coeff(n, 1), g.coeff(n, 0)
-    if slope.has(n) or constant.has(n) or sympy.expand(g - slope * n - constant) != 0:
+    if slope.has(n) or constant.has(n) or door.expand(g - slope * n - constant) != 0:
         return _changes(g)
     if sign(slope) == 0:
         return []
@@ -374,7 +374,7 @@ def _changes(g: Expr) -> list[int]:
     side = compile_ball(sympy.sign(g, evaluate=False))
     try:
         signs = [int(side({n: fmpq(i)}).p) for i in range(settled + 1)]
-    except (Undefined, ZeroDivisionError) as why:
+    except Undefined as why:
         raise Unrecognised(f"the sign of {_shown(g)}: {why}") from None
     return [i for i in range(1, settled + 1) if signs[i] != signs[i - 1]]
 
@@ -382,7 +382,7 @@ def _changes(g: Expr) -> list[int]:
 def _keeps_sign(g: Expr, x: int) -> bool:
     try:
         return sign_from(g, x) != 0
-    except (Unrecognised, Undefined, ArithmeticError):
+    except (Unrecognised, Undefined):
         return False
 
 

@@ -17,8 +17,9 @@ from functools import lru_cache
 import sympy
 from flint import fmpq
 from sympy import Expr
-from sympy.concrete.gosper import gosper_term
 
+from farfield.theory.algebra import door
+from farfield.theory.algebra.outcomes import Undecided
 from farfield.theory.functions.nodes import n
 
 MAX_FACTORS = 20_000
@@ -34,21 +35,21 @@ def share(bias: Expr) -> Callable[[int], fmpq | None] | None:
     """
     if bias.free_symbols != {n} or bias.count_ops() > MAX_OPERATIONS:
         return None
-    logs = sympy.expand(bias.rewrite(sympy.gamma))
+    logs = door.expand(door.rewritten(bias, sympy.gamma))
     k = sympy.Symbol("k", integer=True, nonnegative=True)
     term = sympy.Mul(*map(_power, sympy.Add.make_args(logs))).xreplace({n: k})
     try:
-        ratio = sympy.hypersimp(term, k)
-        factor = None if ratio is None else gosper_term(term, k)
-    except (sympy.PolynomialError, ValueError, NotImplementedError, AttributeError, TypeError):
+        ratio = door.hypersimp(term, k)
+        factor = None if ratio is None else door.gosper_term(term, k)
+    except Undecided:
         return None
     if factor is None or not _rational(ratio, k) or not _rational(factor, k):
         return None
-    ratio, factor = sympy.cancel(ratio), sympy.cancel(factor)
-    if sympy.cancel(ratio * factor.subs(k, k + 1) - factor - 1) != 0:
+    ratio, factor = door.cancel(ratio), door.cancel(factor)
+    if door.cancel(ratio * factor.subs(k, k + 1) - factor - 1) != 0:
         return None
     if _rational(term, k):
-        return _of_rational(sympy.cancel(term * factor), k)
+        return _of_rational(door.cancel(term * factor), k)
     if not _vanishes(ratio, factor, k) or factor.subs(k, 0) == 0:
         return None
     step, scale = _function(ratio, k), _function(factor, k)
@@ -72,25 +73,25 @@ def _power(t: Expr) -> Expr:
 
 def _of_rational(g: Expr, k: sympy.Symbol) -> Callable[[int], fmpq | None] | None:
     """With b = g(n+1) - g(n), g rational: T_j = lim g - g(j)."""
-    top, bottom = (sympy.Poly(part, k) for part in sympy.fraction(g))
+    top, bottom = (door.polynomial(part, k) for part in door.fraction(g))
     if top.degree() > bottom.degree():
         return None
     limit = top.LC() / bottom.LC() if top.degree() == bottom.degree() else sympy.S.Zero
-    tail = _function(sympy.cancel(limit - g), k)
+    tail = _function(door.cancel(limit - g), k)
     return lambda j: tail(j) / tail(0)
 
 
 def _rational(e: Expr, k: sympy.Symbol) -> bool:
-    top, bottom = sympy.fraction(sympy.together(e))
+    top, bottom = door.fraction(door.together(e))
     return all(
-        part.is_polynomial(k) and all(c.is_Rational for c in sympy.Poly(part, k).all_coeffs())
+        part.is_polynomial(k) and all(c.is_Rational for c in door.polynomial(part, k).all_coeffs())
         for part in (top, bottom)
     )
 
 
 def _vanishes(ratio: Expr, factor: Expr, k: sympy.Symbol) -> bool:
     """Whether R(n) b_n -> 0: b_n falls geometrically, or as n^a with a + deg R < 0."""
-    top, bottom = (sympy.Poly(part, k) for part in sympy.fraction(ratio))
+    top, bottom = (door.polynomial(part, k) for part in door.fraction(ratio))
     if top.degree() != bottom.degree():
         return bool(top.degree() < bottom.degree())
     limit = abs(top.LC() / bottom.LC())
@@ -98,14 +99,14 @@ def _vanishes(ratio: Expr, factor: Expr, k: sympy.Symbol) -> bool:
         return bool(limit < 1)
     degree = top.degree()
     a = (top.nth(degree - 1) - bottom.nth(degree - 1)) / bottom.LC() if degree else sympy.S.Zero
-    over, under = (sympy.Poly(part, k) for part in sympy.fraction(factor))
+    over, under = (door.polynomial(part, k) for part in door.fraction(factor))
     return bool(top.LC() == bottom.LC() and a + over.degree() - under.degree() < 0)
 
 
 def _function(e: Expr, k: sympy.Symbol) -> Callable[[int], fmpq]:
     top, bottom = (
-        [fmpq(int(c.p), int(c.q)) for c in sympy.Poly(part, k).all_coeffs()]
-        for part in sympy.fraction(e)
+        [fmpq(int(c.p), int(c.q)) for c in door.polynomial(part, k).all_coeffs()]
+        for part in door.fraction(e)
     )
 
     def value(i: int) -> fmpq:

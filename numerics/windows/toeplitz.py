@@ -22,7 +22,6 @@ import sympy
 from flint import arb
 from sympy import Expr
 
-from farfield.numerics.outcomes import Unreachable
 from farfield.numerics.receptive_field import (
     Exact,
     at_precision,
@@ -32,6 +31,7 @@ from farfield.numerics.receptive_field import (
     theoretical_receptive_field,
 )
 from farfield.numerics.summation.series import Series, series
+from farfield.theory.algebra.outcomes import Unreachable
 from farfield.theory.answers.answer import (
     Answer,
     Code,

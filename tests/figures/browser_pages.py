@@ -3,19 +3,21 @@
 Not collected by name: `make browser` runs it where a chromium is found.
 """
 
-import dataclasses
 import os
 import re
 import subprocess
 
 import pytest
 
-from farfield.figures.audit import write_audit
-from farfield.figures.gallery import draw, save
-from farfield.figures.page import write_page
-from farfield.validation.audit import audit
+from farfield.figures.gallery import draw
+from farfield.figures.pages.audit import write_audit
+from farfield.figures.pages.gallery import save
+from farfield.figures.pages.report import write_report
+from farfield.figures.pages.study import write_study
 from farfield.validation.claims import claim
-from farfield.validation.study import study, survey
+from farfield.validation.outside.audit import audit
+from farfield.validation.report import Report
+from farfield.validation.study.study import study, survey
 
 BROWSER = os.environ.get("BROWSER", "chromium")
 FLAGS = (
@@ -40,13 +42,13 @@ def pages(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pages")
     text = folder / "text.txt"
     text.write_bytes(b"the quick brown fox jumps over the lazy dog\n" * 2000)
-    study_page = write_page(study(["-log(1+n)^(3/2)", "alibi", "t5"]), folder / "study")
+    study_page = write_study(study(["-log(1+n)^(3/2)", "alibi", "t5"]), folder / "study")
     one = study("type1", train=True, preset="tiny", baselines=["nope", "rope"], text=text,
                 store=folder / "runs")  # fmt: skip
-    trained = write_page(one, folder / "trained")
+    trained = write_study(one, folder / "trained")
     listed = survey([(e.prediction.name, e.prediction.encoding) for e in one.entries])
     ledger = (claim("qin2024.eq7-eq8"), claim("qin2024.thm0.3"))
-    whole = write_page(dataclasses.replace(listed, claims=ledger), folder / "whole")
+    whole = write_report(Report(listed, ledger), folder / "whole")
     names = ["qin2024.fig1-right", "qin2024.fig7", "chi2023.fig8", "sun2023.table2", "qin2024.fig3",
              "chi2023.table3-measured", "chi2023.fig12"]  # fmt: skip
     gallery = save(draw(names), folder / "gallery")

@@ -2,24 +2,30 @@
 
 import re
 from functools import cache
+from html import escape
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
 import pytest
 import sympy
 
-from farfield.figures.page import document, study_page, write_page
+from farfield.figures.document import Section, page
+from farfield.figures.pages.report import report_page
+from farfield.figures.pages.study import study_page, write_study
 from farfield.figures.style import INK, house, look, new_figure, svg
 from farfield.numerics.horizon import dtype_horizon
 from farfield.numerics.leak import leak
 from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.numerics.resolution import attention_resolution
 from farfield.theory.answers.answer import InputError
-from farfield.theory.answers.mathml import math
+from farfield.theory.answers.blocks import note, sentence
+from farfield.theory.answers.notation import expression_mathml
 from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import encoding, encodings
 from farfield.theory.functions.nodes import n
-from farfield.validation.study import demo_encodings, study, survey
+from farfield.validation.claims import claim
+from farfield.validation.report import Report
+from farfield.validation.study.study import demo_encodings, study, survey
 
 VOID = {"meta", "link", "br", "hr", "img"}
 
@@ -54,21 +60,21 @@ def trained(tmp_path_factory):
 
 
 def test_the_page_is_sound(trained):
-    page = study_page(trained)
+    shown = study_page(trained)
     parser = Balanced()
-    parser.feed(page)
+    parser.feed(shown)
     assert not parser.open and not parser.outside
     assert len(parser.ids) == len(set(parser.ids)), "identifiers collide"
-    assert "<script" not in page and page.count("<svg") == 3
-    for reference in re.findall(r"url\(#([^)]+)\)", page) + re.findall(r'href="#([^"]+)"', page):
+    assert "<script" not in shown and shown.count("<svg") == 3
+    for reference in re.findall(r"url\(#([^)]+)\)", shown) + re.findall(r'href="#([^"]+)"', shown):
         assert reference in parser.ids, reference
     for e in trained.entries:
-        assert e.prediction.name in page
-    assert page == study_page(trained)
+        assert e.prediction.name in shown
+    assert shown == study_page(trained)
 
 
 def test_the_page_is_written_beside_its_data(trained, tmp_path):
-    place = write_page(trained, tmp_path / "new" / "folder")
+    place = write_study(trained, tmp_path / "new" / "folder")
     assert place.read_text().startswith("<!doctype html>")
     assert (place.parent / "study.json").stat().st_size > 10_000
     assert not list(place.parent.glob(".partial*"))
@@ -77,25 +83,36 @@ def test_the_page_is_written_beside_its_data(trained, tmp_path):
 def test_an_unwritable_folder_is_one_line(trained, tmp_path):
     (tmp_path / "file").write_text("x")
     with pytest.raises(InputError, match="output folder"):
-        write_page(trained, tmp_path / "file" / "out")
+        write_study(trained, tmp_path / "file" / "out")
 
 
 def test_a_study_without_runs_shows_no_measurement():
-    page = study_page(survey([("type1", encoding("type1"))]))
-    assert "<svg" not in page and "Measurements" not in page and ">61<" in page
+    shown = study_page(survey([("type1", encoding("type1"))]))
+    assert "<svg" not in shown and "Measurements" not in shown and ">61<" in shown
 
 
 def test_the_page_of_an_idea_holds_all_that_is_known():
     s = study(["-log(1+n)-3/2*log(log(n+3))", "alibi", "kerple_log"])
-    page = study_page(s)
+    shown = study_page(s)
     parser = Balanced()
-    parser.feed(page)
+    parser.feed(shown)
     assert not parser.open and not parser.outside and len(parser.ids) == len(set(parser.ids))
-    assert page.count("<svg") == 2 and len(page) < 2_000_000
+    assert shown.count("<svg") == 2 and len(shown) < 2_000_000
     for said in ("Place among the catalogue", "attention resolution", "dtype horizon", "leak",
-                 "Rung 2", "As eps → 0", "KERPLE-power", "fp16"):  # fmt: skip
-        assert said in page, said
-    assert page == study_page(s)
+                 "Rung 2", "ε → 0", "KERPLE-power", "fp16"):  # fmt: skip
+        assert said in shown, said
+    assert shown == study_page(s)
+
+
+def test_the_page_of_a_report_has_the_ledger():
+    claims = (claim("qin2024.eq7-eq8"), claim("qin2024.thm0.3"))
+    shown = report_page(Report(survey([("type1", encoding("type1"))]), claims))
+    parser = Balanced()
+    parser.feed(shown)
+    assert not parser.open and not parser.outside
+    for c in claims:
+        assert f"<code>{c.id.removeprefix('qin2024.')}</code>" in shown
+    assert shown.count(f'class="verdict {claims[0].verdict}"') == len(claims)
 
 
 @cache
@@ -121,13 +138,12 @@ def test_results_show_themselves_in_a_notebook():
         assert not parser.open, type(result)
 
 
-def test_columns_of_text_become_tables_in_a_notebook():
+def test_a_place_is_a_table_in_a_notebook():
     place = decided("-n").place
     shown = place._repr_html_()
-    first = [r.name for r in place.ranks]
-    assert "<tr><td>" in shown and shown.count("<table>") == 2
-    for name in first:
-        assert f"<td>{'&gt; ' * (name == '-n')}{name}</td>" in shown, name
+    assert shown.count("<table>") == 1 and shown.count("<tr>") == len(place.ranks) + 1
+    for r in place.ranks:
+        assert f"<td>{'<strong>-n</strong>' if r.asked else escape(r.name)}</td>" in shown, r.name
 
 
 @pytest.mark.parametrize(
@@ -140,14 +156,15 @@ def test_columns_of_text_become_tables_in_a_notebook():
     ],
 )
 def test_formulas_are_well_formed_mathml(e):
-    root = ElementTree.fromstring(math(e))
+    root = ElementTree.fromstring(expression_mathml(e))
     assert root.tag == "math" and len(root)
     assert "Piecewise" not in "".join(root.itertext())
 
 
 def test_text_of_users_is_escaped():
-    page = document("<b>", "", [("a & b", "<p>x</p>")])
-    assert "<title>&lt;b&gt;</title>" in page and "a &amp; b" in page
+    shown = page("<b>", [note("x < y")], [Section("a & b", [sentence("{x}", x="<i>")])])
+    assert "<title>&lt;b&gt;</title>" in shown and "a &amp; b" in shown
+    assert "x &lt; y" in shown and "&lt;i&gt;" in shown and "<i>" not in shown
 
 
 def test_figures_are_deterministic_and_prefixed():
@@ -161,6 +178,10 @@ def test_figures_are_deterministic_and_prefixed():
     assert draw() == draw()
     assert INK not in draw() and "currentColor" in draw()
     assert all(i.startswith("one-") for i in re.findall(r'id="([^"]+)"', draw()))
+
+
+def test_no_two_encodings_look_the_same():
+    assert len({tuple(look(name).items()) for name in encodings()}) == len(encodings())
 
 
 def test_the_encodings_of_the_demo_differ_in_colour():

@@ -153,8 +153,8 @@ def catalogue():
 def runs():
     """The keys of every registered run, on a text that is the same everywhere."""
     from farfield.validation import reference
-    from farfield.validation.configuration import key
-    from farfield.validation.corpus import Corpus
+    from farfield.validation.settings.configuration import key
+    from farfield.validation.text.corpus import Corpus
 
     text = (np.arange(60_000) * 7919 % 251).astype(np.uint8)
     corpus = Corpus("numbers", text[:20_000], text[20_000:], 1, "two parts")

@@ -1,11 +1,15 @@
+import json
 import random
 
 import numpy as np
 import pytest
 import torch
 
-from farfield.validation.configuration import Measurement, Preset
-from farfield.validation.corpus import corpus
+from farfield.theory.answers.blocks import Sentence
+from farfield.theory.answers.notation import terminal
+from farfield.validation.settings.measurement import Measurement
+from farfield.validation.settings.presets import Preset
+from farfield.validation.text.reading import corpus
 
 torch.set_num_threads(1)  # the tests share the cores
 
@@ -16,6 +20,22 @@ SMALL = Preset(
         gradient_segments=3,
     ),
 )  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def speaks():
+    """What every result does: its first block is a sentence, it is one short line, it is written
+    in each medium. Gives the sentence."""
+
+    def check(result):
+        first = result.blocks()[0]
+        assert isinstance(first, Sentence)
+        assert len(repr(result)) <= 200 and "\n" not in repr(result)
+        assert result.text(details=True) and result._repr_html_()
+        assert json.loads(result.to_json())["schema"] == 2
+        return terminal(first.text)
+
+    return check
 
 
 @pytest.fixture(scope="session")

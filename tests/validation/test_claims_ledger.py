@@ -1,5 +1,6 @@
-"""The ledger: the verdict of each claim, and the opposite one when its data are altered."""
+"""The ledger: the verdict of each claim, and other ones when its data are altered."""
 
+# fmt: off
 import dataclasses
 import json
 import math
@@ -14,11 +15,27 @@ import pytest
 import sympy
 from scipy.stats import spearmanr
 
-from farfield.theory.results import InputError
-from farfield.validation.claims import KINDS, Finding, Verdict, checks, claim, claims
-from farfield.validation.claims.results import finding_of, read_results, using
-from farfield.validation.configuration import Visibility
-from farfield.validation.reference import predictions, results
+from farfield.theory.answers.errors import InputError
+from farfield.validation.claims import (
+    KINDS,
+    RANGE,
+    Finding,
+    Verdict,
+    checks,
+    claim,
+    claims,
+    qin2024,
+    sections,
+)
+from farfield.validation.claims.claim import EXACT, Check
+from farfield.validation.claims.gradients import gradients
+from farfield.validation.claims.results import LAST, WHOLE, Model, models, read_results, using
+from farfield.validation.claims.words import about, by_chance, rank_correlation
+from farfield.validation.reference.predictions import predictions
+from farfield.validation.reference.results import results
+from farfield.validation.settings.visibility import Visibility
+
+# -- altered data ---------------------------------------------------------------------------------
 
 
 def changed(key, printed, **where):
@@ -40,284 +57,665 @@ def both(*changes):
 
     def alter(data):
         for change in changes:
-            data = data | change(data)
+            data = data | (change(data) if callable(change) else change)
         return data
 
     return alter
 
 
-def marker_of(data):
-    """The cell whose mark contradicts the means, marked as the means say."""
-    return {"cells": tuple(
-        dataclasses.replace(c, marker="star")
-        if (c.dataset, c.encoding, c.eval_length) == ("GitHub", "ALiBi", 512) else c
-        for c in data["cells"]
-    )}  # fmt: skip
+def curves(values, *names):
+    """Curves of [S] with other perplexities at some lengths, in all data sets."""
+    return lambda data: {"curves": {
+        k: c | {n: v for n, v in values.items() if n in c} if k[1] in names else c
+        for k, c in data["curves"].items()
+    }}
 
 
-def erf_of(variant, value):
-    def alter(data):
-        return {"erf": tuple(
-            {**r, "value": str(value)}
-            if (r["quantity"], r["variant"]) == ("ERF", variant) else r for r in data["erf"]
-        )}  # fmt: skip
-
-    return alter
+def kept(**where):
+    """Only the cells with one of the wanted values."""
+    return lambda data: {"cells": tuple(
+        c for c in data["cells"] if all(getattr(c, k) in v for k, v in where.items())
+    )}
 
 
-def windows_only(data):
-    kept = ("w=40", "w=80", "w=100", "w=120", "w=160", "w=320")
-    return {"erf": tuple(r for r in data["erf"] if r["variant"] in kept)}
+def marked(marker, **where):
+    """Another mark in some cells."""
+    return lambda data: {"cells": tuple(
+        dataclasses.replace(c, marker=marker)
+        if all(getattr(c, k) == v for k, v in where.items()) else c for c in data["cells"]
+    )}
 
 
-def covers_everything(query, key):
-    return key <= query
+def erf_of(variant, value, relation="="):
+    return lambda data: {"erf": tuple(
+        {**r, "value": str(value), "relation": relation}
+        if (r["quantity"], r["variant"]) == ("ERF", variant) else r for r in data["erf"]
+    )}
 
 
-def models(*rows):
-    """What the checks of experiments read: name, verdict, ratio, trf, erf, gradient ERF, mass."""
-    names = ("name", "verdict", "ratio", "trf", "erf", "tokens", "mass")
-    return {"study": tuple(
-        dict(zip(names, r, strict=True)) | {"source": "x", "eps": 0.1, "training_length": 64,
-            "setting": "tiny", "seeds": 1, "length": 256}
-        for r in rows
-    )}  # fmt: skip
+def erf_only(*variants):
+    return lambda data: {"erf": tuple(r for r in data["erf"] if r["variant"] in variants)}
 
 
-GOOD = models(
-    ("a", "converges", 1.0, 5, 4, 10, 0.9), ("b", "converges", 1.02, 9, 8, 50, 0.8),
-    ("sandwich", "diverges", 3.0, 40, 50, 300, 0.6),
-)  # fmt: skip
-BAD = models(
-    ("a", "converges", 4.0, 5, 50, 10, 0.1), ("b", "converges", 1.2, 9, 8, 50, 0.8),
-    ("sandwich", "diverges", 1.0, 40, 4, 300, 0.9),
-)  # fmt: skip
-C, X, R, N = "confirmed", "corrected", "refuted", "not_testable"
+def by_seed(*values):
+    return dict(enumerate(values))
+
+
+def model(name, last=None, whole=None, trained=64, **more):
+    """A model with perplexities by length: a number, or one a seed."""
+    perplexity = {
+        protocol: {n: by_seed(*(v if isinstance(v, tuple) else (v,))) for n, v in given.items()}
+        for protocol, given in ((LAST, last or {64: 5, 256: 5}), (WHOLE, whole or {64: 5, 256: 5}))
+    }
+    return Model(name, trained=trained, perplexity=perplexity, source="x", **more)
+
+
+def ratios(**growth):
+    """Models that grow by these factors."""
+    return {"models": tuple(
+        model(k.replace("_BCA", " + BCA").replace("__", " "), last={64: 5, 256: 5 * v})
+        for k, v in growth.items()
+    )}
+
+
+def verdicts(**rows):
+    """Models by name, each (verdict, growth)."""
+    return {"models": tuple(
+        model(k, last={64: 5, 256: 5 * g}, verdict=v) for k, (v, g) in rows.items()
+    )}
+
+
+def fields(*rows):
+    """Models (name, trf, erf) at two eps."""
+    return {"models": tuple(
+        model(name, trf={0.1: t, 0.01: 2 * t}, erf={0.1: e, 0.01: 2 * e}) for name, t, e in rows
+    ), "names": tuple(r[0] for r in rows)}
+
+
+def grown(*rows):
+    """Models (name, growth, gradient ERF, gradient mass)."""
+    return {"models": tuple(
+        model(name, last={64: 5, 256: 5 * g}, gradient=f, mass=m) for name, g, f, m in rows
+    )}
+
+
+def scored(rows, growth=None, seeds=1):
+    """Models trained on 2 tokens with scores of 4, one row of them a seed."""
+    growth = growth or dict.fromkeys(rows, 1)
+    return {"models": tuple(
+        model(k, last={2: 5, 4: 5 * growth[k]}, trained=2,
+              scores=by_seed(*(v if isinstance(v[0], tuple) else (v,) * seeds)))
+        for k, v in rows.items()
+    )}
+
+
+def losses(**rows):
+    """Models with training losses at three steps, one seed."""
+    return {"models": tuple(
+        model(k, losses={s: {0: x} for s, x in zip((10, 20, 30), v, strict=True)})
+        for k, v in rows.items()
+    )}
+
+
+def shares(name, trained, *peaks):
+    """Gradients by token of 1024 tokens with peaks (token from the start, share)."""
+    row = np.full(256, 0.1 / 256)
+    for token, share in peaks:
+        row[-token // 4] += share
+    return {"name": name, "trained": trained, "seed": 0, "scale": "small", "same": True,
+            "shares": row.tolist()}
+
+
+def slopes(name, quarter, last):
+    """Gradients with given sums at distances 32 .. 47 and 48 .. 63."""
+    row = np.zeros(256)
+    row[8:12], row[12:16] = quarter / 4, last / 4
+    return {"name": name, "trained": 64, "seed": 0, "scale": "small", "same": True,
+            "shares": row.tolist()}
+
+
+def curved(**rows):
+    """Models with cumulative gradients at 1, 8 and 64 tokens."""
+    return {"models": tuple(
+        model(k.replace("__", " "), curve=dict(zip((1, 8, 64), v, strict=True)))
+        for k, v in rows.items()
+    )}
+
+
+C, X, R, B, N = "confirmed", "corrected", "refuted", "not_robust", "not_testable"
 PG22 = {"dataset": "PG22"}
 WEAK = {"weights": lambda i: [Fraction(1, 2**t) for t in range(i)]}
-ONES = {"terms": (1.0,), "logits": (-0.5,)}
+HARMONIC = {"toeplitz": lambda i: [Fraction(1, t + 1) for t in range(i)]}
+FLAT = {512: 5, 1024: 5, 2048: 5, 4096: 5, 8192: 5}
+LEX = {"encoding": "LeX"}
+XPOS = {"encoding": "XPos", "variant": "attention=full"}
+DIVERGES = {"bias": "-log(1+n)"}
+SMALL = {"windows": (model("a", last={32: 6, 64: 5}, whole={32: 6, 64: 5}),)}
 
-# id: (verdict on its data, altered data, verdict on those)
-LEDGER = {
-    "qin2024.eq7-eq8": (X, {"bias": "Piecewise((0, n < w), (-oo, True))"}, C),
-    "qin2024.lemma0.2": (X, WEAK, C),
-    "qin2024.thm0.3": (X, WEAK, C),
-    "qin2024.thm0.4": (C, {"bias": "-log(1+n)"}, R),
-    "qin2024.eq13": (C, {"factor": 1}, R),
-    "qin2024.eq17.equality": (X, {"eq17": "q*k/sqrt(d)"}, C),
-    "qin2024.eq17.bound": (C, {"exponent": 1}, X),
-    "qin2024.cij-bij": (X, ONES, C),
-    "qin2024.eq20": (C, {"term": lambda i, t: Fraction(1, i * t)}, R),
-    "qin2024.toeplitz": (C, {"mask": lambda i, j: j <= i and j // 4 >= i // 4 - 1}, R),
-    "qin2024.window-extrapolates": (C, {"bias": "Piecewise((0, n < 128), (-1, True))"}, R),
-    "qin2024.satisfies.alibi": (C, {"general": "-m*log(1+n)"}, R),
-    "qin2024.satisfies.kerple-log": (X, {"bias": "-(1+r1)*log(1 + r2*n)"}, C),
-    "qin2024.satisfies.kerple-power": (C, {"bias": "-r1*log(1+n)^r2"}, R),
-    "qin2024.satisfies.sandwich": (R, {"bias": "alibi"}, C),
-    "qin2024.satisfies.sandwich-smoothed": (X, {"bias": "alibi"}, C),
-    "qin2024.example1.diverges": (C, {"bias": "-2*log(1+n)"}, R),
-    "qin2024.example2.diverges": (C, {"bias": "-log(n+3) - 2*log(log(n+3))"}, R),
-    "qin2024.example1.bound": (C, {"term": lambda n: 1 / n**2, "primitive": sympy.log}, R),
-    "qin2024.example2.bound": (C, {"primitive": lambda n: sympy.log(n) ** 2}, R),
-    "qin2024.thm0.5": (X, {"a": (3, 1), "b": (4, 2, 1, 1)}, C),
-    "qin2024.thm0.5.smaller-series": (X, {"a": (9, 1, 1, 1)}, C),
-    "qin2024.type1.total": (X, {"bias": "-n*log(2) - log(2)"}, C),
-    "qin2024.type1.trf": (X, {"printed": lambda eps: round(6 / math.pi**2 / eps)}, C),
-    "qin2024.type1.order": (C, {"bias": "-3*log(1+n)"}, R),
-    "qin2024.type2-below-type1.small-eps": (C, {"light": "-log(1+n)*3/2"}, R),
-    "qin2024.type2-below-type1.all-eps": (X, {"light": "-n"}, C),
-    "qin2024.type-inequality": (C, {"left": lambda x: -x}, R),
-    "qin2024.table1.slower": (C, changed("cells", "40.1", encoding="Sliding Window"), R),
-    "qin2024.table1.sizes": (X, {"sizes": (16, 32, 64, 128, 256, 512)}, C),
-    "qin2024.def0.1": (X, {"values": {512: 29.1, 1024: 28.9, 2048: 28.5}}, C),
-    "qin2024.sufficiency.printed": (R, {"tolerance": 100}, C),
-    "qin2024.necessity.printed": (R, {"name": "T5"}, C),
-    "qin2024.sufficiency.experiment": (N, GOOD, C),
-    "qin2024.necessity.experiment": (N, BAD, R),
-    "qin2024.trf-trend": (N, GOOD, C),
-    **{f"sun2023.table1.translation.{k}": (C, {"mark": m}, X) for k, m in (
+# id: verdict on its data, then other verdicts, each with the altered data that give it
+QIN = {
+    "sufficiency.printed": (R, {C: changed("cells", "5")}),
+    "sufficiency.experiment": (R, {C: verdicts(a=("converges", 1)), N: {"models": ()}}),
+    "quadratic": (C, {R: {"pairs": lambda n: n}}),
+    "alibi-is-kerple": (C, {R: {"r2": 2}}),
+    "no-effect": (X, {C: {"bias": "Piecewise((0, n < 8), (-oo, True))"}, R: {"bias": "-n/20"}}),
+    "mask": (C, {R: {"apply": lambda s, m: s * np.isfinite(m)}}),
+    "toeplitz": (C, {R: {"mask": lambda i, j: j <= i and j // 4 >= i // 4 - 1}}),
+    "def0.1": (X, {C: {"curves": {("a", "LeX"): {512: 1, 1024: 1, 2048: 1}}},
+                   R: {"curves": {("a", "LeX"): {512: 2, 1024: 1, 2048: 2}}}}),
+    "eq7.preceding": (X, {C: {"first": lambda i, j: i - j, "last": lambda i, j: i - 1},
+                          R: {"first": lambda i, j: i - j + 2}}),
+    "window-extrapolates": (C, {R: {"bias": "Piecewise((0, n < 128), (-1, True))"}}),
+    "window.printed": (X, {C: changed("cells", "5", encoding="Windowed"),
+                           R: changed("cells", "99", variant="w=40", eval_length=8192)}),
+    "table1.reencoded": (C, {R: {"stride": 512}}),
+    "table1.slower": (C, {R: changed("cells", "40.1", encoding="Sliding Window")}),
+    "table1.sizes": (X, {C: {"sizes": (16, 32, 64, 128, 256, 512)},
+                         R: {"sizes": (16, 32, 64, 130, 258, 512)}}),
+    "figure1.sliding": (C, {R: SMALL}),
+    "figure1.alibi": (C, {R: {"windows": (model("alibi", last={32: 6, 64: 5}),),
+                              "models": (model("alibi"),)}}),
+    "eq7-eq8": (X, {C: {"bias": "Piecewise((0, n < w), (-oo, True))"},
+                    R: {"bias": "Piecewise((0, n <= w + 1), (-oo, True))"}}),
+    "eq9.uniform": (X, {C: {"row": lambda j: 64 * j}, R: {"local": "0"}}),
+    "lemma0.2": (X, {C: WEAK, R: HARMONIC}),
+    "eq11": (X, {C: {"right": lambda s, u, w: s * (w - u)}, R: {"right": lambda s, u, w: s * u}}),
+    "eq13": (C, {R: {"factor": 1}}),
+    "eq14": (X, {C: WEAK, R: HARMONIC}),
+    "eq15": (C, {R: {"last": lambda eps, c: 3 * eps / c}}),
+    "concentration": (C, {R: ratios(example1=1, example2=1)}),
+    "thm0.3": (X, {C: WEAK, R: HARMONIC}),
+    "eq17.equality": (X, {C: {"eq17": lambda q, k, d: q * k / sympy.sqrt(d)},
+                          R: {"eq2": lambda q, k, d: q * k}}),
+    "eq17.bound": (C, {X: {"power": 1}, R: {"power": 1, "sharp": lambda l, d: l}}),
+    "eq18": (X, {C: {"logit": lambda i: 0}, R: HARMONIC}),
+    "thm0.4": (C, {R: DIVERGES}),
+    "eq20": (C, {R: {"term": lambda i, t: Fraction(1, i * t)}}),
+    "principle": (R, {C: verdicts(a=("converges", 1), b=("diverges", 2)), N: {"models": ()}}),
+    "satisfies.alibi": (C, {R: {"general": "-m*log(1+n)"}}),
+    "satisfies.kerple-log": (X, {C: {"bias": "-(1+r1)*log(1 + r2*n)"},
+                                 R: {"instance": {"r1": 2, "r2": 1}}}),
+    "satisfies.kerple-power": (C, {R: {"bias": "-r1*log(1+n)^r2"}}),
+    "satisfies.sandwich": (R, {C: {"bias": "alibi"}}),
+    "satisfies.sandwich-smoothed": (X, {C: {"bias": "alibi"},
+                                        R: {"general": "-(33/40*log(1+n))*4/c"}}),
+    "nemp.gap": (X, {C: {"weights": lambda t: Fraction(1, 100**t)}, R: {"values": (2, -2)}}),
+    "nemp.training": (C, {R: {"spread": 0}}),
+    "cij-bij": (X, {C: {"terms": (1.0,), "logits": (-0.5,)}, R: {"logit_bound": 0}}),
+    "eq22.forms": (C, {R: {"below": lambda tail, bound: tail <= bound}}),
+    "thm0.5": (X, {C: {"a": (3, 1), "b": (4, 2, 1, 1)},
+                   R: {"light": "-2*log(1+n)", "heavy": "-n/4"}}),
+    "thm0.5.eps0": (X, {R: {"terms": (1, 1, 1, *[0] * 21)}}),
+    "thm0.5.last-step": (X, {C: {"field": lambda a, e: qin2024._field_of(a, e, strict=False)},
+                             R: {"field": lambda a, e: qin2024._field_of(a, e) + 1}}),
+    "thm0.5.smaller-series": (X, {C: {"a": (9, 1, 1, 1)},
+                                  R: {"a": (1, 2, 0, 0), "b": (9, 2, 1, 1)}}),
+    "satisfies.type1": (C, {R: DIVERGES}),
+    "satisfies.type2": (C, {R: DIVERGES}),
+    "infinite-kinds": (C, {R: {"bias": "-(1 - d)*log(1 + n)"}}),
+    "types.zero": (X, {C: {"type1": lambda n: (n + 1) ** -2,
+                           "type2": lambda n: sympy.exp(-sympy.log(n + 1) ** 2)},
+                       R: {"type1": lambda n: (n - 1) / n**2}}),
+    "type1.total": (X, {C: {"bias": "-n*log(2) - log(2)"}, R: {"bias": "-3*log(1+n)"}}),
+    "type1.trf": (X, {C: {"printed": lambda eps: round(6 / math.pi**2 / eps)},
+                      R: {"bias": "-n/4"}}),
+    "type1.order": (C, {R: {"bias": "-3*log(1+n)"}}),
+    "type2-below-type1.small-eps": (C, {R: {"light": "-log(1+n)*3/2"}}),
+    "type-inequality": (C, {R: {"left": lambda x: -x}}),
+    "figure3": (C, {R: ratios(alibi=1, kerple_log=1, sandwich=1, type1=2, type2=1),
+                    N: ratios(alibi=1)}),
+    "figure3.sinusoidal": (C, {R: ratios(sinusoidal=1.5), N: {"models": ()}}),
+    "examples.close": (C, {R: {"biases": ("-(1-d)*log(1+n)",)}}),
+    "examples.concentrate": (C, {R: {"biases": ("0",)}}),
+    "example1.diverges": (C, {R: {"bias": "-2*log(1+n)"}}),
+    "example2.diverges": (C, {R: {"bias": "-log(n+3) - 2*log(log(n+3))"}}),
+    "example1.bound": (C, {R: {"term": lambda n: 1 / n**2}}),
+    "example2.bound": (C, {R: {"primitive": lambda n: sympy.log(n) ** 2}}),
+    "figure4.rapidly": (X, {C: ratios(example1=3, example2=2), R: ratios(example1=1, example2=2),
+                            N: {"models": ()}}),
+    "figure4.cannot": (B, {C: ratios(example1=1.5, example2=1.5), N: {"models": ()},
+                           R: ratios(example1=1, example2=1.5)}),
+    "necessity.printed": (R, {C: {"name": "T5"}}),
+    "necessity.two-sided": (B, {C: {"name": "T5"}, R: changed("cells", "5", encoding="Sandwich")}),
+    "necessity.experiment": (R, {C: verdicts(a=("diverges", 2)), N: {"models": ()}}),
+    "trf-trend": (C, {R: fields(*((str(k), k, -k) for k in range(1, 7))), N: {"models": ()}}),
+    "figure6.order": (C, {R: fields(("a", 1, 2), ("b", 2, 1)), N: {"models": ()}}),
+    "type2-below-type1.all-eps": (X, {C: {"light": "-n"}, R: {"heavy": "-3*log(1+n)"}}),
+    "figure7.closer": (X, {C: {"light": "-n"}, R: {"from": 5}}),
+    "figure5.types": (C, {R: fields(("type1", 1, 1), ("type2", 1, 2)), N: {"models": ()}}),
+    "trf.without-training": (X, {C: {"names": ("alibi", "type1")}, R: {"names": ("alibi", "t5")}}),
+    "accurately": (X, {C: fields(("a", 5, 5)), R: fields(("a", 5, 50)), N: {"models": ()}}),
+}
+SUN = {
+    "abstract.maximize": (X, {C: {"gamma": Fraction(1, 50)}, R: {"scales": (Fraction(1, 32),)}}),
+    "indicator.printed": (X, {C: {"pairs": {"a": (1, 0.5), "b": (0.5, 1)}},
+                              R: {"pairs": {"a": (1, 1), "b": (0.5, 0.5)}}}),
+    "indicator.experiment": (C, {
+        R: scored({str(k): (k, 0, 0, 0) for k in range(5)}, {str(k): 1 + k for k in range(5)}),
+        N: {"models": ()}}),
+    "bca.efficiency": (C, {R: {"visible": Visibility()}}),
+    "figure1.rapidly": (X, {C: curves({8192: 99}, "Alibi"), R: curves({8192: 40}, "Alibi")}),
+    "absolute.worse": (C, {R: curves({256: 99}, "Alibi")}),
+    "rope.exceeding": (C, {R: curves(FLAT, "Roformer")}),
+    "alibi.sacrifices": (C, {R: curves({512: 5}, "Alibi")}),
+    "alibi.sacrifices.experiment": (C, {
+        R: {"models": (model("alibi", whole={64: 4}), model("rope", whole={64: 5}))},
+        N: {"models": ()}}),
+    "opposite": (X, {C: curves({2048: 40, 4096: 50, 8192: 60}, "Alibi"),
+                     R: curves({8192: 99}, "LeX")}),
+    "others-increase": (C, {R: curves({8192: 99}, "LeX")}),
+    "eq4.monotonicity": (X, {
+        C: {"resolution": lambda x: sum(i * w for i, w in enumerate(reversed(x)))},
+        R: {"steps": lambda x: 0}}),
+    "eq1.bag-of-words": (X, {C: {"causal": False}, R: {"without": True}}),
+    "eq1.variant": (C, {R: {"mechanisms": ("none",)}}),
+    **{f"table1.translation.{k}": (C, {R: {"mark": m}}) for k, m in (
         ("sinusoidal", True), ("learned", True), ("rope", False), ("t5", False), ("alibi", False),
         ("lex", False))},
-    "sun2023.table1.extrapolation": (
-        C, changed("table2", "99", encoding="LeX", eval_length=8192), R),
-    "sun2023.eq1.bag-of-words": (X, {"causal": False}, C),
-    "sun2023.eq14.linear": (C, {"code": lambda a: (sympy.cos(a), sympy.sin(2 * a))}, R),
-    "sun2023.eq14.wavelengths": (X, {"d": 0}, C),
-    "sun2023.eq4.monotonicity": (
-        X, {"resolution": lambda x: sum(i * w for i, w in enumerate(reversed(x)))}, C),
-    "sun2023.table3.range": (R, changed("table3", "0.99", encoding="LeX", eval_length=2048), C),
-    "sun2023.table3.order": (
-        X, changed("table3", "0.95", encoding="LeX", variant="bca=0", eval_length=2048), C),
-    "sun2023.table3.bca": (
-        X, changed("table3", "0.91", encoding="LeX", variant="bca=0", eval_length=1024), C),
-    "sun2023.bca.identity": (C, {"half": 256}, R),
-    "sun2023.bca.support": (C, {"visible": Visibility(window=20)}, R),
-    "sun2023.resolution.xpos-above-rope.raw": (C, {"scale": "1/32"}, X),
-    "sun2023.resolution.xpos-above-rope.sqrt": (C, {"scale": "1/64", "lengths": (300,)}, X),
-    "sun2023.resolution.xpos-above-rope.mean": (X, {"scale": "2"}, C),
-    "sun2023.gamma.sub-optimal": (C, {"gamma": "1/1000000", "scales": ("1",)}, R),
-    "sun2023.eq6.xpos": (C, lambda d: {"key": d["query"]}, R),
-    "sun2023.eq8.rope": (C, {"zeta": 0}, R),
-    "sun2023.table4.zeta0": (X, {"zeta": 1.0}, C),
-    "sun2023.index-range": (X, {"printed": 32}, C),
-    "sun2023.eq11.range": (C, {"gamma": Fraction(-3, 2)}, R),
-    "sun2023.algorithm1.base": (X, {"algorithm": "m/B"}, C),
-    "sun2023.algorithm1.mask": (X, {"apply": lambda s, m: np.where(m, s, -np.inf)}, C),
-    "sun2023.fp16.no-base": (X, {"length": 8}, C),
-    "sun2023.fp16.base-512": (X, {"gamma": 2}, C),
-    "sun2023.fp16.centred": (C, {"gamma": "1/10"}, R),
-    "sun2023.figure2.oscillation": (C, {"gamma": None}, R),
-    "sun2023.mask-not-decay": (C, {"masked": {}}, R),
-    "sun2023.table2.only-lex": (
-        C, changed("cells", "25.54", encoding="LeX", eval_length=4096, **PG22), R),
-    "sun2023.table6.only-lex": (
-        C, changed("cells", "9", encoding="Alibi", dataset="arXiv", eval_length=4096), R),
-    "sun2023.table5.only-lex": (
-        R, changed("table5", "27", encoding="RoPE", variant="attention=BCA", eval_length=8192), C),
-    "sun2023.table2.lex-best": (
-        C, changed("cells", "20", encoding="Alibi", eval_length=2048, **PG22), X),
-    "sun2023.table6.lex-best": (
-        X, changed("cells", "15.9", encoding="Alibi", dataset="arXiv", eval_length=2048), C),
-    "sun2023.table2.stable-advantage": (
-        C, changed("table2", "26.6", encoding="Roformer", eval_length=1024, **PG22), R),
-    "sun2023.alibi-above-rope": (
-        X, both(changed("table2", "26.98", encoding="Alibi", eval_length=1024, dataset="PG22"),
+    "table1.extrapolation": (C, {R: changed("table2", "99", eval_length=8192, **LEX)}),
+    "table1.extrapolation.experiment": (X, {
+        C: ratios(sinusoidal=5, rope=4, alibi=1.01, xpos_BCA=1),
+        R: ratios(sinusoidal=1, rope=4, alibi=1, xpos_BCA=1), N: {"models": ()}}),
+    "table1.t5": (C, {R: changed("cells", "3", encoding="T5")}),
+    "rope.experiment": (C, {R: ratios(sinusoidal=3, rope=1), N: {"models": ()}}),
+    "alibi.exponential": (C, {R: {"bias": lambda m, n: -m * n**2}}),
+    "alibi-above-rope": (X, {
+        C: both(changed("table2", "26.98", encoding="Alibi", eval_length=1024, dataset="PG22"),
                 changed("table2", "15.42", encoding="Alibi", eval_length=1024, dataset="QMSum")),
-        C),
-    "sun2023.alibi-increases": (X, changed("table2", "13", encoding="Alibi", eval_length=4096), C),
-    "sun2023.xpos-without-bca": (X, both(
-        changed("table5", "26", encoding="XPos", variant="attention=full", eval_length=2048),
-        changed("table5", "25", encoding="XPos", variant="attention=full", eval_length=8192)), C),
-    "sun2023.table5.increase-2048": (X, {"about": 1.8}, C),
-    "sun2023.table5.increase-8192": (C, {"about": 30.0}, X),
-    **{f"sun2023.table5.bca.{k}": (C, {"helps": h}, X) for k, h in (
+        R: changed("table2", "28", encoding="Alibi", eval_length=1024)}),
+    "rope-with-bca": (C, {R: changed("table5", "50", encoding="RoPE", variant="attention=BCA")}),
+    "eq4.preferred": (C, {R: {"summand": lambda a, b: b * (b - a)}}),
+    "eq4.last": (X, {C: {"last": lambda n: n - 2}, R: {"given": lambda n: range(n - 1)}}),
+    "figure2.oscillation": (C, {R: {"gamma": None}}),
+    "resolution.xpos-above-rope.raw": (C, {X: {"scale": Fraction(1, 32)}, N: {"gamma": None}}),
+    "resolution.xpos-above-rope.sqrt": (C, {X: {"scale": Fraction(1, 32)}, N: {"gamma": None}}),
+    "resolution.xpos-above-rope.mean": (X, {
+        C: {"scale": Fraction(1)}, R: {"scale": Fraction(1, 16), "lengths": (300, 1024)}}),
+    "gamma.sub-optimal": (C, {R: {"gamma": Fraction(1, 50)}}),
+    "pseudo-inner": (C, {R: {"product": lambda x, y: x * y}}),
+    "eq6.xpos": (C, {R: lambda d: {"key": d["query"]}}),
+    "eq7.solution": (C, {R: {"key": lambda xi, theta, n: (xi + sympy.I * theta) * n}}),
+    "eq8.rope": (C, {R: {"zeta": 2}}),
+    "cosine": (C, {R: {"function": lambda x: -x}}),
+    "eq9.inequality": (X, {C: {"sign": 1}, R: {"half": lambda x, phi: 0 * x}}),
+    "eq9.proportional": (X, {C: {"sizes": (2,) * 32}, R: {"equal": (1, *[2] * 31)}}),
+    "index-range": (X, {C: {"printed": 32}, R: {"printed": 40, "coordinates": 70}}),
+    "oscillation.large-theta": (C, {R: {"base": 1.0}}),
+    "eq11.range": (C, {R: {"gamma": Fraction(-3, 2)}}),
+    "eq11.monotone": (C, {R: {"theta": lambda i: i}}),
+    "zeta-near-one": (X, {C: {"far": 8}, R: {"near": 100}}),
+    "fp16.no-base": (X, {C: {"length": 8}, R: {"gamma": "1/100"}}),
+    "fp16.base-512": (X, {C: {"gamma": 2}, R: {"gamma": "1/100"}}),
+    "fp16.centred": (C, {R: {"gamma": "1/10"}}),
+    "fitting": (C, {R: changed("table4", "20", variant="zeta=0")}),
+    "fitting.experiment": (C, {
+        R: {"models": (model("xpos", whole={64: 6}), model("rope", whole={64: 5}))},
+        N: {"models": ()}}),
+    "convergence.rope": (X, {C: losses(xpos=(3, 2, 1), rope=(4, 3, 2)), N: {"models": ()},
+                             R: losses(xpos=(3, 2, 1), rope=(2, 1, 0))}),
+    "algorithm1.base": (X, {C: {"algorithm": lambda m, b: m / b},
+                            R: {"equation": lambda m, b: m**2}}),
+    "algorithm1.rot": (C, {R: {"rot": lambda x: [x[1], x[0], x[3], x[2]]}}),
+    "algorithm1.mask": (X, {C: {"apply": lambda s, m: np.where(m, s, -np.inf)},
+                            R: {"add": lambda s, m: s * m}}),
+    "algorithm1.shape": (X, {C: {"mask": lambda l, d: (l, l)}, R: {"query": lambda l, d: (9, d)}}),
+    "cost.as-rope": (C, {R: {"table": 10**6}}),
+    "cost.six-percent": (N, {C: {"times": {"xpos": 1.06, "absolute": 1}},
+                             R: {"times": {"xpos": 1.5, "absolute": 1}}}),
+    "bca.identity": (C, {R: {"half": 256}}),
+    "bca.support": (C, {R: {"visible": Visibility(window=20)}}),
+    "bca.reach": (C, {R: {"visible": Visibility(window=1)}}),
+    "bca.resolution": (C, {R: {"scales": (10.0,)}}),
+    "batch.tokens": (C, {R: {"batch": 1024}}),
+    "gpt3-medium": (C, {R: {"layers": 12}}),
+    "interpolation.close": (X, {
+        C: curves({256: 5, 512: 5, 1024: 5}, "Transformer", "Alibi", "Roformer", "LeX"),
+        R: curves({256: 99}, "Roformer")}),
+    "table2.stable-advantage": (C, {R: curves({1024: 26.6}, "Roformer")}),
+    "table2.stable-decrease": (C, {R: curves({8192: 99}, "LeX")}),
+    "decrease.experiment": (C, {
+        R: {"models": (model("xpos + BCA", whole={64: 5, 128: 6}),)}, N: {"models": ()}}),
+    "longer-context.experiment": (X, {
+        C: {"models": (model("xpos + BCA", last={64: 5, 128: 4}),)},
+        R: {"models": (model("xpos + BCA", last={64: 5, 128: 9}),)}, N: {"models": ()}}),
+    "others-4096": (C, {R: curves({4096: 5}, "Alibi")}),
+    "alibi-increases": (C, {R: curves({8192: 99}, "Alibi")}),
+    "table2.only-lex": (C, {R: curves({4096: 25.54}, "LeX")}),
+    "table6.only-lex": (C, {R: curves({4096: 9}, "Alibi")}),
+    "table2.lex-best": (C, {R: curves({2048: 5}, "Alibi")}),
+    "table6.lex-best": (X, {C: curves({2048: 15.9}, "Alibi"), R: curves({2048: 5}, "Alibi")}),
+    "mask-not-decay": (C, {R: {"masked": {}}}),
+    "mask-better.printed": (X, {
+        C: changed("table5", "20", encoding="RoPE", variant="attention=BCA"),
+        R: changed("table5", "99", encoding="RoPE", variant="attention=BCA")}),
+    "eq13.count": (C, {R: {"first": lambda n: 0}}),
+    "table3.range": (R, {C: changed("table3", "0.99", eval_length=2048, **LEX)}),
+    "table3.order": (X, {C: changed("table3", "0.95", variant="bca=0", eval_length=2048),
+                         R: changed("table3", "0.95", encoding="Alibi", eval_length=2048)}),
+    "table3.order.experiment": (X, {
+        C: scored({"xpos": (1, 0, 0, 0), "rope": (0, 0, 0, 0)}),
+        R: scored({"xpos": (0, 0, 0, 0), "rope": (1, 0, 0, 0)}), N: {"models": ()}}),
+    "table3.alibi-stable": (B, {C: changed("table3", "0.81", encoding="Alibi"),
+                                R: changed("table3", "0.2", encoding="Alibi", eval_length=2048)}),
+    "table3.bca": (X, {C: changed("table3", "0.91", variant="bca=0", eval_length=1024),
+                       R: changed("table3", "2", variant="bca=0", eval_length=2048)}),
+    "table4.rotation": (C, {R: changed("table4", "27", variant="rotation=0")}),
+    "theta0": (C, {R: {"theta": 1}}),
+    "table4.zeta0": (X, {C: {"zeta": 1.0}, R: {"right": 0.5}}),
+    "table4.roformer-row": (X, {
+        C: changed("table4", "458.83", variant="zeta=0", eval_length=8192),
+        R: changed("table4", "30", variant="zeta=0", eval_length=8192)}),
+    "table4.vector": (C, {R: changed("table4", "24", variant="zeta=scalar")}),
+    **{f"table5.bca.{k}": (C, {R: {"helps": h}}) for k, h in (
         ("rope", (False, True)), ("alibi", (True, True)), ("xpos", (True, False)),
         ("absolute", (False, True)))},
-    "sun2023.table5.sliding": (
-        C, changed("table5", "30", variant="attention=sliding_window", eval_length=2048), R),
-    "sun2023.table4.rotation": (C, changed("table4", "27", variant="rotation=0"), R),
-    "sun2023.table4.vector": (C, changed("table4", "24", variant="zeta=scalar"), R),
-    "sun2023.table4.attention": (X, both(
-        changed("table4", "63.99", variant="", eval_length=8192),
-        changed("table4", "458.83", variant="zeta=0", eval_length=8192)), C),
-    "chi2023.eq3.slopes": (X, {"heads": 16}, C),
-    "chi2023.wR.reach": (X, {"reach": lambda w, r: r * (w - 1) + 1}, C),
-    "chi2023.wR.threshold": (X, {"reach": lambda w, r: r * w}, C),
-    "chi2023.windows.w100": (C, {"tolerance": 0.4}, R),
-    "chi2023.alibi.all-increase": (X, both(
-        changed("cells", "9.5", variant="h=0", dataset="ArXiv", eval_length=1024),
-        changed("cells", "9.5", variant="h=0", dataset="ArXiv", eval_length=2048),
-        changed("cells", "9.5", variant="h=0", dataset="ArXiv", eval_length=4096),
-        changed("cells", "9.5", variant="h=0", dataset="ArXiv", eval_length=8192),
-        changed("cells", "5.6", variant="delta=2", dataset="ArXiv", eval_length=1024)), C),
-    "chi2023.tables14.columns": (R, {"columns": ("delta=4", "delta=6", "h=6")}, C),
-    "chi2023.same-h": (C, changed("cells", "100", variant="h=2", eval_length=8192), R),
-    "chi2023.windows.trade-off": (C, changed("cells", "5", variant="w=40"), R),
-    "chi2023.plateau": (C, {"tolerance": 0.001}, R),
-    "chi2023.erf.definition": (X, {"pick": max}, C),
-    "chi2023.erf.coverage": (C, erf_of("w=100", 768), R),
-    "chi2023.erf.rank": (X, windows_only, C),
-    "chi2023.erf.alibi-covered": (R, erf_of("delta=0", 768), C),
-    "chi2023.table2.alibi": (X, both(
-        changed("cells", "6.2", encoding="ALiBi", dataset="ArXiv"),
-        changed("cells", "19.8", encoding="ALiBi", dataset="OpenWebText2")), C),
-    "chi2023.table2.windowed": (
-        C, changed("cells", "5.0", encoding="Windowed", dataset="ArXiv", eval_length=2048), X),
-    "chi2023.eq6.identity": (
-        C, {"product": lambda a, b: sympy.sin(a) * sympy.sin(b) + sympy.cos(a) ** 2}, R),
-    "chi2023.eq6.maximum": (C, {"waves": lambda n: np.sin(n[:, None] / np.arange(1, 65))}, R),
-    "chi2023.appendixE.constant": (C, {"shift": np.linspace(0, 1, 30)}, R),
-    "chi2023.appendixE.index": (X, {"code": "equation"}, C),
-    "chi2023.log-fit.points": (X, {"points": 8192}, C),
-    "chi2023.log-fit.values": (C, {"dialect": "equation"}, R),
-    "chi2023.kerple.case": (X, {"bias": "-33/40*log(1+n)", "options": {}}, C),
-    "chi2023.d-bar": (C, {"sizes": (128, 64), "length": 256}, R),
-    "chi2023.table3.marks": (X, marker_of, C),
-    "chi2023.table3.delta0": (
-        C, changed("single", "30", variant="delta=0", dataset="OpenWebText2"), R),
-    "chi2023.table3.sandwich-best": (
-        C, changed("cells", "5", encoding="ALiBi", dataset="ArXiv", eval_length=2048), R),
-    "chi2023.table3.marginal": (
-        C, changed("cells", "30", encoding="Sandwich", dataset="OpenWebText2"), R),
-    "chi2023.table3.beyond": (
-        C, changed("cells", "4.9", encoding="Sandwich", dataset="ArXiv", eval_length=512), R),
-    "chi2023.table3.learned": (X, both(*(
-        changed("cells", "2", encoding="T5", dataset=d, eval_length=n)
-        for d in ("OpenWebText2", "ArXiv", "GitHub") for n in (4096, 8192))), C),
-    "chi2023.softmax-shift": (C, {"shift": lambda x, c: x * c}, R),
-    "chi2023.table5.sandwich-worse": (
-        C, changed("cached", "5.1", encoding="Sandwich", dataset="ArXiv", eval_length=4096), R),
-    "chi2023.table5.alibi": (C, changed("cached", "6", encoding="ALiBi", dataset="ArXiv"), R),
-    "chi2023.appendixB.constant": (
-        C, changed("cells", "6.5", variant="delta=0", dataset="ArXiv", eval_length=8192), R),
-    "chi2023.appendixB.cost": (C, {"cost": lambda length, w: length * length}, R),
-    "chi2023.appendixB.absolute": (C, {"cost": lambda length, w: w * length}, R),
-    "chi2023.table7.hidden": (X, {"table": {"Hidden Size": "768"}}, C),
-    "chi2023.table7.parameters": (C, {"width": 64}, R),
-    "chi2023.erf.experiment": (N, GOOD, C),
-    "chi2023.sandwich.mass": (N, BAD, R),
-}  # fmt: skip
+    "bca.experiment.rope": (C, {R: ratios(rope=3, rope_BCA=2), N: {"models": ()}}),
+    "bca.experiment.xpos": (C, {R: ratios(xpos=1, xpos_BCA=1), N: {"models": ()}}),
+    "bca.experiment.sinusoidal": (C, {R: ratios(sinusoidal=3, sinusoidal_BCA=1),
+                                      N: {"models": ()}}),
+    "alibi.broader": (X, {C: {"keys": 5}, R: {"keys": 700}}),
+    "table5.increase-2048": (X, {C: {"about": "1.8"},
+                                 R: changed("table5", "29", eval_length=2048, **XPOS)}),
+    "table5.increase-8192": (C, {R: {"about": "30"}}),
+    "table5.sliding": (C, {R: changed("table5", "30", variant="attention=sliding_window")}),
+    "sliding.broader": (C, {R: {"window": 600}}),
+    "retained": (C, {R: curves({512: 99}, "LeX")}),
+    "eq14.wavelengths": (X, {C: {"last": lambda d: sympy.Integer(1)},
+                             R: {"last": lambda d: (d - 2) / (2 * d)}}),
+    "eq14.linear": (C, {R: {"code": lambda a: (sympy.cos(a), sympy.sin(2 * a))}}),
+    "eq15.clip": (C, {R: {"index": lambda distance, k: distance}}),
+    "convergence.absolute": (C, {R: losses(xpos=(4, 3, 2), sinusoidal=(4, 3, 2)),
+                                 N: {"models": ()}}),
+    "table7.consistent": (C, {R: {"table": {"Layers": "24"}}}),
+}
+CHI = {
+    "first": (R, {C: kept(encoding=("Sandwich", "Sinusoidal"))}),
+    "extrapolate-better": (C, {R: changed("cells", "3", encoding="T5")}),
+    "wR.reach": (X, {C: {"reach": lambda w, r: r * (w - 1) + 1},
+                     R: {"exact": lambda w, r: r * w + 1}}),
+    "windows.covered": (C, {R: {"window": 120}}),
+    "erf.alibi-covered": (C, {R: grown(("alibi", 1, 99, 0.4)), N: {"models": ()}}),
+    "coverage.rotary": (C, {
+        R: grown(("alibi", 1, 9, 0.9), ("rope", 2, 9, 0.9), ("sinusoidal", 2, 9, 0.1)),
+        N: {"models": ()}}),
+    "eq3.slopes": (X, {C: {"heads": 16}, R: {"rule": lambda h, heads: sympy.Rational(1, 2**h)}}),
+    "eq3.scaling": (X, {C: {"logit": lambda qk, b, root: qk / root + b},
+                        R: {"outside": lambda qk, b, root: qk}}),
+    "window.size": (C, {R: {"keeps": lambda m, n, w: n + w >= m >= n}}),
+    "early-token": (C, {R: {"models": (model("a", whole={64: 5, 256: 6}),)}, N: {"models": ()}}),
+    "shift.fails": (C, {R: changed("cells", "5", variant="delta=8")}),
+    "diversity": (C, {R: both(*(changed("cells", "99", variant=h, eval_length=8192)
+                               for h in ("h=0", "h=2")))}),
+    "diversity.experiment": (C, {R: ratios(alibi__shift__8=1, alibi__equal__2=1),
+                                 N: {"models": ()}}),
+    "same-h": (C, {R: changed("cells", "100", variant="h=0", eval_length=8192)}),
+    "same-h.experiment": (C, {R: ratios(alibi__equal__2=2, alibi__equal__4=1, alibi__equal__6=2),
+                              N: {"models": ()}}),
+    "same-h.values": (X, {C: {"slope": lambda h: h},
+                          R: {"slope": lambda h: sympy.Rational(1, h + 1)}}),
+    "same-h.narrow": (C, {R: {"bias": "-n*2^{h}"}}),
+    "windows.trade-off": (C, {R: changed("cells", "5", variant="w=40")}),
+    "trend": (X, {C: changed("cells", "25", variant="delta=-3", dataset="OpenWebText2",
+                             eval_length=512),
+                  R: changed("cells", "5", variant="h=8")}),
+    "alibi.all-increase": (X, {
+        C: both(*(changed("cells", "9.5", variant="h=0", dataset="ArXiv", eval_length=n)
+                  for n in (1024, 2048, 4096, 8192)),
+                changed("cells", "5.6", variant="delta=2", dataset="ArXiv", eval_length=1024)),
+        R: changed("cells", "1", variant="delta=0", eval_length=8192)}),
+    "alibi.original": (B, {
+        C: both(changed("cells", "9", variant="delta=0", dataset="ArXiv", eval_length=8192),
+                changed("cells", "29", variant="delta=0", dataset="OpenWebText2", eval_length=8192),
+                changed("third", "40", encoding="ALiBi", eval_length=8192)),
+        R: changed("third", "5", encoding="ALiBi")}),
+    "alibi.experiment": (X, {C: ratios(alibi=1.1), R: ratios(alibi=0.5), N: {"models": ()}}),
+    "windows.w100": (C, {R: changed("cells", "99", variant="w=80", eval_length=8192)}),
+    "same-or-explodes": (X, {C: changed("cells", "5"),
+                             R: changed("cells", "8", variant="delta=0", eval_length=8192)}),
+    "tables14.columns": (R, {C: {"columns": ("delta=4", "delta=6", "h=6")}}),
+    "wR.threshold": (X, {C: {"reach": lambda w, r: r * w}, R: {"reach": lambda w, r: w}}),
+    "windows.beyond": (C, {R: {"windows": (40, 80)}}),
+    "erf.definition": (X, {C: {"pick": max}, R: {"tokens": lambda length, m: m}}),
+    "erf.within-reach": (C, {R: erf_of("w=120", 4000)}),
+    "erf.coverage": (B, {C: erf_only(*(f"w={w}" for w in (40, 80, 100, 120, 160, 320))),
+                         R: erf_of("w=100", 768)}),
+    "erf.coverage.experiment": (X, {
+        C: grown(("a", 1, 9, 1), ("b", 2, 99, 0.1)), N: {"models": ()},
+        R: grown(("a", 2, 9, 1), ("b", 1, 99, 0.1))}),
+    "erf.rank": (X, {C: erf_only(*(f"w={w}" for w in (40, 80, 100, 120, 160, 320))),
+                     R: erf_of("w=40", 1536)}),
+    "erf.explains": (R, {C: erf_only("delta=6", "delta=8")}),
+    "bumps": (C, {R: changed("cells", "1", eval_length=1024)}),
+    "plateau": (B, {R: changed("cells", "5", variant="delta=-3"),
+                    C: both(*(changed("cells", "9", variant=f"delta={v}", eval_length=n)
+                              for v in (0, 2, 4) for n in (2048, 4096, 8192)))}),
+    "erf.experiment": (C, {R: grown(*((str(k), 9 - k, k, 0.5) for k in range(1, 7))),
+                           N: {"models": ()}}),
+    "table2.alibi": (X, {
+        C: changed("cells", "6.2", encoding="ALiBi"),
+        R: changed("cells", "30", encoding="ALiBi", eval_length=8192)}),
+    "table2.windowed": (C, {R: changed("cells", "9", encoding="Windowed", dataset="ArXiv",
+                                       eval_length=8192)}),
+    "table2.experiment": (B, {C: ratios(a=1), R: ratios(a=2), N: {"models": ()}}),
+    "eq5.index": (X, {C: {"planes": lambda d: range(d // 2)}, R: {"d": 7}}),
+    "eq4.expansion": (C, {R: {"terms": lambda a, e, f, p, q: e @ a @ f + p @ q}}),
+    "eq4.approximation": (X, {C: {"weights": np.eye(64), "content": 0.0},
+                              R: {"kept": lambda p: 2 * p @ p.T}}),
+    "rotary.embedding": (X, {C: {"place": "query"}, R: {"right": "embedding"}}),
+    "eq6.identity": (C, {
+        R: {"product": lambda a, b: sympy.sin(a) * sympy.sin(b) + sympy.cos(a) ** 2}}),
+    "eq6.maximum": (C, {R: {"waves": lambda n: np.sin(n[:, None] / np.arange(1, 65))}}),
+    "eq6.after-softmax": (X, {C: {"where": "logits"}, R: {"right": "weights"}}),
+    "same-pattern": (C, {R: {"bias": "nope", "options": {}}}),
+    "d-bar": (C, {R: {"sizes": (128, 64), "length": 256}}),
+    "table3.learned": (X, {
+        C: both(*(changed("cells", "2", encoding="T5", eval_length=n) for n in (4096, 8192))),
+        R: changed("cells", "99", encoding="KERPLE", eval_length=512)}),
+    "t5.slower": (N, {C: {"times": {"t5": 1.1, "sandwich": 1}},
+                      R: {"times": {"t5": 2, "sandwich": 1}}}),
+    "table3.comparable": (C, {R: marked("star", encoding="ALiBi", dataset="GitHub",
+                                        eval_length=512)}),
+    "table3.sandwich-best": (C, {R: changed("cells", "5", encoding="ALiBi", dataset="ArXiv",
+                                            eval_length=2048)}),
+    "table3.marginal": (B, {
+        C: changed("cells", "23.6", encoding="Sandwich", dataset="OpenWebText2", eval_length=8192),
+        R: changed("cells", "30", encoding="Sandwich", dataset="OpenWebText2")}),
+    "table3.beyond": (C, {R: changed("cells", "4.9", encoding="Sandwich", dataset="ArXiv",
+                                     eval_length=512)}),
+    "beyond.experiment": (C, {R: ratios(sandwich=2), N: {"models": ()}}),
+    "sandwich.mass": (N, {C: {"share": 0.62}, R: {"share": 0.8}}),
+    "sandwich.distant": (C, {R: grown(("sandwich", 1, 9, 0.99)), N: {"models": ()}}),
+    "figure11.distinct": (B, {
+        C: curved(sandwich=(0.5, 0.6, 1), alibi=(0.1, 0.2, 1), window__16=(0.1, 1, 1)),
+        R: curved(sandwich=(0.5, 0.6, 1), alibi=(0.5, 0.6, 1)), N: {"models": ()}}),
+    "log-fit.values": (C, {R: {"dialect": "equation"}}),
+    "log-fit.points": (X, {C: {"points": 8192}, R: {"printed": (-2, 0)}}),
+    "log-fit.snug": (X, {C: {"bias": "sandwich_smoothed", "dialect": None}, R: {"points": 1000}}),
+    "log.plateau": (C, {R: {"curve": lambda n: -n}}),
+    "averaging.rise": (C, {R: changed("cells", "1", encoding="KERPLE", eval_length=8192)}),
+    "table3.marks": (X, {C: marked("star", encoding="ALiBi", dataset="GitHub", eval_length=512),
+                         R: marked("star", encoding="Sinusoidal", eval_length=512)}),
+    "table3.delta0": (C, {R: changed("single", "30", variant="delta=0", dataset="OpenWebText2")}),
+    "softmax-shift": (C, {R: {"shift": lambda x, c: x * c}}),
+    "kerple.case": (X, {C: {"bias": "-33/40*log(1+n)", "options": {}},
+                        R: {"smoothed": "sandwich"}}),
+    "t5.bins": (C, {R: {"last": 10}}),
+    "figure11.similar": (N, {
+        C: curved(sandwich=(0.5, 0.6, 1), kerple_log=(0.5, 0.6, 1), t5=(0.5, 0.6, 1)),
+        R: curved(sandwich=(0.5, 0.6, 1), kerple_log=(0.5, 0.6, 1), t5=(0.1, 0.2, 1))}),
+    "covers": (C, {R: grown(("window 16", 2, 9, 1)), N: {"models": ()}}),
+    "no-use": (C, {R: changed("cells", "1", encoding="ALiBi", eval_length=8192)}),
+    "recency": (C, {R: curved(sandwich=(0, 0.1, 1), kerple_log=(0.5, 0.6, 1), t5=(0.5, 0.6, 1)),
+                    N: {"models": ()}}),
+    "appendixB.constant": (C, {R: changed("cells", "9", variant="delta=0", eval_length=8192)}),
+    "appendixB.cost": (C, {R: {"cost": lambda length, w: length * length}}),
+    "appendixB.absolute": (C, {R: {"cost": lambda length, w: w * length}}),
+    "table5.alibi": (C, {R: changed("cached", "6.5", encoding="ALiBi", dataset="ArXiv")}),
+    "table5.both": (B, {C: changed("cached", "2", encoding="Sandwich"),
+                        R: changed("cached", "40", encoding="Sandwich")}),
+    "table5.sandwich-worse": (C, {
+        R: changed("cached", "5.1", encoding="Sandwich", dataset="ArXiv", eval_length=4096)}),
+    "cache.experiment": (C, {R: {"models": (model("alibi + window 4", last={64: 5, 256: 9}),)},
+                             N: {"models": ()}}),
+    "table7.hidden": (X, {C: {"table": {"Hidden Size": "768"}},
+                          R: {"table": {"Hidden Size": "65"}}}),
+    "table7.parameters": (C, {R: {"width": 64}}),
+    "five-hours": (C, {R: {"hours": 0.1}}),
+    "appendixE.constant": (C, {R: {"shift": np.linspace(0, 1, 30)}}),
+    "appendixE.index": (X, {C: {"code": "equation"}, R: {"change": lambda n: 0 * n}}),
+}
+JUMP = {
+    R: {"gradients": (shares("sinusoidal", 64, (8, 0.5)), shares("sinusoidal", 128, (128, 0.5)))},
+    N: {"gradients": ()},
+}
+LINEAR = {C: {"gradients": (slopes("sandwich", 0.1, 0.1),)},
+          R: {"gradients": (slopes("sandwich", 0.2, 0.1),)}, N: {"gradients": ()}}
+CHI |= {"gradient-jump": (C, JUMP), "averaging.linear": (X, LINEAR)}
+LEDGER = {f"{paper}.{name}": row for paper, part in (
+    ("qin2024", QIN), ("sun2023", SUN), ("chi2023", CHI)) for name, row in part.items()}
 
 
 @cache
 def found(identifier):
-    """The claim as the ledger has it, an experiment without results."""
-    with using():
-        return claim(identifier)
+    """The claim as the ledger has it, on the committed results."""
+    return claim(identifier)
+
+
+CHECKS = {c.id: c for c in checks()}
 
 
 def decided(identifier, altered):
     """The claim on its data with some of them altered."""
-    (check,) = (c for c in checks() if c.id == identifier)
-    known = {} if check.kind == "experiment" else dict(check.data())
-    return check.run(known | (altered(known) if callable(altered) else altered))
+    known = dict(CHECKS[identifier].data())
+    return CHECKS[identifier].run(known | (altered(known) if callable(altered) else altered))
+
+
+# -- every entry ----------------------------------------------------------------------------------
 
 
 def test_every_claim_is_tested_and_ids_are_unique():
     ids = [c.id for c in checks()]
-    assert len(set(ids)) == len(ids) >= 60
+    assert len(set(ids)) == len(ids) >= 150
     assert set(ids) == set(LEDGER)
     assert {c.kind for c in checks()} == set(KINDS)
-    assert all(len(c.statement) > 20 and c.place and c.id.startswith(c.paper) for c in checks())
+    assert all(c.id.startswith(c.paper) for c in checks())
 
 
 @pytest.mark.parametrize("identifier", LEDGER)
 def test_the_verdict_follows_from_the_data(identifier):
-    before, altered, after = LEDGER[identifier]
+    before, others = LEDGER[identifier]
     true = found(identifier)
     assert true.verdict.value == before, true
-    other = decided(identifier, altered)
-    assert other.verdict.value == after != before, other
+    assert others and before not in others
+    for after, altered in others.items():
+        other = decided(identifier, altered)
+        assert other.verdict.value == after, other
+
+
+def test_what_holds_instead_can_fail_too():
+    for identifier, (before, others) in LEDGER.items():
+        if before == X:
+            assert R in others, identifier
+        assert {C, X, R} & {before, *others} - {X}, identifier
 
 
 @pytest.mark.parametrize("identifier", LEDGER)
-def test_what_fails_is_corrected_and_what_is_decided_has_evidence(identifier):
+def test_an_entry_says_all_that_a_reader_who_disagrees_needs(identifier):
     c = found(identifier)
-    assert bool(c.corrected) is (c.verdict in (Verdict.CORRECTED, Verdict.REFUTED))
-    assert bool(c.reason) is (c.verdict is Verdict.NOT_TESTABLE)
-    assert bool(c.evidence) is (c.verdict is not Verdict.NOT_TESTABLE)
-    assert c.label in ("theorem", "certified", "approximate", "measured", "none")
+    assert bool(c.corrected) is (c.verdict is Verdict.CORRECTED)
+    assert bool(c.reason) is (c.verdict in (Verdict.NOT_TESTABLE, Verdict.NOT_ROBUST))
+    assert c.evidence or c.verdict is Verdict.NOT_TESTABLE
+    assert (c.label is None) is (c.verdict is Verdict.NOT_TESTABLE)
+    assert c.label in ("theorem", "certified", "approximate", "measured", None)
+    assert c.section in sections(c.paper)
+    for words in (c.quote, c.statement, c.against, c.data, c.scale):
+        assert len(words) > 1 and words == words.strip()
+    assert len(c.quote) <= 200 and len(c.statement) > 20
+    if c.kind in ("printed tables", "experiment", "property test"):
+        assert c.n or c.verdict is Verdict.NOT_TESTABLE
+    if c.kind in ("printed tables", "experiment"):
+        assert c.scale != EXACT
+    assert bool(c.tolerance) is CHECKS[identifier].tolerant
     shown = json.loads(c.to_json())
-    wanted = {"id", "paper", "place", "statement", "kind", "verdict", "label", "evidence"}
-    assert wanted | {"corrected", "seconds"} <= set(shown) and shown["kind"] == c.kind
-    assert c.id in str(c) and c.statement in str(c)
+    wanted = {"id", "paper", "section", "place", "quote", "statement", "against", "kind", "verdict",
+              "label", "data", "tolerance", "scale", "n", "evidence", "corrected", "seconds"}
+    assert (wanted <= set(shown) and shown["kind"] == "Claim") or shown["kind"] == c.kind
+    said = " ".join(str(c).split())
+    assert said.startswith(f"{c.id}: {c.verdict}.")
+    for words in (c.quote, c.statement, c.against, c.corrected, c.command):
+        assert " ".join(words.split()) in said
 
 
-def test_experiments_both_ways():
-    for identifier in LEDGER:
-        if "experiment" in identifier or identifier in (
-            "qin2024.trf-trend",
-            "chi2023.sandwich.mass",
-        ):
-            verdicts = {decided(identifier, study).verdict for study in (GOOD, BAD)}
-            assert verdicts == {Verdict.CONFIRMED, Verdict.REFUTED}, identifier
+# -- tolerance ------------------------------------------------------------------------------------
+
+
+def entry(decide, tolerant=True):
+    return Check("x.y", "s", "p", "q", "a statement of some length", "a", "printed tables",
+                 "measured", "d", "scale", tolerant, dict, decide)
+
+
+def test_a_verdict_that_depends_on_the_tolerance_is_not_robust():
+    assert RANGE[0] == 0.02 and RANGE[-1] == 0.1 and 0.05 in RANGE
+    c = entry(lambda d: Finding(d["tolerance"] > 0.066, {"x": 1})).run()
+    assert c.verdict is Verdict.NOT_ROBUST and not c.corrected
+    assert c.tolerance == "5%; refuted at 2% to 6.5%, confirmed at 7% to 10%"
+    for value, verdict in ((0.01, Verdict.CONFIRMED), (0.2, Verdict.REFUTED)):
+        c = entry(lambda d, v=value: Finding(v < d["tolerance"], {"x": 1})).run()
+        assert c.verdict is verdict and c.tolerance == f"5%; {verdict} at 2% to 10%"
+    corrected = entry(lambda d: Finding(False, {"x": 1}, "so", d["tolerance"] > 0.066)).run()
+    assert corrected.verdict is Verdict.NOT_ROBUST and not corrected.corrected
+
+
+def test_the_tolerance_in_the_data_is_not_the_one_of_the_check():
+    c = entry(lambda d: Finding(d["tolerance"] == 0.05, {"x": 1}), tolerant=False).run({})
+    assert c.verdict is Verdict.CONFIRMED and not c.tolerance
 
 
 def test_a_finding_makes_the_verdict():
     assert Finding(True, {}).verdict is Verdict.CONFIRMED
     assert Finding(None, {}).verdict is Verdict.NOT_TESTABLE
     assert Finding(False, {}, "x").verdict is Verdict.REFUTED
+    assert Finding(False, {}, "", True).verdict is Verdict.REFUTED
     assert Finding(False, {}, "x", True).verdict is Verdict.CORRECTED
+
+
+# -- how words are read ---------------------------------------------------------------------------
+
+
+def test_about():
+    assert about(1.54, "1.5") and not about(1.56, "1.5")
+    assert about(44, "40") and not about(46, "40") and about(0.355, "0.4")
+
+
+def test_rank_correlation_is_spearmans():
+    random = np.random.default_rng(0)
+    for _ in range(20):
+        a, b = random.integers(0, 6, (2, 12))
+        assert rank_correlation(a, b) == pytest.approx(spearmanr(a, b).statistic)
+
+
+def test_chance_over_all_orders():
+    assert by_chance([1, 2, 3, 4, 5], [1, 2, 3, 4, 5]) == pytest.approx(1 / 120)
+    assert by_chance([1, 2, 3], [3, 2, 1]) == 1
+    assert by_chance(range(20), range(20)) < 0.01
+
+
+# -- coverage of the papers -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("paper", ["qin2024", "sun2023", "chi2023"])
+def test_every_section_has_an_entry_or_says_why_not(paper):
+    covered = sections(paper)
+    assert all(entries or passages for entries, passages in covered.values())
+    assert sum(len(e) for e, _ in covered.values()) == len(checks(paper))
+    ids = {c.id.partition(".")[2] for c in checks()}
+    for _, passages in covered.values():
+        for p in passages:
+            assert len(p.quote) > 10 and len(p.why) > 5
+    assert ids
+    order = list(covered)
+    places = [order.index(c.section) for c in claims(paper, "printed tables")]
+    assert places == sorted(places)
 
 
 def test_selection():
@@ -325,27 +723,33 @@ def test_selection():
     assert {c.kind for c in checks(kind="proof")} == {"proof"}
     told = []
     with using():
-        three = claims("qin2024", "experiment", told.append)
-    assert three == told and Counter(c.verdict for c in three) == {Verdict.NOT_TESTABLE: 3}
+        some = claims("qin2024", "experiment", told.append)
+    assert some == told and {c.verdict for c in some} == {Verdict.NOT_TESTABLE}
+
+
+# -- results of trained models --------------------------------------------------------------------
 
 
 def run_of(name, formula, ratio, trf, erf, seed=0):
     """A run as `train_and_measure` returns it, as far as the checks read it."""
+    rows = [{"protocol": LAST, "length": n, "perplexity": 5 * r}
+            for n, r in ((64, 1), (256, ratio))]
     measurement = {
-        "inference": {"bca": None, "window": None},
-        "perplexity": [{"protocol": "last token", "length": 256, "ratio": ratio}],
+        "inference": {"bca": None, "window": None}, "perplexity": rows,
         "attention": [{"eps": 0.1, "trf": trf, "tokens": erf}],
         "gradient": {"tokens": erf, "mass": 0.6, "training_length": 64},
     }
     encoding = {"name": name, "dialect": None, "mechanism": "bias", "heads": [formula]}
     return {"encoding": encoding, "seed": seed, "measurements": [measurement],
-            "preset": {"name": "tiny", "layers": 2, "length": 64}}  # fmt: skip
+            "preset": {"name": "tiny", "layers": 2, "length": 64}}
 
 
 RUNS = [
     run_of("a", "-n", 1.0, 3, 4), run_of("b", "-2*log(n + 1)", 1.5, 9, 9),
+    run_of("c", "-n/2", 1.0, 5, 6), run_of("e", "-n/8", 1.0, 20, 25),
+    run_of("f", "-n/16", 1.0, 30, 28),
     run_of("sandwich", "cos(n)", 2.0, 40, 30), run_of("a", "-n", 1.02, 3, 6, seed=1),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("form", ["study", "runs", "list"])
@@ -357,61 +761,76 @@ def test_results_given_are_read_and_named(tmp_path, form):
     with using(read_results(path)):
         trend = claim("qin2024.trf-trend")
         assert trend.verdict is Verdict.CONFIRMED
-        assert (trend.evidence["models"], trend.evidence["seeds"]) == (3, 2)
+        assert (trend.n, trend.evidence["seeds"]) == (6, 2)
+        assert trend.scale == "tiny: 2 layers, trained on 64 tokens"
         assert claim("qin2024.sufficiency.experiment").verdict is Verdict.REFUTED
         assert claim("qin2024.necessity.experiment").verdict is Verdict.CONFIRMED
-        assert claim("chi2023.sandwich.mass").evidence["results"] == ["results.json"]
+        assert trend.evidence["results"] == ["results.json"]
+        assert claim("qin2024.figure1.sliding").verdict is Verdict.NOT_TESTABLE
     with using():
         assert claim("qin2024.trf-trend").verdict is Verdict.NOT_TESTABLE
 
 
 def test_the_reference_results_are_read_where_no_others_are_given():
     runs = [r for r in results() if r["preset"]["length"] == 64]
-    assert len({r["encoding"]["label"] for r in runs}) > 2
     registered = {e["label"]: e["verdict"] for e in predictions()["encodings"] if e["length"] == 64}
-    ratios, fields = {}, {}
+    logs = {}
     for r in runs:
         m = r["measurements"][0]
-        longest = max((p for p in m["perplexity"] if p["protocol"] == "last token"),
-                      key=lambda p: p["length"])  # fmt: skip
-        ratios.setdefault(r["encoding"]["label"], []).append(longest["ratio"])
-        fields.setdefault(r["encoding"]["label"], []).append(m["gradient"]["tokens"])
-    means = {k: np.mean(v) for k, v in ratios.items()}
-    for name, verdict, word in (("sufficiency", "converges", "keep"),
-                                ("necessity", "diverges", "lose")):  # fmt: skip
-        named = {k for k in means if registered[k] == verdict}
+        rows = {p["length"]: p["perplexity"] for p in m["perplexity"] if p["protocol"] == LAST}
+        for n in rows:
+            if n > 64:
+                logs.setdefault(r["encoding"]["label"], {}).setdefault(n, []).append(
+                    math.log(rows[n] / rows[64]))
+    rises = {k: max(math.exp(np.mean(v)) for v in by.values()) - 1 for k, by in logs.items()}
+    for name, verdict, key in (("sufficiency", "converges", "lose their perplexity"),
+                               ("necessity", "diverges", "keep their perplexity")):
+        named = {k for k in rises if registered[k] == verdict}
         c = claim(f"qin2024.{name}.experiment")
-        kept = {k for k in named if means[k] < 1 + c.evidence["tolerance"]}
-        agree = kept if word == "keep" else named - kept
-        assert c.evidence["ratios"] == pytest.approx({k: means[k] for k in named})
-        assert set(c.evidence[f"{word} their perplexity"]) == agree
-        assert c.verdict is (Verdict.CONFIRMED if agree == named else Verdict.REFUTED)
-        assert c.evidence["results"] == ["validation/reference"]
-        assert c.evidence["seeds"] == max(map(len, ratios.values()))
-    c = claim("chi2023.erf.experiment")
-    rank = spearmanr([np.mean(fields[k]) for k in means], list(means.values())).statistic
-    assert c.evidence["Spearman rank of gradient ERF and loss of perplexity"] == pytest.approx(rank)
-    assert c.evidence["setting"] == ["small: 4 layers, 64 tokens"]
+        against = {k for k in named if (rises[k] >= 0.05) is (verdict == "converges")}
+        assert set(c.evidence[key]) == against and c.n == len(named)
+        assert c.evidence["largest increase"] == pytest.approx(
+            {k: rises[k] for k in named}, abs=1e-4)
+        assert c.evidence["results"] == ["validation/reference"] and c.evidence["seeds"] == 5
+        assert c.scale.startswith("small: 4 layers, 128 wide, 8 heads, trained on 64")
 
 
 def test_results_of_two_training_lengths_are_not_mixed():
     longer = [r | {"preset": r["preset"] | {"length": 128}} for r in RUNS[:2]]
     with using(("x", RUNS + longer)):
-        assert {r["setting"] for r in finding_of("last_token")} == {"tiny: 2 layers, 64 tokens"}
+        assert {m.trained for m in models()} == {64}
+        assert {m.trained for m in models(trained=128)} == {128}
+    assert {m.trained for m in models(trained=128)} == {128}
+
+
+def test_masks_of_inference_are_models_of_their_own():
+    names = {m.name for m in models()}
+    assert {"rope", "rope + BCA", "xpos + BCA"} <= names
+    assert {m.name for m in models(folder="further/cache")} == {
+        "alibi + window 256", "sandwich + window 256"}
 
 
 def test_encodings_without_a_bias_have_no_receptive_field_to_rank():
     rotated = run_of("rope", "0", 2.0, 99, 50)
     rotated["encoding"] |= {"mechanism": "rotation", "heads": []}
     with using(("x", [*RUNS, rotated])):
-        assert claim("qin2024.trf-trend").evidence["models"] == 3
+        assert claim("qin2024.trf-trend").n == 6
 
 
 def test_seeds_are_averaged():
     with using(("x", RUNS)):
-        (row,) = (r for r in finding_of("last_token") if r["name"] == "a")
-    assert row["ratio"] == pytest.approx(1.01) and row["seeds"] == 2
-    assert row["verdict"] == "converges"
+        (m,) = (m for m in models() if m.name == "a")
+    assert m.increase() == pytest.approx(math.sqrt(1.02) - 1) and m.seeds == (0, 1)
+    assert m.verdict == "converges" and m.erf == {0.1: 5}
+
+
+def test_gradients_are_those_of_reference_models():
+    assert Counter((g["name"], g["trained"]) for g in gradients()) == {
+        ("sinusoidal", 64): 2, ("sinusoidal", 128): 2, ("sandwich", 64): 2, ("alibi", 64): 2}
+    for g in gradients():
+        assert g["same"] and sum(g["shares"]) == pytest.approx(1, abs=1e-3)
+        (m,) = (m for m in models(trained=g["trained"]) if m.name == g["name"])
+        assert sum(g["shares"][:64]) == pytest.approx(m.curve[256], abs=0.05)
 
 
 @pytest.mark.parametrize(
@@ -420,6 +839,7 @@ def test_seeds_are_averaged():
         (lambda: claim("qin2024.lema0.2"), "did you mean 'qin2024.lemma0.2'?"),
         (lambda: claim("nothing at all"), "papers: qin2024, sun2023, chi2023"),
         (lambda: claims("qin"), "no paper 'qin'; accepted: qin2024"),
+        (lambda: sections("qin"), "no paper 'qin'; accepted: qin2024"),
         (lambda: claims(kind="proofs"), "no kind 'proofs'; accepted: proof"),
         (lambda: read_results("/nowhere/study.json"), "cannot read the results"),
     ],
@@ -437,15 +857,11 @@ def test_results_that_are_none(tmp_path):
         read_results(path)
 
 
-def test_the_ledger_is_fast():
-    assert sum(found(identifier).seconds for identifier in LEDGER) < 60
-
-
 def test_the_ledger_needs_no_torch():
     code = (
         "import sys; from farfield.validation import claims as room;"
         "print(len([c for kind in room.KINDS[3:] for c in room.claims(kind=kind)]));"
-        "assert 'torch' not in sys.modules"
+        "assert 'torch' not in sys.modules and 'scipy.stats' not in sys.modules"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert int(done.stdout) == sum(c.kind in KINDS[3:] for c in checks())

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from farfield.theory.results import InputError
+from farfield.theory.answers.answer import InputError
 from farfield.validation.published import COLUMNS, curve, keys, names, rows, select, table
 
 RESULT_TABLES = {

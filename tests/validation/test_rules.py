@@ -3,10 +3,11 @@ import math
 
 import pytest
 
+from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
-from farfield.theory.results import InputError
-from farfield.validation.reference import REGISTRATIONS, sha256
-from farfield.validation.reference.registration import first_seen, forecasts, register, rounded
+from farfield.validation.reference.committed import rounded, sha256
+from farfield.validation.reference.forecasts import first_seen, forecasts, register
+from farfield.validation.reference.results import REGISTRATIONS
 from farfield.validation.rules import RULES, Rule, calibrated, case
 
 

@@ -17,6 +17,10 @@ class Undecided(Exception):
     steps: tuple[Any, ...] = ()
 
 
+class Unreachable(Exception):
+    """An answer that is beyond the bounds on work or time; the message says which."""
+
+
 class NotReal(Exception):
     """The formula is not real, or not finite, for all large n; the message names the part."""
 

@@ -136,10 +136,8 @@ class Result:
         cls.__repr__ = Result.__repr__  # type: ignore[method-assign]  # dataclass writes its own
 
     def __repr__(self) -> str:
-        said = str(self).partition("\n")[0]
-        if type(self).text is Result.text:
-            first = self.blocks()[0]
-            said = terminal(first.text) if isinstance(first, Sentence) else ""
+        first = self.blocks()[0]
+        said = terminal(first.text) if isinstance(first, Sentence) else ""
         return f"<{type(self).__name__}: {shortened(said, LINE - len(type(self).__name__) - 4)}>"
 
     def fields(self) -> dict[str, Any]:
@@ -183,7 +181,7 @@ class Answer(Result):
         if known != (self.label is not None):
             raise TypeError(f"label {self.label} of an answer with status {self.status}")
 
-    def interval(self) -> tuple[Any, Any] | None:
+    def span(self) -> tuple[Any, Any] | None:
         """Bounds that hold the value, equal where it is known; None where nothing is."""
         value = getattr(self, self.VALUE)
         return None if value is None else (value, value)
@@ -219,10 +217,10 @@ class Answer(Result):
         if isinstance(other, Answer):
             if type(other) is not type(self):
                 raise TypeError(f"{type(self).__name__} and {type(other).__name__} have no order")
-            theirs = other.interval()
+            theirs = other.span()
         else:
             theirs = (other, other)
-        ours = self.interval()
+        ours = self.span()
         never = (math.inf, math.inf)
         vast = Status.ENCLOSED in (self.status, getattr(other, "status", None))  # yet finite
         if vast and never in (ours, theirs):

@@ -1,7 +1,7 @@
 """Mathematics in words: expressions and short formulas, in Unicode, ASCII, LaTeX and MathML.
 
-A text is a tuple of words and of `Math`. `words` reads it from a template: backticks hold
-mathematics in the spelling of a terminal, braces the values.
+A text is a tuple of words, of `Math` and of `Term`s. `words` reads it from a template: backticks
+hold mathematics in the spelling of a terminal, braces the values.
 
     words("As `n -> oo`, `rho_0 = -p = {rho}`.", rho=2 * sympy.log(n))
 
@@ -10,6 +10,7 @@ Each medium has one printer here; nothing is read back from what a printer wrote
 
 from __future__ import annotations
 
+import enum
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -32,7 +33,27 @@ class Math:
     parts: tuple[str | Basic, ...]
 
 
-Text = tuple[str | Math, ...]
+@dataclass(frozen=True)
+class Term:
+    """A word with a part to play, which a page may set off.
+
+    Args:
+        word: as it is read.
+        kind: what it is one of (`verdict`, `label`, `status`), or `code`, or `strong`.
+    """
+
+    word: str
+    kind: str
+
+
+@dataclass(frozen=True)
+class Latex:
+    """Mathematics that is known in LaTeX alone."""
+
+    source: str
+
+
+Text = tuple[str | Math | Term | Latex, ...]
 
 _TOKEN = re.compile(r"[A-Za-z]+|\d+(?:\.\d+)?|->|<=|>=|!=|==|\.\.\.|\S|\s+")
 _PLACE = re.compile(r"\{(\w+)\}")
@@ -41,12 +62,12 @@ _PLACE = re.compile(r"\{(\w+)\}")
 def words(template: str, /, **values: Any) -> Text:
     """A text from a template: backticks hold mathematics, braces the names of values.
 
-    A value may be an expression, a text, or anything that `str` shows.
+    A value may be an expression, a text, or whatever `as_text` takes.
 
     >>> terminal(words("{p} falls as `n -> oo`.", p=-sympy.log(1 + sympy.Symbol("n"))))
     '−log(n + 1) falls as n → ∞.'
     """
-    found: list[str | Math] = []
+    found: list[str | Math | Term | Latex] = []
     for k, part in enumerate(template.split("`")):
         if k % 2:
             found.append(Math(tuple(_tokens(part, values))))
@@ -60,11 +81,14 @@ def words(template: str, /, **values: Any) -> Text:
 
 
 def as_text(value: Any) -> Text:
-    """A value as a text: an expression as mathematics, a text as it is, all else as `str` says."""
+    """A value as a text: an expression as mathematics, a member of an enumeration as a term, a
+    text as it is, all else as `str` says."""
     if isinstance(value, tuple):
         return value
-    if isinstance(value, Math):
+    if isinstance(value, (Math, Term, Latex)):
         return (value,)
+    if isinstance(value, enum.Enum):
+        return (Term(str(value.value).replace("_", " "), type(value).__name__.lower()),)
     if isinstance(value, Basic):
         return (Math((value,)),)
     return (str(value),)
@@ -80,7 +104,17 @@ def _tokens(notation: str, values: dict[str, Any]) -> Iterator[str | Basic]:
             yield value
             continue
         for part in as_text(value):
-            yield from part.parts if isinstance(part, Math) else _TOKEN.findall(part)
+            yield from part.parts if isinstance(part, Math) else _TOKEN.findall(_plain(part, False))
+
+
+def code(text: str) -> Text:
+    """A text in which backticks hold code instead of mathematics.
+
+    >>> terminal(code("run `farfield check -n`"))
+    'run farfield check -n'
+    """
+    parts = enumerate(text.split("`"))
+    return tuple(Term(part, "code") if k % 2 else part for k, part in parts if part)
 
 
 _GREEK = {
@@ -109,7 +143,18 @@ def terminal(text: Text, *, unicode: bool = True) -> str:
     >>> terminal(words("`b_n <= n^-2`"), unicode=False)
     'b_n <= n^-2'
     """
-    return "".join(_math_line(t, unicode) if isinstance(t, Math) else t for t in text)
+    return "".join(_plain(part, unicode) for part in text)
+
+
+def _plain(part: str | Math | Term | Latex, unicode: bool) -> str:
+    match part:
+        case Math():
+            return _math_line(part, unicode)
+        case Term(word, _):
+            return word
+        case Latex(source):
+            return source
+    return part
 
 
 def expression_line(e: Any, *, unicode: bool = True) -> str:
@@ -302,8 +347,10 @@ def latex(text: Text) -> str:
     for part in text:
         if isinstance(part, Math):
             shown.append("$" + " ".join(_latex_parts(part)) + "$")
+        elif isinstance(part, Latex):
+            shown.append(f"${part.source}$")
         else:
-            shown.append("".join(_ESCAPED.get(c, c) for c in part))
+            shown.append("".join(_ESCAPED.get(c, c) for c in _plain(part, True)))
     return "".join(shown)
 
 
@@ -346,9 +393,26 @@ def html(text: Text) -> str:
             label = escape(_math_line(part, True))
             inner = "".join(_mathml_parts(part))
             shown.append(f'<math aria-label="{label}">{inner}</math>')
+        elif isinstance(part, Term):
+            shown.append(_term(part))
+        elif isinstance(part, Latex):
+            shown.append(_from_latex(part.source))
         else:
             shown.append(escape(part))
     return "".join(shown)
+
+
+def _from_latex(source: str) -> str:
+    from latex2mathml.converter import convert  # a quarter of a second, for pages alone
+
+    return str(convert(source))
+
+
+def _term(term: Term) -> str:
+    word = escape(term.word)
+    if term.kind in ("code", "strong"):
+        return f"<{term.kind}>{word}</{term.kind}>"
+    return f'<span class="{term.kind} {word.replace(" ", "-")}">{word}</span>'
 
 
 def _mathml_parts(m: Math) -> list[str]:

@@ -6,8 +6,9 @@
 
 from __future__ import annotations
 
+import difflib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import sympy
@@ -39,6 +40,45 @@ def tokens(value: float | None) -> str:
         return "1 token"
     digits, _, more = integer(int(value)).partition(" ")
     return f"{digits} tokens {more}".rstrip()
+
+
+def count(value: float | None) -> str:
+    """A count in a few characters, as a cell of a table takes.
+
+    >>> count(2890), count(20019671872824926), count(math.inf), count(3**9000)
+    ('2890', '2.00e+16', 'infinite', '> 2^14264')
+    """
+    if value is None:
+        return "unknown"
+    if value == math.inf:
+        return "infinite"
+    number = int(value)
+    if number < 10**7:
+        return str(number)
+    if number.bit_length() >= 10_000:
+        return f"> 2^{number.bit_length() - 1}"
+    exponent = len(str(number)) - 1
+    return f"{number // 10 ** (exponent - 2) / 100:.2f}e+{exponent}"
+
+
+def plain(name: str) -> str:
+    """A name without what people vary in writing it: case, spaces, hyphens, underscores.
+
+    >>> plain("KERPLE-log") == plain("kerple_log")
+    True
+    """
+    return "".join(c for c in name.lower() if c.isalnum())
+
+
+def nearest(name: str, known: Iterable[str], least: float = 0.7) -> str | None:
+    """The known name that a user may have meant by one that is not known.
+
+    >>> nearest("kerple-lgo", ["kerple_log", "alibi"]), nearest("relu", ["rope"])
+    ('kerple_log', None)
+    """
+    by_plain = {plain(k): k for k in known}
+    close = difflib.get_close_matches(plain(name), by_plain, 1, least)
+    return by_plain[close[0]] if close else None
 
 
 def plural(count: int, noun: str) -> str:

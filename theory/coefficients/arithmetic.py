@@ -14,6 +14,7 @@ import sympy
 from flint import fmpq
 from sympy import Expr, S
 
+from farfield.theory.algebra import door
 from farfield.theory.algebra.outcomes import Undecided
 from farfield.theory.coefficients.context import context
 from farfield.theory.functions.nodes import n
@@ -28,7 +29,7 @@ def expand(e: Expr) -> Expr:
     """The expression multiplied out; Undecided where that would be too long."""
     if _length(e) > MAX_TERMS:
         raise Undecided("an expression is too long to be multiplied out")
-    return sympy.expand(e)
+    return door.expand(e)
 
 
 def _length(e: Expr) -> int:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -13,6 +11,7 @@ from typing import Any
 import sympy
 from sympy import Expr, Symbol
 
+from farfield.theory.algebra.budget import check_time
 from farfield.theory.algebra.outcomes import Undecided
 
 MAX_WORK = 60_000
@@ -39,15 +38,13 @@ class Context:
     constants: dict[Expr, Any] = field(default_factory=dict)
     trace: dict[Expr, tuple[int, str]] = field(default_factory=dict)
     work: int = 0
-    deadline: float = math.inf
 
     def spend(self, amount: int) -> None:
         """Count work; the limits keep a decision from swelling without end."""
         self.work += amount
         if self.work > MAX_WORK:
             raise Undecided("the work budget was spent")
-        if time.monotonic() > self.deadline:
-            raise Undecided("the time budget was spent")
+        check_time()
 
 
 _CONTEXT: ContextVar[Context] = ContextVar("context")

@@ -18,6 +18,7 @@ import sympy
 from flint import arb, fmpq
 from sympy import Expr
 
+from farfield.theory.algebra import door
 from farfield.theory.algebra.outcomes import Fork, NeedMore, Undecided
 from farfield.theory.coefficients.arithmetic import (
     MAX_ATOMS,
@@ -90,7 +91,11 @@ def _assumed_sign(c: Expr) -> int | None:
     if c.is_Add and steep(c):  # SymPy would isolate the roots of the whole
         signs = {_assumed_sign(term) for term in c.args} - {0}
         return signs.pop() if len(signs) == 1 else None
-    return 1 if c.is_positive else -1 if c.is_negative else 0 if c.is_zero else None
+    if door.assumed(c, "positive"):
+        return 1
+    if door.assumed(c, "negative"):
+        return -1
+    return 0 if door.assumed(c, "zero") else None
 
 
 @lru_cache(maxsize=4096)
@@ -100,7 +105,7 @@ def canonical(factor: Expr) -> tuple[Expr, int]:
     symbols = factor.free_symbols
     if len(symbols) == 1 and factor.is_Add:
         (x,) = symbols
-        if factor.is_polynomial(x) and sympy.degree(factor, x) == 1:
+        if factor.is_polynomial(x) and door.degree(factor, x) == 1:
             slope = expand(factor).coeff(x)
             return expand(factor / slope), sign(coefficient(slope))
     return (-factor, -1) if factor.could_extract_minus_sign() else (factor, 1)
@@ -112,14 +117,14 @@ def sign_factors(c: Expr) -> tuple[Expr, ...]:
     asked that of every denominator)."""
     if sympy.count_ops(c) > MAX_ATOMS:
         raise Undecided("a condition on the parameters is too large")
-    numerator, denominator = sympy.fraction(sympy.together(c))
+    numerator, denominator = door.fraction(door.together(c))
     if not denominator.is_positive:
         numerator = numerator * denominator
     numerator = expand(numerator)
     factors: list[Expr] = []
     if numerator.is_Add and steep(numerator):
         raise Undecided("a condition of high degree on the parameters")
-    for f in sympy.Mul.make_args(sympy.factor(numerator)):
+    for f in sympy.Mul.make_args(door.factor(numerator)):
         if f.is_positive:
             continue
         if f.is_Pow and f.exp.is_Integer and f.exp > 0:
@@ -135,7 +140,7 @@ def _linear_factors(f: Expr) -> list[Expr]:
     """A quadratic in one parameter split at its real roots, so that `= 0` can be solved."""
     symbols = f.free_symbols
     if len(symbols) == 1 and f.is_polynomial(*symbols):
-        poly = sympy.Poly(f, *symbols)
+        poly = door.polynomial(f, *symbols)
         if poly.degree() == 2 and all(c.is_Rational for c in poly.all_coeffs()):
             a, b, c = poly.all_coeffs()
             discriminant = b**2 - 4 * a * c

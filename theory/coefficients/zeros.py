@@ -22,6 +22,7 @@ import sympy
 from flint import arb
 from sympy import Expr, S
 
+from farfield.theory.algebra import door
 from farfield.theory.algebra.outcomes import Undecided
 from farfield.theory.coefficients.arithmetic import expand
 from farfield.theory.evaluation.balls import PLAIN
@@ -48,16 +49,16 @@ def proved_zero(c: Expr) -> str | None:
     expanded = expand(_elementary(c))
     if expanded == 0:
         return "expansion"
-    numerator = sympy.numer(sympy.together(expanded))
+    numerator = door.fraction(door.together(expanded))[0]
     if sympy.count_ops(numerator) > 400:
         return None
-    if expand(sympy.powsimp(expand(numerator))) == 0:
+    if expand(door.powsimp(expand(numerator))) == 0:
         return "expansion"
     if _coefficients_vanish(numerator):
         return "separation bounds of its coefficients"
     if _linear_form_zero(expanded) or _linear_form_zero(expand(numerator)):
         return "linear form in logarithms and arctangents"
-    exponential = expand(sympy.powsimp(expand(numerator.rewrite(sympy.exp))))
+    exponential = expand(door.powsimp(expand(door.rewritten(numerator, sympy.exp))))
     if exponential == 0:
         return "expansion in exponentials"
     return None
@@ -106,10 +107,10 @@ def _special_values(c: Expr) -> Expr:
     if not found:
         return c
     for record in found:
-        c = c.replace(record.node, record.exact)
-    c = sympy.expand_func(c)
+        c = door.supervised(c.replace, record.node, record.exact)
+    c = door.expand_func(c)
     if c.has(sympy.gamma):
-        c = sympy.Add(*map(sympy.gammasimp, sympy.Add.make_args(expand(c))))
+        c = sympy.Add(*map(door.gammasimp, sympy.Add.make_args(expand(c))))
     return c
 
 
@@ -118,8 +119,8 @@ def _elementary(c: Expr) -> Expr:
     nodes = {f.func for f in c.atoms(sympy.Function)}
     for record in records():
         if record.node in nodes and record.elementary is not None:
-            c = c.replace(record.node, record.elementary)
-    return c.replace(sympy.log, _log_of_primes) if c.has(sympy.log) else c
+            c = door.supervised(c.replace, record.node, record.elementary)
+    return door.supervised(c.replace, sympy.log, _log_of_primes) if c.has(sympy.log) else c
 
 
 def _log_of_primes(a: Expr) -> Expr:
@@ -128,7 +129,7 @@ def _log_of_primes(a: Expr) -> Expr:
     for f in sympy.Mul.make_args(a):
         base, exponent = f.as_base_exp()
         if base.is_Rational and base > 0 and exponent.is_real and max(base.p, base.q) < 10**15:
-            for p, k in sympy.factorrat(base).items():
+            for p, k in door.factorrat(base).items():
                 total += k * exponent * sympy.log(p)
         elif base is S.Exp1 and exponent.is_real:
             total += exponent

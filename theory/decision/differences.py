@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import time
 
-import sympy
 from sympy import Expr, S
 
-from farfield.theory.algebra.outcomes import Fork, NeedMore, NotReal, Undecided
+from farfield.theory.algebra import door
+from farfield.theory.algebra.budget import until
+from farfield.theory.algebra.outcomes import Fork, NeedMore, NotReal, Undecided, Unreachable
 from farfield.theory.coefficients.arithmetic import oscillates, to_sympy
 from farfield.theory.coefficients.context import Context, deciding
 from farfield.theory.coefficients.signs import sign
@@ -38,14 +39,13 @@ def limit_of_difference(p: Expr, q: Expr) -> Expr | None:
     p, q = eventual(p), eventual(q)
     if p is S.NegativeInfinity or q is S.NegativeInfinity:
         return None if p == q else (p if p is S.NegativeInfinity else S.Infinity)
-    deadline = time.monotonic() + BUDGET
     for order in ORDERS:
-        with deciding(Context(order=order, deadline=deadline)):
+        with until(time.monotonic() + BUDGET), deciding(Context(order=order)):
             try:
-                return _limit(sympy.expand(p - q))
+                return _limit(door.expand(p - q))
             except NeedMore:
                 continue
-            except (Undecided, NotReal, Fork, ArithmeticError):
+            except (Undecided, Unreachable, NotReal, Fork):
                 return None
     return None
 

@@ -36,6 +36,7 @@ import sympy
 from flint import arb, fmpq
 from sympy import Expr, Rational, S, Symbol
 
+from farfield.theory.algebra import door
 from farfield.theory.algebra.outcomes import Undecided
 from farfield.theory.coefficients.arithmetic import coefficient, to_sympy
 from farfield.theory.coefficients.signs import sign, simplest
@@ -118,7 +119,7 @@ def enclosure(f: Expr, gap: float) -> tuple[fmpq, fmpq, tuple[tuple[float, float
             try:
                 ball = value(arb((2 * k + 1) * radius, radius))
                 low, high = ball.lower(), ball.upper()
-            except (Undefined, ZeroDivisionError, OverflowError):
+            except Undefined:
                 low = high = None
             if low is None or not (low.is_finite() and high.is_finite()):
                 heapq.heappush(heap, (-math.inf, level, k, fmpq(0)))
@@ -208,7 +209,7 @@ def _of_sinusoid(f: Expr) -> Expr | None:
             return None
     if len(slopes) != 1:
         return None
-    return constant - sympy.sqrt(sympy.expand(x**2 + y**2))
+    return constant - sympy.sqrt(door.expand(x**2 + y**2))
 
 
 def _refined(f: Expr) -> list[float]:
@@ -219,7 +220,7 @@ def _refined(f: Expr) -> list[float]:
     def at(x: float) -> arb:
         try:
             return value(arb(x)).mid()
-        except (Undefined, ZeroDivisionError):
+        except Undefined:
             return arb(10) ** 9
 
     clusters: list[list[float]] = []
@@ -280,9 +281,9 @@ def _moved(f: Expr, point: Expr, way: int) -> Expr:
 def _sine_cosine(angle: Expr, offset: Expr) -> tuple[Expr, Expr]:
     if (angle / sympy.pi).is_Rational:
         return sympy.sin(angle + offset), sympy.cos(angle + offset)
-    s, c = sympy.expand_trig(sympy.sin(angle)), sympy.expand_trig(sympy.cos(angle))
+    s, c = door.expand_trig(sympy.sin(angle)), door.expand_trig(sympy.cos(angle))
     so, co = sympy.sin(offset), sympy.cos(offset)
-    return sympy.expand(s * co + c * so), sympy.expand(c * co - s * so)
+    return door.expand(s * co + c * so), door.expand(c * co - s * so)
 
 
 class _Side:
@@ -299,7 +300,7 @@ class _Side:
 
     def sign(self, g: Expr) -> int:
         """The sign of g on (0, radius]."""
-        if sympy.expand_trig(sympy.expand(g)) == 0:
+        if door.expand_trig(door.expand(g)) == 0:
             return 0
         s = sign(coefficient(_at_zero(g)))
         if s:
@@ -339,7 +340,7 @@ def _positive_on(g: Expr, radius: float) -> bool:
     with precision(BITS):
         try:
             return bool(to_arb(compile_ball(g)({ANGLE: arb(radius / 2, radius / 2)})) > 0)
-        except (Undefined, ZeroDivisionError):
+        except Undefined:
             return False
 
 
@@ -357,7 +358,7 @@ def _leading(g: Expr) -> tuple[int, int, float]:
         s = sign(coefficient(_at_zero(g)))
         if s:
             return e, s, _radius_above(s * g)
-        g = sympy.diff(g, ANGLE)
+        g = door.diff(g, ANGLE)
     raise Undecided("a minimum of high order")
 
 
@@ -375,7 +376,7 @@ def _check_rest(f: Expr, reach: list[tuple[float, float]]) -> None:
             try:
                 if value(arb((a + b) / 2, (b - a) / 2)) > 0:
                     continue
-            except (Undefined, ZeroDivisionError):
+            except Undefined:
                 pass
             count += 1
             if count > MAX_ARCS:

@@ -21,6 +21,7 @@ import sympy
 from flint import arb
 from sympy import Expr, S, Symbol
 
+from farfield.theory.algebra import door
 from farfield.theory.algebra.outcomes import Fork, Undecided
 from farfield.theory.coefficients.arithmetic import coefficient, expand
 from farfield.theory.coefficients.signs import canonical, sign, sign_factors, tidied
@@ -57,7 +58,8 @@ def explore(
     e: Expr, domains: Mapping[str, str], run: Callable[[Expr, dict[Expr, int]], Any]
 ) -> Tree:
     """The decision tree of `run(expression, signs)` over the parameters."""
-    facts = [c for s in e.free_symbols for c in domain_constraints(s, domains.get(s.name))]
+    symbols = sorted(e.free_symbols, key=lambda s: s.name)
+    facts = [c for s in symbols for c in domain_constraints(s, domains.get(s.name))]
     budget = [MAX_CELLS]
 
     def grow(e: Expr, facts: list[Constraint]) -> Tree | None:
@@ -120,12 +122,12 @@ def known_signs(facts: list[Constraint]) -> dict[Expr, int]:
 def _on_zero(e: Expr, facts: list[Constraint], g: Expr) -> tuple[Expr, list[Constraint]]:
     """The expression and constraints where g = 0, solved for a parameter if g is linear in one."""
     for s in sorted(g.free_symbols, key=lambda s: (not s.is_real, s.name)):
-        if g.is_polynomial(s) and sympy.degree(g, s) == 1 and not g.coeff(s, 1).free_symbols:
+        if g.is_polynomial(s) and door.degree(g, s) == 1 and not g.coeff(s, 1).free_symbols:
             value = expand(-g.coeff(s, 0) / g.coeff(s, 1))
             swap = {s: value}
             moved = [(expand(f.xreplace(swap)), k) for f, k in facts]
             return _with_value(e, swap), moved
-    for s in g.free_symbols:
+    for s in sorted(g.free_symbols, key=lambda s: s.name):
         found = _solution(expand(g), s)
         if found is not None and not found[0].free_symbols:
             swap = {s: found[0]}
@@ -134,11 +136,13 @@ def _on_zero(e: Expr, facts: list[Constraint], g: Expr) -> tuple[Expr, list[Cons
 
 
 def _with_value(e: Expr, swap: dict[Expr, Expr]) -> Expr:
-    """e where a parameter has this value; NaN where that divides by 0."""
-    try:
-        return substituted(e, swap)
-    except TypeError:  # SymPy refuses to compare zoo
+    """e where a parameter has this value; NaN where that divides by 0 or takes its logarithm."""
+    inverted = [x.base for x in e.atoms(sympy.Pow) if x.exp.is_negative]
+    inverted += [x.args[0] for x in e.atoms(sympy.log)]
+    if any(expand(door.replaced(x, swap)) == 0 for x in inverted):
         return S.NaN
+    try:
+        return door.supervised(substituted, e, swap)
     except TooLarge:
         raise Undecided("a constant is too large") from None
 
@@ -173,7 +177,7 @@ def _solution(g: Expr, s: Symbol) -> tuple[Expr, int] | None:
 def possible(facts: list[Constraint]) -> bool:
     """False only if the constraints contradict each other."""
     rows: list[tuple[dict[Expr, Any], bool]] = []  # sum c x >= 0, or > 0 when strict
-    constants: set[Expr] = set()
+    constants: dict[Expr, None] = {}
     for g, s in facts:
         if not g.free_symbols:
             if not _constant_fits(g, s):
@@ -189,7 +193,7 @@ def possible(facts: list[Constraint]) -> bool:
             rows.append(({k: -v for k, v in terms.items()}, True))
         else:
             rows += [(terms, False), ({k: -v for k, v in terms.items()}, False)]
-        constants |= {k for k in terms if k != 1 and not k.free_symbols}
+        constants |= dict.fromkeys(k for k in terms if k != 1 and not k.free_symbols)
     for k in constants:  # an irrational constant is a variable between two rationals
         ball = enclose(k, 64)
         if ball is not None:
@@ -227,7 +231,9 @@ def _feasible(rows: list[tuple[dict[Expr, Any], bool]]) -> bool:
             return True
         for (a, strict_a), (b, strict_b) in product(lower, upper):
             p, q = a[x], -b[x]
-            merged = {k: a.get(k, 0) * q + b.get(k, 0) * p for k in {*a, *b} if k != x}
+            merged = {
+                k: a.get(k, 0) * q + b.get(k, 0) * p for k in dict.fromkeys([*a, *b]) if k != x
+            }
             rows.append(({k: v for k, v in merged.items() if v != 0}, strict_a or strict_b))
     return all(r.get(S.One, 0) > 0 or (r.get(S.One, 0) == 0 and not strict) for r, strict in rows)
 
@@ -391,7 +397,7 @@ def relation(g: Expr, op: str) -> Any:
     symbols = sorted(g.free_symbols, key=lambda s: s.name)
     expanded = expand(g)
     for s in symbols:
-        if expanded.is_polynomial(s) and sympy.degree(expanded, s) == 1:
+        if expanded.is_polynomial(s) and door.degree(expanded, s) == 1:
             slope = expanded.coeff(s, 1)
             if slope.is_number and (way := sign(coefficient(slope))):
                 value = tidied(expand(-expanded.coeff(s, 0) / slope))

@@ -39,6 +39,7 @@ from dataclasses import dataclass
 import sympy
 from sympy import Expr, Rational, S
 
+from farfield.theory.algebra import door
 from farfield.theory.algebra.outcomes import Undecided
 from farfield.theory.coefficients.arithmetic import expand
 from farfield.theory.functions.nodes import n
@@ -96,7 +97,7 @@ def _unit(c: Expr) -> tuple[Rational, tuple[tuple[int, Rational], ...], int] | N
         elif f is S.Pi:
             turns += 1
         elif base.is_Rational and base > 0 and exponent.is_Rational and max(base.p, base.q) < 10**9:
-            for p, k in sympy.factorrat(base).items():
+            for p, k in door.factorrat(base).items():
                 exponents[p] = exponents.get(p, S.Zero) + k * exponent
         else:
             return None

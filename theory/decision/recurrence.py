@@ -76,6 +76,7 @@ import sympy
 from flint import fmpq
 from sympy import Expr
 
+from farfield.theory.algebra import door
 from farfield.theory.algebra.outcomes import NeedMore, Undecided
 from farfield.theory.coefficients.arithmetic import (
     Coefficient,
@@ -582,7 +583,7 @@ def _bounded_above(h: Transseries) -> bool:
 
 def _returns(rho: Transseries) -> Outcome:
     swing = _swing(rho)
-    if len(swing.phases) > 1 or not swing.polynomial or sympy.degree(swing.phases[0], n) != 1:
+    if len(swing.phases) > 1 or not swing.polynomial or door.degree(swing.phases[0], n) != 1:
         raise Undecided("Khinchin's theorem speaks of one linear phase")
     low, _, order = swing.infimum()
     if sign(low) or compare(swing.scale, Monomial((fmpq(order),))) > 0:

@@ -6,7 +6,12 @@ tensors are views of it. Everything the project knows of a published encoding is
 name and look, mechanism, how it is trained. No other module knows a name.
 """
 
-from farfield.theory.encodings.catalogue import CATALOGUE, encodings
+from farfield.theory.encodings.catalogue import (
+    CATALOGUE,
+    encodings,
+    of_mechanism,
+    surrogate_of,
+)
 from farfield.theory.encodings.encoding import Encoding, Parameter
 from farfield.theory.encodings.entry import Entry
 from farfield.theory.encodings.formulas import alibi_slope, t5_bucket_starts
@@ -20,5 +25,7 @@ __all__ = [
     "alibi_slope",
     "encoding",
     "encodings",
+    "of_mechanism",
+    "surrogate_of",
     "t5_bucket_starts",
 ]

@@ -15,7 +15,7 @@ from sympy import Expr, Rational, S
 
 from farfield.theory.answers.answer import Code, Reason
 from farfield.theory.encodings.encoding import Parameter
-from farfield.theory.encodings.entry import Entry, Look
+from farfield.theory.encodings.entry import Entry, Example, Look
 from farfield.theory.encodings.formulas import (
     alibi_values,
     sandwich,
@@ -24,6 +24,7 @@ from farfield.theory.encodings.formulas import (
     surrogate,
     t5,
     t5_parameters,
+    t5_tables,
 )
 from farfield.theory.formula.parameters import parameter
 from farfield.theory.functions.nodes import n
@@ -53,7 +54,7 @@ def _qin(name: str, title: str, paper: Expr, code: Expr, look: Look, note: str =
     source = "Qin et al. 2024, AAAI; dialect code: their public implementation"
     return Entry(
         name, source, _by_dialect(paper, code), _k_parameter, slope, ("paper", "code"),
-        per_head=_code, note=note, title=title, look=look,
+        per_head=_code, note=note, title=title, look=look, examples=(Example(title),),
     )  # fmt: skip
 
 
@@ -72,7 +73,8 @@ _NOT_SOFTMAX = "not a softmax with bounded logits"
 _CONTENT = "content-dependent: the bias depends on the tokens, not on the distance alone"
 
 _ROWS = (
-    Entry("nope", "no positional encoding", lambda heads: S.Zero, title="NoPE", look=Look(5)),
+    Entry("nope", "no positional encoding", lambda heads: S.Zero, title="NoPE", look=Look(5),
+          examples=(Example("NoPE"),), baseline=True),
     Entry(
         "window",
         "Chi et al. 2023, Section 3.3; Qin et al. 2024, Eq. 7 (inclusive: Eq. 8)",
@@ -83,6 +85,7 @@ _ROWS = (
         (Parameter("w"),), dialects=("exclusive", "inclusive"),
         note="exclusive: w tokens, distances 0 to w-1; inclusive: w+1 tokens",
         trained=lambda length: {"w": max(1, length // 4)}, title="Window", look=Look(4),
+        examples=(Example("window of 64", {"w": 64}),),
     ),
     Entry(
         "alibi", "Press et al. 2022; Chi et al. 2023, Eq. 3 (geometric)",
@@ -91,6 +94,8 @@ _ROWS = (
         {"delta": ("shift",), "slope_exponent": ("equal",)}, True,
         note="shift: 2^-(8h/H + delta); equal: 2^-slope_exponent for every head", title="ALiBi",
         look=Look(0),
+        examples=(Example("ALiBi, slope 1/2"), Example("ALiBi, slope 1/256", head=8)),
+        baseline=True,
     ),
     Entry(
         "kerple_log", "Chi et al. 2022 (KERPLE); Qin et al. 2024",
@@ -98,6 +103,7 @@ _ROWS = (
         (Parameter("r1", learned=True, init=(0, 2), clamp=(0.01, None)),
          Parameter("r2", learned=True, init=(0, 1), clamp=(0.01, None))),
         title="KERPLE-log", look=Look(5, 1, "v"),
+        examples=(Example("KERPLE-log 6/5, 1", {"r1": "6/5", "r2": 1}),),
     ),
     Entry(
         "kerple_power", "Chi et al. 2022 (KERPLE); Qin et al. 2024",
@@ -105,6 +111,7 @@ _ROWS = (
         (Parameter("r1", learned=True, init=(0, 1), clamp=(0.01, None)),
          Parameter("r2", learned=True, init=(0, 2), clamp=(0.01, 2))),
         title="KERPLE-power", look=Look(1, 1),
+        examples=(Example("KERPLE-power 1, 1/2", {"r1": 1, "r2": "1/2"}),),
     ),
     Entry(
         "sandwich",
@@ -114,7 +121,7 @@ _ROWS = (
         {"d_model": ("code",), "d_bar": ("appendix", "equation")}, True,
         note="appendix keeps the constant that the printed code leaves out, so that p(0) = 0; code "
         "takes d_model, not d_bar",
-        title="Sandwich", look=Look(4, 1, "D"),
+        title="Sandwich", look=Look(4, 1, "D"), examples=(Example("Sandwich, c = 8", head=8),),
     ),
     Entry(
         "sandwich_smoothed",
@@ -123,6 +130,7 @@ _ROWS = (
         (Parameter("c"),), scale_values, per_head=True,
         note="the scaling from c = 8 to the other heads is an assumption of this project",
         title="Sandwich smoothed", look=Look(3, 2, "^"),
+        examples=(Example("Sandwich smoothed, c = 1"),),
     ),
     _qin("type1", "Type 1", -2 * _LOG1, -sympy.log(1 + (_K * n) ** 2), Look(1)),
     _qin("type2", "Type 2", -(_LOG1**2), -(sympy.log(3 + _K * n) ** 2), Look(2)),
@@ -137,9 +145,9 @@ _ROWS = (
         t5, t5_parameters, dialects=("plain", "scaled"),
         options={"buckets": 32, "max_distance": 128, "d_head": 64}, needs={"d_head": ("scaled",)},
         note="scale buckets and max_distance down when the training length is short",
-        trained=lambda length: {"buckets": min(32, length // 4),
-                                "max_distance": min(128, length // 2)},
-        title="T5", look=Look(7, 1),
+        trained=lambda length: {"buckets": min(32, 2 * max(1, length // 8)),
+                                "max_distance": min(128, max(2, length // 2))},
+        tables=t5_tables, title="T5", look=Look(7, 1),
     ),
     Entry(
         "bam", "Bianchessi et al. 2025 (Bayesian attention mechanism)",
@@ -159,7 +167,7 @@ _ROWS = (
         lambda dialect, d, theta, heads: surrogate(dialect, d, 0, 1, theta, False, heads),
         (Parameter("a", "real"),), _one, ("code", "printed"), {"d": 64, "theta": 10000},
         note="the score of RoPE for constant content, read as an additive bias of scale a",
-        title="RoPE surrogate", look=Look(6, 2),
+        title="RoPE surrogate", look=Look(6, 2), stands_for="rope",
     ),
     Entry(
         "xpos_surrogate",
@@ -170,7 +178,7 @@ _ROWS = (
         (Parameter("a", "real"),), _one, ("code", "printed"),
         {"d": 64, "gamma": "2/5", "base": 512, "theta": 10000},
         note="the score of xPos for constant content, read as an additive bias of scale a",
-        title="xPos surrogate", look=Look(3, 3),
+        title="xPos surrogate", look=Look(3, 3), stands_for="xpos",
     ),
     _outside("sinusoidal", "Sinusoidal", "Vaswani et al. 2017", "sinusoidal", Code.NOT_TOEPLITZ,
              _ABSOLUTE, Look(7)),
@@ -217,3 +225,21 @@ def encodings() -> tuple[str, ...]:
     ('nope', 'window', 'alibi', 'kerple_log')
     """
     return tuple(CATALOGUE)
+
+
+def of_mechanism(mechanism: str) -> Entry:
+    """The first entry that a model applies in this way.
+
+    >>> of_mechanism("rotation").title
+    'RoPE'
+    """
+    return next(e for e in _ROWS if e.mechanism == mechanism)
+
+
+def surrogate_of(name: str) -> Entry | None:
+    """The additive surrogate of an entry, None where it has none.
+
+    >>> surrogate_of("rope").name
+    'rope_surrogate'
+    """
+    return next((e for e in _ROWS if e.stands_for == name), None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +24,15 @@ class Look:
 
 
 @dataclass(frozen=True)
+class Example:
+    """A head that stands for an encoding where many are compared: its title, and how it is made."""
+
+    title: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    head: int = 1
+
+
+@dataclass(frozen=True)
 class Entry:
     """One row of the catalogue.
 
@@ -42,7 +51,12 @@ class Entry:
         note: what a reader should know besides.
         title: how it is written in prose; the name where nothing is said.
         trained: options with which it is trained on rows of a length, where defaults do not do.
+        tables: of an encoding whose formula is a table: the options that give so many parameters.
+            Its tables go by one name, since each training length has its own.
         look: how figures draw it.
+        examples: heads that stand for it where many are compared.
+        baseline: whether a study trains it beside what was asked about.
+        stands_for: the entry of which this is the additive surrogate; empty for all others.
     """
 
     name: str
@@ -59,4 +73,8 @@ class Entry:
     note: str = ""
     title: str = ""
     trained: Callable[[int], Mapping[str, Any]] = lambda length: {}
+    tables: Callable[[int], Iterable[Mapping[str, Any]]] | None = None
     look: Look = Look()
+    examples: tuple[Example, ...] = ()
+    baseline: bool = False
+    stands_for: str = ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import sympy
@@ -108,6 +108,13 @@ def t5_parameters(buckets: Any, **_: Any) -> tuple[Parameter, ...]:
     """The values of the buckets, which begin at 0."""
     count = natural(buckets, "buckets", 2)
     return tuple(Parameter(f"b{k}", "real", True, (0.0, 0.0)) for k in range(min(count, 512)))
+
+
+def t5_tables(count: int) -> Iterator[Mapping[str, int]]:
+    """The options with so many buckets, by their greatest distance, powers of two first."""
+    if count >= 2 and count % 2 == 0:
+        for far in sorted(range(count // 2 + 1, 4097), key=lambda d: (d & (d - 1) != 0, d)):
+            yield {"buckets": count, "max_distance": far}
 
 
 def surrogate(

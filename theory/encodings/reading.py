@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,12 +13,14 @@ from sympy import Expr, Integer, Rational, S, Symbol
 
 from farfield.theory.answers.answer import InputError
 from farfield.theory.answers.number import exact, natural
+from farfield.theory.answers.wording import nearest, plain
 from farfield.theory.encodings.catalogue import CATALOGUE
 from farfield.theory.encodings.encoding import Encoding, Parameter, grouped
 from farfield.theory.encodings.entry import Entry, Values
 from farfield.theory.formula.given import as_expression
 from farfield.theory.formula.parameters import parameter
 from farfield.theory.functions.nodes import Lookup, n
+from farfield.theory.functions.record import spellings
 
 DEFAULT_HEADS = 8
 
@@ -38,8 +39,9 @@ def encoding(
     """An encoding from the catalogue, from a user's formula, or from a table of values.
 
     Args:
-        name: a name of the catalogue (see `encodings`), a formula in `n`, a SymPy expression, or a
-            list of them, one a head.
+        name: a name of the catalogue (see `encodings`; any case, any separator), a formula in `n`
+            as text, a SymPy expression, a Python function of the distance, or a list of them, one
+            a head.
         heads: number of heads of a per-head formula (8 where nothing is said).
         dialect: which variant of the formula; the entry's first where nothing is said.
         values: instead of a name, a table of the bias at distances 0, 1, ...; shape `(length,)`
@@ -76,14 +78,28 @@ def encoding(
         return name if bca is None else dataclasses.replace(name, bca=bca)
     if isinstance(name, (list, tuple)):
         built = _from_heads(name, heads, dialect, given, assumptions or {})
-    elif isinstance(name, str) and name in CATALOGUE:
-        built = _from_entry(CATALOGUE[name], heads, dialect, given)
+    elif isinstance(name, str) and (entry := named(name)) is not None:
+        built = _from_entry(entry, heads, dialect, given)
         built = _assuming(built, assumptions or {})
     else:
         if dialect is not None:
             raise InputError(f"a formula has no dialect; {dialect!r} was given")
         built = _from_formula(name, heads, given, assumptions or {})
     return built if bca is None else dataclasses.replace(built, bca=bca)
+
+
+def named(name: str) -> Entry | None:
+    """The entry of the catalogue called so, in any case and with any separators.
+
+    >>> named("ALiBi").name, named("kerple-log").name, named("Type 1").name
+    ('alibi', 'kerple_log', 'type1')
+    """
+    if name in CATALOGUE:
+        return CATALOGUE[name]
+    return _ENTRIES.get(plain(name)) if re.fullmatch(r"[A-Za-z][\w ,-]*", name.strip()) else None
+
+
+_ENTRIES = {plain(spelled): e for e in CATALOGUE.values() for spelled in (e.name, e.title)}
 
 
 def _from_entry(
@@ -155,10 +171,13 @@ def _from_formula(
 ) -> Encoding:
     if source is None:
         raise InputError("an encoding needs a name, a formula or a table of values")
-    text = source.strip() if isinstance(source, str) else None
-    if text is not None and re.fullmatch(r"[A-Za-z][A-Za-z0-9_ -]*", text) and text != "n":
-        close = difflib.get_close_matches(text.lower(), CATALOGUE, 1, 0.5)
-        hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(CATALOGUE)}"
+    text = source.strip() if isinstance(source, str) else ""
+    words = re.split(r"[ -]+", text) if re.fullmatch(r"[A-Za-z][\w -]*", text) else []
+    if words and "n" not in words:
+        if text in spellings():
+            raise InputError(f"{text} is a function, not a formula; write {text}(n)")
+        close = nearest(text, [s for e in CATALOGUE.values() for s in (e.name, e.title)])
+        hint = f"did you mean {close!r}?" if close else f"known: {', '.join(CATALOGUE)}"
         raise InputError(f"{text[:40]!r} is neither an encoding nor a formula in n; {hint}")
     formula = as_expression(source, domains)
     names = {s.name for s in formula.free_symbols} - {n.name, *domains}
@@ -174,7 +193,8 @@ def _from_formula(
         _substitute(formula, parameters, _head_values("the formula", parameters, given, h))
         for h in range(1, count + 1)
     )
-    return Encoding(text or str(source), formula, biases, parameters)
+    plainly = re.fullmatch(r"[\w\s+\-*/().,<>=&|]+", text, re.ASCII)
+    return Encoding(text if plainly else str(formula), formula, biases, parameters)
 
 
 def _from_heads(
@@ -263,8 +283,8 @@ def _head_values(
     known = {p.name: p for p in parameters}
     for key, value in given.items():
         if key not in known:
-            close = difflib.get_close_matches(key, known, 1, 0.5)
-            hint = f"; did you mean {close[0]!r}?" if close else ""
+            close = nearest(key, known)
+            hint = f"; did you mean {close!r}?" if close else ""
             has = ", ".join(known) or "none"
             raise InputError(f"{name} has no parameter or option {key!r}{hint} (parameters: {has})")
         if isinstance(value, (list, tuple, np.ndarray)):

@@ -13,12 +13,14 @@ import functools
 import math
 import operator
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 import sympy
 from flint import arb, fmpq
 from sympy import Expr, S
+from sympy.core.relational import Relational
 
 from farfield.theory.answers.answer import InputError
 from farfield.theory.evaluation.balls import RealBalls
@@ -118,6 +120,8 @@ class _NumPy:
         """A special function by the name that SciPy gives it."""
         import scipy.special  # heavy, and of use to few formulas
 
+        if name == "zeta":  # with a second argument SciPy knows no zeta below 1
+            return lambda x, a: scipy.special.zeta(x, None if a == 1 else a)
         return getattr(scipy.special, name)
 
 
@@ -140,6 +144,12 @@ class Floats(Arrays):
     def function(self, record: Function, e: Expr) -> Operation:
         if record.array is None:
             return functools.partial(self.by_balls, e), (n,)
+        if record.node in (sympy.sign, sympy.Heaviside):
+            sign, parts = self._sign(e.args[0])
+            if record.node is sympy.sign:
+                return sign, parts
+            at_zero = self.constant(e.args[1])
+            return lambda *values: np.array([0.0, at_zero, 1.0])[_places(sign(*values))], parts
         if not record.jumps:
             return self._wave(e) or super().function(record, e)
         return self._in_integers(record, e) or (self._repaired(record, e), (n, *e.args))
@@ -149,6 +159,10 @@ class Floats(Arrays):
             return _Places, (n,)
         if isinstance(e, sympy.Sum):
             return self._finite_sum(e)
+        relation = _RELATIONS.get(type(e))
+        if relation is not None and isinstance(e, Relational) and _integer_form(e.lhs - e.rhs):
+            sign, parts = self._sign(e.lhs - e.rhs)
+            return lambda *values: relation(sign(*values), 0), parts
         return super().structure(e)
 
     def look_up(self, at: Any, *entries: Any) -> Any:
@@ -178,36 +192,32 @@ class Floats(Arrays):
         inside, modulus = record.period(*e.args)
         if not (modulus.is_Rational and modulus > 0):
             return None
-        turns = sympy.expand(inside / modulus)
-        whole = [x for x in _outermost(turns, (sympy.floor, sympy.ceiling)) if x.has(n)]
-        names = [sympy.Dummy(integer=True) for _ in whole]
-        polynomial = turns.xreplace(dict(zip(whole, names, strict=True)))
-        if not polynomial.is_polynomial(n, *names) or polynomial.free_symbols - {n, *names}:
+        form = _integer_form(inside / modulus)
+        if form is None:
             return None
-        terms = sympy.Poly(polynomial, n, *names).terms()
-        if not all(c.is_Rational for _, c in terms):
-            return None
-        q = math.lcm(*(int(c.q) for _, c in terms))
-        scaled = [(powers, int(c * q)) for powers, c in terms]
 
         def steps(*values: Any) -> Any:
-            sizes = [float(np.max(np.abs(x))) for x in values]
-            largest = sum(
-                abs(c) * math.prod(max(1.0, x) ** k for x, k in zip(sizes, powers, strict=True))
-                for powers, c in scaled
-            )
-            if not (largest * max(1, int(modulus.p)) < 2.0**62 and max(sizes) < 2.0**53):
+            total = form.numerator(values, int(modulus.p))
+            if total is None:
                 return self.by_balls(e, values[0])
-            integers = [np.asarray(x).astype(np.int64) for x in values]
-            total = sum(
-                c * math.prod(x**k for x, k in zip(integers, powers, strict=True))
-                for powers, c in scaled
-            )
+            q = form.denominator
             if record.range is not None:
                 return (total % q * int(modulus.p)) / (q * int(modulus.q))
             return (total // q if e.func is sympy.floor else -(-total // q)).astype(np.float64)
 
-        return steps, (n, *whole)
+        return steps, form.parts
+
+    def _sign(self, e: Expr) -> Operation:
+        """The sign of a part, exactly where it is a rational polynomial of integers."""
+        form = _integer_form(e)
+        if form is None:
+            return np.sign, (e,)
+
+        def sign(*values: Any) -> Any:
+            total = form.numerator(values, 1)
+            return self.by_balls(sympy.sign(e), values[0]) if total is None else np.sign(total)
+
+        return sign, form.parts
 
     def _repaired(self, record: Function, e: Expr) -> Callable[..., Any]:
         """The rule on floats, by balls where the argument is too near to a jump."""
@@ -249,6 +259,50 @@ class Floats(Arrays):
         at = np.arange(low, max(low, int(last.max()) + 1), dtype=np.float64)
         sums = np.cumsum(np.broadcast_to(value(body.xreplace({k: n}), self, {n: at}), at.shape))
         return np.where(last < low, 0.0, sums[np.maximum(last - low, 0)] if sums.size else 0.0)
+
+
+@dataclass(frozen=True)
+class _IntegerForm:
+    """A polynomial of `parts`, which are integers: its terms over one denominator."""
+
+    parts: tuple[Expr, ...]
+    terms: tuple[tuple[tuple[int, ...], int], ...]
+    denominator: int
+
+    def numerator(self, values: Sequence[Any], factor: int) -> Any:
+        """The polynomial times its denominator in 64 bits, also after multiplication by a factor;
+        None where it does not fit."""
+        sizes = [float(np.max(np.abs(x))) for x in values]
+        largest = sum(
+            abs(c) * math.prod(max(1.0, x) ** k for x, k in zip(sizes, powers, strict=True))
+            for powers, c in self.terms
+        )
+        if not (largest * factor < 2.0**62 and max(sizes) < 2.0**53):
+            return None
+        whole = [np.asarray(x).astype(np.int64) for x in values]
+        return sum(
+            c * math.prod(x**k for x, k in zip(whole, powers, strict=True))
+            for powers, c in self.terms
+        )
+
+
+@functools.lru_cache(maxsize=1024)
+def _integer_form(e: Expr) -> _IntegerForm | None:
+    e = sympy.expand(e)
+    whole = [x for x in _outermost(e, (sympy.floor, sympy.ceiling)) if x.has(n)]
+    names = [sympy.Dummy(integer=True) for _ in whole]
+    polynomial = e.xreplace(dict(zip(whole, names, strict=True)))
+    if not polynomial.is_polynomial(n, *names) or polynomial.free_symbols - {n, *names}:
+        return None
+    terms = sympy.Poly(polynomial, n, *names).terms()
+    if not all(c.is_Rational for _, c in terms):
+        return None
+    q = math.lcm(*(int(c.q) for _, c in terms))
+    return _IntegerForm((n, *whole), tuple((powers, int(c * q)) for powers, c in terms), q)
+
+
+def _places(sign: Any) -> Any:
+    return (np.asarray(sign) + 1).astype(np.int64)
 
 
 def _outermost(e: Expr, kinds: tuple[Any, ...]) -> list[Expr]:

@@ -19,6 +19,7 @@ from sympy import Expr, S, Symbol
 from farfield.theory.evaluation.fold import Arithmetic, Operation, Program
 from farfield.theory.functions.balls import (
     Ball,
+    BeyondBalls,
     Undefined,
     Undetermined,
     finite,
@@ -114,7 +115,12 @@ class RealBalls(Arithmetic):
                 values = [env[s] for s in symbols]
             except KeyError as missing:
                 raise Undefined(f"{missing} has no value") from None
-            return program(*values)
+            try:
+                return program(*values)
+            except ZeroDivisionError:
+                raise Undefined("a division by zero") from None
+            except OverflowError:
+                raise BeyondBalls("a number too large to be enclosed") from None
 
         return run
 
@@ -127,7 +133,7 @@ class RealBalls(Arithmetic):
         with precision(bits):
             try:
                 return to_arb(self.compiled(e)(env))
-            except (Undefined, ZeroDivisionError, OverflowError):
+            except Undefined:
                 return None
 
 

@@ -19,6 +19,28 @@ def piecewise(p: Reading, column: int) -> Expr:
     while p.accept(","):
         pieces.append(_piece(p))
     p.expect(")")
+    return pieced(p, column, pieces)
+
+
+def chosen(p: Reading, column: int) -> Expr:
+    """`where(condition, value, other)`, after its name, as NumPy and torch have it."""
+    p.expect("(")
+    held = condition(p)
+    p.expect(",")
+    value = p.choice()
+    p.expect(",")
+    other = p.choice()
+    p.expect(")")
+    return where(p, column, held, value, other)
+
+
+def where(p: Reading, column: int, held: Any, value: Expr, other: Expr) -> Expr:
+    """One value where a condition holds, another where it does not."""
+    return pieced(p, column, [(value, held), (other, S.true)])
+
+
+def pieced(p: Reading, column: int, pieces: list[tuple[Expr, Any]]) -> Expr:
+    """The pieces as one node; a single one that always holds is itself."""
     for _, c in pieces:  # SymPy takes a Piecewise out of a condition, and evaluates on the way
         around = c.atoms(sympy.Function, sympy.Pow) - c.atoms(sympy.Piecewise)
         if any(e.has(sympy.Piecewise) for e in around):
@@ -40,9 +62,9 @@ def _piece(p: Reading) -> tuple[Expr, Any]:
 
 def condition(p: Reading) -> Any:
     """A comparison, True, Eq(...) and the like; & binds closer than |."""
-    parts = [_conjunction(p)]
+    parts = [p.within_bars(lambda: _conjunction(p))]
     while p.accept("|") or p.accept_name("or"):
-        parts.append(_conjunction(p))
+        parts.append(p.within_bars(lambda: _conjunction(p)))
     return parts[0] if len(parts) == 1 else sympy.Or(*parts, evaluate=False)
 
 
@@ -95,11 +117,20 @@ def _called(p: Reading, value: str, column: int) -> Any:
 
 
 def _in_brackets(p: Reading) -> bool:
-    """Whether a bracket opens here that holds a comparison, not a number."""
-    depth = 0
-    for kind, value, _ in p.tokens[p.position :]:
+    return p.begins("(") and opened(p, p.position + 1)
+
+
+def opened(p: Reading, at: int | None = None) -> bool:
+    """Whether the bracket that was opened before here, or before `at`, holds a comparison."""
+    depth, compared, before = 1, False, ""
+    for kind, value, _ in p.tokens[p.position if at is None else at :]:
         depth += (value == "(") - (value == ")")
-        if depth == 0:
+        compared |= value in RELATIONS
+        if depth == 1 and (value in ("&", "~", "and", "or", "not") or
+                           (value == "|" and before == ")" and compared)):  # fmt: skip
+            return True
+        before = value
+        if depth == 0 or (depth == 1 and value in (",", "if")):
             return False
         if depth == 1 and (value in RELATIONS or (kind == "name" and value in CONDITIONS)):
             return True

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sympy
 from sympy import Expr, Integer, Symbol
 
+from farfield.theory.algebra import door
 from farfield.theory.formula.limits import MAX_SUM_TERMS, steep
 from farfield.theory.formula.reading import Reading
 from farfield.theory.formula.words import CONSTANTS
@@ -54,8 +55,8 @@ def finite_sum(p: Reading, column: int, kind: str) -> Expr:
         if kind == "Sum":
             result = sympy.Sum(term, (k, low, high))
         else:
-            term = term if steep(term) else sympy.factor(term)
-            logs = sympy.expand_log(sympy.log(term), force=True)
+            term = term if steep(term) else door.factor(term)
+            logs = door.expand_log(sympy.log(term), force=True)
             result = sympy.exp(sympy.Sum(logs, (k, low, high)))
     p.bound, p.position = outer, after
     return result

@@ -11,6 +11,7 @@ from sympy import Expr, S, Symbol
 from farfield.theory.formula.building import rebuilt
 from farfield.theory.formula.grammar import read
 from farfield.theory.formula.parameters import DOMAINS, parameter
+from farfield.theory.formula.tracing import traced
 from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.functions.record import Refused, record_of
 from farfield.theory.results import InputError, exact
@@ -35,7 +36,8 @@ _ALMOST_N = Symbol("n", integer=True, positive=True).assumptions0  # true of all
 
 
 def as_expression(f: Any, domains: Mapping[str, str] | None = None) -> Expr:
-    """A formula given as text or as a SymPy expression, in the project's own symbols.
+    """A formula given as text, as a SymPy expression or as a Python function of the distance, in
+    the project's own symbols.
 
     In a SymPy expression the symbol called n, or else the only symbol, becomes the distance; other
     symbols become parameters of the domain said (else of what they assume; else positive), floats
@@ -48,10 +50,17 @@ def as_expression(f: Any, domains: Mapping[str, str] | None = None) -> Expr:
     >>> as_expression(-sympy.log(1 + sympy.Symbol("x")))
     -log(n + 1)
     """
+    if callable(f) and not isinstance(f, (str, sympy.Basic, type)):
+        f = traced(f)
+    if hasattr(f, "item") and getattr(f, "ndim", None) == 0:
+        f = exact(f, "formula")
     if isinstance(f, str):
         return read(f, domains)
     if not isinstance(f, (sympy.Basic, int, float)) or isinstance(f, bool):
-        raise InputError(f"a formula is text or a SymPy expression, not {type(f).__name__}")
+        raise InputError(
+            "a formula is text, a SymPy expression or a function of the distance, "
+            f"not {type(f).__name__}"
+        )
     expr = sympy.sympify(f)
     said = dict(domains or {})
     swap: dict[Any, Expr] = {x: exact(x) for x in expr.atoms(sympy.Float)}

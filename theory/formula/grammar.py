@@ -4,44 +4,82 @@ A formula is untrusted text. It is read by the small grammar below, never by `ev
 and each node is built so that SymPy cannot hang on it: numbers are bounded before they are
 formed, special functions of numbers stay unevaluated, comparisons are never decided here.
 
-    formula   := sum [comparison sum]*            comparisons only inside Piecewise
+    formula   := choice
+    choice    := sum ["if" condition "else" choice]
     sum       := product (("+" | "-") product)*
-    product   := unary (("*" | "/") unary)*
+    product   := unary (("*" | "/" | "//" | "%" | nothing) unary)*
     unary     := ("+" | "-") unary | power
     power     := atom [("**" | "^") unary]
-    atom      := number | name | name "(" arguments ")" | "(" sum ")" | "|" sum "|"
+    atom      := (number | name | call | "(" choice ")" | "|" sum "|") ["!" | "." call]*
+    call      := name "(" arguments ")" | name "^" number "(" arguments ")" | name name+
 
-Numbers are exact: `0.1` is 1/10. Every name that is no function and no constant is a parameter.
+What people write is spelled alike first (`spelling`): signs of print, LaTeX, `np.log1p`. Where a
+text may mean two things (`1/2n`, `log n^2`) it is refused, with both. Numbers are exact: `0.1` is
+1/10. Every name that is no function and no constant is a parameter; so are Greek letters that name
+a function, where no argument follows.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
 
 import sympy
 from sympy import Expr, Integer, Rational, S
 
-from farfield.theory.formula import conditions, finite_sums
-from farfield.theory.formula.limits import MAX_DIGITS, MAX_LENGTH, power
+from farfield.theory.algebra.budget import until
+from farfield.theory.algebra.outcomes import Undecided, Unreachable
+from farfield.theory.answers.errors import InputError
+from farfield.theory.formula import conditions, finite_sums, typeset
+from farfield.theory.formula.limits import MAX_DIGITS, MAX_LENGTH, READ_S, power
 from farfield.theory.formula.parameters import parameter
 from farfield.theory.formula.reading import Reading
+from farfield.theory.formula.spelling import GREEK
+from farfield.theory.formula.synonyms import AMBIGUOUS, SYNONYMS
 from farfield.theory.formula.words import CALLED, CONSTANTS
 from farfield.theory.functions.nodes import n
-from farfield.theory.functions.record import spellings
-from farfield.theory.results import InputError
+from farfield.theory.functions.record import Refused, Spelling, records, register, spellings
+
+_CASTS = ("float", "double", "to", "astype", "float64", "float32", "half", "asarray", "array")
+_BOUNDS = ("clip", "clamp")
+_FUNCTION_LETTERS = "fghpqFGHP"  # before a bracket: a function that nobody has defined
 
 
 class Parser(Reading):
     """The grammar, one method a rule; conditions and finite sums are in modules of their own."""
 
     def formula(self) -> Expr:
-        value = self.sum()
+        value = self.choice()
         kind, found, column = self.token
         if kind != "end":
-            hint = "; write * for a product" if kind != "op" or found == "(" else ""
-            self.fail(column, f"unexpected {found!r}{hint}")
+            self.fail(column, f"unexpected {found!r}{self._hint(found)}")
         return value
+
+    def build(self, column: int, make: Callable[..., Expr], *args: Any) -> Expr:
+        if not isinstance(make, Synonym):
+            return super().build(column, make, *args)
+        try:
+            return make(*args)  # reading it supervises each step
+        except Refused as wrong:
+            self.fail(column, str(wrong))
+
+    def _hint(self, found: str) -> str:
+        return "; write * for a product" if found == "(" or found.isalnum() else ""
+
+    def choice(self) -> Expr:
+        return self.nested(self._choice)
+
+    def _choice(self) -> Expr:
+        column, value = self.column, self._sum()
+        if not self.accept_name("if"):
+            return value
+        held = conditions.condition(self)
+        if not self.accept_name("else"):
+            self.fail(self.column, "expected else: value if condition else value")
+        return conditions.where(self, column, held, value, self.choice())
 
     def sum(self) -> Expr:
         return self.nested(self._sum)
@@ -56,12 +94,53 @@ class Parser(Reading):
 
     def product(self) -> Expr:
         column = self.column
-        factors = [self.unary()]
-        while op := self.accept("*", "/"):
+        factors, op = [self.unary()], "*"
+        while True:
+            at, before = self.column, op
+            op = self.accept("*", "/", "//", "%") or self._implied()
+            if not op:
+                break
+            if op == "implied" and before in ("/", "//", "%") and not self._apart(at):
+                self._two_meanings(at, before)
             at = self.column
-            factor = self.unary()
-            factors.append(self.build(at, power, factor, S.NegativeOne) if op == "/" else factor)
+            factor = self.power() if op == "implied" else self.unary()
+            if op in ("/", "//"):
+                factors.append(self.build(at, power, factor, S.NegativeOne))
+            elif op == "%":
+                whole = self.build(column, sympy.Mul, *factors)
+                factors = [self.build(at, spellings()["Mod"].build, whole, factor)]
+            else:
+                factors.append(factor)
+            if op == "//":
+                whole = self.build(column, sympy.Mul, *factors)
+                factors = [self.build(at, spellings()["floor"].build, whole)]
+        infinite = any(f in (S.Infinity, S.NegativeInfinity) for f in factors)
+        if infinite and not all(f.is_number for f in factors):
+            self.fail(column, "a product with infinity; write where(n > 64, -oo, 0) or the like")
         return factors[0] if len(factors) == 1 else self.build(column, sympy.Mul, *factors)
+
+    def _implied(self) -> str:
+        """Whether a factor follows without a sign: `2n`, `3(1 + n)`, `n log(n)`."""
+        kind, value, _ = self.token
+        if kind == "name":
+            starts = value not in ("if", "else", "and", "or", "not", "for")
+        else:
+            starts = kind == "op" and value == "("
+            starts |= kind == "op" and value == "{" and self.braces
+            starts |= kind == "op" and value == "|" and not self.bars
+        return "implied" if starts else ""
+
+    def _apart(self, column: int) -> bool:
+        """Whether a quotient of numbers is written apart from what follows: `1/2 n`."""
+        kinds = [kind for kind, _, _ in self.tokens[self.position - 3 : self.position]]
+        return kinds == ["number", "op", "number"] and self.text[column - 1].isspace()
+
+    def _two_meanings(self, column: int, op: str) -> None:
+        shown = self.text[max(0, column - 12) : column + 12].strip()
+        self.fail(
+            column,
+            f"{shown!r} may mean (a{op}b)*c or a{op}(b*c); write the product with * and brackets",
+        )
 
     def unary(self) -> Expr:
         sign = 1
@@ -75,24 +154,65 @@ class Parser(Reading):
         base = self.atom()
         if self.accept("**", "^") is None:
             return base
-        return self.build(column, power, base, self.nested(self.unary))
+        return self.build(column, power, base, self.nested(self._exponent))
+
+    def _exponent(self) -> Expr:
+        """After `^`: in LaTeX a group or a single digit or letter."""
+        if self.braces and self.begins("{"):
+            return typeset.group(self)
+        if self.braces and self.token[0] == "number" and len(self.token[1]) > 1:
+            self.fail(self.column, "an exponent of several digits stands in braces: ^{...}")
+        return self.unary()
 
     def atom(self) -> Expr:
+        column = self.column
+        value = self._bare()
+        while True:
+            if self.accept("!"):
+                value = self.build(column, spellings()["factorial"].build, value)
+            elif self.begins("."):
+                value = self._method(value)
+            else:
+                return value
+
+    def _bare(self) -> Expr:
         kind, value, column = self.next()
         if kind == "number":
             return self.number(value, column)
         if kind == "name":
             return self.name(value, column)
+        if kind == "tex":
+            return typeset.cases(self, value, column)
         if value == "(":
-            inner = self.sum()
+            if conditions.opened(self):  # a comparison as a number, 1 where it holds
+                held = conditions.condition(self)
+                self.expect(")")
+                return conditions.where(self, column, held, S.One, S.Zero)
+            inner = self.apart(self.choice)
             self.expect(")")
             return inner
+        if value == "{" and self.braces:
+            self.position -= 1
+            return typeset.group(self)
         if value == "|":
-            inner = self.sum()
+            inner = self.within_bars(self.sum)
             self.expect("|")
             return self.build(column, spellings()["Abs"].build, inner)
         found = "the formula ends here" if kind == "end" else f"{value!r} cannot stand here"
         self.fail(column, f"{found}; expected a number, a name, a function or a bracket")
+
+    def _method(self, value: Expr) -> Expr:
+        """`.log()`, `.clamp(min=1)`, `.float()` after a value, as of a tensor."""
+        self.expect(".")
+        kind, name, column = self.next()
+        if kind != "name" or not self.begins("("):
+            self.fail(column, f"expected a method such as .log(), found {name!r}")
+        if name in _CASTS:
+            while self.next()[1] != ")":
+                if self.token[0] == "end":
+                    self.fail(column, f"the bracket of .{name}( is not closed")
+            return value
+        return self._applied(name, column, [value])
 
     def number(self, value: str, column: int) -> Expr:
         mantissa, _, exponent = value.lower().partition("e")
@@ -104,34 +224,134 @@ class Parser(Reading):
         return Integer(digits * 10**scale) if scale >= 0 else Rational(digits, 10**-scale)
 
     def name(self, value: str, column: int) -> Expr:
-        if self.begins("("):
-            if value == "Piecewise":
-                return conditions.piecewise(self, column)
-            if value in ("Sum", "Product"):
-                return finite_sums.finite_sum(self, column, value)
-            if value not in spellings():
-                self.fail(column, f"unknown function {value!r}{_meant(value, spellings())}")
-            return self.call(value, column)
-        if value in self.bound:
-            return self.bound[value]
-        if value == "n":
+        if self.begins("(") and not self._is_factor(value, column):
+            return self._call(value, column)
+        if value == self.distance and value not in self.bound:
             return n
-        if value in CONSTANTS:
-            return CONSTANTS[value]
-        if value in spellings() or value in CALLED:
+        if value in self.bound or value in CONSTANTS:
+            return self.bound.get(value) or CONSTANTS[value]
+        if self.latex and (found := typeset.command(self, value, column)) is not None:
+            return found
+        if value == "exp" and self.begins("^"):  # LaTeX has both e^{...} and \exp^{...}
+            return self._to_the(column)
+        if value in spellings():
+            if self.begins("^") or self.begins("**"):
+                return self._power_of(value, column)
+            if value not in GREEK:
+                if not self._names_argument():
+                    self.fail(column, f"{value} is a function here; write {value}(...)")
+                return self.build(column, spellings()[value].build, self._argument(value, column))
+        elif value in CALLED or value in ("if", "else"):
             self.fail(column, f"{value} is a function here; write {value}(...)")
+        return self._parameter(value, column)
+
+    def _parameter(self, value: str, column: int) -> Expr:
         try:
             return parameter(value, self.domains.get(value, "positive"))
         except InputError as error:
             self.fail(column, str(error))
 
-    def call(self, value: str, column: int) -> Expr:
-        spelling = spellings()[value]
+    def _is_factor(self, value: str, column: int) -> bool:
+        """Whether a name before a bracket is a factor, `m(1 + n)`, and no function."""
+        if value == self.distance or value in (*self.domains, *self.bound, *CONSTANTS):
+            return True
+        if value in spellings() and value in GREEK and self.latex and value != "zeta":
+            self.fail(
+                column,
+                rf"\{value}( may mean \{value} times the bracket or a function; write "
+                rf"\{value} \cdot ( or \{value.capitalize()}(",
+            )
+        letter = len(value) == 1 and value not in _FUNCTION_LETTERS
+        return (letter or value in GREEK) and value not in spellings()
+
+    def _call(self, value: str, column: int) -> Expr:
+        """A name with the bracket that follows it."""
+        if value == "Piecewise":
+            return conditions.piecewise(self, column)
+        if value in ("Sum", "Product"):
+            return finite_sums.finite_sum(self, column, value)
+        if value == "where":
+            return conditions.chosen(self, column)
+        if value in _CASTS:
+            self.expect("(")
+            inner = self.sum()
+            self.expect(")")
+            return inner
+        return self._applied(value, column, [])
+
+    def _to_the(self, column: int) -> Expr:
+        """`e^...`."""
+        self.next()
+        return self.build(column, spellings()["exp"].build, self.nested(self._exponent))
+
+    def _power_of(self, value: str, column: int) -> Expr:
+        """`log^2(1 + n)`, the square of the logarithm."""
+        self.next()
+        if value in GREEK and not (self.token[0] == "number" and self.ahead(2)[1:] == ["("]):
+            self.position -= 1
+            return self._parameter(value, column)
+        grouped = self.accept("{") or self.accept("(")
+        kind, digits, at = self.next()
+        if grouped:
+            self.expect("}" if grouped == "{" else ")")
+        if kind != "number" or not digits.isdigit() or not 1 <= int(digits) <= 99:
+            self.fail(at, f"{value}^... takes a whole power, as {value}^2(n); write it outside")
+        if not self.begins("(") and not self._names_argument():
+            self.fail(self.column, f"expected the argument of {value} in brackets")
+        base = (
+            self._applied(value, column, [])
+            if self.begins("(")
+            else self.build(column, spellings()[value].build, self._argument(value, column))
+        )
+        return self.build(column, power, base, Integer(int(digits)))
+
+    def _names_argument(self) -> bool:
+        """Whether a function is followed by its argument without brackets."""
+        kind, value, _ = self.token
+        plain = value not in ("if", "else", "and", "or", "not") and value not in CALLED
+        return (kind == "name" and plain) or (self.braces and self.begins("{"))
+
+    def _argument(self, value: str, column: int) -> Expr:
+        """The one name, group or function that a function is applied to without brackets."""
+        grouped, argument = self.begins("{"), self._bare()
+        if grouped:
+            return argument
+        follows = self.token[1]
+        if follows in ("^", "**", "!", "(") or self._names_argument():
+            said = self.tokens[self.position - 1][1]
+            self.fail(
+                column,
+                f"{value} {said}{follows}... may be read in two ways; write {value}({said}...) or "
+                f"{value}({said}){follows}...",
+            )
+        return argument
+
+    def _applied(self, value: str, column: int, args: list[Expr]) -> Expr:
+        """A function with the arguments in the bracket that opens here, after those given."""
+        if value not in spellings() and value not in _BOUNDS:
+            if len(value) == 1:
+                self.fail(column, f"{value} is no function; write a product as {value}*(...)")
+            if value in AMBIGUOUS:
+                self.fail(column, f"{value} may mean {AMBIGUOUS[value]}; write which")
+            self.fail(column, f"unknown function {value!r}{_meant(value, spellings())}")
         self.expect("(")
-        args = [] if self.begins(")") else [self.sum()]
-        while args and self.accept(","):
-            args.append(self.sum())
-        self.expect(")")
+        named: dict[str, Expr] = {}
+        while not self.accept(")"):
+            if args or named:
+                self.accept(",")
+            if self.ahead(2)[1:] == ["="] and self.token[0] == "name":
+                key = self.next()[1]
+                self.expect("=")
+                named[key] = self.choice()
+            else:
+                args.append(self.choice())
+            if not self.begins(",") and not self.begins(")"):
+                self.expect(")")
+        if value in _BOUNDS:
+            return self._clipped(value, column, args, named)
+        if named:
+            self.fail(column, f"{value} takes no argument {next(iter(named))!r} by name")
+        spelling = spellings()[value]
         least, most = spelling.least, spelling.most
         if not least <= len(args) <= most:
             wanted = str(least) if least == most else f"{least} to {most}"
@@ -140,13 +360,62 @@ class Parser(Reading):
             self.fail(column, f"{value} of infinity")
         return self.build(column, spelling.build, *args)
 
+    def _clipped(self, value: str, column: int, args: list[Expr], named: dict[str, Expr]) -> Expr:
+        """`clip(x, low, high)`, either end left out or given by name."""
+        keys = {"min": "min", "a_min": "min", "low": "min", "max": "max", "a_max": "max",
+                "high": "max"}  # fmt: skip
+        ends = {keys[k]: v for k, v in named.items() if k in keys}
+        if not args or len(ends) < len(named) or len(args) > 3:
+            self.fail(column, f"{value} takes a value, a least and a greatest one")
+        for key, end in zip(("min", "max"), args[1:], strict=False):
+            ends.setdefault(key, end)
+        found = args[0]
+        if ends.get("min", S.NegativeInfinity) != S.NegativeInfinity:
+            found = self.build(column, spellings()["Max"].build, found, ends["min"])
+        if ends.get("max", S.Infinity) != S.Infinity:
+            found = self.build(column, spellings()["Min"].build, found, ends["max"])
+        return found
+
+
+class _Body(Parser):
+    """The body of a synonym; what is wrong with it is said of the place where the synonym is."""
+
+    def fail(self, column: int, what: str) -> NoReturn:
+        raise Refused(what)
+
+
+@dataclass(frozen=True)
+class Synonym:
+    """What a library's function is in the words of the grammar: it is read, like all else."""
+
+    arguments: tuple[str, ...]
+    body: str
+
+    def __call__(self, *values: Expr) -> Expr:
+        reading = _Body(self.body, {})
+        reading.bound = dict(zip(self.arguments, values, strict=True))
+        return reading.formula()
+
+
+def _spelling(head: str, body: str) -> Spelling:
+    name, _, inner = head.rstrip(")").partition("(")
+    arguments = tuple(inner.split(", "))
+    return Spelling(name, Synonym(arguments, body), len(arguments), len(arguments))
+
+
+register(*(_spelling(head, body) for head, body in SYNONYMS.items()))
+
 
 def _meant(word: str, known: Iterable[str]) -> str:
-    """What a user may have meant by a word, or all that is accepted."""
-    close = difflib.get_close_matches(word, list(known), 1, 0.6) or [
-        k for k in known if k.lower() == word.lower()
-    ]
-    return f"; did you mean {close[0]!r}?" if close else f"; accepted: {', '.join(sorted(known))}"
+    """What a user may have meant by a word that is misspelt, never another function."""
+    alike = [k for k in known if k.lower() == word.lower()]
+    letters = word.rstrip("0123456789")
+    if not alike and letters == word and len(word) > 3:
+        alike = [k for k in difflib.get_close_matches(word, list(known), 1, 0.8) if k.isalpha()]
+    if alike:
+        return f"; did you mean {alike[0]!r}?"
+    accepted = sorted(record.names[0] for record in records() if record.names)
+    return f"; accepted, among others: {', '.join(accepted)}"
 
 
 def read(text: str, domains: Mapping[str, str] | None = None) -> Expr:
@@ -174,10 +443,16 @@ def read(text: str, domains: Mapping[str, str] | None = None) -> Expr:
         raise InputError(f"the formula has {len(text)} characters; at most {MAX_LENGTH} are read")
     if not text.strip():
         raise InputError("the formula is empty; expected a bias in the distance n, as -log(1+n)")
+    if text[0] == text[-1] and text[0] in "\"'":
+        text = f" {text[1:-1]} "
     domains = dict(domains or {})
     for name, domain in domains.items():
         parameter(name, domain)
-    expr = Parser(text, domains).formula()
+    try:
+        with until(time.monotonic() + READ_S):
+            expr = Parser(text, domains).formula()
+    except (Undecided, Unreachable) as why:
+        raise InputError(f"formula {text[:40]!r} is too hard to be read ({why})") from None
     if expr in (S.Infinity, S.NegativeInfinity) or expr.has(S.NaN):
         raise InputError(f"formula {text[:40]!r} is infinite or undefined for all n")
     names = sorted(s.name for s in expr.free_symbols if s != n)

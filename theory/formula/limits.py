@@ -23,6 +23,8 @@ MAX_SUM_TERMS = 1_000
 MAX_EXPONENT = 10**4
 MAX_DEGREE = 100  # of a power of a sum within a power of a sum
 MAX_SIZE = 100_000  # log2 of a constant
+MAX_FACTOR = 10**6  # bits of a number that is split off a power: a millisecond to multiply
+READ_S = 2.0  # seconds
 STEEP = 40  # a degree from which SymPy hangs on expanding, factoring, isolating roots
 
 
@@ -46,7 +48,7 @@ def bounded(e: Expr) -> Expr:
             size = abs(to_arb(PLAIN.compiled(e)({}))).upper()
     except Undetermined:  # a jump or a comparison that needs a proof: not the reader's business
         return e
-    except (Undefined, ZeroDivisionError, OverflowError):
+    except Undefined:
         raise Refused("is not a finite real number that can be evaluated") from None
     if size > 2**MAX_SIZE:
         raise Refused(f"is a constant beyond 2**{MAX_SIZE}")
@@ -90,4 +92,10 @@ def power(base: Expr, exponent: Expr) -> Expr:
             size = max(abs(coefficient.p), coefficient.q).bit_length() * abs(exponent)
             if size > MAX_BITS:
                 return sympy.Pow(base, exponent, evaluate=False)
+    else:  # multiplied out, (a b)^(n + c) has the factor a^c
+        shift, factor = exponent.as_coeff_Add()[0], base.as_coeff_Mul()[0]
+        if shift.is_Rational and factor.is_Rational:
+            size = max(abs(factor.p), factor.q).bit_length() * abs(shift)
+            if size > MAX_FACTOR:
+                raise Refused(f"has a constant factor of more than {MAX_FACTOR} bits")
     return sympy.Pow(base, exponent)

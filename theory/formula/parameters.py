@@ -6,6 +6,7 @@ import re
 
 from sympy import Expr, S, Symbol
 
+from farfield.theory.formula.spelling import GREEK
 from farfield.theory.formula.words import RESERVED
 from farfield.theory.functions.record import spellings
 from farfield.theory.results import InputError, exact
@@ -82,7 +83,5 @@ def check_name(name: str) -> None:
         )
     if name == "n":
         raise InputError("n is the distance and cannot be a parameter; choose another name")
-    if name == "e":
-        raise InputError("e is ambiguous; write E or exp(...), or name the parameter otherwise")
-    if name in spellings() or name in RESERVED:
+    if (name in spellings() and name not in GREEK) or name in RESERVED:
         raise InputError(f"{name!r} is the name of a function or constant, not of a parameter")

@@ -7,18 +7,12 @@ from typing import Any
 
 from sympy import Expr
 
+from farfield.theory.algebra.door import supervised
+from farfield.theory.algebra.outcomes import Undecided
 from farfield.theory.formula.limits import MAX_DEPTH, bounded
+from farfield.theory.formula.spelling import distance_of
 from farfield.theory.formula.tokens import Tokens
 from farfield.theory.functions.record import Refused
-
-_SYMPY_FAILS = (
-    AttributeError,
-    TypeError,
-    ValueError,
-    LookupError,
-    ArithmeticError,
-    RecursionError,
-)
 
 
 class Reading(Tokens):
@@ -27,22 +21,44 @@ class Reading(Tokens):
     def __init__(self, text: str, domains: Mapping[str, str]) -> None:
         super().__init__(text)
         self.domains = domains
+        self.distance = distance_of(text)
+        if not self.distance.isidentifier():
+            self.fail(0, f"{self.distance[:20]!r} is no name for the distance; one is accepted")
         self.bound: dict[str, Expr] = {}  # the indices of the sums around
         self.depth = 0
+        self.bars = 0
         self.sum_terms = 0
 
     def sum(self) -> Expr:
         """A sum of products, as the grammar has it."""
         raise NotImplementedError
 
+    def choice(self) -> Expr:
+        """A sum, or `value if condition else value`."""
+        raise NotImplementedError
+
     def build(self, column: int, make: Callable[..., Expr], *args: Any) -> Expr:
         """A node, or what is wrong with it and where."""
         try:
-            return bounded(make(*args))
+            return bounded(supervised(make, *args))
         except Refused as wrong:
             self.fail(column, str(wrong))
-        except _SYMPY_FAILS:
+        except Undecided:
             self.fail(column, "this part cannot be evaluated")
+
+    def within_bars(self, part: Callable[[], Any]) -> Any:
+        """A part in which `|` ends something, so that it begins no factor."""
+        self.bars += 1
+        value = part()
+        self.bars -= 1
+        return value
+
+    def apart(self, part: Callable[[], Any]) -> Any:
+        """A part in brackets, in which `|` may begin a factor again."""
+        bars, self.bars = self.bars, 0
+        value = part()
+        self.bars = bars
+        return value
 
     def nested(self, part: Callable[[], Any]) -> Any:
         """A part one level deeper."""

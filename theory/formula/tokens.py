@@ -2,40 +2,72 @@
 
 from __future__ import annotations
 
-import re
 from typing import NoReturn
 
+from farfield.theory.answers.errors import InputError
 from farfield.theory.formula.limits import MAX_TOKENS
-from farfield.theory.results import InputError
-
-Token = tuple[str, str, int]  # its kind, its text, its column
-
-_TOKEN = re.compile(
-    r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<name>[A-Za-z_][A-Za-z0-9_]*)"
-    r"|(?P<op>\*\*|<=|>=|==|!=|[-+*/^(),|<>&~]))"
-)
-_REPLACED = str.maketrans({"\u2212": "-", "\u00d7": "*", "\u00b7": "*", "\u03c0": " pi "})
+from farfield.theory.formula.spelling import Token, is_latex, spelled
+from farfield.theory.formula.words import CALLED, RESERVED
+from farfield.theory.functions.record import spellings
 
 
 class Tokens:
     """A text as symbols that are read one by one."""
 
     def __init__(self, text: str) -> None:
-        self.text = text = text.translate(_REPLACED)
+        self.text = text
+        self.latex = is_latex(text)
+        self.braces = self.latex or "{" in text
         self.position = 0
         self.tokens: list[Token] = []
-        at, end = 0, len(text.rstrip())
-        while at < end:
-            match = _TOKEN.match(text, at)
-            if match is None:
-                at += len(text[at:]) - len(text[at:].lstrip())
-                self.fail(at, f"{text[at]!r} is not part of a formula")
-            kind = match.lastgroup or ""
-            self.tokens.append((kind, match.group(kind), match.start(kind)))
-            at = match.end()
+        for token in spelled(text, {*spellings(), *CALLED, *RESERVED}):
+            kind, value, at = token
+            if kind == "bad":
+                self.fail(at, f"{value[:20]!r} is not part of a formula")
+            self.tokens.append(token)
             if len(self.tokens) > MAX_TOKENS:
                 raise InputError(f"the formula has more than {MAX_TOKENS} symbols")
-        self.tokens.append(("end", "", end))
+        self._positions()
+        self.tokens.append(("end", "", len(text.rstrip())))
+
+    def _positions(self) -> None:
+        """Read `i - j`, query less key, as the distance; `|i - j|` and `|j - i|` likewise."""
+        names = {value for kind, value, _ in self.tokens if kind == "name"}
+        if not {"i", "j"} <= names:
+            return
+        found: list[Token] = []
+        rest = self.tokens
+        while rest:
+            values = [value for _, value, _ in rest[:3]]
+            kinds = [kind for kind, _, _ in rest[:3]]
+            if kinds == ["name", "op", "name"] and values in (["i", "-", "j"], ["j", "-", "i"]):
+                column, alone = rest[0][2], self._stands_alone(found, rest[3:4])
+                if not alone:
+                    self.fail(column, "write i - j in brackets: (i - j), the distance n")
+                bars = found[-1:] and found[-1][1] in ("|", "abs", "Abs")
+                if len(found) > 1 and found[-1][1] == "(" and found[-2][1] in ("abs", "Abs"):
+                    bars = True
+                if values[0] == "j" and not bars:
+                    found.append(("op", "-", column))
+                found.append(("name", "n", column))
+                rest = rest[3:]
+                continue
+            if rest[0][:2] in (("name", "i"), ("name", "j")):
+                self.fail(
+                    rest[0][2],
+                    f"{rest[0][1]} alone: a bias is a function of the distance i - j, written n",
+                )
+            found.append(rest[0])
+            rest = rest[1:]
+        self.tokens = found
+
+    @staticmethod
+    def _stands_alone(before: list[Token], after: list[Token]) -> bool:
+        """Whether no operator that binds closer stands beside `i - j`."""
+        left = before[-1][1] if before else "("
+        right = after[0][1] if after else ")"
+        compared = ("<", "<=", ">", ">=", "==", "!=", ",", "|")
+        return left in ("(", "{", "=", "+", *compared) and right in (")", "}", "+", "-", *compared)
 
     def fail(self, column: int, what: str) -> NoReturn:
         """Raise InputError with the text around a column."""
@@ -54,10 +86,15 @@ class Tokens:
         """Where the next symbol stands."""
         return self.token[2]
 
+    def ahead(self, count: int) -> list[str]:
+        """The texts of the next symbols."""
+        return [value for _, value, _ in self.tokens[self.position : self.position + count]]
+
     def next(self) -> Token:
         """The next symbol, read."""
-        self.position += 1
-        return self.tokens[self.position - 1]
+        token = self.token
+        self.position = min(self.position + 1, len(self.tokens) - 1)  # the end stays the end
+        return token
 
     def begins(self, op: str) -> bool:
         """Whether this operator comes next."""

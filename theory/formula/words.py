@@ -13,7 +13,11 @@ CONSTANTS: dict[str, Expr] = {
     "EulerGamma": S.EulerGamma,
     "GoldenRatio": S.GoldenRatio,
     "Catalan": S.Catalan,
+    "e": S.Exp1,
     "oo": S.Infinity,
+    "inf": S.Infinity,
+    "infty": S.Infinity,
+    "Infinity": S.Infinity,
 }
 RELATIONS: dict[str, Any] = {
     "<": sympy.Lt,

@@ -18,6 +18,8 @@ from typing import Any
 import sympy
 from flint import acb, arb, ctx, fmpq
 
+from farfield.theory.algebra.watch import inside
+
 Ball = Any  # fmpq (exact) or arb
 NAN = acb(arb.nan())
 
@@ -40,6 +42,7 @@ _LOCK = threading.RLock()
 @contextmanager
 def precision(bits: int) -> Iterator[None]:
     """Work with balls of `bits` bits, alone in the process, and restore the precision after."""
+    assert not inside(), "balls are not evaluated inside the algebra"
     with _LOCK:
         before = ctx.prec
         ctx.prec = max(2, int(bits))

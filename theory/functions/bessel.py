@@ -201,7 +201,7 @@ NOT_YET = {
 FUNCTIONS = (
     Function(
         node=sympy.besselj,
-        names=("besselj",),
+        names=("besselj", "jv"),
         arity=(2, 2),
         build=_of_order(sympy.besselj),
         latex="J",
@@ -213,7 +213,7 @@ FUNCTIONS = (
     ),
     Function(
         node=sympy.besseli,
-        names=("besseli",),
+        names=("besseli", "iv"),
         arity=(2, 2),
         build=_of_order(sympy.besseli),
         latex="I",
@@ -226,7 +226,7 @@ FUNCTIONS = (
     ),
     Function(
         node=sympy.besselk,
-        names=("besselk",),
+        names=("besselk", "kv"),
         arity=(2, 2),
         build=_of_order(sympy.besselk),
         latex="K",
@@ -245,8 +245,8 @@ FUNCTIONS = (
     Function(
         node=bessel_slope,
         tail=_rest_beyond,
-        lacks=NO_REAL_RULE
-        | dict.fromkeys(("ball", "complex_ball", "series"), "only its bound is used"),
+        complex_ball=lambda analytic, z: z.bessel_i(acb(1)) / z.bessel_i(acb(0)) - 1 + 1 / (2 * z),
+        lacks=NO_REAL_RULE | {"series": "only its values are used"},
     ),
     Function(
         node=bessel_small,

@@ -96,13 +96,14 @@ def _expand_abs(t: Any, e: Expr, a: Expr) -> Any:
 
 
 def _heaviside_array(xp: Any, x: Any, at_zero: Any) -> Any:
-    return xp.where(x > 0, 1.0, xp.where(x < 0, 0.0, at_zero))
+    side = xp.sign(x)
+    return (1 + side) / 2 + (at_zero - 0.5) * (1 - xp.abs(side))
 
 
 FUNCTIONS = (
     Function(
         node=sympy.Abs,
-        names=("Abs", "abs"),
+        names=("Abs", "abs", "fabs", "absolute"),
         build=evaluated_if_small(sympy.Abs),
         latex=r"\left|",
         branch=lambda decide, a: decide.sign(a) * a,
@@ -113,7 +114,7 @@ FUNCTIONS = (
     ),
     Function(
         node=sympy.sign,
-        names=("sign",),
+        names=("sign", "sgn"),
         build=evaluated_if_small(sympy.sign),
         latex=r"\operatorname{sign}",
         continuous=False,
@@ -125,7 +126,7 @@ FUNCTIONS = (
     ),
     Function(
         node=sympy.Heaviside,
-        names=("Heaviside",),
+        names=("Heaviside", "heaviside"),
         arity=(1, 2),
         build=_heaviside,
         latex=r"\theta",
@@ -138,7 +139,7 @@ FUNCTIONS = (
     ),
     Function(
         node=sympy.Min,
-        names=("Min", "min"),
+        names=("Min", "min", "minimum", "fmin", "amin"),
         arity=(1, 100),
         build=_extreme(sympy.Min),
         latex=r"\min",
@@ -150,7 +151,7 @@ FUNCTIONS = (
     ),
     Function(
         node=sympy.Max,
-        names=("Max", "max"),
+        names=("Max", "max", "maximum", "fmax", "amax"),
         arity=(1, 100),
         build=_extreme(sympy.Max),
         latex=r"\max",

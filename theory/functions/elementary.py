@@ -158,8 +158,6 @@ FUNCTIONS = (
         array=lambda xp, x: xp.log(x),
     ),
     Spelling("ln", sympy.log),
-    Spelling("sqrt", sympy.sqrt),
-    Spelling("cbrt", sympy.cbrt),
     Function(
         node=log1p,
         tail=lambda t, g: t.log1p(g),

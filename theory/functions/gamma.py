@@ -355,7 +355,7 @@ def _binomial_array(xp: Any, a: Any, b: Any) -> Any:
 FUNCTIONS = (
     Function(
         node=sympy.gamma,
-        names=("gamma",),
+        names=("gamma", "Gamma"),
         build=evaluated_if_small(sympy.gamma, hold=True),
         latex=r"\Gamma",
         positive=True,
@@ -368,9 +368,9 @@ FUNCTIONS = (
     ),
     Function(
         node=sympy.loggamma,
-        names=("loggamma",),
+        names=("loggamma", "lgamma", "gammaln"),
         build=evaluated_if_small(sympy.loggamma, of_numbers=False, hold=True),
-        latex=r"\log\Gamma",
+        latex=r"\operatorname{loggamma}",
         domain=lambda x: (x, 1),
         asymptotic=_stirling,
         exact=_known_loggamma,
@@ -379,12 +379,13 @@ FUNCTIONS = (
         array=lambda xp, x: xp.special("gammaln")(x),
     ),
     Spelling("digamma", lambda at: _polygamma(S.Zero, at)),
+    Spelling("psi", lambda at: _polygamma(S.Zero, at)),
     Function(
         node=sympy.polygamma,
         names=("polygamma",),
         arity=(2, 2),
         build=_polygamma,
-        latex=r"\psi",
+        latex=r"\operatorname{polygamma}",
         positive=True,
         asymptotic=_polygamma_by_rest,
         exact=_known(sympy.polygamma),
@@ -408,7 +409,7 @@ FUNCTIONS = (
     ),
     Function(
         node=sympy.binomial,
-        names=("binomial",),
+        names=("binomial", "binom", "comb"),
         arity=(2, 2),
         build=evaluated_if_small(sympy.binomial),
         latex=r"\binom",
@@ -427,7 +428,7 @@ FUNCTIONS = (
         names=("harmonic",),
         arity=(1, 2),
         build=_harmonic,
-        latex=r"\operatorname{H}",
+        latex=r"\operatorname{harmonic}",
         positive=True,
         asymptotic=lambda z: _digamma(z + 1) + S.EulerGamma,
         exact=_known(sympy.harmonic),
@@ -464,7 +465,7 @@ FUNCTIONS = (
     Function(
         node=psi_slope,
         tail=_psi_slope_beyond,
-        lacks=NO_REAL_RULE
-        | dict.fromkeys(("ball", "complex_ball", "series"), "only its bound is used"),
+        complex_ball=lambda analytic, z: acb.polygamma(z, acb(1)) - 1 / z if z.real > 0 else NAN,
+        lacks=NO_REAL_RULE | {"series": "only its values are used"},
     ),
 )

@@ -10,7 +10,7 @@ from sympy import Expr
 
 from farfield.theory.algebra.outcomes import Undecided
 from farfield.theory.functions.balls import real
-from farfield.theory.functions.record import Function, Spelling
+from farfield.theory.functions.record import Function
 
 HALF = fmpq(1, 2)
 
@@ -97,8 +97,6 @@ FUNCTIONS = (
         expansion=_expand_tanh,
         array=lambda xp, x: 1 / xp.tanh(x),
     ),
-    Spelling("sech", lambda x: 1 / sympy.cosh(x)),
-    Spelling("csch", lambda x: 1 / sympy.sinh(x)),
     Function(
         node=sympy.asinh,
         names=("asinh", "arcsinh"),
@@ -128,5 +126,4 @@ FUNCTIONS = (
         expansion=_expand_atanh,
         array=lambda xp, x: xp.atanh(x),
     ),
-    Spelling("acoth", lambda x: sympy.atanh(1 / x)),
 )

@@ -119,7 +119,7 @@ FUNCTIONS = (
         continuous=False,
         ball=real("li"),
         expansion=lambda t, e, a: li_of(t, t.transseries(a)),
-        array=lambda xp, x: xp.special("expi")(xp.log(x)),
+        array=lambda xp, x: xp.where(x == 0, 0.0, xp.special("expi")(xp.log(x))),
     ),
     Function(
         node=sympy.Ei,

@@ -141,7 +141,7 @@ _built = evaluated_if_small(sympy.LambertW)
 FUNCTIONS = (
     Function(
         node=sympy.LambertW,
-        names=("LambertW",),
+        names=("LambertW", "lambertw"),
         build=_built,
         latex="W",
         domain=lambda x: (x + sympy.exp(-1), 0),

@@ -126,7 +126,7 @@ FUNCTIONS = (
     ),
     Function(
         node=sympy.Mod,
-        names=("Mod",),
+        names=("Mod", "mod", "remainder"),
         arity=(2, 2),
         build=_mod,
         latex=r"\bmod",

@@ -20,6 +20,7 @@ from typing import Any, ClassVar
 import sympy
 from sympy import Expr, S
 
+from farfield.theory.algebra import door
 from farfield.theory.algebra.outcomes import NeedMore, NotReal, Undecided
 from farfield.theory.coefficients.arithmetic import (
     Coefficient,
@@ -181,7 +182,7 @@ def _ask_real(e: Expr) -> None:
 def function_value(function: Any, *args: Expr) -> Expr:
     """A function of numbers: evaluated at small rationals, elsewhere as the reader builds it."""
     small = all(a.is_Rational and max(abs(a.p), a.q) <= 1000 for a in args)
-    return function(*args) if small else rebuilt(function, args)
+    return door.supervised(function, *args) if small else rebuilt(function, args)
 
 
 # -- limits ---------------------------------------------------------------------------------------
@@ -242,8 +243,8 @@ def at_finite(f: Callable[[Expr], Expr], g: Transseries, name: Any) -> Transseri
 
     def coef(k: int) -> Coefficient:
         while len(derivatives) <= k:
-            derivatives.append(sympy.diff(derivatives[-1], x))
-        value = derivatives[k].xreplace({x: point}) / math.factorial(k)
+            derivatives.append(door.diff(derivatives[-1], x))
+        value = door.replaced(derivatives[k], {x: point}) / math.factorial(k)
         if value.has(S.ComplexInfinity, S.NaN):
             raise Undecided(f"{name} at a singular point")
         if value.is_real is False:

@@ -12,6 +12,7 @@ import sympy
 from flint import fmpq
 from sympy import Expr, S, Symbol
 
+from farfield.theory.algebra import door
 from farfield.theory.algebra.outcomes import Undecided
 from farfield.theory.coefficients.arithmetic import coefficient, expand
 from farfield.theory.coefficients.context import context
@@ -63,14 +64,12 @@ def _separated(body: Expr, k: Symbol) -> Expr:
     """The summand with logarithms of products split and quotients in partial fractions."""
     if steep(body):
         raise Undecided("a sum of high degree")
-    body = body.replace(
-        sympy.log, lambda a: sympy.expand_log(sympy.log(sympy.factor(a)), force=True)
-    )
+    body = body.replace(sympy.log, lambda a: door.expand_log(sympy.log(door.factor(a)), force=True))
     if body.is_polynomial(k):
         return expand(body)
     if body.is_rational_function(k) and body.free_symbols == {k}:
-        return sympy.apart(body, k)
-    return sympy.expand_mul(body)
+        return door.apart(body, k)
+    return door.expand_mul(body)
 
 
 def _linear(e: Expr, k: Symbol) -> tuple[Expr, Expr] | None:
@@ -120,7 +119,7 @@ def _power_sum(t: Any, r: Expr, first: Expr, last: Transseries) -> Transseries:
     if r.is_Integer and r >= 0 and first.is_Integer:
         x = sympy.Dummy("x")
         primitive = sympy.bernoulli(r + 1, x) / (r + 1)
-        faulhaber = sympy.Poly(expand(primitive.subs(x, x + 1) - primitive.subs(x, first)), x)
+        faulhaber = door.polynomial(expand(primitive.subs(x, x + 1) - primitive.subs(x, first)), x)
         return add(*(scale(power(last, fmpq(k[0])), coefficient(c)) for k, c in faulhaber.terms()))
     if r.free_symbols:
         way = sign(coefficient(expand(r + 1)))
@@ -166,13 +165,13 @@ def _geometric(t: Any, rest: Expr, k: Symbol, low: int, top: Transseries) -> Tra
     q, factor, others = split_off
     if not others.is_polynomial(k) or sign(coefficient(q)) <= 0 or sign(coefficient(q - 1)) == 0:
         return None
-    degree = int(sympy.degree(others, k)) if others.has(k) else 0
+    degree = int(door.degree(others, k)) if others.has(k) else 0
     if degree > 8:
         raise Undecided("a sum of high degree")
     unknown = sympy.symbols(f"c:{degree + 1}", cls=sympy.Dummy)
     primitive = sum(c * k**i for i, c in enumerate(unknown))
-    equation = sympy.Poly(expand(q * primitive.subs(k, k + 1) - primitive - others), k)
-    solved = sympy.solve(equation.all_coeffs(), unknown, dict=True)[0]
+    equation = door.polynomial(expand(q * primitive.subs(k, k + 1) - primitive - others), k)
+    solved = door.solve(equation.all_coeffs(), unknown, dict=True)[0]
     primitive = primitive.xreplace(solved)
     after = add(top, ONE_SERIES)
     polynomial = [

@@ -1,8 +1,9 @@
-"""The ledger of claims: every checkable statement of the three papers, decided by a check.
+"""The ledger of claims: every checkable sentence of the three papers, decided by a check.
 
-One file a paper; `claim` says what an entry is. A check is a pure function of its data, so it can
-be run on altered data and then returns the opposite verdict; the tests do that for every entry.
-Experiments are read from committed results (`results`) or say how they are made.
+One file a paper; `claim` says what an entry is, `words` how the papers' words are read. A check is
+a pure function of its data, so it can be run on altered data and then returns another verdict; the
+tests do that for every entry. Experiments are read from committed results (`results`) or say how
+they are made. Sentences without an entry are named with the reason (`sections`).
 """
 
 from __future__ import annotations
@@ -10,13 +11,16 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable
 
-from farfield.theory.results import InputError
+from farfield.theory.answers.errors import InputError
 from farfield.validation.claims.chi2023 import LEDGER as CHI
-from farfield.validation.claims.claim import Check, Claim, Finding, Missing, Verdict
+from farfield.validation.claims.claim import RANGE, Check, Claim, Finding, Missing, Passage, Verdict
 from farfield.validation.claims.qin2024 import LEDGER as QIN
 from farfield.validation.claims.sun2023 import LEDGER as SUN
 
-__all__ = ["Check", "Claim", "Finding", "Missing", "Verdict", "checks", "claim", "claims"]
+__all__ = [
+    "KINDS", "RANGE", "Check", "Claim", "Finding", "Missing", "Passage", "Verdict", "checks",
+    "claim", "claims", "sections",
+]  # fmt: skip
 
 _LEDGERS = {ledger.paper: ledger for ledger in (QIN, SUN, CHI)}
 KINDS = (
@@ -26,7 +30,7 @@ KINDS = (
 
 
 def checks(paper: str | None = None, kind: str | None = None) -> tuple[Check, ...]:
-    """The checks of the ledger, of one paper or kind if given.
+    """The checks of the ledger, of one paper or kind if given, by paper and section.
 
     Raises:
         InputError: unknown paper or kind.
@@ -36,16 +40,36 @@ def checks(paper: str | None = None, kind: str | None = None) -> tuple[Check, ..
     if kind is not None and kind not in KINDS:
         raise InputError(f"no kind {kind!r}; accepted: {', '.join(KINDS)}")
     return tuple(
-        c for name, ledger in _LEDGERS.items() for c in ledger
+        c for name, ledger in _LEDGERS.items() for c in ledger.ordered()
         if paper in (None, name) and kind in (None, c.kind)
     )  # fmt: skip
+
+
+def sections(paper: str) -> dict[str, tuple[tuple[Check, ...], tuple[Passage, ...]]]:
+    """What was looked at in each section of a paper, in order: its checks, and the sentences that
+    have none, with the reason.
+
+    Raises:
+        InputError: unknown paper.
+
+    >>> list(sections("sun2023"))[:2]
+    ['Abstract', '1 Introduction']
+    """
+    found = checks(paper)
+    return {
+        name: (
+            tuple(c for c in found if c.section == name),
+            tuple(p for p in _LEDGERS[paper].passages if p.section == name),
+        )
+        for name in _LEDGERS[paper].sections
+    }
 
 
 def claims(
     paper: str | None = None, kind: str | None = None,
     notice: Callable[[Claim], None] | None = None,
 ) -> list[Claim]:  # fmt: skip
-    """Decide the claims of the ledger, in the order of the papers.
+    """Decide the claims of the ledger, by paper and section.
 
     Args:
         paper: `qin2024`, `sun2023` or `chi2023`; all where nothing is said.
@@ -55,8 +79,8 @@ def claims(
     Raises:
         InputError: unknown paper or kind.
 
-    >>> [c.verdict.value for c in claims("qin2024", "symbolic identity")][:1]
-    ['corrected']
+    >>> [c.id for c in claims("qin2024", "symbolic identity")][:2]
+    ['qin2024.alibi-is-kerple', 'qin2024.eq7.preceding']
     """
     decided = []
     for check in checks(paper, kind):

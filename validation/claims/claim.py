@@ -1,4 +1,4 @@
-"""What an entry of the ledger is: a statement of a paper, the data of its check, the check.
+"""What an entry of the ledger is: a sentence of a paper, the data of its check, the check.
 
 A check is a pure function of its data (formulas, printed tables, results of runs) and returns a
 `Finding`; the verdict follows from the finding and is typed in nowhere.
@@ -6,21 +6,31 @@ A check is a pure function of its data (formulas, printed tables, results of run
 * `confirmed`: the statement holds on the data;
 * `corrected`: it fails, and the corrected statement was checked on the same data and holds;
 * `refuted`: it fails, with a counterexample;
+* `not_robust`: it depends on the tolerance, within the range in which one can be meant;
 * `not_testable`: the data that would decide it are not there, with the reason.
+
+There is one tolerance, that of Definition 0.1 (`TOLERANCE`). A check that uses it is decided at
+every value of `RANGE`, from 2 % to 10 %; its verdict stands only if all of them agree.
 """
 
 from __future__ import annotations
 
 import enum
+import itertools
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from farfield.theory.answers.answer import Result, plain
+from farfield.theory.answers.blocks import Block, Facts, note, sentence
+from farfield.theory.answers.notation import as_text
 from farfield.theory.formal.index import carrying
-from farfield.theory.results import Result, plain
+from farfield.validation.measures.extrapolation import TOLERANCE
 
 Data = Mapping[str, Any]
+RANGE = tuple(k / 1000 for k in range(20, 101, 5))
+EXACT = "none: the statement is about formulas"
 
 
 class Missing(Exception):
@@ -33,6 +43,7 @@ class Verdict(enum.Enum):
     CONFIRMED = "confirmed"
     CORRECTED = "corrected"
     REFUTED = "refuted"
+    NOT_ROBUST = "not_robust"
     NOT_TESTABLE = "not_testable"
 
     def __str__(self) -> str:
@@ -49,6 +60,8 @@ class Finding:
         corrected: what holds instead, where the statement does not.
         corrected_holds: whether that was checked too, and holds.
         reason: why the data cannot decide.
+        n: cases that were compared; None where all are decided at once.
+        scale: of the models, where the data have it.
     """
 
     holds: bool | None
@@ -56,6 +69,8 @@ class Finding:
     corrected: str = ""
     corrected_holds: bool = False
     reason: str = ""
+    n: int | None = None
+    scale: str = ""
 
     @property
     def verdict(self) -> Verdict:
@@ -64,7 +79,7 @@ class Finding:
             return Verdict.NOT_TESTABLE
         if self.holds:
             return Verdict.CONFIRMED
-        return Verdict.CORRECTED if self.corrected_holds else Verdict.REFUTED
+        return Verdict.CORRECTED if self.corrected and self.corrected_holds else Verdict.REFUTED
 
 
 @dataclass(frozen=True)
@@ -73,26 +88,41 @@ class Claim(Result):
 
     Fields:
         id: `paper.name`.
-        paper, place: where the statement stands.
-        statement: the statement, in our own words.
+        paper, section, place: where the sentence stands.
+        quote: the sentence, or the part of it that is judged.
+        statement: what is judged, in our own words.
+        against: what would have refuted it.
         kind: `proof`, `symbolic identity`, `certified number`, `printed tables`, `property test`
             or `experiment`.
         verdict: what the check returned.
-        label: weight of the evidence: `theorem`, `certified`, `approximate` or `measured`.
+        label: weight of the evidence: `theorem`, `certified`, `approximate` or `measured`; None
+            where it is not testable.
+        data: what the check was made on.
+        tolerance: the tolerance and the range in which the verdict is the same; empty where it
+            depends on none.
+        scale: of the models.
+        n: cases that were compared; None where all are decided at once.
         evidence: numbers, counterexamples, derivations, by name.
-        corrected: what holds instead, empty where the statement holds.
-        reason: why it is not testable.
+        corrected: what holds instead and was checked, empty unless the verdict is `corrected`.
+        reason: why it is not testable, or not robust.
         command: what runs the check again.
         seconds: what the check took.
     """
 
     id: str
     paper: str
+    section: str
     place: str
+    quote: str
     statement: str
+    against: str
     kind: str
     verdict: Verdict
-    label: str
+    label: str | None
+    data: str
+    tolerance: str = ""
+    scale: str = ""
+    n: int | None = None
     evidence: Mapping[str, Any] = field(default_factory=dict)
     corrected: str = ""
     reason: str = ""
@@ -107,42 +137,55 @@ class Claim(Result):
     def fields(self) -> dict[str, Any]:
         return super().fields() | {"checked": list(self.checked)}
 
-    def text(self) -> str:
-        lines = [
-            f"{self.id}: {self.verdict}  [{self.label}]",
-            f"  {self.paper}, {self.place} ({self.kind})",
-            f"  statement: {self.statement}",
-        ]
-        if self.corrected:
-            lines.append(f"  corrected: {self.corrected}")
-        if self.reason:
-            lines.append(f"  reason: {self.reason}")
-        lines += [f"  {name}: {_shown(value)}" for name, value in self.evidence.items()]
-        if self.checked:
-            lines.append(f"  checked by a prover: {', '.join(self.checked)}")
-        return "\n".join([*lines, f"  again: {self.command}  ({self.seconds:.2f} s)"])
+    def blocks(self) -> Sequence[Block]:
+        where = ", ".join(filter(None, (self.paper, self.section, self.place)))
+        rows = {"where": f"{where} ({self.kind})"} | self.particulars()
+        evidence = {name: shown(value) for name, value in self.evidence.items()}
+        return (
+            sentence("{id}: {verdict}.", self.label, id=self.id, verdict=self.verdict),
+            note("“{quote}”", quote=self.quote),
+            *(Facts(tuple((as_text(k), as_text(v)) for k, v in part.items() if v))
+              for part in (rows, evidence) if part),
+            note("again: {command} ({time} s)", command=self.command, time=f"{self.seconds:.2f}"),
+        )  # fmt: skip
+
+    def particulars(self) -> dict[str, str]:
+        """What a reader who disagrees needs, by name; empty where it does not apply."""
+        return {
+            "statement": self.statement, "refuted if": self.against, "holds instead":
+            self.corrected, "reason": self.reason, "data": self.data, "tolerance": self.tolerance,
+            "scale": self.scale, "n": "" if self.n is None else str(self.n),
+            "checked by a prover": ", ".join(self.checked),
+        }  # fmt: skip
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
+    """A value of the evidence as text."""
     value = plain(value)
     if isinstance(value, float):
         return f"{value:.10g}"
     if isinstance(value, dict):
-        return ", ".join(f"{k}: {_shown(v)}" for k, v in value.items())
+        return ", ".join(f"{k}: {shown(v)}" for k, v in value.items())
     if isinstance(value, list):
-        return "[" + ", ".join(map(_shown, value)) + "]"
+        return "[" + ", ".join(map(shown, value)) + "]"
     return str(value)
 
 
 @dataclass(frozen=True)
 class Check:
-    """How one claim is decided: its place and statement, its data, and the decision."""
+    """How one claim is decided: its sentence and statement, its data, and the decision."""
 
     id: str
+    section: str
     place: str
+    quote: str
     statement: str
+    against: str
     kind: str
     label: str
+    source: str
+    scale: str
+    tolerant: bool
     data: Callable[[], Data]
     decide: Callable[[Data], Finding]
 
@@ -154,36 +197,99 @@ class Check:
     def run(self, data: Data | None = None) -> Claim:
         """Decide the claim, on other data if given."""
         begin = time.perf_counter()
+        found: dict[float, Finding] = {}
         try:
-            finding = self.decide(self.data() if data is None else data)
+            given = dict(self.data() if data is None else data)
+            for value in RANGE if self.tolerant else (TOLERANCE,):
+                found[value] = self.decide({**given, "tolerance": value})
         except Missing as why:
-            finding = Finding(None, {}, reason=str(why))
+            found[TOLERANCE] = Finding(None, {}, reason=str(why))
+        finding, verdict, reason = found[TOLERANCE], found[TOLERANCE].verdict, ""
+        tolerance = "" if len(found) == 1 else _over(found)
+        if len({f.verdict for f in found.values()}) > 1:
+            verdict, reason = Verdict.NOT_ROBUST, "it depends on the tolerance"
+        elif finding.holds is None:
+            reason = finding.reason
         return Claim(
-            self.id, self.paper, self.place, self.statement, self.kind, finding.verdict,
-            self.label if finding.holds is not None else "none", finding.evidence,
-            finding.corrected if finding.holds is False else "",
-            finding.reason if finding.holds is None else "",
+            self.id, self.paper, self.section, self.place, self.quote, self.statement,
+            self.against, self.kind, verdict,
+            None if verdict is Verdict.NOT_TESTABLE else self.label,
+            self.source, tolerance, finding.scale or self.scale, finding.n, finding.evidence,
+            finding.corrected if verdict is Verdict.CORRECTED else "", reason,
             f"farfield claims {self.id}", time.perf_counter() - begin,
         )  # fmt: skip
 
 
-class Ledger(list[Check]):
-    """The checks of one paper, in the order in which they are declared."""
+def _over(found: Mapping[float, Finding]) -> str:
+    """The tolerance and the verdicts over its range."""
+    parts = []
+    for verdict, group in itertools.groupby(found, lambda t: found[t].verdict):
+        values = list(group)
+        ends = f"{values[0]:.1%} to {values[-1]:.1%}" if len(values) > 1 else f"{values[0]:.1%}"
+        parts.append(f"{verdict} at {ends}".replace(".0%", "%"))
+    return f"{TOLERANCE:.0%}; {', '.join(parts)}"
 
-    def __init__(self, paper: str) -> None:
+
+@dataclass(frozen=True)
+class Passage:
+    """A sentence that looks checkable and has no entry, and why."""
+
+    section: str
+    quote: str
+    why: str
+
+
+class Ledger(list[Check]):
+    """The checks of one paper, in the order in which they are declared.
+
+    Args:
+        paper: its key.
+        sections: its sections, in order.
+        scale: of the models of its tables.
+    """
+
+    def __init__(self, paper: str, sections: tuple[str, ...], scale: str) -> None:
         super().__init__()
-        self.paper = paper
+        self.paper, self.sections, self.scale = paper, sections, scale
+        self.passages: list[Passage] = []
 
     def check(
-        self, name: str, place: str, statement: str, *, kind: str, label: str,
-        data: Callable[[], Data] | Data,
+        self, name: str, section: str, place: str, quote: str, statement: str, against: str, *,
+        kind: str, label: str, source: str, data: Callable[[], Data] | Data, scale: str = "",
+        tolerant: bool = False,
     ) -> Callable[[Callable[[Data], Finding]], Callable[[Data], Finding]]:  # fmt: skip
-        """Declare the function below as the check of a claim."""
+        """Declare the function below as the check of a claim.
+
+        Args:
+            name: of the claim within the paper.
+            section: where the sentence stands.
+            place: the equation, figure or table there; may be empty.
+            quote: the sentence, or the part that is judged.
+            statement: what is judged, in our own words.
+            against: what would refute it.
+            kind: as in `Claim`.
+            label: as in `Claim`.
+            source: what the data are, in words.
+            data: the data, or a function that makes them.
+            scale: of the models; where nothing is said, that of the paper's tables.
+            tolerant: whether the check takes the tolerance, which is then `data["tolerance"]`.
+        """
+        default = {"printed tables": self.scale, "experiment": "that of the runs"}.get(kind, EXACT)
 
         def declare(decide: Callable[[Data], Finding]) -> Callable[[Data], Finding]:
             make = data if callable(data) else lambda: data
-            entry = Check(f"{self.paper}.{name}", place, statement, kind, label, make, decide)
-            self.append(entry)
+            self.append(Check(
+                f"{self.paper}.{name}", section, place, quote, statement, against, kind, label,
+                source, scale or default, tolerant, make, decide,
+            ))  # fmt: skip
             return decide
 
         return declare
+
+    def passed(self, section: str, quote: str, why: str) -> None:
+        """Name a sentence that has no entry, and say why."""
+        self.passages.append(Passage(section, quote, why))
+
+    def ordered(self) -> list[Check]:
+        """The checks by the section of the paper."""
+        return sorted(self, key=lambda c: self.sections.index(c.section))

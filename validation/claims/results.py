@@ -2,34 +2,87 @@
 
 A result is what `train_and_measure` returns, in JSON form: in a study, alone, in a list, or as the
 `runs` of an object. Those given with `using` are read, else the reference results. Without any, a
-check says with which command they are made. Runs of one encoding that differ in their seed alone
-are averaged; of several settings (preset, training length) the one with the most encodings is read,
-since perplexities of two settings do not compare.
+check says with which command they are made. Runs that differ in their seed alone make one `Model`;
+of several settings (preset, training length) the one with the most encodings is read, since
+perplexities of two settings do not compare.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from farfield.theory.results import InputError
+from farfield.theory.answers.errors import InputError
 from farfield.validation.claims.claim import Missing
+from farfield.validation.claims.words import increase
+from farfield.validation.progress import Progress
 
 Row = Mapping[str, Any]
 Named = tuple[str, Any]
-Notice = Callable[[str, str, int, int, str], None]
 HOW = (
     "no results of trained models; `farfield report --train --out out/demo` makes them (needs the "
     "extra farfield[train]), then add --results out/demo/study.json, or run with --fresh"
 )
+LAST, WHOLE = "last token", "non-overlapping"
 _GIVEN: ContextVar[tuple[Named, ...] | None] = ContextVar("results", default=None)
+
+
+@dataclass(frozen=True)
+class Model:
+    """The runs of one encoding in one setting, one a seed; numbers are means over them.
+
+    Fields:
+        name: label of the encoding, with ` + BCA` or ` + window W` where inference used it.
+        verdict: on the exp-series of its heads.
+        trained: tokens of the training length.
+        scale: of the models, in words.
+        source: where the runs come from.
+        seeds: of the runs.
+        perplexity: by protocol, length and seed.
+        gradient, mass: gradient ERF, and the share of the gradient in the training length.
+        curve: share of the gradient on the most recent tokens, by their number.
+        erf, trf: attention ERF and finite-row TRF by eps; trf empty where there is no bias.
+        scores: mean expected scores by distance and seed, as far as both are seen.
+        losses: of training by step and seed.
+        seconds: processor time of training by seed.
+    """
+
+    name: str
+    verdict: str = ""
+    trained: int = 64
+    scale: str = ""
+    source: str = ""
+    seeds: tuple[int, ...] = (0,)
+    perplexity: Mapping[str, Mapping[int, Mapping[int, float]]] = field(default_factory=dict)
+    gradient: float = math.nan
+    mass: float = math.nan
+    curve: Mapping[int, float] = field(default_factory=dict)
+    erf: Mapping[float, float] = field(default_factory=dict)
+    trf: Mapping[float, float] = field(default_factory=dict)
+    scores: Mapping[int, tuple[float, ...]] = field(default_factory=dict)
+    losses: Mapping[int, Mapping[int, float]] = field(default_factory=dict)
+    seconds: Mapping[int, float] = field(default_factory=dict)
+
+    def mean(self, protocol: str = LAST, most: int | None = None) -> dict[int, float]:
+        """Perplexity by length, geometric means over seeds."""
+        return {
+            n: math.exp(float(np.mean([math.log(p) for p in by_seed.values()])))
+            for n, by_seed in sorted(self.perplexity.get(protocol, {}).items())
+            if most is None or n <= most
+        }
+
+    def increase(self, protocol: str = LAST) -> float:
+        """The largest relative increase of perplexity beyond the training length."""
+        return increase(self.mean(protocol), self.trained)
 
 
 @contextmanager
@@ -62,7 +115,7 @@ def read_results(path: str | Path) -> Named:
 
 
 def fresh(
-    preset: str = "demo", store: str | Path = "out/claims/runs", notice: Notice | None = None
+    preset: str = "demo", store: str | Path = "out/claims/runs", notice: Progress | None = None
 ) -> Named:
     """Train and measure the models of the demonstration, and Sandwich; a finished run is kept.
 
@@ -70,7 +123,7 @@ def fresh(
         InputError: torch is missing, or the preset unknown.
     """
     from farfield.theory.encodings import encoding
-    from farfield.validation.study import demo_encodings, survey
+    from farfield.validation.study.study import demo_encodings, survey
 
     subjects = (*demo_encodings(), ("sandwich", encoding("sandwich")))
     names = [name for name, _ in subjects]
@@ -101,44 +154,100 @@ def _label(encoding: Row) -> str:
     return f"{encoding['name']} ({dialect})" if dialect else str(encoding["name"])
 
 
-def _committed() -> tuple[Named, ...]:
-    from farfield.validation.reference import results
+@lru_cache(maxsize=8)
+def _committed(folder: str) -> tuple[Named, ...]:
+    from farfield.validation.reference.committed import HERE
+    from farfield.validation.reference.results import results
 
-    runs = results()
-    return (("validation/reference", {"runs": list(runs)}),) if runs else ()
+    found = (
+        [json.loads(p.read_text(encoding="utf-8")) for p in sorted((HERE / folder).glob("*.json"))]
+        if folder else results()
+    )  # fmt: skip
+    source = f"validation/reference/{folder}".rstrip("/")
+    return ((source, {"runs": list(found)}),) if found else ()
 
 
-def finding_of(what: str) -> tuple[Row, ...]:
-    """One row an encoding, all of one setting: `last_token` ratios, attention or gradient fields.
+def models(*, trained: int | None = None, folder: str = "") -> tuple[Model, ...]:
+    """The models of one setting, with every mask of inference that was measured.
 
-    Each has `name`, `verdict`, `setting`, `seeds` and `source`.
+    Args:
+        trained: only models of this training length; None takes the setting with most encodings.
+        folder: of the reference results: "" the registered runs, `further/windows` and others.
 
     Raises:
-        Missing: there are no results that hold them.
+        Missing: there are no such results.
     """
     given = _GIVEN.get()
-    make = {"last_token": _last_token, "attention_field": _attention, "gradient_field": _gradient}
-    settings: dict[str, dict[tuple[str, str], list[dict[str, Any]]]] = {}
-    for source, content in _committed() if given is None else given:
+    if given is None:
+        return _committed_models(folder, trained)
+    if folder:
+        raise Missing(f"the results given do not hold the runs of {folder}")
+    return _grouped(given, trained)
+
+
+@lru_cache(maxsize=16)
+def _committed_models(folder: str, trained: int | None) -> tuple[Model, ...]:
+    return _grouped(_committed(folder), trained)
+
+
+def _grouped(sources: tuple[Named, ...], trained: int | None) -> tuple[Model, ...]:
+    settings: dict[str, dict[tuple[str, str], list[tuple[Row, Row]]]] = {}
+    for source, content in sources:
         for run in runs_of(content):
-            inference = ((m, m["inference"]) for m in run["measurements"])
-            causal = [m for m, i in inference if i["bca"] is None and i.get("window") is None]
-            if causal:
-                setting = _setting(run["preset"])
-                row = {"source": source, "name": run["name"], "setting": setting}
-                row |= {"verdict": _verdict(run)} | make[what](causal[0])
-                if run["encoding"]["mechanism"] != "bias" and "trf" in row:
-                    row["trf"] = None  # of no bias
-                group = settings.setdefault(setting, {})
-                group.setdefault((source, run["name"]), []).append(row)
+            for measurement in run["measurements"]:
+                if trained in (None, run["preset"]["length"]):
+                    name = run["name"] + _mask(measurement["inference"])
+                    group = settings.setdefault(_scale(run["preset"]), {})
+                    group.setdefault((source, name), []).append((run, measurement))
     if not settings:
         raise Missing(HOW)
-    return tuple(_averaged(rows) for rows in max(settings.values(), key=len).values())
+    best = max(settings.items(), key=lambda item: len(item[1]))
+    return tuple(_model(name, source, best[0], group) for (source, name), group in best[1].items())
 
 
-def _setting(preset: Row) -> str:
+def _mask(inference: Row) -> str:
+    window = inference.get("window")
+    return " + BCA" * (inference["bca"] is not None) + (f" + window {window}" if window else "")
+
+
+def _scale(preset: Row) -> str:
     name = preset.get("name") or "a preset of its own"
-    return f"{name}: {preset['layers']} layers, {preset['length']} tokens"
+    wide = f", {preset['width']} wide, {preset['heads']} heads" if "width" in preset else ""
+    return f"{name}: {preset['layers']} layers{wide}, trained on {preset['length']} tokens"
+
+
+def _model(name: str, source: str, scale: str, group: list[tuple[Row, Row]]) -> Model:
+    seeds = [run["seed"] for run, _ in group]
+    perplexity: dict[str, dict[int, dict[int, float]]] = {}
+    fields: dict[str, dict[float, list[float]]] = {"tokens": {}, "trf": {}}
+    curves: dict[int, list[float]] = {}
+    losses: dict[int, dict[int, float]] = {}
+    scores = {}
+    biased = group[0][0]["encoding"]["mechanism"] == "bias"
+    for run, m in group:
+        for p in m["perplexity"]:
+            by_length = perplexity.setdefault(p["protocol"], {})
+            by_length.setdefault(p["length"], {})[run["seed"]] = p["perplexity"]
+        for f in m["attention"]:
+            for key in ("tokens", "trf") if biased else ("tokens",):
+                fields[key].setdefault(f["eps"], []).append(f[key])
+        for tokens, share in m["gradient"].get("curve", ()):
+            curves.setdefault(tokens, []).append(share)
+        for step, loss in run.get("training", {}).get("losses", ()):
+            losses.setdefault(step, {})[run["seed"]] = loss
+        known = m.get("scores", {}).get("scores", ())
+        scores[run["seed"]] = tuple(known[: known.index(None) if None in known else None])
+    first = group[0][0]
+    return Model(
+        name, _verdict(first), first["preset"]["length"], scale, source, tuple(seeds), perplexity,
+        float(np.mean([m["gradient"]["tokens"] for _, m in group])),
+        float(np.mean([m["gradient"]["mass"] for _, m in group])),
+        {k: float(np.mean(v)) for k, v in curves.items()},
+        {k: float(np.mean(v)) for k, v in fields["tokens"].items()},
+        {k: float(np.mean(v)) for k, v in fields["trf"].items()}, scores, losses,
+        {run["seed"]: run["training"]["cpu_seconds"] for run, _ in group
+         if "cpu_seconds" in run.get("training", {})},
+    )  # fmt: skip
 
 
 def _verdict(run: Row) -> str:
@@ -146,7 +255,7 @@ def _verdict(run: Row) -> str:
     on the formulas of the heads."""
     encoding, length = run["encoding"], run["preset"]["length"]
     if "registered" in run:
-        from farfield.validation.reference import predictions
+        from farfield.validation.reference.predictions import predictions
 
         for p in predictions()["encodings"]:
             if (p["label"], p["length"], p["bca"]) == (run["name"], length, False):
@@ -167,29 +276,3 @@ def _decided(mechanism: str, heads: tuple[str, ...]) -> str:
         return "undecided"
     order = ("diverges", "undecided", "conditional", "converges")
     return next((v for v in order if v in found), "undecided")
-
-
-def _averaged(rows: list[dict[str, Any]]) -> Row:
-    """The mean over seeds of every number that is not the same in all of them."""
-    first = dict(rows[0])
-    for key, value in first.items():
-        if isinstance(value, (int, float)) and any(r[key] != value for r in rows):
-            first[key] = float(np.mean([r[key] for r in rows]))
-    return first | {"seeds": len(rows)}
-
-
-def _last_token(measurement: Row) -> dict[str, Any]:
-    rows = [p for p in measurement["perplexity"] if p["protocol"] == "last token"]
-    row = max(rows, key=lambda p: p["length"])
-    return {"length": row["length"], "ratio": row["ratio"]}
-
-
-def _attention(measurement: Row) -> dict[str, Any]:
-    field = measurement["attention"][0]
-    return {"eps": field["eps"], "trf": field["trf"], "erf": field["tokens"]}
-
-
-def _gradient(measurement: Row) -> dict[str, Any]:
-    field = measurement["gradient"]
-    return {"tokens": field["tokens"], "mass": field["mass"],
-            "training_length": field["training_length"]} | _last_token(measurement)  # fmt: skip

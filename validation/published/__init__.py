@@ -16,7 +16,7 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
-from farfield.theory.results import InputError
+from farfield.theory.answers.answer import InputError
 
 COLUMNS = (
     "paper", "table", "dataset", "encoding", "variant", "train_length", "eval_length", "metric",

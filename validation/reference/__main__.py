@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 
-from farfield.theory.results import InputError
-from farfield.validation.reference import REGISTRATIONS, collect, place, planned
-from farfield.validation.reference.registration import register
+from farfield.theory.answers.answer import InputError
+from farfield.validation.reference.committed import place
+from farfield.validation.reference.forecasts import register
+from farfield.validation.reference.results import REGISTRATIONS, collect, planned
 
 USAGE = "accepted: register NAME, missing FOLDER, collect FOLDER [--replace], or answers"
 
@@ -24,16 +25,16 @@ def main(arguments: list[str]) -> None:
         case ["collect", folder, "--replace"]:
             print("\n".join(collect(folder, replace=True)))
         case ["missing", folder]:
-            from farfield.validation.corpus import corpus
-            from farfield.validation.runs import Store
-            from farfield.validation.sweep import sweep
+            from farfield.validation.runs.store import Store
+            from farfield.validation.runs.sweep import sweep
+            from farfield.validation.text.reading import corpus
 
             for jobs, home, _ in planned(corpus()):
                 lacking = [job for job in jobs if not place(job, home).exists()]
                 print(sweep(lacking, Store(folder)))
             print("\n".join(collect(folder)))
         case ["answers"]:
-            from farfield.validation.answers import answers
+            from farfield.validation.reference.evidence import answers
 
             for length in (64, 128):
                 print("\n\n".join(str(answer) for answer in answers(length=length)))

@@ -31,9 +31,8 @@ import sympy
 from flint import acb, arb, ctx, fmpq
 from sympy import Expr, S
 
-from farfield.numerics.budget import check_time
 from farfield.numerics.enclosures.tails import UNIT, Unproved
-from farfield.numerics.outcomes import Unreachable, Unrecognised
+from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.summation.analytic import ANGLES, Bias, analytic_kernel, falls, read_bias
 from farfield.numerics.summation.normal_form import sign
 from farfield.numerics.summation.oscillatory.waves import (
@@ -44,6 +43,9 @@ from farfield.numerics.summation.oscillatory.waves import (
     as_cosine,
     expanded,
 )
+from farfield.theory.algebra import door
+from farfield.theory.algebra.budget import check_time
+from farfield.theory.algebra.outcomes import Unreachable
 from farfield.theory.functions.balls import Undefined, precision, rational, to_arb
 from farfield.theory.functions.bessel import bessel_row
 from farfield.theory.functions.nodes import n
@@ -253,7 +255,7 @@ def _split(p: Expr) -> tuple[Wave, Expr]:
         raise Unrecognised("no waves of one frequency")
     amplitude, phase = found[0].amplitude, found[0].phase
     if len(found) > 1:
-        shares = [sympy.cancel(w.amplitude / amplitude) for w in found]
+        shares = [door.cancel(w.amplitude / amplitude) for w in found]
         across, up = (
             sympy.Add(*(c * f(w.phase) for c, w in zip(shares, found, strict=True)))
             for f in (sympy.cos, sympy.sin)
@@ -265,7 +267,7 @@ def _split(p: Expr) -> tuple[Wave, Expr]:
     with precision(64):
         try:
             positive = to_arb(compile_ball(amplitude)({n: fmpq(10) ** 9})) > 0
-        except (Undefined, KeyError):
+        except Undefined:
             raise Unrecognised("no wave with an amplitude") from None
     if not positive:
         amplitude, phase = -amplitude, phase + sympy.pi

@@ -44,16 +44,17 @@ import sympy
 from flint import acb, arb, ctx
 from sympy import Expr, S, Symbol
 
-from farfield.numerics.budget import check_time
 from farfield.numerics.enclosures.logarithm import elementary
 from farfield.numerics.enclosures.programs import compile_complex, compile_real
-from farfield.numerics.outcomes import Unrecognised
+from farfield.numerics.outcomes import Unrecognised, recognising
 from farfield.numerics.summation.analytic import sign_from
 from farfield.numerics.summation.families import Averaged, Kernel, terms
 from farfield.numerics.summation.normal_form import sign
 from farfield.numerics.summation.oscillatory.waves import expanded, linear_phase
+from farfield.theory.algebra import door
+from farfield.theory.algebra.budget import check_time
 from farfield.theory.formula.building import branches_taken
-from farfield.theory.functions.balls import Undefined, precision, to_arb
+from farfield.theory.functions.balls import precision, to_arb
 from farfield.theory.functions.nodes import n
 from farfield.theory.values import compile_ball
 
@@ -98,8 +99,8 @@ class Rotation(Averaged):
         balls, and the jumps."""
         total, most, ends = arb(0), arb(0), []
         for (low, g), high in zip(self.pieces, self._ends(), strict=True):
-            g = sympy.diff(g, U, order)
-            value, slope = compile_real(g, U), compile_real(sympy.diff(g, U), U)
+            g = door.diff(g, U, order)
+            value, slope = compile_real(g, U), compile_real(door.diff(g, U), U)
             a, b = _value(low).real, _value(high).real
             width = (b - a) / PARTS
             for i in range(PARTS):
@@ -140,9 +141,9 @@ class Rotation(Averaged):
     @cached_property
     def _ramps(self) -> bool:
         """Whether a ramp sharpens the sums: g is continuous and F proved convex."""
-        slope = sympy.diff(self.smooth, n)
+        slope = door.diff(self.smooth, n)
         try:
-            return self.continuous and sign_from(slope**2 + sympy.diff(slope, n), self.first) > 0
+            return self.continuous and sign_from(slope**2 + door.diff(slope, n), self.first) > 0
         except Unrecognised:
             return False
 
@@ -235,7 +236,7 @@ def rotation_kernel(p: Expr, start: int, find: Callable[[Expr, int], Kernel]) ->
     """The kernel of a bias with an additive function of one rotation; `find` sums the rest."""
     smooth, circle, omega = _split(p)
     first = start + DIRECT
-    if sign_from(sympy.diff(smooth, n), first) > 0:
+    if sign_from(door.diff(smooth, n), first) > 0:
         raise Unrecognised("an oscillation on a term that rises")
     base = find(smooth, first)
     if not base.converges:
@@ -244,12 +245,9 @@ def rotation_kernel(p: Expr, start: int, find: Callable[[Expr, int], Kernel]) ->
     built = Rotation(
         start, S.Zero, p, first, smooth, base, omega, _pieces(circle), continuous
     )  # fmt: skip
-    try:
-        with precision(64):
-            if not (built.mean() > 0 and built.noise(first).is_finite()):
-                raise Unrecognised("an oscillation whose mean is not enclosed")
-    except (Undefined, ZeroDivisionError) as why:
-        raise Unrecognised(str(why)) from None
+    with recognising(), precision(64):
+        if not (built.mean() > 0 and built.noise(first).is_finite()):
+            raise Unrecognised("an oscillation whose mean is not enclosed")
     return built
 
 
@@ -268,7 +266,7 @@ def _split(p: Expr) -> tuple[Expr, Expr, Expr]:
     if not rates:
         raise Unrecognised("no oscillation")
     one = next(iter(rates.values()))[0]
-    shares = [sympy.simplify(r / one) for r, _ in rates.values()]
+    shares = [door.simplify(r / one) for r, _ in rates.values()]
     if not all(s.is_Rational for s in shares):
         raise Unrecognised("oscillations of several frequencies")
     unit = sympy.Rational(
@@ -315,7 +313,7 @@ def _crossings(inside: Expr, first: Expr, step: Expr) -> set[Expr]:
     slope, at = inside.coeff(U, 1), inside.subs(U, 0)
     low, high = sorted(((at - first) / step, (at + slope - first) / step), key=lambda e: float(e))
     whole = range(int(sympy.floor(low)), int(sympy.ceiling(high)) + 1)
-    found = {sympy.expand((first + step * k - at) / slope) for k in whole}
+    found = {door.expand((first + step * k - at) / slope) for k in whole}
     return {e for e in found if sign(e) >= 0 and sign(e - 1) < 0}
 
 

@@ -26,10 +26,12 @@ import sympy
 from flint import acb, arb, ctx
 from sympy import Expr, S
 
-from farfield.numerics.budget import check_time
-from farfield.numerics.outcomes import Unreachable, Unrecognised
+from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.summation.families import Averaged, Kernel, has_monotone_slope, number, terms
 from farfield.numerics.summation.normal_form import sign
+from farfield.theory.algebra import door
+from farfield.theory.algebra.budget import check_time
+from farfield.theory.algebra.outcomes import Unreachable
 from farfield.theory.functions.balls import precision, to_arb
 from farfield.theory.functions.nodes import n
 
@@ -51,14 +53,14 @@ class Wave:
 def expanded(p: Expr) -> Expr:
     """p multiplied out, what is inside its waves left alone: sin(a + pi n) stays one wave."""
     waves = {w: sympy.Dummy(real=True) for w in p.atoms(sympy.sin, sympy.cos)}
-    return sympy.expand(p.xreplace(waves)).xreplace({name: w for w, name in waves.items()})
+    return door.expand(p.xreplace(waves)).xreplace({name: w for w, name in waves.items()})
 
 
 def linear_phase(e: Expr) -> tuple[Expr, Expr]:
     """(slope, constant) of a linear function of n; Unrecognised for any other, or a constant."""
-    inside = sympy.expand(e)
+    inside = door.expand(e)
     slope, constant = inside.coeff(n, 1), inside.coeff(n, 0)
-    if slope == 0 or slope.has(n) or sympy.expand(inside - slope * n - constant) != 0:
+    if slope == 0 or slope.has(n) or door.expand(inside - slope * n - constant) != 0:
         raise Unrecognised("an oscillation whose phase is not linear in n")
     return slope, constant
 

@@ -45,8 +45,8 @@ def fragment(blocks: Sequence[Block], *, open: bool = False) -> str:
     """
     found: str = (
         environment()
-        .get_template("blocks.html")
-        .render(blocks=[_values(block) for block in blocks], open=open)
+        .get_template("fragment.html")
+        .render(blocks=[values(block) for block in blocks], open=open)
     )
     return found
 
@@ -56,8 +56,8 @@ def notebook(blocks: Sequence[Block]) -> str:
     return f'<div class="farfield">{fragment(blocks)}</div>'
 
 
-def _values(block: Block) -> dict[str, Any]:
-    """What the template shows of a block."""
+def values(block: Block) -> dict[str, Any]:
+    """What a template shows of a block, its texts as markup."""
     from markupsafe import Markup
 
     def m(text: Text) -> Any:

@@ -5,6 +5,7 @@ Proofs, and what was tried, are shown with `details` only; curves never.
 
 from __future__ import annotations
 
+import itertools
 import textwrap
 from collections.abc import Iterator, Sequence
 
@@ -26,6 +27,7 @@ from farfield.theory.answers.notation import (
 )
 
 WIDTH = 100
+NARROW = 16
 _ASCII = {"…": "...", "−": "-", "·": "*", "—": "-", "’": "'", "×": "x", "∞": "oo", "ε": "eps"}
 
 
@@ -94,9 +96,13 @@ def _table(block: Table, unicode: bool) -> Iterator[str]:
     if not rows:
         return
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    while sum(widths) + 2 * len(widths) > WIDTH and max(widths) > NARROW:
+        widths[widths.index(max(widths))] -= 1  # the widest cells take several lines
     for row in rows:
-        cells = (
-            cell.rjust(w) if k in block.numeric else cell.ljust(w)
-            for k, (cell, w) in enumerate(zip(row, widths, strict=True))
-        )
-        yield ("  " + "  ".join(cells)).rstrip()
+        parts = [textwrap.wrap(cell, w) or [""] for cell, w in zip(row, widths, strict=True)]
+        for line in itertools.zip_longest(*parts, fillvalue=""):
+            cells = (
+                cell.rjust(w) if k in block.numeric else cell.ljust(w)
+                for k, (cell, w) in enumerate(zip(line, widths, strict=True))
+            )
+            yield ("  " + "  ".join(cells)).rstrip()

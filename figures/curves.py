@@ -1,0 +1,327 @@
+"""The measured figures of the papers, at the scale of the runs there are.
+
+Each asks for the encodings of the printed figure, draws those that were trained in one setting,
+and says which of them are not among the runs. Without any, it is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from farfield.figures.exhibit import Data, Drawing, Exhibit, NoResults
+from farfield.figures.samples import MODE, Run, Sample, command, conditions, settings
+from farfield.figures.style import (
+    COLOURS,
+    LINES,
+    column_figure,
+    house,
+    look,
+    plain_ticks,
+    round_numbers,
+    spoken,
+)
+
+
+def samples(runs: Sequence[Run], wanted: Sequence[str], figure: str) -> list[Sample]:
+    """The curves of a figure: the wanted samples of the one setting that has the most of them.
+
+    Args:
+        runs: what there is.
+        wanted: labels, as `settings` takes them.
+        figure: the id.
+
+    Raises:
+        NoResults: none of the wanted encodings was trained; the message names the command.
+    """
+    found = settings(runs, wanted)
+    if not found:
+        raise NoResults(f"no runs of {', '.join(wanted)}; {how(wanted, figure)}")
+    return found[0]
+
+
+def how(wanted: Sequence[str], figure: str, options: str = "") -> str:
+    """The commands that make the runs of a figure, and then the figure."""
+    labels = list(dict.fromkeys(w.partition(MODE)[0] for w in wanted))
+    known = [f"`{command(name, options=options)}`" for name in labels]
+    commands = "; ".join(known if len(known) <= 3 else [known[0], "and so for the others"])
+    return f"to make them: {commands}; `farfield figures {figure} --runs runs`"
+
+
+def drawn_of(found: Sequence[Sample]) -> str:
+    """The conditions, and what lines and bands are."""
+    several = any(len(s.runs) > 1 for s in found)
+    lines = " Lines are means over seeds, bands from the least to the greatest." * several
+    return conditions(found) + lines
+
+
+def absent(found: Sequence[Sample], wanted: Sequence[str], options: str = "") -> str:
+    """A sentence on what the printed figure shows and the runs do not hold."""
+    names = [w for w in wanted if not any(fnmatchcase(s.label, w) for s in found)]
+    if not names:
+        return ""
+    commands = dict.fromkeys(f"`{command(name, options=options)}`" for name in names)
+    return f" Not among the runs: {', '.join(names)}; to make them: {'; '.join(commands)}."
+
+
+Curves = list[tuple[Sample, Mapping[float, Sequence[float]]]]
+
+
+def _calm(curves: Curves) -> Curves:
+    """The curves that would lie on each other below one that rises far above them."""
+    means = [[float(np.mean(v)) for v in values.values()] for _, values in curves]
+    least = min(map(min, means))
+    flat = [curve for curve, m in zip(curves, means, strict=True) if max(m) < 1.5 * least]
+    return flat if 1 < len(flat) < len(curves) and max(map(max, means)) > 2 * least else []
+
+
+def _draw(axes: Any, curves: Curves, others: Sequence[str] | None = None, **options: Any) -> None:
+    """Means over seeds by x, with a band from the least to the greatest.
+
+    Args:
+        axes: where.
+        curves: values over seeds by x, of each sample.
+        others: the labels of the whole figure, from which a curve must differ.
+        options: of every line.
+    """
+    others = others or [s.label for s, _ in curves]
+    for sample, values in curves:
+        style = _style(sample.label, others) | options
+        x = list(values)
+        axes.plot(x, [np.mean(values[k]) for k in x], label=spoken(sample.label), **style)
+        if len(sample.runs) > 1:
+            low, high = ([f(values[k]) for k in x] for f in (min, max))
+            axes.fill_between(x, low, high, color=style["color"], alpha=0.18, linewidth=0)
+
+
+def _style(label: str, others: Sequence[str]) -> dict[str, Any]:
+    """The look of an encoding; of several members of one family a look each."""
+    base = label.partition(MODE)[0]
+    family = [o for o in dict.fromkeys(o.partition(MODE)[0] for o in others)
+              if o.split(" ")[0] == base.split(" ")[0]]  # fmt: skip
+    style = look(base)
+    if len(family) > 1:
+        k = family.index(base)
+        style = {"color": COLOURS[k % 8], "marker": "os^DvP"[k % 6], "linestyle": LINES[k % 4]}
+    if MODE in label:
+        style |= {"linestyle": ":", "markerfacecolor": "none"}
+    return style
+
+
+def _legend(entries: int) -> dict[str, Any]:
+    return {"loc": "outside upper center", "ncols": 2 if entries in (2, 4) else 3,
+            "columnspacing": 1, "handlelength": 2.2}  # fmt: skip
+
+
+def perplexity(
+    runs: Sequence[Run], *, figure: str, wanted: Sequence[str],
+    protocol: str = "non-overlapping", printed: str = "",
+) -> Drawing:  # fmt: skip
+    """Perplexity by context length, the mean over seeds with its range."""
+    found = samples(runs, wanted, figure)
+    curves: Curves = []
+    rows: list[tuple[Any, ...]] = []
+    for s in found:
+        values = s.perplexity(protocol)
+        curves.append((s, {n: list(by.values()) for n, by in values.items()}))
+        rows += [(s.label, seed, n, v) for n, by in values.items() for seed, v in by.items()]
+    calm = _calm(curves)
+    shown = {row[2] for row in rows}
+    with house(column=True):
+        drawn, panels = column_figure(4.4 if calm else 2.8, rows=2 if calm else 1)
+        for axes, some in zip(np.atleast_1d(panels), (curves, calm), strict=False):
+            _draw(axes, some, [s.label for s in found])
+            _lengths(axes, shown, found[0].length)
+            axes.set_ylabel("perplexity")
+        axes.set_xlabel("context length (tokens)")
+        drawn.legend(*np.atleast_1d(panels)[0].get_legend_handles_labels(), **_legend(len(found)))
+    below = " Below: those that stay flat, on a scale of their own." * bool(calm)
+    return Drawing(
+        Data(("encoding", "seed", "length", "perplexity"), tuple(rows)),
+        f"{drawn_of(found)} Protocol: {protocol}; grey: the training length.{below}{_far(found)}"
+        f"{printed}{absent(found, wanted)}",
+        drawn,
+    )
+
+
+def _far(found: Sequence[Sample]) -> str:
+    """A sentence on the length that was scored on a text of its own."""
+    rows = [p for s in found for m in s.measurements for p in m["perplexity"]
+            if p["protocol"] == "non-overlapping"]  # fmt: skip
+    base = {p.get("targets") for p in rows if p["length"] == found[0].length}
+    far = sorted({p["length"] for p in rows if p.get("targets") not in base})
+    if not far:
+        return ""
+    return (
+        f" At {', '.join(map(str, far))} tokens other targets were scored: drawn is the ratio on "
+        "these times the perplexity at the training length."
+    )
+
+
+def _lengths(axes: Any, lengths: set[int], trained: int) -> None:
+    """Both axes logarithmic, the training length marked."""
+    axes.axvline(trained, color="#888888", linewidth=0.8, zorder=0)
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    shown = sorted(lengths)
+    plain_ticks(axes.xaxis, shown if len(shown) < 7 else shown[:: len(shown) // 6 + 1])
+    plain_ticks(axes.yaxis, round_numbers(*axes.get_ylim()))
+
+
+_WINDOWS = "--tested 8,16,32,64"
+"""The lengths, up to that of the reference runs, that the figure of windows needs."""
+
+
+def _within(m: Mapping[str, Any], trained: int) -> bool:
+    return any(p["length"] < trained for p in m["perplexity"])
+
+
+def windows(runs: Sequence[Run], *, figure: str, wanted: Sequence[str]) -> Drawing:
+    """Perplexity of sliding and of non-overlapping windows no longer than the training length."""
+    modes = {"last token": "sliding window", "non-overlapping": "nonoverlapping window"}
+    groups = settings(runs, wanted, _within)
+    if not groups:
+        raise NoResults(
+            f"no runs of {', '.join(wanted)} with windows shorter than the training length; "
+            + how(wanted, figure, _WINDOWS)
+        )
+    found = groups[0]
+    rows: list[tuple[Any, ...]] = []
+    with house(column=True):
+        drawn, axes = column_figure(2.8)
+        for s in found:
+            for protocol, mode in modes.items():
+                values = {n: by for n, by in s.perplexity(protocol).items() if n <= s.length}
+                rows += [
+                    (s.label, mode, seed, n, v)
+                    for n, by in values.items()
+                    for seed, v in by.items()
+                ]
+                style = _style(s.label, [o.label for o in found])
+                style |= {"linestyle": "-" if mode == "sliding window" else "--"}
+                axes.plot(list(values), [np.mean(list(by.values())) for by in values.values()],
+                          label=f"{spoken(s.label)}, {mode}", **style)  # fmt: skip
+        _lengths(axes, {row[3] for row in rows}, found[0].length)
+        axes.set(xlabel="inference window (tokens)", ylabel="perplexity")
+        drawn.legend(loc="outside upper center", ncols=1)
+    return Drawing(
+        Data(("encoding", "mode", "seed", "window", "perplexity"), tuple(rows)),
+        f"{conditions(found)} Sliding window: the last token of every window (stride 1), on "
+        "sampled targets; nonoverlapping: every token, from the start of its window. The targets "
+        "of the two differ. The paper lists windows of 16 to 512 tokens and does not name the "
+        f"data.{absent(found, wanted, _WINDOWS)}",
+        drawn,
+    )
+
+
+def cumulative_gradient(
+    runs: Sequence[Run], *, figure: str, wanted: Sequence[str], printed: str = "",
+    every_length: bool = False,
+) -> Drawing:  # fmt: skip
+    """Share of the input gradient on the nearest tokens, by their number."""
+    found = samples(runs, wanted, figure)
+    if every_length:  # the printed figure has one curve a training length
+        found = [s for group in settings(runs, wanted) for s in group if _same(s, found[0])]
+    curves: Curves = []
+    rows: list[tuple[Any, ...]] = []
+    for s in sorted(found, key=lambda s: s.length) if every_length else found:
+        measured = [m["gradient"]["curve"] for m in s.measurements]
+        curves.append((s, {p[0]: [c[k][1] for c in measured] for k, p in enumerate(measured[0])}))
+        rows += [
+            (s.label, s.length, seed, tokens, share)
+            for seed, curve in zip(s.seeds, measured, strict=True)
+            for tokens, share in curve
+        ]
+    with house(column=True):
+        drawn, axes = column_figure(2.8)
+        if len({s.label for s in found}) == len(found):
+            _draw(axes, curves)
+        else:
+            for (s, values), line in zip(curves, LINES, strict=False):
+                _draw(axes, [(s, values)], linestyle=line)
+                axes.lines[-1].set_label(f"{spoken(s.label)}, trained on {s.length}")
+        for length in {s.length for s in found}:
+            axes.axvline(length, color="#888888", linewidth=0.8, zorder=0)
+        axes.set_xscale("log", base=2)
+        plain_ticks(axes.xaxis, [t for t in curves[0][1] if t.bit_length() % 2])  # type: ignore[attr-defined]
+        axes.set(xlabel="nearest tokens", ylabel="cumulative gradient share", ylim=(0, 1.02))
+        drawn.legend(**_legend(len(found)))
+    gradient = found[0].measurements[0]["gradient"]
+    return Drawing(
+        Data(("encoding", "trained", "seed", "nearest tokens", "gradient share"), tuple(rows)),
+        f"{drawn_of(found)} Gradient of the {gradient['scalar']}, mean over "
+        f"{gradient['segments']} segments of {gradient['length']} tokens; grey: the training "
+        "length. The print shows the sum from the first position on, at position 2048."
+        f"{printed}{absent(found, wanted)}",
+        drawn,
+    )
+
+
+def _same(s: Sample, other: Sample) -> bool:
+    """Whether two samples differ in the training length alone."""
+    a, b = s.runs[0], other.runs[0]
+    kept = ("layers", "width", "heads", "steps")
+    return a["text"]["sha256"] == b["text"]["sha256"] and all(
+        a["preset"][k] == b["preset"][k] for k in kept
+    )
+
+
+def attention_fields(runs: Sequence[Run], *, figure: str, wanted: Sequence[str]) -> Drawing:
+    """Attention ERF of trained models by eps, over the row length."""
+    found = samples(runs, wanted, figure)
+    curves: Curves = []
+    rows: list[tuple[Any, ...]] = []
+    for s in found:
+        fields = [m["attention"] for m in s.measurements]
+        rows += [
+            (s.label, seed, f["eps"], f["length"], f["tokens"], f["trf"])
+            for seed, measured in zip(s.seeds, fields, strict=True)
+            for f in measured
+        ]
+        shares = {
+            f["eps"]: [m[k]["tokens"] / f["length"] for m in fields]
+            for k, f in enumerate(fields[0])
+        }
+        curves.append((s, shares))
+    with house(column=True):
+        drawn, axes = column_figure(2.8)
+        _draw(axes, curves)
+        axes.set(xscale="log", yscale="log", xlabel="eps", ylabel="attention ERF / row length")
+        plain_ticks(axes.xaxis, sorted(curves[0][1]))
+        plain_ticks(axes.yaxis, round_numbers(*axes.get_ylim()))
+        drawn.legend(**_legend(len(found)))
+    field = found[0].measurements[0]["attention"][0]
+    return Drawing(
+        Data(("encoding", "seed", "eps", "row", "attention ERF", "TRF of the rows"), tuple(rows)),
+        f"{drawn_of(found)} Attention ERF over the {field['length']} tokens of a "
+        f"segment, {field['averaged']}. The paper does not say its eps grid, normalisation or "
+        f"aggregation.{absent(found, wanted)}",
+        drawn,
+    )
+
+
+def repeated(runs: Sequence[Run], *, first: str) -> Drawing:
+    """A figure whose repeat on another text is printed; the reference runs have one text."""
+    raise NoResults(
+        f"the repeat of {first} on a second text; to make it: `farfield train ... --text FILE "
+        f"--runs other`; `farfield figures {first} --runs other`"
+    )
+
+
+def measured(
+    draw: Callable[..., Drawing], name: str, title: str, wanted: Sequence[str], **options: Any
+) -> Exhibit:
+    """The exhibit of a measured figure.
+
+    Args:
+        draw: one of this module's.
+        name: the id.
+        title: what it shows, in a few words.
+        wanted: labels of the encodings, as `settings` takes them.
+        options: of `draw`.
+    """
+    return Exhibit(name, title, "measured", partial(draw, figure=name, wanted=wanted, **options))

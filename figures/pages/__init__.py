@@ -1,0 +1,1 @@
+"""Pages of HTML: a study, an audit, the gallery."""

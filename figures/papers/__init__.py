@@ -1,0 +1,1 @@
+"""The exhibits of the papers, a module a paper."""

@@ -1,0 +1,271 @@
+"""Figures and tables of Chi et al., *Dissecting Transformer Length Extrapolation via the Lens of
+Receptive Field Analysis* (ACL 2023)."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from farfield.figures.comparison import Layout, Row
+from farfield.figures.curves import cumulative_gradient, measured, repeated
+from farfield.figures.exhibit import Data, Drawing, Exhibit, rows
+from farfield.figures.masks import cells, positions
+from farfield.figures.printed_tables import printed_table
+from farfield.figures.remeasured import measured_again
+from farfield.figures.samples import MODE
+from farfield.figures.style import INK, column_figure, house, look
+from farfield.theory.encodings import CATALOGUE, Encoding, encoding
+from farfield.validation.published import Cell
+
+NAME = "chi2023"
+CITATION = (
+    "Chi et al., Dissecting Transformer Length Extrapolation via the Lens of Receptive Field "
+    "Analysis, ACL 2023"
+)
+HEADS = 12
+NAMES = {
+    "Sandwich": "sandwich", "Sandwich_Smoothed": "sandwich_smoothed", "ALiBi": "alibi",
+    "Sinusoidal": "sinusoidal", "Rotary": "rope", "KERPLE": "kerple_log", "T5": "t5",
+}  # fmt: skip
+"""The catalogue's name of a printed one."""
+
+LENGTH = 8192
+
+
+def fig1() -> Drawing:
+    """ALiBi: the attention matrix, and the biases added to it."""
+    return _additive(
+        encoding("alibi", heads=8).head(1), "ALiBi",
+        "The bias of the head with slope 1/2 (the paper leaves the slope, 1/2^h, a factor).",
+    )  # fmt: skip
+
+
+def fig2() -> Drawing:
+    """Windowed attention with a window of 2: the attention matrix, and the biases."""
+    return _additive(
+        encoding("window", w=2).head(1), "window",
+        "Windowed attention with w = 2 tokens, the query's own included: -oo beyond.",
+    )  # fmt: skip
+
+
+def _additive(bias: object, name: str, caption: str) -> Drawing:
+    size = 5
+    i, j = positions(size)
+    values = encoding(bias).bias(np.arange(size))[0]
+    seen = j <= i
+    open_ = seen & np.isfinite(values)[np.abs(i - j)]
+
+    def shown(query: int, key: int) -> str:
+        value = values[query - key]
+        return f"{value + 0:g}".replace("-", "−") if np.isfinite(value) else "−∞"
+
+    with house(column=True):
+        figure, (left, right) = column_figure(2.0, columns=2)
+        cells(left, seen, lambda q, k: f"$q_{q + 1}k_{k + 1}$")
+        cells(right, open_, shown)
+        for query, key in zip(*np.nonzero(seen & ~open_), strict=True):
+            right.text(key, query, "−∞", ha="center", va="center")
+        left.set_title("content logits")
+        right.set_title(f"temporal biases: {name}")
+    data = Data(
+        ("query", "key", "bias"),
+        tuple((q + 1, k + 1, values[q - k]) for q in range(size) for k in range(q + 1)),
+    )
+    return Drawing(data, caption + " Rows are queries, columns keys, both from 1.", figure)
+
+
+def fig3() -> Drawing:
+    """The last-token protocol: the same tokens scored with different context lengths."""
+    scored, contexts = 5, (5, 3)
+    table = [
+        (length, target, target - length, target - 1)
+        for length in contexts
+        for target in range(1, scored + 1)
+    ]
+    first = min(row[2] for row in table)
+    with house(column=True):
+        figure, panels = column_figure(2.3, rows=2)
+        for axes, length in zip(panels, contexts, strict=True):
+            target = np.arange(1, scored + 1)[:, None]
+            place = np.arange(first, scored + 1)[None, :]
+            inside = (place >= target - length) & (place <= target)
+            cells(axes, inside, lambda q, k: str(k + first) if k + first == q + 1 else "",
+                  accent=place == target)  # fmt: skip
+            axes.set_ylabel(f"$L_{{ex}}$ = {length}")
+            axes.set_aspect("auto")
+        panels[1].set_xticks(
+            range(scored + 1 - first), [str(k).replace("-", "−") for k in range(first, scored + 1)]
+        )
+        panels[1].set_xlabel("position of the token")
+    return Drawing(
+        Data(("context length", "scored token", "first context token", "last context token"),
+             tuple(table)),
+        "The five tokens numbered 1 to 5 are always the ones scored (orange), each in a segment "
+        "of its own as the token after the last of exactly L_ex tokens of context (blue): only the "
+        "number of earlier tokens varies.",
+        figure,
+    )  # fmt: skip
+
+
+def _sandwich(d_bar: int = 128) -> Encoding:
+    return encoding("sandwich", dialect="equation", d_bar=d_bar, c=8)
+
+
+def fig8() -> Drawing:
+    """The Sandwich bias of Eq. 6 as an image."""
+    step = 32
+    places = np.arange(0, LENGTH, step)
+    values = _sandwich().bias(places)[0]
+    i, j = positions(len(places))
+    image = np.ma.masked_where(j > i, values[np.abs(i - j)])
+    with house(column=True):
+        figure, axes = column_figure(2.6)
+        shown = axes.imshow(image, cmap="cividis", extent=(0, LENGTH, LENGTH, 0))
+        axes.set(xlabel="key position", ylabel="query position")
+        axes.set(xticks=range(0, 8001, 2000), yticks=range(0, 8001, 2000))
+        axes.grid(False)
+        figure.colorbar(shown, ax=axes, label="bias")
+    return Drawing(
+        Data(("n", "bias"), rows(places, values)),
+        "Eq. 6 with compression ratio 8 and d_bar = 128 (i from 1 to 64, constant 64), the causal "
+        f"half, in steps of {step} positions to {LENGTH}.",
+        figure,
+    )
+
+
+def fig9() -> Drawing:
+    """The last row of Figure 8 with logarithmic fits."""
+    n = np.arange(LENGTH)
+    row = _sandwich().bias(n)[0]
+    printed = -0.825 * np.log1p(n) - 0.8
+    fits = {}
+    for label, size in (("last 50", 50), ("all", LENGTH)):
+        slope, constant = np.polyfit(np.log1p(n[:size]), row[:size], 1)
+        fits[label] = (float(slope), float(constant))
+    curves = {k: a * np.log1p(n) + c for k, (a, c) in fits.items()}
+    with house(column=True):
+        figure, axes = column_figure(2.4)
+        style = look("sandwich") | {"marker": "", "linestyle": "-", "linewidth": 0.6}
+        axes.plot(LENGTH - n, row, label="Eq. 6, last row", **style)
+        axes.plot(LENGTH - n, printed, color="#d55e00", label="printed fit")
+        axes.plot(LENGTH - n, curves["last 50"], color="#0072b2", linestyle="--",
+                  label="least squares, 50 nearest")  # fmt: skip
+        axes.plot(LENGTH - n, curves["all"], color="#7a6ff0", linestyle=":",
+                  label="least squares, all")  # fmt: skip
+        axes.set(xlabel="key position", ylabel="bias", xlim=(0, LENGTH))
+        axes.legend(loc="upper left")
+    (a50, c50), (a, c) = fits["last 50"], fits["all"]
+    return Drawing(
+        Data(("key position", "n", "bias", "printed fit", "fit to 50", "fit to all"),
+             rows(LENGTH - n, n, row, printed, curves["last 50"], curves["all"])),
+        f"Eq. 6 for the query at {LENGTH}, compression ratio 8, d_bar = 128, against "
+        f"-0.825 log(1+n) - 0.8 as printed. Least squares of a log(1+n) + c give a = {a50:.3f}, "
+        f"c = {c50:.3f} over the 50 nearest keys (footnote 7) and a = {a:.3f}, c = {c:.3f} over "
+        "all.",
+        figure,
+    )  # fmt: skip
+
+
+def fig10() -> Drawing:
+    """The Sandwich bias for three values of d_bar."""
+    n = np.arange(LENGTH)
+    sizes = (64, 128, 256)
+    curves = [_sandwich(d).bias(n)[0] for d in sizes]
+    with house(column=True):
+        figure, axes = column_figure(2.3)
+        for d, values, colour in zip(sizes, curves, ("#56b4e9", "#e69f00", "#8c6d31"), strict=True):
+            axes.plot(LENGTH - n, values, color=colour, linewidth=0.6)
+            axes.text(200, values[-2000:].max() + 0.3, f"d_bar = {d}", color=INK)
+        axes.set(xlabel="key position", ylabel="bias", xlim=(0, LENGTH))
+    return Drawing(
+        Data(("key position", "n", *(f"d_bar {d}" for d in sizes)), rows(LENGTH - n, n, *curves)),
+        f"Eq. 6 for the query at {LENGTH} and three d_bar, compression ratio 8 (ours: the caption "
+        "does not state it). A larger d_bar deepens the bias.",
+        figure,
+    )
+
+
+def meant(cell: Cell) -> Encoding:
+    """The encoding that a printed row is about, with the heads of the paper's models."""
+    variant = dict(p.split("=") for p in cell.variant.split(";") if "=" in p)
+    if cell.encoding == "Windowed":
+        return encoding("window", w=variant["w"])
+    name = NAMES[cell.encoding]
+    if "delta" in variant:
+        return encoding(name, dialect="shift", delta=variant["delta"], heads=HEADS)
+    if "h" in variant:
+        return encoding(name, dialect="equal", slope_exponent=variant["h"], heads=HEADS)
+    return encoding(name, heads=HEADS if CATALOGUE[name].per_head else None)
+
+
+# -- what is measured again -----------------------------------------------------------------------
+
+_SHIFTS = (-3, 0, 2, 4, 6, 8)
+_WINDOWS = {40: 16, 80: 32, 100: 38, 120: 45, 160: 64, 320: 120}
+"""Ours by the printed one, the same share w R / L of the training length L in R layers, as nearly
+as the reference runs have it: R = 12, L = 512 in the print, R = 4, L = 64 here."""
+
+_VARIANTS = (
+    *(Row("ALiBi", f"delta={d}", f"alibi shift {d}" if d else "alibi") for d in _SHIFTS),
+    *(Row("ALiBi", f"h={h}", f"alibi equal {h}") for h in (0, 2, 4, 6, 8)),
+    *(Row("Windowed", f"w={w}", f"window {ours}") for w, ours in _WINDOWS.items()),
+)
+_SEVEN = tuple(Row(printed, "", label) for printed, label in NAMES.items())
+_LONGER = (Row("ALiBi", "delta=6", "alibi shift 6"), Row("Windowed", "w=160", "window 64"))
+_CACHED = tuple(
+    Row(name, "cache_window=2048", f"{NAMES[name]}{MODE}window {{4n}}")
+    for name in ("Sandwich", "ALiBi")
+)
+_WIDTHS = (
+    " Windows answer to the printed ones with the nearest w R / L, the window over all layers in "
+    "training lengths: 16, 32, 64 here to 40, 80, 160."
+)
+_HEADS = " 8 heads here, 12 in the print; slopes 2^-h."
+_VARIED = "ALiBi shifted, with equal slopes, windows"
+_MARKS = "; † Sandwich significantly better, * worse"
+_TABLES = (
+    (1, f"{_VARIED}: ArXiv", "", _VARIANTS, _VARIANTS[1], {512: 1}, _WIDTHS + _HEADS),
+    (2, "Failed cases fixed by longer training", "", _LONGER, _LONGER[1], {1024: 2, 2048: 4},
+     _WIDTHS),
+    (3, "Comparison on three data sets", "", _SEVEN, _SEVEN[0], {512: 1}, ""),
+    (4, f"{_VARIED}: OpenWebText2", "", _VARIANTS, _VARIANTS[1], {512: 1}, _WIDTHS + _HEADS),
+    (5, "Inference with a cache window of 2048",
+     " The cache bounds what is seen to 2048 keys; verdict and leak are those of the encoding "
+     "without it.", _CACHED, _CACHED[0], {512: 1},
+     " The cache holds four training lengths, here as in the print."),
+)  # fmt: skip
+"""Number, title, remark; the rows that are measured again, the one they are compared with, our
+training lengths by the printed ones, and a remark on those."""
+
+EXHIBITS = (
+    Exhibit("chi2023.fig1", "ALiBi as an additive bias", "schematic", fig1),
+    Exhibit("chi2023.fig2", "Windowed attention as an additive bias", "schematic", fig2),
+    Exhibit("chi2023.fig3", "The last-token protocol", "schematic", fig3),
+    measured(cumulative_gradient, "chi2023.fig4", "Cumulative gradient, windows",
+             ("window 16", "window 32", "window 64"),
+             printed=" Windows of 40 to 320 tokens in 12 layers at a training length of 512 in "
+             "the print."),
+    measured(cumulative_gradient, "chi2023.fig5", "Cumulative gradient, shifted ALiBi",
+             ("alibi shift -3", "alibi", "alibi shift 8"),
+             printed=" Shifts of -3, 0, 2, 4, 6 and 8 in the print."),
+    measured(cumulative_gradient, "chi2023.fig6", "Cumulative gradient, Rotary", ("rope",)),
+    measured(cumulative_gradient, "chi2023.fig7", "Cumulative gradient, Sinusoidal",
+             ("sinusoidal",), printed=" Trained on 128 and on 512 tokens in the print.",
+             every_length=True),
+    Exhibit("chi2023.fig8", "The Sandwich bias as an image", "theory", fig8),
+    Exhibit("chi2023.fig9", "A row of the Sandwich bias and its fit", "theory", fig9),
+    Exhibit("chi2023.fig10", "The Sandwich bias for three d_bar", "theory", fig10),
+    measured(cumulative_gradient, "chi2023.fig11", "Cumulative gradient, logarithmic decay",
+             ("sandwich_smoothed", "sandwich", "kerple_log", "t5")),
+    *(
+        Exhibit(f"chi2023.fig{k}", f"Cumulative gradient, {what}, second data set", "measured",
+                partial(repeated, first=f"chi2023.fig{first}"))
+        for k, what, first in ((12, "windows", 4), (13, "shifted ALiBi", 5))
+    ),
+    *(printed_table(f"chi2023_table{k}", title, meant, remark, _MARKS)
+      for k, title, remark, *_ in _TABLES),
+    *(measured_again(Layout(f"chi2023_table{k}", rows, reference, "last token", factors, remark),
+                     title)
+      for k, title, _, rows, reference, factors, remark in _TABLES),
+)  # fmt: skip

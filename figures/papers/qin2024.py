@@ -1,0 +1,218 @@
+"""Figures and tables of Qin et al., *Exploring Transformer Extrapolation* (AAAI 2024)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from matplotlib.colors import LogNorm
+from matplotlib.ticker import FuncFormatter
+
+from farfield.figures.curves import attention_fields, measured, perplexity, windows
+from farfield.figures.exhibit import Data, Drawing, Exhibit, NoResults
+from farfield.figures.masks import cells, positions
+from farfield.figures.samples import Run
+from farfield.figures.style import column_figure, house, look
+from farfield.numerics.receptive_field import theoretical_receptive_field
+from farfield.theory.encodings import Encoding, encoding
+from farfield.validation.published import table
+from farfield.validation.settings.visibility import Visibility
+
+NAME = "qin2024"
+CITATION = "Qin et al., Exploring Transformer Extrapolation, AAAI 2024"
+EPS = tuple(Fraction(k, 10**e) for e in (1, 2, 3) for k in (5, 3, 2, 1))
+ROW = 1024
+"""Keys in the rows of Figure 6: twice the training length of the paper."""
+
+
+def fig1_right() -> Drawing:
+    """The two ways to run window attention: which keys are encoded to score each token."""
+    tokens, window = 12, 4
+    i, j = positions(tokens)
+    modes = {
+        "sliding window": Visibility(window=window).sees(i, j),
+        "nonoverlapping": (j <= i) & (i // window == j // window),
+    }
+    with house(column=True):
+        figure, panels = column_figure(1.95, columns=2)
+        for axes, (name, seen) in zip(panels, modes.items(), strict=True):
+            cells(axes, seen, accent=i == j)
+            axes.set_title(name)
+            axes.set_xlabel("key position")
+        panels[0].set_ylabel("scored token")
+    sliding = int(modes["sliding window"].sum())
+    data = Data(
+        ("mode", "scored token", "first key", "last key", "keys"),
+        tuple(
+            (name, q + 1, int(np.flatnonzero(seen[q])[0]) + 1, q + 1, int(seen[q].sum()))
+            for name, seen in modes.items()
+            for q in range(tokens)
+        ),
+    )
+    return Drawing(
+        data,
+        f"Windows of {window} tokens over a text of {tokens}; the scored token is orange, its "
+        "context blue. Sliding: each token is scored in a pass of its own, which encodes its whole "
+        f"context again ({sliding} encodings in {tokens} passes). Nonoverlapping: each window is "
+        f"one pass ({tokens} encodings in {tokens // window}), and the first token of a window "
+        "sees only itself. Drawn from the masks that the harness measures with.",
+        figure,
+    )
+
+
+def fig2() -> Drawing:
+    """How a sliding window and ALiBi reweigh the attention, by distance."""
+    distances = np.arange(65)
+    shown = [("window", "window of 32", encoding("window", dialect="inclusive", w=32).head(1))]
+    alibi = encoding("alibi")
+    shown += [("alibi", f"ALiBi, slope 1/{2**h}", alibi.head(h)) for h in (2, 4, 6)]
+    columns = [np.exp(encoding(bias).bias(distances)[0]) for _, _, bias in shown]
+    with house(column=True):
+        figure, axes = column_figure(2.1)
+        for (name, label, _), b, line in zip(shown, columns, ("-", ":", "--", "-"), strict=True):
+            style = look(name) | {"linestyle": line, "marker": ""}
+            drawstyle = "steps-post" if name == "window" else "default"
+            axes.plot(distances, b, label=label, drawstyle=drawstyle, **style)
+        axes.set(xlabel="distance n (tokens)", ylabel="exp(p(n))", xlim=(0, 64), ylim=(0, 1.08))
+        axes.legend(loc="upper right")
+    return Drawing(
+        Data(
+            ("n", *(label for _, label, _ in shown)), tuple(zip(distances, *columns, strict=True))
+        ),
+        "Factor by which the bias multiplies the attention to a key at distance n, before the "
+        "softmax is normalised: the mask of Eq. 8 with w = 32 (33 keys) and three of the eight "
+        "heads of ALiBi. The paper gives neither w nor the slopes.",
+        figure,
+    )
+
+
+def _subjects() -> tuple[tuple[str, str, Encoding], ...]:
+    return (
+        ("alibi", "ALiBi, 8 heads", encoding("alibi")),
+        ("kerple_log", "KERPLE-log, r1 = 6/5", encoding("kerple_log", r1="6/5", r2=1)),
+        ("sandwich", "Sandwich, 8 heads", encoding("sandwich")),
+        ("type1", "Type 1", encoding("type1")),
+        ("type2", "Type 2", encoding("type2")),
+    )
+
+
+def fig6() -> Drawing:
+    """Theoretical receptive fields: of a row (normalised), and of the whole series."""
+    rows = []
+    with house(column=True):
+        figure, (row, series) = column_figure(4.6, rows=2)
+        for name, label, subject in _subjects():
+            for axes, length in ((row, ROW), (series, None)):
+                if length is None and name == "sandwich":
+                    continue  # diverges: infinite at every eps
+                fields = theoretical_receptive_field(subject, EPS, length=length)
+                heads = np.array([[h.tokens for h in (f.heads or (f,))] for f in fields], float)
+                scaled = heads / (length or 1)
+                axes.plot([float(e) for e in EPS], scaled.mean(axis=1), label=label, **look(name))
+                if heads.shape[1] > 1 and length is None:
+                    axes.fill_between(
+                        [float(e) for e in EPS], scaled.min(axis=1), scaled.max(axis=1),
+                        color=look(name)["color"], alpha=0.15, linewidth=0,
+                    )  # fmt: skip
+                rows += [
+                    (name, str(subject.formula), length, eps, h, g.tokens)
+                    for eps, f in zip(EPS, fields, strict=True)
+                    for h, g in enumerate(f.heads or (f,), 1)
+                ]
+        for axes in (row, series):
+            axes.set(xscale="log", yscale="log", xlim=(8e-4, 0.6))
+            axes.set_xticks([0.001, 0.01, 0.1, 0.5])
+            axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+        row.set(ylabel=f"TRF(eps, {ROW}) / {ROW}", ylim=(7e-4, 1.3))
+        row.yaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+        series.set(xlabel="eps", ylabel="TRF(eps) in tokens", ylim=(0.7, 2e5))
+        figure.legend(*row.get_legend_handles_labels(), loc="outside upper center", ncols=3,
+                      columnspacing=1, handlelength=1.6)  # fmt: skip
+    return Drawing(
+        Data(("encoding", "bias", "row", "eps", "head", "tokens"), tuple(rows)),
+        f"Above: finite-row TRF(eps, {ROW}), the least number of nearest keys that hold more than "
+        f"1 - eps of the prior mass of a row of {ROW} keys, over {ROW}. Below: TRF(eps) of the "
+        "whole series [Eq. 22], in tokens; Sandwich diverges in every head, so it has none, and "
+        "KERPLE leaves the frame (5.7e14 tokens at eps = 0.001). Exact integers, certified by "
+        f"balls, at {len(EPS)} values of eps from 1/2 to 1/1000; lines are means over heads, the "
+        "band below reaches from the least to the greatest head of ALiBi. The paper does not say "
+        "its eps grid, horizon, normalisation, aggregation over heads, or KERPLE parameters; these "
+        "are ours.",
+        figure,
+    )
+
+
+def fig7() -> Drawing:
+    """exp(RPE) of Type 1 and Type 2 as heat maps."""
+    size = 64
+    i, j = positions(size)
+    rows: list[tuple[Any, ...]] = []
+    with house(column=True):
+        figure, panels = column_figure(1.95, columns=2)
+        for axes, (name, title) in zip(
+            panels, (("type1", "Type 1"), ("type2", "Type 2")), strict=True
+        ):
+            b = np.exp(encoding(name).bias(np.arange(size))[0])
+            rows += [(name, n, b[n]) for n in range(size)]
+            image = np.ma.masked_where(j > i, b[np.abs(i - j)])
+            shown = axes.imshow(image, cmap="cividis", norm=LogNorm(1e-6, 1))
+            axes.set_title(title)
+            axes.set(xlabel="key position", xticks=[0, 32, 63], yticks=[0, 32, 63])
+            axes.grid(False)
+        panels[0].set_ylabel("query position")
+        figure.colorbar(shown, ax=list(panels), label="exp(p)", extend="min", shrink=0.8)
+    return Drawing(
+        Data(("encoding", "n", "exp(p(n))"), tuple(rows)),
+        f"exp(RPE) of a query row at a key column, {size} tokens, dialect paper (Type 1: "
+        "(n+1)^-2, Type 2: exp(-log(n+1)^2)). Logarithmic colours from 1e-6, since on a linear "
+        "scale both are a bright diagonal; the paper gives neither size nor scale.",
+        figure,
+    )
+
+
+def table1() -> Drawing:
+    """Relative inference time, beside the tokens that each mode encodes per scored token."""
+    windows = (16, 32, 64, 128, 256, 512)
+    work = {"Sliding Window": sum(windows) / len(windows)}
+    rows = tuple(
+        (c.encoding, c.printed, f"{work.get(c.encoding, 1):g}") for c in table("qin2024_table1")
+    )
+    return Drawing(
+        Data(("method", "relative time, printed", "encoded tokens a scored token"), rows),
+        "Relative average inference time as printed, beside the number of tokens that each mode "
+        f"encodes to score one, averaged over windows {', '.join(map(str, windows))} (the caption "
+        "prints 258 for 256). A count "
+        "of work, not a time: a pass over many tokens takes less time a token.",
+    )
+
+
+def table1_measured(runs: Sequence[Run]) -> Drawing:
+    """Relative inference time of sliding windows; a time is of a machine, so none is committed."""
+    raise NoResults(
+        "a time is of a machine, so none is committed; to measure it on this one: "
+        "`python -m farfield.validation.measures.inference_time`"
+    )
+
+
+_DATA = " The paper shows four data sets, 512 to 9216 tokens, trained on up to 512."
+_CONVERGENT = ("type1", "type2", "alibi", "kerple_log", "sandwich")
+_TIME = "Relative inference time"
+EXHIBITS = (
+    measured(windows, "qin2024.fig1-left", "Perplexity of sliding and nonoverlapping windows",
+             ("sinusoidal", "alibi")),
+    Exhibit("qin2024.fig1-right", "Sliding and nonoverlapping window inference", "schematic",
+            fig1_right),
+    Exhibit("qin2024.fig2", "Reweighting by a window and by ALiBi", "theory", fig2),
+    measured(perplexity, "qin2024.fig3", "Sufficiency: convergent encodings",
+             (*_CONVERGENT, "sinusoidal"), printed=_DATA),
+    measured(perplexity, "qin2024.fig4", "Necessity: divergent encodings",
+             ("type1", "example1", "example2"), printed=_DATA),
+    measured(attention_fields, "qin2024.fig5", "Attention receptive fields of trained models",
+             _CONVERGENT),
+    Exhibit("qin2024.fig6", "Theoretical receptive fields", "theory", fig6),
+    Exhibit("qin2024.fig7", "Heat maps of exp(RPE), Type 1 and Type 2", "theory", fig7),
+    Exhibit("qin2024.table1", _TIME, "published", table1),
+    Exhibit("qin2024.table1-measured", f"{_TIME}, measured", "measured", table1_measured),
+)  # fmt: skip

@@ -1,0 +1,241 @@
+"""Figures and tables of Sun et al., *A Length-Extrapolatable Transformer* (ACL 2023)."""
+
+from __future__ import annotations
+
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+
+from farfield.figures.comparison import Layout, Row, direction
+from farfield.figures.curves import measured, perplexity
+from farfield.figures.exhibit import Data, Drawing, Exhibit, rows
+from farfield.figures.masks import cells, positions
+from farfield.figures.printed_tables import (
+    MARKS,
+    by_row,
+    printed_table,
+    spelled,
+    verdict,
+    yes_or_no,
+)
+from farfield.figures.remeasured import measured_again, resolution_table
+from farfield.figures.samples import BCA, MODE
+from farfield.figures.style import column_figure, house, look
+from farfield.numerics.resolution import attention_resolution
+from farfield.theory.encodings import CATALOGUE, Encoding, encoding
+from farfield.validation.published import Cell, table
+from farfield.validation.settings.visibility import Visibility
+
+NAME = "sun2023"
+CITATION = "Sun et al., A Length-Extrapolatable Transformer, ACL 2023"
+HEADS = 16
+TRAINED = 1024
+NAMES = {
+    "Alibi": "alibi", "BLOOM / Alibi": "alibi", "RoPE": "rope", "Roformer": "rope",
+    "PaLM / Roformer (RoPE)": "rope", "LeX": "xpos", "XPos": "xpos",
+    "LeX Transformer (Ours)": "xpos", "Transformer": "sinusoidal", "Absolute": "sinusoidal",
+    "Transformer (Sinusoidal)": "sinusoidal", "GPT-2 (Learnable)": "learned", "T5": "t5",
+}  # fmt: skip
+"""The catalogue's name of a printed one."""
+
+
+def fig2() -> Drawing:
+    """The expected attention g[n] of RoPE and of xPos over long distances."""
+    d = 64
+    distances = np.arange(4097)
+    shown = (
+        ("rope", "RoPE, zeta = 1", encoding("rope_surrogate", d=d)),
+        ("xpos", "xPos, gamma = 0.4, code", encoding("xpos_surrogate", d=d)),
+        ("", "xPos as printed", encoding("xpos_surrogate", d=d, dialect="printed")),
+    )
+    curves = [e.bias(distances)[0] for _, _, e in shown]
+    curves = [g / g[0] for g in curves]
+    with house(column=True):
+        figure, panels = column_figure(3.2, rows=2)
+        for axes, keep in zip(panels, ((0, 1), (1, 2)), strict=True):
+            for k in keep:
+                name, label, _ = shown[k]
+                style = look(name) if name else {"color": "#8c6d31"}
+                style |= {"marker": "", "linestyle": "-", "linewidth": 0.6}
+                axes.plot(distances, curves[k], label=label, zorder=2 + k % 2, **style)
+            axes.set(xlim=(0, 4096), ylim=(-0.3, 1.02), ylabel="g[n] / g[0]")
+            axes.legend(loc="upper right", ncols=2)
+        panels[1].set_xlabel("distance n (tokens)")
+    return Drawing(
+        Data(("n", "rope", "xpos code", "xpos printed"), rows(distances, *curves)),
+        f"The sum g[n] of Eq. 10 over its value at 0, d = {d} (the paper's head size; not stated "
+        "for the figure). Above: RoPE and xPos in the index range of Algorithm 1, where every zeta "
+        "is below 1 and g tends to 0. Below: the index range printed in Eq. 10 and 12 reaches "
+        "zeta = 1, so one wave is never damped. As additive biases all three stay bounded, so "
+        "their exp-series diverge.",
+        figure,
+    )
+
+
+def fig3() -> Drawing:
+    """Causal masking in training, blockwise causal attention at inference."""
+    length = 6
+    training = positions(length)
+    inference = positions(2 * length)
+    masks = {
+        "training": Visibility().sees(*training),
+        "inference": Visibility(bca=length // 2).sees(*inference),
+    }
+    with house(column=True):
+        figure, panels = column_figure(2.1, columns=2)
+        for axes, (name, seen) in zip(panels, masks.items(), strict=True):
+            cells(axes, seen)
+            axes.set_title(f"{name}, {len(seen)} tokens")
+            axes.set_xlabel("key position")
+        panels[0].set_ylabel("query position")
+        for block in range(1, 4):
+            at = block * length // 2 - 0.5
+            panels[1].plot([at, at], [-0.5, 2 * length - 0.5], color="#d55e00", linewidth=0.9)
+            panels[1].plot([-0.5, 2 * length - 0.5], [at, at], color="#d55e00", linewidth=0.9)
+    data = Data(
+        ("phase", "query", "first key", "last key"),
+        tuple(
+            (name, q, int(np.flatnonzero(seen[q])[0]), q)
+            for name, seen in masks.items()
+            for q in range(len(seen))
+        ),
+    )
+    return Drawing(
+        data,
+        f"Training: causal, {length} tokens. Inference: blocks of half the training length "
+        f"({length // 2} tokens); key j is seen by query i if j <= i and floor(j / half) >= "
+        "floor(i / half) - 1, so a row sees from half + 1 to 2 half keys (fewer in the first "
+        "block). Positions from 0; drawn from the mask that the harness measures with.",
+        figure,
+    )
+
+
+def meant(cell: Cell) -> Encoding:
+    """The encoding that a printed row is about, with the heads of the paper's models."""
+    variant = dict(p.split("=") for p in cell.variant.split(";") if "=" in p)
+    if variant.get("attention") == "sliding_window":
+        return encoding("window", w=cell.train_length)
+    blocks = variant.get("attention") == "BCA"
+    if cell.encoding in ("LeX", "LeX Transformer (Ours)"):  # xPos with BCA, but for the ablation
+        blocks = variant.get("bca") != "0"
+    bca = (cell.train_length or TRAINED) // 2 if blocks else None
+    name = NAMES[cell.encoding]
+    return encoding(name, heads=HEADS if CATALOGUE[name].per_head else None, bca=bca)
+
+
+def table1() -> Drawing:
+    """Marks of capability, beside scope and verdict."""
+    rows = []
+    by_name: dict[str, dict[str, Cell]] = {}
+    for c in table("sun2023_table1"):
+        by_name.setdefault(c.encoding, {})[c.metric] = c
+    for name, marks in by_name.items():
+        subject = meant(next(iter(marks.values())))
+        rows.append((
+            name, MARKS[marks["translation_invariance"].printed],
+            MARKS[marks["length_extrapolation"].printed],
+            subject.name + (" + BCA" if subject.bca else ""),
+            yes_or_no(subject.mechanism not in ("sinusoidal", "learned_absolute")),
+            spelled(verdict(subject)),
+        ))  # fmt: skip
+    return Drawing(
+        Data(("model", "translation invariance, printed", "length extrapolation, printed",
+              "encoding", "function of the distance", "verdict"), tuple(rows)),
+        "Capability marks as printed, beside whether the logit depends on positions through their "
+        "distance alone (of the encoding by itself; BCA blocks do not) and the verdict on the "
+        "exp-series (theorem). LeX is xPos with blockwise causal attention: bounded support.",
+    )  # fmt: skip
+
+
+def table3() -> Drawing:
+    """Attention resolution as printed, beside that of the position part alone."""
+    scale = "1/8"
+    subjects = {
+        "Alibi": (encoding("alibi", heads=16), None, "1"),
+        "Roformer": (encoding("rope_surrogate"), None, scale),
+        "LeX bca=1": (encoding("xpos_surrogate"), ("bca", 512), scale),
+        "LeX bca=0": (encoding("xpos_surrogate"), None, scale),
+    }
+    rows = []
+    for (_, name, variant, _), row in by_row(table("sun2023_table3")).items():
+        label = f"{name} {variant}".strip()
+        ours: list[str | None] = [None, None]
+        used, same = "", ""
+        if label in subjects:
+            subject, mask, used = subjects[label]
+            # within the training length nothing is masked
+            values = [_resolution(subject, n, used, mask if n > 1024 else None) for n in row]
+            ours = [f"{v:.3g}" for v in values]
+            print_ = [float(c.printed) for c in row.values()]
+            same = yes_or_no(direction(*print_) == direction(*values))
+        rows.append((label, *(c.printed for c in row.values()), *ours, used, same))
+    return Drawing(
+        Data(("model", "1024, printed", "2048, printed", "1024, position part",
+              "2048, position part", "scale", "same direction"), tuple(rows)),
+        "Attention resolution R [Eq. 4] as printed (trained models, mean over texts and layers), "
+        "beside R of the position part alone: ALiBi's bias (mean of 16 heads), the surrogate g of "
+        "RoPE and xPos (d = 64, sum of Eq. 10 divided by sqrt(d)), BCA with half = 512 at 2048 "
+        "tokens. The value and even the order of R depend on the scale given to g, so only the "
+        "direction from 1024 to 2048 compares. R as printed in Eq. 4 cannot exceed 1, the printed "
+        "1.08 does.",
+    )  # fmt: skip
+
+
+@cache
+def _resolution(subject: Encoding, length: int, scale: str, mask: Any) -> float:
+    value = attention_resolution(subject, length, scale=scale, mask=mask).value
+    return float("nan") if value is None else value
+
+
+_FOUR = (
+    Row("Transformer", "", "sinusoidal"), Row("Alibi", "", "alibi"), Row("Roformer", "", "rope"),
+    Row("LeX", "", f"xpos{BCA}"),
+)  # fmt: skip
+_BLOCKS = (
+    *(Row(name, f"attention={mode}", label + (BCA if mode == "BCA" else ""))
+      for name, label in (("Absolute", "sinusoidal"), ("RoPE", "rope"), ("Alibi", "alibi"),
+                          ("XPos", "xpos"))
+      for mode in ("full", "BCA")),
+    Row("XPos", "attention=sliding_window", f"xpos{MODE}window {{n}}"),
+)  # fmt: skip
+_ABLATION = (
+    _FOUR[3], Row("LeX", "rotation=0", ""), Row("LeX", "zeta=0", f"rope{BCA}"),
+    Row("LeX", "zeta=scalar", ""),
+)  # fmt: skip
+_RESOLUTIONS = (
+    *_FOUR[:3], Row("LeX", "bca=1", f"xpos{BCA}"), Row("LeX", "bca=0", "xpos"),
+)  # fmt: skip
+_TRAINED = {TRAINED: 1}
+_TABLES = (
+    (2, "Perplexity on PG22 and QMSum", "", _FOUR, _FOUR[3]),
+    (4, "Ablation of rotation and zeta",
+     " The row zeta = 0 is called RoPE in the print; by Eq. 8 to 10 RoPE is zeta = 1.",
+     _ABLATION, _ABLATION[0]),
+    (5, "Ablation of blockwise causal attention",
+     " The first printed length is 2048, twice the training length.", _BLOCKS, _BLOCKS[7]),
+    (6, "Perplexity on arXiv and NarrativeQA", "", _FOUR, _FOUR[3]),
+)  # fmt: skip
+"""Number, title, remark, rows that are measured again, and the row they are compared with."""
+
+_RESOLUTION = Layout("sun2023_table3", _RESOLUTIONS, _RESOLUTIONS[3], "", _TRAINED)
+EXHIBITS = (
+    measured(
+        perplexity, "sun2023.fig1", "Perplexity against input length",
+        ("sinusoidal", "alibi", "rope", "xpos", f"rope{BCA}", f"xpos{BCA}"),
+        printed=" The paper names no data; its model is xPos with BCA, blockwise causal attention "
+        "at inference.",
+    ),
+    Exhibit("sun2023.fig2", "Expected attention of RoPE and xPos", "theory", fig2),
+    Exhibit("sun2023.fig3", "Blockwise causal attention", "schematic", fig3),
+    Exhibit("sun2023.table1", "Position modelling with different capabilities", "published",
+            table1),
+    Exhibit("sun2023.table3", "Attention resolution", "published", table3),
+    Exhibit("sun2023.table3-measured", "Attention resolution, measured", "measured",
+            partial(resolution_table, layout=_RESOLUTION)),
+    *(printed_table(f"sun2023_table{k}", title, meant, remark)
+      for k, title, remark, *_ in _TABLES),
+    *(measured_again(Layout(f"sun2023_table{k}", rows, reference, "non-overlapping", _TRAINED),
+                     title)
+      for k, title, _, rows, reference in _TABLES),
+)  # fmt: skip

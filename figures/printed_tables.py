@@ -1,0 +1,137 @@
+"""The printed tables of the papers, each row beside what farfield computes of its encoding.
+
+Of a printed row of perplexities it is computed whether it extrapolates in the sense of
+Definition 0.1 of [Q], one-sided, at a tolerance of 5 %; of its encoding the verdict on the
+exp-series and the leak from the training length to the longest tested one. Nothing here was
+measured by farfield: a measured analogue stands beside these numbers only where there are results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+
+from farfield.figures.exhibit import Data, Drawing, Exhibit
+from farfield.theory.convergence import check_convergence
+from farfield.theory.encodings import Encoding
+from farfield.theory.verdicts import Verdict
+from farfield.validation.measures.extrapolation import TOLERANCE, holds
+from farfield.validation.published import Cell, table
+
+MARKS = {"dagger": "†", "star": "*", "yes": "✓", "no": "✗", "double_yes": "✓✓", "double_no": "✗✗"}
+
+Meaning = Callable[[Cell], Encoding]
+"""The encoding that a printed cell is about, with the heads of the paper's models."""
+
+
+@cache
+def verdict(subject: Encoding) -> Verdict:
+    """The verdict on the exp-series of an encoding."""
+    return check_convergence(subject).verdict
+
+
+def spelled(verdict: Verdict) -> str:
+    """A verdict as a cell of a table has it."""
+    return verdict.value.replace("_", " ")
+
+
+@cache
+def _leak(subject: Encoding, trained: int, longest: int) -> float | None:
+    """The leak in float64, the mean over heads; None where there is none."""
+    if not subject.biases or subject.bca is not None or subject.free:
+        return None
+    b = np.exp(subject.bias(np.arange(longest)))
+    return float((b[:, trained:].sum(axis=1) / b.sum(axis=1)).mean())
+
+
+def _shown(cell: Cell | None) -> str:
+    if cell is None:
+        return ""
+    spread = "" if cell.std is None else f" ± {cell.std:g}"
+    return cell.printed + spread + MARKS.get(cell.marker, "")
+
+
+def by_row(cells: tuple[Cell, ...]) -> dict[tuple[Any, ...], dict[int, Cell]]:
+    """The cells of each printed row by tested length; a row is known by its data set, encoding,
+    variant and training length."""
+    found: dict[tuple[Any, ...], dict[int, Cell]] = {}
+    for c in cells:
+        key = (c.dataset, c.encoding, c.variant, c.train_length)
+        found.setdefault(key, {})[c.eval_length or 0] = c
+    return found
+
+
+def _extrapolates(row: Mapping[int, Cell], trained: int) -> tuple[float | None, bool | None]:
+    """The greatest printed ratio beyond the first length scored at or beyond the training length,
+    and whether it stays within the tolerance."""
+    values = {n: c.value for n, c in row.items() if c.value is not None and n >= trained}
+    if len(values) < 2:
+        return None, None
+    first = values.pop(min(values))
+    ratio = max(values.values()) / first
+    return ratio, holds([ratio - 1])
+
+
+def perplexities(name: str, meant: Meaning, remark: str = "", marks: str = "") -> Drawing:
+    """A printed table of perplexities beside verdicts and leaks.
+
+    Args:
+        name: of the table.
+        meant: which encoding a printed cell is about.
+        remark: what else must be said.
+        marks: what the printed marks mean.
+    """
+    cells = table(name)
+    lengths = sorted({c.eval_length for c in cells if c.eval_length})
+    rows = []
+    agree = total = 0
+    for (dataset, printed, variant, trained), row in by_row(cells).items():
+        subject = meant(next(iter(row.values())))
+        ratio, kept = _extrapolates(row, trained)
+        decided = verdict(subject)
+        if kept is not None and decided in (Verdict.CONVERGES, Verdict.DIVERGES):
+            total += 1
+            agree += (decided is Verdict.CONVERGES) is kept
+        rows.append((
+            dataset, printed, variant, trained, *(_shown(row.get(n)) for n in lengths),
+            None if ratio is None else f"{ratio:.3f}",
+            "" if kept is None else yes_or_no(kept), spelled(decided),
+            _rounded(_leak(subject, trained, max(lengths))),
+        ))  # fmt: skip
+    columns = (
+        "dataset", "encoding", "variant", "trained", *map(str, lengths), "greatest ratio",
+        f"within {TOLERANCE:.0%}", "verdict", f"leak to {max(lengths)}",
+    )  # fmt: skip
+    caption = (
+        f"Perplexities as printed (± standard deviation{marks}). "
+        f"Computed from them: the greatest ratio to the first tested length that is not shorter "
+        f"than the training length, and whether it stays within {TOLERANCE:.0%} (Definition 0.1 "
+        "of Qin et al., one-sided). Computed from the formulas: the verdict (theorem) and the leak "
+        "from the training length (float64, mean over heads)."
+    )
+    if total:
+        caption += (
+            f" Read as a forecast, verdict and print agree in {agree} of {total} rows with a "
+            "verdict; the theorem itself does not speak of perplexity."
+        )
+    return Drawing(Data(columns, tuple(rows)), caption + remark)
+
+
+def yes_or_no(found: bool) -> str:
+    """A cell that says whether."""
+    return "yes" if found else "no"
+
+
+def _rounded(x: float | None) -> str | None:
+    return None if x is None else f"{x:.3g}"
+
+
+def printed_table(
+    name: str, title: str, meant: Meaning, remark: str = "", marks: str = ""
+) -> Exhibit:
+    """The exhibit of a printed table of perplexities."""
+    draw = partial(perplexities, name, meant, remark, marks)
+    return Exhibit(name.replace("_", "."), title, "published", draw)

@@ -1,0 +1,301 @@
+"""Results of runs, as the measured exhibits read them: the committed ones, or those of a folder.
+
+A result is what `train_and_measure` returns, in JSON form. Committed results are those of
+`farfield.validation.reference`; a folder of runs is read as the store keeps them. Results of
+another schema are refused, never guessed at. A run goes by the label that the plan of the
+reference runs gives its encoding; behind it stands how it was run at inference, if not causally:
+`rope + BCA` with blockwise causal attention, `xpos + window 64` with a sliding window.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cache
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Any
+
+from sympy import Rational
+
+from farfield.theory.answers.answer import InputError
+from farfield.theory.encodings import CATALOGUE
+from farfield.theory.formula.grammar import read
+from farfield.validation.files import CorruptFile
+from farfield.validation.reference.predictions import plan
+from farfield.validation.runs.store import stored
+from farfield.validation.settings.configuration import SCHEMA, describe
+from farfield.validation.settings.labels import label_of, options_of, variants_of
+from farfield.validation.settings.plan import Subject
+
+Run = Mapping[str, Any]
+MODE = " + "
+BCA = f"{MODE}BCA"
+PRESET = "small"
+"""Of the reference runs."""
+USUAL_VALUES = range(-8, 17)
+"""Tried as the value that tells a variant, beside the integers of the formula."""
+
+
+def reference() -> tuple[Run, ...]:
+    """The committed results; none where there are none.
+
+    Raises:
+        InputError: results of another schema, or a file that is no JSON text.
+    """
+    with as_file(files("farfield.validation").joinpath("reference")) as folder:
+        paths = sorted(folder.rglob("*.json"), key=lambda p: (len(p.parts), p.name))
+        return tuple(run for p in paths for run in _runs(p.read_text(encoding="utf-8"), p.name))
+
+
+def _runs(text: str, name: str) -> list[Run]:
+    """The runs in a file: one run, a list of them, or an object that holds them as `runs`."""
+    try:
+        content = json.loads(text)
+    except ValueError:
+        raise InputError(f"results {name!r} are no JSON text; make them again") from None
+    if isinstance(content, dict) and "runs" in content:
+        content = content["runs"]
+    runs = content if isinstance(content, list) else [content]
+    runs = [r for r in runs if isinstance(r, dict) and "measurements" in r]
+    for run in runs:
+        _current(run.get("schema"), name)
+    return runs
+
+
+def _current(schema: Any, name: str) -> None:
+    if schema != SCHEMA:
+        raise InputError(
+            f"results {name!r} have schema {schema!r}; this version reads {SCHEMA}; make them "
+            "again with `farfield train`"
+        )
+
+
+def of_store(folder: str | os.PathLike[str]) -> tuple[Run, ...]:
+    """The finished runs of a folder, without the corrupted ones.
+
+    Raises:
+        InputError: no such folder; results of another schema.
+    """
+    root = Path(folder)
+    if not root.is_dir():
+        raise InputError(f"runs folder {str(folder)!r} does not exist; `farfield train` makes one")
+    found = []
+    for record in sorted(root.glob("*/training.json")):
+        try:
+            run = _stored(record.parent)
+        except CorruptFile:
+            continue
+        if run["measurements"]:
+            found.append(run)
+    return tuple(found)
+
+
+def _stored(folder: Path) -> Run:
+    run = stored(folder)
+    _current(run["schema"], f"{folder.name}/training.json")
+    for m in run["measurements"]:
+        _current(m["settings"]["schema"], f"{folder.name}/measurement")
+    return run
+
+
+# -- what a run is called -------------------------------------------------------------------------
+
+
+def subject(label: str) -> Subject:
+    """The encoding that a label names: one of the plan, or another member of the same family.
+
+    >>> dict(subject("alibi shift -3").options)
+    {'name': 'alibi', 'dialect': 'shift', 'delta': -3}
+    """
+    label = label.partition(MODE)[0]
+    planned = (s for sweep in plan().sweeps for s in sweep.encodings if s.label == label)
+    return next(planned, None) or Subject(label, options_of(label))
+
+
+def label(run: Run) -> str:
+    """What the plan calls the encoding of a run; one that is not in the plan goes by its name and
+    what tells its variant, or else by the formula of its first head."""
+    own = run["encoding"]
+    if "label" in own:
+        return str(own["label"])
+    heads = run["preset"]["heads"]
+    known = _planned(heads).get((own["mechanism"], own["sha256"]))
+    return known or _variant(own["name"], own.get("dialect"), own["sha256"], tuple(own["heads"]))
+
+
+@cache
+def _planned(heads: int) -> dict[tuple[str, str], str]:
+    """The labels of the plan, by mechanism and formula."""
+    found: dict[tuple[str, str], str] = {}
+    for s in (s for sweep in plan().sweeps for s in sweep.encodings):
+        described = describe(s.encoding(heads))
+        found.setdefault((described["mechanism"], described["sha256"]), s.label)
+    return found
+
+
+@cache
+def _variant(name: str, dialect: str | None, sha256: str, heads: tuple[str, ...]) -> str:
+    """The label of the variant whose formulas these are, the integers in them tried as its value;
+    with the formula behind it where there is none."""
+    formula = heads[0].replace("**", "^") if heads else ""
+    formula = f" ({formula if len(formula) < 24 else formula[:21] + '...'})" if formula else ""
+    entry = CATALOGUE.get(name)
+    if entry is None:
+        return name + formula
+    plain: dict[str, Any] = {"name": name, "dialect": dialect}
+    if entry.tables is not None or not heads:
+        return label_of(plain)
+    numbers = (number.p for number in read(heads[0]).atoms(Rational) if number.is_Integer)
+    for options in (plain, *variants_of(name, dialect, {*USUAL_VALUES, *numbers})):
+        subject = Subject(name, options)
+        with suppress(InputError):  # a value that the entry does not take
+            if describe(subject.encoding(len(heads)))["sha256"] == sha256:
+                return label_of(options)
+    return label_of(plain) + formula
+
+
+def command(label: str, *, length: int | None = None, options: str = "") -> str:
+    """The command that trains and measures an encoding as the reference runs do.
+
+    >>> command("alibi shift 2")
+    'farfield train alibi --dialect shift --set delta=2 --preset small --runs runs'
+    """
+    given = dict(subject(label).options)
+    parts = ["farfield train", given.pop("name")]
+    if "dialect" in given:
+        parts.append(f"--dialect {given.pop('dialect')}")
+    parts += [f"--set {k}={v}" for k, v in given.items()]
+    parts.append(f"--preset {PRESET}")
+    parts += [f"--length {length}"] if length is not None else []
+    return " ".join([*parts, *([options] if options else []), "--runs runs"])
+
+
+# -- runs of one encoding -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The runs of one encoding in one setting, one a seed, and how they were run at inference.
+
+    Fields:
+        label: of the encoding, with the inference behind it where it was not causal.
+        runs: in the order of their seeds.
+        measurements: one of each run.
+    """
+
+    label: str
+    runs: tuple[Run, ...]
+    measurements: tuple[Mapping[str, Any], ...]
+
+    @property
+    def length(self) -> int:
+        """The training length in tokens."""
+        return int(self.runs[0]["preset"]["length"])
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """Of the runs."""
+        return tuple(run["seed"] for run in self.runs)
+
+    def perplexity(self, protocol: str) -> dict[int, dict[int, float]]:
+        """Perplexity by tested length and seed.
+
+        A length that was scored on other targets than the training length (the one far beyond) is
+        given as its ratio, which is paired on its own targets, times the perplexity at the
+        training length.
+        """
+        found: dict[int, dict[int, float]] = {}
+        for seed, m in zip(self.seeds, self.measurements, strict=True):
+            rows = [p for p in m["perplexity"] if p["protocol"] == protocol]
+            base = next((p for p in rows if p["length"] == self.length), None)
+            for p in rows:
+                value = p["perplexity"]
+                if base is not None and p.get("targets") != base.get("targets"):
+                    value = p["ratio"] * base["perplexity"]
+                found.setdefault(p["length"], {})[seed] = value
+        return dict(sorted(found.items()))
+
+
+def setting(run: Run) -> tuple[Any, ...]:
+    """What runs must share to stand together: architecture, schedule, length, text, vocabulary."""
+    preset = {k: v for k, v in run["preset"].items() if k != "name"}
+    return (*sorted(preset.items()), run["text"]["sha256"], run["text"].get("vocabulary", 0))
+
+
+def beyond(m: Mapping[str, Any], trained: int) -> bool:
+    """Whether a measurement goes beyond the training length."""
+    return any(p["length"] > trained for p in m["perplexity"])
+
+
+def settings(
+    runs: Iterable[Run], wanted: Sequence[str], fits: Callable[[Any, int], bool] = beyond
+) -> list[list[Sample]]:
+    """The wanted samples of each setting, that with the most of them first, then the shorter
+    training length.
+
+    Args:
+        runs: what there is.
+        wanted: labels; `*` stands for anything in that of an encoding.
+        fits: which measurements count, by themselves and their training length; the first does.
+    """
+    groups: dict[Any, list[Run]] = {}
+    for run in runs:
+        groups.setdefault(setting(run), []).append(run)
+    found = [_samples(group, wanted, fits) for group in groups.values()]
+    return sorted((f for f in found if f), key=lambda f: (-len(f), f[0].length))
+
+
+def _samples(
+    runs: Sequence[Run], wanted: Sequence[str], fits: Callable[[Any, int], bool]
+) -> list[Sample]:
+    grouped: dict[str, dict[int, tuple[Run, Mapping[str, Any]]]] = {}
+    for asked in wanted:
+        pattern, plus, mode = asked.partition(MODE)
+        for run in sorted(runs, key=lambda r: r["seed"]):
+            name = label(run)
+            if not fnmatchcase(name, pattern):
+                continue
+            for m in run["measurements"]:
+                if _mode(m["inference"]) == mode and fits(m, run["preset"]["length"]):
+                    grouped.setdefault(name + plus + mode, {}).setdefault(run["seed"], (run, m))
+    return [
+        Sample(name, *(tuple(column) for column in zip(*by_seed.values(), strict=True)))
+        for name, by_seed in grouped.items()
+    ]
+
+
+def _mode(inference: Mapping[str, Any]) -> str:
+    parts = ["BCA"] if inference["bca"] is not None else []
+    parts += [f"window {inference['window']}"] if inference["window"] is not None else []
+    return " ".join(parts)
+
+
+def conditions(samples: Sequence[Sample]) -> str:
+    """What a caption must say of measurements: model, data, seeds."""
+    run = samples[0].runs[0]
+    preset, text = run["preset"], run["text"]
+    lengths = sorted({s.length for s in samples})
+    by_seeds: dict[tuple[int, ...], list[str]] = {}
+    for s in samples:
+        name = s.label if len(lengths) == 1 else f"{s.label} ({s.length})"
+        by_seeds.setdefault(s.seeds, []).append(name)
+    if len(by_seeds) == 1:
+        (seeds,) = by_seeds
+        many = _seeds(seeds) if len(seeds) > 1 else f"one seed ({seeds[0]}), so no spread"
+    else:
+        many = "; ".join(f"{_seeds(k)}: {', '.join(v)}" for k, v in by_seeds.items())
+    return (
+        f"Measured: preset {preset['name']}, {preset['layers']} layers, {preset['width']} wide, "
+        f"{preset['heads']} heads, {preset['steps']} steps of {preset['batch'] * preset['length']} "
+        f"tokens in rows of {' or '.join(map(str, lengths))}, on {text['source']} (SHA-256 "
+        f"{text['sha256'][:12]}); {many}."
+    )
+
+
+def _seeds(seeds: Sequence[int]) -> str:
+    return f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}"

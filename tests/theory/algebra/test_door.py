@@ -1,0 +1,177 @@
+"""The door to SymPy: a budget that is kept, failures that are meant, bugs that escape."""
+
+import ast
+import threading
+import time
+from pathlib import Path
+
+import mpmath
+import pytest
+import sympy
+from sympy.core.parameters import global_parameters
+
+from farfield import check_convergence, theoretical_receptive_field
+from farfield.theory.algebra import door, watch
+from farfield.theory.algebra.budget import check_time, deadline, until
+from farfield.theory.algebra.outcomes import Undecided, Unreachable
+from farfield.theory.functions import elementary, lambert
+from farfield.theory.functions.balls import precision
+
+ROOT = Path(__file__).resolve().parents[3]
+X = sympy.Symbol("x")
+
+
+class Endless(sympy.Function):
+    """A function that SymPy never finishes to evaluate, as far as a budget is concerned."""
+
+    entered = 0
+
+    @classmethod
+    def eval(cls, x):
+        cls.entered += 1
+        while x != x + 1:
+            try:
+                x = sympy.expand((x + 1) ** 2) - x**2 - 2 * x
+            except Exception:  # nothing that SymPy catches stops the interruption
+                continue
+
+
+def endless():
+    return door.supervised(Endless, X)
+
+
+def test_a_call_that_never_ends_is_ended():
+    for _ in range(3):
+        with pytest.raises(Unreachable, match="time budget"), until(time.monotonic() + 0.05):
+            endless()
+    assert Endless.entered >= 3 and not watch.inside()
+    assert door.expand((X + 1) ** 2) == X**2 + 2 * X + 1
+
+
+def test_in_every_thread_and_only_there():
+    ended, undisturbed = [], []
+
+    def hopeless():
+        with until(time.monotonic() + 0.1):
+            try:
+                endless()
+            except Unreachable:
+                ended.append(threading.get_ident())
+
+    def quick():
+        total = 0
+        while len(ended) < 4:
+            with until(time.monotonic() + 60):
+                total += door.expand((X + 1) ** 3).coeff(X)
+        undisturbed.append(total % 3)
+
+    threads = [threading.Thread(target=f) for f in (hopeless,) * 4 + (quick,) * 2]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(ended)) == 4 and undisturbed == [0, 0]
+
+
+def test_what_a_call_had_changed_is_put_back():
+    def changing():
+        global_parameters.evaluate = False
+        global_parameters.exp_is_pow = True
+        mpmath.mp.prec = 999
+        while True:
+            sympy.expand((X + 1) ** 2)
+
+    before = mpmath.mp.prec
+    with pytest.raises(Unreachable), until(time.monotonic() + 0.05):
+        door.supervised(changing)
+    assert global_parameters.evaluate and not global_parameters.exp_is_pow
+    assert mpmath.mp.prec == before and X + X == 2 * X
+
+
+def test_no_time_is_left_for_another_call():
+    with until(time.monotonic() - 1):
+        with pytest.raises(Unreachable):
+            check_time()
+        with pytest.raises(Unreachable):
+            door.factor(X**2 - 1)
+    check_time()
+    with until(time.monotonic() + 9), until(time.monotonic() + 99):
+        assert deadline() < time.monotonic() + 10
+
+
+def test_what_sympy_raises_is_undecided():
+    with pytest.raises(Undecided, match=r"the algebra failed \(PolynomialError\)"):
+        door.polynomial(sympy.Piecewise((X, X > 0), (1, True)), X)
+    with pytest.raises(Undecided, match="TypeError"):
+        door.supervised(lambda: bool(sympy.Integer(0) < sympy.zoo))
+
+
+def test_balls_refuse_to_be_evaluated_inside():
+    def ball():
+        with precision(64):
+            return None
+
+    with until(time.monotonic() + 9), pytest.raises(AssertionError, match="inside the algebra"):
+        door.supervised(ball)
+
+
+BUGS = {
+    "theory.coefficients.signs.sign_factors": "-(a*b-1)*log(n)",
+    "theory.transseries.arithmetic.normalised": "-log(n)*exp(1/n)",
+    "theory.transseries.scale._limit": "-log(n)",
+    "theory.decision.recurrence._with": "-(2+sin(n))*log(n)",
+    "theory.decision.parameters.canonical": "-a*log(n)",
+    "theory.coefficients.zeros._bfmss": "-(sqrt(7+2*sqrt(10))-sqrt(2)-sqrt(5))*n-log(n)",
+    "theory.decision.extrema._refined": "-(1+Abs(sin(n)))*log(n)",
+    "theory.decision.periods._cycle": "-(2+(-1)**n)*log(n)",
+}
+
+
+@pytest.mark.parametrize("place", BUGS)
+@pytest.mark.parametrize("error", [AttributeError, TypeError, ValueError, ZeroDivisionError])
+def test_a_bug_of_ours_is_a_traceback(monkeypatch, place, error):
+    def seeded(*args, **options):
+        raise error("a seeded bug")
+
+    monkeypatch.setattr(f"farfield.{place}", seeded)
+    with pytest.raises(error, match="a seeded bug"):
+        check_convergence(BUGS[place])
+
+
+def test_a_bug_within_what_sympy_calls_is_a_traceback(monkeypatch):
+    monkeypatch.setattr(lambert, "S", None)
+    with pytest.raises(AttributeError, match="Exp1"):
+        check_convergence("-(LambertW(7*exp(7))-7)*n-log(n)")
+    monkeypatch.setattr(elementary, "expm1", None)
+    with pytest.raises(TypeError, match="not callable"):
+        door.diff(elementary.expm1_rest(X), X)
+
+
+def test_a_bug_in_a_summation_method_is_a_traceback(monkeypatch):
+    def seeded(*args):
+        raise AttributeError("a seeded bug")
+
+    monkeypatch.setattr("farfield.numerics.summation.analytic._sector", seeded)
+    with pytest.raises(AttributeError, match="a seeded bug"):
+        theoretical_receptive_field("-2*log(n+1)-1/(log(n+3))**2", "1/10")
+
+
+HEAVY = {
+    "apart", "cancel", "diff", "expand", "expand_func", "expand_log", "expand_mul",
+    "expand_multinomial", "expand_trig", "factor", "factor_terms", "factorrat", "fraction",
+    "gammasimp", "hypersimp", "limit", "numer", "Poly", "powsimp", "simplify", "solve", "together",
+}  # fmt: skip
+ROOMS = [
+    "theory/coefficients", "theory/transseries", "theory/decision", "numerics/enclosures",
+    "numerics/summation",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_there_is_one_door(room):
+    """What may take long is called through the door alone."""
+    for module in sorted((ROOT / room).rglob("*.py")):
+        for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+            for part in [node.func, *node.args] if isinstance(node, ast.Call) else []:
+                called = ast.unparse(part)
+                assert called.removeprefix("sympy.") not in HEAVY or called in HEAVY, f"{module}"

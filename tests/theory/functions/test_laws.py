@@ -1,0 +1,284 @@
+"""The register of functions: each record complete, and all its rules one function."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import sympy
+import torch
+from flint import acb, arb, arb_series, ctx, fmpq
+
+from farfield.numerics.enclosures.programs import compile_complex, compile_real
+from farfield.numerics.enclosures.tails import TailEnclosure, Unproved, level, tail_enclosure
+from farfield.numerics.outcomes import Unrecognised
+from farfield.numerics.summation.analytic import beyond
+from farfield.theory.algebra.outcomes import NeedMore, NotReal, Undecided
+from farfield.theory.coefficients.arithmetic import has_tail, to_sympy
+from farfield.theory.coefficients.context import Context, deciding
+from farfield.theory.functions.balls import Undefined, precision, to_arb
+from farfield.theory.functions.nodes import n
+from farfield.theory.functions.record import (
+    ARITHMETICS,
+    Function,
+    record_of,
+    records,
+    register,
+    registered,
+    spellings,
+)
+from farfield.theory.results import InputError
+from farfield.theory.transseries.expansion import transseries
+from farfield.theory.transseries.scale import monomial_expression
+from farfield.theory.values import compile_ball, enclose, tabulate
+from farfield.validation.models.positional import evaluate
+
+R = sympy.Rational
+X = sympy.Symbol("x", real=True)
+ALL = {r.name: r for r in records()}
+READ = {name: r for name, r in ALL.items() if r.names}
+INNER = {name: r for name, r in ALL.items() if not r.names}
+POINTS = (R(1, 3), R(3, 4), R(7, 5), R(5, 2), R(9, 2), R(23, 2), -R(1, 3), -R(7, 4))
+FIRST = {  # the first argument of functions of two
+    "polygamma": (0, 2), "besselj": (0, R(3, 2)), "besseli": (0, 2), "besselk": (1, R(1, 2)),
+}  # fmt: skip
+SECOND = {"binomial": (3,), "Mod": (3, R(2, 5)), "Heaviside": (R(1, 2),), "Min": (1,), "Max": (1,)}
+
+
+def calls(record):
+    """The function at x, with its other arguments."""
+    if record.name in FIRST:
+        return [record.node(R(k), X, evaluate=False) for k in FIRST[record.name]]
+    if record.name in SECOND:
+        return [record.node(X, R(k), evaluate=False) for k in SECOND[record.name]]
+    return [record.node(X, evaluate=False)]
+
+
+def values(e, points=POINTS, bits=160):
+    """(point, ball) where the function is real."""
+    found = [(x, enclose(e, bits, {X: x})) for x in points]
+    return [(x, ball) for x, ball in found if ball is not None]
+
+
+@pytest.mark.parametrize("name", READ)
+def test_balls_agree_with_mpmath(name):
+    for e in calls(READ[name]):
+        seen = 0
+        for x, ball in values(e):
+            exact = sympy.N(e.func(*(a.xreplace({X: x}) for a in e.args)), 40)
+            with precision(160):
+                assert abs(ball - arb(str(exact))) < fmpq(1, 10**30) * (1 + abs(ball)), (e, x)
+            seen += 1
+        assert seen >= 2
+
+
+@pytest.mark.parametrize("name", READ)
+def test_reductions_are_identities(name):
+    record = READ[name]
+    for reduction in (record.elementary, record.asymptotic):
+        for e in calls(record):
+            reduced = None if reduction is None else reduction(*e.args)
+            for x, ball in values(e, [p for p in POINTS if p > 0]) if reduced is not None else ():
+                other = enclose(reduced, 160, {X: x})
+                if other is not None:  # a remainder function stays in the right half plane
+                    assert ball.overlaps(other) and other.rad() < 1e-20, (e, x)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_complex_balls_extend_real_ones(name):
+    """At real points the same value; on a box all values in it, where it says it is analytic."""
+    for e in calls(ALL[name]):
+        try:
+            program = compile_complex(e, X)
+        except Unrecognised as why:
+            assert "no enclosure off the real line" in str(why)
+            continue
+        for x, ball in values(e):
+            with precision(160):
+                at = program(acb(arb(fmpq(x.p, x.q))), False)
+                assert at.real.overlaps(ball), (e, x)
+            with precision(64):
+                box = acb(arb(fmpq(x.p, x.q), 1e-2), arb(0, 1e-2))
+                on_box = program(box, True)
+                inside = program(acb(arb(fmpq(x.p, x.q)) + 0.005, arb(-0.004)), False)
+            if on_box.is_finite():
+                assert on_box.real.overlaps(ball) and on_box.overlaps(inside), (e, x)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_power_series_have_the_value_and_the_slope(name):
+    for e in calls(ALL[name]):
+        try:
+            program, value = compile_real(e, X), compile_complex(e, X)
+        except Unrecognised:
+            continue
+        for x, ball in values(e, POINTS[:6]):
+            with precision(200):
+                before, ctx.cap = ctx.cap, 3
+                try:
+                    series = program(arb_series([fmpq(x.p, x.q), 1]))
+                finally:
+                    ctx.cap = before
+                h = arb(2) ** -60
+                steps = [value(acb(arb(fmpq(x.p, x.q)) + k * h), False).real for k in (1, -1)]
+                slope = (steps[0] - steps[1]) / (2 * h)
+                if not series[1].is_finite():
+                    continue
+                assert series[0].overlaps(ball), (e, x)
+                assert abs(series[1] - slope) < 1e-25 * (1 + abs(slope)), (e, x)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_tails_enclose_what_balls_say_further_out(name):
+    """f(s) on s >= S, f(1/s) and f(1 + 1/s), at points of the half-line."""
+    record, seen = ALL[name], 0
+    s = sympy.Symbol("s", positive=True)
+    for call in calls(record):
+        for inner in (s, 1 / s, 1 + 1 / s, 1 / (9 * s)):
+            e = call.xreplace({X: inner})
+            for log_x in (12, 40):
+                with precision(128):
+                    where = beyond(arb(log_x))
+                    variable = TailEnclosure(where, {level(1): fmpq(1)})
+                    try:
+                        found = tail_enclosure(e, s, variable)
+                    except (Unproved, Unrecognised):
+                        continue
+                    for at in (log_x, log_x + 3, 9 * log_x):
+                        there = beyond(arb(at))
+                        total = acb(0)
+                        for m, c in found.terms.items():
+                            size = there.log_value(m).exp()
+                            total += (c if isinstance(c, acb) else acb(arb(c))) * size
+                        exact = enclose(e, 128, {s: fmpq(at)})
+                        if exact is None:
+                            continue
+                        assert total.real.overlaps(exact), (e, at)
+                        seen += 1
+    assert seen or record.lacks.get("tail") or record.reduced, name
+
+
+@pytest.mark.parametrize("name", READ)
+def test_expansions_approach_what_balls_say(name):
+    """|f(g(n)) - its expansion| <= C times the remainder, C not growing."""
+    record, seen = READ[name], 0
+    for call in calls(record):
+        for inner in ("n", "log(n)", "-log(n)", "2+1/n", "1/2-1/n", "1/n"):
+            e = call.xreplace({X: sympy.sympify(inner, {"n": n})})
+            ratios = []
+            with deciding(Context()):
+                try:
+                    g = transseries(e)
+                    terms = [(m, c) for m, c in g.terms]
+                    if any(has_tail(c) for _, c in terms):
+                        continue
+                    total = sympy.Add(*(to_sympy(c) * monomial_expression(m) for m, c in terms))
+                    rest = 0 if g.remainder is None else monomial_expression(g.remainder)
+                except (Undecided, NotReal, NeedMore):
+                    continue
+            if total.free_symbols - {n}:
+                continue  # a bounded shift
+            for at in (10**9, 10**13, 10**17):
+                with precision(4000):
+                    try:
+                        gap = abs(to_arb(compile_ball(e - total)({n: fmpq(at)})))
+                        size = to_arb(compile_ball(sympy.sympify(rest))({n: fmpq(at)}))
+                        ratios.append(0.0 if gap.contains(0) else float(gap / size))
+                    except (Undefined, ZeroDivisionError):
+                        continue
+            seen += len(ratios)
+            assert not ratios or (max(ratios) < 1e6 and ratios[-1] < 8 * (ratios[0] + 1)), (e, g)
+    assert seen >= 3 or record.branch is not None, name
+
+
+@pytest.mark.parametrize("name", READ)
+def test_floats_and_tensors_are_balls_rounded(name):
+    record = READ[name]
+    at = np.arange(1, 40)
+    for call in calls(record):
+        for inner in (n / 4 + R(1, 3), R(1, 3) - n / 45, 1 / (n + 1)):
+            e = call.xreplace({X: inner})
+            exact = np.array([math.nan if (b := enclose(e, 200, {n: int(t)})) is None else
+                              float(b.mid()) for t in at])  # fmt: skip
+            real = ~np.isnan(exact)
+            if record.branch is None:  # on the edge of its domain a float may be outside
+                real &= abs(tabulate(inner, at)) > 1e-12
+            with np.errstate(all="ignore"):
+                assert tabulate(e, at)[real] == pytest.approx(exact[real], rel=2e-12, abs=1e-14), e
+            try:
+                tensor = evaluate(e, {n: torch.tensor(at, dtype=torch.float64)})
+            except InputError as why:
+                assert record.name in str(why)
+                continue
+            floats = np.broadcast_to(torch.as_tensor(tensor).numpy(), at.shape)
+            if record.jumps:  # floats alone do not tell on which side of a jump they are
+                turns = tabulate(record.period(*call.args)[0].xreplace({X: inner}), at)
+                turns = turns / float(record.period(*call.args)[1])
+                real &= abs(turns - np.rint(turns)) > 1e-9
+            elif name in ("sign", "Heaviside"):
+                real &= abs(tabulate(inner, at)) > 1e-12
+            elif name == "zeta":  # torch knows it above 1 only
+                real &= tabulate(inner, at) > 1
+            assert floats[real] == pytest.approx(exact[real], rel=2e-12, abs=1e-14), e
+
+
+@pytest.mark.parametrize("name", READ)
+def test_facts(name):
+    """Domain, range, direction, branches and known values are those of the balls."""
+    record = READ[name]
+    for e in calls(record):
+        found = values(e)
+        if record.domain is not None:
+            quantity, least = record.domain(*e.args)
+            for x in POINTS:
+                ball = enclose(quantity, 64, {X: x})
+                if ball < 0 or (ball == 0 and least > 0):
+                    assert enclose(e, 64, {X: x}) is None, (e, x)
+        if record.range is not None:
+            low, high = (enclose(end, 64) for end in record.range(*e.args))
+            assert all(low <= ball <= high for _, ball in found)
+        if record.increasing:
+            ordered = [ball for _, ball in sorted(found, key=lambda t: t[0])]
+            assert all(a < b for a, b in itertools.pairwise(ordered))
+        for x, ball in found:
+            args = [a.xreplace({X: x}) for a in e.args]
+            if record.exact is not None:
+                assert enclose(record.exact(*args), 160).overlaps(ball)
+            if record.logarithm is not None and ball > 0:
+                with precision(100):
+                    assert enclose(record.logarithm(*args), 100).overlaps(ball.log())
+            if record.branch is not None:
+                assert enclose(record.branch(Numbers, *args), 160).overlaps(ball), (e, x)
+
+
+class Numbers:
+    """How branches are taken at rational numbers."""
+
+    sign = staticmethod(lambda e: int(sympy.sign(e)))
+    floor = staticmethod(sympy.floor)
+    difference = staticmethod(lambda x, y: int(sympy.sign(x - y)))
+
+
+@pytest.mark.parametrize("name", READ)
+def test_what_is_typeset(name):
+    assert READ[name].latex in sympy.latex(calls(READ[name])[0])
+
+
+def test_every_record_says_what_it_lacks():
+    for record in records():
+        for arithmetic in ARITHMETICS:
+            why = record.lacks.get(arithmetic)
+            assert why is None or (len(why) > 10 and getattr(record, arithmetic) is None)
+    with pytest.raises(TypeError, match="for tail there is neither"):
+        Function(node=sympy.airyai, names=("airyai",), ball=abs, complex_ball=abs, series=abs,
+                 expansion=abs, array=abs)  # fmt: skip
+    with pytest.raises(TypeError, match="spelled 'log'"):
+        register(READ["log"])
+
+
+def test_a_function_is_forgotten_after_its_context():
+    lacks = dict.fromkeys(ARITHMETICS[1:], "a test of the register")
+    airy = Function(node=sympy.airyai, names=("airyai",), ball=abs, lacks=lacks)
+    with registered(airy):
+        assert record_of(sympy.airyai) is airy and "airyai" in spellings()
+    assert record_of(sympy.airyai) is None and "airyai" not in spellings()

@@ -1,0 +1,272 @@
+"""What people type or paste is read as they mean it, or refused; never as something else."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+import sympy
+
+from farfield.theory.answers.errors import InputError
+from farfield.theory.encodings import encoding
+from farfield.theory.encodings.reading import named
+from farfield.theory.formula.given import as_expression
+from farfield.theory.formula.grammar import read
+
+WRITTEN = r"""
+-log1p(n)  ->  -log(1+n)
+-np.log1p(n)  ->  -log(1+n)
+-numpy.log(1 + n)  ->  -log(1+n)
+-math.log(1+n)  ->  -log(1+n)
+-torch.log1p(n)  ->  -log(1+n)
+-jnp.sqrt(n)  ->  -sqrt(n)
+-sp.log(1+n)**2  ->  -log(1+n)**2
+-log2(1+n)  ->  -log(1+n)/log(2)
+-log10(1 + n)  ->  -log(1+n)/log(10)
+-expm1(n)  ->  1-exp(n)
+-relu(n - 16)  ->  -Max(n-16,0)
+log(sigmoid(-n))  ->  log(1/(1+exp(n)))
+-softplus(n)  ->  -log(1+exp(n))
+-clip(n, 0, 128)  ->  -Min(Max(n,0),128)
+-clamp(n, max=64)  ->  -Min(n,64)
+torch.clamp(-n, min=-64)  ->  Max(-n,-64)
+where(n < 64, 0, -oo)  ->  Piecewise((0, n<64), (-oo, True))
+np.where(n<=16, 0, -log(n))  ->  Piecewise((0, n<=16), (-log(n), True))
+-(n % 64)  ->  -Mod(n,64)
+-log(n!)  ->  -log(factorial(n))
+-n!/n  ->  -factorial(n)/n
+2log(1+n)  ->  2*log(1+n)
+-3n  ->  -3*n
+-2 log(1+n)  ->  -2*log(1+n)
+-0.5n - 2 log(1+n)  ->  -n/2-2*log(1+n)
+-n^2  ->  -n**2
+-n²  ->  -n**2
+-½n  ->  -n/2
+-½ n  ->  -n/2
+-√n  ->  -sqrt(n)
+-√(1+n)  ->  -sqrt(1+n)
+-α·log(1+β·n)  ->  -alpha*log(1+beta*n)
+-λn  ->  -lambda*n
+-|i-j|  ->  -n
+-|i - j|/8  ->  -n/8
+-(i-j)  ->  -n
+-0.1*(i - j)  ->  -n/10
+-log(1+i-j)  ->  -log(1+n)
+-log(1+|i-j|)  ->  -log(1+n)
+-m*|j-i|  ->  -m*n
+p(n) = -log(1+n)  ->  -log(1+n)
+b(n) = -n/8  ->  -n/8
+f(x) = -log(1+x)  ->  -log(1+n)
+p(t) = -t/2  ->  -n/2
+-n if n < 64 else -64 - log(n)  ->  Piecewise((-n, n<64), (-64-log(n), True))
+0 if n < 64 else -oo  ->  Piecewise((0, n<64), (-oo, True))
+-\log(1+n)  ->  -log(1+n)
+$-\log(1+n)$  ->  -log(1+n)
+$$-\frac{n}{8}$$  ->  -n/8
+-\frac{1}{2}\log(1+n)  ->  -log(1+n)/2
+-r_1\log\left(1+r_2 n\right)  ->  -r1*log(1+r2*n)
+-\sqrt{n}  ->  -sqrt(n)
+-\sqrt{1+n}  ->  -sqrt(1+n)
+-n^{1.5}  ->  -n**(3/2)
+-\ln(1+n)  ->  -log(1+n)
+-\ln\left(1+n\right)^2  ->  -log(1+n)**2
+-2\cdot n  ->  -2*n
+-\alpha n^{\beta}  ->  -alpha*n**beta
+-\beta\log(1+\gamma n)  ->  -beta*log(1+gamma*n)
+-gamma*n  ->  -gamma*n
+-beta*log(1+n)  ->  -beta*log(1+n)
+-lambda*n  ->  -lambda*n
+-zeta*n  ->  -zeta*n
+-n*ln(2)  ->  -n*log(2)
+-e^(n/8)  ->  -exp(n/8)
+-log^2(1+n)  ->  -log(1+n)**2
+-(log(1+n))^2  ->  -log(1+n)**2
+lambda n: -np.log1p(n)  ->  -log(1+n)
+lambda x: -x/8  ->  -n/8
+-1e-3 n  ->  -n/1000
+-n**.5  ->  -sqrt(n)
+−log(1+n)  ->  -log(1+n)
+-4/h * n  ->  -4*n/h
+-2^(-3) n  ->  -n/8
+-2^{-3} n  ->  -n/8
+float("-inf") if n >= 64 else 0  ->  Piecewise((-oo, n>=64),(0, True))
+-np.inf if n >= 64 else 0  ->  Piecewise((-oo, n>=64),(0, True))
+-np.floor(n/8)  ->  -floor(n/8)
+-⌊n/8⌋  ->  -floor(n/8)
+-(n//8)  ->  -floor(n/8)
+-n//8  ->  floor(-n/8)
+-min(n, 64)  ->  -Min(n,64)
+-np.minimum(n, 64)  ->  -Min(n,64)
+-max(0, n-16)  ->  -Max(0,n-16)
+-abs(n)  ->  -n
+-np.abs(n)/8  ->  -n/8
+-n.log()  ->  -log(n)
+-(1+n).log()  ->  -log(1+n)
+-(n+1).float().log()  ->  -log(1+n)
+\begin{cases} 0 & n < 9 \\ -\infty & \text{otherwise}\end{cases}  ->  where(n<9, 0, -oo)
+\begin{cases} -n & \text{if } n \le 8 \\ -8 & \text{else} \end{cases}  ->  where(n<=8, -n, -8)
+-n \log n  ->  -n*log(n)
+-n log n  ->  -n*log(n)
+-\tfrac12 n  ->  -n/2
+\text{bias}(n) = -n  ->  -n
+p_n = -\log(1+n)  ->  -log(1+n)
+b_{i-j} = -|i-j|  ->  -n
+-\log{(1+n)}  ->  -log(1+n)
+-\log_2(1+n)  ->  -log(1+n)/log(2)
+-\exp(-n)  ->  -exp(-n)
+-e^{-n/8}  ->  -exp(-n/8)
+-\lvert i-j\rvert  ->  -n
+-\left|i-j\right| / 8  ->  -n/8
+-log(1 + n/8)  # KERPLE  ->  -log(1+n/8)
+-n*2**-8  ->  -n/256
+-1.5*log(1+n) + cos(n)  ->  -3*log(1+n)/2+cos(n)
+-log(1+n),  ->  -log(1+n)
+"-log(1+n)"  ->  -log(1+n)
+−½·n²  ->  -n**2/2
+-n^{2}/(2\sigma^{2})  ->  -n**2/(2*sigma**2)
+-\log\log(3+n)  ->  -log(log(3+n))
+-log(n)^2  ->  -log(n)**2
+-log n - 2 log log n  ->  -log(n)-2*log(log(n))
+-exp(−n)  ->  -exp(-n)
+-5log(n+1)  ->  -5*log(1+n)
+- n / 2 ** h  ->  -n/2**h
+-sqrt(n+1) + 1  ->  1-sqrt(n+1)
+-1/2 n  ->  -n/2
+-1e9*(n >= 64)  ->  -10**9*Piecewise((1, n>=64),(0, True))
+\Gamma(n+1)  ->  gamma(n+1)
+def f(n): return -np.log1p(n)  ->  -log(1+n)
+B_{i,j} = -m\,|i-j|  ->  -m*n
+-m(i-j)  ->  -m*n
+-β(1+n)  ->  -beta*(1+n)
+-n(n+1)  ->  -n*(n+1)
+-2π(n+1)  ->  -2*pi*(n+1)
+-log₂(1+n)  ->  -log(1+n)/log(2)
+"""
+
+
+@pytest.mark.parametrize("line", WRITTEN.strip().splitlines())
+def test_is_read_as_meant(line: str) -> None:
+    written, meant = line.split("  ->  ")
+    assert read(written) == read(meant)
+
+
+def branching(n: Any) -> Any:
+    return 0 if n < 8 else -n
+
+
+def looping(n: Any) -> Any:
+    return sum(-np.cos(k * n) / k for k in range(1, 4))
+
+
+CALLABLES: list[tuple[Callable[..., Any], str]] = [
+    (lambda n: -np.log1p(n), "-log(1 + n)"),
+    (lambda distance, slope=0.125: -slope * distance, "-n/8"),
+    (lambda n: -0.5 * np.clip(n, 0, 128), "-Min(Max(n, 0), 128)/2"),
+    (lambda n: np.where(n < 64, 0, -np.inf), "Piecewise((0, n < 64), (-oo, True))"),
+    (lambda n: -(n // 8), "-floor(n/8)"),
+    (lambda n: -n // 8, "floor(-n/8)"),
+    (lambda n: -(n**2), "-n**2"),
+    (lambda n: (-n) ** 2, "n**2"),
+    (lambda n: -(n - (1 - n)), "1 - 2*n"),
+    (lambda n: n / (n / 3), "3"),
+    (lambda n: 2**-n, "2**(-n)"),
+    (lambda n: ((n > 3) & (n < 8)) * 1.0, "Piecewise((1, (n > 3) & (n < 8)), (0, True))"),
+    (lambda n: -np.float32(0.1) * n, "-n/10"),
+    (lambda n: -Fraction(1, 3) * n, "-n/3"),
+    (lambda n: -n * math.pi, "-pi*n"),
+    (lambda n: -2 * sympy.log(1 + n), "-2*log(1 + n)"),
+    (lambda n: n - sympy.log(1 + n), "n - log(1 + n)"),
+    (lambda n: -np.power(n, 0.5) - np.add(n, 1), "-sqrt(n) - n - 1"),
+    (lambda n: np.minimum(np.floor(n / 2), 8), "Min(floor(n/2), 8)"),
+    (np.log1p, "log(1 + n)"),
+    (looping, "-cos(n) - cos(2*n)/2 - cos(3*n)/3"),
+]
+
+
+@pytest.mark.parametrize(("f", "meant"), CALLABLES)
+def test_a_function_is_traced(f: Callable[..., Any], meant: str) -> None:
+    assert as_expression(f) == read(meant)
+    at = np.arange(1.0, 20.0)
+    try:
+        computed = np.asarray(f(at), dtype=float) if isinstance(f(at[0]), float) else None
+    except TypeError:  # SymPy's functions take no arrays
+        computed = None
+    if computed is not None:
+        assert np.allclose(encoding(f).bias(range(1, 20))[0], computed, atol=1e-6)
+
+
+def test_a_function_of_torch_is_traced() -> None:
+    torch = pytest.importorskip("torch")
+    for f, meant in [
+        (lambda n: -torch.log1p(n), "-log(1 + n)"),
+        (lambda n: torch.where(n < 64, 0.0, float("-inf")), "Piecewise((0, n < 64), (-oo, True))"),
+        (lambda n: -torch.clamp(n, min=1).log(), "-log(Max(n, 1))"),
+        (lambda n: torch.tensor(-0.1) * torch.log(1 + n.float()), "-log(1 + n)/10"),
+        (lambda n: torch.nn.functional.softplus(-n), "log(1 + exp(-n))"),
+        (lambda n: -torch.relu(n - 4), "-Max(n - 4, 0)"),
+        (lambda n: torch.special.expit(n), "1/(1 + exp(-n))"),
+    ]:
+        assert as_expression(f) == read(meant)
+    assert as_expression(torch.tensor(-0.5)) == sympy.Rational(-1, 2)
+
+
+UNTRACEABLE: list[tuple[Callable[..., Any], str]] = [
+    (branching, "branches on"),
+    (lambda n: -math.log(1 + n), "asks for the value"),
+    (lambda n: n[0], "takes a part"),
+    (lambda n: n.shape[0] * n, "asks for .shape"),
+    (lambda n: None, "NoneType"),
+    (lambda n: np.array([1.0, 2.0]) * n, "an array of shape"),
+    (lambda n: np.sum(n), "unknown function 'sum'"),
+    (lambda n: n.astype(int) / 2, "rounds its argument"),
+    (lambda n: 1 / 0 * n, "division by zero"),
+    (lambda i, j: i - j, "takes 2 arguments"),
+    (lambda n: np.cumsum(n, axis=0), "axis"),
+]
+
+
+@pytest.mark.parametrize(("f", "why"), UNTRACEABLE)
+def test_a_function_that_is_not_traced_says_why(f: Callable[..., Any], why: str) -> None:
+    with pytest.raises(InputError, match=why) as error:
+        as_expression(f)
+    assert "\n" not in str(error.value)
+
+
+def test_the_only_symbol_is_the_distance_whatever_it_is_called() -> None:
+    for name, assumed in [
+        ("x", {}),
+        ("n", {"integer": True}),
+        ("k", {"integer": True, "positive": True}),
+        ("d", {"real": True}),
+        ("t", {"nonnegative": True}),
+    ]:
+        symbol = sympy.Symbol(name, **assumed)
+        assert as_expression(-2 * sympy.log(1 + symbol)) == read("-2*log(1 + n)")
+    with pytest.raises(InputError, match="took x for even"):
+        as_expression(-sympy.Abs(sympy.Symbol("x", even=True)))
+
+
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [("ALiBi", "alibi"), ("kerple-log", "kerple_log"), ("Type 1", "type1"), ("T5", "t5"),
+     ("RoPE, interpolated", "rope_pi"), ("Kerple Power", "kerple_power"), ("xpos", "xpos")],
+)  # fmt: skip
+def test_an_encoding_in_any_case_and_with_any_separator(written: str, name: str) -> None:
+    entry = named(written)
+    assert entry is not None and entry.name == name
+
+
+@pytest.mark.parametrize("word", ["relu", "log", "softplus"])
+def test_a_function_alone_is_no_encoding(word: str) -> None:
+    with pytest.raises(InputError, match=rf"write {word}\(n\)"):
+        encoding(word)
+
+
+def test_what_is_read_otherwise_than_typed_is_shown_as_read() -> None:
+    assert encoding(r"-\log(1+n)").name == "-log(n + 1)"
+    assert encoding(lambda n: -n / 8).name == "-n/8"
+    assert encoding("-n/8").name == "-n/8"

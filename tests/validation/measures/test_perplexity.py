@@ -1,0 +1,178 @@
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from farfield.theory.answers.answer import InputError, plain
+from farfield.theory.encodings import encoding
+from farfield.validation.measures import perplexity
+from farfield.validation.measures.extrapolation import definition
+from farfield.validation.measures.inference_time import relative_inference_time
+from farfield.validation.measures.perplexity import (
+    by_position,
+    last_token,
+    non_overlapping,
+    sliding_window,
+)
+from farfield.validation.models.model import initialised
+from farfield.validation.settings.visibility import Visibility
+from farfield.validation.text.corpus import segments
+
+LENGTHS = (5, 12, 23, 40)  # neither 12 nor 23 divides 40
+
+
+@pytest.fixture(scope="module")
+def model(small):
+    """Far from uniform: its last norm is blown up."""
+    model = initialised(encoding("example1"), small, 0).eval()
+    model.norm.weight.data *= 20
+    return model
+
+
+def nats(model, context, target, view):
+    scores = model(torch.tensor([context.tolist()]), view)[0, -1].double()
+    return -(scores.log_softmax(-1)[target]).item()
+
+
+@pytest.mark.parametrize("view", [Visibility(), Visibility(bca=6), Visibility(window=4)], ids=str)
+def test_protocols_are_their_definitions(model, text, view):
+    with torch.no_grad():
+        held = text.held_out
+        found = last_token(model, held, LENGTHS, targets=4, visible=view)
+        targets = np.linspace(40, len(held) - 1, 4).astype(int)
+        for result, length in zip(found, LENGTHS, strict=True):
+            losses = [nats(model, held[t - length : t], held[t], view) for t in targets]
+            assert result.nats == pytest.approx(np.mean(losses), rel=1e-5)
+        found = non_overlapping(model, held, LENGTHS, blocks=2, visible=view)
+        starts = [0, len(held) - 41]
+        for result, length in zip(found, LENGTHS, strict=True):
+            losses = []
+            for start in starts:
+                for t in range(40):
+                    begin = start + t // length * length
+                    losses.append(
+                        nats(model, held[begin : start + t + 1], held[start + t + 1], view)
+                    )
+            assert result.nats == pytest.approx(np.mean(losses), rel=1e-5)
+            assert result.targets == len(losses) == 80
+
+
+def test_figures_beside_a_perplexity(model, text):
+    results = last_token(model, text.held_out, LENGTHS, targets=9)
+    rows = segments(text.held_out, 9, 40)
+    with torch.no_grad():
+        each = np.array(
+            [[nats(model, r[-n - 1 : -1], r[-1], Visibility()) for r in rows] for n in LENGTHS]
+        )
+    for result, losses in zip(results, each, strict=True):
+        assert result.protocol == "last token" and result.samples == result.targets == 9
+        assert result.perplexity == pytest.approx(math.exp(result.nats))
+        assert result.standard_error == pytest.approx(losses.std(ddof=1) / 3, rel=1e-4)
+        assert result.base == 12  # the training length
+        difference = losses - each[1]
+        assert result.ratio == pytest.approx(math.exp(difference.mean()), rel=1e-4)
+        error = difference.std(ddof=1) / 3
+        assert result.ratio_high / result.ratio == pytest.approx(math.exp(1.96 * error), rel=1e-3)
+        assert result.ratio_low <= result.ratio <= result.ratio_high
+    assert json.loads(json.dumps(plain(results), allow_nan=False))[0]["length"] == 5
+
+
+def test_a_model_of_bounded_reach_has_the_same_last_token_perplexity_beyond_it(small, text):
+    model = initialised(encoding("window", w=4), small, 0).eval()
+    at_7, at_40 = last_token(model, text.held_out, (7, 40), targets=20)
+    assert at_7.nats == pytest.approx(at_40.nats, rel=1e-6)
+    assert at_40.ratio == pytest.approx(1, abs=1e-6)
+
+
+def test_a_length_beyond_the_text(model):
+    with pytest.raises(InputError, match="the text has 40 tokens, length 40 takes 41"):
+        last_token(model, np.zeros(40, np.uint8), (40,))
+
+
+def test_sliding_windows_lie_between_the_other_protocols(model, text):
+    """Stride 1 is the last token of each window, a whole window as stride is non-overlapping."""
+    held = text.held_out
+    one = sliding_window(model, held, LENGTHS, stride=1, windows=7)
+    for found, expected in zip(one, last_token(model, held, LENGTHS, targets=7), strict=True):
+        assert found.nats == pytest.approx(expected.nats) and found.targets == 7
+        assert found.protocol == "sliding window, stride 1"
+    (whole,) = sliding_window(model, held, (40,), stride=40, windows=3)
+    (expected,) = non_overlapping(model, held, (40,), blocks=3)
+    assert whole.nats == pytest.approx(expected.nats) and whole.targets == 120
+
+
+def test_sliding_windows_by_definition(model, text):
+    """Every window that fits, one after the other; only what is new in it is scored."""
+    held, stride = text.held_out[:70], 3
+    found = sliding_window(model, held, (12, 23), stride=stride, windows=None)
+    with torch.no_grad():
+        for result, length in zip(found, (12, 23), strict=True):
+            losses = []
+            for end in range(23, len(held), stride):
+                scores = model(torch.from_numpy(held[end - length : end].astype(np.int64))[None])
+                targets = held[end - stride + 1 : end + 1].astype(int)
+                logs = scores[0, -stride:].double().log_softmax(-1)
+                losses += [-logs[k, t].item() for k, t in enumerate(targets)]
+            assert result.nats == pytest.approx(np.mean(losses), rel=1e-5)
+            assert result.targets == len(losses)
+    with pytest.raises(InputError, match="stride 13 with windows of 12 tokens"):
+        sliding_window(model, held, (12, 23), stride=13)
+
+
+def test_perplexity_by_position(model, text):
+    held = text.held_out
+    bins = by_position(model, held, 40, bins=7, blocks=5)
+    assert [b.first for b in bins] == [1, *(b.last + 1 for b in bins[:-1])]
+    assert bins[-1].last == 40 and sum(b.targets for b in bins) == 200
+    (whole,) = non_overlapping(model, held, (40,), blocks=5)
+    total = sum(b.nats * b.targets for b in bins) / 200
+    assert total == pytest.approx(whole.nats)
+    single = by_position(model, held, 40, bins=99, blocks=5)
+    assert [b.first for b in single] == list(range(1, 41))
+    (last,) = last_token(model, held, (40,), targets=5)
+    assert single[-1].nats == pytest.approx(last.nats)
+    assert single[-1].standard_error == pytest.approx(last.standard_error)
+
+
+def test_scores_of_a_large_vocabulary_a_few_positions_at_a_time(model, text, monkeypatch):
+    before = non_overlapping(model, text.held_out, (40,), blocks=3)
+    monkeypatch.setattr(perplexity, "_SCORES", 256 * 5)
+    assert non_overlapping(model, text.held_out, (40,), blocks=3)[0].nats == pytest.approx(
+        before[0].nats
+    )
+
+
+def test_definition_as_printed_and_one_sided(speaks):
+    def rows(*values):
+        lengths = (64, 128, 256)
+        return [
+            {"protocol": "last token", "length": n, "perplexity": p}
+            for n, p in zip(lengths, values, strict=True)
+        ]
+
+    cases = {
+        (4, 4.1, 3.9): (True, True),
+        (4, 3.5, 3.9): (False, True),
+        (4, 3.9, 4.2): (False, False),
+        (4, 4.2, 3.9): (False, False),
+    }
+    for values, verdicts in cases.items():
+        (found,) = definition(rows(*values), 64)
+        assert (found.printed, found.one_sided) == verdicts
+    both = definition([*rows(4, 4, 4), dict(rows(4, 5, 5)[0], protocol="non-overlapping"),
+                       dict(rows(4, 5, 5)[1], protocol="non-overlapping")], 64)  # fmt: skip
+    assert [d.protocol for d in both] == ["last token", "non-overlapping"]
+    assert both[0].printed and not both[1].printed
+    speaks(both[0])
+    with pytest.raises(InputError, match="needs the perplexity at the training length 32"):
+        definition(rows(4, 4, 4), 32)
+    with pytest.raises(InputError, match="tolerance 0"):
+        definition(rows(4, 4, 4), 64, 0)
+
+
+def test_sliding_inference_is_slower(model, text, speaks):
+    found = relative_inference_time(model, text.held_out, (8, 32), tokens=640, repeats=3)
+    assert found.ratio > 2 and found.windows == (8, 32) and len(found.ratios) == 2
+    speaks(found)

@@ -1,0 +1,256 @@
+"""Studies: predictions without torch, findings computed from the numbers, runs never repeated."""
+
+import dataclasses
+import json
+import subprocess
+import sys
+
+import pytest
+from sympy import Rational
+
+from farfield.numerics.receptive_field import (
+    Bracket,
+    Enclosure,
+    Exact,
+    ReceptiveField,
+    theoretical_receptive_field,
+)
+from farfield.theory.answers.answer import InputError, Label, Status
+from farfield.theory.answers.blocks import Steps, Table
+from farfield.theory.answers.notation import terminal
+from farfield.theory.encodings import encoding, encodings
+from farfield.theory.verdicts import Verdict
+from farfield.validation.files import writable_folder
+from farfield.validation.report import Report, report
+from farfield.validation.short import field_text
+from farfield.validation.study.findings import Studied, findings
+from farfield.validation.study.place import place, references
+from farfield.validation.study.prediction import predict
+from farfield.validation.study.study import (
+    BASELINES,
+    Study,
+    catalogue,
+    demo_encodings,
+    study,
+    survey,
+)
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    """A study of four encodings with tiny models, and its store."""
+    store = tmp_path_factory.mktemp("runs")
+    chosen = [
+        ("type1", encoding("type1")),
+        ("nope", encoding("nope")),
+        ("alibi", encoding("alibi")),
+        ("rope", encoding("rope")),
+        ("kerple_log", encoding("kerple_log")),
+    ]
+    trained = [name for name, _ in chosen[:4]]
+    return survey(chosen, train=trained, preset_name="tiny", store=store), chosen, store
+
+
+def test_predictions_are_the_printed_values():
+    fields = predict(encoding("type1")).receptive_fields
+    assert [f.tokens for f in fields] == [6, 61, 608]
+
+
+@pytest.mark.parametrize("name", ["kerple_log", "rope"])
+def test_what_has_no_number_says_why(name):
+    prediction = predict(encoding(name))
+    assert prediction.missing and not prediction.receptive_fields and not prediction.leaks
+
+
+def test_a_divergent_series_has_row_fields_only():
+    prediction = predict(encoding("nope"), evaluated=(100,))
+    assert not prediction.receptive_fields
+    assert [f.tokens for f in prediction.row_fields] == [91, 100, 100]  # more than 90, 99, 99.9 %
+
+
+def test_the_catalogue_is_whole():
+    assert len(catalogue()) == len({n for n, _ in catalogue()}) == len(encodings())
+    assert {"window 16", "alibi_log 2"} <= {n for n, _ in catalogue()}
+    assert set(BASELINES) == {"alibi", "nope"} and len(demo_encodings()) == 8
+    additive = {name for name in encodings() if encoding(name).formula is not None}
+    learned = {"t5", "bam"}  # their tables and shapes are whatever is learned
+    surrogates = {name for name in additive if "surrogate" in name}
+    assert {name for _, name, _ in references()} == additive - learned - surrogates - {"alibi_log"}
+
+
+def test_measurements_stand_beside_predictions(tiny):
+    s, _, _ = tiny
+    entry = {e.prediction.name: e for e in s.entries}
+    assert entry["kerple_log"].run is None and entry["type1"].measurement() is not None
+    assert entry["rope"].measurement(bca=True)["inference"]["bca"] == 8
+    assert entry["type1"].measurement(bca=True) is None
+    data = json.loads(s.to_json())
+    assert len(data["findings"]) >= 4 and data["schema"] == 2
+
+
+def test_a_finished_run_is_not_repeated(tiny, monkeypatch):
+    s, chosen, store = tiny
+    import farfield.validation.runs.experiment as experiment
+
+    def refuse(*_args, **_kwargs):
+        raise AssertionError("trained again")
+
+    monkeypatch.setattr(experiment, "train", refuse)
+    again = survey(chosen, train=["type1"], preset_name="tiny", store=store)
+    assert again.entries[0].run["training"] == s.entries[0].run["training"]
+
+
+def altered(s: Study, ratio: float) -> Study:
+    """The study with every last-token ratio at the longest length replaced."""
+    entries = []
+    for e in s.entries:
+        run = json.loads(json.dumps(e.run)) if e.run else None
+        for m in run["measurements"] if run else ():
+            for p in m["perplexity"]:
+                if p["protocol"] == "last token" and p["length"] == max(s.lengths):
+                    p["ratio"] = ratio
+        entries.append(Studied(e.prediction, run))
+    return Study(tuple(entries), s.preset, s.corpus)
+
+
+def test_findings_follow_the_numbers(tiny):
+    s, _, _ = tiny
+    flat, steep = (findings(altered(s, r).entries)[0].numbers for r in (1.0, 9.0))
+    assert flat["right"] == 2 and steep["right"] == 1  # two converge, one diverges
+    bounds = findings(s.entries)[-1]
+    assert bounds.numbers["violations"] == 0 and bounds.numbers["checks"] > 1000
+
+
+def test_violated_bounds_are_counted(tiny):
+    s, _, _ = tiny
+    entries = []
+    for e in s.entries:
+        run = json.loads(json.dumps(e.run)) if e.run else None
+        for m in run["measurements"] if run else ():
+            m["bounds"]["violations"] = 1
+        entries.append(Studied(e.prediction, run))
+    assert findings(entries)[-1].numbers["violations"] == 4
+
+
+def test_bad_studies_are_refused(tmp_path):
+    pair = [("nope", encoding("nope"))]
+    with pytest.raises(InputError, match="not among"):
+        survey(pair, train=["alibi"])
+    with pytest.raises(InputError, match="preset 'huge'"):
+        survey(pair, preset_name="huge")
+    blocked = tmp_path / "file"
+    blocked.write_text("x")
+    with pytest.raises(InputError, match="output folder"):
+        writable_folder(blocked / "inside")
+
+
+def test_without_torch_theory_works_and_training_says_how_to_get_it(tmp_path):
+    script = (
+        "import sys; sys.modules['torch'] = None\n"
+        "from farfield.theory.encodings import encoding\n"
+        "from farfield.validation.study.study import survey\n"
+        "pair = [('nope', encoding('nope'))]\n"
+        "print(survey(pair).entries[0].prediction.convergence.verdict)\n"
+        f"survey(pair, train=['nope'], store={str(tmp_path / 'runs')!r})\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert "diverges" in done.stdout and "pip install 'farfield[train]'" in done.stderr
+    assert not (tmp_path / "runs").exists()
+
+
+def table_of(prediction):
+    """The rows of numbers of a prediction, in words."""
+    (found,) = (b for b in prediction.blocks() if isinstance(b, Table) and len(b.header) == 5)
+    return [tuple(terminal(cell) for cell in row) for row in found.rows]
+
+
+def test_an_idea_is_studied_without_torch_or_its_own_name(speaks):
+    one = study("-2*log(1+n)")
+    (entry,) = one.entries
+    p = entry.prediction
+    assert one.asked == ("-2*log(1+n)",) and not one.entries[0].run
+    assert p.horizons[0].tokens == 5792 and p.resolution.limit == pytest.approx(
+        0.29287188, abs=1e-8
+    )
+    speaks(one)
+    rows = {row[:3]: row[4] for row in table_of(p)}
+    assert rows["TRF(1/100)", "whole series", "61"] == Label.CERTIFIED
+    assert [b for b in one.blocks() if isinstance(b, Steps)]
+    assert json.loads(one.to_json())["place"]["ranks"] and one.status is Status.EXACT
+
+
+def test_the_place_is_by_tail_not_by_name():
+    ranks = place([predict(encoding("-log(1+n)**2")), predict(encoding("-log(n+1)"))]).ranks
+    names = [r.name for r in ranks]
+    assert abs(names.index("-log(1+n)**2") - names.index("Type 2")) == 1
+    assert names.index("-log(n+1)") > names.index("KERPLE-log 6/5, 1")
+    tokens = [r.receptive_fields[-1].tokens for r in ranks if r.receptive_fields[-1].tokens]
+    assert tokens == sorted(tokens)
+
+
+def test_tails_are_compared_for_all_eps_at_once(speaks):
+    found = place([predict(encoding("-(log(1+n))^2")), predict(encoding("alibi"))])
+    relations = {(r.asked, r.reference): r for r in found.relations}
+    squared = relations["-(log(1+n))^2", "Type 1"]
+    assert squared.lighter == "-(log(1+n))^2" and round(squared.crossover, 10) == 0.2400911227
+    widest = relations["alibi", "Type 1"]  # of eight heads the one that reaches furthest
+    assert widest.lighter == "alibi" and f"{widest.crossover:.7g}" == "0.0002917817"
+    assert relations["alibi", "ALiBi, slope 1/256"].lighter is None
+    assert speaks(found)
+
+
+def test_the_certified_window_says_what_it_holds_for():
+    p = predict(encoding("-n/2"))
+    assert [w.width for w in p.windows] == sorted(w.width for w in p.windows) and p.windows[0].width
+    assert all(w.logit_bound == w.value_bound == 1 for w in p.windows)
+    without = predict(encoding("nope"))
+    assert without.windows == () and without.windowless
+    assert [row[2] for row in table_of(without) if row[0] == "certified window"] == ["none"]
+
+
+def test_the_layered_field_is_that_of_the_models_that_are_trained(tiny):
+    s, _, _ = tiny
+    layered = s.entries[0].prediction.layered
+    assert layered.layers == s.preset.layers and layered.length == max(s.lengths)
+    assert predict(encoding("type1"), evaluated=(1024,)).layered.tokens == 91
+    assert layered.label is Label.APPROXIMATE
+
+
+def test_what_cannot_be_placed_is_studied_all_the_same(speaks):
+    s = study(["kerple_log", "rope", "t5"])
+    verdicts = [e.prediction.convergence.verdict for e in s.entries]
+    assert verdicts == [Verdict.CONDITIONAL, Verdict.OUT_OF_SCOPE, Verdict.DIVERGES]
+    assert s.place is None and speaks(s)
+
+
+def test_large_numbers_are_short():
+    fields = theoretical_receptive_field("-1.2*log(1+n)", ["1/10", "1e-6"])
+    assert [field_text(f) for f in fields] == ["57171", "5.71e+29"]
+    assert field_text(theoretical_receptive_field("nope", "1/10")) == "infinite"
+    far = ReceptiveField(
+        None, Rational(1, 9), answer=Enclosure(2, 8.4, 8.5), status=Status.ENCLOSED
+    )
+    assert field_text(far) == "exp(exp(8.4))"
+    assert field_text(dataclasses.replace(far, answer=Exact(3**9000))) == "> 2^14264"
+    assert field_text(dataclasses.replace(far, answer=Bracket(7, None))) == "at least 7"
+
+
+def test_a_study_trains_its_baselines_on_the_same_seed(tiny):
+    _, _, store = tiny
+    s = study("type1", train=True, preset="tiny", baselines=["nope"], store=store)
+    assert [e.prediction.name for e in s.entries] == ["type1", "nope"] and s.asked == ("type1",)
+    assert {e.run["seed"] for e in s.entries} == {0} and findings(s.entries)
+
+
+@pytest.mark.parametrize("f", [[], "alibbi", "n +", ["-n", "-log("]])
+def test_bad_ideas_are_refused(f):
+    with pytest.raises(InputError):
+        study(f)
+
+
+def test_a_report_is_a_study_of_the_catalogue_with_the_claims(speaks):
+    found = report(ledger=False)
+    assert isinstance(found, Report) and found.claims == () and speaks(found)
+    names = {e.prediction.encoding.name for e in found.study.entries}
+    assert names == set(encodings()) and not found.study.trained
+    assert set(json.loads(found.to_json())) >= {"entries", "findings", "claims"}

@@ -1,0 +1,269 @@
+r"""The decision on one exp-series `sum exp(p(n))`, parameters included.
+
+1. `eventual` (module `expansion`): comparisons, tables and windows are replaced by what they are
+   for all large n. If p = -oo there, the sum is finite.
+2. Periodic parts split the series into residue classes (`periods`); all must converge.
+3. `transseries` expands rho = -p at infinity, exactly, with more terms whenever an answer hides in
+   a remainder (`ORDERS`).
+4. `climb` (module `scale`) compares rho with log n, log log n, ...; `recurrence` handles
+   oscillating coefficients.
+5. With parameters, 1 to 4 run on symbols; `parameters` splits their space wherever a sign depends
+   on it.
+
+Every question about a number ends in `coefficients.signs`. What cannot be decided is undecided,
+with what was tried; nothing is guessed, and no SymPy limit is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import sympy
+from sympy import Expr, S
+
+from farfield.theory.algebra.outcomes import NeedMore, NotReal, Undecided, Unreachable
+from farfield.theory.answers.notation import expression_line, shortened
+from farfield.theory.coefficients.context import Context, deciding
+from farfield.theory.decision import parameters
+from farfield.theory.decision.periods import common_period, residue_class
+from farfield.theory.decision.recurrence import decide
+from farfield.theory.functions.nodes import n
+from farfield.theory.proofs import Step
+from farfield.theory.transseries.arithmetic import negate
+from farfield.theory.transseries.expansion import eventual, transseries
+from farfield.theory.transseries.scale import Outcome
+
+ORDERS = ((4, False), (8, False), (4, True), (8, True), (16, False), (32, False))
+MAX_PERIOD = 48
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What is decided of a series.
+
+    Fields:
+        condition: when it converges: true, false, or a condition on the parameters; None where that
+            is not decided.
+        steps: what carried the decision, or what was tried.
+        reason: why it is not decided.
+        partly_real: whether the formula is not real for some of the parameters.
+    """
+
+    condition: Any
+    steps: tuple[Step, ...] = ()
+    reason: str = ""
+    partly_real: bool = False
+
+
+@dataclass(frozen=True)
+class _Open:
+    """Why one cell is not decided, and what was tried there."""
+
+    reason: str
+    steps: tuple[Step, ...] = ()
+    real: bool = True
+
+
+def decide_series(p: Expr, domains: Mapping[str, str]) -> Decision:
+    """The decision on `sum exp(p(n))` for parameters in these domains, within `budget.until`.
+
+    Raises:
+        NotReal: when the formula is real for none of them.
+    """
+    try:
+        return _decided(p, domains)
+    except Undecided as why:
+        return _undecided(str(why), why.steps)
+    except Unreachable as why:
+        return _undecided(str(why))
+
+
+def _decided(p: Expr, domains: Mapping[str, str]) -> Decision:
+    tree = parameters.explore(p, domains, _cell)
+    leaves = list(_leaves(tree))
+    not_real = [o for _, o in leaves if isinstance(o, _Open) and not o.real]
+    if len(not_real) == len(leaves):
+        raise NotReal(not_real[0].reason)
+    for where, o in leaves:
+        if isinstance(o, _Open) and o.real:
+            cell = (Step("cell", {"condition": sympy.And(*where)}),) if where else ()
+            return _undecided(o.reason, cell + o.steps)
+    symbols = sorted(p.free_symbols - {n}, key=lambda s: s.name)
+    facts = [c for s in symbols for c in parameters.domain_constraints(s, domains[s.name])]
+    condition = parameters.condition(tree, lambda o: isinstance(o, Outcome) and o.converges, facts)
+    steps: list[Step] = []
+    for where, outcome in leaves:
+        steps += [Step("cell", {"condition": sympy.And(*where)})] if where else []
+        steps += outcome.steps
+    return Decision(condition, tuple(steps), partly_real=bool(not_real))
+
+
+def _undecided(why: str, tried: tuple[Step, ...] = ()) -> Decision:
+    return Decision(None, tried or (Step("tried", {"what": "an expansion", "why": why}),), why)
+
+
+def _cell(e: Expr, signs: dict[Expr, int]) -> Outcome | _Open:
+    """What is decided where the signs of these expressions are known."""
+    try:
+        return _run(e, signs)
+    except Undecided as why:
+        return _Open(str(why), why.steps)
+    except NotReal as why:
+        return _Open(str(why), real=False)
+
+
+def _leaves(
+    tree: parameters.Tree, above: tuple[Any, ...] = ()
+) -> Iterator[tuple[tuple[Any, ...], Outcome | _Open]]:
+    """The outcomes of the cells, each with the relations that define it."""
+    if isinstance(tree, parameters.Leaf):
+        yield above, tree.outcome
+        return
+    for part, op in ((tree.positive, ">"), (tree.zero, "=="), (tree.negative, "<")):
+        if part is not None:
+            yield from _leaves(part, (*above, parameters.relation(tree.on, op)))
+
+
+def _run(p: Expr, signs: dict[Expr, int]) -> Outcome:
+    """Decide one cell: residue classes, then the expansion, to higher orders as needed."""
+    if p.has(S.ComplexInfinity, S.NaN):
+        raise NotReal("a division by 0")
+    period = common_period(p)
+    if period == 1:
+        try:
+            return _run_class(p, signs)
+        except Undecided:
+            period = common_period(p, rounding=True)
+            if period == 1:
+                raise
+    if period > MAX_PERIOD:
+        raise Undecided(f"a period of {period}")
+    steps = [Step("classes", {"period": period})]
+    failure: Undecided | None = None
+    for residue in range(period):
+        own = residue_class(p, period, residue)
+        head = Step("class", {"period": period, "residue": residue, "p": own})
+        try:
+            outcome = _run_class(own, signs)
+        except Undecided as why:
+            failure = failure or _tried(why, steps[0], head)
+            continue
+        if not outcome.converges:
+            return Outcome(False, (steps[0], head, *outcome.steps))
+        steps += [head, *outcome.steps]
+    if failure is not None:
+        raise failure
+    return Outcome(True, tuple(steps))
+
+
+def _tried(why: Undecided, *before: Step) -> Undecided:
+    """The exception with steps put before its own; these begin with what it says itself."""
+    own = why.steps or (Step("tried", {"what": "an expansion", "why": str(why)}),)
+    why.steps = (*before, *own)
+    return why
+
+
+def _run_class(p: Expr, signs: dict[Expr, int]) -> Outcome:
+    orders: list[Step] = []
+    for order, named in ORDERS:
+        current = Context(signs=signs, order=order, named=named)
+        with deciding(current):
+            try:
+                outcome = _alternatives(p, signs)
+            except NeedMore:
+                kind = f"an expansion of order {order}" + named * " with named remainders"
+                why = "the answer hides in its remainder"
+                orders.append(Step("tried", {"what": kind, "why": why}))
+                continue
+            except Undecided as why:
+                raise _tried(why, *orders) from None
+        zeros = tuple(
+            Step("zero", {"constant": c, "how": how})
+            for c, (s, how) in current.trace.items()
+            if s == 0
+        )
+        return Outcome(outcome.converges, zeros + outcome.steps)
+    undecided = Undecided(f"expansions to order {ORDERS[-1][0]} leave the answer open")
+    undecided.steps = tuple(orders)
+    raise undecided
+
+
+def _alternatives(p: Expr, signs: dict[Expr, int]) -> Outcome:
+    """Decide p; where a comparison inside it stays open, decide it from its alternatives."""
+    try:
+        return _from_expansion(p)
+    except Undecided as why:
+        options, kind = _open_choice(p)
+        if not options:
+            raise
+        undecided = why
+    outcomes: list[Outcome] = []
+    tried: list[Step] = []
+    for option in options:
+        try:
+            outcome = _run(option, signs)
+        except (Undecided, NotReal) as why:  # it may be undefined where it does not apply
+            tried.append(
+                Step(
+                    "tried",
+                    {
+                        "what": f"the alternative {shortened(expression_line(option))}",
+                        "why": str(why),
+                    },
+                )
+            )
+            continue
+        verdict = "it converges" if outcome.converges else "it diverges"
+        tried.append(
+            Step(
+                "tried",
+                {
+                    "what": f"the alternative {shortened(expression_line(option))}",
+                    "why": verdict + ", which alone does not decide",
+                },
+            )
+        )
+        step = Step("one alternative", {"p": option})
+        if (kind == "min" and outcome.converges) or (kind == "max" and not outcome.converges):
+            return Outcome(outcome.converges, (step, *outcome.steps))
+        outcomes.append(outcome)
+    if len(outcomes) == len(options) and all(o.converges for o in outcomes):
+        step = Step("all alternatives", {"alternatives": ", ".join(map(str, options))})
+        each = zip(options, outcomes, strict=True)
+        parts = (s for p, o in each for s in (Step("alternative", {"p": p}), *o.steps))
+        return Outcome(True, (step, *parts))
+    raise _tried(undecided, *tried)
+
+
+def _open_choice(p: Expr) -> tuple[list[Expr], str]:
+    """The alternatives of the first Min, Max or Piecewise that is a term of p, and its kind."""
+    for term in sympy.Add.make_args(p):
+        factor, choice = term.as_independent(sympy.Min, sympy.Max, sympy.Piecewise, as_Add=False)
+        if factor.has(n) or not isinstance(choice, (sympy.Min, sympy.Max, sympy.Piecewise)):
+            continue
+        if isinstance(choice, sympy.Piecewise):
+            values, kind = [v for v, c in choice.args if c != S.false], "any"
+        else:
+            values = list(choice.args)
+            smaller = isinstance(choice, sympy.Min) == bool(factor.is_positive)
+            kind = "min" if smaller else "max"
+            if not factor.is_positive and not factor.is_negative:
+                continue
+        return [p - term + factor * v for v in values], kind
+    return [], ""
+
+
+def _from_expansion(p: Expr) -> Outcome:
+    tail = eventual(p)
+    steps: tuple[Step, ...] = ()
+    if tail is S.NegativeInfinity:
+        return Outcome(True, (Step("masked", {}),))
+    if tail is S.Infinity:
+        return Outcome(False, (Step("infinite", {}),))
+    if tail != p:
+        steps = (Step("eventual", {"p": tail}),)
+    rho = negate(transseries(tail))
+    outcome = decide(rho)
+    return Outcome(outcome.converges, steps + outcome.steps)

@@ -1,0 +1,76 @@
+"""The gradient at every token of a row, which the reference results keep at powers of two only.
+
+    python -m farfield.validation.claims.gradients
+
+trains the models again (half an hour) and writes `gradients.json`, one entry a model: shares of the
+gradient norm [C, 5.1] in steps of `STEP` tokens, nearest first, means over segments. The models
+are jobs of the reference plan; the hash of their weights says whether they are those of the
+reference results.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+FILE = Path(__file__).with_name("gradients.json")
+WANTED = {64: ("sinusoidal", "sandwich", "alibi"), 128: ("sinusoidal",)}
+SEEDS, LENGTH, SEGMENTS, STEP = (0, 1), 1024, 32, 4
+
+
+@lru_cache
+def gradients() -> tuple[Mapping[str, Any], ...]:
+    """The models measured: `name`, `trained`, `seed`, `scale`, `same`, `shares`; none if the file
+    is not there."""
+    if not FILE.exists():
+        return ()
+    found: list[dict[str, Any]] = json.loads(FILE.read_text(encoding="utf-8"))
+    return tuple(found)
+
+
+def measured() -> Iterator[dict[str, Any]]:
+    """Train the models, one after the other, and measure each (needs torch)."""
+    import safetensors.torch
+
+    from farfield.validation.measures.gradient_fields import gradient_shares
+    from farfield.validation.measures.receptive_fields import samples_of
+    from farfield.validation.reference.predictions import plan
+    from farfield.validation.reference.results import results
+    from farfield.validation.runs.experiment import fresh
+    from farfield.validation.text.reading import corpus
+    from farfield.validation.training.training import train
+
+    text = corpus()
+    known = {r["training"]["weights_sha256"] for r in results()}
+    for job in plan().jobs(text):
+        chosen, seed = job.configuration.preset, job.configuration.seed
+        if job.label in WANTED.get(chosen.length, ()) and seed in SEEDS:
+            model = fresh(job.configuration)
+            train(model, text.train, chosen, seed)
+            weights = hashlib.sha256(safetensors.torch.save(model.state_dict())).hexdigest()
+            shares = gradient_shares(model, samples_of(text.held_out, SEGMENTS, LENGTH)).mean(0)
+            yield {
+                "name": job.label, "trained": chosen.length, "seed": seed,
+                "scale": f"{chosen.name}: {chosen.layers} layers, {chosen.width} wide, "
+                         f"{chosen.heads} heads, trained on {chosen.length} tokens",
+                "same": weights in known,
+                "shares": [float(f"{s:.4g}") for s in shares.reshape(-1, STEP).sum(1)],
+            }  # fmt: skip
+
+
+if __name__ == "__main__":
+    from farfield.validation.files import write
+
+    kept: list[Mapping[str, Any]] = []
+    for entry in measured():
+        kept.append(entry)
+        lines = ",\n".join(json.dumps(e, separators=(",", ":")) for e in kept)
+        write(FILE, f"[\n{lines}\n]\n".encode())
+        print(entry["name"], entry["trained"], entry["seed"], "same weights:", entry["same"])
+        assert np.isclose(sum(entry["shares"]), 1, atol=1e-2)

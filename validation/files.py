@@ -1,0 +1,94 @@
+"""JSON that notices damage, and folders that can be written to."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+from farfield.theory.answers.answer import InputError, plain
+from farfield.theory.files import write as write
+
+
+class CorruptFile(Exception):
+    """A file of a run is not what was written; one line says which."""
+
+
+def write_json(path: Path, value: dict[str, Any]) -> None:
+    """Write a JSON object with the SHA-256 of its canonical text, so that damage is noticed."""
+    sealed = {**value, "sha256": _seal(value)}
+    write(path, json.dumps(sealed, indent=1, ensure_ascii=False, allow_nan=False).encode())
+
+
+def recorded(value: Any) -> Any:
+    """The JSON form of what runs record: numbers that are none, or infinite, as text.
+
+    >>> recorded({"ratios": (1.5, float("nan"))})
+    {'ratios': [1.5, 'nan']}
+    """
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: recorded(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, dict):
+        return {str(k): recorded(v) for k, v in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [recorded(v) for v in value]
+    return plain(value)
+
+
+def unrecorded(value: Any) -> Any:
+    """What `recorded` wrote, with its numbers as numbers again.
+
+    >>> unrecorded({"ratios": [1.5, "nan"]})
+    {'ratios': [1.5, nan]}
+    """
+    if isinstance(value, dict):
+        return {name: unrecorded(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [unrecorded(inner) for inner in value]
+    return float(value) if value in ("nan", "inf", "-inf") else value
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read what `write_json` wrote.
+
+    Raises:
+        CorruptFile: the file is not what was written.
+    """
+    try:
+        value = json.loads(path.read_bytes())
+        seal = value.pop("sha256")
+    except (ValueError, KeyError, TypeError, AttributeError, OSError):
+        raise CorruptFile(f"{path.parent.name}/{path.name} is not readable") from None
+    if seal != _seal(value):
+        raise CorruptFile(f"{path.parent.name}/{path.name} has changed since it was written")
+    return value
+
+
+def _seal(value: dict[str, Any]) -> str:
+    text = json.dumps(value, sort_keys=True, allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def writable_folder(folder: str | os.PathLike[str]) -> Path:
+    """The folder, made if need be.
+
+    Raises:
+        InputError: it cannot be made or written to.
+    """
+    place = Path(folder)
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"output folder {str(folder)!r}: {error.strerror}; accepted: a folder that may be "
+            "made and written to"
+        ) from None
+    if not os.access(place, os.W_OK):
+        raise InputError(f"output folder {str(folder)!r} cannot be written to")
+    return place

@@ -1,0 +1,1 @@
+"""What is measured on a model, and the statistics of repeated measurements."""

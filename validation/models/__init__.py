@@ -1,0 +1,1 @@
+"""The model, its positional encodings on tensors, its attention, its cache."""

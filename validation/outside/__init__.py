@@ -1,0 +1,1 @@
+"""Models from outside: read, opened, audited, measured."""

@@ -1,0 +1,228 @@
+"""What a family of models is: which configurations are its own, and what they say of positions.
+
+A family is one file of `families`. It reads `config.json` alone, without torch and without the
+library that wrote it, and describes what the attention of each layer does with positions. Where its
+models are measured too, an `Opening` says where the library keeps their layers, and how their
+attention goes through a path of ours. To add a family, write its file and name it in
+`families/__init__`; a test holds its description against the library's own configuration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from farfield.theory.answers.answer import InputError
+from farfield.theory.encodings import Encoding
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+Attend = Callable[["Tensor", "Tensor", "Tensor", float], "Tensor"]
+"""Called as `attend(query, key, value, scale)`, shapes (batch, heads, length, size)."""
+
+Tables = Callable[[str], np.ndarray]
+"""Reads a tensor of the folder by its name, in float64."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """What `config.json` says, read by the names that a family gives it.
+
+    Args:
+        model: the folder's name, for messages.
+        values: the content of the file.
+    """
+
+    model: str
+    values: Mapping[str, Any]
+
+    def value(self, *names: str, usual: Any = None) -> Any:
+        """The value under one of several names, or what is usual where none is there.
+
+        Raises:
+            InputError: two names with unlike values.
+        """
+        given = {name: v for name in names if (v := self.values.get(name)) is not None}
+        if len({repr(v) for v in given.values()}) > 1:
+            said = ", ".join(f"{name} {v!r}" for name, v in given.items())
+            raise self.wrong(f"{said}, which contradict each other", "one of them")
+        return next(iter(given.values()), usual)
+
+    def whole(self, *names: str, usual: int) -> int:
+        """A whole number from 1."""
+        found = self.value(*names, usual=usual)
+        if not isinstance(found, int) or isinstance(found, bool) or found < 1:
+            raise self.wrong(f"{names[0]} {found!r}", "a whole number from 1")
+        return found
+
+    def number(self, *names: str, usual: float) -> float:
+        """A positive number."""
+        found = self.value(*names, usual=usual)
+        if not isinstance(found, (int, float)) or isinstance(found, bool) or not found > 0:
+            raise self.wrong(f"{names[0]} {found!r}", "a positive number")
+        return found
+
+    def flag(self, *names: str, usual: bool) -> bool:
+        """True or false."""
+        found = self.value(*names, usual=usual)
+        if not isinstance(found, bool):
+            raise self.wrong(f"{names[0]} {found!r}", "true or false")
+        return found
+
+    def part(self, *names: str) -> Config:
+        """A table within the file; empty where it is not there."""
+        found = self.value(*names, usual={})
+        if not isinstance(found, dict):
+            raise self.wrong(f"{names[0]} {str(found)[:40]!r}", "a table")
+        return Config(self.model, found)
+
+    def wrong(self, what: str, accepted: str) -> InputError:
+        """The error that says what is wrong with the file."""
+        return InputError(f"model {self.model!r}: config.json has {what}; accepted: {accepted}")
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The size of a model (of the decoder, if there are two parts)."""
+
+    layers: int
+    heads: int
+    head_size: int
+    width: int
+    vocabulary: int
+
+
+def shape(
+    config: Config, *, layers: int, heads: int, width: int, vocabulary: int,
+    head_size: int | None = None,
+) -> Shape:  # fmt: skip
+    """The size of a model whose heads share its width, unless they have a size of their own.
+
+    Raises:
+        InputError: the heads do not divide the width.
+    """
+    if head_size is None and width % heads:
+        raise config.wrong(
+            f"{heads} heads for a width of {width}", "a number of heads that divides the width"
+        )
+    return Shape(layers, heads, head_size or width // heads, width, vocabulary)
+
+
+@dataclass(frozen=True)
+class Attention:
+    """What the attention of one layer does with positions.
+
+    Args:
+        encoding: its positional encoding with its values, or one that is out of scope.
+        surrogate: of a rotation, the additive surrogate of the dimensions that are rotated.
+        window: keys that a query sees at most, its own included; None for all before it.
+    """
+
+    encoding: Encoding
+    surrogate: Encoding | None = None
+    window: int | None = None
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a configuration says of a model.
+
+    Args:
+        shape: its size.
+        attention: of each layer.
+        trained: the training length in tokens that it names; None if it does not.
+        note: what it says beyond the formulas.
+    """
+
+    shape: Shape
+    attention: tuple[Attention, ...]
+    trained: int | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Projections:
+    """How queries, keys and values of a layer come from its normalised input; tensors in float64.
+
+    Args:
+        gain, shift: of the norm, shape (width,).
+        centred: whether the norm takes the mean away first (LayerNorm).
+        query, key, value: weights, shape (heads, head size, width), and biases, (heads, head size).
+        scale: what logits are multiplied with.
+        clip: bound that every query, key and value entry is clamped to, or None.
+        norm: the module that makes the normalised input.
+    """
+
+    gain: Tensor
+    shift: Tensor
+    centred: bool
+    query: tuple[Tensor, Tensor]
+    key: tuple[Tensor, Tensor]
+    value: tuple[Tensor, Tensor]
+    scale: float
+    clip: float | None
+    norm: nn.Module
+
+
+@dataclass(frozen=True)
+class Opening:
+    """How a network of the library is measured.
+
+    Args:
+        body, layers, attention: where they are: in the network, in its body, in a layer.
+        forward: of the attention, called as `forward(module, attend, hidden, ...)`, where the
+            library has no hook of its own; None takes the library's hook.
+        projections: of a layer, called as `projections(layer, shape)`; None where they are of no
+            use, since no bias is added.
+        arguments: what the body must be called with besides, from the embedded tokens.
+    """
+
+    body: str
+    layers: str
+    attention: str
+    forward: Callable[..., Any] | None = None
+    projections: Callable[[Any, Shape], Projections] | None = None
+    arguments: Callable[[Tensor], Mapping[str, Any]] = field(default=lambda embedded: {})
+
+
+@dataclass(frozen=True)
+class Family:
+    """One family of models.
+
+    Args:
+        kinds: the values of `model_type` that are its own.
+        describe: a description from a configuration; the second argument reads a tensor of the
+            folder by its name, for encodings that are tables in the weights.
+        opening: how its models are measured; None where they can only be described.
+    """
+
+    kinds: tuple[str, ...]
+    describe: Callable[[Config, Tables], Description]
+    opening: Opening | None = None
+
+
+def split(joined: Any, shaped: Callable[[Tensor], Any]) -> Iterator[tuple[Tensor, Tensor]]:
+    """Weights and biases of queries, keys and values from one matrix for all three.
+
+    Args:
+        joined: the module that holds it.
+        shaped: takes the rows apart, heads first; biases like weights.
+    """
+    weight = joined.weight.detach().double()
+    bias = joined.bias
+    bias = weight.new_zeros(len(weight)) if bias is None else bias.detach().double()
+    yield from zip(shaped(weight), shaped(bias), strict=True)
+
+
+def normalised(
+    norm: Any, parts: Iterator[tuple[Tensor, Tensor]], scale: float, *, clip: float | None = None
+) -> Projections:
+    """The projections of a layer whose input a LayerNorm makes."""
+    gain = norm.weight.detach().double()
+    shift = gain.new_zeros(len(gain)) if norm.bias is None else norm.bias.detach().double()
+    query, key, value = parts
+    return Projections(gain, shift, True, query, key, value, scale, clip, norm)

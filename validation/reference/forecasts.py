@@ -1,0 +1,76 @@
+"""Registered forecasts: what every rule says of every case of a plan, before its runs."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from farfield.theory.answers.answer import InputError
+from farfield.validation.files import write
+from farfield.validation.measures.extrapolation import TOLERANCE
+from farfield.validation.reference.committed import Row, rounded, sha256
+from farfield.validation.reference.observations import assumed_bias, observations
+from farfield.validation.reference.registration import Registration, cases
+from farfield.validation.rules import RULES, Calibrated, Case, calibrated, case
+from farfield.validation.settings.plan import Plan
+
+
+def forecasts(plan: Plan, seen: Sequence[tuple[Row, Case, float]]) -> dict[str, Any]:
+    """What every rule says of every case of a plan, its numbers taken from what was seen.
+
+    Args:
+        plan: of the runs to come.
+        seen: cases with what names them and the measured logarithm of their perplexity ratio.
+    """
+    rules = [calibrated(rule, [(c, loss) for _, c, loss in seen]) for rule in RULES.values()]
+    return {
+        "tolerance": TOLERANCE,
+        "rules": {
+            r.name: {"says": r.rule.words.format(c=f"{r.threshold:.4g}"),
+                     "threshold": r.threshold, "slope": r.slope}
+            for r in rules
+        },
+        "seen": [{**named, "log_ratio": loss} for named, _, loss in seen],
+        "cases": [{**named, "forecasts": _said(rules, c)} for named, c in cases(plan)],
+    }  # fmt: skip
+
+
+def _said(rules: Sequence[Calibrated], c: Case) -> dict[str, dict[str, Any]]:
+    said = {}
+    for r in rules:
+        quantity = r.rule.quantity(c)
+        said[r.name] = {
+            "quantity": quantity, "holds": r.holds(quantity), "log_ratio": r.log_ratio(quantity),
+        }  # fmt: skip
+    return said
+
+
+def first_seen() -> list[tuple[Row, Case, float]]:
+    """The encodings of the first registration whose formula is fixed, as they came out."""
+    found: list[tuple[Row, Case, float]] = []
+    for o in observations(length=64):
+        if o.prediction["basis"] == "the formula":
+            longest = max(o.last)
+            named = {"label": o.label, "length": o.length, "layers": o.layers, "tested": longest}
+            c = case(assumed_bias(o.label, o.length), o.length, longest, o.layers)
+            found.append((named, c, math.log(o.last[longest])))
+    return found
+
+
+def register(registration: Registration) -> None:
+    """Write the predictions of a registration.
+
+    Raises:
+        InputError: there are results that carry the hash of those that stand there.
+    """
+    if count := len(registration.results()):
+        raise InputError(f"the predictions are registered: {count} results carry their hash")
+    found = {
+        "plan_sha256": sha256(registration.folder / "plan.toml"),
+        **forecasts(registration.plan, first_seen()),
+    }
+    text = json.dumps(rounded(found), separators=(",", ":"), allow_nan=False)
+    lines = text.replace('{"label"', '\n{"label"')  # one case a line
+    write(registration.folder / "predictions.json", (lines + "\n").encode())

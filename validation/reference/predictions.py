@@ -1,0 +1,139 @@
+"""What the theory predicted of the reference runs, and the plan of these."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import sympy
+from sympy import S
+
+from farfield.numerics.depth import layered_mass, layered_receptive_field
+from farfield.numerics.leak import leak
+from farfield.numerics.receptive_field import ReceptiveField, theoretical_receptive_field
+from farfield.theory.convergence import check_convergence
+from farfield.theory.encodings import Encoding, encoding
+from farfield.theory.functions.nodes import n as distance
+from farfield.theory.verdicts import Verdict
+from farfield.validation.reference.committed import HERE, rounded, sha256
+from farfield.validation.settings.plan import ROTATED, Plan, Subject, read_plan
+from farfield.validation.settings.presets import preset, resized
+
+EPS = ("1/10", "1/20", "1/100", "1/1000")
+MIXING = "2/5"  # of the layered receptive field
+
+
+def plan() -> Plan:
+    """The plan of the reference runs."""
+    return read_plan(HERE / "plan.toml")
+
+
+@lru_cache
+def predictions() -> Mapping[str, Any]:
+    """The registered predictions; `encodings` has one entry a label, training length and mask."""
+    found: dict[str, Any] = json.loads((HERE / "predictions.json").read_text(encoding="utf-8"))
+    return found
+
+
+def registered() -> str:
+    """The SHA-256 of the file with the predictions, which every result carries."""
+    return sha256(HERE / "predictions.json")
+
+
+def predict() -> dict[str, Any]:
+    """What the theory says of every encoding of the plan, before any training.
+
+    The extrapolation forecast ranks the encodings by `beyond`, the share of the layered mass that
+    lies outside the training length in the longest test row: more is worse. Learned biases are
+    predicted at the middle of their initial range; encodings without an additive bias as if they
+    had none, and with blockwise causal attention as a window of the training length, which is the
+    widest that it lets a query see.
+    """
+    entries: list[dict[str, Any]] = []
+    for sweep in plan().sweeps:
+        for name in sweep.presets:
+            for length in sweep.lengths:
+                chosen = resized(preset(name), length)
+                tested = [length * m for m in sweep.multiples]
+                far = [length * sweep.far] if sweep.far else []
+                for subject in sweep.encodings:
+                    found = subject.encoding(chosen.heads)
+                    masks = (False, True) if found.mechanism in ROTATED else (False,)
+                    for bca in masks:
+                        key = (subject.label, length, bca)
+                        if not any((e["label"], e["length"], e["bca"]) == key for e in entries):
+                            entries.append(
+                                _prediction(subject, found, length, tested, far, chosen.layers, bca)
+                            )
+    for length in sorted({e["length"] for e in entries}):
+        group = [e for e in entries if e["length"] == length]
+        for e in group:
+            e["rank"] = 1 + sum(f["layered"]["beyond"] < e["layered"]["beyond"] for f in group)
+    return rounded(
+        {"plan_sha256": sha256(HERE / "plan.toml"), "mixing": MIXING, "encodings": entries}
+    )
+
+
+def _prediction(
+    subject: Subject, found: Encoding, length: int, tested: list[int], far: list[int],
+    layers: int, bca: bool,
+) -> dict[str, Any]:  # fmt: skip
+    assumed, basis = stand_in(found, length, bca)
+    verdict = check_convergence(found)
+    heads = [h.verdict for h in verdict.heads] or [verdict.verdict]
+    row, longest = 512, max(tested)
+
+    def fields(row: int | None) -> dict[str, Any]:
+        several = theoretical_receptive_field(assumed, EPS, length=row)
+        return {
+            eps: [_tokens(h) for h in f.heads or (f,)] for eps, f in zip(EPS, several, strict=True)
+        }
+
+    convergent = check_convergence(assumed).verdict is Verdict.CONVERGES
+    leaks = {}
+    for longer in [*(t for t in tested if t > length), *far]:
+        value = leak(assumed, length, longer)
+        leaks[str(longer)] = [h.value for h in value.heads or (value,)]
+    mass = layered_mass(assumed, layers, length, mixing=MIXING, length=longest)
+    layered = layered_receptive_field(assumed, layers, mixing=MIXING, length=longest)
+    return {
+        "label": subject.label,
+        "length": length,
+        "bca": bca,
+        "verdict": verdict.verdict.value,
+        "heads": [h.value for h in heads],
+        "condition": str(verdict.condition) if heads == [Verdict.CONDITIONAL] else None,
+        "basis": basis,
+        "trf": fields(None) if convergent else None,
+        "row": row,
+        "row_trf": fields(row),
+        "leak": leaks,
+        "layered": {"q": "99/100", "row": longest, "tokens": layered.tokens, "beyond": 1 - mass},
+        "extrapolates": bca or verdict.verdict is Verdict.CONVERGES,
+    }
+
+
+def stand_in(found: Encoding, length: int, bca: bool) -> tuple[Encoding, str]:
+    """The bias whose numbers stand for an encoding, and why."""
+    if bca:
+        window = sympy.Piecewise((0, distance < length), (-sympy.oo, True))
+        return encoding(window), "blockwise causal attention: a window of its width"
+    if not found.biases:
+        return encoding(S.Zero), "no additive bias: as if there were none"
+    if not found.free:
+        return found, "the formula"
+    if any(p.init[0] == p.init[1] for p in found.free):
+        return encoding(S.Zero), "a table that begins at 0"
+    middle: dict[str, Any] = {p.name: (p.init[0] + p.init[1]) / 2 for p in found.free}
+    return encoding(found.name, **middle), "learned: the middle of the initial range"
+
+
+def _tokens(field: ReceptiveField) -> int | str:
+    """The integer, its first digits, or what is known of it."""
+    if field.tokens is not None and field.tokens != math.inf:
+        tokens = int(field.tokens)
+        return tokens if tokens < 10**15 else f"{str(tokens)[:12]}..."
+    return field.value_text()

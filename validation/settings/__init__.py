@@ -1,0 +1,1 @@
+"""What is asked of a run, as data: presets, measurements, configurations, plans. No torch."""

@@ -1,0 +1,82 @@
+"""Labels: what runs and curves of an encoding are called, short and the same everywhere.
+
+A label is the name of an entry with what tells its variant: `window 16`, `alibi shift -3`. The
+words are the dialect, where it is not the entry's first, and the values of its parameters and of
+the options that its dialect alone reads.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from farfield.theory.answers.answer import InputError
+from farfield.theory.encodings import CATALOGUE
+from farfield.theory.encodings.entry import Entry
+
+
+def label_of(options: Mapping[str, Any]) -> str:
+    """The label of an encoding of the catalogue.
+
+    Args:
+        options: what `farfield.theory.encodings.encoding` takes.
+
+    >>> label_of({"name": "alibi", "dialect": "shift", "delta": -3})
+    'alibi shift -3'
+    >>> label_of({"name": "window", "w": 16}), label_of({"name": "type1"})
+    ('window 16', 'type1')
+    """
+    entry = CATALOGUE[options["name"]]
+    dialect = options.get("dialect")
+    unusual = [] if dialect in (None, *entry.dialects[:1]) else [str(dialect)]
+    values = [str(options[k]) for k in _told(entry, dialect) if k in options]
+    return " ".join([entry.name, *unusual, *values])
+
+
+def options_of(label: str) -> dict[str, Any]:
+    """The options of the encoding that a label names.
+
+    Raises:
+        InputError: no entry has this name, or it has no such variant.
+
+    >>> options_of("alibi shift -3")
+    {'name': 'alibi', 'dialect': 'shift', 'delta': -3}
+    >>> options_of("window 48")
+    {'name': 'window', 'w': 48}
+    """
+    name, *rest = label.split(" ")
+    entry = CATALOGUE.get(name)
+    if entry is None:
+        raise InputError(f"label {label[:40]!r}: no encoding of the catalogue is called {name!r}")
+    options: dict[str, Any] = {"name": name}
+    if rest and rest[0] in entry.dialects:
+        options["dialect"] = rest.pop(0)
+    told = _told(entry, options.get("dialect"))
+    if len(rest) > len(told) or not all(_whole(value) for value in rest):
+        raise InputError(f"label {label[:40]!r}: {name} has no variant {' '.join(rest)!r}")
+    return options | {k: int(v) for k, v in zip(told, rest, strict=False)}
+
+
+def variants_of(name: str, dialect: str | None, values: Iterable[int]) -> Iterator[dict[str, Any]]:
+    """The options of every variant of an entry that a label can tell, at these values.
+
+    >>> list(variants_of("window", "inclusive", [16]))
+    [{'name': 'window', 'dialect': 'inclusive', 'w': 16}]
+    """
+    told = _told(CATALOGUE[name], dialect)
+    for value in itertools.product(values, repeat=len(told)) if told else ():
+        yield {"name": name, "dialect": dialect} | dict(zip(told, value, strict=True))
+
+
+def _told(entry: Entry, dialect: str | None) -> Sequence[str]:
+    """The options that a label tells the values of: those that this dialect alone reads, or the
+    parameters that nothing else gives a value."""
+    own = [k for k, dialects in entry.needs.items() if dialect in dialects]
+    if own or callable(entry.parameters) or entry.values is not None:
+        return own
+    return [p.name for p in entry.parameters if not p.learned]
+
+
+def _whole(value: str) -> bool:
+    return value.removeprefix("-").isdigit()

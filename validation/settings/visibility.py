@@ -1,0 +1,63 @@
+"""Which keys a query sees at inference, besides causality."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+from farfield.theory.answers.answer import InputError
+
+
+@dataclass(frozen=True)
+class Visibility:
+    """Which keys a query sees at inference, besides causality.
+
+    Args:
+        bca: `half` of blockwise causal attention [S, 3.3] in tokens, or None. Positions count
+            from 0; key `j` is visible to query `i` when `floor(j/half) >= floor(i/half) - 1`.
+        window: width of a sliding window in tokens, the query's own included, or None.
+
+    >>> Visibility(bca=2).sees(5, 1), Visibility(bca=2).sees(5, 2), Visibility(window=3).sees(5, 2)
+    (False, True, False)
+    """
+
+    bca: int | None = None
+    window: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in (("bca", self.bca), ("window", self.window)):
+            if value is not None and (not isinstance(value, int) or value < 1):
+                raise InputError(f"{name} {value!r}: accepted is a whole number of tokens from 1")
+
+    def sees(self, query: Any, key: Any) -> Any:
+        """Whether the query at a position sees the key at another; arrays broadcast."""
+        seen = key <= query
+        if self.bca is not None:
+            seen = seen & (key // self.bca >= query // self.bca - 1)
+        if self.window is not None:
+            seen = seen & (query - key < self.window)
+        return seen
+
+    def within(self, window: int | None) -> Visibility:
+        """The same, with a sliding window besides; None for none.
+
+        >>> Visibility(window=8).within(4), Visibility(bca=2).within(None)
+        (Visibility(bca=None, window=4), Visibility(bca=2, window=None))
+        """
+        if window is None or (self.window is not None and self.window <= window):
+            return self
+        return dataclasses.replace(self, window=window)
+
+    def first(self, query: int) -> int:
+        """The first position that the query at this position sees."""
+        from_block = 0 if self.bca is None else (query // self.bca - 1) * self.bca
+        from_window = 0 if self.window is None else query - self.window + 1
+        return max(0, from_block, from_window)
+
+    def __str__(self) -> str:
+        parts = [f"{f.name} {v}" for f in dataclasses.fields(self) if (v := getattr(self, f.name))]
+        return ", ".join(parts) or "causal"
+
+
+CAUSAL = Visibility()

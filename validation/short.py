@@ -1,0 +1,51 @@
+"""Certified numbers in a few characters, as the cells of tables take them."""
+
+from __future__ import annotations
+
+from farfield.numerics.receptive_field import Bracket, Enclosure, Exact, ReceptiveField
+from farfield.theory.answers.answer import Status
+from farfield.theory.answers.wording import count
+
+LEAST = 1e-300
+"""Shares below are told from 0 alone."""
+
+
+def field_text(field: ReceptiveField) -> str:
+    """A receptive field, in tokens.
+
+    >>> from farfield.numerics.receptive_field import theoretical_receptive_field
+    >>> field_text(theoretical_receptive_field("-1.2*log(1+n)", "1e-6"))
+    '5.71e+29'
+    """
+    match field.answer:
+        case Exact(tokens):
+            return count(tokens)
+        case Enclosure(depth, low, _):
+            return "exp(" * depth + f"{low:.4g}" + ")" * depth
+        case Bracket(low, _):
+            return f"at least {count(low)}"
+    return "infinite" if field.status is Status.INFINITE else "unknown"
+
+
+def share_text(x: float | None) -> str:
+    """A share.
+
+    >>> share_text(0.25), share_text(5e-324), share_text(1 - 1e-9), share_text(None)
+    ('0.25', '< 1e-300', '> 0.999', 'unknown')
+    """
+    if x is None:
+        return "unknown"
+    if 0 < x < LEAST:
+        return f"< {LEAST:g}"
+    return "> 0.999" if 0.9995 <= x < 1 else f"{x:.3g}"
+
+
+def sampled(segments: int, length: int) -> str:
+    """What a number was measured on.
+
+    >>> sampled(1, 64), sampled(8, 64)
+    ('1 segment of 64 tokens, no interval', '8 segments of 64 tokens, 95 %')
+    """
+    if segments == 1:
+        return f"1 segment of {length} tokens, no interval"
+    return f"{segments} segments of {length} tokens, 95 %"

@@ -1,0 +1,174 @@
+"""What the theory predicted of trained models, and whether it came true, in words.
+
+Every sentence is computed from the numbers of a study's runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from farfield.theory.verdicts import Verdict
+from farfield.validation.measures.evidence import Evidence
+from farfield.validation.measures.extrapolation import TOLERANCE, holds
+from farfield.validation.measures.statistics import rank_correlation
+from farfield.validation.study.prediction import Prediction
+
+
+@dataclass(frozen=True)
+class Studied:
+    """One encoding of a study: its prediction, and its run where it was trained."""
+
+    prediction: Prediction
+    run: Mapping[str, Any] | None = None
+
+    def measurement(self, bca: bool = False) -> Mapping[str, Any] | None:
+        """What was measured with causal attention, or with blockwise causal attention."""
+        for m in (self.run or {}).get("measurements", ()):
+            if (m["inference"]["bca"] is not None) is bca:
+                return dict(m)
+        return None
+
+
+def last_token_ratio(measurement: Mapping[str, Any]) -> tuple[int, float, float, float]:
+    """(length, ratio, low, high) of the last-token perplexity at the longest length."""
+    rows = [p for p in measurement["perplexity"] if p["protocol"] == "last token"]
+    row = max(rows, key=lambda p: p["length"])
+    return row["length"], row["ratio"], row["ratio_low"], row["ratio_high"]
+
+
+def findings(entries: Sequence[Studied]) -> tuple[Evidence, ...]:
+    """What the theory predicted and whether it came true, in words."""
+    measured = [(e, m) for e in entries if (m := e.measurement()) is not None]
+    if not measured:
+        return ()
+    found = [_by_verdict(measured), _out_of_scope(measured), _leak_rank(measured)]
+    found += [_field_rank(measured), _mass_rank(measured), _bounds(measured)]
+    return tuple(f for f in found if f is not None)
+
+
+Measured = list[tuple[Studied, Mapping[str, Any]]]
+
+
+def _by_verdict(measured: Measured) -> Evidence | None:
+    table: dict[str, dict[str, list[str]]] = {}
+    length = 0
+    for e, m in measured:
+        verdict = e.prediction.convergence.verdict
+        if verdict not in (Verdict.CONVERGES, Verdict.DIVERGES):
+            continue
+        length, ratio, *_ = last_token_ratio(m)
+        kept = "kept" if holds([ratio - 1]) else "lost"
+        table.setdefault(verdict, {"kept": [], "lost": []})[kept].append(
+            f"{e.prediction.name} {ratio:.3f}"
+        )
+    if not table:
+        return None
+    empty: dict[str, list[str]] = {"kept": [], "lost": []}
+    c, d = (table.get(v, empty) for v in (Verdict.CONVERGES, Verdict.DIVERGES))
+    right = len(c["kept"]) + len(d["lost"])
+    total = sum(len(v) for row in table.values() for v in row.values())
+    text = (
+        f"Read as a forecast of extrapolation, as Qin et al. do, the verdict is right for {right} "
+        f"of {total} encodings: the last-token perplexity at {length} tokens rises by less than "
+        f"{TOLERANCE:.0%} over that at the training length for {_list(c['kept'])} among those that "
+        f"converge" + (f" (not for {_list(c['lost'])})" if c["lost"] else "")
+        + f", and rises by more for {_list(d['lost'])} among those that diverge"
+        + (f" (not for {_list(d['kept'])})" if d["kept"] else "")
+        + ". The theorem itself speaks of one layer's outputs, not of perplexity."
+    )  # fmt: skip
+    question = "Does the verdict say who extrapolates?"
+    return Evidence(question, text, total, {"table": table, "right": right})
+
+
+def _list(names: list[str]) -> str:
+    return ", ".join(names) if names else "none"
+
+
+def _out_of_scope(measured: Measured) -> Evidence | None:
+    parts, numbers = [], {}
+    for e, m in measured:
+        if e.prediction.convergence.verdict is not Verdict.OUT_OF_SCOPE:
+            continue
+        length, ratio, *_ = last_token_ratio(m)
+        part = f"{e.prediction.name} has ratio {ratio:.2f} at {length} tokens"
+        numbers[e.prediction.name] = ratio
+        blocked = e.measurement(bca=True)
+        if blocked is not None:
+            again = last_token_ratio(blocked)[1]
+            part += f", and {again:.3f} with blockwise causal attention, whose support is bounded"
+            numbers[e.prediction.name + " + bca"] = again
+        parts.append(part)
+    if not parts:
+        return None
+    text = "The theorem says nothing of the encodings outside its scope: " + "; ".join(parts) + "."
+    return Evidence("And outside the scope of the theorem?", text, len(parts), numbers)
+
+
+def _rank(pairs: list[tuple[float, float]]) -> tuple[float, float, int] | None:
+    """Spearman's rank correlation, its p-value (exact to 8 pairs), and n."""
+    if len(pairs) < 3 or len({a for a, _ in pairs}) < 2 or len({b for _, b in pairs}) < 2:
+        return None
+    found = rank_correlation([a for a, _ in pairs], [b for _, b in pairs], resamples=200)
+    return found.rho, found.p, found.n
+
+
+def _leak_rank(measured: Measured) -> Evidence | None:
+    pairs = [
+        (share, last_token_ratio(m)[1])
+        for e, m in measured
+        if (share := e.prediction.longest_leak) is not None
+    ]
+    return _ranked(
+        pairs, "the leak from the training length to the longest test length (worst head)",
+        "the last-token perplexity ratio",
+    )  # fmt: skip
+
+
+def _field_rank(measured: Measured) -> Evidence | None:
+    pairs = []
+    eps = 0.0
+    for e, m in measured:
+        if e.prediction.encoding.biases:
+            field = m["attention"][0]
+            eps = field["eps"]
+            pairs.append((field["trf"], field["tokens"]))
+    return _ranked(
+        pairs, f"the finite-row TRF({eps:g}) (mean over heads and the measured rows)",
+        "the attention ERF of the trained models",
+    )  # fmt: skip
+
+
+def _mass_rank(measured: Measured) -> Evidence | None:
+    pairs = [(m["gradient"]["mass"], last_token_ratio(m)[1]) for _, m in measured]
+    return _ranked(
+        pairs, "the share of the input gradient on the training length",
+        "the last-token perplexity ratio",
+    )  # fmt: skip
+
+
+def _ranked(pairs: list[tuple[float, float]], one: str, other: str) -> Evidence | None:
+    rank = _rank(pairs)
+    if rank is None:
+        return None
+    rho, p, n = rank
+    weight = "significant at 0.05" if p < 0.05 else "not significant at 0.05"
+    text = (
+        f"Rank correlation of {one} with {other}: Spearman's rho = {rho:.2f} over {n} encodings, "
+        f"one seed (p = {p:.2g}, {weight})."
+    )
+    question = f"Does {one} rank {other}?"
+    return Evidence(question, text, n, {"rho": rho, "p": p})
+
+
+def _bounds(measured: Measured) -> Evidence:
+    checks = sum(m["bounds"]["checks"] for _, m in measured)
+    violations = sum(m["bounds"]["violations"] for _, m in measured)
+    verdict = "none is violated" if violations == 0 else f"{violations} are VIOLATED"
+    text = (
+        "The bounds of the attention ERF by the TRF (two-sided, and Jensen's), which hold for "
+        f"every model, were checked {checks:,} times on sampled rows: {verdict}."
+    )
+    question = "Do the bounds of the attention ERF hold on sampled rows?"
+    return Evidence(question, text, checks, {"checks": checks, "violations": violations})

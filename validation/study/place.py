@@ -1,0 +1,190 @@
+"""The place of an encoding among those of the catalogue: by receptive field, and by tail."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from sympy import Expr
+
+from farfield.numerics.comparison import Comparison, compare_tails
+from farfield.numerics.receptive_field import (
+    Enclosure,
+    Exact,
+    ReceptiveField,
+    theoretical_receptive_field,
+)
+from farfield.theory.answers.answer import InputError, Label, Result
+from farfield.theory.answers.blocks import Block, note, sentence, table
+from farfield.theory.answers.notation import Term, shortened
+from farfield.theory.answers.wording import listed
+from farfield.theory.encodings import CATALOGUE, Encoding, encoding
+from farfield.theory.encodings.entry import Example
+from farfield.theory.verdicts import Verdict
+from farfield.validation.short import field_text
+from farfield.validation.study.prediction import Prediction
+
+PLACE_EPS = ("1/10", "1/1000", "1e-6", "1e-12")
+
+
+@dataclass(frozen=True)
+class Rank:
+    """One line of a `Place`: an encoding, its verdict, its TRF at each of `PLACE_EPS`."""
+
+    name: str
+    bias: str
+    verdict: Verdict
+    receptive_fields: tuple[ReceptiveField, ...]
+    asked: bool = False
+
+
+@dataclass(frozen=True)
+class Relation:
+    """The tail of an encoding that was asked about, against a reference head.
+
+    Fields:
+        asked, reference: their names.
+        lighter: the name of the one with the lighter tail, None where that is not known.
+        crossover: its receptive field is the smaller one for every eps up to this one.
+        reason: why something is not known.
+    """
+
+    asked: str
+    reference: str
+    lighter: str | None
+    crossover: float | None
+    reason: str = ""
+
+    def words(self) -> str:
+        """The relation seen from the encoding that was asked about."""
+        if self.lighter is None:
+            return "equal or unknown"
+        kind = "lighter" if self.lighter == self.asked else "heavier"
+        if self.crossover is None:
+            return f"{kind} for every small eps"
+        if self.crossover == 1:
+            return f"{kind} at every eps"
+        return f"{kind} for eps up to {self.crossover:.3g}"
+
+
+@dataclass(frozen=True, repr=False)
+class Place(Result):
+    """Encodings among reference heads of the catalogue, those that need the fewest keys first.
+
+    The order is that of TRF(eps) at the last of `PLACE_EPS`, certified; encodings whose series
+    diverges stand at the end, in the order of the catalogue. `relations` compares the tails of
+    those asked about with each reference that converges, for all eps at once.
+    """
+
+    ranks: tuple[Rank, ...]
+    relations: tuple[Relation, ...] = ()
+
+    def blocks(self) -> Sequence[Block]:
+        asked = [k for k, r in enumerate(self.ranks, 1) if r.asked]
+        places = [f"{self.ranks[k - 1].name} is number {k}" for k in asked]
+        first = sentence(
+            "Among {count} by the number of keys that hold all but {eps}, the fewest first, "
+            "{places}.", Label.CERTIFIED, count=f"{len(self.ranks)} biases",
+            eps=PLACE_EPS[-1], places=listed(places),
+        )  # fmt: skip
+        own = list(dict.fromkeys(r.asked for r in self.relations))
+        said = {(r.asked, r.reference): r.words() for r in self.relations}
+        rows = [
+            (
+                Term(r.name, "strong") if r.asked else r.name,
+                r.bias if len(r.bias) < 60 else "…",
+                r.verdict,
+                *map(field_text, r.receptive_fields),
+                *(said.get((a, r.name), "") for a in own),
+            )
+            for r in self.ranks
+        ]
+        fields = [f"TRF({eps})" for eps in PLACE_EPS]
+        tails = [f"tail of {shortened(name, 30)}" for name in own]
+        return (
+            first,
+            table(("encoding", "bias", "series", *fields, *tails), rows,
+                  numeric=tuple(range(3, 3 + len(fields)))),
+            note(
+                "One reference head of each additive encoding; at a larger eps the order is often "
+                "another. Series that diverge stand at the end. The last columns: is the tail of "
+                "the widest head lighter or heavier than that of the line, and up to which eps is "
+                "that the order of the receptive fields too; exact integers, certified."
+            ),
+        )  # fmt: skip
+
+
+def references() -> tuple[tuple[str, str, Encoding], ...]:
+    """The reference heads of the catalogue: title, name of the entry, encoding of the head."""
+    return tuple(
+        (example.title, entry.name, encoding(_head(entry.name, example)))
+        for entry in CATALOGUE.values()
+        for example in entry.examples
+    )
+
+
+def _head(name: str, example: Example) -> Expr:
+    return encoding(name, **example.options).head(example.head)
+
+
+def place(predictions: Sequence[Prediction]) -> Place | None:
+    """Where encodings stand among the references; None if none of them has receptive fields.
+
+    >>> from farfield.validation.study.prediction import predict
+    >>> [r.name for r in place([predict(encoding("-n/3"))]).ranks][:3]
+    ['ALiBi, slope 1/2', 'window of 64', '-n/3']
+    """
+    own = [
+        Rank(p.name, _bias_text(p.encoding), p.convergence.verdict, (), True)
+        for p in predictions
+        if p.row_fields
+    ]
+    if not own:
+        return None
+    subjects = {p.name: p.encoding for p in predictions}
+    ranks = []
+    for rank in own:
+        fields = theoretical_receptive_field(subjects[rank.name], PLACE_EPS)
+        ranks.append(dataclasses.replace(rank, receptive_fields=fields))
+    for title, _, subject in references():
+        fields = theoretical_receptive_field(subject, PLACE_EPS)
+        verdict = fields[0].verdict
+        assert verdict is not None  # of the whole series, not of a row
+        ranks.append(Rank(title, _bias_text(subject), verdict, fields))
+    ranks.sort(key=_weight)
+    return Place(tuple(ranks), tuple(_relations(subjects, ranks)))
+
+
+def _relations(subjects: Mapping[str, Encoding], ranks: Sequence[Rank]) -> Iterator[Relation]:
+    """The tail of the widest head of each encoding that was asked about, against the references."""
+    convergent = [r for r in ranks if r.verdict is Verdict.CONVERGES]
+    heads = {label: subject.head(1) for label, _, subject in references()}
+    for own in (r for r in convergent if r.asked):
+        last = own.receptive_fields[-1]
+        tokens = [f.tokens or 0 for f in last.heads]
+        bias = subjects[own.name].head(tokens.index(max(tokens)) + 1 if tokens else 1)
+        for other in (r for r in convergent if not r.asked):
+            try:
+                found = compare_tails(bias, heads[other.name])
+            except InputError as error:
+                yield Relation(own.name, other.name, None, None, str(error))
+                continue
+            assert isinstance(found, Comparison)  # of two single heads
+            lighter = {"a": own.name, "b": other.name}.get(found.lighter or "")
+            why = "" if found.reason is None else found.reason.sentence
+            yield Relation(own.name, other.name, lighter, found.crossover, why)
+
+
+def _bias_text(subject: Encoding) -> str:
+    return str(subject.head(1)) if subject.num_heads == 1 else subject.formula_text()
+
+
+def _weight(rank: Rank) -> tuple[int, float]:
+    """Sorts by the last receptive field; ties and divergent series keep their order."""
+    answer = rank.receptive_fields[-1].answer
+    if isinstance(answer, Exact):
+        return 0, answer.tokens
+    if isinstance(answer, Enclosure):
+        return answer.depth, answer.low
+    return 100, 0.0

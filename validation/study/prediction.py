@@ -1,0 +1,175 @@
+"""What the theory says of one encoding: verdict, receptive fields, leaks, windows, with labels."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from farfield.numerics.depth import LayeredReceptiveField, layered_receptive_field
+from farfield.numerics.horizon import Horizon, dtype_horizon
+from farfield.numerics.leak import Leak, leak
+from farfield.numerics.receptive_field import ReceptiveField, theoretical_receptive_field
+from farfield.numerics.resolution import Resolution, attention_resolution
+from farfield.numerics.windows.toeplitz import SCOPE, Window, certified_window
+from farfield.theory.answers.answer import Answer, Label, Result
+from farfield.theory.answers.blocks import Block, note, table
+from farfield.theory.answers.notation import Latex
+from farfield.theory.answers.wording import count, decimal, listed
+from farfield.theory.convergence import check_convergence
+from farfield.theory.encodings import Encoding
+from farfield.theory.verdicts import Convergence, Verdict
+from farfield.validation.short import field_text, share_text
+from farfield.validation.usual import DTYPES, EPS
+
+WINDOW_ERRORS, LOGIT_BOUND, VALUE_BOUND = ("1/10", "1/100"), 1, 1
+
+
+@dataclass(frozen=True, repr=False)
+class Prediction(Result):
+    """What the theory says of one encoding, before any training.
+
+    Fields:
+        name: of the encoding in the study, with its variant.
+        convergence: the verdict with its proof.
+        receptive_fields: the TRF at each of `EPS` where the series converges, else empty.
+        row_fields: the finite-row TRF at each of `EPS` for rows of `row_length` tokens.
+        leaks: the prior mass beyond `trained` tokens for rows of each tested length.
+        horizons: the dtype horizon in each of `DTYPES`.
+        resolution: the attention resolution of a row of `trained` tokens, at scale 1.
+        windows: the certified window at each of `WINDOW_ERRORS`, logits within `LOGIT_BOUND`,
+            values within `VALUE_BOUND`; empty where every head diverges, since none has one.
+        layered: the predicted gradient ERF of a model of `layers` layers, approximate.
+        missing: why a number is absent.
+    """
+
+    name: str
+    encoding: Encoding
+    convergence: Convergence
+    receptive_fields: tuple[ReceptiveField, ...] = ()
+    row_fields: tuple[ReceptiveField, ...] = ()
+    leaks: tuple[Leak, ...] = ()
+    horizons: tuple[Horizon, ...] = ()
+    resolution: Resolution | None = None
+    windows: tuple[Window, ...] = ()
+    layered: LayeredReceptiveField | None = None
+    layers: int = 4
+    trained: int = 64
+    row_length: int = 1024
+    missing: str = ""
+
+    @property
+    def windowless(self) -> bool:
+        """Whether no head has a certified window, since every series diverges."""
+        heads = self.convergence.heads or (self.convergence,)
+        return all(h.verdict is Verdict.DIVERGES for h in heads)
+
+    @property
+    def longest_leak(self) -> float | None:
+        """The leak to the longest test length."""
+        return self.leaks[-1].value if self.leaks else None
+
+    def blocks(self) -> Sequence[Block]:
+        said = dataclasses.replace(self.convergence, subject=self.name)
+        return (*said.blocks(), *self._numbers())
+
+    def _numbers(self) -> Iterator[Block]:
+        if self.missing:
+            yield note("{missing}.", missing=self.missing)
+        if not self.row_fields:
+            return
+        header = ("quantity", "of", "value", "by head, or why not", "label")
+        yield table(header, list(self._rows()), numeric=(2,))
+        yield note(
+            "TRF, leak, horizon, window: the worst head of several; resolution: their mean. "
+            "Windows: logits within {logit}, values within {value}; {scope}.", scope=SCOPE,
+            logit=LOGIT_BOUND, value=VALUE_BOUND,
+        )  # fmt: skip
+        forms = [f.asymptotics for f in self.receptive_fields if f.asymptotics is not None]
+        if forms:
+            yield note("As `eps -> 0`, `TRF(eps)` behaves as {form}.", form=Latex(forms[0]))
+
+    def _rows(self) -> Iterator[tuple[Any, ...]]:
+        """Quantity, of what, value, the same by head or why there is none, label."""
+        for f in self.receptive_fields:
+            yield (f"TRF({f.eps})", "whole series", field_text(f),
+                   *_detail(f, [field_text(h) for h in f.heads]))  # fmt: skip
+        for f in self.row_fields:
+            yield (f"TRF({f.eps})", f"row of {self.row_length} keys", field_text(f),
+                   *_detail(f, [field_text(h) for h in f.heads]))  # fmt: skip
+        for k in self.leaks:
+            yield ("leak", f"{k.trained} to {k.evaluated}", share_text(k.value),
+                   *_detail(k, [share_text(h.value) for h in k.heads]))  # fmt: skip
+        for d in self.horizons:
+            yield ("dtype horizon", d.dtype, count(d.tokens),
+                   *_detail(d, [count(h.tokens) for h in d.heads]))  # fmt: skip
+        if (r := self.resolution) is not None:
+            yield ("attention resolution", f"row of {r.length} tokens, scale {r.scale}",
+                   decimal(r.value),
+                   *_detail(r, [decimal(h.value, 3) for h in r.heads]))  # fmt: skip
+            why = "" if r.reason is None else str(r.reason)
+            yield ("attention resolution", "limit of long rows", decimal(r.limit), why,
+                   None if r.limit is None else r.label)  # fmt: skip
+        if (m := self.layered) is not None:
+            of = f"{m.layers} layers, row of {m.length} tokens"
+            yield "layered receptive field", of, count(m.tokens), *_detail(m, [])
+        if self.windowless:
+            yield "certified window", "", "none", "the series diverges", Label.THEOREM
+        for w in self.windows:
+            yield ("certified window", f"error ≤ {w.error}", count(w.width),
+                   *_detail(w, [count(h.width) for h in w.heads]))  # fmt: skip
+
+
+def _detail(found: Answer, heads: Sequence[str]) -> tuple[str, Label | None]:
+    """The cells of the heads, or of the reason, and of the label."""
+    return listed(heads, 4) or ("" if found.reason is None else str(found.reason)), found.label
+
+
+def predict(
+    subject: Encoding, name: str | None = None, *, eps: Sequence[str] = EPS, trained: int = 64,
+    evaluated: Sequence[int] = (256, 1024), layers: int = 4,
+) -> Prediction:  # fmt: skip
+    """Verdict, receptive fields and leak of one encoding.
+
+    Args:
+        subject: the encoding.
+        name: how to call it; its own name if not given.
+        eps: shares of mass left outside.
+        trained: training length in tokens.
+        evaluated: test lengths in tokens.
+        layers: of the model whose gradient ERF is predicted.
+
+    >>> from farfield.theory.encodings import encoding
+    >>> predict(encoding("type1")).receptive_fields[1].tokens
+    61
+    """
+    convergence = check_convergence(subject)
+    row_length = max(evaluated)
+    base = Prediction(
+        name or subject.name, subject, convergence, trained=trained, row_length=row_length,
+        layers=layers,
+    )  # fmt: skip
+    if not subject.biases or subject.bca is not None:
+        return dataclasses.replace(base, missing="No additive bias, so no TRF and no leak")
+    if subject.free:
+        wanted = ", ".join(p.name for p in subject.free[:4])
+        return dataclasses.replace(base, missing=f"TRF and leak need values for {wanted}")
+    fields: tuple[ReceptiveField, ...] = ()
+    if convergence.verdict is Verdict.CONVERGES:
+        fields = theoretical_receptive_field(subject, list(eps))
+    windows: tuple[Window, ...] = ()
+    if not base.windowless:
+        windows = tuple(
+            certified_window(subject, error, LOGIT_BOUND, VALUE_BOUND) for error in WINDOW_ERRORS
+        )
+    return dataclasses.replace(
+        base,
+        receptive_fields=fields,
+        row_fields=theoretical_receptive_field(subject, list(eps), length=row_length),
+        leaks=tuple(leak(subject, trained, length) for length in evaluated),
+        horizons=tuple(dtype_horizon(subject, kind) for kind in DTYPES),
+        resolution=attention_resolution(subject, trained),
+        layered=layered_receptive_field(subject, layers, length=row_length),
+        windows=windows,
+    )

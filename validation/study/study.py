@@ -1,0 +1,286 @@
+"""A study: what the theory predicts of encodings, and what trained models measure, together.
+
+`study` asks about one idea for a bias and places it among the catalogue; `survey` does the same
+for any list of encodings. Without training neither needs torch.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from farfield.theory.answers.answer import InputError, Result, Status, plain
+from farfield.theory.answers.blocks import Block, Sentence, sentence
+from farfield.theory.answers.notation import words
+from farfield.theory.answers.wording import listed, plural
+from farfield.theory.encodings import CATALOGUE, Encoding, encoding
+from farfield.theory.verdicts import Verdict
+from farfield.validation.files import writable_folder, write
+from farfield.validation.optional import require_torch
+from farfield.validation.progress import Progress, about
+from farfield.validation.runs.store import Store
+from farfield.validation.settings.configuration import Configuration
+from farfield.validation.settings.labels import label_of
+from farfield.validation.settings.plan import parse_plan
+from farfield.validation.settings.presets import Preset
+from farfield.validation.settings.presets import preset as named_preset
+from farfield.validation.settings.trainable import variants
+from farfield.validation.study.findings import Studied, findings
+from farfield.validation.study.place import Place, place
+from farfield.validation.study.prediction import predict
+from farfield.validation.text.reading import corpus as read_text
+
+BASELINES = tuple(entry.name for entry in CATALOGUE.values() if entry.baseline)
+
+
+@dataclass(frozen=True, repr=False)
+class Study(Result):
+    """Predictions and measurements of several encodings; see `study`.
+
+    Fields:
+        entries: one an encoding.
+        preset: architecture and schedule of the models; its length is the training length.
+        corpus: the text they were trained on, None without training.
+        title: of the page.
+        asked: names of the entries the question was about; the others are baselines.
+        place: these among the catalogue.
+    """
+
+    entries: tuple[Studied, ...]
+    preset: Preset
+    corpus: Mapping[str, Any] | None = None
+    title: str = "Study"
+    asked: tuple[str, ...] = ()
+    place: Place | None = None
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """Training length and tested lengths, in tokens."""
+        return (self.preset.length, 4 * self.preset.length, 16 * self.preset.length)
+
+    @property
+    def trained(self) -> tuple[Studied, ...]:
+        """The entries with a run."""
+        return tuple(e for e in self.entries if e.run is not None)
+
+    def about(self, *, asked: bool) -> tuple[Studied, ...]:
+        """The entries that the question was about, or the others."""
+        return tuple(e for e in self.entries if (e.prediction.name in self.asked) is asked)
+
+    def lead(self) -> Sentence:
+        """What was studied, in a sentence."""
+        verdicts = [e.prediction.convergence.verdict for e in self.entries]
+        counts = [f"{v.replace('_', ' ')} {verdicts.count(v)}" for v in Verdict if v in verdicts]
+        said = words(
+            "{what}: {counts}.", what=plural(len(verdicts), "encoding"), counts=listed(counts)
+        )
+        if self.trained:
+            said += words(
+                " A model of {layers}, {width} wide, was trained with each of {trained} of them on "
+                "rows of {length} tokens and measured on up to {longest}.",
+                layers=plural(self.preset.layers, "layer"), width=self.preset.width,
+                trained=len(self.trained), length=self.preset.length, longest=self.lengths[-1],
+            )  # fmt: skip
+        return Sentence(said)
+
+    def blocks(self) -> Sequence[Block]:
+        asked = [b for e in self.about(asked=True) for b in e.prediction.blocks()]
+        others = [
+            sentence("{name}: {verdict}.", e.prediction.convergence.label, name=e.prediction.name,
+                     verdict=e.prediction.convergence.verdict)
+            for e in self.about(asked=False)
+        ]  # fmt: skip
+        came_true = [f.blocks()[0] for f in findings(self.entries)]
+        placed = self.place.blocks() if self.place else ()
+        return [*(asked or [self.lead()]), *others, *placed, *came_true]
+
+    def fields(self) -> dict[str, Any]:
+        return super().fields() | {"findings": [plain(f) for f in findings(self.entries)]}
+
+    def save(self, folder: str | os.PathLike[str]) -> Path:
+        """Write `study.json` into a folder, which is made if need be.
+
+        Raises:
+            InputError: the folder cannot be written to.
+        """
+        return save(self, folder)
+
+    @property
+    def status(self) -> Status:
+        """Unknown where a verdict that was asked for is not known; exact otherwise."""
+        open_ = any(e.prediction.convergence.status is Status.UNKNOWN for e in self.entries)
+        return Status.UNKNOWN if open_ else Status.EXACT
+
+
+def save(result: Result, folder: str | os.PathLike[str]) -> Path:
+    """Write a study, or a report, as `study.json` into a folder, which is made if need be.
+
+    Raises:
+        InputError: the folder cannot be written to.
+    """
+    place = writable_folder(folder) / "study.json"
+    write(place, json.dumps(result.to_dict(), indent=1, ensure_ascii=False).encode())
+    return place
+
+
+def demo_encodings() -> tuple[tuple[str, Encoding], ...]:
+    """The encodings of the demonstration (`demo.toml`), by name."""
+    text = files("farfield.validation.study").joinpath("demo.toml").read_text(encoding="utf-8")
+    (sweep,) = parse_plan(tomllib.loads(text)).sweeps
+    return tuple((subject.label, encoding(**subject.options)) for subject in sweep.encodings)
+
+
+def catalogue(length: int = 64) -> tuple[tuple[str, Encoding], ...]:
+    """Every encoding of the catalogue, with the options a model of this training length needs.
+
+    >>> dict(catalogue())["window 16"].head(1)
+    Piecewise((0, n < 16), (-oo, True))
+    """
+    every = ({"name": e.name, **e.trained(length)} for e in CATALOGUE.values())
+    return tuple((label_of(options), encoding(**options)) for options in every)
+
+
+def study(
+    f: Any,
+    *,
+    train: bool = False,
+    preset: str = "demo",
+    baselines: Sequence[Any] = BASELINES,
+    text: str | os.PathLike[str] | None = None,
+    store: str | os.PathLike[str] = "runs",
+    seed: int = 0,
+    notice: Progress | None = None,
+) -> Study:
+    """Everything that is known of an idea for a bias: theory and, if asked, a measurement.
+
+    Verdict with proof, receptive fields and their asymptotics, leak, dtype horizons, attention
+    resolution, and the place among the catalogue. With `train`, a small model is trained with it
+    and with each baseline, on the same text and seed, and what was predicted is compared with what
+    was measured.
+
+    Args:
+        f: a formula in `n`, a name of the catalogue, an `Encoding`, or a sequence of them.
+        train: whether to train models (needs torch; minutes).
+        preset: architecture and schedule; its length is the training length of the leak.
+        baselines: what to train beside it, as `f`.
+        text: a file or folder to train on; the standard library's sources if None.
+        store: folder of the runs; a finished run is never repeated.
+        seed: of the weights and the order of the text.
+        notice: told how far it is.
+
+    Raises:
+        InputError: no encoding, or one that cannot be read or trained; torch missing.
+
+    >>> s = study("-2*log(1+n)")
+    >>> print(s.entries[0].prediction.receptive_fields[1].tokens, s.asked)
+    61 ('-2*log(1+n)',)
+    """
+    asked = named_encodings(f)
+    if not asked:
+        raise InputError("a study needs at least one formula or encoding")
+    extra = named_encodings(baselines) if train else ()
+    known = {name for name, _ in asked}
+    subjects = (*asked, *(pair for pair in extra if pair[0] not in known))
+    result = survey(
+        subjects, train=[name for name, _ in subjects] if train else (), preset_name=preset,
+        text=text, store=store, seed=seed, title=f"Study of {', '.join(n for n, _ in asked)}",
+        notice=notice,
+    )  # fmt: skip
+    names = tuple(name for name, _ in asked)
+    found = place([e.prediction for e in result.entries if e.prediction.name in names])
+    return dataclasses.replace(result, asked=names, place=found)
+
+
+def named_encodings(f: Any) -> tuple[tuple[str, Encoding], ...]:
+    """Pairs of a name and an encoding, of one or several; numbered where names repeat.
+
+    >>> [name for name, _ in named_encodings(["alibi", "-n", "alibi"])]
+    ['alibi', '-n', 'alibi (2)']
+    """
+    many = isinstance(f, (list, tuple))
+    pairs: dict[str, Encoding] = {}
+    for subject in map(encoding, f if many else (f,)):
+        base = subject.name + (f" {subject.dialect}" if _unusual(subject) else "")
+        name, count = base, 1
+        while name in pairs:
+            count += 1
+            name = f"{base} ({count})"
+        pairs[name] = subject
+    return tuple(pairs.items())
+
+
+def _unusual(subject: Encoding) -> bool:
+    if subject.dialect is None:
+        return False
+    return subject.dialect != encoding(subject.name).dialect
+
+
+def survey(
+    subjects: Sequence[tuple[str, Encoding]],
+    *,
+    train: Sequence[str] = (),
+    preset_name: str = "demo",
+    text: str | os.PathLike[str] | None = None,
+    store: str | os.PathLike[str] = "runs",
+    seed: int = 0,
+    title: str = "Study",
+    notice: Progress | None = None,
+) -> Study:
+    """Predict every encoding, and train a small model for those named.
+
+    Args:
+        subjects: pairs of a name and an encoding.
+        train: names of those to train; RoPE is measured with blockwise causal attention too.
+        preset_name: architecture and schedule (`demo`, `tiny`, ...).
+        text: a file or folder to train on; the standard library's sources if None.
+        store: folder of the runs; a finished run is never repeated.
+        seed: of the weights and the order of the text.
+        title: of the page.
+        notice: told how far it is.
+
+    Raises:
+        InputError: an encoding that cannot be trained, a text that is too short, a folder that
+            cannot be written to, torch missing.
+    """
+    chosen = named_preset(preset_name)
+    unknown = sorted(set(train) - {name for name, _ in subjects})
+    if unknown:
+        raise InputError(f"{unknown[0]!r} is not among the encodings of the study")
+    lengths = (4 * chosen.length, 16 * chosen.length)
+    corpus, configurations = None, {}
+    if train:  # everything that can be wrong is found before the first step
+        corpus = read_text(text)
+        for name, subject in subjects:
+            if name in train:
+                configurations[name] = Configuration(
+                    subject, corpus, chosen, seed, inference=variants(subject, chosen.length)
+                )
+        require_torch()
+        writable_folder(store)
+    entries = []
+    for name, subject in subjects:
+        progress = about(name, notice)
+        progress("theory", 0, 1)
+        prediction = predict(
+            subject, name, trained=chosen.length, evaluated=lengths, layers=chosen.layers
+        )
+        run = None
+        if name in configurations:
+            run = _run(configurations[name], Store(store), progress)
+        entries.append(Studied(prediction, run))
+        progress("done", 1, 1)
+    described = corpus.describe() if corpus else None
+    return Study(tuple(entries), chosen, described, title)
+
+
+def _run(configuration: Configuration, store: Store, progress: Progress) -> dict[str, Any]:
+    from farfield.validation.runs.experiment import train_and_measure  # torch, where it is wanted
+
+    return train_and_measure(configuration, store, progress)

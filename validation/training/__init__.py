@@ -1,0 +1,1 @@
+"""Training of a model: the loop, checkpoints, several processes, memory."""

@@ -1,0 +1,161 @@
+"""Checkpoints: the whole state of a training, from which it continues bit for bit.
+
+    <run>/checkpoint-<step>.safetensors     weights, optimiser state, random state
+    <run>/checkpoint.json                   written last: step, losses, SHA-256 of the tensors
+
+The JSON names the tensors it belongs to, and the checkpoint before is removed only after it is in
+place; a kill at any moment leaves one whole checkpoint, the old or the new.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+import torch
+from torch import Tensor, nn
+
+from farfield.validation.files import CorruptFile, read_json, write, write_json
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A state read back.
+
+    Args:
+        step: steps done.
+        tensors: `model.*`, `optimiser.*`, `random.*`.
+        record: what else the training wants to know again, in JSON form.
+    """
+
+    step: int
+    tensors: dict[str, Tensor]
+    record: dict[str, Any]
+
+
+def random_state(device: torch.device) -> dict[str, Tensor]:
+    """The state of torch's random generators that a model on this device draws from."""
+    states = {"random.cpu": torch.get_rng_state()}
+    if device.type == "cuda":
+        states["random.cuda"] = torch.cuda.get_rng_state(device)
+    return states
+
+
+def write_checkpoint(
+    folder: Path,
+    step: int,
+    model: nn.Module,
+    optimise: torch.optim.Optimizer,
+    random: dict[str, Tensor],
+    record: dict[str, Any],
+) -> Path:
+    """Write a checkpoint, then remove those before it.
+
+    Args:
+        folder: of the run.
+        step: steps done.
+        model: whose weights are written.
+        optimise: whose state is written.
+        random: from `random_state`, of the moment the step began.
+        record: in JSON form; comes back as it is.
+
+    Returns:
+        The file of the tensors.
+
+    Raises:
+        InputError: the folder cannot be written to; the checkpoint before is still there.
+    """
+    tensors = {f"model.{name}": value for name, value in model.state_dict().items()}
+    for index, slots in optimise.state_dict()["state"].items():
+        tensors |= {f"optimiser.{index}.{name}": value for name, value in slots.items()}
+    whole = {name: value.detach().cpu().contiguous() for name, value in (tensors | random).items()}
+    content = safetensors.torch.save(whole)
+    place = folder / f"checkpoint-{step}.safetensors"
+    write(place, content)
+    sealed = {"step": step, "record": record, "tensors_sha256": hashlib.sha256(content).hexdigest()}
+    write_json(folder / "checkpoint.json", sealed)
+    _remove(other for other in folder.glob("checkpoint-*.safetensors") if other != place)
+    return place
+
+
+def read_checkpoint(folder: Path) -> Checkpoint | None:
+    """The checkpoint of a run, None if there is none.
+
+    Raises:
+        CorruptFile: it is not what was written.
+    """
+    if not (folder / "checkpoint.json").exists():
+        return None
+    sealed = read_json(folder / "checkpoint.json")
+    name = f"{folder.name}/checkpoint-{sealed['step']}.safetensors"
+    try:
+        content = (folder.parent / name).read_bytes()
+    except OSError:
+        raise CorruptFile(f"{name} is not readable") from None
+    if hashlib.sha256(content).hexdigest() != sealed["tensors_sha256"]:
+        raise CorruptFile(f"{name} has changed since it was written")
+    return Checkpoint(sealed["step"], safetensors.torch.load(content), sealed["record"])
+
+
+def restore(checkpoint: Checkpoint, model: nn.Module, optimise: torch.optim.Optimizer) -> None:
+    """Put a checkpoint's state into a model, its optimiser and torch's random generators.
+
+    Raises:
+        CorruptFile: a tensor is missing, is of another shape, or does not belong to the model.
+    """
+    parts: dict[str, dict[str, Tensor]] = {"model": {}, "optimiser": {}, "random": {}}
+    for name, value in checkpoint.tensors.items():
+        part, _, rest = name.partition(".")
+        parts.setdefault(part, {})[rest] = value
+    require_tensors(model, parts["model"], f"the checkpoint of step {checkpoint.step}")
+    slots: dict[int, dict[str, Tensor]] = {}
+    for name, value in parts["optimiser"].items():
+        index, _, slot = name.partition(".")
+        slots.setdefault(int(index), {})[slot] = value
+    state = optimise.state_dict()
+    known = {index for group in state["param_groups"] for index in group["params"]}
+    if checkpoint.step > 0 and set(slots) != known:
+        raise CorruptFile(
+            f"the checkpoint of step {checkpoint.step} has optimiser state of {len(slots)} "
+            f"parameters, the model has {len(known)}"
+        )
+    model.load_state_dict(parts["model"])
+    optimise.load_state_dict({**state, "state": slots})
+    torch.set_rng_state(parts["random"]["cpu"])
+    if "cuda" in parts["random"] and torch.cuda.is_available():
+        torch.cuda.set_rng_state(parts["random"]["cuda"])
+
+
+def require_tensors(model: nn.Module, given: dict[str, Tensor], what: str) -> None:
+    """Raise CorruptFile, in one line, unless the tensors are those of the model."""
+    own = model.state_dict()
+    missing, extra = sorted(own.keys() - given.keys()), sorted(given.keys() - own.keys())
+    other = [k for k in own.keys() & given.keys() if own[k].shape != given[k].shape]
+    for names, wrong in ((missing, "lacks"), (extra, "has unknown"), (other, "has misshapen")):
+        if names:
+            more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+            raise CorruptFile(f"{what} {wrong} tensor {names[0]!r}{more}")
+
+
+def set_aside(folder: Path) -> None:
+    """Rename the checkpoint of a run so that it is kept, and read no more."""
+    for path in folder.glob("checkpoint*"):
+        if path.suffix != ".corrupt":
+            os.replace(path, path.with_name(path.name + ".corrupt"))
+
+
+def remove(folder: Path) -> None:
+    """Remove the checkpoint of a finished run."""
+    _remove([folder / "checkpoint.json", *folder.glob("checkpoint-*.safetensors")])
+
+
+def _remove(paths: Iterable[Path]) -> None:
+    for path in paths:
+        with contextlib.suppress(FileNotFoundError):
+            path.unlink()

@@ -1,0 +1,184 @@
+"""Data-parallel training: one model, its batches divided among processes.
+
+    torchrun --nproc-per-node 2 -m farfield.cli train alibi --preset base --runs runs
+
+`torchrun` starts the processes and tells each its rank. All of them draw the same batch, which the
+seed and the step decide; each runs its own rows, and torch's DistributedDataParallel averages the
+gradients, over gloo on CPUs and NCCL on GPUs. Process 0 leads: it alone has the lock of the run,
+reads and writes checkpoints, and measures; the others follow it, from the state that it sends them.
+A checkpoint knows nothing of the number of processes, so a run continues with any.
+
+The gradient is the sum that one process would make, in another order. Results therefore agree with
+those of one process to rounding, not bit for bit; with dropout, whose masks each process draws for
+its own rows, they agree in distribution.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch import distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+from farfield.theory.answers.answer import InputError
+
+_PATIENCE = datetime.timedelta(days=7)  # a run may wait for a lock; torchrun ends what is left over
+
+
+class NothingToTrain(Exception):
+    """The process that leads has found its run finished, or has refused it."""
+
+
+def rank() -> int:
+    """The number of this process, from 0; 0 where there is only one."""
+    return dist.get_rank() if dist.is_initialized() else 0
+
+
+def size() -> int:
+    """The number of processes."""
+    return dist.get_world_size() if dist.is_initialized() else 1
+
+
+@contextmanager
+def together(device: torch.device) -> Iterator[bool]:
+    """Join the processes that torchrun started, if it did; says whether this one leads.
+
+    Args:
+        device: where this process computes; on GPUs each takes the one of its local rank.
+
+    Raises:
+        InputError: there are more processes on this machine than GPUs.
+    """
+    global _begun
+    _begun = False
+    if int(os.environ.get("WORLD_SIZE", 1)) == 1:
+        yield True
+        return
+    if device.type == "cuda":
+        local, found = int(os.environ.get("LOCAL_RANK", 0)), torch.cuda.device_count()
+        if local >= found:
+            raise InputError(
+                f"process {local + 1} of this machine has no GPU of its own; accepted: "
+                f"--nproc-per-node of at most {found}"
+            )
+        torch.cuda.set_device(local)
+    backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
+    dist.init_process_group(backend, timeout=_PATIENCE)
+    try:
+        yield rank() == 0
+        if dist.is_initialized() and rank() == 0 and not _begun:
+            dist.broadcast(torch.tensor([-1, 0]), 0)
+    finally:  # after an error torchrun ends the others
+        part()
+
+
+def part() -> None:
+    """Leave the other processes, after the last step that was done together."""
+    if dist.is_initialized():
+        dist.destroy_process_group()
+
+
+@contextmanager
+def leader_first() -> Iterator[None]:
+    """Do something in process 0 and then in the others, which find what it has written."""
+    if rank() > 0:
+        dist.barrier()
+    yield
+    if size() > 1 and rank() == 0:
+        dist.barrier()
+
+
+_begun = False
+
+
+def begin(first: int, rows: Tensor) -> int:
+    """Agree on the step to begin at, which process 0 knows.
+
+    Args:
+        first: steps done, in process 0.
+        rows: inputs of step 0, which are the same everywhere or nothing is.
+
+    Raises:
+        NothingToTrain: process 0 does not train.
+        InputError: this process reads another text than process 0.
+    """
+    global _begun
+    if size() == 1:
+        return first
+    own = zlib.crc32(np.ascontiguousarray(rows.numpy()).data)
+    said = torch.tensor([first, own])
+    _begun = True
+    dist.broadcast(said, 0)
+    first, theirs = said.tolist()
+    if first < 0:
+        raise NothingToTrain
+    if theirs != own:
+        raise InputError(
+            f"process {rank()} reads another text than process 0; accepted: the same text, and for "
+            "the standard library's the same Python, on each machine"
+        )
+    return first
+
+
+def share(model: nn.Module, optimise: torch.optim.Optimizer, first: int) -> nn.Module:
+    """Give every process the weights and the optimiser's state of process 0.
+
+    Args:
+        model: the weights.
+        optimise: whose state is sent, if steps were done.
+        first: steps done.
+
+    Returns:
+        What to call in place of the model, so that gradients are averaged; the model if there is
+        one process.
+    """
+    if size() == 1:
+        return model
+    parameters = [p for group in optimise.param_groups for p in group["params"]]
+    if first > 0:
+        if rank() > 0:  # a step makes the places; everything it moves is then overwritten
+            for p in parameters:
+                p.grad = torch.zeros_like(p)
+            optimise.step()
+            optimise.zero_grad()
+        for p in parameters:
+            for name in sorted(optimise.state[p]):
+                dist.broadcast(optimise.state[p][name], 0)
+    return DistributedDataParallel(model)
+
+
+def own_rows(rows: Tensor) -> Tensor:
+    """The rows of a batch that this process runs; sizes differ by one where it does not divide."""
+    count, ranks = len(rows), size()
+    if count < ranks:
+        raise InputError(
+            f"a batch of {count} sequences for {ranks} processes; accepted: at most {count}"
+        )
+    return rows[count * rank() // ranks : count * (rank() + 1) // ranks]
+
+
+def total(value: float) -> float:
+    """The sum of a number over the processes."""
+    if size() == 1:
+        return value
+    summed = torch.tensor(value, dtype=torch.float64)
+    dist.all_reduce(summed)
+    return summed.item()
+
+
+def seed_for(seed: int, first: int) -> int:
+    """The seed of torch's generators in this process: dropout differs between processes.
+
+    >>> seed_for(7, 0)
+    7
+    """
+    if rank() == 0:
+        return seed
+    return int(np.random.SeedSequence([seed, first, rank()]).generate_state(1, np.uint64)[0])
