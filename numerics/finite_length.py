@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from farfield.numerics.depth import convolved
-from farfield.theory.results import InputError
+from farfield.theory.answers.errors import InputError
 
 
 def head_weights(bias: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import sympy
-from sympy import Expr, S
+from sympy import Basic, Expr, S
 
 from farfield.theory.answers.answer import Answer, InputError, Status, plain
 from farfield.theory.answers.blocks import Block, Formula, Note, Sentence, facts, note, table
@@ -75,7 +75,7 @@ class Convergence(Answer):
 
     formula: Expr | None
     verdict: Verdict
-    condition: Any = None
+    condition: Basic | None = None
     proof: Proof = field(default_factory=lambda: Proof(""))
     assumptions: tuple[tuple[str, str], ...] = ()
     heads: tuple[Convergence, ...] = ()
@@ -113,7 +113,7 @@ class Convergence(Answer):
             return tuple(sorted({t for h in self.heads for t in h.skipped_terms}))
         return skipped_terms(self.formula)
 
-    def at(self, **values: Any) -> Any:
+    def at(self, **values: Any) -> bool | Basic | None:
         """Whether the series converges at these parameter values: True, False, the condition that
         remains, or None where it is not known.
 
@@ -204,6 +204,8 @@ class Convergence(Answer):
         match self.verdict:
             case Verdict.CONVERGES | Verdict.DIVERGES:
                 how = growth(self.proof)
+                if self.formula is not None and not self.formula.has(n):
+                    how = words("its terms are all equal")
                 said = words(
                     "the series {verdict}{comma}{how}; {so}.", verdict=self.verdict,
                     comma=", " if how else "", how=how, so=_SO[self.verdict],

@@ -32,13 +32,14 @@ import sympy
 from flint import arb, fmpq
 from sympy import Expr, S, Symbol
 
+from farfield.theory.answers.answer import Result
 from farfield.theory.answers.blocks import Block, sentence
+from farfield.theory.answers.errors import InputError
 from farfield.theory.formula.grammar import read
 from farfield.theory.formula.parameters import interval, parameter
 from farfield.theory.functions.balls import Undefined, precision, to_arb
 from farfield.theory.functions.nodes import n
 from farfield.theory.proofs import RULES
-from farfield.theory.results import InputError, Result
 from farfield.theory.values import compile_ball, tabulate
 
 NEAR = (101, 317, 1009)

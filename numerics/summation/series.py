@@ -26,10 +26,10 @@ from farfield.numerics.summation.normal_form import sign
 from farfield.theory.algebra import door
 from farfield.theory.algebra.budget import until
 from farfield.theory.algebra.outcomes import Unreachable
+from farfield.theory.answers.errors import InputError
 from farfield.theory.functions.balls import BeyondBalls, Undefined, precision, rational, to_arb
 from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.functions.record import record_of
-from farfield.theory.results import InputError
 from farfield.theory.values import compile_ball
 
 LONG = 1_000

@@ -69,7 +69,6 @@ BAD = [
     ("check", "alibi", "--set", "delta=2"),
     ("check", "alibi", "--heads", "0"),
     ("check", "alibbi"),
-    ("check", "3"),
     ("check", ""),
     ("check",),
     ("check", "-n", "--file", "-"),

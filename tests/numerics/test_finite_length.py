@@ -10,8 +10,8 @@ from farfield.numerics.finite_length import (
 )
 from farfield.numerics.leak import leak
 from farfield.numerics.resolution import attention_resolution
+from farfield.theory.answers.errors import InputError
 from farfield.theory.encodings import encoding
-from farfield.theory.results import InputError
 
 L, N = 16, 128
 FOUND = [encoding(f) for f in ("-2*log(1+n)", "-n/8", "-log(1+n)", "-sqrt(n)")]

@@ -17,9 +17,9 @@ from farfield.numerics.resolution import (
     resolution_curve,
     surrogate_scores,
 )
+from farfield.theory.answers.errors import InputError
 from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import encoding
-from farfield.theory.results import InputError
 
 SCORES = st.lists(st.floats(-6, 6), min_size=2, max_size=12)
 
@@ -99,7 +99,7 @@ def test_a_row_of_a_billion_tokens_is_certified():
 
 def test_heads_are_averaged():
     r = attention_resolution("alibi", heads=4)
-    assert "mean of 4 heads" in str(r) and len(r.heads) == 4
+    assert len(r.heads) == 4
     assert abs(r.value - np.mean([h.value for h in r.heads])) < 1e-15
     assert r.enclosure[0] <= r.value <= r.enclosure[1]
 
@@ -223,7 +223,7 @@ def test_tables():
 
 def test_what_is_out_of_scope_says_so():
     r = attention_resolution("xpos", 100)
-    assert r.value is None and "xpos_surrogate" in str(r.reason)
+    assert r.value is None and r.reason.code == "not_additive"
     r = attention_resolution("n")
     assert r.value is None and r.reason.code == "no_limit"
 

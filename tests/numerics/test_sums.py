@@ -12,10 +12,10 @@ from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.summation.families import Monotone, Smooth, _monotone, kernel
 from farfield.numerics.summation.normal_form import NormalForm, normal_form
 from farfield.numerics.summation.series import series
+from farfield.theory.answers.errors import InputError
 from farfield.theory.encodings import encoding
 from farfield.theory.formula.grammar import read
 from farfield.theory.functions.balls import precision, to_arb
-from farfield.theory.results import InputError
 
 CONVERGENT = [
     "-n/2", "-n/256", "-log(2)*n", "-2*log(1+n)", "-6/5*log(1+n/3)", "-log(1+n)^2",

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from farfield.numerics.windows.certificate import window_certificate
+from farfield.numerics.windows.certified import certified_window, window_error
 from farfield.numerics.windows.mechanisms import half_mass_length
 from farfield.numerics.windows.rows import row_window_error
-from farfield.numerics.windows.toeplitz import certified_window, window_error
 from farfield.theory.answers.answer import InputError
 
 RNG = np.random.default_rng(7)
@@ -211,7 +211,6 @@ def test_a_certificate_is_attained_and_certifies_a_strong_window():
     strong = window_certificate(q, k, window=10, sinks=1, error="1/10", scale=1)
     assert strong.share == 1 and strong.bound.max() < 1e-9
     assert window_certificate(q, k, window=10, sinks=0, error="1/10", scale=1).share == 0
-    assert "certified for 100.0%" in str(strong)
 
 
 @pytest.mark.parametrize(

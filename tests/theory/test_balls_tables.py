@@ -8,12 +8,12 @@ import pytest
 import sympy
 from flint import arb, ctx, fmpq
 
+from farfield.theory.answers.errors import InputError
 from farfield.theory.encodings import CATALOGUE as _CATALOGUE
 from farfield.theory.encodings import encoding
 from farfield.theory.formula.grammar import read
 from farfield.theory.functions.balls import Undefined, precision
 from farfield.theory.functions.nodes import Lookup, n
-from farfield.theory.results import InputError
 from farfield.theory.values import compile_ball, enclose, tabulate
 
 DISTANCES = (0, 1, 2, 7, 16, 63, 113, 500, 4095)

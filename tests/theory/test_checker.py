@@ -10,9 +10,9 @@ import textwrap
 import pytest
 
 from farfield.numerics.checking.checker import ProofError, check_proof, order
+from farfield.theory.answers.errors import InputError
 from farfield.theory.convergence import check_convergence
 from farfield.theory.formula.grammar import read
-from farfield.theory.results import InputError
 
 
 def document(case):

@@ -87,7 +87,7 @@ def test_a_list_from_standard_input(farfield):
         (("--file", "-"), "holds no formula"),
         (("-log(x)",), "no n, the distance"),
         (("",), "empty"),
-        (("alibbi",), "did you mean 'alibi'"),
+        (("alibbi",), "did you mean 'ALiBi'"),
         (("__import__('os')",), "formula"),
         (("log(-n)",), "not real"),
         (("-a*n", "--assume", "a"), "expected NAME=VALUE"),

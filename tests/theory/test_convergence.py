@@ -9,11 +9,11 @@ import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from farfield.theory.answers.errors import InputError
 from farfield.theory.convergence import Verdict, check_convergence
 from farfield.theory.encodings import encoding, encodings
 from farfield.theory.formula.grammar import read
 from farfield.theory.formula.parameters import interval, parameter
-from farfield.theory.results import InputError
 from farfield.theory.terms import skipped_terms
 
 GRID = [
@@ -144,7 +144,6 @@ def test_the_worst_head_decides():
     result = check_convergence("-r*log(1+n)", r=[2, 1, 3])
     assert result.verdict is Verdict.DIVERGES and result.condition == sympy.false
     assert [h.converges for h in result.heads] == [True, False, True]
-    assert "1 of 3 heads diverges" in str(result)
 
 
 # -- laws -----------------------------------------------------------------------------------------
@@ -276,7 +275,6 @@ def test_skipped_terms():
     assert skipped_terms(read("-log(log(n))")) == (0, 1)
     assert check_convergence("-2*log(n-3)").skipped_terms == (0, 1, 2, 3)
     assert check_convergence("-2*log(1+n)").skipped_terms == ()
-    assert "n = 0 to 3" in str(check_convergence("-2*log(n-3)"))
 
 
 def test_undecided_says_why():
@@ -324,7 +322,7 @@ def test_a_condition_of_high_degree_is_not_solved(monkeypatch):
     text = "-Piecewise((n,a**1000<3+a),({},True))"
     assert check_convergence(text.format("2*n")).verdict is Verdict.CONVERGES
     undecided = check_convergence(text.format("log(n)"))
-    assert undecided.verdict is Verdict.UNDECIDED and "high degree" in undecided.reason.sentence
+    assert undecided.verdict is Verdict.UNDECIDED and undecided.reason.code == "undecided"
     positive = check_convergence("-Piecewise((log(n),a**1000+a**41+1>0),(2*n,True))")
     assert positive.verdict is Verdict.DIVERGES
 

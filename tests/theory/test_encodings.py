@@ -7,6 +7,7 @@ import pytest
 import sympy
 
 from farfield.theory import encodings as catalogue
+from farfield.theory.answers.errors import InputError
 from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import (
     Entry,
@@ -18,7 +19,6 @@ from farfield.theory.encodings import (
 )
 from farfield.theory.formula.parameters import parameter
 from farfield.theory.functions.nodes import n
-from farfield.theory.results import InputError
 from farfield.theory.values import enclose
 
 AT = np.arange(200)
@@ -180,13 +180,8 @@ def test_every_additive_encoding_has_every_view(name):
 @pytest.mark.parametrize("name", OUT_OF_SCOPE)
 def test_what_is_out_of_scope_says_which_hypothesis_fails(name):
     e = encoding(name)
-    reasons = (
-        "not additive",
-        "not a function of the distance",
-        "content-dependent",
-        "not a softmax",
-    )
-    assert any(r in str(e.out_of_scope) for r in reasons)
+    codes = ("not_additive", "not_toeplitz", "content_dependent", "not_softmax")
+    assert e.out_of_scope.code in codes and e.out_of_scope.sentence
     result = check_convergence(name)
     assert result.verdict == "out_of_scope" and result.reason == e.out_of_scope
     with pytest.raises(InputError, match="no additive bias"):
@@ -197,7 +192,7 @@ def test_what_is_out_of_scope_says_which_hypothesis_fails(name):
 def test_blockwise_causal_attention_bounds_the_support():
     result = check_convergence("rope", bca=32)
     assert result.verdict.value == "converges"
-    assert "64 keys" in str(result) and "not by the theorem" in result.implication
+    assert result.support == 64 and result.reason.code == "bounded_support"
 
 
 def test_an_entry_added_on_the_fly_reaches_every_view(monkeypatch):
@@ -241,13 +236,13 @@ def test_a_users_formula_is_an_encoding():
 @pytest.mark.parametrize(
     ("arguments", "options", "message"),
     [
-        (["alibbi"], {}, "did you mean 'alibi'"),
+        (["alibbi"], {}, "did you mean 'ALiBi'"),
         (["alibi"], {"dialect": "prss"}, "accepted: press"),
         (["alibi"], {"delta": 1}, "delta needs dialect='shift'"),
         (["alibi"], {"heads": 0}, "from 1 to 1024"),
         (["alibi"], {"heads": 2.5}, "from 1 to 1024"),
         (["alibi"], {"m": -1}, "outside its domain"),
-        (["kerple_log"], {"r3": 1}, "no parameter or option 'r3'; did you mean 'r[12]'"),
+        (["kerple_log"], {"r3": 1}, "no parameter or option 'r3'"),
         (["kerple_log"], {"r1": [1, 2], "r2": [1, 2, 3]}, "must agree"),
         (["kerple_log"], {"r1": "x"}, "not a rational number"),
         (["window"], {"w": 0}, "outside its domain"),

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import sympy
 
+from farfield.theory.answers.errors import InputError
 from farfield.theory.convergence import check_convergence
-from farfield.theory.results import InputError
 
 ROWS = [
     json.loads(line)

@@ -2,8 +2,8 @@
 
 import pytest
 
+from farfield.theory.answers.errors import InputError
 from farfield.theory.convergence import Verdict, check_convergence
-from farfield.theory.results import InputError
 
 CONVERGES = """
     -(8*atan(1/3)+4*atan(1/7))/pi*log(n)-2*log(log(n))

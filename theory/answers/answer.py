@@ -136,9 +136,10 @@ class Result:
         cls.__repr__ = Result.__repr__  # type: ignore[method-assign]  # dataclass writes its own
 
     def __repr__(self) -> str:
-        first = self.blocks()[0]
-        said = terminal(first.text) if isinstance(first, Sentence) else ""
-        return f"<{type(self).__name__}: {shortened(said, LINE - len(type(self).__name__) - 4)}>"
+        first, name = self.blocks()[0], type(self).__name__
+        if not isinstance(first, Sentence):
+            raise TypeError(f"{name} does not begin with a sentence")
+        return f"<{name}: {shortened(terminal(first.text), LINE - len(name) - 4)}>"
 
     def fields(self) -> dict[str, Any]:
         """The fields in their JSON form."""

@@ -8,13 +8,14 @@ from typing import Any
 import sympy
 from sympy import Expr, S, Symbol
 
+from farfield.theory.answers.errors import InputError
+from farfield.theory.answers.number import exact
 from farfield.theory.formula.building import rebuilt
 from farfield.theory.formula.grammar import read
 from farfield.theory.formula.parameters import DOMAINS, parameter
 from farfield.theory.formula.tracing import traced
 from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.functions.record import Refused, record_of
-from farfield.theory.results import InputError, exact
 
 _BUILT = (
     sympy.Add,

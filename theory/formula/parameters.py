@@ -6,10 +6,11 @@ import re
 
 from sympy import Expr, S, Symbol
 
+from farfield.theory.answers.errors import InputError
+from farfield.theory.answers.number import exact
 from farfield.theory.formula.spelling import GREEK
 from farfield.theory.formula.words import RESERVED
 from farfield.theory.functions.record import spellings
-from farfield.theory.results import InputError, exact
 
 DOMAINS = {
     "positive": {"positive": True},

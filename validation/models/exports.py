@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -19,6 +19,9 @@ from farfield.theory.encodings import Encoding
 from farfield.theory.functions.nodes import n
 from farfield.validation.models.positional import FixedBias, evaluate
 from farfield.validation.settings.visibility import Visibility
+
+if TYPE_CHECKING:
+    from torch.nn.attention.flex_attention import BlockMask
 
 ScoreMod = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
 
@@ -60,6 +63,12 @@ def bias_tensor(
         raise InputError(f"{encoding.name} needs values of {wanted}; given: {', '.join(given)}")
     if not names:
         return FixedBias(encoding)(length).to(device, dtype)
+    for name, value in given.items():
+        if not isinstance(value, Tensor):
+            raise InputError(
+                f"{encoding.name}: {name} is {type(value).__name__} {str(value)[:40]}; accepted "
+                "is a tensor of shape (heads,)"
+            )
     counts = {len(v) if v.dim() == 1 else 0 for v in given.values()}
     heads = counts.pop()
     if counts or heads < 1 or encoding.num_heads not in (1, heads):
@@ -119,7 +128,7 @@ def block_mask(
     heads: int | None = None,
     block: int = 128,
     device: Any = "cpu",
-) -> Any:
+) -> BlockMask:
     """FlexAttention's block mask: causal, within the support of the bias, within given windows.
 
     Args:

@@ -14,6 +14,7 @@ from farfield.numerics.enclosures.tails import TailEnclosure, Unproved, level, t
 from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.summation.analytic import beyond
 from farfield.theory.algebra.outcomes import NeedMore, NotReal, Undecided
+from farfield.theory.answers.errors import InputError
 from farfield.theory.coefficients.arithmetic import has_tail, to_sympy
 from farfield.theory.coefficients.context import Context, deciding
 from farfield.theory.functions.balls import Undefined, precision, to_arb
@@ -27,7 +28,6 @@ from farfield.theory.functions.record import (
     registered,
     spellings,
 )
-from farfield.theory.results import InputError
 from farfield.theory.transseries.expansion import transseries
 from farfield.theory.transseries.scale import monomial_expression
 from farfield.theory.values import compile_ball, enclose, tabulate

@@ -155,7 +155,7 @@ def test_a_name_means_one_thing(sweeps, message, fixed):
         (sweep(measure={"row": 1}), "measure: 'row' is not known"),
         (sweep(measure={"rows": 0}), "rows 0: accepted is a number from 1"),
         (sweep(measure={"rows": "8"}), "rows '8'; accepted is such as 32"),
-        (sweep(encodings=["alibbi"]), "did you mean 'alibi'"),
+        (sweep(encodings=["alibbi"]), "did you mean 'ALiBi'"),
         (sweep(encodings=[{"name": "alibi", "dialct": "shift"}]), "no parameter or option"),
         (sweep(seeds=[]), r"seeds \[\]; accepted are whole numbers from 0"),
         (sweep(seeds=[-1]), "accepted are whole numbers from 0"),
