@@ -1,6 +1,6 @@
 """The certificates of the catalogue: every encoding that is a bias, its parameters left free.
 
-`python -m farfield.theory.certificates.catalogue` writes them to `theory/formal/catalogue/`, where
+`python -m farfield.theory.certified` writes them to `theory/formal/catalogue/`, where
 `make formal` has the prover check them.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from sympy import Expr
 
-from farfield.theory.certificates.certificate import Certificate
+from farfield.theory.certificates import Certificate
 from farfield.theory.certificates.prover import LIBRARY
 from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import CATALOGUE, Encoding, encoding
