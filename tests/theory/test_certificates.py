@@ -125,7 +125,7 @@ def test_an_altered_statement_does_not_read_back(altered, kind):
                 made += 1
                 with pytest.raises(NotTheStatement, match="the certificate"):
                     check(other, result.claims())
-    assert made >= 8
+    assert made >= 4
 
 
 @pytest.mark.parametrize("kind", ["rung", "term"])
