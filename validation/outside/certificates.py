@@ -295,10 +295,11 @@ class _Rows:
         )
         mixed = (shuffled + prior).masked_fill(~seen, -math.inf).softmax(-1)
         alone = prior.masked_fill(~seen, -math.inf).softmax(-1).expand_as(mass)
-        far = [(x * (seen & ~near)).sum(-1).flatten() for x in (mass, mixed, alone)]
+        far = seen & ~near
+        outside, permuted, leak = ((x * far).sum(-1).flatten() for x in (mass, mixed, alone))
         return cls(
             bound.flatten(), bound_without.flatten(), moved.flatten(), moved_without.flatten(),
-            *far, float(radius.amax()),
+            outside, permuted, leak, float(radius.amax()),
         )  # fmt: skip
 
 
