@@ -124,6 +124,7 @@ FUNCTIONS = (
         node=sympy.erf,
         names=("erf",),
         latex=r"\operatorname{erf}",
+        odd=True,
         increasing=True,
         ball=real("erf"),
         complex_ball=lambda analytic, z: z.erf(),
