@@ -43,6 +43,7 @@ from farfield.theory.answers.answer import (
     decisive,
 )
 from farfield.theory.answers.blocks import Block, Formula, Sentence, facts
+from farfield.theory.answers.errors import MissingValues
 from farfield.theory.answers.notation import Text, expression_line, shortened, words
 from farfield.theory.answers.number import exact, natural
 from farfield.theory.answers.wording import integer, listed, plural, share
@@ -250,11 +251,7 @@ def resolve(f: Any, values: dict[str, Any]) -> Encoding:
     """The encoding that is meant, with a value for every parameter."""
     subject = encoding(f, **values)
     if subject.free:
-        names = ", ".join(p.name for p in subject.free)
-        raise InputError(
-            f"{subject.name[:60]} has free parameters: give values for {names}, or write its "
-            "formula with numbers"
-        )
+        raise MissingValues(subject.name[:60], [p.name for p in subject.free])
     return subject
 
 

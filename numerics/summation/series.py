@@ -26,7 +26,7 @@ from farfield.numerics.summation.normal_form import sign
 from farfield.theory.algebra import door
 from farfield.theory.algebra.budget import until
 from farfield.theory.algebra.outcomes import Unreachable
-from farfield.theory.answers.errors import InputError
+from farfield.theory.answers.errors import InputError, MissingValues
 from farfield.theory.functions.balls import BeyondBalls, Undefined, precision, rational, to_arb
 from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.functions.record import record_of
@@ -199,7 +199,7 @@ def series(bias: Expr) -> Series:
     """
     free = sorted(s.name for s in bias.free_symbols - {n})
     if free:
-        raise InputError(f"the bias has free parameters: give values for {', '.join(free)}")
+        raise MissingValues("the bias", free)
     with precision(128):
         built = Series(bias, tuple(_stretches(bias)))
     for s in built.stretches:
