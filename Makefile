@@ -42,9 +42,10 @@ else
 	@echo "no chromium found: the pages were not opened in a browser"
 endif
 
-lint: $(VENV)/installed
+lint: install  # the contracts are read from the installed package, as the types are
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/lint-imports
 
 types: install  # the installed package, since the rooms import each other by that name
 	$(VENV)/bin/mypy -p farfield

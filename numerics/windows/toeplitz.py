@@ -90,7 +90,8 @@ def _least(s: Series, bias: Expr, asked: Question) -> int:
         eps = asked.share() / (1 + asked.share())
         scale = 200 + max(0, -int(eps.log().mid().floor().unique_fmpz()) * 2)
         grid = (eps * arb(2) ** scale).mid().floor().unique_fmpz()
-    found = theoretical_receptive_field(bias, sympy.Rational(int(grid), 2**scale), length=asked.row)
+    near = sympy.Rational(int(grid), 2**scale)
+    found = theoretical_receptive_field(bias, near, length=asked.row, exact=True)
     if not isinstance(found.answer, Exact):
         why = found.reason or "the width is not an exact integer in reach"
         raise Unreachable(str(why))
