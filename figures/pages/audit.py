@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from farfield.figures.document import Item, Section, page, write_page
-from farfield.figures.pages.study import CERTIFIED, PAPERS, VERDICT
+from farfield.figures.pages.terms import CERTIFIED, PAPERS, VERDICT
 from farfield.theory.answers.blocks import Facts, Note, note
 from farfield.theory.answers.notation import words
 from farfield.validation.files import write
@@ -29,6 +29,7 @@ def audit_page(a: Audit) -> str:
     """The page as HTML text."""
     parts: dict[str, Sequence[Item]] = {
         "What the encoding is": list(a.what())[1:],
+        "Layer by layer": list(a.by_layer()),
         "How far each head sees": list(a.fields_by_head()),
         "Certified windows": list(a.windows()),
         "The additive surrogate": list(a.stand_in()),

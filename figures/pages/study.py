@@ -10,6 +10,7 @@ from typing import Any
 
 from farfield.figures.document import Fold, Item, Picture, Section, page, write_page
 from farfield.figures.pages import plots
+from farfield.figures.pages.terms import PAPERS, VERDICT
 from farfield.figures.style import svg
 from farfield.theory.answers.blocks import Facts, Note, note, table
 from farfield.theory.answers.notation import Term, Text, as_text, words
@@ -211,18 +212,6 @@ def _theory_row(p: Prediction, shares: int) -> tuple[Any, ...]:
 
 
 # -- definitions ----------------------------------------------------------------------------------
-
-VERDICT = words(
-    "does the sum of exp(bias) over all distances converge? [Q, Theorem 0.4] and its converse "
-    "(ours): exactly then a fixed window approximates full attention, uniformly over inputs, in "
-    "one layer. Not a statement about perplexity."
-)
-CERTIFIED = "Certified: by rigorous ball arithmetic."
-PAPERS = words(
-    "[Q] Qin et al., Exploring Transformer Extrapolation, AAAI 2024. [S] Sun et al., A "
-    "Length-Extrapolatable Transformer, ACL 2023. [C] Chi et al., Dissecting Transformer Length "
-    "Extrapolation via the Lens of Receptive Field Analysis, ACL 2023."
-)
 
 
 def _definitions(s: Study) -> Iterator[Item]:
