@@ -76,7 +76,7 @@ def main(args: Sequence[str] | None = None) -> None:
         _require_known(app, given)
         code = app(given, exit_on_error=False, print_error=False) or OK
     except MissingValues as error:
-        options = " ".join(f"--set {name}=VALUE" for name in error.names)
+        options = " ".join(f"--set {name}=VALUE" for name in error.names[:4])
         code = _complain(f"{error}: {options}", BAD_INPUT)
     except InputError as error:
         code = _complain(str(error), BAD_INPUT)

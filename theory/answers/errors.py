@@ -18,8 +18,9 @@ class MissingValues(InputError):
     """
 
     def __init__(self, what: str, names: Sequence[str]) -> None:
+        many = [*names[:4], "…", *names[-2:]] if len(names) > 8 else names
         super().__init__(
-            f"{what} has free parameters: give values for {', '.join(names)}, or write its "
+            f"{what} has free parameters: give values for {', '.join(many)}, or write its "
             "formula with numbers"
         )
         self.names = tuple(names)
