@@ -23,7 +23,7 @@ Step = Callable[..., None]
 
 
 @contextmanager
-def progress(what: str, output: Output) -> Iterator[Step]:
+def progress(what: str, output: Output = Output()) -> Iterator[Step]:
     """A place to report progress to.
 
     Args:

@@ -60,7 +60,7 @@ def window(
             raise InputError("--keep certifies each row by its own logits; leave --bounds out")
         from farfield.validation.outside.certificates import model_certificate
 
-        with progress("certificates of the model") as step:
+        with progress("certificates of the model", output) as step:
             return emit(
                 model_certificate(
                     model, keep, error, sinks=sinks, text=text, length=length,
