@@ -76,11 +76,25 @@ QUESTIONS = {
     "study -n --out OUT": "validation.study.study.study",
     "report --out OUT": "validation.report.report",
     "claims qin2024.eq13": "validation.claims.claim",
+    "design -m*n --trf 64": "numerics.design.search.design",
     "forecast -n --trained 64 --tested 1024": "validation.forecast.forecast",
 }
-PAGES = ("audit.write_audit", "study.write_study", "report.write_report")
+PAGES = (
+    "figures.pages.audit.write_audit", "figures.pages.study.write_study",
+    "figures.pages.report.write_report",
+)  # fmt: skip
 NO_QUESTION = {"encodings", "prove", "figures", "runs", "train", "sweep"}
 """What lists, draws or makes something: its answers have no status."""
+
+
+def found(function):
+    """The module and the name of a function; all are loaded before one of them is replaced."""
+    module, name = f"farfield.{function}".rsplit(".", 1)
+    return importlib.import_module(module), name
+
+
+for function in (*QUESTIONS.values(), *PAGES):
+    found(function)
 
 
 @pytest.mark.parametrize("status", Status)
@@ -93,12 +107,11 @@ def test_every_verb_has_the_exit_code_of_every_status(
         status=status, label=Label.THEOREM if known else None,
         reason=None if status is Status.EXACT else Reason(Code.UNDECIDED, "so it is"),
     )  # fmt: skip
-    module, name = f"farfield.{function}".rsplit(".", 1)
+    module, name = found(function)
     answer = (said,) if name == "theoretical_receptive_field" else said
-    monkeypatch.setattr(importlib.import_module(module), name, lambda *_, **__: answer)
-    for page in PAGES:
-        place, writes = f"farfield.figures.pages.{page}".rsplit(".", 1)
-        monkeypatch.setattr(importlib.import_module(place), writes, lambda *_: Path("page"))
+    monkeypatch.setattr(module, name, lambda *_, **__: answer)
+    for page, writes in map(found, PAGES):
+        monkeypatch.setattr(page, writes, lambda *_: Path("page"))
     with pytest.raises(SystemExit) as stop:
         main(words.replace("OUT", str(tmp_path)).split())
     out = capsys.readouterr().out
