@@ -153,8 +153,9 @@ def checked_page(app: Any) -> None:
 
 def exhibits_pages(app: Any) -> None:
     """Write the papers' figures and tables, a page a paper, and the list of them."""
-    from farfield.figures.exhibit import in_html
-    from farfield.figures.gallery import PAPERS, draw, exhibits, in_page
+    from farfield.figures.document import piece
+    from farfield.figures.gallery import PAPERS, draw, exhibits
+    from farfield.theory.answers.notation import code, html
 
     gallery = draw()
     source = Path(app.srcdir)
@@ -168,7 +169,7 @@ def exhibits_pages(app: Any) -> None:
         "one without results is missing, with the command that makes them; it is not drawn.",
         "```{toctree}\n:hidden:\n" + "\n".join(f"exhibits/{p}" for p in PAPERS) + "\n```",
     ]
-    for paper, citation in PAPERS.items():
+    for paper, module in PAPERS.items():
         shown = [e for e in exhibits() if e.id.startswith(paper)]
         rows = [
             f"| [`{e.id}`](#{_anchor(e.id)}) | {e.kind} | {escape(e.title)} |"
@@ -176,10 +177,13 @@ def exhibits_pages(app: Any) -> None:
             else f"| `{e.id}` | missing | {escape(e.title)} |"
             for e in shown
         ]
-        index += [f"## {citation}", "| id | kind | shows |\n|---|---|---|\n" + "\n".join(rows)]
-        parts = [f"# {citation}"]
+        index += [
+            f"## {module.CITATION}",
+            "| id | kind | shows |\n|---|---|---|\n" + "\n".join(rows),
+        ]
+        parts = [f"# {module.CITATION}"]
         for e in (e for e in shown if e.id in gallery.drawn):
-            content = in_page(e, gallery.drawn[e.id])
+            content = piece(gallery.drawn[e.id].items(e.title, _anchor(e.id), e.kind))
             parts += [
                 f"({_anchor(e.id)})=\n## {e.title}",
                 f"`farfield figures {e.id}`",
@@ -189,7 +193,7 @@ def exhibits_pages(app: Any) -> None:
         if absent:
             parts.append("## Missing: not measured yet")
             for e in absent:
-                why = f"<p>{in_html(gallery.missing[e.id])}</p>"
+                why = f"<p>{html(code(gallery.missing[e.id]))}</p>"
                 parts.append(f"`{e.id}`: {e.title}.\n\n```{{raw}} html\n{why}\n```")
         _written(source / "exhibits" / f"{paper}.md", parts)
     _written(source / "exhibits.md", index)
