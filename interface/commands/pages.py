@@ -127,13 +127,14 @@ def figures(
     kinds = ("svg", "png", "pdf")
     if kind not in kinds:
         raise InputError(f"--format {kind!r}: accepted: {', '.join(kinds)}")
-    from farfield.figures.gallery import draw, exhibits
-    from farfield.figures.pages.gallery import save
-
     if listing:
-        for e in exhibits():
+        from farfield.figures.index import INDEX
+
+        for e in INDEX.values():
             say(f"{e.id:<20} {e.kind:<10} {e.title}")
         return 0
+    from farfield.figures.gallery import draw
+    from farfield.figures.pages.gallery import save
     from farfield.validation.files import writable_folder
 
     writable_folder(out)
