@@ -134,9 +134,9 @@ def figures(
     kinds = ("svg", "png", "pdf")
     if kind not in kinds:
         raise InputError(f"--format {kind!r}: accepted: {', '.join(kinds)}")
-    if listing:
-        from farfield.figures.index import INDEX
+    from farfield.figures.index import INDEX
 
+    if listing:
         for e in INDEX.values():
             say(f"{e.id:<20} {e.kind:<10} {e.title}")
         return 0
@@ -148,7 +148,7 @@ def figures(
     writable_folder(out)
     with progress("figures", output) as step:
         done = itertools.count(1)
-        drawn = draw(names, runs=runs, notice=lambda id: step(id, next(done), len(exhibits())))
+        drawn = draw(names, runs=runs, notice=lambda id: step(id, next(done), len(INDEX)))
         gallery = save(drawn, out, kind, page=len(drawn.drawn) > 1)
     if names and not gallery.drawn:
         raise InputError("; ".join(f"{name}: {why}" for name, why in gallery.missing.items()))
