@@ -14,8 +14,9 @@ from farfield.figures.papers import chi2023, qin2024, sun2023
 from farfield.figures.samples import of_store, reference
 from farfield.theory.answers.answer import InputError, Result
 from farfield.theory.answers.blocks import Block, sentence, table
+from farfield.theory.answers.names import nearest
 from farfield.theory.answers.notation import code
-from farfield.theory.answers.wording import nearest, plural
+from farfield.theory.answers.wording import plural
 
 PAPERS = {paper.NAME: paper for paper in (qin2024, sun2023, chi2023)}
 """The modules of the papers, by the papers' keys."""

@@ -12,8 +12,8 @@ import sympy
 from sympy import Expr, Integer, Rational, S, Symbol
 
 from farfield.theory.answers.answer import InputError
+from farfield.theory.answers.names import nearest, plain
 from farfield.theory.answers.number import exact, natural
-from farfield.theory.answers.wording import nearest, plain
 from farfield.theory.encodings.catalogue import CATALOGUE
 from farfield.theory.encodings.encoding import Encoding, Parameter, grouped
 from farfield.theory.encodings.entry import Entry, Values
