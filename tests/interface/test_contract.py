@@ -66,15 +66,15 @@ def test_answers_have_the_same_bones(name):
 @pytest.mark.parametrize("row", ROWS[::16], ids=lambda row: row["id"])
 def test_a_formula_is_answered_in_the_notation_of_mathematics(row):
     subject = farfield.encoding(row["expr"], assumptions=row["params"])
-    for answer in (
-        farfield.check_convergence(subject, budget_s=5),
-        farfield.encoding(subject),
-        farfield.certified_window(subject, "1/10", 1, 1) if not subject.free else None,
-    ):
-        if answer is not None:
-            said = answer.text(details=True).replace(shortened(subject.name, 80), "it")
-            assert not LEAKED.search(said.replace(subject.name, "it")), said
-            assert len(repr(answer)) <= 200 and answer.text(unicode=False).isascii()
+    found = [farfield.check_convergence(subject, budget_s=5), farfield.encoding(subject)]
+    try:
+        found.append(farfield.certified_window(subject, "1/10", 1, 1))
+    except farfield.InputError as error:  # no values, or undefined at n = 0
+        assert not LEAKED.search(str(error).replace(subject.name[:60], "it"))
+    for answer in found:
+        said = answer.text(details=True).replace(shortened(subject.name, 80), "it")
+        assert not LEAKED.search(said.replace(subject.name, "it")), said
+        assert len(repr(answer)) <= 200 and answer.text(unicode=False).isascii()
 
 
 def test_conversions_and_order():
