@@ -1,15 +1,18 @@
 """Windows beyond Toeplitz biases: random rows never exceed a bound, and some come close to it."""
 
+import itertools
 import math
 
 import numpy as np
 import pytest
 
+from farfield.numerics.leak import leak
 from farfield.numerics.windows.certificate import window_certificate
 from farfield.numerics.windows.certified import certified_window, window_error
 from farfield.numerics.windows.mechanisms import half_mass_length
 from farfield.numerics.windows.rows import row_window_error
 from farfield.theory.answers.answer import InputError
+from farfield.theory.encodings import encoding
 
 RNG = np.random.default_rng(7)
 
@@ -200,6 +203,22 @@ def test_stick_breaking_uses_up_the_stick():
     full, part = stick(x, np.ones((i, 1)), j)
     exact = survive**j * (1 - (1 - survive) ** (i - j))
     assert np.linalg.norm(full - part) == pytest.approx(exact, rel=1e-9)
+
+
+def test_on_average_the_leak_bounds_from_below():
+    """Over all orders of a row's logits, of any size; with equality without a bias."""
+    orders = [list(order) for order in itertools.permutations(range(5))]
+    for bias in ("-n/2", "-2*log(1+n)", "0*n"):
+        for scale in (0.5, 3.0, 20.0):
+            x = RNG.normal(scale=scale, size=5)
+            p = encoding(bias).bias(np.arange(5))[0]
+            for width in range(1, 5):
+                prior = leak(bias, width, 5).value
+                mass = np.mean([softmax(x[order] + p)[width:].sum() for order in orders])
+                assert mass >= prior * (1 - 1e-12)
+                assert bias != "0*n" or mass == pytest.approx(prior)
+    rising = [softmax(np.array([1.0, -1.0])[o] + [0, 3])[1] for o in ([0, 1], [1, 0])]
+    assert np.mean(rising) < softmax(np.array([0, 3.0]))[1]  # a bias that rises: below
 
 
 @pytest.mark.parametrize("sharp", [1.0, 6.0])
