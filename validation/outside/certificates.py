@@ -109,12 +109,12 @@ class ModelCertificate(Answer):
         said = "{model}: no row of {length} tokens drops a key."
         if self.share is not None:
             said = (
-                "{model}: keeping {keep} and the {sinks} is certified for {share} of the rows that "
-                "drop keys, at an error of {error} of a head's output."
+                "{model}: keeping {keep}{sinks} is certified for {share} of the rows that drop "
+                "keys, at an error of {error} of a head's output."
             )
         yield sentence(
             said, self.label, model=self.model, keep=plural(self.keep, "nearest key"),
-            sinks=plural(self.sinks, "first key"), error=self.error, length=self.length,
+            sinks=f" and {plural(self.sinks, 'first key')}" if self.sinks else "", error=self.error, length=self.length,
             share="" if self.share is None else f"{self.share:.1%}",
         )  # fmt: skip
         header = ("layer", "certified", "no first keys", "median bound", "largest change",
