@@ -114,7 +114,8 @@ class ModelCertificate(Answer):
             )
         yield sentence(
             said, self.label, model=self.model, keep=plural(self.keep, "nearest key"),
-            sinks=f" and {plural(self.sinks, 'first key')}" if self.sinks else "", error=self.error, length=self.length,
+            sinks=f" and {plural(self.sinks, 'first key')}" if self.sinks else "",
+            error=self.error, length=self.length,
             share="" if self.share is None else f"{self.share:.1%}",
         )  # fmt: skip
         header = ("layer", "certified", "no first keys", "median bound", "largest change",
