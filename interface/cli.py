@@ -119,7 +119,7 @@ def _require_known(app: App, given: Sequence[str]) -> None:
     for word in takewhile(lambda word: word != "--", given[1:]):
         name = word.partition("=")[0]
         if re.fullmatch("--[a-z][a-z-]+", name) and name not in known:
-            from farfield.theory.answers.wording import nearest
+            from farfield.theory.answers.names import nearest
 
             close = nearest(name, known, 0.6)
             accepted = ", ".join(sorted(n for n in known if n.startswith("--")))
