@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,8 @@ import sympy
 from sympy import Expr, Integer, Rational, S, Symbol
 
 from farfield.theory.answers.answer import InputError
+from farfield.theory.answers.names import nearest, plain
 from farfield.theory.answers.number import exact, natural
-from farfield.theory.answers.wording import nearest, plain
 from farfield.theory.encodings.catalogue import CATALOGUE
 from farfield.theory.encodings.encoding import Encoding, Parameter, grouped
 from farfield.theory.encodings.entry import Entry, Values
@@ -41,7 +42,7 @@ def encoding(
     Args:
         name: a name of the catalogue (see `encodings`; any case, any separator), a formula in `n`
             as text, a SymPy expression, a Python function of the distance, or a list of them, one
-            a head.
+            a head; an array is a table, as `values`.
         heads: number of heads of a per-head formula (8 where nothing is said).
         dialect: which variant of the formula; the entry's first where nothing is said.
         values: instead of a name, a table of the bias at distances 0, 1, ...; shape `(length,)`
@@ -64,10 +65,13 @@ def encoding(
     >>> encoding(["-n/4", "0", "0"]).head(1)
     -n/4
     """
+    given = {k: _per_head(v) for k, v in given.items()}
     if heads is not None and not (isinstance(heads, int) and 1 <= heads <= 1024):
         raise InputError(f"heads {heads!r} must be an integer from 1 to 1024")
     if bca is not None:
         bca = natural(bca, "bca")
+    if values is None and getattr(name, "ndim", 0) > 0:
+        name, values = None, name
     if values is not None:
         if name is not None or given or dialect:
             raise InputError("a table of values takes no name, dialect or parameters beside it")
@@ -86,6 +90,11 @@ def encoding(
             raise InputError(f"a formula has no dialect; {dialect!r} was given")
         built = _from_formula(name, heads, given, assumptions or {})
     return built if bca is None else dataclasses.replace(built, bca=bca)
+
+
+def _per_head(value: Any) -> Any:
+    """A value, or one a head, of an array of NumPy or torch."""
+    return list(value) if getattr(value, "ndim", 0) == 1 else value
 
 
 def named(name: str) -> Entry | None:
@@ -309,6 +318,8 @@ def _constant_sum(e: Any) -> bool:
     return isinstance(e, sympy.Sum) and all(x.is_Integer for x in e.limits[0][1:])
 
 
+@lru_cache(maxsize=64)
 def _written_out(e: Any) -> Expr:
+    """A sum term by term; the heads that share it write it out once."""
     index, low, high = e.limits[0]
     return sympy.Add(*(e.function.xreplace({index: Integer(k)}) for k in range(low, high + 1)))
