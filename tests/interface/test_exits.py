@@ -71,6 +71,8 @@ QUESTIONS = {
     "resolution -n": "numerics.resolution.attention_resolution",
     "window -n --error 1/10 --logit-bound 1": "numerics.windows.certified.certified_window",
     "window --model FOLDER --error 1/10": "validation.outside.windows.model_window",
+    "window --model FOLDER --error 1 --keep 8": "validation.outside.certificates.model_certificate",
+    "perplexity --model FOLDER --length 8": "validation.outside.perplexities.model_perplexity",
     "erf --model FOLDER": "validation.outside.empirical.empirical_receptive_field",
     "audit FOLDER": "validation.outside.audit.audit",
     "study -n --out OUT": "validation.study.study.study",
