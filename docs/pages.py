@@ -155,7 +155,8 @@ def exhibits_pages(app: Any) -> None:
     """Write the papers' figures and tables, a page a paper, and the list of them."""
     from farfield.figures.document import piece
     from farfield.figures.gallery import PAPERS, draw, exhibits
-    from farfield.theory.answers.notation import code, html
+    from farfield.theory.answers.blocks import note
+    from farfield.theory.answers.notation import code
 
     gallery = draw()
     source = Path(app.srcdir)
@@ -170,20 +171,19 @@ def exhibits_pages(app: Any) -> None:
         "```{toctree}\n:hidden:\n" + "\n".join(f"exhibits/{p}" for p in PAPERS) + "\n```",
     ]
     for paper, module in PAPERS.items():
-        shown = [e for e in exhibits() if e.id.startswith(paper)]
+        citation = module.CITATION
+        shown = [e for e in exhibits() if e.paper == paper]
         rows = [
             f"| [`{e.id}`](#{_anchor(e.id)}) | {e.kind} | {escape(e.title)} |"
             if e.id in gallery.drawn
             else f"| `{e.id}` | missing | {escape(e.title)} |"
             for e in shown
         ]
-        index += [
-            f"## {module.CITATION}",
-            "| id | kind | shows |\n|---|---|---|\n" + "\n".join(rows),
-        ]
-        parts = [f"# {module.CITATION}"]
+        index += [f"## {citation}", "| id | kind | shows |\n|---|---|---|\n" + "\n".join(rows)]
+        parts = [f"# {citation}"]
         for e in (e for e in shown if e.id in gallery.drawn):
-            content = piece(gallery.drawn[e.id].items(e.title, _anchor(e.id), e.kind))
+            drawn = gallery.drawn[e.id].items(e.title, e.id.replace(".", "-"), e.kind)
+            content = piece(list(drawn))
             parts += [
                 f"({_anchor(e.id)})=\n## {e.title}",
                 f"`farfield figures {e.id}`",
@@ -193,7 +193,7 @@ def exhibits_pages(app: Any) -> None:
         if absent:
             parts.append("## Missing: not measured yet")
             for e in absent:
-                why = f"<p>{html(code(gallery.missing[e.id]))}</p>"
+                why = piece([note("{why}", why=code(gallery.missing[e.id]))]).strip()
                 parts.append(f"`{e.id}`: {e.title}.\n\n```{{raw}} html\n{why}\n```")
         _written(source / "exhibits" / f"{paper}.md", parts)
     _written(source / "exhibits.md", index)
