@@ -16,7 +16,6 @@ import numpy as np
 from farfield.figures.exhibit import Data, Drawing, Exhibit, NoResults
 from farfield.figures.samples import MODE, Run, Sample, command, conditions, settings
 from farfield.figures.style import (
-    COLOURS,
     LINES,
     column_figure,
     house,
@@ -25,6 +24,7 @@ from farfield.figures.style import (
     round_numbers,
     spoken,
 )
+from farfield.theory.answers.writers.svg import COLOURS
 
 
 def samples(runs: Sequence[Run], wanted: Sequence[str], figure: str) -> list[Sample]:

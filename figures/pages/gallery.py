@@ -22,12 +22,12 @@ from farfield.validation.files import writable_folder, write
 def gallery_page(gallery: Gallery) -> str:
     """The drawings with their captions as one page of HTML."""
     sections = [
-        Section(module.CITATION, items)
+        Section(words("{paper}", paper=module.CITATION), items)
         for paper, module in PAPERS.items()
         if (items := list(_of_paper(gallery, paper)))
     ]
     lead = [gallery.blocks()[0], note("The data of each stand beside it as CSV.")]
-    return page("Figures and tables of three papers, recomputed", lead, sections)
+    return page(words("Figures and tables of three papers, recomputed"), lead, sections)
 
 
 def _of_paper(gallery: Gallery, paper: str) -> Iterator[Item]:

@@ -120,12 +120,12 @@ def fig8() -> Drawing:
     i, j = positions(len(places))
     image = np.ma.masked_where(j > i, values[np.abs(i - j)])
     with house(column=True):
-        figure, axes = column_figure(2.6)
+        figure, axes = column_figure(2.9)
         shown = axes.imshow(image, cmap="cividis", extent=(0, LENGTH, LENGTH, 0))
         axes.set(xlabel="key position", ylabel="query position")
-        axes.set(xticks=range(0, 8001, 2000), yticks=range(0, 8001, 2000))
+        axes.set(xticks=range(0, 8001, 4000), yticks=range(0, 8001, 2000))
         axes.grid(False)
-        figure.colorbar(shown, ax=axes, label="bias")
+        figure.colorbar(shown, ax=axes, label="bias", shrink=0.8)
     return Drawing(
         Data(("n", "bias"), rows(places, values)),
         "Eq. 6 with compression ratio 8 and d_bar = 128 (i from 1 to 64, constant 64), the causal "
