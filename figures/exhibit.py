@@ -108,7 +108,9 @@ class Drawing(Result):
         return [Picture(for_page(self.figure, name), caption, title or "a figure", kind, narrow)]
 
     def _repr_html_(self) -> str:
-        return piece(self.items())
+        if self.figure is None:
+            return piece(self.items())
+        return piece([Picture(svg(self.figure, "drawing"), code(self.caption), "a figure")])
 
 
 @dataclass(frozen=True)

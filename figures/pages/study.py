@@ -92,7 +92,7 @@ def study_page(s: Study, chapters: Sequence[Section] = ()) -> str:
         proofs = [_proof(e.prediction) for e in others]
         sections.append(Section(words("Proofs"), proofs))
     terms = {**THEORY, **MEASURED} if s.trained else THEORY
-    defined = [definitions(terms), *_settings(s), Note(PAPERS)]
+    defined: list[Item] = [definitions(terms), *_settings(s), Note(PAPERS)]
     sections += [*chapters, Section(words("What the words mean"), defined)]
     return page(_title(s), list(_lead(s)), sections, terms)
 
