@@ -52,9 +52,10 @@ $(VENV)/browser: $(VENV)/installed
 	npm install --silent --no-save --prefix $@ $(AXE)
 	touch $@
 
-lint: $(VENV)/installed
+lint: install  # the contracts are read from the installed package, as the types are
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/lint-imports
 
 types: install  # the installed package, since the rooms import each other by that name
 	$(VENV)/bin/mypy -p farfield

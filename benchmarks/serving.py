@@ -29,7 +29,7 @@ from harness import peak
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
-from farfield.numerics.windows.toeplitz import certified_window
+from farfield.numerics.windows.certified import certified_window
 from farfield.theory.encodings import encoding
 from farfield.validation.models.attention import fused
 from farfield.validation.models.model import Transformer, initialised

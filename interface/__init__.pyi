@@ -33,18 +33,10 @@ from .numerics.resolution import (
 )
 from .numerics.windows.certificate import RowCertificates as RowCertificates
 from .numerics.windows.certificate import window_certificate as window_certificate
-from .numerics.windows.toeplitz import (
-    Window as Window,
-)
-from .numerics.windows.toeplitz import (
-    WindowError as WindowError,
-)
-from .numerics.windows.toeplitz import (
-    certified_window as certified_window,
-)
-from .numerics.windows.toeplitz import (
-    window_error as window_error,
-)
+from .numerics.windows.certified import certified_window as certified_window
+from .numerics.windows.certified import window_error as window_error
+from .numerics.windows.question import Window as Window
+from .numerics.windows.question import WindowError as WindowError
 from .theory.answers.errors import InputError as InputError
 from .theory.convergence import check_convergence as check_convergence
 from .theory.encodings import Encoding as Encoding

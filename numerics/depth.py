@@ -304,7 +304,7 @@ def _dyadic(end: arb) -> sympy.Rational:
 
 
 def _step_within(bias: Expr, eps: sympy.Rational) -> int:
-    found = theoretical_receptive_field(bias, eps)
+    found = theoretical_receptive_field(bias, eps, exact=True)
     if not isinstance(found.answer, Exact):
         why = found.reason or "the largest step is beyond the bounds on digits"
         raise Unreachable(str(why))

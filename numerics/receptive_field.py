@@ -5,7 +5,9 @@ r"""The theoretical receptive field: how many of the nearest keys hold all but e
 
 `T_j` falls as j grows, so an integer j is the answer as soon as balls prove `T_j < eps B` and
 `T_{j-1} >= eps B`. The search between is free to guess: Newton's method on `log T` against j and
-against `log j`, in turns, with bisection. An exact tie `T_j = eps B` cannot be seen by balls; it
+against `log j`, in turns, with bisection; it begins at a low precision, which tells magnitudes
+apart. An answer beyond 10^18 is a magnitude, not a count: its logarithm is enclosed by the same
+comparisons, unless all digits are asked for. An exact tie `T_j = eps B` cannot be seen by balls; it
 is settled exactly for rational terms, for geometric series and for hypergeometric ones that
 telescope, otherwise the answer is a bracket.
 """
@@ -54,7 +56,8 @@ from farfield.theory.values import tabulate
 from farfield.theory.verdicts import Verdict
 
 EXTRA_BITS = 256
-COARSE_BITS = 64
+COUNTED = 10**18
+FINE = 10**9
 MAX_EPS_BITS = 4_096
 MAX_STEPS = 40
 MAX_VERDICTS = 512
@@ -77,7 +80,7 @@ class Exact:
 
 @dataclass(frozen=True)
 class Enclosure:
-    """The `depth`-fold logarithm of an integer too large to write lies in [low, high]."""
+    """The `depth`-fold logarithm of an integer beyond counting lies in [low, high]."""
 
     depth: int
     low: float
@@ -141,7 +144,7 @@ class ReceptiveField(Answer):
     def span(self) -> tuple[Any, Any] | None:
         if self.tokens is not None or self.answer is None:
             return super().span()
-        low, high = _bounds(self.answer)
+        low, high = log_bounds(self.answer)
         return min(_exp(low), sys.float_info.max), _exp(high)
 
     def value_text(self) -> str:
@@ -200,25 +203,29 @@ Eps = str | int | float | Fraction
 
 @overload
 def theoretical_receptive_field(
-    f: Any, eps: Eps, *, length: Any = None, budget_s: float = 60.0, **values: Any
-) -> ReceptiveField: ...
+    f: Any, eps: Eps, *, length: Any = None, exact: bool = False, budget_s: float = 60.0,
+    **values: Any,
+) -> ReceptiveField: ...  # fmt: skip
 
 
 @overload
 def theoretical_receptive_field(
-    f: Any, eps: Sequence[Eps], *, length: Any = None, budget_s: float = 60.0, **values: Any
-) -> tuple[ReceptiveField, ...]: ...
+    f: Any, eps: Sequence[Eps], *, length: Any = None, exact: bool = False,
+    budget_s: float = 60.0, **values: Any,
+) -> tuple[ReceptiveField, ...]: ...  # fmt: skip
 
 
 def theoretical_receptive_field(
-    f: Any, eps: Eps | Sequence[Eps], *, length: Any = None, budget_s: float = 60.0, **values: Any
-) -> ReceptiveField | tuple[ReceptiveField, ...]:
-    """The theoretical receptive field [Q, Eq. 22] of a bias, an exact integer.
+    f: Any, eps: Eps | Sequence[Eps], *, length: Any = None, exact: bool = False,
+    budget_s: float = 60.0, **values: Any,
+) -> ReceptiveField | tuple[ReceptiveField, ...]:  # fmt: skip
+    """The theoretical receptive field [Q, Eq. 22] of a bias, an exact integer up to 10^18.
 
     Args:
         f: a formula in `n`, a SymPy expression, a name of the catalogue or an `Encoding`.
         eps: the share of the mass left out, 0 < eps < 1, read exactly; or a sequence of them.
         length: a number of keys, for the finite-row TRF, which exists for divergent series too.
+        exact: all digits of an answer beyond 10^18, whose logarithm is enclosed otherwise.
         budget_s: seconds after which the best bracket is returned.
         **values: parameters and options, as `farfield.theory.encodings.encoding` takes them.
 
@@ -236,14 +243,30 @@ def theoretical_receptive_field(
     inf
     >>> theoretical_receptive_field("-log(1+n)", "1/10", length=1000).tokens
     473
+    >>> theoretical_receptive_field("-1.1*log(1+n)", "1/100").answer.text()
+    'between exp(45.48365606...) and exp(45.48365606...) tokens'
+    >>> theoretical_receptive_field("-1.1*log(1+n)", "1/100", exact=True).tokens
+    56665362706717150414
     """
     subject = resolve(f, values)
     row = None if length is None else natural(length, "length")
+    if not isinstance(exact, bool):
+        raise InputError(f"exact {str(exact)[:40]} is neither True nor False")
     single = isinstance(eps, str) or not isinstance(eps, Iterable) or getattr(eps, "ndim", 1) == 0
     each: Iterable[Any] = (eps,) if single else eps  # type: ignore[assignment]
     grid = tuple(map(_eps, each))
-    results = _of_encoding(subject, grid, row, time.monotonic() + _seconds(budget_s))
+    asked = _Asked(row, exact, time.monotonic() + _seconds(budget_s))
+    results = _of_encoding(subject, grid, asked)
     return results[0] if single else results
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What is asked besides the shares: keys of the row, all digits or not, and until when."""
+
+    length: int | None
+    exact: bool
+    deadline: float
 
 
 def resolve(f: Any, values: dict[str, Any]) -> Encoding:
@@ -279,15 +302,13 @@ def _eps(value: Any) -> sympy.Rational:
     return eps
 
 
-def _of_encoding(
-    subject: Encoding, grid: Grid, length: int | None, deadline: float
-) -> tuple[ReceptiveField, ...]:
+def _of_encoding(subject: Encoding, grid: Grid, asked: _Asked) -> tuple[ReceptiveField, ...]:
     if reason := out_of_reach(subject):
         return tuple(
             ReceptiveField(
                 None,
                 e,
-                length,
+                asked.length,
                 verdict=check_convergence(subject).verdict,
                 status=Status.OUT_OF_SCOPE,
                 label=None,
@@ -296,7 +317,7 @@ def _of_encoding(
             )
             for e in grid
         )
-    known = {b: _of_bias(b, grid, length, deadline) for b in dict.fromkeys(subject.biases)}
+    known = {b: _of_bias(b, grid, asked) for b in dict.fromkeys(subject.biases)}
     return tuple(
         dataclasses.replace(
             _widest(tuple(known[b][i] for b in subject.biases)), subject=subject.name
@@ -316,7 +337,7 @@ def out_of_reach(subject: Encoding) -> Reason | None:
 def _widest(heads: tuple[ReceptiveField, ...]) -> ReceptiveField:
     if len(heads) == 1:
         return heads[0]
-    worst = decisive(heads, lambda h: _bounds(h.answer)[1])
+    worst = decisive(heads, lambda h: log_bounds(h.answer)[1])
     answer = worst.answer
     if isinstance(answer, Bracket):  # another head may have more than this one's lower end
         answer = Bracket(max([answer.low, *_exact_tokens(heads)]), answer.high)
@@ -333,7 +354,7 @@ def _exact_tokens(heads: Iterable[ReceptiveField]) -> list[int]:
     return [h.answer.tokens for h in heads if isinstance(h.answer, Exact)]
 
 
-def _bounds(answer: Value | None) -> tuple[float, float]:
+def log_bounds(answer: Value | None) -> tuple[float, float]:
     """Lower and upper bound of log(1 + tokens), to order the heads."""
     if isinstance(answer, Exact):
         return (math.log(1 + answer.tokens),) * 2
@@ -348,16 +369,15 @@ def _bounds(answer: Value | None) -> tuple[float, float]:
     return math.inf, math.inf
 
 
-def _of_bias(
-    bias: Expr, grid: Grid, length: int | None, deadline: float
-) -> tuple[ReceptiveField, ...]:
-    s = series(bias)
-    if length is None and (reason := obstacle(s)) is not None:
-        return tuple(_unsummed(bias, e, reason) for e in grid)
-    kept = s if length is None else s.truncated(length)
-    compare = _Comparison(kept)
-    with until(deadline):
-        return tuple(_solved(compare, bias, e, length, deadline) for e in grid)
+def _of_bias(bias: Expr, grid: Grid, asked: _Asked) -> tuple[ReceptiveField, ...]:
+    with until(asked.deadline):
+        s = series(bias)
+        if asked.length is None and (reason := obstacle(s)) is not None:
+            if reason.code is not Code.DIVERGES and time.monotonic() > asked.deadline:
+                reason = Reason(Code.BUDGET, "the time budget was spent")
+            return tuple(_unsummed(bias, e, reason) for e in grid)
+        compare = _Comparison(s if asked.length is None else s.truncated(asked.length))
+        return tuple(_solved(compare, bias, e, asked) for e in grid)
 
 
 def _unsummed(bias: Expr, eps: sympy.Rational, reason: Reason) -> ReceptiveField:
@@ -396,14 +416,13 @@ def obstacle(s: Series) -> Reason | None:
     return Reason(Code.UNDECIDED, f"the exp-series is {verdict.replace('_', ' ')}")
 
 
-def _solved(
-    compare: _Comparison, bias: Expr, eps: sympy.Rational, length: int | None, deadline: float
-) -> ReceptiveField:
+def _solved(compare: _Comparison, bias: Expr, eps: sympy.Rational, asked: _Asked) -> ReceptiveField:
+    length = asked.length
     verdict = Verdict.CONVERGES if length is None else None
     try:
         bits = compare.series.first_bits
         at_precision(lambda: compare.total(ctx.prec), bits)
-        answer, reason = _search(compare, eps, deadline)
+        answer, reason = _search(compare, eps, asked)
         total = compare.totals[max(compare.totals)]
     except Unreachable as why:
         if length is None:
@@ -462,10 +481,16 @@ class _Comparison:
             self.totals[bits] = self.series.total()
         return self.totals[bits]
 
-    def below(self, j: int, eps: sympy.Rational) -> tuple[bool, Any, Any]:
-        """Whether T_j < eps B, proved; with T_j and eps B at the precision that decided it."""
+    def below(self, j: int, eps: sympy.Rational, coarse: bool = False) -> tuple[bool, Any, Any]:
+        """Whether T_j < eps B, proved; with T_j and eps B at the precision that decided it.
+
+        `coarse` tries the first precision alone, or for magnitudes the first two.
+        """
         bits = max(bits_for(j), 0 if self.series.last.end is None else self.series.first_bits)
         last, near = bits + EXTRA_BITS, None
+        if coarse:
+            bits = min(bits, self.series.first_bits)
+            last = bits if j <= COUNTED else 2 * bits
         while bits <= last:
             with precision(bits):
                 try:
@@ -512,36 +537,76 @@ class _Comparison:
 
 
 def _search(
-    compare: _Comparison, eps: sympy.Rational, deadline: float
+    compare: _Comparison, eps: sympy.Rational, asked: _Asked
 ) -> tuple[Value, Reason | None]:
     """The least j with T_j < eps B; T_0 = B is never below, as eps < 1."""
     s = compare.series
-    low, high, step, vast, most = 0, s.support, 0, False, s.max_bits
-    guesses = foreseen = _foreseen(compare, eps) or [1]
+    low, high, step, vast, most, coarse = 0, s.support, 0, False, s.max_bits, True
+    guesses = foreseen = _foreseen(compare, eps, most if asked.exact else 60) or [1]
     while high is None or high - low > 1:
-        if time.monotonic() > deadline:
+        if time.monotonic() > asked.deadline:
             return Bracket(low + 1, high), Reason(Code.BUDGET, "the time budget was spent")
-        if high is None and low.bit_length() > COARSE_BITS and not vast:
+        if high is None and low >= COUNTED and not vast:
             if _beyond(s, eps):
                 return _enclosure(s, eps, 1 << most)
             vast = True
+        if low >= COUNTED and not asked.exact:
+            return _magnitude(compare, eps, low, high, guesses, asked.deadline)
         if high is None and low.bit_length() > most:
             return Bracket(low + 1, None), _beyond_reason(most)
         j = foreseen[0] if step == 0 else _choose(guesses, low, high, step)
+        if not asked.exact and j > COUNTED:
+            j = COUNTED
         try:
-            below, tail, goal = compare.below(j, eps)
+            below, tail, goal = compare.below(j, eps, coarse)
         except _Tie as near:
+            if coarse:
+                coarse = False
+                continue
             return _tied(compare, eps, j, low, high, str(near))
+        except Unreachable as why:
+            if not low:
+                raise
+            return Bracket(low + 1, high), Reason(Code.NO_ENCLOSURE, str(why))
         low, high = (low, j) if below else (j, high)
         guesses = _newton(s, j, tail, goal)
-        if foreseen[0] in (low, high):
-            guesses += foreseen[1:]
+        if foreseen[0] in (low, high) or foreseen[0] > COUNTED:
+            guesses += foreseen
         step += 1
     return Exact(high), None
 
 
-def _foreseen(compare: _Comparison, eps: sympy.Rational) -> list[int]:
-    """The kernel's own guess of the answer, and its neighbour."""
+def _magnitude(
+    compare: _Comparison, eps: sympy.Rational, low: int, high: int | None, guesses: list[int],
+    deadline: float,
+) -> tuple[Value, Reason | None]:  # fmt: skip
+    """log TRF for an answer in (low, high], as fine as a low precision and the time allow."""
+    s, step = compare.series, 0
+    reason = Reason(Code.TOO_LARGE, "the answer is beyond 10^18; exact=True (--exact) counts it")
+    while high is None or (high - low) * FINE > low:
+        if high is None and low.bit_length() > s.max_bits:
+            return Bracket(low + 1, None), _beyond_reason(s.max_bits)
+        near = [g + (1 if g >= low else -1) * (g // (4 * FINE)) for g in guesses]
+        if high is not None and guesses and 2 * guesses[-1] > low + high:
+            near = [g - g // (2 * FINE) for g in near]
+        j = _choose(near, low, high, step)
+        try:
+            below, tail, goal = compare.below(j, eps, coarse=True)
+        except (_Tie, Unreachable):
+            break  # as fine as this precision tells
+        low, high = (low, j) if below else (j, high)
+        guesses, step = _newton(s, j, tail, goal), step + 1
+        if time.monotonic() > deadline:
+            reason = Reason(Code.BUDGET, "the time budget was spent")
+            break
+    if high is None:
+        return Bracket(low + 1, None), reason
+    down, up = math.log(low), math.log(high)
+    return Enclosure(1, math.nextafter(down, 0), math.nextafter(up, math.inf)), reason
+
+
+def _foreseen(compare: _Comparison, eps: sympy.Rational, most: int) -> list[int]:
+    """The kernel's own guess of the answer, and its neighbour; rough beyond `most` bits."""
     s = compare.series
 
     def goal(bits: int) -> Any:
@@ -551,7 +616,7 @@ def _foreseen(compare: _Comparison, eps: sympy.Rational) -> list[int]:
     if s.last.kernel is None or s.last.end is not None:
         return []
     try:
-        guess = s.last.kernel.foresee(goal)
+        guess = s.last.kernel.foresee(goal, most)
     except (Undefined, ZeroDivisionError, Unreachable):
         return []
     return [] if guess is None else [guess, guess - 1]

@@ -1,6 +1,7 @@
 """What a user installs: the tracked modules, all below ``farfield``, light to import."""
 
-import ast
+import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -13,8 +14,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 FOLDERS = PROJECT["tool"]["setuptools"]["package-dir"]  # package -> folder at the root
-ROOMS = ["theory", "numerics", "validation", "figures", "interface"]  # each may import those before
-HOMES = dict.fromkeys(("torch", "safetensors", "ray"), "validation") | {"matplotlib": "figures"}
+ROOMS = ["theory", "numerics", "validation", "figures", "interface"]
 
 
 def run(*command, **options):
@@ -79,26 +79,29 @@ def test_import_is_light(tmp_path):
     assert run(sys.executable, "-c", code, cwd=tmp_path).split() == []
 
 
-def imported(module):
-    """The dotted names that a file of a room imports; relative ones are read from the package."""
-    package = installed_name(module.relative_to(ROOT).as_posix()).split("/")[:-1]
-    for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            start = package[: len(package) - node.level + 1] if node.level else []
-            source = ".".join([*start, *filter(None, [node.module])])
-            yield from (f"{source}.{alias.name}" for alias in node.names)
-
-
-@pytest.mark.parametrize("room", ROOMS)
-def test_data_flows_downwards(room):
-    below = {f"farfield.{name}" for name in ROOMS[: ROOMS.index(room) + 1]}
-    for module in sorted((ROOT / room).rglob("*.py")):
-        for name in imported(module):
-            top, place = name.split(".")[0], ".".join(name.split(".")[:2])
-            downwards = place in below or top != "farfield" or room == "interface"
-            assert downwards and HOMES.get(top, room) == room, f"{module.name} imports {name}"
+def test_the_contracts_of_imports_can_fail(tmp_path):
+    """An import inside a function counts; a module without a layer fails."""
+    package = tmp_path / "house"
+    for name, text in (("", ""), ("low", "def f():\n    import house.high\n"), ("high", "")):
+        (package / name).mkdir(parents=True, exist_ok=True)
+        (package / name / "__init__.py").write_text(text)
+    lines = (ROOT / "pyproject.toml").read_text(encoding="utf-8").split("[tool.importlinter]")[1]
+    settings, first = lines.split("[[tool.importlinter.contracts]]")[:2]
+    layers = re.sub(r"layers = \[.*\]", 'layers = ["high", "low"]', first, flags=re.DOTALL)
+    text = f"[tool.importlinter]{settings}[[tool.importlinter.contracts]]{layers}"
+    (tmp_path / "pyproject.toml").write_text(text.replace("farfield", "house"))
+    checked = {}
+    for what in ("upwards", "fine", "homeless"):
+        if what == "fine":
+            (package / "low" / "__init__.py").write_text("")
+        if what == "homeless":
+            (package / "cellar.py").write_text("")
+        done = subprocess.run(
+            ["lint-imports", "--no-cache"], cwd=tmp_path, capture_output=True,
+            env=os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
+        )  # fmt: skip
+        checked[what] = done.returncode == 0
+    assert checked == {"upwards": False, "fine": True, "homeless": False}
 
 
 @pytest.mark.parametrize(

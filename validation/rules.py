@@ -25,6 +25,7 @@ from farfield.numerics.finite_length import (
     head_leaks,
     head_resolutions,
     head_weights,
+    lost_order,
     resolution_weighted_leak,
 )
 from farfield.theory.convergence import check_convergence
@@ -198,6 +199,8 @@ RULES: Mapping[str, Rule] = {
         Rule("one local head", "at least one head is local", _lacking(0.0), 0.0),
         Rule("half the heads local", "at least half of the heads are", _lacking(0.5), 0.0),
         Rule("all heads local", "all heads are", _lacking(1.0), 0.0),
+        Rule("lost order", "the share of order that is lost is at most {c}",
+             lambda c: lost_order(c.bias, c.trained), "sized"),
     )
 }  # fmt: skip
 

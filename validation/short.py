@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
+
 from farfield.numerics.receptive_field import Bracket, Enclosure, Exact, ReceptiveField
 from farfield.theory.answers.answer import Status
 from farfield.theory.answers.wording import count
 
 LEAST = 1e-300
 """Shares below are told from 0 alone."""
+
+MOST = 700
+"""Logarithms below are of numbers that float64 holds."""
 
 
 def field_text(field: ReceptiveField) -> str:
@@ -20,6 +25,8 @@ def field_text(field: ReceptiveField) -> str:
     match field.answer:
         case Exact(tokens):
             return count(tokens)
+        case Enclosure(1, low, _) if low < MOST:
+            return count(int(math.exp(low)))
         case Enclosure(depth, low, _):
             return "exp(" * depth + f"{low:.4g}" + ")" * depth
         case Bracket(low, _):

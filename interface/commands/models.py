@@ -39,7 +39,7 @@ def window(
             raise InputError("--bounds, --text, --length and --segments belong to --model")
         if logit_bound is None:
             raise InputError("a formula needs --logit-bound, a bound of |q.k|/sqrt(d)")
-        from farfield.numerics.windows.toeplitz import certified_window
+        from farfield.numerics.windows.certified import certified_window
 
         with subject.thinking():
             found = certified_window(

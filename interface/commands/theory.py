@@ -107,7 +107,8 @@ def read_text(listed: str) -> str:
 def trf(
     formula: Formula, /, *, subject: Subject = Subject(),
     eps: tuple[str, ...] = ("1/10", "1/100", "1/1000"), length: str | None = None,
-    layers: str | None = None, mixing: str = "2/5", q: str = "99/100", output: Output = Output(),
+    exact: bool = False, layers: str | None = None, mixing: str = "2/5", q: str = "99/100",
+    output: Output = Output(),
 ) -> int:  # fmt: skip
     """Theoretical receptive field: how many keys hold all but a share eps of the mass.
 
@@ -115,6 +116,7 @@ def trf(
         formula: a formula in n, or a name of the catalogue.
         eps: mass left outside, as 0.01 or 1/100 (repeatable).
         length: keys of the row, for the finite-row receptive field.
+        exact: all digits of a count beyond 10^18, whose logarithm is enclosed otherwise.
         layers: so many layers: the layered receptive field (approximate).
         mixing: with --layers, the share that a layer passes through attention.
         q: with --layers, the quantile.
@@ -132,7 +134,9 @@ def trf(
     budget = 60.0 if subject.budget is None else seconds(subject.budget)
     with progress("receptive field") as step:
         step(f"{formula[:40]}", 0, 1)
-        fields = theoretical_receptive_field(found, list(eps), length=length, budget_s=budget)
+        fields = theoretical_receptive_field(
+            found, list(eps), length=length, exact=exact, budget_s=budget
+        )
     return emit(fields[0] if len(fields) == 1 else fields, output)
 
 

@@ -227,7 +227,7 @@ class Light(Composed):
         known = self.sums[bits]
         return known[j - self.start]
 
-    def foresee(self, goal: Callable[[int], arb]) -> int | None:
+    def foresee(self, goal: Callable[[int], arb], most: int) -> int | None:
         """From the sums."""
         with precision(64):
             small, reach = goal(64), 1
@@ -713,7 +713,7 @@ class Analytic(Kernel):
         self.caches["last", bits] = j, value
         return value
 
-    def foresee(self, goal: Callable[[int], arb]) -> int | None:
+    def foresee(self, goal: Callable[[int], arb], most: int) -> int | None:
         """A guess of the least j with T_j < goal(bits): from the sums up to N, beyond by Newton's
         method on log of the integral against t, at rising precision; None beyond `max_bits`."""
         with precision(64):
@@ -733,7 +733,7 @@ class Analytic(Kernel):
             if size > self.max_bits:
                 return None
         digits = int(float(size) / math.log(2)) + 1
-        last, bits = 64 * (1 + (digits + 32) // 64), 64
+        last, bits = 64 * (1 + (min(digits, most) + 32) // 64), 64
         with precision(last):
             target = goal(last).log()
         while True:
@@ -743,7 +743,7 @@ class Analytic(Kernel):
             if bits >= last:
                 break
             bits *= 2
-        with precision(last):
+        with precision(max(last, 64 + 2 * digits)):
             for _ in range(self.depth):
                 t = t.exp()
             return max(1, int((t + fmpq(1, 2)).mid().ceil().unique_fmpz()))

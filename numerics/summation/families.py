@@ -86,8 +86,11 @@ class Kernel:
         """Whether the kernel's structure proves that every term is defined and finite."""
         return True
 
-    def foresee(self, goal: Callable[[int], arb]) -> int | None:
-        """A guess of the least j with T_j < goal(bits), a ball at that precision; None for none."""
+    def foresee(self, goal: Callable[[int], arb], most: int) -> int | None:
+        """A guess of the least j with T_j < goal(bits), a ball at that precision; None for none.
+
+        It is rough where j has more than `most` bits.
+        """
         return None
 
     def tail(self, j: int) -> arb:
@@ -208,7 +211,7 @@ class Averaged(Direct):
         """The weight of the sum of `base` in T_j."""
         return arb(1)
 
-    def foresee(self, goal: Callable[[int], arb]) -> int | None:
+    def foresee(self, goal: Callable[[int], arb], most: int) -> int | None:
         with precision(64):
             small, (_, sums) = goal(64), self._base(64)
             if to_arb(sums[-1]) < small:
@@ -218,7 +221,7 @@ class Averaged(Direct):
             with precision(bits):
                 return goal(bits) / self.mean()
 
-        return self.base.foresee(share)
+        return self.base.foresee(share, most)
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from farfield.numerics.summation.families import Kernel, Monotone, kernel
 from farfield.numerics.summation.general import general_kernel
 from farfield.numerics.summation.normal_form import sign
 from farfield.theory.algebra import door
-from farfield.theory.algebra.budget import until
+from farfield.theory.algebra.budget import check_time, until
 from farfield.theory.algebra.outcomes import Unreachable
 from farfield.theory.answers.errors import InputError
 from farfield.theory.functions.balls import BeyondBalls, Undefined, precision, rational, to_arb
@@ -190,13 +190,20 @@ class Series:
         return fmpq(0)
 
 
-@lru_cache(maxsize=256)
 def series(bias: Expr) -> Series:
     """The exp-series of a bias without free parameters.
 
     Raises:
         InputError: free parameters, or a term b_n that is undefined or infinite, or b_0 = 0.
     """
+    try:
+        return _series(bias)
+    except Unreachable as why:
+        return Series(bias, (Stretch(0, None, bias, None, str(why)),))
+
+
+@lru_cache(maxsize=256)
+def _series(bias: Expr) -> Series:
     free = sorted(s.name for s in bias.free_symbols - {n})
     if free:
         raise InputError(f"the bias has free parameters: give values for {', '.join(free)}")
@@ -328,6 +335,7 @@ def _general(start: int, bias: Expr, reason: Unrecognised) -> Stretch:
         with until(time.monotonic() + SET_UP_S):
             return Stretch(start, None, bias, general_kernel(bias, start))
     except (Unrecognised, Unreachable) as why:
+        check_time()  # a question without time left says nothing of the next one
         return Stretch(start, None, bias, None, str(why))
 
 

@@ -22,7 +22,8 @@ from typing import Any
 import sympy
 from flint import arb
 
-from farfield.numerics.windows.toeplitz import MAX_BITS, Question, Window, of_bias
+from farfield.numerics.windows.question import MAX_BITS, Question, Window
+from farfield.numerics.windows.toeplitz import of_bias
 from farfield.theory.algebra.outcomes import Unreachable
 from farfield.theory.answers.answer import Code, InputError, Label, Reason, Status
 from farfield.theory.answers.number import exact, natural

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from farfield.numerics.windows.toeplitz import read_bounds
+from farfield.numerics.windows.question import read_bounds
 from farfield.theory.answers.answer import InputError
 from farfield.theory.answers.number import natural
 

@@ -9,6 +9,7 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
+import scipy.integrate
 import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -97,7 +98,45 @@ PUBLISHED = {  # eps = 1/2, 1e-1, 1e-2, 1e-4, 1e-8, 1e-12
 def test_a_grid_of_eps(text):
     tokens = PUBLISHED[text]
     grid = ("1/2", "1e-1", "1e-2", "1e-4", "1e-8", "1e-12")[: len(tokens)]
-    assert tuple(r.tokens for r in theoretical_receptive_field(text, grid)) == tokens
+    found = theoretical_receptive_field(text, grid, exact=True)
+    assert tuple(r.tokens for r in found) == tokens
+    for r, exact in zip(theoretical_receptive_field(text, grid), found, strict=True):
+        assert r.label == "certified"
+        if exact.tokens <= 10**18:
+            assert r.tokens == exact.tokens
+        else:
+            log = math.log(exact.tokens)
+            assert r.status == "enclosed" and r.tokens is None and r.answer.depth == 1
+            assert r.answer.low <= log <= r.answer.high < r.answer.low + 1e-8
+            assert "--exact" in r.reason.sentence
+
+
+@pytest.mark.parametrize(
+    "text, eps",
+    [("-log(1+n)-2*log(1+log(1+n))", "1/1000"), ("-1.05*log(1+n)+sin(n)", "1/1000"),
+     ("-11/10*log(n+2)+1/(n+1)", "1/10000"), ("-log(n+20)^(11/10)", "1e-20")],
+)  # fmt: skip
+def test_a_magnitude_encloses_the_count_of_a_sum_without_closed_form(text, eps):
+    """The ball test at both ends of the enclosure, at a higher precision."""
+    answer = theoretical_receptive_field(text, eps).answer
+    assert isinstance(answer, Enclosure) and 0 < answer.high - answer.low < 1e-6
+    s, share = series(encoding(text).formula), Fraction(eps)
+    low, high = (mpmath.mpf(x) for x in (answer.low, answer.high))
+    with mpmath.workdps(400), precision(192):
+        goal = s.total() * share.numerator / share.denominator
+        assert s.tail(int(mpmath.exp(low))) >= goal
+        assert s.tail(int(mpmath.exp(high)) + 1) < goal
+
+
+def test_a_slow_wave_in_the_exponent():
+    """T_j by sums of a million terms and the integral beyond, in the variable log(1 + x)."""
+    x = np.arange(1.0, 10**6 + 1)
+    weight = lambda log: np.exp(-2 * log * (1 + np.sin(log) / 4))  # noqa: E731
+    rest, _ = scipy.integrate.quad(lambda t: weight(t) * np.exp(t), math.log(10**6 + 0.5), 60)
+    sums = np.cumsum(weight(np.log(x))[::-1])[::-1] + rest
+    found = theoretical_receptive_field("-2*log(1+n)*(1+sin(log(1+n))/4)", EPS)
+    for r, eps in zip(found, (0.1, 0.01, 0.001), strict=True):
+        assert sums[r.tokens] < eps * sums[0] <= sums[r.tokens - 1]
 
 
 def test_digamma_route_for_the_rational_kernel():
@@ -109,7 +148,7 @@ def test_digamma_route_for_the_rational_kernel():
 
 
 def test_a_thousand_digits():
-    r = theoretical_receptive_field("-1.001*log(1+n)", "1/10")
+    r = theoretical_receptive_field("-1.001*log(1+n)", "1/10", exact=True)
     assert isinstance(r.answer, Exact) and len(str(r.tokens)) == 1000
     with mpmath.workdps(1100):
         whole = mpmath.zeta(mpmath.mpf("1.001"))
@@ -387,7 +426,7 @@ def test_bad_parameters():
 )  # fmt: skip
 def test_asymptotics_are_what_the_field_tends_to(bias, latex, value):
     eps = Fraction(1, 10**9)
-    field = theoretical_receptive_field(bias, eps)
+    field = theoretical_receptive_field(bias, eps, exact=True)
     assert field.asymptotics == latex
     if value is not None:
         total = float(series(encoding(bias).formula).tail(0))

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from farfield.numerics.windows.certificate import window_certificate
+from farfield.numerics.windows.certified import certified_window, window_error
 from farfield.numerics.windows.mechanisms import half_mass_length
 from farfield.numerics.windows.rows import row_window_error
-from farfield.numerics.windows.toeplitz import certified_window, window_error
 from farfield.theory.answers.answer import InputError
 
 RNG = np.random.default_rng(7)

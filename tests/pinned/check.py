@@ -9,10 +9,10 @@ from record import HERE, SECTIONS
 
 
 def leaves(value, path=()):
-    """Every field with its place: "section / case / field"."""
-    if isinstance(value, dict):
-        for name, inner in value.items():
-            yield from leaves(inner, (*path, name))
+    """Every field with its place: "section / case / field", and "/ i" for the head number i."""
+    if isinstance(value, (dict, list)):
+        for name, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from leaves(inner, (*path, str(name)))
     else:
         yield " / ".join(path), value
 

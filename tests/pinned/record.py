@@ -75,7 +75,7 @@ def numbers(subject):
     found = {}
     for eps in ("1/10", "1/100"):
         found[f"trf {eps}"] = asked(
-            lambda eps=eps: farfield.theoretical_receptive_field(subject, eps), "tokens"
+            lambda eps=eps: farfield.theoretical_receptive_field(subject, eps, exact=True), "tokens"
         )
     found["row trf"] = asked(
         lambda: farfield.theoretical_receptive_field(subject, "1/100", length=512), "tokens"

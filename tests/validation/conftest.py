@@ -59,6 +59,8 @@ def configurations():
     import transformers as hf
 
     small = {"vocab_size": 256}
+    half = {"hidden_size": 32, "num_attention_heads": 4, "num_key_value_heads": 2} | small
+    tokens = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
     return {
         "bloom": hf.BloomConfig(hidden_size=48, n_layer=2, n_head=6, **small),
         "mpt": hf.MptConfig(
@@ -89,6 +91,51 @@ def configurations():
             hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
             intermediate_size=64, **small,
         ),
+        "gpt2": hf.GPT2Config(
+            n_embd=32, n_layer=2, n_head=4, n_positions=90, scale_attn_by_inverse_layer_idx=True,
+            **small, **tokens,
+        ),
+        "opt": hf.OPTConfig(
+            hidden_size=32, num_hidden_layers=2, num_attention_heads=4, ffn_dim=64,
+            max_position_embeddings=90, word_embed_proj_dim=16, do_layer_norm_before=False,
+            **small, **tokens,
+        ),
+        "gptj": hf.GPTJConfig(
+            n_embd=32, n_layer=2, n_head=4, n_positions=90, rotary_dim=4, **small, **tokens
+        ),
+        "phi": hf.PhiConfig(
+            num_hidden_layers=2, intermediate_size=64, qk_layernorm=True, **half, **tokens
+        ),
+        "mistral": hf.MistralConfig(
+            num_hidden_layers=2, intermediate_size=64, head_dim=6, sliding_window=9, **half,
+            **tokens,
+        ),
+        "qwen2": hf.Qwen2Config(
+            num_hidden_layers=3, intermediate_size=64, use_sliding_window=True, sliding_window=9,
+            max_window_layers=1, **half, **tokens,
+        ),
+        "qwen3": hf.Qwen3Config(
+            num_hidden_layers=2, intermediate_size=64, head_dim=8,
+            rope_parameters={"rope_type": "linear", "factor": 2.0, "rope_theta": 1e4}, **half,
+            **tokens,
+        ),
+        "gemma2": hf.Gemma2Config(
+            num_hidden_layers=2, intermediate_size=64, head_dim=8, sliding_window=9,
+            query_pre_attn_scalar=12, attn_logit_softcapping=2.0, final_logit_softcapping=3.0,
+            **half, **tokens,
+        ),
+        "gemma3_text": hf.Gemma3TextConfig(
+            num_hidden_layers=4, intermediate_size=64, head_dim=8, sliding_window=9,
+            query_pre_attn_scalar=12, sliding_window_pattern=3, **half, **tokens,
+        ),
+        "gpt_oss": hf.GptOssConfig(
+            num_hidden_layers=3, intermediate_size=32, head_dim=8, sliding_window=9,
+            num_local_experts=4, num_experts_per_tok=2, max_position_embeddings=160,
+            rope_parameters={
+                "rope_type": "yarn", "factor": 4.0, "rope_theta": 1e4,
+                "original_max_position_embeddings": 40,
+            }, **half, **tokens,
+        ),
     }  # fmt: skip
 
 
@@ -98,7 +145,9 @@ def network(config, seed=0, gain=5.0):
 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        made = AutoModelForCausalLM.from_config(config).float().eval()
+        eager = None if config.model_type == "falcon" else "eager"
+        made = AutoModelForCausalLM.from_config(config, attn_implementation=eager)
+        made = made.float().eval()
         with torch.no_grad():
             for name, weight in made.named_parameters():
                 if "bias" in name or "norm" in name or name.endswith("ln_f.weight"):

@@ -641,7 +641,7 @@ def test_an_entry_says_all_that_a_reader_who_disagrees_needs(identifier):
               "label", "data", "tolerance", "scale", "n", "evidence", "corrected", "seconds"}
     assert (wanted <= set(shown) and shown["kind"] == "Claim") or shown["kind"] == c.kind
     said = " ".join(str(c).split())
-    assert said.startswith(f"{c.id}: {c.verdict}.")
+    assert said.startswith(f"{c.id}: {c.verdict.value.replace('_', ' ')}.")
     for words in (c.quote, c.statement, c.against, c.corrected, c.command):
         assert " ".join(words.split()) in said
 

@@ -43,7 +43,8 @@ def test_a_threshold_lies_where_fewest_seen_are_wrong():
 def test_registered_forecasts_follow_from_the_plan_and_from_what_was_seen(registration):
     said = registration.predictions
     assert said["plan_sha256"] == sha256(registration.folder / "plan.toml")
-    again = json.loads(json.dumps(rounded(forecasts(registration.plan, first_seen()))))
+    names = said["rules"].keys()
+    again = json.loads(json.dumps(rounded(forecasts(registration.plan, first_seen(), names))))
     for part in ("rules", "seen"):
         assert said[part] == again[part]
     for before, now in zip(said["cases"], again["cases"], strict=True):

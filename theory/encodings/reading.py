@@ -193,7 +193,7 @@ def _from_formula(
         _substitute(formula, parameters, _head_values("the formula", parameters, given, h))
         for h in range(1, count + 1)
     )
-    plainly = re.fullmatch(r"[\w\s+\-*/().,<>=&|]+", text, re.ASCII)
+    plainly = re.fullmatch(r"[\w\s+\-*/^().,<>=&|]+", text, re.ASCII)
     return Encoding(text if plainly else str(formula), formula, biases, parameters)
 
 

@@ -240,7 +240,7 @@ class Parser(Reading):
             if value not in GREEK:
                 if not self._names_argument():
                     self.fail(column, f"{value} is a function here; write {value}(...)")
-                return self.build(column, spellings()[value].build, self._argument(value, column))
+                return self._of_argument(value, column)
         elif value in CALLED or value in ("if", "else"):
             self.fail(column, f"{value} is a function here; write {value}(...)")
         return self._parameter(value, column)
@@ -301,7 +301,7 @@ class Parser(Reading):
         base = (
             self._applied(value, column, [])
             if self.begins("(")
-            else self.build(column, spellings()[value].build, self._argument(value, column))
+            else self._of_argument(value, column)
         )
         return self.build(column, power, base, Integer(int(digits)))
 
@@ -310,6 +310,13 @@ class Parser(Reading):
         kind, value, _ = self.token
         plain = value not in ("if", "else", "and", "or", "not") and value not in CALLED
         return (kind == "name" and plain) or (self.braces and self.begins("{"))
+
+    def _of_argument(self, value: str, column: int) -> Expr:
+        """`log n`."""
+        spelling = spellings()[value]
+        if spelling.least > 1:
+            self.fail(column, f"{value} takes {spelling.least} arguments; write {value}(...)")
+        return self.build(column, spelling.build, self._argument(value, column))
 
     def _argument(self, value: str, column: int) -> Expr:
         """The one name, group or function that a function is applied to without brackets."""

@@ -14,11 +14,12 @@ import numpy as np
 import sympy
 from flint import arb, fmpq
 
-from farfield.numerics.checking.checker import ProofError, check_proof
+from farfield.numerics.checking.checker import check_proof
+from farfield.numerics.checking.outcomes import ProofError
 from farfield.numerics.receptive_field import at_precision, theoretical_receptive_field
 from farfield.numerics.summation.series import Series, series
 from farfield.numerics.theorems import never_exceeds, proved, vanishes
-from farfield.numerics.windows.toeplitz import window_error
+from farfield.numerics.windows.certified import window_error
 from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import encoding
 from farfield.theory.formula.grammar import read

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from farfield.theory.answers.answer import InputError
-from farfield.validation.models.attention import Path, fused
+from farfield.validation.models.attention import PLAIN, Path, Weighting, fused
 from farfield.validation.settings.visibility import CAUSAL, Visibility
 from farfield.validation.text.corpus import segments as spaced
 
@@ -171,7 +171,8 @@ def attention_receptive_field(
     """Attention ERF of every layer and head: `min { j : C_ij > (1 - eps) C_ii }` [Q, after Eq. 21].
 
     `C_ij` is the sum of `exp(logit + bias)` over the `j` nearest keys of row `i`, in float64 from
-    the model's queries and keys and the float64 bias.
+    the model's queries and keys, a soft cap of theirs, and the float64 bias. A learned constant in
+    the denominator is no key: it has no part.
 
     Args:
         model: the model.
@@ -254,10 +255,12 @@ def attention_rows(
 
     trfs: list[Tensor] = []
 
-    def measure(query: Tensor, key: Tensor, value: Tensor, visible: Visibility) -> None:
+    def measure(
+        query: Tensor, key: Tensor, value: Tensor, visible: Visibility, weighting: Weighting
+    ) -> None:
         seen, log_b, b_tails = prior(visible)
         scores = (query[:, :, at].double() @ key.double().transpose(-2, -1)).cpu()
-        scores = scores / math.sqrt(query.shape[-1])
+        scores = weighting.content(scores / math.sqrt(query.shape[-1]))
         logits = scores.gather(-1, keys_at.clamp(min=0).expand(*scores.shape[:2], -1, -1))
         weights = logits + log_b
         tails = tail_sums((weights - weights.amax(-1, keepdim=True)).exp())
@@ -280,10 +283,11 @@ def attention_rows(
         gaps.append(gap.flatten())
 
     def path(
-        query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, visible: Visibility
-    ) -> Tensor:
-        measure(query, key, value, visible)
-        return fused(query, key, value, bias, visible)
+        query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, visible: Visibility,
+        weighting: Weighting = PLAIN,
+    ) -> Tensor:  # fmt: skip
+        measure(query, key, value, visible, weighting)
+        return fused(query, key, value, bias, visible, weighting)
 
     for done, sample in enumerate(samples.split(1), 1):  # one at a time bounds the memory
         model.hidden(model.embed(sample.to(model.device)), visible, path)

@@ -8,7 +8,8 @@ Every path has one interface, `path(query, key, value, bias, visible)`, and comp
 the path of a CPU: since row `i` of the bias is `p` shifted by `i`, a strided view of one vector is
 the mask of a whole chunk of queries, and memory stays linear in the length; heads whose bias falls
 below what float32 can hold are computed in a band. `flexible` is the path of a GPU, one kernel with
-the bias as its score function. `fused` takes the one that the device has.
+the bias as its score function. `fused` takes the one that the device has. Where models do more to
+their logits than softmax, a `Weighting` says so, and `weighted` computes it on every device.
 """
 
 from __future__ import annotations
@@ -18,11 +19,13 @@ import itertools
 import math
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
+from torch.utils.checkpoint import checkpoint
 
 from farfield.validation.settings.visibility import CAUSAL, Visibility
 
@@ -31,7 +34,42 @@ _BACKWARD_CHUNK = 32  # of a learned bias, whose weights are made anew and shoul
 _NOTHING = {torch.float64: -745.2}  # log of the largest weight that rounds to 0; else float32's
 _NOTHING_FLOAT32 = -104.0
 
-Path = Callable[[Tensor, Tensor, Tensor, Tensor | None, Visibility], Tensor]
+Path = Callable[..., Tensor]
+"""Called as `path(query, key, value, bias, visible)`; with `weighting=` besides, where that is not
+plain."""
+
+
+@dataclass(frozen=True, eq=False)
+class Weighting:
+    """What is done to the logits of a layer before softmax, or in its denominator.
+
+    Args:
+        cap: of a soft cap, `cap tanh(q.k/sqrt(d)/cap)` before the bias; None without.
+        sink: logits of a learned constant in the denominator, a key of value 0, shape (heads,);
+            None without.
+    """
+
+    cap: float | None = None
+    sink: Tensor | None = None
+
+    @property
+    def plain(self) -> bool:
+        """Whether there is nothing but softmax."""
+        return self.cap is None and self.sink is None
+
+    def content(self, logits: Tensor) -> Tensor:
+        """Content logits as they enter the softmax."""
+        return logits if self.cap is None else self.cap * (logits / self.cap).tanh()
+
+    def softmax(self, scores: Tensor) -> Tensor:
+        """Weights along the last axis, shape (batch, heads, rows, keys)."""
+        if self.sink is None:
+            return scores.softmax(-1)
+        constant = self.sink.to(scores)[:, None, None].expand(*scores.shape[:-1], 1)
+        return torch.cat([scores, constant], -1).softmax(-1)[..., :-1]
+
+
+PLAIN = Weighting()
 
 
 def materialised(
@@ -40,6 +78,7 @@ def materialised(
     value: Tensor,
     bias: Tensor | None = None,
     visible: Visibility = CAUSAL,
+    weighting: Weighting = PLAIN,
 ) -> Tensor:
     """Attention in float64 with every matrix in memory: the specification of the other paths.
 
@@ -50,6 +89,7 @@ def materialised(
         bias: `p(n)` for n = 0 .. length - 1, shape (heads or 1, length), may hold -inf but not at
             n = 0; None for no bias.
         visible: which keys a query sees.
+        weighting: what is done to the logits besides.
 
     Returns:
         The outputs, shape of `value`, rounded to its type.
@@ -62,10 +102,11 @@ def materialised(
     position = torch.arange(length, device=query.device)
     distance = position[:, None] - position
     scores = query.double() @ key.double().transpose(-2, -1) / math.sqrt(size)
+    scores = weighting.content(scores)
     if bias is not None:
         scores = scores + bias.double()[:, distance.clamp(min=0)]
     seen = visible.sees(position[:, None], position)
-    weights = scores.masked_fill(~seen, -math.inf).softmax(-1)
+    weights = weighting.softmax(scores.masked_fill(~seen, -math.inf))
     return (weights @ value.double()).to(value.dtype)
 
 
@@ -281,6 +322,63 @@ def _diagonals(matrix: Tensor) -> Tensor:
     return padded.flatten(1)[:, : rows * width].view(heads, rows, width).sum(1)
 
 
+# -- soft caps, learned sinks ---------------------------------------------------------------------
+
+
+def weighted(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    bias: Tensor | None = None,
+    visible: Visibility = CAUSAL,
+    weighting: Weighting = PLAIN,
+    chunk: int = _SHORT_CHUNK,
+) -> Tensor:
+    """Attention with a weighting, a chunk of queries at a time; memory is linear in the length.
+
+    Args:
+        query: shape (batch, heads, length, head size), as in `materialised`.
+        key: the same shape.
+        value: the same shape.
+        bias: shape (heads or 1, length), or None.
+        visible: which keys a query sees.
+        weighting: what is done to the logits besides.
+        chunk: queries a chunk, whose weights are made again in the backward pass.
+
+    Returns:
+        The outputs, shape and type of `value`.
+
+    >>> x = torch.randn(1, 2, 9, 4, dtype=torch.float64)
+    >>> bent = Weighting(cap=0.5, sink=torch.ones(2))
+    >>> torch.allclose(weighted(x, x, x, weighting=bent, chunk=4),
+    ...                materialised(x, x, x, weighting=bent))
+    True
+    """
+    length, size = query.shape[-2:]
+
+    def part(
+        q: Tensor, k: Tensor, v: Tensor, table: Tensor | None, start: int, first: int
+    ) -> Tensor:
+        at = torch.arange(start, start + q.shape[-2], device=q.device)[:, None]
+        keys = torch.arange(first, first + k.shape[-2], device=q.device)
+        scores = weighting.content(q @ k.transpose(-2, -1) / math.sqrt(size))
+        if table is not None:
+            scores = scores + table[:, (at - keys).clamp(min=0)].to(scores.dtype)
+        scores = scores.masked_fill(~visible.sees(at, keys), -math.inf)
+        return weighting.softmax(scores) @ v
+
+    outputs = []
+    for start in range(0, length, chunk):
+        stop = min(start + chunk, length)
+        first = visible.first(start)
+        q, k, v = query[:, :, start:stop], key[:, :, first:stop], value[:, :, first:stop]
+        if _differentiated(query, key, value):
+            outputs.append(checkpoint(part, q, k, v, bias, start, first, use_reentrant=False))
+        else:
+            outputs.append(part(q, k, v, bias, start, first))
+    return torch.cat(outputs, -2)
+
+
 # -- one kernel on a GPU --------------------------------------------------------------------------
 
 
@@ -396,8 +494,10 @@ def fused(
     value: Tensor,
     bias: Tensor | None = None,
     visible: Visibility = CAUSAL,
+    weighting: Weighting = PLAIN,
 ) -> Tensor:
-    """The fastest path that the device has: `flexible` on a GPU where it works, else `toeplitz`.
+    """The fastest path that the device has: `flexible` on a GPU where it works, else `toeplitz`;
+    `weighted` where more is done to the logits.
 
     Args:
         query: shape (batch, heads, length, head size), as in `materialised`.
@@ -405,11 +505,14 @@ def fused(
         value: the same shape.
         bias: shape (heads or 1, length), or None.
         visible: which keys a query sees.
+        weighting: what is done to the logits besides.
 
     >>> x = torch.ones(1, 1, 3, 2)
     >>> fused(x, x, x.cumsum(2))[0, 0, :, 0]
     tensor([1.0000, 1.5000, 2.0000])
     """
+    if not weighting.plain:
+        return weighted(query, key, value, bias, visible, weighting)
     plain = bias is None and visible == CAUSAL
     on_gpu = query.device.type == "cuda" and query.dtype != torch.float64
     if on_gpu and not plain and _flex_works(query.device, query.shape[-1], query.dtype):

@@ -18,7 +18,7 @@ import sympy
 from farfield.numerics.horizon import dtype_horizon
 from farfield.numerics.leak import Leak, leak
 from farfield.numerics.receptive_field import ReceptiveField, theoretical_receptive_field
-from farfield.numerics.windows.toeplitz import MAX_LOGIT, SCOPE
+from farfield.numerics.windows.question import MAX_LOGIT, SCOPE
 from farfield.theory.answers.answer import Answer, InputError, Label, Reason, Status, decisive
 from farfield.theory.answers.blocks import (
     Block,

@@ -52,11 +52,11 @@ class Config:
             raise self.wrong(f"{said}, which contradict each other", "one of them")
         return next(iter(given.values()), usual)
 
-    def whole(self, *names: str, usual: int) -> int:
-        """A whole number from 1."""
+    def whole(self, *names: str, usual: int, least: int = 1) -> int:
+        """A whole number that is not too small."""
         found = self.value(*names, usual=usual)
-        if not isinstance(found, int) or isinstance(found, bool) or found < 1:
-            raise self.wrong(f"{names[0]} {found!r}", "a whole number from 1")
+        if not isinstance(found, int) or isinstance(found, bool) or found < least:
+            raise self.wrong(f"{names[0]} {found!r}", f"a whole number from {least}")
         return found
 
     def number(self, *names: str, usual: float) -> float:
@@ -94,37 +94,73 @@ class Shape:
     head_size: int
     width: int
     vocabulary: int
+    key_heads: int | None = None
+    "Heads of keys and values, which groups of queries share; None for as many as of queries."
 
 
 def shape(
     config: Config, *, layers: int, heads: int, width: int, vocabulary: int,
-    head_size: int | None = None,
+    head_size: int | None = None, key_heads: int | None = None,
 ) -> Shape:  # fmt: skip
     """The size of a model whose heads share its width, unless they have a size of their own.
 
     Raises:
-        InputError: the heads do not divide the width.
+        InputError: the heads do not divide the width, or the heads of keys not those of queries.
     """
+    if key_heads is not None and heads % key_heads:
+        raise config.wrong(
+            f"{key_heads} heads of keys for {heads} of queries", "a number that divides the latter"
+        )
     if head_size is None and width % heads:
         raise config.wrong(
             f"{heads} heads for a width of {width}", "a number of heads that divides the width"
         )
-    return Shape(layers, heads, head_size or width // heads, width, vocabulary)
+    return Shape(layers, heads, head_size or width // heads, width, vocabulary, key_heads)
+
+
+@dataclass(frozen=True)
+class Gains:
+    """Queries and keys that a norm makes: the tensors that bound every logit of a layer.
+
+    Args:
+        query, key: names of their gains, as the folder holds them.
+        scale: what logits are multiplied with.
+        offset: added to a gain.
+    """
+
+    query: str
+    key: str
+    scale: float
+    offset: float = 0.0
+
+    @classmethod
+    def of(cls, name: str, layer: int, scale: float, offset: float = 0.0) -> Gains:
+        """Those of a layer, counted from 0, from a name with `layer` and `which`."""
+        query, key = (name.format(layer=layer, which=k) for k in ("q", "k"))
+        return cls(query, key, scale, offset)
 
 
 @dataclass(frozen=True)
 class Attention:
-    """What the attention of one layer does with positions.
+    """What the attention of one layer does with positions, and what becomes of its logits.
 
     Args:
         encoding: its positional encoding with its values, or one that is out of scope.
         surrogate: of a rotation, the additive surrogate of the dimensions that are rotated.
         window: keys that a query sees at most, its own included; None for all before it.
+        factor: what a rescaled rotation multiplies the logits with.
+        cap: of a soft cap `cap tanh(logit/cap)` of the whole logit; None without.
+        gains: of the norms of queries and keys; None without.
+        sink: the tensor of a learned constant in each denominator; None without.
     """
 
     encoding: Encoding
     surrogate: Encoding | None = None
     window: int | None = None
+    factor: float = 1.0
+    cap: float | None = None
+    gains: Gains | None = None
+    sink: str | None = None
 
 
 @dataclass(frozen=True)
@@ -136,12 +172,14 @@ class Description:
         attention: of each layer.
         trained: the training length in tokens that it names; None if it does not.
         note: what it says beyond the formulas.
+        longest: the row that its table of positions ends with; None where there is none.
     """
 
     shape: Shape
     attention: tuple[Attention, ...]
     trained: int | None = None
     note: str = ""
+    longest: int | None = None
 
 
 @dataclass(frozen=True)
@@ -173,12 +211,14 @@ class Opening:
     """How a network of the library is measured.
 
     Args:
-        body, layers, attention: where they are: in the network, in its body, in a layer.
+        body, layers, attention: where they are: in the network (names joined by dots), in its
+            body, in a layer.
         forward: of the attention, called as `forward(module, attend, hidden, ...)`, where the
             library has no hook of its own; None takes the library's hook.
         projections: of a layer, called as `projections(layer, shape)`; None where they are of no
             use, since no bias is added.
         arguments: what the body must be called with besides, from the embedded tokens.
+        finished: what becomes of the scores of the vocabulary at last, called with the network.
     """
 
     body: str
@@ -187,6 +227,7 @@ class Opening:
     forward: Callable[..., Any] | None = None
     projections: Callable[[Any, Shape], Projections] | None = None
     arguments: Callable[[Tensor], Mapping[str, Any]] = field(default=lambda embedded: {})
+    finished: Callable[[Any, Tensor], Tensor] = field(default=lambda network, scores: scores)
 
 
 @dataclass(frozen=True)

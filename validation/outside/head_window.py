@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import sympy
 from sympy import Expr
 
-from farfield.numerics.windows.toeplitz import MAX_LOGIT, Window, certified_window
+from farfield.numerics.windows.certified import certified_window
+from farfield.numerics.windows.question import MAX_LOGIT, Window
 from farfield.theory.answers.answer import Code, Reason, Status
 
 

@@ -13,6 +13,7 @@ import functools
 import math
 import os
 from collections.abc import Callable, Iterator
+from operator import attrgetter
 from types import ModuleType
 from typing import Any
 
@@ -24,8 +25,8 @@ from torch.utils.checkpoint import checkpoint
 
 from farfield.theory.answers.answer import InputError
 from farfield.validation.files import CorruptFile
+from farfield.validation.models.attention import PLAIN, Weighting, fused
 from farfield.validation.models.attention import Path as AttentionPath
-from farfield.validation.models.attention import fused
 from farfield.validation.models.model import Transformer
 from farfield.validation.models.positional import FixedBias
 from farfield.validation.optional import library
@@ -146,11 +147,11 @@ class OutsideModel:
     def __init__(self, folder: Folder, opening: Opening, network: nn.Module) -> None:
         self.folder, self.length = folder, folder.trained
         self.network = network.eval().requires_grad_(False)
-        (given,) = folder.encodings
-        self.bias = FixedBias(given) if given.biases else None
+        biased = [given for given in folder.encodings if given.biases]
+        self.bias = FixedBias(biased[0]) if biased else None
         self.now: tuple[Tensor | None, Visibility, AttentionPath] = (None, CAUSAL, fused)
         self.opening = opening
-        self.body = getattr(network, opening.body)
+        self.body = attrgetter(opening.body)(network)
         self.blocks = list(getattr(self.body, opening.layers))
         for layer, block in enumerate(self.blocks):
             inner = getattr(block, opening.attention)
@@ -176,7 +177,10 @@ class OutsideModel:
 
         return checkpoint(again, *args, use_reentrant=False, preserve_rng_state=False, **kwargs)
 
-    def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
+    def attend(
+        self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float,
+        weighting: Weighting = PLAIN,
+    ) -> Tensor:  # fmt: skip
         """Attention of one layer by the path in force, shapes (batch, heads, length, size)."""
         bias, visible, path = self.now
         size, groups = query.shape[-1], query.shape[1] // key.shape[1]
@@ -184,8 +188,9 @@ class OutsideModel:
             key, value = (x.repeat_interleave(groups, 1) for x in (key, value))
         if not math.isclose(scale, 1 / math.sqrt(size), rel_tol=1e-6):
             query = query * (scale * math.sqrt(size))
-        window = self.folder.attention[layer].window
-        return path(query, key, value, bias, visible.within(window))
+        visible = visible.within(self.folder.attention[layer].window)
+        more = {} if weighting.plain else {"weighting": weighting}
+        return path(query, key, value, bias, visible, **more)
 
     def embed(self, tokens: Tensor) -> Tensor:
         """The input embedding of tokens, shape (batch, length, width)."""
@@ -195,8 +200,18 @@ class OutsideModel:
     def hidden(
         self, embedded: Tensor, visible: Visibility = CAUSAL, path: AttentionPath = fused
     ) -> Tensor:
-        """The normalised last residual, shape (batch, length, width), from input embeddings."""
-        table = self.bias_table(embedded.shape[1])
+        """The normalised last residual, shape (batch, length, width), from input embeddings.
+
+        Raises:
+            InputError: rows longer than the model's table of positions.
+        """
+        length, longest = embedded.shape[1], self.folder.description.longest
+        if longest is not None and length > longest:
+            raise InputError(
+                f"model {self.folder.name!r} has positions for {longest} tokens, {length} are "
+                "asked for; accepted: rows up to that length"
+            )
+        table = self.bias_table(length)
         bias = None if table is None else table.to(embedded.device, torch.float32)
         self.now = (bias, visible, path)
         more = self.opening.arguments(embedded)
@@ -206,11 +221,16 @@ class OutsideModel:
     def logits(self, hidden: Tensor) -> Tensor:
         """Scores of the next token, shape (..., vocabulary), from the last residual."""
         scores: Tensor = self.network.get_output_embeddings()(hidden)
-        return scores
+        return self.opening.finished(self.network, scores)
 
     def bias_table(self, length: int) -> Tensor | None:
         """The bias at distances 0 .. length - 1 in float64, shape (heads or 1, length)."""
         return None if self.bias is None else self.bias(length)
+
+    @property
+    def vocabulary(self) -> int:
+        """How many different tokens it scores."""
+        return self.folder.vocabulary
 
     def parameters(self) -> Iterator[nn.Parameter]:
         """The weights; none asks for a gradient."""
@@ -223,7 +243,10 @@ class OutsideModel:
 
 
 def _through_path(
-    module: Any, query: Tensor, key: Tensor, value: Tensor, mask: Any, scaling: float, **_: Any
-) -> tuple[Tensor, None]:
-    """The library's own hook for attention: rotated queries and keys come in."""
-    return module.attend(query, key, value, scaling).transpose(1, 2), None
+    module: Any, query: Tensor, key: Tensor, value: Tensor, mask: Any, scaling: float,
+    softcap: float | None = None, s_aux: Tensor | None = None, **_: Any,
+) -> tuple[Tensor, None]:  # fmt: skip
+    """The library's own hook for attention: rotated queries and keys come in, with the soft cap and
+    the learned constant of the layer."""
+    weighting = Weighting(softcap, s_aux)
+    return module.attend(query, key, value, scaling, weighting).transpose(1, 2), None

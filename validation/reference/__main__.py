@@ -6,20 +6,20 @@ import sys
 
 from farfield.theory.answers.answer import InputError
 from farfield.validation.reference.committed import place
-from farfield.validation.reference.forecasts import register
+from farfield.validation.reference.forecasts import add, register
 from farfield.validation.reference.results import REGISTRATIONS, collect, planned
 
-USAGE = "accepted: register NAME, missing FOLDER, collect FOLDER [--replace], or answers"
+USAGE = "accepted: register NAME, add NAME, missing FOLDER, collect FOLDER [--replace], or answers"
 
 
 def main(arguments: list[str]) -> None:
     """Do what the arguments say."""
     match arguments:
-        case ["register", name]:
+        case ["register" | "add" as what, name]:
             known = {r.folder.name: r for r in REGISTRATIONS}
             if name not in known:
                 raise InputError(f"registration {name!r}; accepted: {', '.join(known)}")
-            register(known[name])
+            {"register": register, "add": add}[what](known[name])
         case ["collect", folder]:
             print("\n".join(collect(folder)))
         case ["collect", folder, "--replace"]:

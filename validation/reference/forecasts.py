@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from pathlib import Path
 from typing import Any
 
 from farfield.theory.answers.answer import InputError
@@ -12,19 +13,24 @@ from farfield.validation.files import write
 from farfield.validation.measures.extrapolation import TOLERANCE
 from farfield.validation.reference.committed import Row, rounded, sha256
 from farfield.validation.reference.observations import assumed_bias, observations
-from farfield.validation.reference.registration import Registration, cases
+from farfield.validation.reference.registration import Registration, cases, identity
 from farfield.validation.rules import RULES, Calibrated, Case, calibrated, case
 from farfield.validation.settings.plan import Plan
 
+Seen = Sequence[tuple[Row, Case, float]]
+"""Cases with what names them and the measured logarithm of their perplexity ratio."""
 
-def forecasts(plan: Plan, seen: Sequence[tuple[Row, Case, float]]) -> dict[str, Any]:
-    """What every rule says of every case of a plan, its numbers taken from what was seen.
+
+def forecasts(plan: Plan, seen: Seen, names: Collection[str]) -> dict[str, Any]:
+    """What rules say of every case of a plan, their numbers taken from what was seen.
 
     Args:
         plan: of the runs to come.
-        seen: cases with what names them and the measured logarithm of their perplexity ratio.
+        seen: the cases that calibrate the rules.
+        names: of the rules.
     """
-    rules = [calibrated(rule, [(c, loss) for _, c, loss in seen]) for rule in RULES.values()]
+    known = [(c, loss) for _, c, loss in seen]
+    rules = [calibrated(rule, known) for name, rule in RULES.items() if name in names]
     return {
         "tolerance": TOLERANCE,
         "rules": {
@@ -47,7 +53,7 @@ def _said(rules: Sequence[Calibrated], c: Case) -> dict[str, dict[str, Any]]:
     return said
 
 
-def first_seen() -> list[tuple[Row, Case, float]]:
+def first_seen() -> Seen:
     """The encodings of the first registration whose formula is fixed, as they came out."""
     found: list[tuple[Row, Case, float]] = []
     for o in observations(length=64):
@@ -57,6 +63,16 @@ def first_seen() -> list[tuple[Row, Case, float]]:
             c = case(assumed_bias(o.label, o.length), o.length, longest, o.layers)
             found.append((named, c, math.log(o.last[longest])))
     return found
+
+
+def seen_of(registration: Registration) -> Seen:
+    """The cases of a registration that have results, as they came out."""
+    came_out = registration.outcomes()
+    return [
+        (named, c, came_out[identity(named)].loss)
+        for named, c in cases(registration.plan)
+        if identity(named) in came_out
+    ]
 
 
 def register(registration: Registration) -> None:
@@ -69,8 +85,30 @@ def register(registration: Registration) -> None:
         raise InputError(f"the predictions are registered: {count} results carry their hash")
     found = {
         "plan_sha256": sha256(registration.folder / "plan.toml"),
-        **forecasts(registration.plan, first_seen()),
+        **forecasts(registration.plan, first_seen(), RULES),
     }
+    _write(registration.folder / "predictions.json", found)
+
+
+def add(registration: Registration) -> None:
+    """Write what rules that came later say of the cases that have no result yet.
+
+    Raises:
+        InputError: such rules have been added before, or every case has a result.
+    """
+    if registration.added:
+        raise InputError("rules have been added to this registration before")
+    seen = [*first_seen(), *seen_of(registration)]
+    later = RULES.keys() - registration.predictions["rules"].keys()
+    found = forecasts(registration.plan, seen, later)
+    known = registration.outcomes()
+    found["cases"] = [c for c in found["cases"] if identity(c) not in known]
+    if not found["cases"] or not later:
+        raise InputError("every case has a result, or there is no further rule: nothing to add")
+    _write(registration.folder / "added.json", found)
+
+
+def _write(path: Path, found: Row) -> None:
     text = json.dumps(rounded(found), separators=(",", ":"), allow_nan=False)
     lines = text.replace('{"label"', '\n{"label"')  # one case a line
-    write(registration.folder / "predictions.json", (lines + "\n").encode())
+    write(path, (lines + "\n").encode())

@@ -2,6 +2,7 @@
 
     <folder>/plan.toml           the runs
     <folder>/predictions.json    rules with their numbers, and what each says of every case
+    <folder>/added.json          the same of rules that came later, for the cases without a result
     <folder>/<run>.json          one finished run, with the hash of predictions.json
 
 A case is what all seeds share: an encoding, an architecture, and how the model is run at inference.
@@ -10,15 +11,57 @@ A case is what all seeds share: an encoding, an architecture, and how the model 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from farfield.validation.reference.committed import Row, sha256
 from farfield.validation.rules import Case, case
 from farfield.validation.settings.plan import Plan, read_plan
 from farfield.validation.settings.visibility import CAUSAL
+
+Identity = tuple[Any, ...]
+"""What tells one case from the others: label, architecture and window at inference."""
+
+_NAMED = ("label", "length", "layers", "width", "steps", "window")
+
+
+def identity(named: Row) -> Identity:
+    """Of a case, by what names it."""
+    return tuple(named[part] for part in _NAMED)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came out of a case: last-token perplexity beyond the training length.
+
+    Fields:
+        seeds: of the models.
+        log_ratios: mean logarithm of the ratio to the perplexity at the training length, by
+            tested length.
+        spread: standard deviation of that over the seeds, the largest of any length; 0 for one.
+    """
+
+    seeds: tuple[int, ...]
+    log_ratios: Mapping[int, float]
+    spread: float
+
+    @property
+    def loss(self) -> float:
+        """The largest of the mean log ratios, in nats."""
+        return max(self.log_ratios.values())
+
+
+def _outcome(runs: Mapping[int, Mapping[int, float]]) -> Outcome:
+    by_length = {n: [run[n] for run in runs.values()] for n in next(iter(runs.values()))}
+    spread = max(float(np.std(v, ddof=1)) for v in by_length.values()) if len(runs) > 1 else 0.0
+    means = {n: float(np.mean(v)) for n, v in by_length.items()}
+    return Outcome(tuple(sorted(runs)), means, spread)
 
 
 @dataclass(frozen=True)
@@ -38,6 +81,12 @@ class Registration:
         found: Row = json.loads(self._predictions.read_text(encoding="utf-8"))
         return found
 
+    @cached_property
+    def added(self) -> Row:
+        """What rules said that came later; empty where none did."""
+        found: Row = json.loads(self._added.read_text("utf-8")) if self._added.exists() else {}
+        return found
+
     @property
     def digest(self) -> str:
         """The SHA-256 of the predictions, which every result carries."""
@@ -47,10 +96,29 @@ class Registration:
     def _predictions(self) -> Path:
         return self.folder / "predictions.json"
 
+    @property
+    def _added(self) -> Path:
+        return self.folder / "added.json"
+
     def results(self) -> tuple[Row, ...]:
         """The committed results, in the order of their names."""
-        paths = sorted(p for p in self.folder.glob("*.json") if p != self._predictions)
+        said = (self._predictions, self._added)
+        paths = sorted(p for p in self.folder.glob("*.json") if p not in said)
         return tuple(json.loads(path.read_text(encoding="utf-8")) for path in paths)
+
+    def outcomes(self) -> dict[Identity, Outcome]:
+        """What came out, for each case of which a seed is finished."""
+        found: dict[Identity, dict[int, dict[int, float]]] = {}
+        for run in self.results():
+            for m in run["measurements"]:
+                ratios = {
+                    p["length"]: math.log(p["ratio"])
+                    for p in m["perplexity"]
+                    if p["protocol"] == "last token" and p["length"] > run["preset"]["length"]
+                }
+                named = {**m["inference"], **run["preset"], "label": run["encoding"]["label"]}
+                found.setdefault(identity(named), {})[run["seed"]] = ratios
+        return {key: _outcome(runs) for key, runs in found.items()}
 
 
 def cases(plan: Plan) -> Iterator[tuple[Row, Case]]:

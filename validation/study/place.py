@@ -13,6 +13,7 @@ from farfield.numerics.receptive_field import (
     Enclosure,
     Exact,
     ReceptiveField,
+    log_bounds,
     theoretical_receptive_field,
 )
 from farfield.theory.answers.answer import InputError, Label, Result
@@ -162,8 +163,8 @@ def _relations(subjects: Mapping[str, Encoding], ranks: Sequence[Rank]) -> Itera
     heads = {label: subject.head(1) for label, _, subject in references()}
     for own in (r for r in convergent if r.asked):
         last = own.receptive_fields[-1]
-        tokens = [f.tokens or 0 for f in last.heads]
-        bias = subjects[own.name].head(tokens.index(max(tokens)) + 1 if tokens else 1)
+        reach = [log_bounds(f.answer)[1] for f in last.heads]
+        bias = subjects[own.name].head(reach.index(max(reach)) + 1 if reach else 1)
         for other in (r for r in convergent if not r.asked):
             try:
                 found = compare_tails(bias, heads[other.name])

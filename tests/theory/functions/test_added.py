@@ -9,7 +9,8 @@ import sympy
 import torch
 
 from farfield import check_convergence, encoding, theoretical_receptive_field
-from farfield.numerics.checking.checker import ProofError, check_proof
+from farfield.numerics.checking.checker import check_proof
+from farfield.numerics.checking.outcomes import ProofError
 from farfield.theory.functions.balls import to_arb
 from farfield.theory.functions.record import Function, registered
 from farfield.validation.models.positional import additive_bias

@@ -9,7 +9,7 @@ import torch
 
 from farfield.cli import main
 from farfield.figures.pages.audit import audit_page, write_audit
-from farfield.numerics.windows.toeplitz import certified_window
+from farfield.numerics.windows.certified import certified_window
 from farfield.theory.answers.answer import Code, InputError, Label, Status
 from farfield.theory.encodings import encoding
 from farfield.theory.verdicts import Verdict

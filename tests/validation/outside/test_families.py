@@ -67,6 +67,73 @@ def test_a_description_is_that_of_the_library(kind, values, tmp_path):
         assert surrogate is None and len(found.encodings) == 1
 
 
+LLAMA_3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+           "original_max_position_embeddings": 8192}  # fmt: skip
+YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32_768}
+PEOPLE_RUN = [
+    *((kind, {}) for kind in (
+        "gpt2", "opt", "gptj", "phi", "mistral", "qwen2", "qwen3", "gemma2", "gemma3_text",
+        "gpt_oss",
+    )),
+    ("mistral", {"sliding_window": None, "head_dim": 96}),
+    ("qwen2", {"use_sliding_window": True, "max_window_layers": 30, "sliding_window": 512}),
+    ("qwen3", {"num_hidden_layers": 3, "use_sliding_window": True, "max_window_layers": 0}),
+    ("gemma2", {"num_hidden_layers": 5, "attn_logit_softcapping": None}),
+    ("gemma2", {"num_hidden_layers": 3, "layer_types": ["full_attention"] * 3}),
+    ("gemma3_text", {"sliding_window_pattern": 4, "sliding_window": 1024}),
+    ("gemma3_text", {"rope_scaling": {"rope_type": "linear", "factor": 8.0}, "rope_theta": 1e6}),
+    ("gpt2", {"n_positions": 77, "n_embd": 48, "n_head": 4}),
+    ("gptj", {"rotary_dim": 32}),
+    ("phi", {"partial_rotary_factor": 0.25, "qk_layernorm": True}),
+    ("llama", {"rope_scaling": {"rope_type": "dynamic", "factor": 4.0}}),
+    ("llama", {"rope_scaling": LLAMA_3, "rope_theta": 5e5, "max_position_embeddings": 131_072}),
+    ("qwen2", {"rope_scaling": YARN, "max_position_embeddings": 131_072}),
+    ("qwen2", {"rope_scaling": YARN | {"attention_factor": 1.5}}),
+    ("qwen2", {"rope_scaling": YARN | {"mscale": 2.0, "mscale_all_dim": 0.5}}),
+    ("llama", {"rope_scaling": {"type": "su", "short_factor": [1.0] * 64, "long_factor": [2.0] * 64,
+                                "original_max_position_embeddings": 2048},
+               "max_position_embeddings": 8192}),
+    ("llama", {"rope_scaling": {"rope_type": "proportional", "partial_rotary_factor": 0.5}}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "values"), PEOPLE_RUN, ids=str)
+def test_layers_are_those_of_the_library(kind, values, tmp_path):
+    """Sizes, keys that each layer sees, caps, and what a rescaled rotation does to the logits."""
+    import transformers
+    from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
+
+    found = describe(written(tmp_path, kind, values))
+    given = json.loads(json.dumps(values).replace('"su"', '"longrope"'))
+    theirs = transformers.CONFIG_MAPPING[kind].from_dict({"model_type": kind, **given})
+    size = getattr(theirs, "head_dim", None) or theirs.hidden_size // theirs.num_attention_heads
+    assert (found.layers, found.heads, found.head_size, found.width, found.vocabulary) == (
+        theirs.num_hidden_layers, theirs.num_attention_heads, size, theirs.hidden_size,
+        theirs.vocab_size,
+    )  # fmt: skip
+    assert found.trained == theirs.max_position_embeddings
+    keys = getattr(theirs, "num_key_value_heads", None) or found.heads
+    assert (found.description.shape.key_heads or found.heads) == keys
+    wide = getattr(theirs, "sliding_window", None)
+    usual = "sliding_attention" if kind == "mistral" and wide else "full_attention"
+    kinds = getattr(theirs, "layer_types", None) or [usual] * found.layers
+    assert [a.window for a in found.attention] == [
+        wide if name == "sliding_attention" else None for name in kinds
+    ]
+    cap = getattr(theirs, "attn_logit_softcapping", None)
+    assert {a.cap for a in found.attention} == {cap}
+    rope = getattr(theirs, "rope_parameters", None) or {}
+    for name, a in zip(kinds, found.attention, strict=True):
+        own = rope.get(name, rope)
+        scaled = own.get("rope_type", "default")
+        assert (scaled == "default") == ("rescaled" not in a.encoding.mechanism)
+        if scaled != "default":
+            layer = name if name in rope else None
+            _, factor = ROPE_INIT_FUNCTIONS[scaled](theirs, "cpu", layer_type=layer)
+            assert a.factor == pytest.approx(factor**2)
+            assert f"rescaled ({scaled}:" in found.note
+
+
 @pytest.mark.parametrize("kind", ["t5", "mt5", "umt5"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, "bfloat16"], ids=str)
 def test_a_table_is_read_without_torch_in_each_type(kind, dtype, tmp_path):
@@ -106,6 +173,26 @@ WRONG = {
     "base": ("llama", {"rope_theta": -1.0}, "rope_theta -1.0; accepted: a positive number"),
     "mpt": ("mpt", {"attn_config": {"alibi": False}}, "alibi False; accepted: alibi True"),
     "buckets": ("t5", {}, "has no weights"),
+    "scaling": ("llama", {"rope_scaling": {"type": "magic"}}, "rope_type 'magic'; accepted: def"),
+    "no factor": ("llama", {"rope_scaling": {"type": "linear"}}, "'linear' without factor"),
+    "factors": (
+        "llama",
+        {"rope_scaling": {"type": "longrope", "short_factor": [1], "long_factor": [1]}},
+        "short_factor .1.; accepted: 64 numbers",
+    ),
+    "two bases": (
+        "llama",
+        {"rope_theta": 5.0, "rope_parameters": {"rope_theta": 6.0}},
+        "rope_theta 5 and 6",
+    ),
+    "keys": ("mistral", {"num_key_value_heads": 5}, "5 heads of keys for 32 of queries"),
+    "kinds": ("gemma2", {"layer_types": ["chunked"] * 26}, "layer_types .'chunked'"),
+    "too few": ("gpt_oss", {"layer_types": ["full_attention"]}, "accepted: 36 of"),
+    "no width": ("gemma2", {"sliding_window": None}, "'sliding_attention' and no sliding_window"),
+    "width": ("mistral", {"sliding_window": 0}, "sliding_window 0; accepted"),
+    "both ways": ("gemma2", {"use_bidirectional_attention": True}, "a causal language model"),
+    "angles": ("gptj", {"rotary_dim": 33}, "rotary_dim 33 of 256"),
+    "crossed": ("gpt2", {"add_cross_attention": True}, "a causal language model"),
 }
 
 

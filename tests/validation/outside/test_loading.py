@@ -30,7 +30,8 @@ from farfield.validation.text.reading import corpus
 from farfield.validation.training import memory
 
 FAMILIES = (
-    "bloom", "mpt", "falcon", "falcon_groups", "falcon_whole", "falcon_rotary", "gpt_neox", "llama"
+    "bloom", "mpt", "falcon", "falcon_groups", "falcon_whole", "falcon_rotary", "gpt_neox", "llama",
+    "gpt2", "opt", "gptj", "phi", "mistral", "qwen2", "qwen3", "gemma2", "gemma3_text", "gpt_oss",
 )  # fmt: skip
 
 

@@ -36,10 +36,11 @@ def _describe(config: Config, tables: Tables) -> Description:
         heads=config.whole("num_attention_heads", usual=71),
         width=config.whole("hidden_size", "n_embed", usual=4544),
         vocabulary=config.whole("vocab_size", usual=65_024),
+        key_heads=_key_heads(config),
     )
     trained = config.whole("max_position_embeddings", usual=2048)
     if not config.flag("alibi", usual=False):
-        attention, note = rotary(config, size)
+        attention, note = rotary(config, size, length=trained)
         return Description(size, (attention,) * size.layers, trained, note)
     slopes = [alibi_slope(h, size.heads) for h in range(1, size.heads + 1)]
     divided = [slope / sympy.sqrt(size.head_size) for slope in slopes]
@@ -54,6 +55,15 @@ def _describe(config: Config, tables: Tables) -> Description:
         "the library rounds this bias to bfloat16 at every position, so that beyond 256 tokens it "
         "is no function of the distance; the formula is without rounding",
     )
+
+
+def _key_heads(config: Config) -> int:
+    """One for all queries, unless the later architecture or the configuration says otherwise."""
+    several = config.flag("new_decoder_architecture", usual=False)
+    if not several and config.flag("multi_query", usual=True):
+        return 1
+    heads = config.whole("num_attention_heads", usual=71)
+    return config.whole("num_kv_heads", usual=heads)
 
 
 def _forward(

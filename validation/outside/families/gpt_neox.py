@@ -23,8 +23,8 @@ def _describe(config: Config, tables: Tables) -> Description:
         width=config.whole("hidden_size", usual=6144),
         vocabulary=config.whole("vocab_size", usual=50_432),
     )
-    attention, note = rotary(config, size, usual_share=USUAL_SHARE)
     trained = config.whole("max_position_embeddings", usual=2048)
+    attention, note = rotary(config, size, usual_share=USUAL_SHARE, length=trained)
     return Description(size, (attention,) * size.layers, trained, note)
 
 

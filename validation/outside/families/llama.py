@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
+from farfield.validation.outside.families.decoder import decoder
 from farfield.validation.outside.families.rotary import rotary
-from farfield.validation.outside.family import (
-    Config,
-    Description,
-    Family,
-    Opening,
-    Tables,
-    shape,
-)
+from farfield.validation.outside.family import Config, Description, Family, Opening, Tables
 
 
 def _describe(config: Config, tables: Tables) -> Description:
-    head_size = config.value("head_dim")
-    size = shape(
-        config,
-        layers=config.whole("num_hidden_layers", usual=32),
-        heads=config.whole("num_attention_heads", usual=32),
-        width=config.whole("hidden_size", usual=4096),
-        vocabulary=config.whole("vocab_size", usual=32_000),
-        head_size=None if head_size is None else config.whole("head_dim", usual=1),
-    )
-    attention, note = rotary(config, size)
+    size = decoder(config, layers=32, heads=32, width=4096, vocabulary=32_000)
     trained = config.whole("max_position_embeddings", usual=2048)
+    attention, note = rotary(config, size, length=trained)
     return Description(size, (attention,) * size.layers, trained, note)
 
 

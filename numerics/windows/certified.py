@@ -1,0 +1,104 @@
+"""The public questions of windows: each is sent to its mechanism, or to the bias of each head."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from farfield.numerics.receptive_field import out_of_reach, resolve
+from farfield.numerics.windows.mechanisms import of_mechanism
+from farfield.numerics.windows.question import Question, Window, WindowError, read_bounds
+from farfield.numerics.windows.toeplitz import error_of, of_bias
+from farfield.theory.answers.answer import InputError, Label, Status, decisive
+from farfield.theory.answers.number import exact, natural
+
+
+def certified_window(
+    f: Any, error: Any, logit_bound: Any, value_bound: Any, *, sinks: Any = 0, row: Any = None,
+    temper: Any = None, gate: Any = None, **values: Any,
+) -> Window:  # fmt: skip
+    """The least window whose output error is at most `error` for every input (ours).
+
+    Args:
+        f: a formula in `n`, a SymPy expression, a name of the catalogue or an `Encoding`.
+        error: the budget eta > 0.
+        logit_bound: a bound beta of |q.k|/sqrt(d), at least 0; of the whole logit where there is
+            no additive bias.
+        value_bound: a bound of ||v||, positive.
+        sinks: first keys that are kept besides, whatever their logits are.
+        row: keys of one row, for a window that is enough there; None for every row.
+        temper: s, where the content logits of a row of i keys are scaled by `s log i`.
+        gate: the bound gamma of the gates of a gated decay.
+        **values: parameters and options, as `farfield.theory.encodings.encoding` takes them.
+
+    Raises:
+        InputError: an error that is not positive; bounds out of range; free parameters; `temper`
+            without `row`; a gated decay without `gate`.
+
+    >>> certified_window("-n/2", "1/100", 1, 1).width
+    15
+    >>> certified_window("-n/2", "1/100", 1, 1, sinks=4).keys
+    19
+    >>> certified_window("-log(1+n)", "1/100", 1, 1).width
+    inf
+    >>> certified_window("rope", "1/10", 1, 1, row=1000).width
+    993
+    """
+    asked = Question.read(error, logit_bound, value_bound, sinks, row, temper)
+    subject = resolve(f, values)
+    if not subject.biases and subject.bca is None:
+        return replace(of_mechanism(subject.mechanism, asked, gate), subject=subject.name)
+    if gate is not None:
+        raise InputError(f"{subject.name} has no gates: gate {gate} belongs to a gated decay")
+    if reason := out_of_reach(subject):
+        return asked.answer(
+            None, status=Status.OUT_OF_SCOPE, label=None, reason=reason, subject=subject.name
+        )
+    known = {b: of_bias(b, asked) for b in dict.fromkeys(subject.biases)}
+    heads = tuple(known[b] for b in subject.biases)
+    if len(heads) == 1:
+        return replace(heads[0], subject=subject.name)
+    worst = decisive(heads, lambda h: h.width)
+    return replace(worst, formula=None, heads=heads, subject=subject.name)
+
+
+def window_error(
+    f: Any, width: Any, logit_bound: Any, value_bound: Any, *, sinks: Any = 0,
+    sink_weight: Any = 0, **values: Any,
+) -> WindowError:  # fmt: skip
+    """The worst-case error of keeping the `width` nearest keys, and the first ones (ours).
+
+    Args:
+        f: a formula in `n`, a SymPy expression, a name of the catalogue or an `Encoding`.
+        width: keys that are kept, the query's own included, at least 1.
+        logit_bound: a bound of |q.k|/sqrt(d), at least 0.
+        value_bound: a bound of ||v||, positive.
+        sinks: first keys that are kept besides, at any logits.
+        sink_weight: a lower bound S of the sum of exp(logit) over them, at least 0.
+        **values: parameters and options, as `farfield.theory.encodings.encoding` takes them.
+
+    Raises:
+        InputError: a width that is no natural number; bounds out of range; free parameters.
+
+    >>> round(window_error("-2*log(1+n)", 61, 0, 1).value, 6)
+    0.01977
+    >>> round(window_error("-2*log(1+n)", 61, 0, 1, sinks=4, sink_weight=2).value, 6)
+    0.008923
+    """
+    w, first = natural(width, "width"), natural(sinks, "sinks", 0)
+    logit, value = read_bounds(logit_bound, value_bound)
+    weight = exact(sink_weight, "sink_weight")
+    if weight < 0 or (weight and not first):
+        raise InputError(
+            f"sink_weight {weight} with {first} sinks: accepted is 0 or more, of sinks"
+        )
+    subject = resolve(f, values)
+    if reason := out_of_reach(subject):
+        return WindowError(
+            None, w, status=Status.OUT_OF_SCOPE, label=None, reason=reason, subject=subject.name
+        )
+    heads = tuple(error_of(b, w, logit, value, weight) for b in subject.biases)
+    if len(heads) == 1:
+        return replace(heads[0], subject=subject.name)
+    worst = decisive(heads, lambda h: h.value, lambda h: h.label is Label.THEOREM)
+    return replace(worst, formula=None, heads=heads, subject=subject.name)

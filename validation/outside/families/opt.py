@@ -1,0 +1,15 @@
+"""OPT: a table of learned positions, added to the embeddings."""
+
+from __future__ import annotations
+
+from farfield.validation.outside.families.absolute import learned
+from farfield.validation.outside.families.decoder import decoder
+from farfield.validation.outside.family import Config, Description, Family, Opening, Tables
+
+
+def _describe(config: Config, tables: Tables) -> Description:
+    size = decoder(config, layers=12, heads=12, width=768, vocabulary=50_272)
+    return learned(size, config.whole("max_position_embeddings", usual=2048))
+
+
+OPT = Family(("opt",), _describe, Opening("model.decoder", "layers", "self_attn"))
