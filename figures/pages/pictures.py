@@ -16,7 +16,7 @@ from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.numerics.windows.toeplitz import window_error
 from farfield.theory.answers.blocks import Curve, Line, Weight
 from farfield.theory.answers.notation import Text, as_text, shortened, terminal
-from farfield.theory.encodings import CATALOGUE, Encoding
+from farfield.theory.encodings import CATALOGUE, Encoding, encoding
 from farfield.theory.verdicts import Verdict
 from farfield.validation.study.findings import last_token_ratio
 from farfield.validation.study.place import references
@@ -43,7 +43,8 @@ WIDTHS = tuple(2**k for k in range(15))
 def named(p: Prediction) -> Text:
     """What an encoding is called: its formula, where it has no other name."""
     e = p.encoding
-    if e.formula is not None and p.name == str(e.formula) and len(p.name) <= LONG:
+    own = e.source == encoding("0").source and p.name == e.name
+    if own and e.formula is not None and len(str(e.formula)) <= LONG:
         return as_text(e.formula)
     return as_text(e.title if p.name == e.name and e.title else p.name)
 
