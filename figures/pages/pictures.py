@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from farfield.numerics.receptive_field import theoretical_receptive_field
-from farfield.numerics.windows.toeplitz import window_error
+from farfield.numerics.windows.certified import window_error
 from farfield.theory.answers.blocks import Curve, Line, Weight
 from farfield.theory.answers.notation import Text, as_text, shortened, terminal
 from farfield.theory.encodings import CATALOGUE, Encoding, encoding
