@@ -46,6 +46,8 @@ from .theory.verdicts import Convergence as Convergence
 from .theory.verdicts import Verdict as Verdict
 from .validation.claims import Claim as Claim
 from .validation.claims import claims as claims
+from .validation.forecast import Forecast as Forecast
+from .validation.forecast import forecast as forecast
 from .validation.outside.empirical import EmpiricalReceptiveField as EmpiricalReceptiveField
 from .validation.outside.empirical import empirical_receptive_field as empirical_receptive_field
 from .validation.study.study import Study as Study

@@ -23,7 +23,8 @@ from farfield.theory.answers.errors import InputError
 
 GROUPS = {
     "Decide and certify": (
-        theory.check, theory.trf, theory.leak, models.window, theory.compare, theory.resolution,
+        theory.check, theory.forecast, theory.trf, theory.leak, models.window, theory.compare,
+        theory.resolution,
     ),
     "Look up": (theory.encodings, theory.prove, pages.claims, pages.figures),
     "Models": (models.audit, models.erf, runs.train, runs.sweep, runs.runs),

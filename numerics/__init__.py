@@ -4,10 +4,8 @@ A formula comes from ``farfield.theory``; this room turns it into numbers that c
 and into integers that two ball comparisons decide. Where the balls cannot decide, the answer is a
 bracket or None with its reason, never a guess.
 
-The path of a formula: `normal_form` recognises it through identities, `kernels` sums it in closed
-form or by Euler-Maclaurin with a proved remainder; what is in no family `general` sums: `analytic`
-biases, `waves`, residue classes, steps. `sums` puts the stretches of a formula together,
-`telescoping` settles exact ties, `receptive_field`, `leak` and `horizon` ask their questions of the
-sums. A new family is one more kernel; nothing else knows the families. The room imports ``theory``
-and, beyond that room's libraries, SciPy and mpmath.
+The path of a formula: `summation` cuts it into stretches and sums each as a ball, from the bounds
+in `enclosures`; `receptive_field` and the modules beside it, one a question, ask those sums;
+`checking` reads proofs again without the engine that wrote them. The room imports ``theory`` and,
+beyond that room's libraries, SciPy.
 """

@@ -29,7 +29,8 @@ from farfield.numerics.receptive_field import (
     resolve,
     theoretical_receptive_field,
 )
-from farfield.numerics.summation.analytic import beyond, read_bias
+from farfield.numerics.summation.analytic_bias import beyond, read_bias
+from farfield.numerics.summation.kernel import number
 from farfield.numerics.summation.series import Series, series
 from farfield.theory.algebra.outcomes import Unreachable
 from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status
@@ -292,8 +293,6 @@ def _by_support(a: Series, b: Series) -> str | None:
 
 def _by_sums(a: Series, b: Series, x: Expr) -> str | None:
     """Whether e^x B_b/B_a is below 1 ("a") or above."""
-    from farfield.numerics.summation.families import number
-
     for bits in (128, 512):
         with precision(bits):
             ratio = number(x).exp() * to_arb(b.total()) / to_arb(a.total())

@@ -94,19 +94,29 @@ def kept_resolution(bias: np.ndarray, trained: int) -> float:
     return float(kept.mean()) * trained**2
 
 
-def lost_order(bias: np.ndarray, trained: int) -> float:
+def lost_order(bias: np.ndarray, trained: int, layers: int | None = None) -> float:
     """The share of the order that a model loses beyond its training length, in [0, 1].
 
     Args:
         bias: shape (heads, N), a row of the longest length at inference.
         trained: the training length in tokens.
+        layers: depth; given, windows that are flat inside lose what it carries beyond the training
+            length, the mean layered mass, since only depth finds an order in them.
 
     >>> local, none = -np.arange(1024.0) / 4, np.zeros(1024)
     >>> [round(lost_order(np.stack([b, none]), 64), 3) for b in (local, none)]
     [0.004, 1.0]
     """
+    if layers is not None and not any(map(has_order, bias[:, :trained])):
+        return float(head_layered_masses(bias, trained, layers).mean())
     kept = kept_resolution(bias, trained)
     return 1 - (1 - resolution_weighted_leak(bias, trained)) * kept / (kept + HALF)
+
+
+def has_order(row: np.ndarray) -> bool:
+    """Whether a row of biases tells the keys that it sees apart."""
+    seen = row[np.isfinite(row)]
+    return len(seen) > 1 and float(np.ptp(seen)) > 1e-3
 
 
 HALF = 1 / 4  # the kept resolution at which half of the order is lost

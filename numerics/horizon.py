@@ -20,7 +20,7 @@ from sympy import Expr, S
 
 from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.receptive_field import resolve
-from farfield.numerics.summation.analytic import sign_from
+from farfield.numerics.summation.analytic_bias import sign_from
 from farfield.numerics.summation.normal_form import sign
 from farfield.numerics.summation.series import SETTLED, Series, Stretch, series
 from farfield.theory.algebra.outcomes import Unreachable

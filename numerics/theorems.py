@@ -28,7 +28,8 @@ from sympy import Dummy, Expr, I, Poly, S, cos, exp, log, sin
 
 from farfield.theory.answers.answer import Result
 from farfield.theory.answers.blocks import Block, sentence
-from farfield.theory.theorems import Line, Theorem, theorem
+from farfield.theory.statements import Line, Theorem
+from farfield.theory.theorems import theorem
 from farfield.theory.values import enclose
 
 

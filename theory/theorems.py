@@ -1,10 +1,7 @@
-r"""The theorems behind the numbers, each as a proof object with steps that a program can re-check.
+"""The theorems behind the numbers, each as a proof object with steps that a program can re-check.
 
-A step is a sentence, and where it computes something, the relation it uses: an identity, an
-inequality or a limit between two expressions in symbols with stated ranges. `verify` of
-`farfield.numerics.theorems` decides every relation exactly, for all values of its symbols; the
-sentences between them it does not check, and says so. Sources: [Q] Qin et al. 2024, [S] Sun et al.
-2023, [C] Chi et al. 2023; what is marked ours is in none of them.
+Sources: [Q] Qin et al. 2024, [S] Sun et al. 2023, [C] Chi et al. 2023; what is marked ours is in
+none of them. Those on windows beyond additive biases stand in `window_theorems`.
 
 Notation: `b_t = exp(p(t))`, `B_j` the sum below j, `T_j` the tail from j, L a bound of the content
 logits, V of the values; `x_i = e^{s_i}`, `P_i = x_i / sum_{k<=N} x_k`.
@@ -13,178 +10,73 @@ logits, V of the values; `x_i = e^{s_i}`, `P_i = x_i / sum_{k<=N} x_k`.
 from __future__ import annotations
 
 import difflib
-import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping
 
-import sympy
-from sympy import Expr, Function, Rational, Symbol, cos, exp, log, pi, sin
+from sympy import Rational, Symbol, cos, exp, log, pi, sin
 
-from farfield.theory.answers.answer import InputError, Result, plain
-from farfield.theory.answers.blocks import Block, note, sentence
-from farfield.theory.answers.notation import Text, as_text, words
-from farfield.theory.proofs import Proof, Step
-
-_SIGNS = {"identity": "=", "inequality": "<=", "limit": "->"}
-
-
-@dataclass(frozen=True)
-class Line(Step):
-    """A step of a theorem's proof.
-
-    `rule` is `sentence`, `identity`, `inequality` (left <= right) or `limit` (left -> right as the
-    value `at` grows without bound); `values` has `says` and, but for a sentence, `left` and
-    `right`; an inequality may have `gap`, right - left written so that it is plainly not negative.
-    Symbols are positive unless they say otherwise.
-    """
-
-    def words(self) -> Text:
-        says = str(self.values["says"])
-        if self.rule == "sentence":
-            return as_text(says)
-        relation = words(
-            "`{left} " + _SIGNS[self.rule] + " {right}`", left=self.values["left"],
-            right=self.values["right"],
-        )  # fmt: skip
-        if self.rule == "limit":
-            relation = (*relation, *words(" as {at} grows", at=self.values["at"]))
-        if "gap" in self.values:
-            relation = (*relation, *words(", by the difference {gap}", gap=self.values["gap"]))
-        return (*as_text(f"{says}: "), *relation)
-
-
-@dataclass(frozen=True)
-class Theorem(Result):
-    """A statement with its proof.
-
-    Fields:
-        name, title, source: what it is called and where it stands (`ours`: in none of the papers).
-        hypotheses, statement: in words.
-        proof: the steps in order.
-        label: `theorem`.
-    """
-
-    name: str
-    title: str
-    source: str
-    hypotheses: str
-    statement: str
-    proof: Proof
-    label: str = "theorem"
-
-    def blocks(self) -> Sequence[Block]:
-        return (
-            sentence("{title} ({source}).", self.label, title=self.title, source=self.source),
-            note("Let {hypotheses}.", hypotheses=self.hypotheses),
-            note("Then {statement}.", statement=self.statement),
-            self.proof.block(),
-        )
-
-    def latex(self) -> str:
-        """The theorem as a LaTeX fragment."""
-        return "\n".join([
-            rf"\paragraph{{{self.title}}} ({self.source}) {_tex(f'Let {self.hypotheses}.')} "
-            rf"\emph{{{_tex(f'Then {self.statement}.')}}}",
-            self.proof.latex(),
-        ])  # fmt: skip
-
-    def fields(self) -> dict[str, Any]:
-        return {k: plain(getattr(self, k)) for k in
-                ("name", "title", "source", "hypotheses", "statement", "label")} | {
-            "proof": self.proof.fields()
-        }  # fmt: skip
-
-
-_ESCAPED = {"_": r"\_", "^": r"\^{}", "{": r"\{", "}": r"\}", "%": r"\%", "&": r"\&", "#": r"\#"}
-
-
-def _tex(words: str) -> str:
-    """Words as LaTeX text, their relation signs in math mode."""
-    signs = {"<=>": r"\iff", "<=": r"\le", ">=": r"\ge", "->": r"\to", "<": "<", ">": ">"}
-    escaped = "".join(_ESCAPED.get(c, c) for c in words)
-    return re.sub("<=>|<=|>=|->|<|>", lambda found: f"${signs[found.group()]}$", escaped)
-
-
-class excess(Function):
-    """`exp(x) - 1 - x`, which is not negative: `x^2` times the integral of `(1 - s) e^{s x}` over s
-    from 0 to 1."""
-
-    def doit(self, **hints: Any) -> Expr:
-        (x,) = self.args
-        return exp(x) - 1 - x
-
-    def _eval_is_nonnegative(self) -> bool | None:
-        return True if self.args[0].is_extended_real else None
-
-
-def _symbol(name: str) -> Expr:
-    return Symbol(name, positive=True)
-
-
-def _slope(e: Expr, x: Expr) -> Expr:
-    """The derivative, left standing so that it is shown and checked."""
-    return sympy.Derivative(e, x)
-
-
-def _product(left: Expr, right: Expr) -> Expr:
-    """A product that is shown and checked as it stands."""
-    return sympy.Mul(left, right, evaluate=False)
-
-
-def _says(words: str) -> Line:
-    return Line("sentence", {"says": words})
-
-
-def _equal(words: str, left: Any, right: Any) -> Line:
-    return Line("identity", {"says": words, "left": sympy.sympify(left),
-                             "right": sympy.sympify(right)})  # fmt: skip
-
-
-def _at_most(words: str, left: Any, right: Any, gap: Any = None) -> Line:
-    values = {"says": words, "left": sympy.sympify(left), "right": sympy.sympify(right)}
-    return Line("inequality", values if gap is None else values | {"gap": sympy.sympify(gap)})
-
-
-def _tends(words: str, left: Any, right: Any, at: Any) -> Line:
-    return Line("limit", {"says": words, "left": sympy.sympify(left),
-                          "right": sympy.sympify(right), "at": at})  # fmt: skip
-
-
-B, T, L, V, S, I, O = (_symbol(k) for k in ("B", "T", "L", "V", "S", "I", "O"))
-A, X, Y, EPS, M, Q, LAM = (_symbol(k) for k in ("A", "x", "y", "epsilon", "m", "q", "lambda"))
-U, W = Symbol("u", real=True), Symbol("w", real=True)
-J, K, R, Z, H = (_symbol(k) for k in ("j", "k", "r", "z", "h"))
-THETA, PLACE, OFFSET = Symbol("theta", real=True), Symbol("n", real=True), Symbol("r", real=True)
-
-_ROW = (
-    "a row see the keys at distances 0 .. i-1, content logits within [-L, L], values of norm <= V"
+from farfield.theory.answers.answer import InputError
+from farfield.theory.proofs import Proof
+from farfield.theory.statements import (
+    EPS,
+    LAM,
+    OFFSET,
+    PLACE,
+    ROW,
+    THETA,
+    A,
+    B,
+    H,
+    I,
+    J,
+    K,
+    L,
+    M,
+    O,
+    Q,
+    R,
+    S,
+    T,
+    Theorem,
+    U,
+    W,
+    X,
+    Y,
+    Z,
+    at_most,
+    equal,
+    excess,
+    product,
+    says,
+    slope,
+    symbol,
+    tends,
 )
+from farfield.theory.window_theorems import WINDOWS
 
 
 def _window_error() -> Theorem:
     worst = T / (T + exp(-2 * L) * B)
     steps = (
-        _equal(
+        equal(
             "With u, w the averages of the values inside and outside the window and I, O their "
             "attention masses, full output minus window output is [Q, Eq. 11]",
             (I * U + O * W) / (I + O) - U, O / (I + O) * (W - U),
         ),
-        _says("u and w are averages of vectors of norm <= V, so ||w - u|| <= 2 V [Q, Eq. 12]."),
-        _says("O <= e^L T_j and I >= e^-L B_j: e^L T_j = O + x, I = e^-L B_j + y, x, y >= 0."),
-        _at_most(
+        says("u and w are averages of vectors of norm <= V, so ||w - u|| <= 2 V [Q, Eq. 12]."),
+        says("O <= e^L T_j and I >= e^-L B_j: e^L T_j = O + x, I = e^-L B_j + y, x, y >= 0."),
+        at_most(
             "The share outside is at most its value at x = y = 0",
             O / (O + exp(-L) * B + Y), worst.subs(T, exp(-L) * (O + X)),
         ),
-        _says(
+        says(
             "Attained in the limit: logits -L and values +v inside, logits +L and values -v "
             "outside, ||v|| = V; the outside mass of row i is e^L (B_i - B_j) -> e^L T_j."
         ),
-        _tends("With S = B_i - B_j = T k/(k+1)", worst.subs(T, T * K / (K + 1)), worst, K),
+        tends("With S = B_i - B_j = T k/(k+1)", worst.subs(T, T * K / (K + 1)), worst, K),
     )  # fmt: skip
     return Theorem(
         "window-error", "The exact worst-case error of a window", "ours, sharpens [Q, Eq. 13]",
-        _ROW + ", j >= 1, B_j > 0, and T_j finite",
+        ROW + ", j >= 1, B_j > 0, and T_j finite",
         "the supremum of delta(i, j) over all rows and inputs is 2 V T_j / (T_j + e^{-2L} B_j)",
         Proof("sup delta(i, j) = 2 V T_j/(T_j + e^{-2L} B_j): one layer, exact arithmetic", steps),
     )  # fmt: skip
@@ -192,17 +84,17 @@ def _window_error() -> Theorem:
 
 def _theorem_04() -> Theorem:
     steps = (
-        _says(
+        says(
             "By window-error, delta(i, j) <= 2 V T_j / (T_j + e^{-2L} B_j) for every row i >= j."
         ),
-        _at_most("Drop T_j below", T / (T + exp(-2 * L) * B), exp(2 * L) * T / B),
-        _says("B_j >= b_0 > 0 does not fall, and T_j -> 0 because the series converges."),
-        _tends("With T_j = T/k, k growing, the bound falls to 0, for all rows at once",
+        at_most("Drop T_j below", T / (T + exp(-2 * L) * B), exp(2 * L) * T / B),
+        says("B_j >= b_0 > 0 does not fall, and T_j -> 0 because the series converges."),
+        tends("With T_j = T/k, k growing, the bound falls to 0, for all rows at once",
                exp(2 * L) * (T / K) / B, 0, K),
     )  # fmt: skip
     return Theorem(
         "theorem-0.4", "Convergence suffices", "[Q, Theorem 0.4], for Toeplitz biases",
-        _ROW + ", and let sum b_t converge with b_0 > 0",
+        ROW + ", and let sum b_t converge with b_0 > 0",
         "for every eps > 0 there is a j_0 with delta(i, j) < eps for all i >= j > j_0",
         Proof("Eq. 9 holds, uniformly in i and in the inputs", steps),
     )  # fmt: skip
@@ -211,18 +103,18 @@ def _theorem_04() -> Theorem:
 def _equivalence() -> Theorem:
     share = S / (S + exp(2 * L) * B)
     steps = (
-        _says("If sum b_t converges, the supremum tends to 0: theorem-0.4."),
-        _says("If it diverges, fix j. With S = B_i - B_j the mass outside is O = e^-L S + x, that "
+        says("If sum b_t converges, the supremum tends to 0: theorem-0.4."),
+        says("If it diverges, fix j. With S = B_i - B_j the mass outside is O = e^-L S + x, that "
               "inside I = e^L B_j - y, x, y >= 0, for every input."),
-        _at_most("So the share outside is at least S/(S + e^{2L} B_j)",
+        at_most("So the share outside is at least S/(S + e^{2L} B_j)",
                  share.subs(B, exp(-L) * (I + Y)), (exp(-L) * S + X) / (exp(-L) * S + X + I)),
-        _tends("S grows without bound with i", share.subs(S, K), 1, K),
-        _says("With values +v inside and -v outside, ||v|| = V, delta is 2 V times that share and "
+        tends("S grows without bound with i", share.subs(S, K), 1, K),
+        says("With values +v inside and -v outside, ||v|| = V, delta is 2 V times that share and "
               "tends to 2 V > 0; so the supremum over rows is 2 V for every j."),
     )  # fmt: skip
     return Theorem(
         "equivalence", "Windowable exactly if the series converges", "ours",
-        _ROW + ", V > 0, L >= 0 fixed, b_0 > 0 and every b_t finite",
+        ROW + ", V > 0, L >= 0 fixed, b_0 > 0 and every b_t finite",
         "sup delta(i, j) tends to 0 as j grows if and only if sum b_t converges",
         Proof("uniformly windowable <=> the exp-series converges; a statement about one layer's "
               "outputs, not about perplexity", steps),
@@ -232,17 +124,17 @@ def _equivalence() -> Theorem:
 def _certified_window() -> Theorem:
     step = Symbol("b", positive=True)
     steps = (
-        _says("One key more in the window moves b = b_j from the tail to the inside: T = T' + b."),
-        _at_most(
+        says("One key more in the window moves b = b_j from the tail to the inside: T = T' + b."),
+        at_most(
             "The bound does not grow", T / (T + exp(-2 * L) * (B + step)),
             (T + step) / (T + step + exp(-2 * L) * B),
         ),
-        _says("So the widths that meet the budget are all widths from the least one on; by "
+        says("So the widths that meet the budget are all widths from the least one on; by "
               "window-error no smaller one can be guaranteed."),
     )  # fmt: skip
     return Theorem(
         "certified-window", "The least certified window", "ours",
-        _ROW + ", and an error budget",
+        ROW + ", and an error budget",
         "the widths w with 2 V T_w/(T_w + e^{-2L} B_w) <= budget are w_0, w_0 + 1, ...; each is "
         "enough and none below w_0 is",
         Proof("the least certified width is sharp", steps),
@@ -251,10 +143,10 @@ def _certified_window() -> Theorem:
 
 def _theorem_05() -> Theorem:
     steps = (
-        _says("For j >= t_0, sum a_t/A <= b_t/B over t >= j: T^a_j / A <= T^b_j / B."),
-        _says("b has infinitely many positive terms, so T^b_j > 0 for every j; for eps <= T^b_j/B "
+        says("For j >= t_0, sum a_t/A <= b_t/B over t >= j: T^a_j / A <= T^b_j / B."),
+        says("b has infinitely many positive terms, so T^b_j > 0 for every j; for eps <= T^b_j/B "
               "at j = t_0 (where T^b_j >= eps B, as for every j below) TRF_b(eps) > t_0."),
-        _says("At j = TRF_b(eps), T^b_j < eps B strictly, by [Q, Eq. 22]; so T^a_j/A <= T^b_j/B < "
+        says("At j = TRF_b(eps), T^b_j < eps B strictly, by [Q, Eq. 22]; so T^a_j/A <= T^b_j/B < "
               "eps, that is T^a_j < eps A, and TRF_a(eps) <= j. (With <= in place of <, as [Q] "
               "prints it, this last step would not follow.)"),
     )  # fmt: skip
@@ -269,12 +161,12 @@ def _theorem_05() -> Theorem:
 
 def _crossover() -> Theorem:
     steps = (
-        _says("TRF_a(eps) = min{j : u_j < eps}, TRF_b(eps) = min{j : v_j < eps}, u_j and v_j the "
+        says("TRF_a(eps) = min{j : u_j < eps}, TRF_b(eps) = min{j : v_j < eps}, u_j and v_j the "
               "normalised tails, non-increasing."),
-        _says("TRF_a(eps) <= TRF_b(eps) fails exactly if some j has v_j < eps <= u_j."),
-        _says("By hypothesis only finitely many j have u_j > v_j, so the minimum exists if there "
+        says("TRF_a(eps) <= TRF_b(eps) fails exactly if some j has v_j < eps <= u_j."),
+        says("By hypothesis only finitely many j have u_j > v_j, so the minimum exists if there "
               "are any. For eps <= eps* none of them has v_j < eps."),
-        _says("If eps* = v_k < 1, every eps in (v_k, u_k] has v_k < eps <= u_k: the order fails. "
+        says("If eps* = v_k < 1, every eps in (v_k, u_k] has v_k < eps <= u_k: the order fails. "
               "If eps* = 1 there is nothing above it."),
     )  # fmt: skip
     return Theorem(
@@ -289,14 +181,14 @@ def _crossover() -> Theorem:
 def _two_sided() -> Theorem:
     low = Symbol("l", real=True)
     steps = (
-        _says("In the row, b_t e^l <= c_t <= b_t e^{l + lambda}, l the least content logit."),
-        _equal("Tail over total is at most", _product(exp(low + LAM) * T, exp(-low) / B),
+        says("In the row, b_t e^l <= c_t <= b_t e^{l + lambda}, l the least content logit."),
+        equal("Tail over total is at most", product(exp(low + LAM) * T, exp(-low) / B),
                exp(LAM) * T / B),
-        _says("If T_j < eps e^-lambda B this is below eps: attention ERF(eps) <= TRF(eps "
+        says("If T_j < eps e^-lambda B this is below eps: attention ERF(eps) <= TRF(eps "
               "e^-lambda)."),
-        _equal("and at least", _product(exp(low) * T, exp(-low - LAM) / B),
+        equal("and at least", product(exp(low) * T, exp(-low - LAM) / B),
                exp(-LAM) * T / B),
-        _says("If T_j >= eps e^lambda B this is not below eps: attention ERF(eps) >= TRF(eps "
+        says("If T_j >= eps e^lambda B this is not below eps: attention ERF(eps) >= TRF(eps "
               "e^lambda)."),
     )  # fmt: skip
     return Theorem(
@@ -310,16 +202,16 @@ def _two_sided() -> Theorem:
 
 def _jensen() -> Theorem:
     steps = (
-        _says("The tail of the row is at most e^max T_j. The total is at least B e^mean, mean the "
+        says("The tail of the row is at most e^max T_j. The total is at least B e^mean, mean the "
               "b-weighted mean logit, since exp is convex: a shift of all logits makes mean = 0."),
-        _at_most(
+        at_most(
             "For two keys with b = x, y the logits are then y u and -x u; excess(s) = e^s - 1 - s "
             "is s^2 times the integral of (1 - r) e^{r s} over r from 0 to 1, so not negative",
             X + Y, X * exp(Y * U) + Y * exp(-X * U), X * excess(Y * U) + Y * excess(-X * U),
         ),
-        _says("With more keys there is one excess a key: sum b_t e^{l_t} = sum b_t (1 + l_t + "
+        says("With more keys there is one excess a key: sum b_t e^{l_t} = sum b_t (1 + l_t + "
               "excess(l_t)), and sum b_t l_t = 0."),
-        _says("So tail/total <= e^{max - mean} T_j/B, which is below eps if T_j < eps e^{mean-max} "
+        says("So tail/total <= e^{max - mean} T_j/B, which is below eps if T_j < eps e^{mean-max} "
               "B."),
     )  # fmt: skip
     return Theorem(
@@ -332,9 +224,9 @@ def _jensen() -> Theorem:
 
 def _trf_line() -> Theorem:
     steps = (
-        _equal("Geometric tails, q = e^-m", _product(exp(-M * J) / (1 - exp(-M)), 1 - exp(-M)),
+        equal("Geometric tails, q = e^-m", product(exp(-M * J) / (1 - exp(-M)), 1 - exp(-M)),
                exp(-M * J)),
-        _says("e^{-m j} < eps exactly if j > log(1/eps)/m; the least such integer is the floor "
+        says("e^{-m j} < eps exactly if j > log(1/eps)/m; the least such integer is the floor "
               "plus 1."),
     )  # fmt: skip
     return Theorem(
@@ -345,23 +237,23 @@ def _trf_line() -> Theorem:
 
 
 def _trf_power() -> Theorem:
-    rho, scale = _symbol("rho"), _symbol("s")
+    rho, scale = symbol("rho"), symbol("s")
     tail = J**-rho / rho
     steps = (
-        _says("Write r = 1 + rho. For every delta in (0, 1) there is an n_0 with (1 - delta) A "
+        says("Write r = 1 + rho. For every delta in (0, 1) there is an n_0 with (1 - delta) A "
               "n^{-1-rho} <= b_n <= (1 + delta) A n^{-1-rho} for all n >= n_0."),
-        _at_most("x^{-1-rho} falls", _slope(X ** (-1 - rho), X), 0, (1 + rho) * X ** (-2 - rho)),
-        _says("So t^{-1-rho} lies between its integrals over [t, t+1] and [t-1, t], and its sum "
+        at_most("x^{-1-rho} falls", slope(X ** (-1 - rho), X), 0, (1 + rho) * X ** (-2 - rho)),
+        says("So t^{-1-rho} lies between its integrals over [t, t+1] and [t-1, t], and its sum "
               "over t >= j between j^{-rho}/rho and j^{-1-rho} + j^{-rho}/rho, by the "
               "antiderivative -x^{-rho}/rho."),
-        _equal("Indeed", _slope(-(X**-rho) / rho, X), X ** (-1 - rho)),
-        _tends("The ratio of the two bounds tends to 1", (J ** (-1 - rho) + tail) / tail, 1, J),
-        _says("Hence (1 - delta) A j^{-rho}/rho <= T_j <= (1 + delta)^2 A j^{-rho}/rho for all "
+        equal("Indeed", slope(-(X**-rho) / rho, X), X ** (-1 - rho)),
+        tends("The ratio of the two bounds tends to 1", (J ** (-1 - rho) + tail) / tail, 1, J),
+        says("Hence (1 - delta) A j^{-rho}/rho <= T_j <= (1 + delta)^2 A j^{-rho}/rho for all "
               "large j."),
-        _equal("At j = s x, x = (rho B eps/A)^{-1/rho}, A j^{-rho}/rho is",
+        equal("At j = s x, x = (rho B eps/A)^{-1/rho}, A j^{-rho}/rho is",
                A * (scale * (rho * B * EPS / A) ** (-1 / rho)) ** (-rho) / rho,
                scale**-rho * EPS * B),
-        _says("So T_j < eps B as soon as s^{-rho} (1 + delta)^2 < 1, and T_j >= eps B as long as "
+        says("So T_j < eps B as soon as s^{-rho} (1 + delta)^2 < 1, and T_j >= eps B as long as "
               "s^{-rho} (1 - delta) >= 1. As eps -> 0, x grows without bound and TRF(eps)/x ends "
               "between (1 - delta)^{1/rho} and (1 + delta)^{2/rho}, for every delta."),
     )  # fmt: skip
@@ -376,20 +268,20 @@ def _trf_power() -> Theorem:
 def _ladder() -> Theorem:
     second, third = log(X), log(log(X))
     steps = (
-        _equal("With l_0 = x, the comparison term of rung k with exponent 1 + r is the derivative "
-               "of -l_{k-1}^{-r}/r: at rung 1", _slope(-(X ** (-R)) / R, X), X ** (-1 - R)),
-        _equal("at rung 2", _slope(-(second ** (-R)) / R, X), 1 / (X * second ** (1 + R))),
-        _equal("at rung 3", _slope(-(third ** (-R)) / R, X),
+        equal("With l_0 = x, the comparison term of rung k with exponent 1 + r is the derivative "
+               "of -l_{k-1}^{-r}/r: at rung 1", slope(-(X ** (-R)) / R, X), X ** (-1 - R)),
+        equal("at rung 2", slope(-(second ** (-R)) / R, X), 1 / (X * second ** (1 + R))),
+        equal("at rung 3", slope(-(third ** (-R)) / R, X),
                1 / (X * second * third ** (1 + R))),
-        _says("and so on by the chain rule: the derivative of l_k is 1/(x l_1 ... l_{k-1})."),
-        _tends("The antiderivative stays bounded, here k = l_{k-1}, so the series converges",
+        says("and so on by the chain rule: the derivative of l_k is 1/(x l_1 ... l_{k-1})."),
+        tends("The antiderivative stays bounded, here k = l_{k-1}, so the series converges",
                K ** (-R) / R, 0, K**R),
-        _equal("With exponent 1 - r, 0 < r < 1, the antiderivative is l_k^r/r, at rung 1",
-               _slope(X**R / R, X), X ** (R - 1)),
-        _tends("which grows without bound, so the series diverges; its reciprocal",
+        equal("With exponent 1 - r, 0 < r < 1, the antiderivative is l_k^r/r, at rung 1",
+               slope(X**R / R, X), X ** (R - 1)),
+        tends("which grows without bound, so the series diverges; its reciprocal",
                R / K**R, 0, K**R),
-        _says("The terms fall from some n on: series and integral converge or diverge together."),
-        _says("Rung k finds c = lim rho_{k-1}/l_k. If c > 1, b_n is eventually at most the rung's "
+        says("The terms fall from some n on: series and integral converge or diverge together."),
+        says("Rung k finds c = lim rho_{k-1}/l_k. If c > 1, b_n is eventually at most the rung's "
               "comparison term with an exponent in (1, c), which converges; if c < 1, at least the "
               "one with an exponent in (c, 1), which diverges; if c = 1, subtract l_k and go on."),
     )  # fmt: skip
@@ -405,8 +297,8 @@ def _ladder() -> Theorem:
 
 def _trigonometric() -> Theorem:
     steps = (
-        _at_most("A wave is at least minus its amplitude", -A, A * cos(U), 2 * A * cos(U / 2) ** 2),
-        _says(
+        at_most("A wave is at least minus its amplitude", -A, A * cos(U), 2 * A * cos(U / 2) ** 2),
+        says(
             "So p is bounded below and the terms b_n = e^p do not tend to 0: the series diverges."
         ),
     )
@@ -419,8 +311,8 @@ def _trigonometric() -> Theorem:
 
 def _resolution_identity() -> Theorem:
     steps = (
-        _equal("Term by term", X * (X - Y), (X**2 - Y**2 + (X - Y) ** 2) / 2),
-        _says("Sum over i = 0 .. N with x = P_i, y = P_{i+1}: the differences of squares telescope "
+        equal("Term by term", X * (X - Y), (X**2 - Y**2 + (X - Y) ** 2) / 2),
+        says("Sum over i = 0 .. N with x = P_i, y = P_{i+1}: the differences of squares telescope "
               "to P_0^2 - P_{N+1}^2."),
     )  # fmt: skip
     return Theorem(
@@ -433,10 +325,10 @@ def _resolution_identity() -> Theorem:
 
 def _resolution_bound() -> Theorem:
     steps = (
-        _at_most("Drop P_i P_{i+1} >= 0 from each term", X * (X - Y), X**2),
-        _says("So R <= sum P_i^2; and P_i <= 1 with sum P_i = 1."),
-        _at_most("P_i^2 <= P_i; with P_i = x/(1+x)", (X / (1 + X)) ** 2, X / (1 + X)),
-        _tends("There is no lower bound: s = (0, log k), N = 0, has R = 1 - k, so R/k",
+        at_most("Drop P_i P_{i+1} >= 0 from each term", X * (X - Y), X**2),
+        says("So R <= sum P_i^2; and P_i <= 1 with sum P_i = 1."),
+        at_most("P_i^2 <= P_i; with P_i = x/(1+x)", (X / (1 + X)) ** 2, X / (1 + X)),
+        tends("There is no lower bound: s = (0, log k), N = 0, has R = 1 - k, so R/k",
                (1 - K) / K, -1, K),
     )  # fmt: skip
     return Theorem(
@@ -449,10 +341,10 @@ def _resolution_bound() -> Theorem:
 
 def _resolution_monotone() -> Theorem:
     steps = (
-        _says("Lower bound: drop the squares from resolution-identity."),
-        _at_most("Upper bound: P_i <= P_0 and P_i - P_{i+1} >= 0; with P_0 = x + y + z, P_i = x + "
+        says("Lower bound: drop the squares from resolution-identity."),
+        at_most("Upper bound: P_i <= P_0 and P_i - P_{i+1} >= 0; with P_0 = x + y + z, P_i = x + "
                  "y, P_{i+1} = x", (X + Y) * Y, (X + Y + Z) * Y),
-        _says("Sum over i: R <= P_0 sum (P_i - P_{i+1}) = P_0 (P_0 - P_{N+1})."),
+        says("Sum over i: R <= P_0 sum (P_i - P_{i+1}) = P_0 (P_0 - P_{N+1})."),
     )  # fmt: skip
     return Theorem(
         "resolution-monotone", "Attention resolution of a non-increasing row", "ours",
@@ -464,15 +356,15 @@ def _resolution_monotone() -> Theorem:
 
 def _resolution_limit() -> Theorem:
     steps = (
-        _says("If B = sum e^s is finite, the sums of x_i^2 and of x_i x_{i+1} converge too and "
+        says("If B = sum e^s is finite, the sums of x_i^2 and of x_i x_{i+1} converge too and "
               "P_{N+1} -> 0; pass to the limit in resolution-identity. The first term, x_0^2/B^2, "
               "is positive."),
-        _says("If B is infinite and x_i <= m: with B_N the sum to N, P_i <= m/B_N and so is "
+        says("If B is infinite and x_i <= m: with B_N the sum to N, P_i <= m/B_N and so is "
               "P_{N+1}."),
-        _at_most("A factor P_i = y/B times another, P = x/B with x <= m = x + z, is at most",
+        at_most("A factor P_i = y/B times another, P = x/B with x <= m = x + z, is at most",
                  X / B * Y / B, (X + Z) / B * Y / B),
-        _says("Summed, with sum P_i = 1: |R| <= sum P_i^2 + sum P_i P_{i+1} <= 2 m/B_N."),
-        _tends("which vanishes, k = B_N", 2 * M / K, 0, K),
+        says("Summed, with sum P_i = 1: |R| <= sum P_i^2 + sum P_i P_{i+1} <= 2 m/B_N."),
+        tends("which vanishes, k = B_N", 2 * M / K, 0, K),
     )  # fmt: skip
     return Theorem(
         "resolution-limit", "The limit of attention resolution", "ours; links [S] and [Q]",
@@ -488,11 +380,11 @@ def _resolution_line() -> Theorem:
     total = (1 - q**K) / (1 - q)
     squares = (1 - q ** (2 * K)) / (1 - q**2)
     steps = (
-        _says("x_i = q^i, q = e^-m; sum x_i = (1 - q^k)/(1 - q), sum x_i^2 = (1 - q^{2k})/(1 - "
+        says("x_i = q^i, q = e^-m; sum x_i = (1 - q^k)/(1 - q), sum x_i^2 = (1 - q^{2k})/(1 - "
               "q^2), k = N + 1, and x_i - x_{i+1} = (1 - q) x_i."),
-        _equal("So R is", (1 - q) * squares / total**2,
+        equal("So R is", (1 - q) * squares / total**2,
                (1 - q) ** 2 * (1 + q**K) / ((1 + q) * (1 - q**K))),
-        _says("As k grows q^k -> 0 and R -> (1 - q)^2/(1 + q)."),
+        says("As k grows q^k -> 0 and R -> (1 - q)^2/(1 + q)."),
     )  # fmt: skip
     return Theorem(
         "resolution-alibi", "Attention resolution of a linear bias", "ours",
@@ -505,13 +397,13 @@ def _resolution_line() -> Theorem:
 def _resolution_type1() -> Theorem:
     limit = (pi**4 / 90 - pi**2 / 3 + 3) / (pi**4 / 36)
     steps = (
-        _equal("Partial fractions", 1 / (X**2 * (X + 1) ** 2),
+        equal("Partial fractions", 1 / (X**2 * (X + 1) ** 2),
                1 / X**2 + 1 / (X + 1) ** 2 - 2 / X + 2 / (X + 1)),
-        _says("Summed over x = 1, 2, ...: sum x_i x_{i+1} = 2 zeta(2) - 1 - 2 = pi^2/3 - 3."),
-        _says("sum x_i^2 = zeta(4) = pi^4/90 and sum x_i = zeta(2) = pi^2/6."),
-        _equal("So the limit (Q - C)/B^2 is", (pi**4 / 90 - (pi**2 / 3 - 3)) / (pi**2 / 6) ** 2,
+        says("Summed over x = 1, 2, ...: sum x_i x_{i+1} = 2 zeta(2) - 1 - 2 = pi^2/3 - 3."),
+        says("sum x_i^2 = zeta(4) = pi^4/90 and sum x_i = zeta(2) = pi^2/6."),
+        equal("So the limit (Q - C)/B^2 is", (pi**4 / 90 - (pi**2 / 3 - 3)) / (pi**2 / 6) ** 2,
                limit),
-        _at_most("which is 0.29287188 to its last digit", abs(limit - Rational("0.29287188")),
+        at_most("which is 0.29287188 to its last digit", abs(limit - Rational("0.29287188")),
                  Rational("0.000000005")),
     )  # fmt: skip
     return Theorem(
@@ -523,9 +415,9 @@ def _resolution_type1() -> Theorem:
 
 def _resolution_window() -> Theorem:
     steps = (
-        _says("x_i = 1 for i < w, else 0: every difference vanishes but the last one inside."),
-        _says("For N >= w - 1 it is summed: R = 1 (1 - 0)/w^2."),
-        _says("For N <= w - 2 that difference is not summed, and R = 0."),
+        says("x_i = 1 for i < w, else 0: every difference vanishes but the last one inside."),
+        says("For N >= w - 1 it is summed: R = 1 (1 - 0)/w^2."),
+        says("For N <= w - 2 that difference is not summed, and R = 0."),
     )
     return Theorem(
         "resolution-window", "Attention resolution of a window", "ours",
@@ -538,13 +430,13 @@ def _rotation_decay() -> Theorem:
     far = THETA * (PLACE + OFFSET)
     near = THETA * PLACE
     steps = (
-        _equal("Diagonal of Rot((n+r) theta)^T Rot(n theta)",
+        equal("Diagonal of Rot((n+r) theta)^T Rot(n theta)",
                cos(far) * cos(near) + sin(far) * sin(near), cos(THETA * OFFSET)),
-        _equal("Off the diagonal", sin(far) * cos(near) - cos(far) * sin(near),
+        equal("Off the diagonal", sin(far) * cos(near) - cos(far) * sin(near),
                sin(THETA * OFFSET)),
-        _equal("The decay cancels up to the offset", _product(Z ** (PLACE + OFFSET), Z ** (-PLACE)),
+        equal("The decay cancels up to the offset", product(Z ** (PLACE + OFFSET), Z ** (-PLACE)),
                Z**OFFSET),
-        _says("So f_q(q, n+r)^T f_k(k, n) = zeta^r q^T Rot(-r theta) k, free of n; at n = 0 it is "
+        says("So f_q(q, n+r)^T f_k(k, n) = zeta^r q^T Rot(-r theta) k, free of n; at n = 0 it is "
               "the right side of [S, Eq. 6]. zeta = 1 is RoPE."),
     )  # fmt: skip
     return Theorem(
@@ -557,13 +449,13 @@ def _rotation_decay() -> Theorem:
 
 def _rotation_divergence() -> Theorem:
     steps = (
-        _says("A rotation keeps norms and zeta <= 1 does not raise them, so every logit stays "
+        says("A rotation keeps norms and zeta <= 1 does not raise them, so every logit stays "
               "within [-L, L] at every distance; there is no bias, p = 0."),
-        _at_most("j keys inside weigh at most e^L each, in all e^L j - y, the k = i - j outside at "
+        at_most("j keys inside weigh at most e^L each, in all e^L j - y, the k = i - j outside at "
                  "least e^-L, in all e^-L k + x; with I the weight inside, the share outside is at "
                  "least k/(k + e^{2L} j)", (K / (K + exp(2 * L) * J)).subs(J, exp(-L) * (I + Y)),
                  (exp(-L) * K + X) / (exp(-L) * K + X + I)),
-        _tends("With the row it grows to", K / (K + exp(2 * L) * J), 1, K),
+        tends("With the row it grows to", K / (K + exp(2 * L) * J), 1, K),
     )  # fmt: skip
     return Theorem(
         "rotation-divergence", "RoPE and xPos are not windowable by themselves", "ours",
@@ -576,10 +468,10 @@ def _rotation_divergence() -> Theorem:
 def _surrogate() -> Theorem:
     fade = 1 / (1 + Z)
     steps = (
-        _at_most("Each wave is bounded below: with zeta^{n/base} = 1/(1 + z) in (0, 1]", -1,
+        at_most("Each wave is bounded below: with zeta^{n/base} = 1/(1 + z) in (0, 1]", -1,
                  cos(U) * fade, fade * Z + 2 * fade * cos(U / 2) ** 2),
-        _says("There are d/2 of them (d/2 + 1 as printed), so a g[n] >= -a (d/2 + 1)."),
-        _says("So b_n >= e^{-a (d/2 + 1)} > 0: the terms do not tend to 0."),
+        says("There are d/2 of them (d/2 + 1 as printed), so a g[n] >= -a (d/2 + 1)."),
+        says("So b_n >= e^{-a (d/2 + 1)} > 0: the terms do not tend to 0."),
     )  # fmt: skip
     return Theorem(
         "surrogate-diverges", "The surrogate bias of RoPE and xPos diverges", "ours",
@@ -590,15 +482,15 @@ def _surrogate() -> Theorem:
 
 
 def _bca() -> Theorem:
-    block, inside, half = _symbol("c"), _symbol("d"), _symbol("half")
+    block, inside, half = symbol("c"), symbol("d"), symbol("half")
     steps = (
-        _says("Write i = half c + d with 0 <= d < half. Key j is visible if floor(j/half) >= c - "
+        says("Write i = half c + d with 0 <= d < half. Key j is visible if floor(j/half) >= c - "
               "1, so from j = half (c - 1) on."),
-        _equal("The row sees i - j + 1 keys from there",
+        equal("The row sees i - j + 1 keys from there",
                (half * block + inside) - half * (block - 1) + 1, half + inside + 1),
-        _at_most("which is at most 2 half, as d <= half - 1; with half = h + d + 1",
+        at_most("which is at most 2 half, as d <= half - 1; with half = h + d + 1",
                  (H + inside + 1) + inside + 1, 2 * (H + inside + 1)),
-        _says("So T_j = 0 for j >= 2 half: the window of 2 half tokens is exact for every row."),
+        says("So T_j = 0 for j >= 2 half: the window of 2 half tokens is exact for every row."),
     )  # fmt: skip
     return Theorem(
         "bca-support", "Blockwise causal attention has bounded support", "ours, of [S, 3.3]",
@@ -611,9 +503,9 @@ def _bca() -> Theorem:
 
 def _reach() -> Theorem:
     steps = (
-        _says("One layer reaches w - 1 keys back. Layer r of R reads outputs that each reached (w "
+        says("One layer reaches w - 1 keys back. Layer r of R reads outputs that each reached (w "
               "- 1) keys further back."),
-        _equal("With k layers reaching k (w - 1) + 1 tokens, one more reaches",
+        equal("With k layers reaching k (w - 1) + 1 tokens, one more reaches",
                K * (J - 1) + 1 + (J - 1), (K + 1) * (J - 1) + 1),
     )  # fmt: skip
     return Theorem(
@@ -629,7 +521,7 @@ _MAKERS: tuple[Callable[[], Theorem], ...] = (
     _theorem_05, _crossover, _two_sided, _jensen, _trf_line, _trf_power, _reach,
     _resolution_identity, _resolution_bound, _resolution_monotone, _resolution_limit,
     _resolution_line, _resolution_window, _resolution_type1, _rotation_decay,
-    _rotation_divergence, _surrogate, _bca,
+    _rotation_divergence, _surrogate, _bca, *WINDOWS,
 )  # fmt: skip
 
 

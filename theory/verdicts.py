@@ -22,7 +22,7 @@ from farfield.theory.functions.nodes import n
 from farfield.theory.mechanisms import MECHANISMS
 from farfield.theory.proofs import Proof, now
 from farfield.theory.terms import skipped_terms
-from farfield.theory.windowability import Windowable, of_blocks, of_mechanism, of_series
+from farfield.theory.windowability import Windowable, of_mechanism, of_series, of_support
 
 
 class Verdict(enum.StrEnum):
@@ -85,7 +85,7 @@ class Convergence(Answer):
         series converges, for other mechanisms by theorems of their own."""
         subject = self.subject or expression_line(self.formula or 0)
         if self.support is not None:
-            return of_blocks(self.support, subject)
+            return of_support(self.support, subject)
         if self.mechanism != "bias":
             return of_mechanism(self.mechanism, subject)
         return of_series(self.condition, subject, self.reason)

@@ -74,11 +74,12 @@ def of_series(converges: Any, subject: str, reason: Reason | None = None) -> Win
     )
 
 
-def of_blocks(keys: int, subject: str) -> Windowable:
-    """For bounded support, as blockwise causal attention has it: a window of `keys` loses none."""
+def of_support(keys: int, subject: str, theorem: str = "bca-support") -> Windowable:
+    """For bounded support, as blockwise causal attention or a sliding window has it: a window of
+    `keys` loses none."""
     hypotheses = (f"every row sees at most {keys} keys",)
     return Windowable(
-        True, None, "bca-support", hypotheses, label=Label.THEOREM, subject=subject,
+        True, None, theorem, hypotheses, label=Label.THEOREM, subject=subject,
         reason=Reason(Code.BOUNDED_SUPPORT, BLOCKS),
     )  # fmt: skip
 

@@ -21,6 +21,7 @@ import numpy as np
 
 from farfield.numerics.depth import layered_quantile
 from farfield.numerics.finite_length import (
+    has_order,
     head_layered_masses,
     head_leaks,
     head_resolutions,
@@ -126,14 +127,9 @@ def _weighted(exponent: float) -> Callable[[Case], float]:
 
 def _weighted_or_flat(c: Case) -> float:
     """The resolution-weighted leak; where no head resolves inside its support, depth decides."""
-    if any(map(_ordered, c.bias[:, : c.trained])):
+    if any(map(has_order, c.bias[:, : c.trained])):
         return resolution_weighted_leak(c.bias, c.trained)
     return float(head_layered_masses(c.bias, c.trained, c.layers).mean())
-
-
-def _ordered(row: np.ndarray) -> bool:
-    seen = row[np.isfinite(row)]
-    return len(seen) > 1 and float(np.ptp(seen)) > 1e-3
 
 
 def _blunt(aggregate: Callable[..., Any]) -> Callable[[Case], float]:
@@ -201,6 +197,9 @@ RULES: Mapping[str, Rule] = {
         Rule("all heads local", "all heads are", _lacking(1.0), 0.0),
         Rule("lost order", "the share of order that is lost is at most {c}",
              lambda c: lost_order(c.bias, c.trained), "sized"),
+        Rule("lost order, flat",
+             "it is at most {c}, or where no head has an order inside, the layered mass beyond is",
+             lambda c: lost_order(c.bias, c.trained, c.layers), "sized"),
     )
 }  # fmt: skip
 
@@ -256,4 +255,4 @@ def calibrated(rule: Rule, seen: Sequence[tuple[Case, float]]) -> Calibrated:
 
 
 def _flat(c: Case) -> bool:
-    return bool(np.isinf(c.bias).any()) and not any(map(_ordered, c.bias[:, : c.trained]))
+    return bool(np.isinf(c.bias).any()) and not any(map(has_order, c.bias[:, : c.trained]))

@@ -39,6 +39,7 @@ def audit_page(a: Audit) -> str:
     windows = list(a.windows())
     lead = [Columns([answer, *what, *windows[:1]], curves)] if curves else [answer, *what]
     parts: dict[str, Sequence[Item]] = {
+        "Layer by layer": list(a.by_layer()),
         "How far each head sees": brief,
         "Certified windows": windows[bool(curves):],
         "The additive surrogate": list(a.stand_in()),

@@ -104,7 +104,7 @@ def audit(
     folder: str, /, *, trained: str | None = None, length: tuple[str, ...] = (),
     eps: tuple[str, ...] = ("1/10", "1/100", "1/1000"), error: str = "1/1000",
     bounds: str = "given", logit_bound: str = "1", value_bound: str = "1",
-    out: str = "out/audit", output: Output = Output(),
+    surrogate: bool = False, out: str = "out/audit", output: Output = Output(),
 ) -> int:  # fmt: skip
     """The positional encoding of a model, head by head: verdict, fields, windows; and a page.
 
@@ -117,16 +117,16 @@ def audit(
         bounds: given, or from weights.
         logit_bound: bound of |q.k|/sqrt(d).
         value_bound: bound of ||v||.
+        surrogate: numbers of a rotation's additive surrogate as well.
         out: folder of the page.
     """
-    require_models()
     from farfield.figures.pages.audit import write_audit
     from farfield.validation.outside.audit import audit as examine
 
     with progress("audit"):
         result = examine(
             folder, trained=trained, lengths=length, eps=eps, error=error, bounds=bounds,
-            logit_bound=logit_bound, value_bound=value_bound,
+            logit_bound=logit_bound, value_bound=value_bound, surrogate=surrogate,
         )  # fmt: skip
     page = write_audit(result, out)
     code = emit(result, output)

@@ -164,6 +164,30 @@ def leak(
     return emit(results[0] if len(results) == 1 else results, output)
 
 
+def forecast(
+    *formulas: Formula, subject: Subject = Subject(), trained: str, tested: str,
+    layers: str = "4", output: Output = Output(),
+) -> int:  # fmt: skip
+    """Will perplexity hold beyond the training length? Forecast from trained models.
+
+    Args:
+        formulas: a formula in n, or a name of the catalogue; several are one a head.
+        trained: training length in tokens.
+        tested: longest length at inference in tokens.
+        layers: depth of the model.
+    """
+    from farfield.theory.encodings import encoding
+    from farfield.validation.forecast import forecast as forecast_of
+
+    if not formulas:
+        raise InputError("give a formula, a name of the catalogue, or one formula for each head")
+    if len(formulas) == 1:
+        found = subject.read(formulas[0])
+    else:
+        found = encoding([str(subject.about(f).read(f).head(1)) for f in formulas])
+    return emit(forecast_of(found, trained=trained, tested=tested, layers=layers), output)
+
+
 def compare(*formulas: Formula, subject: Subject = Subject(), output: Output = Output()) -> int:
     """Which of several biases has the lighter tail, and from which eps on.
 

@@ -23,12 +23,14 @@ from sympy import Expr, S
 from sympy.core.relational import Relational
 
 from farfield.numerics.outcomes import Unrecognised, recognising
-from farfield.numerics.summation.analytic import analytic_kernel, sign_from
-from farfield.numerics.summation.families import Composed, Direct, Kernel, kernel, number
+from farfield.numerics.summation.analytic import analytic_kernel
+from farfield.numerics.summation.analytic_bias import sign_from
+from farfield.numerics.summation.kernel import Composed, Direct, Kernel, number
 from farfield.numerics.summation.normal_form import sign
 from farfield.numerics.summation.oscillatory.growing_waves import swell_kernel
 from farfield.numerics.summation.oscillatory.rotations import rotation_kernel
 from farfield.numerics.summation.oscillatory.waves import expanded, waves_kernel
+from farfield.numerics.summation.recognition import kernel
 from farfield.theory.algebra import door
 from farfield.theory.decision.periods import common_period, residue_class
 from farfield.theory.functions.balls import precision, to_arb

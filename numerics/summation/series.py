@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -19,10 +19,14 @@ from flint import arb, ctx, fmpq
 from sympy import Expr, S, Symbol
 
 from farfield.numerics.outcomes import Unrecognised
-from farfield.numerics.summation.analytic import Analytic, sign_from, smooth_row
-from farfield.numerics.summation.families import Kernel, Monotone, kernel
+from farfield.numerics.summation.analytic import Analytic, smooth_row
+from farfield.numerics.summation.analytic_bias import sign_from
 from farfield.numerics.summation.general import general_kernel
+from farfield.numerics.summation.kernel import Kernel
+from farfield.numerics.summation.memory import memory
+from farfield.numerics.summation.monotone import Monotone
 from farfield.numerics.summation.normal_form import sign
+from farfield.numerics.summation.recognition import kernel
 from farfield.theory.algebra import door
 from farfield.theory.algebra.budget import check_time, until
 from farfield.theory.algebra.outcomes import Unreachable
@@ -52,7 +56,6 @@ class Stretch:
     bias: Expr
     kernel: Kernel | None
     gap: str = ""
-    sums: dict[int, list[Any]] = field(default_factory=dict, compare=False, repr=False)
 
     def tail(self, j: int) -> Any:
         """sum over max(j, start) <= n < end, a ball or an exact rational."""
@@ -77,7 +80,8 @@ class Stretch:
         return self._suffix_sums()[j - self.start]
 
     def _suffix_sums(self) -> list[Any]:
-        if ctx.prec not in self.sums:
+        known: dict[int, list[Any]] = memory(self)
+        if ctx.prec not in known:
             assert self.end is not None
             size = sum(1 for _ in sympy.preorder_traversal(self.bias))
             if (self.end - self.start) * (1 if self.bias.has(Lookup) else size) > MAX_WORK:
@@ -97,10 +101,10 @@ class Stretch:
                     raise
                 total = total + (value if exact else to_arb(value))
                 sums.append(total)
-            if len(self.sums) > 2:
-                self.sums.clear()
-            self.sums[ctx.prec] = sums[::-1]
-        return self.sums[ctx.prec]
+            if len(known) > 2:
+                known.clear()
+            known[ctx.prec] = sums[::-1]
+        return known[ctx.prec]
 
 
 @dataclass(frozen=True)
@@ -115,7 +119,6 @@ class Series:
 
     bias: Expr
     stretches: tuple[Stretch, ...]
-    rows: dict[int, Series] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def last(self) -> Stretch:
@@ -168,7 +171,7 @@ class Series:
 
     def truncated(self, length: int) -> Series:
         """The series of a row of `length` keys: every later term is 0."""
-        rows: dict[int, Series] = self.rows
+        rows: dict[int, Series] = memory(self)
         if length not in rows:
             if len(rows) >= MAX_ROWS:
                 rows.clear()
@@ -315,8 +318,7 @@ def _with_kernel(start: int, end: int | None, bias: Expr) -> list[Stretch]:
         if isinstance(found, Monotone) and end is None:
             other = _general(start, bias, Unrecognised("")).kernel
             if isinstance(other, Analytic):  # the same sums by faster panels
-                other.caches["settled"] = found.settled
-                found = other
+                found = replace(other, falls_from=found.settled)
         return [Stretch(start, end, bias, found)]
     except Unrecognised as reason:
         if end is None and reason.later is not None and reason.later > start:

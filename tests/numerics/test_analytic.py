@@ -21,9 +21,9 @@ from farfield.numerics.enclosures.tails import UNIT, Beyond, TailEnclosure, leve
 from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.receptive_field import Exact, theoretical_receptive_field
 from farfield.numerics.summation.analytic import analytic_kernel, smooth_row
-from farfield.numerics.summation.families import kernel
 from farfield.numerics.summation.oscillatory.rotations import Rotation
 from farfield.numerics.summation.oscillatory.waves import ByParts
+from farfield.numerics.summation.recognition import kernel
 from farfield.numerics.summation.series import _series, series
 from farfield.theory.answers.errors import InputError
 from farfield.theory.formula.grammar import read
@@ -209,9 +209,7 @@ def test_a_ramp_settles_a_rotation(text, g, eps, expected):
 
 @pytest.mark.parametrize("omega", [1 / (2 * sympy.pi), sympy.sqrt(2), sympy.E / 7])
 def test_the_bound_of_the_harmonics(omega):
-    k = dataclasses.replace(
-        series(read("-2*log(n+1)-Abs(sin(n))")).last.kernel, omega=omega, caches={}
-    )
+    k = dataclasses.replace(series(read("-2*log(n+1)-Abs(sin(n))")).last.kernel, omega=omega)
     i = np.arange(1.0, 3e6)
     sines = (2 * np.sin(np.pi * np.modf(i * float(omega))[0])) ** 2
     for area, length in ((1e5, 2**12), (1e8, 2**18), (3e5, 2**14)):

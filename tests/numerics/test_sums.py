@@ -9,8 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from farfield.numerics.outcomes import Unrecognised
-from farfield.numerics.summation.families import Monotone, Smooth, _monotone, kernel
+from farfield.numerics.summation.euler_maclaurin import Smooth
+from farfield.numerics.summation.monotone import Monotone
 from farfield.numerics.summation.normal_form import NormalForm, normal_form
+from farfield.numerics.summation.recognition import _monotone, kernel
 from farfield.numerics.summation.series import series
 from farfield.theory.answers.errors import InputError
 from farfield.theory.encodings import encoding

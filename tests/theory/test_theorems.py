@@ -11,7 +11,10 @@ from sympy import cos, exp, log, sin
 
 from farfield.numerics.theorems import vanishes, verify
 from farfield.theory.answers.errors import InputError
-from farfield.theory.theorems import Line, excess, theorem, theorems
+from farfield.theory.convergence import check_convergence
+from farfield.theory.mechanisms import MECHANISMS
+from farfield.theory.statements import Line, excess
+from farfield.theory.theorems import theorem, theorems
 
 RELATIONS = [
     (name, number)
@@ -129,6 +132,13 @@ def test_text_and_latex(name):
     assert tex.count("{") - tex.count(r"\{") == tex.count("}") - tex.count(r"\}")
     assert tex.count("$") % 2 == 0 and r"\begin{enumerate}" in tex
     assert t.to_dict()["proof"]["steps"]
+
+
+def test_every_mechanism_has_its_theorem():
+    known = theorems()
+    assert all(m.theorem in known for m in MECHANISMS.values())
+    named = {check_convergence(name).windowable.theorem for name in ("rope", "fox", "alibi")}
+    assert named == {"bounded-logits", "gated-decay", "equivalence"}
 
 
 def test_names():

@@ -7,7 +7,7 @@ from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
 from farfield.validation.reference.committed import rounded, sha256
 from farfield.validation.reference.forecasts import first_seen, forecasts, register
-from farfield.validation.reference.results import REGISTRATIONS
+from farfield.validation.reference.registration import REGISTRATIONS
 from farfield.validation.rules import RULES, Rule, calibrated, case
 
 

@@ -1,14 +1,16 @@
-"""The audit of a model: for every layer and head what its bias is, and how far it can see.
+"""The audit of a model: for every layer whether a window is ever enough, for every head with a bias
+how far it can see.
 
 Only the configuration is read, and the weights that are the encoding; the model is loaded, with
 torch, only where windows are asked for bounds of its weights. Numbers are those of the theory, on
-the formula or table that the folder holds: certified. For rotations there are none; the surrogate's
-are given.
+the formula or table that the folder holds: certified. Rotations and absolute positions are decided
+by theorems on bounded logits; the numbers of a rotation's surrogate are given where asked for.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -19,7 +21,15 @@ from farfield.numerics.horizon import dtype_horizon
 from farfield.numerics.leak import Leak, leak
 from farfield.numerics.receptive_field import ReceptiveField, theoretical_receptive_field
 from farfield.numerics.windows.question import MAX_LOGIT, SCOPE
-from farfield.theory.answers.answer import Answer, InputError, Label, Reason, Status, decisive
+from farfield.theory.answers.answer import (
+    Answer,
+    Code,
+    InputError,
+    Label,
+    Reason,
+    Status,
+    decisive,
+)
 from farfield.theory.answers.blocks import (
     Block,
     Curve,
@@ -41,6 +51,15 @@ from farfield.theory.verdicts import Verdict
 from farfield.validation.outside.family import Attention
 from farfield.validation.outside.folder import Folder, describe
 from farfield.validation.outside.head_window import HeadBounds, head_window
+from farfield.validation.outside.layers import (
+    Cache,
+    LayerAudit,
+    Terms,
+    cache_of,
+    layer_blocks,
+    layers_of,
+    reach,
+)
 from farfield.validation.outside.run import RUN
 from farfield.validation.outside.surrogate import Surrogate, surrogate_of
 from farfield.validation.short import field_text, share_text
@@ -103,8 +122,11 @@ class Audit(Answer):
         lengths, eps, dtypes: of the numbers.
         error: the budget of the windows, and `bounds`: `given` or `weights`.
         heads: one entry a head, or a layer and head where layers differ.
-        sliding_window: the widest window; infinite where a head has none, None where it is not
-            known.
+        sliding_window: the widest window; infinite where a head or layer has none, None where it
+            is not known.
+        layers_alike: whether a window is ever enough for each layer, those that are alike together.
+        reach: input tokens that the output of each layer depends on at most, through depth.
+        caches: keys that a row of the training length, and of each other, takes.
         surrogate: for rotations.
         note: what the configuration says beyond the formula.
         label: `certified`; `theorem` where the series of a head diverges.
@@ -130,9 +152,15 @@ class Audit(Answer):
     sliding_window: float | None = None
     surrogate: Surrogate | None = None
     note: str = ""
+    layers_alike: tuple[LayerAudit, ...] = ()
+    reach: tuple[float, ...] = ()
+    caches: tuple[Cache, ...] = ()
 
     def blocks(self) -> Sequence[Block]:
-        return (*self.what(), *self.fields_by_head(), *self.windows(), *self.stand_in())
+        return (
+            *self.what(), *self.by_layer(), *self.fields_by_head(), *self.windows(),
+            *self.stand_in(),
+        )  # fmt: skip
 
     def what(self) -> Iterator[Block]:
         """What the encoding is, the answer in a sentence first."""
@@ -140,7 +168,6 @@ class Audit(Answer):
         yield facts(
             source=self.source,
             training_length=f"{plural(self.trained, 'token')}, {self.trained_from}",
-            out_of_scope=None if self.heads else self.reason,
         )
         if self.heads:
             verdicts = [h.verdict for h in self.heads]
@@ -159,10 +186,29 @@ class Audit(Answer):
         said = {
             Status.INFINITE: "; no window serves every head.",
             Status.UNKNOWN: "; whether a window serves every head is not known.",
-            Status.OUT_OF_SCOPE: "; no bias, so no window by this theorem.",
         }.get(self.status, "; {width} keep the output of every head within {error}.")
         width = plural(int(self), "key") if self.status is Status.EXACT else ""
+        if not self.heads:
+            said = self._of_layers()
         return (*size, *words(said, width=width, error=self.error))
+
+    def _of_layers(self) -> str:
+        """Where there is no bias: which layers a window is enough for."""
+        sees = sum(len(k.layers) for k in self.layers_alike if k.windowable.value)
+        if sees == self.layers:
+            return "; every layer sees at most {width}, and keys beyond may be dropped."
+        why = "no fixed window is ever enough"
+        if not sees:
+            return f"; {why} for any layer, whatever the input."
+        return (
+            f"; {sees} layers see a window and no more, for the other {self.layers - sees} {why}."
+        )
+
+    def by_layer(self) -> Iterator[Block]:
+        """Whether a window is ever enough, layer by layer, and what is to be kept of a row."""
+        return layer_blocks(
+            self.layers_alike, self.reach, self.caches, self.lengths[-1], self.error
+        )
 
     def fields_by_head(self) -> Iterator[Block]:
         """How far each head sees: a curve, and a table."""
@@ -260,6 +306,7 @@ def audit(
     bounds: str = "given",
     logit_bound: Any = 1,
     value_bound: Any = 1,
+    surrogate: bool = False,
 ) -> Audit:
     """The per-head audit of a model on this machine.
 
@@ -274,6 +321,7 @@ def audit(
             layer and head, which loads the model.
         logit_bound: of |q.k|/sqrt(d), where bounds are given.
         value_bound: of ||v||, where bounds are given.
+        surrogate: whether the numbers of a rotation's additive surrogate are given, in seconds.
 
     Raises:
         InputError: as `folder.describe`; a bad argument.
@@ -286,11 +334,17 @@ def audit(
         known, origin = natural(trained, "trained"), "as given"
     elif known is None:
         known, origin = ASSUMED, "assumed: the configuration names none"
-    m = known
-    tested = tuple(natural(n, "length") for n in lengths) or (2 * m, 4 * m, 16 * m)
+    m, ends = known, folder.description.longest
+    tested = tuple(natural(n, "length") for n in lengths)
+    tested = tested or ((2 * m, 4 * m, 16 * m) if ends is None else (max(m, ends),))
     if min(tested) < m:
         raise InputError(
             f"length {min(tested)}: accepted are lengths from {m}, the training length"
+        )
+    if ends is not None and max(tested) > ends:
+        raise InputError(
+            f"length {max(tested)}: accepted are lengths up to {ends}, where the rows of "
+            f"{folder.name!r} end"
         )
     shares = tuple(exact(e, "eps") for e in eps)
     if not shares or not all(0 < e < 1 for e in shares):
@@ -304,24 +358,45 @@ def audit(
         )
     first = folder.encodings[0]
     unread = folder.kind != RUN and folder.family is not None and bounds == "given"
+    ordered = tuple(sorted(tested))
+    terms = Terms(logit, value, budget, ordered[-1], bounds == "weights")
     whole = "; of config.json alone, no weights were read"
     found = Audit(
         folder.name, folder.kind, folder.layers, folder.heads, folder.head_size, first.name,
         first.source + whole * (unread and not _tabulated(first)), m, origin,
-        tuple(sorted(tested)), shares, DTYPES, budget, bounds, note=folder.note,
-        status=Status.OUT_OF_SCOPE, label=None, reason=first.out_of_scope,
+        ordered, shares, DTYPES, budget, bounds, note=folder.note,
+        layers_alike=layers_of(folder, terms), reach=reach(folder.attention),
+        caches=tuple(cache_of(folder, length) for length in dict.fromkeys((m, *ordered))),
+        label=Label.THEOREM,
     )  # fmt: skip
-    if (turned := folder.attention[0].surrogate) is not None:
+    turned = next((a.surrogate() for a in folder.attention if surrogate and not a.window), None)
+    if turned is not None:
         found = dataclasses.replace(
             found, surrogate=surrogate_of(turned, folder.head_size, m, found.lengths, shares)
         )
     if not first.biases:
-        return found
+        return _without_heads(found)
     limits: list[tuple[HeadBounds, ...]]
     limits = [(HeadBounds(float(logit), float(value)),) * folder.heads] * folder.layers
     if bounds == "weights":
         limits = _of_weights(folder)
     return _with_heads(folder, found, limits)
+
+
+def _without_heads(a: Audit) -> Audit:
+    """The answer of a model without biases: the widest of its layers."""
+    unlimited = next((k for k in a.layers_alike if not k.windowable.value), None)
+    if unlimited is None:
+        return dataclasses.replace(a, sliding_window=max(k.keys or 0 for k in a.layers_alike))
+    if unlimited.windowable.value is None:
+        return dataclasses.replace(
+            a, status=Status.UNKNOWN, label=None, reason=unlimited.windowable.reason
+        )
+    said = f"layer {unlimited.layers[0]} sees all keys, and its logits are bounded"
+    return dataclasses.replace(
+        a, sliding_window=math.inf, status=Status.INFINITE,
+        reason=Reason(Code.BOUNDED_LOGITS, said),
+    )  # fmt: skip
 
 
 def _tabulated(encoding: Encoding) -> bool:

@@ -16,10 +16,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from farfield.theory.answers.answer import InputError
-from farfield.theory.encodings import Encoding
+from farfield.theory.encodings import Encoding, encoding, of_mechanism, surrogate_of
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
+
+THETA = 10_000
+"""The base of a rotation's angles, where nothing is said."""
 
 Attend = Callable[["Tensor", "Tensor", "Tensor", float], "Tensor"]
 """Called as `attend(query, key, value, scale)`, shapes (batch, heads, length, size)."""
@@ -146,7 +149,7 @@ class Attention:
 
     Args:
         encoding: its positional encoding with its values, or one that is out of scope.
-        surrogate: of a rotation, the additive surrogate of the dimensions that are rotated.
+        turned: of a rotation, how many dimensions are rotated, and the base of their angles.
         window: keys that a query sees at most, its own included; None for all before it.
         factor: what a rescaled rotation multiplies the logits with.
         cap: of a soft cap `cap tanh(logit/cap)` of the whole logit; None without.
@@ -155,12 +158,21 @@ class Attention:
     """
 
     encoding: Encoding
-    surrogate: Encoding | None = None
+    turned: tuple[int, float] | None = None
     window: int | None = None
     factor: float = 1.0
     cap: float | None = None
     gains: Gains | None = None
     sink: str | None = None
+
+    def surrogate(self) -> Encoding | None:
+        """Of a rotation, the additive surrogate of the dimensions that are rotated, at its base
+        and not rescaled."""
+        if self.turned is None:
+            return None
+        plain = surrogate_of(self.encoding.name) or surrogate_of(of_mechanism("rotation").name)
+        assert plain is not None
+        return encoding(plain.name, d=self.turned[0], theta=self.turned[1])
 
 
 @dataclass(frozen=True)

@@ -42,10 +42,12 @@ class Surrogate:
 
     def blocks(self, trained: int) -> Iterator[Block]:
         """What it says, for a model of this training length."""
+        known = self.verdict is not Verdict.UNDECIDED
         yield sentence(
-            "The exp-series of its additive surrogate {verdict}.", Label.THEOREM,
-            verdict=self.verdict,
-        )  # fmt: skip
+            "The exp-series of its additive surrogate {verdict}.",
+            Label.THEOREM if known else None,
+            verdict=self.verdict if known else f"is {self.verdict}",
+        )
         rows = [
             (f"TRF({e}), row of {self.lengths[-1]} keys", count(tokens), self.label)
             for e, tokens in zip(self.eps, self.row_fields, strict=True)

@@ -15,19 +15,16 @@
 A result that is here already is never replaced silently: one that differs is shown, by how much.
 
 `committed` says how files are named and numbers written; `predictions` and `registration` hold what
-was said beforehand, `results` what came out, `observations` both for each encoding; `evidence` asks
-whether the theory predicts, with a module for each group of questions.
+was said beforehand, `results` what came out, `observations` both for each encoding, `trials` what a
+forecast rests on; `collection` takes finished runs in. `evidence` asks whether the theory predicts,
+with a module for each group of questions.
 """
 
+from farfield.validation.reference.collection import collect, differences, planned
 from farfield.validation.reference.committed import HERE, place, sha256
 from farfield.validation.reference.predictions import plan, predictions, registered
-from farfield.validation.reference.results import (
-    REGISTRATIONS,
-    collect,
-    differences,
-    planned,
-    results,
-)
+from farfield.validation.reference.registration import REGISTRATIONS
+from farfield.validation.reference.results import results
 
 __all__ = [
     "HERE",

@@ -5,9 +5,10 @@ from __future__ import annotations
 import sys
 
 from farfield.theory.answers.answer import InputError
+from farfield.validation.reference.collection import collect, planned
 from farfield.validation.reference.committed import place
 from farfield.validation.reference.forecasts import add, register
-from farfield.validation.reference.results import REGISTRATIONS, collect, planned
+from farfield.validation.reference.registration import REGISTRATIONS
 
 USAGE = "accepted: register NAME, add NAME, missing FOLDER, collect FOLDER [--replace], or answers"
 

@@ -12,6 +12,7 @@ from typing import Any
 from farfield.validation.settings.plan import Job
 
 HERE = Path(__file__).resolve().parent
+OUTCOMES = "outcomes.json"  # see `trials`
 DIGITS = 6  # of the floats that are written: more than any of them is known to
 
 Row = Mapping[str, Any]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from farfield.theory.answers.answer import InputError
 from farfield.validation.files import write
 from farfield.validation.measures.extrapolation import TOLERANCE
 from farfield.validation.reference.committed import Row, rounded, sha256
-from farfield.validation.reference.observations import assumed_bias, observations
+from farfield.validation.reference.observations import Observation, assumed_bias, observations
 from farfield.validation.reference.registration import Registration, cases, identity
 from farfield.validation.rules import RULES, Calibrated, Case, calibrated, case
 from farfield.validation.settings.plan import Plan
@@ -55,14 +55,19 @@ def _said(rules: Sequence[Calibrated], c: Case) -> dict[str, dict[str, Any]]:
 
 def first_seen() -> Seen:
     """The encodings of the first registration whose formula is fixed, as they came out."""
-    found: list[tuple[Row, Case, float]] = []
-    for o in observations(length=64):
-        if o.prediction["basis"] == "the formula":
-            longest = max(o.last)
-            named = {"label": o.label, "length": o.length, "layers": o.layers, "tested": longest}
-            c = case(assumed_bias(o.label, o.length), o.length, longest, o.layers)
-            found.append((named, c, math.log(o.last[longest])))
-    return found
+    return [
+        ({"label": o.label, "length": o.length, "layers": o.layers, "tested": c.tested}, c,
+         math.log(o.last[c.tested]))
+        for o, c in first_cases(64)
+    ]  # fmt: skip
+
+
+def first_cases(length: int) -> Iterator[tuple[Observation, Case]]:
+    """The encodings of the first registration whose formula is fixed, at a training length."""
+    for o in observations(length=length):
+        if o.prediction["basis"] == "the formula" and not o.bca:
+            bias = assumed_bias(o.label, o.length)
+            yield o, case(bias, o.length, max(o.last), o.layers)
 
 
 def seen_of(registration: Registration) -> Seen:
@@ -94,18 +99,17 @@ def add(registration: Registration) -> None:
     """Write what rules that came later say of the cases that have no result yet.
 
     Raises:
-        InputError: such rules have been added before, or every case has a result.
+        InputError: every rule has said what it has to say, or every case has a result.
     """
-    if registration.added:
-        raise InputError("rules have been added to this registration before")
     seen = [*first_seen(), *seen_of(registration)]
-    later = RULES.keys() - registration.predictions["rules"].keys()
+    said = (registration.predictions, *registration.added)
+    later = RULES.keys() - {name for part in said for name in part["rules"]}
     found = forecasts(registration.plan, seen, later)
     known = registration.outcomes()
     found["cases"] = [c for c in found["cases"] if identity(c) not in known]
     if not found["cases"] or not later:
         raise InputError("every case has a result, or there is no further rule: nothing to add")
-    _write(registration.folder / "added.json", found)
+    _write(registration.folder / f"added_{len(registration.added) + 1}.json", found)
 
 
 def _write(path: Path, found: Row) -> None:

@@ -2,7 +2,7 @@
 
     <folder>/plan.toml           the runs
     <folder>/predictions.json    rules with their numbers, and what each says of every case
-    <folder>/added.json          the same of rules that came later, for the cases without a result
+    <folder>/added_1.json, ...   the same of rules that came later, for the cases without a result
     <folder>/<run>.json          one finished run, with the hash of predictions.json
 
 A case is what all seeds share: an encoding, an architecture, and how the model is run at inference.
@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from farfield.validation.reference.committed import Row, sha256
+from farfield.validation.reference.committed import HERE, Row, sha256
 from farfield.validation.rules import Case, case
 from farfield.validation.settings.plan import Plan, read_plan
 from farfield.validation.settings.visibility import CAUSAL
@@ -82,10 +82,9 @@ class Registration:
         return found
 
     @cached_property
-    def added(self) -> Row:
-        """What rules said that came later; empty where none did."""
-        found: Row = json.loads(self._added.read_text("utf-8")) if self._added.exists() else {}
-        return found
+    def added(self) -> tuple[Row, ...]:
+        """What rules said that came later."""
+        return tuple(json.loads(p.read_text(encoding="utf-8")) for p in self._added)
 
     @property
     def digest(self) -> str:
@@ -97,12 +96,12 @@ class Registration:
         return self.folder / "predictions.json"
 
     @property
-    def _added(self) -> Path:
-        return self.folder / "added.json"
+    def _added(self) -> list[Path]:
+        return sorted(self.folder.glob("added_*.json"))
 
     def results(self) -> tuple[Row, ...]:
         """The committed results, in the order of their names."""
-        said = (self._predictions, self._added)
+        said = (self._predictions, *self._added)
         paths = sorted(p for p in self.folder.glob("*.json") if p not in said)
         return tuple(json.loads(path.read_text(encoding="utf-8")) for path in paths)
 
@@ -134,3 +133,6 @@ def cases(plan: Plan) -> Iterator[tuple[Row, Case]]:
                         "steps": chosen.steps, "tested": tested, "window": visible.window,
                     }  # fmt: skip
                     yield named, case(found, chosen.length, tested, chosen.layers, visible.window)
+
+
+REGISTRATIONS = (Registration(HERE / "heads_and_shapes"),)

@@ -33,7 +33,9 @@ from sympy import Expr, S
 
 from farfield.numerics.enclosures.tails import UNIT, Unproved
 from farfield.numerics.outcomes import Unrecognised
-from farfield.numerics.summation.analytic import ANGLES, Bias, analytic_kernel, falls, read_bias
+from farfield.numerics.summation.analytic import ANGLES, analytic_kernel
+from farfield.numerics.summation.analytic_bias import Bias, falls, read_bias
+from farfield.numerics.summation.memory import remembered
 from farfield.numerics.summation.normal_form import sign
 from farfield.numerics.summation.oscillatory.waves import (
     FIRST_DIRECT,
@@ -179,20 +181,19 @@ class Swell(ByParts):
             found.append([height.exp() * v for v in bessel_row(size, most)])
         return found
 
+    @remembered
     def _noise(self) -> tuple[int, arb, fmpq]:
         """(X, W, A) with |T_x - sum F_0| <= W x^{-A} for x >= X."""
-        if "noise" not in self.caches:
-            with precision(64):
-                decay = max(self.decays, key=lambda d: d.rate)
-                since = max(3, math.ceil(self.sector / (1 - self.sine)) + 2)
-                count = 64
-                while not self._rest(count, decay) < 1:
-                    count *= 2
-                shares = ((-decay.tau * k).exp() / self._gap(k) for k in range(1, count))
-                weight = 2 * (sum(shares, arb(0)) + self._rest(count, decay))
-                least = self._bound(since, 0, decay) * (arb(since).log() * arb(decay.rate)).exp()
-                self.caches["noise"] = since, (weight * least).upper(), decay.rate
-        return self.caches["noise"]
+        with precision(64):
+            decay = max(self.decays, key=lambda d: d.rate)
+            since = max(3, math.ceil(self.sector / (1 - self.sine)) + 2)
+            count = 64
+            while not self._rest(count, decay) < 1:
+                count *= 2
+            shares = ((-decay.tau * k).exp() / self._gap(k) for k in range(1, count))
+            weight = 2 * (sum(shares, arb(0)) + self._rest(count, decay))
+            least = self._bound(since, 0, decay) * (arb(since).log() * arb(decay.rate)).exp()
+            return since, (weight * least).upper(), decay.rate
 
     def _noise_at(self, x: arb) -> arb:
         since, weight, rate = self._noise()

@@ -37,7 +37,7 @@ import bisect
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import ClassVar
 
 import sympy
@@ -47,8 +47,9 @@ from sympy import Expr, S, Symbol
 from farfield.numerics.enclosures.logarithm import elementary
 from farfield.numerics.enclosures.programs import compile_complex, compile_real
 from farfield.numerics.outcomes import Unrecognised, recognising
-from farfield.numerics.summation.analytic import sign_from
-from farfield.numerics.summation.families import Averaged, Kernel, terms
+from farfield.numerics.summation.analytic_bias import sign_from
+from farfield.numerics.summation.kernel import Averaged, Kernel, terms
+from farfield.numerics.summation.memory import memory, remembered, remembered_by_precision
 from farfield.numerics.summation.normal_form import sign
 from farfield.numerics.summation.oscillatory.waves import expanded, linear_phase
 from farfield.theory.algebra import door
@@ -80,16 +81,14 @@ class Rotation(Averaged):
 
     first_bits: ClassVar[int] = 64  # a ramp only where it is needed
 
+    @remembered_by_precision
     def mean(self) -> arb:
         """The integral of g over the circle."""
-        key = ("mean", ctx.prec)
-        if key not in self.caches:
-            total = acb(0)
-            for (low, g), high in zip(self.pieces, self._ends(), strict=True):
-                run = compile_complex(g, U)
-                total += acb.integral(lambda z, d, run=run: run(z, d), _value(low), _value(high))
-            self.caches[key] = total.real
-        return self.caches[key]
+        total = acb(0)
+        for (low, g), high in zip(self.pieces, self._ends(), strict=True):
+            run = compile_complex(g, U)
+            total += acb.integral(lambda z, d, run=run: run(z, d), _value(low), _value(high))
+        return total.real
 
     def _ends(self) -> list[Expr]:
         return [*(low for low, _ in self.pieces[1:]), self.pieces[0][0] + 1]
@@ -110,21 +109,20 @@ class Rotation(Averaged):
         jumps = (abs(b - a) for (_, b), (a, _) in itertools.pairwise([*ends, ends[0]]))
         return sum(jumps, total).upper(), most.upper()
 
+    @remembered
     def _blocks(self) -> tuple[arb, tuple[tuple[arb, int], ...]]:
         """V, and the (a_{k+1} e_k, q_k), as far as a ball of omega tells."""
-        if "blocks" not in self.caches:
-            with precision(64):
-                whole, slope = self._variation(0)
-                if not whole.is_finite():
-                    raise Unrecognised("an oscillation whose variation is not bounded")
-                bend = self._variation(1)[0] if self.continuous else arb.pos_inf()
-                found, known = [], expansion(self.omega)
-                for (quotient, size), (_, after) in itertools.pairwise(known):
-                    smooth = slope * size / (2 * after) + bend / (8 * size)
-                    block = smooth.upper() if smooth < whole else whole
-                    found.append((quotient * block, size))
-                self.caches["blocks"] = whole, tuple(found)
-        return self.caches["blocks"]
+        with precision(64):
+            whole, slope = self._variation(0)
+            if not whole.is_finite():
+                raise Unrecognised("an oscillation whose variation is not bounded")
+            bend = self._variation(1)[0] if self.continuous else arb.pos_inf()
+            found, known = [], expansion(self.omega)
+            for (quotient, size), (_, after) in itertools.pairwise(known):
+                smooth = slope * size / (2 * after) + bend / (8 * size)
+                block = smooth.upper() if smooth < whole else whole
+                found.append((quotient * block, size))
+            return whole, tuple(found)
 
     def noise(self, j: int) -> arb:
         """A bound of |T_j - m sum F|."""
@@ -138,7 +136,7 @@ class Rotation(Averaged):
             total = sum((a * weight(j + size - 1) for a, size in blocks[:last]), whole * rest)
             return total.upper().min((whole * to_arb(self.base.tail(j))).upper())
 
-    @cached_property
+    @remembered
     def _ramps(self) -> bool:
         """Whether a ramp sharpens the sums: g is continuous and F proved convex."""
         slope = door.diff(self.smooth, n)
@@ -147,17 +145,21 @@ class Rotation(Averaged):
         except Unrecognised:
             return False
 
+    @remembered
+    def _early(self, count: int) -> arb:
+        """The sum of (2 k sin(pi k omega))^-2 over k < count."""
+        with precision(64):
+            omega, total = _value(self.omega).real, arb(0)
+            for k in range(1, count):
+                total += 1 / (2 * k * (k * omega).sin_pi()) ** 2
+            return total
+
     def _harmonics(self, area: arb, length: int) -> arb:
         """A bound of the terms of E over V'/(2 pi^2) F(j), `area` the sum of F from j over F(j)."""
         known = expansion(self.omega)
         t = max(0, bisect.bisect(known, EARLY, key=lambda b: b[1]) - 1)
         first = EARLY // known[t][1] + 1
-        if "early" not in self.caches:
-            omega, early = _value(self.omega).real, arb(0)
-            for k in range(1, first * known[t][1]):
-                early += 1 / (2 * k * (k * omega).sin_pi()) ** 2
-            self.caches["early"] = early
-        total, square = 4 * self.caches["early"] / length, arb.pi() ** 2
+        total, square = 4 * self._early(first * known[t][1]) / length, arb.pi() ** 2
         for (_, size), (_, after) in itertools.pairwise(known[t:]):
             last = area * length < size * size
             near = area if last else area.min(arb(after) ** 2 / length)
@@ -188,11 +190,11 @@ class Rotation(Averaged):
             return m * tail + total / length + arb(0, (error * size).upper())
 
     def _beyond(self, j: int) -> arb:
-        if ctx.prec < PLAIN_BITS or not self._ramps:
+        if ctx.prec < PLAIN_BITS or not self._ramps():
             return self.mean() * to_arb(self.base.tail(j)) + arb(0, self.noise(j))
         # T_j itself is compared with eps B: the sum that B stands on may be the rougher one
         goal = 4 if ctx.prec < (3 if j > self.first else 6) * 64 else 8
-        known = self.caches.setdefault(("ramps", goal), {})
+        known = memory(self).setdefault(("ramps", goal), {})
         if j not in known:
             at = min(known, key=lambda i: abs(i - j), default=j + 2 * NEAR)
             if abs(at - j) > NEAR:

@@ -27,7 +27,9 @@ from flint import acb, arb, ctx
 from sympy import Expr, S
 
 from farfield.numerics.outcomes import Unrecognised
-from farfield.numerics.summation.families import Averaged, Kernel, has_monotone_slope, number, terms
+from farfield.numerics.summation.kernel import Averaged, Kernel, number, terms
+from farfield.numerics.summation.memory import remembered_by_precision
+from farfield.numerics.summation.monotone import has_monotone_slope
 from farfield.numerics.summation.normal_form import sign
 from farfield.theory.algebra import door
 from farfield.theory.algebra.budget import check_time
@@ -101,15 +103,10 @@ class Waves(ByParts):
     def mean(self) -> arb:
         return self._tuples()[0]
 
+    @remembered_by_precision
     def _tuples(self) -> tuple[arb, list[tuple[acb, acb]], arb]:
         """(the weight of F itself, (c_k, z_k) for the other tuples kept, the weight left out); one
         of k and -k."""
-        key = ("tuples", ctx.prec)
-        if key not in self.caches:
-            self.caches[key] = self._expand()
-        return self.caches[key]
-
-    def _expand(self) -> tuple[arb, list[tuple[acb, acb]], arb]:
         bits = ctx.prec
         with precision(bits + 64):
             sizes = [abs(number(w.amplitude)) for w in self.waves]

@@ -12,7 +12,7 @@ from flint import acb, arb, arb_series, ctx, fmpq
 from farfield.numerics.enclosures.programs import compile_complex, compile_real
 from farfield.numerics.enclosures.tails import TailEnclosure, Unproved, level, tail_enclosure
 from farfield.numerics.outcomes import Unrecognised
-from farfield.numerics.summation.analytic import beyond
+from farfield.numerics.summation.analytic_bias import beyond
 from farfield.theory.algebra.outcomes import NeedMore, NotReal, Undecided
 from farfield.theory.answers.errors import InputError
 from farfield.theory.coefficients.arithmetic import has_tail, to_sympy

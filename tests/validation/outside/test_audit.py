@@ -13,6 +13,7 @@ from farfield.numerics.windows.certified import certified_window
 from farfield.theory.answers.answer import Code, InputError, Label, Status
 from farfield.theory.encodings import encoding
 from farfield.theory.verdicts import Verdict
+from farfield.validation.models.attention import fused
 from farfield.validation.outside.audit import audit
 from farfield.validation.outside.bounds import weight_bounds
 from farfield.validation.outside.folder import describe
@@ -155,11 +156,12 @@ def test_tables_have_no_window(t5, speaks):
     assert one.sliding_window == math.inf and one.status is Status.INFINITE and speaks(one)
 
 
-def test_rotations_are_out_of_scope_with_their_surrogate(outside_models, speaks):
+def test_rotations_are_decided_and_have_a_surrogate(outside_models, speaks):
     """Partial rotation: half of 8 dimensions, two angles; the scale is that of a logit."""
-    found = audit(outside_models.folder("gpt_neox"), trained=64)
-    assert found.heads == () and found.status is Status.OUT_OF_SCOPE and speaks(found)
-    assert found.reason.code is Code.NOT_ADDITIVE
+    found = audit(outside_models.folder("gpt_neox"), trained=64, surrogate=True)
+    assert found.heads == () and found.status is Status.INFINITE
+    assert "no fixed window is ever enough" in speaks(found)
+    assert found.reason.code is Code.BOUNDED_LOGITS and found.label is Label.THEOREM
     assert found.note.startswith("4 of 8") and found.surrogate.verdict is Verdict.DIVERGES
     n = np.arange(1024)
     b = np.exp((np.cos(n) + np.cos(n / 100)) * 2 / np.sqrt(8))
@@ -168,6 +170,55 @@ def test_rotations_are_out_of_scope_with_their_surrogate(outside_models, speaks)
     tails = b[::-1].cumsum()[::-1]
     expected = [int((tails >= e * b.sum()).sum()) for e in (0.1, 0.01, 0.001)]
     assert list(found.surrogate.row_fields) == expected
+    assert audit(outside_models.folder("gpt_neox")).surrogate is None
+
+
+def test_each_layer_is_decided(outside_models, speaks):
+    """Sliding layers by their support, full ones by their bounded logits."""
+    found = audit(outside_models.folder("mistral"), trained=64, lengths=(100,))
+    assert found.sliding_window == 9 and found.status is Status.EXACT and "9 keys" in speaks(found)
+    (layer,) = found.layers_alike
+    assert layer.windowable.value is True and layer.windowable.theorem == "window-support"
+    assert found.reach == (9, 17) and [c.keys for c in found.caches] == [18, 18]
+    assert found.caches[1].bytes == 2 * 2 * 2 * 6 * 18  # keys, values; 2 heads of 6; 16 bits
+    found = audit(outside_models.folder("gemma3_text"), trained=64, error="1/10")
+    sliding, full = found.layers_alike
+    assert (sliding.layers, full.layers) == ((1, 2, 4), (3,))
+    assert full.windowable.value is False and full.windowable.theorem == "bounded-logits"
+    assert found.reach == (9, 17, math.inf, math.inf) and found.sliding_window == math.inf
+    assert full.needed == certified_window("rope", "1/10", 1, 1, row=found.lengths[-1]).width
+    assert full.half == pytest.approx(1 + math.e**2)
+    assert "3 layers see a window and no more" in speaks(found)
+    written = json.loads(found.to_json())
+    assert written["sliding_window"] is None and written["layers_alike"][1]["keys"] is None
+    biased = audit(outside_models.folder("bloom"), trained=64)
+    assert biased.layers_alike[0].windowable.theorem == "equivalence"
+
+
+def test_logits_that_a_configuration_or_the_weights_bound(outside_models):
+    capped = audit(outside_models.folder("gemma2"), trained=64).layers_alike[1]
+    assert (capped.logit_bound, capped.bound_from) == (2.0, "the soft cap")
+    assert "soft cap" in capped.windowable.hypotheses[0]
+    sinks = audit(outside_models.folder("gpt_oss"), trained=160).layers_alike[1]
+    assert sinks.sink and "changes no limit" in sinks.windowable.hypotheses[-1]
+    for name, norms in (("qwen3", "_norm"), ("gemma3_text", "_norm"), ("phi", "_layernorm")):
+        folder = describe(outside_models.folder(name))
+        found = audit(folder, trained=64, bounds="weights").layers_alike
+        bounded = [k for k in found if k.logit_bound is not None]
+        assert all(k.bound_from == "the gains of queries and keys" for k in bounded)
+        model, largest = load(folder), {}
+
+        def path(query, key, value, bias, visible, seen=largest):
+            size = query.shape[-1]
+            seen[len(seen) + 1] = float((query @ key.mT).abs().max() / math.sqrt(size))
+            return fused(query, key, value, bias, visible)
+
+        x = torch.randint(0, 256, (1, 60), generator=torch.Generator().manual_seed(3))
+        model.hidden(model.embed(x), path=path)
+        for k in bounded:
+            assert all(0.05 * k.logit_bound < largest[n] <= k.logit_bound for n in k.layers)
+        module = getattr(model.blocks[bounded[0].layers[0] - 1].self_attn, "q" + norms)
+        assert module.weight.numel() == folder.head_size
 
 
 def test_learned_biases_of_a_run(text, small, tmp_path):
@@ -209,6 +260,8 @@ def test_the_verb_and_bad_input(capsys, outside_models, t5, tmp_path):
         return stop.value.code, captured.out, captured.err
 
     bloom = outside_models.folder("bloom")
+    llama, gpt2 = (outside_models.folder(name) for name in ("llama", "gpt2"))
+    capsys.readouterr()  # the library's progress bars
     code, said, _ = call(bloom, "--eps", "1/10", "--length", "4096", "--trained", "1024")
     assert code == 0 and said.splitlines()[-1] == f"page: {out}/index.html"
     assert json.loads(call(bloom, "--json")[1])["trained_from"].startswith("assumed")
@@ -222,7 +275,8 @@ def test_the_verb_and_bad_input(capsys, outside_models, t5, tmp_path):
         ((bloom, "--trained", "x"), "trained"),
         ((bloom, "--error", "0"), "accepted are a positive error"),
         ((bloom, "--logit-bound", "1001"), "logits from 0 to 1000"),
-        ((outside_models.folder("llama"), "--length", "10000000"), "lengths up to 4194304"),
+        ((llama, "--length", "10000000", "--surrogate"), "up to 4194304"),
+        ((gpt2, "--length", "91"), "up to 90, where the rows of 'gpt2' e"),
     ):
         code, _, err = call(*args)
         assert code == 2 and message in err and len(err.splitlines()) == 1

@@ -53,7 +53,7 @@ def test_a_description_is_that_of_the_library(kind, values, tmp_path):
     assert len(found.attention) == found.layers
     trained = {"bloom": values.get("seq_length"), "mpt": getattr(theirs, "max_seq_len", None)}
     assert found.trained == trained.get(kind, getattr(theirs, "max_position_embeddings", None))
-    surrogate = found.attention[0].surrogate
+    surrogate = found.attention[0].surrogate()
     if kind in ("gpt_neox", "llama") or (kind == "falcon" and not theirs.alibi):
         rope = theirs.rope_parameters
         turned = int(size * rope.get("partial_rotary_factor", 1.0))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from farfield.validation.outside.families.rotary import THETA, turning
+from farfield.validation.outside.families.rotary import turning
 from farfield.validation.outside.family import (
+    THETA,
     Attend,
     Config,
     Description,

@@ -18,10 +18,8 @@ import functools
 import math
 from dataclasses import dataclass
 
-from farfield.theory.encodings import Encoding, encoding, of_mechanism, surrogate_of
-from farfield.validation.outside.family import Attention, Config, Shape
-
-THETA = 10_000  # the library's own default
+from farfield.theory.encodings import Encoding, encoding, of_mechanism
+from farfield.validation.outside.family import THETA, Attention, Config, Shape
 
 
 @dataclass(frozen=True)
@@ -98,12 +96,10 @@ def turning(
 ) -> tuple[Attention, str]:
     """The attention of a layer that rotates so many dimensions, and what is to be said of it."""
     note = f"{turned} of {head_size} dimensions of a head are rotated, base {theta:g}"
-    stand_in = surrogate_of(_rotation(None).name)
-    surrogate = None if stand_in is None else encoding(stand_in.name, d=turned, theta=theta)
     kind = given.value("rope_type", "type", usual="default")
     kind = _OLD.get(kind, kind)
     if kind == "default":
-        return Attention(_rotation(None), surrogate), note
+        return Attention(_rotation(None), (turned, theta)), note
     if kind not in SCALINGS:
         raise given.wrong(f"rope_type {str(kind)[:40]!r}", ", ".join(("default", *SCALINGS)))
     if missing := [name for name in SCALINGS[kind].needs if given.value(name) is None]:
@@ -122,7 +118,7 @@ def turning(
     if scale != 1:
         said += f", logits times {scale:.4g}"
     note += f", rescaled ({kind}: {said}); the surrogate is not"
-    return Attention(_rotation(kind), surrogate, factor=scale), note
+    return Attention(_rotation(kind), (turned, theta), factor=scale), note
 
 
 def _ratio(length: int | None, original: int | None) -> float:

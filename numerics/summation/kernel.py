@@ -1,0 +1,199 @@
+"""The protocol of summation: what every way to sum exp(p(n)) on a stretch n >= start answers.
+
+A kernel gives `tail(j) = sum_{n>=j} exp(p(n))` and `between(a, b) = sum_{a<=n<b} exp(p(n))` as
+balls at the precision at work, and what is known of p beside. It is a value; what its sums remember
+is in `memory`.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from flint import arb, ctx, fmpq
+from sympy import Expr
+
+from farfield.numerics.summation.memory import memory
+from farfield.theory.algebra.budget import check_time
+from farfield.theory.algebra.outcomes import Unreachable
+from farfield.theory.functions.balls import precision, to_arb
+from farfield.theory.functions.nodes import n
+from farfield.theory.values import compile_ball
+
+MAX_BASES = 8
+
+
+def number(e: Expr) -> arb:
+    """A constant as a ball at the precision at work."""
+    return to_arb(compile_ball(e)({}))
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """exp(p) on `n >= start`; `gamma` is the constant of p.
+
+    `converges` tells whether the series does; p is monotone from the integer `settled` on, and
+    `direction` is the sign of its slope there. Sums begin at the precision `first_bits`; receptive
+    fields are sought as integers of up to `max_bits`.
+    """
+
+    start: int
+    gamma: Expr
+
+    first_bits: ClassVar[int] = 128
+    max_bits: ClassVar[int] = 3_400
+
+    @property
+    def converges(self) -> bool:
+        return True
+
+    @property
+    def settled(self) -> int:
+        return self.start
+
+    @property
+    def direction(self) -> int:
+        return -1
+
+    @property
+    def checked(self) -> bool:
+        """Whether the kernel's structure proves that every term is defined and finite."""
+        return True
+
+    def foresee(self, goal: Callable[[int], arb], most: int) -> int | None:
+        """A guess of the least j with T_j < goal(bits), a ball at that precision; None for none.
+
+        It is rough where j has more than `most` bits.
+        """
+        return None
+
+    def tail(self, j: int) -> arb:
+        """sum_{n>=j} exp(p(n)), j >= start; the series must converge."""
+        raise NotImplementedError
+
+    def between(self, a: int, b: int) -> arb:
+        """sum_{a<=n<b} exp(p(n)), a >= start."""
+        if not self.converges:
+            raise Unreachable("no closed form for the partial sums of this divergent series")
+        return self.tail(a) - self.tail(b)
+
+    def integral(self, x: arb) -> arb:
+        """int_x^oo exp(p), for real x where p is decreasing."""
+        raise Unreachable("no closed form for the integral")
+
+    def density(self, x: arb) -> arb:
+        """exp(p(x)) for real x."""
+        raise Unreachable("no extension to real distances")
+
+    def far(self, goal: arb) -> tuple[int, arb] | None:
+        """(d, y) with y a ball of the d-fold logarithm of the least j with T_j < goal, for j beyond
+        2^1000; None where the kernel knows no such formula."""
+        return None
+
+    def asymptotics(self) -> str | None:
+        """TRF(eps) as eps -> 0, in LaTeX; None where no formula is known."""
+        return None
+
+
+class Composed(Kernel):
+    """A kernel that proves neither monotony nor that its terms are defined."""
+
+    @property
+    def settled(self) -> int:
+        raise Unreachable("the bias is not proved to be monotone")
+
+    @property
+    def checked(self) -> bool:
+        return False
+
+
+def terms(p: Expr) -> Callable[[int], arb]:
+    """i -> exp(p(i)), a ball at the precision at work."""
+    run = compile_ball(p)
+    return lambda i: to_arb(run({n: fmpq(i)})).exp()
+
+
+def suffix_sums(value: Any, term: Callable[[int], Any], at: int, start: int) -> list[Any]:
+    """T_start, ..., T_at from T_at = value and the terms before it."""
+    sums = [value]
+    for i in range(at - 1, start - 1, -1):
+        if i % 1024 == 0:
+            check_time()
+        value = value + term(i)
+        sums.append(value)
+    return sums[::-1]
+
+
+def first_below(sums: list[Any], goal: arb) -> int:
+    """The place of the first of falling balls that is below the goal, as far as balls tell."""
+    return bisect.bisect_left(sums, True, key=lambda value: bool(value < goal))
+
+
+@dataclass(frozen=True)
+class Direct(Composed):
+    """The terms of `source` one by one up to an N, not before `first`; T_j from N on is enclosed by
+    `_beyond`."""
+
+    source: Expr
+    first: int
+
+    def _beyond(self, j: int) -> arb:
+        """T_j, j >= N."""
+        raise NotImplementedError
+
+    def _end(self, bits: int) -> tuple[int, arb]:
+        """N and T_N, for sums of `bits` bits."""
+        with precision(bits + 32):
+            return self.first, self._beyond(self.first)
+
+    def _base(self, bits: int) -> tuple[int, list[arb]]:
+        """N and the sums from each i <= N."""
+        known = memory(self).setdefault("base", {})
+        if bits not in known:
+            at, value = self._end(bits)
+            with precision(bits + 32):
+                sums = suffix_sums(value, terms(self.source), at, self.start)
+            if len(known) > MAX_BASES:
+                known.clear()
+            known[bits] = at, sums
+        return known[bits]
+
+    def tail(self, j: int) -> arb:
+        at, sums = self._base(ctx.prec)
+        if j <= at:
+            return sums[j - self.start]
+        with precision(ctx.prec + 16):
+            return self._beyond(j)
+
+
+@dataclass(frozen=True)
+class Averaged(Direct):
+    """A bias q with oscillations, whose T_j is near `mean` times the sum of `base` far out.
+
+    `smooth` is q.
+    """
+
+    smooth: Expr
+    base: Kernel
+
+    @property
+    def converges(self) -> bool:
+        return self.base.converges
+
+    def mean(self) -> arb:
+        """The weight of the sum of `base` in T_j."""
+        return arb(1)
+
+    def foresee(self, goal: Callable[[int], arb], most: int) -> int | None:
+        with precision(64):
+            small, (_, sums) = goal(64), self._base(64)
+            if to_arb(sums[-1]) < small:
+                return self.start + first_below(sums, small)
+
+        def share(bits: int) -> arb:
+            with precision(bits):
+                return goal(bits) / self.mean()
+
+        return self.base.foresee(share, most)

@@ -1,0 +1,105 @@
+r"""Terms that fall faster than every power within the reach of a direct sum.
+
+They are summed one by one up to a Y with a proved bound of the rest: where p(x) <= -A log x on
+[Y, oo) (a `TailEnclosure` proves it), sum_{n>Y} e^{p(n)} <= Y^{1-A}/(A-1) (ours).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from flint import arb, ctx, fmpq
+from sympy import S
+
+from farfield.numerics.summation.analytic_bias import Bias
+from farfield.numerics.summation.kernel import Composed, first_below, suffix_sums
+from farfield.numerics.summation.memory import memory
+from farfield.theory.algebra.outcomes import Unreachable
+from farfield.theory.functions.balls import Undefined, precision, to_arb
+from farfield.theory.functions.nodes import n
+
+MAX_TERMS = 1 << 17
+
+
+@dataclass(frozen=True)
+class Light(Composed):
+    """The sums, and a bound of what is beyond them."""
+
+    source: Bias
+    first: int
+
+    def rest(self, y: int) -> arb:
+        """A bound of sum_{i>=y} exp(p(i)), y >= 2."""
+        known = memory(self).setdefault("rests", {})
+        if y not in known:
+            with precision(128):
+                known[y] = self._rest(y)
+        return known[y]
+
+    def _sums(self) -> dict[int, list[Any]]:
+        """Sums from the start on, by precision."""
+        return memory(self).setdefault("sums", {})
+
+    def _rest(self, y: int) -> arb:
+        log_x = arb(y - 1).log()
+        try:
+            size = to_arb(self.source.direct({n: fmpq(y - 1)}))
+        except Undefined:
+            return arb.pos_inf()
+        for share in (0.95, 0.75, 0.5, 0.25):
+            a = (-size / log_x * arb(share)).mid()
+            if a > 2 and self.source.is_steep(a, log_x):
+                return ((1 - a) * log_x).exp() / (a - 1)
+        return arb.pos_inf()
+
+    def tail(self, j: int) -> arb:
+        bits = ctx.prec
+        known = self._sums().setdefault(bits, [])
+        if not known or j - self.start >= len(known) // 2:
+            self._extend(j, bits)
+        known = self._sums()[bits]
+        return known[j - self.start]
+
+    def foresee(self, goal: Callable[[int], arb], most: int) -> int | None:
+        """From the sums."""
+        with precision(64):
+            small, reach = goal(64), 1
+            self.tail(self.start)
+            while not self._sums()[64][reach - 1] < small:
+                reach *= 2
+                self.tail(self.start + reach - 1)
+            return self.start + first_below(self._sums()[64][:reach], small)
+
+    def _extend(self, j: int, bits: int) -> None:
+        """Suffix sums up to where the rest is below the precision, relative to T_j."""
+        upto = max(self.first, j + 64)
+        goal = to_arb(self.source.term(j)) * arb(2) ** -(bits + 8)
+        while not self.rest(upto) < goal:
+            upto = j + 2 * (upto - j)
+            if upto - self.start > MAX_TERMS:
+                raise Unreachable("too many terms would have to be summed one by one")
+        with precision(bits + 32):
+            rest = arb(0).union(self.rest(upto).upper())
+            sums = suffix_sums(rest, self.source.term, upto, self.start)
+        if len(self._sums()) > 4:
+            self._sums().clear()
+        self._sums()[bits] = sums
+
+
+def light_kernel(source: Bias, start: int, most: int) -> Light | None:
+    """The kernel that sums one by one, where at most `most` terms give 128 bits."""
+    y = 4
+    while y <= most:
+        with precision(128):
+            size = to_arb(source.direct({n: fmpq(start + y)}))
+            if not size < -120:
+                y *= 2
+                continue
+            trial = Light(start, S.Zero, source, start + y)
+            bound = trial.rest(start + y)
+            if bound.is_finite() and bound < arb(2) ** -150 * source.term(start):
+                return trial
+        y *= 2
+    return None

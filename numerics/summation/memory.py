@@ -1,0 +1,51 @@
+"""What is remembered of sums, in the one place where it is.
+
+A sum, a series, a bias are values: they never change, and a question never changes them. What was
+computed of one holds as long as it lives, and is kept here, beside it.
+"""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from flint import ctx
+
+_KEPT: dict[int, dict[Any, Any]] = {}
+
+
+def memory(of: Any) -> dict[Any, Any]:
+    """What is remembered of an object, of this one and no equal one; forgotten with it."""
+    place = id(of)
+    if place not in _KEPT:
+        weakref.finalize(of, _KEPT.pop, place, None).atexit = False
+        _KEPT[place] = {}
+    return _KEPT[place]
+
+
+def remembered(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method of a value that is computed once for the same arguments."""
+
+    @functools.wraps(method)
+    def asked(self: Any, *given: Any) -> Any:
+        known, key = memory(self), (method.__name__, *given)
+        if key not in known:
+            known[key] = method(self, *given)
+        return known[key]
+
+    return asked
+
+
+def remembered_by_precision(method: Callable[..., Any]) -> Callable[..., Any]:
+    """The same, once for each precision of balls at work."""
+
+    @functools.wraps(method)
+    def asked(self: Any, *given: Any) -> Any:
+        known, key = memory(self), (method.__name__, ctx.prec, *given)
+        if key not in known:
+            known[key] = method(self, *given)
+        return known[key]
+
+    return asked

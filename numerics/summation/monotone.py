@@ -1,0 +1,107 @@
+"""Completely monotone exp-series: -p is a sum of functions with completely monotone derivative."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import sympy
+from flint import acb, arb, ctx
+from sympy import Expr
+
+from farfield.numerics.enclosures.programs import compile_complex, compile_real
+from farfield.numerics.summation.euler_maclaurin import Smooth
+from farfield.numerics.summation.kernel import number
+from farfield.numerics.summation.normal_form import sign
+from farfield.theory.algebra.outcomes import Unreachable
+from farfield.theory.functions.nodes import n
+
+MAX_EVALUATIONS = 40_000
+
+
+@dataclass(frozen=True)
+class Monotone(Smooth):
+    """Any completely monotone exp(p) whose tail is bounded by one of its factors.
+
+    -p is a sum of functions with completely monotone derivative (`has_monotone_slope`), and p
+    contains `rate`: alpha n with alpha < 0 (`rate` = ("linear", -alpha)), or logs with coefficients
+    that add up to -r, r > 1 (("log", r)). As the other terms of p do not increase,
+
+        int_X^oo exp(p) <= exp(p(X)) / m,   respectively   exp(p(X)) (X + h) / (r - 1),
+
+    h the largest shift among the logs. If p is a sum of logs (`only_logs`), the latter is also at
+    least that divided by prod ((X+h)/(X+h_i))^{r_i}, so X = 2^(bits+16) ends the quadrature there.
+    Up to X the integral is done by rigorous quadrature, in the variable log(x + h).
+    """
+
+    bias: Expr
+    rate: tuple[str, Expr]
+    only_logs: tuple[tuple[Expr, Expr], ...] = ()
+
+    @property
+    def completely_monotone(self) -> bool:
+        return True
+
+    def decreasing(self, u: arb) -> bool:
+        return True
+
+    def exponent(self, u: Any) -> Any:
+        return compile_real(self.bias, n)(u - number(self.h))
+
+    def _rest(self, u: arb) -> arb:
+        kind, r = self.rate[0], number(self.rate[1])
+        bound = self.exponent(u).exp() * (1 / r if kind == "linear" else u / (r - 1))
+        if not self.only_logs:
+            return bound.union(arb(0))
+        log = arb(0)
+        for h, q in self.only_logs:
+            log += number(q) * (u / (u - number(self.h) + number(h))).log()
+        return bound.union(bound * (-log).exp())
+
+    def area(self, u: arb) -> arb:
+        bits, h = ctx.prec, number(self.h)
+        kind, r = self.rate[0], number(self.rate[1])
+        drop = (bits + 8) * arb(2).log()
+        end = (u + drop / r if kind == "linear" else u * (drop / (r - 1)).exp()).mid()
+        if self.only_logs:
+            end = end.min(arb(2) ** (bits + 16))
+        if not end > u:
+            return self._rest(u)
+        scale, p = self.exponent(u) + u.log(), compile_complex(self.bias, n)
+
+        def integrand(t: acb, analytic: bool) -> acb:
+            return (p(t.exp() - h, analytic) + t - scale).exp()
+
+        found = acb.integral(
+            integrand, acb(u.log()), acb(end.log()), rel_tol=arb(2) ** -bits,
+            abs_tol=arb(2) ** (-bits - 8), eval_limit=MAX_EVALUATIONS,
+        ).real  # fmt: skip
+        if found.rel_accuracy_bits() < bits // 4:
+            raise Unreachable("the integral of exp(p) needs too many evaluations")
+        return found * scale.exp() + self._rest(end)
+
+
+def has_monotone_slope(g: Expr, start: int) -> bool:
+    """Whether g is proved to have a completely monotone derivative on [start, oo), by the rules
+    n;  g + h;  c g;  log g if g(start) > 0;  g^a, 0 < a <= 1, and -g^a, a < 0, if g(start) > 0.
+    """
+    if not g.has(n) or g == n:
+        return True
+    if g.is_Add:
+        return all(has_monotone_slope(a, start) for a in g.args)
+    if g.is_Mul:
+        constant, rest = g.as_independent(n)
+        if rest.is_Mul:
+            return False
+        if rest.is_Pow and not rest.exp.has(n) and sign(rest.exp) < 0:
+            return sign(constant) < 0 and _rises_from_positive(rest.base, start)
+        return sign(constant) > 0 and has_monotone_slope(rest, start)
+    if isinstance(g, sympy.log):
+        return _rises_from_positive(g.args[0], start)
+    if g.is_Pow and not g.exp.has(n) and sign(g.exp) > 0 and sign(1 - g.exp) >= 0:
+        return _rises_from_positive(g.base, start)
+    return False
+
+
+def _rises_from_positive(g: Expr, start: int) -> bool:
+    return sign(g.subs(n, start)) > 0 and has_monotone_slope(g, start)

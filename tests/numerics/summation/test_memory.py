@@ -1,0 +1,100 @@
+"""Sums are values: no question changes them, and what is remembered goes with them."""
+
+import dataclasses
+import gc
+
+import pytest
+from flint import fmpq
+
+from farfield.numerics.outcomes import Unrecognised
+from farfield.numerics.summation import memory
+from farfield.numerics.summation.general import general_kernel
+from farfield.numerics.summation.recognition import kernel
+from farfield.numerics.summation.series import series
+from farfield.theory.formula.grammar import read
+from farfield.theory.functions.balls import precision, to_arb
+
+BIASES = {
+    "closed form": "-n/7",
+    "Euler-Maclaurin": "-sqrt(n+1)",
+    "monotone": "-2*log(n+1)-sqrt(n+2)",
+    "analytic": "-2*log(n+2)-1/(n+1)",
+    "light": "-n**2/9-n",
+    "waves": "-n/9+cos(n)",
+    "swelling waves": "-n/9+log(n+2)*cos(n)/9",
+    "rotation": "-n/50+frac(n*sqrt(2))",
+    "classes": "-n/9-Mod(n,3)",
+}
+
+
+def state(value, seen=()):
+    """All that an object holds, its attributes beside its fields included."""
+    if dataclasses.is_dataclass(value):
+        return {name: state(inner) for name, inner in vars(value).items()}
+    if isinstance(value, tuple):
+        return tuple(map(state, value))
+    return (id(value), len(value)) if isinstance(value, (dict, list, set)) else id(value)
+
+
+@pytest.mark.parametrize("text", BIASES.values(), ids=BIASES)
+def test_no_question_changes_a_sum(text):
+    """Nothing is written into it, and questions in another order have answers that agree."""
+    bias = read(text)
+    try:
+        asked, fresh = kernel(bias, 0), kernel(bias, 0)
+    except Unrecognised:
+        asked, fresh = general_kernel(bias, 0), general_kernel(bias, 0)
+    before = state(asked)
+    questions = [(200, 64), (3, 64), (40, 128), (3, 128), (0, 64)]
+    found = {}
+    for j, bits in questions:
+        with precision(bits):
+            found[j, bits] = to_arb(asked.tail(j))
+    assert state(asked) == before
+    for j, bits in reversed(questions):
+        with precision(bits):
+            assert to_arb(fresh.tail(j)).overlaps(found[j, bits])
+
+
+def test_rows_are_beside_the_series():
+    s = series(read("-log(n+3)-n/50"))
+    before = state(s)
+    with precision(64):
+        assert to_arb(s.truncated(9).total()).overlaps(to_arb(s.total() - s.tail(9)))
+    assert state(s) == before
+    assert s.truncated(9) is s.truncated(9)
+
+
+def test_what_is_remembered_is_forgotten_with_its_object():
+    @dataclasses.dataclass(frozen=True)
+    class Asked:
+        value: fmpq
+
+        @memory.remembered
+        def square(self):
+            counted.append(self.value)
+            return self.value**2
+
+    counted = []
+    one, equal = Asked(fmpq(3)), Asked(fmpq(3))
+    assert [one.square(), one.square(), equal.square()] == [9, 9, 9]
+    assert counted == [3, 3]
+    place = id(one)
+    assert place in memory._KEPT
+    del one
+    gc.collect()
+    assert place not in memory._KEPT
+
+
+def test_by_precision():
+    class Asked:
+        @memory.remembered_by_precision
+        def third(self):
+            return to_arb(fmpq(1, 3))
+
+    asked = Asked()
+    sizes = []
+    for bits in (64, 128, 64):
+        with precision(bits):
+            sizes.append(asked.third().rel_accuracy_bits())
+    assert sizes[0] == sizes[2] < 70 < sizes[1]

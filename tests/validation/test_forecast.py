@@ -1,0 +1,107 @@
+import dataclasses
+import json
+import math
+
+import numpy as np
+import pytest
+
+from farfield import encoding, forecast
+from farfield.theory.answers.answer import Code, InputError, Label, Status
+from farfield.validation.forecast import left_out
+from farfield.validation.measures.extrapolation import TOLERANCE
+from farfield.validation.reference.committed import rounded
+from farfield.validation.reference.trials import gathered, trials
+
+MIXTURE = ["-n/4", *7 * ["0"]]
+
+
+def test_one_local_head_is_enough_and_none_is_not():
+    mixture = forecast(MIXTURE, trained=64, tested=1024)
+    without = forecast("0", trained=64, tested=1024)
+    assert mixture.holds > 0.5 > without.holds and 1 < mixture.ratio < 1.05 < without.ratio
+    assert mixture.label is Label.FORECAST and mixture.status is Status.ENCLOSED
+    assert len(mixture.heads) == 8 and mixture.heads[0].leak < 1e-6 < 0.9 < mixture.heads[1].leak
+    assert "1 head 1/4" in mixture.support and mixture.distance < 0.01
+
+
+def test_a_trial_is_forecast_as_it_came_out():
+    seen = {t.label: t.loss for t in trials() if t.length == 64}
+    for label, f, holds in (
+        ("alibi equal 4", "-n/16", True), ("type1", "-2*log(1+n)", True), ("nope", "0", False),
+        ("window 32", encoding("window", w=32), False), ("alibi equal 6", "-n/64", False),
+    ):  # fmt: skip
+        found = forecast(f, trained=64, tested=1024)
+        assert (found.holds > 0.5) is holds is (seen[label] < math.log1p(TOLERANCE))
+        assert found.interval[0] < math.exp(seen[label]) < found.interval[1]
+
+
+def test_a_stretched_bias_on_a_stretched_row_is_the_same_case():
+    here, there = (forecast(f"-n/{k}", trained=k, tested=16 * k) for k in (64, 128))
+    assert there.value == pytest.approx(here.value, abs=0.01)
+
+
+def test_heads_count_by_their_share():
+    losses = [
+        forecast(k * ["-n/16"] + (8 - k) * ["0"], trained=64, tested=1024).value
+        for k in (1, 2, 4, 8)
+    ]
+    assert losses == sorted(losses, reverse=True)
+    many = forecast(16 * ["-n/16"] + 48 * ["0"], trained=64, tested=1024).value
+    assert many == pytest.approx(losses[1])
+
+
+@pytest.mark.parametrize(
+    ("f", "options", "why"),
+    [
+        ("-n/4", {"trained": 2048, "tested": 4096}, "trained on"),
+        ("-n/4", {"trained": 64, "tested": 2048}, "16 times the training length"),
+        ("-n/4", {"trained": 64, "tested": 128, "layers": 24}, "layers"),
+    ],
+)
+def test_beyond_the_evidence_nothing_is_forecast(f, options, why):
+    found = forecast(f, **options)
+    assert found.status is Status.UNKNOWN and found.label is found.holds is None
+    assert found.reason.code is Code.BEYOND_EVIDENCE and why in found.reason.sentence
+    assert found.value is not None
+
+
+def test_far_from_every_trial_nothing_is_forecast(monkeypatch):
+    lost = tuple(t for t in trials() if t.label == "nope")
+    monkeypatch.setattr("farfield.validation.forecast.trials", lambda: lost)
+    found = forecast("-n/4", trained=64, tested=1024)
+    assert found.reason.code is Code.BEYOND_EVIDENCE and found.distance > 0.5
+
+
+def test_what_has_no_bias_is_out_of_scope():
+    found = forecast("rope", trained=64, tested=1024)
+    assert found.status is Status.OUT_OF_SCOPE and found.reason.code is Code.NOT_ADDITIVE
+
+
+@pytest.mark.parametrize(
+    ("f", "options", "message"),
+    [
+        ("-n", {"trained": 64, "tested": 64}, "tested = 64 must be above trained = 64"),
+        ("-n", {"trained": 0, "tested": 64}, "trained"),
+        ("-n", {"trained": 64, "tested": 1 << 21}, "at most 1048576"),
+        ("-a*n", {"trained": 64, "tested": 128}, "free parameters: give values for a"),
+        ("-n", {"trained": 64, "tested": 128, "layers": 0}, "layers"),
+    ],
+)
+def test_bad_input(f, options, message):
+    with pytest.raises(InputError, match=message):
+        forecast(f, **options)
+
+
+def test_the_committed_trials_are_those_of_the_results():
+    again = [json.loads(json.dumps(rounded(dataclasses.asdict(t)))) for t in gathered()]
+    for kept, new in zip(trials(), again, strict=True):
+        old = dataclasses.asdict(kept)
+        for name, value in new.items():
+            near = pytest.approx(value, rel=1e-4, abs=1e-9) if isinstance(value, float) else value
+            assert old[name] == near, (kept.name, name)
+
+
+def test_each_is_forecast_without_its_family():
+    quantity, loss = np.array([1.0, 1.0, 2.0]), np.array([1.0, 3.0, 8.0])
+    said = left_out(quantity, loss, ["a", "a", "b"])
+    assert said == pytest.approx([4.0, 4.0, 4.0])

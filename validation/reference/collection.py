@@ -1,0 +1,116 @@
+"""Finished runs are taken from a store into the committed results, or compared with them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from farfield.theory.answers.answer import InputError
+from farfield.validation.files import write
+from farfield.validation.reference.committed import HERE, Row, place, rounded
+from farfield.validation.reference.predictions import plan, registered
+from farfield.validation.reference.registration import REGISTRATIONS
+from farfield.validation.reference.trials import write_outcomes
+from farfield.validation.runs.store import Store
+from farfield.validation.runs.sweep import finished
+from farfield.validation.settings.plan import Job, read_plan
+from farfield.validation.text.corpus import Corpus
+from farfield.validation.text.reading import corpus
+
+LONG = 100
+
+
+TOLERANCE = 0.02
+
+
+COMMAND = "make reference"
+
+
+def condensed(result: Row, label: str, hashed: str | None) -> dict[str, Any]:
+    """A result as it is committed: rounded, without long formulas and the score curve a layer."""
+    encoding = result["encoding"]
+    heads = [h if len(h) < LONG else h[:LONG] + "..." for h in encoding["heads"]]
+    measurements = []
+    for m in result["measurements"]:
+        if "scores" in m:
+            m = {**m, "scores": {k: v for k, v in m["scores"].items() if k != "layers"}}
+        measurements.append(m)
+    return rounded(
+        {
+            **result,
+            "encoding": {**encoding, "heads": heads, "label": label},
+            "measurements": measurements,
+            "registered": hashed,
+            "command": COMMAND,
+            **({"commit": made} if (made := commit()) else {}),
+        }
+    )
+
+
+def commit() -> str | None:
+    """The commit that this package is a checkout of; None where it is none, or is changed."""
+    git = ["git", "-C", str(HERE)]
+    try:
+        changed = subprocess.run(
+            [*git, "status", "--porcelain", "--untracked-files=no"], capture_output=True, check=True
+        )
+        found = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return None if changed.stdout else found.stdout.decode().strip()
+
+
+def differences(old: Row, new: Row, tolerance: float = TOLERANCE) -> Iterator[str]:
+    """Lines for the perplexities of a new result that are not those of the old one."""
+    if old["text"]["sha256"] != new["text"]["sha256"]:
+        yield "another text"
+    for before, after in zip(old["measurements"], new["measurements"], strict=False):
+        for p, q in zip(before["perplexity"], after["perplexity"], strict=False):
+            change = q["perplexity"] / p["perplexity"] - 1
+            if abs(change) > tolerance:
+                yield (
+                    f"{before['inference']['label']}, {p['protocol']} at {p['length']}: "
+                    f"{p['perplexity']:.4g} is now {q['perplexity']:.4g} ({change:+.1%})"
+                )
+
+
+def collect(folder: str | Path, *, replace: bool = False) -> list[str]:
+    """Take the finished runs of a store into the committed results; returns what to report.
+
+    Raises:
+        InputError: there is no such folder.
+    """
+
+    if not Path(folder).is_dir():
+        raise InputError(f"runs folder {str(folder)!r} does not exist; `make reference` makes it")
+    lines, count = [], 0
+    for jobs, home, hashed in planned(corpus()):
+        home.mkdir(exist_ok=True)
+        for job in jobs:
+            result = finished(job, Store(folder))
+            if result is None:
+                continue
+            count += 1
+            path = place(job, home)
+            new = condensed(result, job.label, hashed)
+            if path.exists() and not replace:
+                old = json.loads(path.read_text(encoding="utf-8"))
+                lines += [f"{job.name}: {line}" for line in differences(old, new)]
+                continue
+            text = json.dumps(new, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+            write(path, (text + "\n").encode())
+            lines.append(f"{job.name}: new")
+    write_outcomes()
+    return [*lines, f"{count} finished runs of the plans"]
+
+
+def planned(text: Corpus) -> Iterator[tuple[Sequence[Job], Path, str | None]]:
+    """For each plan its jobs, the folder of their results, and the hash that they carry."""
+    yield plan().jobs(text), HERE, registered()
+    for registration in REGISTRATIONS:
+        yield registration.plan.jobs(text), registration.folder, registration.digest
+    for path in sorted((HERE / "further").glob("*.toml")):
+        yield read_plan(path).jobs(text), path.with_suffix(""), None

@@ -1,0 +1,106 @@
+"""Trials: every case whose perplexity beyond the training length is known, beside its quantities.
+
+The 16 encodings of the first registration whose formula is fixed, and every case of the further
+registrations of which a seed is finished. `outcomes.json` holds them, so that a forecast need not
+read two hundred results; `collect` writes it anew.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from farfield.numerics.finite_length import kept_resolution, lost_order, resolution_weighted_leak
+from farfield.validation.files import write
+from farfield.validation.reference.committed import HERE, OUTCOMES, Row, rounded
+from farfield.validation.reference.forecasts import first_cases
+from farfield.validation.reference.registration import REGISTRATIONS, cases, identity
+from farfield.validation.rules import Case
+
+_FAMILIES = {
+    "alibi equal": "slopes", "alibi": "alibi", "window": "windows", "type": "kernels",
+    "example": "kernels", "sandwich": "sandwich",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One case that was forecast or seen, and what came out.
+
+    Fields:
+        label, family: of the encoding; families stand or fall together when a law is judged.
+        registration: the folder of its registration; empty for the first.
+        length, layers, width, steps, window, tested: as its plan says, in tokens.
+        seeds: how many models.
+        leak, kept, value: the resolution-weighted leak, the kept resolution, and the lost order
+            that they make.
+        loss: the largest mean logarithm of the perplexity ratio at any tested length, in nats.
+    """
+
+    label: str
+    family: str
+    registration: str
+    length: int
+    layers: int
+    width: int
+    steps: int
+    window: int | None
+    tested: int
+    seeds: int
+    leak: float
+    kept: float
+    value: float
+    loss: float
+
+    @property
+    def name(self) -> str:
+        """The label, with the window at inference."""
+        return self.label if self.window is None else f"{self.label}, window {self.window}"
+
+
+@functools.cache
+def trials() -> tuple[Trial, ...]:
+    """The committed trials."""
+    rows = json.loads((HERE / OUTCOMES).read_text(encoding="utf-8"))
+    return tuple(Trial(**row) for row in rows)
+
+
+def gathered() -> Iterator[Trial]:
+    """The trials of the committed results, computed anew."""
+    for length in (64, 128):
+        for o, c in first_cases(length):
+            family = next((f for k, f in _FAMILIES.items() if o.label.startswith(k)), "no bias")
+            seen = {
+                "label": o.label, "family": family, "registration": "", "length": length,
+                "layers": o.layers, "tested": c.tested, **_FIRST,
+            }  # fmt: skip
+            loss = math.log(max(o.last.values()))
+            yield _trial(seen, c, loss, len(o.seeds))
+    for registration in REGISTRATIONS:
+        outcomes = registration.outcomes()
+        for named, c in cases(registration.plan):
+            if outcome := outcomes.get(identity(named)):
+                family = str(named["family"]).split()[0]
+                place = {"family": family, "registration": registration.folder.name}
+                yield _trial({**named, **place}, c, outcome.loss, len(outcome.seeds))
+
+
+_FIRST = {"width": 128, "steps": 1000, "window": None}  # of the models of the first plan
+
+
+def _trial(named: Row, c: Case, loss: float, seeds: int) -> Trial:
+    return Trial(
+        **named, seeds=seeds, loss=loss,
+        leak=resolution_weighted_leak(c.bias, c.trained), kept=kept_resolution(c.bias, c.trained),
+        value=lost_order(c.bias, c.trained, c.layers),
+    )  # fmt: skip
+
+
+def write_outcomes() -> None:
+    """Write `outcomes.json`, a trial a line."""
+    rows = [json.dumps(rounded(dataclasses.asdict(t))) for t in gathered()]
+    write(HERE / OUTCOMES, ("[" + ",\n".join(rows) + "]\n").encode())
