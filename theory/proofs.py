@@ -49,6 +49,11 @@ RULES: dict[str, str] = {
     "very slow phase": "The phase {phase} is unbounded and `o(log n)`: the coefficient is near its "
     "infimum on intervals `[x, 2x]` with `x` as large as one likes; there "
     "`p >= {bound}{error} >= -log(n) - C`, so each adds at least a positive constant to the sum.",
+    "tangent": "As `e^x >= 1 + x` for what the exponent exceeds its least value by, "
+    "`p <= {bound}{error}`, and a series with larger terms converges.",
+    "least exponent": "Only distances where the exponent is near its least value are counted: "
+    "`p >= {bound} - C` wherever `{top} - ({bound})` is bounded, as `e^x = 1 + x + O(x^2)`, "
+    "and what follows shows that there alone the series of `{bound}` diverges.",
     "average": "{phase} is equidistributed modulo `2pi` (up to a power of `n`; or slow): "
     "the mean of `exp(-m (f - inf f))` over a block, `m = {scale}`, `inf f = {infimum}`, is of the "
     "exact order `m^(-({order}))` by the orders of the minima of `f`; the series behaves like "
@@ -56,6 +61,9 @@ RULES: dict[str, str] = {
     "returns": "Khinchin: {phase} comes within `C/n` of a zero of the coefficient infinitely "
     "often, where the coefficient is `O(1/n^{order})`, and `{scale} = O(n^{order})`: infinitely "
     "many terms stay above a positive constant.",
+    "distance": "The irrationality measure of the frequency over pi: for all large `n`, {phase} is "
+    "further than `n^(-{kappa})` from every zero of the coefficient; there `p <= {bound}{error}`, "
+    "and a series with larger terms converges.",
     "tried": "Tried {what}: inconclusive, {why}.",
     "all alternatives": "Each term is at most the sum of the terms of these alternatives, which "
     "all converge: {alternatives}.",
@@ -86,8 +94,9 @@ RULES: dict[str, str] = {
 """Every rule a step may name, as a template of `words` over the step's values."""
 
 DECIDING = ("converges", "diverges", "term test", "masked", "infinite", "upper bound",
-            "lower bound", "recurrence", "infimum", "returns", "average", "bounded support",
-            "enough", "ratio", "difference")  # fmt: skip
+            "lower bound", "recurrence", "infimum", "returns", "average", "tangent",
+            "least exponent", "distance", "bounded support", "enough", "ratio",
+            "difference")  # fmt: skip
 """Rules that settle what they are asked."""
 
 

@@ -69,8 +69,8 @@ def check_expansion(said: Mapping[str, Any], own: Standing) -> None:
 def check_bound(rule: str, said: Mapping[str, Any], own: Standing) -> None:
     """An upper (lower) bound lies above (below) p everywhere; the others on a set of returns."""
     bound, error = said["bound"], said["error"]
-    if rule in ("upper bound", "lower bound"):
-        side = 1 if rule == "upper bound" else -1
+    if rule in ("upper bound", "lower bound", "tangent"):
+        side = -1 if rule == "lower bound" else 1
         tightest = float("inf")
         for at in points(own.p, 60):
             x, y = own.numbers.ball(own.p, at), own.numbers.ball(bound, at)
@@ -85,7 +85,7 @@ def check_bound(rule: str, said: Mapping[str, Any], own: Standing) -> None:
                 tightest = min(tightest, float((gap / size).mid()))
         if tightest == float("inf"):
             raise Open("values that balls leave open")
-        if tightest > 0.9:
+        if tightest > 0.9 and not _rarely_near(own.p):
             raise ProofError(f"the {rule} is nowhere near p")
         return
     reached = []
@@ -98,8 +98,16 @@ def check_bound(rule: str, said: Mapping[str, Any], own: Standing) -> None:
             reached.append(not x - y + 100 * abs(slack) < 0)
     if not reached:
         raise Open("values that balls leave open")
+    if not any(reached) and said.get("phase", "").startswith("("):
+        raise Open("several phases that are seldom near the infimum together")
     if not any(reached):
         raise ProofError(f"p never reaches the bound of the {rule}")
+
+
+def _rarely_near(p: Expr) -> bool:
+    """Whether p is near its bounds at a small share of the distances: an exponent oscillates."""
+    waves = (sympy.sin, sympy.cos, sympy.frac, sympy.floor)
+    return any(e.exp.has(*waves) for e in p.atoms(sympy.Pow, sympy.exp))
 
 
 def _returns(rule: str, said: Mapping[str, Any], own: Standing) -> list[int]:
@@ -161,3 +169,27 @@ def check_returns(own: Standing) -> None:
     peaks = [np.nanmax(values[10**k - 100 : 10 ** (k + 1) - 100]) for k in range(2, 6)]
     if min(peaks) < -50:
         raise ProofError("the terms do not return")
+
+
+def check_distance(said: Mapping[str, Any], own: Standing) -> None:
+    """p is below the bound at the distances where it comes nearest."""
+    if said["error"] != 0:
+        raise Open("a bound up to an error")
+    at = np.arange(1000, 3_000_000)
+    values, bound = own.numbers.table(own.p, at), own.numbers.table(said["bound"], at)
+    near = np.argsort(bound - values)[:20]
+    if not all(values[i] < bound[i] * 1e-3 for i in near):
+        raise ProofError("p exceeds the bound of the distance")
+
+
+def check_least_exponent(said: Mapping[str, Any], own: Standing) -> None:
+    """p >= bound - C wherever top - bound is small."""
+    at = np.unique(np.geomspace(1e3, 1e9, _samples(own.p, 400_000)).astype(np.int64))
+    tables = (own.numbers.table(e, at) for e in (own.p, said["bound"], said["top"]))
+    with np.errstate(all="ignore"):
+        p, bound, top = tables
+        gaps = [(bound - p)[(top - bound <= most) & np.isfinite(p)] for most in (1, 0.1, 0.01)]
+    if not gaps[0].size:
+        raise Open("no distance is near enough")
+    if all(gap.size and gap.max() > 20 for gap in gaps):
+        raise ProofError("near the least exponent p is not what is said")

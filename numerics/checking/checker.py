@@ -27,7 +27,9 @@ from farfield.numerics.checking.bounds import (
     FAR,
     check_average,
     check_bound,
+    check_distance,
     check_expansion,
+    check_least_exponent,
     check_returns,
     points,
 )
@@ -45,7 +47,7 @@ from farfield.theory.functions.nodes import n
 from farfield.theory.proofs import RULES
 
 GRID = ("1/7", "1/3", "1/2", "1", "7/5", "2", "3", "19/3", "12", "-1/3", "-1", "-7/5", "-3", "0")
-BOUNDS = ("upper bound", "lower bound", "recurrence", "infimum", "slow phase")
+BOUNDS = ("upper bound", "lower bound", "tangent", "recurrence", "infimum", "slow phase")
 
 
 @dataclass(frozen=True)
@@ -275,6 +277,12 @@ def _check_step(rule: str, said: Mapping[str, Any], own: Standing) -> bool:
         own.verdicts.append(rule == "masked")
     elif rule in BOUNDS:
         check_bound(rule, said, own)
+        own.p = said["bound"]
+    elif rule == "distance":
+        check_distance(said, own)
+        own.p = said["bound"]
+    elif rule == "least exponent":
+        check_least_exponent(said, own)
         own.p = said["bound"]
     elif rule == "very slow phase":
         slack = 100 * (1 + abs(said["error"]))

@@ -62,6 +62,17 @@ Where further coefficients oscillate they are first replaced by bounds.
 linear and w/(2 pi) irrational, m = O(n^e), h bounded above. By Khinchin (1926) there are infinitely
 many n with ||(w n - x*)/(2 pi)|| < 1/n; there m f = O(1), rho stays bounded above, and the terms
 do not tend to 0.
+
+**Distance.** rho = h + m f(w n), one linear phase, inf f = 0, attained at rational multiples of pi
+alone, to the order e at most: f(x) >= c |x - x*|^e near them, so for large n, with x* = pi s/t,
+
+    f(w n) >= c' min_k |w n - pi k/t|^e >= n^{-e kappa}
+
+for every kappa > mu - 1, where mu is the irrationality measure of w/pi: 2 for w/pi algebraic and
+irrational (Roth 1955); for rational w that of pi, which is below 7.1033 (Zeilberger and Zudilin
+2020). So if sum exp(-(h + m n^{-e kappa})) converges, m n^{-e kappa} growing like a power of n, so
+does the series. With smaller m nothing more is known: whether n^2 |sin n| tends to infinity is
+open.
 """
 
 from __future__ import annotations
@@ -91,7 +102,7 @@ from farfield.theory.coefficients.context import context
 from farfield.theory.coefficients.oscillation import amplitude, bounds, decompose, harmonics
 from farfield.theory.coefficients.signs import sign
 from farfield.theory.decision.extrema import enclosure, infimum
-from farfield.theory.decision.phases import coordinates, dependent, parts, slow_part, turning
+from farfield.theory.decision.phases import ANGLE, coordinates, dependent, parts, slow_part, turning
 from farfield.theory.functions.balls import Undefined, precision, to_arb
 from farfield.theory.functions.nodes import n
 from farfield.theory.functions.record import record_of
@@ -119,10 +130,13 @@ from farfield.theory.values import compile_ball, tabulate
 SAMPLES = 4096
 MARGINS = (fmpq(1, 1000), fmpq(1, 10**8))
 GAPS = (fmpq(1, 50), fmpq(1, 5000))
+OF_PI = fmpq(61033, 10**4)
+SOME = fmpq(1, 10**6)
+OF_ALGEBRAIC = fmpq(1000001, 10**6)
 
 
-def decide(rho: Transseries) -> Outcome:
-    """Decide sum exp(-rho), oscillating coefficients allowed."""
+def prepared(rho: Transseries) -> Transseries:
+    """The germ in harmonics, without bounded oscillations: they do not matter."""
     terms, dropped = [], False
     for m, c in rho.terms:
         if oscillates(c):
@@ -132,11 +146,14 @@ def decide(rho: Transseries) -> Outcome:
             dropped = True
         elif not is_zero_literally(c):
             terms.append((m, c))
-    rho = (
-        normalised(terms, larger(rho.remainder, UNIT))
-        if dropped
-        else Transseries(terms, rho.remainder)
-    )
+    if dropped:
+        return normalised(terms, larger(rho.remainder, UNIT))
+    return Transseries(terms, rho.remainder)
+
+
+def decide(rho: Transseries) -> Outcome:
+    """Decide sum exp(-rho), oscillating coefficients allowed."""
+    rho = prepared(rho)
     if not any(oscillates(c) for _, c in rho.terms):
         return climb(rho)
     tried: dict[str, str] = {}
@@ -187,6 +204,12 @@ def _with(rho: Transseries, values: list[Coefficient]) -> Transseries:
     return normalised(terms, rho.remainder)
 
 
+def with_bounds(rho: Transseries) -> Transseries:
+    """An upper bound of the germ without oscillating coefficients."""
+    rho = prepared(rho)
+    return _with(rho, [_bound(c, 1) for c in _waving(rho)])
+
+
 def _bound(c: Coefficient, side: int) -> Coefficient:
     end = bounds(c)[side]
     if end.is_infinite:
@@ -228,7 +251,7 @@ def _near(rho: Transseries, values: dict[int, Coefficient], rule: str, **more: A
     return _derived(Step(rule, shown("bound", scale(upper, fmpq(-1))) | more), outcome)
 
 
-def _first(attempts: Iterable[Callable[[], Outcome]]) -> Outcome:
+def first(attempts: Iterable[Callable[[], Outcome]]) -> Outcome:
     """The first of some attempts that decides."""
     reason = Undecided("nothing applies")
     for attempt in attempts:
@@ -254,7 +277,7 @@ def _recurrence(rho: Transseries) -> Outcome:
         raise Undecided("no sample of the oscillation is finite")
     at = int(np.nanargmin(np.where(np.isfinite(sampled), sampled, np.inf)))
     values = {j: _value_above(e, at) for j, e in meanings.items()}
-    return _first(
+    return first(
         partial(_near, rho, {j: plus(v, gap) for j, v in values.items()}, "recurrence", at=at)
         for gap in MARGINS
     )
@@ -344,7 +367,7 @@ def _value_above(e: Expr, at: int) -> Coefficient:
 
 
 @dataclass(frozen=True)
-class _Swing:
+class Swing:
     """The first oscillating coefficient: `centre` plus functions of phases, independent polynomials
     or a single slow one; the functions are sinusoids of these amplitudes, or as given."""
 
@@ -391,22 +414,23 @@ class _Swing:
         return {"phase": self.phases[0] if len(self.phases) == 1 else sympy.Tuple(*self.phases)}
 
 
-def _swing(rho: Transseries) -> _Swing:
+def swing_of(rho: Transseries) -> Swing:
+    """The first oscillating coefficient of a germ; Undecided where it is no function of phases."""
     index, (m, c) = next((j, t) for j, t in enumerate(rho.terms) if oscillates(t[1]))
     centre, waves, others = decompose(to_sympy(c))
     if not others and (len(waves) == 1 or _independent(waves)):
         sizes = tuple(amplitude(x, y) for x, y in waves.values())
         phases = tuple(waves)
-        return _Swing(index, m, phases, all(map(_turns, phases)), centre, sizes)
+        return Swing(index, m, phases, all(map(_turns, phases)), centre, sizes)
     meaning = _meaning(c)
     if meaning is None:
         raise Undecided("an oscillation is known by its bounds only")
     if all(_vector(angle) for _, angle in turning(meaning)):
         centre, found = parts(meaning)
         phases = tuple(part.phase for part in found)
-        return _Swing(index, m, phases, True, centre, (), tuple(p.function for p in found))
+        return Swing(index, m, phases, True, centre, (), tuple(p.function for p in found))
     part = slow_part(meaning)
-    return _Swing(index, m, (part.phase,), False, sympy.S.Zero, (), (part.function,))
+    return Swing(index, m, (part.phase,), False, sympy.S.Zero, (), (part.function,))
 
 
 def _vector(g: Expr) -> Any:
@@ -429,7 +453,7 @@ def _turns(g: Expr) -> bool:
 
 def _range(rho: Transseries) -> Outcome:
     """Converges if it does with a lower bound of the coefficient that balls find."""
-    swing = _swing(rho)
+    swing = swing_of(rho)
 
     def attempt(gap: fmpq) -> Outcome:
         lower = _with(
@@ -445,24 +469,24 @@ def _range(rho: Transseries) -> Outcome:
             raise Undecided("the range of the oscillation does not make it converge")
         return _derived(Step("upper bound", shown("bound", scale(lower, fmpq(-1)))), outcome)
 
-    return _first(partial(attempt, gap) for gap in GAPS)
+    return first(partial(attempt, gap) for gap in GAPS)
 
 
 def _infimum(rho: Transseries) -> Outcome:
-    swing = _swing(rho)
+    swing = swing_of(rho)
     if not swing.polynomial:
         raise Undecided("the phase is no polynomial")
     return _close_to_infimum(rho, swing, "infimum")
 
 
-def _close_to_infimum(rho: Transseries, swing: _Swing, rule: str) -> Outcome:
+def _close_to_infimum(rho: Transseries, swing: Swing, rule: str) -> Outcome:
     def attempt(gap: fmpq) -> Outcome:
         return _near(rho, {swing.index: swing.near(gap)}, rule, **swing.stated())
 
-    return _first(partial(attempt, gap) for gap in (GAPS if swing.functions else MARGINS))
+    return first(partial(attempt, gap) for gap in (GAPS if swing.functions else MARGINS))
 
 
-def _phase(g: Expr) -> Monomial:
+def slow_lead(g: Expr) -> Monomial:
     """The leading monomial of a slow phase: log n <= g = o(n), monotone to infinity."""
     expansion = transseries(g)
     if any(oscillates(c) for _, c in expansion.terms) or direction(expansion) not in (1, -1):
@@ -478,27 +502,45 @@ def _phase(g: Expr) -> Monomial:
 
 
 def _slow_phase(rho: Transseries) -> Outcome:
-    swing = _swing(rho)
+    swing = swing_of(rho)
     if swing.polynomial:
         raise Undecided("the phase is not slow")
     if compare(rho.top(), iterated_log(1)) > 0:
         raise Undecided("p is not O(log n)")
-    _phase(swing.phases[0])
+    slow_lead(swing.phases[0])
     return _close_to_infimum(rho, swing, "slow phase")
 
 
-def _very_slow_phase(rho: Transseries) -> Outcome:
-    swing = _swing(rho)
-    if swing.polynomial:
-        raise Undecided("the phase is not very slow")
-    expansion = transseries(swing.phases[0])
+def _very_slow_lead(g: Expr) -> Monomial:
+    """The leading monomial of a very slow phase: o(log n), monotone to infinity."""
+    expansion = transseries(g)
     if any(oscillates(c) for _, c in expansion.terms) or direction(expansion) not in (1, -1):
         raise Undecided("the phase oscillates itself")
     lead = expansion.leading()
     if lead is None or compare(lead[0], iterated_log(1)) >= 0:
         raise Undecided("the phase is not very slow")
+    return lead[0]
 
-    top = lead[0]
+
+def diverges_on_intervals(rho: Transseries) -> bool:
+    """Whether rho <= log n + O(1): intervals [x, 2x] then add a positive constant each."""
+    return _bounded_above(add(rho, scale(monomial(iterated_log(1)), fmpq(-1))))
+
+
+def is_very_slow(g: Expr) -> bool:
+    """Whether a phase is very slow."""
+    try:
+        _very_slow_lead(g)
+    except (Undecided, NeedMore):
+        return False
+    return True
+
+
+def _very_slow_phase(rho: Transseries) -> Outcome:
+    swing = swing_of(rho)
+    if swing.polynomial:
+        raise Undecided("the phase is not very slow")
+    top = _very_slow_lead(swing.phases[0])
 
     def attempt(gap: fmpq | None) -> Outcome:
         if gap is None:
@@ -513,13 +555,13 @@ def _very_slow_phase(rho: Transseries) -> Outcome:
             if oscillates(c)
         ]
         upper = _with(rho, values)
-        if not _bounded_above(add(upper, scale(monomial(iterated_log(1)), fmpq(-1)))):
+        if not diverges_on_intervals(upper):
             raise Undecided("near its extreme the oscillation does not make it diverge")
         bound = shown("bound", scale(upper, fmpq(-1)))
         return Outcome(False, (Step("very slow phase", bound | swing.stated()),))
 
     gaps = GAPS if swing.functions else MARGINS
-    return _first(partial(attempt, gap) for gap in (*gaps, None))
+    return first(partial(attempt, gap) for gap in (*gaps, None))
 
 
 def _subpolynomial(m: Monomial) -> bool:
@@ -533,8 +575,9 @@ def compare_log(m: Monomial) -> int:
     return -1 if lead is None else compare(lead[0], iterated_log(1))
 
 
-def _average(rho: Transseries) -> Outcome:
-    swing = _swing(rho)
+def average(rho: Transseries) -> Outcome:
+    """By the rule *Average*."""
+    swing = swing_of(rho)
     m = swing.scale
     if size(m) <= 0:
         raise Undecided("the oscillation has no growing factor")
@@ -564,7 +607,7 @@ def _average(rho: Transseries) -> Outcome:
 def _suits_average(g: Expr, rho: Transseries) -> bool:
     """The conditions of the rule on a slow phase."""
     try:
-        lead = _phase(g)
+        lead = slow_lead(g)
     except (Undecided, NeedMore):
         return False
     power = lead.chain[0] if lead.chain else fmpq(0)
@@ -581,8 +624,9 @@ def _bounded_above(h: Transseries) -> bool:
     return lead is None or sign(lead[1]) < 0
 
 
-def _returns(rho: Transseries) -> Outcome:
-    swing = _swing(rho)
+def returns(rho: Transseries) -> Outcome:
+    """By the rule *Returns*."""
+    swing = swing_of(rho)
     if len(swing.phases) > 1 or not swing.polynomial or door.degree(swing.phases[0], n) != 1:
         raise Undecided("Khinchin's theorem speaks of one linear phase")
     low, _, order = swing.infimum()
@@ -595,6 +639,59 @@ def _returns(rho: Transseries) -> Outcome:
     return Outcome(False, (Step("returns", values), Step("term test", {})))
 
 
+def _distance(rho: Transseries) -> Outcome:
+    swing = swing_of(rho)
+    if len(swing.phases) > 1 or not swing.polynomial or door.degree(swing.phases[0], n) != 1:
+        raise Undecided("the distance from multiples of pi is known for one linear phase")
+    low, _, order = swing.infimum()
+    _, c = rho.terms[swing.index]
+    if sign(low) or not _vanishes_at_multiples_of_pi(swing, c):
+        raise Undecided("the zeros of the oscillation are no multiples of pi")
+    w = swing.phases[0].coeff(n)
+    kappa = OF_PI if w.is_Rational else OF_ALGEBRAIC if (w / sympy.pi).is_algebraic else None
+    if kappa is None:
+        raise Undecided("no irrationality measure is known")
+    away = swing.scale * Monomial((-order * kappa,))
+    if size(away * Monomial((-SOME,))) <= 0:
+        raise Undecided(
+            f"{swing.phases[0]} is known to stay away from multiples of pi by "
+            f"n^(-{float(kappa):g}) and no more"
+        )
+    values = [
+        fmpq(0) if j == swing.index else _bound(c, 0)
+        for j, (_, c) in enumerate(rho.terms)
+        if oscillates(c)
+    ]
+    lower = add(_with(rho, values), monomial(away))
+    outcome = climb(lower)
+    if not outcome.converges:
+        raise Undecided("the distance from multiples of pi does not make it converge")
+    stated = {"kappa": to_sympy(kappa)} | swing.stated()
+    bound = shown("bound", scale(lower, fmpq(-1)))
+    return _derived(Step("distance", bound | stated), outcome)
+
+
+def _vanishes_at_multiples_of_pi(swing: Swing, c: Coefficient) -> bool:
+    """Whether the zeros of the oscillation are rational multiples of pi."""
+    if not swing.functions:
+        _, waves, _ = decompose(to_sympy(c))
+        return all(x == 0 or y == 0 for x, y in waves.values())
+    if swing.centre != 0:
+        return False
+    for f in sympy.Mul.make_args(swing.functions[0]):
+        wave = f.as_base_exp()[0]
+        wave = wave.args[0] if isinstance(wave, sympy.Abs) else wave
+        if not f.free_symbols:
+            continue
+        if not isinstance(wave, (sympy.sin, sympy.cos)):
+            return False
+        slope, shift = wave.args[0].coeff(ANGLE), wave.args[0].subs(ANGLE, 0)
+        exact = expand(wave.args[0] - slope * ANGLE - shift) == 0
+        if not (exact and slope.is_Rational and (shift / sympy.pi).is_Rational):
+            return False
+    return True
+
+
 RULES: dict[str, Callable[[Transseries], Outcome]] = {
     "bounds of the oscillation": _bounds,
     "recurrence": _recurrence,
@@ -602,7 +699,8 @@ RULES: dict[str, Callable[[Transseries], Outcome]] = {
     "blocks of a slow phase": _slow_phase,
     "intervals of a very slow phase": _very_slow_phase,
     "the range of the oscillation": _range,
-    "the average over the phase": _average,
-    "returns to 0": _returns,
+    "the average over the phase": average,
+    "returns to 0": returns,
+    "distance from the zeros": _distance,
     "returns of bounded multiples": _bounded_returns,
 }

@@ -27,6 +27,7 @@ from farfield.theory.algebra.outcomes import NeedMore, NotReal, Undecided, Unrea
 from farfield.theory.answers.notation import expression_line, shortened
 from farfield.theory.coefficients.context import Context, deciding
 from farfield.theory.decision import parameters
+from farfield.theory.decision.exponents import decide_exponent, has_oscillating_exponent
 from farfield.theory.decision.periods import common_period, residue_class
 from farfield.theory.decision.recurrence import decide
 from farfield.theory.functions.nodes import n
@@ -264,6 +265,10 @@ def _from_expansion(p: Expr) -> Outcome:
         return Outcome(False, (Step("infinite", {}),))
     if tail != p:
         steps = (Step("eventual", {"p": tail}),)
-    rho = negate(transseries(tail))
-    outcome = decide(rho)
+    try:
+        outcome = decide(negate(transseries(tail)))
+    except Undecided:
+        if not has_oscillating_exponent(tail):
+            raise
+        outcome = decide_exponent(tail)
     return Outcome(outcome.converges, steps + outcome.steps)
