@@ -148,7 +148,10 @@ def biases(s: Study) -> Curve:
              for line in weights(e.prediction.encoding, _name(e.prediction), colour=k,
                                  weight=Weight.STRONG)]  # fmt: skip
     decided = {r.name: str(r.verdict) for r in s.place.ranks} if s.place else {}
+    own = {e.prediction.encoding.biases for e in s.about(asked=True)}
     for title, _, subject in references():
+        if subject.biases in own:
+            continue
         lines += weights(subject, title, colour=decided.get(title), weight=Weight.CONTEXT)
     return Curve(
         "Those asked about before the reference heads of the catalogue: green where the series "
@@ -159,13 +162,14 @@ def biases(s: Study) -> Curve:
 
 def fields(s: Study) -> Curve:
     """Receptive fields by eps; encodings whose series diverges have none."""
+    own = {e.prediction.encoding.biases for e in s.about(asked=True)}
     lines: list[tuple[str, Encoding, dict[str, Any]]] = []
     for k, e in enumerate(s.about(asked=True)):
         p = e.prediction
         if p.row_fields and p.convergence.verdict is Verdict.CONVERGES:
             lines.append((_name(p), p.encoding, {"colour": k, "weight": Weight.STRONG}))
     lines += [(title, subject, {"colour": "converges", "weight": Weight.CONTEXT})
-              for title, _, subject in references()]  # fmt: skip
+              for title, _, subject in references() if subject.biases not in own]  # fmt: skip
     drawn = []
     for name, subject, look in lines:
         if points := [(eps, max(0.7, tokens)) for tokens, eps in _fields(subject)]:

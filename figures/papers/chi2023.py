@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from farfield.figures.comparison import Layout, Row
-from farfield.figures.curves import cumulative_gradient, measured, repeated
+from farfield.figures.curves import cumulative_gradient, gradient_by_position, measured, repeated
 from farfield.figures.exhibit import Data, Drawing, Exhibit, rows
 from farfield.figures.masks import cells, positions
 from farfield.figures.printed_tables import printed_table
@@ -249,10 +249,10 @@ EXHIBITS = (
     measured(cumulative_gradient, "chi2023.fig5", "Cumulative gradient, shifted ALiBi",
              ("alibi shift -3", "alibi", "alibi shift 8"),
              printed=" Shifts of -3, 0, 2, 4, 6 and 8 in the print."),
-    measured(cumulative_gradient, "chi2023.fig6", "Cumulative gradient, Rotary", ("rope",)),
-    measured(cumulative_gradient, "chi2023.fig7", "Cumulative gradient, Sinusoidal",
-             ("sinusoidal",), printed=" Trained on 128 and on 512 tokens in the print.",
-             every_length=True),
+    measured(gradient_by_position, "chi2023.fig6", "Cumulative gradient, Rotary", ("rope",),
+             printed=" Trained on 512 tokens in the print."),
+    measured(gradient_by_position, "chi2023.fig7", "Cumulative gradient, Sinusoidal",
+             ("sinusoidal",), printed=" Trained on 128 and on 512 tokens in the print."),
     Exhibit("chi2023.fig8", "The Sandwich bias as an image", "theory", fig8),
     Exhibit("chi2023.fig9", "A row of the Sandwich bias and its fit", "theory", fig9),
     Exhibit("chi2023.fig10", "The Sandwich bias for three d_bar", "theory", fig10),

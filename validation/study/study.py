@@ -78,13 +78,15 @@ class Study(Result):
         """What was studied, in a sentence."""
         names: dict[Verdict, list[str]] = {}
         for e in self.entries:
-            names.setdefault(e.prediction.convergence.verdict, []).append(e.prediction.name)
-        said = words("{what}: ", what=plural(len(self.entries), "encoding"))
+            p = e.prediction
+            title = p.encoding.title if p.name == p.encoding.name else ""
+            names.setdefault(p.convergence.verdict, []).append(title or p.name)
+        said = words("{what}; ", what=plural(len(self.entries), "encoding"))
         parts = [(v, names[v]) for v in Verdict if v in names]
         for k, (verdict, found) in enumerate(parts):
             said += words(
-                "{count} {verdict} ({names}){end}", count=len(found), verdict=verdict,
-                names=listed(found), end="." if k == len(parts) - 1 else ", ",
+                "{verdict}: {names}{end}", verdict=verdict, names=listed(found),
+                end="." if k == len(parts) - 1 else "; ",
             )  # fmt: skip
         if self.trained:
             said += words(

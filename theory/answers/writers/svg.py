@@ -55,7 +55,7 @@ class Box:
 
 
 def drawn(curve: Curve, shape: Shape = WIDE) -> str:
-    """The SVG element of a curve; its lines are named in the wide shape, or where they are few.
+    """The SVG element of a curve; its lines are named in the wide shape, beside a legend else.
 
     >>> drawn(Curve("t", "x", "y", (Line("a", (0.0, 1.0), (0.0, 2.0)),)))[:4]
     '<svg'
@@ -93,8 +93,7 @@ class _Drawing:
 
     def __init__(self, curve: Curve, shape: Shape) -> None:
         self.curve, self.shape = curve, shape
-        few = sum(bool(line.name) for line in curve.lines) < 3
-        self.names = shape is WIDE or few
+        self.names = shape is WIDE
         self.top, self.bottom = shape.type * 1.6, shape.height - 3.4 * shape.type
         self.right = shape.width - self._margin()
         xs = [v for line in curve.lines for v in line.x] + [v for _, v in curve.posts]
