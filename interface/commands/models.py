@@ -12,8 +12,9 @@ def window(
     formula: Formula | None = None, /, *, error: str, subject: Subject = Subject(),
     logit_bound: str | None = None, value_bound: str | None = None, sinks: int = 0,
     row: str | None = None, temper: str | None = None, gate: str | None = None,
-    model: str | None = None, bounds: str | None = None, text: str | None = None,
-    length: int | None = None, segments: int | None = None, output: Output = Output(),
+    model: str | None = None, bounds: str | None = None, keep: str | None = None,
+    text: str | None = None, length: int | None = None, segments: int | None = None,
+    output: Output = Output(),
 ) -> int:  # fmt: skip
     """Certified window: how many keys are provably enough for an error budget.
 
@@ -28,6 +29,8 @@ def window(
         gate: bound of the gates of a gated decay.
         model: folder of a model on this machine instead: a window for each head.
         bounds: with --model, from text (empirical) or weights (a proof).
+        keep: with --model, nearest keys that are kept, --sinks first ones besides: which rows of
+            the text that is certified for, whatever the encoding.
         text: with --model, what to read.
         length: with --model, tokens of a segment.
         segments: with --model, how many; 4 if not given.
@@ -35,8 +38,8 @@ def window(
     if (formula is None) == (model is None):
         raise InputError("give a formula, or a model's folder with --model, and not both")
     if formula is not None:
-        if bounds or text or length or segments:
-            raise InputError("--bounds, --text, --length and --segments belong to --model")
+        if bounds or text or length or segments or keep:
+            raise InputError("--bounds, --keep, --text, --length and --segments belong to --model")
         if logit_bound is None:
             raise InputError("a formula needs --logit-bound, a bound of |q.k|/sqrt(d)")
         from farfield.numerics.windows.certified import certified_window
@@ -47,9 +50,24 @@ def window(
                 row=row, temper=temper, gate=gate,
             )  # fmt: skip
         return emit(found, output)
-    if subject.given() or logit_bound or value_bound or sinks or row or temper or gate:
+    if subject.given() or logit_bound or value_bound or row or temper or gate:
         raise InputError("--model brings its own biases and bounds; leave those options out")
+    if sinks and keep is None:
+        raise InputError("--sinks are kept beside a window: give --keep, its nearest keys")
     require_models()
+    if keep is not None:
+        if bounds:
+            raise InputError("--keep certifies each row by its own logits; leave --bounds out")
+        from farfield.validation.outside.certificates import model_certificate
+
+        with progress("certificates of the model") as step:
+            return emit(
+                model_certificate(
+                    model, keep, error, sinks=sinks, text=text, length=length,
+                    segments=4 if segments is None else segments, progress=step,
+                ),
+                output,
+            )  # fmt: skip
     from farfield.validation.outside.windows import model_window
 
     with progress("window of the model") as step:

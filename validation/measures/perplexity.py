@@ -21,8 +21,8 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from farfield.theory.answers.answer import InputError
+from farfield.validation.measures.receptive_fields import LanguageModel
 from farfield.validation.models.attention import Path, fused
-from farfield.validation.models.model import Transformer
 from farfield.validation.settings.visibility import CAUSAL, Visibility
 from farfield.validation.text.corpus import segments
 
@@ -59,7 +59,7 @@ class Perplexity:
 
 
 def non_overlapping(
-    model: Transformer,
+    model: LanguageModel,
     text: np.ndarray,
     lengths: Sequence[int],
     *,
@@ -97,7 +97,7 @@ def non_overlapping(
 
 
 def last_token(
-    model: Transformer,
+    model: LanguageModel,
     text: np.ndarray,
     lengths: Sequence[int],
     *,
@@ -130,7 +130,7 @@ def last_token(
 
 
 def sliding_window(
-    model: Transformer,
+    model: LanguageModel,
     text: np.ndarray,
     lengths: Sequence[int],
     *,
@@ -200,7 +200,7 @@ class PositionPerplexity:
 
 
 def by_position(
-    model: Transformer,
+    model: LanguageModel,
     text: np.ndarray,
     length: int,
     *,
@@ -248,7 +248,7 @@ def _long_enough(text: np.ndarray, length: int) -> np.ndarray:
 
 @torch.no_grad()
 def token_losses(
-    model: Transformer, rows: np.ndarray, visible: Visibility, path: Path, *, last: int = 0
+    model: LanguageModel, rows: np.ndarray, visible: Visibility, path: Path, *, last: int = 0
 ) -> np.ndarray:
     """Nats of each target, shape (rows, length), or of the `last` targets; in float64."""
     results = []
@@ -258,7 +258,7 @@ def token_losses(
         hidden = model.hidden(model.embed(part[:, :-1]), visible, path)[:, -last:]
         targets = part[:, 1:][:, -last:]
         losses = []
-        positions = max(1, _SCORES // (len(part) * len(model.embedding.weight)))
+        positions = max(1, _SCORES // (len(part) * model.vocabulary))
         for h, t in zip(hidden.split(positions, 1), targets.split(positions, 1), strict=True):
             logits = model.logits(h).double().transpose(1, 2)
             losses.append(cross_entropy(logits, t, reduction="none").cpu())
@@ -267,9 +267,9 @@ def token_losses(
 
 
 def _summary(
-    protocol: str, trained: int, lengths: Sequence[int], losses: Sequence[np.ndarray]
+    protocol: str, trained: int | None, lengths: Sequence[int], losses: Sequence[np.ndarray]
 ) -> tuple[Perplexity, ...]:
-    base = trained if trained in lengths else min(lengths)
+    base = trained if trained is not None and trained in lengths else min(lengths)
     means = [scored.mean(1) for scored in losses]  # one number a sample
     results = []
     for length, scored, mean in zip(lengths, losses, means, strict=True):

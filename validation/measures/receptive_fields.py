@@ -30,6 +30,9 @@ _RESAMPLES = 1000
 class LanguageModel(Protocol):
     """What is measured: `Transformer` says what each does, `OutsideModel` too."""
 
+    length: int | None
+    "Tokens that it was trained on; None where that is not known."
+
     def embed(self, tokens: Tensor) -> Tensor:
         """Shape (batch, length, width)."""
 
@@ -44,6 +47,10 @@ class LanguageModel(Protocol):
 
     def parameters(self) -> Iterator[nn.Parameter]:
         """The weights."""
+
+    @property
+    def vocabulary(self) -> int:
+        """How many different tokens it scores."""
 
     @property
     def device(self) -> torch.device:

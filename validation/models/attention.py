@@ -322,7 +322,7 @@ def _diagonals(matrix: Tensor) -> Tensor:
     return padded.flatten(1)[:, : rows * width].view(heads, rows, width).sum(1)
 
 
-# -- soft caps, learned sinks ---------------------------------------------------------------------
+# -- soft caps, learned sinks, first keys ---------------------------------------------------------
 
 
 def weighted(
@@ -334,7 +334,8 @@ def weighted(
     weighting: Weighting = PLAIN,
     chunk: int = _SHORT_CHUNK,
 ) -> Tensor:
-    """Attention with a weighting, a chunk of queries at a time; memory is linear in the length.
+    """Attention with a weighting or with first keys that are kept, a chunk of queries at a time;
+    memory is linear in the length.
 
     Args:
         query: shape (batch, heads, length, head size), as in `materialised`.
@@ -357,10 +358,9 @@ def weighted(
     length, size = query.shape[-2:]
 
     def part(
-        q: Tensor, k: Tensor, v: Tensor, table: Tensor | None, start: int, first: int
+        q: Tensor, k: Tensor, v: Tensor, table: Tensor | None, start: int, keys: Tensor
     ) -> Tensor:
         at = torch.arange(start, start + q.shape[-2], device=q.device)[:, None]
-        keys = torch.arange(first, first + k.shape[-2], device=q.device)
         scores = weighting.content(q @ k.transpose(-2, -1) / math.sqrt(size))
         if table is not None:
             scores = scores + table[:, (at - keys).clamp(min=0)].to(scores.dtype)
@@ -371,11 +371,13 @@ def weighted(
     for start in range(0, length, chunk):
         stop = min(start + chunk, length)
         first = visible.first(start)
-        q, k, v = query[:, :, start:stop], key[:, :, first:stop], value[:, :, first:stop]
+        early = range(min(visible.kept_first(), first))
+        keys = torch.tensor([*early, *range(first, stop)], device=query.device)
+        q, k, v = query[:, :, start:stop], key[:, :, keys], value[:, :, keys]
         if _differentiated(query, key, value):
-            outputs.append(checkpoint(part, q, k, v, bias, start, first, use_reentrant=False))
+            outputs.append(checkpoint(part, q, k, v, bias, start, keys, use_reentrant=False))
         else:
-            outputs.append(part(q, k, v, bias, start, first))
+            outputs.append(part(q, k, v, bias, start, keys))
     return torch.cat(outputs, -2)
 
 
@@ -497,7 +499,7 @@ def fused(
     weighting: Weighting = PLAIN,
 ) -> Tensor:
     """The fastest path that the device has: `flexible` on a GPU where it works, else `toeplitz`;
-    `weighted` where more is done to the logits.
+    `weighted` where more is done to the logits, or first keys are kept.
 
     Args:
         query: shape (batch, heads, length, head size), as in `materialised`.
@@ -511,7 +513,7 @@ def fused(
     >>> fused(x, x, x.cumsum(2))[0, 0, :, 0]
     tensor([1.0000, 1.5000, 2.0000])
     """
-    if not weighting.plain:
+    if not weighting.plain or visible.kept_first():
         return weighted(query, key, value, bias, visible, weighting)
     plain = bias is None and visible == CAUSAL
     on_gpu = query.device.type == "cuda" and query.dtype != torch.float64

@@ -166,6 +166,11 @@ class Transformer(nn.Module):
             self.bias.project()
 
     @property
+    def vocabulary(self) -> int:
+        """How many different tokens it scores."""
+        return len(self.embedding.weight)
+
+    @property
     def device(self) -> torch.device:
         """Where the weights are."""
         return self.embedding.weight.device

@@ -7,7 +7,7 @@ from the weights, a proof for every text, or from a text, which another text may
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -15,22 +15,23 @@ import numpy as np
 import sympy
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy
 
 from farfield.numerics.windows.question import SCOPE, Window
 from farfield.theory.answers.answer import Answer, InputError, Label, Reason, Status, decisive
 from farfield.theory.answers.blocks import Block, facts, note, sentence, table
 from farfield.theory.answers.number import exact
 from farfield.theory.answers.wording import count, listed, plural
-from farfield.validation.measures.receptive_fields import LanguageModel, resampled, samples_of
-from farfield.validation.models.attention import fused
+from farfield.validation.measures.receptive_fields import LanguageModel, samples_of
+from farfield.validation.models.attention import Path, fused
+from farfield.validation.outside.audit import audit
 from farfield.validation.outside.bounds import chunks, text_bounds, through_layers, weight_bounds
+from farfield.validation.outside.composed import Composed, View, composed
 from farfield.validation.outside.folder import Folder, describe
 from farfield.validation.outside.head_window import head_window
 from farfield.validation.outside.loading import load
 from farfield.validation.outside.texts import tokens_of
 from farfield.validation.progress import Progress, silent
-from farfield.validation.settings.visibility import CAUSAL, Visibility
+from farfield.validation.settings.visibility import Visibility
 from farfield.validation.short import sampled
 from farfield.validation.text.corpus import Corpus
 from farfield.validation.text.reading import corpus
@@ -65,39 +66,6 @@ class HeadWindow:
     error: float | None = None
     rows: int = 0
     exceeded: int = 0
-
-
-@dataclass(frozen=True)
-class Composed:
-    """The whole model with its windows against the whole model without, measured.
-
-    Fields:
-        windows: which.
-        nats, nats_full: mean loss in nats a token.
-        ratio, ratio_low, ratio_high: of the perplexities, with a 95 % bootstrap interval over the
-            segments, None for a single one.
-        largest: the largest change of the log-probability of an observed token.
-        relative: the largest change of a last residual, relative to its norm.
-        tokens: scored.
-    """
-
-    windows: str
-    nats: float
-    nats_full: float
-    ratio: float
-    ratio_low: float | None
-    ratio_high: float | None
-    largest: float
-    relative: float
-    tokens: int
-
-    def row(self) -> tuple[str, ...]:
-        """The cells of a table."""
-        between = (
-            "" if self.ratio_low is None else f" ({self.ratio_low:.6f} to {self.ratio_high:.6f})"
-        )
-        return (self.windows, f"{self.ratio:.6f}{between}", f"within {self.largest:.3g}",
-                f"within {self.relative:.2g} of its norm")  # fmt: skip
 
 
 @dataclass(frozen=True, repr=False)
@@ -135,7 +103,6 @@ class ModelWindow(Answer):
         said = {
             Status.INFINITE: "no window serves every head: {why}.",
             Status.UNKNOWN: "whether a window serves every head is not known: {why}.",
-            Status.OUT_OF_SCOPE: "no window is certified: {why}.",
         }.get(
             self.status,
             "a sliding window of {width} keeps the output of every head within {error}.",
@@ -204,7 +171,8 @@ def model_window(
 
     Returns:
         One window a layer and head, each with its measured error, and the measured effect on the
-        whole model. An encoding without additive bias has none, and the answer says so.
+        whole model. Without an additive bias it is what `audit` says: the widest sliding layer, or
+        that no window is ever enough; `certificates` then asks row by row.
 
     Raises:
         InputError: as `folder.describe` and `loading.load`; a bad argument; a text too short.
@@ -220,9 +188,10 @@ def model_window(
     folder = model if isinstance(model, Folder) else describe(model)
     given = folder.encodings[0]
     if not given.biases:
+        known = audit(folder, error=eta)
         return ModelWindow(
-            folder.name, bounds, eta, status=Status.OUT_OF_SCOPE, label=None,
-            reason=given.out_of_scope,
+            folder.name, bounds, eta, sliding_window=known.sliding_window, status=known.status,
+            label=known.label, reason=known.reason,
         )  # fmt: skip
     size = length or min(folder.trained or 1024, 1024)
     network = load(folder, tokens=size)
@@ -244,17 +213,17 @@ def model_window(
     ]  # fmt: skip
     checked = _checked(network, rows, heads, float(eta), progress)
     worst = decisive([w for each in found for w in each], lambda w: w.width)
-    views: list[tuple[str, list[list[float | None]]]] = []
+    views: dict[str, View] = {}
     if any(w.status is Status.EXACT for each in found for w in each):
-        views.append(("each head its own", [[h.width for h in layer] for layer in heads]))
+        views["each head its own"] = _head_windows([[h.width for h in layer] for layer in heads])
     if worst.status is Status.EXACT:
-        name = f"{count(worst.width)} tokens for all"
-        views.append((name, [[worst.width for _ in layer] for layer in heads]))
+        every = [[worst.width for _ in layer] for layer in heads]
+        views[f"{count(worst.width)} tokens for all"] = _head_windows(every)
     label = Label.CERTIFIED if bounds == "weights" else Label.MEASURED
     if worst.status is Status.INFINITE:
         label = Label.THEOREM
     return ModelWindow(
-        folder.name, bounds, eta, checked, worst.width, _composed(network, rows, views, progress),
+        folder.name, bounds, eta, checked, worst.width, composed(network, rows, views, progress),
         size, len(rows), read.source, folder.note, status=worst.status,
         label=None if worst.status is Status.UNKNOWN else label, reason=_why(worst, checked),
     )  # fmt: skip
@@ -316,59 +285,24 @@ def _within(width: float | None, length: int) -> int:
     return length if width is None else int(min(width, length))
 
 
-@torch.no_grad()
-def _composed(
-    model: LanguageModel,
-    rows: np.ndarray,
-    views: Sequence[tuple[str, list[list[float | None]]]],
-    progress: Progress,
-) -> tuple[Composed, ...]:
-    full = [_scored(model, row, None) for row in rows]
-    found = []
-    for done, (name, widths) in enumerate(views, 1):
-        kept = [_scored(model, row, widths) for row in rows]
-        progress("the whole model", done, len(views))
-        before, after = (np.stack([losses for losses, _ in each]) for each in (full, kept))
-        relative = max(
-            float(((a - b).norm(dim=-1) / b.norm(dim=-1)).max())
-            for (_, a), (_, b) in zip(kept, full, strict=True)
-        )
-        ratios = np.exp(resampled((after - before).mean(1)))
-        several = len(rows) > 1
-        low, high = map(float, np.quantile(ratios, (0.025, 0.975))) if several else (None, None)
-        found.append(
-            Composed(
-                name, float(after.mean()), float(before.mean()),
-                float(np.exp((after - before).mean())), low, high,
-                float(np.abs(after - before).max()), relative, after.size,
-            )
-        )  # fmt: skip
-    return tuple(found)
+def _head_windows(widths: list[list[float | None]]) -> Callable[[], Path]:
+    """Makes a path with a window for each layer and head."""
 
+    def make() -> Path:
+        layer = 0
 
-def _scored(
-    model: LanguageModel, row: np.ndarray, widths: list[list[float | None]] | None
-) -> tuple[np.ndarray, Tensor]:
-    """Losses of a segment in nats, and its last residuals, with a window for each head."""
-    layer = 0
+        def path(
+            query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, visible: Visibility
+        ) -> Tensor:
+            nonlocal layer
+            if bias is not None:
+                length = query.shape[2]
+                own = torch.tensor([_within(w, length) for w in widths[layer]], device=bias.device)
+                beyond = torch.arange(length, device=bias.device) >= own[:, None]
+                bias = bias.expand(len(own), -1).masked_fill(beyond, -math.inf)
+            layer += 1
+            return fused(query, key, value, bias, visible)
 
-    def path(
-        query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, visible: Visibility
-    ) -> Tensor:
-        nonlocal layer
-        if widths is not None and bias is not None:
-            length = query.shape[2]
-            kept = [_within(w, length) for w in widths[layer]]
-            own = torch.tensor(kept, device=bias.device)
-            beyond = torch.arange(length, device=bias.device) >= own[:, None]
-            bias = bias.expand(len(own), -1).masked_fill(beyond, -math.inf)
-        layer += 1
-        return fused(query, key, value, bias, visible)
+        return path
 
-    tokens = torch.from_numpy(row).to(model.device)
-    hidden = model.hidden(model.embed(tokens[None, :-1]), CAUSAL, path)[0]
-    losses = [
-        cross_entropy(model.logits(part).double(), target, reduction="none")
-        for part, target in zip(hidden.split(512), tokens[1:].split(512), strict=True)
-    ]
-    return torch.cat(losses).cpu().numpy(), hidden.double().cpu()
+    return make

@@ -55,9 +55,57 @@ class Visibility:
         from_window = 0 if self.window is None else query - self.window + 1
         return max(0, from_block, from_window)
 
+    def kept_first(self) -> int:
+        """How many of the first keys every query sees besides."""
+        return 0
+
     def __str__(self) -> str:
         parts = [f"{f.name} {v}" for f in dataclasses.fields(self) if (v := getattr(self, f.name))]
         return ", ".join(parts) or "causal"
+
+
+@dataclass(frozen=True)
+class WithSinks(Visibility):
+    """A sliding window, and the first keys besides.
+
+    Args:
+        sinks: how many of the first keys, at most as many as the window.
+        reach: keys that a query sees at most, first keys included, as a layer has it; None for
+            all before it.
+
+    >>> view = WithSinks(window=3, sinks=1)
+    >>> view.sees(9, 0), view.sees(9, 6), view.within(5).sees(9, 0)
+    (True, False, False)
+    """
+
+    sinks: int = 0
+    reach: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.window is None or not 0 <= self.sinks <= self.window:
+            raise InputError(
+                f"sinks {self.sinks} with a window of {self.window} keys; accepted are at most as "
+                "many as the window"
+            )
+
+    def sees(self, query: Any, key: Any) -> Any:
+        """Whether the query at a position sees the key at another; arrays broadcast."""
+        seen = super().sees(query, key) | ((key <= query) & (key < self.sinks))
+        return seen if self.reach is None else seen & (query - key < self.reach)
+
+    def within(self, window: int | None) -> Visibility:
+        """The same, as a layer with a sliding window of its own sees it."""
+        if window is None:
+            return self
+        assert self.window is not None
+        if window <= self.window:
+            return Visibility(self.bca, window)
+        return dataclasses.replace(self, reach=window)
+
+    def kept_first(self) -> int:
+        """How many of the first keys every query sees besides."""
+        return self.sinks
 
 
 CAUSAL = Visibility()

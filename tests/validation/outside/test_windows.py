@@ -181,8 +181,8 @@ def test_the_error_of_a_head_by_its_definition(opened, text, numbers):
 
 def test_no_window(outside_models, small, text, tmp_path, speaks):
     llama = model_window(outside_models.folder("llama"), "1/100", text=text)
-    assert llama.sliding_window is None and llama.status is Status.OUT_OF_SCOPE
-    assert llama.reason.code is Code.NOT_ADDITIVE and speaks(llama)
+    assert llama.sliding_window == math.inf and llama.status is Status.INFINITE
+    assert llama.reason.code is Code.BOUNDED_LOGITS and speaks(llama)
     settings = Configuration(encoding("-log(1+n)/2"), text, small)
     place = tmp_path / train_and_measure(settings, Store(tmp_path))["key"]
     found = model_window(place, "1/100", text=text, length=40, segments=1)
