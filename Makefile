@@ -9,7 +9,8 @@ pip := $(VENV)/bin/python -m pip --disable-pip-version-check
 examples := --doctest-glob=README.md --doctest-modules --pyargs farfield
 strict := --config-settings editable_mode=strict
 
-.PHONY: test test-slow pinned demo figures reference docs browser lint types install clean
+.PHONY: test test-slow pinned formal formal-random demo figures reference docs browser lint types \
+	install clean
 
 test: install  ## the tests, and every example of the documentation
 	$(VENV)/bin/pytest $(PYTEST_ARGS) $(examples) tests/ README.md
@@ -19,6 +20,12 @@ test-slow: install  ## the same with the tests marked slow
 
 pinned: install  ## every recorded answer again, by the public names alone
 	$(VENV)/bin/python tests/pinned/check.py
+
+formal:  ## the theorems and the certificates of the catalogue, by the prover
+	$(PYTHON) theory/formal/check.py
+
+formal-random: install formal  ## 500 random certificates by the prover, 100 altered ones refused
+	$(VENV)/bin/python benchmarks/certificates.py
 
 demo: install  ## theory of the catalogue beside eight trained models, as a page
 	$(VENV)/bin/farfield report --train --preset demo --out out/demo
@@ -76,3 +83,4 @@ $(VENV)/documented: $(VENV)/installed
 
 clean:
 	rm -rf $(VENV) build docs/_build docs/examples *.egg-info .*_cache .hypothesis
+	git clean -fdXq theory/formal

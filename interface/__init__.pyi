@@ -15,6 +15,9 @@ from .numerics.depth import (
 from .numerics.depth import (
     layered_receptive_field as layered_receptive_field,
 )
+from .numerics.design.answer import Design as Design
+from .numerics.design.answer import Designs as Designs
+from .numerics.design.search import design as design
 from .numerics.horizon import Horizon as Horizon
 from .numerics.horizon import dtype_horizon as dtype_horizon
 from .numerics.leak import Leak as Leak

@@ -16,7 +16,7 @@ from typing import Any
 from cyclopts import App, CycloptsError, Group, Parameter
 
 from farfield import __version__
-from farfield.commands import models, pages, runs, theory
+from farfield.commands import goals, models, pages, runs, theory
 from farfield.exits import BAD_INPUT, INTERNAL, INTERRUPTED, OK
 from farfield.output import tell
 from farfield.theory.answers.errors import InputError
@@ -26,6 +26,7 @@ GROUPS = {
         theory.check, theory.forecast, theory.trf, theory.leak, models.window, theory.compare,
         theory.resolution,
     ),
+    "From a goal": (goals.design,),
     "Look up": (theory.encodings, theory.prove, pages.claims, pages.figures),
     "Models": (models.audit, models.erf, runs.train, runs.sweep, runs.runs),
     "Pages": (pages.study, pages.report),

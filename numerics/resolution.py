@@ -344,7 +344,8 @@ def _limit_ball(bias: Expr, s: Series) -> arb:
     squares = series(2 * bias)
     total = to_arb(s.total())
     try:
-        products = series(_shifted(bias)).total()
+        masked = bias.subs(n, 1) is S.NegativeInfinity  # no series begins with 0
+        products = _neighbours(s, squares) if masked else series(_shifted(bias)).total()
     except Unreachable:
         products = _neighbours(s, squares)
     return (to_arb(squares.total()) - to_arb(products)) / total**2

@@ -21,6 +21,7 @@ from sympy import Expr, Integer, Matrix, Rational, S, Symbol
 
 from farfield.theory.functions.nodes import Lookup, n
 
+MAX_SHIFT = 1_000
 ROWS = Symbol("N", integer=True, nonnegative=True)
 """The last summed index N of the closed forms for finite rows."""
 
@@ -100,6 +101,8 @@ def limit_closed_form(bias: Expr) -> Expr | None:
         return (1 - q) ** 2 / (1 + q)
     if isinstance(found, Box):
         return 1 / found.width**2
+    if isinstance(found, PowerLaw) and (found.shift - MAX_SHIFT).is_positive:
+        return None  # the zeta value of a large integer shift is written out as a sum
     if isinstance(found, PowerLaw) and (found.exponent - 1).is_positive:
         r, h = found.exponent, found.shift
         squares, products = sympy.zeta(2 * r, h), neighbour_sum(r, h)

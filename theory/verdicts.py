@@ -16,6 +16,7 @@ from farfield.theory.answers.blocks import Block, Formula, Note, Sentence, facts
 from farfield.theory.answers.notation import Text, expression_line, shortened, words
 from farfield.theory.answers.number import exact
 from farfield.theory.answers.wording import plural, runs
+from farfield.theory.certificates import Certificate, Claim, NoCertificate, certificate
 from farfield.theory.decision import parameters as cells
 from farfield.theory.formula.parameters import interval
 from farfield.theory.functions.nodes import n
@@ -136,6 +137,37 @@ class Convergence(Answer):
             return self.converges
         left = cells.at(sympy.sympify(self.condition), chosen)
         return bool(left) if left in (S.true, S.false) else left
+
+    def certificate(self) -> Certificate:
+        """The verdict as a file whose theorem a prover checks, on this very formula.
+
+        Raises:
+            InputError: there is no verdict to certify, or no certificate for this form.
+
+        >>> from farfield import check_convergence
+        >>> print(check_convergence("-2*log(1+n)").certificate().statement)
+        Theorem verdict : ex_series (fun n => exp (p n)).
+        """
+        claims = self.claims()
+        assert self.formula is not None
+        return certificate(self.formula, claims)
+
+    def claims(self) -> dict[str | None, Claim]:
+        """What a certificate states, by the name of its module: one a head where heads differ."""
+        first = {h.formula: k for k, h in reversed(list(enumerate(self.heads, 1)))}
+        if len(first) > 1:
+            return {f"Head_{k}": self.heads[k - 1]._claim() for k in sorted(first.values())}
+        return {None: (self.heads[0] if first else self)._claim()}
+
+    def _claim(self) -> Claim:
+        if self.formula is None or (self.converges is None and self.condition is None):
+            raise InputError(
+                f"no certificate: the verdict is {self.verdict}; accepted: converges, diverges, "
+                "conditional"
+            )
+        if self.reason is not None:  # bounded support, or no series where the formula is not real
+            raise NoCertificate(str(self.reason))
+        return Claim(self.formula, dict(self.assumptions), self.condition)
 
     def blocks(self) -> Sequence[Block]:
         return tuple(self._blocks())

@@ -1,48 +1,21 @@
-"""Files that no crash leaves half-written, and JSON that notices damage."""
+"""JSON that notices damage, and folders that can be written to."""
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import hashlib
 import json
 import math
 import os
-import secrets
 from pathlib import Path
 from typing import Any
 
 from farfield.theory.answers.answer import InputError, plain
+from farfield.theory.files import write as write
 
 
 class CorruptFile(Exception):
     """A file of a run is not what was written; one line says which."""
-
-
-def write(path: Path, content: bytes) -> None:
-    """Write a file so that, whatever happens, its place holds the old content or all of the new.
-
-    Raises:
-        InputError: the place cannot be written to.
-    """
-    temporary = None
-    try:
-        temporary = path.parent / f".partial-{secrets.token_hex(8)}"
-        with open(temporary, "xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException as error:
-        if temporary is not None:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
-        if isinstance(error, OSError):
-            raise InputError(
-                f"{str(path)!r} cannot be written: {error.strerror}; accepted: a folder that may "
-                "be written to and has space"
-            ) from None
-        raise
 
 
 def write_json(path: Path, value: dict[str, Any]) -> None:

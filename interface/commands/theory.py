@@ -23,7 +23,8 @@ BUDGET = 10.0
 
 def check(
     formula: Formula | None = None, /, *, subject: Subject = Subject(), file: Listed | None = None,
-    expect: str | None = None, output: Output = Output(),
+    expect: str | None = None, certificate: str | None = None, verify: bool = False,
+    output: Output = Output(),
 ) -> int:  # fmt: skip
     """Does the exp-series of a bias converge? With proof.
 
@@ -31,15 +32,40 @@ def check(
         formula: a formula in n, or a name of the catalogue.
         file: decide each line of a file instead (- for standard input).
         expect: exit with 1 unless the verdict is this one.
+        certificate: write the verdict there, as a theorem that a prover checks.
+        verify: with --certificate, have the prover check it (coqc on the path).
     """
     if expect is not None and expect not in VERDICTS:
         raise InputError(f"--expect {expect!r}: accepted: {', '.join(VERDICTS)}")
     if (formula is None) == (file is None):
         raise InputError("give a formula, or a list of them with --file (- for standard input)")
+    if (verify and certificate is None) or (certificate is not None and file is not None):
+        raise InputError("--certificate goes with one formula, and --verify with --certificate")
     if file is not None:
         return _check_list(file, subject, output, expect)
     assert formula is not None
-    return max(emit(found := _decide(formula, subject), output), _missed(formula, found, expect))
+    found = _decide(formula, subject)
+    rejected = 0 if certificate is None else _certify(found, certificate, verify)
+    return max(emit(found, output), _missed(formula, found, expect), rejected)
+
+
+def _certify(found: Convergence, name: str, verify: bool) -> int:
+    """Write the certificate of a verdict, and have the prover check it if that is asked."""
+    from farfield.theory.certificates import prover
+    from farfield.theory.files import write
+
+    place = Path(name)
+    write(place, found.certificate().source.encode())
+    if not verify:
+        tell(f"farfield: {name}: certificate written")
+        return 0
+    try:
+        prover.verify(place)
+    except prover.Rejected as why:
+        tell(f"farfield: {why}")
+        return UNKNOWN
+    tell(f"farfield: {name}: certificate written, and checked by the prover")
+    return 0
 
 
 def _decide(formula: str, subject: Subject) -> Convergence:

@@ -1,5 +1,6 @@
 import importlib.util
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def load(name):
     spec = importlib.util.spec_from_file_location(name, ROOT / "benchmarks" / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)  # where dataclasses look
     spec.loader.exec_module(module)
     return module
 
@@ -24,6 +25,12 @@ def series():
 def fuzz():
     """The module benchmarks/fuzz.py: random input."""
     return load("fuzz")
+
+
+@pytest.fixture(scope="session")
+def altered():
+    """The module benchmarks/certificates.py: random formulas, and ways to alter a certificate."""
+    return load("certificates")
 
 
 def cases():

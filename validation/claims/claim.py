@@ -25,6 +25,7 @@ from typing import Any
 from farfield.theory.answers.answer import Result, plain
 from farfield.theory.answers.blocks import Block, Facts, note, sentence
 from farfield.theory.answers.notation import as_text
+from farfield.theory.formal.index import carrying
 from farfield.validation.measures.extrapolation import TOLERANCE
 
 Data = Mapping[str, Any]
@@ -128,6 +129,14 @@ class Claim(Result):
     command: str = ""
     seconds: float = 0.0
 
+    @property
+    def checked(self) -> tuple[str, ...]:
+        """The statements, checked by a prover, that the verdict rests on."""
+        return tuple(s.place for s in carrying(self.id))
+
+    def fields(self) -> dict[str, Any]:
+        return super().fields() | {"checked": list(self.checked)}
+
     def blocks(self) -> Sequence[Block]:
         where = ", ".join(filter(None, (self.paper, self.section, self.place)))
         rows = {"where": f"{where} ({self.kind})"} | self.particulars()
@@ -146,6 +155,7 @@ class Claim(Result):
             "statement": self.statement, "refuted if": self.against, "holds instead":
             self.corrected, "reason": self.reason, "data": self.data, "tolerance": self.tolerance,
             "scale": self.scale, "n": "" if self.n is None else str(self.n),
+            "checked by a prover": ", ".join(self.checked),
         }  # fmt: skip
 
 

@@ -10,8 +10,9 @@
     seeds = [0, 1]
     presets = ["small"]
     lengths = [64]             # training lengths; the preset's own where none is given
-    layers = [2, 4]            # depths, widths and training steps likewise
+    layers = [2, 4]            # depths, widths, heads and training steps likewise
     widths = [128]
+    heads = [8]
     steps = [1000]
     stretch = true             # the bias p(n L0 / L), L0 the preset's length, L the training length
     multiples = [1, 4, 16]     # test lengths, in training lengths
@@ -83,6 +84,7 @@ class Sweep:
     presets: tuple[str, ...] = ("demo",)
     layers: tuple[int, ...] = ()
     widths: tuple[int, ...] = ()
+    heads: tuple[int, ...] = ()
     steps: tuple[int, ...] = ()
     stretch: bool = False
     multiples: tuple[int, ...] = ()
@@ -94,14 +96,17 @@ class Sweep:
     measure: Mapping[str, Any] = field(default_factory=dict)
 
     def architectures(self) -> Iterator[Preset]:
-        """The presets with each length, depth, width and number of steps."""
+        """The presets with each length, depth, width and number of heads and of steps."""
         for base in map(preset, self.presets):
-            for length, layers, width, steps in itertools.product(
+            for length, layers, width, heads, steps in itertools.product(
                 self.lengths or (base.length,), self.layers or (base.layers,),
-                self.widths or (base.width,), self.steps or (base.steps,),
+                self.widths or (base.width,), self.heads or (base.heads,),
+                self.steps or (base.steps,),
             ):  # fmt: skip
                 chosen = resized(base, length)
-                yield dataclasses.replace(chosen, layers=layers, width=width, steps=steps)
+                yield dataclasses.replace(
+                    chosen, layers=layers, width=width, heads=heads, steps=steps
+                )
 
     def subjects(self, chosen: Preset) -> Iterator[tuple[Subject, Encoding]]:
         """The encodings as a model of this architecture has them."""
@@ -151,7 +156,7 @@ class Job:
         chosen = self.configuration.preset
         own = preset(chosen.name)
         name = f"{self.label}, {chosen.length}, {self.configuration.seed}"
-        for what in ("layers", "width", "steps"):
+        for what in ("layers", "width", "heads", "steps"):
             if getattr(chosen, what) != getattr(own, what):
                 name += f", {what} {getattr(chosen, what)}"
         return name
@@ -241,7 +246,7 @@ def _sweep(given: Mapping[str, Any]) -> Sweep:
     if not isinstance(encodings, list) or not encodings:
         raise InputError("sweep: encodings are missing; accepted is a list of names and formulas")
     values: dict[str, Any] = {"encodings": tuple(_subject(e) for e in encodings)}
-    counts = ("lengths", "layers", "widths", "steps", "multiples", "tested", "windows")
+    counts = ("lengths", "layers", "widths", "heads", "steps", "multiples", "tested", "windows")
     for name in ("seeds", *counts):
         if name in given:
             values[name] = _numbers(given[name], name, int(name in counts))

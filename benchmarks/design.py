@@ -1,0 +1,189 @@
+"""Random targets over the families of the catalogue: every end of every interval checked.
+
+    python benchmarks/design.py [--count 200] [--seed 0]
+
+A target is drawn with its family; the answer is checked by the public functions of its quantities:
+they must meet the target at the value, at both inner rationals and at random rationals between
+them, and miss it at both outer ones and at random rationals beyond. What a design calls impossible
+must be missed at random parameters, what it calls the nearest must be reached. Prints what is
+wrong, and the times.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import re
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from sympy import Rational
+
+import farfield
+from farfield.numerics.design.family import Family, read_family
+from farfield.theory.answers.errors import InputError
+
+FAMILIES: tuple[tuple[str, dict[str, Any], str | None], ...] = (
+    ("alibi", {}, None), ("alibi_log", {}, None), ("window", {}, None),
+    ("window", {}, "inclusive"), ("kerple_log", {"r2": 1}, None),
+    ("kerple_log", {"r2": "1/2"}, None), ("kerple_log", {"r1": 2}, None),
+    ("kerple_log", {"r1": "3/2"}, None), ("kerple_power", {"r1": 1}, None),
+    ("kerple_power", {"r1": "1/2"}, None), ("kerple_power", {"r2": "1/2"}, None),
+    ("kerple_power", {"r2": "3/2"}, None), ("sandwich_smoothed", {}, None),
+    ("type1", {}, "code"), ("type2", {}, "code"),
+    ("bam", {"s": 0, "mu": 0, "eps": "1e-5"}, None),
+    ("bam", {"beta": "1/2", "mu": 0, "eps": "1e-5"}, None),
+    ("bam", {"beta": "1/2", "mu": 0, "s": 0}, None),
+)  # fmt: skip
+"""Name, values of the other parameters, dialect; every family of the catalogue whose series
+converges for some values."""
+
+ROWS: tuple[tuple[str, dict[str, Any], str | None], ...] = (
+    ("example1", {}, "code"), ("example2", {}, "code"), ("alibi", {}, None),
+    ("kerple_log", {"r2": 1}, None), ("sandwich_smoothed", {}, None),
+)  # fmt: skip
+"""Families that are asked for the receptive field and the leak of a row."""
+
+
+def ask(quantity: str, bias: Any, options: dict[str, Any]) -> Any:
+    """The answer of a public function."""
+    match quantity:
+        case "trf":
+            return farfield.theoretical_receptive_field(bias, **options)
+        case "leak":
+            return farfield.leak(bias, **options)
+        case "window":
+            return farfield.certified_window(bias, **options)
+        case "layered":
+            return farfield.layered_receptive_field(bias, **options)
+        case "horizon":
+            return farfield.dtype_horizon(bias, **options)
+    return farfield.attention_resolution(bias, **options)
+
+
+def meets(answer: Any, target: str) -> bool:
+    """Whether a number meets a target such as `=512` or `<=1/100`; of an enclosed one its bounds.
+    What a series has that diverges, infinitely many tokens or a leak of 1, meets none."""
+    relation, limit = re.fullmatch(r"([<>=]+)(.*)", target).groups()  # type: ignore[union-attr]
+    goal = Rational(limit)
+    compare: dict[str, Callable[[Any, Any], bool]] = {
+        "=": lambda x, y: bool(x == y), "<=": lambda x, y: bool(x <= y),
+        ">=": lambda x, y: bool(x >= y), "<": lambda x, y: bool(x < y),
+        ">": lambda x, y: bool(x > y),
+    }  # fmt: skip
+    ends = answer.span()
+    diverges = answer.reason is not None and answer.reason.code == "diverges"
+    if ends is None or diverges or answer.status == "infinite":
+        return False
+    return all(compare[relation](x, goal) for x in ends)
+
+
+def draw(rng: random.Random) -> tuple[Any, str, str, dict[str, Any]]:
+    """A family, a quantity, a target and the options of the quantity."""
+    row = rng.random() < 0.1
+    family = rng.choice(ROWS if row else FAMILIES)
+    size = round(2 ** rng.uniform(0, 14))
+    if row:
+        length = rng.choice((256, 1000, 4096))
+        if rng.random() < 0.5:
+            options: dict[str, Any] = {"eps": rng.choice(("1/10", "1/100")), "length": length}
+            return family, "trf", f"{rng.choice(('=', '<=', '>='))}{1 + size % length}", options
+        options = {"trained": length // 4, "evaluated": length}
+        return family, "leak", f"{rng.choice(('<=', '>'))}1/{rng.randint(2, 1000)}", options
+    match rng.choice(("trf", "trf", "trf", "leak", "window", "horizon", "layered", "resolution")):
+        case "trf":
+            eps = rng.choice(("1/10", "1/100", "1/1000", f"1/{rng.randint(2, 10**6)}"))
+            return family, "trf", f"{rng.choice(('=', '=', '<=', '>='))}{size}", {"eps": eps}
+        case "leak":
+            limit = f"1/{round(2 ** rng.uniform(1, 30))}"
+            return family, "leak", f"{rng.choice(('<=', '>='))}{limit}", {"trained": size}
+        case "window":
+            options = {"error": rng.choice(("1/10", "1/100", "1/1000")),
+                       "logit_bound": rng.choice((0, 1, "5/2")), "value_bound": 1}  # fmt: skip
+            return family, "window", f"{rng.choice(('=', '<='))}{size}", options
+        case "horizon":
+            options = {"dtype": rng.choice(("fp16", "bf16", "fp32"))}
+            return family, "horizon", f"{rng.choice(('=', '>='))}{size}", options
+        case "layered":
+            return family, "layered", f"={1 + size % 512}", {"layers": rng.choice((2, 4))}
+    return family, "resolution", f">=1/{round(2 ** rng.uniform(1, 12))}", {}
+
+
+def wrong(
+    rng: random.Random, family: Family, quantity: str, target: str, options: dict[str, Any]
+) -> tuple[list[str], float, str]:
+    """What is wrong with the answer to one target, the seconds it took, and what it was."""
+    began = time.perf_counter()
+    try:
+        found = farfield.design(
+            family.given, budget_s=600,
+            values={k: v for k, v in family.fixed.items() if k != "dialect"},
+            dialect=family.fixed.get("dialect"), **{quantity: target}, **options,
+        )  # fmt: skip
+    except InputError as why:
+        found, said = None, str(why)
+    seconds = time.perf_counter() - began
+
+    def met(a: Rational) -> bool:
+        return meets(ask(quantity, family.at(a), options), target)
+
+    if found is None:
+        tried = [Rational(str(round(2 ** rng.uniform(-12, 6), 6))) for _ in range(6)]
+        inside = [a for a in tried if a > 0 and _in_reach(met, a)]
+        return [f"{said}: but {a} meets it" for a in inside], seconds, "impossible"
+    if found.nearest is not None:
+        return [], seconds, "nearest"
+    if found.value is None:
+        return [], seconds, f"unknown: {found.reason}"
+    low, high = found.low, found.high
+    inside = [found.value, *(end[1] for end in (low, high) if end)]
+    first, last = (end[1] if end else found.value for end in (low, high))
+    inside += [first + (last - first) * Rational(rng.randint(0, 999), 999) for _ in range(2)]
+    outside = [end[0] for end in (low, high) if end]
+    for end, way, most in ((low, -1, 999), (high, 1, 2000)):
+        if end:
+            outside.append(end[0] + way * abs(end[0]) * Rational(rng.randint(1, most), 1000))
+    if not found.monotone:
+        outside = []
+    faults = [f"{a} misses it" for a in inside if not met(a)]
+    faults += [f"{a} meets it, and is outside" for a in outside if _in_reach(met, a)]
+    return faults, seconds, "met" if found.monotone else "sampled"
+
+
+def _in_reach(met: Callable[[Rational], bool], a: Rational) -> bool:
+    try:
+        return met(a)
+    except InputError:
+        return False
+
+
+def run(count: int, seed: int) -> int:
+    """Check so many random targets; the number of faults."""
+    rng = random.Random(seed)
+    times, kinds, faults = [], dict[str, int](), 0
+    for k in range(count):
+        (name, values, dialect), quantity, target, options = draw(rng)
+        family = read_family(name, values=values, dialect=dialect)
+        found, seconds, kind = wrong(rng, family, quantity, target, options)
+        times.append(seconds)
+        kinds[kind.partition(":")[0]] = kinds.get(kind.partition(":")[0], 0) + 1
+        if found or kind.startswith("unknown") or seconds > 2:
+            shown = f"{name} {values} {quantity}{target} {options}"
+            print(f"{k:4} {seconds:6.2f} s  {shown}: {kind} {'; '.join(found)}")
+        faults += len(found)
+    print(
+        f"{count} targets, {faults} faults; {kinds}; seconds: median "
+        f"{statistics.median(times):.3f}, most {max(times):.2f}"
+    )
+    return faults
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    sys.exit(int(run(given.count, given.seed) > 0))

@@ -1,0 +1,234 @@
+"""What a design is: the parameters that meet a goal, one of them, and the encoding it makes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import takewhile
+from typing import Any
+
+from sympy import Rational
+
+from farfield.theory.answers.answer import Answer, InputError
+from farfield.theory.answers.blocks import Block, Sentence, facts, note, table
+from farfield.theory.answers.notation import Text, shortened, words
+from farfield.theory.answers.wording import decimal, integer, listed, plural
+from farfield.theory.encodings import Encoding
+
+Pair = tuple[Rational, Rational]
+SHORT = 1_000
+"""A rational with a smaller denominator is shown as it is."""
+
+
+@dataclass(frozen=True, repr=False)
+class Design(Answer):
+    """The parameters of a family that meet a goal.
+
+    Fields:
+        family, parameter: the family as it was given, and the name of its free parameter.
+        targets: what must be met, in words; `quantities`: what each speaks of, in short.
+        low, high: rationals on both sides of each end of the interval of parameters that meet the
+            targets, the outer first; None where the interval reaches the end of the domain.
+        closed: whether each end belongs to it.
+        value: the simplest rational inside; of several heads, None.
+        values: one value a head.
+        encoding: the family at these values.
+        achieved: what the value reaches, computed afresh: a number, or one for each quantity where
+            there are several; of several heads a tuple.
+        monotone: whether it is proved that the targets are met between the ends and nowhere else;
+            otherwise only the printed parameters are certified.
+        nearest: for a number of tokens that no parameter reaches, the nearest below and above.
+        condition: where the series converges, if not everywhere.
+        call: the Python that makes the encoding.
+        costs: what each of several heads costs, by quantity.
+        heads: one design a head where there are several.
+        label: `certified`; `approximate` where a target is a model in float64.
+    """
+
+    family: str
+    parameter: str
+    targets: tuple[str, ...]
+    quantities: tuple[str, ...] = ()
+    low: Pair | None = None
+    high: Pair | None = None
+    closed: tuple[bool, bool] = (False, False)
+    value: Rational | None = None
+    values: tuple[Rational, ...] = ()
+    encoding: Encoding | None = field(default=None, compare=False)
+    achieved: Any = None
+    monotone: bool | None = None
+    nearest: tuple[int | None, int | None] | None = None
+    condition: str | None = None
+    call: str = ""
+    costs: tuple[Mapping[str, Any], ...] = ()
+    heads: tuple[Design, ...] = ()
+
+    def plan(self, preset: str = "demo") -> str:
+        """A plan for `farfield sweep` that trains a model with this encoding, as TOML; of several
+        heads the model has as many, of 16 entries each.
+
+        Raises:
+            InputError: there is no value to train with.
+        """
+        if self.encoding is None:
+            raise InputError(f"{self.family} has no value to train with: {self.reason}")
+        count = self.encoding.num_heads
+        formulas = [str(bias) for bias in self.encoding.biases]
+        subject = {
+            "name": formulas if count > 1 else formulas[0],
+            "label": f"{self.family}, designed",
+        }
+        lines = [f"title = {json.dumps('; '.join(self.targets))}", "", "[[sweep]]",
+                 f"presets = {json.dumps([preset])}"]  # fmt: skip
+        if count > 1:
+            lines += [f"heads = [{count}]", f"widths = [{16 * count}]"]
+        said = ", ".join(f"{key} = {json.dumps(value)}" for key, value in subject.items())
+        return "\n".join([*lines, f"encodings = [{{ {said} }}]", ""])
+
+    def interval_text(self) -> str:
+        """The interval, each end with the digits that are certain, as `(0.33…, 1/2]`."""
+        low, high = ("…" if pair is None else _end(pair) for pair in (self.low, self.high))
+        return f"{'(['[self.closed[0]]}{low}, {high}{')]'[self.closed[1]]}"
+
+    def blocks(self) -> Sequence[Block]:
+        return tuple(self._blocks())
+
+    def _blocks(self) -> Iterator[Block]:
+        yield Sentence(self._first(), self.label)
+        if self.heads:
+            yield self._by_head()
+        yield facts(
+            **{f"{self.parameter} in": self.interval_text() if self.value is not None else None},
+            reaches=self._reached() if self.value is not None else None,
+            converges_for=self.condition, encoding=self.call or None,
+            slopes=_slopes(self.encoding),
+        )  # fmt: skip
+        if self.monotone is False:
+            yield note(
+                "It is not proved that {a} orders the tails: only the parameters shown are "
+                "certified, others may meet the targets too.", a=self.parameter,
+            )  # fmt: skip
+        if self.reason is not None and self.value is not None:
+            yield note("{reason}.", reason=str(self.reason))
+
+    def _first(self) -> Text:
+        if self.heads and self.values:
+            said = "{heads} with {targets}: {a} = {values}."
+        elif self.value is not None and self.monotone:
+            said = "{targets} for {where}; the simplest is {a} = {value}."
+        elif self.value is not None:
+            said = "{targets} at {a} = {value}, among others."
+        elif self.nearest is not None:
+            said = "no {a} has {targets}; the nearest that are reached are {near}."
+        else:
+            said = "which {a} has {targets} is not known: {reason}."
+        return words(
+            "{family}: " + said, family=shortened(self.subject or self.family, 80),
+            targets=listed(self.targets, 6), heads=plural(len(self.heads), "head"),
+            a=self.parameter, values=listed(self.values, 6), value=str(self.value),
+            where=self._where(),
+            near=" and ".join(integer(k) for k in self.nearest or () if k is not None),
+            reason=str(self.reason),
+        )  # fmt: skip
+
+    def _where(self) -> str:
+        low, high = self.low, self.high
+        only = f"exactly the {self.parameter}"
+        if low is None and high is None:
+            return f"every {self.parameter} of the domain"
+        if low is None or high is None:
+            from_on = "" if high is not None else " on"
+            end = high or low
+            assert end is not None
+            side = "up to" if high is not None else "from"
+            return f"{only} {side} {_short(end)}{from_on}"
+        return f"{only} from {_short(low)} to {_short(high)}"
+
+    def _reached(self) -> str:
+        said = (f"{q} = {_number(x)}" for q, x in zip(self.quantities, _numbers(self), strict=True))
+        return ", ".join(said)
+
+    def _by_head(self) -> Block:
+        costs = self.costs or ({},) * len(self.heads)
+        rows = [
+            [k, head.value, *map(_number, (*_numbers(head), *cost.values()))]
+            for k, (head, cost) in enumerate(zip(self.heads, costs, strict=True), 1)
+        ]
+        header = ["head", self.parameter, *self.quantities, *costs[0]]
+        return table(header, rows, numeric=(0, *range(2, len(header))))
+
+
+def _numbers(design: Design) -> Sequence[Any]:
+    found = design.achieved
+    return tuple(found.values()) if isinstance(found, dict) else (found,)
+
+
+def _number(value: Any) -> str:
+    return integer(value) if isinstance(value, int) else decimal(value, 3)
+
+
+def _short(end: Pair) -> str:
+    """The inner rational, to six digits."""
+    return str(end[1]) if end[1].q < SHORT else f"{float(end[1]):.6g}"
+
+
+def _end(pair: Pair) -> str:
+    """A threshold between two rationals: itself where one of them is short, else its digits."""
+    for x in pair:
+        if x.q < SHORT:
+            return str(x)
+    digits = zip(*(str(x.evalf(40)) for x in pair), strict=False)
+    shared = "".join(a for a, _ in takewhile(lambda both: both[0] == both[1], digits))
+    return f"{shared}…" if len(shared) > 8 else f"{float(pair[1]):.9g}"
+
+
+def _slopes(found: Encoding | None) -> str | None:
+    """The slopes for kernels that take them, of an ALiBi-like encoding."""
+    try:
+        return None if found is None else listed([f"{m:.6g}" for m in found.slopes()])
+    except InputError:
+        return None
+
+
+@dataclass(frozen=True, repr=False)
+class Designs(Answer):
+    """Several families with the same goal, the best first.
+
+    Fields:
+        designs: those that meet it, ranked; then those that do not, with the reason.
+        optimise: what they are ranked by, in words; None: in the order they were given.
+        scores: what each reaches of it, near the best end of its interval; None where it fails.
+        value: the name of the best family; None where none meets the goal.
+    """
+
+    designs: tuple[Design, ...]
+    optimise: str | None
+    scores: tuple[float | None, ...]
+    value: str | None
+
+    def blocks(self) -> Sequence[Block]:
+        best = self.designs[0]
+        targets = listed(best.targets, 6)
+        if self.value is None:
+            said = "none of {count} has {targets}."
+        elif self.optimise is None:
+            said = "{good} of {count} have {targets}."
+        else:
+            said = "{best} has {targets} with the {optimise}, {score} at {a} = {value}."
+        good = sum(d.value is not None for d in self.designs)
+        first = words(
+            said, count=plural(len(self.designs), "family").replace("familys", "families"),
+            targets=targets, good=good, best=self.value, optimise=self.optimise,
+            score=_number(self.scores[0]), a=best.parameter, value=str(best.value),
+        )  # fmt: skip
+        rows = []
+        for design, score in zip(self.designs, self.scores, strict=True):
+            met = design.value is not None
+            rows.append([
+                design.family, design.parameter, design.interval_text() if met else "",
+                design.value, _number(score) if self.optimise and met else "",
+                "" if met else shortened(str(design.reason), 60),
+            ])  # fmt: skip
+        header = ("family", "parameter", "interval", "value", self.optimise or "", "why not")
+        return [Sentence(first, self.label), table(header, rows)]

@@ -1,0 +1,152 @@
+"""A family of biases: a formula in `n` with one free parameter on its domain."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import sympy
+from sympy import Expr, S, Symbol
+
+from farfield.theory.answers.answer import InputError
+from farfield.theory.answers.notation import shortened
+from farfield.theory.answers.number import exact
+from farfield.theory.answers.wording import listed
+from farfield.theory.encodings import CATALOGUE, Encoding, encoding
+from farfield.theory.formula.parameters import interval, parameter
+
+
+@dataclass(frozen=True)
+class Family:
+    """A bias with one free parameter.
+
+    Args:
+        given: a name of the catalogue, a formula or an expression.
+        formula: in `n` and the parameter alone, the values of all others put in.
+        parameter: the symbol of the free one.
+        domain: where it lives, as `positive` or `[0, 2)`.
+        fixed: values of the other parameters and options of the encoding.
+        whole: the formula before these values were put in.
+    """
+
+    given: str | Expr
+    formula: Expr
+    parameter: Symbol
+    domain: str
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    whole: Expr = S.Zero
+
+    @property
+    def name(self) -> str:
+        """What the user calls it."""
+        return str(self.given)
+
+    @property
+    def ends(self) -> tuple[Expr, Expr, bool, bool]:
+        """The ends of the domain, and whether each belongs to it."""
+        return interval(self.domain)
+
+    def at(self, value: Expr) -> Expr:
+        """The bias where the parameter has this value.
+
+        >>> read_family("kerple_log", values={"r2": 1}).at(sympy.Integer(2))
+        -2*log(n + 1)
+        """
+        return self.formula.xreplace({self.parameter: value})
+
+    def encoding(self, values: Sequence[Expr]) -> Encoding:
+        """The encoding with one value a head."""
+        if isinstance(self.given, str):
+            return encoding(self.given, **self._options(list(values)))
+        return encoding([self.at(v) for v in values])
+
+    def call(self, values: Sequence[Expr]) -> str:
+        """The Python that makes the encoding.
+
+        >>> read_family("alibi").call([sympy.Rational(1, 4), sympy.Rational(1, 8)])
+        'encoding("alibi", m=["1/4", "1/8"])'
+        """
+        if not isinstance(self.given, str):
+            return f"encoding({_written([str(self.at(v)) for v in values])})"
+        options = self._options([str(v) for v in values])
+        said = "".join(f", {name}={_written(value)}" for name, value in options.items())
+        return f'encoding("{self.given}"{said})'
+
+    def _options(self, values: list[Any]) -> dict[str, Any]:
+        chosen = values if len(values) > 1 else values[0]
+        return {**self.fixed, self.parameter.name: chosen}
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(_written, value)) + "]"
+    return str(value) if isinstance(value, int) else f'"{value}"'
+
+
+def read_family(
+    given: Any, chosen: str | None = None, *, dialect: str | None = None,
+    values: Mapping[str, Any] | None = None, assumptions: Mapping[str, str] | None = None,
+) -> Family:  # fmt: skip
+    """The family a user means.
+
+    Args:
+        given: a formula, a SymPy expression, a name of the catalogue (which stands for its formula
+            with one free parameter a head) or an `Encoding`.
+        chosen: the name of the parameter that is free.
+        dialect: variant of an encoding of the catalogue.
+        values: of the other parameters, and options of the encoding.
+        assumptions: domains of parameters: positive (the default), real, [0, 2), ...
+
+    Raises:
+        InputError: no additive bias, no free parameter or several, names that are not known.
+
+    >>> read_family("sandwich_smoothed").parameter
+    c
+    """
+    domains, fixed = dict(assumptions or {}), dict(values or {})
+    options = fixed | ({} if dialect is None else {"dialect": dialect})
+    named = isinstance(given, str) and given in CATALOGUE  # its own domains may be replaced
+    found = encoding(given, assumptions=None if named else domains or None, **options)
+    label = shortened(str(found.name), 60)
+    if found.formula is None:
+        why = found.out_of_scope or "each of its heads has a formula of its own"
+        raise InputError(f"{label} is no family of biases: {why}")
+    formula = found.formula.replace(sympy.Sum, lambda *args: sympy.Sum(*args).doit())
+    if isinstance(given, Encoding) and found.free:
+        formula = found.biases[0]
+    known = {p.name: p for p in found.parameters if p.symbol in formula.free_symbols}
+    if strange := sorted({*domains, *([chosen] if chosen else [])} - {*known}):
+        has = ", ".join(known) or "none"
+        raise InputError(f"{label} has no parameter {strange[0]!r}; parameters: {has}")
+    free = [name for name in known if name not in fixed]
+    if len(free) != 1 or chosen not in (None, free[0]):
+        raise InputError(_count_is_wrong(found, free, chosen, fixed))
+    swap = {known[k].symbol: exact(v, k) for k, v in fixed.items() if k in known}
+    own = known[free[0]]
+    domain = domains.get(own.name, own.domain)
+    symbol = parameter(own.name, domain)
+    return Family(
+        given if not isinstance(given, Encoding) else formula.xreplace(swap),
+        formula.xreplace(swap | {own.symbol: symbol}), symbol, domain, options, formula,
+    )  # fmt: skip
+
+
+def _count_is_wrong(
+    found: Encoding, free: Sequence[str], chosen: str | None, fixed: Mapping[str, Any]
+) -> str:
+    label = shortened(found.name, 60)
+    if chosen is not None and chosen in fixed:
+        return f"{label}: {chosen} is to be found, and has the value {fixed[chosen]}; leave it out"
+    if not free:
+        entry = CATALOGUE.get(found.name)
+        dialects = f" (dialects: {', '.join(entry.dialects)})" if entry and entry.dialects else ""
+        return (
+            f"{label} has no free parameter{dialects}; accepted: a formula with one, as -a*n, "
+            "whose value is sought"
+        )
+    others = [name for name in free if name != (chosen or free[0])]
+    return (
+        f"{label} has {len(free)} free parameters ({listed(free, 6)}); one is sought, fix the "
+        f"others: {others[0]}=1 in Python, --set {others[0]}=1 on the command line"
+    )

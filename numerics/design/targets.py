@@ -1,0 +1,491 @@
+"""What a target may speak of: certified quantities, a record each.
+
+A quantity with its options answers two questions about a bias: what it is (`answer`, its own public
+function), and whether it is at most a limit (`within`, proved either way). A `gauge`, negative
+exactly where the quantity is within the limit, guesses where that changes; nothing that is shown
+rests on it. A new quantity is one more record in `TARGETS`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+import sympy
+from flint import arb, ctx, fmpq
+from sympy import Expr, Rational, S, Symbol
+
+from farfield.numerics.depth import MAX_LAGS, convolved, layered_receptive_field
+from farfield.numerics.horizon import dtype_horizon, threshold
+from farfield.numerics.leak import leak
+from farfield.numerics.outcomes import Unrecognised
+from farfield.numerics.receptive_field import at_precision, obstacle, theoretical_receptive_field
+from farfield.numerics.resolution import attention_resolution
+from farfield.numerics.summation.monotone import has_monotone_slope
+from farfield.numerics.summation.series import Series, series
+from farfield.numerics.windows.certified import certified_window
+from farfield.numerics.windows.question import Question
+from farfield.theory.algebra.outcomes import Unreachable
+from farfield.theory.answers.answer import Answer, Code, InputError, Status
+from farfield.theory.answers.number import exact, natural
+from farfield.theory.answers.wording import plural, share
+from farfield.theory.functions.balls import precision, rational, to_arb
+from farfield.theory.functions.nodes import n
+from farfield.theory.values import compile_ball, tabulate
+
+BITS = (128, 512, 2_048)
+
+
+class Diverges(Exception):
+    """The series has no sum, so that a quantity of the whole series does not exist."""
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A certified quantity of a bias; its fields are the options it is asked with.
+
+    `relation` is what a plain number means, `integer` whether it counts tokens, `grows` whether it
+    grows (1) or falls (-1) as tails get heavier, `better` whether more (1) or less (-1) of it is
+    wanted, `closed` whether the parameters with Q <= limit contain their own end, `approximate`
+    whether it is a model in float64.
+    """
+
+    name: ClassVar[str]
+    relation: ClassVar[str] = "="
+    integer: ClassVar[bool] = True
+    grows: ClassVar[int] = 1
+    better: ClassVar[int] = 1
+    closed: ClassVar[bool] = True
+    approximate: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        self.answer(-n)  # an option out of range is refused now, with its own message
+
+    @property
+    def whole(self) -> bool:
+        """Whether it speaks of the whole series, so that a divergent one has none."""
+        return True
+
+    def words(self) -> str:
+        """The quantity as a reader sees it."""
+        raise NotImplementedError
+
+    def brief(self) -> str:
+        """The same as the header of a column."""
+        return self.words()
+
+    def answer(self, bias: Expr) -> Answer:
+        """The quantity of a bias, afresh."""
+        raise NotImplementedError
+
+    def number(self, bias: Expr) -> float | None:
+        """Its value afresh; None where that is not known."""
+        found = self.answer(bias)
+        value: float | None = getattr(found, found.VALUE)
+        return value
+
+    def within(self, bias: Expr, limit: Rational, strict: bool = False) -> bool:
+        """Whether it is at most the limit, or below it; Unreachable where neither is proved."""
+        found = _answered(self, bias)
+        try:
+            return bool(found < limit) if strict else bool(found <= limit)
+        except ValueError:
+            raise Unreachable(str(found.reason or f"{self.name} is not known there")) from None
+
+    def gauge(self, bias: Expr, limit: Rational) -> Any:
+        """Negative exactly where it is within the limit, at the precision at work, unproved."""
+        raise NotImplementedError
+
+    def skips(self, p: Expr, limit: int) -> bool:
+        """Whether the formula shows that this integer is reached at no parameter."""
+        return False
+
+    def ordered(self, p: Expr, a: Symbol) -> bool:
+        """Whether it follows the order of the tails."""
+        return True
+
+
+@lru_cache(maxsize=256)
+def _answered(asked: Quantity, bias: Expr) -> Answer:
+    """The answer, once for the two limits of an equality; what more time may settle is not kept."""
+    found = asked.answer(bias)
+    if found.status is Status.UNKNOWN or (found.reason and found.reason.code is Code.BUDGET):
+        raise Unreachable(str(found.reason))
+    return found
+
+
+def _row(bias: Expr, length: Any) -> Expr:
+    """A bias of which only a row counts: of waves the tail is slow to sum, and is not asked for."""
+    if length is None or not bias.has(sympy.sin, sympy.cos):
+        return bias
+    return sympy.Piecewise((bias, n < int(length)), (S.NegativeInfinity, True))
+
+
+def _summed(bias: Expr, length: int | None) -> Series:
+    s = series(_row(bias, length))
+    if length is not None:
+        return s.truncated(length)
+    if reason := obstacle(s):
+        if reason.code is Code.DIVERGES:
+            raise Diverges
+        raise Unreachable(reason.sentence)
+    return s
+
+
+def _log(value: Any) -> arb:
+    return to_arb(value).log() if value > 0 else arb.neg_inf()
+
+
+@dataclass(frozen=True)
+class Field(Quantity):
+    """TRF(eps) of the whole series, or of a row."""
+
+    name = "trf"
+    closed = False
+
+    eps: Any = "1/100"
+    length: Any = None
+
+    @property
+    def whole(self) -> bool:
+        return self.length is None
+
+    def words(self) -> str:
+        row = "" if self.length is None else f" of a row of {plural(int(self.length), 'key')}"
+        return f"TRF({share(exact(self.eps))}){row}"
+
+    def answer(self, bias: Expr) -> Answer:
+        return theoretical_receptive_field(_row(bias, self.length), self.eps, length=self.length)
+
+    def gauge(self, bias: Expr, limit: Rational) -> Any:
+        s = _summed(bias, None if self.length is None else int(self.length))
+        goal = rational(exact(self.eps))
+        return at_precision(lambda: _log(s.tail(int(limit)) / to_arb(s.total() * goal)), ctx.prec)
+
+    def skips(self, p: Expr, limit: int) -> bool:
+        return bool(p.subs(n, limit - 1) is S.NegativeInfinity)
+
+
+@dataclass(frozen=True)
+class Leak(Quantity):
+    """The share of the prior mass beyond a training length."""
+
+    name = "leak"
+    relation = "<="
+    integer = False
+    better = -1
+
+    trained: Any = 2048
+    evaluated: Any = None
+
+    @property
+    def whole(self) -> bool:
+        return self.evaluated is None
+
+    def words(self) -> str:
+        row = "" if self.evaluated is None else f" in a row of {plural(int(self.evaluated), 'key')}"
+        return f"leak beyond {plural(int(self.trained), 'token')}{row}"
+
+    def brief(self) -> str:
+        return f"leak({self.trained})"
+
+    def answer(self, bias: Expr) -> Answer:
+        return leak(_row(bias, self.evaluated), self.trained, self.evaluated)
+
+    def _ball(self, bias: Expr) -> Any:
+        try:
+            s = _summed(bias, None if self.evaluated is None else int(self.evaluated))
+        except Diverges:
+            return arb(1)
+        return at_precision(lambda: s.tail(int(self.trained)) / s.total(), ctx.prec)
+
+    def within(self, bias: Expr, limit: Rational, strict: bool = False) -> bool:
+        goal = rational(limit)
+        for bits in BITS:
+            with precision(bits):
+                ball = self._ball(bias)
+            if ball < goal or (not strict and ball <= goal):
+                return True
+            if ball > goal or (strict and ball >= goal):
+                return False
+        raise Unreachable(f"the leak agrees with {limit} to all digits tried")
+
+    def gauge(self, bias: Expr, limit: Rational) -> Any:
+        return _log(self._ball(bias) / rational(limit))
+
+
+@dataclass(frozen=True)
+class Window(Quantity):
+    """The certified window for an error budget."""
+
+    name = "window"
+    better = -1
+
+    error: Any = "1/100"
+    logit_bound: Any = 1
+    value_bound: Any = 1
+    sinks: Any = 0
+    row: Any = None
+    temper: Any = None
+
+    @property
+    def whole(self) -> bool:
+        return self.row is None
+
+    def words(self) -> str:
+        row = "" if self.row is None else f" in a row of {plural(int(self.row), 'key')}"
+        return f"certified window for an error of {exact(self.error)}{row}"
+
+    def brief(self) -> str:
+        return f"window({exact(self.error)})"
+
+    def answer(self, bias: Expr) -> Answer:
+        return certified_window(
+            _row(bias, self.row), self.error, self.logit_bound, self.value_bound,
+            sinks=self.sinks, row=self.row, temper=self.temper,
+        )  # fmt: skip
+
+    def gauge(self, bias: Expr, limit: Rational) -> Any:
+        asked = Question.read(
+            self.error, self.logit_bound, self.value_bound, self.sinks, self.row, self.temper
+        )
+        if asked.error >= 2 * asked.value_bound:
+            return arb(-1)
+        s = _summed(bias, asked.row)
+
+        def ratio() -> arb:
+            tail = to_arb(s.tail(int(limit)))
+            return _log(tail / (asked.share() * (s.total() - tail)))
+
+        return at_precision(ratio, ctx.prec)
+
+    def skips(self, p: Expr, limit: int) -> bool:
+        return bool(p.subs(n, limit - 1) is S.NegativeInfinity)
+
+
+@dataclass(frozen=True)
+class Layered(Quantity):
+    """The receptive field of several layers, a model in float64."""
+
+    name = "layered"
+    approximate = True
+
+    layers: Any
+    mixing: Any = "2/5"
+    q: Any = "99/100"
+    length: Any = None
+
+    @property
+    def whole(self) -> bool:
+        return self.length is None
+
+    def words(self) -> str:
+        return f"receptive field of {plural(int(self.layers), 'layer')}"
+
+    def brief(self) -> str:
+        return f"layered({self.layers})"
+
+    def answer(self, bias: Expr) -> Answer:
+        return layered_receptive_field(
+            bias, self.layers, mixing=self.mixing, q=self.q, length=self.length
+        )
+
+    def gauge(self, bias: Expr, limit: Rational) -> Any:
+        if limit > MAX_LAGS:
+            raise Unreachable(f"beyond the {MAX_LAGS} distances of the model in float64")
+        s = _summed(bias, None if self.length is None else int(self.length))
+        total = float(to_arb(at_precision(s.total, ctx.prec)).mid())
+        kernel = np.exp(tabulate(bias, np.arange(int(limit)))) / total
+        inside = convolved(kernel, int(self.layers), float(exact(self.mixing)))[-1]
+        return arb(float(exact(self.q)) - float(inside))
+
+
+@dataclass(frozen=True)
+class Horizon(Quantity):
+    """The distance from which on weights round to 0 in a floating-point type."""
+
+    name = "horizon"
+
+    dtype: Any = "bf16"
+    flush_to_zero: Any = False
+
+    @property
+    def closed(self) -> bool:  # type: ignore[override]
+        return not self.flush_to_zero
+
+    @property
+    def whole(self) -> bool:
+        return False
+
+    def words(self) -> str:
+        return f"horizon in {dtype_horizon(-n, self.dtype).dtype}"
+
+    def brief(self) -> str:
+        return f"horizon({dtype_horizon(-n, self.dtype).dtype})"
+
+    def answer(self, bias: Expr) -> Answer:
+        return dtype_horizon(bias, self.dtype, flush_to_zero=bool(self.flush_to_zero))
+
+    def gauge(self, bias: Expr, limit: Rational) -> Any:
+        if bias.subs(n, int(limit)) is S.NegativeInfinity:
+            return arb.neg_inf()
+        p = compile_ball(bias)
+        kind = dtype_horizon(-n, self.dtype).dtype
+        goal, _ = threshold(kind, bool(self.flush_to_zero))
+        return to_arb(p({n: fmpq(int(limit))})) - to_arb(p({n: fmpq(0)})) - arb(goal).log()
+
+    def skips(self, p: Expr, limit: int) -> bool:
+        last, here = (p.subs(n, k) for k in (limit - 1, limit))
+        return bool(last is S.NegativeInfinity or (last - here).expand() == 0)
+
+
+@dataclass(frozen=True)
+class Resolution(Quantity):
+    """The attention resolution, of ever longer rows or of one."""
+
+    name = "resolution"
+    relation = ">="
+    integer = False
+    grows = -1
+
+    scale: Any = None
+    length: Any = None
+
+    @property
+    def whole(self) -> bool:
+        return self.length is None
+
+    def words(self) -> str:
+        row = "" if self.length is None else f" in a row of {plural(int(self.length), 'token')}"
+        return f"attention resolution{row}"
+
+    def ordered(self, p: Expr, a: Symbol) -> bool:
+        r"""If exp(p) is convex in n, R falls as tails grow (ours): as `R = P^T A P`, A half the
+        second difference, dR = 2 Cov_P(dp, A P), where A P is positive at 0 and at most 0 beyond.
+        That is so for p = -u f + h, f of n alone with a completely monotone derivative; a window
+        of w tokens has 1/w^2."""
+        if self.length is not None:
+            return False
+        if isinstance(p, sympy.Piecewise):
+            return p.args[0][0] == 0
+        moving = sympy.Add(*(term for term in sympy.Add.make_args(p) if term.has(n)))
+        _, f = moving.as_independent(n, as_Add=False)
+        try:
+            return not f.has(a) and has_monotone_slope(f, 0)
+        except Unrecognised:
+            return False
+
+    def answer(self, bias: Expr) -> Answer:
+        return attention_resolution(bias, self.length, scale=self.scale)
+
+    def within(self, bias: Expr, limit: Rational, strict: bool = False) -> bool:
+        found = self.answer(bias)
+        ends = getattr(found, "enclosure", None)
+        if ends is not None:
+            low, high = (Rational(*float(end).as_integer_ratio()) for end in ends)
+            if high < limit or (not strict and high <= limit):
+                return True
+            if low > limit or (strict and low >= limit):
+                return False
+        raise Unreachable(str(found.reason or f"the resolution is {limit} to all digits known"))
+
+    def gauge(self, bias: Expr, limit: Rational) -> Any:
+        return _log(arb(float(self.answer(bias))) / rational(limit))
+
+
+TARGETS: dict[str, type[Quantity]] = {
+    kind.name: kind for kind in (Field, Leak, Window, Layered, Horizon, Resolution)
+}
+"""Every quantity by its name."""
+
+
+def options(kind: type[Quantity]) -> dict[str, bool]:
+    """The options of a quantity, and whether each must be given.
+
+    >>> options(TARGETS["layered"])["layers"], options(TARGETS["trf"])
+    (True, {'eps': False, 'length': False})
+    """
+    return {f.name: f.default is dataclasses.MISSING for f in dataclasses.fields(kind)}
+
+
+def quantity(name: str, given: Mapping[str, Any]) -> Quantity:
+    """A quantity with those of the given options that are its own.
+
+    Raises:
+        InputError: a name that is not known, an option that is missing or out of range.
+
+    >>> quantity("horizon", {"dtype": "fp16", "eps": "1/10"}).words()
+    'horizon in fp16'
+    """
+    if name not in TARGETS:
+        raise InputError(f"{name!r} is no quantity; accepted: {', '.join(TARGETS)}")
+    own = {k: given[k] for k in options(TARGETS[name]) if given.get(k) is not None}
+    missing = [k for k, needed in options(TARGETS[name]).items() if needed and k not in own]
+    if missing:
+        raise InputError(f"a target on {name} needs {missing[0]}, as {missing[0]}=4")
+    return TARGETS[name](**own)
+
+
+@dataclass(frozen=True)
+class Target:
+    """A quantity, a relation and a limit, such as TRF(1 %) = 512."""
+
+    quantity: Quantity
+    relation: str
+    limit: Rational
+
+    def __str__(self) -> str:
+        return f"{self.quantity.words()} {self.relation} {self.limit}"
+
+    def events(self) -> Iterator[tuple[Rational, bool, bool]]:
+        """(limit, strict, wanted): Q <= limit, or Q < limit, that must hold or must not."""
+        if self.quantity.integer:
+            step = int(self.relation in "<>")
+            if self.relation[0] in "<=":
+                yield self.limit - step, False, True
+            if self.relation[0] in ">=":
+                yield self.limit - 1 + step, False, False
+        else:
+            yield self.limit, self.relation in ("<", ">="), self.relation[0] == "<"
+
+
+_RELATION = re.compile(r"\s*(<=|>=|==|<|>|=)?\s*([^<>=]+)")
+
+
+def read_targets(asked: Quantity, given: Any) -> tuple[Target, ...]:
+    """The targets that a number or a text such as `">=1024"` or `">=64, <=128"` states.
+
+    Raises:
+        InputError: no relation or no number, a limit out of range, equality with a share.
+
+    >>> [str(t) for t in read_targets(quantity("trf", {}), ">=64, <=128")]
+    ['TRF(1 %) >= 64', 'TRF(1 %) <= 128']
+    """
+    parts = given.split(",") if isinstance(given, str) else [given]
+    found = []
+    for part in parts:
+        read = _RELATION.fullmatch(part) if isinstance(part, str) else None
+        if isinstance(part, str) and read is None:
+            raise InputError(
+                f"{asked.name} {part[:40]!r}: accepted: a number, or one after <=, >=, <, >, ="
+            )
+        relation, number = read.groups() if read else (None, part)
+        relation = {"==": "=", None: asked.relation}.get(relation, relation)
+        if asked.integer:
+            limit = Rational(natural(number, asked.name))
+        else:
+            limit = exact(number, asked.name)
+            if not 0 < limit < 1:
+                raise InputError(f"{asked.name} {number}: accepted is a number in (0, 1)")
+            if relation == "=":
+                raise InputError(
+                    f"{asked.name} = {number}: a share is met exactly by no rational parameter as "
+                    "a rule; accepted: <=, <, >=, >"
+                )
+        found.append(Target(asked, str(relation), limit))
+    return tuple(found)

@@ -1,0 +1,312 @@
+"""From a goal to an encoding: both ends of every interval, by fields just inside and outside."""
+
+import importlib.util
+import math
+from pathlib import Path
+
+import pytest
+import sympy
+from sympy import Rational, S, Symbol
+
+import farfield
+from farfield.numerics.design.family import read_family
+from farfield.numerics.design.order import rises, support_step, tail_order
+from farfield.numerics.design.rationals import decimals_around, simplest
+from farfield.numerics.design.targets import TARGETS, options, quantity, read_targets
+from farfield.theory.functions.nodes import n
+
+a = Symbol("a", positive=True)
+BUSY = 300  # seconds: a test asserts no time
+
+
+def design(*args, **options):
+    return farfield.design(*args, budget_s=BUSY, **options)
+
+
+def reached(family, quantity, options, value, **fixed):
+    """The number itself, by the public function of the quantity."""
+    bias = read_family(family, values=fixed).at(value)
+    ask = {
+        "trf": lambda: farfield.theoretical_receptive_field(bias, **options).tokens,
+        "leak": lambda: farfield.leak(bias, **options).value,
+        "window": lambda: farfield.certified_window(bias, **options).width,
+        "layered": lambda: farfield.layered_receptive_field(bias, **options).tokens,
+        "horizon": lambda: farfield.dtype_horizon(bias, **options).tokens,
+        "resolution": lambda: farfield.attention_resolution(bias, **options).value,
+    }
+    return ask[quantity]()
+
+
+# -- one parameter --------------------------------------------------------------------------------
+
+WINDOW = {"error": "1/100", "logit_bound": 1, "value_bound": 1}
+EQUAL = [
+    ("alibi", "trf", 512, {"eps": "1/100"}, {}),
+    ("-a*log(1+n)", "trf", 512, {"eps": "1/100"}, {}),
+    ("-a*n^b", "trf", 300, {"eps": "1/1000"}, {"b": "1/2"}),
+    ("-n^a", "trf", 12, {"eps": "1/100"}, {}),
+    ("-2*log(1+n/a)", "trf", 1000, {"eps": "1/10"}, {}),
+    ("-log(1+n)-a*log(2+log(1+n))", "trf", 7, {"eps": "1/2"}, {}),
+    ("kerple_log", "trf", 100, {"eps": "1/100"}, {"r2": "1/2"}),
+    ("sandwich_smoothed", "trf", 2000, {"eps": "1/100"}, {}),
+    ("-a*n*log(1+n)", "trf", 100, {"eps": "1/100"}, {}),
+    ("-floor(n/4)/a", "trf", 200, {"eps": "1/100"}, {}),
+    ("alibi", "trf", 700, {"eps": "1/100", "length": 1024}, {}),
+    ("-a*n", "window", 500, WINDOW, {}),
+    ("-a*log(1+n)", "window", 500, WINDOW, {}),
+    ("-a*n", "horizon", 4096, {"dtype": "bf16"}, {}),
+    ("-a*log(1+n)", "horizon", 100, {"dtype": "fp16"}, {}),
+    ("-a*n", "layered", 500, {"layers": 4}, {}),
+]
+
+
+@pytest.mark.parametrize(("family", "quantity", "goal", "options", "fixed"), EQUAL)
+def test_both_ends_of_an_equality(family, quantity, goal, options, fixed):
+    found = design(family, **{quantity: goal}, **options, **fixed)
+    assert found.monotone and found.achieved == goal and found.status == "exact"
+    for outside, inside in (found.low, found.high):
+        assert reached(family, quantity, options, inside, **fixed) == goal
+        assert reached(family, quantity, options, outside, **fixed) != goal
+        assert abs(outside - inside) <= abs(inside) * Rational(1, 10**9)
+    assert found.low[1] <= found.value <= found.high[1]
+    assert reached(family, quantity, options, found.value, **fixed) == goal
+    assert sum(found.closed) == 1  # neighbours share no parameter and leave none out
+
+
+SHARES = [
+    ("-a*log(1+n)", "leak", "1/1000", {"trained": 2048}, "low"),
+    ("alibi", "leak", "1/1000", {"trained": 64, "evaluated": 512}, "low"),
+    ("-a*n", "resolution", "1/100", {}, "low"),
+    ("-n/a", "leak", "1/1000", {"trained": 2048}, "high"),
+]
+
+
+@pytest.mark.parametrize(("family", "quantity", "limit", "options", "side"), SHARES)
+def test_a_share_bounds_one_end(family, quantity, limit, options, side):
+    found = design(family, **{quantity: limit}, **options)
+    outside, inside = getattr(found, side)
+    assert getattr(found, {"low": "high", "high": "low"}[side]) is None and found.monotone
+    beyond, within = (reached(family, quantity, options, x) for x in (outside, inside))
+    order = sorted([beyond, float(Rational(limit)), within])
+    assert order[1] == float(Rational(limit)) and math.isclose(beyond, within, rel_tol=1e-7)
+    assert found.closed[side == "high"]  # at most and at least hold at the threshold
+
+
+def test_the_ends_are_exact_where_they_are_known():
+    """TRF(1/100) of exp(-a n) is the least j with exp(-a j) < 1/100."""
+    found = design("-a*n", trf=512, eps="1/100")
+    for pair, at in ((found.low, sympy.log(100) / 512), (found.high, sympy.log(100) / 511)):
+        assert min(pair) < at < max(pair)
+    assert found.closed == (False, True) and found.value == Rational(1, 111)
+    counted = design("window", trf=512, eps="1/100")  # the least j with (w - j)/w < 1/100
+    assert (counted.low[0], counted.high[1], counted.closed) == (516, 517, (False, True))
+
+
+def test_a_family_counts_its_window():
+    found = design("window", trf=512, eps="1/100")
+    fields = [farfield.theoretical_receptive_field(read_family("window").at(w), "1/100").tokens
+              for w in (found.low[0], found.low[1], found.high[1], found.high[0])]  # fmt: skip
+    assert fields[1:3] == [512, 512] and 512 not in (fields[0], fields[3])
+
+
+def test_an_integer_that_is_not_reached_has_neighbours():
+    found = design("window", layered=202, layers=12)
+    assert found.value is None and found.nearest == (201, 206) and found.reason.code == "never"
+
+
+def test_what_is_not_monotone_says_so():
+    found = design("-a*n-n/a", trf=2, eps="1/10")  # as far for 1/a as for a
+    assert found.monotone is False and "not proved" in str(found)
+    assert reached("-a*n-n/a", "trf", {"eps": "1/10"}, found.value) == 2
+    for outside, inside in (found.low, found.high):
+        assert reached("-a*n-n/a", "trf", {"eps": "1/10"}, inside) == 2
+        assert reached("-a*n-n/a", "trf", {"eps": "1/10"}, outside) != 2
+
+
+def test_a_time_that_is_spent_is_unknown_with_its_reason():
+    found = farfield.design("-a*log(1+n)", trf=1000, budget_s=1e-9)
+    assert found.status == "unknown" and found.reason.code == "budget" and found.value is None
+
+
+# -- the order of tails ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("bias", "order"),
+    [
+        (-a * n, -1), (-(n**2) / a, 1), (-a * sympy.log(1 + n), -1), (-(n**a), -1),
+        (-2 * sympy.log(1 + n / a), 1), (-sympy.log(1 + a * n), -1), (S.Zero * a - n, 0),
+        (a * sympy.cos(n), None), (-n + a * sympy.sin(n), None),
+        (-((n - a) ** 2), 1), (-a * sympy.floor(n / 8), -1), (-sympy.exp(-a) * n, 1),
+    ],
+)  # fmt: skip
+def test_order_of_tails(bias, order):
+    assert tail_order(bias, a, S.Zero, S.Infinity) == order
+
+
+def test_an_order_is_that_of_the_ratios():
+    """A proved order is what two parameters show, term by term."""
+    for text in ("-a*n", "-n**a", "-log(1+a*n)", "-(n-a)**2", "-a*n-sqrt(a)*log(1+n)"):
+        family = read_family(text)
+        order = tail_order(family.formula, family.parameter, S.Zero, S.Infinity)
+        slopes = [[float(family.at(x).subs(n, k + 1) - family.at(x).subs(n, k)) for k in range(12)]
+                  for x in (Rational(1, 3), Rational(7, 3))]  # fmt: skip
+        assert order is not None
+        assert all(order * (high - low) >= 0 for low, high in zip(*slopes, strict=True))
+
+
+def test_steps_and_directions():
+    w = Symbol("w", positive=True)
+    masked = sympy.Piecewise((-n, n < w), (S.NegativeInfinity, True))
+    assert support_step(masked, w) == "ceiling" and support_step(-w * n, w) is None
+    assert rises(sympy.sqrt(1 + n) - 3) == 1 and rises(-(n**3)) == -1
+    assert rises(n**2 - 9 * n) is None and rises(sympy.sin(n)) is None
+
+
+# -- rationals ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("low", "high"), [("3/10", "2/5"), ("1/7", "1/6"), ("-5/3", "-3/2")])
+def test_the_simplest_rational_has_the_least_denominator(low, high):
+    low, high = Rational(low), Rational(high)
+    found = simplest(low, high)
+    assert low < found < high
+    for q in range(1, int(found.q)):
+        assert not low < Rational(math.floor(low * q) + 1, q) < high
+    assert simplest(low, low) is None and simplest(low, low, True, True) == low
+
+
+def test_decimals_around():
+    low, high = decimals_around(Rational(1, 3), Rational(1, 3), 5)
+    assert low <= Rational(1, 3) < high and high - low == Rational(1, 10**5)
+
+
+# -- targets --------------------------------------------------------------------------------------
+
+
+def test_targets_as_text():
+    field = quantity("trf", {"eps": "1/10"})
+    assert [(t.relation, t.limit) for t in read_targets(field, ">=64, <=128")] == [
+        (">=", 64), ("<=", 128),
+    ]  # fmt: skip
+    assert read_targets(quantity("leak", {}), "1/8")[0].relation == "<="
+    assert read_targets(quantity("resolution", {}), 0.125)[0].relation == ">="
+
+
+def test_every_quantity_has_an_option_on_the_command_line():
+    from dataclasses import fields
+
+    from farfield.commands.goals import Goal
+
+    known = {*TARGETS} | {name for kind in TARGETS.values() for name in options(kind)}
+    assert {f.name for f in fields(Goal)} == known
+
+
+# -- several targets, several heads, several families ---------------------------------------------
+
+
+def test_constraints_meet_in_an_interval():
+    goal = {"trf": ">=1024", "horizon": ">=4096", "dtype": "bf16"}
+    found = design("-a*log(1+n)", **goal)
+    assert found.monotone and found.low == (1, Rational(10000000001, 10000000000))
+    assert found.achieved["trf"] >= 1024 and found.achieved["horizon"] >= 4096
+    field = [reached("-a*log(1+n)", "trf", {"eps": "1/100"}, x) for x in found.high]
+    assert field[0] < 1024 <= field[1]
+    with pytest.raises(farfield.InputError, match=r"no m of alibi meets both .* needs m"):
+        design("alibi", trf=">=1024", leak="<=1e-30", trained=64)
+
+
+def test_heads_are_spaced_geometrically():
+    found = design("alibi", trf=(16, 8192), heads=12)
+    goals = [round(16 * 512 ** (h / 11)) for h in range(12)]
+    assert list(found.achieved) == goals and len(found.values) == 12 and found.monotone
+    for value, goal in zip(found.values, goals, strict=True):
+        assert reached("alibi", "trf", {"eps": "1/100"}, value) == goal
+    made = eval(found.call, {"encoding": farfield.encoding})  # what is printed is what is made
+    assert made.biases == found.encoding.biases
+    assert made.slopes() == pytest.approx([float(v) for v in found.values])
+    assert found.costs[0].keys() == {"leak(2048)", "horizon(bf16)", "window(1/100)"}
+    listed = design("-a*log(1+n)", trf=[16, 64, 100])
+    assert listed.achieved == (16, 64, 100) and listed.encoding.num_heads == 3
+
+
+def test_a_design_is_a_plan_that_trains(tmp_path):
+    from farfield.validation.settings.plan import read_plan
+
+    place = tmp_path / "plan.toml"
+    found = design("alibi", trf=(16, 256), heads=6)
+    place.write_text(found.plan())
+    (sweep,) = read_plan(place).sweeps
+    (architecture,) = sweep.architectures()
+    ((_, made),) = sweep.subjects(architecture)
+    assert architecture.heads == made.num_heads == 6 and made.biases == found.encoding.biases
+
+
+def test_families_are_ranked():
+    found = design(["-a*log(1+n)", "alibi", "-a*n^b", "-log(1+n)-a*log(2+log(1+n))"],
+                   trf=">=1024", leak="<=1e-3", trained=8192, optimise="trf", b="1/2")  # fmt: skip
+    good = [d for d in found.designs if d.value is not None]
+    fields = [d.achieved["trf"] for d in good]
+    assert fields == sorted(fields, reverse=True) and found.value == good[0].family
+    for one in good:
+        assert one.achieved["trf"] >= 1024 and one.achieved["leak"] <= 1e-3
+
+
+# -- bad input ------------------------------------------------------------------------------------
+
+BAD = [
+    (("alibi",), {}, "needs a target"),
+    (("alibi",), {"trf": 0}, "trf"),
+    (("alibi",), {"trf": "about 5"}, "trf"),
+    (("alibi",), {"trf": 10**40}, "."),
+    (("alibi",), {"trf": 512, "eps": 2}, "eps"),
+    (("alibi",), {"trf": 512, "eps": 0}, "eps"),
+    (("alibi",), {"leak": 2, "trained": 64}, r"\(0, 1\)"),
+    (("alibi",), {"leak": "=1/2", "trained": 64}, "<="),
+    (("alibi",), {"resolution": "-1"}, r"\(0, 1\)"),
+    (("alibi",), {"layered": 64}, "layers"),
+    (("alibi",), {"horizon": 64, "dtype": "fp12"}, "fp12"),
+    (("nope",), {"trf": 5}, "no free parameter"),
+    (("rope",), {"trf": 5}, "."),
+    (("-a*n^b",), {"trf": 5}, "--set"),
+    (("kerple_log",), {"trf": 5}, "2 free parameters"),
+    (("-a*n",), {"trf": 5, "parameter": "q"}, "no parameter 'q'"),
+    (("-a*n",), {"trf": 5, "colour": 3}, "colour"),
+    (("-log(1+n)/(1+a)",), {"trf": 5}, "diverges for every a"),
+    (("kerple_log",), {"trf": 5, "r1": "1/2"}, "converges if"),
+    (("-a*log(1+n)",), {"window": 5, "error": -1}, "error"),
+    (("-a*log(1+n)",), {"trf": (4, 8, 9), "heads": 2}, "3 targets"),
+    (("-a*log(1+n)",), {"trf": 8, "heads": 0}, "heads"),
+    (("-a*log(1+n)",), {"trf": 8, "optimise": "beauty"}, "beauty"),
+    (("-a*n",), {"trf": 8, "budget_s": -1}, "budget_s"),
+    (("-a",), {"trf": 8}, "."),
+    (("-n/(1+a)",), {"trf": "<=2"}, "from"),
+]
+
+
+@pytest.mark.parametrize(("args", "options", "said"), BAD)
+def test_bad_input_is_one_clear_line(args, options, said):
+    with pytest.raises(farfield.InputError, match=said) as error:
+        farfield.design(*args, **{"budget_s": BUSY, **options})
+    assert "\n" not in str(error.value) and len(str(error.value)) < 400
+
+
+# -- at random ------------------------------------------------------------------------------------
+
+
+def driver():
+    path = Path(__file__).parents[2] / "benchmarks/design.py"
+    spec = importlib.util.spec_from_file_location("random_designs", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_random_targets():
+    assert driver().run(8, 3) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_two_hundred_random_targets():
+    assert driver().run(200, 0) == 0

@@ -1,0 +1,285 @@
+"""Certificates without the prover: their statements, their structure, the reader, bad input.
+
+What the prover says of them is checked by `make formal` and `make formal-random`.
+"""
+
+import random
+import re
+from collections import Counter
+
+import pytest
+import sympy
+
+from farfield import check_convergence, cli, encoding
+from farfield.theory.answers.errors import InputError
+from farfield.theory.certificates import Claim, NoCertificate, certificate
+from farfield.theory.certificates import prover as prover_module
+from farfield.theory.certificates.certificate import check
+from farfield.theory.certificates.reading import NotTheStatement
+from farfield.theory.certified import FOLDER, certified
+from farfield.theory.encodings import CATALOGUE
+from farfield.theory.functions.nodes import n
+
+SERIES = "ex_series (fun n => exp (p n))"
+
+
+# -- statements -----------------------------------------------------------------------------------
+
+STATEMENTS = {  # formula -> the definition, the theorem
+    "-2*log(1+n)": ("-2 * ln (INR n + 1)", SERIES),
+    "-log(1+n)": ("- ln (INR n + 1)", f"~ {SERIES}"),
+    "-log(n)-log(log(n))": ("- ln (INR n) - ln (ln (INR n))", f"~ {SERIES}"),
+    "-n/256": ("-1 / 256 * INR n", SERIES),
+    "-r1*log(1+r2*n)": (
+        "- r1 * ln (r2 * INR n + 1)", f"0 < r1 -> 0 < r2 -> ({SERIES} <-> r1 > 1)"),
+    "-sqrt(n+1)+sqrt(n)-log(n)": (
+        "Rpower (INR n) (1 / 2) - Rpower (INR n + 1) (1 / 2) - ln (INR n)", f"~ {SERIES}"),
+    "cos(n)-pi": ("cos (INR n) - PI", f"~ {SERIES}"),
+    "-(3+(-1)^n)*log(n+1)/2": ("1 / 2 * (- (-1) ^ n - 3) * ln (INR n + 1)", f"~ {SERIES}"),
+    "Piecewise((0,n<512),(-oo,True))": (
+        "if Rltb (INR n) 512 then Finite 0 else m_infty", SERIES),
+    "-log(1+n^2)": ("- ln (INR n ^ 2 + 1)", SERIES),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("formula", STATEMENTS)
+def test_the_definition_is_the_formula_and_the_theorem_its_verdict(formula):
+    found = check_convergence(formula).certificate()
+    defined, verdict = STATEMENTS[formula]
+    said = " ".join(found.source.split())
+    assert f": {'Rbar' if 'm_infty' in defined else 'R'} := {defined}. " in said
+    assert found.statement == f"Theorem verdict : {verdict}."
+    assert said.count(" ".join(found.statement.split())) == 1
+
+
+def test_heads_that_differ_have_a_theorem_each():
+    found = check_convergence(encoding("alibi", heads=2)).certificate()
+    assert found.statement.count("Theorem verdict") == 2
+    assert re.findall(r"^Module (\w+)\.$", found.source, re.M) == ["Head_1", "Head_2"]
+    alike = encoding("-n")
+    assert "Module" not in check_convergence(alike).certificate().source
+
+
+# -- the catalogue --------------------------------------------------------------------------------
+
+
+def test_every_bias_of_the_catalogue_has_its_committed_certificate():
+    written = {name: found.source for name, found in certified()}
+    there = {f.stem: f.read_text(encoding="utf-8") for f in FOLDER.glob("*.v")}
+    assert written == there
+    biases = {name for name in CATALOGUE if encoding(name).formula is not None}
+    assert biases <= set(there)
+    assert "(ex_series (fun n => exp (p n)) <-> r1 > 1)." in there["kerple_log"]
+
+
+# -- structure ------------------------------------------------------------------------------------
+
+
+def structure(source):
+    """Every theorem has one proof, closed; with parameters the cases are those that are used."""
+    words = Counter(re.findall(r"^\s*(Theorem|Proof|Qed|Section|End|Definition)\b", source, re.M))
+    assert words["Theorem"] == words["Proof"] == words["Qed"] > 0
+    assert not re.search(r"\b(Admitted|admit|Axiom|Parameter|Hypothesis|Abort)\b", source)
+    assert source.startswith("(** The exp-series of p(n) = ")
+    for part in re.split(r"^Module ", source, flags=re.M):
+        cases = re.findall(r"^Theorem (case_\d+)", part, re.M)
+        assert cases == [f"case_{k}" for k in range(1, len(cases) + 1)]
+        assert set(cases) == set(re.findall(r"apply (case_\d+)", part))
+
+
+def test_random_formulas_are_certified_as_they_were_decided(altered):
+    cases = [altered.certified(*given) for given in altered.formulas(60, seed=7)]
+    decided = [c for c in cases if c.result is not None]
+    written = [c for c in decided if c.certificate is not None]
+    assert len(decided) >= 45 and len(written) >= 0.95 * len(decided)
+    for c in written:
+        structure(c.certificate.source)
+        assert check(c.certificate.source, c.result.claims()) == [c.certificate.statement]
+        wanted = {"converges": SERIES, "diverges": f"~ {SERIES}", "conditional": "<->"}[c.verdict]
+        assert wanted in c.certificate.statement
+        assert c.verdict != "converges" or "~" not in c.certificate.statement
+
+
+def test_the_same_formula_has_the_same_certificate():
+    first, second = (check_convergence("-a*log(n+1)-b*n").certificate() for _ in range(2))
+    assert first.source == second.source
+
+
+# -- the reader -----------------------------------------------------------------------------------
+
+ALTERED = (
+    "-2*log(1+n)", "-r1*log(1+r2*n)", "-n/256-log(n+2)", "-a*n^b", "cos(n)-pi*log(n+1)",
+    "Piecewise((0,n<512),(-oo,True))", "-(3+(-1)^n)*log(n+1)/2",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["verdict", "coefficient", "argument", "condition"])
+def test_an_altered_statement_does_not_read_back(altered, kind):
+    made = 0
+    for formula in ALTERED:
+        result = check_convergence(formula)
+        source = result.certificate().source
+        for seed in range(4):
+            other = altered.MUTATIONS[kind](source, random.Random(seed))
+            if other not in (None, source):
+                made += 1
+                with pytest.raises(NotTheStatement, match="the certificate"):
+                    check(other, result.claims())
+    assert made >= 4
+
+
+@pytest.mark.parametrize("kind", ["rung", "term"])
+def test_an_altered_proof_is_made_for_the_prover_to_reject(altered, kind):
+    sources = [check_convergence(f).certificate().source for f in ALTERED]
+    made = [altered.MUTATIONS[kind](s, random.Random(0)) for s in sources]
+    assert any(m not in (None, s) for m, s in zip(made, sources, strict=True))
+
+
+@pytest.mark.parametrize("old, new", [
+    ("Qed.", "Admitted."),
+    ("Open Scope R_scope.", "Open Scope R_scope.\nAxiom ln : R -> R."),
+    ("Open Scope R_scope.", "Open Scope nat_scope."),
+    ("Require Import Certificate.", "Require Import Fault."),
+    ("Proof.", "Proof.\n  Admitted.\nLemma a : True.\nProof."),
+    ("Theorem verdict : ", "Theorem verdict : 1 = 2 -> "),
+    ("Definition p (n : nat) : R := ", "Notation ln := exp.\nDefinition p (n : nat) : R := "),
+    ("-2 * ln", "-2 * exp"),
+    ("-2 * ln", "(-2 * ln"),
+    ("exp (p n)", "exp (p (n + 1))"),
+    ("(** The", "(* (** The"),
+])  # fmt: skip
+def test_the_reader_refuses_what_is_no_certificate(old, new):
+    result = check_convergence("-2*log(1+n)")
+    source = result.certificate().source
+    assert old in source
+    with pytest.raises(NotTheStatement, match="the certificate"):
+        check(source.replace(old, new, 1), result.claims())
+
+
+def test_a_certificate_is_of_its_own_formula_alone():
+    sources = {f: check_convergence(f).certificate().source for f in ALTERED}
+    for formula in ALTERED:
+        claims = check_convergence(formula).claims()
+        for other, source in sources.items():
+            if other == formula:
+                assert check(source, claims)
+            else:
+                with pytest.raises(NotTheStatement):
+                    check(source, claims)
+
+
+# -- wrong verdicts -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("formula", [f for f in ALTERED if "b" not in f and "r1" not in f])
+def test_a_wrong_verdict_has_no_certificate(formula):
+    (claim,) = check_convergence(formula).claims().values()
+    wrong = Claim(claim.formula, claim.domains, sympy.Not(claim.condition))
+    with pytest.raises((RuntimeError, NoCertificate)):
+        certificate(claim.formula, {None: wrong})
+
+
+# -- bad input ------------------------------------------------------------------------------------
+
+BAD = {
+    "-loggamma(n+1)": "no certificate for this form",
+    "-exp(sqrt(log(n+1)))": "no certificate for this form",
+    "-LambertW(n+1)": "no certificate for this form",
+    "rope": "no certificate: the verdict is out_of_scope; accepted: converges, diverges, cond",
+}
+
+
+@pytest.fixture
+def farfield(capsys):
+    def run(*args):
+        with pytest.raises(SystemExit) as end:
+            cli.main(list(args))
+        said = capsys.readouterr()
+        return end.value.code, said.out, said.err
+
+    return run
+
+
+@pytest.mark.parametrize("formula", BAD)
+def test_no_certificate_is_one_line(farfield, tmp_path, formula):
+    place = tmp_path / "c.v"
+    code, out, err = farfield("check", formula, "--certificate", str(place))
+    assert (code, out) == (2, "") and err.startswith(f"farfield: {BAD[formula]}")
+    assert err.count("\n") == 1 and not place.exists()
+
+
+def test_an_undecided_verdict_has_none():
+    found = check_convergence("-log(n+1)-abs(sin(n))*log(n+1)/n^sin(n)", budget_s=2)
+    assert found.verdict == "undecided"
+    with pytest.raises(InputError, match="no certificate: the verdict is undecided"):
+        found.certificate()
+
+
+def test_a_condition_that_cannot_be_stated_has_none():
+    condition = sympy.Symbol("a", positive=True) > sympy.zeta(3)
+    formula = -sympy.Symbol("a", positive=True) * sympy.log(n + 1)
+    with pytest.raises(NoCertificate, match="no certificate for this form"):
+        certificate(formula, {None: Claim(formula, {"a": "positive"}, condition)})
+
+
+def test_the_file_and_what_is_said_of_it(farfield, tmp_path):
+    place = tmp_path / "kerple.v"
+    code, out, err = farfield("check", "kerple_log", "--certificate", str(place))
+    assert code == 0 and err == f"farfield: {place}: certificate written\n" and out
+    assert place.read_text() == check_convergence("kerple_log").certificate().source
+
+
+def test_a_file_that_cannot_be_written(farfield, tmp_path):
+    place = tmp_path / "nowhere" / "c.v"
+    code, out, err = farfield("check", "-n", "--certificate", str(place))
+    assert code == 2 and out == "" and err.count("\n") == 1
+    assert "cannot be written" in err and "accepted: a folder" in err
+
+
+@pytest.mark.parametrize("given", [
+    ("check", "-n", "--verify"),
+    ("check", "--file", "formulas.txt", "--certificate", "c.v"),
+])  # fmt: skip
+def test_options_that_do_not_go_together(farfield, given):
+    code, _, err = farfield(*given)
+    assert code == 2 and err.count("\n") == 1 and "--certificate goes with one formula" in err
+
+
+def test_no_prover_on_the_path(farfield, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    code, out, err = farfield("check", "-n", "--certificate", str(tmp_path / "c.v"), "--verify")
+    assert code == 2 and out == "" and err.count("\n") == 1
+    assert "no prover: coqc is not on the path; accepted: Rocq (Coq) 8.16" in err
+
+
+@pytest.fixture
+def some_prover(tmp_path, monkeypatch):
+    """A program in the prover's place that writes down how it was called, and rejects `false`."""
+    program = tmp_path / "bin" / "coqc"
+    program.parent.mkdir()
+    program.write_text(
+        "#!/bin/sh\n"
+        'if [ "$1" = --version ]; then echo 8.16; exit; fi\n'
+        f'echo "$@" >> {tmp_path}/calls\n'
+        "for last; do :; done\n"
+        'if grep -q "Theorem verdict : ~" "$last"; then\n'
+        '  echo "File \\"$last\\", line 7, characters 2-9:\nError: Tactic failure." >&2; exit 1\n'
+        'fi\n'
+    )  # fmt: skip
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(prover_module, "_fresh", lambda file: False)
+    return tmp_path
+
+
+def test_the_prover_is_asked_and_its_answer_is_told(farfield, some_prover):
+    place = str(some_prover / "c.v")
+    code, out, err = farfield("check", "-n", "--certificate", place, "--verify")
+    assert code == 0 and "checked by the prover" in err and out
+    calls = (some_prover / "calls").read_text().splitlines()
+    assert len(calls) == len(prover_module.closure(prover_module.MODULES)) + 1
+    code, _, err = farfield("check", "-log(1+n)", "--certificate", place, "--verify")
+    assert code == 1 and "the prover rejects" in err and "line 7: Error: Tactic failure." in err
+    again = (some_prover / "calls").read_text().splitlines()
+    assert len(again) == len(calls) + 1

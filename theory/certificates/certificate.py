@@ -1,0 +1,94 @@
+"""A verdict that carries its own certificate: written, and read back before it is handed on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sympy import Expr
+
+from farfield.theory.algebra.outcomes import Undecided
+from farfield.theory.answers.answer import Label, Result
+from farfield.theory.answers.blocks import Block, Sentence, note
+from farfield.theory.answers.notation import shortened, words
+from farfield.theory.certificates.forms import NoCertificate, is_extended
+from farfield.theory.certificates.reading import NotTheStatement, read_back
+from farfield.theory.certificates.writer import source
+
+NOTE = """`coqc -Q theory/formal Farfield FILE.v` checks this file, after `make formal`.
+    The prover's ln, Rpower and / are total: where the formula has no value, as log n has none at
+    n = 0, they have some. That concerns finitely many terms, on which no verdict depends."""
+
+
+@dataclass(frozen=True, repr=False)
+class Certificate(Result):
+    """A file whose theorem is the verdict on a formula.
+
+    Fields:
+        formula: the bias.
+        statement: the theorem, a line a head where heads differ.
+        source: the file, for Rocq (Coq) 8.16 with Coquelicot.
+        label: `theorem`.
+    """
+
+    formula: Expr
+    statement: str
+    source: str
+    label: Label = Label.THEOREM
+
+    def blocks(self) -> Sequence[Block]:
+        said = Sentence(words(self.statement.replace("\n", " ")), str(self.label))
+        return [said, note(f"for Rocq (Coq), {len(self.source.splitlines())} lines")]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What a certificate is to state of one bias: where its series converges."""
+
+    formula: Expr
+    domains: Mapping[str, str]
+    condition: Any
+
+
+Claims = Mapping[str | None, Claim]  # by the name of the module, None where there is one bias alone
+
+
+def certificate(formula: Expr, claims: Claims) -> Certificate:
+    """The certificate of what is claimed; see `Convergence.certificate`.
+
+    Raises:
+        NoCertificate: no rule covers the form.
+    """
+    try:
+        parts = [source(c.formula, c.domains, c.condition, name) for name, c in claims.items()]
+    except Undecided as why:
+        raise NoCertificate(str(why)) from None
+    return _checked(formula, claims, parts)
+
+
+def check(text: str, claims: Claims) -> list[str]:
+    """The theorems of a certificate, after they have been found to state what is claimed.
+
+    Raises:
+        NotTheStatement: they do not.
+    """
+    return read_back(text, [(c.formula, c.domains, c.condition) for c in claims.values()])
+
+
+def _checked(formula: Expr, claims: Claims, parts: list[str]) -> Certificate:
+    """The file, after its statements have been read back and found to be those claimed."""
+    modules = (
+        "Certificate Extended"
+        if any(is_extended(c.formula) for c in claims.values())
+        else "Certificate"
+    )
+    text = "\n\n".join([
+        f"(** The exp-series of p(n) = {shortened(str(formula), 80)}.\n\n    {NOTE} *)",
+        f"From Farfield Require Import {modules}.\nOpen Scope R_scope.", *parts,
+    ]) + "\n"  # fmt: skip
+    try:
+        statements = check(text, claims)
+    except NotTheStatement as why:
+        raise NoCertificate(f"it does not read back as the formula ({why})") from None
+    return Certificate(formula, "\n".join(statements), text)

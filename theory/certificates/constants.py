@@ -1,0 +1,207 @@
+"""Irrational constants: their logarithms and powers, and the rational bounds that compare them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from fractions import Fraction
+
+import sympy
+from sympy import Expr, Rational, S
+
+from farfield.theory.certificates.forms import NoCertificate, Root, form, without_roots
+from farfield.theory.values import enclose
+
+Interval = tuple[Fraction, Fraction]
+DIGITS = (2, 4, 6)
+FACTORED = 10**9
+PI = (Fraction(314159, 100000), Fraction(314160, 100000))
+
+
+# -- logarithms and powers -------------------------------------------------------------------------
+
+
+def logarithm(c: Expr) -> tuple[Expr, str]:
+    """log c in the logarithms of primes and parameters, and the tactic that proves it."""
+    value = sympy.expand_log(sympy.log(c), force=True).replace(
+        lambda e: isinstance(e, sympy.log) and isinstance(e.args[0], Root),
+        lambda e: e.args[0].args[1] * sympy.expand_log(sympy.log(e.args[0].args[0]), force=True),
+    )
+    if value == sympy.log(c, evaluate=False):
+        return value, "reflexivity"
+    return value, f"logs; {_splits(c)}constant"
+
+
+def root(c: Expr, r: Expr) -> tuple[Expr, str]:
+    """c^r, and the tactic that proves it."""
+    if c == 1:
+        return S.One, "apply Rpower_one"
+    value = kept_roots(c**r) if c.is_Rational and r.is_Rational else Root(c, r)
+    if value == Root(c, r):
+        return value, "reflexivity"
+    return value, f"apply Rpower_value; [constant | logs; {_splits(c, value)}constant]"
+
+
+def kept_roots(c: Expr) -> Expr:
+    """A constant whose roots stay apart: SymPy would turn the product of two into one."""
+    return c.replace(
+        lambda e: e.is_Pow and e.base.is_Rational and e.exp.is_Rational and not e.exp.is_Integer,
+        lambda e: Root(*e.args),
+    )
+
+
+def _splits(*es: Expr) -> str:
+    """Tactics that split the logarithms of composite numbers into those of primes."""
+    numbers = {abs(k) for e in es for q in e.atoms(Rational) for k in (q.p, q.q)}
+    composite = sorted(k for k in numbers if 3 < k < FACTORED and not sympy.isprime(k))
+    primes = (
+        " * ".join(str(p) for p, k in sympy.factorint(m).items() for _ in range(k))
+        for m in composite
+    )
+    return "".join(f"split_log {m} ({t}); " for m, t in zip(composite, primes, strict=True))
+
+
+# -- bounds ---------------------------------------------------------------------------------------
+
+
+def facts(asked: Iterable[Expr]) -> list[str]:
+    """Sentences that put into the context what the signs of these expressions rest on.
+
+    Raises:
+        NoCertificate: bounds of six digits do not decide a sign.
+    """
+    digits: dict[Expr, int] = {}
+    for e in map(without_roots, asked):
+        atoms = list(dict.fromkeys(_atoms(e)))
+        if not atoms:
+            continue
+        enough = 0
+        if not e.free_symbols:
+            enough = next((k for k in DIGITS if _decided(e, k)), 0)
+            if not enough:
+                raise NoCertificate(f"the sign of the constant {str(e)[:60]}")
+        for a in atoms:
+            digits[a] = max(digits.get(a, 0), enough)
+        for a in atoms:
+            if a.is_Pow and a.exp == -1 and enough:
+                digits.update(dict.fromkeys(_atoms(a.base), DIGITS[-1]))
+    return [sentence for a, k in digits.items() for sentence in _sentences(a, k)]
+
+
+def _atoms(e: Expr) -> Iterator[Expr]:
+    """The irrational constants, exponentials and powers in an expression, inner ones first."""
+    if e.is_Rational or e.is_Symbol:
+        return
+    for a in e.args if not _is_root(e) else ():
+        yield from _atoms(a)
+    if not (e.is_Add or e.is_Mul or (e.is_Pow and e.exp.is_Integer and e.exp > 0)):
+        yield e
+
+
+def _is_root(e: Expr) -> bool:
+    return bool(e.is_Pow and e.base.is_Rational and e.exp.is_Rational)
+
+
+def _decided(e: Expr, digits: int) -> bool:
+    low, high = _interval(e, digits)
+    return low > 0 or high < 0 or low == high == 0
+
+
+def _interval(e: Expr, digits: int) -> Interval:
+    """Bounds of a constant from those of its atoms."""
+    if e.is_Rational:
+        value = Fraction(int(e.p), int(e.q))
+        return value, value
+    if e.is_Add or e.is_Mul:
+        low, high = _interval(e.args[0], digits)
+        for a in e.args[1:]:
+            other = _interval(a, digits)
+            if e.is_Add:
+                low, high = low + other[0], high + other[1]
+            else:
+                ends = [x * y for x in (low, high) for y in other]
+                low, high = min(ends), max(ends)
+        return low, high
+    if e.is_Pow and e.exp.is_Integer and e.exp > 0:
+        low, high = _interval(e.base, digits)
+        ends = [low ** int(e.exp), high ** int(e.exp)]
+        return (min(ends), max(ends)) if low > 0 else (-max(map(abs, ends)), max(map(abs, ends)))
+    return _bounds(e, digits)
+
+
+def _bounds(a: Expr, digits: int) -> Interval:
+    """Bounds of an atom with so many digits."""
+    if a == S.Pi:
+        return PI
+    ball = enclose(a, 128)
+    if ball is None:
+        raise NoCertificate(f"the constant {str(a)[:60]} is not enclosed")
+    scale = 10**digits
+    low = Fraction(math.floor(float(ball.lower()) * scale) - 1, scale)
+    return low, low + Fraction(3, scale)
+
+
+def _sentences(a: Expr, digits: int) -> Iterator[str]:
+    """What the context is told of an atom: bounds, or that it is positive."""
+    shown = form(a).show()
+    if a == S.Pi:
+        yield "pose proof PI_between."
+    elif not digits or (a.is_Pow and a.free_symbols):
+        if isinstance(a, sympy.exp) or a.is_Pow:
+            yield f"assert (0 < {shown}) by constant."
+    else:
+        low, high = _bounds(a, digits)
+        proof = _proof(a, low, high)
+        yield f"assert ({_shown(low)} < {shown} < {_shown(high)}) by (split; {proof})."
+
+
+def _shown(q: Fraction) -> str:
+    return str(q.numerator) if q.denominator == 1 else f"{q.numerator} / {q.denominator}"
+
+
+def _proof(a: Expr, low: Fraction, high: Fraction) -> str:
+    if isinstance(a, sympy.log) and a.args[0].is_Rational and a.args[0] > 1:
+        q = Fraction(int(a.args[0].p), int(a.args[0].q))
+        return _by_exponential("ln_above", "ln_below", q, low, high)
+    if a == S.Exp1 or (isinstance(a, sympy.exp) and a.args[0].is_Rational and a.args[0] > 0):
+        x = sympy.S.One if a == S.Exp1 else a.args[0]
+        at = Fraction(int(x.p), int(x.q))
+        return _of_exponential(at, low, high)
+    if _is_root(a) and a.base > 0 and a.exp > 0:
+        m, d = int(a.exp.p), int(a.exp.q)
+        return f"root_between {m}%nat {d}%nat"
+    if a.is_Pow and a.exp == -1:
+        return "inverse_between"
+    raise NoCertificate(f"the constant {str(a)[:60]} is not enclosed")
+
+
+def _cubics(y: Fraction) -> tuple[Fraction, Fraction]:
+    """Bounds of e^-y and e^y from below."""
+    return 1 - y + y**2 / 2 - y**3 / 6, 1 + y + y**2 / 2 + y**3 / 6
+
+
+def _pieces(holds: Callable[[int], bool]) -> int:
+    for k in (1, 2, 4, 8, 16, 32, 64):
+        if holds(k):
+            return k
+    raise NoCertificate("a constant is not enclosed closely enough")
+
+
+def _by_exponential(above: str, below: str, q: Fraction, low: Fraction, high: Fraction) -> str:
+    """low < log q < high."""
+    k = _pieces(lambda k: low / k <= 1 and q * _cubics(low / k)[0] ** k > 1)
+    j = _pieces(lambda k: q < _cubics(high / k)[1] ** k)
+    return (
+        f"[constant_by ({above} _ _ {k} ({_shown(low / k)})) | "
+        f"constant_by ({below} _ _ {j} ({_shown(high / j)}))]"
+    )
+
+
+def _of_exponential(x: Fraction, low: Fraction, high: Fraction) -> str:
+    """low < e^x < high."""
+    k = _pieces(lambda k: low < _cubics(x / k)[1] ** k)
+    j = _pieces(lambda k: x / k <= 1 and high * _cubics(x / k)[0] ** k > 1)
+    return (
+        f"[constant_by (exp_above _ _ {k} ({_shown(x / k)})) | "
+        f"constant_by (exp_below _ _ {j} ({_shown(x / j)}))]"
+    )

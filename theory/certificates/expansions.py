@@ -1,0 +1,407 @@
+"""Expansions of the parts of a formula, computed and written down as steps of a proof.
+
+Each rule mirrors a theorem of `theory/formal/Expansions.v`. Here it only proposes: what a step
+asserts, the prover checks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cmp_to_key
+
+import sympy
+from sympy import Expr, Integer, S
+
+from farfield.theory.certificates.constants import kept_roots, logarithm, root
+from farfield.theory.certificates.forms import Form, NoCertificate
+from farfield.theory.certificates.germs import (
+    UNIT,
+    Expo,
+    Germ,
+    Rest,
+    Terms,
+    adding_up,
+    binomials,
+    gathering,
+    listed,
+    logarithm_of,
+    logarithms,
+    order,
+    power,
+    product,
+    series,
+    shown,
+    times,
+)
+from farfield.theory.certificates.periods import value_on_class
+from farfield.theory.certificates.signs import Signs
+from farfield.theory.coefficients.arithmetic import expand
+from farfield.theory.functions.nodes import n
+
+Step = tuple[str, Germ]  # the name of an assertion, and what it asserts
+LINEAR = ("plus", "minus", "opp", "mult")
+
+
+class NeedMore(Exception):
+    """The answer hides in a remainder: expand further."""
+
+
+@dataclass(frozen=True)
+class Factored:
+    """`f = c e (1 + d)` with d tending to 0.
+
+    Fields:
+        c, e: the leading term.
+        d: the terms of d.
+        size: an order of d.
+        rest: of a series in d that is cut.
+    """
+
+    c: Expr
+    e: Expo
+    d: Terms
+    size: Rest
+    rest: Rest
+
+    @property
+    def orders(self) -> str:
+        """What the tactics are told."""
+        return f"{order(self.size)} {order(self.rest)}"
+
+
+@dataclass
+class Expander:
+    """Expands the parts of a formula on one cell, and writes the steps.
+
+    Fields:
+        signs: what is known of the parameters.
+        cut: series are written to this power.
+        period: in a residue class `q n + r`, (q, r).
+        steps: the assertions so far.
+    """
+
+    signs: Signs
+    cut: int
+    period: tuple[int, int] | None = None
+    steps: list[str] = field(default_factory=list)
+    known: dict[Form, Step] = field(default_factory=dict)
+
+    @property
+    def index(self) -> str:
+        """The distance in the prover's notation."""
+        return "n" if self.period is None else f"{self.period[0]} * n + {self.period[1]}"
+
+    def function(self, f: Form) -> str:
+        """A part as a function of the distance."""
+        return f"(fun n : nat => {f.show(self.index)})"
+
+    # -- order of growth --------------------------------------------------------------------------
+
+    def compare(self, e: Expo, f: Expo) -> int:
+        """-1, 0 or 1 as the first monomial is of smaller, the same or larger growth."""
+        signs = map(self.signs.sign, product(e, power(f, S.NegativeOne)))
+        return next((s for s in signs if s), 0)
+
+    def within(self, e: Expo, rest: Rest) -> bool:
+        """Whether a monomial is of the order of a remainder."""
+        return rest is not None and self.compare(e, rest) <= 0
+
+    def largest(self, *rests: Rest) -> Rest:
+        """The largest of some remainders."""
+        found = [r for r in rests if r is not None]
+        return max(found, key=cmp_to_key(self.compare)) if found else None
+
+    # -- steps ------------------------------------------------------------------------------------
+
+    def asserted(self, letter: str, claim: str, by: str) -> str:
+        """Assert a claim, to be proved by a tactic; its name."""
+        name = f"{letter}{len(self.steps) + 1}"
+        self.steps.append(f"assert ({name} : {claim})\n  by {by if by.isalpha() else f'({by})'}.")
+        return name
+
+    def step(self, f: Form, germ: Germ, by: str) -> Step:
+        """Assert an expansion."""
+        claim = f"expands {self.function(f)} {listed(germ.terms)} {order(germ.rest)}"
+        return self.asserted("E", claim, by), germ
+
+    def ruled(self, f: Form, terms: Terms, rest: Rest, by: str) -> Step:
+        """Assert what a rule gives, its terms put together."""
+        germ, cancelled = self.gathered(terms, rest)
+        return self.step(f, germ, f"gathering ({by}) {gathering(cancelled)}")
+
+    def gathered(self, terms: Terms, rest: Rest) -> tuple[Germ, list[Expo]]:
+        """Terms put together, and the monomials that cancel; those within the remainder go."""
+        by_growth: list[tuple[Expo, list[Expr]]] = []
+        growth = cmp_to_key(self.compare)
+        remaining = [t for t in terms if not self.within(t[1], rest)]
+        for c, e in sorted(remaining, key=lambda t: growth(t[1]), reverse=True):
+            if by_growth and self.compare(by_growth[-1][0], e) == 0:
+                by_growth[-1][1].append(c)
+            else:
+                by_growth.append((e, [c]))
+        totals = [(expand(sympy.Add(*cs)), e, any(cs)) for e, cs in by_growth]
+        kept = tuple((c, e) for c, e, _ in totals if c != 0)
+        return Germ(kept, rest), [e for c, e, some in totals if c == 0 and some]
+
+    # -- parts ------------------------------------------------------------------------------------
+
+    def expand(self, f: Form) -> Step:
+        """The step that expands a part."""
+        if f not in self.known:
+            self.known[f] = self._expanded(f)
+        return self.known[f]
+
+    def lead(self, f: Form) -> tuple[str, Germ, int]:
+        """The step that expands a part, and the sign of its leading coefficient; terms that are 0
+        are left out.
+
+        Raises:
+            NeedMore: the leading term hides in the remainder.
+        """
+        name, germ = self.expand(f)
+        while germ.terms:
+            (c, e), *others = germ.terms
+            if s := self.signs.sign(c):
+                return name, germ, s
+            name, germ = self.step(f, Germ(tuple(others), germ.rest), adding_up([e]))
+            self.known[f] = name, germ
+        if germ.rest is None:
+            raise NoCertificate(f"{told(f)} is 0 from some point on")
+        raise NeedMore
+
+    def _expanded(self, f: Form) -> Step:
+        if f.constant:
+            return f"(expands_const ({f.show()}))", Germ(((kept_roots(f.expr), UNIT),), None)
+        if (found := self._on_class(f)) is not None:
+            value, tactic = found
+            by = f"periodic ({shown(value)}) by ({tactic})"
+            return self.ruled(f, ((value, UNIT),), None, by)
+        if self.bounded(f):
+            return self.step(f, Germ((), UNIT), "apply expands_bounded; bounded")
+        if f.op in LINEAR and not self._is_product(f):
+            germ, cancelled = self.linear(f)
+            return self.step(f, germ, adding_up(cancelled))
+        rule = getattr(self, f"_{f.op}", None)
+        if rule is None:
+            raise NoCertificate(f"{told(f)} is neither bounded nor expanded")
+        found_by_rule: Step = rule(f)
+        return found_by_rule
+
+    def linear(self, f: Form) -> tuple[Germ, list[Expo]]:
+        """The expansion of a sum of multiples of parts, and the monomials that cancel in it."""
+        terms, rests = self._parts(f)
+        return self.gathered(terms, self.largest(*rests))
+
+    def _parts(self, f: Form) -> tuple[Terms, list[Rest]]:
+        """The terms of the parts of a sum, not yet put together, and their remainders."""
+        if f.constant or f.op not in LINEAR or self._is_product(f) or self.bounded(f):
+            _, germ = self.expand(f)
+            return germ.terms, [germ.rest]
+        terms, rests = self._parts(f.args[-1])
+        if f.op == "opp":
+            return _scaled(S.NegativeOne, terms), rests
+        if f.op == "mult":
+            return _scaled(kept_roots(f.args[0].expr), terms), rests
+        before, more = self._parts(f.args[0])
+        return (*before, *_scaled(S.One if f.op == "plus" else S.NegativeOne, terms)), more + rests
+
+    @staticmethod
+    def _is_product(f: Form) -> bool:
+        return f.op == "mult" and not f.args[0].constant
+
+    # -- rules: one for each operation ------------------------------------------------------------
+
+    def _index(self, f: Form) -> Step:
+        if self.period is None:
+            return "expands_n", Germ(((S.One, (S.One,)),), None)
+        q, r = self.period
+        germ, _ = self.gathered(((Integer(q), (S.One,)), (Integer(r), UNIT)), None)
+        return self.step(f, germ, f"class {q}%nat {r}%nat")
+
+    def _mult(self, f: Form) -> Step:
+        return self._product_of(f, *f.args)
+
+    def _div(self, f: Form) -> Step:
+        a, b = f.args
+        return self._product_of(f, a, Form("inv", (b,), 1 / b.expr))
+
+    def _product_of(self, f: Form, first: Form, second: Form) -> Step:
+        (name, a), (other, b) = self.expand(first), self.expand(second)
+        rest = self.largest(
+            *(times(e, b.rest) for _, e in a.terms[:1]),
+            *(times(e, a.rest) for _, e in b.terms[:1]),
+            None if a.rest is None else times(a.rest, b.rest),
+        )
+        terms = tuple((c * d, product(e, g)) for c, e in a.terms for d, g in b.terms)
+        return self.ruled(f, terms, rest, f"product {name} {other}")
+
+    def _ln(self, f: Form) -> Step:
+        name, germ, s = self.lead(f.args[0])
+        if s < 0:
+            raise NoCertificate(f"{told(f)} is not real for large n")
+        x = self._factored(germ)
+        value, why = logarithm(x.c)
+        if self.within(UNIT, x.rest):
+            value, why = sympy.log(x.c, evaluate=False), "reflexivity"
+        terms = (
+            (value, UNIT), *((a, logarithm_of(i)) for i, a in enumerate(x.e, 1)),
+            *series(logarithms(self.cut), x.d),
+        )  # fmt: skip
+        by = f"logarithm {name} {x.orders} {self.cut}%nat ({shown(value)}) by ({why})"
+        return self.ruled(f, terms, x.rest, by)
+
+    def _rpower(self, f: Form) -> Step:
+        base, exponent = f.args
+        if not exponent.constant:
+            raise NoCertificate(f"the exponential {told(f)}")
+        name, germ, s = self.lead(base)
+        if s < 0:
+            raise NoCertificate(f"{told(f)} is not real for large n")
+        value, why = root(germ.terms[0][0], exponent.expr)
+        tactic = f"({shown(value)}) by ({why})"
+        return self._powered(f, germ, exponent.expr, value, f"real_power {name}", tactic)
+
+    def _power(self, f: Form) -> Step:
+        name, germ, _ = self.lead(f.args[0])
+        value = expand(germ.terms[0][0] ** f.value)
+        tactic = f"{f.value}%nat ({f.value}) ({shown(value)})"
+        return self._powered(f, germ, Integer(f.value), value, f"natural_power {name}", tactic)
+
+    def _inv(self, f: Form) -> Step:
+        name, germ, _ = self.lead(f.args[0])
+        return self._powered(f, germ, S.NegativeOne, 1 / germ.terms[0][0], f"inverse {name}")
+
+    def _powered(
+        self, f: Form, germ: Germ, r: Expr, value: Expr, tactic: str, more: str = ""
+    ) -> Step:
+        """The power r of a part, `value` being that of its leading coefficient."""
+        x = self._factored(germ)
+        e = power(x.e, r)
+        terms = ((value * c, product(e, g)) for c, g in series(binomials(r, self.cut), x.d))
+        by = f"{tactic} {x.orders} {self.cut}%nat {more}".rstrip()
+        return self.ruled(f, tuple(terms), times(e, x.rest), by)
+
+    def _factored(self, germ: Germ) -> Factored:
+        (c, e), *others = germ.terms
+        back = power(e, S.NegativeOne)
+        d = tuple((x / c, product(g, back)) for x, g in others)
+        rest = times(back, germ.rest)
+        size = self.largest(rest, *(g for _, g in d[:1]))
+        if size is None:
+            return Factored(c, e, d, None, None)
+        return Factored(c, e, d, size, self.largest(rest, power(size, Integer(self.cut + 1))))
+
+    def _abs(self, f: Form) -> Step:
+        name, germ, s = self.lead(f.args[0])
+        if s > 0:
+            return self.step(f, germ, f"apply (expands_abs _ _ _ _ _ {name}); [led | constant]")
+        by = f"apply (expands_abs_opp _ _ _ _ _ {name}); [led | constant]"
+        return self.ruled(f, _scaled(S.NegativeOne, germ.terms), germ.rest, by)
+
+    def _max(self, f: Form) -> Step:
+        a, b = f.args
+        fact, less = self.decide(Form("lt", (a, b), a.expr < b.expr))
+        return self._eventually(f, b if less == (f.op == "max") else a, [fact])
+
+    _min = _max
+
+    def _if(self, f: Form) -> Step:
+        facts: list[str] = []
+        return self._eventually(f, self.branch(f, facts), facts)
+
+    def _table(self, f: Form) -> Step:
+        return self._eventually(f, f.args[-1], [self.last_entry(f)])
+
+    def _eventually(self, f: Form, chosen: Form, facts: Sequence[str]) -> Step:
+        """A part that is another from some point on."""
+        name, germ = self.expand(chosen)
+        ends = f"pieces {together(facts)} | exact {name}"
+        return self.step(f, germ, f"apply (expands_ext {self.function(chosen)}); [{ends}]")
+
+    # -- what holds from some point on ------------------------------------------------------------
+
+    def branch(self, f: Form, facts: list[str]) -> Form:
+        """The value of a Piecewise from some point on; what says so is added to the facts."""
+        while f.op == "if":
+            condition, value, other = f.args
+            f = value if self._holds(condition, facts) else other
+        return f
+
+    def _holds(self, c: Form, facts: list[str]) -> bool:
+        """Whether a condition holds from some point on; otherwise its contrary does."""
+        if c.op in ("true", "false"):
+            return c.op == "true"
+        if c.op == "not":
+            return not self._holds(c.args[0], facts)
+        if c.op in ("and", "or"):
+            both = [self._holds(a, facts) for a in c.args]
+            return all(both) if c.op == "and" else any(both)
+        fact, truth = self.decide(c)
+        facts.append(fact)
+        return truth
+
+    def decide(self, c: Form) -> tuple[str, bool]:
+        """A comparison, decided for all large n: the step that says so, and its truth."""
+        a, b = c.args
+        name, germ = self.expand(_difference(b, a))
+        if not germ.terms and germ.rest is None:
+            by = f"apply (eventually_equal _ _ {name})"
+            return self.fact(f"{a.show(self.index)} = {b.show(self.index)}", by), c.op != "lt"
+        s = self.lead(_difference(b, a))[2]
+        low, high = (a, b) if s > 0 else (b, a)
+        name = self.lead(_difference(high, low))[0]
+        by = f"apply (eventually_less _ _ _ _ _ _ {name}); [led | constant]"
+        claim = f"{low.show(self.index)} < {high.show(self.index)}"
+        return self.fact(claim, by), c.op != "eq" and s > 0
+
+    def last_entry(self, f: Form) -> str:
+        """The step that says that a table has its last value from some point on."""
+        tail = f.args[-1]
+        rule = "eventually_rbar_table" if tail.op in ("finite", "masked") else "eventually_table"
+        claim = f"{f.show(self.index)} = {tail.show(self.index)}"
+        return self.fact(claim, f"apply {rule}; intros; lia")
+
+    def fact(self, claim: str, by: str) -> str:
+        """Assert what holds from some point on; its name."""
+        return self.asserted("H", f"eventually (fun n : nat => {claim})", by)
+
+    # -- bounded and periodic parts ---------------------------------------------------------------
+
+    def bounded(self, f: Form) -> bool:
+        """Whether a part is put together from waves, signs, residues and constants, and has no
+        value of its own on the residue class at hand."""
+        if f.op in ("cos", "sin", "sign", "mod"):
+            return self._on_class(f) is None
+        if f.op == "rpower" and f.args[0].constant:  # z^(c n) with 0 < z <= 1 and c >= 0
+            z, speed = f.args[0].expr, f.args[1].expr / n
+            return bool(z.is_Rational and 0 < z <= 1 and speed.is_Rational and speed >= 0)
+        if f.op == "div":
+            return self.bounded(f.args[0]) and f.args[1].constant
+        parts = f.op in ("plus", "minus", "opp", "mult", "power", "sum")
+        return f.constant or (parts and all(map(self.bounded, f.args)))
+
+    def _on_class(self, f: Form) -> tuple[Expr, str] | None:
+        return None if self.period is None else value_on_class(f, *self.period)
+
+
+def told(f: Form) -> str:
+    """A part, for a message."""
+    text = str(f.expr)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def together(facts: Sequence[str]) -> str:
+    """What holds from some point on, in one term."""
+    joint = "eventually_true"
+    for fact in reversed(facts):
+        joint = fact if joint == "eventually_true" else f"(filter_and _ _ {fact} {joint})"
+    return joint
+
+
+def _scaled(c: Expr, terms: Terms) -> Terms:
+    return tuple((c * d, e) for d, e in terms)
+
+
+def _difference(a: Form, b: Form) -> Form:
+    return Form("minus", (a, b), a.expr - b.expr)

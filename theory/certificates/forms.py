@@ -1,0 +1,396 @@
+"""Bias formulas as terms of the prover: which forms there are, and how they are printed.
+
+A `Form` mirrors a SymPy expression node by node, so that printing it, and proving something of each
+of its parts, walk the same tree. Formulas with the value -oo are terms of the extended reals.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import sympy
+from sympy import Expr, Rational, S, Symbol
+
+from farfield.theory.answers.errors import InputError
+from farfield.theory.functions.nodes import Lookup, n
+
+
+class NoCertificate(InputError):
+    """No certificate is written for this form; one line says what of it is not covered."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"no certificate for this form: {why}")
+
+
+class Root(sympy.Function):
+    """A power of constants that SymPy does not touch."""
+
+    nargs = 2
+    is_positive = True
+    is_real = True
+
+    def _eval_evalf(self, prec: int) -> Expr:
+        return self.plain._eval_evalf(prec)
+
+    @property
+    def plain(self) -> Expr:
+        """The power itself."""
+        return sympy.Pow(*self.args)
+
+
+def without_roots(e: Expr) -> Expr:
+    """The expression with its kept powers as powers."""
+    return e.replace(lambda a: isinstance(a, Root), lambda a: a.plain)
+
+
+@dataclass(frozen=True)
+class Form:
+    """A node: its operation, its parts, the expression it stands for.
+
+    `value` holds what is no part: the exponent of a power, the modulus, the entries of a table.
+    """
+
+    op: str
+    args: tuple[Form, ...] = ()
+    expr: Any = None
+    value: Any = None
+
+    @property
+    def constant(self) -> bool:
+        """Whether it does not change with the distance."""
+        return not self.expr.has(n)
+
+    def show(self, index: str = "n") -> str:
+        """The term in the prover's notation, at the distance `index`, a natural number."""
+        return _shown(self, index)[0]
+
+
+# operation -> notation, level, levels up to which its parts need no brackets
+_NOTATION: dict[str, tuple[str, int, tuple[int, ...]]] = {
+    "plus": ("{} + {}", 50, (50, 49)),
+    "minus": ("{} - {}", 50, (50, 49)),
+    "mult": ("{} * {}", 40, (40, 39)),
+    "div": ("{} / {}", 40, (40, 39)),
+    "opp": ("- {}", 35, (35,)),
+    "inv": ("/ {}", 35, (35,)),
+    "ln": ("ln {}", 10, (9,)),
+    "exp": ("exp {}", 10, (9,)),
+    "cos": ("cos {}", 10, (9,)),
+    "sin": ("sin {}", 10, (9,)),
+    "abs": ("Rabs {}", 10, (9,)),
+    "rpower": ("Rpower {} {}", 10, (9, 9)),
+    "max": ("Rmax {} {}", 10, (9, 9)),
+    "min": ("Rmin {} {}", 10, (9, 9)),
+    "lt": ("Rltb {} {}", 10, (9, 9)),
+    "le": ("Rleb {} {}", 10, (9, 9)),
+    "eq": ("Reqb {} {}", 10, (9, 9)),
+    "not": ("negb {}", 10, (9,)),
+    "and": ("andb {} {}", 10, (9, 9)),
+    "or": ("orb {} {}", 10, (9, 9)),
+    "if": ("if {} then {} else {}", 200, (200, 200, 200)),
+    "finite": ("Finite {}", 10, (9,)),
+    "total": ("Rbar_plus {} {}", 10, (9, 9)),
+}
+_ATOMS = {"pi": "PI", "masked": "m_infty", "true": "true", "false": "false"}
+
+
+def _shown(f: Form, index: str) -> tuple[str, int]:
+    """The text of a form and its level in the prover's grammar."""
+    if f.op in _ATOMS:
+        return _ATOMS[f.op], 0
+    if f.op == "number":
+        return _number(f.expr)
+    if f.op == "parameter":
+        return coq_name(f.expr.name), 0
+    if f.op == "counter":
+        return f"INR {f.expr.name}", 10
+    if f.op == "index":
+        return f"INR {index}" if index.isidentifier() else f"INR ({index})", 10
+    if f.op == "power":
+        return f"{_bracketed(f.args[0], index, 29)} ^ {f.value}", 30
+    if f.op == "sign":
+        return f"(-1) ^ {_natural(f.value, index)}", 30
+    if f.op == "mod":
+        return f"INR ({_natural(f.value[0], index)} mod {f.value[1]})", 10
+    if f.op == "table":
+        *entries, tail = f.args
+        listed = "; ".join(e.show(index) for e in entries)
+        place = index if index.isidentifier() else f"({index})"
+        return f"nth {place} [{listed}] {_bracketed(tail, index, 9)}", 10
+    if f.op == "sum":
+        counter, low, high = f.value
+        return f"sum_n_m (fun {counter.name} => {f.args[0].show(index)}) {low} {high}", 10
+    notation, level, allowed = _NOTATION[f.op]
+    return notation.format(*map(_bracketed, f.args, (index,) * 3, allowed)), level
+
+
+def _bracketed(f: Form, index: str, allowed: int) -> str:
+    text, level = _shown(f, index)
+    return text if level <= allowed else f"({text})"
+
+
+def _number(q: Rational) -> tuple[str, int]:
+    if q.is_Integer:
+        return str(q), 0 if q >= 0 else 35
+    return f"{q.p} / {q.q}", 40
+
+
+def _natural(value: tuple[int, int], index: str) -> str:
+    """a index + b, in brackets where it is more than the index."""
+    a, b = value
+    if (a, b) == (1, 0):
+        return index if index.isidentifier() else f"({index})"
+    inner = index if index.isidentifier() else f"({index})"
+    product = inner if a == 1 else f"{a} * {inner}"
+    return f"({product} + {b})" if b else f"({product})"
+
+
+_PLAIN_NAME = re.compile(r"[a-z]{1,2}[0-9]*|alpha|beta|gamma|delta|theta|eps|slope|scale")
+_TAKEN = {"n", "p", "as", "at", "by", "if", "in", "le", "lg", "ln", "lt"}
+
+
+def coq_name(name: str) -> str:
+    """A parameter's name for the prover; a prime keeps it apart from the prover's own names.
+
+    >>> coq_name("r1"), coq_name("sum")
+    ('r1', "sum'")
+    """
+    return name if _PLAIN_NAME.fullmatch(name) and name not in _TAKEN else name + "'"
+
+
+# -- from expressions -----------------------------------------------------------------------------
+
+
+def form(e: Expr) -> Form:
+    """The form of a real expression.
+
+    Raises:
+        NoCertificate: the expression has a part that no form stands for.
+
+    >>> form(-2*sympy.log(1 + n)).show()
+    '-2 * ln (INR n + 1)'
+    """
+    build = _BUILDERS.get(e.func)
+    if e.is_Rational:
+        return Form("number", (), e)
+    if e.is_Symbol:
+        return Form("index" if e == n else "counter" if e.is_integer else "parameter", (), e)
+    if build is None:
+        raise NoCertificate(f"{_told(e)} has none of the functions covered")
+    return build(e)
+
+
+def _told(e: Any) -> str:
+    text = str(e)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _sum(e: Expr) -> Form:
+    total: Form | None = None
+    for t in e.as_ordered_terms():
+        if total is None:
+            total, so_far = form(t), t
+            continue
+        so_far = so_far + t
+        negative = t.could_extract_minus_sign()
+        part = form(-t if negative else t)
+        total = Form("minus" if negative else "plus", (total, part), so_far)
+    assert total is not None
+    return total
+
+
+def _product(e: Expr) -> Form:
+    """The constant factor, the factors above the line, those below."""
+    fixed, rest = sympy.sift(sympy.Mul.make_args(e), lambda a: not a.has(n), binary=True)
+    if not rest:
+        coefficient, others = e.as_coeff_Mul()
+        fixed, rest = [coefficient], list(sympy.Mul.make_args(others))
+    factor = sympy.Mul(*fixed)
+    above = [a for a in rest if not _below_the_line(a)]
+    below = [1 / a for a in rest if _below_the_line(a)]
+    negated = factor == -1 and bool(above)
+    parts = [form(factor)] if factor != 1 and not negated else []
+    parts += map(form, above)
+    result: Form | None = None
+    for part in parts:
+        result = part if result is None else _pair("mult", result, part)
+    for a in below:
+        part = form(a)
+        result = Form("inv", (part,), 1 / a) if result is None else _pair("div", result, part)
+    assert result is not None
+    return Form("opp", (result,), -result.expr) if negated else result
+
+
+def _below_the_line(a: Expr) -> bool:
+    return bool(a.is_Pow and a.exp.could_extract_minus_sign() and not a.exp.has(n))
+
+
+def _pair(op: str, a: Form, b: Form) -> Form:
+    return Form(op, (a, b), a.expr * b.expr if op == "mult" else a.expr / b.expr)
+
+
+def _power(e: Expr) -> Form:
+    base, exponent = e.base, e.exp
+    if exponent.has(n):
+        if base == -1:
+            return Form("sign", (), e, _affine(exponent))
+        return Form("rpower", (form(base), form(exponent)), e)
+    if _below_the_line(e):
+        return Form("inv", (form(1 / e),), e)
+    if exponent.is_Integer:
+        return Form("power", (form(base),), e, int(exponent))
+    return Form("rpower", (form(base), form(exponent)), e)
+
+
+def _affine(e: Expr) -> tuple[int, int]:
+    """(a, b) of a n + b with natural numbers a and b."""
+    a, b = e.coeff(n, 1), e.coeff(n, 0)
+    if (a * n + b - e).expand() != 0 or not (a.is_Integer and b.is_Integer and a > 0 and b >= 0):
+        raise NoCertificate(f"{_told(e)} is not a*n + b with natural numbers a and b")
+    return int(a), int(b)
+
+
+def _mod(e: Expr) -> Form:
+    at, modulus = e.args
+    if not (modulus.is_Integer and modulus > 0):
+        raise NoCertificate(f"{_told(e)}: only residues modulo a natural number are covered")
+    return Form("mod", (), e, (_affine(at), int(modulus)))
+
+
+def _unary(op: str) -> Callable[[Expr], Form]:
+    return lambda e: Form(op, (form(e.args[0]),), e)
+
+
+def _extreme(op: str) -> Callable[[Expr], Form]:
+    def build(e: Expr) -> Form:
+        first, *others = sorted(e.args, key=sympy.default_sort_key)
+        result, so_far = form(first), first
+        for a in others:
+            so_far = e.func(so_far, a, evaluate=False)
+            result = Form(op, (result, form(a)), so_far)
+        return result
+
+    return build
+
+
+def _finite_sum(e: Expr) -> Form:
+    index, low, high = e.limits[0]
+    if len(e.limits) > 1 or not (low.is_Integer and high.is_Integer and low >= 0):
+        raise NoCertificate(f"{_told(e)}: only sums between natural numbers are covered")
+    counter = Symbol("i", integer=True, nonnegative=True)
+    body = form(e.function.xreplace({index: counter}))
+    return Form("sum", (body,), e, (counter, int(low), int(high)))
+
+
+def _piecewise(e: Expr) -> Form:
+    return _pieces(e, form)
+
+
+def _pieces(e: Expr, read: Callable[[Expr], Form]) -> Form:
+    *pieces, (last, condition) = e.args
+    if condition != S.true:
+        raise NoCertificate("a Piecewise whose last condition is not True")
+    result = read(last)
+    for value, condition in reversed(pieces):
+        result = Form("if", (_condition(condition), read(value), result), e)
+    return result
+
+
+def _table(e: Expr) -> Form:
+    return _entries(e, form)
+
+
+def _entries(e: Expr, read: Callable[[Expr], Form]) -> Form:
+    at, table, tail = e.args
+    if at != n:
+        raise NoCertificate(f"a table at {_told(at)} instead of n")
+    return Form("table", (*map(read, table), read(tail)), e)
+
+
+_BUILDERS: dict[Any, Callable[[Expr], Form]] = {
+    sympy.Add: _sum,
+    sympy.Mul: _product,
+    sympy.Pow: _power,
+    Root: lambda e: Form("rpower", (form(e.args[0]), form(e.args[1])), e),
+    sympy.log: _unary("ln"),
+    sympy.exp: _unary("exp"),
+    sympy.cos: _unary("cos"),
+    sympy.sin: _unary("sin"),
+    sympy.Abs: _unary("abs"),
+    sympy.Max: _extreme("max"),
+    sympy.Min: _extreme("min"),
+    sympy.Mod: _mod,
+    sympy.Sum: _finite_sum,
+    sympy.Piecewise: _piecewise,
+    Lookup: _table,
+    type(S.Pi): lambda e: Form("pi", (), e),
+    type(S.Exp1): lambda e: Form("exp", (form(S.One),), e),
+}
+
+_RELATIONS = {
+    sympy.StrictLessThan: ("lt", False), sympy.LessThan: ("le", False),
+    sympy.StrictGreaterThan: ("lt", True), sympy.GreaterThan: ("le", True),
+    sympy.Equality: ("eq", False), sympy.Unequality: ("eq", False),
+}  # fmt: skip
+
+
+def _condition(c: Any) -> Form:
+    if c in (S.true, S.false):
+        return Form("true" if c == S.true else "false", (), c)
+    if isinstance(c, sympy.Not):
+        return Form("not", (_condition(c.args[0]),), c)
+    if isinstance(c, (sympy.And, sympy.Or)):
+        first, *others = sorted(c.args, key=sympy.default_sort_key)
+        result = _condition(first)
+        for other in others:
+            op = "and" if isinstance(c, sympy.And) else "or"
+            result = Form(op, (result, _condition(other)), c)
+        return result
+    if c.func not in _RELATIONS:
+        raise NoCertificate(f"the condition {_told(c)}")
+    op, swapped = _RELATIONS[c.func]
+    sides = (form(c.rhs), form(c.lhs)) if swapped else (form(c.lhs), form(c.rhs))
+    result = Form(op, sides, c)
+    return Form("not", (result,), c) if isinstance(c, sympy.Unequality) else result
+
+
+# -- values -oo -----------------------------------------------------------------------------------
+
+
+def is_extended(e: Expr) -> bool:
+    """Whether a formula has the value -oo somewhere."""
+    return bool(e.has(S.NegativeInfinity))
+
+
+def extended_form(e: Expr) -> Form:
+    """The form of an expression on the extended reals.
+
+    Raises:
+        NoCertificate: -oo occurs elsewhere than as a value of a Piecewise or a table, or in a sum
+            of such.
+
+    >>> extended_form(sympy.Piecewise((n, n < 3), (-sympy.oo, True))).show()
+    'if Rltb (INR n) 3 then Finite (INR n) else m_infty'
+    """
+    if e == S.NegativeInfinity:
+        return Form("masked", (), e)
+    if not is_extended(e):
+        if e.has(sympy.exp, S.Exp1):
+            raise NoCertificate(f"-oo beside {_told(e)}")
+        return Form("finite", (form(e),), e)
+    if isinstance(e, sympy.Piecewise):
+        return _pieces(e, extended_form)
+    if isinstance(e, Lookup):
+        return _entries(e, extended_form)
+    if e.is_Add:
+        finite, masked = sympy.sift(e.args, lambda a: not is_extended(a), binary=True)
+        result = extended_form(sympy.Add(*finite)) if finite else None
+        for a in sorted(masked, key=sympy.default_sort_key):
+            part = extended_form(a)
+            result = part if result is None else Form("total", (result, part), e)
+        assert result is not None
+        return result
+    raise NoCertificate(f"-oo within {_told(e)}")

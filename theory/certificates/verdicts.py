@@ -1,0 +1,184 @@
+"""From the expansion of a bias to the proof of its verdict: rungs, residue classes, -oo."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from sympy import S
+
+from farfield.theory.certificates.bounds import bound, has_waves
+from farfield.theory.certificates.expansions import Expander, NeedMore, together
+from farfield.theory.certificates.forms import Form, NoCertificate, is_extended
+from farfield.theory.certificates.germs import adding_up, listed, logarithm_of, order
+from farfield.theory.certificates.periods import period
+from farfield.theory.certificates.signs import Signs
+
+ORDERS = (0, 1, 2, 3, 4, 6, 8)
+MAX_PERIOD = 48
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Whether the series converges, and the sentences that prove it."""
+
+    converges: bool
+    proof: tuple[str, ...]
+
+
+def decide(p: Form, signs: Signs) -> Decision:
+    """Decide the exp-series of a bias, on one cell of the parameters.
+
+    Raises:
+        Fork: the answer depends on the parameters.
+        NoCertificate: none is known for this form.
+    """
+    try:
+        return _on_class(p, signs, None)
+    except NoCertificate as why:
+        if has_waves(p) and (decision := _by_bound(p, signs)) is not None:
+            return decision
+        size = period(p)
+        if size == 1:
+            raise
+        if size > MAX_PERIOD:
+            raise NoCertificate(f"a period of {size}") from why
+    return _in_classes(p, signs, size)
+
+
+def _by_bound(p: Form, signs: Signs) -> Decision | None:
+    """A bound above that converges, or one below that diverges."""
+    for above in (True, False):
+        try:
+            decision = _expanded(partial(_compared, p, above), signs)
+        except NoCertificate:
+            continue
+        if decision.converges == above:
+            return decision
+    return None
+
+
+def _compared(p: Form, above: bool, x: Expander) -> Decision:
+    """The verdict on a bound of the bias, and what follows where it lies on the right side."""
+    q, step = bound(p, above, x)
+    decision = _climb(q, x, x.function(q))
+    *steps, last = decision.proof
+    rule = "upper_bound" if above else "lower_bound"
+    return Decision(decision.converges, (
+        *steps, f"apply ({rule} p {x.function(q)} 0).",
+        f"{{ apply filter_imp with (2 := {step}). intros n ?. unfold p. lra. }}", last,
+    ))  # fmt: skip
+
+
+def _on_class(p: Form, signs: Signs, place: tuple[int, int] | None) -> Decision:
+    """The whole series, or one residue class of it."""
+    return _expanded(
+        lambda x: _climb(p, x, "p" if place is None else f"(fun n : nat => p ({x.index})%nat)"),
+        signs, place,
+    )  # fmt: skip
+
+
+def _expanded(
+    attempt: Callable[[Expander], Decision], signs: Signs, place: tuple[int, int] | None = None
+) -> Decision:
+    """What is found with as many terms as it takes."""
+    for terms in ORDERS:
+        try:
+            return attempt(Expander(signs, terms, place))
+        except NeedMore:
+            continue
+    raise NoCertificate(f"no expansion of up to {ORDERS[-1]} terms decides it")
+
+
+def _climb(p: Form, x: Expander, bias: str) -> Decision:
+    """Climb the rungs of the ladder; `bias` is what the form is called."""
+    if is_extended(p.expr):
+        facts: list[str] = []
+        finite = _finite_part(p, x, facts)
+        value = "m_infty" if finite is None else f"Finite ({finite.show(x.index)})"
+        place = "n" if x.period is None else f"({x.index})%nat"
+        by = f"unfold p; pieces {together(facts)}"
+        ends = x.asserted("P", f"eventually (fun n : nat => p {place} = {value})", by)
+        if finite is None:
+            return Decision(True, (*x.steps, f"apply (extended_masked {bias} {ends})."))
+        function = x.function(finite)
+        x.steps.append(f"rewrite (extended_finite {bias} {function} {ends}).")
+        bias, p = function, finite
+    germ, cancelled = x.linear(p)
+    terms, level, rung = list(germ.terms), 0, logarithm_of(1)
+    while level < len(terms) and (growth := x.compare(terms[level][1], rung)) >= 0:
+        c, e = terms[level]
+        if x.signs.sign(c) == 0:
+            cancelled.append(e)
+            del terms[level]
+        elif s := x.signs.sign(c if growth else c + 1):
+            converges = s < 0
+            rule = f"lead_{'converges' if converges else 'diverges'} {bias} {level} _ _ _ _"
+            side = "left; split; [constant | less]" if growth else "right; split; [constant | same]"
+            ends = f"led | {side}"
+            break
+        else:
+            terms[level] = (S.NegativeOne, rung)
+            level += 1
+            rung = logarithm_of(level + 1)
+    else:
+        if x.within(rung, germ.rest):
+            raise NeedMore
+        converges, rule, ends = False, f"rest_diverges {bias} {level} _ _", "led"
+    name = x.asserted(
+        "E", f"expands {bias} {listed(tuple(terms))} {order(germ.rest)}",
+        f"unfold p; {adding_up(cancelled)}",
+    )  # fmt: skip
+    return Decision(converges, (*x.steps, f"apply ({rule} {name}); [{ends}]."))
+
+
+def _finite_part(p: Form, x: Expander, facts: list[str]) -> Form | None:
+    """What an extended bias is from some point on: None for -oo."""
+    if p.op == "if":
+        return _finite_part(x.branch(p, facts), x, facts)
+    if p.op == "table":
+        facts.append(x.last_entry(p))
+        return _finite_part(p.args[-1], x, facts)
+    if p.op == "total":
+        parts = [_finite_part(a, x, facts) for a in p.args]
+        if None in parts:
+            return None
+        a, b = (part for part in parts if part is not None)
+        return Form("plus", (a, b), a.expr + b.expr)
+    return p.args[0] if p.op == "finite" else None
+
+
+def _in_classes(p: Form, signs: Signs, size: int) -> Decision:
+    """Split into residue classes: all must converge, or one diverge."""
+    failure: NoCertificate | None = None
+    rule = "extended_classes" if is_extended(p.expr) else "converges_classes"
+    lines: list[str] = []
+    for r in range(size):
+        try:
+            decision = _on_class(p, signs, (size, r))
+        except NoCertificate as why:
+            failure = failure or why
+            continue
+        claim = f"ex_series (fun n : nat => exp (p ({size} * n + {r})%nat))"
+        if not decision.converges:
+            return Decision(False, (
+                f"assert (C : ~ {claim}).", *braced(decision.proof),
+                f"intros X. apply C. apply ({rule} p {size}); [lia | exact X | lia].",
+            ))  # fmt: skip
+        lines += [f"assert (C{r} : {claim}).", *braced(decision.proof)]
+    if failure is not None:
+        raise failure
+    classes = " | ".join(f"exact C{r}" for r in range(size))
+    return Decision(True, (
+        *lines, f"apply ({rule} p {size}); [lia | intros r Hr].",
+        f"destruct r as {'[|' * size}r{']' * size}; [{classes} | lia].",
+    ))  # fmt: skip
+
+
+def braced(proof: Sequence[str]) -> list[str]:
+    """A proof in braces, indented."""
+    lines = [line for sentence in proof for line in sentence.split("\n")]
+    return [f"{'  ' if k else '{ '}{line}" for k, line in enumerate(lines[:-1])] + [
+        f"{'  ' if lines[1:] else '{ '}{lines[-1]} }}"
+    ]

@@ -1,0 +1,192 @@
+"""The source of a certificate: the bias, one theorem a case of the parameters, the verdict.
+
+Definition p (n : nat) : R := - r1 * ln (r2 * INR n + 1).
+Theorem verdict : 0 < r1 -> 0 < r2 -> (ex_series (fun n => exp (p n)) <-> r1 > 1).
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import sympy
+from sympy import Expr, S
+
+from farfield.theory.certificates.constants import facts
+from farfield.theory.certificates.forms import (
+    Form,
+    NoCertificate,
+    coq_name,
+    extended_form,
+    form,
+    is_extended,
+)
+from farfield.theory.certificates.signs import Branch, Cell, Signs, explore
+from farfield.theory.certificates.verdicts import Decision, braced, decide
+from farfield.theory.formula.parameters import interval
+from farfield.theory.functions.nodes import n
+
+SERIES = "ex_series (fun n => exp (p n))"
+_SIGN = {1: "0 < {}", 0: "0 = {}", -1: "0 > {}"}
+_RELATION = {
+    sympy.StrictGreaterThan: ">", sympy.GreaterThan: ">=", sympy.StrictLessThan: "<",
+    sympy.LessThan: "<=", sympy.Equality: "=", sympy.Unequality: "<>",
+}  # fmt: skip
+
+
+def definition(formula: Expr) -> str:
+    """The bias as the prover reads it."""
+    if is_extended(formula):
+        return f"Definition p (n : nat) : Rbar := {extended_form(formula).show()}."
+    return f"Definition p (n : nat) : R := {form(formula).show()}."
+
+
+def domain_facts(symbol: Any, domain: str) -> Iterator[str]:
+    """What a domain says of a parameter."""
+    low, high, closed_low, closed_high = interval(domain)
+    name = coq_name(symbol.name)
+    if low.is_finite:
+        yield f"{form(low).show()} {'<=' if closed_low else '<'} {name}"
+    if high.is_finite:
+        yield f"{name} {'<=' if closed_high else '<'} {form(high).show()}"
+
+
+def relation(c: Any) -> str:
+    """A condition on parameters as a proposition.
+
+    Raises:
+        NoCertificate: it is no combination of comparisons.
+    """
+    if isinstance(c, (sympy.And, sympy.Or)):
+        joint = " /\\ " if isinstance(c, sympy.And) else " \\/ "
+        parts = sorted(c.args, key=sympy.default_sort_key)
+        return joint.join(
+            f"({relation(a)})" if isinstance(a, (sympy.And, sympy.Or)) else relation(a)
+            for a in parts
+        )
+    if c.func not in _RELATION:
+        raise NoCertificate(f"the condition {str(c)[:60]} cannot be stated")
+    return f"{form(c.lhs).show()} {_RELATION[c.func]} {form(c.rhs).show()}"
+
+
+def statement(hypotheses: list[str], verdict: str) -> str:
+    """The theorem of the verdict, `verdict` being what follows from the hypotheses."""
+    body = f"({verdict})" if hypotheses and "<->" in verdict else verdict
+    return "Theorem verdict : " + " -> ".join([*hypotheses, body]) + "."
+
+
+def claim(converges: bool) -> str:
+    """The series converges, or does not."""
+    return SERIES if converges else f"~ {SERIES}"
+
+
+def source(
+    formula: Expr, domains: Mapping[str, str], condition: Any, name: str | None = None
+) -> str:
+    """The sentences about one bias; `condition` says when it converges (true, false or a relation).
+
+    Raises:
+        NoCertificate: the form is not covered.
+    """
+    symbols = sorted(formula.free_symbols - {n}, key=lambda s: str(s.name))
+    hypotheses = [f for s in symbols for f in domain_facts(s, domains[s.name])]
+    bias = extended_form(formula) if is_extended(formula) else form(formula)
+    tree = explore(domains, symbols, lambda signs: _decided(bias, signs))
+    parts = [definition(formula)]
+    if isinstance(tree, Cell):
+        decision, opening = tree.found
+        _agree(decision.converges, condition)
+        proof = [*_introduced(hypotheses), *opening, *decision.proof]
+        parts.append(_theorem(statement(hypotheses, claim(decision.converges)), proof))
+    else:
+        parts += _cases(tree, hypotheses)
+        verdict = {S.true: SERIES, S.false: f"~ {SERIES}"}.get(condition)
+        if verdict is None:
+            verdict = f"{SERIES} <-> {relation(condition)}"
+        proof = [*_introduced(hypotheses), *_folded(tree, condition)]
+        parts.append(_theorem(statement(hypotheses, verdict), proof))
+    if symbols:
+        variables = " ".join(coq_name(s.name) for s in symbols)
+        parts = ["Section Verdict.", f"Variables {variables} : R.", *parts, "End Verdict."]
+    if name is not None:
+        parts = [f"Module {name}.", *parts, f"End {name}."]
+    return "\n\n".join(parts)
+
+
+def _decided(bias: Form, signs: Signs) -> tuple[Decision, list[str]]:
+    decision = decide(bias, signs)
+    return decision, facts(signs.asked)
+
+
+def _agree(converges: bool, condition: Any) -> None:
+    if condition not in (S.true, S.false) or bool(condition) != converges:
+        raise RuntimeError("the certificate and the verdict disagree")
+
+
+def _introduced(hypotheses: list[str]) -> list[str]:
+    names = " ".join(f"D{i}" for i in range(1, len(hypotheses) + 1))
+    return [f"intros {names}."] if names else []
+
+
+def _theorem(said: str, proof: list[str]) -> str:
+    lines = [_wrapped(said, ""), "Proof.", *(_wrapped(s, "  ") for s in proof), "Qed."]
+    return "\n".join(lines)
+
+
+def _wrapped(sentence: str, indent: str) -> str:
+    """A sentence within 100 columns where spaces allow it."""
+    lines = []
+    for line in sentence.split("\n"):
+        own = indent + line[: len(line) - len(line.lstrip())]
+        lines += textwrap.wrap(
+            line.strip(), 100, initial_indent=own, subsequent_indent=own + "  ",
+            break_long_words=False, break_on_hyphens=False,
+        )  # fmt: skip
+    return "\n".join(lines)
+
+
+def _leaves(tree: Branch | Cell | None) -> Iterator[Cell]:
+    if isinstance(tree, Cell):
+        yield tree
+    elif tree is not None:
+        for part in (tree.above, tree.zero, tree.below):
+            yield from _leaves(part)
+
+
+def _cases(tree: Branch | Cell, hypotheses: list[str]) -> Iterator[str]:
+    """One theorem a case."""
+    for number, cell in enumerate(_leaves(tree), 1):
+        decision, opening = cell.found
+        own = [*hypotheses, *(_SIGN[s].format(_operand(g)) for g, s in cell.facts)]
+        said = f"Theorem case_{number} : " + " -> ".join([*own, claim(decision.converges)]) + "."
+        yield _theorem(said, [*_introduced(own), *opening, *decision.proof])
+
+
+def _operand(g: Expr) -> str:
+    return form(g).show()
+
+
+def _folded(tree: Branch | Cell, condition: Any) -> list[str]:
+    """The verdict from the cases, along the splits that led to them."""
+    numbers = {id(cell): k for k, cell in enumerate(_leaves(tree), 1)}
+
+    def fold(part: Branch | Cell | None, depth: int) -> list[str]:
+        if part is None:
+            return ["exfalso. contrary."]
+        if isinstance(part, Cell):
+            decision, _ = part.found
+            case = f"apply case_{numbers[id(part)]}; assumption"
+            if condition in (S.true, S.false):
+                _agree(decision.converges, condition)
+                return [f"{case}."]
+            if decision.converges:
+                return [f"split; intros _; [condition | {case}]."]
+            return [f"split; intros Y; exfalso; [revert Y; {case} | contrary]."]
+        x = f"X{depth}"
+        lines = [f"destruct (Rtotal_order 0 ({_operand(part.on)})) as [{x}|[{x}|{x}]]."]
+        for child in (part.above, part.zero, part.below):
+            lines += braced(fold(child, depth + 1))
+        return lines
+
+    return fold(tree, 1)

@@ -1,0 +1,24 @@
+(** The exp-series of p(n) = -m*n.
+
+    `coqc -Q theory/formal Farfield FILE.v` checks this file, after `make formal`.
+    The prover's ln, Rpower and / are total: where the formula has no value, as log n has none at
+    n = 0, they have some. That concerns finitely many terms, on which no verdict depends. *)
+
+From Farfield Require Import Certificate.
+Open Scope R_scope.
+
+Section Verdict.
+
+Variables m : R.
+
+Definition p (n : nat) : R := - m * INR n.
+
+Theorem verdict : 0 < m -> ex_series (fun n => exp (p n)).
+Proof.
+  intros D1.
+  assert (E1 : expands p [(- m, [1])] exactly)
+    by (unfold p; sum).
+  apply (lead_converges p 0 _ _ _ _ E1); [led | left; split; [constant | less]].
+Qed.
+
+End Verdict.

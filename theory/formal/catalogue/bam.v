@@ -1,0 +1,77 @@
+(** The exp-series of p(n) = -(eps + Abs(mu - n))**beta*exp(s).
+
+    `coqc -Q theory/formal Farfield FILE.v` checks this file, after `make formal`.
+    The prover's ln, Rpower and / are total: where the formula has no value, as log n has none at
+    n = 0, they have some. That concerns finitely many terms, on which no verdict depends. *)
+
+From Farfield Require Import Certificate.
+Open Scope R_scope.
+
+Section Verdict.
+
+Variables beta eps mu s : R.
+
+Definition p (n : nat) : R := - exp s * Rpower (eps + Rabs (mu - INR n)) beta.
+
+Theorem case_1 : 0 < eps -> 0 < beta -> ex_series (fun n => exp (p n)).
+Proof.
+  intros D1 D2.
+  assert (0 < exp s) by constant.
+  assert (E1 : expands (fun n : nat => mu - INR n) [(-1, [1]); (mu, [])] exactly)
+    by sum.
+  assert (E2 : expands (fun n : nat => Rabs (mu - INR n)) [(1, [1]); (- mu, [])] exactly)
+    by (gathering (apply (expands_abs_opp _ _ _ _ _ E1); [led | constant]) gather).
+  assert (E3 : expands (fun n : nat => eps + Rabs (mu - INR n)) [(1, [1]); (eps - mu, [])] exactly)
+    by sum.
+  assert (E4 : expands (fun n : nat => Rpower (eps + Rabs (mu - INR n)) beta) [(1, [beta])] (Some
+    [beta - 1]))
+    by (gathering (real_power E3 (Some [-1]) (Some [-1]) 0%nat (1) by (apply Rpower_one)) gather).
+  assert (E5 : expands p [(- exp s, [beta])] (Some [beta - 1]))
+    by (unfold p; sum).
+  apply (lead_converges p 0 _ _ _ _ E5); [led | left; split; [constant | less]].
+Qed.
+
+Theorem case_2 : 0 < eps -> 0 = beta -> ~ ex_series (fun n => exp (p n)).
+Proof.
+  intros D1 D2.
+  assert (E1 : expands (fun n : nat => mu - INR n) [(-1, [1]); (mu, [])] exactly)
+    by sum.
+  assert (E2 : expands (fun n : nat => Rabs (mu - INR n)) [(1, [1]); (- mu, [])] exactly)
+    by (gathering (apply (expands_abs_opp _ _ _ _ _ E1); [led | constant]) gather).
+  assert (E3 : expands (fun n : nat => eps + Rabs (mu - INR n)) [(1, [1]); (eps - mu, [])] exactly)
+    by sum.
+  assert (E4 : expands (fun n : nat => Rpower (eps + Rabs (mu - INR n)) beta) [(1, [beta])] (Some
+    [beta - 1]))
+    by (gathering (real_power E3 (Some [-1]) (Some [-1]) 0%nat (1) by (apply Rpower_one)) gather).
+  assert (E5 : expands p [(- exp s, [beta])] (Some [beta - 1]))
+    by (unfold p; sum).
+  apply (rest_diverges p 0 _ _ E5); [led].
+Qed.
+
+Theorem case_3 : 0 < eps -> 0 > beta -> ~ ex_series (fun n => exp (p n)).
+Proof.
+  intros D1 D2.
+  assert (E1 : expands (fun n : nat => mu - INR n) [(-1, [1]); (mu, [])] exactly)
+    by sum.
+  assert (E2 : expands (fun n : nat => Rabs (mu - INR n)) [(1, [1]); (- mu, [])] exactly)
+    by (gathering (apply (expands_abs_opp _ _ _ _ _ E1); [led | constant]) gather).
+  assert (E3 : expands (fun n : nat => eps + Rabs (mu - INR n)) [(1, [1]); (eps - mu, [])] exactly)
+    by sum.
+  assert (E4 : expands (fun n : nat => Rpower (eps + Rabs (mu - INR n)) beta) [(1, [beta])] (Some
+    [beta - 1]))
+    by (gathering (real_power E3 (Some [-1]) (Some [-1]) 0%nat (1) by (apply Rpower_one)) gather).
+  assert (E5 : expands p [(- exp s, [beta])] (Some [beta - 1]))
+    by (unfold p; sum).
+  apply (rest_diverges p 0 _ _ E5); [led].
+Qed.
+
+Theorem verdict : 0 < eps -> (ex_series (fun n => exp (p n)) <-> beta > 0).
+Proof.
+  intros D1.
+  destruct (Rtotal_order 0 (beta)) as [X1|[X1|X1]].
+  { split; intros _; [condition | apply case_1; assumption]. }
+  { split; intros Y; exfalso; [revert Y; apply case_2; assumption | contrary]. }
+  { split; intros Y; exfalso; [revert Y; apply case_3; assumption | contrary]. }
+Qed.
+
+End Verdict.

@@ -1,0 +1,28 @@
+(** The exp-series of p(n) = -log(k*n + 1).
+
+    `coqc -Q theory/formal Farfield FILE.v` checks this file, after `make formal`.
+    The prover's ln, Rpower and / are total: where the formula has no value, as log n has none at
+    n = 0, they have some. That concerns finitely many terms, on which no verdict depends. *)
+
+From Farfield Require Import Certificate.
+Open Scope R_scope.
+
+Section Verdict.
+
+Variables k : R.
+
+Definition p (n : nat) : R := - ln (k * INR n + 1).
+
+Theorem verdict : 0 < k -> ~ ex_series (fun n => exp (p n)).
+Proof.
+  intros D1.
+  assert (E1 : expands (fun n : nat => k * INR n + 1) [(k, [1]); (1, [])] exactly)
+    by sum.
+  assert (E2 : expands (fun n : nat => ln (k * INR n + 1)) [(1, [0; 1]); (ln k, [])] (Some [-1]))
+    by (gathering (logarithm E1 (Some [-1]) (Some [-1]) 0%nat (ln k) by (reflexivity)) gather).
+  assert (E3 : expands p [(-1, [0; 1]); (- ln k, [])] (Some [-1]))
+    by (unfold p; sum).
+  apply (rest_diverges p 1 _ _ E3); [led].
+Qed.
+
+End Verdict.

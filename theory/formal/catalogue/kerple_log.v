@@ -1,0 +1,61 @@
+(** The exp-series of p(n) = -r1*log(n*r2 + 1).
+
+    `coqc -Q theory/formal Farfield FILE.v` checks this file, after `make formal`.
+    The prover's ln, Rpower and / are total: where the formula has no value, as log n has none at
+    n = 0, they have some. That concerns finitely many terms, on which no verdict depends. *)
+
+From Farfield Require Import Certificate.
+Open Scope R_scope.
+
+Section Verdict.
+
+Variables r1 r2 : R.
+
+Definition p (n : nat) : R := - r1 * ln (r2 * INR n + 1).
+
+Theorem case_1 : 0 < r1 -> 0 < r2 -> 0 < r1 - 1 -> ex_series (fun n => exp (p n)).
+Proof.
+  intros D1 D2 D3.
+  assert (E1 : expands (fun n : nat => r2 * INR n + 1) [(r2, [1]); (1, [])] exactly)
+    by sum.
+  assert (E2 : expands (fun n : nat => ln (r2 * INR n + 1)) [(1, [0; 1]); (ln r2, [])] (Some [-1]))
+    by (gathering (logarithm E1 (Some [-1]) (Some [-1]) 0%nat (ln r2) by (reflexivity)) gather).
+  assert (E3 : expands p [(- r1, [0; 1]); (- (r1 * ln r2), [])] (Some [-1]))
+    by (unfold p; sum).
+  apply (lead_converges p 0 _ _ _ _ E3); [led | right; split; [constant | same]].
+Qed.
+
+Theorem case_2 : 0 < r1 -> 0 < r2 -> 0 = r1 - 1 -> ~ ex_series (fun n => exp (p n)).
+Proof.
+  intros D1 D2 D3.
+  assert (E1 : expands (fun n : nat => r2 * INR n + 1) [(r2, [1]); (1, [])] exactly)
+    by sum.
+  assert (E2 : expands (fun n : nat => ln (r2 * INR n + 1)) [(1, [0; 1]); (ln r2, [])] (Some [-1]))
+    by (gathering (logarithm E1 (Some [-1]) (Some [-1]) 0%nat (ln r2) by (reflexivity)) gather).
+  assert (E3 : expands p [(-1, [0; 1]); (- (r1 * ln r2), [])] (Some [-1]))
+    by (unfold p; sum).
+  apply (rest_diverges p 1 _ _ E3); [led].
+Qed.
+
+Theorem case_3 : 0 < r1 -> 0 < r2 -> 0 > r1 - 1 -> ~ ex_series (fun n => exp (p n)).
+Proof.
+  intros D1 D2 D3.
+  assert (E1 : expands (fun n : nat => r2 * INR n + 1) [(r2, [1]); (1, [])] exactly)
+    by sum.
+  assert (E2 : expands (fun n : nat => ln (r2 * INR n + 1)) [(1, [0; 1]); (ln r2, [])] (Some [-1]))
+    by (gathering (logarithm E1 (Some [-1]) (Some [-1]) 0%nat (ln r2) by (reflexivity)) gather).
+  assert (E3 : expands p [(- r1, [0; 1]); (- (r1 * ln r2), [])] (Some [-1]))
+    by (unfold p; sum).
+  apply (lead_diverges p 0 _ _ _ _ E3); [led | right; split; [constant | same]].
+Qed.
+
+Theorem verdict : 0 < r1 -> 0 < r2 -> (ex_series (fun n => exp (p n)) <-> r1 > 1).
+Proof.
+  intros D1 D2.
+  destruct (Rtotal_order 0 (r1 - 1)) as [X1|[X1|X1]].
+  { split; intros _; [condition | apply case_1; assumption]. }
+  { split; intros Y; exfalso; [revert Y; apply case_2; assumption | contrary]. }
+  { split; intros Y; exfalso; [revert Y; apply case_3; assumption | contrary]. }
+Qed.
+
+End Verdict.

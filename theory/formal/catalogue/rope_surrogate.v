@@ -1,0 +1,39 @@
+(** The exp-series of p(n) = a*(cos(n/1000) + cos(n/100) + cos(n/10) …10**(7/8)*n/100) + cos(10**(7/8)*n/10)).
+
+    `coqc -Q theory/formal Farfield FILE.v` checks this file, after `make formal`.
+    The prover's ln, Rpower and / are total: where the formula has no value, as log n has none at
+    n = 0, they have some. That concerns finitely many terms, on which no verdict depends. *)
+
+From Farfield Require Import Certificate.
+Open Scope R_scope.
+
+Section Verdict.
+
+Variables a : R.
+
+Definition p (n : nat) : R := a * (cos (1 / 1000 * INR n) + cos (1 / 100 * INR n) + cos (1 / 10 * INR n) + cos (INR n) + cos (1 / 10000 * Rpower 10 (1 / 8) * INR n) + cos (1 / 1000 * Rpower 10 (1 / 8) * INR n) + cos (1 / 100 * Rpower 10 (1 / 8) * INR n) + cos (1 / 10 * Rpower 10 (1 / 8) * INR n) + cos (1 / 10000 * Rpower 10 (1 / 4) * INR n) + cos (1 / 1000 * Rpower 10 (1 / 4) * INR n) + cos (1 / 100 * Rpower 10 (1 / 4) * INR n) + cos (1 / 10 * Rpower 10 (1 / 4) * INR n) + cos (1 / 10000 * Rpower 10 (3 / 8) * INR n) + cos (1 / 1000 * Rpower 10 (3 / 8) * INR n) + cos (1 / 100 * Rpower 10 (3 / 8) * INR n) + cos (1 / 10 * Rpower 10 (3 / 8) * INR n) + cos (1 / 10000 * Rpower 10 (1 / 2) * INR n) + cos (1 / 1000 * Rpower 10 (1 / 2) * INR n) + cos (1 / 100 * Rpower 10 (1 / 2) * INR n) + cos (1 / 10 * Rpower 10 (1 / 2) * INR n) + cos (1 / 10000 * Rpower 10 (5 / 8) * INR n) + cos (1 / 1000 * Rpower 10 (5 / 8) * INR n) + cos (1 / 100 * Rpower 10 (5 / 8) * INR n) + cos (1 / 10 * Rpower 10 (5 / 8) * INR n) + cos (1 / 10000 * Rpower 10 (3 / 4) * INR n) + cos (1 / 1000 * Rpower 10 (3 / 4) * INR n) + cos (1 / 100 * Rpower 10 (3 / 4) * INR n) + cos (1 / 10 * Rpower 10 (3 / 4) * INR n) + cos (1 / 10000 * Rpower 10 (7 / 8) * INR n) + cos (1 / 1000 * Rpower 10 (7 / 8) * INR n) + cos (1 / 100 * Rpower 10 (7 / 8) * INR n) + cos (1 / 10 * Rpower 10 (7 / 8) * INR n)).
+
+Theorem verdict : ~ ex_series (fun n => exp (p n)).
+Proof.
+  assert (E1 : expands (fun n : nat => a * (cos (1 / 1000 * INR n) + cos (1 / 100 * INR n) + cos (1
+    / 10 * INR n) + cos (INR n) + cos (1 / 10000 * Rpower 10 (1 / 8) * INR n) + cos (1 / 1000 *
+    Rpower 10 (1 / 8) * INR n) + cos (1 / 100 * Rpower 10 (1 / 8) * INR n) + cos (1 / 10 * Rpower 10
+    (1 / 8) * INR n) + cos (1 / 10000 * Rpower 10 (1 / 4) * INR n) + cos (1 / 1000 * Rpower 10 (1 /
+    4) * INR n) + cos (1 / 100 * Rpower 10 (1 / 4) * INR n) + cos (1 / 10 * Rpower 10 (1 / 4) * INR
+    n) + cos (1 / 10000 * Rpower 10 (3 / 8) * INR n) + cos (1 / 1000 * Rpower 10 (3 / 8) * INR n) +
+    cos (1 / 100 * Rpower 10 (3 / 8) * INR n) + cos (1 / 10 * Rpower 10 (3 / 8) * INR n) + cos (1 /
+    10000 * Rpower 10 (1 / 2) * INR n) + cos (1 / 1000 * Rpower 10 (1 / 2) * INR n) + cos (1 / 100 *
+    Rpower 10 (1 / 2) * INR n) + cos (1 / 10 * Rpower 10 (1 / 2) * INR n) + cos (1 / 10000 * Rpower
+    10 (5 / 8) * INR n) + cos (1 / 1000 * Rpower 10 (5 / 8) * INR n) + cos (1 / 100 * Rpower 10 (5 /
+    8) * INR n) + cos (1 / 10 * Rpower 10 (5 / 8) * INR n) + cos (1 / 10000 * Rpower 10 (3 / 4) *
+    INR n) + cos (1 / 1000 * Rpower 10 (3 / 4) * INR n) + cos (1 / 100 * Rpower 10 (3 / 4) * INR n)
+    + cos (1 / 10 * Rpower 10 (3 / 4) * INR n) + cos (1 / 10000 * Rpower 10 (7 / 8) * INR n) + cos
+    (1 / 1000 * Rpower 10 (7 / 8) * INR n) + cos (1 / 100 * Rpower 10 (7 / 8) * INR n) + cos (1 / 10
+    * Rpower 10 (7 / 8) * INR n))) [] (Some []))
+    by (apply expands_bounded; bounded).
+  assert (E2 : expands p [] (Some []))
+    by (unfold p; sum).
+  apply (rest_diverges p 0 _ _ E2); [led].
+Qed.
+
+End Verdict.

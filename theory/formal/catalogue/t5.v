@@ -1,0 +1,39 @@
+(** The exp-series of p(n) = table[n; 113 values, then b31].
+
+    `coqc -Q theory/formal Farfield FILE.v` checks this file, after `make formal`.
+    The prover's ln, Rpower and / are total: where the formula has no value, as log n has none at
+    n = 0, they have some. That concerns finitely many terms, on which no verdict depends. *)
+
+From Farfield Require Import Certificate.
+Open Scope R_scope.
+
+Section Verdict.
+
+Variables b0 b1 b10 b11 b12 b13 b14 b15 b16 b17 b18 b19 b2 b20 b21 b22 b23 b24 b25 b26 b27 b28 b29 b3 b30 b31 b4 b5 b6 b7 b8 b9 : R.
+
+Definition p (n : nat) : R := nth n [b0; b1; b2; b3; b4; b5; b6; b7; b8; b9; b10; b11; b12; b13; b14; b15; b16; b16; b16; b17; b17; b18; b18; b18; b19; b19; b19; b20; b20; b20; b20; b21; b21; b21; b21; b22; b22; b22; b22; b22; b23; b23; b23; b23; b23; b23; b24; b24; b24; b24; b24; b24; b25; b25; b25; b25; b25; b25; b25; b26; b26; b26; b26; b26; b26; b26; b26; b27; b27; b27; b27; b27; b27; b27; b27; b27; b27; b28; b28; b28; b28; b28; b28; b28; b28; b28; b28; b29; b29; b29; b29; b29; b29; b29; b29; b29; b29; b29; b29; b30; b30; b30; b30; b30; b30; b30; b30; b30; b30; b30; b30; b30; b30] b31.
+
+Theorem verdict : ~ ex_series (fun n => exp (p n)).
+Proof.
+  assert (H1 : eventually (fun n : nat => nth n [b0; b1; b2; b3; b4; b5; b6; b7; b8; b9; b10; b11;
+    b12; b13; b14; b15; b16; b16; b16; b17; b17; b18; b18; b18; b19; b19; b19; b20; b20; b20; b20;
+    b21; b21; b21; b21; b22; b22; b22; b22; b22; b23; b23; b23; b23; b23; b23; b24; b24; b24; b24;
+    b24; b24; b25; b25; b25; b25; b25; b25; b25; b26; b26; b26; b26; b26; b26; b26; b26; b27; b27;
+    b27; b27; b27; b27; b27; b27; b27; b27; b28; b28; b28; b28; b28; b28; b28; b28; b28; b28; b29;
+    b29; b29; b29; b29; b29; b29; b29; b29; b29; b29; b29; b30; b30; b30; b30; b30; b30; b30; b30;
+    b30; b30; b30; b30; b30; b30] b31 = b31))
+    by (apply eventually_table; intros; lia).
+  assert (E2 : expands (fun n : nat => nth n [b0; b1; b2; b3; b4; b5; b6; b7; b8; b9; b10; b11; b12;
+    b13; b14; b15; b16; b16; b16; b17; b17; b18; b18; b18; b19; b19; b19; b20; b20; b20; b20; b21;
+    b21; b21; b21; b22; b22; b22; b22; b22; b23; b23; b23; b23; b23; b23; b24; b24; b24; b24; b24;
+    b24; b25; b25; b25; b25; b25; b25; b25; b26; b26; b26; b26; b26; b26; b26; b26; b27; b27; b27;
+    b27; b27; b27; b27; b27; b27; b27; b28; b28; b28; b28; b28; b28; b28; b28; b28; b28; b29; b29;
+    b29; b29; b29; b29; b29; b29; b29; b29; b29; b29; b30; b30; b30; b30; b30; b30; b30; b30; b30;
+    b30; b30; b30; b30; b30] b31) [(b31, [])] exactly)
+    by (apply (expands_ext (fun n : nat => b31)); [pieces H1 | exact (expands_const (b31))]).
+  assert (E3 : expands p [(b31, [])] exactly)
+    by (unfold p; sum).
+  apply (rest_diverges p 0 _ _ E3); [led].
+Qed.
+
+End Verdict.

@@ -1,0 +1,32 @@
+(** The exp-series of p(n) = -log(k**2*n**2 + 1).
+
+    `coqc -Q theory/formal Farfield FILE.v` checks this file, after `make formal`.
+    The prover's ln, Rpower and / are total: where the formula has no value, as log n has none at
+    n = 0, they have some. That concerns finitely many terms, on which no verdict depends. *)
+
+From Farfield Require Import Certificate.
+Open Scope R_scope.
+
+Section Verdict.
+
+Variables k : R.
+
+Definition p (n : nat) : R := - ln (k ^ 2 * INR n ^ 2 + 1).
+
+Theorem verdict : 0 < k -> ex_series (fun n => exp (p n)).
+Proof.
+  intros D1.
+  assert (E1 : expands (fun n : nat => INR n ^ 2) [(1, [2])] exactly)
+    by (gathering (natural_power expands_n exactly exactly 0%nat 2%nat (2) (1)) gather).
+  assert (E2 : expands (fun n : nat => k ^ 2 * INR n ^ 2 + 1) [(k ^ 2, [2]); (1, [])] exactly)
+    by sum.
+  assert (E3 : expands (fun n : nat => ln (k ^ 2 * INR n ^ 2 + 1)) [(2, [0; 1]); (2 * ln k, [])]
+    (Some [-2]))
+    by (gathering (logarithm E2 (Some [-2]) (Some [-2]) 0%nat (2 * ln k) by (logs; constant))
+      gather).
+  assert (E4 : expands p [(-2, [0; 1]); (-2 * ln k, [])] (Some [-2]))
+    by (unfold p; sum).
+  apply (lead_converges p 0 _ _ _ _ E4); [led | right; split; [constant | same]].
+Qed.
+
+End Verdict.

@@ -1,0 +1,30 @@
+(** The exp-series of p(n) = -log(k*n + 3)**2.
+
+    `coqc -Q theory/formal Farfield FILE.v` checks this file, after `make formal`.
+    The prover's ln, Rpower and / are total: where the formula has no value, as log n has none at
+    n = 0, they have some. That concerns finitely many terms, on which no verdict depends. *)
+
+From Farfield Require Import Certificate.
+Open Scope R_scope.
+
+Section Verdict.
+
+Variables k : R.
+
+Definition p (n : nat) : R := - ln (k * INR n + 3) ^ 2.
+
+Theorem verdict : 0 < k -> ex_series (fun n => exp (p n)).
+Proof.
+  intros D1.
+  assert (E1 : expands (fun n : nat => k * INR n + 3) [(k, [1]); (3, [])] exactly)
+    by sum.
+  assert (E2 : expands (fun n : nat => ln (k * INR n + 3)) [(1, [0; 1]); (ln k, [])] (Some [-1]))
+    by (gathering (logarithm E1 (Some [-1]) (Some [-1]) 0%nat (ln k) by (reflexivity)) gather).
+  assert (E3 : expands (fun n : nat => ln (k * INR n + 3) ^ 2) [(1, [0; 2])] (Some [0; 1]))
+    by (gathering (natural_power E2 (Some [0; -1]) (Some [0; -1]) 0%nat 2%nat (2) (1)) gather).
+  assert (E4 : expands p [(-1, [0; 2])] (Some [0; 1]))
+    by (unfold p; sum).
+  apply (lead_converges p 0 _ _ _ _ E4); [led | left; split; [constant | less]].
+Qed.
+
+End Verdict.

@@ -1,0 +1,30 @@
+(** The exp-series of p(n) = Piecewise((0, n <= w), (-oo, True)).
+
+    `coqc -Q theory/formal Farfield FILE.v` checks this file, after `make formal`.
+    The prover's ln, Rpower and / are total: where the formula has no value, as log n has none at
+    n = 0, they have some. That concerns finitely many terms, on which no verdict depends. *)
+
+From Farfield Require Import Certificate Extended.
+Open Scope R_scope.
+
+Section Verdict.
+
+Variables w : R.
+
+Definition p (n : nat) : Rbar := if Rleb (INR n) w then Finite 0 else m_infty.
+
+Theorem verdict : 0 < w -> ex_series (fun n => exp (p n)).
+Proof.
+  intros D1.
+  assert (E1 : expands (fun n : nat => w - INR n) [(-1, [1]); (w, [])] exactly)
+    by sum.
+  assert (E2 : expands (fun n : nat => INR n - w) [(1, [1]); (- w, [])] exactly)
+    by sum.
+  assert (H3 : eventually (fun n : nat => w < INR n))
+    by (apply (eventually_less _ _ _ _ _ _ E2); [led | constant]).
+  assert (P4 : eventually (fun n : nat => p n = m_infty))
+    by (unfold p; pieces H3).
+  apply (extended_masked p P4).
+Qed.
+
+End Verdict.

@@ -1,0 +1,52 @@
+(** The exp-series of p(n) = a*((107/112)**(n/512)*cos(10**(1/4)*n/10… (99/224)**(n/512)*cos(10**(1/8)*n/10)).
+
+    `coqc -Q theory/formal Farfield FILE.v` checks this file, after `make formal`.
+    The prover's ln, Rpower and / are total: where the formula has no value, as log n has none at
+    n = 0, they have some. That concerns finitely many terms, on which no verdict depends. *)
+
+From Farfield Require Import Certificate.
+Open Scope R_scope.
+
+Section Verdict.
+
+Variables a : R.
+
+Definition p (n : nat) : R := a * (Rpower (107 / 112) (1 / 512 * INR n) * cos (1 / 10000 * Rpower 10 (1 / 4) * INR n) + Rpower (109 / 224) (1 / 512 * INR n) * cos (1 / 100 * Rpower 10 (7 / 8) * INR n) + Rpower (11 / 16) (1 / 512 * INR n) * cos (1 / 1000 * Rpower 10 (3 / 4) * INR n) + Rpower (129 / 224) (1 / 512 * INR n) * cos (1 / 100 * Rpower 10 (3 / 8) * INR n) + Rpower (13 / 28) (1 / 512 * INR n) * cos (1 / 10 * INR n) + Rpower (139 / 224) (1 / 512 * INR n) * cos (1 / 100 * Rpower 10 (1 / 8) * INR n) + Rpower (149 / 224) (1 / 512 * INR n) * cos (1 / 1000 * Rpower 10 (7 / 8) * INR n) + Rpower (159 / 224) (1 / 512 * INR n) * cos (1 / 1000 * Rpower 10 (5 / 8) * INR n) + Rpower (169 / 224) (1 / 512 * INR n) * cos (1 / 1000 * Rpower 10 (3 / 8) * INR n) + Rpower (17 / 32) (1 / 512 * INR n) * cos (1 / 100 * Rpower 10 (5 / 8) * INR n) + Rpower (179 / 224) (1 / 512 * INR n) * cos (1 / 1000 * Rpower 10 (1 / 8) * INR n) + Rpower (199 / 224) (1 / 512 * INR n) * cos (1 / 10000 * Rpower 10 (5 / 8) * INR n) + Rpower (2 / 7) (1 / 512 * INR n) * cos (INR n) + Rpower (209 / 224) (1 / 512 * INR n) * cos (1 / 10000 * Rpower 10 (3 / 8) * INR n) + Rpower (219 / 224) (1 / 512 * INR n) * cos (1 / 10000 * Rpower 10 (1 / 8) * INR n) + Rpower (23 / 28) (1 / 512 * INR n) * cos (1 / 1000 * INR n) + Rpower (27 / 32) (1 / 512 * INR n) * cos (1 / 10000 * Rpower 10 (7 / 8) * INR n) + Rpower (3 / 8) (1 / 512 * INR n) * cos (1 / 10 * Rpower 10 (1 / 2) * INR n) + Rpower (31 / 56) (1 / 512 * INR n) * cos (1 / 100 * Rpower 10 (1 / 2) * INR n) + Rpower (37 / 112) (1 / 512 * INR n) * cos (1 / 10 * Rpower 10 (3 / 4) * INR n) + Rpower (41 / 56) (1 / 512 * INR n) * cos (1 / 1000 * Rpower 10 (1 / 2) * INR n) + Rpower (47 / 112) (1 / 512 * INR n) * cos (1 / 10 * Rpower 10 (1 / 4) * INR n) + Rpower (51 / 56) (1 / 512 * INR n) * cos (1 / 10000 * Rpower 10 (1 / 2) * INR n) + Rpower (57 / 112) (1 / 512 * INR n) * cos (1 / 100 * Rpower 10 (3 / 4) * INR n) + Rpower (67 / 112) (1 / 512 * INR n) * cos (1 / 100 * Rpower 10 (1 / 4) * INR n) + Rpower (69 / 224) (1 / 512 * INR n) * cos (1 / 10 * Rpower 10 (7 / 8) * INR n) + Rpower (79 / 224) (1 / 512 * INR n) * cos (1 / 10 * Rpower 10 (5 / 8) * INR n) + Rpower (87 / 112) (1 / 512 * INR n) * cos (1 / 1000 * Rpower 10 (1 / 4) * INR n) + Rpower (89 / 224) (1 / 512 * INR n) * cos (1 / 10 * Rpower 10 (3 / 8) * INR n) + Rpower (9 / 14) (1 / 512 * INR n) * cos (1 / 100 * INR n) + Rpower (97 / 112) (1 / 512 * INR n) * cos (1 / 10000 * Rpower 10 (3 / 4) * INR n) + Rpower (99 / 224) (1 / 512 * INR n) * cos (1 / 10 * Rpower 10 (1 / 8) * INR n)).
+
+Theorem verdict : ~ ex_series (fun n => exp (p n)).
+Proof.
+  assert (E1 : expands (fun n : nat => a * (Rpower (107 / 112) (1 / 512 * INR n) * cos (1 / 10000 *
+    Rpower 10 (1 / 4) * INR n) + Rpower (109 / 224) (1 / 512 * INR n) * cos (1 / 100 * Rpower 10 (7
+    / 8) * INR n) + Rpower (11 / 16) (1 / 512 * INR n) * cos (1 / 1000 * Rpower 10 (3 / 4) * INR n)
+    + Rpower (129 / 224) (1 / 512 * INR n) * cos (1 / 100 * Rpower 10 (3 / 8) * INR n) + Rpower (13
+    / 28) (1 / 512 * INR n) * cos (1 / 10 * INR n) + Rpower (139 / 224) (1 / 512 * INR n) * cos (1 /
+    100 * Rpower 10 (1 / 8) * INR n) + Rpower (149 / 224) (1 / 512 * INR n) * cos (1 / 1000 * Rpower
+    10 (7 / 8) * INR n) + Rpower (159 / 224) (1 / 512 * INR n) * cos (1 / 1000 * Rpower 10 (5 / 8) *
+    INR n) + Rpower (169 / 224) (1 / 512 * INR n) * cos (1 / 1000 * Rpower 10 (3 / 8) * INR n) +
+    Rpower (17 / 32) (1 / 512 * INR n) * cos (1 / 100 * Rpower 10 (5 / 8) * INR n) + Rpower (179 /
+    224) (1 / 512 * INR n) * cos (1 / 1000 * Rpower 10 (1 / 8) * INR n) + Rpower (199 / 224) (1 /
+    512 * INR n) * cos (1 / 10000 * Rpower 10 (5 / 8) * INR n) + Rpower (2 / 7) (1 / 512 * INR n) *
+    cos (INR n) + Rpower (209 / 224) (1 / 512 * INR n) * cos (1 / 10000 * Rpower 10 (3 / 8) * INR n)
+    + Rpower (219 / 224) (1 / 512 * INR n) * cos (1 / 10000 * Rpower 10 (1 / 8) * INR n) + Rpower
+    (23 / 28) (1 / 512 * INR n) * cos (1 / 1000 * INR n) + Rpower (27 / 32) (1 / 512 * INR n) * cos
+    (1 / 10000 * Rpower 10 (7 / 8) * INR n) + Rpower (3 / 8) (1 / 512 * INR n) * cos (1 / 10 *
+    Rpower 10 (1 / 2) * INR n) + Rpower (31 / 56) (1 / 512 * INR n) * cos (1 / 100 * Rpower 10 (1 /
+    2) * INR n) + Rpower (37 / 112) (1 / 512 * INR n) * cos (1 / 10 * Rpower 10 (3 / 4) * INR n) +
+    Rpower (41 / 56) (1 / 512 * INR n) * cos (1 / 1000 * Rpower 10 (1 / 2) * INR n) + Rpower (47 /
+    112) (1 / 512 * INR n) * cos (1 / 10 * Rpower 10 (1 / 4) * INR n) + Rpower (51 / 56) (1 / 512 *
+    INR n) * cos (1 / 10000 * Rpower 10 (1 / 2) * INR n) + Rpower (57 / 112) (1 / 512 * INR n) * cos
+    (1 / 100 * Rpower 10 (3 / 4) * INR n) + Rpower (67 / 112) (1 / 512 * INR n) * cos (1 / 100 *
+    Rpower 10 (1 / 4) * INR n) + Rpower (69 / 224) (1 / 512 * INR n) * cos (1 / 10 * Rpower 10 (7 /
+    8) * INR n) + Rpower (79 / 224) (1 / 512 * INR n) * cos (1 / 10 * Rpower 10 (5 / 8) * INR n) +
+    Rpower (87 / 112) (1 / 512 * INR n) * cos (1 / 1000 * Rpower 10 (1 / 4) * INR n) + Rpower (89 /
+    224) (1 / 512 * INR n) * cos (1 / 10 * Rpower 10 (3 / 8) * INR n) + Rpower (9 / 14) (1 / 512 *
+    INR n) * cos (1 / 100 * INR n) + Rpower (97 / 112) (1 / 512 * INR n) * cos (1 / 10000 * Rpower
+    10 (3 / 4) * INR n) + Rpower (99 / 224) (1 / 512 * INR n) * cos (1 / 10 * Rpower 10 (1 / 8) *
+    INR n))) [] (Some []))
+    by (apply expands_bounded; bounded).
+  assert (E2 : expands p [] (Some []))
+    by (unfold p; sum).
+  apply (rest_diverges p 0 _ _ E2); [led].
+Qed.
+
+End Verdict.
