@@ -35,7 +35,7 @@ figures: install  ## every figure and table of the three papers, with its data
 
 reference: install  ## the runs of the reference plan (hours; begun again, it continues)
 	$(VENV)/bin/farfield sweep validation/reference/plan.toml --runs out/reference
-	for plan in validation/reference/further/*.toml; do \
+	for plan in validation/reference/*/plan.toml validation/reference/further/*.toml; do \
 		$(VENV)/bin/farfield sweep $$plan --runs out/reference || exit; done
 	$(VENV)/bin/python -m farfield.validation.reference collect out/reference
 

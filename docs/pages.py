@@ -202,6 +202,7 @@ def _anchor(name: str) -> str:
 
 def results_page(app: Any) -> None:
     """Write the answers that the committed reference results give."""
+    from farfield.validation.reference import judged
     from farfield.validation.reference.evidence import answers, summary
     from farfield.validation.reference.predictions import plan, predictions, registered
     from farfield.validation.reference.results import results
@@ -211,31 +212,47 @@ def results_page(app: Any) -> None:
     parts = [
         "# Results: does the theory predict?",
         "What the theory says of each encoding was written down, with the plan of the runs, before "
-        f"the first of them: SHA-256 `{registered()[:16]}` of `predictions.json`, which carries "
+        "the first of them, but most encodings had been piloted: SHA-256 "
+        f"`{registered()[:16]}` of `predictions.json`, which carries "
         f"`{predictions()['plan_sha256'][:16]}` of `plan.toml`. Each result carries the first. "
         f"{len(found)} of {planned} planned runs are finished. `make reference` makes them all, "
         "`python -m farfield.validation.reference answers` prints this page.",
     ]
     if found:
         parts += [_setting(found[0]), "\n".join(f"* {sentence}" for sentence in summary())]
+    parts += [
+        "## The law at finite length",
+        "Convergence has no scale and asks for every head. Further registrations ask which heads "
+        "must be local and where each shape of a bias breaks; every rule spoke of every case "
+        "before its run. *Lost order* is $1 - (1 - Q)\\,\\varrho / (\\varrho + 1/4)$, where $Q$ is "
+        "the leak of the heads weighted by their resolution on a row of the training length $L$ "
+        "and $\\varrho$ the mean over heads of resolution times $1 - $ leak, times $L^2$; "
+        "`farfield forecast` computes it.",
+    ]
+    for answer in judged.answers():
+        parts += _answer(answer)
     for length in (64, 128):
         given = answers(length=length)
         if given:
             runs = "; ".join(run.replace(f", length {length}, seeds", "") for run in given[0].runs)
             parts += [f"## Training length {length}", f"Encodings and their seeds: {runs}."]
         for answer in given:
-            parts += [
-                f"### {answer.question}",
-                f"{answer.sentence} *{answer.label}, n = {answer.n}*",
-            ]
-            if answer.table:
-                head, *rows = answer.table
-                lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
-                lines += ["| " + " | ".join(map(escape, row)) + " |" for row in rows]
-                parts.append("\n".join(lines))
+            parts += _answer(answer)
             if len(answer.runs) < len(given[0].runs):
                 parts.append(f"Of these runs the {len(answer.runs)} with an additive bias.")
     _written(Path(app.srcdir) / "results.md", parts)
+
+
+def _answer(answer: Any) -> list[str]:
+    parts = [
+        f"### {answer.question}", f"{answer.sentence} *{answer.label}, n = {answer.n}*"
+    ]  # fmt: skip
+    if answer.table:
+        head, *rows = answer.table
+        lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+        lines += ["| " + " | ".join(map(escape, row)) + " |" for row in rows]
+        parts.append("\n".join(lines))
+    return parts
 
 
 def _setting(run: Any) -> str:

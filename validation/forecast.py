@@ -36,7 +36,7 @@ from farfield.theory.answers.number import natural
 from farfield.theory.answers.wording import decimal, plural
 from farfield.theory.encodings import Encoding
 from farfield.validation.measures.extrapolation import TOLERANCE
-from farfield.validation.reference.trials import Trial, trials
+from farfield.validation.reference.trials import Trial, left_out, slope, trials
 
 QUANTITY = "lost order"
 MAX_TESTED = 1 << 20
@@ -256,18 +256,3 @@ def _law() -> _Law:
     growth = float(np.sqrt(np.mean((away[~small] / said[~small]) ** 2)))
     scale = floor + growth * said
     return _Law(slope(quantity, loss), floor, growth, (loss - said) / scale)
-
-
-def slope(quantity: np.ndarray, loss: np.ndarray) -> float:
-    """Of the line through the origin, by least squares."""
-    return float(quantity @ loss / (quantity @ quantity))
-
-
-def left_out(quantity: np.ndarray, loss: np.ndarray, families: Sequence[str]) -> np.ndarray:
-    """The loss of each, forecast by the line through all that are not of its family."""
-    names = np.array(families)
-    others = {f: names != f for f in set(families)}
-    return np.array([
-        slope(quantity[others[f]], loss[others[f]]) * q
-        for f, q in zip(families, quantity, strict=True)
-    ])  # fmt: skip

@@ -7,10 +7,9 @@ import pytest
 
 from farfield import encoding, forecast
 from farfield.theory.answers.answer import Code, InputError, Label, Status
-from farfield.validation.forecast import left_out
 from farfield.validation.measures.extrapolation import TOLERANCE
 from farfield.validation.reference.committed import rounded
-from farfield.validation.reference.trials import gathered, trials
+from farfield.validation.reference.trials import gathered, left_out, trials
 
 MIXTURE = ["-n/4", *7 * ["0"]]
 

@@ -10,7 +10,9 @@
     python -m farfield.validation.reference register NAME     writes the predictions of one
     python -m farfield.validation.reference collect FOLDER    takes finished runs into this folder
     python -m farfield.validation.reference missing FOLDER    makes the runs that are not here yet
-    python -m farfield.validation.reference answers           what they say
+    python -m farfield.validation.reference add NAME          what rules say that came later
+    python -m farfield.validation.reference summary           what they say, in five sentences
+    python -m farfield.validation.reference answers           all of it
 
 A result that is here already is never replaced silently: one that differs is shown, by how much.
 

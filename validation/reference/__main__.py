@@ -10,7 +10,10 @@ from farfield.validation.reference.committed import place
 from farfield.validation.reference.forecasts import add, register
 from farfield.validation.reference.registration import REGISTRATIONS
 
-USAGE = "accepted: register NAME, add NAME, missing FOLDER, collect FOLDER [--replace], or answers"
+USAGE = (
+    "accepted: register NAME, add NAME, missing FOLDER, collect FOLDER [--replace], "
+    "summary or answers"
+)
 
 
 def main(arguments: list[str]) -> None:
@@ -34,9 +37,15 @@ def main(arguments: list[str]) -> None:
                 lacking = [job for job in jobs if not place(job, home).exists()]
                 print(sweep(lacking, Store(folder)))
             print("\n".join(collect(folder)))
+        case ["summary"]:
+            from farfield.validation.reference.evidence import summary
+
+            print("\n".join(f"* {sentence}" for sentence in summary()))
         case ["answers"]:
+            from farfield.validation.reference import judged
             from farfield.validation.reference.evidence import answers
 
+            print("\n\n".join(str(answer) for answer in judged.answers()))
             for length in (64, 128):
                 print("\n\n".join(str(answer) for answer in answers(length=length)))
         case _:

@@ -81,6 +81,18 @@ class Observation:
         return math.inf if fields is None else float(np.mean([float(v) for v in fields[eps]]))
 
 
+_FAMILIES = {
+    "alibi equal": "slopes", "alibi": "alibi", "window": "windows", "type": "kernels",
+    "example": "kernels", "sandwich": "sandwich", "kerple": "kerple", "rope": "rotations",
+    "xpos": "rotations",
+}  # fmt: skip
+
+
+def family(label: str) -> str:
+    """What an encoding of the reference plan is counted with: these stand or fall together."""
+    return next((f for k, f in _FAMILIES.items() if label.startswith(k)), label)
+
+
 def observations(results: Sequence[Row] | None = None, length: int = 64) -> tuple[Observation, ...]:
     """The encodings with results at a training length, in the order of the predictions.
 

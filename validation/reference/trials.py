@@ -11,20 +11,18 @@ import dataclasses
 import functools
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from farfield.numerics.finite_length import kept_resolution, lost_order, resolution_weighted_leak
 from farfield.validation.files import write
 from farfield.validation.reference.committed import HERE, OUTCOMES, Row, rounded
 from farfield.validation.reference.forecasts import first_cases
+from farfield.validation.reference.observations import family
 from farfield.validation.reference.registration import REGISTRATIONS, cases, identity
 from farfield.validation.rules import Case
-
-_FAMILIES = {
-    "alibi equal": "slopes", "alibi": "alibi", "window": "windows", "type": "kernels",
-    "example": "kernels", "sandwich": "sandwich",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -73,9 +71,8 @@ def gathered() -> Iterator[Trial]:
     """The trials of the committed results, computed anew."""
     for length in (64, 128):
         for o, c in first_cases(length):
-            family = next((f for k, f in _FAMILIES.items() if o.label.startswith(k)), "no bias")
             seen = {
-                "label": o.label, "family": family, "registration": "", "length": length,
+                "label": o.label, "family": family(o.label), "registration": "", "length": length,
                 "layers": o.layers, "tested": c.tested, **_FIRST,
             }  # fmt: skip
             loss = math.log(max(o.last.values()))
@@ -84,8 +81,10 @@ def gathered() -> Iterator[Trial]:
         outcomes = registration.outcomes()
         for named, c in cases(registration.plan):
             if outcome := outcomes.get(identity(named)):
-                family = str(named["family"]).split()[0]
-                place = {"family": family, "registration": registration.folder.name}
+                place = {
+                    "family": str(named["family"]).split()[0],
+                    "registration": registration.folder.name,
+                }
                 yield _trial({**named, **place}, c, outcome.loss, len(outcome.seeds))
 
 
@@ -104,3 +103,19 @@ def write_outcomes() -> None:
     """Write `outcomes.json`, a trial a line."""
     rows = [json.dumps(rounded(dataclasses.asdict(t))) for t in gathered()]
     write(HERE / OUTCOMES, ("[" + ",\n".join(rows) + "]\n").encode())
+
+
+def slope(quantity: np.ndarray, loss: np.ndarray) -> float:
+    """Of the line through the origin, by least squares."""
+    weight = float(quantity @ quantity)
+    return float(quantity @ loss) / weight if weight else 0.0
+
+
+def left_out(quantity: np.ndarray, loss: np.ndarray, families: Sequence[str]) -> np.ndarray:
+    """The loss of each, forecast by the line through all that are not of its family."""
+    names = np.array(families)
+    others = {f: names != f for f in set(families)}
+    return np.array([
+        slope(quantity[others[f]], loss[others[f]]) * q
+        for f, q in zip(families, quantity, strict=True)
+    ])  # fmt: skip

@@ -1,0 +1,57 @@
+import math
+
+import pytest
+
+from farfield.validation.reference import judged
+from farfield.validation.reference.judged import LIMIT, Said, printed
+from farfield.validation.reference.observations import observations
+from farfield.validation.reference.referee import UNSEEN, blind, fields, verdicts
+from farfield.validation.reference.registration import REGISTRATIONS
+from farfield.validation.rules import RULES
+
+
+def test_a_rule_is_right_and_near():
+    said = Said("", "", quantity=0.1, threshold=0.15, holds=True, forecast=0.0, loss=0.01)
+    assert said.right and said.near
+    far = Said("", "", quantity=0.1, threshold=0.25, holds=True, forecast=0.0, loss=LIMIT)
+    assert not far.right and not far.near
+
+
+def test_every_registered_rule_is_scored_and_none_dropped():
+    found = judged.judge(REGISTRATIONS[0])
+    rules = {name for name, *_ in found.table[1:]}
+    assert {*judged.registered_rules()} <= rules <= {*RULES}
+    assert all(0 <= found.numbers[rule] <= found.n for rule in rules)
+    assert 2 * found.numbers["null"] >= found.n
+    finished = {o for r in REGISTRATIONS for o in r.outcomes()}
+    assert found.n == len(finished)
+
+
+def test_what_was_added_spoke_of_cases_without_a_result_alone():
+    for registration in REGISTRATIONS:
+        for part in registration.added:
+            seen = {s["label"] for s in part["seen"]}
+            assert not seen & {c["label"] for c in part["cases"]}
+
+
+def test_the_printed_models_are_read_as_their_papers_say():
+    models = {m.name: m for m in printed()}
+    assert len(models) == 47
+    assert models["Windowed w=40, ArXiv"].loss < LIMIT < models["Windowed w=320, ArXiv"].loss
+    shifted = models["ALiBi delta=-3, OpenWebText2"]
+    assert shifted.loss == pytest.approx(math.log(21.6 / 18.6)) and shifted.layers == 12
+    equal = models["ALiBi h=8, ArXiv"].case().bias
+    assert equal[:, 256].tolist() == [-1.0]
+
+
+def test_the_first_registration_as_a_referee_reads_it():
+    found = observations(length=64)
+    assert sum(map(blind, found)) == len(UNSEEN)
+    numbers = verdicts(found).numbers
+    assert (numbers["right"], numbers["null"], numbers["unseen"]) == (17, 13, 3)
+    assert (numbers["additive"], numbers["additive null"]) == (12, 11)
+    assert (numbers["models"], numbers["values"]) == (21, 18)
+    numbers = fields(found).numbers
+    assert numbers["the best constant"] == pytest.approx(2.73, abs=0.01)
+    assert numbers["unseen"] == pytest.approx(2.30, abs=0.01)
+    assert all(map(blind, observations(length=128)))

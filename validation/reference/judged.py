@@ -1,0 +1,281 @@
+"""Rules that forecast, judged: on the cases of a registration, and on printed results.
+
+A rule is right where it says beforehand whether perplexity holds. Beside its score on all cases
+stands that on cases *near* its threshold, within a factor of two, so that easy cases cannot carry
+it, and beside every rule the null: the answer that is more often right whatever the case. Its size
+is judged by R^2 of the log ratio, as forecast, and with the one constant fitted without the family.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from farfield.theory.encodings import Encoding, encoding
+from farfield.validation.measures.evidence import Evidence
+from farfield.validation.measures.extrapolation import TOLERANCE
+from farfield.validation.measures.statistics import proportion
+from farfield.validation.published import Cell, table
+from farfield.validation.reference.committed import Row
+from farfield.validation.reference.registration import REGISTRATIONS, Registration, identity
+from farfield.validation.reference.trials import left_out, slope, trials
+from farfield.validation.rules import RULES, Calibrated, Case, case
+
+LIMIT = math.log1p(TOLERANCE)
+NEAR = 2.0  # a quantity within this factor of its threshold is near
+
+
+@dataclass(frozen=True)
+class Said:
+    """What one rule said of one case, and what came out."""
+
+    name: str
+    family: str
+    quantity: float
+    threshold: float
+    holds: bool
+    forecast: float
+    loss: float
+
+    @property
+    def right(self) -> bool:
+        """Whether it holds exactly if the rule says so."""
+        return self.holds == (self.loss < LIMIT)
+
+    @property
+    def near(self) -> bool:
+        """Whether the quantity is near the threshold."""
+        ends = sorted((abs(self.quantity), abs(self.threshold)))
+        return ends[0] > 0 and ends[1] < NEAR * ends[0]
+
+
+def said(registration: Registration) -> dict[str, list[Said]]:
+    """By rule, every case of a registration that has a result and was forecast before it."""
+    outcomes = registration.outcomes()
+    found: dict[str, list[Said]] = {}
+    for part in (registration.predictions, *registration.added):
+        for c in part["cases"]:
+            outcome = outcomes.get(identity(c))
+            if outcome is None:
+                continue
+            for rule, forecast in c["forecasts"].items():
+                name = c["label"] + (f", window {c['window']}" if c["window"] else "")
+                found.setdefault(rule, []).append(Said(
+                    name, str(c["family"]).split()[0], forecast["quantity"],
+                    part["rules"][rule]["threshold"], forecast["holds"], forecast["log_ratio"],
+                    outcome.loss,
+                ))  # fmt: skip
+    return found
+
+
+def judge(registration: Registration) -> Evidence | None:
+    """Every rule on what it was registered for; None before there is a result."""
+    by_rule = said(registration)
+    if not by_rule:
+        return None
+    held = [s.loss < LIMIT for s in by_rule["majority"]]
+    null = max(sum(held), len(held) - sum(held))
+    later = {name for part in registration.added for name in part["rules"]}
+    first = {rule: rows for rule, rows in by_rule.items() if rule not in later}
+    verdict = by_rule["verdict"]
+    leading = max(first, key=lambda rule: _share(first[rule]))
+    wrong = ", ".join(s.name for s in first[leading] if not s.right) or "none"
+    sentence = (
+        f'Of the {len(held)} registered cases that are finished, the rule "{leading}" is right '
+        f"for {sum(s.right for s in first[leading])} (wrong: {wrong}), convergence of every head "
+        f"for {sum(s.right for s in verdict)}, the better constant answer for {null}."
+    )
+    if later:
+        sentence += " " + " ".join(
+            f'"{rule}", written down when {len(held) - len(by_rule[rule])} of them were '
+            f"finished, is right for {sum(s.right for s in by_rule[rule])} of the other "
+            f"{len(by_rule[rule])}."
+            for rule in RULES
+            if rule in later and rule in by_rule
+        )
+    return Evidence(
+        "Which rule says beforehand, from the formula, whether perplexity holds?",
+        sentence, len(held),
+        {rule: sum(s.right for s in rows) for rule, rows in by_rule.items()} | {"null": null},
+        (("rule", "right", "95 %", "near the threshold", "R² of the size",
+          "without the family"), *(_row(rule, rows) for rule, rows in _ordered(by_rule))),
+        tuple(dict.fromkeys(s.name for s in by_rule["majority"])),
+    )  # fmt: skip
+
+
+def _ordered(by_rule: Mapping[str, list[Said]]) -> list[tuple[str, list[Said]]]:
+    return sorted(by_rule.items(), key=lambda item: -_share(item[1]))
+
+
+def _share(rows: Sequence[Said]) -> float:
+    return sum(s.right for s in rows) / len(rows)
+
+
+def _row(rule: str, rows: Sequence[Said]) -> tuple[str, ...]:
+    right, near = sum(s.right for s in rows), [s for s in rows if s.near]
+    low, high = proportion(right, len(rows))
+    loss = np.array([s.loss for s in rows])
+    quantity = np.array([s.quantity for s in rows])
+    again = left_out(quantity, loss, [s.family for s in rows])
+    return (
+        rule, f"{right} of {len(rows)}", f"{low:.0%} to {high:.0%}",
+        f"{sum(s.right for s in near)} of {len(near)}" if near else "none",
+        _r2(loss, np.array([s.forecast for s in rows])), _r2(loss, again),
+    )  # fmt: skip
+
+
+def _r2(loss: np.ndarray, forecast: np.ndarray) -> str:
+    spread = float(((loss - loss.mean()) ** 2).sum())
+    if not spread or not np.isfinite(forecast).all():
+        return "none"
+    return f"{1 - float(((loss - forecast) ** 2).sum()) / spread:.2f}"
+
+
+def law(later: int) -> Evidence:
+    """The law behind a forecast, on every trial, each forecast without its family.
+
+    Args:
+        later: how many of the trials came out after the law was written down.
+    """
+    known = trials()
+    loss, value = np.array([t.loss for t in known]), np.array([t.value for t in known])
+    without = left_out(value, loss, [t.family for t in known])
+    right = int(((without < LIMIT) == (loss < LIMIT)).sum())
+    wrong = [t.name for t, x in zip(known, without, strict=True) if (x < LIMIT) != (t.loss < LIMIT)]
+    fitted = _r2(loss, slope(value, loss) * value)
+    return Evidence(
+        "Is the growth of perplexity the lost order times one constant?",
+        f"log ratio = {slope(value, loss):.2f} times the lost order: R² = {fitted} on "
+        f"{len(known)} trials, {_r2(loss, without)} with the constant fitted without the family of "
+        f"each; so forecast, {right} of {len(known)} fall on the right side of "
+        f"{TOLERANCE:.0%} (wrong: {', '.join(wrong) or 'none'}). The law was found on all but "
+        f"{later} of these.",
+        len(known),
+        {"slope": slope(value, loss), "R2": float(fitted), "left out": float(_r2(loss, without)),
+         "right": right, "later": later},
+        (("trial", "family", "lost order", "log ratio", "forecast without the family"),
+         *((t.name, t.family, f"{t.value:.3f}", f"{t.loss:+.3f}", f"{x:+.3f}")
+           for t, x in sorted(zip(known, without, strict=True), key=lambda tx: tx[0].value))),
+        tuple(t.name for t in known),
+    )  # fmt: skip
+
+
+def registered_rules() -> Collection[str]:
+    """The rules that spoke before the first run."""
+    found: Collection[str] = REGISTRATIONS[0].predictions["rules"].keys()
+    return found
+
+
+def answers() -> Iterator[Evidence]:
+    """What the further registrations say, the outside test last."""
+    numbers: dict[str, Row] = {}
+    for registration in REGISTRATIONS:
+        if judged := judge(registration):
+            yield judged
+        for part in (registration.predictions, *registration.added):
+            numbers |= part["rules"]
+    yield law(sum(len(rows) for r in REGISTRATIONS for rows in [said(r).get("lost order", [])]))
+    yield outside(numbers)
+
+
+# -- printed results ------------------------------------------------------------------------------
+
+LAYERS = {"chi2023": 12, "sun2023": 24}
+HEADS = {"chi2023": 12, "sun2023": 16}
+
+
+@dataclass(frozen=True)
+class Printed:
+    """A model of a paper whose bias has no learned part: perplexity by length."""
+
+    name: str
+    found: Encoding
+    trained: int
+    layers: int
+    perplexity: Mapping[int, float]
+
+    @property
+    def loss(self) -> float:
+        """The largest logarithm of the ratio to the perplexity at the training length."""
+        base = self.perplexity[self.trained]
+        return max(math.log(p / base) for n, p in self.perplexity.items() if n > self.trained)
+
+    def case(self) -> Case:
+        """What a rule sees of it."""
+        return case(self.found, self.trained, max(self.perplexity), self.layers)
+
+
+_TABLES = ("chi2023_table1", "chi2023_table4", "chi2023_table3", "sun2023_table2", "sun2023_table6")
+_READ: Mapping[str, Callable[[str, int], Encoding]] = {
+    "ALiBi": lambda variant, heads: _alibi(variant, heads),
+    "Alibi": lambda variant, heads: _alibi(variant, heads),
+    "Windowed": lambda variant, heads: encoding("window", w=int(variant.partition("=")[2])),
+    "Sandwich": lambda variant, heads: encoding("sandwich", heads=heads),
+    "Sandwich_Smoothed": lambda variant, heads: encoding("sandwich_smoothed", heads=heads),
+}
+
+
+def _alibi(variant: str, heads: int) -> Encoding:
+    name, _, value = variant.partition("=")
+    if name == "h":  # the same slope 2^-h in every head
+        return encoding(f"-n/{2 ** int(value)}")
+    if name == "delta" and int(value):
+        return encoding("alibi", heads=heads, dialect="shift", delta=int(value))
+    return encoding("alibi", heads=heads)
+
+
+def printed() -> Iterator[Printed]:
+    """The models of the printed tables whose encoding is a formula without learned parameters."""
+    for name in _TABLES:
+        groups: dict[tuple[str, str, str], list[Cell]] = {}
+        for cell in table(name):
+            if cell.encoding in _READ and cell.metric == "perplexity":
+                groups.setdefault((cell.dataset, cell.encoding, cell.variant), []).append(cell)
+        for (dataset, kind, variant), cells in groups.items():
+            paper, trained = cells[0].paper, cells[0].train_length
+            by_length = {c.eval_length: c.value for c in cells}
+            assert trained is not None
+            yield Printed(
+                f"{kind} {variant}".strip() + f", {dataset}",
+                _READ[kind](variant, HEADS[paper]), trained, LAYERS[paper],
+                {n: p for n, p in by_length.items() if n is not None and p is not None},
+            )  # fmt: skip
+
+
+def outside(numbers: Row) -> Evidence:
+    """The rules, with the numbers that they were registered with, on printed results.
+
+    Args:
+        numbers: the rules of a registration, each with threshold and slope.
+    """
+    models = list(printed())
+    seen = [(m, m.case()) for m in models]
+    by_rule: dict[str, list[Said]] = {}
+    for rule, its in numbers.items():
+        c = Calibrated(rule, its["threshold"], its["slope"])
+        for m, its_case in seen:
+            quantity = c.rule.quantity(its_case)
+            by_rule.setdefault(rule, []).append(Said(
+                m.name, m.name.partition(" ")[0], quantity, c.threshold, c.holds(quantity),
+                c.log_ratio(quantity), m.loss,
+            ))  # fmt: skip
+    held = sum(m.loss < LIMIT for m in models)
+    null = max(held, len(models) - held)
+    best, rows = _ordered(by_rule)[0]
+    return Evidence(
+        "Do the rules, untouched, say who extrapolates among the printed models of [C] and [S] "
+        "(162M parameters and more, 12 and 24 layers, trained on 512 and 1,024 tokens)?",
+        f"Of {len(models)} models with a bias that has no learned part, {held} hold within "
+        f"{TOLERANCE:.0%}; a constant answer is right for {null}. Best is \"{best}\" with "
+        f"{sum(s.right for s in rows)}; convergence of every head is right for "
+        f"{sum(s.right for s in by_rule['verdict'])}, the lost order for "
+        f"{sum(s.right for s in by_rule['lost order, flat'])}.",
+        len(models),
+        {rule: sum(s.right for s in r) for rule, r in by_rule.items()} | {"null": null},
+        (("rule", "right", "95 %", "near the threshold", "R² of the size",
+          "without the family"), *(_row(rule, r) for rule, r in _ordered(by_rule))),
+        tuple(m.name for m in models),
+    )  # fmt: skip

@@ -1,0 +1,226 @@
+"""The first registration as a referee reads it: what was seen, what is one model, what is null.
+
+Its predictions were hashed before the first run, but not blind: models of the same configuration
+had been piloted with most of its encodings. `UNSEEN` names the others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from farfield.numerics.finite_length import head_weights
+from farfield.validation.measures.evidence import Evidence
+from farfield.validation.measures.extrapolation import holds
+from farfield.validation.reference.committed import Row
+from farfield.validation.reference.observations import Observation, assumed_bias, family
+from farfield.validation.reference.results import results as committed_results
+
+UNSEEN = (
+    "kerple_power", "window 32", "alibi equal 2", "alibi equal 4", "alibi equal 6",
+    "sinusoidal + BCA",
+)  # fmt: skip
+"""Encodings of which no model had been trained when the predictions were made, at `PILOTED`."""
+PILOTED = 64  # tokens: pilots had no other training length
+LAYERED = "layered, as registered"
+PLAIN_ROW = "TRF(1/100) on that row, mean of heads"
+SATURATED = 0.9  # of the row: a field beyond is cut by it
+RESAMPLES = 2000
+
+
+def referee(found: Sequence[Observation]) -> Iterator[Evidence]:
+    """What has to stand beside the other answers, at the training length of these observations."""
+    results = committed_results()
+    yield verdicts(found)
+    yield fields(found)
+    yield from _paired(found, results)
+    yield from _spread(found, results)
+
+
+def blind(o: Observation) -> bool:
+    """Whether no model of the kind had been trained when its prediction was made."""
+    return o.length != PILOTED or o.name in UNSEEN
+
+
+def right(o: Observation) -> bool:
+    """Whether the verdict said what happened, one-sided, last token."""
+    return bool(holds(r - 1 for r in o.last.values()) == o.prediction["extrapolates"])
+
+
+def verdicts(found: Sequence[Observation]) -> Evidence:
+    """The verdict beside a constant answer; which rows were blind, which are one model."""
+    results = committed_results()
+    kept = [holds(r - 1 for r in o.last.values()) for o in found]
+    null = max(sum(kept), len(kept) - sum(kept))
+    additive = [o for o in found if o.biased]
+    among = [k for o, k in zip(found, kept, strict=True) if o.biased]
+    unseen = [o for o in found if blind(o)]
+    models = {
+        frozenset(
+            run["training"]["weights_sha256"]
+            for run in results
+            if run["encoding"]["label"] == o.label and run["preset"]["length"] == o.length
+        )
+        for o in found
+    }
+    numbers = {
+        "right": sum(map(right, found)), "null": null,
+        "additive": sum(map(right, additive)),
+        "additive null": max(sum(among), len(among) - sum(among)),
+        "unseen": sum(map(right, unseen)), "models": len(models),
+        "values": len({_key(o) for o in found}),
+    }  # fmt: skip
+    said = (
+        f" Of the {len(unseen)} that had not been piloted it is right for {numbers['unseen']}."
+        if unseen
+        else ""
+    )
+    return Evidence(
+        "How much of that is more than a constant answer, and how much was blind?",
+        f"The verdict is right for {numbers['right']} of {len(found)}, the better constant answer "
+        f"for {null}; among the {len(additive)} additive biases it is {numbers['additive']} "
+        f"against {numbers['additive null']}.{said} The {len(found)} rows are {len(models)} "
+        f"distinct models with {numbers['values']} distinct predictions: a mask at inference makes "
+        "no new model.",
+        len(found), numbers, (), tuple(o.runs for o in found),
+    )  # fmt: skip
+
+
+def _key(o: Observation) -> tuple[Any, ...]:
+    return (
+        o.prediction["extrapolates"],
+        round(o.prediction["layered"]["beyond"], 6),
+        o.prediction["layered"]["tokens"],
+    )
+
+
+def fields(found: Sequence[Observation]) -> Evidence:
+    """Predictions of the gradient field, all on the row that it was measured on."""
+    biased = [o for o in found if o.biased]
+    row = max(n for o in found for n in o.last)
+    layers = found[0].layers
+    kernels = [head_weights(assumed_bias(o.label, o.length).bias(np.arange(row))) for o in biased]
+    measured = np.array([o.gradient for o in biased])
+    unsaturated = measured < SATURATED * row
+
+    def field(kernel: np.ndarray) -> float:
+        return float(1 + np.searchsorted(kernel.cumsum(), 0.99))
+
+    heads = np.array([np.mean([field(k) for k in each]) for each in kernels])
+    predictors: Mapping[str, np.ndarray] = {
+        LAYERED: np.array([
+            float(o.prediction["layered"]["tokens"]) for o in biased
+        ]),
+        PLAIN_ROW: heads,
+        "the same of the mean kernel": np.array([field(k.mean(axis=0)) for k in kernels]),
+        "R (TRF - 1) + 1": np.minimum(row, layers * (heads - 1) + 1),
+        "the best constant": np.full(len(biased), float(np.median(measured))),
+    }  # fmt: skip
+
+    def factor(predicted: np.ndarray, of: np.ndarray) -> float:
+        return float(np.exp(np.abs(np.log(predicted[of] / measured[of])).mean()))
+
+    every = np.ones(len(biased), bool)
+    unseen = np.array([blind(o) for o in biased])
+    numbers: dict[str, Any] = {k: factor(v, every) for k, v in predictors.items()}
+    ours = predictors[LAYERED]
+    numbers |= {"unsaturated": factor(ours, unsaturated), "unsaturated n": int(unsaturated.sum())}
+    said = ""
+    if unseen.any() and not unseen.all():
+        numbers |= {"seen": factor(ours, ~unseen), "unseen": factor(ours, unseen)}
+        said = (
+            f" It is {numbers['seen']:.2f} on the {int((~unseen).sum())} that were piloted and "
+            f"{numbers['unseen']:.2f} on the {int(unseen.sum())} that were not."
+        )
+    loss = [math.log(o.last[row]) for o in biased]
+    beyond = [o.prediction["layered"]["beyond"] for o in biased]
+    low, high = _rank_interval(beyond, loss, [family(o.label) for o in biased])
+    numbers["families"] = (low, high)
+    return Evidence(
+        "Is the layered field better than simpler ones on the same row?",
+        f"On rows of {row} keys it is off by a factor of "
+        f"{numbers[LAYERED]:.2f}; the field of one layer by "
+        f"{numbers[PLAIN_ROW]:.2f}, R (TRF - 1) + 1 by "
+        f"{numbers['R (TRF - 1) + 1']:.2f}, the best constant by "
+        f"{numbers['the best constant']:.2f}. {len(biased) - numbers['unsaturated n']} of the "
+        f"{len(biased)} measured fields reach {SATURATED:.0%} of the row, where nothing can be "
+        f"wrong by much; on the other {numbers['unsaturated n']} it is off by "
+        f"{numbers['unsaturated']:.2f}.{said} Families resampled, the rank by the layered mass has "
+        f"a 95 % interval of {low:.2f} to {high:.2f} among additive biases.",
+        len(biased), numbers,
+        (("prediction of the gradient ERF", "factor off"),
+         *((k, f"{factor(v, every):.2f}") for k, v in predictors.items())),
+        tuple(o.runs for o in biased),
+    )  # fmt: skip
+
+
+def _rank_interval(
+    first: Sequence[float], second: Sequence[float], names: Sequence[str]
+) -> tuple[float, float]:
+    """The 95 % interval of Spearman's rho when whole families are drawn, with replacement."""
+    from scipy import stats
+
+    groups = [[k for k, name in enumerate(names) if name == f] for f in dict.fromkeys(names)]
+    random = np.random.default_rng(0)
+    values = []
+    for _ in range(RESAMPLES):
+        rows = [k for g in random.integers(len(groups), size=len(groups)) for k in groups[g]]
+        a, b = (stats.rankdata(np.array(values_of)[rows]) for values_of in (first, second))
+        if np.ptp(a) > 0 and np.ptp(b) > 0:
+            values.append(float(np.corrcoef(a, b)[0, 1]))
+    low, high = np.quantile(values, (0.025, 0.975))
+    return float(low), float(high)
+
+
+def _paired(found: Sequence[Observation], results: Sequence[Row]) -> Iterator[Evidence]:
+    def resolution(label: str, masked: bool) -> dict[int, float]:
+        return {
+            run["seed"]: m["scores"]["resolution"]
+            for run in results
+            for m in run["measurements"]
+            if run["encoding"]["label"] == label
+            and run["preset"]["length"] == found[0].length
+            and (m["inference"]["bca"] is not None) is masked
+            and m.get("scores", {}).get("resolution") is not None
+        }
+
+    rows, lower = [], {}
+    for masked in (False, True):
+        rope, xpos = resolution("rope", masked), resolution("xpos", masked)
+        shared = sorted(rope.keys() & xpos.keys())
+        name = "with BCA" if masked else "causal"
+        for seed in shared:
+            rows.append((name, str(seed), f"{rope[seed]:.3g}", f"{xpos[seed]:.3g}"))
+        lower[name] = (sum(xpos[s] < rope[s] for s in shared), len(shared))
+    if not rows:
+        return
+    counts = "; ".join(f"{name} {k} of {n} times" for name, (k, n) in lower.items())
+    yield Evidence(
+        "Paired by seed, is the measured resolution of xPos above that of RoPE, as [S] prints?",
+        f"xPos is below RoPE: {counts}.",
+        len(rows), lower, (("mask", "seed", "RoPE", "xPos"), *rows),
+    )  # fmt: skip
+
+
+def _spread(found: Sequence[Observation], results: Sequence[Row]) -> Iterator[Evidence]:
+    seeds = {
+        o.label: [
+            run["measurements"][0]["gradient"]["tokens"]
+            for run in results
+            if run["encoding"]["label"] == o.label and run["preset"]["length"] == o.length
+        ]
+        for o in found
+        if not o.bca
+    }
+    wide = {k: sorted(v) for k, v in seeds.items() if len(v) > 1 and max(v) > 2 * min(v)}
+    if not wide:
+        return
+    said = "; ".join(f"{k}: {', '.join(f'{x:.0f}' for x in v)}" for k, v in wide.items())
+    yield Evidence(
+        "Which gradient fields differ by more than a factor of two between seeds?",
+        f"{said} tokens. Their means, which other answers use, say little.",
+        len(wide), wide,
+    )  # fmt: skip
