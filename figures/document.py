@@ -135,14 +135,15 @@ def _environment() -> Environment:
     return blocks.overlay(loader=ChoiceLoader([own, blocks.loader]))
 
 
-def piece(items: Sequence[Item]) -> str:
-    r"""Items as a part of a page.
+def piece(items: Sequence[Item], terms: Terms | None = None) -> str:
+    r"""Items as a part of a page, with the terms that they explain.
 
     >>> from farfield.theory.answers.blocks import note
     >>> piece([note("a < b")])
     '<p class="note">a &lt; b</p>\n'
     """
-    return _environment().get_template("piece.html").render(items=list(map(_values, items)))
+    template = _environment().get_template("piece.html")
+    return template.render(items=list(map(_values, items)), terms=_explained(terms))
 
 
 def page(
@@ -160,9 +161,13 @@ def page(
                 {"title": Markup(html(s.title)), "inside": list(map(_values, s.items))}
                 for s in sections
             ],
-            terms=[(key, name, Markup(html(said))) for key, (name, said) in (terms or {}).items()],
+            terms=_explained(terms),
         )
     )
+
+
+def _explained(terms: Terms | None) -> list[tuple[str, str, Markup]]:
+    return [(key, name, Markup(html(said))) for key, (name, said) in (terms or {}).items()]
 
 
 def _values(item: Item) -> dict[str, Any]:

@@ -29,7 +29,7 @@ GROUPS = {
     "From a goal": (goals.design,),
     "Look up": (theory.encodings, theory.prove, pages.claims, pages.figures),
     "Models": (models.audit, models.erf, runs.train, runs.sweep, runs.runs),
-    "Pages": (pages.study, pages.report),
+    "Pages": (pages.study, pages.report, pages.explore),
 }  # fmt: skip
 
 

@@ -40,13 +40,17 @@ LEAST = 1e-8
 WIDTHS = tuple(2**k for k in range(15))
 
 
-def named(p: Prediction) -> Text:
+def name_of(e: Encoding) -> Text:
     """What an encoding is called: its formula, where it has no other name."""
-    e = p.encoding
-    own = e.source == encoding("0").source and p.name == e.name
+    own = e.source == encoding("0").source
     if own and e.formula is not None and len(str(e.formula)) <= LONG:
         return as_text(e.formula)
-    return as_text(e.title if p.name == e.name and e.title else p.name)
+    return as_text(e.title or e.name)
+
+
+def named(p: Prediction) -> Text:
+    """What an encoding is called in a study, where one may stand in several variants."""
+    return name_of(p.encoding) if p.name == p.encoding.name else as_text(p.name)
 
 
 def _name(p: Prediction) -> str:
@@ -67,17 +71,21 @@ def weights(subject: Encoding, name: str, **look: Any) -> Iterator[Line]:
     yield Line(name, tuple(x.tolist()), tuple(y.tolist()), **look)
 
 
-def against_critical(shown: Sequence[Prediction]) -> Curve:
-    """The weight of the prior against the critical one, 1/(n + 1)."""
-    lines = [line for k, p in enumerate(shown)
-             for line in weights(p.encoding, _name(p), colour=k, weight=Weight.STRONG)]  # fmt: skip
-    asked = {p.encoding.name for p in shown}
+def against_critical(shown: Sequence[tuple[str, Encoding]]) -> Curve:
+    """The weight of the prior against the critical one, 1/(n + 1).
+
+    Args:
+        shown: names and encodings, every parameter with a value.
+    """
+    lines = [line for k, (name, e) in enumerate(shown) for line in
+             weights(e, shortened(name, 40), colour=k, weight=Weight.STRONG)]  # fmt: skip
+    asked = {e.name for _, e in shown}
     for title, name, head in references():
         if CATALOGUE[name].baseline and name not in asked:
             lines += weights(head, title, weight=Weight.CONTEXT)
     x = (2.0, HORIZON + 1.0)
     lines.append(Line("critical 1/n", x, (1 / x[0], 1 / x[1]), "ink", 1))
-    several = any(p.encoding.num_heads > 1 for p in shown)
+    several = any(e.num_heads > 1 for _, e in shown)
     return Curve(
         "The weight that the bias leaves a key, against that of the query's own. The series "
         "converges where the curve falls faster than the critical one by more than a logarithm's "

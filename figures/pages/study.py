@@ -114,7 +114,8 @@ def _lead(s: Study) -> Iterator[Item]:
         yield head(asked[0].prediction)
         return
     yield s.lead()
-    drawn = [e.prediction for e in asked if e.prediction.row_fields]
+    drawn = [(terminal(named(e.prediction)), e.prediction.encoding) for e in asked
+             if e.prediction.row_fields]  # fmt: skip
     if drawn:
         rows = [_summary(e.prediction) for e in asked]
         header = ("encoding", "verdict", "TRF(1/100)", "leak", "window")
@@ -150,7 +151,7 @@ def head(p: Prediction) -> Item:
         left.append(note("{missing}.", missing=p.missing))
     if not p.row_fields:
         return Columns(left, list(_why(found)))
-    return Columns(left, [pictures.against_critical([p])])
+    return Columns(left, [pictures.against_critical([(terminal(named(p)), p.encoding)])])
 
 
 def head_numbers(p: Prediction) -> Iterator[Item]:

@@ -7,10 +7,14 @@ fails where one of them is missing. AXE is the path of axe-core's script, BROWSE
 import os
 import re
 import shutil
+import signal
+import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Error, sync_playwright
 
 from farfield.figures.gallery import draw
 from farfield.figures.pages.audit import write_audit
@@ -126,6 +130,53 @@ def test_a_page_is_small_and_whole(pages, name):
     content = pages[name].read_text(encoding="utf-8")
     assert pages[name].stat().st_size < 1_000_000
     assert not re.search(r'(?:src|href)="(?!#|data:)', content), "a page stands alone"
+
+
+@pytest.fixture(scope="module")
+def explorer():
+    """The explorer as `farfield explore` runs it, on a free port."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "farfield", "explore", "-r*log(1+n)", "--headless"]
+    process = subprocess.Popen([*command, "--port", str(port)], start_new_session=True)
+    yield f"http://127.0.0.1:{port}"
+    os.killpg(process.pid, signal.SIGTERM)
+    process.wait(30)
+
+
+def answers_at(page, address):
+    """Open the explorer as soon as it listens, and wait for its first answer."""
+    for _ in range(120):
+        try:
+            page.goto(address)
+            break
+        except Error:
+            page.wait_for_timeout(500)
+    page.wait_for_selector(".numbers .value", timeout=60_000)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_explorer_in_a_browser(browser, explorer, width):
+    page = browser.new_page(viewport={"width": width, "height": 900})
+    said, asked = [], []
+    page.on("console", lambda m: said.append(m.text) if m.type == "error" else None)
+    page.on("pageerror", lambda e: said.append(str(e)))
+    page.on("request", lambda r: asked.append(r.url))
+    answers_at(page, explorer)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert not page.evaluate(MEASURE)["cut"]
+    assert page.locator("text=At r = 1: diverges").count() == 1
+    page.get_by_role("slider").press("ArrowRight")
+    page.wait_for_selector("text=At r = 9/8: converges", timeout=30_000)
+    typed = page.locator("textarea").first
+    typed.fill("-r*log(1+n")
+    typed.blur()
+    page.wait_for_selector("text=column 11", timeout=30_000)
+    assert page.locator(".numbers .value").count() == 4, "the last answer stands"
+    assert not said
+    assert all(url.startswith((explorer, "data:", "blob:")) for url in asked)
+    page.close()
 
 
 def test_faults_are_found(browser):

@@ -94,7 +94,7 @@ class _Drawing:
     def __init__(self, curve: Curve, shape: Shape) -> None:
         self.curve, self.shape = curve, shape
         self.names = shape is WIDE
-        self.top, self.bottom = shape.type * 1.6, shape.height - 3.4 * shape.type
+        self.top, self.bottom = shape.type * 1.9, shape.height - 3.4 * shape.type
         self.right = shape.width - self._margin()
         xs = [v for line in curve.lines for v in line.x] + [v for _, v in curve.posts]
         ys = [v for line in curve.lines for v in line.y] + [v for _, v in curve.marks]
@@ -152,7 +152,7 @@ class _Drawing:
         yield (
             f'<text x="{middle:.0f}" y="{shape.height - 0.6 * size:.0f}" text-anchor="middle">'
             f"{escape(self.curve.x_name)}</text>"
-            f'<text x="4" y="{0.95 * size:.0f}">{escape(self.curve.y_name)}</text>'
+            f'<text x="4" y="{1.15 * size:.1f}">{escape(self.curve.y_name)}</text>'
         )
 
     def _marks(self) -> Iterator[str]:
