@@ -102,6 +102,8 @@ class Output:
     "The proof as well, or what was tried."
     ascii: bool = False
     "ASCII signs alone."
+    progress: bool = False
+    "Progress on standard error where that is no terminal, too."
 
 
 def seconds(budget: float) -> float:

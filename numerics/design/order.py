@@ -33,6 +33,7 @@ from farfield.theory.algebra.door import diff, expand, fraction, together
 from farfield.theory.algebra.outcomes import Undecided
 from farfield.theory.functions.balls import Undefined, precision, to_arb
 from farfield.theory.functions.nodes import Lookup, n
+from farfield.theory.functions.record import record_of
 from farfield.theory.values import compile_ball
 
 FIRST = 4
@@ -44,7 +45,6 @@ _STEPS = (
     sympy.floor, sympy.ceiling, sympy.frac, sympy.Mod, sympy.sign, sympy.Heaviside,
     sympy.Piecewise, Relational, Lookup,
 )  # fmt: skip
-_ODD = (sympy.sinh, sympy.tanh, sympy.asinh, sympy.atan, sympy.erf)
 _T, _S = Symbol("t", positive=True), Symbol("s", positive=True)
 
 
@@ -198,7 +198,7 @@ def _structure(f: Expr) -> int | None:
             return None
         way = _structure(rest)
         return None if way is None else constant_sign(factor) * way
-    if isinstance(f, (sympy.floor, sympy.ceiling, sympy.exp, *_ODD)):
+    if isinstance(f, (sympy.floor, sympy.ceiling, sympy.exp)) or _keeps_signs(f):
         return _structure(f.args[0])
     inner = f.args[0]
     if isinstance(f, (sympy.log, sympy.Abs)) or (f.is_Pow and not f.exp.has(n)):
@@ -248,7 +248,13 @@ def _sign(e: Expr) -> int | None:
         return sign(expand(e.args[0] - 1)) if _sign(e.args[0]) == 1 else None
     if isinstance(e, sympy.Abs):
         return None if _sign(e.args[0]) is None else 1
-    return sign(e.args[0]) if isinstance(e, _ODD) else None
+    return sign(e.args[0]) if _keeps_signs(e) else None
+
+
+def _keeps_signs(e: Expr) -> bool:
+    """Whether e is an odd increasing function of its argument."""
+    record = record_of(e.func)
+    return record is not None and record.odd
 
 
 def _of_constant(e: Expr) -> int | None:

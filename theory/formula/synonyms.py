@@ -47,7 +47,6 @@ SYNONYMS: dict[str, str] = {  # head: body
     "logit(x)": "log(x) - log(1 - x)",
     "logaddexp(x, y)": "log(exp(x) + exp(y))",
     "logaddexp2(x, y)": "log(2**x + 2**y)/log(2)",
-    "erfcx(x)": "exp(x**2)*erfc(x)",
 }
 AMBIGUOUS: dict[str, str] = {
     "sinc": "sin(x)/x or sin(pi*x)/(pi*x)",

@@ -7,7 +7,7 @@ from operator import methodcaller
 from typing import Any
 
 import sympy
-from flint import fmpq
+from flint import acb, arb, arb_series, ctx, fmpq
 from sympy import Expr, S
 
 from farfield.theory.algebra.outcomes import Undecided
@@ -22,14 +22,71 @@ def _double_factorial(k: int) -> int:
     return math.prod(range(1, 2 * k, 2))
 
 
+class erfcx(sympy.Function):
+    """exp(z^2) erfc(z)."""
+
+    def fdiff(self, argindex: int = 1) -> Expr:
+        return 2 * self.args[0] * self - 2 / sympy.sqrt(sympy.pi)
+
+    def _eval_evalf(self, prec: int) -> Expr:
+        (x,) = self.args
+        return (sympy.exp(x**2) * sympy.erfc(x))._evalf(prec)
+
+
+def _scaled_integral(k: int, z: Any) -> Any:
+    """2^k e^{z^2} i^k erfc(z) = U((k + 1)/2, 1/2, z^2)/sqrt(pi), Re z > 0 (DLMF 7.18.10): (-1)^k
+    times the k-th Taylor coefficient of erfcx at z, at most 1/(sqrt(pi) R^{k+1}), R = Re z."""
+    return (z * z).hypgeom_u(fmpq(k + 1, 2), fmpq(1, 2)) / arb.pi().sqrt()
+
+
+def _complex_erfcx(analytic: bool, z: acb) -> acb:
+    """In the right half plane, where the product would be 0 times oo, around the middle of z."""
+    if not z.real > 1:
+        return (z * z).exp() * z.erfc()
+    spread = (z.rad() / (arb.pi().sqrt() * z.real.lower() ** 2)).upper()
+    around = acb(arb(0, spread), arb(0) if z.imag == 0 else arb(0, spread))
+    return _scaled_integral(0, z.mid()) + around
+
+
+def _erfcx_series(z: Any) -> Any:
+    if isinstance(z, arb):
+        return _complex_erfcx(False, acb(z)).real
+    at = z[0]
+    if not at > 1:
+        return (z * z).exp() * z.erfc()
+    step, total = arb_series([0, *z.coeffs()[1:]]), arb_series([0])
+    for k in reversed(range(ctx.cap)):
+        spread = (k + 1) * at.rad() / (arb.pi().sqrt() * at.lower() ** (k + 2))
+        c = (-1) ** k * _scaled_integral(k, at.mid()) + arb(0, spread.upper())
+        total = total * step + c
+    return total
+
+
+def _erfcx_at_infinity(t: Any, g: Any) -> Any:
+    """1/(x sqrt(pi)) sum (-1)^k (2k-1)!!/(2 x^2)^k."""
+    half = t.reciprocal(t.scale(t.multiply(g, g), fmpq(2)))
+    series = t.taylor(lambda k: fmpq((-1) ** k * _double_factorial(k)), half)
+    front = t.scale(t.reciprocal(g), t.coefficient(1 / sympy.sqrt(sympy.pi)))
+    return t.multiply(front, series)
+
+
 def _erfc_at_infinity(t: Any, g: Any) -> Any:
-    """exp(-x^2)/(x sqrt(pi)) sum (-1)^k (2k-1)!!/(2 x^2)^k."""
-    square = t.multiply(g, g)
-    series = t.taylor(
-        lambda k: fmpq((-1) ** k * _double_factorial(k)), t.reciprocal(t.scale(square, fmpq(2)))
-    )
-    front = t.multiply(t.exponential(t.negate(square)), t.reciprocal(g))
-    return t.scale(t.multiply(front, series), t.coefficient(1 / sympy.sqrt(sympy.pi)))
+    return t.multiply(t.exponential(t.negate(t.multiply(g, g))), _erfcx_at_infinity(t, g))
+
+
+def _erfcx_beyond(t: Any, g: Any) -> Any:
+    """|sqrt(pi) z erfcx(z) - 1| = |int_0^oo 2 u e^{-u^2 - 2 z u} du| <= 1/(2 R^2), R = Re z > 0,
+    which is at most 1/|z|^2 where |arg z| < pi/4 (ours)."""
+    t.in_right_half_plane(g)
+    rest = t.power(g, fmpq(-2)).scaled(t.ball_of(1, g))
+    return (t.constant(g, fmpq(1)) + rest) * t.power(g, fmpq(-1)).scaled(acb(1 / arb.pi().sqrt()))
+
+
+def _expand_erfcx(t: Any, e: Expr, a: Expr) -> Any:
+    g = t.transseries(a)
+    if t.direction(g) == 1:
+        return _erfcx_at_infinity(t, g)
+    return t.multiply(t.exponential(t.multiply(g, g)), t.subtract(t.ONE, _erf_of(t, g)))
 
 
 def _erf_of(t: Any, g: Any) -> Any:
@@ -67,6 +124,7 @@ FUNCTIONS = (
         node=sympy.erf,
         names=("erf",),
         latex=r"\operatorname{erf}",
+        odd=True,
         increasing=True,
         ball=real("erf"),
         complex_ball=lambda analytic, z: z.erf(),
@@ -85,6 +143,16 @@ FUNCTIONS = (
         series=methodcaller("erfc"),
         expansion=_expand_erfc,
         array=lambda xp, x: xp.special("erfc")(x),
+    ),
+    Function(
+        node=erfcx,
+        names=("erfcx",),
+        latex=r"\operatorname{erfcx}",
+        complex_ball=_complex_erfcx,
+        tail=_erfcx_beyond,
+        series=_erfcx_series,
+        expansion=_expand_erfcx,
+        array=lambda xp, x: xp.special("erfcx")(x),
     ),
     Function(
         node=sympy.erfi,

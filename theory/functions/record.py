@@ -54,6 +54,7 @@ class Function:
         rounds: its period is that of a fractional part, of use where nothing else decides.
         jumps: it jumps where `inside`/`modulus` is an integer.
         increasing: it increases on the whole real line.
+        odd: it is odd and increases, so that it has the sign of its argument.
         continuous: it is continuous where it is real.
         ball, complex_ball, series, tail, expansion, array: its rules in the arithmetics.
         lacks: for each arithmetic without a rule, why.
@@ -77,6 +78,7 @@ class Function:
     rounds: bool = False
     jumps: bool = False
     increasing: bool = False
+    odd: bool = False
     continuous: bool = True
     ball: Rule | None = None
     complex_ball: Rule | None = None

@@ -281,6 +281,7 @@ FUNCTIONS = (
         node=sympy.atan,
         names=("atan", "arctan"),
         latex=r"\operatorname{atan}",
+        odd=True,
         increasing=True,
         scaled=_large_arctangent,
         ball=real("atan"),

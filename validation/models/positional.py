@@ -161,7 +161,7 @@ class Tensors(Arrays):
     def lacking(self, name: str, why: str) -> Exception:
         return InputError(
             f"{name} has no differentiable form here; accepted with learned parameters: Piecewise, "
-            "Min, Max, and functions that torch knows, such as exp, log, erf, loggamma"
+            "Min, Max, and functions that torch knows, such as exp, log and erf"
         )
 
 

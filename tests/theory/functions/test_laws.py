@@ -237,7 +237,10 @@ def test_facts(name):
         if record.range is not None:
             low, high = (enclose(end, 64) for end in record.range(*e.args))
             assert all(low <= ball <= high for _, ball in found)
-        if record.increasing:
+        if record.odd:
+            for x, ball in found:
+                assert enclose(e, 160, {X: -x}).overlaps(-ball), (e, x)
+        if record.increasing or record.odd:
             ordered = [ball for _, ball in sorted(found, key=lambda t: t[0])]
             assert all(a < b for a, b in itertools.pairwise(ordered))
         for x, ball in found:
