@@ -15,7 +15,7 @@ from typing import Any, Literal
 from cyclopts import App, CycloptsError, Group, Parameter
 
 from farfield import __version__
-from farfield.commands import goals, models, pages, runs, theory
+from farfield.commands import explore, goals, models, pages, runs, theory
 from farfield.exits import BAD_INPUT, INTERNAL, INTERRUPTED, OK
 from farfield.output import say, tell
 from farfield.theory.answers.errors import InputError, MissingValues
