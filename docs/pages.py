@@ -8,6 +8,7 @@ examples; `|x|`, `x_` and a lone `*` mean themselves, where reStructuredText wou
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -154,8 +155,11 @@ def checked_page(app: Any) -> None:
 
 def exhibits_pages(app: Any) -> None:
     """Write the papers' figures and tables, a page a paper, and the list of them."""
-    from farfield.figures.exhibit import in_html
-    from farfield.figures.gallery import PAPERS, draw, exhibits, in_page
+    from farfield.figures.document import Picture, piece
+    from farfield.figures.gallery import PAPERS, draw, exhibits
+    from farfield.figures.pages.gallery import said_of
+    from farfield.theory.answers.notation import code, html
+    from farfield.theory.answers.writers.html import stylesheet
 
     gallery = draw()
     source = Path(app.srcdir)
@@ -169,7 +173,9 @@ def exhibits_pages(app: Any) -> None:
         "one without results is missing, with the command that makes them; it is not drawn.",
         "```{toctree}\n:hidden:\n" + "\n".join(f"exhibits/{p}" for p in PAPERS) + "\n```",
     ]
-    for paper, citation in PAPERS.items():
+    style = f"```{{raw}} html\n<style>{stylesheet()}</style>\n```"
+    for paper, module in PAPERS.items():
+        citation = module.CITATION
         shown = [e for e in exhibits() if e.id.startswith(paper)]
         rows = [
             f"| [`{e.id}`](#{_anchor(e.id)}) | {e.kind} | {escape(e.title)} |"
@@ -178,9 +184,11 @@ def exhibits_pages(app: Any) -> None:
             for e in shown
         ]
         index += [f"## {citation}", "| id | kind | shows |\n|---|---|---|\n" + "\n".join(rows)]
-        parts = [f"# {citation}"]
+        parts = [f"# {citation}", style]
         for e in (e for e in shown if e.id in gallery.drawn):
-            content = in_page(e, gallery.drawn[e.id])
+            drawn = gallery.drawn[e.id].items(e.title, _anchor(e.id), e.kind)
+            items = [replace(i, narrow="") if isinstance(i, Picture) else i for i in drawn]
+            content = f'<div class="farfield">{piece([*items, *said_of(e)])}</div>'
             parts += [
                 f"({_anchor(e.id)})=\n## {e.title}",
                 f"`farfield figures {e.id}`",
@@ -190,7 +198,7 @@ def exhibits_pages(app: Any) -> None:
         if absent:
             parts.append("## Missing: not measured yet")
             for e in absent:
-                why = f"<p>{in_html(gallery.missing[e.id])}</p>"
+                why = f"<p>{html(code(gallery.missing[e.id]))}</p>"
                 parts.append(f"`{e.id}`: {e.title}.\n\n```{{raw}} html\n{why}\n```")
         _written(source / "exhibits" / f"{paper}.md", parts)
     _written(source / "exhibits.md", index)

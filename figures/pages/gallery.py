@@ -39,7 +39,7 @@ def _of_paper(gallery: Gallery, paper: str) -> Iterator[Item]:
         if e.id in gallery.drawn:
             yield Heading(words("{id}: {title}", id=e.id, title=e.title), e.id)
             yield from gallery.drawn[e.id].items(e.title, e.id.replace(".", "-"), e.kind)
-            yield from _said(e)
+            yield from said_of(e)
     missing = gallery.missing
     absent = [(e.id, e.title, code(missing[e.id])) for e in shown if e.id in missing]
     if absent:
@@ -48,7 +48,7 @@ def _of_paper(gallery: Gallery, paper: str) -> Iterator[Item]:
         yield note("Nothing is drawn without results.")
 
 
-def _said(e: Exhibit) -> Iterator[Item]:
+def said_of(e: Exhibit) -> Iterator[Item]:
     """What the paper says its figure shows, in our words, and whether ours agrees."""
     number, _, panel = e.id.partition(".fig")[2].partition("-")
     if not number:

@@ -1,5 +1,6 @@
 """Pages: well-formed, self-contained, the same bytes each time; figures that do not collide."""
 
+import importlib.util
 import itertools
 import json
 import math
@@ -8,6 +9,7 @@ import shlex
 from functools import cache
 from html import escape, unescape
 from html.parser import HTMLParser
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -294,3 +296,11 @@ def test_mathematics_is_typeset():
     assert "<mo>-</mo>" not in shown and '<mo form="prefix">−</mo><mi>p</mi>' in shown
     assert '<mspace width="0.17em">' in shown, "a space between a factor and a function"
     assert "<mn>3</mn><mo>/</mo><mn>2</mn>" in shown, "a fraction in an exponent on one line"
+
+
+def test_the_picture_of_the_readme_says_what_is_computed():
+    path = Path(__file__).parents[2] / "docs" / "picture.py"
+    spec = importlib.util.spec_from_file_location("picture", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.picture() == module.FILE.read_text(encoding="utf-8"), "python docs/picture.py"
