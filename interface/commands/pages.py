@@ -44,8 +44,7 @@ def study(
         raise InputError("give a formula, or several")
     if not train and (baseline or text or runs):
         raise InputError("--baseline, --text and --runs belong to --train")
-    several = len(formulas) > 1
-    subjects = [(subject.about(f) if several else subject).read(f) for f in formulas]
+    subjects = subject.read_each(formulas)
     folder = writable_folder(out or f"out/study/{folder_name(formulas, subject)}")
     if not over:
         require_same(folder, subjects, train=train)

@@ -224,7 +224,7 @@ def compare(*formulas: Formula, subject: Subject = Subject(), output: Output = O
 
     if len(formulas) < 2:
         raise InputError(f"{len(formulas)} formulas are given; accepted are two or more")
-    subjects = [subject.about(f).read(f) for f in formulas]
+    subjects = subject.read_each(formulas)
     with subject.thinking(), progress("comparing tails", output):
         return emit(compare_tails(*subjects), output)
 
