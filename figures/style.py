@@ -18,7 +18,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
-from farfield.theory.answers.writers.svg import COLOURS
+from farfield.theory.answers.writers.svg import COLOURS as COLOURS
 from farfield.theory.encodings import CATALOGUE
 
 INK = "#1a1b1c"
