@@ -32,10 +32,12 @@ from farfield.theory.algebra.budget import check_time, until
 from farfield.theory.algebra.outcomes import Unreachable
 from farfield.theory.answers.errors import InputError, MissingValues
 from farfield.theory.answers.notation import expression_line, shortened
+from farfield.theory.convergence import check_convergence
 from farfield.theory.functions.balls import BeyondBalls, Undefined, precision, rational, to_arb
 from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.functions.record import record_of
 from farfield.theory.values import compile_ball
+from farfield.theory.verdicts import Verdict
 
 LONG = 1_000
 LONG_ROW = 20_000
@@ -46,6 +48,7 @@ MAX_ROWS = 8
 SET_UP_S = 10.0
 EXACT_TERMS = 512
 SHARED_TERMS = 20_000
+MAX_VERDICTS = 512
 
 
 @dataclass(frozen=True)
@@ -335,12 +338,29 @@ def _general(start: int, bias: Expr, reason: Unrecognised) -> Stretch:
     """The last stretch by the general path, where that proves something."""
     if bias.has(Lookup):
         return Stretch(start, None, bias, None, str(reason))
+    with contextlib.suppress(InputError):  # not real for large n: its terms will say where
+        if verdict(bias) is Verdict.DIVERGES:
+            return Stretch(start, None, bias, None, "the series diverges")
     try:
         with until(time.monotonic() + SET_UP_S):
             return Stretch(start, None, bias, general_kernel(bias, start))
     except (Unrecognised, Unreachable) as why:
         check_time()  # a question without time left says nothing of the next one
         return Stretch(start, None, bias, None, str(why))
+
+
+_VERDICTS: dict[Expr, Verdict] = {}
+
+
+def verdict(bias: Expr) -> Verdict:
+    """What is proved of the series of a bias, kept where that is a decision; InputError where it
+    is not real for large n."""
+    found = _VERDICTS.get(bias)
+    if found is None:
+        found = check_convergence(bias).verdict
+        if found in (Verdict.CONVERGES, Verdict.DIVERGES) and len(_VERDICTS) < MAX_VERDICTS:
+            _VERDICTS[bias] = found
+    return found
 
 
 _SWITCHES = (sympy.Abs, sympy.sign, sympy.Heaviside)
