@@ -4,7 +4,7 @@
 * Steps -a floor(log(n + h)/log b), b an integer, are constant on [b^v - h, b^{v+1} - h): the sum
   over the steps is geometric.
 * Waves of constant amplitude on a completely monotone term are expanded (`waves`), and so is one
-  wave whose amplitude grows (`swells`).
+  wave whose amplitude grows (`growing_waves`).
 * A function of one rotation, added to a bias that falls, is averaged (`rotations`).
 * Other bounded oscillations (sin, cos, frac, Mod, log|sin|) are replaced by their extremes, in the
   direction in which the bias depends on them: from `DIRECT` terms on (more, where that
