@@ -128,8 +128,7 @@ def checked_page(app: Any) -> None:
         "`sig_forall_dec`, `functional_extensionality_dep`, `classic`); `Numbers`, which computes "
         "with intervals, also rests on the prover's machine integers. Statements stand here as the "
         "prover prints them, definitions as they are written there.",
-        f"Not checked: {', '.join(unchecked)}; items 3, 8 and 9 of [windows beyond biases]"
-        "(windows.md).",
+        f"Not checked: {', '.join(unchecked)}.",
     ]
     for file, group in groupby(statements(), lambda s: s.file):
         title = "The verdicts of the catalogue" if file == "catalogue" else file
@@ -338,11 +337,18 @@ def _named(text: str) -> str:
 
 def _entry(claim: Any) -> str:
     """One entry, all that a reader who disagrees needs."""
+    from farfield.theory.formal.index import carrying
     from farfield.validation.claims.claim import shown
 
     rows = claim.particulars() | {name: shown(value) for name, value in claim.evidence.items()}
     rows["again"] = claim.command
-    facts = "".join(f"<dt>{_named(k)}</dt><dd>{_named(v)}</dd>" for k, v in rows.items() if v)
+    shown_rows = {_named(k): _named(v) for k, v in rows.items() if v}
+    if statements := carrying(claim.id):
+        shown_rows["checked by a prover"] = ", ".join(
+            f'<a href="../checked.html#{checked_anchor(s)}">{escape(s.place)}</a>'
+            for s in statements
+        )
+    facts = "".join(f"<dt>{k}</dt><dd>{v}</dd>" for k, v in shown_rows.items())
     where = ", ".join(filter(None, (claim.place, claim.kind, claim.label)))
     content = (
         f'<div class="claim" id="{claim.id}"><p><strong>{escape(claim.id.partition(".")[2])}: '

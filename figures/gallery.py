@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
 import os
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +14,7 @@ from farfield.figures.samples import of_store, reference
 from farfield.theory.answers.answer import InputError, Result
 from farfield.theory.answers.blocks import Block, sentence, table
 from farfield.theory.answers.notation import code
-from farfield.theory.answers.wording import plural
+from farfield.theory.answers.wording import nearest, plural
 
 PAPERS = {paper.NAME: paper for paper in (qin2024, sun2023, chi2023)}
 """The modules of the papers, by the papers' keys."""
@@ -36,18 +36,35 @@ def _place(e: Exhibit) -> tuple[bool, int, str]:
     return rest.startswith("table"), int(number), rest
 
 
-def exhibit(name: str) -> Exhibit:
-    """The exhibit with this id.
+def named(name: str) -> tuple[Exhibit, ...]:
+    """The exhibits that a name means: one by its id, all of a paper, those of one number.
 
     Raises:
         InputError: there is none; the message names the nearest.
+
+    >>> [e.id for e in named("Figure 6")], [e.id for e in named("qin2024.fig1")]
+    (['qin2024.fig6'], ['qin2024.fig1-left', 'qin2024.fig1-right'])
     """
-    known = {e.id: e for e in exhibits()}
-    if name in known:
-        return known[name]
-    close = difflib.get_close_matches(name.lower(), known, 1, 0.6)
-    hint = f"did you mean {close[0]!r}?" if close else "`farfield figures --list` names them"
+    asked = re.sub(r"fig(ure)?\.?\s*(?=\d)", "fig", name.strip().lower()).replace(" ", "")
+    every = exhibits()
+    if exact := tuple(e for e in every if e.id == asked):
+        return exact
+    if found := tuple(e for e in every if asked in _spellings(e)):
+        return found
+    close = nearest(name, [*PAPERS, *(e.id for e in every)])
+    hint = f"did you mean {close!r}?" if close else "`farfield figures --list` names them"
     raise InputError(f"figure {name[:40]!r} is not known; {hint}")
+
+
+def _spellings(e: Exhibit) -> tuple[str, ...]:
+    """The paper, the id without its part, and both without the paper."""
+    whole = e.id.partition("-")[0]
+    return e.paper, whole, e.id.partition(".")[2], whole.partition(".")[2]
+
+
+def exhibit(name: str) -> Exhibit:
+    """The first of `named`."""
+    return named(name)[0]
 
 
 @dataclass(frozen=True, repr=False)
@@ -96,14 +113,15 @@ def draw(
     """Draw the named exhibits, or all of them; those without results are listed as missing.
 
     Args:
-        names: ids of exhibits, all of them if none is given.
+        names: ids of exhibits, of papers, or numbers such as `fig6`; all of them if none is given.
         runs: a folder of runs to draw the measured ones from; the committed results if None.
         notice: called with each id before it is drawn.
 
     Raises:
         InputError: a name that is not known; results of another schema.
     """
-    chosen = [exhibit(name) for name in dict.fromkeys(names)] or list(exhibits())
+    wanted = {e.id: e for name in names for e in named(name)}
+    chosen = list(wanted.values()) or list(exhibits())
     measured = any(e.kind == "measured" for e in chosen)
     results = () if not measured else reference() if runs is None else of_store(runs)
     drawn, missing = {}, {}

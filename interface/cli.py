@@ -5,21 +5,20 @@ A formula may begin with a minus, so verbs have no short options. Exit codes: `f
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 import sys
 from collections.abc import Sequence
 from itertools import takewhile
-from typing import Any
+from typing import Any, Literal
 
 from cyclopts import App, CycloptsError, Group, Parameter
 
 from farfield import __version__
 from farfield.commands import goals, models, pages, runs, theory
 from farfield.exits import BAD_INPUT, INTERNAL, INTERRUPTED, OK
-from farfield.output import tell
-from farfield.theory.answers.errors import InputError
+from farfield.output import say, tell
+from farfield.theory.answers.errors import InputError, MissingValues
 
 GROUPS = {
     "Decide and certify": (
@@ -31,6 +30,16 @@ GROUPS = {
     "Models": (models.audit, models.erf, runs.train, runs.sweep, runs.runs),
     "Pages": (pages.study, pages.report),
 }  # fmt: skip
+
+
+def completion(shell: Literal["bash", "zsh", "fish"] = "bash", /) -> int:
+    """The script that completes verbs and options: eval "$(farfield completion bash)".
+
+    Args:
+        shell: bash, zsh or fish.
+    """
+    say(application().generate_completion(shell=shell))
+    return OK
 
 
 def application() -> App:
@@ -48,6 +57,7 @@ def application() -> App:
         group = Group(title)
         for verb in verbs:
             app.command(verb, name=verb.__name__, group=group)
+    app.command(completion, group=Group("Shell"))
     return app
 
 
@@ -66,6 +76,9 @@ def main(args: Sequence[str] | None = None) -> None:
     try:
         _require_known(app, given)
         code = app(given, exit_on_error=False, print_error=False) or OK
+    except MissingValues as error:
+        options = " ".join(f"--set {name}=VALUE" for name in error.names[:4])
+        code = _complain(f"{error}: {options}", BAD_INPUT)
     except InputError as error:
         code = _complain(str(error), BAD_INPUT)
     except CycloptsError as error:
@@ -92,7 +105,7 @@ def _complain(what: str, code: int) -> int:
 
 def _require_known(app: App, given: Sequence[str]) -> None:
     """Refuse an unknown option by its name, before its value is taken for the formula."""
-    if not given or given[0] not in app:
+    if not given or given[0].startswith("-") or given[0] not in app:
         return
     verb = app[given[0]]
     known = {
@@ -101,9 +114,11 @@ def _require_known(app: App, given: Sequence[str]) -> None:
     for word in takewhile(lambda word: word != "--", given[1:]):
         name = word.partition("=")[0]
         if re.fullmatch("--[a-z][a-z-]+", name) and name not in known:
-            close = difflib.get_close_matches(name, known, 1)
+            from farfield.theory.answers.wording import nearest
+
+            close = nearest(name, known, 0.6)
             accepted = ", ".join(sorted(n for n in known if n.startswith("--")))
-            hint = f"did you mean {close[0]}? " if close else ""
+            hint = f"did you mean {close}? " if close else ""
             raise InputError(f"{given[0]} has no option {name}; {hint}accepted: {accepted}")
 
 

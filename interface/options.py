@@ -77,7 +77,26 @@ class Subject:
 
     def about(self, formula: str) -> Subject:
         """These options as far as they concern one formula of several."""
-        return replace(self, set=_naming(formula, self.set), assume=_naming(formula, self.assume))
+        taken = _taken(formula)
+        return replace(self, set=_naming(taken, self.set), assume=_naming(taken, self.assume))
+
+    def read_each(self, formulas: Sequence[str]) -> list[Encoding]:
+        """The encodings that are meant; of several, each takes the options that name what it has.
+
+        Raises:
+            InputError: as `read`; an option that concerns none of them.
+        """
+        if len(formulas) == 1:
+            return [self.read(formulas[0])]
+        taken = set().union(*map(_taken, formulas))
+        for option, given in (("--set", self.set), ("--assume", self.assume)):
+            for name in pairs(given, option):
+                if name not in taken:
+                    known = ", ".join(sorted(taken)) or "none"
+                    raise InputError(
+                        f"{option} {name}=...: none of the formulas has it; they have: {known}"
+                    )
+        return [self.about(formula).read(formula) for formula in formulas]
 
     @contextmanager
     def thinking(self) -> Iterator[None]:
@@ -102,6 +121,8 @@ class Output:
     "The proof as well, or what was tried."
     ascii: bool = False
     "ASCII signs alone."
+    progress: bool = False
+    "Progress on standard error where that is no terminal, too."
 
 
 def seconds(budget: float) -> float:
@@ -128,14 +149,15 @@ def pairs(given: Sequence[str], option: str) -> dict[str, str]:
     return found
 
 
-def _naming(formula: str, given: Sequence[str]) -> tuple[str, ...]:
-    """The pairs whose name occurs in a formula, or that an encoding of the catalogue may take."""
-    import re
+def _taken(formula: str) -> set[str]:
+    """The names of the parameters and options that an encoding has."""
+    from farfield.theory.encodings import CATALOGUE, encoding
 
-    from farfield.theory.encodings import CATALOGUE
+    found = encoding(formula)
+    entry = CATALOGUE.get(found.name)
+    return {*(p.name for p in found.parameters), *(entry.options if entry else ())}
 
-    known = {*re.findall(r"[A-Za-z_][A-Za-z0-9_]*", formula)}
-    if entry := CATALOGUE.get(formula):
-        own = entry.parameters if isinstance(entry.parameters, tuple) else ()
-        known |= {*entry.options, *(p.name for p in own)}
-    return tuple(item for item in given if item.partition("=")[0].strip() in known)
+
+def _naming(taken: set[str], given: Sequence[str]) -> tuple[str, ...]:
+    """The pairs of the names that are taken."""
+    return tuple(item for item in given if item.partition("=")[0].strip() in taken)

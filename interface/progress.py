@@ -1,16 +1,20 @@
 """Progress of long work, in one interface: `with progress("deciding") as step: step(stage, 3, 9)`.
 
-Nothing is shown for the first two seconds; then a bar on a terminal, and elsewhere a line on
-standard error as each stage begins.
+Nothing is shown for the first two seconds. Then a terminal shows a bar on standard error, which
+says how long it has taken also where the work reports nothing; elsewhere nothing is shown but
+notes, or a line at a time where `--progress` asks for it.
 """
 
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+
+from farfield.options import Output
 
 QUIET_S = 2.0
 
@@ -19,47 +23,89 @@ Step = Callable[..., None]
 
 
 @contextmanager
-def progress(what: str) -> Iterator[Step]:
+def progress(what: str, output: Output = Output()) -> Iterator[Step]:
     """A place to report progress to.
 
     Args:
         what: is done, as a title.
+        output: whether it is shown where there is no terminal.
     """
-    shown = _Bar(what) if sys.stderr.isatty() else _Lines(what)
+    shown = _Bar(what) if sys.stderr.isatty() else _Lines(what) if output.progress else _Notes(what)
+    timer = threading.Timer(QUIET_S, shown.open)
+    timer.daemon = True
+    timer.start()
     try:
         yield shown
     finally:
+        timer.cancel()
         shown.close()
 
 
-class _Lines:
-    """A line as each stage begins, once two seconds have passed."""
+class _Notes:
+    """Notes alone."""
 
     def __init__(self, what: str) -> None:
-        self.what, self.began, self.seen = what, time.monotonic(), set[str]()
+        self.what, self.lock = what, threading.Lock()
+        self.said, self.done, self.total = what, 0, 0
+        self.shows, self.closed = False, False
 
     def __call__(self, stage: str, done: int, total: int, note: str = "") -> None:
-        if total == 0:
-            print(f"{self.what}: {note or stage}", file=sys.stderr)
-        elif stage not in self.seen and time.monotonic() - self.began >= QUIET_S:
-            self.seen.add(stage)
-            print(f"{self.what}: {stage}", file=sys.stderr)
+        with self.lock:
+            if total == 0:
+                self.note(f"{self.what}: {note or stage}")
+                return
+            said = f"{stage} ({note})" if stage and note else stage or note
+            self.said, self.done, self.total = f"{self.what}: {said}", done, total
+            if self.shows:
+                self.show()
+
+    def open(self) -> None:
+        """Begin to show what was said last; called when the quiet time is over."""
+        with self.lock:
+            if not self.closed:
+                self.shows = True
+                self.show()
 
     def close(self) -> None:
-        """Nothing is left open."""
+        """Show nothing more."""
+        with self.lock:
+            self.closed, self.shows = True, False
+            self.end()
+
+    def note(self, line: str) -> None:
+        print(line, file=sys.stderr)
+
+    def show(self) -> None:
+        """Show what was said last."""
+
+    def end(self) -> None:
+        """Take away what is shown."""
 
 
-class _Bar:
-    """A bar for the stage at work, once two seconds have passed."""
+class _Lines(_Notes):
+    """A line whenever two seconds have passed since the last one."""
 
-    def __init__(self, what: str) -> None:
-        self.what, self.began = what, time.monotonic()
-        self.bars: Any = None
+    last = 0.0
 
-    def __call__(self, stage: str, done: int, total: int, note: str = "") -> None:
+    def show(self) -> None:
+        if time.monotonic() - self.last >= QUIET_S:
+            self.last = time.monotonic()
+            self.note(f"{self.said}, {self.done} of {self.total}" if self.total else self.said)
+
+
+class _Bar(_Notes):
+    """A bar for the stage at work."""
+
+    bars: Any = None
+
+    def note(self, line: str) -> None:
         if self.bars is None:
-            if time.monotonic() - self.began < QUIET_S and total:
-                return
+            super().note(line)
+        else:
+            self.bars.console.print(line, markup=False)
+
+    def show(self) -> None:
+        if self.bars is None:
             from rich.console import Console
             from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -67,13 +113,9 @@ class _Bar:
             self.bars = Progress(*columns, console=Console(stderr=True), transient=True)
             self.bars.start()
             self.task = self.bars.add_task(self.what, total=None)
-        if total == 0:
-            self.bars.console.print(f"{self.what}: {note or stage}", markup=False)
-            return
-        said = f"{self.what}: {stage}" + (f" ({note})" if note else "")
-        self.bars.update(self.task, description=said, completed=done, total=total)
+        total = self.total if self.total > 1 else None
+        self.bars.update(self.task, description=self.said, completed=self.done, total=total)
 
-    def close(self) -> None:
-        """Take the bar away."""
+    def end(self) -> None:
         if self.bars is not None:
             self.bars.stop()

@@ -36,7 +36,7 @@ from farfield.theory.algebra.outcomes import Unreachable
 from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status
 from farfield.theory.answers.blocks import Block, Formula, Sentence, facts, sentence, table
 from farfield.theory.answers.notation import expression_line, shortened, words
-from farfield.theory.answers.wording import decimal, listed
+from farfield.theory.answers.wording import decimal
 from farfield.theory.decision.differences import limit_of_difference
 from farfield.theory.encodings import Encoding
 from farfield.theory.functions.balls import Undefined, precision, to_arb
@@ -139,6 +139,7 @@ class Ranking(Answer):
         rest = (
             f"; {others} more have no tail, since their series does not converge" if others else ""
         )
+        few = names if len(names) <= 6 else [*names[:3], "…", *names[-3:]]
         upto = {id_of(pair): decimal(pair.crossover, 6) for pair in self.pairs}
         rows = [
             (name, expression_line(formula), verdict, field, upto.get((name, after[0]), ""))
@@ -148,7 +149,7 @@ class Ranking(Answer):
         ]
         header = ("bias", "p(n)", "series", "TRF(1/100)", "below the next for eps up to")
         return (
-            sentence(said, self.label, names=listed(names), rest=rest), table(header, rows),
+            sentence(said, self.label, names="; ".join(few), rest=rest), table(header, rows),
         )  # fmt: skip
 
 

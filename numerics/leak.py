@@ -57,6 +57,8 @@ class Leak(Answer):
 
     def blocks(self) -> Sequence[Block]:
         found: list[Block] = [Sentence(self._first(), self.label)]
+        if self.status is Status.OUT_OF_SCOPE:
+            return found
         if self.formula is not None:
             found.append(Formula(words("`p(n)`"), self.formula))
         where = "ever longer rows" if self.evaluated is None else plural(self.evaluated, "key")
@@ -73,7 +75,9 @@ class Leak(Answer):
     def _first(self) -> Text:
         subject = shortened(self.subject or expression_line(self.formula or 0), 80)
         rows = "as rows grow" if self.evaluated is None else f"in a row of {self.evaluated} keys"
-        if self.value is None:
+        if self.status is Status.OUT_OF_SCOPE:
+            said = "there is no prior mass by distance to speak of: {why}."
+        elif self.value is None:
             said = "how much of a query's prior mass lies beyond {m} is not known."
         elif self.evaluated is None and self.label is Label.THEOREM:
             said = "as rows grow, all of a query's prior mass comes to lie beyond any {m}{worst}."
@@ -83,7 +87,7 @@ class Leak(Answer):
         worst = ", in the worst head" if self.heads else ""
         return words(
             "{subject}: " + said, subject=subject, rows=rows, share=percent, worst=worst,
-            m=plural(self.trained, "token"),
+            m=plural(self.trained, "token"), why=str(self.reason),
         )  # fmt: skip
 
 

@@ -45,6 +45,7 @@ from farfield.theory.answers.answer import (
     decisive,
 )
 from farfield.theory.answers.blocks import Block, Formula, Sentence, facts
+from farfield.theory.answers.errors import MissingValues
 from farfield.theory.answers.notation import Text, expression_line, shortened, words
 from farfield.theory.answers.number import exact, natural
 from farfield.theory.answers.wording import integer, listed, plural, share
@@ -158,17 +159,19 @@ class ReceptiveField(Answer):
         yield Sentence(self._first(), self.label)
         if self.formula is not None:
             yield Formula(words("`p(n)`"), self.formula)
+        if self.status is Status.OUT_OF_SCOPE:
+            return
         yield facts(
             tokens=f"TRF({shortened(str(self.eps), 40)}) = {self.value_text()}",
             sum=None if self.total is None else f"B = {_ball_text(self.total)}",
-            by_head=listed([h.value_text() for h in self.heads]) if self.heads else None,
+            by_head=listed([h.value_text().removesuffix(" tokens") for h in self.heads]) or None,
             why=None if self.reason is None else str(self.reason),
         )
 
     def _first(self) -> Text:
         subject = shortened(self.subject or expression_line(self.formula or 0), 80)
         of = "" if self.length is None else f" of a row of {plural(self.length, 'key')}"
-        worst = ", of the widest head" if self.heads else ""
+        worst = ", in the widest head" if self.heads else ""
         if self.heads and self.status in (Status.INFINITE, Status.UNKNOWN):
             alike = sum(h.status is self.status for h in self.heads)
             worst = f", in {alike} of {plural(len(self.heads), 'head')}"
@@ -273,11 +276,7 @@ def resolve(f: Any, values: dict[str, Any]) -> Encoding:
     """The encoding that is meant, with a value for every parameter."""
     subject = encoding(f, **values)
     if subject.free:
-        names = ", ".join(p.name for p in subject.free)
-        raise InputError(
-            f"{subject.name[:60]} has free parameters: give values for {names}, or write its "
-            "formula with numbers"
-        )
+        raise MissingValues(subject.name[:60], [p.name for p in subject.free])
     return subject
 
 

@@ -101,6 +101,8 @@ class Resolution(Answer):
 
     def _blocks(self) -> Iterator[Block]:
         yield Sentence(self._first(), self.label)
+        if self.status is Status.OUT_OF_SCOPE:
+            return
         if self.formula is not None:
             yield Formula(words("`p(n)`"), self.formula)
         low, high = self.bounds or (None, None)
@@ -124,7 +126,9 @@ class Resolution(Answer):
         subject = self.subject or ("the scores" if self.formula is None else
                                    expression_line(self.formula))  # fmt: skip
         where = "as rows grow" if self.length is None else f"in a row of {self.length} tokens"
-        if self.value is None:
+        if self.status is Status.OUT_OF_SCOPE:
+            said = "there is no bias by distance whose resolution to ask for: {why}."
+        elif self.value is None:
             said = "the attention resolution {where} is not known."
         elif self.value == 0 and self.length is None:
             said = "as rows grow, the attention resolution tends to 0."
@@ -133,7 +137,7 @@ class Resolution(Answer):
         mean = f", the mean of {len(self.heads)} heads" if self.heads else ""
         return words(
             "{subject}: " + said, subject=shortened(subject, 80), where=where,
-            value=decimal(self.value, 10), mean=mean,
+            value=decimal(self.value, 10), mean=mean, why=str(self.reason),
         )  # fmt: skip
 
 

@@ -95,8 +95,8 @@ MECHANISMS = {
         ),
         Mechanism(
             "stick_breaking",
-            "a long enough window approximates full attention uniformly: nearer keys use up the "
-            "stick, whatever the bias", True, "stick-breaking",
+            "a long enough window comes as near to full attention as one likes: nearer keys use up "
+            "the stick, whatever the bias", True, "stick-breaking",
             ("logits are at least -beta", VALUES),
         ),
         Mechanism(

@@ -9,12 +9,12 @@ logits, V of the values; `x_i = e^{s_i}`, `P_i = x_i / sum_{k<=N} x_k`.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping
 
 from sympy import Rational, Symbol, cos, exp, log, pi, sin
 
 from farfield.theory.answers.answer import InputError
+from farfield.theory.answers.wording import nearest
 from farfield.theory.proofs import Proof
 from farfield.theory.statements import (
     EPS,
@@ -546,6 +546,6 @@ def theorem(name: str) -> Theorem:
     known = theorems()
     if name in known:
         return known[name]
-    close = difflib.get_close_matches(str(name), known, 1, 0.4)
-    hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"
+    close = nearest(str(name), known, 0.5)
+    hint = f"did you mean {close!r}?" if close else f"known: {', '.join(known)}"
     raise InputError(f"no theorem {str(name)[:40]!r}; {hint}")

@@ -15,11 +15,11 @@ from farfield.theory.answers.answer import Answer, InputError, Status, plain
 from farfield.theory.answers.blocks import Block, Formula, Note, Sentence, facts, note, table
 from farfield.theory.answers.notation import Text, expression_line, shortened, words
 from farfield.theory.answers.number import exact
-from farfield.theory.answers.wording import plural, runs
+from farfield.theory.answers.wording import listed, plural, runs
 from farfield.theory.certificates import Certificate, Claim, NoCertificate, certificate
 from farfield.theory.decision import parameters as cells
 from farfield.theory.formula.parameters import interval
-from farfield.theory.functions.nodes import n
+from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.mechanisms import MECHANISMS
 from farfield.theory.proofs import Proof, now
 from farfield.theory.terms import skipped_terms
@@ -177,7 +177,7 @@ class Convergence(Answer):
         if self.formula is not None:
             yield Formula(words("`p(n)`"), self.formula)
         if self.assumptions:
-            said = ", ".join(f"{name} {domain}" for name, domain in self.assumptions)
+            said = listed([f"{name} {domain}" for name, domain in self.assumptions], 6)
             yield note("Assumed: {said}.", said=said)
         if self.heads:
             rows = [
@@ -221,6 +221,8 @@ class Convergence(Answer):
                 how = growth(self.proof)
                 if self.formula is not None and not self.formula.has(n):
                     how = words("its terms are all equal")
+                elif isinstance(self.formula, Lookup) and self.formula.args[2].is_finite:
+                    how = words("its terms are equal beyond the table")
                 said = words(
                     "the series {verdict}{comma}{how}; {so}.", verdict=self.verdict,
                     comma=", " if how else "", how=how, so=_SO[self.verdict],
@@ -253,12 +255,12 @@ class Convergence(Answer):
 
 
 _SO = {
-    Verdict.CONVERGES: "a long enough window approximates full attention uniformly",
+    Verdict.CONVERGES: "a long enough window comes as near to full attention as one likes",
     Verdict.DIVERGES: "no fixed window is enough, the share outside any window tends to 1",
 }
 _OF_HEADS = {
-    Verdict.CONVERGES: "the series of {heads} converges; a long enough window approximates full "
-    "attention uniformly.",
+    Verdict.CONVERGES: "the series of {heads} converges; a long enough window comes as near to "
+    "full attention as one likes.",
     Verdict.DIVERGES: "the series of {heads} diverges; there no fixed window is enough.",
     Verdict.CONDITIONAL: "the series of {heads} converges under a condition, of the others always.",
     Verdict.UNDECIDED: "the series of {heads} is undecided, that of no other diverges.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,8 +12,8 @@ from typing import Any
 from farfield.theory.answers.answer import Result, plain
 from farfield.theory.answers.blocks import Block, note
 from farfield.theory.answers.wording import listed
-from farfield.validation.claims import Claim, claims
-from farfield.validation.progress import Progress
+from farfield.validation.claims import Claim, checks, claims
+from farfield.validation.progress import Progress, silent
 from farfield.validation.settings.presets import preset as named
 from farfield.validation.settings.trainable import trainable
 from farfield.validation.study.findings import findings
@@ -88,6 +89,8 @@ def report(
         train=chosen if train else (), preset_name=preset, text=text, store=store, seed=seed,
         notice=notice, title="Relative positional encodings: theory and measurement",
     )  # fmt: skip
-    if notice is not None and ledger:
-        notice("claims of the papers", 0, 1)
-    return Report(found, tuple(claims()) if ledger else ())
+    if not ledger:
+        return Report(found)
+    told, done, count = notice or silent, itertools.count(1), len(checks())
+    judged = claims(notice=lambda c: told("claims of the papers", next(done), count, c.id))
+    return Report(found, tuple(judged))

@@ -92,7 +92,7 @@ def design(
     if subject.head is not None or subject.bca is not None:
         raise InputError("a design has no --head and no --bca; accepted: --heads, one value each")
     budget = 10.0 if subject.budget is None else seconds(subject.budget)
-    with progress("design") as step:
+    with progress("design", output) as step:
         found = search(
             families if len(families) > 1 else families[0], parameter=parameter,
             heads=subject.heads, budget_s=budget, optimise=optimise, dialect=subject.dialect,

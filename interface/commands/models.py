@@ -44,7 +44,7 @@ def window(
             raise InputError("a formula needs --logit-bound, a bound of |q.k|/sqrt(d)")
         from farfield.numerics.windows.certified import certified_window
 
-        with subject.thinking():
+        with subject.thinking(), progress("certified window", output):
             found = certified_window(
                 subject.read(formula), error, logit_bound, value_bound or "1", sinks=sinks,
                 row=row, temper=temper, gate=gate,
@@ -60,7 +60,7 @@ def window(
             raise InputError("--keep certifies each row by its own logits; leave --bounds out")
         from farfield.validation.outside.certificates import model_certificate
 
-        with progress("certificates of the model") as step:
+        with progress("certificates of the model", output) as step:
             return emit(
                 model_certificate(
                     model, keep, error, sinks=sinks, text=text, length=length,
@@ -70,7 +70,7 @@ def window(
             )  # fmt: skip
     from farfield.validation.outside.windows import model_window
 
-    with progress("window of the model") as step:
+    with progress("window of the model", output) as step:
         return emit(
             model_window(
                 model, error, bounds=bounds or "text", text=text, length=length,
@@ -110,7 +110,7 @@ def erf(
     from farfield.validation.settings.visibility import Visibility
 
     place = model if run is None else finished_run(Store(runs), run)
-    with progress("receptive field") as step:
+    with progress("receptive field", output) as step:
         found = empirical_receptive_field(
             place, text, kind=kind, q=q, eps=eps, length=length, segments=segments,
             visible=Visibility(bca, window), progress=step,
@@ -141,7 +141,7 @@ def audit(
     from farfield.figures.pages.audit import write_audit
     from farfield.validation.outside.audit import audit as examine
 
-    with progress("audit"):
+    with progress("audit", output):
         result = examine(
             folder, trained=trained, lengths=length, eps=eps, error=error, bounds=bounds,
             logit_bound=logit_bound, value_bound=value_bound, surrogate=surrogate,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from contextlib import nullcontext
+from dataclasses import asdict, replace
 from typing import Annotated
 
 from cyclopts import Parameter
 from cyclopts.types import NonNegativeInt
 
-from farfield.exits import exit_code
 from farfield.options import Formula, Output, Subject
 from farfield.output import emit, say
 from farfield.progress import progress
@@ -19,7 +20,7 @@ def study(
     *formulas: Formula, subject: Subject = Subject(), train: bool = False,
     baseline: tuple[str, ...] = (), preset: str = "demo", text: str | None = None,
     seed: NonNegativeInt = 0, runs: str | None = None, out: str | None = None,
-    output: Output = Output(),
+    over: Annotated[bool, Parameter(name="--replace")] = False, output: Output = Output(),
 ) -> int:  # fmt: skip
     """All that is known of an idea for a bias: theory, place, page; measured with --train.
 
@@ -31,42 +32,47 @@ def study(
         text: a file or folder to train on.
         seed: of the models.
         runs: folder where runs are kept; OUT/runs if not given.
-        out: folder of the page; named after the formula if not given.
+        out: folder of the page; named after the formula and its options if not given.
+        over: write over the study of another question that is there.
     """
     from farfield.figures.pages.study import write_study
     from farfield.validation.files import writable_folder
-    from farfield.validation.study.study import BASELINES
+    from farfield.validation.study.study import BASELINES, require_same
     from farfield.validation.study.study import study as examine
 
     if not formulas:
         raise InputError("give a formula, or several")
     if not train and (baseline or text or runs):
         raise InputError("--baseline, --text and --runs belong to --train")
-    several = len(formulas) > 1
-    subjects = [(subject.about(f) if several else subject).read(f) for f in formulas]
-    folder = writable_folder(out or f"out/study/{folder_name(formulas)}")
-    with progress("study") as step:
+    subjects = subject.read_each(formulas)
+    folder = writable_folder(out or f"out/study/{folder_name(formulas, subject)}")
+    if not over:
+        require_same(folder, subjects, train=train)
+    with subject.thinking(), progress("study", output) as step:
         result = examine(
             subjects, train=train, preset=preset, baselines=baseline or BASELINES, text=text,
             store=runs or folder / "runs", seed=seed, notice=step,
         )  # fmt: skip
     page = write_study(result, folder)
-    emit(result, output)
+    code = emit(result, output)
     if not output.json:
         say(f"\npage: {page}")
-    return exit_code(e.prediction.convergence for e in result.entries)
+    return code
 
 
-def folder_name(formulas: tuple[str, ...]) -> str:
-    """A folder's name for formulas: readable, and unlike for unlike formulas.
+def folder_name(formulas: tuple[str, ...], subject: Subject = Subject()) -> str:
+    """A folder's name for formulas: readable, and unlike for unlike formulas or options.
 
     >>> folder_name(("alibi",)), folder_name(("-2*log(1+n)",))
-    ('alibi', '2-log-1-n-dd01b8c5')
+    ('alibi', '2-log-1-n-d6815888')
+    >>> folder_name(("window",), Subject(set=("w=16",)))
+    'window-w-16-ba7f69ff'
     """
     import hashlib
     import re
 
-    text = " ".join(formulas)
+    given = (f"{k}={v}" for k, v in asdict(replace(subject, budget=None, set=())).items() if v)
+    text = " ".join([*formulas, *subject.set, *given])
     plain = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:40].strip("-") or "formula"
     if re.fullmatch(r"[a-z][a-z0-9_]*", text):
         return text
@@ -98,7 +104,7 @@ def report(
     if not train and (every or text or runs):
         raise InputError("--all, --text and --runs belong to --train")
     folder = writable_folder(out)
-    with progress("report") as step:
+    with progress("report", output) as step:
         result = examine(
             train=train, every=every, ledger=claims, preset=preset, text=text, seed=seed,
             store=runs or folder / "runs", notice=step,
@@ -129,6 +135,7 @@ def figures(
         raise InputError(f"--format {kind!r}: accepted: {', '.join(kinds)}")
     from farfield.figures.gallery import draw, exhibits
     from farfield.figures.pages.gallery import save
+    from farfield.theory.answers.wording import plural
 
     if listing:
         for e in exhibits():
@@ -137,15 +144,17 @@ def figures(
     from farfield.validation.files import writable_folder
 
     writable_folder(out)
-    with progress("figures"):
-        gallery = save(draw(names, runs=runs), out, kind, page=not names)
-    if names and gallery.missing:
+    with progress("figures", output) as step:
+        done = itertools.count(1)
+        drawn = draw(names, runs=runs, notice=lambda id: step(id, next(done), len(exhibits())))
+        gallery = save(drawn, out, kind, page=len(drawn.drawn) > 1)
+    if names and not gallery.drawn:
         raise InputError("; ".join(f"{name}: {why}" for name, why in gallery.missing.items()))
     code = emit(gallery, output)
     if not output.json:
-        for drawing in gallery.drawn.values() if len(names) == 1 else ():
-            say(drawing.caption)
-        say(f"{len(gallery.files)} files in {out}")
+        if len(gallery.drawn) == 1:
+            say(*(drawing.caption for drawing in gallery.drawn.values()))
+        say(f"{plural(len(gallery.files), 'file')} in {out}")
     return code
 
 
@@ -165,33 +174,27 @@ def claims(
         fresh: train and measure models for them (needs torch).
         preset: with --fresh, how large.
     """
-    from farfield.validation.claims import checks, claim
+    from farfield.validation.claims import Decided, checks, claim, verdict_of
     from farfield.validation.claims import claims as decide
     from farfield.validation.claims.results import fresh as fresh_study
     from farfield.validation.claims.results import read_results, using
 
     if identifier is not None and (paper or kind or verdict):
         raise InputError("--paper, --kind and --verdict select from the ledger; leave out the id")
+    wanted = None if verdict is None else verdict_of(verdict)
     studies = [read_results(path) for path in results]
     if fresh:
-        with progress("fresh models") as step:
+        with progress("fresh models", output) as step:
             studies.append(fresh_study(preset, notice=step))
     with using(*studies) if studies else nullcontext():
         if identifier is not None:
             found = claim(identifier)
             return emit([found] if output.json else found, output)
-        with progress("deciding claims") as step:
+        with progress("deciding claims", output) as step:
             count = len(checks(paper, kind))
-            decided = decide(paper, kind, lambda c: step(c.id, 1, count))
-    shown = [c for c in decided if verdict in (None, c.verdict.value)]
-    if output.json:
-        return emit(shown, output)
-    from farfield.theory.answers.notation import shortened
-
-    for c in shown:
-        say(f"{c.verdict.value:<13} {c.id:<40} {shortened(c.statement, 70)}")
-    totals: dict[str, int] = {}
-    for c in decided:
-        totals[c.verdict.value] = totals.get(c.verdict.value, 0) + 1
-    say(f"{len(decided)} claims: " + ", ".join(f"{n} {v}" for v, n in sorted(totals.items())))
-    return 0
+            done = itertools.count(1)
+            decided = decide(
+                paper, kind, lambda c: step("", next(done), count, f"{c.id}: {c.verdict}")
+            )
+    shown = tuple(c for c in decided if wanted in (None, c.verdict))
+    return emit(shown if output.json else Decided(shown), output)

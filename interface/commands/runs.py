@@ -76,7 +76,7 @@ def train(
         if not leads:
             follow(configuration, device)
             return 0
-        with progress(found.name[:40]) as step:
+        with progress(found.name[:40], output) as step:
             try:
                 result = train_and_measure(configuration, Store(runs), step, device=device)
             except TrainingDiverged as error:

@@ -44,7 +44,8 @@ def check(
     if file is not None:
         return _check_list(file, subject, output, expect)
     assert formula is not None
-    found = _decide(formula, subject)
+    with progress("deciding", output):
+        found = _decide(formula, subject)
     rejected = 0 if certificate is None else _certify(found, certificate, verify)
     return max(emit(found, output), _missed(formula, found, expect), rejected)
 
@@ -88,7 +89,7 @@ def _check_list(listed: str, subject: Subject, output: Output, expect: str | Non
     if not formulas:
         raise InputError(f"{listed!r} holds no formula; expected one a line")
     code, rows = 0, []
-    with progress("deciding") as step:
+    with progress("deciding", output) as step:
         for k, formula in enumerate(formulas):
             step(formula[:40], k, len(formulas))
             try:
@@ -151,15 +152,14 @@ def trf(
     if layers is not None:
         from farfield.numerics.depth import layered_receptive_field
 
-        with subject.thinking(), progress("layered receptive field"):
+        with subject.thinking(), progress("layered receptive field", output):
             return emit(
                 layered_receptive_field(found, layers, mixing=mixing, q=q, length=length), output
             )
     from farfield.numerics.receptive_field import theoretical_receptive_field
 
     budget = 60.0 if subject.budget is None else seconds(subject.budget)
-    with progress("receptive field") as step:
-        step(f"{formula[:40]}", 0, 1)
+    with progress(f"receptive field of {formula[:40]}", output):
         fields = theoretical_receptive_field(
             found, list(eps), length=length, exact=exact, budget_s=budget
         )
@@ -184,7 +184,7 @@ def leak(
     if trained is None and (dtype is None or evaluated is not None):
         raise InputError("give --trained, the training length (or --dtype alone)")
     found = subject.read(formula)
-    with subject.thinking():
+    with subject.thinking(), progress("leak", output):
         results: list[Any] = [] if trained is None else [share(found, trained, evaluated)]
         results += [] if dtype is None else [dtype_horizon(found, dtype)]
     return emit(results[0] if len(results) == 1 else results, output)
@@ -224,8 +224,8 @@ def compare(*formulas: Formula, subject: Subject = Subject(), output: Output = O
 
     if len(formulas) < 2:
         raise InputError(f"{len(formulas)} formulas are given; accepted are two or more")
-    subjects = [subject.about(f).read(f) for f in formulas]
-    with subject.thinking(), progress("comparing tails"):
+    subjects = subject.read_each(formulas)
+    with subject.thinking(), progress("comparing tails", output):
         return emit(compare_tails(*subjects), output)
 
 
@@ -254,7 +254,7 @@ def resolution(
     assert formula is not None
     if best_gamma:
         return _best_gamma(formula, subject, length, scale, output)
-    with subject.thinking():
+    with subject.thinking(), progress("attention resolution", output):
         return emit(
             attention_resolution(subject.read(formula), length, scale=scale, mask=mask), output
         )
@@ -307,29 +307,18 @@ def prove(
 
 
 def encodings(
-    name: str | None = None, /, *, heads: int | None = None, dialect: str | None = None,
-    output: Output = Output(),
-) -> int:  # fmt: skip
-    """The catalogue: one encoding with its dialects and options, or all of them.
+    name: Formula | None = None, /, *, subject: Subject = Subject(), output: Output = Output()
+) -> int:
+    """The catalogue: one encoding with its dialects, options and parameters, or all of them.
 
     Args:
-        name: of the encoding.
-        heads: number of heads of an encoding that has values for each.
-        dialect: variant of the encoding.
+        name: of the encoding, in any case; or a formula in n.
     """
-    from farfield.theory.encodings import CATALOGUE, encoding
+    from farfield.theory.encodings.listing import catalogue, of_entry
 
     if name is not None:
-        found = encoding(name, heads=heads, dialect=dialect)
-        return emit(found, output)
-    if heads is not None or dialect is not None:
-        raise InputError("--heads and --dialect describe one encoding; name it")
-    entries = [encoding(known) for known in CATALOGUE]
-    if output.json:
-        return emit(entries, output)
-    from farfield.theory.answers.notation import shortened
-
-    for e in entries:
-        said = e.formula_text() if e.biases else f"out of scope: {e.out_of_scope}"
-        say(f"{e.name:<18} {shortened(said, 80)}")
-    return 0
+        return emit(of_entry(subject.read(name)), output)
+    if subject.given():
+        raise InputError("options describe one encoding; name it")
+    every = catalogue()
+    return emit(every.encodings if output.json else every, output)

@@ -30,7 +30,8 @@ from farfield.numerics.summation.recognition import kernel
 from farfield.theory.algebra import door
 from farfield.theory.algebra.budget import check_time, until
 from farfield.theory.algebra.outcomes import Unreachable
-from farfield.theory.answers.errors import InputError
+from farfield.theory.answers.errors import InputError, MissingValues
+from farfield.theory.answers.notation import expression_line, shortened
 from farfield.theory.functions.balls import BeyondBalls, Undefined, precision, rational, to_arb
 from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.functions.record import record_of
@@ -209,13 +210,15 @@ def series(bias: Expr) -> Series:
 def _series(bias: Expr) -> Series:
     free = sorted(s.name for s in bias.free_symbols - {n})
     if free:
-        raise InputError(f"the bias has free parameters: give values for {', '.join(free)}")
+        raise MissingValues("the bias", free)
     with precision(128):
         built = Series(bias, tuple(_stretches(bias)))
     for s in built.stretches:
         _check(s)
     if built.stretches[0].bias is S.NegativeInfinity:
-        raise InputError("b_0 = exp(p(0)) must be positive, and the bias is -oo at n = 0")
+        raise InputError(
+            "b_0 = exp(p(0)) must be positive, and the bias is minus infinite at n = 0"
+        )
     return built
 
 
@@ -262,7 +265,7 @@ def _check(s: Stretch) -> None:
     """Every term must be defined and finite: by the normal form, else at the first distances."""
     if not s.bias.has(n):
         if s.bias is S.Infinity or s.bias.has(S.NaN, S.ComplexInfinity):
-            raise InputError(f"the bias is {s.bias} at n = {s.start}")
+            raise InputError(f"the bias is {_shown(s.bias)} at n = {s.start}")
         return
     if (s.kernel is not None and s.kernel.checked) or s.bias.has(Lookup):
         return
@@ -287,8 +290,7 @@ def _defined(bias: Expr, i: int) -> None:
 
 
 def _shown(e: Expr) -> str:
-    text = str(e)
-    return text if len(text) <= 60 else text[:57] + "..."
+    return shortened(expression_line(e, unicode=False), 60)
 
 
 # -- stretches ------------------------------------------------------------------------------------

@@ -77,7 +77,7 @@ def _bounded(asked: Question, theorem: str) -> Window:
 
 def _gated(asked: Question, gate: Any) -> Window:
     if gate is None:
-        reason = Reason(Code.MISSING_BOUND, "give gate, the bound gamma of the gates")
+        reason = Reason(Code.MISSING_BOUND, "give gate (--gate), the bound gamma of the gates")
         return asked.answer(None, status=Status.UNKNOWN, label=None, reason=reason)
     gamma = exact(gate, "gate")
     if not 0 < gamma <= 1:
@@ -119,7 +119,7 @@ def half_mass_text(logit_bound: sympy.Rational) -> str:
         factor = float((1 + (2 * arb(rational(logit_bound))).exp()).mid())
     return (
         f"half of the mass lies outside any j keys, whatever the input, in rows of {factor:.4g} j "
-        "keys and more; give row for the window of one row length"
+        "keys and more; give row (--row) for the window of one row length"
     )
 
 

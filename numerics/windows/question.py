@@ -184,7 +184,7 @@ class Question:
             )
         keys = None if row is None else natural(row, "row")
         if temper is not None and keys is None:
-            raise InputError("temper scales the logits of a row: give row, the keys of one")
+            raise InputError("temper scales the logits of a row: give row (--row), the keys of one")
         first = natural(sinks, "sinks", 0)
         if keys is not None and first > keys:
             raise InputError(f"sinks {first} are more than the row of {keys} keys")

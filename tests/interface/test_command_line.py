@@ -7,7 +7,7 @@ import sys
 import pytest
 
 import farfield
-from farfield.cli import main
+from farfield.cli import GROUPS, main
 
 
 def run(capsys, *args):
@@ -125,6 +125,18 @@ def test_a_text_that_cannot_be_trained_on(capsys, tmp_path, content, wrong):
         capsys, "report", "--train", "--text", str(text), "--out", str(tmp_path / "out")
     )
     assert code == 2 and wrong in err and err.count("\n") == 1
+
+
+def test_help_names_every_verb_and_option(capsys):
+    for words in ((), ("--help",)):
+        code, out, _ = run(capsys, *words)
+        assert code == 0 and {"check", "trf", "study", "claims"} <= set(out.split())
+    assert run(capsys, "--version")[1].strip() == farfield.__version__
+    for verbs in GROUPS.values():
+        for verb in verbs:
+            code, out, _ = run(capsys, verb.__name__, "--help")
+            assert code == 0 and "--json" in out
+    assert "farfield" in run(capsys, "completion", "bash")[1]
 
 
 def test_light_start_and_names():

@@ -1,11 +1,17 @@
 """Every verb of a formula x every status: the exit code follows from the status alone."""
 
+import importlib
 import json
+from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
-from farfield.cli import main
+from farfield.cli import GROUPS, main
 from farfield.exits import exit_code
+from farfield.theory.answers.answer import Answer, Code, Label, Reason, Status
+from farfield.theory.answers.blocks import sentence
+from farfield.theory.verdicts import Verdict
 
 HARD = "-log(n+2)*(2+sin(n**2))-log(log(n+2))"  # converges, and no enclosure is known
 CODES = {"exact": 0, "enclosed": 0, "infinite": 0, "out_of_scope": 0, "unknown": 1}
@@ -42,6 +48,93 @@ def test_the_exit_code_follows_the_status(capsys, words, status):
     assert (answer["label"] is not None) == known
     if status != "exact":
         assert set(answer["reason"]) == {"code", "sentence"}
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class Said(Answer):
+    """An answer of any status, as every question may have it."""
+
+    value: int | None = None
+    verdict: Verdict = Verdict.UNDECIDED
+
+    def blocks(self):
+        return (sentence("It is {status}.", self.label, status=self.status),)
+
+
+QUESTIONS = {
+    "check -n": "theory.convergence.check_convergence",
+    "trf -n": "numerics.receptive_field.theoretical_receptive_field",
+    "trf -n --layers 2": "numerics.depth.layered_receptive_field",
+    "leak -n --trained 8": "numerics.leak.leak",
+    "leak -n --dtype fp16": "numerics.horizon.dtype_horizon",
+    "compare -n -2*n": "numerics.comparison.compare_tails",
+    "resolution -n": "numerics.resolution.attention_resolution",
+    "window -n --error 1/10 --logit-bound 1": "numerics.windows.certified.certified_window",
+    "window --model FOLDER --error 1/10": "validation.outside.windows.model_window",
+    "erf --model FOLDER": "validation.outside.empirical.empirical_receptive_field",
+    "audit FOLDER": "validation.outside.audit.audit",
+    "study -n --out OUT": "validation.study.study.study",
+    "report --out OUT": "validation.report.report",
+    "claims qin2024.eq13": "validation.claims.claim",
+    "design -m*n --trf 64": "numerics.design.search.design",
+    "forecast -n --trained 64 --tested 1024": "validation.forecast.forecast",
+}
+PAGES = (
+    "figures.pages.audit.write_audit", "figures.pages.study.write_study",
+    "figures.pages.report.write_report",
+)  # fmt: skip
+NO_QUESTION = {"encodings", "prove", "figures", "runs", "train", "sweep"}
+"""What lists, draws or makes something: its answers have no status."""
+
+
+def found(function):
+    """The module and the name of a function; all are loaded before one of them is replaced."""
+    module, name = f"farfield.{function}".rsplit(".", 1)
+    return importlib.import_module(module), name
+
+
+for function in (*QUESTIONS.values(), *PAGES):
+    found(function)
+
+
+@pytest.mark.parametrize("status", Status)
+@pytest.mark.parametrize("words, function", QUESTIONS.items(), ids=list(QUESTIONS))
+def test_every_verb_has_the_exit_code_of_every_status(
+    capsys, monkeypatch, tmp_path, words, function, status
+):
+    known = status not in (Status.UNKNOWN, Status.OUT_OF_SCOPE)
+    said = Said(
+        status=status, label=Label.THEOREM if known else None,
+        reason=None if status is Status.EXACT else Reason(Code.UNDECIDED, "so it is"),
+    )  # fmt: skip
+    module, name = found(function)
+    answer = (said,) if name == "theoretical_receptive_field" else said
+    monkeypatch.setattr(module, name, lambda *_, **__: answer)
+    for page, writes in map(found, PAGES):
+        monkeypatch.setattr(page, writes, lambda *_: Path("page"))
+    with pytest.raises(SystemExit) as stop:
+        main(words.replace("OUT", str(tmp_path)).split())
+    out = capsys.readouterr().out
+    assert out.startswith(f"It is {status.replace('_', ' ')}.")
+    assert stop.value.code == CODES[status]
+
+
+def test_the_table_of_exit_codes_leaves_no_verb_out():
+    verbs = {verb.__name__ for group in GROUPS.values() for verb in group}
+    assert verbs == {words.split()[0] for words in QUESTIONS} | NO_QUESTION
+
+
+def test_what_is_no_bias_by_distance_is_so_for_every_verb(capsys):
+    """A rotation: no verb fails, none knows less than another."""
+    asked = ("check rope", "trf rope", "leak rope --trained 512", "leak rope --dtype fp16",
+             "window rope --error 1/10 --logit-bound 1", "resolution rope")  # fmt: skip
+    for words in asked:
+        with pytest.raises(SystemExit) as stop:
+            main([*words.split(), "--json"])
+        found = json.loads(capsys.readouterr().out)
+        for answer in found if isinstance(found, list) else [found]:
+            assert answer["status"] in ("out_of_scope", "infinite") and answer["reason"]["code"]
+        assert stop.value.code == 0
 
 
 def test_one_unknown_answer_of_several_is_enough():

@@ -66,8 +66,11 @@ def test_prove(capsys):
 
 def test_claims_as_a_table_and_one_in_full(capsys):
     code, out, _ = run(capsys, "claims", "--paper", "qin2024", "--kind", "symbolic identity")
-    assert code == 0 and "corrected     qin2024.eq7-eq8" in out
-    assert out.splitlines()[-1].startswith("7 claims: ")
+    assert code == 0 and out.startswith("7 claims of the papers: 3 confirmed, 4 corrected.")
+    assert ["corrected", "qin2024.eq7-eq8"] in [line.split()[:2] for line in out.splitlines()]
+    few = run(capsys, "claims", "--paper", "qin2024", "--kind", "symbolic identity",
+              "--verdict", "Corrected")[1]  # fmt: skip
+    assert few.startswith("4 claims of the papers: 4 corrected.")
     code, out, _ = run(capsys, "claims", "qin2024.type1.total")
     assert code == 0 and "pi^2/6" in out and "again: farfield claims qin2024.type1.total" in out
 
@@ -97,6 +100,10 @@ def test_public_names():
         (("prove", "windows-error"), "did you mean 'window-error'?"),
         (("claims", "qin2024.lema0.2"), "did you mean 'qin2024.lemma0.2'?"),
         (("claims", "--paper", "press"), "accepted: qin2024, sun2023, chi2023"),
+        (("claims", "--paper", "qin2042"), "did you mean qin2024?"),
+        (("claims", "--verdict", "refutd"), "did you mean refuted?"),
+        (("figures", "qin2042"), "did you mean 'qin2024'?"),
+        (("trf", "kerple_log"), "--set r1=VALUE --set r2=VALUE"),
         (("claims", "qin2024.eq13", "--kind", "proof"), "leave out the id"),
         (("claims", "--results", "/nowhere.json"), "cannot read the results"),
         (("claims", "--kind", "experiment", "--fresh", "--preset", "huge"), "preset 'huge'"),

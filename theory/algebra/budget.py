@@ -31,4 +31,4 @@ def deadline() -> float:
 def check_time() -> None:
     """Unreachable once the time budget is spent."""
     if time.monotonic() > _DEADLINE.get():
-        raise Unreachable("the time budget was spent")
+        raise Unreachable("the time budget was spent (budget_s, --budget)")

@@ -55,7 +55,7 @@ def supervised(call: Callable[..., Any], *args: Any, **options: Any) -> Any:
         return watched(end, lambda: _answered(call, args, options))
     except Interrupted:
         _put_back(*parameters)
-        raise Unreachable("the time budget was spent") from None
+        raise Unreachable("the time budget was spent (budget_s, --budget)") from None
 
 
 def _answered(call: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:

@@ -1,5 +1,26 @@
 """What is wrong with a question."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+
 
 class InputError(ValueError):
     """What was given, what is wrong with it, what is accepted: one line, fit for a user to read."""
+
+
+class MissingValues(InputError):
+    """A question about numbers, of a formula whose parameters have none.
+
+    Args:
+        what: the formula or encoding.
+        names: of its free parameters.
+    """
+
+    def __init__(self, what: str, names: Sequence[str]) -> None:
+        many = [*names[:4], "…", *names[-2:]] if len(names) > 8 else names
+        super().__init__(
+            f"{what} has free parameters: give values for {', '.join(many)}, or write its "
+            "formula with numbers"
+        )
+        self.names = tuple(names)

@@ -284,6 +284,12 @@ class _Line(StrPrinter):
     def _print_Abs(self, expr: Any) -> str:
         return f"|{self._print(expr.args[0])}|"
 
+    def _print_Min(self, expr: Any) -> str:
+        return f"min({', '.join(map(self._print, sorted(expr.args, key=sympy.default_sort_key)))})"
+
+    def _print_Max(self, expr: Any) -> str:
+        return f"max({', '.join(map(self._print, sorted(expr.args, key=sympy.default_sort_key)))})"
+
     def _print_Mod(self, expr: Any) -> str:
         left, right = (self.parenthesize(a, 60) for a in expr.args)
         return f"({left} mod {right})"

@@ -175,7 +175,7 @@ class Encoding(Result):
 
     def blocks(self) -> Sequence[Block]:
         dialect = f" ({self.dialect})" if self.dialect else ""
-        said = self.formula_text() if self.biases else f"no additive bias, {self.out_of_scope}"
+        said = self.formula_text() if self.biases else f"no bias by distance ({self.out_of_scope})"
         found: list[Block] = [
             sentence("{name}{dialect}: {said}.", name=self.title or self.name, dialect=dialect,
                      said=shortened(said, 120)),

@@ -41,7 +41,7 @@ def encoding(
     Args:
         name: a name of the catalogue (see `encodings`; any case, any separator), a formula in `n`
             as text, a SymPy expression, a Python function of the distance, or a list of them, one
-            a head.
+            a head; an array is a table, as `values`.
         heads: number of heads of a per-head formula (8 where nothing is said).
         dialect: which variant of the formula; the entry's first where nothing is said.
         values: instead of a name, a table of the bias at distances 0, 1, ...; shape `(length,)`
@@ -64,10 +64,13 @@ def encoding(
     >>> encoding(["-n/4", "0", "0"]).head(1)
     -n/4
     """
+    given = {k: _per_head(v) for k, v in given.items()}
     if heads is not None and not (isinstance(heads, int) and 1 <= heads <= 1024):
         raise InputError(f"heads {heads!r} must be an integer from 1 to 1024")
     if bca is not None:
         bca = natural(bca, "bca")
+    if values is None and getattr(name, "ndim", 0) > 0:
+        name, values = None, name
     if values is not None:
         if name is not None or given or dialect:
             raise InputError("a table of values takes no name, dialect or parameters beside it")
@@ -86,6 +89,11 @@ def encoding(
             raise InputError(f"a formula has no dialect; {dialect!r} was given")
         built = _from_formula(name, heads, given, assumptions or {})
     return built if bca is None else dataclasses.replace(built, bca=bca)
+
+
+def _per_head(value: Any) -> Any:
+    """A value, or one a head, of an array of NumPy or torch."""
+    return list(value) if getattr(value, "ndim", 0) == 1 else value
 
 
 def named(name: str) -> Entry | None:

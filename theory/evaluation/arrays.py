@@ -22,7 +22,7 @@ from flint import arb, fmpq
 from sympy import Expr, S
 from sympy.core.relational import Relational
 
-from farfield.theory.answers.answer import InputError
+from farfield.theory.answers.errors import InputError, MissingValues
 from farfield.theory.evaluation.balls import RealBalls
 from farfield.theory.evaluation.fold import Arithmetic, Operation, value
 from farfield.theory.functions.balls import Undefined, precision, to_arb
@@ -358,7 +358,7 @@ def tabulate(formulas: Sequence[Expr], distances: Any, floats: Floats) -> np.nda
         raise InputError("distances must be a one-dimensional list of integers >= 0")
     free = sorted({s.name for formula in formulas for s in formula.free_symbols - {n}})
     if free:
-        raise InputError(f"the bias has free parameters: {', '.join(free)}; give their values")
+        raise MissingValues("the bias", free)
     table = np.empty((len(formulas), at.size))
     with np.errstate(all="ignore"):
         for start in range(0, at.size, BLOCK):

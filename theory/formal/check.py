@@ -276,6 +276,8 @@ def main(arguments: list[str] | None = None) -> int:
             step()
         except Failure as failure:
             print(f"formal: not so: {what}\n{failure}", file=sys.stderr)
+            if "Cannot find a physical path" in str(failure):
+                print(f"formal: a library is missing; needed: {NEEDED}", file=sys.stderr)
             return 1
         print(f"{what:<36}{time.monotonic() - start:>6.0f} s", flush=True)
     verdicts = len(found["catalogue"])

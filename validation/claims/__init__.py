@@ -8,18 +8,22 @@ they are made. Sentences without an entry are named with the reason (`sections`)
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
+from farfield.theory.answers.answer import Result
+from farfield.theory.answers.blocks import Block, Note, sentence, table
 from farfield.theory.answers.errors import InputError
+from farfield.theory.answers.notation import code
+from farfield.theory.answers.wording import listed, nearest, plural
 from farfield.validation.claims.chi2023 import LEDGER as CHI
 from farfield.validation.claims.claim import RANGE, Check, Claim, Finding, Missing, Passage, Verdict
 from farfield.validation.claims.qin2024 import LEDGER as QIN
 from farfield.validation.claims.sun2023 import LEDGER as SUN
 
 __all__ = [
-    "KINDS", "RANGE", "Check", "Claim", "Finding", "Missing", "Passage", "Verdict", "checks",
-    "claim", "claims", "sections",
+    "KINDS", "RANGE", "Check", "Claim", "Decided", "Finding", "Missing", "Passage", "Verdict",
+    "checks", "claim", "claims", "sections",
 ]  # fmt: skip
 
 _LEDGERS = {ledger.paper: ledger for ledger in (QIN, SUN, CHI)}
@@ -36,7 +40,9 @@ def checks(paper: str | None = None, kind: str | None = None) -> tuple[Check, ..
         InputError: unknown paper or kind.
     """
     if paper is not None and paper not in _LEDGERS:
-        raise InputError(f"no paper {paper!r}; accepted: {', '.join(_LEDGERS)}")
+        close = nearest(paper, _LEDGERS)
+        hint = f"did you mean {close}? " if close else ""
+        raise InputError(f"no paper {paper!r}; {hint}accepted: {', '.join(_LEDGERS)}")
     if kind is not None and kind not in KINDS:
         raise InputError(f"no kind {kind!r}; accepted: {', '.join(KINDS)}")
     return tuple(
@@ -63,6 +69,41 @@ def sections(paper: str) -> dict[str, tuple[tuple[Check, ...], tuple[Passage, ..
         )
         for name in _LEDGERS[paper].sections
     }
+
+
+@dataclass(frozen=True, repr=False)
+class Decided(Result):
+    """Claims with their verdicts, as `claims` decides them."""
+
+    claims: tuple[Claim, ...]
+
+    def blocks(self) -> Sequence[Block]:
+        verdicts = [c.verdict for c in self.claims]
+        counts = [f"{verdicts.count(v)} {v.replace('_', ' ')}" for v in Verdict if v in verdicts]
+        rows = [(c.verdict, c.id, c.statement) for c in self.claims]
+        return (
+            sentence("{claims} of the papers: {counts}.", claims=plural(len(rows), "claim"),
+                     counts=listed(counts) or "none like that"),
+            *([table(("verdict", "claim", "statement"), rows)] if rows else []),
+            Note(code("`farfield claims ID` shows one with its evidence.")),
+        )  # fmt: skip
+
+
+def verdict_of(name: str) -> Verdict:
+    """The verdict called so, in any case and with any separators.
+
+    Raises:
+        InputError: there is none; the message names the nearest.
+
+    >>> verdict_of("Not testable").value
+    'not_testable'
+    """
+    meant = nearest(name, list(Verdict), 1.0)
+    if meant is None:
+        close = nearest(name, list(Verdict))
+        hint = f"did you mean {close}? " if close else ""
+        raise InputError(f"no verdict {name[:40]!r}; {hint}accepted: {', '.join(Verdict)}")
+    return Verdict(meant)
 
 
 def claims(
@@ -103,6 +144,6 @@ def claim(identifier: str) -> Claim:
     if identifier in known:
         return known[identifier].run()
     text = str(identifier)
-    close = difflib.get_close_matches(text, known, 1, 0.5)
-    hint = f"did you mean {close[0]!r}?" if close else f"papers: {', '.join(_LEDGERS)}"
+    close = nearest(text, known, 0.5)
+    hint = f"did you mean {close!r}?" if close else f"papers: {', '.join(_LEDGERS)}"
     raise InputError(f"no claim {text[:60]!r}; {hint}")

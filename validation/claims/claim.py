@@ -37,7 +37,7 @@ class Missing(Exception):
     """The data of a check are not there; the message says why and how to make them."""
 
 
-class Verdict(enum.Enum):
+class Verdict(enum.StrEnum):
     """What a check found."""
 
     CONFIRMED = "confirmed"
@@ -45,9 +45,6 @@ class Verdict(enum.Enum):
     REFUTED = "refuted"
     NOT_ROBUST = "not_robust"
     NOT_TESTABLE = "not_testable"
-
-    def __str__(self) -> str:
-        return self.value
 
 
 @dataclass(frozen=True)

@@ -232,6 +232,10 @@ def _trained(
         max(*settings.lengths, settings.row_length, settings.far)
     )  # refused now, not at the end
     folder = store.folder(key(described))
+    encoding = configuration.encoding
+    labels = {"encoding": encoding.name, "dialect": encoding.dialect, "preset": preset.name}
+    asked = {"configuration": described, "labels": labels}
+    write_json(folder / "asked.json", asked)  # what an unfinished run is listed by
 
     def trained(model: Transformer) -> Training:
         text = configuration.corpus.train
@@ -247,10 +251,8 @@ def _trained(
     where = environment(device)
     parallel.part()  # what remains is for this process alone
     content = safetensors.torch.save(model.state_dict())
-    encoding = configuration.encoding
     record = {
-        "configuration": described,
-        "labels": {"encoding": encoding.name, "dialect": encoding.dialect, "preset": preset.name},
+        **asked,
         "text": configuration.corpus.describe(),
         **recorded(training),
         "parameters": sum(p.numel() for p in model.parameters()),
@@ -261,6 +263,7 @@ def _trained(
     write(folder / "weights.safetensors", content)
     write_json(folder / "training.json", record)
     checkpoints.remove(folder)
+    (folder / "asked.json").unlink()
     return model, read_json(folder / "training.json")
 
 

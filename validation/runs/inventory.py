@@ -27,10 +27,16 @@ from farfield.validation.files import CorruptFile, read_json, unrecorded, write
 from farfield.validation.runs.store import Store
 
 _INDEX = ".runs.json"
-_LINE = ("state", "encoding", "preset", "seed", "steps", "loss", "ratios", "note")
+_LINE = (
+    "state", "encoding", "formula", "preset", "length", "seed", "steps", "loss", "ratios", "note",
+)  # fmt: skip
 _RECENT = 2.0  # seconds in which a file can change twice and bear the same time
 STATES = ("finished", "unfinished", "corrupted", "set aside")
-HEADER = ("run", "state", "encoding", "preset", "seed", "steps", "loss", "perplexity", "note")
+HEADER = (
+    "run", "state", "encoding", "first head", "preset", "length", "seed", "steps", "loss",
+    "perplexity", "note",
+)  # fmt: skip
+_NUMERIC = (5, 6, 7, 8)
 
 
 @dataclass(frozen=True, repr=False)
@@ -40,7 +46,9 @@ class Run(Result):
     Fields:
         key: the name of its folder.
         state: one of `STATES`; an unfinished run is resumed from its checkpoint.
-        encoding, preset, seed: what was trained; None where nothing readable says so.
+        encoding, preset, length, seed: what was trained, on rows of `length` tokens; None where
+            nothing readable says so.
+        formula: the bias of the first head, which tells variants of one encoding apart.
         steps: done, and in the checkpoint where the run is unfinished.
         loss: the last mean training loss, in nats a token.
         ratios: measured perplexity ratios to the training length by inference, protocol, length.
@@ -52,7 +60,9 @@ class Run(Result):
     key: str
     state: str
     encoding: str | None = None
+    formula: str | None = None
     preset: str | None = None
+    length: int | None = None
     seed: int | None = None
     steps: int = 0
     loss: float | None = None
@@ -74,14 +84,15 @@ class Run(Result):
         """The cells of a listing."""
         ratios = [f"{view}: x{ratio:.3f} at {length}" for view, length, ratio in self.last_token]
         loss = None if self.loss is None else f"{self.loss:.3f}"
-        return (self.key, self.state, self.encoding, self.preset, self.seed, self.steps, loss,
-                "; ".join(ratios), self.note)  # fmt: skip
+        formula = None if self.formula is None else shortened(self.formula, 24)
+        return (self.key, self.state, self.encoding, formula, self.preset, self.length, self.seed,
+                self.steps, loss, "; ".join(ratios), self.note)  # fmt: skip
 
     def blocks(self) -> Sequence[Block]:
         trained = f" of {self.encoding}" if self.encoding else ""
         first = sentence("Run {key}{trained} is {state}{note}.", key=self.key, trained=trained,
                          state=self.state, note=f": {self.note}" * bool(self.note))  # fmt: skip
-        return first, table(HEADER, [self.row()], numeric=(4, 5, 6))
+        return first, table(HEADER, [self.row()], numeric=_NUMERIC)
 
 
 @dataclass(frozen=True, repr=False)
@@ -102,7 +113,7 @@ class Inventory(Result):
             sentence("{runs}: {counts}.", Label.MEASURED, runs=plural(len(states), "run"),
                      counts=listed(counts)),
             table([HEADER[k] for k in used], [[row[k] for k in used] for row in rows],
-                  numeric=tuple(at for at, k in enumerate(used) if k in (4, 5, 6))),
+                  numeric=tuple(at for at, k in enumerate(used) if k in _NUMERIC)),
         )  # fmt: skip
 
 
@@ -346,17 +357,16 @@ def _run(folder: Path) -> Run:
     try:
         if (folder / "training.json").exists():
             record = read_json(folder / "training.json")
-            labels, losses = _labels(record), record["losses"]
+            losses = record["losses"]
             return dataclasses.replace(
-                run,
+                _asked(run, record),
                 state="finished",
-                encoding=labels["encoding"],
-                preset=labels["preset"],
-                seed=record["configuration"]["seed"],
                 steps=record["steps"],
                 loss=losses[-1][1] if losses else None,
                 ratios=tuple(_ratios(folder)),
             )
+        if (folder / "asked.json").exists():
+            run = _asked(run, read_json(folder / "asked.json"))
         if (folder / "checkpoint.json").exists():
             checkpoint = read_json(folder / "checkpoint.json")
             losses = checkpoint["record"]["losses"]
@@ -369,6 +379,17 @@ def _run(folder: Path) -> Run:
         note = "written by another version"
         return dataclasses.replace(run, state="corrupted", note=note)
     return run
+
+
+def _asked(run: Run, record: dict[str, Any]) -> Run:
+    """A run with what its record says was asked for."""
+    labels, described = _labels(record), record["configuration"]
+    heads = described["encoding"]["heads"]
+    return dataclasses.replace(
+        run, encoding=labels["encoding"], preset=labels["preset"], seed=described["seed"],
+        length=described["preset"]["length"],
+        formula=heads[0].replace("**", "^") if heads else None,
+    )  # fmt: skip
 
 
 def _labels(record: dict[str, Any]) -> dict[str, str]:

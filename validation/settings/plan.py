@@ -35,13 +35,13 @@ import os
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from farfield.theory.answers.answer import InputError
+from farfield.theory.answers.wording import nearest
 from farfield.theory.encodings import Encoding, encoding
 from farfield.validation.settings.configuration import Configuration, key
 from farfield.validation.settings.measurement import Measurement
@@ -312,8 +312,8 @@ def _numbers(given: Any, name: str, least: int) -> tuple[int, ...]:
 def _known(given: Mapping[str, Any], accepted: Sequence[str], what: str) -> None:
     for name in given:
         if name not in accepted:
-            near = get_close_matches(name, accepted, 1)
-            hint = f"did you mean {near[0]}? " if near else ""
+            near = nearest(name, accepted, 0.6)
+            hint = f"did you mean {near}? " if near else ""
             raise InputError(
                 f"{what}: {name!r} is not known; {hint}accepted: {', '.join(accepted)}"
             )

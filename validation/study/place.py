@@ -46,7 +46,8 @@ class Relation:
 
     Fields:
         asked, reference: their names.
-        lighter: the name of the one with the lighter tail, None where that is not known.
+        lighter: the name of the one with the lighter tail, None where there is none.
+        equal: whether that is since the tails are equal; it is not known otherwise.
         crossover: its receptive field is the smaller one for every eps up to this one.
         reason: why something is not known.
     """
@@ -56,11 +57,12 @@ class Relation:
     lighter: str | None
     crossover: float | None
     reason: str = ""
+    equal: bool = False
 
     def words(self) -> str:
         """The relation seen from the encoding that was asked about."""
         if self.lighter is None:
-            return "equal or unknown"
+            return "equal" if self.equal else "not known"
         kind = "lighter" if self.lighter == self.asked else "heavier"
         if self.crossover is None:
             return f"{kind} for every small eps"
@@ -137,7 +139,7 @@ def place(predictions: Sequence[Prediction]) -> Place | None:
     ['ALiBi, slope 1/2', 'window of 64', '-n/3']
     """
     own = [
-        Rank(p.name, _bias_text(p.encoding), p.convergence.verdict, (), True)
+        Rank(p.name, p.encoding.formula_text(), p.convergence.verdict, (), True)
         for p in predictions
         if p.row_fields
     ]
@@ -152,7 +154,7 @@ def place(predictions: Sequence[Prediction]) -> Place | None:
         fields = theoretical_receptive_field(subject, PLACE_EPS)
         verdict = fields[0].verdict
         assert verdict is not None  # of the whole series, not of a row
-        ranks.append(Rank(title, _bias_text(subject), verdict, fields))
+        ranks.append(Rank(title, subject.formula_text(), verdict, fields))
     ranks.sort(key=_weight)
     return Place(tuple(ranks), tuple(_relations(subjects, ranks)))
 
@@ -174,11 +176,8 @@ def _relations(subjects: Mapping[str, Encoding], ranks: Sequence[Rank]) -> Itera
             assert isinstance(found, Comparison)  # of two single heads
             lighter = {"a": own.name, "b": other.name}.get(found.lighter or "")
             why = "" if found.reason is None else found.reason.sentence
-            yield Relation(own.name, other.name, lighter, found.crossover, why)
-
-
-def _bias_text(subject: Encoding) -> str:
-    return str(subject.head(1)) if subject.num_heads == 1 else subject.formula_text()
+            equal = found.lighter == "neither"
+            yield Relation(own.name, other.name, lighter, found.crossover, why, equal)
 
 
 def _weight(rank: Rank) -> tuple[int, float]:

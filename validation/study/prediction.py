@@ -21,6 +21,7 @@ from farfield.theory.answers.wording import count, decimal, listed
 from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import Encoding
 from farfield.theory.verdicts import Convergence, Verdict
+from farfield.validation.forecast import Forecast, forecast
 from farfield.validation.short import field_text, share_text
 from farfield.validation.usual import DTYPES, EPS
 
@@ -42,6 +43,7 @@ class Prediction(Result):
         windows: the certified window at each of `WINDOW_ERRORS`, logits within `LOGIT_BOUND`,
             values within `VALUE_BOUND`; empty where every head diverges, since none has one.
         layered: the predicted gradient ERF of a model of `layers` layers, approximate.
+        forecast: whether such a model will hold its perplexity at `row_length` tokens.
         missing: why a number is absent.
     """
 
@@ -55,6 +57,7 @@ class Prediction(Result):
     resolution: Resolution | None = None
     windows: tuple[Window, ...] = ()
     layered: LayeredReceptiveField | None = None
+    forecast: Forecast | None = None
     layers: int = 4
     trained: int = 64
     row_length: int = 1024
@@ -73,7 +76,10 @@ class Prediction(Result):
 
     def blocks(self) -> Sequence[Block]:
         said = dataclasses.replace(self.convergence, subject=self.name)
-        return (*said.blocks(), *self._numbers())
+        first: Sequence[Block] = ()
+        if self.forecast is not None and self.forecast.holds is not None:
+            first = dataclasses.replace(self.forecast, subject=self.name).blocks()[:1]
+        return (*first, *said.blocks(), *self._numbers())
 
     def _numbers(self) -> Iterator[Block]:
         if self.missing:
@@ -115,6 +121,11 @@ class Prediction(Result):
         if (m := self.layered) is not None:
             of = f"{m.layers} layers, row of {m.length} tokens"
             yield "layered receptive field", of, count(m.tokens), *_detail(m, [])
+        if (g := self.forecast) is not None:
+            value = None if g.ratio is None else decimal(g.ratio, 4)
+            sure = "" if g.holds is None else f"holds with probability {g.holds:.2f}"
+            yield ("ratio of perplexity", f"{g.trained} to {g.tested}", value,
+                   sure or str(g.reason), g.label)  # fmt: skip
         if self.windowless:
             yield "certified window", "", "none", "the series diverges", Label.THEOREM
         for w in self.windows:
@@ -173,4 +184,5 @@ def predict(
         resolution=attention_resolution(subject, trained),
         layered=layered_receptive_field(subject, layers, length=row_length),
         windows=windows,
+        forecast=forecast(subject, trained=trained, tested=row_length, layers=layers),
     )

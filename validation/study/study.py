@@ -24,7 +24,7 @@ from farfield.theory.encodings import CATALOGUE, Encoding, encoding
 from farfield.theory.verdicts import Verdict
 from farfield.validation.files import writable_folder, write
 from farfield.validation.optional import require_torch
-from farfield.validation.progress import Progress, about
+from farfield.validation.progress import Progress, about, silent
 from farfield.validation.runs.store import Store
 from farfield.validation.settings.configuration import Configuration
 from farfield.validation.settings.labels import label_of
@@ -130,6 +130,32 @@ def save(result: Result, folder: str | os.PathLike[str]) -> Path:
     return place
 
 
+def require_same(
+    folder: str | os.PathLike[str], subjects: Sequence[Encoding], *, train: bool
+) -> None:
+    """See that a folder holds no study yet, or one of the same question with no more in it.
+
+    Raises:
+        InputError: writing there would lose the study of another question, or measurements.
+    """
+    place = Path(folder) / "study.json"
+    if not place.exists():
+        return
+    other = "accepted are another folder (--out), or --replace"
+    try:
+        found = json.loads(place.read_text(encoding="utf-8"))
+        asked = [e["prediction"]["encoding"] for e in found["entries"]
+                 if e["prediction"]["name"] in found["asked"]]  # fmt: skip
+        trained = any(e["run"] is not None for e in found["entries"])
+    except (OSError, ValueError, KeyError, TypeError):
+        raise InputError(f"{str(place)!r} is no study of this version; {other}") from None
+    if [e["biases"] for e in asked] != [plain(s.biases) for s in subjects]:
+        names = listed([e["name"] for e in asked], 3)
+        raise InputError(f"{str(place)!r} is a study of {names}; {other}")
+    if trained and not train:
+        raise InputError(f"{str(place)!r} has measurements, which --train would keep; {other}")
+
+
 def demo_encodings() -> tuple[tuple[str, Encoding], ...]:
     """The encodings of the demonstration (`demo.toml`), by name."""
     text = files("farfield.validation.study").joinpath("demo.toml").read_text(encoding="utf-8")
@@ -194,6 +220,7 @@ def study(
         notice=notice,
     )  # fmt: skip
     names = tuple(name for name, _ in asked)
+    (notice or silent)("place among the catalogue", 0, 1)
     found = place([e.prediction for e in result.entries if e.prediction.name in names])
     return dataclasses.replace(result, asked=names, place=found)
 

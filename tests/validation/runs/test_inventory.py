@@ -56,6 +56,8 @@ def test_every_run_is_listed_with_its_state(store, speaks):
         assert run.size == sum(p.stat().st_size for p in store.folder(run.key).iterdir())
     (killed,) = (r for r in runs if r.state == "unfinished")
     assert killed.steps == 4 and killed.loss is None
+    assert (killed.encoding, killed.formula) == ("type1 (paper)", "-2*log(n + 1)")
+    assert (killed.preset, killed.seed, killed.length) == ("small", 0, finished[0].length)
     assert speaks(inventory(store)) == "4 runs: 2 finished, 1 unfinished, 1 set aside."
     assert len(inventory(store).blocks()[1].rows) == 4
     speaks(runs[0])

@@ -1,0 +1,105 @@
+"""The catalogue for a reader: an entry with all that it takes, or every entry on a line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from farfield.theory.answers.answer import Result
+from farfield.theory.answers.blocks import Block, facts, sentence, table
+from farfield.theory.answers.notation import expression_line, shortened
+from farfield.theory.answers.wording import listed, plural
+from farfield.theory.encodings.catalogue import CATALOGUE
+from farfield.theory.encodings.encoding import Encoding
+from farfield.theory.encodings.entry import Entry
+from farfield.theory.encodings.reading import encoding
+
+
+@dataclass(frozen=True, repr=False)
+class Listed(Result):
+    """An encoding with what its entry of the catalogue takes.
+
+    Fields:
+        encoding: as it was asked for.
+        dialects: variants of the formula, the default first.
+        options: each with its default, and the dialects that alone read it.
+    """
+
+    encoding: Encoding
+    dialects: tuple[str, ...] = ()
+    options: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
+
+    def blocks(self) -> Sequence[Block]:
+        options = [
+            f"{name} = {value}" + (f" (dialect {listed(read)})" if read else "")
+            for name, value, read in self.options
+        ]
+        biases = self.encoding.biases
+        heads = [f"head {h}: {expression_line(bias)}" for h, bias in enumerate(biases, 1)]
+        several = len(set(heads)) > 1
+        return (
+            *self.encoding.blocks(),
+            facts(
+                dialects=listed(self.dialects) or None, options=listed(options) or None,
+                biases=shortened("; ".join(heads), 200) if several else None,
+            ),
+        )  # fmt: skip
+
+    def fields(self) -> dict[str, Any]:
+        options = [{"name": n, "default": v, "dialects": list(d)} for n, v, d in self.options]
+        own = {"dialects": list(self.dialects), "options": options}
+        return self.encoding.fields() | own
+
+
+def of_entry(found: Encoding) -> Listed:
+    """An encoding with what its entry takes; nothing more for one that is in no catalogue.
+
+    >>> of_entry(encoding("alibi")).dialects
+    ('press', 'geometric', 'shift', 'equal')
+    """
+    entry = CATALOGUE.get(found.name)
+    if entry is None:
+        return Listed(found)
+    options = tuple((k, str(v), entry.needs.get(k, ())) for k, v in entry.options.items())
+    return Listed(found, entry.dialects, options)
+
+
+@dataclass(frozen=True, repr=False)
+class Catalogue(Result):
+    """Every entry of the catalogue, on a line each."""
+
+    encodings: tuple[Encoding, ...]
+
+    def blocks(self) -> Sequence[Block]:
+        inside = sum(bool(e.biases) for e in self.encodings)
+        rows = [
+            (
+                e.name,
+                shortened(e.formula_text() if e.biases else f"none: {e.out_of_scope}", 60),
+                *_takes(e),
+            )
+            for e in self.encodings
+        ]
+        return (
+            sentence(
+                "{all}: {inside} with a bias in the distance alone, {others} that the exp-series "
+                "does not speak of.", all=plural(len(rows), "encoding"), inside=inside,
+                others=len(rows) - inside,
+            ),
+            table(("name", "bias p(n)", "parameters to give", "dialects"), rows),
+        )  # fmt: skip
+
+
+def _takes(e: Encoding) -> tuple[str, str]:
+    entry: Entry = CATALOGUE[e.name]
+    return listed([p.name for p in e.free], 4), listed(entry.dialects)
+
+
+def catalogue() -> Catalogue:
+    """The catalogue, every entry with its defaults.
+
+    >>> len(catalogue().encodings) == len(CATALOGUE)
+    True
+    """
+    return Catalogue(tuple(encoding(name) for name in CATALOGUE))
