@@ -16,7 +16,6 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from scipy.stats import rankdata
 
 from farfield.figures.samples import Run, Sample, settings
 from farfield.validation.measures.statistics import paired_test
@@ -262,6 +261,8 @@ def agreeing(pairs: Sequence[tuple[int, int]]) -> tuple[int, int]:
 def rank_agreement(pairs: Sequence[tuple[Any, Any]]) -> float | None:
     """Spearman's rank correlation of print and measurement; None of fewer than three rows, or of
     equal ones."""
+    from scipy.stats import rankdata  # slow to import, and of use to this alone
+
     a, b = (rankdata(column) for column in zip(*pairs, strict=True))
     if len(pairs) < 3 or np.ptp(a) == 0 or np.ptp(b) == 0:
         return None

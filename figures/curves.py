@@ -313,15 +313,14 @@ def repeated(runs: Sequence[Run], *, first: str) -> Drawing:
 
 
 def measured(
-    draw: Callable[..., Drawing], name: str, title: str, wanted: Sequence[str], **options: Any
+    draw: Callable[..., Drawing], name: str, wanted: Sequence[str], **options: Any
 ) -> Exhibit:
     """The exhibit of a measured figure.
 
     Args:
         draw: one of this module's.
         name: the id.
-        title: what it shows, in a few words.
         wanted: labels of the encodings, as `settings` takes them.
         options: of `draw`.
     """
-    return Exhibit(name, title, "measured", partial(draw, figure=name, wanted=wanted, **options))
+    return Exhibit(name, partial(draw, figure=name, wanted=wanted, **options))

@@ -18,12 +18,11 @@ import sympy
 from matplotlib.figure import Figure
 
 from farfield.figures.document import Item, Picture, piece
+from farfield.figures.index import INDEX
 from farfield.figures.style import svg
 from farfield.theory.answers.answer import InputError, Result
 from farfield.theory.answers.blocks import Block, Note, Sentence, Table, table
 from farfield.theory.answers.notation import code
-
-KINDS = ("theory", "schematic", "published", "measured")
 
 
 @dataclass(frozen=True)
@@ -113,24 +112,30 @@ class Drawing(Result):
 
 @dataclass(frozen=True)
 class Exhibit:
-    """A figure or table of a paper.
+    """A figure or table of a paper that can be drawn.
 
     Fields:
-        id: `paper.figN` or `paper.tableN`.
-        title: what it shows, in a few words.
-        kind: one of `KINDS`; a table whose printed numbers stand beside ours is `published`.
+        id: one of the index.
         draw: makes the drawing; of a measured one from the results it is given.
     """
 
     id: str
-    title: str
-    kind: str
     draw: Callable[..., Drawing]
+
+    @property
+    def title(self) -> str:
+        """What it shows, in a few words."""
+        return INDEX[self.id].title
+
+    @property
+    def kind(self) -> str:
+        """One of `farfield.figures.index.KINDS`."""
+        return INDEX[self.id].kind
 
     @property
     def paper(self) -> str:
         """The key of its paper."""
-        return self.id.partition(".")[0]
+        return INDEX[self.id].paper
 
 
 class NoResults(InputError):

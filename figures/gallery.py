@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from farfield.figures.exhibit import Drawing, Exhibit, NoResults
+from farfield.figures.index import INDEX
 from farfield.figures.papers import chi2023, qin2024, sun2023
 from farfield.figures.samples import of_store, reference
 from farfield.theory.answers.answer import InputError, Result
 from farfield.theory.answers.blocks import Block, sentence, table
+from farfield.theory.answers.names import nearest
 from farfield.theory.answers.notation import code
-from farfield.theory.answers.wording import nearest, plural
+from farfield.theory.answers.wording import plural
 
 PAPERS = {paper.NAME: paper for paper in (qin2024, sun2023, chi2023)}
 """The modules of the papers, by the papers' keys."""
@@ -26,14 +28,8 @@ def exhibits() -> tuple[Exhibit, ...]:
     >>> [e.id for e in exhibits()][:2]
     ['qin2024.fig1-left', 'qin2024.fig1-right']
     """
-    return tuple(e for paper in PAPERS.values() for e in sorted(paper.EXHIBITS, key=_place))
-
-
-def _place(e: Exhibit) -> tuple[bool, int, str]:
-    """Figures before tables, each by its number."""
-    rest = e.id.partition(".")[2]
-    number = "".join(c for c in rest.partition("-")[0] if c.isdigit())
-    return rest.startswith("table"), int(number), rest
+    known = {e.id: e for paper in PAPERS.values() for e in paper.EXHIBITS}
+    return tuple(known[name] for name in INDEX)
 
 
 def named(name: str) -> tuple[Exhibit, ...]:

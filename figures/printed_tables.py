@@ -129,9 +129,7 @@ def _rounded(x: float | None) -> str | None:
     return None if x is None else f"{x:.3g}"
 
 
-def printed_table(
-    name: str, title: str, meant: Meaning, remark: str = "", marks: str = ""
-) -> Exhibit:
+def printed_table(name: str, meant: Meaning, remark: str = "", marks: str = "") -> Exhibit:
     """The exhibit of a printed table of perplexities."""
     draw = partial(perplexities, name, meant, remark, marks)
-    return Exhibit(name.replace("_", "."), title, "published", draw)
+    return Exhibit(name.replace("_", "."), draw)

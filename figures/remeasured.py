@@ -48,10 +48,10 @@ ABSENT = "-"
 PLUS_MINUS = "\u00a0±\u00a0"
 
 
-def measured_again(layout: Layout, title: str) -> Exhibit:
+def measured_again(layout: Layout) -> Exhibit:
     """The exhibit of a printed table of perplexities, measured again."""
     draw = partial(measured_table, layout=layout)
-    return Exhibit(layout.id, f"{title}, measured", "measured", draw)
+    return Exhibit(layout.id, draw)
 
 
 def measured_table(runs: Sequence[Run], *, layout: Layout) -> Drawing:

@@ -1,5 +1,7 @@
 """The public names, each with the module that holds it."""
 
+from .figures.plotting import Plot as Plot
+from .figures.plotting import plot as plot
 from .numerics.comparison import (
     Comparison as Comparison,
 )

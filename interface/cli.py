@@ -25,11 +25,14 @@ GROUPS = {
         theory.check, theory.forecast, theory.trf, theory.leak, models.window, theory.compare,
         theory.resolution,
     ),
-    "From a goal": (goals.design,),
+    "From a goal": (goals.design, goals.plot, goals.map),
     "Look up": (theory.encodings, theory.prove, pages.claims, pages.figures),
     "Models": (models.audit, models.erf, runs.train, runs.sweep, runs.runs),
     "Pages": (pages.study, pages.report),
 }  # fmt: skip
+
+NAMED_BY_USERS = ("map",)
+"""Verbs that take parameters of a formula as options, and refuse unknown ones themselves."""
 
 
 def completion(shell: Literal["bash", "zsh", "fish"] = "bash", /) -> int:
@@ -107,6 +110,8 @@ def _require_known(app: App, given: Sequence[str]) -> None:
     """Refuse an unknown option by its name, before its value is taken for the formula."""
     if not given or given[0].startswith("-") or given[0] not in app:
         return
+    if given[0] in NAMED_BY_USERS:
+        return
     verb = app[given[0]]
     known = {
         name for argument in verb.assemble_argument_collection() for name in argument.names
@@ -114,7 +119,7 @@ def _require_known(app: App, given: Sequence[str]) -> None:
     for word in takewhile(lambda word: word != "--", given[1:]):
         name = word.partition("=")[0]
         if re.fullmatch("--[a-z][a-z-]+", name) and name not in known:
-            from farfield.theory.answers.wording import nearest
+            from farfield.theory.answers.names import nearest
 
             close = nearest(name, known, 0.6)
             accepted = ", ".join(sorted(n for n in known if n.startswith("--")))

@@ -23,12 +23,16 @@ from farfield.theory.algebra.budget import until
 from farfield.theory.algebra.outcomes import NotReal
 from farfield.theory.answers.answer import Code, InputError, Label, Reason, Status, decisive
 from farfield.theory.answers.notation import shortened
-from farfield.theory.decision.series import decide_series
+from farfield.theory.decision.series import Decision, decide_series
 from farfield.theory.encodings import Encoding, encoding
+from farfield.theory.formula.parameters import parameter
+from farfield.theory.functions.nodes import n
 from farfield.theory.proofs import Proof, Step
 from farfield.theory.verdicts import Convergence, Verdict
 
 DEFAULT_BUDGET = 10.0
+FAMILY = 3
+"""Heads from which on one decision for all of them is worth while."""
 
 
 def check_convergence(
@@ -82,8 +86,8 @@ def check_convergence(
             status=Status.OUT_OF_SCOPE, label=None, reason=subject.out_of_scope,
             subject=subject.name,
         )  # fmt: skip
-    decided: dict[Expr, Convergence] = {}
     with until(time.monotonic() + budget):
+        decided = _in_one_family(subject.biases)
         for bias in subject.biases:
             if bias not in decided:
                 present = {s.name for s in bias.free_symbols}
@@ -126,12 +130,42 @@ def _together(subject: Encoding, results: tuple[Convergence, ...]) -> Convergenc
     )  # fmt: skip
 
 
+def _in_one_family(biases: tuple[Expr, ...]) -> dict[Expr, Convergence]:
+    """Heads that are positive multiples s q of one bias, decided once with s as a parameter, where
+    the verdict is the same for all s > 0 by the same steps; each has those steps with its own s."""
+    distinct = tuple(dict.fromkeys(biases))
+    shares = [_primitive(b) for b in distinct]
+    one = {q for _, q in shares}
+    if len(distinct) < FAMILY or len(one) > 1 or any(b.free_symbols != {n} for b in distinct):
+        return {}
+    factor = parameter("s", "positive")
+    try:
+        decision = decide_series(factor * one.pop(), {"s": "positive"})
+    except NotReal:
+        return {}
+    if decision.condition not in (S.true, S.false) or any(s.rule == "cell" for s in decision.steps):
+        return {}
+    return {
+        b: _convergence(b, decision.at({factor: s}), ())
+        for b, (s, _) in zip(distinct, shares, strict=True)
+    }
+
+
+def _primitive(bias: Expr) -> tuple[Expr, Expr]:
+    """(s, q) with bias = s q, s a positive rational number."""
+    s, q = bias.primitive() if bias.is_Add else bias.as_coeff_Mul(rational=True)
+    return (-s, -q) if s < 0 else (s, q)
+
+
 def _decide_bias(p: Expr, domains: Mapping[str, str]) -> Convergence:
-    assumptions = tuple(domains.items())
     try:
         decision = decide_series(p, domains)
     except NotReal as why:
         raise InputError(f"formula {shortened(str(p))!r} is not real for large n ({why})") from None
+    return _convergence(p, decision, tuple(domains.items()))
+
+
+def _convergence(p: Expr, decision: Decision, assumptions: tuple[Any, ...]) -> Convergence:
     truth = decision.condition
     if truth is None:
         return Convergence(

@@ -136,6 +136,16 @@ class Step:
             return (*shown, *words(" Here {names} are bounded.", names=bounded))
         return shown
 
+    def at(self, values: Mapping[Any, Any]) -> Step:
+        """The step for these values of its symbols."""
+
+        def own(value: Any) -> Any:
+            if isinstance(value, Later):
+                return Later(lambda: own(value.expression))
+            return value.xreplace(values) if hasattr(value, "xreplace") else value
+
+        return Step(self.rule, {name: own(value) for name, value in self.values.items()})
+
     @property
     def text(self) -> str:
         """The step in plain text."""

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from sympy import Rational, Symbol, cos, exp, log, pi, sin
 
 from farfield.theory.answers.answer import InputError
-from farfield.theory.answers.wording import nearest
+from farfield.theory.answers.names import nearest
 from farfield.theory.proofs import Proof
 from farfield.theory.statements import (
     EPS,

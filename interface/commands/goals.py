@@ -1,7 +1,8 @@
-"""From a goal to an encoding: `design`."""
+"""Verbs of a goal: parameters that meet it, and figures to choose by."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
@@ -13,6 +14,7 @@ from farfield.output import emit, say
 from farfield.progress import progress
 from farfield.theory.answers.errors import InputError
 
+Families = Annotated[tuple[str, ...], Parameter(allow_leading_hyphen=True)]
 Text = Annotated[str | None, Parameter(allow_leading_hyphen=True)]
 
 
@@ -70,7 +72,7 @@ class Goal:
 
 def design(
     formula: Formula | None = None, /, *, goal: Goal = Goal(), subject: Subject = Subject(),
-    family: tuple[Formula, ...] = (), parameter: str | None = None, optimise: str | None = None,
+    family: Families = (), parameter: str | None = None, optimise: str | None = None,
     plan: str | None = None, output: Output = Output(),
 ) -> int:  # fmt: skip
     """Which parameters meet a target? The exact interval, with the simplest value inside.
@@ -111,3 +113,78 @@ def design(
     if written is not None and not output.json:
         say(f"\nplan: {plan}, for farfield sweep {plan}")
     return code
+
+
+def plot(
+    *formulas: Formula, subject: Subject = Subject(), what: str = "bias", length: str = "1024",
+    eps: str = "1/100", out: str = "plot.svg", output: Output = Output(),
+) -> int:  # fmt: skip
+    """Several formulas in one figure, with its data as CSV beside it.
+
+    Args:
+        formulas: formulas in n, or names of the catalogue.
+        what: bias, weights, trf, leak or window.
+        length: the largest distance or training length that is drawn, in tokens.
+        eps: receptive fields and windows are drawn down to a thousandth of this share.
+        out: the figure, .svg, .png or .pdf.
+    """
+    from farfield.figures.plotting import plot as draw
+
+    if not formulas:
+        raise InputError("give a formula, or several")
+    several = len(formulas) > 1
+    subjects = [(subject.about(f) if several else subject).read(f) for f in formulas]
+    with subject.thinking(), progress("plot") as step:
+        drawn = draw(*subjects, what=what, length=length, eps=eps, notice=step)
+    files = drawn.save(out)
+    code = emit(drawn, output)
+    if not output.json:
+        say(f"files: {files[0]}, {files[1]}")
+    return code
+
+
+def map(
+    formula: Formula, /, *ranges: Formula, subject: Subject = Subject(), eps: str = "1/100",
+    trained: str = "2048", points: str = "16", out: str = "map.svg", output: Output = Output(),
+) -> int:  # fmt: skip
+    """A formula over one or two parameters: boundary of convergence, TRF, leak; --a 0.01:1.
+
+    Args:
+        formula: a formula in n, or a name of the catalogue.
+        ranges: of one or two parameters by their names, as --a 0.01:1.
+        eps: mass left outside, of the receptive field.
+        trained: training length of the leak, in tokens.
+        points: in each direction.
+        out: the figure, .svg, .png or .pdf.
+    """
+    from farfield.figures.parameter_map import parameter_map
+
+    if subject.head is not None or subject.bca is not None or subject.heads is not None:
+        raise InputError("a map is of one formula; accepted: --set, --assume, --dialect")
+    with subject.thinking(), progress("map") as step:
+        drawn = parameter_map(
+            formula, _ranges(ranges), eps=eps, trained=trained, points=points,
+            dialect=subject.dialect, values=pairs(subject.set, "--set"),
+            assumptions=pairs(subject.assume, "--assume"), notice=step,
+        )  # fmt: skip
+    files = drawn.save(out)
+    code = emit(drawn, output)
+    if not output.json:
+        say(f"files: {files[0]}, {files[1]}")
+    return code
+
+
+def _ranges(words: Sequence[str]) -> dict[str, str]:
+    """Ranges by the name of the parameter, from `--a 0.01:1` or `--a=0.01:1`."""
+    found: dict[str, str] = {}
+    rest = list(words)
+    while rest:
+        name, equals, given = rest.pop(0).partition("=")
+        if not name.startswith("--") or len(name) == 2:
+            raise InputError(f"{name[:40]!r}: accepted is a range of a parameter, as --a 0.01:1")
+        if not equals:
+            if not rest:
+                raise InputError(f"{name} has no range; accepted: {name} 0.01:1")
+            given = rest.pop(0)
+        found[name[2:]] = given
+    return found

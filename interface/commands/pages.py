@@ -133,20 +133,21 @@ def figures(
     kinds = ("svg", "png", "pdf")
     if kind not in kinds:
         raise InputError(f"--format {kind!r}: accepted: {', '.join(kinds)}")
-    from farfield.figures.gallery import draw, exhibits
-    from farfield.figures.pages.gallery import save
-    from farfield.theory.answers.wording import plural
+    from farfield.figures.index import INDEX
 
     if listing:
-        for e in exhibits():
+        for e in INDEX.values():
             say(f"{e.id:<20} {e.kind:<10} {e.title}")
         return 0
+    from farfield.figures.gallery import draw
+    from farfield.figures.pages.gallery import save
+    from farfield.theory.answers.wording import plural
     from farfield.validation.files import writable_folder
 
     writable_folder(out)
     with progress("figures", output) as step:
         done = itertools.count(1)
-        drawn = draw(names, runs=runs, notice=lambda id: step(id, next(done), len(exhibits())))
+        drawn = draw(names, runs=runs, notice=lambda id: step(id, next(done), len(INDEX)))
         gallery = save(drawn, out, kind, page=len(drawn.drawn) > 1)
     if names and not gallery.drawn:
         raise InputError("; ".join(f"{name}: {why}" for name, why in gallery.missing.items()))

@@ -8,8 +8,9 @@ import pytest
 from farfield.cli import main
 from farfield.figures.comparison import Layout, Row, agreements, pairs
 from farfield.figures.curves import perplexity
-from farfield.figures.exhibit import KINDS, Data, NoResults
-from farfield.figures.gallery import Gallery, draw, exhibit, exhibits
+from farfield.figures.exhibit import Data, NoResults
+from farfield.figures.gallery import PAPERS, Gallery, draw, exhibit, exhibits
+from farfield.figures.index import INDEX, KINDS
 from farfield.figures.pages.gallery import gallery_page, save
 from farfield.figures.papers import chi2023, qin2024, sun2023
 from farfield.figures.remeasured import measured_table
@@ -51,6 +52,7 @@ def test_every_figure_and_result_table_of_the_papers_is_listed():
     ids = [e.id for e in exhibits()]
     assert set(ids) == wanted and len(ids) == len(set(ids))
     assert {e.kind for e in exhibits()} == set(KINDS)
+    assert sorted(e.id for paper in PAPERS.values() for e in paper.EXHIBITS) == sorted(INDEX)
 
 
 def test_receptive_fields_are_the_certified_integers():

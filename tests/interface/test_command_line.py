@@ -152,3 +152,18 @@ def test_light_start_and_names():
         assert getattr(farfield, name).__doc__
     with pytest.raises(AttributeError):
         _ = farfield.nonsense
+
+
+@pytest.mark.parametrize(
+    "args", [["figures", "--list"], ["figures", "--format", "bmp"], ["report", "--formt", "x"],
+             ["--help"]],
+)  # fmt: skip
+def test_lists_and_usage_errors_import_no_heavy_library(args):
+    code = (
+        "import sys\nfrom farfield.cli import main\n"
+        f"try:\n    main({args!r})\nexcept SystemExit:\n    pass\n"
+        "found = {'sympy', 'numpy', 'scipy', 'matplotlib', 'torch', 'flint'} & {*sys.modules}\n"
+        "print(sorted(found))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == "[]", done.stderr[-300:]

@@ -146,3 +146,9 @@ def test_a_table_needs_numbers():
         with pytest.raises(InputError, match="integers >= 0"):
             tabulate(-n, bad)
     assert tabulate(-n, []).shape == (0,)
+
+
+def test_zeta_with_a_moving_argument():
+    at = np.arange(2000)
+    sums = np.pi**2 / 6 - np.concatenate([[0], np.cumsum(1.0 / (1 + at[:-1]) ** 2)])
+    assert encoding("-zeta(2,n+1)").bias(at)[0] == pytest.approx(-sums, rel=1e-10)

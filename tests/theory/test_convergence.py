@@ -9,6 +9,7 @@ import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from farfield.numerics.checking.checker import check_proof
 from farfield.theory.answers.errors import InputError
 from farfield.theory.convergence import Verdict, check_convergence
 from farfield.theory.encodings import encoding, encodings
@@ -393,3 +394,14 @@ def test_a_wave_that_sympy_writes_with_a_power_of_minus_one():
     assert check_convergence(text.format(-1, "5/2")).verdict is Verdict.CONVERGES
     assert check_convergence(text.format("log(n+1)/2", 2)).verdict is Verdict.CONVERGES
     assert check_convergence(text.format(3, "1/2")).verdict is Verdict.DIVERGES
+
+
+@pytest.mark.parametrize("name", ["alibi", "sandwich", "sandwich_smoothed"])
+def test_heads_of_one_family_are_decided_as_each_alone(name):
+    """Once with the factor as a parameter: verdict, rules and values are those of a single head."""
+    for h, found in enumerate(check_convergence(name).heads[::3]):
+        alone = check_convergence(encoding(name).head(1 + 3 * h))
+        assert (found.verdict, found.condition) == (alone.verdict, alone.condition)
+        assert [s.rule for s in found.proof.steps] == [s.rule for s in alone.proof.steps]
+        assert [s.text for s in found.proof.steps] == [s.text for s in alone.proof.steps]
+        check_proof(found)

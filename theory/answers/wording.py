@@ -6,9 +6,8 @@
 
 from __future__ import annotations
 
-import difflib
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import sympy
@@ -59,26 +58,6 @@ def count(value: float | None) -> str:
         return f"> 2^{number.bit_length() - 1}"
     exponent = len(str(number)) - 1
     return f"{number // 10 ** (exponent - 2) / 100:.2f}e+{exponent}"
-
-
-def plain(name: str) -> str:
-    """A name without what people vary in writing it: case, spaces, hyphens, underscores.
-
-    >>> plain("KERPLE-log") == plain("kerple_log")
-    True
-    """
-    return "".join(c for c in name.lower() if c.isalnum())
-
-
-def nearest(name: str, known: Iterable[str], least: float = 0.7) -> str | None:
-    """The known name that a user may have meant by one that is not known.
-
-    >>> nearest("kerple-lgo", ["kerple_log", "alibi"]), nearest("relu", ["rope"])
-    ('kerple_log', None)
-    """
-    by_plain = {plain(k): k for k in known}
-    close = difflib.get_close_matches(plain(name), by_plain, 1, least)
-    return by_plain[close[0]] if close else None
 
 
 def plural(count: int, noun: str) -> str:

@@ -8,6 +8,7 @@ size.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import sympy
@@ -77,6 +78,17 @@ def plus(a: Coefficient, b: Coefficient) -> Coefficient:
     if type(a) is fmpq and type(b) is fmpq:
         return a + b
     return _checked_size(coefficient(to_sympy(a) + to_sympy(b)))
+
+
+def total(parts: Sequence[Coefficient]) -> Coefficient:
+    """The sum of several coefficients, at once: one by one, SymPy sorts the sum anew each time."""
+    if len(parts) < 3:
+        return parts[0] if len(parts) == 1 else plus(*parts)
+    numbers = sum((c for c in parts if type(c) is fmpq), ZERO)
+    others = [c for c in parts if type(c) is not fmpq]
+    if not others:
+        return numbers
+    return _checked_size(coefficient(sympy.Add(to_sympy(numbers), *others)))
 
 
 def times(a: Coefficient, b: Coefficient) -> Coefficient:

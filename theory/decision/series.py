@@ -16,6 +16,7 @@ with what was tried; nothing is guessed, and no SymPy limit is taken.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -56,6 +57,10 @@ class Decision:
     steps: tuple[Step, ...] = ()
     reason: str = ""
     partly_real: bool = False
+
+    def at(self, values: Mapping[Expr, Expr]) -> Decision:
+        """The decision for these values of its parameters."""
+        return dataclasses.replace(self, steps=tuple(step.at(values) for step in self.steps))
 
 
 @dataclass(frozen=True)

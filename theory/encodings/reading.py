@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,8 @@ import sympy
 from sympy import Expr, Integer, Rational, S, Symbol
 
 from farfield.theory.answers.answer import InputError
+from farfield.theory.answers.names import nearest, plain
 from farfield.theory.answers.number import exact, natural
-from farfield.theory.answers.wording import nearest, plain
 from farfield.theory.encodings.catalogue import CATALOGUE
 from farfield.theory.encodings.encoding import Encoding, Parameter, grouped
 from farfield.theory.encodings.entry import Entry, Values
@@ -317,6 +318,8 @@ def _constant_sum(e: Any) -> bool:
     return isinstance(e, sympy.Sum) and all(x.is_Integer for x in e.limits[0][1:])
 
 
+@lru_cache(maxsize=64)
 def _written_out(e: Any) -> Expr:
+    """A sum term by term; the heads that share it write it out once."""
     index, low, high = e.limits[0]
     return sympy.Add(*(e.function.xreplace({index: Integer(k)}) for k in range(low, high + 1)))

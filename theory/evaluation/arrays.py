@@ -121,7 +121,7 @@ class _NumPy:
         import scipy.special  # heavy, and of use to few formulas
 
         if name == "zeta":  # with a second argument SciPy knows no zeta below 1
-            return lambda x, a: scipy.special.zeta(x, None if a == 1 else a)
+            return lambda x, a: scipy.special.zeta(x, None if np.ndim(a) == 0 and a == 1 else a)
         return getattr(scipy.special, name)
 
 

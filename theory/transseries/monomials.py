@@ -26,6 +26,7 @@ from farfield.theory.coefficients.arithmetic import (
     minus,
     plus,
     times,
+    total,
 )
 from farfield.theory.coefficients.signs import sign
 
@@ -130,10 +131,11 @@ _DESCENDING: Any = cmp_to_key(_descending)
 
 def collected(terms: Iterable[Term]) -> list[Term]:
     """Like terms added up, in descending order."""
-    sums: dict[Monomial, Coefficient] = {}
+    like: dict[Monomial, list[Coefficient]] = {}
     for m, c in terms:
-        sums[m] = plus(sums[m], c) if m in sums else c
-    items = [t for t in sums.items() if not is_zero_literally(t[1])]
+        like.setdefault(m, []).append(c)
+    sums = ((m, total(cs)) for m, cs in like.items())
+    items = [t for t in sums if not is_zero_literally(t[1])]
     if len(items) < 2:
         return items
     items.sort(key=_DESCENDING)

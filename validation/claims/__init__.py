@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from farfield.theory.answers.answer import Result
 from farfield.theory.answers.blocks import Block, Note, sentence, table
 from farfield.theory.answers.errors import InputError
+from farfield.theory.answers.names import nearest
 from farfield.theory.answers.notation import code
-from farfield.theory.answers.wording import listed, nearest, plural
+from farfield.theory.answers.wording import listed, plural
 from farfield.validation.claims.chi2023 import LEDGER as CHI
 from farfield.validation.claims.claim import RANGE, Check, Claim, Finding, Missing, Passage, Verdict
 from farfield.validation.claims.qin2024 import LEDGER as QIN

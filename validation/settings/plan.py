@@ -41,7 +41,7 @@ from pathlib import Path
 from typing import Any
 
 from farfield.theory.answers.answer import InputError
-from farfield.theory.answers.wording import nearest
+from farfield.theory.answers.names import nearest
 from farfield.theory.encodings import Encoding, encoding
 from farfield.validation.settings.configuration import Configuration, key
 from farfield.validation.settings.measurement import Measurement

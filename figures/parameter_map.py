@@ -1,0 +1,477 @@
+"""Formulas over their parameters: where the series converges, how far they see, what they leak."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import sympy
+from matplotlib.colors import LogNorm
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
+from sympy import Expr, Rational, S, Symbol
+from sympy.core.relational import Relational
+
+from farfield.figures.exhibit import Data
+from farfield.figures.plotting import saved
+from farfield.figures.style import COLOURS, INK, house, new_figure, svg
+from farfield.numerics.leak import leak
+from farfield.numerics.receptive_field import theoretical_receptive_field
+from farfield.theory.algebra.door import solve
+from farfield.theory.algebra.outcomes import Undecided
+from farfield.theory.answers.answer import InputError, Result
+from farfield.theory.answers.blocks import Block, Sentence, note
+from farfield.theory.answers.notation import expression_line, shortened, words
+from farfield.theory.answers.number import exact, natural
+from farfield.theory.answers.wording import share
+from farfield.theory.convergence import check_convergence
+from farfield.theory.encodings import encoding
+from farfield.theory.formula.parameters import interval
+from farfield.theory.verdicts import Convergence, Verdict
+
+MAX_POINTS = 200
+CURVE, RASTER = 400, 240
+BUDGET_S = 2.0
+"""Seconds for the receptive field at one point."""
+DECADES = 20.0
+"""A range whose ends differ by more than this factor is divided geometrically."""
+LEAST_LEAK = 1e-8
+TALLEST = 7.0
+"""Contours are drawn up to ten to this power."""
+
+
+class Place(NamedTuple):
+    """One point of a map, as a row of the CSV has it: `tokens` is the receptive field where it is
+    one number, `low` and `high` enclose it; None is unknown, `inf` a series that diverges."""
+
+    x: Rational
+    y: Rational | None
+    verdict: str
+    tokens: float | None
+    low: float | None
+    high: float | None
+    leak: float | None
+
+
+@dataclass(frozen=True, repr=False)
+class ParameterMap(Result):
+    """A map of a formula over one parameter or two.
+
+    Fields:
+        formula: that is mapped; `names`: of its parameters.
+        condition: for which values its series converges.
+        eps, trained: of the receptive field and of the leak.
+        data: every point.
+        boundary: curves between convergence and divergence, from the condition, each a list of
+            (x, y); of one parameter single points.
+        figure: of matplotlib.
+    """
+
+    formula: str
+    names: tuple[str, ...]
+    condition: str
+    eps: Rational
+    trained: int
+    data: tuple[Place, ...]
+    boundary: tuple[tuple[tuple[float, float], ...], ...]
+    figure: Figure
+
+    def save(self, path: str | os.PathLike[str]) -> tuple[Path, Path]:
+        """Write the figure (svg, png or pdf, by its ending) and its data as CSV beside it.
+
+        Raises:
+            InputError: another ending, or a file that cannot be written.
+        """
+        return saved(self.figure, path, self._table().csv(), "parameter-map", self._said())
+
+    def _table(self) -> Data:
+        second = self.names[1] if len(self.names) > 1 else "y"
+        columns = (self.names[0], second, *Place._fields[2:])
+        return Data(columns, self.data)
+
+    def _said(self) -> str:
+        return (
+            f"{shortened(self.formula, 60)} over {' and '.join(self.names)}: it converges "
+            f"{self.condition}; TRF({share(self.eps)}) and the leak beyond {self.trained} tokens "
+            f"at {len(self.data)} points."
+        )
+
+    def blocks(self) -> Sequence[Block]:
+        found: list[Block] = [Sentence(words("{said}", said=self._said()), "certified")]
+        vague = sum(p.tokens is None and p.low is not None for p in self.data)
+        open_ = sum(p.tokens is None and p.low is None for p in self.data)
+        if vague:
+            found.append(note("{k} points have an enclosure alone.", k=vague))
+        if open_:
+            found.append(note("{k} points are not known.", k=open_))
+        return found
+
+    def fields(self) -> dict[str, Any]:
+        return {
+            "formula": self.formula, "names": self.names, "condition": self.condition,
+            "eps": str(self.eps), "trained": self.trained, "boundary": self.boundary,
+            "columns": self._table().columns,
+            "rows": [[None if v in (math.inf, None) else float(v) if isinstance(v, Rational) else v
+                      for v in place] for place in self.data],
+        }  # fmt: skip
+
+    def _repr_html_(self) -> str:
+        return svg(self.figure, "parameter-map")
+
+
+def parameter_map(
+    formula: Any, ranges: Mapping[str, Any], *, eps: Any = "1/100", trained: Any = 2048,
+    points: Any = 16, values: Mapping[str, Any] | None = None, dialect: str | None = None,
+    assumptions: Mapping[str, str] | None = None, notice: Callable[..., None] | None = None,
+) -> ParameterMap:  # fmt: skip
+    """A formula over a range of one or two parameters.
+
+    The boundary of convergence comes from the exact condition, never from the points; receptive
+    fields and leaks are certified at the points alone, contours between them are drawn by eye.
+
+    Args:
+        formula: a formula in `n` or a name of the catalogue.
+        ranges: of each parameter, as `"0.01:1"`, both ends exact and inside its domain.
+        eps: of the receptive field.
+        trained: training length of the leak, in tokens.
+        points: in each direction.
+        values: of the other parameters.
+        dialect: variant of an encoding of the catalogue.
+        assumptions: domains of parameters.
+        notice: called as `notice(stage, done, total)`.
+
+    Raises:
+        InputError: no range or more than two, a parameter without a range or a value, a range
+            outside the domain.
+
+    >>> drawn = parameter_map("-a*log(1+n)", {"a": "1/2:3"}, points=6)
+    >>> drawn.boundary, [p.tokens for p in drawn.data]
+    ((((1.0, 0.0),),), [inf, inf, 5861, 61, 12, 6])
+    """
+    goal, counted = exact(eps, "eps"), natural(points, "points", 2)
+    if not 0 < goal < 1:
+        raise InputError(f"eps {eps}: accepted is a number in (0, 1)")
+    if counted > MAX_POINTS:
+        raise InputError(f"points {counted}: accepted is at most {MAX_POINTS}")
+    span = natural(trained, "trained")
+    if not 1 <= len(ranges) <= 2:
+        raise InputError(f"a map has one range or two, as --a 0.01:1; {len(ranges)} are given")
+    options = dict(values or {}) | ({} if dialect is None else {"dialect": dialect})
+    found = encoding(formula, assumptions=dict(assumptions or {}) or None, **options)
+    bias, axes = _read(found, ranges)
+    verdict = check_convergence(bias, assumptions={a.name: d for a, d in axes.items()})
+    grid = [_between(*_range(a.name, ranges[a.name], d), counted) for a, d in axes.items()]
+    places = list(_places(bias, tuple(axes), grid, goal, span, verdict, notice))
+    ends = [(xs[0], xs[-1]) for xs in grid]
+    curves = tuple(_boundary(verdict, tuple(axes), ends))
+    names = tuple(a.name for a in axes)
+    if len(grid) == 1:
+        figure = _draw_line(names, grid, places, curves, goal, span)
+    else:
+        fine = [_between(*end, RASTER) for end in ends]
+        never = (fine[0], fine[1], _divergent(verdict, tuple(axes), *fine))
+        figure = _draw_plane(names, grid, places, curves, never, goal, span)
+    return ParameterMap(found.name, names, _condition(verdict), goal, span, tuple(places), curves,
+                        figure)  # fmt: skip
+
+
+def _read(found: Any, ranges: Mapping[str, Any]) -> tuple[Expr, dict[Symbol, str]]:
+    """The bias with its parameters and their domains, in the order of the ranges."""
+    label = shortened(found.name, 60)
+    if found.formula is None:
+        raise InputError(f"{label} is no bias: {found.out_of_scope}")
+    free = {p.name: p for p in found.free}
+    if strange := [name for name in ranges if name not in free]:
+        has = ", ".join(free) or "none"
+        raise InputError(f"{label} has no free parameter {strange[0]!r}; free parameters: {has}")
+    if missing := [name for name in free if name not in ranges]:
+        raise InputError(
+            f"{label}: {missing[0]} has no range and no value; accepted: --{missing[0]} 0.1:1, or "
+            f"--set {missing[0]}=1"
+        )
+    return found.biases[0], {free[name].symbol: free[name].domain for name in ranges}
+
+
+def _range(name: str, given: Any, domain: str) -> tuple[Rational, Rational]:
+    ends = given.split(":") if isinstance(given, str) else list(given)
+    if len(ends) != 2:
+        raise InputError(
+            f"range of {name} {str(given)[:40]!r}: accepted are two numbers, as 0.01:1"
+        )
+    low, high = (exact(end, name) for end in ends)
+    if not low < high:
+        raise InputError(f"range of {name} {low}:{high}: accepted is a smaller number first")
+    least, most, holds_least, holds_most = interval(domain)
+    if not (least < low or (least == low and holds_least)) or not (
+        high < most or (high == most and holds_most)
+    ):
+        raise InputError(
+            f"range of {name} {low}:{high}: {name} is {domain}; --assume {name}=real changes that"
+        )
+    return low, high
+
+
+def _between(low: Rational, high: Rational, count: int) -> list[Rational]:
+    """Rationals from one to the other, geometrically where the range is wide."""
+    if low > 0 and high / low > DECADES:
+        ratio = float(high / low) ** (1 / (count - 1))
+        inner = [Rational(f"{float(low) * ratio**k:.4g}") for k in range(1, count - 1)]
+        return [low, *inner, high]
+    return [low + (high - low) * Rational(k, count - 1) for k in range(count)]
+
+
+def _converges(verdict: Convergence, at: Mapping[Symbol, Rational]) -> str:
+    """The verdict at a point, from the exact condition."""
+    if verdict.verdict is not Verdict.CONDITIONAL:
+        return str(verdict.verdict)
+    assert verdict.condition is not None
+    held = verdict.condition.xreplace(dict(at))
+    if held not in (S.true, S.false):
+        held = sympy.sympify(held.doit())
+    if held in (S.true, S.false):
+        return "converges" if held is S.true else "diverges"
+    return "undecided"
+
+
+def _places(
+    bias: Expr, names: Sequence[Symbol], grid: Sequence[Sequence[Rational]], eps: Rational,
+    trained: int, verdict: Convergence, notice: Callable[..., None] | None,
+) -> Iterator[Place]:  # fmt: skip
+    rows = grid[1] if len(grid) > 1 else [None]
+    total = len(rows) * len(grid[0])
+    for j, y in enumerate(rows):
+        for i, x in enumerate(grid[0]):
+            if notice is not None:
+                notice("points", j * len(grid[0]) + i, total)
+            at = dict(zip(names, (x, y) if y is not None else (x,), strict=True))
+            held, p = _converges(verdict, at), bias.xreplace(at)
+            if held == "diverges":
+                yield Place(x, y, held, math.inf, None, None, 1.0)
+                continue
+            found = theoretical_receptive_field(p, eps, budget_s=BUDGET_S)
+            low, high = found.span() or (None, None)
+            if found.reason is not None and found.reason.code == "diverges":
+                held = "diverges"
+            elif found.tokens is not None and math.isfinite(found.tokens):
+                held = "converges"
+            yield Place(x, y, held, found.tokens, low, high, leak(p, trained).value)
+
+
+def _condition(verdict: Convergence) -> str:
+    if verdict.verdict is Verdict.CONDITIONAL:
+        return f"exactly if {expression_line(verdict.condition)}"
+    return {Verdict.CONVERGES: "everywhere", Verdict.DIVERGES: "nowhere"}.get(
+        verdict.verdict, "where that is not decided"
+    )
+
+
+# -- the boundary, from the condition -------------------------------------------------------------
+
+
+def _gaps(condition: Any, names: Sequence[Symbol]) -> Iterator[Expr]:
+    """What the inequalities of a condition compare with 0, each once."""
+    seen = set[Expr]()
+    for atom in sorted(condition.atoms(Relational), key=str):
+        gap = sympy.expand(atom.lhs - atom.rhs)
+        if not {gap, -gap} & seen and gap.free_symbols and gap.free_symbols <= {*names}:
+            seen |= {gap}
+            yield gap
+
+
+def _zeros(gap: Expr, a: Symbol) -> list[Expr]:
+    try:
+        return list(solve(gap, a))
+    except Undecided:
+        return []
+
+
+def _boundary(
+    verdict: Convergence, names: Sequence[Symbol], ends: Sequence[tuple[Rational, Rational]]
+) -> Iterator[tuple[tuple[float, float], ...]]:
+    """Curves on which an inequality of the condition turns, where the verdict does."""
+    if verdict.verdict is not Verdict.CONDITIONAL:
+        return
+    for gap in _gaps(verdict.condition, names):
+        solved = {k: _zeros(gap, a) for k, a in enumerate(names) if a in gap.free_symbols}
+        k = min(solved, key=lambda k: len(solved[k]) or math.inf)  # one root has no turning point
+        for root in solved[k]:
+            yield from _curves(verdict, names, ends, root, k)
+
+
+def _curves(
+    verdict: Convergence, names: Sequence[Symbol], ends: Sequence[tuple[Rational, Rational]],
+    root: Expr, k: int,
+) -> Iterator[tuple[tuple[float, float], ...]]:  # fmt: skip
+    """The pieces of a curve, solved for the parameter with index k, that part the verdicts."""
+    (low, high), step = ends[k], (ends[k][1] - ends[k][0]) * Rational(1, 10**6)
+    if len(names) == 1:
+        if root.is_real and low <= root <= high:
+            yield ((float(root), 0.0),)
+        return
+    other = 1 - k
+    curve: list[tuple[float, float]] = []
+    for x in _between(*ends[other], CURVE):
+        at = root.xreplace({names[other]: x})
+        if at.is_real and low <= at <= high:
+            near = Rational(str(sympy.N(at, 30)))
+            beside = ({names[k]: near + way * step, names[other]: x} for way in (-1, 1))
+            if len({_converges(verdict, point) for point in beside}) == 2:
+                curve.append((float(x), float(at)) if other == 0 else (float(at), float(x)))
+                continue
+        if len(curve) > 1:
+            yield tuple(curve)
+        curve = []
+    if len(curve) > 1:
+        yield tuple(curve)
+
+
+def _divergent(
+    verdict: Convergence, names: Sequence[Symbol], xs: Sequence[Rational], ys: Sequence[Rational]
+) -> np.ndarray:
+    """Where the series diverges, shape (ys, xs): between two zeros of the inequalities in a column
+    one look at the exact condition says it."""
+    found = np.full((len(ys), len(xs)), verdict.verdict is Verdict.DIVERGES)
+    if verdict.verdict is not Verdict.CONDITIONAL:
+        return found
+    x_name, y_name = names
+    roots = [r for gap in _gaps(verdict.condition, names) if y_name in gap.free_symbols
+             for r in _zeros(gap, y_name)]  # fmt: skip
+    for i, x in enumerate(xs):
+        at = (root.xreplace({x_name: x}) for root in roots)
+        inner = sorted(Rational(str(sympy.N(r, 30))) for r in at if r.is_real)
+        cuts = [ys[0], *(r for r in inner if ys[0] < r < ys[-1]), ys[-1]]
+        for low, high in pairwise(cuts):
+            if _converges(verdict, {x_name: x, y_name: (low + high) / 2}) == "diverges":
+                found[np.array([bool(low <= y <= high) for y in ys]), i] = True
+    return found
+
+
+# -- drawing --------------------------------------------------------------------------------------
+
+
+def _scaled(axis: Any, xs: Sequence[Rational]) -> None:
+    plain = FuncFormatter(lambda x, _: f"{x:g}")
+    if xs[0] > 0 and xs[-1] / xs[0] > DECADES:
+        (axis.axes.set_xscale if axis.axis_name == "x" else axis.axes.set_yscale)("log")
+    axis.set_major_formatter(plain)
+
+
+def _draw_line(
+    names: Sequence[str], grid: Sequence[Sequence[Rational]], places: Sequence[Place],
+    curves: Sequence[Any], eps: Rational, trained: int,
+) -> Figure:  # fmt: skip
+    """Receptive field and leak over one parameter, one above the other."""
+    with house():
+        figure, axes = new_figure(5.6, 4.8)
+        axes.remove()
+        above, below = figure.subplots(2, 1, sharex=True)
+        known = [p for p in places if p.tokens is not None and p.tokens < math.inf]
+        above.plot([float(p.x) for p in known], [p.tokens for p in known], color=COLOURS[0],
+                   marker="o", markersize=3)  # fmt: skip
+        vague = [p for p in places if p.tokens is None and p.low is not None and p.high is not None]
+        for p in vague:
+            if p.high < 1e300:  # type: ignore[operator]
+                above.plot([float(p.x)] * 2, [p.low, p.high], color=COLOURS[0], linewidth=3,
+                           alpha=0.4)  # fmt: skip
+        for held in ("converges", "diverges"):
+            leaking = [p for p in places if p.leak is not None and p.verdict == held]
+            below.plot([float(p.x) for p in leaking],
+                       [max(p.leak or 0, LEAST_LEAK) for p in leaking],
+                       color=COLOURS[1], marker="o", markersize=3)  # fmt: skip
+        for axis in (above, below):
+            axis.set_yscale("log")
+            _scaled(axis.xaxis, grid[0])
+            for ((x, _),) in curves:
+                axis.axvline(x, color="#444444", linewidth=1.2, linestyle="--")
+            _hatched(axis, [p for p in places if p.verdict == "diverges"], curves, grid[0])
+        above.set_xlim(float(grid[0][0]), float(grid[0][-1]))
+        above.set_ylabel(f"TRF({share(eps)}) in tokens")
+        below.set_ylabel(f"leak beyond {trained}")
+        below.set_xlabel(names[0])
+        return figure
+
+
+def _hatched(
+    axis: Any, divergent: Sequence[Place], curves: Sequence[Any], xs: Sequence[Rational]
+) -> None:
+    """Hatch the stretches of one parameter on which the series diverges."""
+    cuts = sorted({float(xs[0]), float(xs[-1]), *(x for ((x, _),) in curves)})
+    for low, high in pairwise(cuts):
+        if any(low <= float(p.x) <= high for p in divergent):
+            axis.axvspan(low, high, facecolor="none", edgecolor="#888888", hatch="///",
+                         linewidth=0, alpha=0.6)  # fmt: skip
+
+
+def _draw_plane(
+    names: Sequence[str], grid: Sequence[Sequence[Rational]], places: Sequence[Place],
+    curves: Sequence[Any], never: tuple[Sequence[Rational], Sequence[Rational], np.ndarray],
+    eps: Rational, trained: int,
+) -> Figure:  # fmt: skip
+    """Contours of the receptive field over the leak as shade, with the boundary of convergence."""
+    xs, ys = ([float(v) for v in axis] for axis in grid)
+    shape = (len(ys), len(xs))
+    fields = np.array([_finite(p.tokens) for p in places]).reshape(shape)
+    shown = [None if p.verdict == "diverges" else p.leak for p in places]
+    leaks = np.array([_finite(value) for value in shown]).reshape(shape)
+    with house():
+        figure, axes = new_figure(6.2, 4.6)
+        _scaled(axes.xaxis, grid[0])
+        _scaled(axes.yaxis, grid[1])
+        shade = axes.pcolormesh(
+            xs, ys, np.ma.masked_invalid(leaks.clip(LEAST_LEAK, 1)), cmap="Blues",
+            norm=LogNorm(LEAST_LEAK, 1), shading="nearest", rasterized=True,
+        )  # fmt: skip
+        shade.set_alpha(0.7)
+        bar = figure.colorbar(shade, ax=axes, pad=0.02)
+        bar.set_label(f"leak beyond {trained} tokens")
+        drawn = np.ma.masked_invalid(np.log10(fields))
+        levels = _levels(drawn.compressed())
+        if levels:
+            lines = axes.contour(xs, ys, drawn, levels=levels, colors=INK, linewidths=1.1)
+            axes.clabel(lines, fmt=lambda v: f"{10**v:,.0f}".replace(",", " "), fontsize=8)
+        if never[2].any():
+            axes.contourf([float(v) for v in never[0]], [float(v) for v in never[1]], never[2],
+                          levels=[0.5, 1.5], colors="white")  # fmt: skip
+            axes.contourf([float(v) for v in never[0]], [float(v) for v in never[1]], never[2],
+                          levels=[0.5, 1.5], colors="none", hatches=["///"])  # fmt: skip
+        for curve in curves:
+            axes.plot([x for x, _ in curve], [y for _, y in curve], color=COLOURS[1], linewidth=2.4)
+        vague = [p for p in places if p.tokens is None]
+        axes.plot([float(p.x) for p in vague], [float(p.y or 0) for p in vague], "o",
+                  markerfacecolor="white", color="#444444", markersize=4, linestyle="",
+                  clip_on=False)  # fmt: skip
+        axes.set(xlim=(xs[0], xs[-1]), ylim=(ys[0], ys[-1]), xlabel=names[0], ylabel=names[1])
+        axes.grid(False)
+        axes.set_title(
+            _legend(eps, bool(levels), bool(curves), bool(vague)), loc="left", fontsize=9
+        )
+        return figure
+
+
+def _legend(eps: Rational, lines: bool, boundary: bool, vague: bool) -> str:
+    said = [f"contours: TRF({share(eps)}) in tokens"] if lines else []
+    said += ["orange: boundary of convergence"] if boundary else []
+    said += ["circles: no single number"] if vague else []
+    return "; ".join(said)
+
+
+def _finite(value: float | None) -> float:
+    return math.nan if value is None or not math.isfinite(value) else float(value)
+
+
+def _levels(known: np.ndarray) -> list[float]:
+    """Round levels within common logarithms: decades, finer steps where there are few."""
+    if not known.size:
+        return []
+    low, high = max(known.min(), 0.0), min(known.max(), TALLEST)
+    decades = [float(k) for k in range(1, int(TALLEST) + 1) if low < k < high]
+    if len(decades) > 2:
+        return decades
+    finer = (k + math.log10(m) for k in range(int(TALLEST)) for m in (1, 2, 5))
+    return [v for v in finer if low < v < high]

@@ -1,0 +1,324 @@
+"""Formulas in one figure: their biases, weights, receptive fields, leaks or windows."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
+from sympy import Expr
+
+from farfield.figures.exhibit import Data
+from farfield.figures.labels import Named, name_lines
+from farfield.figures.style import COLOURS, FORMATS, house, look, new_figure, rendered, svg
+from farfield.numerics.leak import leak
+from farfield.numerics.receptive_field import resolve, theoretical_receptive_field
+from farfield.numerics.windows.certified import certified_window
+from farfield.theory.answers.answer import InputError, Result
+from farfield.theory.answers.blocks import Block, Sentence, note
+from farfield.theory.answers.notation import shortened, words
+from farfield.theory.answers.number import exact, natural
+from farfield.theory.answers.wording import listed, share
+from farfield.theory.encodings import CATALOGUE, Encoding
+from farfield.theory.files import write
+from farfield.theory.values import tabulate
+
+MAX_LENGTH = 10**6
+MAX_LINES = 200
+FRAME = 1e8
+"""Numbers of tokens beyond are not drawn."""
+LOWEST = {"bias": -18.0, "weights": 1e-8, "leak": 1e-8}
+"""Values below lie under the frame."""
+SHARES = tuple(Fraction(k, 10**e) for e in range(1, 12) for k in (5, 2, 1))
+
+Points = Iterator[tuple[float, float]]
+
+
+class Point(NamedTuple):
+    """One point of a line, as a row of the CSV has it; heads count from 1."""
+
+    formula: str
+    head: int
+    x: float
+    y: float
+
+
+@dataclass(frozen=True, repr=False)
+class Plot(Result):
+    """A figure of several formulas, with its data.
+
+    Fields:
+        what: is drawn.
+        x_name, y_name: what the axes show, with units.
+        data: every point: formula, head, x, y.
+        missing: formulas of which there is nothing to draw, with the reason.
+        figure: of matplotlib.
+    """
+
+    what: str
+    x_name: str
+    y_name: str
+    data: tuple[Point, ...]
+    missing: tuple[tuple[str, str], ...]
+    figure: Figure
+
+    def save(self, path: str | os.PathLike[str]) -> tuple[Path, Path]:
+        """Write the figure (svg, png or pdf, by its ending) and its data as CSV beside it.
+
+        Raises:
+            InputError: another ending, or a file that cannot be written.
+        """
+        table = Data(Point._fields, self.data).csv()
+        return saved(self.figure, path, table, f"plot-{self.what}", self._said())
+
+    def blocks(self) -> Sequence[Block]:
+        found: list[Block] = [Sentence(words("{said}", said=self._said()))]
+        found += [note("{name} is not drawn: {why}.", name=shortened(f, 60), why=why)
+                  for f, why in self.missing]  # fmt: skip
+        return found
+
+    def _said(self) -> str:
+        drawn = listed(list(dict.fromkeys(shortened(p.formula, 40) for p in self.data)), 6)
+        return f"{self.y_name}, by {self.x_name}: {drawn}."
+
+    def fields(self) -> dict[str, Any]:
+        found = {"what": self.what, "x_name": self.x_name, "y_name": self.y_name}
+        return {**found, "missing": self.missing, "columns": Point._fields, "rows": self.data}
+
+    def _repr_html_(self) -> str:
+        return svg(self.figure, f"plot-{self.what}")
+
+
+def saved(
+    figure: Figure, path: str | os.PathLike[str], table: str, name: str, said: str
+) -> tuple[Path, Path]:
+    """A figure as a file of the kind that its ending names, with its data as CSV beside it.
+
+    Raises:
+        InputError: another ending, or a file that cannot be written.
+    """
+    place = Path(path)
+    kind = place.suffix.lower().lstrip(".")
+    if kind not in FORMATS:
+        raise InputError(f"{str(path)!r}: accepted are names that end with .{', .'.join(FORMATS)}")
+    write(place, rendered(figure, kind, name, said))
+    write(place.with_suffix(".csv"), table.encode())
+    return place, place.with_suffix(".csv")
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """One thing that can be drawn: its axes, and the points of one head."""
+
+    x_name: str
+    y_name: str
+    points: Callable[[Expr, int, Fraction], Points]
+    log_y: bool = True
+    falling: bool = False
+
+
+def _distances(length: int) -> np.ndarray:
+    return np.unique(np.concatenate([[0], np.geomspace(1, max(length - 1, 1), 200).astype(int)]))
+
+
+def _bias(p: Expr, length: int, eps: Fraction) -> Points:
+    n = _distances(length)
+    for x, y in zip(n, tabulate(p, n), strict=True):
+        yield float(x + 1), float(y)
+
+
+def _weights(p: Expr, length: int, eps: Fraction) -> Points:
+    n = _distances(length)
+    values = tabulate(p, n)
+    for x, y in zip(n, np.exp(values - values.max()), strict=True):
+        yield float(x + 1), float(y)
+
+
+def _fields(p: Expr, length: int, eps: Fraction) -> Points:
+    for at in sorted({*(e for e in SHARES if e >= eps / 1000), eps}, reverse=True):
+        tokens = theoretical_receptive_field(p, at).tokens
+        if tokens is None or tokens > FRAME:
+            return
+        yield float(at), float(tokens)
+
+
+def _leaks(p: Expr, length: int, eps: Fraction) -> Points:
+    for trained in np.unique(np.geomspace(1, length, 40).astype(int)):
+        value = leak(p, int(trained)).value
+        if value is not None:
+            yield float(trained), value
+
+
+def _windows(p: Expr, length: int, eps: Fraction) -> Points:
+    for error in sorted({*(e for e in SHARES if e >= eps / 1000), eps}, reverse=True):
+        width = certified_window(p, error, 1, 1).width
+        if width is None or width > FRAME:
+            return
+        yield float(error), float(width)
+
+
+KINDS = {
+    "bias": _Kind("n + 1 (tokens)", "bias p(n)", _bias, log_y=False),
+    "weights": _Kind("n + 1 (tokens)", "weight over the largest", _weights),
+    "trf": _Kind("eps, share of the mass left outside", "TRF(eps) in tokens",
+                 _fields, falling=True),
+    "leak": _Kind("training length (tokens)", "leak, share of the mass beyond", _leaks),
+    "window": _Kind("error budget, for |logits| and |values| up to 1", "certified window in tokens",
+                    _windows, falling=True),
+}  # fmt: skip
+"""What can be drawn, by its name."""
+
+
+def plot(
+    *formulas: Any, what: str = "bias", length: Any = 1024, eps: Any = "1/100",
+    notice: Callable[..., None] | None = None,
+) -> Plot:  # fmt: skip
+    """Several formulas and encodings of the catalogue, each head a line, in one figure.
+
+    Args:
+        formulas: formulas in `n`, names of the catalogue or `Encoding`s, with a value for every
+            parameter.
+        what: `bias`, p(n); `weights`, exp(p(n)) over the largest; `trf`, TRF(eps) by eps; `leak`,
+            the leak by training length; `window`, the certified window by error budget, for logits
+            and values of at most 1.
+        length: the largest distance or training length that is drawn, in tokens.
+        eps: receptive fields and windows are drawn from a share of 1/2 to a thousandth of this one.
+        notice: called as `notice(stage, done, total)`.
+
+    Raises:
+        InputError: nothing to draw, a parameter without a value, an encoding that is no bias, a
+            length or a share out of range.
+
+    >>> drawn = plot("-n/8", "-2*log(1+n)", what="trf")
+    >>> [round(p.y) for p in drawn.data if p.x == 0.01]
+    [37, 61]
+    """
+    if not formulas:
+        raise InputError("give a formula, or several")
+    if what not in KINDS:
+        raise InputError(f"what {what!r}: accepted: {', '.join(KINDS)}")
+    last = natural(length, "length", 2)
+    if last > MAX_LENGTH:
+        raise InputError(f"length {last}: accepted is at most {MAX_LENGTH}")
+    goal = exact(eps, "eps")
+    if not 0 < goal < 1:
+        raise InputError(f"eps {eps}: accepted is a number in (0, 1)")
+    subjects = [_drawable(f) for f in formulas]
+    if sum(s.num_heads for s in subjects) > MAX_LINES:
+        raise InputError(f"more than {MAX_LINES} heads; accepted are fewer formulas, or heads=8")
+    kind, data, missing = KINDS[what], list[Point](), list[tuple[str, str]]()
+    names = _names(subjects)
+    for k, (name, subject) in enumerate(zip(names, subjects, strict=True)):
+        if notice is not None:
+            notice(shortened(name, 40), k, len(subjects))
+        for h in range(1, subject.num_heads + 1):
+            points = kind.points(subject.head(h), last, Fraction(int(goal.p), int(goal.q)))
+            found = [Point(name, h, x, y) for x, y in points]
+            data += found
+            if not found and name not in dict(missing):
+                missing.append((name, _why(what, goal)))
+    if not data:
+        raise InputError("; ".join(f"{name} has nothing to draw: {why}" for name, why in missing))
+    drawn = _draw(what, kind, dict(zip(names, subjects, strict=True)), data, goal)
+    return Plot(what, kind.x_name, kind.y_name, tuple(data), tuple(missing), drawn)
+
+
+def _drawable(formula: Any) -> Encoding:
+    found = resolve(formula, {})
+    if not found.biases:
+        raise InputError(f"{shortened(found.name, 60)} is no bias to draw: {found.out_of_scope}")
+    return found
+
+
+def _names(subjects: Sequence[Encoding]) -> list[str]:
+    """Unlike names of the subjects: encodings of one name are told apart by a number."""
+    found: list[str] = []
+    for subject in subjects:
+        count = sum(name.partition(" #")[0] == subject.name for name in found)
+        found.append(f"{subject.name} #{count + 1}" if count else subject.name)
+    return found
+
+
+def _why(what: str, eps: Any) -> str:
+    if what == "trf":
+        return f"its receptive field is infinite, beyond {FRAME:.0e} tokens or not known"
+    if what == "window":
+        return f"its certified window is infinite, beyond {FRAME:.0e} tokens or not known"
+    return "its values are not known"
+
+
+def _colours(subjects: dict[str, Encoding]) -> dict[str, str]:
+    """A colour a formula: that of the catalogue, and for others one that is free."""
+    known = {name: look(s.name)["color"] for name, s in subjects.items() if s.name in CATALOGUE}
+    free = [c for c in COLOURS if c not in known.values()] or list(COLOURS)
+    others = (name for name in subjects if name not in known)
+    return known | {name: free[k % len(free)] for k, name in enumerate(others)}
+
+
+def _draw(
+    what: str, kind: _Kind, subjects: dict[str, Encoding], data: Sequence[Point], eps: Any
+) -> Figure:
+    colours = _colours(subjects)
+    with house():
+        figure, axes = new_figure(6.4, 4.2)
+        lines = []
+        for (name, head), points in _grouped(data).items():
+            heads = subjects[name].num_heads
+            x, y = [p.x for p in points], [p.y for p in points]
+            fade = 1.0 if heads == 1 else 1 - 0.6 * (head - 1) / (heads - 1)
+            dash = look(subjects[name].name)["linestyle"] if subjects[name].title else "-"
+            axes.plot(x, y, color=colours[name], alpha=fade, linestyle=dash,
+                      marker="o" if len(x) == 1 else "")  # fmt: skip
+            if head in (1, heads):
+                lines.append(Named(_title(subjects[name], name, head), x, y, colours[name]))
+        axes.set(xscale="log", xlabel=kind.x_name, ylabel=kind.y_name)
+        if kind.log_y:
+            axes.set_yscale("log")
+        xs, ys = [p.x for p in data], [p.y for p in data if math.isfinite(p.y)]
+        low, high = min(xs), max(xs)
+        axes.set_xlim((high, low) if kind.falling else (low, max(high, 2 * low)))
+        _frame_y(axes, what, ys)
+        if kind.falling and low < eps < high:
+            axes.axvline(float(eps), color="#888888", linewidth=0.7, zorder=0)
+            axes.text(float(eps), 1.01, share(eps), transform=axes.get_xaxis_transform(),
+                      ha="center", va="bottom", fontsize=8.5, color="#888888")  # fmt: skip
+        else:
+            axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+        axes.margins(x=0)
+        name_lines(axes, lines)
+        return figure
+
+
+def _frame_y(axes: Any, what: str, ys: Sequence[float]) -> None:
+    least = LOWEST.get(what)
+    if what == "bias":
+        assert least is not None
+        bottom = max(min(ys), max(ys) + least)
+        pad = 0.04 * (max(ys) - bottom or 1)
+        axes.set_ylim(bottom - pad, max(ys) + pad)
+    elif least is not None:
+        axes.set_ylim(max(least, min((y for y in ys if y > 0), default=least) / 2), 2)
+    else:
+        axes.set_ylim(0.8, 2 * max(ys))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:g}"))
+
+
+def _grouped(data: Sequence[Point]) -> dict[tuple[str, int], list[Point]]:
+    found: dict[tuple[str, int], list[Point]] = {}
+    for point in data:
+        found.setdefault((point.formula, point.head), []).append(point)
+    return found
+
+
+def _title(subject: Encoding, name: str, head: int) -> str:
+    title = subject.title if subject.name in CATALOGUE else shortened(name, 32)
+    if " #" in name and subject.name in CATALOGUE:
+        title += f" #{name.partition(' #')[2]}"
+    return title if subject.num_heads == 1 else f"{title}, head {head}"

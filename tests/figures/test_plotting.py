@@ -1,0 +1,153 @@
+"""Formulas in one figure, and formulas over their parameters: data, boundary, files."""
+
+import csv
+import math
+
+import pytest
+from sympy import Rational
+
+import farfield
+from farfield.cli import main
+from farfield.figures.parameter_map import parameter_map
+
+
+def run(capsys, *args):
+    with pytest.raises(SystemExit) as stop:
+        main(list(args))
+    out = capsys.readouterr()
+    return stop.value.code, out.out, out.err
+
+
+def words(figure):
+    return {text.get_text() for axes in figure.axes for text in axes.texts}
+
+
+# -- several formulas -----------------------------------------------------------------------------
+
+
+def test_a_plot_holds_the_certified_numbers():
+    drawn = farfield.plot("alibi", "-2*log(1+n)", what="trf", eps="1/100")
+    for point in drawn.data:
+        if point.x == 0.01:
+            subject = farfield.encoding(point.formula)
+            bias = subject.head(point.head)
+            assert farfield.theoretical_receptive_field(bias, "1/100").tokens == point.y
+    assert {p.head for p in drawn.data if p.formula == "alibi"} == set(range(1, 9))
+    assert {"ALiBi, head 1", "ALiBi, head 8", "-2*log(1+n)"} <= words(drawn.figure)
+
+
+def test_each_kind_draws_what_it_says():
+    weights = farfield.plot("-n/8", what="weights", length=64).data
+    assert all(math.isclose(p.y, math.exp(-(p.x - 1) / 8)) for p in weights)
+    bias = farfield.plot("-n/8", length=64).data
+    assert all(p.y == -(p.x - 1) / 8 for p in bias) and bias[-1].x == 64
+    leaks = farfield.plot("-n/8", what="leak", length=64).data
+    assert all(math.isclose(p.y, math.exp(-p.x / 8), rel_tol=1e-12) for p in leaks)
+    windows = farfield.plot("-n/8", what="window").data
+    found = {p.x: p.y for p in windows}
+    assert found[0.01] == farfield.certified_window("-n/8", "1/100", 1, 1).width
+
+
+def test_what_has_nothing_to_draw_is_named():
+    drawn = farfield.plot("-n", "-log(1+n)", what="trf")
+    assert dict(drawn.missing).keys() == {"-log(1+n)"} and "infinite" in str(drawn)
+    assert {p.formula for p in drawn.data} == {"-n"}
+
+
+def test_files_with_their_data(tmp_path):
+    drawn = farfield.plot("-n/8", "-n/8", what="weights", length=32)
+    for kind, start in (("svg", b"<?xml"), ("png", b"\x89PNG"), ("pdf", b"%PDF")):
+        figure, table = drawn.save(tmp_path / f"x.{kind}")
+        assert figure.read_bytes().startswith(start)
+        rows = list(csv.DictReader(table.open(encoding="utf-8")))
+        assert list(rows[0]) == ["formula", "head", "x", "y"] and len(rows) == len(drawn.data)
+    assert {p.formula for p in drawn.data} == {"-n/8", "-n/8 #2"}
+
+
+@pytest.mark.parametrize(
+    ("formulas", "options", "said"),
+    [
+        ((), {}, "give a formula"),
+        (("-n",), {"what": "colour"}, "accepted: bias, weights"),
+        (("-n",), {"length": 1}, "length"),
+        (("-n",), {"length": 10**9}, "length"),
+        (("-n",), {"eps": 2}, "eps"),
+        (("-a*n",), {}, "free parameter"),
+        (("rope",), {}, "."),
+        (("-log(1+n)",), {"what": "trf"}, "infinite"),
+    ],
+)
+def test_bad_plots_are_one_line(formulas, options, said):
+    with pytest.raises(farfield.InputError, match=said) as error:
+        farfield.plot(*formulas, **options)
+    assert "\n" not in str(error.value)
+
+
+# -- over parameters ------------------------------------------------------------------------------
+
+
+def test_the_boundary_is_exact():
+    drawn = parameter_map(
+        "-(a+b^2-1)*log(1+n)", {"a": "-1:3", "b": "-2:2"}, points=3,
+        assumptions={"a": "real", "b": "real"},
+    )  # fmt: skip
+    (curve,) = drawn.boundary
+    assert len(curve) > 100 and drawn.condition == "exactly if a > 2 − b²"
+    assert all(math.isclose(x, 2 - y * y, abs_tol=1e-12) for x, y in curve)
+
+
+def test_an_inequality_that_decides_nothing_is_no_boundary():
+    drawn = parameter_map("-a*log(1+n)-b*log(1+log(1+n))", {"a": "1/2:2", "b": "1/2:3"}, points=2)
+    assert [{x for x, _ in curve} for curve in drawn.boundary] == [{1.0}]  # b = 1 parts a = 1 alone
+
+
+def test_points_are_certified():
+    drawn = parameter_map("-a*n^b", {"a": "0.1:1", "b": "1/2:1"}, points=3)
+    assert len(drawn.data) == 9 and drawn.boundary == ()
+    for place in drawn.data:
+        bias = farfield.encoding("-a*n^b", a=place.x, b=place.y).head(1)
+        assert farfield.theoretical_receptive_field(bias, "1/100").tokens == place.tokens
+    line = parameter_map("-a*log(1+n)", {"a": "1/2:3"}, points=6)
+    assert line.boundary == (((1.0, 0.0),),) and line.data[3].x == 2 and line.data[3].tokens == 61
+    assert line.data[0].verdict == "diverges" and line.data[0].leak == 1
+    assert isinstance(line.data[3].x, Rational)
+
+
+@pytest.mark.parametrize(
+    ("formula", "ranges", "said"),
+    [
+        ("-a*n", {}, "one range or two"),
+        ("-a*n", {"b": "0:1"}, "no free parameter 'b'"),
+        ("-a*n^b", {"a": "0.1:1"}, "--set b=1"),
+        ("-a*n", {"a": "1"}, "two numbers"),
+        ("-a*n", {"a": "2:1"}, "smaller number first"),
+        ("-a*n", {"a": "-1:1"}, "positive"),
+        ("rope", {"a": "0.1:1"}, "."),
+    ],
+)
+def test_bad_maps_are_one_line(formula, ranges, said):
+    with pytest.raises(farfield.InputError, match=said) as error:
+        parameter_map(formula, ranges, points=2)
+    assert "\n" not in str(error.value)
+
+
+# -- on the command line --------------------------------------------------------------------------
+
+
+def test_the_verbs(capsys, tmp_path):
+    code, out, _ = run(capsys, "plot", "-n/8", "-n/9", "--what", "weights", "--out",
+                       str(tmp_path / "p.svg"))  # fmt: skip
+    assert code == 0 and (tmp_path / "p.csv").exists() and "p.svg" in out
+    code, out, _ = run(capsys, "map", "-a*log(1+n)", "--a", "1/2:3", "--points", "3", "--out",
+                       str(tmp_path / "m.svg"))  # fmt: skip
+    assert code == 0 and "exactly if a > 1" in out and (tmp_path / "m.csv").exists()
+    code, _, err = run(capsys, "map", "-a*n", "--beta", "1:2", "--out", str(tmp_path / "m.svg"))
+    assert code == 2 and "no free parameter 'beta'" in err
+    code, _, err = run(capsys, "plot", "-n", "--out", str(tmp_path / "p.gif"))
+    assert code == 2 and ".svg" in err
+    code, out, _ = run(capsys, "design", "-a*log(1+n)", "--trf", "512", "--eps", "1/100")
+    assert code == 0 and "a = 153/91" in out
+    plan = tmp_path / "plan.toml"
+    code, out, _ = run(capsys, "design", "--family", "alibi", "--family", "-a*log(1+n)", "--trf",
+                       ">=64", "--optimise", "leak", "--plan", str(plan))  # fmt: skip
+    assert code == 0 and "[[sweep]]" in plan.read_text()
