@@ -7,6 +7,7 @@ circle) and on rows of its worst case; shown is the greatest share of the bound 
 """
 
 import argparse
+import itertools
 import math
 
 import numpy as np
@@ -70,6 +71,35 @@ def bounded(count, worst):
         yield 1 - mass, 1 - least
 
 
+def growing(count, worst):
+    """Content logits scaled by s log i: the bound of the row with s log i times beta."""
+    for each, keys, width, p in shapes(count):
+        inside, scale = np.arange(keys) < width, math.log(keys) / 4
+        x, v = drawn(each, keys, worst, inside)
+        yield moved(scale * x + p, v, inside), row_window_error(p, width, scale * BETA, 1)
+
+
+def mixing(count, worst):
+    """x + F(x, b), F(x, b) = b + lambda |x| sign: lambda-Lipschitz in x, and p = F(0, b) = b."""
+    slope = 0.5
+    for each, keys, width, p in shapes(count):
+        inside = np.arange(keys) < width
+        x, v = drawn(each, keys, worst, inside)
+        bound = row_window_error(p, width, (1 + slope) * BETA, 1)
+        yield moved(x + p + slope * np.where(inside, -1, 1) * np.abs(x), v, inside), bound
+
+
+def average(count, worst):
+    """The leak against the outside mass, its mean over every order of six logits of any size."""
+    orders = np.array(list(itertools.permutations(range(6))))
+    for width in range(1, 6):
+        each = max(1, count // 5)
+        p = np.zeros((each, 6)) if worst else -np.sort(RNG.exponential(2, (each, 6)), -1)
+        x = RNG.normal(scale=4, size=(each, 6))
+        mass = [softmax(x[:, order] + p)[:, width:].sum(-1) for order in orders]
+        yield softmax(p)[:, width:].sum(-1), np.mean(mass, axis=0)
+
+
 def gates(count, worst):
     for each, keys, width, _ in shapes(count):
         gamma = 0.9
@@ -128,8 +158,9 @@ def certificates(count, worst):
 
 
 THEOREMS = {
-    "window-error": toeplitz, "bounded-logits": bounded, "gated-decay": gates,
-    "stick-breaking": sticks, "kept-sinks": sinks, "row-certificate": certificates,
+    "window-error": toeplitz, "bounded-logits": bounded, "growing-logits": growing,
+    "gated-decay": gates, "stick-breaking": sticks, "kept-sinks": sinks,
+    "row-certificate": certificates, "average-leak": average, "lipschitz-mixing": mixing,
 }  # fmt: skip
 
 

@@ -27,7 +27,7 @@ GROUPS = {
     ),
     "From a goal": (goals.design, goals.plot, goals.map),
     "Look up": (theory.encodings, theory.prove, pages.claims, pages.figures),
-    "Models": (models.audit, models.erf, runs.train, runs.sweep, runs.runs),
+    "Models": (models.audit, models.erf, models.perplexity, runs.train, runs.sweep, runs.runs),
     "Pages": (pages.study, pages.report),
 }  # fmt: skip
 

@@ -31,7 +31,7 @@ from sympy import Expr
 from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.summation.families import Geometric
 from farfield.numerics.summation.normal_form import sign
-from farfield.numerics.summation.series import Series, series
+from farfield.numerics.summation.series import Series, series, verdict
 from farfield.numerics.summation.telescoping import share as telescoped_share
 from farfield.theory.algebra.budget import until
 from farfield.theory.algebra.outcomes import Unreachable
@@ -61,7 +61,6 @@ COUNTED = 10**18
 FINE = 10**9
 MAX_EPS_BITS = 4_096
 MAX_STEPS = 40
-MAX_VERDICTS = 512
 MAX_FLOAT_LENGTH = 2 * 10**7
 BLOCKWISE = Reason(
     Code.BOUNDED_SUPPORT, "blockwise causal attention is not a function of the distance alone"
@@ -391,28 +390,21 @@ def _unsummed(bias: Expr, eps: sympy.Rational, reason: Reason) -> ReceptiveField
     )
 
 
-_VERDICTS: dict[Expr, Verdict] = {}
-
-
 def obstacle(s: Series) -> Reason | None:
     """Why a series has no certified sums, None where it has: it diverges (`DIVERGES`), converges
     with no enclosure (`NO_ENCLOSURE`), or is not decided (`UNDECIDED`)."""
     if s.converges:
         return None
-    verdict = Verdict.DIVERGES
-    if s.converges is None:
-        verdict = _VERDICTS.get(s.bias) or check_convergence(s.bias).verdict
-        if verdict in (Verdict.CONVERGES, Verdict.DIVERGES) and len(_VERDICTS) < MAX_VERDICTS:
-            _VERDICTS[s.bias] = verdict
-    if verdict is Verdict.DIVERGES:
+    found = verdict(s.bias) if s.converges is None else Verdict.DIVERGES
+    if found is Verdict.DIVERGES:
         return Reason(
             Code.DIVERGES,
             "the exp-series diverges: no finite number of keys holds a share of its mass",
         )
-    if verdict is Verdict.CONVERGES:
+    if found is Verdict.CONVERGES:
         said = f"the exp-series converges, but has no certified sum yet: {s.gap}"
         return Reason(Code.NO_ENCLOSURE, said)
-    return Reason(Code.UNDECIDED, f"the exp-series is {verdict.replace('_', ' ')}")
+    return Reason(Code.UNDECIDED, f"the exp-series is {found.replace('_', ' ')}")
 
 
 def _solved(compare: _Comparison, bias: Expr, eps: sympy.Rational, asked: _Asked) -> ReceptiveField:

@@ -118,6 +118,38 @@ def erf(
     return emit(found, output)
 
 
+def perplexity(
+    *, model: str, length: tuple[str, ...], text: str | None = None,
+    protocol: str = "last-token", samples: int = 64, window: int | None = None, sinks: int = 0,
+    bca: int | None = None, output: Output = Output(),
+) -> int:  # fmt: skip
+    """Perplexity of a model by the length of its context, on the same targets.
+
+    Args:
+        model: folder of a model on this machine.
+        length: of the context in tokens (repeatable).
+        text: a file or folder to read.
+        protocol: last-token or non-overlapping.
+        samples: targets, or segments of the longest length.
+        window: let queries see a sliding window of so many tokens.
+        sinks: and so many first keys besides.
+        bca: half-width of blockwise causal attention.
+    """
+    if sinks and window is None:
+        raise InputError("--sinks are kept beside a window: give --window, its nearest keys")
+    require_models()
+    from farfield.validation.outside.perplexities import model_perplexity
+    from farfield.validation.settings.visibility import Visibility, WithSinks
+
+    view = WithSinks(bca, window, sinks) if sinks else Visibility(bca, window)
+    with progress("perplexity") as step:
+        found = model_perplexity(
+            model, length, text=text, protocol=protocol, samples=samples, visible=view,
+            progress=step,
+        )  # fmt: skip
+    return emit(found, output)
+
+
 def audit(
     folder: str, /, *, trained: str | None = None, length: tuple[str, ...] = (),
     eps: tuple[str, ...] = ("1/10", "1/100", "1/1000"), error: str = "1/1000",

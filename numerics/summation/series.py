@@ -32,10 +32,12 @@ from farfield.theory.algebra.budget import check_time, until
 from farfield.theory.algebra.outcomes import Unreachable
 from farfield.theory.answers.errors import InputError, MissingValues
 from farfield.theory.answers.notation import expression_line, shortened
+from farfield.theory.convergence import check_convergence
 from farfield.theory.functions.balls import BeyondBalls, Undefined, precision, rational, to_arb
 from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.functions.record import record_of
 from farfield.theory.values import compile_ball
+from farfield.theory.verdicts import Verdict
 
 LONG = 1_000  # terms from which a closed form is cheaper than their sum
 LONG_ROW = 20_000  # terms from which Euler-Maclaurin at both ends is cheaper than their sum
@@ -47,6 +49,7 @@ MAX_ROWS = 8  # rows of one series that are remembered
 SET_UP_S = 10.0  # seconds of the search for a kernel: what asks for more has none
 EXACT_TERMS = 512  # terms up to which a sum of rationals stays one: its size grows with each
 SHARED_TERMS = 20_000  # values that heads of one formula share in memory
+MAX_VERDICTS = 512  # verdicts that are remembered
 
 
 @dataclass(frozen=True)
@@ -336,12 +339,29 @@ def _general(start: int, bias: Expr, reason: Unrecognised) -> Stretch:
     """The last stretch by the general path, where that proves something."""
     if bias.has(Lookup):
         return Stretch(start, None, bias, None, str(reason))
+    with contextlib.suppress(InputError):  # not real for large n: its terms will say where
+        if verdict(bias) is Verdict.DIVERGES:
+            return Stretch(start, None, bias, None, "the series diverges")
     try:
         with until(time.monotonic() + SET_UP_S):
             return Stretch(start, None, bias, general_kernel(bias, start))
     except (Unrecognised, Unreachable) as why:
         check_time()  # a question without time left says nothing of the next one
         return Stretch(start, None, bias, None, str(why))
+
+
+_VERDICTS: dict[Expr, Verdict] = {}
+
+
+def verdict(bias: Expr) -> Verdict:
+    """What is proved of the series of a bias, kept where that is a decision; InputError where it
+    is not real for large n."""
+    found = _VERDICTS.get(bias)
+    if found is None:
+        found = check_convergence(bias).verdict
+        if found in (Verdict.CONVERGES, Verdict.DIVERGES) and len(_VERDICTS) < MAX_VERDICTS:
+            _VERDICTS[bias] = found
+    return found
 
 
 _SWITCHES = (sympy.Abs, sympy.sign, sympy.Heaviside)

@@ -8,7 +8,8 @@ What differs is how `O` and `I` are bounded:
     mechanisms    bounded logits, logits that grow with the row, gates, stick breaking
     rows          biases that depend on the row: the sharp error of one row
     certificate   at run time, of any softmax mechanism: by the log-sum-exp and one running norm
-    average       no bound at all: on average the leak bounds the outside mass from below
 
+`question` holds what is asked and what is answered, `certified` the public questions. Without any
+bound, on average, the leak bounds the outside mass from below (theorem average-leak; `leak`).
 One head, one layer, exact arithmetic, before the output projection.
 """

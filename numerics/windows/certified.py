@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from farfield.numerics.receptive_field import out_of_reach, resolve
-from farfield.numerics.windows.mechanisms import of_mechanism
+from farfield.numerics.windows.mechanisms import error_of_mechanism, of_mechanism
 from farfield.numerics.windows.question import Question, Window, WindowError, read_bounds
 from farfield.numerics.windows.toeplitz import error_of, of_bias
 from farfield.theory.answers.answer import InputError, Label, Status, decisive
@@ -78,12 +78,15 @@ def window_error(
         **values: parameters and options, as `farfield.theory.encodings.encoding` takes them.
 
     Raises:
-        InputError: a width that is no natural number; bounds out of range; free parameters.
+        InputError: a width that is no natural number; more sinks than that; bounds out of range;
+            free parameters.
 
     >>> round(window_error("-2*log(1+n)", 61, 0, 1).value, 6)
     0.01977
+    >>> window_error("rope", 4096, 1, 1).value
+    2.0
     >>> round(window_error("-2*log(1+n)", 61, 0, 1, sinks=4, sink_weight=2).value, 6)
-    0.008923
+    0.008922
     """
     w, first = natural(width, "width"), natural(sinks, "sinks", 0)
     logit, value = read_bounds(logit_bound, value_bound)
@@ -92,12 +95,19 @@ def window_error(
         raise InputError(
             f"sink_weight {weight} with {first} sinks: accepted is 0 or more, of sinks"
         )
+    if first > w:
+        raise InputError(f"sinks {first} are more than the window of {w} keys")
     subject = resolve(f, values)
+    if not subject.biases and subject.bca is None:
+        found = error_of_mechanism(subject.mechanism, w, logit, value)
+        return replace(found, sinks=first, subject=subject.name)
     if reason := out_of_reach(subject):
         return WindowError(
             None, w, status=Status.OUT_OF_SCOPE, label=None, reason=reason, subject=subject.name
         )
-    heads = tuple(error_of(b, w, logit, value, weight) for b in subject.biases)
+    heads = tuple(
+        replace(error_of(b, w, logit, value, weight), sinks=first) for b in subject.biases
+    )
     if len(heads) == 1:
         return replace(heads[0], subject=subject.name)
     worst = decisive(heads, lambda h: h.value, lambda h: h.label is Label.THEOREM)

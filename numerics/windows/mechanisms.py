@@ -22,7 +22,7 @@ from typing import Any
 import sympy
 from flint import arb
 
-from farfield.numerics.windows.question import MAX_BITS, Question, Window
+from farfield.numerics.windows.question import MAX_BITS, Question, Window, WindowError
 from farfield.numerics.windows.toeplitz import of_bias
 from farfield.theory.algebra.outcomes import Unreachable
 from farfield.theory.answers.answer import Code, InputError, Label, Reason, Status
@@ -57,6 +57,26 @@ def of_mechanism(name: str, asked: Question, gate: Any = None) -> Window:
     if name == "row_scaled" and asked.temper is None:
         asked = replace(asked, temper=sympy.Integer(1))
     return _bounded(asked, rule.theorem)
+
+
+def error_of_mechanism(
+    name: str, width: int, logit_bound: sympy.Rational, value_bound: sympy.Rational
+) -> WindowError:
+    """The worst error of a window of a mechanism that is no additive bias, over all rows: `2 V`
+    where no window is ever enough, `V sigma(beta)^j` for stick breaking; else the bound that is
+    missing."""
+    rule = MECHANISMS[name]
+    if rule.windowable is False:
+        worst = float(2 * value_bound)
+        reason = Reason(Code.BOUNDED_LOGITS, rule.words)
+        return WindowError(None, width, worst, (worst, worst), label=Label.THEOREM, reason=reason)
+    if name != "stick_breaking":
+        reason = rule.reason or Reason(Code.MISSING_BOUND, rule.words)
+        return WindowError(None, width, status=Status.UNKNOWN, label=None, reason=reason)
+    with precision(128):
+        leaves = 1 / (1 + (-arb(rational(logit_bound))).exp())
+        ball = arb(rational(value_bound)) * leaves**width
+    return WindowError(None, width, float(ball.mid()), (float(ball.lower()), float(ball.upper())))
 
 
 def _bounded(asked: Question, theorem: str) -> Window:

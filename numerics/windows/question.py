@@ -64,17 +64,22 @@ class Window(Answer):
 
     def block_mask(self, length: int, block: int = 128) -> np.ndarray:
         """Which blocks of keys each block of queries needs, (blocks, blocks), True where any
-        pair 0 <= query - key < width lies in it; for kernels that skip blocks.
+        pair 0 <= query - key < width lies in it, or a key that is kept as a sink; for kernels that
+        skip blocks.
 
         >>> from farfield import certified_window
         >>> certified_window("-n/2", "1/100", 1, 1).block_mask(512, 128).sum(axis=1).tolist()
         [1, 2, 2, 2]
+        >>> found = certified_window("-n/2", "1/100", 1, 1, sinks=4)
+        >>> found.block_mask(512, 128).sum(axis=1).tolist()
+        [1, 2, 3, 3]
         """
         size, side = natural(length, "length"), natural(block, "block")
         starts = np.arange(0, size, side)
         last = np.minimum(starts + side, size) - 1
         nearest = starts[:, None] - last[None, :]
-        return (last[:, None] >= starts[None, :]) & (nearest < self.sliding_window)
+        kept = (nearest < self.sliding_window) | (starts < self.sinks)
+        return (last[:, None] >= starts[None, :]) & kept
 
     def blocks(self) -> Sequence[Block]:
         return tuple(self._blocks())
@@ -105,16 +110,21 @@ class Window(Answer):
             Status.OUT_OF_SCOPE: "no window is certified: {why}.",
         }.get(
             self.status,
-            "the nearest {width} are provably enough for an error of at most {error}{where}, and "
-            "no fewer are.",
+            "the nearest {width}{first} are provably enough for an error of at most "
+            "{error}{where}, and no fewer are.",
         )
+        first = f", with {_first_keys(self.sinks)} kept besides," if self.sinks else ""
         where = ", in the widest head" if self.heads else ""
         where += "" if self.row is None else f", in a row of {plural(self.row, 'key')}"
         return words(
             "{subject}: " + said, subject=subject, error=self.error, where=where,
             width="" if self.status is not Status.EXACT else plural(int(self), "token"),
-            most=2 * self.value_bound, why=str(self.reason),
+            most=2 * self.value_bound, why=str(self.reason), first=first,
         )  # fmt: skip
+
+
+def _first_keys(sinks: int) -> str:
+    return "the first key" if sinks == 1 else f"the first {sinks} keys"
 
 
 @dataclass(frozen=True, repr=False)
@@ -127,7 +137,8 @@ class WindowError(Answer):
         value: the error as a float; the worst head's; None where it is not known.
         enclosure: floats around it.
         heads: one answer a head where there are several; the worst speaks for all.
-        label: `certified`; `theorem` for a divergent series.
+        sinks: first keys that are kept besides.
+        label: `certified`; `theorem` for a divergent series, or bounded logits without a bias.
     """
 
     formula: Expr | None
@@ -135,16 +146,18 @@ class WindowError(Answer):
     value: float | None = None
     enclosure: tuple[float, float] | None = None
     heads: tuple[WindowError, ...] = ()
+    sinks: int = 0
 
     def blocks(self) -> Sequence[Block]:
         subject = shortened(self.subject or expression_line(self.formula or 0), 80)
-        said = "a window of {width} changes no output by more than {value}{worst}."
+        said = "a window of {width}{first} changes no output by more than {value}{worst}."
         if self.value is None:
-            said = "by how much a window of {width} may change an output is not known."
+            said = "by how much a window of {width}{first} may change an output is not known."
+        first_keys = f" with {_first_keys(self.sinks)}" if self.sinks else ""
         worst = ", in the worst head" if self.heads else ""
         first = words(
             "{subject}: " + said, subject=subject, width=plural(self.width, "token"),
-            value=decimal(self.value), worst=worst,
+            value=decimal(self.value), worst=worst, first=first_keys,
         )  # fmt: skip
         found: list[Block] = [Sentence(first, self.label)]
         if self.formula is not None:

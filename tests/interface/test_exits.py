@@ -71,6 +71,8 @@ QUESTIONS = {
     "resolution -n": "numerics.resolution.attention_resolution",
     "window -n --error 1/10 --logit-bound 1": "numerics.windows.certified.certified_window",
     "window --model FOLDER --error 1/10": "validation.outside.windows.model_window",
+    "window --model FOLDER --error 1 --keep 8": "validation.outside.certificates.model_certificate",
+    "perplexity --model FOLDER --length 8": "validation.outside.perplexities.model_perplexity",
     "erf --model FOLDER": "validation.outside.empirical.empirical_receptive_field",
     "audit FOLDER": "validation.outside.audit.audit",
     "study -n --out OUT": "validation.study.study.study",
@@ -83,7 +85,7 @@ PAGES = (
     "figures.pages.audit.write_audit", "figures.pages.study.write_study",
     "figures.pages.report.write_report",
 )  # fmt: skip
-NO_QUESTION = {"encodings", "prove", "figures", "runs", "train", "sweep"}
+NO_QUESTION = {"encodings", "prove", "figures", "runs", "train", "sweep", "plot", "map"}
 """What lists, draws or makes something: its answers have no status."""
 
 

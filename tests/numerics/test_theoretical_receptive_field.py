@@ -437,3 +437,12 @@ def test_a_term_beyond_balls_is_not_called_undefined():
     found = theoretical_receptive_field("-exp(exp(exp(exp(n))))", "1/10")
     assert found.verdict == "converges" and found.tokens is None
     assert found.reason.code == "no_enclosure"
+
+
+@pytest.mark.parametrize("text", ["-Abs(sin(n))", "cos(n)-cos(2*n)/3", "-log(n+3)+sin(n)"])
+def test_no_sum_is_sought_of_a_series_that_diverges(text):
+    found = series(encoding(text).formula)
+    assert found.last.kernel is None and found.gap == "the series diverges"
+    assert theoretical_receptive_field(text, "1/10").tokens == math.inf
+    row = theoretical_receptive_field(text, "1/10", length=5000)
+    assert isinstance(row.tokens, int) and row.label == "certified"

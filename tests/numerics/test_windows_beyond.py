@@ -1,15 +1,18 @@
 """Windows beyond Toeplitz biases: random rows never exceed a bound, and some come close to it."""
 
+import itertools
 import math
 
 import numpy as np
 import pytest
 
+from farfield.numerics.leak import leak
 from farfield.numerics.windows.certificate import window_certificate
 from farfield.numerics.windows.certified import certified_window, window_error
 from farfield.numerics.windows.mechanisms import half_mass_length
 from farfield.numerics.windows.rows import row_window_error
 from farfield.theory.answers.answer import InputError
+from farfield.theory.encodings import encoding
 
 RNG = np.random.default_rng(7)
 
@@ -74,7 +77,7 @@ def test_a_learned_sink_has_an_exact_error():
 def test_kept_sinks_need_no_bound():
     for i, j, x, v in rows(300, 1.0, False):
         sinks = int(RNG.integers(1, 4))
-        if i < j + sinks + 1:
+        if i < j + sinks + 1 or sinks > j:
             continue
         p = -2 * np.log1p(np.arange(i))
         logits = x + p
@@ -87,6 +90,31 @@ def test_kept_sinks_need_no_bound():
         assert found <= bound * (1 + 1e-9)
         whole = window_error("-2*log(1+n)", j, 1, 1, sinks=sinks).value
         assert found <= whole * (1 + 1e-9)
+
+
+def test_first_keys_in_answers_and_masks():
+    found = certified_window("-n/2", "1/100", 1, 1, sinks=4)
+    assert "the nearest 15 tokens, with the first 4 keys kept besides, are provably" in str(found)
+    error = window_error("-n/2", 15, 1, 1, sinks=1)
+    assert error.sinks == 1 and "a window of 15 tokens with the first key changes" in str(error)
+    i, k = np.arange(96)[:, None], np.arange(96)
+    kept = (k <= i) & ((i - k < 15) | (k < 4))
+    blocks = kept.reshape(6, 16, 6, 16).any((1, 3))
+    np.testing.assert_array_equal(found.block_mask(96, 16), blocks)
+    with pytest.raises(InputError, match="sinks 16 are more than the window of 15"):
+        window_error("-n/2", 15, 1, 1, sinks=16)
+
+
+def test_errors_where_there_is_no_bias():
+    for name in ("rope", "xpos", "learned", "cope", "ssmax"):
+        found = window_error(name, 100, 1, 3)
+        assert found.value == 6 and found.label == "theorem"
+        assert found.reason.code == "bounded_logits"
+    width = certified_window("stick_breaking", "1/10", 1, 1).width
+    low, high = (window_error("stick_breaking", w, 1, 1).value for w in (width, width - 1))
+    assert low <= 0.1 < high
+    for name in ("fox", "dape"):
+        assert window_error(name, 100, 1, 1).reason.code == "missing_bound"
 
 
 def test_a_dropped_sink_defeats_every_window():
@@ -175,6 +203,22 @@ def test_stick_breaking_uses_up_the_stick():
     full, part = stick(x, np.ones((i, 1)), j)
     exact = survive**j * (1 - (1 - survive) ** (i - j))
     assert np.linalg.norm(full - part) == pytest.approx(exact, rel=1e-9)
+
+
+def test_on_average_the_leak_bounds_from_below():
+    """Over all orders of a row's logits, of any size; with equality without a bias."""
+    orders = [list(order) for order in itertools.permutations(range(5))]
+    for bias in ("-n/2", "-2*log(1+n)", "0*n"):
+        for scale in (0.5, 3.0, 20.0):
+            x = RNG.normal(scale=scale, size=5)
+            p = encoding(bias).bias(np.arange(5))[0]
+            for width in range(1, 5):
+                prior = leak(bias, width, 5).value
+                mass = np.mean([softmax(x[order] + p)[width:].sum() for order in orders])
+                assert mass >= prior * (1 - 1e-12)
+                assert bias != "0*n" or mass == pytest.approx(prior)
+    rising = [softmax(np.array([1.0, -1.0])[o] + [0, 3])[1] for o in ([0, 1], [1, 0])]
+    assert np.mean(rising) < softmax(np.array([0, 3.0]))[1]  # a bias that rises: below
 
 
 @pytest.mark.parametrize("sharp", [1.0, 6.0])

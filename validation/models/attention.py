@@ -332,7 +332,7 @@ def weighted(
     bias: Tensor | None = None,
     visible: Visibility = CAUSAL,
     weighting: Weighting = PLAIN,
-    chunk: int = _SHORT_CHUNK,
+    chunk: int = 128,
 ) -> Tensor:
     """Attention with a weighting or with first keys that are kept, a chunk of queries at a time;
     memory is linear in the length.

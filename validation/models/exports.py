@@ -125,6 +125,7 @@ def block_mask(
     length: int,
     *,
     widths: int | Sequence[int] | None = None,
+    sinks: int = 0,
     heads: int | None = None,
     block: int = 128,
     device: Any = "cpu",
@@ -136,6 +137,8 @@ def block_mask(
         length: of the text, in tokens.
         widths: keys to keep, the query's own included: one number, or one a head, as the widths
             of a `certified_window` and of its heads.
+        sinks: first keys that every query sees besides, within the support; at most as many as the
+            least width.
         heads: of the model, where the encoding has fewer and widths are given for each.
         block: side of the blocks that a kernel may skip.
         device: of the mask.
@@ -157,6 +160,11 @@ def block_mask(
     for width in each:
         if not isinstance(width, int | np.integer) or width < 1:
             raise InputError(f"width {width!r}: accepted is a whole number of tokens from 1")
+    if not isinstance(sinks, int) or not 0 <= sinks <= min((int(w) for w in each), default=0):
+        raise InputError(
+            f"sinks {sinks!r} with widths {each[:4]}: accepted are at most as many as the least of "
+            "them"
+        )
     own = max(len(each), encoding.num_heads, heads or 1)
     for count, what in ((len(each), "widths"), (encoding.num_heads, "heads of the encoding")):
         if count not in (0, 1, own):
@@ -164,15 +172,18 @@ def block_mask(
     support = torch.ones(own, length, dtype=torch.bool)
     if not encoding.free:
         support = (bias_tensor(encoding, length) > -math.inf).expand(own, -1).clone()
-    distance = torch.arange(length)
+    near = support.clone()
     if each:
-        support &= distance < torch.tensor([min(int(w), length) for w in each])[:, None]
-    seen, visible = support.to(device), Visibility(bca=encoding.bca)
-    alike = bool((seen == seen[:1]).all())
+        near &= torch.arange(length) < torch.tensor([min(int(w), length) for w in each])[:, None]
+    seen, whole, visible = near.to(device), support.to(device), Visibility(bca=encoding.bca)
+    alike = bool((seen == seen[:1]).all() and (whole == whole[:1]).all())
 
     def sees(batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
         row = head * 0 if alike else head
-        found: Tensor = visible.sees(query, key) & seen[row, (query - key).clamp(min=0)]
+        distance = (query - key).clamp(min=0)
+        found: Tensor = visible.sees(query, key) & seen[row, distance]
+        if sinks:
+            found = found | (visible.sees(query, key) & (key < sinks) & whole[row, distance])
         return found
 
     return create_block_mask(

@@ -48,6 +48,7 @@ from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import Encoding
 from farfield.theory.functions.nodes import Lookup
 from farfield.theory.verdicts import Verdict
+from farfield.validation.optional import library
 from farfield.validation.outside.family import Attention
 from farfield.validation.outside.folder import Folder, describe
 from farfield.validation.outside.head_window import HeadBounds, head_window
@@ -405,6 +406,7 @@ def _tabulated(encoding: Encoding) -> bool:
 
 def _of_weights(folder: Folder) -> list[tuple[HeadBounds, ...]]:
     """Bounds by layer and head, from a model that is loaded: here alone an audit needs torch."""
+    library("torch", "bounds from weights", "hf")
     from farfield.validation.outside.bounds import weight_bounds
     from farfield.validation.outside.loading import load
 

@@ -49,6 +49,7 @@ class LayerCertificate:
         bound: median bound of the change of the output, with the first keys kept.
         error, error_without: the largest change of an output, measured.
         exceeded: rows that changed by more than their bound; the theorem says none.
+        spread: the widest range of the content logits of a row.
         value_bound: the radius of the values, about their mean unless there is a learned constant.
         outside: mean share of the mass beyond the window, measured.
         permuted: the same with the content logits of each row permuted.
@@ -64,6 +65,7 @@ class LayerCertificate:
     error: float
     error_without: float
     exceeded: int
+    spread: float
     value_bound: float
     outside: float | None
     permuted: float | None
@@ -107,25 +109,26 @@ class ModelCertificate(Answer):
         said = "{model}: no row of {length} tokens drops a key."
         if self.share is not None:
             said = (
-                "{model}: keeping {keep} and the {sinks} is certified for {share} of the rows that "
-                "drop keys, at an error of {error} of a head's output."
+                "{model}: keeping {keep}{sinks} is certified for {share} of the rows that drop "
+                "keys, at an error of {error} of a head's output."
             )
         yield sentence(
             said, self.label, model=self.model, keep=plural(self.keep, "nearest key"),
-            sinks=plural(self.sinks, "first key"), error=self.error, length=self.length,
+            sinks=f" and {plural(self.sinks, 'first key')}" if self.sinks else "",
+            error=self.error, length=self.length,
             share="" if self.share is None else f"{self.share:.1%}",
         )  # fmt: skip
         header = ("layer", "certified", "no first keys", "median bound", "largest change",
-                  "no first keys", "values within")  # fmt: skip
+                  "no first keys", "logits range over", "values within")  # fmt: skip
         rows = [
             (k.layer, *((f"{x:.1%}" if x is not None else "drops none")
                         for x in (k.certified, k.certified_without)),
              "" if k.bound is None else f"{k.bound:.3g}", f"{k.error:.3g}",
-             f"{k.error_without:.3g}", f"{k.value_bound:.4g}")
+             f"{k.error_without:.3g}", f"{k.spread:.4g}", f"{k.value_bound:.4g}")
             for k in self.layers
         ]  # fmt: skip
         yield table(header, rows, f"Rows of all heads: {sampled(self.segments, self.length)}",
-                    numeric=(0, 1, 2, 3, 4, 5, 6))  # fmt: skip
+                    numeric=(0, 1, 2, 3, 4, 5, 6, 7))  # fmt: skip
         if failed := sum(k.exceeded for k in self.layers):
             yield note("{count} changed by more than their bound.", count=plural(failed, "row"))
         masses = [
@@ -240,6 +243,7 @@ class _Rows:
     outside: Tensor
     permuted: Tensor
     leak: Tensor
+    spread: float
     value_bound: float
 
     @classmethod
@@ -295,11 +299,14 @@ class _Rows:
         )
         mixed = (shuffled + prior).masked_fill(~seen, -math.inf).softmax(-1)
         alone = prior.masked_fill(~seen, -math.inf).softmax(-1).expand_as(mass)
+        high, low = (content.masked_fill(~seen, -sign * math.inf) for sign in (1, -1))
+        high, low = high.amax(-1), low.amin(-1)
         far = seen & ~near
         outside, permuted, leak = ((x * far).sum(-1).flatten() for x in (mass, mixed, alone))
         return cls(
             bound.flatten(), bound_without.flatten(), moved.flatten(), moved_without.flatten(),
-            outside, permuted, leak, float(radius.amax()),
+            outside, permuted, leak, float((high - low).amax()) if len(at) else 0.0,
+            float(radius.amax()),
         )  # fmt: skip
 
 
@@ -315,16 +322,17 @@ def _of_layer(layer: int, parts: Sequence[_Rows], eta: float) -> LayerCertificat
     bound, without = joined("bound"), joined("bound_without")
     moved, moved_without = joined("moved"), joined("moved_without")
     permuted, leak = joined("permuted"), joined("leak")
-    values = max(p.value_bound for p in parts)
+    values, spread = max(p.value_bound for p in parts), max(p.spread for p in parts)
     if not len(bound):
         nothing = (None,) * 4
-        return LayerCertificate(layer, 0, None, None, None, 0.0, 0.0, 0, values, *nothing)
+        return LayerCertificate(layer, 0, None, None, None, 0.0, 0.0, 0, spread, values, *nothing)
     slack = 1e-9 * (1 + values)
     return LayerCertificate(
         layer, len(bound), float((bound <= eta).double().mean()),
         float((without <= eta).double().mean()), float(bound.median()), float(moved.amax()),
         float(moved_without.amax()),
-        int((moved > bound + slack).sum() + (moved_without > without + slack).sum()), values,
+        int((moved > bound + slack).sum() + (moved_without > without + slack).sum()), spread,
+        values,
         float(joined("outside").mean()), float(permuted.mean()), float(leak.mean()),
         float((permuted - leak).std() / math.sqrt(len(leak))),
     )  # fmt: skip

@@ -135,6 +135,8 @@ def _layer(folder: Folder, a: Attention, verdict: Windowable, terms: Terms) -> L
         return bare
     bound, origin = float(terms.logit_bound), GIVEN
     why = ""
+    if terms.weights and a.gains is None:
+        origin = "as given: these weights are not read for bounds"
     if a.cap is not None:
         bound, origin = a.cap, "the soft cap"
         why = f"a soft cap keeps every logit within {a.cap:g}, for every input"
@@ -218,12 +220,13 @@ def layer_blocks(
     yield _depth(layers, reaches)
     for k in layers:
         if k.needed is not None:
+            most = "at most " if k.sink else ""  # a constant in the denominator makes it no more
             yield note(
                 "Layers ({which}): for logits within {bound}, an error of {error} takes {keys} of "
-                "a row of {row}, and half of the mass lies outside any j keys in rows of {half} j, "
-                "whatever the input.", which=named[id(k)], bound=f"{k.logit_bound:.4g}",
-                error=error, keys=plural(k.needed, "key"), row=count(row),
-                half=f"{k.half:.4g}",
+                "a row of {row}, and half of the mass of its keys lies outside any j keys in rows "
+                "of {half} j, whatever the input.", which=named[id(k)],
+                bound=f"{k.logit_bound:.4g}", error=error, keys=most + plural(k.needed, "key"),
+                row=count(row), half=f"{k.half:.4g}",
             )  # fmt: skip
     if any(k.windowable.value is False for k in layers):
         yield note(

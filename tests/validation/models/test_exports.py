@@ -10,8 +10,8 @@ from torch.nn.attention.flex_attention import flex_attention
 from farfield.numerics.windows.certified import certified_window
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
-from farfield.validation.models.attention import materialised
-from farfield.validation.settings.visibility import Visibility
+from farfield.validation.models.attention import fused, materialised
+from farfield.validation.settings.visibility import Visibility, WithSinks
 
 LENGTH = 150
 FIXED = {
@@ -131,6 +131,24 @@ def test_the_block_mask_of_certified_windows(qkv):
     assert one.shape[1] == 1 and one.sum() >= dense.sum(dim=(1, 2)).max()
 
 
+@pytest.mark.filterwarnings("ignore:flex_attention called without")
+def test_first_keys_in_the_block_mask(qkv):
+    """Against the specification, in and out of the support of the bias."""
+    e = encoding("-n*m", m=["1/2", "1/4", "1", "3/4"])
+    q, k, v = (x.detach() for x in qkv)
+    mask = e.block_mask(LENGTH, widths=20, sinks=3, block=16)
+    add = e.score_mod(LENGTH, dtype=torch.float64)
+    found = flex_attention(q, k, v, score_mod=add, block_mask=mask)
+    view = WithSinks(window=20, sinks=3)
+    table = torch.from_numpy(e.bias(np.arange(LENGTH)))
+    torch.testing.assert_close(found, materialised(q, k, v, table, view))
+    torch.testing.assert_close(fused(q, k, v, table, view), materialised(q, k, v, table, view))
+    short = encoding("window", w=30).block_mask(LENGTH, widths=20, sinks=3, block=1).to_dense()
+    i, j = torch.arange(LENGTH)[:, None], torch.arange(LENGTH)
+    seen = (j <= i) & (i - j < 30) & ((i - j < 20) | (j < 3))
+    assert (short[0, 0].bool() == seen).all()
+
+
 def test_slopes_for_kernels_that_take_them():
     for heads in (1, 6, 12, 16):
         e = encoding("alibi", heads=heads)
@@ -161,6 +179,8 @@ def test_tables_in_float32_and_on_numpy():
         (lambda: encoding("-r*n").tensor(8, values={"r": torch.ones(2, 2)}), "one shape"),
         (lambda: encoding("alibi").block_mask(8, widths=0), "whole number of tokens"),
         (lambda: encoding("alibi").block_mask(8, widths=[1, 2]), "2 widths, 8 heads"),
+        (lambda: encoding("alibi").block_mask(8, widths=3, sinks=4), "as many as the least"),
+        (lambda: encoding("alibi").block_mask(8, sinks=1), "as many as the least"),
     ],
 )
 def test_bad_input(call, message):

@@ -78,11 +78,22 @@ def test_slopes_are_those_of_the_library(heads, tmp_path):
 
 def test_what_the_library_does_besides(outside_models, tmp_path):
     """What the notes of an audit say of the library itself."""
+    from transformers import AutoModelForCausalLM
     from transformers.models.falcon.modeling_falcon import build_alibi_tensor
 
     steps = build_alibi_tensor(torch.ones(1, 400, dtype=torch.long), 4, torch.float32).diff()
     assert (steps[..., :256] == steps[..., :1]).all() and (steps[..., 256:] != steps[..., :1]).any()
     assert "bfloat16" in describe(outside_models.folder("falcon")).note
+    falcon, x = load(describe(outside_models.folder("falcon"))), torch.arange(40)[None]
+    eager = AutoModelForCausalLM.from_pretrained(
+        outside_models.folder("falcon"), attn_implementation="eager"
+    ).eval()
+    once = falcon.bias_table
+    falcon.bias_table = lambda length: 2 * once(length)
+    with torch.no_grad():
+        twice = falcon.logits(falcon.hidden(falcon.embed(x)))
+        torch.testing.assert_close(twice, eager(x).logits, rtol=1e-4, atol=1e-4)
+    assert "adds the bias twice" in describe(outside_models.folder("falcon")).note
     from transformers.models.bloom.modeling_bloom import build_alibi_tensor as of_bloom
 
     rounded = of_bloom(torch.ones(1, 400, dtype=torch.long), 4, torch.bfloat16).double().diff()

@@ -1,11 +1,13 @@
 """Models people run: receptive fields, windows and perplexity by length through one interface."""
 
+import json
 import math
 
 import numpy as np
 import pytest
 import torch
 
+from farfield.cli import main
 from farfield.theory.answers.answer import InputError
 from farfield.validation.measures.perplexity import last_token, non_overlapping
 from farfield.validation.outside.audit import audit
@@ -13,6 +15,9 @@ from farfield.validation.outside.certificates import model_certificate
 from farfield.validation.outside.empirical import empirical_receptive_field
 from farfield.validation.outside.folder import describe
 from farfield.validation.outside.loading import load
+from farfield.validation.outside.perplexities import model_perplexity
+from farfield.validation.settings.visibility import WithSinks
+from farfield.validation.text.reading import corpus
 
 NAMES = (
     "gpt2", "opt", "gptj", "phi", "llama", "mistral", "qwen2", "qwen3", "gemma2", "gemma3_text",
@@ -56,3 +61,38 @@ def test_rows_end_with_the_table_of_positions(outside_models, numbers):
     for name in ("gpt2", "opt", "gptj"):
         with pytest.raises(InputError, match="has positions for 90 tokens, 91 are asked for"):
             empirical_receptive_field(outside_models.folder(name), numbers, length=91, segments=1)
+
+
+def test_perplexity_by_length(capsys, outside_models, tmp_path, speaks):
+    words = tmp_path / "words.txt"
+    words.write_text("one word after another, " * 400)
+    given = ("--model", str(outside_models.folder("gpt2")), "--text", str(words))
+    capsys.readouterr()
+
+    def call(*args):
+        with pytest.raises(SystemExit) as stop:
+            main(["perplexity", *args])
+        captured = capsys.readouterr()
+        return stop.value.code, captured.out, captured.err
+
+    code, out, _ = call(*given, "--length", "64", "--length", "16", "--samples", "9", "--json")
+    found = json.loads(out)
+    assert code == 0 and [p["length"] for p in found["lengths"]] == [16, 64]
+    model = load(describe(outside_models.folder("gpt2")))
+    expected = last_token(model, corpus(str(words)).held_out, [16, 64], targets=9)
+    assert [p["nats"] for p in found["lengths"]] == [p.nats for p in expected]
+    assert found["ratio"] == expected[-1].ratio
+    sinks = model_perplexity(
+        outside_models.folder("gpt2"), [16, 64], text=corpus(str(words)), samples=3,
+        protocol="non-overlapping", visible=WithSinks(window=16, sinks=2),
+    )  # fmt: skip
+    assert "under window 16, sinks 2" in speaks(sinks) and sinks.lengths[0].targets == 3 * 64
+    for args, message in (
+        ((*given, "--length", "91"), "has positions for 90 tokens"),
+        ((*given, "--length", "0"), "length"),
+        ((*given, "--length", "9", "--protocol", "x"), "accepted: last-token, non-overlapping"),
+        ((*given, "--length", "9", "--sinks", "2"), "give --window"),
+        ((*given, "--length", "9", "--samples", "0"), "samples 0"),
+    ):
+        code, _, err = call(*args)
+        assert code == 2 and message in err and len(err.splitlines()) == 1

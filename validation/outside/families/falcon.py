@@ -53,7 +53,8 @@ def _describe(config: Config, tables: Tables) -> Description:
         (Attention(found),) * size.layers,
         trained,
         "the library rounds this bias to bfloat16 at every position, so that beyond 256 tokens it "
-        "is no function of the distance; the formula is without rounding",
+        "is no function of the distance, and its eager attention adds the bias twice; the formula "
+        "is without rounding, once",
     )
 
 
