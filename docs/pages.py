@@ -153,8 +153,10 @@ def checked_page(app: Any) -> None:
 
 def exhibits_pages(app: Any) -> None:
     """Write the papers' figures and tables, a page a paper, and the list of them."""
-    from farfield.figures.exhibit import in_html
-    from farfield.figures.gallery import PAPERS, draw, exhibits, in_page
+    from farfield.figures.document import piece
+    from farfield.figures.gallery import PAPERS, draw, exhibits
+    from farfield.theory.answers.blocks import note
+    from farfield.theory.answers.notation import code
 
     gallery = draw()
     source = Path(app.srcdir)
@@ -168,8 +170,9 @@ def exhibits_pages(app: Any) -> None:
         "one without results is missing, with the command that makes them; it is not drawn.",
         "```{toctree}\n:hidden:\n" + "\n".join(f"exhibits/{p}" for p in PAPERS) + "\n```",
     ]
-    for paper, citation in PAPERS.items():
-        shown = [e for e in exhibits() if e.id.startswith(paper)]
+    for paper, module in PAPERS.items():
+        citation = module.CITATION
+        shown = [e for e in exhibits() if e.paper == paper]
         rows = [
             f"| [`{e.id}`](#{_anchor(e.id)}) | {e.kind} | {escape(e.title)} |"
             if e.id in gallery.drawn
@@ -179,7 +182,8 @@ def exhibits_pages(app: Any) -> None:
         index += [f"## {citation}", "| id | kind | shows |\n|---|---|---|\n" + "\n".join(rows)]
         parts = [f"# {citation}"]
         for e in (e for e in shown if e.id in gallery.drawn):
-            content = in_page(e, gallery.drawn[e.id])
+            drawn = gallery.drawn[e.id].items(e.title, e.id.replace(".", "-"), e.kind)
+            content = piece(list(drawn))
             parts += [
                 f"({_anchor(e.id)})=\n## {e.title}",
                 f"`farfield figures {e.id}`",
@@ -189,7 +193,7 @@ def exhibits_pages(app: Any) -> None:
         if absent:
             parts.append("## Missing: not measured yet")
             for e in absent:
-                why = f"<p>{in_html(gallery.missing[e.id])}</p>"
+                why = piece([note("{why}", why=code(gallery.missing[e.id]))]).strip()
                 parts.append(f"`{e.id}`: {e.title}.\n\n```{{raw}} html\n{why}\n```")
         _written(source / "exhibits" / f"{paper}.md", parts)
     _written(source / "exhibits.md", index)

@@ -307,7 +307,6 @@ def _frame_y(axes: Any, what: str, ys: Sequence[float]) -> None:
         axes.set_ylim(max(least, min((y for y in ys if y > 0), default=least) / 2), 2)
     else:
         axes.set_ylim(0.8, 2 * max(ys))
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:g}"))
 
 
 def _grouped(data: Sequence[Point]) -> dict[tuple[str, int], list[Point]]:

@@ -283,7 +283,11 @@ def growth(proof: Proof) -> Text:
     if depth == 1 and not last.is_finite:
         return words("its terms fall faster than any power of `n`") if last > 0 else ()
     if depth == 1:
-        return words("its terms fall more slowly than any power of `n`") if last == 0 else ()
+        return (
+            words("its terms fall, if at all, more slowly than any power of `n`")
+            if last == 0
+            else ()
+        )
     if depth == 2 and last == 0 and rules[-1] == "diverges":
         return words("like the harmonic series")
     if depth == 2 and last.is_finite:

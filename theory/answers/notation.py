@@ -294,6 +294,9 @@ class _Line(StrPrinter):
         left, right = (self.parenthesize(a, 60) for a in expr.args)
         return f"({left} mod {right})"
 
+    def _print_factorial(self, expr: Any) -> str:
+        return f"{self.parenthesize(expr.args[0], 100)}!"
+
     def _print_floor(self, expr: Any) -> str:
         inner = self._print(expr.args[0])
         return f"⌊{inner}⌋" if self.unicode else f"floor({inner})"
