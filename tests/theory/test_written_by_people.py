@@ -29,6 +29,7 @@ WRITTEN = r"""
 -log10(1 + n)  ->  -log(1+n)/log(10)
 -expm1(n)  ->  1-exp(n)
 -relu(n - 16)  ->  -Max(n-16,0)
+-n-softplus(0)  ->  -n-log(2)
 log(sigmoid(-n))  ->  log(1/(1+exp(n)))
 -softplus(n)  ->  -log(1+exp(n))
 -clip(n, 0, 128)  ->  -Min(Max(n,0),128)
