@@ -4,6 +4,7 @@ VENV ?= .venv
 PIP_ARGS ?=
 PYTEST_ARGS ?= -n auto --maxprocesses 4
 BROWSER ?= $(shell command -v chromium || command -v chromium-browser || command -v google-chrome)
+AXE ?= axe-core@4.14.1
 pip := $(VENV)/bin/python -m pip --disable-pip-version-check
 examples := --doctest-glob=README.md --doctest-modules --pyargs farfield
 strict := --config-settings editable_mode=strict
@@ -42,12 +43,21 @@ docs: install $(VENV)/documented  ## the documentation: its examples run, its sc
 	$(VENV)/bin/pytest --quiet --doctest-glob='*.md' --doctest-modules docs/*.md docs/theory docs/pages.py
 	$(VENV)/bin/python -m sphinx -W --keep-going --quiet --builder html docs docs/_build/html
 
-browser: install  ## the pages in a headless browser, where there is one
-ifneq ($(BROWSER),)
-	BROWSER=$(BROWSER) $(VENV)/bin/pytest --quiet tests/figures/browser_pages.py
-else
-	@echo "no chromium found: the pages were not opened in a browser"
-endif
+browser: install $(VENV)/browser  ## the pages in a headless browser, which is fetched where there is none
+	BROWSER=$$(command -v $(or $(BROWSER),chromium)) \
+	AXE=$(VENV)/browser/node_modules/axe-core/axe.min.js \
+		$(VENV)/bin/pytest --quiet tests/figures/browser_pages.py
+
+# A check that passes where there is no browser checks nothing: one try to fetch what is missing.
+$(VENV)/browser: $(VENV)/installed
+	@command -v $(or $(BROWSER),chromium) npm > /dev/null || { echo "no browser: from Debian"; \
+		apt-get update -qq && apt-get install -qq -y --no-install-recommends \
+		$$(command -v $(or $(BROWSER),chromium) > /dev/null || echo chromium) \
+		$$(command -v npm > /dev/null || echo npm); } || { \
+		echo "the pages need a browser: apt-get install chromium npm, or BROWSER=PATH"; exit 1; }
+	$(pip) install $(PIP_ARGS) --quiet $(strict) --editable '.[browser]'
+	npm install --silent --no-save --prefix $@ $(AXE)
+	touch $@
 
 lint: install  # the contracts are read from the installed package, as the types are
 	$(VENV)/bin/ruff check .

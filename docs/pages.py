@@ -8,6 +8,7 @@ examples; `|x|`, `x_` and a lone `*` mean themselves, where reStructuredText wou
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -153,10 +154,11 @@ def checked_page(app: Any) -> None:
 
 def exhibits_pages(app: Any) -> None:
     """Write the papers' figures and tables, a page a paper, and the list of them."""
-    from farfield.figures.document import piece
+    from farfield.figures.document import Picture, piece
     from farfield.figures.gallery import PAPERS, draw, exhibits
-    from farfield.theory.answers.blocks import note
-    from farfield.theory.answers.notation import code
+    from farfield.figures.pages.gallery import said_of
+    from farfield.theory.answers.notation import code, html
+    from farfield.theory.answers.writers.html import stylesheet
 
     gallery = draw()
     source = Path(app.srcdir)
@@ -170,9 +172,10 @@ def exhibits_pages(app: Any) -> None:
         "one without results is missing, with the command that makes them; it is not drawn.",
         "```{toctree}\n:hidden:\n" + "\n".join(f"exhibits/{p}" for p in PAPERS) + "\n```",
     ]
+    style = f"```{{raw}} html\n<style>{stylesheet()}</style>\n```"
     for paper, module in PAPERS.items():
         citation = module.CITATION
-        shown = [e for e in exhibits() if e.paper == paper]
+        shown = [e for e in exhibits() if e.id.startswith(paper)]
         rows = [
             f"| [`{e.id}`](#{_anchor(e.id)}) | {e.kind} | {escape(e.title)} |"
             if e.id in gallery.drawn
@@ -180,10 +183,11 @@ def exhibits_pages(app: Any) -> None:
             for e in shown
         ]
         index += [f"## {citation}", "| id | kind | shows |\n|---|---|---|\n" + "\n".join(rows)]
-        parts = [f"# {citation}"]
+        parts = [f"# {citation}", style]
         for e in (e for e in shown if e.id in gallery.drawn):
-            drawn = gallery.drawn[e.id].items(e.title, e.id.replace(".", "-"), e.kind)
-            content = piece(list(drawn))
+            drawn = gallery.drawn[e.id].items(e.title, _anchor(e.id), e.kind)
+            items = [replace(i, narrow="") if isinstance(i, Picture) else i for i in drawn]
+            content = f'<div class="farfield">{piece([*items, *said_of(e)])}</div>'
             parts += [
                 f"({_anchor(e.id)})=\n## {e.title}",
                 f"`farfield figures {e.id}`",
@@ -193,7 +197,7 @@ def exhibits_pages(app: Any) -> None:
         if absent:
             parts.append("## Missing: not measured yet")
             for e in absent:
-                why = piece([note("{why}", why=code(gallery.missing[e.id]))]).strip()
+                why = f"<p>{html(code(gallery.missing[e.id]))}</p>"
                 parts.append(f"`{e.id}`: {e.title}.\n\n```{{raw}} html\n{why}\n```")
         _written(source / "exhibits" / f"{paper}.md", parts)
     _written(source / "exhibits.md", index)

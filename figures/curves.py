@@ -16,7 +16,6 @@ import numpy as np
 from farfield.figures.exhibit import Data, Drawing, Exhibit, NoResults
 from farfield.figures.samples import MODE, Run, Sample, command, conditions, settings
 from farfield.figures.style import (
-    COLOURS,
     LINES,
     column_figure,
     house,
@@ -25,6 +24,10 @@ from farfield.figures.style import (
     round_numbers,
     spoken,
 )
+from farfield.theory.answers.writers.svg import COLOURS
+from farfield.theory.convergence import check_convergence
+from farfield.theory.encodings import CATALOGUE, encoding
+from farfield.validation.claims.gradients import STEP, gradients
 
 
 def samples(runs: Sequence[Run], wanted: Sequence[str], figure: str) -> list[Sample]:
@@ -143,9 +146,20 @@ def perplexity(
     return Drawing(
         Data(("encoding", "seed", "length", "perplexity"), tuple(rows)),
         f"{drawn_of(found)} Protocol: {protocol}; grey: the training length.{below}{_far(found)}"
-        f"{printed}{absent(found, wanted)}",
+        f"{_verdicts(found)}{printed}{absent(found, wanted)}",
         drawn,
     )
+
+
+def _verdicts(found: Sequence[Sample]) -> str:
+    """What is proved of the series of those drawn."""
+    by: dict[str, list[str]] = {}
+    for s in found:
+        if s.label in CATALOGUE:
+            verdict = check_convergence(encoding(s.label)).verdict
+            by.setdefault(str(verdict).replace("_", " "), []).append(spoken(s.label))
+    said = "; ".join(f"{', '.join(names)} {verdict}" for verdict, names in by.items())
+    return f" Series (theorem): {said}." if said else ""
 
 
 def _far(found: Sequence[Sample]) -> str:
@@ -259,6 +273,62 @@ def cumulative_gradient(
         f"{printed}{absent(found, wanted)}",
         drawn,
     )
+
+
+def gradient_by_position(
+    runs: Sequence[Run], *, figure: str, wanted: Sequence[str], printed: str = ""
+) -> Drawing:
+    """The cumulative gradient from the first position on, token by token as the print has it.
+
+    The runs keep it at powers of two only; models of the reference runs that were measured at every
+    few tokens stand in `claims/gradients.json`. Where there are none, the curve of the runs.
+    """
+    found = [g for g in gradients() if g["name"] in wanted]
+    if not found or not samples(runs, wanted, figure):
+        return cumulative_gradient(
+            runs, figure=figure, wanted=wanted, printed=printed, every_length=True
+        )
+    lengths = sorted({g["trained"] for g in found})
+    rows: list[tuple[Any, ...]] = []
+    with house(column=True):
+        drawn, (whole, near) = column_figure(4.2, rows=2)
+        for k, length in enumerate(lengths):
+            models = [g for g in found if g["trained"] == length]
+            shares = np.cumsum([g["shares"][::-1] for g in models], axis=1)
+            position = STEP * np.arange(1, shares.shape[1] + 1)
+            rows += [(g["name"], length, g["seed"], int(p), float(share)) for g, curve in
+                     zip(models, shares, strict=True) for p, share in zip(position, curve,
+                                                                          strict=True)]  # fmt: skip
+            for axes in (whole, near):
+                style = {"color": COLOURS[k], "linestyle": LINES[k]}
+                axes.plot(position, shares.mean(0), label=f"trained on {length}", **style)
+                axes.fill_between(position, shares.min(0), shares.max(0), alpha=0.18, linewidth=0,
+                                  color=COLOURS[k])  # fmt: skip
+                axes.axvline(length, color=COLOURS[k], linewidth=0.7, linestyle=":")
+        for axes, end in ((whole, position[-1]), (near, 2 * lengths[-1])):
+            axes.set(xlim=(0, end), ylim=(0, 1.02), ylabel="cumulative gradient")
+            axes.set_xticks(np.linspace(0, end, 5))
+        near.set_xlabel("position in the row (tokens)")
+        drawn.legend(*whole.get_legend_handles_labels(), **_legend(len(lengths)))
+    jumps = ", ".join(
+        f"{np.mean([_within_jump(g) for g in found if g['trained'] == n]):.0%} for {n}"
+        for n in lengths
+    )
+    return Drawing(
+        Data(("encoding", "trained", "seed", "position", "cumulative gradient"), tuple(rows)),
+        f"Measured: {found[0]['scale'].partition(', trained')[0]}; trained on "
+        f"{' and '.join(map(str, lengths))} tokens, {len(found)} models of the reference runs, the "
+        f"gradient in steps of {STEP} tokens, rows of {position[-1]}, predicting the last. Dotted: "
+        "the training length; below: the positions around it. Within an eighth of it lies a share "
+        f"of the gradient of {jumps} tokens.{printed}",
+        drawn,
+    )
+
+
+def _within_jump(g: Mapping[str, Any]) -> float:
+    """Share of the gradient within an eighth of the training length of it, from the first token."""
+    shares, n = g["shares"][::-1], g["trained"]
+    return float(sum(s for k, s in enumerate(shares) if abs(STEP * (k + 1) - n) <= n / 8))
 
 
 def _same(s: Sample, other: Sample) -> bool:

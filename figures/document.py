@@ -1,24 +1,25 @@
-"""Pages: self-contained HTML made of blocks and pictures, without scripts or network.
+"""Pages: self-contained HTML made of blocks and pictures, without network.
 
 Formulas are MathML, figures inline SVG; the templates are those of the one writer of HTML, with a
-frame around them. A page follows the reader's light or dark scheme, fits a phone (wide tables
-scroll within themselves) and prints.
+frame around them. A page follows the reader's light or dark scheme, fits a phone (rows of wide
+tables become cards) and prints. It says all it says without scripts; with them, curves tell the
+value under the pointer and tables are sorted.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from farfield.theory.answers.blocks import Block
-from farfield.theory.answers.notation import Text, html
+from farfield.theory.answers.notation import Term, Text, html, terminal
 from farfield.theory.answers.writers import html as writer
 from farfield.validation.files import writable_folder, write
 
@@ -32,14 +33,14 @@ class Picture:
         caption: what stands below it.
         alt: what it shows, in a few words, for those who cannot see it.
         label: the weight of what it shows.
-        column: whether it is drawn for a column of a paper, and so is not stretched.
+        narrow: the same drawn for a phone; empty where one drawing does for both.
     """
 
     svg: str
     caption: Text
     alt: str
     label: str | None = None
-    column: bool = False
+    narrow: str = ""
 
 
 @dataclass(frozen=True)
@@ -59,15 +60,70 @@ class Fold:
     label: str | None = None
 
 
-Item = Block | Picture | Heading | Fold
+@dataclass(frozen=True)
+class Columns:
+    """Two parts side by side where the page is wide enough: words, and the picture of them."""
+
+    left: Sequence[Item]
+    right: Sequence[Item]
+
+
+@dataclass(frozen=True)
+class Gallery:
+    """Items of equal weight, as many beside each other as the page has room for."""
+
+    items: Sequence[Item]
+
+
+@dataclass(frozen=True)
+class Number:
+    """One number of a page's head.
+
+    Args:
+        name: of the quantity.
+        value: the number.
+        said: of what it is.
+        label: its weight.
+        command: what computes it again.
+    """
+
+    name: Text
+    value: Text
+    said: Text = ()
+    label: str | None = None
+    command: str = ""
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """The numbers that a page begins with."""
+
+    numbers: Sequence[Number]
+
+
+Item = Block | Picture | Heading | Fold | Columns | Gallery | Numbers
 
 
 @dataclass(frozen=True)
 class Section:
     """A section of a page, which its table of contents names."""
 
-    title: str
+    title: Text
     items: Sequence[Item]
+
+
+Terms = Mapping[str, tuple[str, Text]]
+"""What a page explains on the spot: name and explanation by the key of a term."""
+
+
+def about(key: str, word: str) -> Term:
+    """A word that the page explains where it stands.
+
+    Args:
+        key: of the explanation among the page's `Terms`.
+        word: as it is read.
+    """
+    return Term(word, f"about {key}")
 
 
 @cache
@@ -79,43 +135,68 @@ def _environment() -> Environment:
     return blocks.overlay(loader=ChoiceLoader([own, blocks.loader]))
 
 
-def piece(items: Sequence[Item]) -> str:
-    r"""Items as a part of a page.
+def piece(items: Sequence[Item], terms: Terms | None = None) -> str:
+    r"""Items as a part of a page, with the terms that they explain.
 
     >>> from farfield.theory.answers.blocks import note
     >>> piece([note("a < b")])
     '<p class="note">a &lt; b</p>\n'
     """
-    return _environment().get_template("piece.html").render(items=list(map(_values, items)))
+    template = _environment().get_template("piece.html")
+    return template.render(items=list(map(_values, items)), terms=_explained(terms))
 
 
-def page(title: str, lead: Sequence[Item], sections: Sequence[Section]) -> str:
+def page(
+    title: Text, lead: Sequence[Item], sections: Sequence[Section], terms: Terms | None = None
+) -> str:
     """A page with a table of contents; a title breaks at its spaces alone."""
     return (
         _environment()
         .get_template("page.html")
         .render(
-            title=title,
-            heading=escape(title).replace("-", Markup("-&NoBreak;")),
+            title=terminal(title),
+            heading=Markup(html(title)),
             lead=list(map(_values, lead)),
-            sections=[{"title": s.title, "inside": list(map(_values, s.items))} for s in sections],
+            sections=[
+                {"title": Markup(html(s.title)), "inside": list(map(_values, s.items))}
+                for s in sections
+            ],
+            terms=_explained(terms),
         )
     )
+
+
+def _explained(terms: Terms | None) -> list[tuple[str, str, Markup]]:
+    return [(key, name, Markup(html(said))) for key, (name, said) in (terms or {}).items()]
 
 
 def _values(item: Item) -> dict[str, Any]:
     """What the template shows of an item."""
     match item:
-        case Picture(svg, caption, alt, label, column):
+        case Picture(svg, caption, alt, label, narrow):
             return {
                 "kind": "Picture", "svg": Markup(svg), "caption": Markup(html(caption)),
-                "alt": alt, "label": label, "column": column,
+                "alt": alt, "label": label, "narrow": Markup(narrow),
             }  # fmt: skip
         case Heading(text, anchor):
             return {"kind": "Heading", "text": Markup(html(text)), "anchor": anchor}
         case Fold(text, items, label):
             inside = list(map(_values, items))
             return {"kind": "Fold", "text": Markup(html(text)), "label": label, "inside": inside}
+        case Columns(left, right):
+            return {
+                "kind": "Columns", "left": list(map(_values, left)),
+                "right": list(map(_values, right)),
+            }  # fmt: skip
+        case Gallery(items):
+            return {"kind": "Gallery", "inside": list(map(_values, items))}
+        case Numbers(numbers):
+            shown = [
+                {"name": Markup(html(x.name)), "value": Markup(html(x.value)),
+                 "said": Markup(html(x.said)), "label": x.label, "command": x.command}
+                for x in numbers
+            ]  # fmt: skip
+            return {"kind": "Numbers", "numbers": shown}
     return writer.values(item)
 
 

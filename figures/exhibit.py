@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 
 from farfield.figures.document import Item, Picture, piece
 from farfield.figures.index import INDEX
-from farfield.figures.style import svg
+from farfield.figures.style import for_page, svg
 from farfield.theory.answers.answer import InputError, Result
 from farfield.theory.answers.blocks import Block, Note, Sentence, Table, table
 from farfield.theory.answers.notation import code
@@ -103,11 +103,13 @@ class Drawing(Result):
         caption = code(self.caption)
         if self.figure is None:
             return [self.table.table(title), Sentence(caption, kind) if kind else Note(caption)]
-        picture = svg(self.figure, name)
-        return [Picture(picture, caption, title or "a figure", kind, column=True)]
+        narrow = svg(self.figure, f"{name}-narrow")
+        return [Picture(for_page(self.figure, name), caption, title or "a figure", kind, narrow)]
 
     def _repr_html_(self) -> str:
-        return piece(self.items())
+        if self.figure is None:
+            return piece(self.items())
+        return piece([Picture(svg(self.figure, "drawing"), code(self.caption), "a figure")])
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,9 @@ INDEX = {
         Listed("qin2024.fig1-left", "measured", "Perplexity of sliding and nonoverlapping windows"),
         Listed("qin2024.fig1-right", "schematic", "Sliding and nonoverlapping window inference"),
         Listed("qin2024.fig2", "theory", "Reweighting by a window and by ALiBi"),
-        Listed("qin2024.fig3", "measured", "Sufficiency: convergent encodings"),
+        Listed(
+            "qin2024.fig3", "measured", "Perplexity of those held to converge, and of Sinusoidal"
+        ),
         Listed("qin2024.fig4", "measured", "Necessity: divergent encodings"),
         Listed("qin2024.fig5", "measured", "Attention receptive fields of trained models"),
         Listed("qin2024.fig6", "theory", "Theoretical receptive fields"),

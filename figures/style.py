@@ -18,12 +18,12 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
+from farfield.theory.answers.writers.svg import COLOURS as COLOURS
 from farfield.theory.encodings import CATALOGUE
 
 INK = "#1a1b1c"
 """The colour of text, axes and grids: in a page it becomes the colour of the text around it."""
 
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a6ff0", "#8c6d31")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p")
 LINES = ("-", "--", "-.", ":")
 OTHERS = "*hd<>"
@@ -167,7 +167,24 @@ def svg(figure: Figure, name: str) -> str:
     text = re.sub(r'\bid="', f'id="{name}-', text)
     text = text.replace("url(#", f"url(#{name}-").replace('xlink:href="#', f'xlink:href="#{name}-')
     text = text.replace('href="#' + name + "-" + name + "-", 'href="#' + name + "-")
+    for k, colour in enumerate(COLOURS):
+        text = text.replace(colour, f"var(--p{k}, {colour})")
+    text = re.sub(r"(\d+\.\d{2})\d+", r"\1", text)
     return text.replace(INK, "currentColor").strip()
+
+
+WIDER = 1.7
+"""How much wider than a column of a paper a page draws a figure, its type being the same."""
+
+
+def for_page(figure: Figure, name: str) -> str:
+    """The figure as inline SVG at the width of a page."""
+    width, height = figure.get_size_inches()
+    figure.set_size_inches(width * WIDER, height * WIDER * 0.9)
+    try:
+        return svg(figure, name)
+    finally:
+        figure.set_size_inches(width, height)
 
 
 FORMATS = ("svg", "png", "pdf")

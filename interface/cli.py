@@ -15,7 +15,7 @@ from typing import Any, Literal
 from cyclopts import App, CycloptsError, Group, Parameter
 
 from farfield import __version__
-from farfield.commands import goals, models, pages, runs, theory
+from farfield.commands import explore, goals, models, pages, runs, theory
 from farfield.exits import BAD_INPUT, INTERNAL, INTERRUPTED, OK
 from farfield.output import say, tell
 from farfield.theory.answers.errors import InputError, MissingValues
@@ -28,7 +28,7 @@ GROUPS = {
     "From a goal": (goals.design, goals.plot, goals.map),
     "Look up": (theory.encodings, theory.prove, pages.claims, pages.figures),
     "Models": (models.audit, models.erf, models.perplexity, runs.train, runs.sweep, runs.runs),
-    "Pages": (pages.study, pages.report),
+    "Pages": (pages.study, pages.report, explore.explore),
 }  # fmt: skip
 
 NAMED_BY_USERS = ("map",)

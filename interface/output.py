@@ -28,7 +28,8 @@ def emit(answers: Result | Sequence[Result], output: Output) -> int:
         say(json.dumps(whole, indent=2, ensure_ascii=False, allow_nan=False))
     else:
         unicode = not output.ascii and speaks_unicode()
-        say("\n\n".join(a.text(details=output.proof, unicode=unicode) for a in many))
+        each = [a.text(details=output.proof, unicode=unicode) for a in many]
+        say("\n\n".join(dict.fromkeys(each)))  # what several have to say alike is said once
     return exit_code(many)
 
 

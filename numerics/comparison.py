@@ -43,9 +43,9 @@ from farfield.theory.functions.balls import Undefined, precision, to_arb
 from farfield.theory.functions.nodes import n
 from farfield.theory.proofs import Proof, Step
 
-BITS = 192
-MAX_INDEX = 400_000
-MAX_DOUBLINGS = 22
+BITS = 192  # of the balls that compare sums
+MAX_INDEX = 400_000  # terms compared one by one before a proved M
+MAX_DOUBLINGS = 22  # of an M that is tried: 2^22
 
 
 @dataclass(frozen=True, repr=False)

@@ -48,11 +48,11 @@ from farfield.theory.encodings import Encoding
 from farfield.theory.functions.balls import precision, to_arb
 from farfield.theory.values import tabulate
 
-MAX_LAGS = 1 << 20
-MAX_LAYERS = 10_000
-FIRST_LAGS = 1 << 12
-TILT = 1e-9
-RESOLUTION = 1e-8
+MAX_LAGS = 1 << 20  # lags of a distribution, which bounds the memory
+MAX_LAYERS = 10_000  # of a model
+FIRST_LAGS = 1 << 12  # lags tried first; doubled as needed
+TILT = 1e-9  # by which what is aliased in a transform is damped
+RESOLUTION = 1e-8  # of a quantile in float64
 
 
 @dataclass(frozen=True, repr=False)

@@ -45,8 +45,8 @@ FORMATS = {"fp16": (11, -14), "bf16": (8, -126), "fp32": (24, -126), "fp64": (53
 
 _NAMES = {"float16": "fp16", "half": "fp16", "bfloat16": "bf16", "float32": "fp32",
           "float": "fp32", "float64": "fp64", "double": "fp64"}  # fmt: skip
-MAX_SCAN = 100_000
-MAX_BITS = 14_000
+MAX_SCAN = 100_000  # distances looked at one by one
+MAX_BITS = 14_000  # of a horizon that is written as an integer
 
 
 @dataclass(frozen=True, repr=False)

@@ -53,11 +53,11 @@ from farfield.theory.resolution import (
 )
 from farfield.theory.values import compile_ball, tabulate
 
-BITS = 128
-MAX_BALLS = 20_000
-MAX_FLOATS = 5 * 10**6
-MAX_SCORE = 1e300
-CHUNK = 1 << 16
+BITS = 128  # of balls of limits and short rows
+MAX_BALLS = 20_000  # terms of a row in balls; longer ones in float64, approximate
+MAX_FLOATS = 5 * 10**6  # tokens of a mask that is read
+MAX_SCORE = 1e300  # beyond it a score times its scale is no float
+CHUNK = 1 << 16  # distances at a time, which bounds the memory
 FP16_MAX, FP16_TINY, FP16_NORMAL = 65504.0, 2.0**-24, 2.0**-14
 
 

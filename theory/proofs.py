@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import sympy
+
 from farfield.theory.answers.answer import Result, plain
-from farfield.theory.answers.blocks import Block, Sentence, Steps
+from farfield.theory.answers.blocks import Block, Ladder, Rung, Sentence, Steps
 from farfield.theory.answers.notation import Text, as_text, latex, terminal, words
 
 RULES: dict[str, str] = {
@@ -152,6 +154,14 @@ class Step:
         return terminal(self.words())
 
 
+def _rung(values: Mapping[str, Any]) -> Rung | None:
+    limit = sympy.sympify(now(values["limit"]))
+    if not limit.is_extended_real or limit.free_symbols:
+        return None
+    ratio = words("`rho_{k}/{scale}`", k=values["k_before"], scale=now(values["scale"]))
+    return Rung(ratio, float(limit), as_text(limit))
+
+
 @dataclass(frozen=True)
 class Proof(Result):
     """A claim and the steps that establish it, in order (for `undecided`: what was tried)."""
@@ -165,6 +175,19 @@ class Proof(Result):
         deciding = found[-1] if found else -1
         steps = tuple(step.words() for step in self.steps)
         return Steps(words(title), steps, as_text(self.claim) if self.claim else (), deciding)
+
+    def ladder(self) -> Ladder | None:
+        """The rungs as a picture; None where the proof climbs none, several ladders, or to limits
+        that depend on parameters."""
+        rules = [step.rule for step in self.steps]
+        decided = [r for r in rules if r in ("converges", "diverges")]
+        rungs = [_rung(step.values) for step in self.steps if step.rule == "rung"]
+        if len(decided) != 1 or rules.count("tie") != len(rungs) - 1 or None in rungs:
+            return None
+        return Ladder(
+            "The ladder of the proof: a limit of exactly 1 leads to the next rung, any other "
+            "decides.", tuple(r for r in rungs if r is not None), decided[0],
+        )  # fmt: skip
 
     def blocks(self) -> Sequence[Block]:
         return (Sentence(as_text(self.claim)), self.block())

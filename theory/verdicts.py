@@ -201,6 +201,8 @@ class Convergence(Answer):
             yield self.proof.block("What was tried")
         elif self.verdict is not Verdict.OUT_OF_SCOPE:
             yield self.proof.block(f"Proof for head {self._deciding}" if self.heads else "Proof")
+            if (climbed := self.proof.ladder()) is not None:
+                yield climbed
 
     @property
     def _deciding(self) -> int:
@@ -209,7 +211,9 @@ class Convergence(Answer):
     def _first(self) -> Text:
         """The answer in one sentence."""
         subject = self.subject or expression_line(self.formula or 0)
-        named = words("{subject}: ", subject=shortened(subject, 80))
+        unnamed = len(subject) <= 80 and subject in (expression_line(self.formula or 0),
+                                                     str(self.formula))  # fmt: skip
+        named = words("{subject}: ", subject=self.formula if unnamed else shortened(subject, 80))
         if self.heads:
             count = sum(h.verdict is self.verdict for h in self.heads)
             heads = f"{count} of {plural(len(self.heads), 'head')}"
@@ -283,7 +287,11 @@ def growth(proof: Proof) -> Text:
     if depth == 1 and not last.is_finite:
         return words("its terms fall faster than any power of `n`") if last > 0 else ()
     if depth == 1:
-        return words("its terms fall more slowly than any power of `n`") if last == 0 else ()
+        return (
+            words("its terms fall, if at all, more slowly than any power of `n`")
+            if last == 0
+            else ()
+        )
     if depth == 2 and last == 0 and rules[-1] == "diverges":
         return words("like the harmonic series")
     if depth == 2 and last.is_finite:

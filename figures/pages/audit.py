@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from farfield.figures.document import Item, Section, page, write_page
-from farfield.figures.pages.terms import CERTIFIED, PAPERS, VERDICT
-from farfield.theory.answers.blocks import Facts, Note, note
+from farfield.figures.document import Columns, Fold, Item, Section, page, write_page
+from farfield.figures.pages.terms import PAPERS, THEORY, definitions
+from farfield.theory.answers.blocks import Curve, Note, Table
 from farfield.theory.answers.notation import words
 from farfield.validation.files import write
 from farfield.validation.outside.audit import Audit
@@ -27,37 +28,32 @@ def write_audit(a: Audit, folder: str | os.PathLike[str]) -> Path:
 
 def audit_page(a: Audit) -> str:
     """The page as HTML text."""
+    answer, *what = a.what()
+    fields = list(a.fields_by_head())
+    curves = [b for b in fields if isinstance(b, Curve)]
+    tables = [b for b in fields if isinstance(b, Table)]
+    notes = [b for b in fields if not isinstance(b, (Curve, Table))]
+    brief = [*(_columns(t, 4 + len(a.eps)) for t in tables), *notes,
+             *(Fold(words("In rows, beyond the training length, in floating-point types"), [t])
+               for t in tables)]  # fmt: skip
+    windows = list(a.windows())
+    lead = [Columns([answer, *what, *windows[:1]], curves)] if curves else [answer, *what]
     parts: dict[str, Sequence[Item]] = {
-        "What the encoding is": list(a.what())[1:],
         "Layer by layer": list(a.by_layer()),
-        "How far each head sees": list(a.fields_by_head()),
-        "Certified windows": list(a.windows()),
+        "How far each head sees": brief,
+        "Certified windows": windows[bool(curves):],
         "The additive surrogate": list(a.stand_in()),
-        "What the numbers are": _definitions(a),
-    }
-    sections = [Section(title, blocks) for title, blocks in parts.items() if blocks]
-    return page(f"Audit of {a.model}", list(a.what())[:1], sections)
+        "What the words mean": [definitions(_TERMS), Note(PAPERS)],
+    }  # fmt: skip
+    sections = [Section(words(title), blocks) for title, blocks in parts.items() if blocks]
+    return page(words("Audit of {model}", model=a.model), lead, sections, _TERMS)
 
 
-def _definitions(a: Audit) -> list[Item]:
-    rows = {
-        "verdict": VERDICT,
-        "TRF(eps)": words(
-            "the least number of nearest keys that hold all but a share eps of the prior mass, of "
-            "the whole series or of one row [Q, Eq. 22]."
-        ),
-        "leak": words(
-            "prior mass of a row beyond the training length of {trained} tokens (ours).",
-            trained=a.trained,
-        ),
-        "horizon": words(
-            "the distance from which on weights round to 0 in a floating-point type, relative to "
-            "that of the query's own key (ours)."
-        ),
-        "certified window": words(
-            "keys that are provably enough for the error budget, for all inputs within the "
-            "bounds; no smaller window can be guaranteed (ours)."
-        ),
-    }
-    defined = Facts(tuple((words(name), said) for name, said in rows.items()))
-    return [defined, note(CERTIFIED), Note(PAPERS)]
+_TERMS = {key: THEORY[key] for key in ("verdict", "trf", "leak", "horizon", "window", "label")}
+
+
+def _columns(t: Table, count: int) -> Table:
+    """The first columns of a table."""
+    rows = tuple(row[:count] for row in t.rows)
+    numeric = tuple(k for k in t.numeric if k < count)
+    return dataclasses.replace(t, header=t.header[:count], rows=rows, numeric=numeric)

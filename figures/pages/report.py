@@ -28,13 +28,13 @@ def write_report(r: Report, folder: str | os.PathLike[str]) -> Path:
 
 def report_page(r: Report) -> str:
     """The page of a report as HTML text."""
-    ledger = Section("Claims of the three papers", list(_ledger(r.claims)))
+    ledger = Section(words("Claims of the three papers"), list(_ledger(r.claims)))
     return study_page(r.study, [ledger] if r.claims else [])
 
 
 def _ledger(claims: Sequence[Claim]) -> Iterator[Item]:
     """A table a paper."""
-    header = ("claim", "where", "verdict", "evidence", "statement; what holds, or why not")
+    header = ("claim", "where", "verdict", "evidence", "statement", "what holds, or why not")
     for paper in dict.fromkeys(c.paper for c in claims):
         found = [c for c in claims if c.paper == paper]
         rows = [
@@ -42,7 +42,7 @@ def _ledger(claims: Sequence[Claim]) -> Iterator[Item]:
                 Term(c.id.removeprefix(f"{paper}."), "code"),
                 ", ".join(filter(None, (c.section, c.place))), c.verdict,
                 None if c.label is None else Term(c.label, "label"),
-                words("{said} {more}", said=c.statement, more=c.corrected or c.reason),
+                c.statement, c.corrected or c.reason,
             )
             for c in found
         ]  # fmt: skip

@@ -2,28 +2,53 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from farfield.figures.document import Fold, Item, Picture, Section, page, write_page
-from farfield.figures.pages import plots
-from farfield.figures.pages.terms import PAPERS, VERDICT
-from farfield.figures.style import svg
-from farfield.theory.answers.blocks import Facts, Note, note, table
-from farfield.theory.answers.notation import Term, Text, as_text, words
-from farfield.theory.answers.wording import count
+from farfield.figures.document import (
+    Columns,
+    Fold,
+    Gallery,
+    Item,
+    Number,
+    Numbers,
+    Section,
+    about,
+    page,
+    write_page,
+)
+from farfield.figures.pages import pictures
+from farfield.figures.pages.commands import command
+from farfield.figures.pages.pictures import LONG, named
+from farfield.figures.pages.terms import MEASURED, PAPERS, THEORY, definitions
+from farfield.theory.answers.answer import Label
+from farfield.theory.answers.blocks import (
+    Block,
+    Curve,
+    Ladder,
+    Note,
+    Sentence,
+    Steps,
+    Table,
+    note,
+    sentence,
+    table,
+)
+from farfield.theory.answers.notation import Latex, Term, Text, as_text, terminal, words
+from farfield.theory.answers.wording import count, decimal, listed, plural
 from farfield.theory.verdicts import Convergence, Verdict
-from farfield.validation.measures.extrapolation import TOLERANCE
 from farfield.validation.short import field_text, share_text
 from farfield.validation.study.findings import findings, last_token_ratio
-from farfield.validation.study.prediction import Prediction
+from farfield.validation.study.place import PLACE_EPS
+from farfield.validation.study.prediction import LOGIT_BOUND, Prediction
 from farfield.validation.study.study import Study
 
-LONG = 160
-"""Characters beyond which a formula is told by its note."""
+HEADS = 4
+"""Values of heads beyond which their ends are shown."""
 
 
 def write_study(s: Study, folder: str | os.PathLike[str]) -> Path:
@@ -45,26 +70,306 @@ def study_page(s: Study, chapters: Sequence[Section] = ()) -> str:
         chapters: what stands between its proofs and the definitions.
     """
     asked, others = s.about(asked=True), s.about(asked=False)
-    sections = [Section(e.prediction.name, e.prediction.blocks()) for e in asked]
+    alone = len(asked) == 1
+    sections = []
+    for e in asked:
+        p = e.prediction
+        title = words("How far it sees") if alone else named(p)
+        parts: list[Item] = [] if alone else [head(p)]
+        parts += reach(p)
+        if parts:
+            sections.append(Section(title, parts))
     if s.place is not None:
-        sections.append(Section("Place among the catalogue", [*s.place.blocks(), *_reach(s)]))
+        sections.append(Section(words("Place among the catalogue"), list(_place(s))))
     if s.trained:
         came_true = [f.blocks()[0] for f in findings(s.entries)]
         sections += [
-            Section("What the theory predicted, and what came true", came_true),
-            Section("Measurements", [*_measurements(s), *_measured_figures(s)]),
+            Section(words("What the theory predicted, and what came true"), came_true),
+            Section(words("Measurements"), list(_measurements(s))),
         ]
-    if others or len(s.entries) > 1:
-        sections.append(Section("Theory: verdicts and receptive fields", list(_theory(s))))
     if others:
+        sections.append(Section(words("Theory: verdicts and receptive fields"), list(_theory(s))))
         proofs = [_proof(e.prediction) for e in others]
-        sections.append(Section("Proofs", proofs))
-    sections += [*chapters, Section("What the numbers are", list(_definitions(s)))]
-    return page(s.title, [s.lead()], sections)
+        sections.append(Section(words("Proofs"), proofs))
+    terms = {**THEORY, **MEASURED} if s.trained else THEORY
+    defined: list[Item] = [definitions(terms), *_settings(s), Note(PAPERS)]
+    sections += [*chapters, Section(words("What the words mean"), defined)]
+    return page(_title(s), list(_lead(s)), sections, terms)
+
+
+def _title(s: Study) -> Text:
+    asked = s.about(asked=True)
+    if not asked:
+        return words("{title}", title=s.title)
+    found: Text = ()
+    for k, e in enumerate(asked):
+        found += words(", " if k else "Study of ") + named(e.prediction)
+    return found
+
+
+def _lead(s: Study) -> Iterator[Item]:
+    """The answer and its picture."""
+    asked = s.about(asked=True)
+    if len(asked) == 1:
+        yield head(asked[0].prediction)
+        return
+    yield s.lead()
+    drawn = [(terminal(named(e.prediction)), e.prediction.encoding) for e in asked
+             if e.prediction.row_fields]  # fmt: skip
+    if drawn:
+        rows = [_summary(e.prediction) for e in asked]
+        header = ("encoding", "verdict", "TRF(1/100)", "leak", "window")
+        yield Columns(
+            [
+                table(header, rows, numeric=(2, 3, 4)),
+                note(
+                    "Leak: beyond {m} tokens in a row of {n}. Window: for an error of 1/100.",
+                    m=s.lengths[0],
+                    n=s.lengths[-1],
+                ),
+                *_without_numbers(s),
+            ],
+            [pictures.against_critical(drawn)],
+        )
+    elif not asked and any(e.prediction.row_fields for e in s.entries):
+        yield Columns([_tally(s), note(
+            "Exactly where the series converges a long enough window is enough, in one layer. "
+            "Not a statement about perplexity."
+        )], [pictures.catalogue(s)])  # fmt: skip
+
+
+# -- the head -------------------------------------------------------------------------------------
+
+
+def head(p: Prediction) -> Item:
+    """An encoding at a glance: formula, verdict, three numbers, and the bias as a picture."""
+    found = dataclasses.replace(p.convergence, subject=terminal(named(p)))
+    said, *others = found.blocks()
+    kept = [b for b in others if not isinstance(b, (Steps, Ladder, Table))]
+    left: list[Item] = [said, *kept[:1], *head_numbers(p), *kept[1:]]
+    if p.missing:
+        left.append(note("{missing}.", missing=p.missing))
+    if not p.row_fields:
+        return Columns(left, list(_why(found)))
+    return Columns(left, [pictures.against_critical([(terminal(named(p)), p.encoding)])])
+
+
+def head_numbers(p: Prediction) -> Iterator[Item]:
+    """The numbers that the page begins with; none where there is no additive bias."""
+    if not p.row_fields:
+        return
+    field = next(iter(p.receptive_fields[1:2]), None)
+    own, row = p.encoding, p.row_fields[1]
+    worst = " (worst head)" if own.num_heads > 1 else ""
+    yield Numbers([
+        Number(
+            (about("trf", f"TRF({row.eps})"),),
+            as_text("infinite" if field is None else field_text(field)),
+            words("nearest keys hold 99\u00a0% of the whole{worst}", worst=worst)
+            if field is not None
+            else words("{row} in a row of {n}{worst}", row=field_text(row), n=p.row_length,
+                       worst=worst),
+            row.label if field is None else field.label,
+            command("trf", own, f"--eps {row.eps}"),
+        ),
+        Number(
+            (about("leak", "leak"),), as_text(share_text(p.longest_leak)),
+            words("of a row of {n} beyond {m} trained on{worst}", n=p.row_length, m=p.trained,
+                  worst=worst),
+            p.leaks[-1].label,
+            command("leak", own, f"--trained {p.trained} --evaluated {p.row_length}"),
+        ),
+        _window_number(p),
+    ])  # fmt: skip
+
+
+def _window_number(p: Prediction) -> Number:
+    name = (about("window", "window"),)
+    if not p.windows:
+        again = command("window", p.encoding, f"--error 1/100 --logit-bound {LOGIT_BOUND}")
+        return Number(name, as_text("none"), words("the series diverges"), "theorem", again)
+    w = p.windows[-1]
+    return Number(
+        name, as_text(count(w.width)),
+        words("keys for an error of {error}, logits within {bound}", error=str(w.error),
+              bound=LOGIT_BOUND), w.label,
+        command("window", p.encoding, f"--error {w.error} --logit-bound {LOGIT_BOUND}"),
+    )  # fmt: skip
+
+
+def _why(c: Convergence) -> Iterator[Block]:
+    """The proof, folded to the step that decides, and its ladder."""
+    yield from (b for b in c.blocks() if isinstance(b, (Steps, Ladder)))
+
+
+# -- how far it sees ------------------------------------------------------------------------------
+
+
+def reach(p: Prediction) -> Iterator[Item]:
+    """The proof and the numbers, each beside its picture."""
+    if not p.row_fields:
+        return
+    found = dataclasses.replace(p.convergence, subject=p.name)
+    proof = [b for b in _why(found) if isinstance(b, Steps)]
+    climbed = [b for b in _why(found) if isinstance(b, Ladder)]
+    told: list[Item] = [*proof]
+    if p.convergence.heads:
+        rows = [b for b in found.blocks() if isinstance(b, Table)]
+        told.append(Fold(words("Each of {n} heads", n=len(p.convergence.heads)), rows))
+    forms = [f.asymptotics for f in p.receptive_fields if f.asymptotics is not None]
+    if forms:
+        told.append(note("As `eps -> 0`, `TRF(eps)` behaves as {form}.", form=Latex(forms[0])))
+    told += [_numbers(p), note(
+        "Windows: for all inputs whose logits stay within {bound} and values within 1; one head, "
+        "one layer, exact arithmetic.", bound=LOGIT_BOUND,
+    )]  # fmt: skip
+    curves = [c for c in (pictures.tail(p), pictures.window_curve(p)) if c is not None]
+    yield Columns(told, [*climbed, *curves])
+
+
+def _numbers(p: Prediction) -> Table:
+    """Every number with the command that computes it; the heads' own where there are several."""
+    rows = list(_rows(p))
+    extra = ("by head, or why not",) if any(r[4] for r in rows) else ()
+    return table(
+        ("quantity", "of", "value", *extra, "weight"),
+        [(about(key, name), of, value, *((detail,) if extra else ()), _weight(label, again))
+         for key, name, of, value, detail, label, again in rows],
+        numeric=(2,),
+    )  # fmt: skip
+
+
+def _weight(label: str | None, again: str) -> Text:
+    shown = ((label, "label"), (again, "command"))
+    return tuple(Term(word, kind) for word, kind in shown if word)
+
+
+def _rows(p: Prediction) -> Iterator[tuple[str, str, str, str, str, Any, str]]:
+    """Term, quantity, of what, value, the same by head or why there is none, label, command."""
+    own = p.encoding
+
+    def detail(found: Any, heads: Sequence[str]) -> tuple[str, Any]:
+        why = "" if found.reason is None else str(found.reason)
+        return listed(heads, HEADS) or why, found.label
+
+    for f in p.receptive_fields:
+        yield ("trf", f"TRF({f.eps})", "whole series", field_text(f),
+               *detail(f, [field_text(h) for h in f.heads]),
+               command("trf", own, f"--eps {f.eps}"))  # fmt: skip
+    for f in p.row_fields:
+        yield ("trf", f"TRF({f.eps})", f"row of {p.row_length} keys", field_text(f),
+               *detail(f, [field_text(h) for h in f.heads]),
+               command("trf", own, f"--eps {f.eps} --length {p.row_length}"))  # fmt: skip
+    for w in p.windows:
+        yield ("window", "window", f"error ≤ {w.error}", count(w.width),
+               *detail(w, [count(h.width) for h in w.heads]), command(
+                   "window", own, f"--error {w.error} --logit-bound {LOGIT_BOUND}"))  # fmt: skip
+    for k in p.leaks:
+        yield ("leak", "leak", f"{k.trained} to {k.evaluated}", share_text(k.value),
+               *detail(k, [share_text(h.value) for h in k.heads]), command(
+                   "leak", own, f"--trained {k.trained} --evaluated {k.evaluated}"))  # fmt: skip
+    for d in p.horizons:
+        yield ("horizon", "dtype horizon", d.dtype, count(d.tokens),
+               *detail(d, [count(h.tokens) for h in d.heads]),
+               command("leak", own, f"--dtype {d.dtype}"))  # fmt: skip
+    if (r := p.resolution) is not None:
+        yield ("resolution", "attention resolution", f"row of {r.length} tokens", decimal(r.value),
+               *detail(r, [decimal(h.value, 3) for h in r.heads]),
+               command("resolution", own, f"--length {r.length}"))  # fmt: skip
+        yield ("resolution", "attention resolution", "limit of long rows", decimal(r.limit),
+               "" if r.reason is None else str(r.reason), None if r.limit is None else r.label,
+               command("resolution", own))  # fmt: skip
+    if (m := p.layered) is not None:
+        yield ("layered", "layered receptive field", plural(m.layers, "layer"), count(m.tokens),
+               *detail(m, []), command(
+                   "trf", own, f"--layers {m.layers} --length {m.length}"))  # fmt: skip
+
+
+# -- several encodings ----------------------------------------------------------------------------
+
+
+def _summary(p: Prediction) -> tuple[Any, ...]:
+    field = next(iter(p.receptive_fields[1:2]), None)
+    return (
+        named(p), _verdict(p.convergence),
+        field_text(field) if field else "infinite" if p.row_fields else "",
+        _share(p.longest_leak), count(p.windows[-1].width) if p.windows else
+        "none" if p.row_fields else "",
+    )  # fmt: skip
+
+
+def _without_numbers(s: Study) -> Iterator[Item]:
+    """One line for those that have none."""
+    why: dict[str, list[str]] = {}
+    for e in s.entries:
+        if e.prediction.missing:
+            why.setdefault(e.prediction.missing, []).append(terminal(named(e.prediction)))
+    for reason, names in why.items():
+        yield note("{reason}: {names}.", reason=reason, names=listed(names, 30))
+
+
+def _tally(s: Study) -> Table:
+    """Which encodings have which verdict."""
+    by: dict[Verdict, list[str]] = {}
+    for e in s.entries:
+        by.setdefault(e.prediction.convergence.verdict, []).append(terminal(named(e.prediction)))
+    rows = [(v, len(by[v]), ", ".join(by[v])) for v in Verdict if v in by]
+    return table(("verdict", "encodings", "which"), rows, numeric=(1,))
+
+
+def _place(s: Study) -> Iterator[Item]:
+    assert s.place is not None
+    _, ranks, said = s.place.blocks()
+    title = {e.prediction.name: named(e.prediction) for e in s.entries}
+    own: Text = ()
+    for k, rank in enumerate(s.place.ranks, 1):
+        if rank.asked:
+            own += words("{comma}{name} is number {k}", comma=", " if own else "",
+                         name=title[rank.name], k=k)  # fmt: skip
+    yield sentence(
+        "Among {count} by the number of keys that hold all but {eps}, the fewest first, {own}.",
+        Label.CERTIFIED, count=f"{len(s.place.ranks)} biases",
+        eps=PLACE_EPS[-1], own=own,
+    )  # fmt: skip
+    yield Gallery([pictures.biases(s), pictures.fields(s)])
+    yield Fold(words("The whole order, and the tails compared"), [ranks, said])
+
+
+def _theory(s: Study) -> Iterator[Item]:
+    """Verdicts and receptive fields, a line an encoding; those without numbers in one line."""
+    entries = [e.prediction for e in s.entries]
+    numbers = [p for p in entries if p.row_fields]
+    if numbers:
+        first = numbers[0]
+        header = ("encoding", "bias", "verdict", "TRF(1/100)", f"in a row of {first.row_length}",
+                  f"leak to {first.row_length}")  # fmt: skip
+        rows = [
+            (named(p), "" if named(p) == _formula(p) else _formula(p), _verdict(p.convergence),
+             field_text(p.receptive_fields[1]) if p.receptive_fields else "infinite",
+             field_text(p.row_fields[1]), _share(p.longest_leak))
+            for p in numbers
+        ]  # fmt: skip
+        yield table(header, rows, numeric=(3, 4, 5))
+        more = [
+            (named(p), *([field_text(f) for f in p.receptive_fields] or ["infinite"] * 3),
+             *(field_text(f) for f in p.row_fields), *(_share(k.value) for k in p.leaks))
+            for p in numbers
+        ]  # fmt: skip
+        every = (
+            "encoding", *(f"TRF({f.eps})" for f in first.row_fields),
+            *(f"TRF({f.eps}) of a row" for f in first.row_fields),
+            *(f"leak to {k.evaluated}" for k in first.leaks),
+        )  # fmt: skip
+        yield Fold(words("At every ε and length"),
+                   [table(every, more, numeric=tuple(range(1, len(every))))])  # fmt: skip
+    rest = [(named(p), _verdict(p.convergence)) for p in entries if not p.row_fields]
+    if rest:
+        yield table(("encoding", "verdict"), rest, "Without receptive fields")
+        yield from _without_numbers(s)
 
 
 def _proof(p: Prediction) -> Fold:
-    title = (*words("{name}: ", name=p.name), *_verdict(p.convergence))
+    title = (*named(p), *words(": "), *_verdict(p.convergence))
     return Fold(title, p.convergence.blocks(), p.convergence.label)
 
 
@@ -93,174 +398,69 @@ def _share(x: float | None) -> str:
     return "" if x is None else share_text(x)
 
 
-# -- figures --------------------------------------------------------------------------------------
-
-
-def _reach(s: Study) -> Iterator[Item]:
-    yield _picture(
-        svg(plots.biases(s), "biases"), "The bias by distance",
-        "The bias against its value at distance 0, thick: asked about; of several heads the one "
-        "that falls slowest.",
-    )  # fmt: skip
-    yield _picture(
-        svg(plots.fields(s), "reach"), "Receptive fields by eps",
-        "TRF(eps) of the whole series, certified at 15 values of eps, worst head; only encodings "
-        "whose series converges.",
-    )  # fmt: skip
-
-
-def _measured_figures(s: Study) -> Iterator[Item]:
-    fields = next(m.numbers["attention"] for m in plots.measured(s))
-    eps = ", ".join(f"{f['eps']:g}" for f in fields)
-    yield _picture(
-        svg(plots.perplexity_curves(s), "curves"), "Perplexity by context length",
-        "Last-token perplexity relative to the training length. Flat is extrapolation; one seed.",
-    )  # fmt: skip
-    yield _picture(
-        svg(plots.trf_against_erf(s), "fields"), "Predicted and measured receptive fields",
-        "Receptive field of the bias alone against that of the trained model's attention, at eps "
-        f"= {eps} (joined), rows of {fields[0]['length']} tokens, means over heads. On the grey "
-        "line they agree.",
-    )  # fmt: skip
-    yield _picture(
-        svg(plots.predictors(s), "predictors"), "Predictors of extrapolation",
-        "Two predictors of extrapolation: the leak, computed before training, and the gradient "
-        "mass on the training length, measured.",
-    )  # fmt: skip
-
-
-def _picture(drawn: str, alt: str, caption: str) -> Picture:
-    return Picture(drawn, as_text(caption), alt)
-
-
-# -- tables ---------------------------------------------------------------------------------------
+# -- measurements ---------------------------------------------------------------------------------
 
 
 def _measurements(s: Study) -> Iterator[Item]:
     """What was measured, a line an encoding and way to run it."""
     lengths = s.lengths
-    eps = plots.measured(s)[0].numbers["attention"][0]["eps"]
-    header = (
-        "encoding", "verdict", f"leak {lengths[0]}→{lengths[-1]}",
-        *(f"last token {n}" for n in lengths), "ratio [95 %]",
-        *(f"non-overl. {n}" for n in lengths), f"TRF({eps:g}) of the rows",
-        f"attention ERF({eps:g})", "layered TRF", "gradient ERF(0.99)",
-        f"gradient mass in {lengths[0]}",
+    shown = pictures.measured(s)
+    eps = shown[0].numbers["attention"][0]["eps"]
+    drawn = [pictures.perplexity_curves(s), pictures.trf_against_erf(s), *pictures.predictors(s)]
+    yield Gallery([c for c in drawn if isinstance(c, Curve)])
+    yield table(
+        ("encoding", "verdict", f"leak to {lengths[-1]}", about("ratio", "ratio"), "95 %",
+         f"TRF({eps:g}) of the rows", about("erf", f"attention ERF({eps:g})"),
+         about("layered", "layered TRF"), about("gradient", "gradient ERF(0.99)"),
+         f"gradient mass in {lengths[0]}"),
+        [_measured_row(m) for m in shown], "What was measured", numeric=tuple(range(2, 10)),
     )  # fmt: skip
-    rows = [_measured_row(m, lengths) for m in plots.measured(s)]
-    yield table(header, rows, "Measurements", numeric=tuple(range(2, len(header))))
+    header = ("encoding", *(f"last token {n}" for n in lengths),
+              *(f"non-overlapping {n}" for n in lengths))  # fmt: skip
+    rows = []
+    for m in shown:
+        by = {(r["protocol"], r["length"]): f"{r['perplexity']:.2f}" for r in
+              m.numbers["perplexity"]}  # fmt: skip
+        rows.append((m.name, *(by.get(("last token", n), "") for n in lengths),
+                     *(by.get(("non-overlapping", n), "") for n in lengths)))  # fmt: skip
+    yield Fold(words("Perplexities by context length, two protocols"),
+               [table(header, rows, numeric=tuple(range(1, len(header))))])  # fmt: skip
     corpus = s.corpus or {}
     yield note(
-        "Perplexities by context length, two protocols; one seed, bytes of {source} (SHA-256 "
-        "{sha}…). Ratio: last-token perplexity at {longest} over that at {trained}, paired on the "
-        "same targets. Verdict: theorem; leak and TRF: certified or float64; layered TRF: "
-        "approximate, a prediction of the gradient ERF; the rest: measured.",
-        source=corpus.get("source", "a text"),
+        "One seed, bytes of {source} (SHA-256 {sha}…). Verdict: theorem; leak and TRF: certified "
+        "or float64; layered TRF: approximate, a prediction of the gradient ERF; the rest: "
+        "measured.", source=corpus.get("source", "a text"),
         sha=Term(str(corpus.get("sha256", ""))[:16], "code"),
-        longest=lengths[-1], trained=lengths[0],
     )  # fmt: skip
 
 
-def _measured_row(m: plots.Measured, lengths: Sequence[int]) -> tuple[Any, ...]:
+def _measured_row(m: pictures.Measured) -> tuple[Any, ...]:
     p, numbers = m.prediction, m.numbers
-    by = {(r["protocol"], r["length"]): f"{r['perplexity']:.2f}" for r in numbers["perplexity"]}
     _, ratio, low, high = last_token_ratio(numbers)
     field, gradient = numbers["attention"][0], numbers["gradient"]
     bounded = words("{verdict}: bounded support", verdict=Verdict.CONVERGES)
     layered = "" if m.bca or p.layered is None else count(p.layered.tokens)
     return (
         m.name, bounded if m.bca else _verdict(p.convergence),
-        "" if m.bca else _share(p.longest_leak),
-        *(by.get(("last token", n), "") for n in lengths), f"{ratio:.3f} [{low:.3f}, {high:.3f}]",
-        *(by.get(("non-overlapping", n), "") for n in lengths),
+        "" if m.bca else _share(p.longest_leak), f"{ratio:.3f}", f"{low:.3f} to {high:.3f}",
         f"{field['trf']:.1f}" if p.encoding.biases and not m.bca else "",
         f"{field['tokens']:.1f}", layered, gradient["tokens"], _share(gradient["mass"]),
     )  # fmt: skip
 
 
-def _theory(s: Study) -> Iterator[Item]:
-    """Verdicts and receptive fields, a line an encoding."""
-    first = s.entries[0].prediction
-    eps = next((fs for e in s.entries if (fs := e.prediction.receptive_fields)), ())
-    shares = [str(f.eps) for f in eps]
-    header = (
-        "encoding", "bias", "verdict", *(f"TRF({e})" for e in shares),
-        *(f"TRF({e}), row of {first.row_length}" for e in shares),
-        *(f"leak to {n}" for n in s.lengths[1:]),
-    )  # fmt: skip
-    rows = [_theory_row(e.prediction, len(shares)) for e in s.entries]
-    yield table(header, rows, "Verdicts and receptive fields", numeric=tuple(range(3, len(header))))
-    yield note(
-        "TRF(eps): the least number of nearest keys that hold all but a share eps of the prior "
-        "mass; worst head of several. Infinite where the series diverges; then the finite-row TRF "
-        "still tells how far a row sees. Leak: share of a row's prior mass beyond {trained} "
-        "tokens. Exact integers with ball arithmetic behind them; – where the encoding is not "
-        "additive or has parameters without a value.", trained=first.trained,
-    )  # fmt: skip
-
-
-def _theory_row(p: Prediction, shares: int) -> tuple[Any, ...]:
-    none = ["–"] * shares
-    whole = [field_text(f) for f in p.receptive_fields] or none
-    if not p.receptive_fields and p.row_fields and p.convergence.verdict is Verdict.DIVERGES:
-        whole = ["infinite"] * shares
-    return (
-        p.name, _formula(p), _verdict(p.convergence), *whole,
-        *([field_text(f) for f in p.row_fields] or none),
-        *([_share(k.value) for k in p.leaks] or ["–"] * 2),
-    )  # fmt: skip
-
-
-# -- definitions ----------------------------------------------------------------------------------
-
-
-def _definitions(s: Study) -> Iterator[Item]:
-    rows = {
-        "verdict": VERDICT,
-        "TRF(eps)": words(
-            "`min { j >= 0 : T_j < eps*B }`, `T_j` the tail of the series, `B` its sum "
-            "[Q, Eq. 22]; the finite-row TRF uses the sums of a row."
-        ),
-        "leak": words(
-            "`1 - B_m/B_n`: prior mass of a row of `n` tokens beyond the `m` trained on (ours)."
-        ),
-        "attention ERF(eps)": words(
-            "per query row the least number of nearest keys that hold more than 1 − eps of the "
-            "attention mass; mean over sampled rows, heads, layers [Q, after Eq. 21]."
-        ),
-        "gradient ERF(0.99)": words(
-            "the shortest suffix with more than 99 % of the summed norms of the input gradient of "
-            "the log-probability of the next token [C, 5.1; the scalar is our choice]."
-        ),
-        "last token": words(
-            "each target predicted from exactly so many tokens, the same targets at every length "
-            "[C, 3.4]."
-        ),
-        "non-overlapping": words("segments of that length, all tokens scored [S]."),
-        "BCA": words(
-            "blockwise causal attention at inference, blocks of half the training length [S, 3.3]."
-        ),
-        "tolerance": words(
-            "a model extrapolates here if the last-token ratio is below {ratio} (Definition 0.1 of "
-            "[Q], one-sided).", ratio=f"{1 + TOLERANCE:.2f}",
-        ),
-    }  # fmt: skip
-    if s.trained:
-        rows["settings"] = _settings(s)
-    yield Facts(tuple((words(name), said) for name, said in rows.items()))
-    yield Note(PAPERS)
-
-
-def _settings(s: Study) -> Text:
+def _settings(s: Study) -> Iterator[Sentence]:
+    """How the models were trained."""
+    if not s.trained:
+        return
     run = s.trained[0].run
     assert run is not None
     where = run["training"]["environment"]
     p = s.preset
-    return words(
+    yield Sentence(words(
         "Preset {name}: {layers} layers, width {width}, {heads} heads, {steps} steps of {batch} "
         "rows of {length} tokens, AdamW {rate}, seed {seed}; Python {python}, torch {torch}, "
         "{machine}, {cores} cores.",
         name=p.name, layers=p.layers, width=p.width, heads=p.heads, steps=p.steps, batch=p.batch,
         length=p.length, rate=f"{p.learning_rate:g}", seed=run["seed"], python=where["python"],
         torch=where["torch"], machine=where["machine"], cores=where["cores"],
-    )  # fmt: skip
+    ))  # fmt: skip

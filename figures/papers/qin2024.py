@@ -65,7 +65,7 @@ def fig1_right() -> Drawing:
 def fig2() -> Drawing:
     """How a sliding window and ALiBi reweigh the attention, by distance."""
     distances = np.arange(65)
-    shown = [("window", "window of 32", encoding("window", dialect="inclusive", w=32).head(1))]
+    shown = [("window", "window of 32", encoding("window", w=32).head(1))]
     alibi = encoding("alibi")
     shown += [("alibi", f"ALiBi, slope 1/{2**h}", alibi.head(h)) for h in (2, 4, 6)]
     columns = [np.exp(encoding(bias).bias(distances)[0]) for _, _, bias in shown]
@@ -82,8 +82,9 @@ def fig2() -> Drawing:
             ("n", *(label for _, label, _ in shown)), tuple(zip(distances, *columns, strict=True))
         ),
         "Factor by which the bias multiplies the attention to a key at distance n, before the "
-        "softmax is normalised: the mask of Eq. 8 with w = 32 (33 keys) and three of the eight "
-        "heads of ALiBi. The paper gives neither w nor the slopes.",
+        "softmax is normalised: a window of 32 keys, the query's own included (the mask of Eq. 8 "
+        "with w = 31), and three of the eight heads of ALiBi. The paper gives neither w nor the "
+        "slopes.",
         figure,
     )
 
@@ -150,7 +151,7 @@ def fig7() -> Drawing:
     i, j = positions(size)
     rows: list[tuple[Any, ...]] = []
     with house(column=True):
-        figure, panels = column_figure(1.95, columns=2)
+        figure, panels = column_figure(4.9, rows=2)
         for axes, (name, title) in zip(
             panels, (("type1", "Type 1"), ("type2", "Type 2")), strict=True
         ):
@@ -161,8 +162,8 @@ def fig7() -> Drawing:
             axes.set_title(title)
             axes.set(xlabel="key position", xticks=[0, 32, 63], yticks=[0, 32, 63])
             axes.grid(False)
-        panels[0].set_ylabel("query position")
-        figure.colorbar(shown, ax=list(panels), label="exp(p)", extend="min", shrink=0.8)
+            axes.set_ylabel("query position")
+        figure.colorbar(shown, ax=list(panels), label="exp(p)", extend="min", shrink=0.6)
     return Drawing(
         Data(("encoding", "n", "exp(p(n))"), tuple(rows)),
         f"exp(RPE) of a query row at a key column, {size} tokens, dialect paper (Type 1: "

@@ -132,9 +132,8 @@ def plot(
 
     if not formulas:
         raise InputError("give a formula, or several")
-    several = len(formulas) > 1
-    subjects = [(subject.about(f) if several else subject).read(f) for f in formulas]
-    with subject.thinking(), progress("plot") as step:
+    subjects = subject.read_each(formulas)
+    with subject.thinking(), progress("plot", output) as step:
         drawn = draw(*subjects, what=what, length=length, eps=eps, notice=step)
     files = drawn.save(out)
     code = emit(drawn, output)
@@ -161,7 +160,7 @@ def map(
 
     if subject.head is not None or subject.bca is not None or subject.heads is not None:
         raise InputError("a map is of one formula; accepted: --set, --assume, --dialect")
-    with subject.thinking(), progress("map") as step:
+    with subject.thinking(), progress("map", output) as step:
         drawn = parameter_map(
             formula, _ranges(ranges), eps=eps, trained=trained, points=points,
             dialect=subject.dialect, values=pairs(subject.set, "--set"),

@@ -20,7 +20,8 @@ from farfield.numerics.checking.standing import Standing, expression
 from farfield.theory.functions.balls import precision
 from farfield.theory.functions.nodes import n
 
-NEAR = (101, 317, 1009)
+NEAR = (101, 317, 1009)  # where an exact expansion is compared
+# Where errors are: an expansion that is wrong shows by then, and balls still reach it.
 FAR = (10**40 + 7, 10**60 + 9, 10**90 + 49)
 
 

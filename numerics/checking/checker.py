@@ -46,6 +46,7 @@ from farfield.theory.functions.balls import Undefined, Undetermined, precision, 
 from farfield.theory.functions.nodes import n
 from farfield.theory.proofs import RULES
 
+# Values of parameters, tried in a cell.
 GRID = ("1/7", "1/3", "1/2", "1", "7/5", "2", "3", "19/3", "12", "-1/3", "-1", "-7/5", "-3", "0")
 BOUNDS = ("upper bound", "lower bound", "tangent", "recurrence", "infimum", "slow phase")
 

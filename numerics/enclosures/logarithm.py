@@ -27,7 +27,7 @@ from farfield.theory.functions.record import record_of
 
 MAX_TERMS = 60  # of an expression that is multiplied out
 SMALL = -1.5  # log of what counts as small
-_PROBES = (64, 6, 3)
+_PROBES = (64, 6, 3)  # values of log x at which sizes are compared, the largest that is finite
 
 
 def elementary(e: Expr) -> Expr:

@@ -37,9 +37,9 @@ Chain = tuple[fmpq, ...]
 Exponents = tuple[tuple[Chain, fmpq], ...]
 Coefficient = Any  # fmpq (exact) or acb
 
-ORDER = 5
-KEPT = 10
-STEEP = 8
+ORDER = 5  # Taylor coefficients kept exactly; the next is a ball
+KEPT = 10  # terms of an enclosure, the smallest joined to one
+STEEP = 8  # an exponential below x^-8 is kept as a ball of that size
 
 
 class Monomial:

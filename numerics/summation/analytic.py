@@ -54,7 +54,8 @@ from farfield.theory.algebra.outcomes import Unreachable
 from farfield.theory.functions.balls import precision, to_arb
 from farfield.theory.functions.nodes import n
 
-MAX_DEPTH = 4
+MAX_DEPTH = 4  # logarithms of x in which an integrand falls exponentially
+# Sines of the sectors tried, widest first: remainders are smallest there.
 ANGLES = (0.5, 0.125, 0.03125)
 
 

@@ -35,9 +35,9 @@ from farfield.theory.functions.balls import Undefined, precision, to_arb
 from farfield.theory.functions.nodes import n
 from farfield.theory.values import compile_ball
 
-COLUMN = 0.125
-MAX_COLUMNS = 6_000
-ENVELOPE = fmpq(1, 2)
+COLUMN = 0.125  # width in log n of the boxes on which a sup is taken
+MAX_COLUMNS = 6_000  # boxes that are remembered: log n up to 750
+ENVELOPE = fmpq(1, 2)  # f is proved below |w|^-1/2 on the sector
 
 
 def beyond(log_x: arb) -> Beyond:

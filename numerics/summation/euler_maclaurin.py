@@ -21,7 +21,7 @@ from sympy import Expr
 
 from farfield.numerics.summation.kernel import Kernel, number
 
-MAX_SHIFT = 1 << 16
+MAX_SHIFT = 1 << 16  # terms before the formula is applied
 
 
 def taylor(f: Callable[[Any], Any], at: arb, m: int) -> list[arb]:

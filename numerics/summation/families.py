@@ -22,7 +22,7 @@ from farfield.theory.algebra import door
 from farfield.theory.functions.balls import precision, rational
 from farfield.theory.values import compile_ball
 
-MAX_EXACT = 1_024
+MAX_EXACT = 1_024  # distance up to which a rational geometric tail stays rational
 
 
 def above(e: Expr) -> int:

@@ -4,7 +4,7 @@
 * Steps -a floor(log(n + h)/log b), b an integer, are constant on [b^v - h, b^{v+1} - h): the sum
   over the steps is geometric.
 * Waves of constant amplitude on a completely monotone term are expanded (`waves`), and so is one
-  wave whose amplitude grows (`swells`).
+  wave whose amplitude grows (`growing_waves`).
 * A function of one rotation, added to a bias that falls, is averaged (`rotations`).
 * Other bounded oscillations (sin, cos, frac, Mod, log|sin|) are replaced by their extremes, in the
   direction in which the bias depends on them: from `DIRECT` terms on (more, where that
@@ -37,12 +37,12 @@ from farfield.theory.functions.balls import precision, to_arb
 from farfield.theory.functions.nodes import n
 from farfield.theory.functions.record import record_of
 
-DIRECT = 1 << 14
-SUFFICIENT = 24
-MAX_PERIOD = 48
-FEW = 6
-MAX_WAVES = 6
-MAX_OPERATIONS = 80
+DIRECT = 1 << 14  # terms summed one by one before a bound of an oscillation takes over
+SUFFICIENT = 24  # bits of the sum below which the rest beyond them matters no more
+MAX_PERIOD = 48  # residue classes, each a kernel of its own; 48 holds 2, 3, 4, 6, 8, 12, 16
+FEW = 6  # residue classes that may be put together in turn: the work multiplies
+MAX_WAVES = 6  # oscillations replaced by bounds, which widen with each
+MAX_OPERATIONS = 80  # of a formula whose products of waves are multiplied out
 
 
 @recognising()

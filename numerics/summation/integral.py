@@ -25,12 +25,12 @@ from farfield.theory.functions.balls import precision
 from farfield.theory.functions.elementary import expm1, expm1_rest, log1p, log1p_rest
 
 _RESTS = {log1p: log1p_rest, expm1: expm1_rest}
-MAX_OPERATIONS = 120
-MAX_PANELS = 2_000
-DROP = 40
-FIRST_EDGE = 3.75
-STEP = 1.5
-LEVELS = (96, 128, 192, 320, 576, 832, 1_216)
+MAX_OPERATIONS = 120  # of an exponent whose tiny parts are looked for
+MAX_PANELS = 2_000  # panels before an integral counts as not bounded
+DROP = 40  # by how much the exponent may fall on a panel: e^-40 costs 58 bits there
+FIRST_EDGE = 3.75  # log of the first x that a panel begins at; the terms before are summed
+STEP = 1.5  # length of a panel in log x
+LEVELS = (96, 128, 192, 320, 576, 832, 1_216)  # precisions that share panels
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from farfield.theory.functions.balls import precision, to_arb
 from farfield.theory.functions.nodes import n
 from farfield.theory.values import compile_ball
 
-MAX_BASES = 8
+MAX_BASES = 8  # precisions whose sums are remembered
 
 
 def number(e: Expr) -> arb:

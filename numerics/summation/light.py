@@ -20,7 +20,7 @@ from farfield.theory.algebra.outcomes import Unreachable
 from farfield.theory.functions.balls import Undefined, precision, to_arb
 from farfield.theory.functions.nodes import n
 
-MAX_TERMS = 1 << 17
+MAX_TERMS = 1 << 17  # terms of a sum one by one
 
 
 @dataclass(frozen=True)

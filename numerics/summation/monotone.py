@@ -16,7 +16,7 @@ from farfield.numerics.summation.normal_form import sign
 from farfield.theory.algebra.outcomes import Unreachable
 from farfield.theory.functions.nodes import n
 
-MAX_EVALUATIONS = 40_000
+MAX_EVALUATIONS = 40_000  # of one integrand by adaptive quadrature
 
 
 @dataclass(frozen=True)

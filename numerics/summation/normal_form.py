@@ -26,8 +26,8 @@ from farfield.theory.coefficients.context import Context, deciding
 from farfield.theory.coefficients.signs import sign as _sign
 from farfield.theory.functions.nodes import n
 
-MAX_DEGREE = 8
-MAX_NODES = 2_000
+MAX_DEGREE = 8  # of a polynomial under a logarithm that is factored
+MAX_NODES = 2_000  # of a formula that is rewritten
 
 
 def sign(c: Expr) -> int:

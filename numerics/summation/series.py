@@ -39,16 +39,17 @@ from farfield.theory.functions.record import record_of
 from farfield.theory.values import compile_ball
 from farfield.theory.verdicts import Verdict
 
-LONG = 1_000
-LONG_ROW = 20_000
+LONG = 1_000  # terms from which a closed form is cheaper than their sum
+LONG_ROW = 20_000  # terms from which Euler-Maclaurin at both ends is cheaper than their sum
+# Distances from which a sign is tried to be proved: each change before is looked at.
 SETTLED = (16, 64, 256, 1_024, 4_096, 16_384)
-MAX_WORK = 12_000_000
-MAX_STRETCHES = 1_000
-MAX_ROWS = 8
-SET_UP_S = 10.0
-EXACT_TERMS = 512
-SHARED_TERMS = 20_000
-MAX_VERDICTS = 512
+MAX_WORK = 12_000_000  # terms times nodes of the formula that are summed one by one
+MAX_STRETCHES = 1_000  # pieces of one formula, each with a kernel
+MAX_ROWS = 8  # rows of one series that are remembered
+SET_UP_S = 10.0  # seconds of the search for a kernel: what asks for more has none
+EXACT_TERMS = 512  # terms up to which a sum of rationals stays one: its size grows with each
+SHARED_TERMS = 20_000  # values that heads of one formula share in memory
+MAX_VERDICTS = 512  # verdicts that are remembered
 
 
 @dataclass(frozen=True)

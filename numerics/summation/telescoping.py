@@ -22,8 +22,8 @@ from farfield.theory.algebra import door
 from farfield.theory.algebra.outcomes import Undecided
 from farfield.theory.functions.nodes import n
 
-MAX_FACTORS = 20_000
-MAX_OPERATIONS = 60
+MAX_FACTORS = 20_000  # factors of an exact share, whose digits grow with each
+MAX_OPERATIONS = 60  # of a bias that Gosper is tried on
 
 
 @lru_cache(maxsize=64)

@@ -19,8 +19,8 @@ from farfield.theory.answers.wording import decimal, listed, plural
 from farfield.theory.functions.balls import rational
 from farfield.theory.proofs import Proof
 
-MAX_BITS = 2_048
-MAX_LOGIT = 1_000
+MAX_BITS = 2_048  # at which a width is settled or given up
+MAX_LOGIT = 1_000  # e^(2 beta) stays a number that balls hold
 SCOPE = "one head, one layer, exact arithmetic, before the output projection"
 
 

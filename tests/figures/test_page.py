@@ -1,15 +1,23 @@
 """Pages: well-formed, self-contained, the same bytes each time; figures that do not collide."""
 
+import importlib.util
+import itertools
+import json
+import math
 import re
+import shlex
 from functools import cache
-from html import escape
+from html import escape, unescape
 from html.parser import HTMLParser
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 import sympy
 
+from farfield.cli import main
 from farfield.figures.document import Section, page
+from farfield.figures.pages.commands import spoken
 from farfield.figures.pages.report import report_page
 from farfield.figures.pages.study import study_page, write_study
 from farfield.figures.style import INK, house, look, new_figure, svg
@@ -18,8 +26,9 @@ from farfield.numerics.leak import leak
 from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.numerics.resolution import attention_resolution
 from farfield.theory.answers.answer import InputError
-from farfield.theory.answers.blocks import note, sentence
-from farfield.theory.answers.notation import expression_mathml
+from farfield.theory.answers.blocks import Curve, Ladder, Line, Rung, Weight, note, sentence
+from farfield.theory.answers.notation import expression_mathml, html, words
+from farfield.theory.answers.writers.svg import NARROW, Axis, climbed, drawn
 from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import encoding, encodings
 from farfield.theory.functions.nodes import n
@@ -65,11 +74,11 @@ def test_the_page_is_sound(trained):
     parser.feed(shown)
     assert not parser.open and not parser.outside
     assert len(parser.ids) == len(set(parser.ids)), "identifiers collide"
-    assert "<script" not in shown and shown.count("<svg") == 3
+    assert shown.count("<script") == 1 and shown.count('class="curve wide"') == 5
     for reference in re.findall(r"url\(#([^)]+)\)", shown) + re.findall(r'href="#([^"]+)"', shown):
         assert reference in parser.ids, reference
-    for e in trained.entries:
-        assert e.prediction.name in shown
+    for name in ("Type 1", "NoPE", "ALiBi", "RoPE", "KERPLE-log"):
+        assert name in shown
     assert shown == study_page(trained)
 
 
@@ -88,7 +97,33 @@ def test_an_unwritable_folder_is_one_line(trained, tmp_path):
 
 def test_a_study_without_runs_shows_no_measurement():
     shown = study_page(survey([("type1", encoding("type1"))]))
-    assert "<svg" not in shown and "Measurements" not in shown and ">61<" in shown
+    assert "Measurements" not in shown and ">61<" in shown
+
+
+def test_what_has_no_number_is_said_in_one_line():
+    shown = study_page(survey([(name, encoding(name)) for name in ("type1", "rope", "learned")]))
+    assert shown.count("No additive bias, so no TRF and no leak: RoPE, Learned.") == 1
+    assert "<td>–</td>" not in shown
+
+
+def test_the_commands_of_a_page_compute_its_numbers(capsys):
+    s = study(["-2*log(1+n)", "alibi"])
+    commands = re.findall(r"<code>(farfield [^<]+)</code>", study_page(s))
+    assert len(commands) > 30
+    fields = [unescape(c) for c in dict.fromkeys(commands) if c.startswith("farfield trf")]
+    known = {str(f.tokens) for e in s.entries for f in e.prediction.receptive_fields}
+    for command in fields:
+        if "--length" in command or "--layers" in command:
+            continue
+        with pytest.raises(SystemExit) as stopped:
+            main([*shlex.split(command)[1:], "--json"])
+        assert stopped.value.code == 0
+        assert str(json.loads(capsys.readouterr().out)["tokens"]) in known
+
+
+def test_an_encoding_without_a_short_command_has_none():
+    assert spoken(encoding(values=[0, -1, -3])) == ""
+    assert spoken(encoding("alibi", heads=4)) == "alibi --heads 4"
 
 
 def test_the_page_of_an_idea_holds_all_that_is_known():
@@ -97,9 +132,19 @@ def test_the_page_of_an_idea_holds_all_that_is_known():
     parser = Balanced()
     parser.feed(shown)
     assert not parser.open and not parser.outside and len(parser.ids) == len(set(parser.ids))
-    assert shown.count("<svg") == 2 and len(shown) < 2_000_000
-    for said in ("Place among the catalogue", "attention resolution", "dtype horizon", "leak",
-                 "Rung 2", "ε → 0", "KERPLE-power", "fp16"):  # fmt: skip
+    assert len(shown) < 1_000_000 and 'class="ladder wide"' in shown
+    for said in (
+        "Place among the catalogue",
+        "attention resolution",
+        "dtype horizon",
+        "leak",
+        "Rung 2",
+        "ε → 0",
+        "KERPLE-power",
+        "fp16",
+        "critical",
+        "error of the output",
+    ):
         assert said in shown, said
     assert shown == study_page(s)
 
@@ -141,9 +186,9 @@ def test_results_show_themselves_in_a_notebook():
 def test_a_place_is_a_table_in_a_notebook():
     place = decided("-n").place
     shown = place._repr_html_()
-    assert shown.count("<table>") == 1 and shown.count("<tr>") == len(place.ranks) + 1
+    assert shown.count("<table") == 1 and shown.count("<tr") == len(place.ranks) + 1
     for r in place.ranks:
-        assert f"<td>{'<strong>-n</strong>' if r.asked else escape(r.name)}</td>" in shown, r.name
+        assert f">{'<strong>-n</strong>' if r.asked else escape(r.name)}</th>" in shown, r.name
 
 
 @pytest.mark.parametrize(
@@ -162,7 +207,8 @@ def test_formulas_are_well_formed_mathml(e):
 
 
 def test_text_of_users_is_escaped():
-    shown = page("<b>", [note("x < y")], [Section("a & b", [sentence("{x}", x="<i>")])])
+    section = Section(words("a & b"), [sentence("{x}", x="<i>")])
+    shown = page(words("<b>"), [note("x < y")], [section, section])
     assert "<title>&lt;b&gt;</title>" in shown and "a &amp; b" in shown
     assert "x &lt; y" in shown and "&lt;i&gt;" in shown and "<i>" not in shown
 
@@ -186,3 +232,75 @@ def test_no_two_encodings_look_the_same():
 
 def test_the_encodings_of_the_demo_differ_in_colour():
     assert len({look(name)["color"] for name, _ in demo_encodings()}) == 8
+
+
+# -- drawings without a library -------------------------------------------------------------------
+
+
+def curve(**options):
+    lines = tuple(
+        Line(f"line {k}", (1.0, 10.0, 100.0), (1.0, 0.1 / (k + 1), 0.01 / (k + 1)), **options)
+        for k in range(9)
+    )
+    return Curve("Nine lines.", "x", "y", lines, True, True, marks=(("one", 0.5),))
+
+
+@pytest.mark.parametrize("weight", Weight)
+def test_a_curve_is_sound_and_names_its_lines_apart(weight):
+    root = ElementTree.fromstring(drawn(curve(weight=weight)))
+    named = [e for e in root.iter() if "name" in (e.get("class") or "").split()]
+    assert len(named) == 9 or weight is Weight.POINTS
+    places = sorted((float(e.get("x")), float(e.get("y"))) for e in named)
+    for (x0, y0), (x1, y1) in itertools.pairwise(places):
+        assert x0 != x1 or y1 - y0 > 14, "names that stand beside each other have a line each"
+
+
+def test_a_narrow_curve_has_a_legend_instead_of_names():
+    shown = ElementTree.fromstring(drawn(curve(), NARROW))
+    assert not [e for e in shown.iter() if "name" in (e.get("class") or "").split()]
+
+
+def test_an_axis_tells_a_script_what_its_pixels_mean():
+    axis = Axis([1, 1e6], True, 60, 600)
+    kind, low, high, first, last = axis.told().split()
+    back = float(low) * (float(high) / float(low)) ** (
+        (axis.at(1234.5) - float(first)) / (float(last) - float(first))
+    )
+    assert kind == "log" and back == pytest.approx(1234.5)
+
+
+def test_a_ladder_stands_on_the_side_of_its_limit():
+    def dot(limit):
+        rung = Rung(words("`p/q`"), limit, words("limit"))
+        root = ElementTree.fromstring(climbed(Ladder("t", (rung,), "converges")))
+        return float(next(e for e in root.iter() if e.tag == "circle").get("cx"))
+
+    order = [dot(x) for x in (-math.inf, 0.0, 1.0, 2.0, math.inf)]
+    assert order == sorted(order) and len(set(order)) == 5
+
+
+@pytest.mark.parametrize(
+    ("formula", "rungs"),
+    [("-log(1+n)", 2), ("-2*log(1+n)", 1), ("-log(1+n)-2*log(log(n+3))", 2), ("-n", 1), ("0", 1)],
+)
+def test_the_ladder_of_a_proof_has_its_rungs(formula, rungs):
+    found = check_convergence(formula)
+    (ladder,) = [b for b in found.blocks() if isinstance(b, Ladder)]
+    assert len(ladder.rungs) == rungs and ladder.verdict == found.verdict
+    assert all(r.limit == 1 for r in ladder.rungs[:-1])
+    assert (ladder.rungs[-1].limit > 1) is found.converges
+
+
+def test_mathematics_is_typeset():
+    shown = html(words("`rho_0 = -p = {e}`", e=-2 * sympy.log(n + 1) ** sympy.Rational(3, 2)))
+    assert "<mo>-</mo>" not in shown and '<mo form="prefix">−</mo><mi>p</mi>' in shown
+    assert '<mspace width="0.17em">' in shown, "a space between a factor and a function"
+    assert "<mn>3</mn><mo>/</mo><mn>2</mn>" in shown, "a fraction in an exponent on one line"
+
+
+def test_the_picture_of_the_readme_says_what_is_computed():
+    path = Path(__file__).parents[2] / "docs" / "picture.py"
+    spec = importlib.util.spec_from_file_location("picture", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.picture() == module.FILE.read_text(encoding="utf-8"), "python docs/picture.py"

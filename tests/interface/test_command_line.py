@@ -3,11 +3,13 @@
 import json
 import subprocess
 import sys
+import time
 
 import pytest
 
-import farfield
+import farfield.progress
 from farfield.cli import GROUPS, main
+from farfield.options import Output
 
 
 def run(capsys, *args):
@@ -127,6 +129,39 @@ def test_a_text_that_cannot_be_trained_on(capsys, tmp_path, content, wrong):
     assert code == 2 and wrong in err and err.count("\n") == 1
 
 
+def test_a_study_is_not_lost_to_that_of_another_question(capsys, tmp_path):
+    place = ("--out", str(tmp_path / "page"))
+    assert run(capsys, "study", "3", *place)[0] == 0
+    written = (tmp_path / "page" / "study.json").read_bytes()
+    code, _, err = run(capsys, "study", "-n/2", *place)
+    assert code == 2 and "--replace" in err and err.count("\n") == 1
+    assert (tmp_path / "page" / "study.json").read_bytes() == written
+    assert run(capsys, "study", "3", *place)[0] == 0
+    assert run(capsys, "study", "-n/2", "--replace", *place)[0] == 0
+    assert json.loads((tmp_path / "page" / "study.json").read_text())["asked"] == ["-n/2"]
+
+
+def test_options_go_to_the_formulas_that_have_them(capsys):
+    given = ("compare", "kerple-log", "-a*n", "alibi", "--head", "1", "--json")
+    values = ("--set", "r1=6/5", "--set", "r2=1", "--set", "a=2")
+    found = json.loads(run(capsys, *given, *values)[1])
+    assert [row[0] for row in found["rows"]] == ["-a*n", "alibi, head 1", "kerple_log"]
+    code, _, err = run(capsys, *given, *values, "--set", "b=1")
+    assert code == 2 and "they have: " in err
+
+
+def test_progress_is_shown_where_it_is_asked_for(capsys, monkeypatch):
+    monkeypatch.setattr(farfield.progress, "QUIET_S", 0.0)
+    for asked in (True, False):
+        with farfield.progress.progress("work", Output(progress=asked)) as step:
+            while not step.shows:
+                time.sleep(0.001)
+            step("half", 1, 2)
+            step("note", 0, 0, "of weight")
+        said = capsys.readouterr().err.splitlines()
+        assert "work: of weight" in said and ("work: half, 1 of 2" in said) is asked
+
+
 def test_help_names_every_verb_and_option(capsys):
     for words in ((), ("--help",)):
         code, out, _ = run(capsys, *words)
@@ -135,7 +170,7 @@ def test_help_names_every_verb_and_option(capsys):
     for verbs in GROUPS.values():
         for verb in verbs:
             code, out, _ = run(capsys, verb.__name__, "--help")
-            assert code == 0 and "--json" in out
+            assert code == 0 and ("--json" in out or verb.__name__ == "explore")  # an application
     assert "farfield" in run(capsys, "completion", "bash")[1]
 
 

@@ -85,7 +85,7 @@ PAGES = (
     "figures.pages.audit.write_audit", "figures.pages.study.write_study",
     "figures.pages.report.write_report",
 )  # fmt: skip
-NO_QUESTION = {"encodings", "prove", "figures", "runs", "train", "sweep", "plot", "map"}
+NO_QUESTION = {"encodings", "explore", "prove", "figures", "runs", "train", "sweep", "plot", "map"}
 """What lists, draws or makes something: its answers have no status."""
 
 

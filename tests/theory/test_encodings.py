@@ -266,3 +266,12 @@ def test_bad_input(arguments, options, message):
     with pytest.raises(InputError, match=message) as error:
         encoding(*arguments, **options)
     assert "\n" not in str(error.value)
+
+
+def test_arrays_are_tables_and_values_of_heads():
+    torch = pytest.importorskip("torch")
+    for table in (np.array([0.0, -1.0]), torch.tensor([0.0, -1.0])):
+        assert encoding(table).biases == encoding(values=[0, -1]).biases
+    for values in (np.array([2.0, 1.0]), torch.tensor([2.0, 1.0])):
+        assert encoding("-r*n", r=values).biases == encoding("-r*n", r=[2, 1]).biases
+    assert encoding("-r*n", r=np.float32(0.1)).head(1) == -n / 10

@@ -1,4 +1,5 @@
-"""What an answer says, before any medium: sentence, formula, facts, steps, table, curve, note.
+"""What an answer says, before any medium: sentence, formula, facts, steps, table, curve,
+ladder, note.
 
 An answer yields blocks, the first of which is the answer in one plain sentence. A writer of each
 medium (`farfield.theory.answers.writers`) turns blocks into what a reader sees; a block holds
@@ -7,6 +8,7 @@ values and words and no markup.
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -71,13 +73,33 @@ class Table:
     numeric: tuple[int, ...] = ()
 
 
+class Weight(enum.StrEnum):
+    """How much of the reader's eye a line takes."""
+
+    STRONG = "strong"
+    PLAIN = "plain"
+    CONTEXT = "context"
+    POINTS = "points"
+
+
 @dataclass(frozen=True)
 class Line:
-    """One line of a curve: its name and its points."""
+    """One line of a curve.
+
+    Args:
+        name: as it is read; a line without one is not named.
+        x, y: its points.
+        colour: a place in the palette, or a verdict; None: the next free place.
+        dash: a place among the styles of lines.
+        weight: points are not joined, context stands behind what the curve is about.
+    """
 
     name: str
     x: tuple[float, ...]
     y: tuple[float, ...]
+    colour: int | str | None = None
+    dash: int = 0
+    weight: Weight = Weight.PLAIN
 
 
 @dataclass(frozen=True)
@@ -90,6 +112,8 @@ class Curve:
         lines: at least one.
         log_x, log_y: logarithmic axes.
         marks: values of y drawn across, each with its name.
+        posts: values of x drawn upwards, each with its name.
+        frame: least and greatest y that are drawn; None: those of the lines.
     """
 
     title: str
@@ -99,6 +123,32 @@ class Curve:
     log_x: bool = False
     log_y: bool = False
     marks: tuple[tuple[str, float], ...] = field(default=())
+    posts: tuple[tuple[str, float], ...] = field(default=())
+    frame: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class Rung:
+    """One rung of a ladder: a ratio of the proof, by its name, and its limit."""
+
+    ratio: Text
+    limit: float
+    said: Text
+
+
+@dataclass(frozen=True)
+class Ladder:
+    """The rungs that a proof climbs: a limit of exactly 1 leads to the next, any other decides.
+
+    Args:
+        title: what it shows, a full sentence.
+        rungs: in order; the last decides.
+        verdict: what it decides.
+    """
+
+    title: str
+    rungs: tuple[Rung, ...]
+    verdict: str
 
 
 @dataclass(frozen=True)
@@ -108,7 +158,7 @@ class Note:
     text: Text
 
 
-Block = Sentence | Formula | Facts | Steps | Table | Curve | Note
+Block = Sentence | Formula | Facts | Steps | Table | Curve | Ladder | Note
 
 
 def sentence(template: str, label: str | None = None, **values: Any) -> Sentence:
@@ -132,8 +182,9 @@ def facts(**named: Any) -> Facts:
 
 
 def table(
-    header: Sequence[str], rows: Sequence[Sequence[Any]], title: str = "", **options: Any
+    header: Sequence[Any], rows: Sequence[Sequence[Any]], title: str = "", **options: Any
 ) -> Table:
-    """A table from words and values; None is an empty cell."""
+    """A table from words and values; None is an empty cell, a name of a column is a template."""
     cells = tuple(tuple(as_text("" if c is None else c) for c in row) for row in rows)
-    return Table(tuple(words(h) for h in header), cells, words(title), **options)
+    names = tuple(words(h) if isinstance(h, str) else as_text(h) for h in header)
+    return Table(names, cells, words(title), **options)

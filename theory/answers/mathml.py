@@ -8,6 +8,18 @@ from typing import Any
 
 import sympy
 from sympy.printing.mathml import MathMLPresentationPrinter
+from sympy.printing.precedence import PRECEDENCE
+
+_WORD = r"<mrow>(?:<msup><mrow>|<msub><mrow>)?<mi>[a-z]{2,}</mi>"
+_TYPESET = (
+    (re.compile("<mo>-</mo>"), "<mo>\u2212</mo>"),
+    (re.compile("<mn>-"), "<mo>\u2212</mo><mn>"),
+    (re.compile(rf"<mo>\u2062</mo>(?=(?:<msup>)?{_WORD})"), '<mspace width="0.17em"></mspace>'),
+    (re.compile(r"(<mi>[a-z]{2,}</mi>)(?=<mrow><mo>\()"), "\\1<mo>\u2061</mo>"),
+    (re.compile("</mrow><mo>\u2062</mo>(?=<mi>)"), '</mrow><mspace width="0.17em"></mspace>'),
+)
+"""A true minus, a thin space between a factor and a function, a function applied: what SymPy's
+printer leaves to the reader of its markup."""
 
 
 class MathML(MathMLPresentationPrinter):
@@ -16,7 +28,10 @@ class MathML(MathMLPresentationPrinter):
     def markup(self, e: Any) -> str:
         """An expression as MathML."""
         found = self._print(e).toxml()
-        return re.sub(r"&(?!lt;|gt;|amp;|quot;|#)\w+;", lambda m: unescape(m.group()), found)
+        found = re.sub(r"&(?!lt;|gt;|amp;|quot;|#)\w+;", lambda m: unescape(m.group()), found)
+        for pattern, instead in _TYPESET:
+            found = pattern.sub(instead, found)
+        return found
 
     def _cells(self, *parts: Any) -> Any:
         row = self.dom.createElement("mtr")
@@ -47,6 +62,17 @@ class MathML(MathMLPresentationPrinter):
         for part in (self._print(e.lhs), self._word(sign, "mo"), self._print(e.rhs)):
             row.appendChild(part)
         return row
+
+    def _print_Pow(self, e: Any) -> Any:
+        power = e.exp
+        if not power.is_Rational or power.is_Integer or abs(power) == sympy.S.Half or power < 0:
+            return super()._print_Pow(e)
+        raised, row = self.dom.createElement("msup"), self.dom.createElement("mrow")
+        for tag, text in (("mn", str(power.p)), ("mo", "/"), ("mn", str(power.q))):
+            row.appendChild(self._word(text, tag))
+        raised.appendChild(self.parenthesize(e.base, PRECEDENCE["Pow"]))
+        raised.appendChild(row)
+        return raised
 
     def _print_Lookup(self, e: Any) -> Any:
         row = self.dom.createElement("mrow")

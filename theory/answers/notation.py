@@ -39,7 +39,8 @@ class Term:
 
     Args:
         word: as it is read.
-        kind: what it is one of (`verdict`, `label`, `status`), or `code`, or `strong`.
+        kind: what it is one of (`verdict`, `label`, `status`), or `code`, `strong`; `command`,
+            which computes what it stands beside; `about KEY`, explained on a page under that key.
     """
 
     word: str
@@ -294,6 +295,9 @@ class _Line(StrPrinter):
         left, right = (self.parenthesize(a, 60) for a in expr.args)
         return f"({left} mod {right})"
 
+    def _print_factorial(self, expr: Any) -> str:
+        return f"{self.parenthesize(expr.args[0], 100)}!"
+
     def _print_floor(self, expr: Any) -> str:
         inner = self._print(expr.args[0])
         return f"⌊{inner}⌋" if self.unicode else f"floor({inner})"
@@ -418,13 +422,22 @@ def _term(term: Term) -> str:
     word = escape(term.word)
     if term.kind in ("code", "strong"):
         return f"<{term.kind}>{word}</{term.kind}>"
+    if term.kind.startswith("about "):
+        about = term.kind.removeprefix("about ")
+        return f'<button type="button" class="term" popovertarget="term-{about}">{word}</button>'
+    if term.kind == "command":
+        return f'<details class="again"><summary>command</summary><code>{word}</code></details>'
     return f'<span class="{term.kind} {word.replace(" ", "-")}">{word}</span>'
+
+
+_BEFORE_SIGN = ("(", "[", "{", ",", "=", "<", ">", "<=", ">=", "!=", "->", "/", ";")
 
 
 def _mathml_parts(m: Math) -> list[str]:
     """Rows of elements; a token after `_` or `^` is the script of the element before."""
     shown: list[str] = []
     script = ""
+    last: str | Basic = ""
     for part in m.parts:
         if isinstance(part, str) and part in "_^" and shown:
             script = part
@@ -433,8 +446,11 @@ def _mathml_parts(m: Math) -> list[str]:
             element = f"<mrow>{_mathml().markup(part)}</mrow>"
         elif part.isspace():
             continue
+        elif part == "-" and (not shown or last in _BEFORE_SIGN):
+            element = '<mo form="prefix">−</mo>'
         else:
             element = _element(part)
+        last = part
         if script:
             tag = "msub" if script == "_" else "msup"
             element, script = f"<{tag}>{shown.pop()}{element}</{tag}>", ""
@@ -450,4 +466,6 @@ def _element(token: str) -> str:
         return f"<mi>{sign}</mi><mo>&#x2061;</mo>"
     if token in _GREEK or (token.isalpha() and token != "sum") or token == "oo":
         return f"<mi>{sign}</mi>"
+    if token == "sum":
+        return '<mo lspace="0" rspace="0.1em">∑</mo>'
     return f"<mo>{sign}</mo>"

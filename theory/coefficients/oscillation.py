@@ -161,7 +161,7 @@ def bounds(c: Coefficient) -> Bounds:
     e = to_sympy(c)
     if not oscillates(c):
         return e, e
-    if not e.is_Add and not (e.is_Mul and any(f.is_Add or f.is_Pow for f in e.args)):
+    if not (e.is_Add or e.is_Pow) and not (e.is_Mul and any(f.is_Add or f.is_Pow for f in e.args)):
         return _bounds_of_terms(e)
     found = []
     for method in (_bounds_of_terms, _bounds_as_written):

@@ -145,7 +145,7 @@ def _run(p: Expr, signs: dict[Expr, int]) -> Outcome:
             if period == 1:
                 raise
     if period > MAX_PERIOD:
-        raise Undecided(f"a period of {period}")
+        raise Undecided(f"its period of {period} is longer than {MAX_PERIOD}")
     steps = [Step("classes", {"period": period})]
     failure: Undecided | None = None
     for residue in range(period):

@@ -46,10 +46,9 @@ class Listed(Result):
             ),
         )  # fmt: skip
 
-    def fields(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         options = [{"name": n, "default": v, "dialects": list(d)} for n, v, d in self.options]
-        own = {"dialects": list(self.dialects), "options": options}
-        return self.encoding.fields() | own
+        return self.encoding.to_dict() | {"dialects": list(self.dialects), "options": options}
 
 
 def of_entry(found: Encoding) -> Listed:

@@ -14,6 +14,7 @@ from sympy import Expr, Integer, Rational, S, Symbol
 
 from farfield.theory.answers.answer import InputError
 from farfield.theory.answers.names import nearest, plain
+from farfield.theory.answers.notation import expression_line
 from farfield.theory.answers.number import exact, natural
 from farfield.theory.encodings.catalogue import CATALOGUE
 from farfield.theory.encodings.encoding import Encoding, Parameter, grouped
@@ -202,8 +203,8 @@ def _from_formula(
         _substitute(formula, parameters, _head_values("the formula", parameters, given, h))
         for h in range(1, count + 1)
     )
-    plainly = re.fullmatch(r"[\w\s+\-*/^().,<>=&|]+", text, re.ASCII)
-    return Encoding(text if plainly else str(formula), formula, biases, parameters)
+    plainly = re.fullmatch(r"[\w\s+\-*/%!^().,<>=&|]+", text, re.ASCII)
+    return Encoding(text if plainly else _line(formula), formula, biases, parameters)
 
 
 def _from_heads(
@@ -233,6 +234,10 @@ def _from_heads(
     label = grouped([part.name for part in parts])
     built = Encoding(label, None, tuple(biases), free, source="one formula a head")
     return _assuming(built, domains)
+
+
+def _line(formula: Expr) -> str:
+    return expression_line(formula, unicode=False)
 
 
 def _has_zero(value: Any, name: str) -> bool:

@@ -45,7 +45,7 @@ from farfield.theory.answers.notation import Text, shortened, words
 from farfield.theory.answers.number import exact, natural
 from farfield.theory.answers.wording import count, listed, plural, runs
 from farfield.theory.convergence import check_convergence
-from farfield.theory.encodings import Encoding
+from farfield.theory.encodings import Encoding, encoding
 from farfield.theory.functions.nodes import Lookup
 from farfield.theory.verdicts import Verdict
 from farfield.validation.optional import library
@@ -237,8 +237,8 @@ class Audit(Answer):
             seen = (h.head, h.bias, h.verdict, h.receptive_fields, h.row_fields, h.leaks)
             alike.setdefault(seen, []).append(h)
         rows = [
-            (runs(sorted({k for h in group for k in h.layers})), group[0].head, group[0].bias,
-             group[0].verdict, *map(field_text, group[0].receptive_fields),
+            (runs(sorted({k for h in group for k in h.layers})), group[0].head,
+             _typeset(group[0].bias), group[0].verdict, *map(field_text, group[0].receptive_fields),
              *map(field_text, group[0].row_fields), *map(share_text, group[0].leaks),
              *map(count, group[0].horizons))
             for group in alike.values()
@@ -467,6 +467,14 @@ def _above(found: Leak) -> float | None:
     if found.value == 0 and found.enclosure is not None:
         return found.enclosure[1]
     return found.value
+
+
+def _typeset(bias: str) -> Any:
+    """A bias as mathematics where its text is a formula."""
+    try:
+        return encoding(bias).formula
+    except InputError:
+        return bias
 
 
 def bias_text(bias: sympy.Expr) -> str:

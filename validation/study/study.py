@@ -76,11 +76,18 @@ class Study(Result):
 
     def lead(self) -> Sentence:
         """What was studied, in a sentence."""
-        verdicts = [e.prediction.convergence.verdict for e in self.entries]
-        counts = [f"{v.replace('_', ' ')} {verdicts.count(v)}" for v in Verdict if v in verdicts]
-        said = words(
-            "{what}: {counts}.", what=plural(len(verdicts), "encoding"), counts=listed(counts)
-        )
+        names: dict[Verdict, list[str]] = {}
+        for e in self.entries:
+            p = e.prediction
+            title = p.encoding.title if p.name == p.encoding.name else ""
+            names.setdefault(p.convergence.verdict, []).append(title or p.name)
+        said = words("{what}; ", what=plural(len(self.entries), "encoding"))
+        parts = [(v, names[v]) for v in Verdict if v in names]
+        for k, (verdict, found) in enumerate(parts):
+            said += words(
+                "{verdict}: {names}{end}", verdict=verdict, names=listed(found),
+                end="." if k == len(parts) - 1 else "; ",
+            )  # fmt: skip
         if self.trained:
             said += words(
                 " A model of {layers}, {width} wide, was trained with each of {trained} of them on "

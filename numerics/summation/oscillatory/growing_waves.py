@@ -53,12 +53,12 @@ from farfield.theory.functions.bessel import bessel_row
 from farfield.theory.functions.nodes import n
 from farfield.theory.values import compile_ball
 
-MAHLER = 42
-MAX_HARMONICS = 1 << 14
-FAR_BITS = 300
-SECTORS = (5, 8, 11, 14)
+MAHLER = 42  # |pi - p/q| > q^-42 for all q >= 2 (Mahler 1953)
+MAX_HARMONICS = 1 << 14  # harmonics of a wave that are summed by parts
+FAR_BITS = 300  # bits by which the waves must be below the mean where it alone is asked
+SECTORS = (5, 8, 11, 14)  # log2 of an X beyond which a decay is tried to be proved
 RATES = tuple(fmpq(a, 4) for a in (16, 12, 10, 8, 7, 6, 5, 4, 3, 2, 1, -1, -4, -16, -64, -256))
-HEIGHTS = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0)
+HEIGHTS = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0)  # values tau of a decay, from the slowest
 
 
 @dataclass(frozen=True)

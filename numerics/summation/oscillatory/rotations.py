@@ -59,14 +59,14 @@ from farfield.theory.functions.balls import precision, to_arb
 from farfield.theory.functions.nodes import n
 from farfield.theory.values import compile_ball
 
-DIRECT = 1 << 17
-MAX_RAMP = 1 << 20
-EARLY = 1 << 16
-PLAIN_BITS = 128
-NEAR = 1 << 16
-MAX_PIECES = 64
-PARTS = 64
-QUOTIENT_BITS = 4_096
+DIRECT = 1 << 17  # terms summed one by one before the rotation is averaged
+MAX_RAMP = 1 << 20  # terms of a ramp
+EARLY = 1 << 16  # harmonics whose denominators are summed one by one
+PLAIN_BITS = 128  # precision below which no ramp is needed
+NEAR = 1 << 16  # distance within which one ramp serves the next tail
+MAX_PIECES = 64  # smooth pieces of a function on the circle
+PARTS = 64  # boxes of a piece on which its variation is bounded
+QUOTIENT_BITS = 4_096  # of a frequency whose continued fraction is taken
 U = Symbol("u", real=True)
 _CORNERS = (sympy.Abs, sympy.sign, sympy.frac)
 

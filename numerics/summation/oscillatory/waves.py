@@ -37,10 +37,10 @@ from farfield.theory.algebra.outcomes import Unreachable
 from farfield.theory.functions.balls import precision, to_arb
 from farfield.theory.functions.nodes import n
 
-MAX_WAVES = 3
-MAX_TUPLES = 4_000
-MAX_ORDER = 256
-FIRST_DIRECT = 1 << 9
+MAX_WAVES = 3  # waves expanded together: their tuples multiply
+MAX_TUPLES = 4_000  # products of waves that are kept
+MAX_ORDER = 256  # summations by parts, each a difference of higher order
+FIRST_DIRECT = 1 << 9  # terms summed before the first summation by parts
 
 
 @dataclass(frozen=True)

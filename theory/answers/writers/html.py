@@ -11,12 +11,14 @@ from farfield.theory.answers.blocks import (
     Curve,
     Facts,
     Formula,
+    Ladder,
     Note,
     Sentence,
     Steps,
     Table,
 )
 from farfield.theory.answers.notation import Text, expression_mathml, html, terminal
+from farfield.theory.answers.writers import svg
 
 
 @cache
@@ -53,7 +55,14 @@ def fragment(blocks: Sequence[Block], *, open: bool = False) -> str:
 
 def notebook(blocks: Sequence[Block]) -> str:
     """Blocks as a cell of a notebook shows them, proofs folded."""
-    return f'<div class="farfield">{fragment(blocks)}</div>'
+    return f'<div class="farfield"><style>{stylesheet()}</style>{fragment(blocks)}</div>'
+
+
+@cache
+def stylesheet() -> str:
+    """How drawings and labels look, within an element of the class `farfield`."""
+    source: str = environment().get_template("blocks.css").render()
+    return source
 
 
 def values(block: Block) -> dict[str, Any]:
@@ -80,11 +89,16 @@ def values(block: Block) -> dict[str, Any]:
             found = {
                 "title": m(title), "name": terminal(title) or "table", "numeric": numeric,
                 "header": [m(h) for h in header], "rows": [[m(c) for c in row] for row in rows],
+                "labels": [terminal(h) for h in header],
             }  # fmt: skip
         case Curve(title):
-            from farfield.theory.answers.writers.svg import drawn
-
-            found = {"title": title, "svg": Markup(drawn(block))}
+            found = {
+                "title": title, "legend": svg.named(block),
+                "drawings": [Markup(svg.drawn(block, shape)) for shape in (svg.WIDE, svg.NARROW)],
+            }  # fmt: skip
+        case Ladder(title):
+            drawings = [Markup(svg.climbed(block, shape)) for shape in (svg.WIDE, svg.NARROW)]
+            found = {"title": title, "drawings": drawings, "legend": ()}
         case Note(text):
             found = {"text": m(text)}
     return {"kind": type(block).__name__, **found}

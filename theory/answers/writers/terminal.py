@@ -1,6 +1,6 @@
 """Blocks for a terminal: lines of text, in Unicode or in ASCII alone.
 
-Proofs, and what was tried, are shown with `details` only; curves never.
+Proofs, and what was tried, are shown with `details` only; curves and ladders never.
 """
 
 from __future__ import annotations

@@ -1,0 +1,97 @@
+# /// script
+# [tool.marimo.display]
+# theme = "system"
+# ///
+"""The explorer as a marimo notebook: `farfield explore` runs it, `farfield explore --edit` opens a
+copy of it."""
+
+import marimo
+
+app = marimo.App(width="full", app_title="farfield")
+
+
+@app.cell
+def _():
+    from importlib.resources import files
+
+    import marimo as mo
+
+    from farfield.figures.explorer import state
+    from farfield.theory.answers.writers.html import stylesheet
+
+    style = files("farfield.figures").joinpath("templates", "style.css").read_text("utf-8")
+    mine = style.replace(":root {", ".farfield {").replace("\nbody {", "\n.none {")
+    own = ".explored { background: var(--paper); color: var(--ink); padding: .2rem 1rem; }"
+    mo.Html(f"<style>{stylesheet()}{mine}{own}</style>")
+    return mo, state
+
+
+@app.cell
+def _(mo, state):
+    given = mo.cli_args().get("formulas") or "-r*log(1+n)"
+    typed = mo.ui.text_area(
+        value="\n".join(str(given).split(";")), full_width=True, rows=3, debounce=True,
+        label="Formulas in n, or names of the catalogue, one a line",
+    )  # fmt: skip
+    session = state.Explorer()
+    typed
+    return session, typed
+
+
+@app.cell
+def _(mo, session, state, typed):
+    asked = session.read(typed.value)
+    domains = {s.name: s for q in asked.questions for s in q.sliders}
+    moved = mo.ui.dictionary({
+        name: mo.ui.slider(
+            steps=[float(v) for v in s.steps], value=float(s.value), label=f"{name} ({s.domain})",
+            show_value=True, debounce=False,
+        )
+        for name, s in domains.items()
+    })  # fmt: skip
+    trouble = [mo.callout(f"{line}. The last answer stands below.", kind="warn")
+               for line in asked.trouble]  # fmt: skip
+    mo.vstack([*trouble, mo.hstack(moved.elements.values(), justify="start", wrap=True)])
+    return asked, moved
+
+
+@app.cell
+def _(asked, mo, moved, state):
+    values = state.values_of(moved.value)
+    several = state.comparison(asked.questions, values)
+    overlay = state.picture(asked.questions, values)
+    shown = [state.first(q, values) for q in asked.questions]
+    mo.Html(state.html([*shown, *([several] if several else []), overlay]))
+    return (values,)
+
+
+@app.cell
+def _(asked, mo, state, values):
+    # A first enclosure at once, then the whole answer in its place.
+    if asked.questions:
+        mo.output.replace(
+            mo.Html(state.html([state.numbers(q, values, state.FIRST) for q in asked.questions]))
+        )
+    mo.Html(state.html([state.numbers(q, values) for q in asked.questions], state.THEORY))
+    return
+
+
+@app.cell
+def _(asked, mo, state, values):
+    told = "\n\n".join(
+        f"```python\n{state.commands(q, values)['python']}\n```\n\n"
+        f"```sh\n{state.commands(q, values)['trf']}\n```"
+        for q in asked.questions
+    )
+    mo.accordion({
+        "Copy as Python, as a command": mo.md(told),
+        "Keep this state as a page": mo.download(
+            lambda: state.export(asked, values).encode(), filename="farfield.html",
+            mimetype="text/html", label="farfield.html",
+        ),
+    })  # fmt: skip
+    return
+
+
+if __name__ == "__main__":
+    app.run()

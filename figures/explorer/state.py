@@ -1,0 +1,287 @@
+"""What the explorer asks and shows: formulas with parameters, answered as the sliders move.
+
+A formula is decided once, for all values of its parameters; a slider then reads the condition and
+asks for the numbers of its values alone. What cannot be read keeps the last answer.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import sympy
+
+from farfield.figures.document import (
+    Columns,
+    Fold,
+    Item,
+    Number,
+    Numbers,
+    Section,
+    Terms,
+    about,
+    page,
+    piece,
+    write_page,
+)
+from farfield.figures.explorer.map import parameter_map
+from farfield.figures.pages.pictures import against_critical, name_of
+from farfield.figures.pages.terms import THEORY, definitions
+from farfield.numerics.leak import leak
+from farfield.numerics.receptive_field import theoretical_receptive_field
+from farfield.numerics.windows.certified import certified_window
+from farfield.theory.algebra.budget import until
+from farfield.theory.answers.answer import InputError
+from farfield.theory.answers.blocks import Formula, Ladder, Sentence, Steps, Table, note, table
+from farfield.theory.answers.notation import Term, Text, as_text, terminal, words
+from farfield.theory.answers.wording import count
+from farfield.theory.convergence import check_convergence
+from farfield.theory.encodings import Encoding, encoding
+from farfield.theory.formula.parameters import interval
+from farfield.theory.verdicts import Convergence
+from farfield.validation.forecast import forecast
+from farfield.validation.short import field_text, share_text
+
+EPS, TRAINED, TESTED, ERROR = "1/100", 64, 1024, "1/100"
+FIRST, WHOLE = 0.3, 5.0
+"""Seconds of thought for the first answer, and for the whole one."""
+WIDE = 8
+STEP = Fraction(1, 8)
+
+
+@dataclass(frozen=True)
+class Slider:
+    """The values that a parameter is moved through, all of them within its domain."""
+
+    name: str
+    domain: str
+    steps: tuple[Fraction, ...]
+    value: Fraction
+
+
+def slider(name: str, domain: str) -> Slider:
+    """The slider of a parameter: eighths within its domain, to 8 where that has no end.
+
+    >>> slider("a", "[0, 2)").steps[-1], slider("b", "positive").value
+    (Fraction(15, 8), Fraction(1, 1))
+    """
+    low, high, closed_low, closed_high = interval(domain)
+    bottom = Fraction(-WIDE) if low == -sympy.oo else Fraction(str(low))
+    top = Fraction(WIDE) if high == sympy.oo else Fraction(str(high))
+    bottom, top = min(bottom, top - 1) if low == -sympy.oo else bottom, top
+    step = min(STEP, (top - bottom) / 16)
+    steps = [bottom + k * step for k in range(int((top - bottom) / step) + 1)]
+    if not closed_low and bottom == low:
+        steps = steps[1:]
+    if not closed_high and steps[-1] == high:
+        steps = steps[:-1]
+    middle = min(steps, key=lambda s: (abs(s - 1), s))
+    return Slider(name, domain, tuple(steps), middle)
+
+
+@dataclass(frozen=True)
+class Question:
+    """One formula as it was read: the encoding, the verdict for all parameters, its sliders."""
+
+    text: str
+    subject: Encoding
+    convergence: Convergence
+    sliders: tuple[Slider, ...]
+
+    def at(self, values: Mapping[str, Fraction]) -> Encoding:
+        """The encoding at values of its parameters."""
+        own: dict[str, Any] = {s.name: str(values.get(s.name, s.value)) for s in self.sliders}
+        return encoding(self.text, **own) if own else self.subject
+
+    def holds(self, values: Mapping[str, Fraction]) -> bool | None:
+        """Whether the series converges there, by the condition that was proved."""
+        own = {s.name: values.get(s.name, s.value) for s in self.sliders}
+        found = self.convergence.at(**own) if own else self.convergence.converges
+        return found if isinstance(found, bool) else None
+
+
+def ask(text: str, budget_s: float = WHOLE) -> Question:
+    """Read a formula, or a name of the catalogue, and decide it for all its parameters.
+
+    Raises:
+        InputError: what cannot be read; the message points at the column.
+    """
+    subject = encoding(text)
+    free = subject.free if len(subject.free) <= 6 else ()
+    sliders = tuple(slider(p.name, p.domain) for p in free)
+    return Question(text, subject, check_convergence(subject, budget_s=budget_s), sliders)
+
+
+@dataclass
+class Explorer:
+    """The questions of a session: those that are shown, and what is wrong with what was typed.
+
+    Fields:
+        questions: in the order of the lines that were typed, the last that could be read.
+        trouble: what cannot be read now, one line each.
+    """
+
+    questions: tuple[Question, ...] = ()
+    trouble: tuple[str, ...] = ()
+    _known: dict[str, Question] = field(default_factory=dict)
+
+    def read(self, typed: str) -> Explorer:
+        """Ask what was typed, a formula a line; what cannot be read keeps the last answer."""
+        found, trouble = [], []
+        for text in filter(None, (line.strip() for line in re.split(r"[\n;]", typed))):
+            if text not in self._known:
+                try:
+                    self._known[text] = ask(text)
+                except InputError as error:
+                    trouble.append(str(error))
+                    continue
+            found.append(self._known[text])
+        self.trouble = tuple(trouble)
+        if found or not trouble:
+            self.questions = tuple(found)
+        return self
+
+
+# -- what is shown --------------------------------------------------------------------------------
+
+
+def first(question: Question, values: Mapping[str, Fraction]) -> Item:
+    """The answer that comes at once: verdict at these values, formula, map of the parameters."""
+    found = question.convergence
+    said, *others = found.blocks()
+    shown: list[Item] = [said, *(b for b in others if isinstance(b, Formula))]
+    holds = question.holds(values)
+    if question.sliders:
+        here = ", ".join(f"{s.name} = {values.get(s.name, s.value)}" for s in question.sliders)
+        what = {True: "converges", False: "diverges", None: "undecided"}[holds]
+        shown.append(Sentence(
+            words("At {here}: {verdict}.", here=here, verdict=Term(what, "verdict")),
+            found.label if holds is not None else None,
+        ))  # fmt: skip
+    shown += [Fold(words("Why"), [b for b in others if isinstance(b, (Steps, Ladder, Table))])]
+    drawn = parameter_map(question.convergence, {s.name: s.steps for s in question.sliders}, {
+        s.name: values.get(s.name, s.value) for s in question.sliders})  # fmt: skip
+    return Columns(shown, [drawn] if drawn is not None else [])
+
+
+def numbers(question: Question, values: Mapping[str, Fraction], budget_s: float = WHOLE) -> Item:
+    """TRF, leak and window at these values, each an enclosure where the time is over."""
+    subject = question.at(values)
+    if not subject.biases or subject.free:
+        why = "no additive bias" if not subject.biases else "parameters without a value"
+        return note("No numbers: {why}.", why=why)
+    with until(time.monotonic() + budget_s):
+        fields = theoretical_receptive_field(subject, EPS, budget_s=budget_s)
+        beyond = leak(subject, TRAINED, TESTED)
+        window = certified_window(subject, ERROR, 1, 1)
+        holds = forecast(subject, trained=TRAINED, tested=TESTED)
+    told = commands(question, values)
+    return Numbers([
+        Number((about("trf", f"TRF({EPS})"),), as_text(field_text(fields)),
+               words("nearest keys hold 99\u00a0%"), fields.label, told["trf"]),
+        Number((about("leak", "leak"),), as_text(share_text(beyond.value)),
+               words("of a row of {n} beyond {m}", n=TESTED, m=TRAINED), beyond.label,
+               told["leak"]),
+        Number((about("window", "window"),), as_text(count(window.width)),
+               words("keys for an error of {e}, logits within 1", e=ERROR), window.label,
+               told["window"]),
+        Number(words("forecast"),
+               as_text("not known" if holds.holds is None else f"{holds.holds:.0%}"),
+               words("probability that perplexity holds from {m} to {n} tokens", m=TRAINED,
+                     n=TESTED) if holds.holds is not None else as_text(str(holds.reason)),
+               holds.label, told["forecast"]),
+    ])  # fmt: skip
+
+
+def picture(questions: Sequence[Question], values: Mapping[str, Fraction]) -> Item:
+    """The biases at these values over each other, against the critical one."""
+    drawn = [(_name(q), q.at(values)) for q in questions]
+    drawn = [(name, e) for name, e in drawn if e.biases and not e.free]
+    return (
+        against_critical(drawn) if drawn else note("Nothing to draw: no bias has all its values.")
+    )
+
+
+def comparison(questions: Sequence[Question], values: Mapping[str, Fraction]) -> Item | None:
+    """The verdicts and receptive fields of several formulas beside each other."""
+    if len(questions) < 2:
+        return None
+    rows = []
+    for q in questions:
+        e, holds = q.at(values), q.holds(values)
+        known = bool(e.biases) and not e.free
+        tokens = field_text(theoretical_receptive_field(e, EPS, budget_s=FIRST)) if known else ""
+        verdict = q.convergence.verdict if not q.sliders or holds is None else Term(
+            "converges" if holds else "diverges", "verdict")  # fmt: skip
+        rows.append((name_of(q.subject), verdict, tokens))
+    return table(("formula", "verdict", f"TRF({EPS})"), rows, numeric=(2,))
+
+
+def commands(question: Question, values: Mapping[str, Fraction]) -> dict[str, str]:
+    """What computes the same in a terminal, and in Python."""
+    own = {s.name: values.get(s.name, s.value) for s in question.sliders}
+    sets = "".join(f" --set {name}={value}" for name, value in own.items())
+    said = f"{shlex.quote(question.text)}{sets}"
+    python = "".join(f', {name}="{value}"' for name, value in own.items())
+    return {
+        "check": f"farfield check {shlex.quote(question.text)}",
+        "trf": f"farfield trf {said} --eps {EPS}",
+        "leak": f"farfield leak {said} --trained {TRAINED} --evaluated {TESTED}",
+        "window": f"farfield window {said} --error {ERROR} --logit-bound 1",
+        "forecast": f"farfield forecast {said} --trained {TRAINED} --tested {TESTED}",
+        "python": "import farfield\n"
+        f"bias = farfield.encoding({question.text!r}{python})\n"
+        f"farfield.check_convergence({question.text!r}).verdict\n"
+        f'farfield.theoretical_receptive_field(bias, "{EPS}").tokens',
+    }
+
+
+def _name(question: Question) -> str:
+    return terminal(name_of(question.subject))
+
+
+def html(items: Sequence[Item], terms: Terms | None = None) -> str:
+    """Items as a part of the explorer, with the terms that they explain."""
+    return f'<div class="farfield explored">{piece(items, terms)}</div>'
+
+
+def sections(explorer: Explorer, values: Mapping[str, Fraction]) -> Iterator[Section]:
+    """The state as sections of a page."""
+    for q in explorer.questions:
+        title: Text = name_of(q.subject)
+        yield Section(title, [first(q, values), numbers(q, values), picture([q], values)])
+
+
+def export(explorer: Explorer, values: Mapping[str, Fraction]) -> str:
+    """The state of the explorer as a page that stands alone."""
+    several = comparison(explorer.questions, values)
+    lead: list[Item] = [picture(explorer.questions, values)]
+    if several is not None:
+        lead = [Columns([several], lead)]
+    parts = [*sections(explorer, values),
+             Section(words("What the words mean"), [definitions(THEORY)])]  # fmt: skip
+    return page(words("Explored"), lead, parts, THEORY)
+
+
+def save(
+    explorer: Explorer, values: Mapping[str, Fraction], folder: str | os.PathLike[str]
+) -> Path:
+    """Write the state as `index.html` into a folder.
+
+    Raises:
+        InputError: the folder cannot be written to.
+    """
+    return write_page(export(explorer, values), folder)
+
+
+def values_of(moved: Mapping[str, Any]) -> dict[str, Fraction]:
+    """The values of sliders, exact: eighths are exact in binary, and what is not is rounded to one
+    in a thousand."""
+    return {name: Fraction(value).limit_denominator(1000) for name, value in moved.items()}

@@ -1,0 +1,302 @@
+"""What the numbers of a study mean, seen: the bias against the critical one, the tail against the
+share that is left out, the error of a window against its width, the place among the catalogue;
+and, of trained models, what was predicted against what was measured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from farfield.numerics.receptive_field import theoretical_receptive_field
+from farfield.numerics.windows.certified import window_error
+from farfield.theory.answers.blocks import Curve, Line, Weight
+from farfield.theory.answers.notation import Text, as_text, shortened, terminal
+from farfield.theory.encodings import CATALOGUE, Encoding, encoding
+from farfield.theory.verdicts import Verdict
+from farfield.validation.study.findings import last_token_ratio
+from farfield.validation.study.place import references
+from farfield.validation.study.prediction import (
+    LOGIT_BOUND,
+    VALUE_BOUND,
+    WINDOW_ERRORS,
+    Prediction,
+)
+from farfield.validation.study.study import Study
+from farfield.validation.usual import EPS
+
+SHARES = tuple(Fraction(k, 10**e) for e in range(1, 6) for k in (5, 2, 1))
+HORIZON = 4096
+FRAME = 1e7
+"""The greatest receptive field that is drawn."""
+LONG = 160
+"""Characters beyond which a formula is told by its note."""
+LEAST = 1e-8
+"""The least weight that is drawn."""
+WIDTHS = tuple(2**k for k in range(15))
+
+
+def name_of(e: Encoding) -> Text:
+    """What an encoding is called: its formula, where it has no other name."""
+    own = e.source == encoding("0").source
+    if own and e.formula is not None and len(str(e.formula)) <= LONG:
+        return as_text(e.formula)
+    return as_text(e.title or e.name)
+
+
+def named(p: Prediction) -> Text:
+    """What an encoding is called in a study, where one may stand in several variants."""
+    return name_of(p.encoding) if p.name == p.encoding.name else as_text(p.name)
+
+
+def _name(p: Prediction) -> str:
+    return shortened(terminal(named(p)), 40)
+
+
+# -- one encoding ---------------------------------------------------------------------------------
+
+
+def weights(subject: Encoding, name: str, **look: Any) -> Iterator[Line]:
+    """exp(p(n) - p(0)) by n + 1; of several heads the one that falls slowest."""
+    n = np.unique(np.geomspace(1, HORIZON, 120).astype(int))
+    rows = subject.bias(np.concatenate([[0], n]))
+    row = rows[int(np.argmax(rows[:, -1] - rows[:, 0]))]
+    values = np.exp(np.clip(row[1:] - row[0], -745, 80))
+    kept = int(np.flatnonzero(values > LEAST / 100)[-1]) + 2 if (values > LEAST / 100).any() else 1
+    x, y = n[:kept] + 1.0, np.maximum(values[:kept], LEAST / 1000)
+    yield Line(name, tuple(x.tolist()), tuple(y.tolist()), **look)
+
+
+def against_critical(shown: Sequence[tuple[str, Encoding]]) -> Curve:
+    """The weight of the prior against the critical one, 1/(n + 1).
+
+    Args:
+        shown: names and encodings, every parameter with a value.
+    """
+    lines = [line for k, (name, e) in enumerate(shown) for line in
+             weights(e, shortened(name, 40), colour=k, weight=Weight.STRONG)]  # fmt: skip
+    asked = {e.name for _, e in shown}
+    for title, name, head in references():
+        if CATALOGUE[name].baseline and name not in asked:
+            lines += weights(head, title, weight=Weight.CONTEXT)
+    x = (2.0, HORIZON + 1.0)
+    lines.append(Line("critical 1/n", x, (1 / x[0], 1 / x[1]), "ink", 1))
+    several = any(e.num_heads > 1 for _, e in shown)
+    return Curve(
+        "The weight that the bias leaves a key, against that of the query's own. The series "
+        "converges where the curve falls faster than the critical one by more than a logarithm's "
+        "power above 1." + several * " Of several heads the one that falls slowest.",
+        "n + 1 (tokens)", "exp(p(n) − p(0))", tuple(lines), True, True,
+        frame=(LEAST, max(2.0, *(max(line.y) for line in lines))),
+    )  # fmt: skip
+
+
+def _fields(subject: Encoding) -> Iterator[tuple[float, float]]:
+    """(TRF(eps), eps) from the largest eps on, up to the first beyond the frame."""
+    for eps in SHARES:
+        tokens = theoretical_receptive_field(subject, eps).tokens
+        if tokens is None or tokens == math.inf:
+            return
+        yield float(min(tokens, 10**12)), float(eps)
+        if tokens > FRAME:
+            return
+
+
+def tail(p: Prediction) -> Curve | None:
+    """The share left outside by the number of nearest keys; None where nothing is left to draw."""
+    points = [(max(1.0, x), y) for x, y in _fields(p.encoding)]
+    if len(points) < 2:
+        return None
+    x, y = zip(*points, strict=True)
+    named = [(f"TRF({f.eps}) = {f.tokens}", float(f.tokens)) for f in p.receptive_fields
+             if f.tokens is not None and 1 <= f.tokens < FRAME]  # fmt: skip
+    return Curve(
+        "The share of the mass that the nearest keys leave outside; where it falls to ε stands "
+        "TRF(ε), certified at each point" + (", worst head." if p.encoding.num_heads > 1 else "."),
+        "nearest keys (tokens)", "share left outside, ε",
+        (Line("", x, y, 0, weight=Weight.STRONG),), True, True,
+        marks=tuple((f"ε = {e}", float(Fraction(e))) for e in EPS), posts=tuple(named),
+    )  # fmt: skip
+
+
+def window_curve(p: Prediction) -> Curve | None:
+    """The worst-case error of a window by its width; None where there is no window."""
+    if p.windowless or not p.windows:
+        return None
+    points = []
+    for width in WIDTHS:
+        value = window_error(p.encoding, width, LOGIT_BOUND, VALUE_BOUND).value
+        if value is None or value < 1e-6:
+            break
+        points.append((float(width), float(value)))
+    if len(points) < 2:
+        return None
+    x, y = zip(*points, strict=True)
+    posts = tuple((f"{w.width} keys", float(w.width)) for w in p.windows
+                  if w.width is not None and w.width <= 2 * WIDTHS[-1])  # fmt: skip
+    return Curve(
+        "The greatest error of the output that any input within the bounds can have when the "
+        "nearest keys alone are kept, certified; the windows are the least that keep the budgets.",
+        "window (keys)", "error of the output", (Line("", x, y, 1, weight=Weight.STRONG),),
+        True, True, posts=posts,
+        marks=tuple((f"error {e}", float(Fraction(e))) for e in WINDOW_ERRORS),
+    )  # fmt: skip
+
+
+# -- among the catalogue --------------------------------------------------------------------------
+
+
+def biases(s: Study) -> Curve:
+    """Those asked about before the reference heads of the catalogue."""
+    lines = [line for k, e in enumerate(s.about(asked=True)) if e.prediction.row_fields
+             for line in weights(e.prediction.encoding, _name(e.prediction), colour=k,
+                                 weight=Weight.STRONG)]  # fmt: skip
+    decided = {r.name: str(r.verdict) for r in s.place.ranks} if s.place else {}
+    own = {e.prediction.encoding.biases for e in s.about(asked=True)}
+    for title, _, subject in references():
+        if subject.biases in own:
+            continue
+        lines += weights(subject, title, colour=decided.get(title), weight=Weight.CONTEXT)
+    return Curve(
+        "Those asked about before the reference heads of the catalogue: green where the series "
+        "converges, orange where it diverges.", "n + 1 (tokens)", "exp(p(n) − p(0))",
+        tuple(lines), True, True, frame=(LEAST, 2.0),
+    )  # fmt: skip
+
+
+def fields(s: Study) -> Curve:
+    """Receptive fields by eps; encodings whose series diverges have none."""
+    own = {e.prediction.encoding.biases for e in s.about(asked=True)}
+    lines: list[tuple[str, Encoding, dict[str, Any]]] = []
+    for k, e in enumerate(s.about(asked=True)):
+        p = e.prediction
+        if p.row_fields and p.convergence.verdict is Verdict.CONVERGES:
+            lines.append((_name(p), p.encoding, {"colour": k, "weight": Weight.STRONG}))
+    lines += [(title, subject, {"colour": "converges", "weight": Weight.CONTEXT})
+              for title, _, subject in references() if subject.biases not in own]  # fmt: skip
+    drawn = []
+    for name, subject, look in lines:
+        if points := [(eps, max(0.7, tokens)) for tokens, eps in _fields(subject)]:
+            x, y = zip(*points[::-1], strict=True)
+            drawn.append(Line(name, x, y, **look))
+    return Curve(
+        "TRF(ε) of the whole series, certified at 15 values of ε, worst head; only encodings whose "
+        "series converges. The order at one ε need not be that at another.",
+        "ε, share of the mass left outside", "TRF(ε) in tokens", tuple(drawn), True, True,
+        frame=(0.7, FRAME),
+    )  # fmt: skip
+
+
+def catalogue(s: Study) -> Curve:
+    """The weights of every additive encoding of a study, by verdict."""
+    lines: list[Line] = []
+    for e in s.entries:
+        p = e.prediction
+        if p.row_fields:
+            lines += weights(p.encoding, _name(p), colour=str(p.convergence.verdict))
+    x = (2.0, HORIZON + 1.0)
+    lines.append(Line("critical 1/n", x, (1 / x[0], 1 / x[1]), "ink", 1))
+    return Curve(
+        "The weight that each bias leaves a key, of several heads the one that falls slowest: "
+        "green where the series converges, orange where it diverges. Dashed: the critical one.",
+        "n + 1 (tokens)", "exp(p(n) − p(0))", tuple(lines), True, True, frame=(LEAST, 2.0),
+    )  # fmt: skip
+
+
+# -- of trained models ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One measurement of a study: of which encoding, and whether with blockwise attention."""
+
+    prediction: Prediction
+    bca: bool
+    numbers: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        """As a legend has it."""
+        return _name(self.prediction) + " + BCA" * self.bca
+
+    @property
+    def look(self) -> dict[str, Any]:
+        """The colour of the encoding, dotted with blockwise attention."""
+        entry = CATALOGUE.get(self.prediction.encoding.name)
+        colour = entry.look.colour if entry is not None else None
+        return {"colour": "ink" if colour is None else colour,
+                "dash": 2 if self.bca else entry.look.dash if entry else 0}  # fmt: skip
+
+
+def measured(s: Study) -> Sequence[Measured]:
+    """What was measured, in the order of the study."""
+    return [
+        Measured(e.prediction, bca, m)
+        for e in s.entries
+        for bca in (False, True)
+        if (m := e.measurement(bca)) is not None
+    ]
+
+
+def perplexity_curves(s: Study, protocol: str = "last token") -> Curve:
+    """Perplexity over that at the training length, by context length, one curve an encoding."""
+    lines = []
+    for m in measured(s):
+        rows = sorted((p["length"], p["ratio"]) for p in m.numbers["perplexity"]
+                      if p["protocol"] == protocol)  # fmt: skip
+        x, y = zip(*rows, strict=True)
+        lines.append(Line(m.name, tuple(map(float, x)), y, **m.look))
+    return Curve(
+        "Last-token perplexity relative to the training length. Flat is extrapolation; one seed.",
+        "context length (tokens)", f"perplexity / perplexity at {s.preset.length}", tuple(lines),
+        True, True, posts=(("trained on", float(s.preset.length)),),
+    )  # fmt: skip
+
+
+def trf_against_erf(s: Study) -> Curve | None:
+    """Finite-row TRF of the bias against the attention ERF of the trained model, each threshold."""
+    lines = []
+    rows: list[Mapping[str, Any]] = []
+    for m in measured(s):
+        if not m.bca and m.prediction.encoding.biases:
+            rows = list(m.numbers["attention"])
+            x, y = (tuple(float(f[k]) for f in rows) for k in ("trf", "tokens"))
+            lines.append(Line(m.name, x, y, **m.look))
+    if not lines:
+        return None
+    values = [v for line in lines for v in (*line.x, *line.y) if v > 0]
+    ends = (min(values), max(values))
+    lines.append(Line("equal", ends, ends, weight=Weight.CONTEXT))
+    return Curve(
+        "Receptive field of the bias alone against that of the trained model's attention, at ε = "
+        f"{', '.join(format(f['eps'], 'g') for f in rows)} (joined), rows of "
+        f"{rows[0]['length']} tokens, means over heads. On the grey line they agree.",
+        "finite-row TRF (tokens), from the formula", "attention ERF (tokens), measured",
+        tuple(lines), True, True,
+    )  # fmt: skip
+
+
+def predictors(s: Study) -> Iterator[Curve]:
+    """The last-token perplexity ratio against the leak, and against the gradient mass."""
+    trained, *_, longest = s.lengths
+    leaks, masses = [], []
+    for m in measured(s):
+        ratio = last_token_ratio(m.numbers)[1]
+        look = m.look | {"weight": Weight.POINTS}
+        share = m.prediction.longest_leak
+        if share is not None and not m.bca:
+            leaks.append(Line(m.name, (float(share),), (ratio,), **look))
+        masses.append(Line(m.name, (float(m.numbers["gradient"]["mass"]),), (ratio,), **look))
+    for lines, name, said in (
+        (leaks, f"leak from {trained} to {longest} tokens", "The leak, computed before training,"),
+        (masses, f"gradient mass on the last {trained} tokens", "The gradient mass, measured,"),
+    ):
+        if lines:
+            yield Curve(
+                f"{said} against the loss of extrapolation.", name,
+                f"perplexity ratio {longest}/{trained}", tuple(lines), log_y=True,
+            )  # fmt: skip

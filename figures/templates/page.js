@@ -1,0 +1,76 @@
+// Values under the pointer, a line that stands out, sorted tables; the page says all without it.
+(() => {
+  const inverse = (told) => {
+    const [kind, low, high, first, last] = told.split(" ").map((x, k) => k ? Number(x) : x);
+    return (pixel) => {
+      const part = (pixel - first) / (last - first);
+      return kind === "log" ? low * (high / low) ** part : low + part * (high - low);
+    };
+  };
+  const shown = (v) => Math.abs(v) >= 1e5 || (v && Math.abs(v) < 1e-3) ? v.toExponential(1) : String(+v.toPrecision(3));
+  const told = document.body.appendChild(document.createElement("div"));
+  told.id = "told";
+  told.hidden = true;
+  told.setAttribute("aria-hidden", "true");
+  const light = (figure, name) => {
+    figure.classList.toggle("lit", name !== null);
+    for (const line of figure.querySelectorAll(".line")) line.classList.toggle("on", line.dataset.name === name);
+  };
+  for (const svg of document.querySelectorAll("svg.curve")) {
+    const x = inverse(svg.dataset.x), y = inverse(svg.dataset.y), names = svg.dataset.names.split("|");
+    const lines = [...svg.querySelectorAll(".line")].map((g) => {
+      const path = g.querySelector("path:not(.leader)");
+      const points = path ? path.getAttribute("d").slice(1).split("L").map((p) => p.split(" ").map(Number))
+        : [...g.querySelectorAll("circle")].map((c) => [Number(c.getAttribute("cx")), Number(c.getAttribute("cy"))]);
+      return { name: g.dataset.name, points };
+    });
+    const figure = svg.closest("figure");
+    svg.querySelectorAll("title").forEach((t) => t.remove());
+    svg.addEventListener("pointerleave", () => { told.hidden = true; light(figure, null); });
+    svg.addEventListener("pointermove", (e) => {
+      const at = new DOMPoint(e.clientX, e.clientY).matrixTransform(svg.getScreenCTM().inverse());
+      let best = [900, null, null];
+      for (const { name, points } of lines) for (const p of points) {
+        const far = (p[0] - at.x) ** 2 + (p[1] - at.y) ** 2;
+        if (name && far < best[0]) best = [far, name, p];
+      }
+      told.hidden = !best[1];
+      light(figure, best[1]);
+      if (!best[1]) return;
+      told.textContent = `${best[1]}: ${names[0]} ≈ ${shown(x(best[2][0]))}, ${names[1]} ≈ ${shown(y(best[2][1]))}`;
+      told.style.left = `${Math.min(e.pageX + 12, scrollX + innerWidth - told.offsetWidth - 12)}px`;
+      told.style.top = `${e.pageY + 16}px`;
+    });
+  }
+  for (const entry of document.querySelectorAll(".legend li")) {
+    const figure = entry.closest("figure");
+    entry.addEventListener("pointerenter", () => light(figure, entry.dataset.name));
+    entry.addEventListener("pointerleave", () => light(figure, null));
+  }
+  const value = (cell) => {
+    const text = cell.textContent.trim().replace("−", "-").replace(/,/g, "");
+    if (text === "infinite") return Infinity;
+    const [a, b] = text.replace(/^[^\d.-]+/, "").split("/").map(parseFloat);
+    return Number.isNaN(a) ? text : b ? a / b : a;
+  };
+  for (const table of document.querySelectorAll("table")) {
+    const body = table.tBodies[0];
+    if (!table.tHead || body.rows.length < 4) continue;
+    [...table.tHead.rows[0].cells].forEach((head, k) => {
+      const button = document.createElement("button");
+      button.className = "sort";
+      button.type = "button";
+      button.textContent = "↕";
+      button.setAttribute("aria-label", `sort by ${head.textContent}`);
+      button.addEventListener("click", () => {
+        const up = head.ariaSort !== "ascending";
+        for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
+        head.setAttribute("aria-sort", up ? "ascending" : "descending");
+        const rows = [...body.rows].map((row) => [value(row.cells[k]), row]);
+        rows.sort(([a], [b]) => (typeof a === typeof b ? (a > b) - (a < b) : typeof a === "number" ? -1 : 1) * (up ? 1 : -1));
+        body.append(...rows.map(([, row]) => row));
+      });
+      head.append(" ", button);
+    });
+  }
+})();

@@ -1,0 +1,67 @@
+"""The verb of the explorer: a notebook in the browser of one's own machine."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import socket
+import sys
+import webbrowser
+from importlib.resources import as_file, files
+from pathlib import Path
+
+from farfield.options import Formula
+from farfield.output import say, tell
+from farfield.theory.answers.errors import InputError
+
+
+def explore(
+    *formulas: Formula, port: int = 2718, edit: bool = False, headless: bool = False
+) -> int:
+    """Formulas answered as they are typed, their parameters on sliders; in a browser, offline.
+
+    Args:
+        formulas: what it begins with.
+        port: on the loopback address.
+        edit: open a copy of the notebook, farfield_explorer.py in this folder, for changes.
+        headless: open no browser, say the address alone.
+    """
+    if importlib.util.find_spec("marimo") is None:
+        raise InputError("this needs marimo; install it with pip install 'farfield[explore]'")
+    require_port(port)
+    try:
+        webbrowser.get()
+    except webbrowser.Error:
+        headless = True
+        tell("farfield: no browser was found; open the address in one")
+    with as_file(files("farfield.figures.explorer").joinpath("app.py")) as app:
+        notebook = app
+        if edit:
+            notebook = Path("farfield_explorer.py")
+            if not notebook.exists():
+                shutil.copy(app, notebook)
+    say(f"http://127.0.0.1:{port}   (Ctrl-C ends it)")
+    sys.stdout.flush()
+    mode = ["--quiet", "edit" if edit else "run", str(notebook), *["--headless"] * headless]
+    address = ["--host", "127.0.0.1", "--port", str(port), "--no-token"]
+    begin = ["--", f"--formulas={';'.join(formulas)}"] if formulas else []
+    os.execv(sys.executable, [sys.executable, "-m", "marimo", *mode, *address, *begin])
+
+
+def require_port(port: int) -> None:
+    """Refuse a port that is no port, or that another program has.
+
+    Raises:
+        InputError: with what would do.
+    """
+    if not 1024 <= port <= 65535:
+        raise InputError(f"--port {port}: accepted are ports from 1024 to 65535")
+    with socket.socket() as tried:
+        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            tried.bind(("127.0.0.1", port))
+        except OSError as error:
+            raise InputError(
+                f"--port {port} cannot be had ({error.strerror}); give another one"
+            ) from None

@@ -1,0 +1,59 @@
+// What is wrong with a page as it is laid out: sideways scroll, texts on each other, texts cut off.
+() => {
+  const slack = 2;
+  const clips = (e) => getComputedStyle(e).overflow !== "visible";
+  // The part of a rectangle that is seen, within every ancestor that hides what is beyond it.
+  const seen = (rect, element) => {
+    let { left, top, right, bottom } = rect;
+    for (let e = element; e && e !== document.body; e = e.parentElement) {
+      if (!(e instanceof SVGElement && !(e instanceof SVGSVGElement)) && clips(e)) {
+        const box = e.getBoundingClientRect();
+        left = Math.max(left, box.left); right = Math.min(right, box.right);
+        top = Math.max(top, box.top); bottom = Math.min(bottom, box.bottom);
+      }
+    }
+    return { left, top, right, bottom };
+  };
+  const texts = [];
+  const add = (rect, element, said) => {
+    const box = seen(rect, element);
+    if (box.right - box.left > slack && box.bottom - box.top > slack) {
+      texts.push({ ...box, element, said: said.trim().slice(0, 60) });
+    }
+  };
+  const visible = (e) => e.checkVisibility({ checkOpacity: true, checkVisibilityCSS: true });
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const node = walker.currentNode, e = node.parentElement;
+    if (!node.data.trim() || !visible(e)) continue;
+    if (e.closest("math, svg, script, style, title")) continue;
+    const range = document.createRange();
+    range.selectNodeContents(node);
+    for (const rect of range.getClientRects()) add(rect, e, node.data);
+  }
+  for (const e of document.querySelectorAll("math, svg text")) {
+    if (visible(e)) add(e.getBoundingClientRect(), e, e.textContent);
+  }
+  texts.sort((a, b) => a.top - b.top);
+  const overlaps = [];
+  for (let i = 0; i < texts.length; i++) {
+    for (let j = i + 1; j < texts.length && texts[j].top < texts[i].bottom - slack; j++) {
+      const a = texts[i], b = texts[j];
+      if (a.element === b.element) continue;
+      const wide = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+      const high = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+      if (wide > slack && high > slack) overlaps.push(`${a.said} | ${b.said}`);
+    }
+  }
+  const cut = [];
+  for (const e of document.querySelectorAll("svg text")) {
+    if (!visible(e)) continue;
+    const frame = e.ownerSVGElement.getBoundingClientRect(), box = e.getBoundingClientRect();
+    if (box.left < frame.left - 1 || box.right > frame.right + 1 || box.top < frame.top - 1 ||
+        box.bottom > frame.bottom + 1) cut.push(e.textContent);
+  }
+  const formulas = [...document.querySelectorAll("math")].filter(
+    (m) => !m.getClientRects().length && visible(m)).length;
+  return { scroll: document.documentElement.scrollWidth, overlaps: overlaps.slice(0, 8),
+           cut: cut.slice(0, 8), formulas };
+}

@@ -1,0 +1,107 @@
+"""The explorer without a browser: what sliders ask, and what is kept."""
+
+import socket
+from fractions import Fraction
+
+import pytest
+
+from farfield.cli import main
+from farfield.figures.explorer import state
+from farfield.figures.explorer.state import Explorer, ask, slider
+from farfield.theory.answers.answer import InputError
+from farfield.theory.formula.parameters import interval
+
+QUARTERS = [Fraction(k, 4) for k in range(1, 33)]
+
+
+@pytest.mark.parametrize(
+    "domain", ["positive", "nonnegative", "negative", "nonpositive", "real", "[0, 2)", "(0, 1]"]
+)
+def test_a_slider_stays_within_its_domain(domain):
+    low, high, closed_low, closed_high = interval(domain)
+    found = slider("a", domain)
+    assert len(found.steps) >= 10 and found.value in found.steps
+    for step in found.steps:
+        assert low < step < high or (closed_low and step == low) or (closed_high and step == high)
+
+
+def test_a_slider_asks_for_no_new_decision(monkeypatch):
+    """A move reads the condition that was proved."""
+    decided = []
+    decide = state.check_convergence
+    monkeypatch.setattr(state, "check_convergence",
+                        lambda *a, **k: decided.append(a) or decide(*a, **k))  # fmt: skip
+    session = Explorer().read("-r*n")
+    question = session.questions[0]
+    for value in QUARTERS:
+        session.read("-r*n")
+        assert question.holds({"r": value}) is True
+        state.html([state.first(question, {"r": value}), state.numbers(question, {"r": value})])
+    assert len(decided) == 1
+
+
+def test_the_verdict_at_a_value_is_that_of_the_formula_with_it():
+    question = ask("-r*log(1+n)")
+    for value in QUARTERS:
+        fixed = state.check_convergence(f"-({value})*log(1+n)")
+        assert question.holds({"r": value}) is fixed.converges
+
+
+def test_what_cannot_be_read_keeps_the_last_answer():
+    session = Explorer().read("-2*log(1+n)")
+    kept = session.questions
+    session.read("-2*log(1+n")
+    assert session.questions == kept and "column 11" in session.trouble[0]
+    session.read("-n\n-n^")
+    assert [q.text for q in session.questions] == ["-n"] and len(session.trouble) == 1
+    session.read("-n")
+    assert not session.trouble
+
+
+def test_formulas_are_compared_and_the_state_is_a_page(tmp_path):
+    session = Explorer().read("-r*log(1+n); -a*n^b; alibi; rope")
+    values = state.values_of({"r": 1.5, "b": 0.5})
+    written = state.save(session, values, tmp_path).read_text()
+    assert "exactly if" in written and "No numbers: no additive bias." in written
+    assert "At r = 3/2" in written and written.count("<h2>") == 5
+    assert state.commands(session.questions[0], values)["trf"] == (
+        "farfield trf '-r*log(1+n)' --set r=3/2 --eps 1/100"
+    )
+
+
+def test_the_map_has_the_boundary_in_words():
+    shown = state.html([state.first(ask("-a*log(1+n) - b*log(log(n+3))"), {})])
+    assert shown.count("<rect") > 500, "a cell for each pair of values"
+    for colour in ("--yes", "--no"):
+        assert colour in shown
+
+
+def test_too_little_time_is_an_enclosure_or_unknown_never_a_guess():
+    question = ask("-log(1+n)*(1 + 1/log(log(n+20)))")
+    shown = state.html([state.numbers(question, {}, 0.05)])
+    assert "window" in shown
+
+
+def test_a_taken_port_is_one_line(capsys):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(SystemExit) as stopped:
+            main(["explore", "--port", str(port), "--headless"])
+    error = capsys.readouterr().err
+    assert stopped.value.code == 2 and error.count("\n") == 1 and str(port) in error
+
+
+def test_without_marimo_it_says_how_to_get_it(monkeypatch, capsys):
+    import importlib.util
+
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(SystemExit) as stopped:
+        main(["explore"])
+    assert stopped.value.code == 2 and "pip install 'farfield[explore]'" in capsys.readouterr().err
+
+
+def test_a_formula_that_cannot_be_read_is_refused():
+    with pytest.raises(InputError, match="column"):
+        ask("-log(1+n")

@@ -1,0 +1,86 @@
+"""The general path: each way to put a kernel together, against its own terms."""
+
+import pytest
+from flint import arb, fmpq
+
+from farfield.numerics.outcomes import Unrecognised
+from farfield.numerics.summation.general import (
+    Classes,
+    Envelope,
+    Steps,
+    _linear_in_waves,
+    general_kernel,
+)
+from farfield.numerics.summation.kernel import terms
+from farfield.theory.formula.grammar import read
+from farfield.theory.functions.balls import precision, to_arb
+from farfield.theory.functions.nodes import n
+from farfield.theory.values import enclose
+
+KINDS = {
+    "-2*floor(log(n+1)/log(2))": Steps,
+    "-3*floor(log(n+2)/log(3))-1": Steps,
+    "-n/9-Mod(n,3)": Classes,
+    "-2*log(n+1)-frac(n/4)": Classes,
+    "-2*log(n+1)*(1+sin(pi*n/2)**2)": Classes,
+    "-4*log(n+2)-log(n+2)*sin(n**2)": Envelope,
+    "-5*log(n+2)+log(n+2)*cos(n**2)/2": Envelope,
+}
+
+
+@pytest.mark.parametrize("text", KINDS)
+def test_the_way_that_is_found(text):
+    assert isinstance(general_kernel(read(text), 0), KINDS[text])
+
+
+@pytest.mark.parametrize("text", KINDS)
+@pytest.mark.parametrize("start", [0, 5])
+def test_differences_of_tails_are_sums_of_terms(text, start):
+    p = read(text)
+    kernel = general_kernel(p, start)
+    with precision(96):
+        term = terms(p)
+        for a, b in ((start, start + 1), (start, start + 30), (start + 11, start + 200)):
+            between = sum((term(i) for i in range(a, b)), arb(0))
+            gap = to_arb(kernel.tail(a)) - to_arb(kernel.tail(b))
+            assert gap.overlaps(between) and gap.rad() < 1e-3 * between, (a, b)
+
+
+@pytest.mark.parametrize("base", [2, 3, 10])
+def test_steps_of_a_logarithm_in_closed_form(base):
+    """-2 floor(log_b(n + 1)) log b: the sum over the steps is sum (b - 1) b^v b^{-2v} = b."""
+    kernel = general_kernel(read(f"-2*log({base})*floor(log(n+1)/log({base}))"), 0)
+    with precision(96):
+        assert to_arb(kernel.tail(0)).overlaps(arb(base)), kernel.tail(0)
+
+
+def test_a_residue_class_that_diverges_makes_the_sum_diverge():
+    assert general_kernel(read("-n/9-Mod(n,3)"), 0).converges
+    assert not general_kernel(read("-2*log(n+1)*sin(pi*n/2)**2"), 0).converges
+
+
+def test_an_envelope_lies_between_its_two_biases():
+    kernel = general_kernel(read("-4*log(n+2)-log(n+2)*sin(n**2)"), 0)
+    with precision(64):
+        far = kernel.first + 5
+        middle = to_arb(kernel.tail(far))
+        assert to_arb(kernel.low.tail(far)) <= middle.upper()
+        assert middle.lower() <= to_arb(kernel.high.tail(far))
+
+
+@pytest.mark.parametrize(
+    "text", ["-(sin(n)**2+cos(n)**2)*n", "-n+sin(n)*cos(n)", "-n+sin(n)**3", "-n+cos(n)*cos(2*n)"]
+)
+def test_products_of_waves_become_sums(text):
+    found = _linear_in_waves(read(text))
+    for at in (0, 1, 17, 10**6):
+        with precision(128):
+            assert abs(enclose(found - read(text), 128, {n: fmpq(at)})) < 1e-25
+
+
+@pytest.mark.parametrize("text", ["n*sin(n)", "-n*Abs(sin(n))", "-floor(sin(n)*n)"])
+def test_what_is_not_proved_is_refused(text):
+    with pytest.raises(Unrecognised):
+        kernel = general_kernel(read(text), 0)
+        if not kernel.converges:
+            raise Unrecognised("the series diverges")

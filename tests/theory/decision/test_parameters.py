@@ -1,0 +1,105 @@
+"""Cells of parameters: they cover the space, hold what they say, and fold into a true condition."""
+
+import itertools
+
+import pytest
+import sympy
+
+from farfield import check_convergence
+from farfield.theory.coefficients.arithmetic import coefficient
+from farfield.theory.coefficients.context import Context, deciding
+from farfield.theory.coefficients.signs import sign
+from farfield.theory.decision.parameters import (
+    Leaf,
+    Split,
+    condition,
+    domain_constraints,
+    explore,
+    leaves,
+    possible,
+)
+from farfield.theory.formula.grammar import read
+from farfield.theory.formula.parameters import parameter
+
+GRID = [sympy.Rational(k, 2) for k in range(-6, 7)]
+A, B = parameter("a", "real"), parameter("b", "real")
+
+
+def by_sign(e, signs):
+    """A decision that asks for the sign of its expression."""
+    with deciding(Context(signs=dict(signs))):
+        return sign(coefficient(sympy.expand(e)))
+
+
+@pytest.mark.parametrize("text", ["a", "a-1", "a*b", "a+b-1", "a**2-b", "(a-1)*(b+2)"])
+def test_each_point_lies_in_the_leaf_of_its_sign(text):
+    given = {name: "real" for name in "ab" if name in text}
+    e = read(text, given)
+    tree = explore(e, given, by_sign)
+    for values in itertools.product(GRID, repeat=len(given)):
+        at = dict(zip(sorted(e.free_symbols, key=str), values, strict=True))
+        node = tree
+        while isinstance(node, Split):
+            side = sympy.sign(node.on.xreplace(at))
+            node = {1: node.positive, 0: node.zero, -1: node.negative}[int(side)]
+        assert isinstance(node, Leaf) and node.outcome == sympy.sign(e.xreplace(at)), at
+
+
+def test_domains_cut_the_tree():
+    assert {leaf.outcome for leaf in leaves(explore(A, {"a": "real"}, by_sign))} == {-1, 0, 1}
+    positive = parameter("c", "positive")
+    assert [leaf.outcome for leaf in leaves(explore(positive, {"c": "positive"}, by_sign))] == [1]
+    assert len(domain_constraints(A, "[0, 1)")) == 2
+
+
+def test_contradictions_are_seen_and_nothing_else_is():
+    assert not possible([(A - 1, 1), (-A, 1)])
+    assert not possible([(A - B, 1), (B - 2, 1), (1 - A, 1)])
+    assert not possible([(A * B - 3, 1), (1 - A * B, 1)])
+    assert not possible([(A, 0), (A, 1)])
+    assert possible([(A - 1, 1), (2 - A, 1)])
+    assert possible([(A - B, 1), (B - 2, 1), (5 - A, 1)])
+    assert possible([(A, 2), (-A, 2)])  # a = 0
+
+
+@pytest.mark.parametrize("text", ["a", "a-1", "a*b", "a+b-1", "(a-1)*(b+2)"])
+def test_the_condition_is_true_where_the_leaf_is(text):
+    given = {name: "real" for name in "ab" if name in text}
+    e = read(text, given)
+    found = condition(explore(e, given, by_sign), lambda outcome: outcome > 0)
+    found = found[0] if isinstance(found, tuple) else found
+    for values in itertools.product(GRID, repeat=len(given)):
+        at = dict(zip(sorted(e.free_symbols, key=str), values, strict=True))
+        assert bool(found.xreplace(at)) is bool(e.xreplace(at) > 0), (found, at)
+
+
+@pytest.mark.parametrize(
+    ("text", "given"),
+    [("-a*log(n+1)-b*log(log(n+3))", {"a": "real", "b": "real"}),
+     ("-(a**2+b)*log(n+1)", {"a": "real", "b": "real"}),
+     ("-a*n**b", {"a": "positive", "b": "real"}),
+     ("-a*n+b*log(n+1)", {"a": "real", "b": "real"}),
+     ("-Min(a*log(n+1),b*log(n+1))", {"a": "real", "b": "real"}),
+     ("-(2+a*sin(n))*log(n+1)", {"a": "real"})],
+)  # fmt: skip
+def test_the_condition_agrees_with_each_number(text, given):
+    """The formula with numbers in place of its parameters is decided alone."""
+    whole = check_convergence(text, assumptions=given)
+    assert whole.verdict == "conditional"
+    names, decided = sorted(given), 0
+    for values in itertools.product(GRID[1::3], repeat=len(given)):
+        if given[names[0]] == "positive" and values[0] <= 0:
+            continue
+        plain = text
+        for name, value in zip(names, values, strict=True):
+            plain = plain.replace(f"{name}*", f"({value})*").replace(f"**{name}", f"**({value})")
+        for name, value in zip(names, values, strict=True):
+            plain = plain.replace(f"+{name})", f"+({value}))")
+            plain = plain.replace(f"({name}**2", f"(({value})**2")
+        alone = check_convergence(plain)
+        there = whole.at(**dict(zip(names, values, strict=True)))
+        if alone.converges is not None and there is not None:
+            verdict = getattr(there, "converges", there)
+            assert verdict is None or verdict == alone.converges, (plain, values)
+            decided += verdict is not None
+    assert decided >= 4
