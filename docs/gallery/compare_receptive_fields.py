@@ -23,7 +23,7 @@ for eps in ("1/100", "1/1000", "1/10000", "1/100000"):
 
 for name in ("alibi", "type1", "type2", "example1", "nope"):
     share = farfield.leak(name, trained=512, evaluated=8192)
-    print(f"{name:<9} {share.value:.3g}  ({share.aggregation or 'one head'})")
+    print(f"{name:<9} {share.value:.3g}  ({'worst head' if share.heads else 'one head'})")
 
 # %%
 # The figure of Qin et al., with everything said that the paper leaves open.

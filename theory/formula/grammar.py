@@ -229,7 +229,7 @@ class Parser(Reading):
         if value == self.distance and value not in self.bound:
             return n
         if value in self.bound or value in CONSTANTS:
-            return self.bound.get(value) or CONSTANTS[value]
+            return self.bound[value] if value in self.bound else CONSTANTS[value]
         if self.latex and (found := typeset.command(self, value, column)) is not None:
             return found
         if value == "exp" and self.begins("^"):  # LaTeX has both e^{...} and \exp^{...}
