@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from farfield.figures.exhibit import Data, Drawing, Exhibit, NoResults
-from farfield.figures.samples import MODE, Run, Sample, command, conditions, settings
+from farfield.figures.samples import MODE, Run, Sample, command, conditions, reference, settings
 from farfield.figures.style import (
     LINES,
     column_figure,
@@ -284,7 +284,8 @@ def gradient_by_position(
     few tokens stand in `claims/gradients.json`. Where there are none, the curve of the runs.
     """
     found = [g for g in gradients() if g["name"] in wanted]
-    if not found or not samples(runs, wanted, figure):
+    committed = {run["key"] for run in reference()} <= {run.get("key") for run in runs}
+    if not found or not committed:
         return cumulative_gradient(
             runs, figure=figure, wanted=wanted, printed=printed, every_length=True
         )

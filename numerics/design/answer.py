@@ -230,5 +230,5 @@ class Designs(Answer):
                 design.value, _number(score) if self.optimise and met else "",
                 "" if met else shortened(str(design.reason), 60),
             ])  # fmt: skip
-        header = ("family", "parameter", "interval", "value", self.optimise or "", "why not")
+        header = ("family", "parameter", "interval", "value", self.optimise or "best", "why not")
         return [Sentence(first, self.label), table(header, rows)]

@@ -86,8 +86,8 @@ def test_curves_are_the_formulas():
     assert column(qin2024.fig7(), "exp(p(n))", n=3) == pytest.approx(
         [1 / 16, np.exp(-(np.log(4) ** 2))]
     )
-    assert column(qin2024.fig2(), "window of 32", n=32) == [1]
-    assert column(qin2024.fig2(), "window of 32", n=33) == [0]
+    assert column(qin2024.fig2(), "window of 32", n=31) == [1]
+    assert column(qin2024.fig2(), "window of 32", n=32) == [0]
     g = sun2023.fig2()
     assert column(g, "rope", n=0) == [1]
     theta = 10000.0 ** (-2 * np.arange(32) / 64)

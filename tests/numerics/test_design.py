@@ -252,6 +252,11 @@ def test_families_are_ranked():
         assert one.achieved["trf"] >= 1024 and one.achieved["leak"] <= 1e-3
 
 
+def test_families_are_shown_without_an_order():
+    found = design(["alibi", "-a*n"], trf=100)
+    assert found.value == "alibi" and "2 of 2 families" in str(found)
+
+
 # -- bad input ------------------------------------------------------------------------------------
 
 BAD = [
