@@ -183,7 +183,7 @@ def plot(
     """Several formulas and encodings of the catalogue, each head a line, in one figure.
 
     Args:
-        formulas: formulas in `n`, names of the catalogue or `Encoding`s, with a value for every
+        formulas: formulas in `n`, names of the catalogue or any `Encoding`, with a value for every
             parameter.
         what: `bias`, p(n); `weights`, exp(p(n)) over the largest; `trf`, TRF(eps) by eps; `leak`,
             the leak by training length; `window`, the certified window by error budget, for logits

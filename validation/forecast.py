@@ -37,6 +37,7 @@ from farfield.theory.answers.wording import decimal, plural
 from farfield.theory.encodings import Encoding
 from farfield.validation.measures.extrapolation import TOLERANCE
 from farfield.validation.reference.trials import Trial, left_out, slope, trials
+from farfield.validation.settings.trainable import trainable
 
 QUANTITY = "lost order"
 MAX_TESTED = 1 << 20
@@ -182,7 +183,9 @@ def _of_bias(subject: Encoding, trained: int, tested: int, layers: int) -> Forec
         )
     )
     beyond = _beyond(trained, tested, layers)
-    if beyond is None and distance > FAR:
+    if not trainable(subject):
+        beyond = "no model is trained with it: it stands for the scores of another encoding"
+    elif beyond is None and distance > FAR:
         beyond = "no trained model is near it"
     if beyond is not None:
         return Forecast(

@@ -146,7 +146,13 @@ def head(p: Prediction) -> Item:
     found = dataclasses.replace(p.convergence, subject=terminal(named(p)))
     said, *others = found.blocks()
     kept = [b for b in others if not isinstance(b, (Steps, Ladder, Table))]
-    left: list[Item] = [said, *kept[:1], *head_numbers(p), *kept[1:]]
+    left: list[Item] = [
+        *p.opening(terminal(named(p))),
+        said,
+        *kept[:1],
+        *head_numbers(p),
+        *kept[1:],
+    ]
     if p.missing:
         left.append(note("{missing}.", missing=p.missing))
     if not p.row_fields:
@@ -279,6 +285,10 @@ def _rows(p: Prediction) -> Iterator[tuple[str, str, str, str, str, Any, str]]:
         yield ("resolution", "attention resolution", "limit of long rows", decimal(r.limit),
                "" if r.reason is None else str(r.reason), None if r.limit is None else r.label,
                command("resolution", own))  # fmt: skip
+    if (g := p.forecast) is not None and g.ratio is not None:
+        yield ("forecast", "ratio of perplexity", f"{g.trained} to {g.tested}", f"{g.ratio:.3f}",
+               "", g.label,
+               command("forecast", own, f"--trained {g.trained} --tested {g.tested}"))  # fmt: skip
     if (m := p.layered) is not None:
         yield ("layered", "layered receptive field", plural(m.layers, "layer"), count(m.tokens),
                *detail(m, []), command(
@@ -342,14 +352,18 @@ def _theory(s: Study) -> Iterator[Item]:
     if numbers:
         first = numbers[0]
         header = ("encoding", "bias", "verdict", "TRF(1/100)", f"in a row of {first.row_length}",
-                  f"leak to {first.row_length}")  # fmt: skip
+                  f"leak to {first.row_length}", "perplexity, forecast")  # fmt: skip
         rows = [
             (named(p), "" if named(p) == _formula(p) else _formula(p), _verdict(p.convergence),
              field_text(p.receptive_fields[1]) if p.receptive_fields else "infinite",
-             field_text(p.row_fields[1]), _share(p.longest_leak))
+             field_text(p.row_fields[1]), _share(p.longest_leak), _ratio(p))
             for p in numbers
         ]  # fmt: skip
-        yield table(header, rows, numeric=(3, 4, 5))
+        yield table(header, rows, numeric=(3, 4, 5, 6))
+        yield note(
+            "Perplexity, forecast: its expected ratio from {m} to {n} tokens, from trained models; "
+            "empty where they do not reach.", m=first.trained, n=first.row_length,
+        )  # fmt: skip
         more = [
             (named(p), *([field_text(f) for f in p.receptive_fields] or ["infinite"] * 3),
              *(field_text(f) for f in p.row_fields), *(_share(k.value) for k in p.leaks))
@@ -366,6 +380,12 @@ def _theory(s: Study) -> Iterator[Item]:
     if rest:
         yield table(("encoding", "verdict"), rest, "Without receptive fields")
         yield from _without_numbers(s)
+
+
+def _ratio(p: Prediction) -> str:
+    """The forecast ratio of perplexity."""
+    ratio = None if p.forecast is None else p.forecast.ratio
+    return "" if ratio is None else f"{ratio:.3f}"
 
 
 def _proof(p: Prediction) -> Fold:

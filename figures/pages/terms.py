@@ -47,6 +47,10 @@ THEORY: Terms = {
         "the receptive field of several layers, a quantile of the repeated convolution of the "
         "kernel of one (ours, approximate)."
     )),
+    "forecast": ("ratio of perplexity", words(
+        "the perplexity at the longer length over that at the training length, as forecast from "
+        "the order that is lost beyond it; judged on trained models (ours)."
+    )),
     "label": ("labels", LABELS),
 }  # fmt: skip
 MEASURED: Terms = {

@@ -71,6 +71,11 @@ def test_far_from_every_trial_nothing_is_forecast(monkeypatch):
     assert found.reason.code is Code.BEYOND_EVIDENCE and found.distance > 0.5
 
 
+def test_a_stand_in_for_scores_is_not_forecast():
+    found = forecast("rope_surrogate", trained=64, tested=1024)
+    assert found.holds is None and found.reason.code is Code.BEYOND_EVIDENCE
+
+
 def test_what_has_no_bias_is_out_of_scope():
     found = forecast("rope", trained=64, tested=1024)
     assert found.status is Status.OUT_OF_SCOPE and found.reason.code is Code.NOT_ADDITIVE

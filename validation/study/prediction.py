@@ -76,10 +76,17 @@ class Prediction(Result):
 
     def blocks(self) -> Sequence[Block]:
         said = dataclasses.replace(self.convergence, subject=self.name)
-        first: Sequence[Block] = ()
-        if self.forecast is not None and self.forecast.holds is not None:
-            first = dataclasses.replace(self.forecast, subject=self.name).blocks()[:1]
-        return (*first, *said.blocks(), *self._numbers())
+        return (*self.opening(), *said.blocks(), *self._numbers())
+
+    def opening(self, name: str = "") -> Sequence[Block]:
+        """The forecast in a sentence; nothing where none can be made.
+
+        Args:
+            name: of the encoding; its own where none is given.
+        """
+        if self.forecast is None or self.forecast.holds is None:
+            return ()
+        return dataclasses.replace(self.forecast, subject=name or self.name).blocks()[:1]
 
     def _numbers(self) -> Iterator[Block]:
         if self.missing:
