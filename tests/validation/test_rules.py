@@ -6,8 +6,8 @@ import pytest
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
 from farfield.validation.reference.committed import rounded, sha256
-from farfield.validation.reference.forecasts import first_seen, forecasts, register
-from farfield.validation.reference.registration import REGISTRATIONS
+from farfield.validation.reference.forecasts import forecasts, recorded, register
+from farfield.validation.reference.registration import REGISTRATIONS, identity
 from farfield.validation.rules import RULES, Rule, calibrated, case
 
 
@@ -43,18 +43,28 @@ def test_a_threshold_lies_where_fewest_seen_are_wrong():
 def test_registered_forecasts_follow_from_the_plan_and_from_what_was_seen(registration):
     said = registration.predictions
     assert said["plan_sha256"] == sha256(registration.folder / "plan.toml")
-    names = said["rules"].keys()
-    again = json.loads(json.dumps(rounded(forecasts(registration.plan, first_seen(), names))))
-    for part in ("rules", "seen"):
-        assert said[part] == again[part]
-    for before, now in zip(said["cases"], again["cases"], strict=True):
-        for name, value in now.pop("forecasts").items():
+    for part in (said, *registration.added):
+        again = forecasts(registration.plan, recorded(part), part["rules"].keys())
+        again = json.loads(json.dumps(rounded(again)))
+        assert part["seen"] == again["seen"]
+        for rule, numbers in again["rules"].items():
+            assert part["rules"][rule]["says"] == numbers["says"]
+            assert part["rules"][rule]["slope"] == pytest.approx(numbers["slope"], rel=1e-4)
+        spoken = {identity(c): c for c in part["cases"]}
+        same_forecasts(spoken, {identity(c): c for c in again["cases"]})
+    assert spoken.keys() <= {identity(c) for c in said["cases"]}
+    for result in registration.results():
+        assert result["registered"] == registration.digest
+
+
+def same_forecasts(registered, computed):
+    for key, before in registered.items():
+        now = computed[key]
+        for name, value in now["forecasts"].items():
             assert before["forecasts"][name]["holds"] == value["holds"], (before["label"], name)
             near = pytest.approx(value["quantity"], rel=1e-3, abs=1e-9)
             assert before["forecasts"][name]["quantity"] == near
-        assert now == {k: v for k, v in before.items() if k != "forecasts"}
-    for result in registration.results():
-        assert result["registered"] == registration.digest
+        assert {**now, "forecasts": None} == {**before, "forecasts": None}
 
 
 def test_what_has_results_is_not_registered_again(monkeypatch):

@@ -62,7 +62,7 @@ def answers(
 
 def summary() -> tuple[str, ...]:
     """What a reader in a hurry should know, in sentences: the law, then the first registration."""
-    rules, size, outside = judged.answers()
+    rules, *_, size, outside = judged.answers()
     numbers, law = rules.numbers, size.numbers
     chosen = max(judged.registered_rules(), key=lambda rule: numbers[rule])
     found = {length: observations(length=length) for length in (64, 128)}

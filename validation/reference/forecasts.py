@@ -13,7 +13,7 @@ from farfield.validation.files import write
 from farfield.validation.measures.extrapolation import TOLERANCE
 from farfield.validation.reference.committed import Row, rounded, sha256
 from farfield.validation.reference.observations import Observation, assumed_bias, observations
-from farfield.validation.reference.registration import Registration, cases, identity
+from farfield.validation.reference.registration import REGISTRATIONS, Registration, cases, identity
 from farfield.validation.rules import RULES, Calibrated, Case, calibrated, case
 from farfield.validation.settings.plan import Plan
 
@@ -80,6 +80,26 @@ def seen_of(registration: Registration) -> Seen:
     ]
 
 
+def everything_seen() -> Seen:
+    """The first cases, and those of every further registration that have results."""
+    return [*first_seen(), *(case for r in REGISTRATIONS for case in seen_of(r))]
+
+
+def recorded(part: Row) -> Seen:
+    """What calibrated a registered part, by its own record: results that came later change it."""
+    known = {_short(named): c for named, c, _ in first_seen()}
+    known |= {identity(named): c for r in REGISTRATIONS for named, c in cases(r.plan)}
+    return [
+        (named, known[identity(named) if "steps" in named else _short(named)], s["log_ratio"])
+        for s in part["seen"]
+        if (named := {k: v for k, v in s.items() if k != "log_ratio"})
+    ]
+
+
+def _short(named: Row) -> tuple[Any, ...]:
+    return named["label"], named["length"]
+
+
 def register(registration: Registration) -> None:
     """Write the predictions of a registration.
 
@@ -90,7 +110,7 @@ def register(registration: Registration) -> None:
         raise InputError(f"the predictions are registered: {count} results carry their hash")
     found = {
         "plan_sha256": sha256(registration.folder / "plan.toml"),
-        **forecasts(registration.plan, first_seen(), RULES),
+        **forecasts(registration.plan, everything_seen(), RULES),
     }
     _write(registration.folder / "predictions.json", found)
 
@@ -101,7 +121,7 @@ def add(registration: Registration) -> None:
     Raises:
         InputError: every rule has said what it has to say, or every case has a result.
     """
-    seen = [*first_seen(), *seen_of(registration)]
+    seen = everything_seen()
     said = (registration.predictions, *registration.added)
     later = RULES.keys() - {name for part in said for name in part["rules"]}
     found = forecasts(registration.plan, seen, later)

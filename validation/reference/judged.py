@@ -97,7 +97,7 @@ def judge(registration: Registration) -> Evidence | None:
             if rule in later and rule in by_rule
         )
     return Evidence(
-        "Which rule says beforehand, from the formula, whether perplexity holds?",
+        f"{registration.plan.title}: which rule says beforehand whether perplexity holds?",
         sentence, len(held),
         {rule: sum(s.right for s in rows) for rule, rows in by_rule.items()} | {"null": null},
         (("rule", "right", "95 %", "near the threshold", "R² of the size",

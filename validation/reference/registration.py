@@ -135,4 +135,7 @@ def cases(plan: Plan) -> Iterator[tuple[Row, Case]]:
                     yield named, case(found, chosen.length, tested, chosen.layers, visible.window)
 
 
-REGISTRATIONS = (Registration(HERE / "heads_and_shapes"),)
+REGISTRATIONS = (
+    Registration(HERE / "heads_and_shapes"),
+    Registration(HERE / "lengths_and_depths"),
+)
