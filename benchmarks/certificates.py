@@ -83,36 +83,52 @@ def shifted(rng: random.Random) -> str:
 
 def parameters(rng: random.Random) -> str:
     a, b = rng.sample(("a", "b", "r1", "r2", "c"), 2)
-    return rng.choice((
-        f"-{a}*log(1+{b}*n)", f"-{a}*n^{b}", f"-{a}*n+{b}*log(n)", f"-{a}*log(n)-{b}*log(log(n+1))",
-        f"-({a}+{b})*log(n+2)", f"-{a}*{b}*log{argument(rng)}", f"-{rational(rng)}*log(n)/{a}",
-        f"-log(n)^{a}", f"-{a}*log{argument(rng)}*log(log(n))^({rational(rng)})",
-        f"-{a}*{monomial(rng, argument(rng), '1')}", f"-{a}*sqrt(n)+{b}*n^({rational(rng, 1)})",
-    ))  # fmt: skip
+    return rng.choice(
+        (
+            f"-{a}*log(1+{b}*n)",
+            f"-{a}*n^{b}",
+            f"-{a}*n+{b}*log(n)",
+            f"-{a}*log(n)-{b}*log(log(n+1))",
+            f"-({a}+{b})*log(n+2)",
+            f"-{a}*{b}*log{argument(rng)}",
+            f"-{rational(rng)}*log(n)/{a}",
+            f"-log(n)^{a}",
+            f"-{a}*log{argument(rng)}*log(log(n))^({rational(rng)})",
+            f"-{a}*{monomial(rng, argument(rng), '1')}",
+            f"-{a}*sqrt(n)+{b}*n^({rational(rng, 1)})",
+        )
+    )
 
 
 def pieces(rng: random.Random) -> str:
     w = rng.choice((1, 16, 512, "w"))
     inner, outer = rng.choice(("0", "-n", "-log(n+1)")), sums(rng)
-    return rng.choice((
-        f"Piecewise(({inner},n<{w}),(-oo,True))", f"Piecewise(({inner},n<={w}),({outer},True))",
-        f"Piecewise((-n/2,n<{w}),({outer},n>=0),(0,True))",
-        f"Max(-n/{w},-{rational(rng)}*log(n+1))",
-        f"{outer}+Piecewise((0,n<{w}),(-oo,True))", f"Min(-log(n+1),{outer})",
-    ))  # fmt: skip
+    return rng.choice(
+        (
+            f"Piecewise(({inner},n<{w}),(-oo,True))",
+            f"Piecewise(({inner},n<={w}),({outer},True))",
+            f"Piecewise((-n/2,n<{w}),({outer},n>=0),(0,True))",
+            f"Max(-n/{w},-{rational(rng)}*log(n+1))",
+            f"{outer}+Piecewise((0,n<{w}),(-oo,True))",
+            f"Min(-log(n+1),{outer})",
+        )
+    )
 
 
 def classes(rng: random.Random) -> str:
     q = rng.choice((2, 3, 4, 6))
     c, d = rational(rng), rational(rng)
     first, second = sums(rng), sums(rng)
-    return rng.choice((
-        f"-({c}+{d}*(-1)^n)*log(n+1)", f"-{c}*Mod(n,{q})*log(n+1)-{d}*log(n+1)",
-        f"Piecewise(({first},Eq(Mod(n,{q}),0)),({second},True))",
-        f"Piecewise((-oo,Eq(Mod(n,{q}),1)),({second},True))",
-        f"-{c}*log(n+1)-{d}*cos(2*pi*n/{rng.choice((3, 4, 6))})*log(n+1)",
-        f"-{c}*n+{d}*(-1)^n*n",
-    ))  # fmt: skip
+    return rng.choice(
+        (
+            f"-({c}+{d}*(-1)^n)*log(n+1)",
+            f"-{c}*Mod(n,{q})*log(n+1)-{d}*log(n+1)",
+            f"Piecewise(({first},Eq(Mod(n,{q}),0)),({second},True))",
+            f"Piecewise((-oo,Eq(Mod(n,{q}),1)),({second},True))",
+            f"-{c}*log(n+1)-{d}*cos(2*pi*n/{rng.choice((3, 4, 6))})*log(n+1)",
+            f"-{c}*n+{d}*(-1)^n*n",
+        )
+    )
 
 
 def waves(rng: random.Random) -> str:
@@ -122,17 +138,28 @@ def waves(rng: random.Random) -> str:
 
     trig = "+".join(wave() for _ in range(rng.randint(1, 4)))
     constant = rng.choice(("pi", "sqrt(2)", "log(3)", "E/2", "pi/3", "3/2"))
-    return rng.choice((
-        trig, f"{trig}-{constant}", f"{trig}-{constant}*log(n+1)", f"({trig})/{constant}-n/5",
-        "-(4+cos(n))*log(n+1)", f"{trig}-{constant}*sqrt(n)+log(n)", f"-{constant}*({sums(rng)})",
-        f"-n+{rational(rng, 1)}*n*sin(n)/4",
-    ))  # fmt: skip
+    return rng.choice(
+        (
+            trig,
+            f"{trig}-{constant}",
+            f"{trig}-{constant}*log(n+1)",
+            f"({trig})/{constant}-n/5",
+            "-(4+cos(n))*log(n+1)",
+            f"{trig}-{constant}*sqrt(n)+log(n)",
+            f"-{constant}*({sums(rng)})",
+            f"-n+{rational(rng, 1)}*n*sin(n)/4",
+        )
+    )
 
 
 FAMILIES: dict[str, tuple[Callable[[random.Random], str], int]] = {
-    "sums": (sums, 40), "shifts": (shifted, 15), "parameters": (parameters, 15),
-    "pieces": (pieces, 10), "classes": (classes, 10), "waves": (waves, 10),
-}  # fmt: skip
+    "sums": (sums, 40),
+    "shifts": (shifted, 15),
+    "parameters": (parameters, 15),
+    "pieces": (pieces, 10),
+    "classes": (classes, 10),
+    "waves": (waves, 10),
+}
 
 
 def formulas(count: int, seed: int) -> Iterator[tuple[str, str]]:

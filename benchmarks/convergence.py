@@ -59,8 +59,10 @@ def limit_ladder(case: dict[str, Any]) -> str | None:
 
 
 ENGINES: dict[str, Callable[[dict[str, Any]], str | None]] = {
-    "farfield": ours, "is_convergent": is_convergent, "limit_ladder": limit_ladder,
-}  # fmt: skip
+    "farfield": ours,
+    "is_convergent": is_convergent,
+    "limit_ladder": limit_ladder,
+}
 
 
 def worker(engine: str, pipe: Any) -> None:

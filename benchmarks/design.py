@@ -27,24 +27,35 @@ from farfield.numerics.design.family import Family, read_family
 from farfield.theory.answers.errors import InputError
 
 FAMILIES: tuple[tuple[str, dict[str, Any], str | None], ...] = (
-    ("alibi", {}, None), ("alibi_log", {}, None), ("window", {}, None),
-    ("window", {}, "inclusive"), ("kerple_log", {"r2": 1}, None),
-    ("kerple_log", {"r2": "1/2"}, None), ("kerple_log", {"r1": 2}, None),
-    ("kerple_log", {"r1": "3/2"}, None), ("kerple_power", {"r1": 1}, None),
-    ("kerple_power", {"r1": "1/2"}, None), ("kerple_power", {"r2": "1/2"}, None),
-    ("kerple_power", {"r2": "3/2"}, None), ("sandwich_smoothed", {}, None),
-    ("type1", {}, "code"), ("type2", {}, "code"),
+    ("alibi", {}, None),
+    ("alibi_log", {}, None),
+    ("window", {}, None),
+    ("window", {}, "inclusive"),
+    ("kerple_log", {"r2": 1}, None),
+    ("kerple_log", {"r2": "1/2"}, None),
+    ("kerple_log", {"r1": 2}, None),
+    ("kerple_log", {"r1": "3/2"}, None),
+    ("kerple_power", {"r1": 1}, None),
+    ("kerple_power", {"r1": "1/2"}, None),
+    ("kerple_power", {"r2": "1/2"}, None),
+    ("kerple_power", {"r2": "3/2"}, None),
+    ("sandwich_smoothed", {}, None),
+    ("type1", {}, "code"),
+    ("type2", {}, "code"),
     ("bam", {"s": 0, "mu": 0, "eps": "1e-5"}, None),
     ("bam", {"beta": "1/2", "mu": 0, "eps": "1e-5"}, None),
     ("bam", {"beta": "1/2", "mu": 0, "s": 0}, None),
-)  # fmt: skip
+)
 """Name, values of the other parameters, dialect; every family of the catalogue whose series
 converges for some values."""
 
 ROWS: tuple[tuple[str, dict[str, Any], str | None], ...] = (
-    ("example1", {}, "code"), ("example2", {}, "code"), ("alibi", {}, None),
-    ("kerple_log", {"r2": 1}, None), ("sandwich_smoothed", {}, None),
-)  # fmt: skip
+    ("example1", {}, "code"),
+    ("example2", {}, "code"),
+    ("alibi", {}, None),
+    ("kerple_log", {"r2": 1}, None),
+    ("sandwich_smoothed", {}, None),
+)
 """Families that are asked for the receptive field and the leak of a row."""
 
 
@@ -70,10 +81,12 @@ def meets(answer: Any, target: str) -> bool:
     relation, limit = re.fullmatch(r"([<>=]+)(.*)", target).groups()  # type: ignore[union-attr]
     goal = Rational(limit)
     compare: dict[str, Callable[[Any, Any], bool]] = {
-        "=": lambda x, y: bool(x == y), "<=": lambda x, y: bool(x <= y),
-        ">=": lambda x, y: bool(x >= y), "<": lambda x, y: bool(x < y),
+        "=": lambda x, y: bool(x == y),
+        "<=": lambda x, y: bool(x <= y),
+        ">=": lambda x, y: bool(x >= y),
+        "<": lambda x, y: bool(x < y),
         ">": lambda x, y: bool(x > y),
-    }  # fmt: skip
+    }
     ends = answer.span()
     diverges = answer.reason is not None and answer.reason.code == "diverges"
     if ends is None or diverges or answer.status == "infinite":
@@ -101,8 +114,11 @@ def draw(rng: random.Random) -> tuple[Any, str, str, dict[str, Any]]:
             limit = f"1/{round(2 ** rng.uniform(1, 30))}"
             return family, "leak", f"{rng.choice(('<=', '>='))}{limit}", {"trained": size}
         case "window":
-            options = {"error": rng.choice(("1/10", "1/100", "1/1000")),
-                       "logit_bound": rng.choice((0, 1, "5/2")), "value_bound": 1}  # fmt: skip
+            options = {
+                "error": rng.choice(("1/10", "1/100", "1/1000")),
+                "logit_bound": rng.choice((0, 1, "5/2")),
+                "value_bound": 1,
+            }
             return family, "window", f"{rng.choice(('=', '<='))}{size}", options
         case "horizon":
             options = {"dtype": rng.choice(("fp16", "bf16", "fp32"))}
@@ -119,10 +135,13 @@ def wrong(
     began = time.perf_counter()
     try:
         found = farfield.design(
-            family.given, budget_s=600,
+            family.given,
+            budget_s=600,
             values={k: v for k, v in family.fixed.items() if k != "dialect"},
-            dialect=family.fixed.get("dialect"), **{quantity: target}, **options,
-        )  # fmt: skip
+            dialect=family.fixed.get("dialect"),
+            **{quantity: target},
+            **options,
+        )
     except InputError as why:
         found, said = None, str(why)
     seconds = time.perf_counter() - began

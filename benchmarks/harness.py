@@ -121,8 +121,10 @@ def training(repeats: int = 15) -> None:
         plain = Plain(shape.width, shape.heads, shape.layers, length)
         candidates["plain model"] = step(plain, plain)
         seconds = interleaved(candidates, repeats)
-        print(f"training step, length {length}, batch {size}: {seconds['nope'] * 1e3:.1f} ms of "
-              "processor time without a bias; speed relative to it:")  # fmt: skip
+        print(
+            f"training step, length {length}, batch {size}: {seconds['nope'] * 1e3:.1f} ms of "
+            "processor time without a bias; speed relative to it:"
+        )
         for name, each in seconds.items():
             print(f"  {name:<18} {seconds['nope'] / each:.2f}")
 
@@ -148,15 +150,19 @@ def evaluation(repeats: int = 3) -> None:
             },
             repeats,
         )
-        print(f"evaluation, {length} tokens, head width {size}: {length / seconds['dense']:.0f} "
-              "tokens a processor second with the dense mask; speed relative to it:")  # fmt: skip
+        print(
+            f"evaluation, {length} tokens, head width {size}: {length / seconds['dense']:.0f} "
+            "tokens a processor second with the dense mask; speed relative to it:"
+        )
         for name, each in seconds.items():
             print(f"  {name:<18} {seconds['dense'] / each:.2f}")
     for size in (16, 64):
         used = {route: memory(route, length, size) for route in ("dense", "type1", "alibi")}
         for route in ("type1", "alibi"):
-            print(f"  extra memory, head width {size}, {route}: {used[route]:.0f} MiB against "
-                  f"{used['dense']:.0f} MiB dense, {used[route] / used['dense']:.3f}")  # fmt: skip
+            print(
+                f"  extra memory, head width {size}, {route}: {used[route]:.0f} MiB against "
+                f"{used['dense']:.0f} MiB dense, {used[route] / used['dense']:.3f}"
+            )
     for route in ("type1", "alibi", "model"):
         used_there = memory(route, 32_768, 16)
         print(f"  extra memory at 32768 tokens, {route}: {used_there:.0f} MiB")
@@ -177,9 +183,11 @@ def gradient() -> None:
             2,
         )
         used = memory("gradient " + name, 8192, 16)
-        print(f"gradient receptive field, 8192 tokens, 4 layers, {name}: "
-              f"{seconds['field'] / seconds['pass']:.2f} of a forward and backward pass "
-              f"({seconds['pass']:.1f} s), extra memory {used:.0f} MiB")  # fmt: skip
+        print(
+            f"gradient receptive field, 8192 tokens, 4 layers, {name}: "
+            f"{seconds['field'] / seconds['pass']:.2f} of a forward and backward pass "
+            f"({seconds['pass']:.1f} s), extra memory {used:.0f} MiB"
+        )
 
 
 def inference() -> None:
@@ -197,8 +205,9 @@ def memory(route: str, length: int, size: int) -> float:
 def measure(route: str, length: int, size: int) -> None:
     """Run one route and print the growth of the peak in MiB."""
     name = route.split()[-1] if route not in ("dense", "model") else "type1"
-    table = torch.from_numpy(encoding(name, **({"r1": 1, "r2": 1} if "kerple" in name else {}))
-                             .bias(range(length))).float()  # fmt: skip
+    table = torch.from_numpy(
+        encoding(name, **({"r1": 1, "r2": 1} if "kerple" in name else {})).bias(range(length))
+    ).float()
     q, k, v = torch.randn(3, 1, 8, length, size)
     model = initialised(encoding(name), preset("demo"), 0).eval()
     for few in (64, 600):  # thread buffers and code, before the measurement
@@ -239,8 +248,10 @@ def main() -> None:
     if given.measure:
         measure(*json.loads(given.measure))
         return
-    print(f"torch {torch.__version__}, {given.threads} threads, "
-          f"{torch.backends.cpu.get_cpu_capability()}")  # fmt: skip
+    print(
+        f"torch {torch.__version__}, {given.threads} threads, "
+        f"{torch.backends.cpu.get_cpu_capability()}"
+    )
     known = {f.__name__: f for f in (training, evaluation, gradient, inference)}
     for part in given.parts:
         known[part]()

@@ -38,10 +38,17 @@ from farfield.theory.functions.nodes import n
 from farfield.theory.values import tabulate
 
 KERNELS = (
-    "-2*log(1+n)", "-11/10*log(1+n)", "-log(1+n)^2", "-n/256", "-sqrt(n)",
-    "-log(n+2)-2*log(log(n+2))", "-log(n+3)-log(log(n+3))-2*log(log(log(n+3)))",
-    "-log(1+(n/256)^2)", "-log(3+n/256)^2", "-n^(3/10)/2",
-)  # fmt: skip
+    "-2*log(1+n)",
+    "-11/10*log(1+n)",
+    "-log(1+n)^2",
+    "-n/256",
+    "-sqrt(n)",
+    "-log(n+2)-2*log(log(n+2))",
+    "-log(n+3)-log(log(n+3))-2*log(log(log(n+3)))",
+    "-log(1+(n/256)^2)",
+    "-log(3+n/256)^2",
+    "-n^(3/10)/2",
+)
 GENERAL = ("-log(n+20)^(11/10)", "-2*asinh(n)", "-2*digamma(n+1)", "-log(n^2+exp(sqrt(n)))")
 VALUES = ("3/2", "2", "1/2", "3", "1/4", "-1/2", "1")
 BATTERY = Path(__file__).resolve().parents[1] / "tests" / "data" / "battery.jsonl"
@@ -120,16 +127,24 @@ def battery(path: Path, only: str) -> None:
             )
             kind = type(found.answer).__name__ if found.answer else "none"
             digits = len(str(sympy.Integer(found.tokens))) if found.tokens else 0
-            shown.append(f"{kind} {found.tokens}" if 0 < digits < 9 else
-                         f"{kind} {digits} digits" if digits else kind)  # fmt: skip
+            shown.append(
+                f"{kind} {found.tokens}"
+                if 0 < digits < 9
+                else f"{kind} {digits} digits"
+                if digits
+                else kind
+            )
             kinds[kind] = kinds.get(kind, 0) + 1
             times.append(spent)
             last = found
         setups.append(setup)
         queries += times
         reason = f"  ({last.reason})" if last.tokens is None else ""
-        print(f"{name:42s} set-up {setup:7.0f} ms, queries {np.median(times):6.0f} median "
-              f"{max(times):6.0f} largest: {', '.join(shown)}{reason}", flush=True)  # fmt: skip
+        print(
+            f"{name:42s} set-up {setup:7.0f} ms, queries {np.median(times):6.0f} median "
+            f"{max(times):6.0f} largest: {', '.join(shown)}{reason}",
+            flush=True,
+        )
     print(", ".join(f"{kind}: {count}" for kind, count in kinds.items()))
     print(f"set-up median {np.median(setups):.0f} ms, query median {np.median(queries):.1f} ms")
 
@@ -182,9 +197,11 @@ def compare(sizes: tuple[int, ...]) -> None:
                 wrong[name] = wrong.get(name, 0) + misses
     print()
     for kind, times in queries.items():
-        print(f"farfield, {kind}: set-up median {np.median(setups[kind]):.1f} ms, "
-              f"query at eps >= 1e-8 median {np.median(times):.1f} ms, "
-              f"largest {max(times):.0f} ms")  # fmt: skip
+        print(
+            f"farfield, {kind}: set-up median {np.median(setups[kind]):.1f} ms, "
+            f"query at eps >= 1e-8 median {np.median(times):.1f} ms, "
+            f"largest {max(times):.0f} ms"
+        )
     for name, count in wrong.items():
         of = len(KERNELS + GENERAL) if "nsum" in name else len(KERNELS) * len(EPS)
         print(f"wrong: {name}: {count} of {of}")

@@ -108,16 +108,22 @@ def measure_slice(name: str, steps: int, sequences: int | None, device: torch.de
     rate = shape.batch * shape.length / median(seconds)
     done = rate * flops_a_token(whole, vocabulary)
     product = product_rate(device, shape.precision)
-    print(f"{name} on {where}, {shape.precision}, {shape.batch} x {shape.length} tokens a step, "
-          f"vocabulary {vocabulary}: median of {len(seconds)} steps [measured]")  # fmt: skip
+    print(
+        f"{name} on {where}, {shape.precision}, {shape.batch} x {shape.length} tokens a step, "
+        f"vocabulary {vocabulary}: median of {len(seconds)} steps [measured]"
+    )
     print(f"  {rate:,.0f} tokens a second; {peak_memory(device)}")
-    print(f"  {done / 1e12:.3g} TFLOP/s, {done / product:.0%} of a large matrix product "
-          f"({product / 1e12:.3g} TFLOP/s)")  # fmt: skip
+    print(
+        f"  {done / 1e12:.3g} TFLOP/s, {done / product:.0%} of a large matrix product "
+        f"({product / 1e12:.3g} TFLOP/s)"
+    )
     for known, stated in STATED.items():
         if known in where and shape.precision == "bfloat16":
             print(f"  {done / stated:.0%} of the {stated / 1e12:.0f} TFLOP/s stated for {known}")
-    print(f"  the whole run, {tokens(whole):,} tokens: {tokens(whole) / rate / 3600:,.1f} hours "
-          "[approximate: from this slice]")  # fmt: skip
+    print(
+        f"  the whole run, {tokens(whole):,} tokens: {tokens(whole) / rate / 3600:,.1f} hours "
+        "[approximate: from this slice]"
+    )
 
 
 def measure_processes(name: str, steps: int) -> None:
@@ -137,8 +143,10 @@ def measure_processes(name: str, steps: int) -> None:
     one, one_used = fastest(found[1])
     for count, each in found.items():
         rate, used = fastest(each)
-        print(f"  {count} processes: {rate:,.0f} tokens a second, x{rate / one:.2f}; processor "
-              f"time a token x{used / one_used:.2f} (best of {len(each)})")  # fmt: skip
+        print(
+            f"  {count} processes: {rate:,.0f} tokens a second, x{rate / one:.2f}; processor "
+            f"time a token x{used / one_used:.2f} (best of {len(each)})"
+        )
 
 
 def fastest(measured: list[tuple[float, float]]) -> tuple[float, float]:
@@ -171,16 +179,23 @@ def made_up(seconds: int) -> Iterator[tuple[Corpus, Path]]:
 def measure_workers(steps: int) -> None:
     """One plan of four equal jobs by one worker and by two, on the same cores."""
     shape = dataclasses.replace(
-        preset("tiny"), layers=2, width=64, length=64, batch=32, steps=steps,
+        preset("tiny"),
+        layers=2,
+        width=64,
+        length=64,
+        batch=32,
+        steps=steps,
         measurement=dataclasses.replace(preset("tiny").measurement, lengths=(64,)),
-    )  # fmt: skip
+    )
     found = {}
     with made_up(0) as (source, folder):
         jobs = [
             Job(f"seed {s}", Configuration(encoding("type1"), source, shape, s)) for s in range(4)
         ]
-        print(f"a plan of {len(jobs)} jobs of {steps} steps (2 layers of 64, 32 x 64 tokens), "
-              f"{os.cpu_count()} cores, load average {os.getloadavg()[0]:.1f}")  # fmt: skip
+        print(
+            f"a plan of {len(jobs)} jobs of {steps} steps (2 layers of 64, 32 x 64 tokens), "
+            f"{os.cpu_count()} cores, load average {os.getloadavg()[0]:.1f}"
+        )
         sweep(jobs[:1], Store(folder / "warm"), Processes(1))  # torch is loaded once
         for workers in (1, 2):
             began = time.perf_counter()
@@ -209,8 +224,10 @@ def measure_listing(runs: int) -> None:
             for path in place.iterdir():
                 os.utime(path, (then, then))
         size_of_json = len(content) + (one / "training.json").stat().st_size
-        print(f"farfield runs on {runs:,} runs of {size_of_json / 1024:.0f} KiB of JSON each, load "
-              f"average {os.getloadavg()[0]:.1f}")  # fmt: skip
+        print(
+            f"farfield runs on {runs:,} runs of {size_of_json / 1024:.0f} KiB of JSON each, load "
+            f"average {os.getloadavg()[0]:.1f}"
+        )
         for what in ("first, which opens every run", "second", "third"):
             before, began = os.times(), time.perf_counter()
             command = [sys.executable, "-m", "farfield.cli", "runs", "--runs", str(store.root)]

@@ -50,10 +50,24 @@ ONES = (
     "(n*(n+1)/(n**2+n))",
 )
 BOUNDED = (
-    "sin(n)", "cos(n**2)", "1/n", "exp(-n)", "frac(n/3)", "atan(n)", "erf(n)/2", "tanh(n)",
-    "cos(sqrt(n))", "(-1)**n", "floor(sqrt(n))-sqrt(n)", "log(n)/n", "log(n+1)-log(n)",
-    "harmonic(n)-log(n)", "3*sin(n)*cos(3*n)", "n**(1/log(n))", "sign(sin(n))",
-)  # fmt: skip
+    "sin(n)",
+    "cos(n**2)",
+    "1/n",
+    "exp(-n)",
+    "frac(n/3)",
+    "atan(n)",
+    "erf(n)/2",
+    "tanh(n)",
+    "cos(sqrt(n))",
+    "(-1)**n",
+    "floor(sqrt(n))-sqrt(n)",
+    "log(n)/n",
+    "log(n+1)-log(n)",
+    "harmonic(n)-log(n)",
+    "3*sin(n)*cos(3*n)",
+    "n**(1/log(n))",
+    "sign(sin(n))",
+)
 
 
 def battery() -> list[dict[str, Any]]:

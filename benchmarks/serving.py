@@ -126,8 +126,10 @@ def compare(length: int, error: str, device: torch.device) -> None:
         typical = statistics.median(each)
         change = (outputs[name] - outputs["full"]).norm(dim=-1) / outputs["full"].norm(dim=-1)
         used = memory(name, length, error) if device.type == "cpu" else float("nan")
-        print(f"  {name:<18} {length / typical:9.0f} tokens/s  x{base / typical:5.2f}  "
-              f"{used:6.0f} MiB  last residual changes by {change.max():.1e}")  # fmt: skip
+        print(
+            f"  {name:<18} {length / typical:9.0f} tokens/s  x{base / typical:5.2f}  "
+            f"{used:6.0f} MiB  last residual changes by {change.max():.1e}"
+        )
 
 
 def memory(route: str, length: int, error: str) -> float:

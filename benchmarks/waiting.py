@@ -58,9 +58,13 @@ def spent(command, out, wanted):
     env["PYTHONPYCACHEPREFIX"] = str(out / "compiled")
     before = os.times()
     done = subprocess.run(
-        [part.replace("{out}", str(out)) for part in command], cwd=out, env=env,
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False,
-    )  # fmt: skip
+        [part.replace("{out}", str(out)) for part in command],
+        cwd=out,
+        env=env,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        check=False,
+    )
     after = os.times()
     if done.returncode != wanted:
         return None
@@ -79,9 +83,14 @@ def measured(names, rounds, out):
         pairs = [(spent(YARDSTICK, out, 0), spent(command, out, wanted)) for _ in range(rounds)]
         sympy, seconds = (statistics.median(column) for column in zip(*pairs, strict=True))
         found.append(
-            {"verb": name, "bound": bound, "seconds": seconds, "sympy": sympy,
-             "ratio": seconds / sympy}
-        )  # fmt: skip
+            {
+                "verb": name,
+                "bound": bound,
+                "seconds": seconds,
+                "sympy": sympy,
+                "ratio": seconds / sympy,
+            }
+        )
     return found
 
 

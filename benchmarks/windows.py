@@ -158,10 +158,16 @@ def certificates(count, worst):
 
 
 THEOREMS = {
-    "window-error": toeplitz, "bounded-logits": bounded, "growing-logits": growing,
-    "gated-decay": gates, "stick-breaking": sticks, "kept-sinks": sinks,
-    "row-certificate": certificates, "average-leak": average, "lipschitz-mixing": mixing,
-}  # fmt: skip
+    "window-error": toeplitz,
+    "bounded-logits": bounded,
+    "growing-logits": growing,
+    "gated-decay": gates,
+    "stick-breaking": sticks,
+    "kept-sinks": sinks,
+    "row-certificate": certificates,
+    "average-leak": average,
+    "lipschitz-mixing": mixing,
+}
 
 
 def main():

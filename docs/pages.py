@@ -251,9 +251,7 @@ def results_page(app: Any) -> None:
 
 
 def _answer(answer: Any) -> list[str]:
-    parts = [
-        f"### {answer.question}", f"{answer.sentence} *{answer.label}, n = {answer.n}*"
-    ]  # fmt: skip
+    parts = [f"### {answer.question}", f"{answer.sentence} *{answer.label}, n = {answer.n}*"]
     if answer.table:
         head, *rows = answer.table
         lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
@@ -313,8 +311,9 @@ def claims_pages(app: Any) -> None:
         for section, (checks, passages) in sections(paper).items():
             links = ", ".join(
                 f'<a href="claims/{paper}.html#{c.id}">{escape(c.id.partition(".")[2])}</a> '
-                f"({_spoken(decided[c.id].verdict)})" for c in checks
-            )  # fmt: skip
+                f"({_spoken(decided[c.id].verdict)})"
+                for c in checks
+            )
             left = "<br>".join(f"“{escape(p.quote)}”: {_named(p.why)}" for p in passages)
             rows.append(f"<tr><td>{escape(section)}</td><td>{links}</td><td>{left}</td></tr>")
             page += [f"## {section}", *(_entry(decided[c.id]) for c in checks)]

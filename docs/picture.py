@@ -45,14 +45,19 @@ def told(formula: str) -> list[tuple[str, str, int]]:
         field = farfield.theoretical_receptive_field(formula, EPS)
         window = farfield.certified_window(formula, ERROR, 1, 1)
         lines += [
-            (f"99 % of its mass: the nearest {field.tokens} tokens  [{field.label}]",
-             "currentColor", 15),
+            (
+                f"99 % of its mass: the nearest {field.tokens} tokens  [{field.label}]",
+                "currentColor",
+                15,
+            ),
             (f"a window of {window.width} keys keeps the output", "currentColor", 15),
             (f"within {ERROR} of full attention  [{window.label}]", "currentColor", 15),
-        ]  # fmt: skip
+        ]
     else:
-        lines += [("no window is ever enough: the share outside", "currentColor", 15),
-                  ("any window tends to 1", "currentColor", 15)]  # fmt: skip
+        lines += [
+            ("no window is ever enough: the share outside", "currentColor", 15),
+            ("any window tends to 1", "currentColor", 15),
+        ]
     return lines
 
 
@@ -61,15 +66,21 @@ def picture() -> str:
     rows, y = [], 78
     for formula in FORMULAS:
         for text, colour, size in told(formula):
-            rows.append(f'<text x="24" y="{y}" font-size="{size}" fill="{colour}">{escape(text)}'
-                        "</text>")  # fmt: skip
+            rows.append(
+                f'<text x="24" y="{y}" font-size="{size}" fill="{colour}">{escape(text)}</text>'
+            )
             y += round(size * 1.75)
         y += 34
-    named = [(expression_line(farfield.encoding(f).formula), farfield.encoding(f))
-             for f in FORMULAS]  # fmt: skip
+    named = [
+        (expression_line(farfield.encoding(f).formula), farfield.encoding(f)) for f in FORMULAS
+    ]
     curve = drawn(against_critical(named), WIDE)
-    curve = re.sub(r"<svg ", f'<svg x="{LEFT}" y="24" width="{WIDTH - LEFT - 10}" '
-                   f'height="{HEIGHT - 40}" ', curve, count=1)  # fmt: skip
+    curve = re.sub(
+        r"<svg ",
+        f'<svg x="{LEFT}" y="24" width="{WIDTH - LEFT - 10}" height="{HEIGHT - 40}" ',
+        curve,
+        count=1,
+    )
     style = stylesheet().replace(".farfield ", "")
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" '

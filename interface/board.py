@@ -58,9 +58,11 @@ def _line(job: Job, stage: str, done: int, total: int, note: str) -> None:
 
 
 def _table(
-    title: str, count: int, states: dict[str, str],
+    title: str,
+    count: int,
+    states: dict[str, str],
     running: dict[str, tuple[Job, str, int, int, str]],
-) -> Table:  # fmt: skip
+) -> Table:
     from rich.markup import escape
     from rich.progress_bar import ProgressBar
     from rich.table import Table

@@ -22,14 +22,19 @@ from farfield.theory.answers.errors import InputError, MissingValues
 
 GROUPS = {
     "Decide and certify": (
-        theory.check, theory.forecast, theory.trf, theory.leak, models.window, theory.compare,
+        theory.check,
+        theory.forecast,
+        theory.trf,
+        theory.leak,
+        models.window,
+        theory.compare,
         theory.resolution,
     ),
     "From a goal": (goals.design, goals.plot, goals.map),
     "Look up": (theory.encodings, theory.prove, pages.claims, pages.figures),
     "Models": (models.audit, models.erf, models.perplexity, runs.train, runs.sweep, runs.runs),
     "Pages": (pages.study, pages.report, explore.explore),
-}  # fmt: skip
+}
 
 NAMED_BY_USERS = ("map",)
 """Verbs that take parameters of a formula as options, and refuse unknown ones themselves."""

@@ -68,9 +68,13 @@ class Subject:
         if both := sorted({*values} & {*assumptions}):
             raise InputError(f"--set and --assume both name {both[0]!r}; give one of them")
         found = encoding(
-            formula, heads=self.heads, dialect=self.dialect, bca=self.bca,
-            assumptions=assumptions or None, **values,
-        )  # fmt: skip
+            formula,
+            heads=self.heads,
+            dialect=self.dialect,
+            bca=self.bca,
+            assumptions=assumptions or None,
+            **values,
+        )
         if self.head is None or found.num_heads == 1:
             return found
         return found.one_head(self.head)

@@ -100,19 +100,30 @@ class Comparison(Answer):
                 "any eps up to {crossover}."
             )
         yield Sentence(
-            words(said, a=first, b=second, light=light, heavy=heavy, why=str(self.reason),
-                  crossover=decimal(self.crossover, 10)), self.label,
-        )  # fmt: skip
+            words(
+                said,
+                a=first,
+                b=second,
+                light=light,
+                heavy=heavy,
+                why=str(self.reason),
+                crossover=decimal(self.crossover, 10),
+            ),
+            self.label,
+        )
         for name, formula in zip("ab", self.formulas, strict=True):
             yield Formula(words("`p_" + name + "(n)`"), formula)
         limit = None if self.limit is None else expression_line(self.limit)
         order = None
         if self.crossover is not None:
             order = "at every j" if self.index is None else f"from j = {self.index + 1} on"
-        yield facts(**{
-            "limit of the difference": limit, "normalised tail of the lighter is smaller": order,
-            "why": None if self.reason is None or self.lighter is None else str(self.reason),
-        })  # fmt: skip
+        yield facts(
+            **{
+                "limit of the difference": limit,
+                "normalised tail of the lighter is smaller": order,
+                "why": None if self.reason is None or self.lighter is None else str(self.reason),
+            }
+        )
         yield self.proof.block()
 
 
@@ -149,8 +160,9 @@ class Ranking(Answer):
         ]
         header = ("bias", "p(n)", "series", "TRF(1/100)", "below the next for eps up to")
         return (
-            sentence(said, self.label, names="; ".join(few), rest=rest), table(header, rows),
-        )  # fmt: skip
+            sentence(said, self.label, names="; ".join(few), rest=rest),
+            table(header, rows),
+        )
 
 
 def id_of(pair: Comparison) -> tuple[str, str]:
@@ -159,9 +171,12 @@ def id_of(pair: Comparison) -> tuple[str, str]:
 
 
 def compare_tails(
-    a: Any, b: Any, *more: Any, values_a: dict[str, Any] | None = None,
+    a: Any,
+    b: Any,
+    *more: Any,
+    values_a: dict[str, Any] | None = None,
     values_b: dict[str, Any] | None = None,
-) -> Comparison | Ranking:  # fmt: skip
+) -> Comparison | Ranking:
     """Decide which of two biases has the lighter tail [Q, Theorem 0.5], with the crossover (ours).
 
     Args:
@@ -230,10 +245,12 @@ def _ranked(each: Sequence[tuple[str, Expr]]) -> Ranking:
     )
     unknown = any(pair.lighter is None for pair in pairs)
     return Ranking(
-        (*rows, *without), pairs, status=Status.UNKNOWN if unknown else Status.EXACT,
+        (*rows, *without),
+        pairs,
+        status=Status.UNKNOWN if unknown else Status.EXACT,
         label=None if unknown else Label.CERTIFIED,
         reason=Reason(Code.NO_LIMIT, "two neighbours could not be compared") if unknown else None,
-    )  # fmt: skip
+    )
 
 
 def _compared(p: Expr, q: Expr, names: tuple[str, str]) -> Comparison:
@@ -267,14 +284,23 @@ def _compared(p: Expr, q: Expr, names: tuple[str, str]) -> Comparison:
 
 
 def _unknown(
-    formulas: tuple[Expr, Expr], names: tuple[str, str], steps: list[Step], why: str,
+    formulas: tuple[Expr, Expr],
+    names: tuple[str, str],
+    steps: list[Step],
+    why: str,
     limit: Expr | None = None,
-) -> Comparison:  # fmt: skip
+) -> Comparison:
     proof = Proof("nothing follows from this test", tuple(steps))
     return Comparison(
-        formulas, names, None, limit, proof=proof, status=Status.UNKNOWN, label=None,
+        formulas,
+        names,
+        None,
+        limit,
+        proof=proof,
+        status=Status.UNKNOWN,
+        label=None,
         reason=Reason(Code.NO_LIMIT, why),
-    )  # fmt: skip
+    )
 
 
 def _convergent(p: Expr, name: str) -> Series:
@@ -305,9 +331,14 @@ def _by_sums(a: Series, b: Series, x: Expr) -> str | None:
 
 
 def _with_crossover(
-    formulas: tuple[Expr, Expr], names: tuple[str, str], left: Series, right: Series, lighter: str,
-    limit: Expr, steps: list[Step],
-) -> Comparison:  # fmt: skip
+    formulas: tuple[Expr, Expr],
+    names: tuple[str, str],
+    left: Series,
+    right: Series,
+    lighter: str,
+    limit: Expr,
+    steps: list[Step],
+) -> Comparison:
     claim = f"{lighter} has the lighter tail" if lighter != "neither" else "equal supports"
     if lighter == "neither":
         return Comparison(formulas, names, lighter, limit, proof=Proof(claim, tuple(steps)))
@@ -324,9 +355,15 @@ def _with_crossover(
     low, high = float(crossover.lower()), float(crossover.upper())
     claim = f"{claim}; its receptive field is the smaller one for all eps up to eps*"
     return Comparison(
-        formulas, names, lighter, limit, float(crossover.mid()), (low, high), index,
+        formulas,
+        names,
+        lighter,
+        limit,
+        float(crossover.mid()),
+        (low, high),
+        index,
         Proof(claim, tuple(steps)),
-    )  # fmt: skip
+    )
 
 
 def _settled(light: Series, heavy: Series) -> int:

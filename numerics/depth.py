@@ -93,24 +93,34 @@ class LayeredReceptiveField(Answer):
         subject = self.subject or expression_line(self.formula or 0)
         first = sentence(
             "{subject}: through {layers}, {share} of the influence on a token comes from the "
-            "nearest {shown}.", self.label, subject=shortened(subject, 80), share=share(self.q),
-            layers=plural(self.layers, "layer"), shown=shown,
-        )  # fmt: skip
+            "nearest {shown}.",
+            self.label,
+            subject=shortened(subject, 80),
+            share=share(self.q),
+            layers=plural(self.layers, "layer"),
+            shown=shown,
+        )
         formula = [] if self.formula is None else [Formula(words("`p(n)`"), self.formula)]
         return (
-            first, *formula,
+            first,
+            *formula,
             facts(
                 share_of_a_layer_through_attention=self.mixing,
                 row=None if self.length is None else plural(self.length, "key"),
                 why=None if self.reason is None else str(self.reason),
             ),
-        )  # fmt: skip
+        )
 
 
 def layered_receptive_field(
-    f: Any, layers: Any, *, mixing: Any = "2/5", q: Any = "99/100", length: Any = None,
+    f: Any,
+    layers: Any,
+    *,
+    mixing: Any = "2/5",
+    q: Any = "99/100",
+    length: Any = None,
     **values: Any,
-) -> LayeredReceptiveField:  # fmt: skip
+) -> LayeredReceptiveField:
     """Predict the gradient receptive field of a model of several layers (ours, approximate).
 
     Args:
@@ -153,9 +163,17 @@ def _layered(
 
     def bracketed(bracket: Bracket, why: str) -> LayeredReceptiveField:
         return LayeredReceptiveField(
-            formula, count, a, q, row, None, bracket, status=Status.ENCLOSED,
-            label=Label.APPROXIMATE, reason=Reason(Code.TOO_LARGE, why),
-        )  # fmt: skip
+            formula,
+            count,
+            a,
+            q,
+            row,
+            None,
+            bracket,
+            status=Status.ENCLOSED,
+            label=Label.APPROXIMATE,
+            reason=Reason(Code.TOO_LARGE, why),
+        )
 
     lags, inside = FIRST_LAGS if row is None else min(row, MAX_LAGS), 0
     while 1 - q > RESOLUTION:

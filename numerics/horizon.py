@@ -43,8 +43,15 @@ from farfield.theory.values import compile_ball
 FORMATS = {"fp16": (11, -14), "bf16": (8, -126), "fp32": (24, -126), "fp64": (53, -1022)}
 """Bits of the significand, exponent of the smallest normal number."""
 
-_NAMES = {"float16": "fp16", "half": "fp16", "bfloat16": "bf16", "float32": "fp32",
-          "float": "fp32", "float64": "fp64", "double": "fp64"}  # fmt: skip
+_NAMES = {
+    "float16": "fp16",
+    "half": "fp16",
+    "bfloat16": "bf16",
+    "float32": "fp32",
+    "float": "fp32",
+    "float64": "fp64",
+    "double": "fp64",
+}
 MAX_SCAN = 100_000  # distances looked at one by one
 MAX_BITS = 14_000  # of a horizon that is written as an integer
 
@@ -79,9 +86,13 @@ class Horizon(Answer):
         worst = ", in the farthest head" if self.heads else ""
         subject = shortened(self.subject or expression_line(self.formula or 0), 80)
         first = words(
-            "{subject}: " + said, subject=subject, kind=kind, worst=worst, tokens=str(self.tokens),
+            "{subject}: " + said,
+            subject=subject,
+            kind=kind,
+            worst=worst,
+            tokens=str(self.tokens),
             why=str(self.reason),
-        )  # fmt: skip
+        )
         each = listed([tokens_text(h.tokens).removesuffix(" tokens") for h in self.heads])
         found: list[Block] = [Sentence(first, self.label)]
         if self.formula is not None:
@@ -112,9 +123,14 @@ def dtype_horizon(f: Any, dtype: Any, *, flush_to_zero: bool = False, **values: 
     subject = resolve(f, values)
     if not subject.biases:
         return Horizon(
-            None, kind, flush_to_zero, status=Status.OUT_OF_SCOPE, label=None,
-            reason=subject.out_of_scope, subject=subject.name,
-        )  # fmt: skip
+            None,
+            kind,
+            flush_to_zero,
+            status=Status.OUT_OF_SCOPE,
+            label=None,
+            reason=subject.out_of_scope,
+            subject=subject.name,
+        )
     heads = tuple(_of_bias(b, kind, flush_to_zero) for b in subject.biases)
     if len(heads) == 1:
         return replace(heads[0], subject=subject.name)

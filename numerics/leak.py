@@ -86,9 +86,14 @@ class Leak(Answer):
         percent = "" if self.value is None else _percent(self.value)
         worst = ", in the worst head" if self.heads else ""
         return words(
-            "{subject}: " + said, subject=subject, rows=rows, share=percent, worst=worst,
-            m=plural(self.trained, "token"), why=str(self.reason),
-        )  # fmt: skip
+            "{subject}: " + said,
+            subject=subject,
+            rows=rows,
+            share=percent,
+            worst=worst,
+            m=plural(self.trained, "token"),
+            why=str(self.reason),
+        )
 
 
 def _percent(value: float) -> str:

@@ -186,10 +186,16 @@ class ReceptiveField(Answer):
         if self.tokens == 1:
             said = said.replace("{tokens} hold", "token alone holds")
         return words(
-            "{subject}: " + said, subject=subject, eps=share(self.eps), of=of, worst=worst,
-            why=str(self.reason), tokens=self.value_text().removesuffix(" tokens")
-            if self.status is Status.ENCLOSED else self.value_text(),
-        )  # fmt: skip
+            "{subject}: " + said,
+            subject=subject,
+            eps=share(self.eps),
+            of=of,
+            worst=worst,
+            why=str(self.reason),
+            tokens=self.value_text().removesuffix(" tokens")
+            if self.status is Status.ENCLOSED
+            else self.value_text(),
+        )
 
 
 def _exp(power: float) -> float:
@@ -205,22 +211,37 @@ Eps = str | int | float | Fraction
 
 @overload
 def theoretical_receptive_field(
-    f: Any, eps: Eps, *, length: Any = None, exact: bool = False, budget_s: float = 60.0,
+    f: Any,
+    eps: Eps,
+    *,
+    length: Any = None,
+    exact: bool = False,
+    budget_s: float = 60.0,
     **values: Any,
-) -> ReceptiveField: ...  # fmt: skip
+) -> ReceptiveField: ...
 
 
 @overload
 def theoretical_receptive_field(
-    f: Any, eps: Sequence[Eps], *, length: Any = None, exact: bool = False,
-    budget_s: float = 60.0, **values: Any,
-) -> tuple[ReceptiveField, ...]: ...  # fmt: skip
+    f: Any,
+    eps: Sequence[Eps],
+    *,
+    length: Any = None,
+    exact: bool = False,
+    budget_s: float = 60.0,
+    **values: Any,
+) -> tuple[ReceptiveField, ...]: ...
 
 
 def theoretical_receptive_field(
-    f: Any, eps: Eps | Sequence[Eps], *, length: Any = None, exact: bool = False,
-    budget_s: float = 60.0, **values: Any,
-) -> ReceptiveField | tuple[ReceptiveField, ...]:  # fmt: skip
+    f: Any,
+    eps: Eps | Sequence[Eps],
+    *,
+    length: Any = None,
+    exact: bool = False,
+    budget_s: float = 60.0,
+    **values: Any,
+) -> ReceptiveField | tuple[ReceptiveField, ...]:
     """The theoretical receptive field [Q, Eq. 22] of a bias, an exact integer up to 10^18.
 
     Args:
@@ -343,9 +364,19 @@ def _widest(heads: tuple[ReceptiveField, ...]) -> ReceptiveField:
     if label is not None and any(h.label is Label.APPROXIMATE for h in heads):
         label = Label.APPROXIMATE
     return ReceptiveField(
-        None, worst.eps, worst.length, worst.tokens, answer, worst.total, worst.verdict, heads,
-        worst.asymptotics, status=worst.status, label=label, reason=worst.reason,
-    )  # fmt: skip
+        None,
+        worst.eps,
+        worst.length,
+        worst.tokens,
+        answer,
+        worst.total,
+        worst.verdict,
+        heads,
+        worst.asymptotics,
+        status=worst.status,
+        label=label,
+        reason=worst.reason,
+    )
 
 
 def _exact_tokens(heads: Iterable[ReceptiveField]) -> list[int]:
@@ -381,9 +412,14 @@ def _of_bias(bias: Expr, grid: Grid, asked: _Asked) -> tuple[ReceptiveField, ...
 def _unsummed(bias: Expr, eps: sympy.Rational, reason: Reason) -> ReceptiveField:
     if reason.code is Code.DIVERGES:
         return ReceptiveField(
-            bias, eps, tokens=math.inf, verdict=Verdict.DIVERGES, status=Status.INFINITE,
-            label=Label.THEOREM, reason=reason,
-        )  # fmt: skip
+            bias,
+            eps,
+            tokens=math.inf,
+            verdict=Verdict.DIVERGES,
+            status=Status.INFINITE,
+            label=Label.THEOREM,
+            reason=reason,
+        )
     verdict = Verdict.CONVERGES if reason.code is Code.NO_ENCLOSURE else Verdict.UNDECIDED
     return ReceptiveField(
         bias, eps, verdict=verdict, status=Status.UNKNOWN, label=None, reason=reason
@@ -421,10 +457,17 @@ def _solved(compare: _Comparison, bias: Expr, eps: sympy.Rational, asked: _Asked
         return _by_floats(bias, eps, length, str(why))
     found = isinstance(answer, Exact)
     return ReceptiveField(
-        bias, eps, length, answer.tokens if isinstance(answer, Exact) else None, answer, total,
-        verdict, asymptotics=None if length else _asymptotics(compare.series),
-        status=Status.EXACT if found else Status.ENCLOSED, reason=reason,
-    )  # fmt: skip
+        bias,
+        eps,
+        length,
+        answer.tokens if isinstance(answer, Exact) else None,
+        answer,
+        total,
+        verdict,
+        asymptotics=None if length else _asymptotics(compare.series),
+        status=Status.EXACT if found else Status.ENCLOSED,
+        reason=reason,
+    )
 
 
 def _asymptotics(s: Series) -> str | None:
@@ -568,9 +611,13 @@ def _search(
 
 
 def _magnitude(
-    compare: _Comparison, eps: sympy.Rational, low: int, high: int | None, guesses: list[int],
+    compare: _Comparison,
+    eps: sympy.Rational,
+    low: int,
+    high: int | None,
+    guesses: list[int],
     deadline: float,
-) -> tuple[Value, Reason | None]:  # fmt: skip
+) -> tuple[Value, Reason | None]:
     """log TRF for an answer in (low, high], as fine as a low precision and the time allow."""
     s, step = compare.series, 0
     reason = Reason(Code.TOO_LARGE, "the answer is beyond 10^18; exact=True (--exact) counts it")
@@ -766,11 +813,21 @@ def _by_floats(bias: Expr, eps: sympy.Rational, length: int, why: str) -> Recept
     margin = min(goal - tails[j], tails[j - 1] - goal) / tails[0]
     if not margin > 1e-11:
         return ReceptiveField(
-            bias, eps, length, answer=Bracket(max(1, j - 1), j + 1), status=Status.ENCLOSED,
+            bias,
+            eps,
+            length,
+            answer=Bracket(max(1, j - 1), j + 1),
+            status=Status.ENCLOSED,
             label=Label.APPROXIMATE,
             reason=Reason(Code.TIE, "too near to a threshold for float64 sums"),
-        )  # fmt: skip
+        )
     return ReceptiveField(
-        bias, eps, length, j, Exact(j), arb(float(tails[0]), float(tails[0]) * 1e-9),
-        label=Label.APPROXIMATE, reason=Reason(Code.NO_ENCLOSURE, f"{why}; float64 sums"),
-    )  # fmt: skip
+        bias,
+        eps,
+        length,
+        j,
+        Exact(j),
+        arb(float(tails[0]), float(tails[0]) * 1e-9),
+        label=Label.APPROXIMATE,
+        reason=Reason(Code.NO_ENCLOSURE, f"{why}; float64 sums"),
+    )

@@ -108,23 +108,30 @@ class Resolution(Answer):
         low, high = self.bounds or (None, None)
         bounds = None if high is None else words("`R <= sum P_i^2` = {high}", high=decimal(high))
         if low is not None:
-            bounds = words("{low} `<= R <=` {high}, of a non-increasing row", low=decimal(low),
-                           high=decimal(high))  # fmt: skip
+            bounds = words(
+                "{low} `<= R <=` {high}, of a non-increasing row",
+                low=decimal(low),
+                high=decimal(high),
+            )
         form = None if self.closed_form is None else shortened(expression_line(self.closed_form))
         yield facts(
-            scale=expression_line(self.scale), mask=None if self.mask == "none" else self.mask,
-            after_the_row=self.last, bounds=bounds,
+            scale=expression_line(self.scale),
+            mask=None if self.mask == "none" else self.mask,
+            after_the_row=self.last,
+            bounds=bounds,
             limit=None if self.length is None or self.limit is None else decimal(self.limit, 10),
             closed_form=form,
-            rows_of_a_block=None if self.rows is None
+            rows_of_a_block=None
+            if self.rows is None
             else f"from {decimal(self.rows[0])} to {decimal(self.rows[1])}",
             by_head=listed([decimal(h.value) for h in self.heads]) or None,
             why=None if self.reason is None else str(self.reason),
-        )  # fmt: skip
+        )
 
     def _first(self) -> Text:
-        subject = self.subject or ("the scores" if self.formula is None else
-                                   expression_line(self.formula))  # fmt: skip
+        subject = self.subject or (
+            "the scores" if self.formula is None else expression_line(self.formula)
+        )
         where = "as rows grow" if self.length is None else f"in a row of {self.length} tokens"
         if self.status is Status.OUT_OF_SCOPE:
             said = "there is no bias by distance whose resolution to ask for: {why}."
@@ -136,9 +143,13 @@ class Resolution(Answer):
             said = "the attention resolution {where} is {value}{mean}."
         mean = f", the mean of {len(self.heads)} heads" if self.heads else ""
         return words(
-            "{subject}: " + said, subject=shortened(subject, 80), where=where,
-            value=decimal(self.value, 10), mean=mean, why=str(self.reason),
-        )  # fmt: skip
+            "{subject}: " + said,
+            subject=shortened(subject, 80),
+            where=where,
+            value=decimal(self.value, 10),
+            mean=mean,
+            why=str(self.reason),
+        )
 
 
 @dataclass(frozen=True)
@@ -229,9 +240,16 @@ def attention_resolution(
     _mask_fits(hidden, tokens)
     if not subject.biases:
         return Resolution(
-            None, tokens, factor, str(hidden), "none", status=Status.OUT_OF_SCOPE, label=None,
-            reason=subject.out_of_scope, subject=subject.name,
-        )  # fmt: skip
+            None,
+            tokens,
+            factor,
+            str(hidden),
+            "none",
+            status=Status.OUT_OF_SCOPE,
+            label=None,
+            reason=subject.out_of_scope,
+            subject=subject.name,
+        )
     known = {b: _of_bias(b, tokens, factor, hidden) for b in dict.fromkeys(subject.biases)}
     heads = tuple(known[b] for b in subject.biases)
     return replace(heads[0] if len(heads) == 1 else _mean(heads), subject=subject.name)
@@ -259,10 +277,19 @@ def _mean(heads: tuple[Resolution, ...]) -> Resolution:
         low, high = (math.fsum(e[i] for e in enclosures) / len(heads) for i in (0, 1))
         enclosure = (math.nextafter(low, -math.inf), math.nextafter(high, math.inf))
     return Resolution(
-        None, first.length, first.scale, first.mask, first.last,
-        _mean_of([h.value for h in heads]), enclosure, limit=_mean_of([h.limit for h in heads]),
-        heads=heads, status=worst.status, label=worst.label, reason=worst.reason,
-    )  # fmt: skip
+        None,
+        first.length,
+        first.scale,
+        first.mask,
+        first.last,
+        _mean_of([h.value for h in heads]),
+        enclosure,
+        limit=_mean_of([h.limit for h in heads]),
+        heads=heads,
+        status=worst.status,
+        label=worst.label,
+        reason=worst.reason,
+    )
 
 
 def _mean_of(values: Sequence[float | None]) -> float | None:
@@ -283,9 +310,19 @@ def _of_bias(p: Expr, tokens: int | None, scale: Expr, mask: Mask) -> Resolution
     if terms is None:
         value, enclosure, label, reason = _limit(bias)
         return Resolution(
-            p, None, scale, str(mask), last, value, enclosure, limit=value,
-            closed_form=limit_closed_form(bias), status=_status(label), label=label, reason=reason,
-        )  # fmt: skip
+            p,
+            None,
+            scale,
+            str(mask),
+            last,
+            value,
+            enclosure,
+            limit=value,
+            closed_form=limit_closed_form(bias),
+            status=_status(label),
+            label=label,
+            reason=reason,
+        )
     value, enclosure, label, reason = _finite(bias, terms, cut)
     limit = value if cut else _limit(bias)[0] if mask.window is None else None
     form = None if cut else finite_closed_form(bias)
@@ -295,9 +332,20 @@ def _of_bias(p: Expr, tokens: int | None, scale: Expr, mask: Mask) -> Resolution
     if terms <= MAX_FLOATS:
         bounds = _bounds(table(bias, terms + 1), terms, cut)
     return Resolution(
-        p, tokens, scale, str(mask), last, value, enclosure, bounds, limit, form,
-        status=_status(label), label=label, reason=reason,
-    )  # fmt: skip
+        p,
+        tokens,
+        scale,
+        str(mask),
+        last,
+        value,
+        enclosure,
+        bounds,
+        limit,
+        form,
+        status=_status(label),
+        label=label,
+        reason=reason,
+    )
 
 
 _BLOCKS = Reason(Code.BOUNDED_SUPPORT, "mean over the rows of a block beyond the first")
@@ -432,10 +480,18 @@ def _of_blocks(p: Expr, bias: Expr, tokens: int | None, scale: Expr, mask: Mask)
         value, enclosure, label, reason = float(each.mean()), None, Label.APPROXIMATE, None
     span = (float(each.min()), float(each.max()))
     return Resolution(
-        p, tokens, scale, str(mask), "-oo, masked", value, enclosure, limit=value, rows=span,
+        p,
+        tokens,
+        scale,
+        str(mask),
+        "-oo, masked",
+        value,
+        enclosure,
+        limit=value,
+        rows=span,
         label=label,
         reason=reason or _BLOCKS,
-    )  # fmt: skip
+    )
 
 
 def _block_mean(bias: Expr, half: int) -> arb:
@@ -555,26 +611,44 @@ def _of_scores(given: Any, length: Any, scale: Expr, mask: Mask) -> Resolution:
     if mask.half is not None:
         each = _block_rows(s, mask.half)
         return Resolution(
-            None, tokens, scale, str(mask), "-oo, masked", float(each.mean()),
-            rows=(float(each.min()), float(each.max())), label=Label.MEASURED, reason=_BLOCKS,
-        )  # fmt: skip
+            None,
+            tokens,
+            scale,
+            str(mask),
+            "-oo, masked",
+            float(each.mean()),
+            rows=(float(each.min()), float(each.max())),
+            label=Label.MEASURED,
+            reason=_BLOCKS,
+        )
     cut = mask.window is not None and mask.window < tokens
     terms = mask.window if cut and mask.window is not None else tokens - 1
     value = float(_windowed_curve(s[:terms])[-1] if cut else resolution_curve(s)[-1])
     last = "-oo, masked" if cut else f"the last score given, s_{tokens - 1}"
     return Resolution(
-        None, tokens, scale, str(mask), last, value, bounds=_bounds(s, terms, cut),
+        None,
+        tokens,
+        scale,
+        str(mask),
+        last,
+        value,
+        bounds=_bounds(s, terms, cut),
         label=Label.MEASURED,
-    )  # fmt: skip
+    )
 
 
 # -- RoPE and xPos --------------------------------------------------------------------------------
 
 
 def surrogate_scores(
-    distances: Any, d: int = 64, *, gamma: float | None = 0.4, base: float = 512.0,
-    theta: float = 10_000.0, dialect: str = "code",
-) -> np.ndarray:  # fmt: skip
+    distances: Any,
+    d: int = 64,
+    *,
+    gamma: float | None = 0.4,
+    base: float = 512.0,
+    theta: float = 10_000.0,
+    dialect: str = "code",
+) -> np.ndarray:
     """`g[n] = sum_i cos(n theta_i) zeta_i^(n/base)` [S, Eq. 10, 11] as float64.
 
     The catalogue's `rope_surrogate` and `xpos_surrogate` are the same function as formulas.
@@ -620,9 +694,14 @@ def _gamma(value: Any) -> float:
 
 
 def gamma_curve(
-    gammas: Iterable[Any], length: Any, *, d: int = 64, scale: Any = None, base: float = 512.0,
+    gammas: Iterable[Any],
+    length: Any,
+    *,
+    d: int = 64,
+    scale: Any = None,
+    base: float = 512.0,
     dialect: str = "code",
-) -> np.ndarray:  # fmt: skip
+) -> np.ndarray:
     """R of the xPos surrogate at each gamma, float64, for a row of `length` tokens.
 
     >>> gamma_curve([0, "2/5", 20], 256).round(4).tolist()
@@ -633,12 +712,14 @@ def gamma_curve(
         raise InputError(f"length {tokens} is more than the {MAX_FLOATS} tokens of a curve")
     factor = float(read_scale(scale))
     at = np.arange(tokens, dtype=np.float64)
-    return np.array([
-        resolution_curve(
-            factor * surrogate_scores(at, d, gamma=_gamma(g), base=base, dialect=dialect)
-        )[-1]
-        for g in gammas
-    ])  # fmt: skip
+    return np.array(
+        [
+            resolution_curve(
+                factor * surrogate_scores(at, d, gamma=_gamma(g), base=base, dialect=dialect)
+            )[-1]
+            for g in gammas
+        ]
+    )
 
 
 @dataclass(frozen=True, repr=False)
@@ -670,23 +751,35 @@ class BestGamma(Result):
         return (
             sentence(
                 "The resolution of the xPos surrogate is largest at `gamma =` {gamma}{edge}, "
-                "where it is {value}.", self.label, gamma=decimal(self.gamma, 4),
+                "where it is {value}.",
+                self.label,
+                gamma=decimal(self.gamma, 4),
                 edge=", the end of the interval" if self.at_edge else "",
                 value=decimal(self.value, 8),
             ),
-            facts(**{
-                "at gamma = 0.4": decimal(self.at_paper, 8),
-                "without decay (RoPE)": decimal(self.without_decay, 8), "d": self.d,
-                "row": f"{self.length} tokens", "scale": expression_line(self.scale),
-                "base": decimal(self.base), "dialect": self.dialect,
-            }),
-        )  # fmt: skip
+            facts(
+                **{
+                    "at gamma = 0.4": decimal(self.at_paper, 8),
+                    "without decay (RoPE)": decimal(self.without_decay, 8),
+                    "d": self.d,
+                    "row": f"{self.length} tokens",
+                    "scale": expression_line(self.scale),
+                    "base": decimal(self.base),
+                    "dialect": self.dialect,
+                }
+            ),
+        )
 
 
 def best_gamma(
-    length: Any, *, d: Any = 64, scale: Any = None, base: Any = 512, dialect: str = "code",
+    length: Any,
+    *,
+    d: Any = 64,
+    scale: Any = None,
+    base: Any = 512,
+    dialect: str = "code",
     high: float = 20.0,
-) -> BestGamma:  # fmt: skip
+) -> BestGamma:
     """Maximise R of the xPos surrogate over gamma: a grid, then golden section beside its best.
 
     >>> best_gamma(256).without_decay < best_gamma(256).value
@@ -705,8 +798,10 @@ def best_gamma(
     top = int(curve.argmax())
     low, up = grid[max(top - 1, 0)], grid[min(top + 1, len(grid) - 1)]
     found = minimize_scalar(lambda g: -at(g), bounds=(low, up), method="bounded")
-    gamma, value = max(((float(grid[top]), float(curve[top])), (float(found.x), -float(found.fun))),
-                       key=lambda pair: pair[1])  # fmt: skip
+    gamma, value = max(
+        ((float(grid[top]), float(curve[top])), (float(found.x), -float(found.fun))),
+        key=lambda pair: pair[1],
+    )
     tokens, factor = natural(length, "length", 2), read_scale(scale)
     flat = surrogate_scores(np.arange(tokens), d, gamma=None, base=base, dialect=dialect)
     without = float(resolution_curve(float(factor) * flat)[-1])
@@ -751,16 +846,21 @@ class HalfRange(Result):
         return (
             sentence(
                 "The decay `zeta^(n/{base})` of positions {where} {fits} half precision at "
-                "`gamma = {gamma}`.", self.label, base=decimal(self.base),
-                gamma=decimal(self.gamma), fits="fits" if self.fits else "does not fit",
-                where=f"-{self.length}/2 to {self.length}/2" if self.centred
+                "`gamma = {gamma}`.",
+                self.label,
+                base=decimal(self.base),
+                gamma=decimal(self.gamma),
+                fits="fits" if self.fits else "does not fit",
+                where=f"-{self.length}/2 to {self.length}/2"
+                if self.centred
                 else f"0 to {self.length}",
             ),
             facts(
                 largest=f"{decimal(self.largest, 4)} (65504 is the greatest number)",
-                smallest=decimal(self.smallest, 4), fits_from_gamma=decimal(self.least_gamma, 4),
+                smallest=decimal(self.smallest, 4),
+                fits_from_gamma=decimal(self.least_gamma, 4),
             ),
-        )  # fmt: skip
+        )
 
 
 def fp16_range(
@@ -785,7 +885,15 @@ def fp16_range(
     smallest = math.exp(-log_largest)
     bound = math.exp(-math.log(FP16_MAX) / farthest)
     return HalfRange(
-        softness, period, tokens, centred, zeta, largest, smallest, largest > FP16_MAX,
-        smallest <= FP16_TINY / 2, smallest < FP16_NORMAL,
+        softness,
+        period,
+        tokens,
+        centred,
+        zeta,
+        largest,
+        smallest,
+        largest > FP16_MAX,
+        smallest <= FP16_TINY / 2,
+        smallest < FP16_NORMAL,
         math.inf if bound >= 1 else bound / (1 - bound),
-    )  # fmt: skip
+    )

@@ -13,8 +13,11 @@ TERMS = re.findall(r"^\| ([^|`]+) \| .* \| `([^`|]+)` \|$", GLOSSARY, re.MULTILI
 
 def test_every_term_has_a_room_that_exists():
     assert len(TERMS) > 40
-    missing = [f"{term}: {room}" for term, room in TERMS
-               if not ((ROOT / room).is_dir() or (ROOT / f"{room}.py").is_file())]  # fmt: skip
+    missing = [
+        f"{term}: {room}"
+        for term, room in TERMS
+        if not ((ROOT / room).is_dir() or (ROOT / f"{room}.py").is_file())
+    ]
     assert missing == []
 
 
@@ -24,22 +27,33 @@ def test_terms_are_in_order_and_told_once():
 
 
 def test_every_room_of_theory_and_numerics_has_a_term():
-    rooms = {f"{top}/{path.name}" for top in ("theory", "numerics")
-             for path in (ROOT / top).iterdir() if (path / "__init__.py").exists()}  # fmt: skip
+    rooms = {
+        f"{top}/{path.name}"
+        for top in ("theory", "numerics")
+        for path in (ROOT / top).iterdir()
+        if (path / "__init__.py").exists()
+    }
     rooms.discard("theory/formal")  # the theorems of `certificates`, as the prover reads them
     told = {"/".join(room.split("/")[:2]) for _, room in TERMS}
     assert rooms - told == set()
 
 
 @pytest.mark.parametrize(
-    "place", sorted(set(re.findall(r"`((?:theory|numerics|validation|figures|tests|docs)/[\w./]+)`",
-                                   GUIDE)))
-)  # fmt: skip
+    "place",
+    sorted(
+        set(re.findall(r"`((?:theory|numerics|validation|figures|tests|docs)/[\w./]+)`", GUIDE))
+    ),
+)
 def test_the_guide_names_what_is_there(place):
     assert (ROOT / place).exists()
 
 
 def test_the_guide_answers_the_five_questions():
-    for heading in ("To add an encoding", "To add a function", "To add a figure",
-                    "To mend a wrong verdict", "Where a new idea goes"):  # fmt: skip
+    for heading in (
+        "To add an encoding",
+        "To add a function",
+        "To add a figure",
+        "To mend a wrong verdict",
+        "Where a new idea goes",
+    ):
         assert f"\n## {heading}\n" in GUIDE

@@ -97,9 +97,11 @@ def test_the_contracts_of_imports_can_fail(tmp_path):
         if what == "homeless":
             (package / "cellar.py").write_text("")
         done = subprocess.run(
-            ["lint-imports", "--no-cache"], cwd=tmp_path, capture_output=True,
+            ["lint-imports", "--no-cache"],
+            cwd=tmp_path,
+            capture_output=True,
             env=os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
-        )  # fmt: skip
+        )
         checked[what] = done.returncode == 0
     assert checked == {"upwards": False, "fine": True, "homeless": False}
 

@@ -75,17 +75,29 @@ def check_convergence(
         proof = Proof("every window of that width is exact", (step,))
         reason = Reason(Code.BOUNDED_SUPPORT, said)
         return Convergence(
-            subject.formula, Verdict.CONVERGES, S.true, proof, support=2 * subject.bca,
-            label=Label.THEOREM, reason=reason, subject=subject.name,
-        )  # fmt: skip
+            subject.formula,
+            Verdict.CONVERGES,
+            S.true,
+            proof,
+            support=2 * subject.bca,
+            label=Label.THEOREM,
+            reason=reason,
+            subject=subject.name,
+        )
     if subject.out_of_scope is not None:
         step = Step("scope", {"reason": str(subject.out_of_scope)})
         proof = Proof("nothing follows from the theorem", (step,))
         return Convergence(
-            None, Verdict.OUT_OF_SCOPE, None, proof, mechanism=subject.mechanism,
-            status=Status.OUT_OF_SCOPE, label=None, reason=subject.out_of_scope,
+            None,
+            Verdict.OUT_OF_SCOPE,
+            None,
+            proof,
+            mechanism=subject.mechanism,
+            status=Status.OUT_OF_SCOPE,
+            label=None,
+            reason=subject.out_of_scope,
             subject=subject.name,
-        )  # fmt: skip
+        )
     with until(time.monotonic() + budget):
         decided = _in_one_family(subject.biases)
         for bias in subject.biases:
@@ -125,9 +137,17 @@ def _together(subject: Encoding, results: tuple[Convergence, ...]) -> Convergenc
         condition = sympy.And(*(r.condition for r in results))
     assumed = dict(a for r in results for a in r.assumptions)
     return Convergence(
-        subject.formula, v, condition, Proof(claim, worst.proof.steps), tuple(assumed.items()),
-        results, status=worst.status, label=worst.label, reason=worst.reason, subject=subject.name,
-    )  # fmt: skip
+        subject.formula,
+        v,
+        condition,
+        Proof(claim, worst.proof.steps),
+        tuple(assumed.items()),
+        results,
+        status=worst.status,
+        label=worst.label,
+        reason=worst.reason,
+        subject=subject.name,
+    )
 
 
 def _in_one_family(biases: tuple[Expr, ...]) -> dict[Expr, Convergence]:
@@ -169,15 +189,26 @@ def _convergence(p: Expr, decision: Decision, assumptions: tuple[Any, ...]) -> C
     truth = decision.condition
     if truth is None:
         return Convergence(
-            p, Verdict.UNDECIDED, None, Proof("", decision.steps), assumptions,
-            status=Status.UNKNOWN, label=None, reason=Reason(Code.UNDECIDED, decision.reason),
-        )  # fmt: skip
+            p,
+            Verdict.UNDECIDED,
+            None,
+            Proof("", decision.steps),
+            assumptions,
+            status=Status.UNKNOWN,
+            label=None,
+            reason=Reason(Code.UNDECIDED, decision.reason),
+        )
     verdict = {S.true: Verdict.CONVERGES, S.false: Verdict.DIVERGES}.get(truth, Verdict.CONDITIONAL)
     claim = f"the exp-series {verdict.value}"
     if verdict is Verdict.CONDITIONAL:
         claim = f"the exp-series converges exactly if {truth}"
     reason = Reason(Code.CONDITIONAL, "where the formula is not real there is no series")
     return Convergence(
-        p, verdict, truth, Proof(claim, decision.steps), assumptions, label=Label.THEOREM,
+        p,
+        verdict,
+        truth,
+        Proof(claim, decision.steps),
+        assumptions,
+        label=Label.THEOREM,
         reason=reason if decision.partly_real else None,
-    )  # fmt: skip
+    )

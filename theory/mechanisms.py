@@ -62,49 +62,90 @@ MECHANISMS = {
     m.name: m
     for m in (
         Mechanism(
-            "bias", "windowable exactly where the exp-series converges", None, "equivalence",
-            ("content logits lie in [-beta, beta]", VALUES), trainable=True,
+            "bias",
+            "windowable exactly where the exp-series converges",
+            None,
+            "equivalence",
+            ("content logits lie in [-beta, beta]", VALUES),
+            trainable=True,
         ),
         _bounded("rotation", "its rotations keep every logit bounded", _NORMS, True),
-        _bounded("rotation_decay", "its rotations and decays keep every logit bounded",
-                 "|q|, |k| are bounded, and zeta^n is at most 1", True),
-        _bounded("rotation_rescaled", "its rotations keep every logit bounded", _NORMS, False,
-                 "the scale of the logits does not follow the length"),
-        _bounded("sinusoidal", "absolute vectors keep every logit bounded",
-                 "|q|, |k| are bounded, positions included", True),
-        _bounded("learned_absolute", "absolute vectors keep every logit bounded",
-                 "|q|, |k| are bounded, positions included", True,
-                 "rows as long as one likes, though they end with the table of positions"),
-        _bounded("row_dependent", "a continuous function of a position in [0, 1] is bounded",
-                 "content and f, continuous on [0, 1], are bounded"),
-        _bounded("interpolated", "interpolated vectors of bounded size keep every logit bounded",
-                 "content and the position vectors are bounded"),
+        _bounded(
+            "rotation_decay",
+            "its rotations and decays keep every logit bounded",
+            "|q|, |k| are bounded, and zeta^n is at most 1",
+            True,
+        ),
+        _bounded(
+            "rotation_rescaled",
+            "its rotations keep every logit bounded",
+            _NORMS,
+            False,
+            "the scale of the logits does not follow the length",
+        ),
+        _bounded(
+            "sinusoidal",
+            "absolute vectors keep every logit bounded",
+            "|q|, |k| are bounded, positions included",
+            True,
+        ),
+        _bounded(
+            "learned_absolute",
+            "absolute vectors keep every logit bounded",
+            "|q|, |k| are bounded, positions included",
+            True,
+            "rows as long as one likes, though they end with the table of positions",
+        ),
+        _bounded(
+            "row_dependent",
+            "a continuous function of a position in [0, 1] is bounded",
+            "content and f, continuous on [0, 1], are bounded",
+        ),
+        _bounded(
+            "interpolated",
+            "interpolated vectors of bounded size keep every logit bounded",
+            "content and the position vectors are bounded",
+        ),
         Mechanism(
             "row_scaled",
             "no fixed window is ever enough: the scale of the logits grows with the row and no "
-            "bias falls, so for some inputs the mass outside any window tends to 1", False,
+            "bias falls, so for some inputs the mass outside any window tends to 1",
+            False,
             "growing-logits",
             ("logits are s log(i) x for a row of i keys, |x| <= beta, s, beta > 0", VALUES),
         ),
         Mechanism(
             "gated_decay",
             "a long enough window is enough exactly if the gates stay below one: gamma < 1, gamma "
-            "their least bound over all inputs", None, "gated-decay",
-            ("every gate is at most gamma, for all inputs", "content logits lie in [-beta, beta]",
-             VALUES), condition=GAMMA < 1,
+            "their least bound over all inputs",
+            None,
+            "gated-decay",
+            (
+                "every gate is at most gamma, for all inputs",
+                "content logits lie in [-beta, beta]",
+                VALUES,
+            ),
+            condition=GAMMA < 1,
         ),
         Mechanism(
             "stick_breaking",
             "a long enough window comes as near to full attention as one likes: nearer keys use up "
-            "the stick, whatever the bias", True, "stick-breaking",
+            "the stick, whatever the bias",
+            True,
+            "stick-breaking",
             ("logits are at least -beta", VALUES),
         ),
         Mechanism(
             "mixed_heads",
             "whether a window is ever enough is not known: a learned network mixes the logits of "
-            "the heads, and its bound is missing", None, "lipschitz-mixing",
-            ("content logits lie in [-beta, beta]",
-             "the network is L-Lipschitz in the logits of the heads", VALUES),
+            "the heads, and its bound is missing",
+            None,
+            "lipschitz-mixing",
+            (
+                "content logits lie in [-beta, beta]",
+                "the network is L-Lipschitz in the logits of the heads",
+                VALUES,
+            ),
             reason=Reason(
                 Code.MISSING_BOUND,
                 "it differs from the bias F(0, b(n)) by at most (1 + L) beta: windowable exactly "
@@ -112,5 +153,5 @@ MECHANISMS = {
             ),
         ),
     )
-}  # fmt: skip
+}
 """Every mechanism by its name."""

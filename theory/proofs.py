@@ -93,10 +93,26 @@ RULES: dict[str, str] = {
 }
 """Every rule a step may name, as a template of `words` over the step's values."""
 
-DECIDING = ("converges", "diverges", "term test", "masked", "infinite", "upper bound",
-            "lower bound", "recurrence", "infimum", "returns", "average", "tangent",
-            "least exponent", "distance", "bounded support", "enough", "ratio",
-            "difference")  # fmt: skip
+DECIDING = (
+    "converges",
+    "diverges",
+    "term test",
+    "masked",
+    "infinite",
+    "upper bound",
+    "lower bound",
+    "recurrence",
+    "infimum",
+    "returns",
+    "average",
+    "tangent",
+    "least exponent",
+    "distance",
+    "bounded support",
+    "enough",
+    "ratio",
+    "difference",
+)
 """Rules that settle what they are asked."""
 
 
@@ -186,8 +202,10 @@ class Proof(Result):
             return None
         return Ladder(
             "The ladder of the proof: a limit of exactly 1 leads to the next rung, any other "
-            "decides.", tuple(r for r in rungs if r is not None), decided[0],
-        )  # fmt: skip
+            "decides.",
+            tuple(r for r in rungs if r is not None),
+            decided[0],
+        )
 
     def blocks(self) -> Sequence[Block]:
         return (Sentence(as_text(self.claim)), self.block())

@@ -39,9 +39,10 @@ class Line(Step):
         if self.rule == "sentence":
             return as_text(says)
         relation = words(
-            "`{left} " + _SIGNS[self.rule] + " {right}`", left=self.values["left"],
+            "`{left} " + _SIGNS[self.rule] + " {right}`",
+            left=self.values["left"],
             right=self.values["right"],
-        )  # fmt: skip
+        )
         if self.rule == "limit":
             relation = (*relation, *words(" as {at} grows", at=self.values["at"]))
         if "gap" in self.values:
@@ -78,17 +79,19 @@ class Theorem(Result):
 
     def latex(self) -> str:
         """The theorem as a LaTeX fragment."""
-        return "\n".join([
-            rf"\paragraph{{{self.title}}} ({self.source}) {_tex(f'Let {self.hypotheses}.')} "
-            rf"\emph{{{_tex(f'Then {self.statement}.')}}}",
-            self.proof.latex(),
-        ])  # fmt: skip
+        return "\n".join(
+            [
+                rf"\paragraph{{{self.title}}} ({self.source}) {_tex(f'Let {self.hypotheses}.')} "
+                rf"\emph{{{_tex(f'Then {self.statement}.')}}}",
+                self.proof.latex(),
+            ]
+        )
 
     def fields(self) -> dict[str, Any]:
-        return {k: plain(getattr(self, k)) for k in
-                ("name", "title", "source", "hypotheses", "statement", "label")} | {
-            "proof": self.proof.fields()
-        }  # fmt: skip
+        return {
+            k: plain(getattr(self, k))
+            for k in ("name", "title", "source", "hypotheses", "statement", "label")
+        } | {"proof": self.proof.fields()}
 
 
 _ESCAPED = {"_": r"\_", "^": r"\^{}", "{": r"\{", "}": r"\}", "%": r"\%", "&": r"\&", "#": r"\#"}
@@ -135,8 +138,9 @@ def says(words: str) -> Line:
 
 def equal(words: str, left: Any, right: Any) -> Line:
     """An identity."""
-    return Line("identity", {"says": words, "left": sympy.sympify(left),
-                             "right": sympy.sympify(right)})  # fmt: skip
+    return Line(
+        "identity", {"says": words, "left": sympy.sympify(left), "right": sympy.sympify(right)}
+    )
 
 
 def at_most(words: str, left: Any, right: Any, gap: Any = None) -> Line:
@@ -147,8 +151,10 @@ def at_most(words: str, left: Any, right: Any, gap: Any = None) -> Line:
 
 def tends(words: str, left: Any, right: Any, at: Any) -> Line:
     """A limit, as the value `at` grows without bound."""
-    return Line("limit", {"says": words, "left": sympy.sympify(left),
-                          "right": sympy.sympify(right), "at": at})  # fmt: skip
+    return Line(
+        "limit",
+        {"says": words, "left": sympy.sympify(left), "right": sympy.sympify(right), "at": at},
+    )
 
 
 B, T, L, V, S, I, O = (symbol(k) for k in ("B", "T", "L", "V", "S", "I", "O"))

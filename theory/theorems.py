@@ -73,13 +73,13 @@ def _window_error() -> Theorem:
             "outside, ||v|| = V; the outside mass of row i is e^L (B_i - B_j) -> e^L T_j."
         ),
         tends("With S = B_i - B_j = T k/(k+1)", worst.subs(T, T * K / (K + 1)), worst, K),
-    )  # fmt: skip
+    )
     return Theorem(
         "window-error", "The exact worst-case error of a window", "ours, sharpens [Q, Eq. 13]",
         ROW + ", j >= 1, B_j > 0, and T_j finite",
         "the supremum of delta(i, j) over all rows and inputs is 2 V T_j / (T_j + e^{-2L} B_j)",
         Proof("sup delta(i, j) = 2 V T_j/(T_j + e^{-2L} B_j): one layer, exact arithmetic", steps),
-    )  # fmt: skip
+    )
 
 
 def _theorem_04() -> Theorem:
@@ -91,13 +91,13 @@ def _theorem_04() -> Theorem:
         says("B_j >= b_0 > 0 does not fall, and T_j -> 0 because the series converges."),
         tends("With T_j = T/k, k growing, the bound falls to 0, for all rows at once",
                exp(2 * L) * (T / K) / B, 0, K),
-    )  # fmt: skip
+    )
     return Theorem(
         "theorem-0.4", "Convergence suffices", "[Q, Theorem 0.4], for Toeplitz biases",
         ROW + ", and let sum b_t converge with b_0 > 0",
         "for every eps > 0 there is a j_0 with delta(i, j) < eps for all i >= j > j_0",
         Proof("Eq. 9 holds, uniformly in i and in the inputs", steps),
-    )  # fmt: skip
+    )
 
 
 def _equivalence() -> Theorem:
@@ -111,14 +111,14 @@ def _equivalence() -> Theorem:
         tends("S grows without bound with i", share.subs(S, K), 1, K),
         says("With values +v inside and -v outside, ||v|| = V, delta is 2 V times that share and "
               "tends to 2 V > 0; so the supremum over rows is 2 V for every j."),
-    )  # fmt: skip
+    )
     return Theorem(
         "equivalence", "Windowable exactly if the series converges", "ours",
         ROW + ", V > 0, L >= 0 fixed, b_0 > 0 and every b_t finite",
         "sup delta(i, j) tends to 0 as j grows if and only if sum b_t converges",
         Proof("uniformly windowable <=> the exp-series converges; a statement about one layer's "
               "outputs, not about perplexity", steps),
-    )  # fmt: skip
+    )
 
 
 def _certified_window() -> Theorem:
@@ -131,14 +131,14 @@ def _certified_window() -> Theorem:
         ),
         says("So the widths that meet the budget are all widths from the least one on; by "
               "window-error no smaller one can be guaranteed."),
-    )  # fmt: skip
+    )
     return Theorem(
         "certified-window", "The least certified window", "ours",
         ROW + ", and an error budget",
         "the widths w with 2 V T_w/(T_w + e^{-2L} B_w) <= budget are w_0, w_0 + 1, ...; each is "
         "enough and none below w_0 is",
         Proof("the least certified width is sharp", steps),
-    )  # fmt: skip
+    )
 
 
 def _theorem_05() -> Theorem:
@@ -149,14 +149,14 @@ def _theorem_05() -> Theorem:
         says("At j = TRF_b(eps), T^b_j < eps B strictly, by [Q, Eq. 22]; so T^a_j/A <= T^b_j/B < "
               "eps, that is T^a_j < eps A, and TRF_a(eps) <= j. (With <= in place of <, as [Q] "
               "prints it, this last step would not follow.)"),
-    )  # fmt: skip
+    )
     return Theorem(
         "theorem-0.5", "Lighter terms, smaller receptive field",
         "[Q, Theorem 0.5], with the hypothesis it needs",
         "a_t/A <= b_t/B for all t >= t_0, both series convergent, infinitely many b_t > 0",
         "TRF_a(eps) <= TRF_b(eps) for all small eps > 0",
         Proof("TRF_a(eps) <= TRF_b(eps) for all 0 < eps <= T^b_{t_0}/B", steps),
-    )  # fmt: skip
+    )
 
 
 def _crossover() -> Theorem:
@@ -168,14 +168,14 @@ def _crossover() -> Theorem:
               "are any. For eps <= eps* none of them has v_j < eps."),
         says("If eps* = v_k < 1, every eps in (v_k, u_k] has v_k < eps <= u_k: the order fails. "
               "If eps* = 1 there is nothing above it."),
-    )  # fmt: skip
+    )
     return Theorem(
         "crossover", "Where the order of two receptive fields changes", "ours",
         "u_j = T_j/B of a, v_j of b, both series convergent, u_j <= v_j for all large j, and "
         "eps* = min{v_j : u_j > v_j} (1 if there is none)",
         "TRF_a(eps) <= TRF_b(eps) for all 0 < eps <= eps*, and where eps* < 1 it fails just above",
         Proof("the order holds up to eps* and, where eps* < 1, fails just above", steps),
-    )  # fmt: skip
+    )
 
 
 def _two_sided() -> Theorem:
@@ -190,14 +190,14 @@ def _two_sided() -> Theorem:
                exp(-LAM) * T / B),
         says("If T_j >= eps e^lambda B this is not below eps: attention ERF(eps) >= TRF(eps "
               "e^lambda)."),
-    )  # fmt: skip
+    )
     return Theorem(
         "two-sided", "The attention receptive field between two theoretical ones", "ours",
         "one query row whose content logits span lambda over the keys with b_t > 0; TRF of that "
         "row",
         "TRF(eps e^lambda) <= attention ERF(eps) <= TRF(eps e^-lambda)",
         Proof("it holds for every model, trained or not", steps),
-    )  # fmt: skip
+    )
 
 
 def _jensen() -> Theorem:
@@ -213,13 +213,13 @@ def _jensen() -> Theorem:
               "excess(l_t)), and sum b_t l_t = 0."),
         says("So tail/total <= e^{max - mean} T_j/B, which is below eps if T_j < eps e^{mean-max} "
               "B."),
-    )  # fmt: skip
+    )
     return Theorem(
         "jensen", "A sharper upper bound of the attention receptive field", "ours",
         "one query row with largest content logit max and b-weighted mean logit mean",
         "attention ERF(eps) <= TRF(eps e^{-(max - mean)}) of that row",
         Proof("max - mean <= lambda, so this is at least as sharp as two-sided", steps),
-    )  # fmt: skip
+    )
 
 
 def _trf_line() -> Theorem:
@@ -228,12 +228,12 @@ def _trf_line() -> Theorem:
                exp(-M * J)),
         says("e^{-m j} < eps exactly if j > log(1/eps)/m; the least such integer is the floor "
               "plus 1."),
-    )  # fmt: skip
+    )
     return Theorem(
         "trf-alibi", "The receptive field of a linear bias", "ours",
         "p(n) = -m n, m > 0, 0 < eps < 1", "TRF(eps) = floor(log(1/eps)/m) + 1",
         Proof("TRF(eps) = floor(log(1/eps)/m) + 1", steps),
-    )  # fmt: skip
+    )
 
 
 def _trf_power() -> Theorem:
@@ -256,13 +256,13 @@ def _trf_power() -> Theorem:
         says("So T_j < eps B as soon as s^{-rho} (1 + delta)^2 < 1, and T_j >= eps B as long as "
               "s^{-rho} (1 - delta) >= 1. As eps -> 0, x grows without bound and TRF(eps)/x ends "
               "between (1 - delta)^{1/rho} and (1 + delta)^{2/rho}, for every delta."),
-    )  # fmt: skip
+    )
     return Theorem(
         "trf-power", "The receptive field of a power law", "ours",
         "b_n ~ A n^-r (the ratio tends to 1) with A > 0 and r > 1",
         "TRF(eps) ~ ((r-1) B eps / A)^{-1/(r-1)} as eps -> 0",
         Proof("for the inverse square TRF(eps) ~ 1/(B eps), of the order 1/eps", steps),
-    )  # fmt: skip
+    )
 
 
 def _ladder() -> Theorem:
@@ -284,7 +284,7 @@ def _ladder() -> Theorem:
         says("Rung k finds c = lim rho_{k-1}/l_k. If c > 1, b_n is eventually at most the rung's "
               "comparison term with an exponent in (1, c), which converges; if c < 1, at least the "
               "one with an exponent in (c, 1), which diverges; if c = 1, subtract l_k and go on."),
-    )  # fmt: skip
+    )
     return Theorem(
         "ladder", "The decision ladder", "ours, after Bertrand",
         "p be an exp-log function and rho_0 = -p, l_1 = log n, l_{k+1} = log l_k, "
@@ -292,7 +292,7 @@ def _ladder() -> Theorem:
         "the first rung with a limit other than 1 decides: above 1 the exp-series converges, below "
         "it diverges",
         Proof("each rung decides or leaves a strictly lighter remainder", steps),
-    )  # fmt: skip
+    )
 
 
 def _trigonometric() -> Theorem:
@@ -306,7 +306,7 @@ def _trigonometric() -> Theorem:
         "trigonometric", "A finite trigonometric sum diverges", "ours",
         "p be a finite sum of waves and a constant (Sandwich of [C, Eq. 6], RoPE's surrogate)",
         "the exp-series diverges", Proof("by the term test", steps),
-    )  # fmt: skip
+    )
 
 
 def _resolution_identity() -> Theorem:
@@ -314,13 +314,13 @@ def _resolution_identity() -> Theorem:
         equal("Term by term", X * (X - Y), (X**2 - Y**2 + (X - Y) ** 2) / 2),
         says("Sum over i = 0 .. N with x = P_i, y = P_{i+1}: the differences of squares telescope "
               "to P_0^2 - P_{N+1}^2."),
-    )  # fmt: skip
+    )
     return Theorem(
         "resolution-identity", "The identity of attention resolution", "ours",
         "R be the resolution [S, Eq. 4] of s_0 .. s_{N+1}",
         "2 R = P_0^2 - P_{N+1}^2 + sum_{i<=N} (P_i - P_{i+1})^2",
         Proof("2 R = P_0^2 - P_{N+1}^2 + sum (P_i - P_{i+1})^2", steps),
-    )  # fmt: skip
+    )
 
 
 def _resolution_bound() -> Theorem:
@@ -330,13 +330,13 @@ def _resolution_bound() -> Theorem:
         at_most("P_i^2 <= P_i; with P_i = x/(1+x)", (X / (1 + X)) ** 2, X / (1 + X)),
         tends("There is no lower bound: s = (0, log k), N = 0, has R = 1 - k, so R/k",
                (1 - K) / K, -1, K),
-    )  # fmt: skip
+    )
     return Theorem(
         "resolution-bound", "Bounds of attention resolution", "ours",
         "R be the resolution [S, Eq. 4] of any real s_0 .. s_{N+1}",
         "R <= sum_{i<=N} P_i^2 <= 1, and there is no lower bound in general",
         Proof("R <= sum P_i^2 <= 1", steps),
-    )  # fmt: skip
+    )
 
 
 def _resolution_monotone() -> Theorem:
@@ -345,13 +345,13 @@ def _resolution_monotone() -> Theorem:
         at_most("Upper bound: P_i <= P_0 and P_i - P_{i+1} >= 0; with P_0 = x + y + z, P_i = x + "
                  "y, P_{i+1} = x", (X + Y) * Y, (X + Y + Z) * Y),
         says("Sum over i: R <= P_0 sum (P_i - P_{i+1}) = P_0 (P_0 - P_{N+1})."),
-    )  # fmt: skip
+    )
     return Theorem(
         "resolution-monotone", "Attention resolution of a non-increasing row", "ours",
         "s_0 >= s_1 >= ... >= s_{N+1}",
         "(P_0^2 - P_{N+1}^2)/2 <= R <= P_0 (P_0 - P_{N+1})",
         Proof("(P_0^2 - P_{N+1}^2)/2 <= R <= P_0 (P_0 - P_{N+1})", steps),
-    )  # fmt: skip
+    )
 
 
 def _resolution_limit() -> Theorem:
@@ -365,14 +365,14 @@ def _resolution_limit() -> Theorem:
                  X / B * Y / B, (X + Z) / B * Y / B),
         says("Summed, with sum P_i = 1: |R| <= sum P_i^2 + sum P_i P_{i+1} <= 2 m/B_N."),
         tends("which vanishes, k = B_N", 2 * M / K, 0, K),
-    )  # fmt: skip
+    )
     return Theorem(
         "resolution-limit", "The limit of attention resolution", "ours; links [S] and [Q]",
         "N grow for a fixed s, bounded above",
         "R -> (P_0^2 + sum (P_i - P_{i+1})^2)/2 > 0 if the exp-series converges, R -> 0 if it "
         "diverges",
         Proof("the limit is positive exactly if the exp-series converges", steps),
-    )  # fmt: skip
+    )
 
 
 def _resolution_line() -> Theorem:
@@ -385,13 +385,13 @@ def _resolution_line() -> Theorem:
         equal("So R is", (1 - q) * squares / total**2,
                (1 - q) ** 2 * (1 + q**K) / ((1 + q) * (1 - q**K))),
         says("As k grows q^k -> 0 and R -> (1 - q)^2/(1 + q)."),
-    )  # fmt: skip
+    )
     return Theorem(
         "resolution-alibi", "Attention resolution of a linear bias", "ours",
         "s_n = -m n, q = e^-m",
         "R = (1-q)^2 (1 + q^{N+1}) / ((1+q)(1 - q^{N+1})), with the limit (1-q)^2/(1+q)",
         Proof("the closed form holds for every N", steps),
-    )  # fmt: skip
+    )
 
 
 def _resolution_type1() -> Theorem:
@@ -405,12 +405,12 @@ def _resolution_type1() -> Theorem:
                limit),
         at_most("which is 0.29287188 to its last digit", abs(limit - Rational("0.29287188")),
                  Rational("0.000000005")),
-    )  # fmt: skip
+    )
     return Theorem(
         "resolution-type1", "Attention resolution of the inverse square", "ours",
         "s_n = -2 log(1 + n)", "R -> (pi^4/90 - pi^2/3 + 3)/(pi^4/36) = 0.29287188",
         Proof("R -> 0.29287188", steps),
-    )  # fmt: skip
+    )
 
 
 def _resolution_window() -> Theorem:
@@ -423,7 +423,7 @@ def _resolution_window() -> Theorem:
         "resolution-window", "Attention resolution of a window", "ours",
         "s_n = 0 for n < w and -oo from w on", "R = 1/w^2 for N >= w - 1, and 0 for N <= w - 2",
         Proof("R = 1/w^2 once the row is longer than the window", steps),
-    )  # fmt: skip
+    )
 
 
 def _rotation_decay() -> Theorem:
@@ -438,13 +438,13 @@ def _rotation_decay() -> Theorem:
                Z**OFFSET),
         says("So f_q(q, n+r)^T f_k(k, n) = zeta^r q^T Rot(-r theta) k, free of n; at n = 0 it is "
               "the right side of [S, Eq. 6]. zeta = 1 is RoPE."),
-    )  # fmt: skip
+    )
     return Theorem(
         "rotation-decay", "xPos depends on the offset alone", "[S, Eq. 6]",
         "f_q multiply a pair of coordinates by zeta^n Rot(n theta), f_k by zeta^-n Rot(n theta)",
         "<f_q(q, n+r), f_k(k, n)> = <f_q(q, r), f_k(k, 0)> for all n, r, q, k",
         Proof("[S, Eq. 6] holds for rotations with decay", steps),
-    )  # fmt: skip
+    )
 
 
 def _rotation_divergence() -> Theorem:
@@ -456,13 +456,13 @@ def _rotation_divergence() -> Theorem:
                  "least k/(k + e^{2L} j)", (K / (K + exp(2 * L) * J)).subs(J, exp(-L) * (I + Y)),
                  (exp(-L) * K + X) / (exp(-L) * K + X + I)),
         tends("With the row it grows to", K / (K + exp(2 * L) * J), 1, K),
-    )  # fmt: skip
+    )
     return Theorem(
         "rotation-divergence", "RoPE and xPos are not windowable by themselves", "ours",
         "logits be those of a rotation with decay zeta <= 1 of queries and keys, |logit| <= L",
         "for every input the attention mass outside a fixed window tends to 1 as the row grows",
         Proof("without a mask the divergent half of equivalence applies with p = 0", steps),
-    )  # fmt: skip
+    )
 
 
 def _surrogate() -> Theorem:
@@ -472,13 +472,13 @@ def _surrogate() -> Theorem:
                  cos(U) * fade, fade * Z + 2 * fade * cos(U / 2) ** 2),
         says("There are d/2 of them (d/2 + 1 as printed), so a g[n] >= -a (d/2 + 1)."),
         says("So b_n >= e^{-a (d/2 + 1)} > 0: the terms do not tend to 0."),
-    )  # fmt: skip
+    )
     return Theorem(
         "surrogate-diverges", "The surrogate bias of RoPE and xPos diverges", "ours",
         "g[n] = sum_i cos(n theta_i) zeta_i^{n/base} [S, Eq. 10], every zeta_i in (0, 1], a > 0",
         "the exp-series of a g diverges, with decay or without",
         Proof("by the term test; BCA or a window makes the support finite", steps),
-    )  # fmt: skip
+    )
 
 
 def _bca() -> Theorem:
@@ -491,14 +491,14 @@ def _bca() -> Theorem:
         at_most("which is at most 2 half, as d <= half - 1; with half = h + d + 1",
                  (H + inside + 1) + inside + 1, 2 * (H + inside + 1)),
         says("So T_j = 0 for j >= 2 half: the window of 2 half tokens is exact for every row."),
-    )  # fmt: skip
+    )
     return Theorem(
         "bca-support", "Blockwise causal attention has bounded support", "ours, of [S, 3.3]",
         "key j be visible to query i if j <= i and floor(j/half) >= floor(i/half) - 1",
         "a row beyond the first block sees half + 1 to 2 half keys, and delta(i, j) = 0 for j >= 2 "
         "half",
         Proof("every row has its support within 2 half keys; not by [Q, Theorem 0.4]", steps),
-    )  # fmt: skip
+    )
 
 
 def _reach() -> Theorem:
@@ -507,13 +507,13 @@ def _reach() -> Theorem:
               "- 1) keys further back."),
         equal("With k layers reaching k (w - 1) + 1 tokens, one more reaches",
                K * (J - 1) + 1 + (J - 1), (K + 1) * (J - 1) + 1),
-    )  # fmt: skip
+    )
     return Theorem(
         "layered-reach", "How far a stack of windows reaches", "ours; [C, 5] prints w R",
         "R layers attend in windows of w tokens, the query's own included",
         "the output depends on R (w - 1) + 1 input tokens and on no more",
         Proof("the exact reach is R (w - 1) + 1, below w R for R > 1", steps),
-    )  # fmt: skip
+    )
 
 
 _MAKERS: tuple[Callable[[], Theorem], ...] = (
@@ -522,7 +522,7 @@ _MAKERS: tuple[Callable[[], Theorem], ...] = (
     _resolution_identity, _resolution_bound, _resolution_monotone, _resolution_limit,
     _resolution_line, _resolution_window, _resolution_type1, _rotation_decay,
     _rotation_divergence, _surrogate, _bca, *WINDOWS,
-)  # fmt: skip
+)
 
 
 def theorems() -> Mapping[str, Theorem]:

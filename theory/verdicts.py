@@ -129,8 +129,11 @@ class Convergence(Answer):
                 raise InputError(f"no parameter {name!r}; parameters: {', '.join(known) or 'none'}")
             number = exact(value, name)
             low, high, closed_low, closed_high = interval(known[name])
-            if not (low < number < high or (closed_low and number == low)
-                    or (closed_high and number == high)):  # fmt: skip
+            if not (
+                low < number < high
+                or (closed_low and number == low)
+                or (closed_high and number == high)
+            ):
                 raise InputError(f"{name} = {number} is outside its domain ({known[name]})")
             chosen[name] = number
         if self.condition is None:
@@ -181,10 +184,14 @@ class Convergence(Answer):
             yield note("Assumed: {said}.", said=said)
         if self.heads:
             rows = [
-                (k, h.verdict, "" if h.verdict is not Verdict.CONDITIONAL else h.condition,
-                 "" if h.formula is None else shortened(expression_line(h.formula), 60))
+                (
+                    k,
+                    h.verdict,
+                    "" if h.verdict is not Verdict.CONDITIONAL else h.condition,
+                    "" if h.formula is None else shortened(expression_line(h.formula), 60),
+                )
                 for k, h in enumerate(self.heads, 1)
-            ]  # fmt: skip
+            ]
             yield table(("head", "verdict", "converges if", "p(n)"), rows, numeric=(0,))
         if self.converges is not None and self.skipped_terms:
             yield note(
@@ -192,8 +199,11 @@ class Convergence(Answer):
             )
         window = self.windowable
         if self.verdict is Verdict.OUT_OF_SCOPE:
-            yield facts(theorem=window.theorem, where="; ".join(window.hypotheses),
-                        why=None if window.reason is None else str(window.reason))  # fmt: skip
+            yield facts(
+                theorem=window.theorem,
+                where="; ".join(window.hypotheses),
+                why=None if window.reason is None else str(window.reason),
+            )
             yield note("The exp-series does not speak of it: {reason}.", reason=str(self.reason))
         else:
             yield Note(words("{what}", what=self.implication))
@@ -211,8 +221,10 @@ class Convergence(Answer):
     def _first(self) -> Text:
         """The answer in one sentence."""
         subject = self.subject or expression_line(self.formula or 0)
-        unnamed = len(subject) <= 80 and subject in (expression_line(self.formula or 0),
-                                                     str(self.formula))  # fmt: skip
+        unnamed = len(subject) <= 80 and subject in (
+            expression_line(self.formula or 0),
+            str(self.formula),
+        )
         named = words("{subject}: ", subject=self.formula if unnamed else shortened(subject, 80))
         if self.heads:
             count = sum(h.verdict is self.verdict for h in self.heads)
@@ -228,14 +240,18 @@ class Convergence(Answer):
                 elif isinstance(self.formula, Lookup) and self.formula.args[2].is_finite:
                     how = words("its terms are equal beyond the table")
                 said = words(
-                    "the series {verdict}{comma}{how}; {so}.", verdict=self.verdict,
-                    comma=", " if how else "", how=how, so=_SO[self.verdict],
-                )  # fmt: skip
+                    "the series {verdict}{comma}{how}; {so}.",
+                    verdict=self.verdict,
+                    comma=", " if how else "",
+                    how=how,
+                    so=_SO[self.verdict],
+                )
             case Verdict.CONDITIONAL:
                 said = words(
                     "the series converges exactly if {condition}; there a long enough window is "
-                    "enough, elsewhere none is.", condition=self.condition,
-                )  # fmt: skip
+                    "enough, elsewhere none is.",
+                    condition=self.condition,
+                )
             case Verdict.OUT_OF_SCOPE:
                 said = words("{what}.", what=MECHANISMS[self.mechanism].words)
             case Verdict.UNDECIDED:

@@ -58,7 +58,7 @@ def _bounded() -> Theorem:
              "e^{-2L} j). It is at most eta if k/j <= eta' e^{-2L}, that is if j >= i/(1 + eta' "
              "e^{-2L}):"),
         equal("at k/j = eta' e^{-2L} it is", 2 * V * _ETA / (_ETA + 1), EPS),
-    )  # fmt: skip
+    )
     return Theorem(
         "bounded-logits", "Bounded logits are never windowable", "ours",
         "every logit, position included, lie in [-L, L], nothing be masked but the future, and "
@@ -66,7 +66,7 @@ def _bounded() -> Theorem:
         "outside any j keys lies a share of at least (i - j)/(i - j + j e^{2L}) of the mass, for "
         "every input: half of it from i = j (1 + e^{2L}) on, and all of it as i grows",
         Proof("no fixed window is ever enough, nor one that grows more slowly than the row", steps),
-    )  # fmt: skip
+    )
 
 
 def _growing() -> Theorem:
@@ -87,7 +87,7 @@ def _growing() -> Theorem:
               K),
         says("If instead some p(n) >= sup p - 2L + e beyond every j, that key can weigh i^{s e}/j "
              "of all inside: not windowable."),
-    )  # fmt: skip
+    )
     return Theorem(
         "growing-logits", "Logits that grow with the row need windows that grow", "ours",
         "a row of i keys have logits s log(i) x + p(n), or s log(i) (x + p(n)), |x| <= L, s, L > 0",
@@ -95,7 +95,7 @@ def _growing() -> Theorem:
         "every p -> -oo, whether its exp-series converges or not, and none is if limsup p > sup p "
         "- 2L",
         Proof("the window must grow with the row, or the bias with the scale", steps),
-    )  # fmt: skip
+    )
 
 
 def _gated() -> Theorem:
@@ -110,7 +110,7 @@ def _gated() -> Theorem:
         says("Constant gates approach it as the row grows: by window-error the window is that of "
              "this ALiBi. Gates with supremum 1 may be as near to 1 as a row needs: p near 0, and "
              "bounded-logits applies."),
-    )  # fmt: skip
+    )
     return Theorem(
         "gated-decay", "Gated decays are windowable exactly if the gates stay below one", "ours",
         "p_i(n) be the sum of log f over the n latest tokens, 0 < f <= q, content logits within "
@@ -119,7 +119,7 @@ def _gated() -> Theorem:
         "log(1/q); for gates with supremum 1 there is none",
         Proof("windowable exactly if gamma < 1, the least bound of the gates over all inputs",
               steps),
-    )  # fmt: skip
+    )
 
 
 def _stick() -> Theorem:
@@ -139,14 +139,14 @@ def _stick() -> Theorem:
         says("so far keys take at most e^L T_j, and near keys leave at most the product of "
              "1 - sigma(p(n) - L): if the series diverges this product is 0, if it converges T_j "
              "tends to 0."),
-    )  # fmt: skip
+    )
     return Theorem(
         "stick-breaking", "Stick breaking is windowable, for every bias", "ours",
         "weights be those of stick breaking, logits at least -L, values of norm <= V",
         "the worst error is V sigma(L)^j (1 - sigma(-L)^{i-j}); with content in [-L, L] and any "
         "bias p it is at most V min(prod_{n<j} (1 - sigma(p(n) - L)), e^L T_j)",
         Proof("a window of log(V/eta)/log(1 + e^-L) keys is enough", steps),
-    )  # fmt: skip
+    )
 
 
 def _sinks() -> Theorem:
@@ -162,7 +162,7 @@ def _sinks() -> Theorem:
               (U + W) / 2 - W, (U - W) / 2),
         says("for all 1 <= j < i, though B_ii = 2 for every i: [Q, Lemma 0.2] needs one series, "
              "whose tail does not depend on the row."),
-    )  # fmt: skip
+    )
     return Theorem(
         "kept-sinks", "Kept first keys need no bound", "ours; against [Q, Lemma 0.2] as printed",
         "the first keys of a row be kept besides its j nearest, with any logits, of weight S in "
@@ -170,7 +170,7 @@ def _sinks() -> Theorem:
         "the worst error is 2 V T/(T + e^{-2L} B_j + e^-L S), T the sum between them; windowable "
         "exactly if the exp-series converges",
         Proof("kept sinks may have any logits; dropped ones defeat every window", steps),
-    )  # fmt: skip
+    )
 
 
 def _certificate() -> Theorem:
@@ -184,14 +184,14 @@ def _certificate() -> Theorem:
         equal("At N = eta' e^G the bound is", 2 * V * _ETA / (_ETA + 1), EPS),
         says("log Z is the log-sum-exp of the kept logits; M <= ||q|| max ||k|| / sqrt(d) over "
              "the dropped keys, one running number."),
-    )  # fmt: skip
+    )
     return Theorem(
         "row-certificate", "A certificate of one row, for any softmax mechanism", "ours",
         "Z be the kept weight of a row (window, sinks, a learned constant), N keys be dropped "
         "whose logits are at most M, G = log Z - M, and values be within V",
         "the output moves by at most 2 V N/(N + e^G): at most eta if N <= eta' e^G",
         Proof("no hypothesis on the encoding: rotations, vectors, gates, biases", steps),
-    )  # fmt: skip
+    )
 
 
 def _leak() -> Theorem:
@@ -210,14 +210,14 @@ def _leak() -> Theorem:
              "sum_{n>=j} w_n / sum w_n = leak(j, i)."),
         equal("For constant p it is the share of keys: with k = i - j", K / (K + J),
               1 - J / (K + J)),
-    )  # fmt: skip
+    )
     return Theorem(
         "average-leak", "On average the leak bounds the outside mass from below", "ours",
         "the content logits of a row be exchangeable, of any size, and p not increase",
         "the expected mass outside j keys is at least leak(j, i), with equality for constant p; "
         "expected outside mass below eps needs j >= TRF_i(eps)",
         Proof("no bound of the logits; the hypothesis is tested by permuting them", steps),
-    )  # fmt: skip
+    )
 
 
 def _mixing() -> Theorem:
@@ -230,13 +230,13 @@ def _mixing() -> Theorem:
                 (T / (T + exp(-2 * whole) * B)).subs(T, exp(-whole) * (O + X))),
         says("From below as in equivalence. Without a Lipschitz bound, or with content that is "
              "not bounded, nothing follows."),
-    )  # fmt: skip
+    )
     return Theorem(
         "lipschitz-mixing", "Networks over a bias", "ours",
         "a logit be x_h + F_h(x, b(n)), |x| <= L, F_h lambda-Lipschitz in the logits of the heads",
         "it is windowable exactly if the exp-series of p(n) = F_h(0, b(n)) converges",
         Proof("a bounded change of the logits changes no verdict", steps),
-    )  # fmt: skip
+    )
 
 
 def _support() -> Theorem:
@@ -244,16 +244,16 @@ def _support() -> Theorem:
         says("Keys beyond the window have weight 0, so T_j = 0 for j >= w."),
         equal("The error of window-error is then, with T = z - z", 2 * V * (Z - Z) / (Z - Z + B),
               Z - Z),
-    )  # fmt: skip
+    )
     return Theorem(
         "window-support", "A sliding window has bounded support", "ours",
         "every row see its w nearest keys and no others",
         "delta(i, j) = 0 for j >= w, for every input and every mechanism",
         Proof("keys beyond the window may be dropped; through depth see layered-reach", steps),
-    )  # fmt: skip
+    )
 
 
 WINDOWS: tuple[Callable[[], Theorem], ...] = (
     _bounded, _growing, _gated, _stick, _sinks, _certificate, _leak, _mixing, _support,
-)  # fmt: skip
+)
 """The theorems of this module, in the order of their use."""

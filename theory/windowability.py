@@ -44,11 +44,14 @@ class Windowable(Answer):
             said = "a long enough window is enough exactly if {condition}."
         return (
             sentence(
-                "{subject}: " + said, self.label, subject=shortened(self.subject, 80),
-                condition="" if self.condition is None else self.condition, why=str(self.reason),
+                "{subject}: " + said,
+                self.label,
+                subject=shortened(self.subject, 80),
+                condition="" if self.condition is None else self.condition,
+                why=str(self.reason),
             ),
             facts(theorem=self.theorem or None, where="; ".join(self.hypotheses) or None),
-        )  # fmt: skip
+        )
 
 
 def of_series(converges: Any, subject: str, reason: Reason | None = None) -> Windowable:
@@ -63,9 +66,15 @@ def of_series(converges: Any, subject: str, reason: Reason | None = None) -> Win
     if converges is None:
         why = reason or Reason(Code.UNDECIDED, "the exp-series is undecided")
         return Windowable(
-            None, None, rule.theorem, rule.hypotheses, status=Status.UNKNOWN, label=None,
-            reason=why, subject=subject,
-        )  # fmt: skip
+            None,
+            None,
+            rule.theorem,
+            rule.hypotheses,
+            status=Status.UNKNOWN,
+            label=None,
+            reason=why,
+            subject=subject,
+        )
     truth = sympy.sympify(converges)
     known = {S.true: True, S.false: False}.get(truth)
     condition = truth if known is None else None
@@ -79,9 +88,14 @@ def of_support(keys: int, subject: str, theorem: str = "bca-support") -> Windowa
     `keys` loses none."""
     hypotheses = (f"every row sees at most {keys} keys",)
     return Windowable(
-        True, None, theorem, hypotheses, label=Label.THEOREM, subject=subject,
+        True,
+        None,
+        theorem,
+        hypotheses,
+        label=Label.THEOREM,
+        subject=subject,
         reason=Reason(Code.BOUNDED_SUPPORT, BLOCKS),
-    )  # fmt: skip
+    )
 
 
 def of_mechanism(name: str, subject: str) -> Windowable:
@@ -89,7 +103,12 @@ def of_mechanism(name: str, subject: str) -> Windowable:
     rule: Mechanism = MECHANISMS[name]
     unknown = rule.windowable is None and rule.condition is None
     return Windowable(
-        rule.windowable, rule.condition, rule.theorem, rule.hypotheses,
+        rule.windowable,
+        rule.condition,
+        rule.theorem,
+        rule.hypotheses,
         status=Status.UNKNOWN if unknown else Status.EXACT,
-        label=None if unknown else Label.THEOREM, reason=rule.reason, subject=subject,
-    )  # fmt: skip
+        label=None if unknown else Label.THEOREM,
+        reason=rule.reason,
+        subject=subject,
+    )

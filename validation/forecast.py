@@ -94,31 +94,47 @@ class Forecast(Answer):
         if self.ratio is None or self.interval is None or self.holds is None:
             first = sentence(
                 "{subject}: whether perplexity will hold at {tested} after training on {trained} "
-                "is not forecast: {why}.", self.label, subject=subject, why=str(self.reason),
-                trained=plural(self.trained, "token"), tested=plural(self.tested, "token"),
-            )  # fmt: skip
+                "is not forecast: {why}.",
+                self.label,
+                subject=subject,
+                why=str(self.reason),
+                trained=plural(self.trained, "token"),
+                tested=plural(self.tested, "token"),
+            )
         else:
             low, high = self.interval
             first = sentence(
                 "{subject}, trained on {trained}: perplexity is forecast to {what} up to {tested}, "
                 "with probability {sure}; expected ratio {ratio}, 95 % within {low} to {high}.",
-                self.label, subject=subject, trained=plural(self.trained, "token"),
+                self.label,
+                subject=subject,
+                trained=plural(self.trained, "token"),
                 what="hold" if self.holds >= 0.5 else "rise by 5 % or more",
-                sure=f"{max(self.holds, 1 - self.holds):.2f}", tested=plural(self.tested, "token"),
-                ratio=f"{self.ratio:.3f}", low=f"{low:.3f}", high=f"{high:.3f}",
-            )  # fmt: skip
+                sure=f"{max(self.holds, 1 - self.holds):.2f}",
+                tested=plural(self.tested, "token"),
+                ratio=f"{self.ratio:.3f}",
+                low=f"{low:.3f}",
+                high=f"{high:.3f}",
+            )
         found: list[Block] = [first]
         if self.status is Status.UNKNOWN:
-            found.append(note(
-                "Known without trained models: its verdict, receptive field and leak "
-                "(`farfield check`, `trf`, `leak`)."
-            ))  # fmt: skip
+            found.append(
+                note(
+                    "Known without trained models: its verdict, receptive field and leak "
+                    "(`farfield check`, `trf`, `leak`)."
+                )
+            )
         if self.value is not None:
-            found.append(facts(
-                **{self.quantity: decimal(self.value, 4)}, layers=self.layers,
-                nearest_trials="; ".join(self.support) or None,
-                distance_to_the_nearest=None if self.distance is None else f"{self.distance:.2f}",
-            ))  # fmt: skip
+            found.append(
+                facts(
+                    **{self.quantity: decimal(self.value, 4)},
+                    layers=self.layers,
+                    nearest_trials="; ".join(self.support) or None,
+                    distance_to_the_nearest=None
+                    if self.distance is None
+                    else f"{self.distance:.2f}",
+                )
+            )
             found.append(_by_head(self.heads))
         return tuple(found)
 
@@ -189,21 +205,37 @@ def _of_bias(subject: Encoding, trained: int, tested: int, layers: int) -> Forec
         beyond = "no trained model is near it"
     if beyond is not None:
         return Forecast(
-            trained, tested, layers, value=value, heads=heads, distance=distance,
-            status=Status.UNKNOWN, label=None, reason=Reason(Code.BEYOND_EVIDENCE, beyond),
+            trained,
+            tested,
+            layers,
+            value=value,
+            heads=heads,
+            distance=distance,
+            status=Status.UNKNOWN,
+            label=None,
+            reason=Reason(Code.BEYOND_EVIDENCE, beyond),
             subject=subject.name,
-        )  # fmt: skip
+        )
     center, scale = expected(value)
     errors = _law().errors
     low, high = np.quantile(errors, (0.025, 0.975), method="closest_observation")
     limit = math.log1p(TOLERANCE)
     held = int((center + scale * errors < limit).sum())
     return Forecast(
-        trained, tested, layers, (held + 0.5) / (len(errors) + 1), math.exp(center),
-        (math.exp(center + scale * low), math.exp(center + scale * high)), value=value, heads=heads,
-        support=tuple(t.name for t in near), distance=distance, status=Status.ENCLOSED,
-        label=Label.FORECAST, subject=subject.name,
-    )  # fmt: skip
+        trained,
+        tested,
+        layers,
+        (held + 0.5) / (len(errors) + 1),
+        math.exp(center),
+        (math.exp(center + scale * low), math.exp(center + scale * high)),
+        value=value,
+        heads=heads,
+        support=tuple(t.name for t in near),
+        distance=distance,
+        status=Status.ENCLOSED,
+        label=Label.FORECAST,
+        subject=subject.name,
+    )
 
 
 def _distance(parts: tuple[float, float, float], trial: Trial) -> float:

@@ -86,9 +86,14 @@ def report(
     order = {name: k for k, name in enumerate(chosen if train else ())}
     found = survey(
         sorted(subjects.items(), key=lambda pair: order.get(pair[0], len(order))),
-        train=chosen if train else (), preset_name=preset, text=text, store=store, seed=seed,
-        notice=notice, title="Relative positional encodings: theory and measurement",
-    )  # fmt: skip
+        train=chosen if train else (),
+        preset_name=preset,
+        text=text,
+        store=store,
+        seed=seed,
+        notice=notice,
+        title="Relative positional encodings: theory and measurement",
+    )
     if not ledger:
         return Report(found)
     told, done, count = notice or silent, itertools.count(1), len(checks())

@@ -167,41 +167,79 @@ RULES: Mapping[str, Rule] = {
     for rule in (
         Rule("majority", "perplexity always holds", lambda c: 0.0, 0.5),
         Rule("verdict", "the exp-series of every head converges [Q]", _verdict, 0.5),
-        Rule("coverage", "the layered receptive field is at most the training length [C]",
-             _layered_field, 1.0),
-        Rule("receptive field", "the mean TRF(1/100) of a row is at most {c} training lengths",
-             _receptive_field),
-        Rule("layered field", "the layered receptive field is at most {c} training lengths",
-             _layered_field),
+        Rule(
+            "coverage",
+            "the layered receptive field is at most the training length [C]",
+            _layered_field,
+            1.0,
+        ),
+        Rule(
+            "receptive field",
+            "the mean TRF(1/100) of a row is at most {c} training lengths",
+            _receptive_field,
+        ),
+        Rule(
+            "layered field",
+            "the layered receptive field is at most {c} training lengths",
+            _layered_field,
+        ),
         Rule("mean leak", "the mean leak is at most {c}", _mean_leak),
-        Rule("most local head, layered",
-             "the least layered mass of a head beyond the training length is at most {c}",
-             _most_local_layered, 0.44),
-        Rule("most local head, half", "one head leaks at most {c} beyond half the training length",
-             _most_local_half, LOCAL),
+        Rule(
+            "most local head, layered",
+            "the least layered mass of a head beyond the training length is at most {c}",
+            _most_local_layered,
+            0.44,
+        ),
+        Rule(
+            "most local head, half",
+            "one head leaks at most {c} beyond half the training length",
+            _most_local_half,
+            LOCAL,
+        ),
         Rule("resolution-weighted leak", "it is at most {c}", _weighted(1.0), "sized", True),
-        Rule("resolution-weighted leak, root",
-             "weighted by the root of the resolution, it is at most {c}",
-             _weighted(0.5), "sized", True),
-        Rule("resolution-weighted leak, flat",
-             "it is at most {c}, or where no head has an order inside, the layered mass beyond is",
-             _weighted_or_flat, "sized"),
-        Rule("two parts, best head",
-             "the resolution-weighted leak is at most {c} and one head keeps a resolution of at "
-             "least 5.6 over the square of the training length",
-             _two_parts(np.max, SHARP), "sized"),
-        Rule("two parts, mean head", "the same with the mean of the heads",
-             _two_parts(np.mean, SHARP), "sized"),
+        Rule(
+            "resolution-weighted leak, root",
+            "weighted by the root of the resolution, it is at most {c}",
+            _weighted(0.5),
+            "sized",
+            True,
+        ),
+        Rule(
+            "resolution-weighted leak, flat",
+            "it is at most {c}, or where no head has an order inside, the layered mass beyond is",
+            _weighted_or_flat,
+            "sized",
+        ),
+        Rule(
+            "two parts, best head",
+            "the resolution-weighted leak is at most {c} and one head keeps a resolution of at "
+            "least 5.6 over the square of the training length",
+            _two_parts(np.max, SHARP),
+            "sized",
+        ),
+        Rule(
+            "two parts, mean head",
+            "the same with the mean of the heads",
+            _two_parts(np.mean, SHARP),
+            "sized",
+        ),
         Rule("one local head", "at least one head is local", _lacking(0.0), 0.0),
         Rule("half the heads local", "at least half of the heads are", _lacking(0.5), 0.0),
         Rule("all heads local", "all heads are", _lacking(1.0), 0.0),
-        Rule("lost order", "the share of order that is lost is at most {c}",
-             lambda c: lost_order(c.bias, c.trained), "sized"),
-        Rule("lost order, flat",
-             "it is at most {c}, or where no head has an order inside, the layered mass beyond is",
-             lambda c: lost_order(c.bias, c.trained, c.layers), "sized"),
+        Rule(
+            "lost order",
+            "the share of order that is lost is at most {c}",
+            lambda c: lost_order(c.bias, c.trained),
+            "sized",
+        ),
+        Rule(
+            "lost order, flat",
+            "it is at most {c}, or where no head has an order inside, the layered mass beyond is",
+            lambda c: lost_order(c.bias, c.trained, c.layers),
+            "sized",
+        ),
     )
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True)

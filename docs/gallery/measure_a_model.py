@@ -21,12 +21,16 @@ store = tempfile.mkdtemp()
 s = farfield.study("-2*log(1+n)", train=True, preset="tiny", baselines=["nope"], store=store)
 for entry in s.entries:
     leak = entry.prediction.longest_leak
-    print(f"{entry.prediction.name}, predicted: {leak:.1%} of a row of {s.lengths[-1]} tokens is "
-          f"beyond the {s.lengths[0]} of the training")  # fmt: skip
+    print(
+        f"{entry.prediction.name}, predicted: {leak:.1%} of a row of {s.lengths[-1]} tokens is "
+        f"beyond the {s.lengths[0]} of the training"
+    )
     for p in entry.measurement()["perplexity"]:
         interval = f"[{p['ratio_low']:.3f}, {p['ratio_high']:.3f}]"
-        print(f"    {p['protocol']}, {p['length']} tokens: perplexity {p['perplexity']:.1f}, ratio "
-              f"{p['ratio']:.3f} {interval}")  # fmt: skip
+        print(
+            f"    {p['protocol']}, {p['length']} tokens: perplexity {p['perplexity']:.1f}, ratio "
+            f"{p['ratio']:.3f} {interval}"
+        )
 
 # %%
 # The reference results come with the package. Their predictions were written down before the first
@@ -40,8 +44,10 @@ for run in results():
     predicted = registered[label, length]
     last = [p for p in run["measurements"][0]["perplexity"] if p["protocol"] == "last token"]
     ratio = max(last, key=lambda p: p["length"])
-    print(f"{label:<18} {predicted['verdict']:<13} leak {max(predicted['leak']['1024']):.2g}   "
-          f"perplexity ratio at {ratio['length']}: {ratio['ratio']:.3f}")  # fmt: skip
+    print(
+        f"{label:<18} {predicted['verdict']:<13} leak {max(predicted['leak']['1024']):.2g}   "
+        f"perplexity ratio at {ratio['length']}: {ratio['ratio']:.3f}"
+    )
 
 # %%
 # Every measured figure and table of the papers is drawn from them.

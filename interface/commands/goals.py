@@ -71,10 +71,17 @@ class Goal:
 
 
 def design(
-    formula: Formula | None = None, /, *, goal: Goal = Goal(), subject: Subject = Subject(),
-    family: Families = (), parameter: str | None = None, optimise: str | None = None,
-    plan: str | None = None, output: Output = Output(),
-) -> int:  # fmt: skip
+    formula: Formula | None = None,
+    /,
+    *,
+    goal: Goal = Goal(),
+    subject: Subject = Subject(),
+    family: Families = (),
+    parameter: str | None = None,
+    optimise: str | None = None,
+    plan: str | None = None,
+    output: Output = Output(),
+) -> int:
     """Which parameters meet a target? The exact interval, with the simplest value inside.
 
     Args:
@@ -96,11 +103,17 @@ def design(
     budget = 10.0 if subject.budget is None else seconds(subject.budget)
     with progress("design", output) as step:
         found = search(
-            families if len(families) > 1 else families[0], parameter=parameter,
-            heads=subject.heads, budget_s=budget, optimise=optimise, dialect=subject.dialect,
-            values=pairs(subject.set, "--set"), assumptions=pairs(subject.assume, "--assume"),
-            notice=step, **asdict(goal),
-        )  # fmt: skip
+            families if len(families) > 1 else families[0],
+            parameter=parameter,
+            heads=subject.heads,
+            budget_s=budget,
+            optimise=optimise,
+            dialect=subject.dialect,
+            values=pairs(subject.set, "--set"),
+            assumptions=pairs(subject.assume, "--assume"),
+            notice=step,
+            **asdict(goal),
+        )
     written = None
     if plan is not None:
         chosen = found.designs[0] if isinstance(found, Designs) else found
@@ -116,9 +129,14 @@ def design(
 
 
 def plot(
-    *formulas: Formula, subject: Subject = Subject(), what: str = "bias", length: str = "1024",
-    eps: str = "1/100", out: str = "plot.svg", output: Output = Output(),
-) -> int:  # fmt: skip
+    *formulas: Formula,
+    subject: Subject = Subject(),
+    what: str = "bias",
+    length: str = "1024",
+    eps: str = "1/100",
+    out: str = "plot.svg",
+    output: Output = Output(),
+) -> int:
     """Several formulas in one figure, with its data as CSV beside it.
 
     Args:
@@ -143,9 +161,16 @@ def plot(
 
 
 def map(
-    formula: Formula, /, *ranges: Formula, subject: Subject = Subject(), eps: str = "1/100",
-    trained: str = "2048", points: str = "16", out: str = "map.svg", output: Output = Output(),
-) -> int:  # fmt: skip
+    formula: Formula,
+    /,
+    *ranges: Formula,
+    subject: Subject = Subject(),
+    eps: str = "1/100",
+    trained: str = "2048",
+    points: str = "16",
+    out: str = "map.svg",
+    output: Output = Output(),
+) -> int:
     """A formula over one or two parameters: boundary of convergence, TRF, leak; --a 0.01:1.
 
     Args:
@@ -162,10 +187,16 @@ def map(
         raise InputError("a map is of one formula; accepted: --set, --assume, --dialect")
     with subject.thinking(), progress("map", output) as step:
         drawn = parameter_map(
-            formula, _ranges(ranges), eps=eps, trained=trained, points=points,
-            dialect=subject.dialect, values=pairs(subject.set, "--set"),
-            assumptions=pairs(subject.assume, "--assume"), notice=step,
-        )  # fmt: skip
+            formula,
+            _ranges(ranges),
+            eps=eps,
+            trained=trained,
+            points=points,
+            dialect=subject.dialect,
+            values=pairs(subject.set, "--set"),
+            assumptions=pairs(subject.assume, "--assume"),
+            notice=step,
+        )
     files = drawn.save(out)
     code = emit(drawn, output)
     if not output.json:

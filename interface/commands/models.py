@@ -9,13 +9,25 @@ from farfield.theory.answers.errors import InputError
 
 
 def window(
-    formula: Formula | None = None, /, *, error: str, subject: Subject = Subject(),
-    logit_bound: str | None = None, value_bound: str | None = None, sinks: int = 0,
-    row: str | None = None, temper: str | None = None, gate: str | None = None,
-    model: str | None = None, bounds: str | None = None, keep: str | None = None,
-    text: str | None = None, length: int | None = None, segments: int | None = None,
+    formula: Formula | None = None,
+    /,
+    *,
+    error: str,
+    subject: Subject = Subject(),
+    logit_bound: str | None = None,
+    value_bound: str | None = None,
+    sinks: int = 0,
+    row: str | None = None,
+    temper: str | None = None,
+    gate: str | None = None,
+    model: str | None = None,
+    bounds: str | None = None,
+    keep: str | None = None,
+    text: str | None = None,
+    length: int | None = None,
+    segments: int | None = None,
     output: Output = Output(),
-) -> int:  # fmt: skip
+) -> int:
     """Certified window: how many keys are provably enough for an error budget.
 
     Args:
@@ -46,9 +58,15 @@ def window(
 
         with subject.thinking(), progress("certified window", output):
             found = certified_window(
-                subject.read(formula), error, logit_bound, value_bound or "1", sinks=sinks,
-                row=row, temper=temper, gate=gate,
-            )  # fmt: skip
+                subject.read(formula),
+                error,
+                logit_bound,
+                value_bound or "1",
+                sinks=sinks,
+                row=row,
+                temper=temper,
+                gate=gate,
+            )
         return emit(found, output)
     if subject.given() or logit_bound or value_bound or row or temper or gate:
         raise InputError("--model brings its own biases and bounds; leave those options out")
@@ -63,29 +81,50 @@ def window(
         with progress("certificates of the model", output) as step:
             return emit(
                 model_certificate(
-                    model, keep, error, sinks=sinks, text=text, length=length,
-                    segments=4 if segments is None else segments, progress=step,
+                    model,
+                    keep,
+                    error,
+                    sinks=sinks,
+                    text=text,
+                    length=length,
+                    segments=4 if segments is None else segments,
+                    progress=step,
                 ),
                 output,
-            )  # fmt: skip
+            )
     from farfield.validation.outside.windows import model_window
 
     with progress("window of the model", output) as step:
         return emit(
             model_window(
-                model, error, bounds=bounds or "text", text=text, length=length,
-                segments=4 if segments is None else segments, progress=step,
+                model,
+                error,
+                bounds=bounds or "text",
+                text=text,
+                length=length,
+                segments=4 if segments is None else segments,
+                progress=step,
             ),
             output,
-        )  # fmt: skip
+        )
 
 
 def erf(
-    run: str | None = None, /, *, model: str | None = None, runs: str = "runs",
-    text: str | None = None, kind: str = "gradient", q: str = "99/100", eps: str = "1/100",
-    length: int | None = None, segments: int | None = None, window: int | None = None,
-    bca: int | None = None, output: Output = Output(),
-) -> int:  # fmt: skip
+    run: str | None = None,
+    /,
+    *,
+    model: str | None = None,
+    runs: str = "runs",
+    text: str | None = None,
+    kind: str = "gradient",
+    q: str = "99/100",
+    eps: str = "1/100",
+    length: int | None = None,
+    segments: int | None = None,
+    window: int | None = None,
+    bca: int | None = None,
+    output: Output = Output(),
+) -> int:
     """Empirical receptive field: how far a trained model looks back on a text.
 
     Args:
@@ -112,17 +151,31 @@ def erf(
     place = model if run is None else finished_run(Store(runs), run)
     with progress("receptive field", output) as step:
         found = empirical_receptive_field(
-            place, text, kind=kind, q=q, eps=eps, length=length, segments=segments,
-            visible=Visibility(bca, window), progress=step,
-        )  # fmt: skip
+            place,
+            text,
+            kind=kind,
+            q=q,
+            eps=eps,
+            length=length,
+            segments=segments,
+            visible=Visibility(bca, window),
+            progress=step,
+        )
     return emit(found, output)
 
 
 def perplexity(
-    *, model: str, length: tuple[str, ...], text: str | None = None,
-    protocol: str = "last-token", samples: int = 64, window: int | None = None, sinks: int = 0,
-    bca: int | None = None, output: Output = Output(),
-) -> int:  # fmt: skip
+    *,
+    model: str,
+    length: tuple[str, ...],
+    text: str | None = None,
+    protocol: str = "last-token",
+    samples: int = 64,
+    window: int | None = None,
+    sinks: int = 0,
+    bca: int | None = None,
+    output: Output = Output(),
+) -> int:
     """Perplexity of a model by the length of its context, on the same targets.
 
     Args:
@@ -144,18 +197,32 @@ def perplexity(
     view = WithSinks(bca, window, sinks) if sinks else Visibility(bca, window)
     with progress("perplexity") as step:
         found = model_perplexity(
-            model, length, text=text, protocol=protocol, samples=samples, visible=view,
+            model,
+            length,
+            text=text,
+            protocol=protocol,
+            samples=samples,
+            visible=view,
             progress=step,
-        )  # fmt: skip
+        )
     return emit(found, output)
 
 
 def audit(
-    folder: str, /, *, trained: str | None = None, length: tuple[str, ...] = (),
-    eps: tuple[str, ...] = ("1/10", "1/100", "1/1000"), error: str = "1/1000",
-    bounds: str = "given", logit_bound: str = "1", value_bound: str = "1",
-    surrogate: bool = False, out: str = "out/audit", output: Output = Output(),
-) -> int:  # fmt: skip
+    folder: str,
+    /,
+    *,
+    trained: str | None = None,
+    length: tuple[str, ...] = (),
+    eps: tuple[str, ...] = ("1/10", "1/100", "1/1000"),
+    error: str = "1/1000",
+    bounds: str = "given",
+    logit_bound: str = "1",
+    value_bound: str = "1",
+    surrogate: bool = False,
+    out: str = "out/audit",
+    output: Output = Output(),
+) -> int:
     """The positional encoding of a model, head by head: verdict, fields, windows; and a page.
 
     Args:
@@ -175,9 +242,16 @@ def audit(
 
     with progress("audit", output):
         result = examine(
-            folder, trained=trained, lengths=length, eps=eps, error=error, bounds=bounds,
-            logit_bound=logit_bound, value_bound=value_bound, surrogate=surrogate,
-        )  # fmt: skip
+            folder,
+            trained=trained,
+            lengths=length,
+            eps=eps,
+            error=error,
+            bounds=bounds,
+            logit_bound=logit_bound,
+            value_bound=value_bound,
+            surrogate=surrogate,
+        )
     page = write_audit(result, out)
     code = emit(result, output)
     if not output.json:

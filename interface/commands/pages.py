@@ -17,11 +17,18 @@ from farfield.theory.answers.errors import InputError
 
 
 def study(
-    *formulas: Formula, subject: Subject = Subject(), train: bool = False,
-    baseline: tuple[str, ...] = (), preset: str = "demo", text: str | None = None,
-    seed: NonNegativeInt = 0, runs: str | None = None, out: str | None = None,
-    over: Annotated[bool, Parameter(name="--replace")] = False, output: Output = Output(),
-) -> int:  # fmt: skip
+    *formulas: Formula,
+    subject: Subject = Subject(),
+    train: bool = False,
+    baseline: tuple[str, ...] = (),
+    preset: str = "demo",
+    text: str | None = None,
+    seed: NonNegativeInt = 0,
+    runs: str | None = None,
+    out: str | None = None,
+    over: Annotated[bool, Parameter(name="--replace")] = False,
+    output: Output = Output(),
+) -> int:
     """All that is known of an idea for a bias: theory, place, page; measured with --train.
 
     Args:
@@ -50,9 +57,15 @@ def study(
         require_same(folder, subjects, train=train)
     with subject.thinking(), progress("study", output) as step:
         result = examine(
-            subjects, train=train, preset=preset, baselines=baseline or BASELINES, text=text,
-            store=runs or folder / "runs", seed=seed, notice=step,
-        )  # fmt: skip
+            subjects,
+            train=train,
+            preset=preset,
+            baselines=baseline or BASELINES,
+            text=text,
+            store=runs or folder / "runs",
+            seed=seed,
+            notice=step,
+        )
     page = write_study(result, folder)
     code = emit(result, output)
     if not output.json:
@@ -80,11 +93,17 @@ def folder_name(formulas: tuple[str, ...], subject: Subject = Subject()) -> str:
 
 
 def report(
-    *, train: bool = False, every: Annotated[bool, Parameter(name="--all")] = False,
-    preset: str = "demo", text: str | None = None, seed: NonNegativeInt = 0,
-    runs: str | None = None, claims: Annotated[bool, Parameter(negative="--no-claims")] = True,
-    out: str = "out/report", output: Output = Output(),
-) -> int:  # fmt: skip
+    *,
+    train: bool = False,
+    every: Annotated[bool, Parameter(name="--all")] = False,
+    preset: str = "demo",
+    text: str | None = None,
+    seed: NonNegativeInt = 0,
+    runs: str | None = None,
+    claims: Annotated[bool, Parameter(negative="--no-claims")] = True,
+    out: str = "out/report",
+    output: Output = Output(),
+) -> int:
     """Theory of the whole catalogue, beside models trained and measured; one page.
 
     Args:
@@ -106,9 +125,15 @@ def report(
     folder = writable_folder(out)
     with progress("report", output) as step:
         result = examine(
-            train=train, every=every, ledger=claims, preset=preset, text=text, seed=seed,
-            store=runs or folder / "runs", notice=step,
-        )  # fmt: skip
+            train=train,
+            every=every,
+            ledger=claims,
+            preset=preset,
+            text=text,
+            seed=seed,
+            store=runs or folder / "runs",
+            notice=step,
+        )
     page = write_report(result, folder)
     code = emit(result, output)
     if not output.json:
@@ -117,10 +142,13 @@ def report(
 
 
 def figures(
-    *names: str, listing: Annotated[bool, Parameter(name="--list")] = False,
-    kind: Annotated[str, Parameter(name="--format")] = "svg", runs: str | None = None,
-    out: str = "out/figures", output: Output = Output(),
-) -> int:  # fmt: skip
+    *names: str,
+    listing: Annotated[bool, Parameter(name="--list")] = False,
+    kind: Annotated[str, Parameter(name="--format")] = "svg",
+    runs: str | None = None,
+    out: str = "out/figures",
+    output: Output = Output(),
+) -> int:
     """Every figure and table of the three papers, or those named; CSV beside each.
 
     Args:
@@ -160,10 +188,17 @@ def figures(
 
 
 def claims(
-    identifier: str | None = None, /, *, paper: str | None = None, kind: str | None = None,
-    verdict: str | None = None, results: tuple[str, ...] = (), fresh: bool = False,
-    preset: str = "demo", output: Output = Output(),
-) -> int:  # fmt: skip
+    identifier: str | None = None,
+    /,
+    *,
+    paper: str | None = None,
+    kind: str | None = None,
+    verdict: str | None = None,
+    results: tuple[str, ...] = (),
+    fresh: bool = False,
+    preset: str = "demo",
+    output: Output = Output(),
+) -> int:
     """The claims of the three papers, decided one by one; one in full with its ID.
 
     Args:

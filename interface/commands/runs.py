@@ -21,11 +21,21 @@ if TYPE_CHECKING:
 
 
 def train(
-    formula: Formula, /, *, subject: Subject = Subject(), preset: str = "demo",
-    text: str | None = None, seed: NonNegativeInt = 0, runs: str = "runs",
-    tokens: int | None = None, device: str = "auto", length: PositiveInt | None = None,
-    tested: str | None = None, window: PositiveInt | None = None, output: Output = Output(),
-) -> int:  # fmt: skip
+    formula: Formula,
+    /,
+    *,
+    subject: Subject = Subject(),
+    preset: str = "demo",
+    text: str | None = None,
+    seed: NonNegativeInt = 0,
+    runs: str = "runs",
+    tokens: int | None = None,
+    device: str = "auto",
+    length: PositiveInt | None = None,
+    tested: str | None = None,
+    window: PositiveInt | None = None,
+    output: Output = Output(),
+) -> int:
     """Train a model with this encoding and measure it; a killed training continues.
 
     Args:
@@ -92,11 +102,19 @@ def _token_counts(text: str, option: str) -> tuple[int, ...]:
 
 
 def sweep(
-    plan: str, /, *, runs: str = "runs", text: str | None = None, engine: str = "local",
-    workers: int | None = None, device: str = "auto", address: str | None = None,
-    cpus_per_job: float | None = None, gpus_per_job: float | None = None,
+    plan: str,
+    /,
+    *,
+    runs: str = "runs",
+    text: str | None = None,
+    engine: str = "local",
+    workers: int | None = None,
+    device: str = "auto",
+    address: str | None = None,
+    cpus_per_job: float | None = None,
+    gpus_per_job: float | None = None,
     output: Output = Output(),
-) -> int:  # fmt: skip
+) -> int:
     """Run every job of a plan that is not finished; killed and begun again, it continues.
 
     Args:
@@ -143,9 +161,13 @@ def sweep(
 
 
 def runs(
-    *keys: str, folder: Annotated[str, Parameter(name="--runs")] = "runs", prune: bool = False,
-    yes: bool = False, older: float = 0.0, output: Output = Output(),
-) -> int:  # fmt: skip
+    *keys: str,
+    folder: Annotated[str, Parameter(name="--runs")] = "runs",
+    prune: bool = False,
+    yes: bool = False,
+    older: float = 0.0,
+    output: Output = Output(),
+) -> int:
     """List the runs of a folder; compare those with these KEYS; prune.
 
     Args:
@@ -167,8 +189,9 @@ def runs(
     if not prune:
         return emit(inventory(store), output)
     found = prunable(store, older)
-    code = emit(Inventory(remove(store, found) if yes else found,
-                          "no unfinished or corrupted runs"), output)  # fmt: skip
+    code = emit(
+        Inventory(remove(store, found) if yes else found, "no unfinished or corrupted runs"), output
+    )
     if found and not output.json:
         say("removed" if yes else "nothing was removed; --yes removes these")
     return code

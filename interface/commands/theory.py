@@ -22,10 +22,16 @@ BUDGET = 10.0
 
 
 def check(
-    formula: Formula | None = None, /, *, subject: Subject = Subject(), file: Listed | None = None,
-    expect: str | None = None, certificate: str | None = None, verify: bool = False,
+    formula: Formula | None = None,
+    /,
+    *,
+    subject: Subject = Subject(),
+    file: Listed | None = None,
+    expect: str | None = None,
+    certificate: str | None = None,
+    verify: bool = False,
     output: Output = Output(),
-) -> int:  # fmt: skip
+) -> int:
     """Does the exp-series of a bias converge? With proof.
 
     Args:
@@ -132,11 +138,18 @@ def read_text(listed: str) -> str:
 
 
 def trf(
-    formula: Formula, /, *, subject: Subject = Subject(),
-    eps: tuple[str, ...] = ("1/10", "1/100", "1/1000"), length: str | None = None,
-    exact: bool = False, layers: str | None = None, mixing: str = "2/5", q: str = "99/100",
+    formula: Formula,
+    /,
+    *,
+    subject: Subject = Subject(),
+    eps: tuple[str, ...] = ("1/10", "1/100", "1/1000"),
+    length: str | None = None,
+    exact: bool = False,
+    layers: str | None = None,
+    mixing: str = "2/5",
+    q: str = "99/100",
     output: Output = Output(),
-) -> int:  # fmt: skip
+) -> int:
     """Theoretical receptive field: how many keys hold all but a share eps of the mass.
 
     Args:
@@ -167,9 +180,15 @@ def trf(
 
 
 def leak(
-    formula: Formula, /, *, subject: Subject = Subject(), trained: str | None = None,
-    evaluated: str | None = None, dtype: str | None = None, output: Output = Output(),
-) -> int:  # fmt: skip
+    formula: Formula,
+    /,
+    *,
+    subject: Subject = Subject(),
+    trained: str | None = None,
+    evaluated: str | None = None,
+    dtype: str | None = None,
+    output: Output = Output(),
+) -> int:
     """Share of a row's prior mass beyond the training length; and the horizon of a dtype.
 
     Args:
@@ -191,9 +210,13 @@ def leak(
 
 
 def forecast(
-    *formulas: Formula, subject: Subject = Subject(), trained: str, tested: str,
-    layers: str = "4", output: Output = Output(),
-) -> int:  # fmt: skip
+    *formulas: Formula,
+    subject: Subject = Subject(),
+    trained: str,
+    tested: str,
+    layers: str = "4",
+    output: Output = Output(),
+) -> int:
     """Will perplexity hold beyond the training length? Forecast from trained models.
 
     Args:
@@ -230,10 +253,17 @@ def compare(*formulas: Formula, subject: Subject = Subject(), output: Output = O
 
 
 def resolution(
-    formula: Formula | None = None, /, *, subject: Subject = Subject(), length: str | None = None,
-    scale: str | None = None, mask: str | None = None, scores: Listed | None = None,
-    best_gamma: bool = False, output: Output = Output(),
-) -> int:  # fmt: skip
+    formula: Formula | None = None,
+    /,
+    *,
+    subject: Subject = Subject(),
+    length: str | None = None,
+    scale: str | None = None,
+    mask: str | None = None,
+    scores: Listed | None = None,
+    best_gamma: bool = False,
+    output: Output = Output(),
+) -> int:
     """Attention resolution of a bias, or of measured scores.
 
     Args:

@@ -79,8 +79,12 @@ class Design(Answer):
             "name": formulas if count > 1 else formulas[0],
             "label": f"{self.family}, designed",
         }
-        lines = [f"title = {json.dumps('; '.join(self.targets))}", "", "[[sweep]]",
-                 f"presets = {json.dumps([preset])}"]  # fmt: skip
+        lines = [
+            f"title = {json.dumps('; '.join(self.targets))}",
+            "",
+            "[[sweep]]",
+            f"presets = {json.dumps([preset])}",
+        ]
         if count > 1:
             lines += [f"heads = [{count}]", f"widths = [{16 * count}]"]
         said = ", ".join(f"{key} = {json.dumps(value)}" for key, value in subject.items())
@@ -101,14 +105,16 @@ class Design(Answer):
         yield facts(
             **{f"{self.parameter} in": self.interval_text() if self.value is not None else None},
             reaches=self._reached() if self.value is not None else None,
-            converges_for=self.condition, encoding=self.call or None,
+            converges_for=self.condition,
+            encoding=self.call or None,
             slopes=_slopes(self.encoding),
-        )  # fmt: skip
+        )
         if self.monotone is False:
             yield note(
                 "It is not proved that {a} orders the tails: only the parameters shown are "
-                "certified, others may meet the targets too.", a=self.parameter,
-            )  # fmt: skip
+                "certified, others may meet the targets too.",
+                a=self.parameter,
+            )
         if self.reason is not None and self.value is not None:
             yield note("{reason}.", reason=str(self.reason))
 
@@ -124,13 +130,17 @@ class Design(Answer):
         else:
             said = "which {a} has {targets} is not known: {reason}."
         return words(
-            "{family}: " + said, family=shortened(self.subject or self.family, 80),
-            targets=listed(self.targets, 6), heads=plural(len(self.heads), "head"),
-            a=self.parameter, values=listed(self.values, 6), value=str(self.value),
+            "{family}: " + said,
+            family=shortened(self.subject or self.family, 80),
+            targets=listed(self.targets, 6),
+            heads=plural(len(self.heads), "head"),
+            a=self.parameter,
+            values=listed(self.values, 6),
+            value=str(self.value),
             where=self._where(),
             near=" and ".join(integer(k) for k in self.nearest or () if k is not None),
             reason=str(self.reason),
-        )  # fmt: skip
+        )
 
     def _where(self) -> str:
         low, high = self.low, self.high
@@ -218,17 +228,28 @@ class Designs(Answer):
             said = "{best} has {targets} with the {optimise}, {score} at {a} = {value}."
         good = sum(d.value is not None for d in self.designs)
         first = words(
-            said, count=plural(len(self.designs), "family").replace("familys", "families"),
-            targets=targets, good=good, best=self.value, optimise=self.optimise,
-            score=_number(self.scores[0]), a=best.parameter, value=str(best.value),
-        )  # fmt: skip
+            said,
+            count=plural(len(self.designs), "family").replace("familys", "families"),
+            targets=targets,
+            good=good,
+            best=self.value,
+            optimise=self.optimise,
+            score=_number(self.scores[0]),
+            a=best.parameter,
+            value=str(best.value),
+        )
         rows = []
         for design, score in zip(self.designs, self.scores, strict=True):
             met = design.value is not None
-            rows.append([
-                design.family, design.parameter, design.interval_text() if met else "",
-                design.value, _number(score) if self.optimise and met else "",
-                "" if met else shortened(str(design.reason), 60),
-            ])  # fmt: skip
+            rows.append(
+                [
+                    design.family,
+                    design.parameter,
+                    design.interval_text() if met else "",
+                    design.value,
+                    _number(score) if self.optimise and met else "",
+                    "" if met else shortened(str(design.reason), 60),
+                ]
+            )
         header = ("family", "parameter", "interval", "value", self.optimise or "best", "why not")
         return [Sentence(first, self.label), table(header, rows)]

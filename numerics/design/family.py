@@ -85,9 +85,13 @@ def _written(value: Any) -> str:
 
 
 def read_family(
-    given: Any, chosen: str | None = None, *, dialect: str | None = None,
-    values: Mapping[str, Any] | None = None, assumptions: Mapping[str, str] | None = None,
-) -> Family:  # fmt: skip
+    given: Any,
+    chosen: str | None = None,
+    *,
+    dialect: str | None = None,
+    values: Mapping[str, Any] | None = None,
+    assumptions: Mapping[str, str] | None = None,
+) -> Family:
     """The family a user means.
 
     Args:
@@ -128,8 +132,12 @@ def read_family(
     symbol = parameter(own.name, domain)
     return Family(
         given if not isinstance(given, Encoding) else formula.xreplace(swap),
-        formula.xreplace(swap | {own.symbol: symbol}), symbol, domain, options, formula,
-    )  # fmt: skip
+        formula.xreplace(swap | {own.symbol: symbol}),
+        symbol,
+        domain,
+        options,
+        formula,
+    )
 
 
 def _count_is_wrong(

@@ -42,9 +42,16 @@ LATER = (16, 64, 256, 1_024)
 MAX_OPERATIONS = 120
 
 _STEPS = (
-    sympy.floor, sympy.ceiling, sympy.frac, sympy.Mod, sympy.sign, sympy.Heaviside,
-    sympy.Piecewise, Relational, Lookup,
-)  # fmt: skip
+    sympy.floor,
+    sympy.ceiling,
+    sympy.frac,
+    sympy.Mod,
+    sympy.sign,
+    sympy.Heaviside,
+    sympy.Piecewise,
+    Relational,
+    Lookup,
+)
 _T, _S = Symbol("t", positive=True), Symbol("s", positive=True)
 
 

@@ -129,8 +129,10 @@ def region(axis: Line | Steps, targets: Sequence[Target]) -> Region:
         sides = [[e for e in edges if e.below is below] for below in (True, False)]
         low = max(sides[0], key=lambda e: e.outside, default=None)
         high = min(sides[1], key=lambda e: e.outside, default=None)
-        inner = (max((e.inside for e in sides[0]), default=S.NegativeInfinity),
-                 min((e.inside for e in sides[1]), default=S.Infinity))  # fmt: skip
+        inner = (
+            max((e.inside for e in sides[0]), default=S.NegativeInfinity),
+            min((e.inside for e in sides[1]), default=S.Infinity),
+        )
         if low is None or high is None or inner[0] <= inner[1]:
             return axis.region((low, high), inner, events)
         if low.outside >= high.outside or axis.whole:
@@ -380,9 +382,11 @@ class Line:
         return _range_text(quantity, values)
 
     def region(
-        self, edges: Sequence[Edge | None], inner: Sequence[Rational],
+        self,
+        edges: Sequence[Edge | None],
+        inner: Sequence[Rational],
         events: Sequence[Event],
-    ) -> Region:  # fmt: skip
+    ) -> Region:
         """The interval between two edges, or up to the ends of the line."""
         ends = [None if e is None else (e.outside, x) for e, x in zip(edges, inner, strict=True)]
         closed = [e.contained if e else c for e, c in zip(edges, self.closed, strict=True)]
@@ -403,9 +407,11 @@ class Line:
         return (at if exact else up), at - (up - down)
 
     def _simplest(
-        self, ends: Sequence[tuple[Rational, Rational] | None], closed: Sequence[bool],
+        self,
+        ends: Sequence[tuple[Rational, Rational] | None],
+        closed: Sequence[bool],
         events: Sequence[Event],
-    ) -> Rational | None:  # fmt: skip
+    ) -> Rational | None:
         """The simplest rational inside; one that falls between an outer and an inner rational is
         decided by itself."""
         outer = [e[0] if e else x for e, x in zip(ends, (self.low, self.high), strict=True)]
@@ -550,13 +556,17 @@ class Steps:
         return _range_text(quantity, [None if e is None else e[0] for e in ends])
 
     def region(
-        self, edges: Sequence[Edge | None], inner: Sequence[Rational],
+        self,
+        edges: Sequence[Edge | None],
+        inner: Sequence[Rational],
         events: Sequence[Event],
-    ) -> Region:  # fmt: skip
+    ) -> Region:
         """The parameters whose integers are those between two edges."""
         up = self.kind == "ceiling"
-        first, last = (None if e is None else m + way for e, m, way in
-                       zip(edges, inner, (-int(up), int(not up)), strict=True))  # fmt: skip
+        first, last = (
+            None if e is None else m + way
+            for e, m, way in zip(edges, inner, (-int(up), int(not up)), strict=True)
+        )
         held = (self.closed[0] if first is None else not up, self.closed[1] if last is None else up)
         value = simplest(
             self.low if first is None else first, self.high if last is None else last, *held

@@ -36,8 +36,13 @@ def sampled(line: Line, targets: Sequence[Target]) -> Region:
     known = {float(u): met(u) for u in PLACES}
     good = min((u for u, each in known.items() if all(each)), key=abs, default=None)
     if good is None:
-        good = next(filter(None.__ne__, (_between(met, known, *pair) for pair in
-                    itertools.pairwise(sorted(known)))), None)  # fmt: skip
+        good = next(
+            filter(
+                None.__ne__,
+                (_between(met, known, *pair) for pair in itertools.pairwise(sorted(known))),
+            ),
+            None,
+        )
     if good is None:
         raise Unreachable(f"no {line.family.parameter} that meets it was found among those tried")
     ends: list[tuple[Rational, Rational] | None] = []

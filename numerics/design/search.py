@@ -42,11 +42,18 @@ Notice = Callable[..., None]
 
 
 def design(
-    family: Any, *, parameter: str | None = None, heads: int | None = None, budget_s: float = 10,
-    optimise: str | None = None, values: Mapping[str, Any] | None = None,
-    dialect: str | None = None, assumptions: Mapping[str, str] | None = None,
-    notice: Notice | None = None, **targets: Any,
-) -> Design | Designs:  # fmt: skip
+    family: Any,
+    *,
+    parameter: str | None = None,
+    heads: int | None = None,
+    budget_s: float = 10,
+    optimise: str | None = None,
+    values: Mapping[str, Any] | None = None,
+    dialect: str | None = None,
+    assumptions: Mapping[str, str] | None = None,
+    notice: Notice | None = None,
+    **targets: Any,
+) -> Design | Designs:
     """The parameters of a family of biases that meet a target: an exact interval (ours).
 
     Args:
@@ -104,9 +111,12 @@ def design(
 
 
 def _read(
-    family: Any, parameter: str | None, dialect: str | None, values: Mapping[str, Any],
+    family: Any,
+    parameter: str | None,
+    dialect: str | None,
+    values: Mapping[str, Any],
     assumptions: Mapping[str, str] | None,
-) -> Family:  # fmt: skip
+) -> Family:
     """One of several families, with those of the values and domains that it has a name for."""
     entry = CATALOGUE.get(family) if isinstance(family, str) else None
     known = {*re.findall(r"[A-Za-z_][A-Za-z0-9_]*", str(getattr(family, "formula", family)))}
@@ -114,11 +124,12 @@ def _read(
         own = entry.parameters if isinstance(entry.parameters, tuple) else ()
         known = {*entry.options, *(p.name for p in own)}
     return read_family(
-        family, parameter if parameter in known else None,
+        family,
+        parameter if parameter in known else None,
         dialect=dialect if entry is not None and dialect in entry.dialects else None,
         values={k: v for k, v in values.items() if k in known},
         assumptions={k: v for k, v in (assumptions or {}).items() if k in known},
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True)
@@ -145,9 +156,13 @@ class _Goal:
 
     @classmethod
     def read(
-        cls, asked: Mapping[str, Any], given: dict[str, Any], heads: int | None,
-        optimise: str | None, notice: Notice,
-    ) -> _Goal:  # fmt: skip
+        cls,
+        asked: Mapping[str, Any],
+        given: dict[str, Any],
+        heads: int | None,
+        optimise: str | None,
+        notice: Notice,
+    ) -> _Goal:
         """The goal that is meant; options of its quantities are taken out of `given`."""
         if heads is not None and not 1 <= natural(heads, "heads") <= MAX_HEADS:
             raise InputError(f"heads {heads}: accepted is a number from 1 to {MAX_HEADS}")
@@ -163,20 +178,25 @@ class _Goal:
             given.pop(name, None)
         targets = [
             tuple(
-                t for name, value in asked.items()
+                t
+                for name, value in asked.items()
                 for t in read_targets(chosen[name], (each[name] or [value] * count)[h])
             )
             for h in range(count)
-        ]  # fmt: skip
+        ]
         said = [
             str(a) if a == b else f"{a} to {b.limit}"
             for a, b in zip(targets[0], targets[-1], strict=True)
         ]
         return cls(
-            tuple(targets), several, tuple(said), tuple(chosen[k] for k in asked),
+            tuple(targets),
+            several,
+            tuple(said),
+            tuple(chosen[k] for k in asked),
             tuple(chosen[k] for k in COSTS if k not in asked) if several else (),
-            chosen[optimise] if optimise else None, notice,
-        )  # fmt: skip
+            chosen[optimise] if optimise else None,
+            notice,
+        )
 
     def of(self, family: Family) -> Design:
         """The design of one family."""
@@ -193,14 +213,24 @@ class _Goal:
         whole = len(given) == len(found)
         approximate = any(d.label is Label.APPROXIMATE for d in found)
         return replace(
-            found[0], targets=self.said, low=None, high=None, closed=(False, False), value=None,
-            values=given if whole else (), encoding=family.encoding(given) if whole else None,
-            achieved=tuple(d.achieved for d in found), nearest=None,
-            monotone=all(d.monotone for d in found), call=family.call(given) if whole else "",
-            costs=tuple(self._costs(d) for d in found) if whole else (), heads=tuple(found),
-            status=worst.status, reason=worst.reason,
+            found[0],
+            targets=self.said,
+            low=None,
+            high=None,
+            closed=(False, False),
+            value=None,
+            values=given if whole else (),
+            encoding=family.encoding(given) if whole else None,
+            achieved=tuple(d.achieved for d in found),
+            nearest=None,
+            monotone=all(d.monotone for d in found),
+            call=family.call(given) if whole else "",
+            costs=tuple(self._costs(d) for d in found) if whole else (),
+            heads=tuple(found),
+            status=worst.status,
+            reason=worst.reason,
             label=Label.APPROXIMATE if approximate and worst.label else worst.label,
-        )  # fmt: skip
+        )
 
     def _costs(self, head: Design) -> dict[str, Any]:
         assert head.encoding is not None
@@ -215,9 +245,12 @@ class _Goal:
                 one = self.of(family)
             except InputError as why:
                 one = Design(
-                    family.name, str(family.parameter), self.said, subject=family.name,
+                    family.name,
+                    str(family.parameter),
+                    self.said,
+                    subject=family.name,
                     reason=Reason(Code.NEVER, str(why)),
-                )  # fmt: skip
+                )
             score = None
             if self.best is not None and one.value is not None:
                 score = _known(self.best, family.at(one.value))
@@ -236,10 +269,15 @@ class _Goal:
         unknown = next((d for d, _ in found if d.status is Status.UNKNOWN), None)
         shown = first if first.values or unknown is None else unknown
         return Designs(
-            tuple(d for d, _ in found), optimise, tuple(s for _, s in found),
-            first.family if first.values else None, status=shown.status, label=shown.label,
-            reason=shown.reason, subject=", ".join(f.name for f in families),
-        )  # fmt: skip
+            tuple(d for d, _ in found),
+            optimise,
+            tuple(s for _, s in found),
+            first.family if first.values else None,
+            status=shown.status,
+            label=shown.label,
+            reason=shown.reason,
+            subject=", ".join(f.name for f in families),
+        )
 
 
 def _by_head(name: str, value: Any, heads: int | None) -> list[Any] | None:
@@ -339,10 +377,13 @@ class _Asked:
         verdict, where = self._convergence
         conditional = verdict is Verdict.CONDITIONAL
         blank = Design(
-            family.name, str(family.parameter), tuple(map(str, targets)),
-            tuple(q.brief() for q in self.goal.quantities), subject=family.name,
+            family.name,
+            str(family.parameter),
+            tuple(map(str, targets)),
+            tuple(q.brief() for q in self.goal.quantities),
+            subject=family.name,
             condition=_words(where, family.parameter) if conditional else None,
-        )  # fmt: skip
+        )
         try:
             return self._found(blank, targets)
         except Unreachable as why:
@@ -353,9 +394,10 @@ class _Asked:
     def _found(self, blank: Design, targets: tuple[Target, ...]) -> Design:
         axis, p, a = self._axes[0], self.family.formula, self.family.parameter
         ordered = (
-            len(self._axes) == 1 and axis.order is not None
+            len(self._axes) == 1
+            and axis.order is not None
             and all(t.quantity.ordered(p, a) for t in targets)
-        )  # fmt: skip
+        )
         if not ordered:
             return self._met(blank, targets, _first_sampled(self._axes, targets), False)
         for t in targets:
@@ -391,19 +433,27 @@ class _Asked:
         reached = {q.name: q.number(bias) for q in kinds}
         approximate = any(q.approximate for q in kinds)
         return replace(
-            blank, low=found.low, high=found.high, closed=found.closed, value=found.value,
-            values=(found.value,), encoding=self.family.encoding([found.value]),
-            achieved=reached if len(kinds) > 1 else reached[kinds[0].name], monotone=monotone,
+            blank,
+            low=found.low,
+            high=found.high,
+            closed=found.closed,
+            value=found.value,
+            values=(found.value,),
+            encoding=self.family.encoding([found.value]),
+            achieved=reached if len(kinds) > 1 else reached[kinds[0].name],
+            monotone=monotone,
             call=self.family.call([found.value]),
             label=Label.APPROXIMATE if approximate else Label.CERTIFIED,
-        )  # fmt: skip
+        )
 
     def _unreached(self, blank: Design, axis: Line, target: Target) -> Design:
         """No parameter reaches the number: what is reached on both sides of where it would be."""
         edge = axis.edge(Event(target, target.limit, False, True))
         if not isinstance(edge, Edge):
-            raise InputError(f"{target} is met by no {axis.family.parameter} of "
-                             f"{axis.family.name}: {axis.reached(target.quantity)}")  # fmt: skip
+            raise InputError(
+                f"{target} is met by no {axis.family.parameter} of "
+                f"{axis.family.name}: {axis.reached(target.quantity)}"
+            )
         return self._between(blank, target, (edge.outside, edge.inside), True)
 
     def _between(
@@ -412,11 +462,13 @@ class _Asked:
         near = sorted(target.quantity.number(self.family.at(a)) or 0 for a in ends)
         said = f"{target.quantity.words()} jumps from {near[0]} to {near[1]}"
         return replace(
-            blank, nearest=(int(near[0]), int(near[1])), monotone=True,
+            blank,
+            nearest=(int(near[0]), int(near[1])),
+            monotone=True,
             status=Status.EXACT if proved else Status.UNKNOWN,
             label=Label.CERTIFIED if proved else None,
             reason=Reason(Code.NEVER if proved else Code.TIE, said),
-        )  # fmt: skip
+        )
 
 
 def _first_sampled(axes: Sequence[Line | Steps], targets: tuple[Target, ...]) -> Region:

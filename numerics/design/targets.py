@@ -246,9 +246,14 @@ class Window(Quantity):
 
     def answer(self, bias: Expr) -> Answer:
         return certified_window(
-            _row(bias, self.row), self.error, self.logit_bound, self.value_bound,
-            sinks=self.sinks, row=self.row, temper=self.temper,
-        )  # fmt: skip
+            _row(bias, self.row),
+            self.error,
+            self.logit_bound,
+            self.value_bound,
+            sinks=self.sinks,
+            row=self.row,
+            temper=self.temper,
+        )
 
     def gauge(self, bias: Expr, limit: Rational) -> Any:
         asked = Question.read(

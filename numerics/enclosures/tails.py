@@ -227,8 +227,9 @@ class TailEnclosure:
     def __init__(self, where: Beyond, terms: Terms) -> None:
         check_time()
         self.where = where
-        order = sorted((m for m, c in terms.items() if not _is_zero(c)),
-                       key=cmp_to_key(_descending))  # fmt: skip
+        order = sorted(
+            (m for m, c in terms.items() if not _is_zero(c)), key=cmp_to_key(_descending)
+        )
         self.terms = {m: terms[m] for m in order[:KEPT]}
         for m in order[KEPT:]:
             last = order[KEPT - 1]
@@ -518,8 +519,17 @@ def _exact_or_ball(e: Expr) -> Coefficient:
 OPERATIONS = SimpleNamespace(Unproved=Unproved, LOG1P=LOG1P, EXP=EXP, AT_ZERO=AT_ZERO)
 """What the rules of records speak in: `t.exp(g)`, `t.ball_of(1, g)`, ..."""
 for _operation in (
-    ball_of, exp, expm1, imaginary, in_right_half_plane, log, log1p, near_axis, power, taylor,
-):  # fmt: skip
+    ball_of,
+    exp,
+    expm1,
+    imaginary,
+    in_right_half_plane,
+    log,
+    log1p,
+    near_axis,
+    power,
+    taylor,
+):
     setattr(OPERATIONS, _operation.__name__, _operation)
 OPERATIONS.constant = lambda g, c: constant(g.where, c)
 

@@ -73,9 +73,13 @@ class Monotone(Smooth):
             return (p(t.exp() - h, analytic) + t - scale).exp()
 
         found = acb.integral(
-            integrand, acb(u.log()), acb(end.log()), rel_tol=arb(2) ** -bits,
-            abs_tol=arb(2) ** (-bits - 8), eval_limit=MAX_EVALUATIONS,
-        ).real  # fmt: skip
+            integrand,
+            acb(u.log()),
+            acb(end.log()),
+            rel_tol=arb(2) ** -bits,
+            abs_tol=arb(2) ** (-bits - 8),
+            eval_limit=MAX_EVALUATIONS,
+        ).real
         if found.rel_accuracy_bits() < bits // 4:
             raise Unreachable("the integral of exp(p) needs too many evaluations")
         return found * scale.exp() + self._rest(end)

@@ -55,19 +55,28 @@ class RowCertificates(Result):
         return (
             sentence(
                 "A window of {window} with {sinks} is certified for {share} of the rows that drop "
-                "keys, at an error of {error}.", self.label, window=plural(self.window, "token"),
-                sinks=plural(self.sinks, "sink"), share=f"{self.share:.1%}",
+                "keys, at an error of {error}.",
+                self.label,
+                window=plural(self.window, "token"),
+                sinks=plural(self.sinks, "sink"),
+                share=f"{self.share:.1%}",
                 error=decimal(self.error),
             ),
             facts(rows=len(self.bound), rows_that_drop_keys=len(dropping), median_bound=middle),
             note("One head, one layer, before the output projection; float64."),
-        )  # fmt: skip
+        )
 
 
 def window_certificate(
-    query: Any, keys: Any, *, window: Any, sinks: Any = 0, error: Any, value_bound: Any = 1,
+    query: Any,
+    keys: Any,
+    *,
+    window: Any,
+    sinks: Any = 0,
+    error: Any,
+    value_bound: Any = 1,
     scale: Any = None,
-) -> RowCertificates:  # fmt: skip
+) -> RowCertificates:
     """Which rows of a head a window is certified for, from its queries and keys alone (ours).
 
     Args:

@@ -14,9 +14,17 @@ from farfield.theory.answers.number import exact, natural
 
 
 def certified_window(
-    f: Any, error: Any, logit_bound: Any, value_bound: Any, *, sinks: Any = 0, row: Any = None,
-    temper: Any = None, gate: Any = None, **values: Any,
-) -> Window:  # fmt: skip
+    f: Any,
+    error: Any,
+    logit_bound: Any,
+    value_bound: Any,
+    *,
+    sinks: Any = 0,
+    row: Any = None,
+    temper: Any = None,
+    gate: Any = None,
+    **values: Any,
+) -> Window:
     """The least window whose output error is at most `error` for every input (ours).
 
     Args:
@@ -63,9 +71,15 @@ def certified_window(
 
 
 def window_error(
-    f: Any, width: Any, logit_bound: Any, value_bound: Any, *, sinks: Any = 0,
-    sink_weight: Any = 0, **values: Any,
-) -> WindowError:  # fmt: skip
+    f: Any,
+    width: Any,
+    logit_bound: Any,
+    value_bound: Any,
+    *,
+    sinks: Any = 0,
+    sink_weight: Any = 0,
+    **values: Any,
+) -> WindowError:
     """The worst-case error of keeping the `width` nearest keys, and the first ones (ours).
 
     Args:

@@ -51,9 +51,11 @@ def of_mechanism(name: str, asked: Question, gate: Any = None) -> Window:
     rule = MECHANISMS[name]
     if rule.windowable is None:
         return asked.answer(
-            None, status=Status.UNKNOWN, label=None,
+            None,
+            status=Status.UNKNOWN,
+            label=None,
             reason=rule.reason or Reason(Code.MISSING_BOUND, rule.words),
-        )  # fmt: skip
+        )
     if name == "row_scaled" and asked.temper is None:
         asked = replace(asked, temper=sympy.Integer(1))
     return _bounded(asked, rule.theorem)
@@ -86,9 +88,13 @@ def _bounded(asked: Question, theorem: str) -> Window:
     if asked.row is None:
         reason = Reason(Code.BOUNDED_LOGITS, half_mass_text(asked.logit_bound))
         return asked.answer(
-            None, math.inf, proof=Proof("there is none", (step,)), status=Status.INFINITE,
-            label=Label.THEOREM, reason=reason,
-        )  # fmt: skip
+            None,
+            math.inf,
+            proof=Proof("there is none", (step,)),
+            status=Status.INFINITE,
+            label=Label.THEOREM,
+            reason=reason,
+        )
     row = asked.row
     width = _ceiling(lambda: arb(row) / (1 + asked.share()))
     proof = Proof(f"{width} keys are enough in a row of {row}, and necessary", (step,))

@@ -90,13 +90,15 @@ class Window(Answer):
             yield Formula(words("`p(n)`"), self.formula)
         bounds = words(
             "`|q.k|/sqrt(d) <= {logit}`, values of norm at most {value}",
-            logit=self.logit_bound, value=self.value_bound,
-        )  # fmt: skip
+            logit=self.logit_bound,
+            value=self.value_bound,
+        )
         each = listed(["none" if h.width is None else decimal(h.width) for h in self.heads])
         yield facts(
-            where=bounds, by_head=each or None,
+            where=bounds,
+            by_head=each or None,
             why=None if self.reason is None else str(self.reason),
-        )  # fmt: skip
+        )
         if self.status is Status.EXACT:
             yield note("{scope}.", scope=SCOPE)
             yield self.proof.block()
@@ -117,10 +119,15 @@ class Window(Answer):
         where = ", in the widest head" if self.heads else ""
         where += "" if self.row is None else f", in a row of {plural(self.row, 'key')}"
         return words(
-            "{subject}: " + said, subject=subject, error=self.error, where=where,
+            "{subject}: " + said,
+            subject=subject,
+            error=self.error,
+            where=where,
             width="" if self.status is not Status.EXACT else plural(int(self), "token"),
-            most=2 * self.value_bound, why=str(self.reason), first=first,
-        )  # fmt: skip
+            most=2 * self.value_bound,
+            why=str(self.reason),
+            first=first,
+        )
 
 
 def _first_keys(sinks: int) -> str:
@@ -156,9 +163,13 @@ class WindowError(Answer):
         first_keys = f" with {_first_keys(self.sinks)}" if self.sinks else ""
         worst = ", in the worst head" if self.heads else ""
         first = words(
-            "{subject}: " + said, subject=subject, width=plural(self.width, "token"),
-            value=decimal(self.value), worst=worst, first=first_keys,
-        )  # fmt: skip
+            "{subject}: " + said,
+            subject=subject,
+            width=plural(self.width, "token"),
+            value=decimal(self.value),
+            worst=worst,
+            first=first_keys,
+        )
         found: list[Block] = [Sentence(first, self.label)]
         if self.formula is not None:
             found.append(Formula(words("`p(n)`"), self.formula))
@@ -221,9 +232,15 @@ class Question:
     def answer(self, formula: Expr | None, width: float | None = None, **more: Any) -> Window:
         """The answer with what was asked."""
         return Window(
-            formula, self.error, self.logit_bound, self.value_bound, width, self.sinks, self.row,
+            formula,
+            self.error,
+            self.logit_bound,
+            self.value_bound,
+            width,
+            self.sinks,
+            self.row,
             **more,
-        )  # fmt: skip
+        )
 
 
 def read_bounds(logit_bound: Any, value_bound: Any) -> tuple[sympy.Rational, sympy.Rational]:

@@ -63,19 +63,25 @@ def of_bias(bias: Expr, asked: Question) -> Window:
     reason_against = obstacle(s) if asked.row is None else None
     if reason_against is not None and reason_against.code is Code.DIVERGES:
         return asked.answer(
-            bias, math.inf, proof=Proof("there is none", (rule,)), status=Status.INFINITE,
-            label=Label.THEOREM, reason=reason_against,
-        )  # fmt: skip
+            bias,
+            math.inf,
+            proof=Proof("there is none", (rule,)),
+            status=Status.INFINITE,
+            label=Label.THEOREM,
+            reason=reason_against,
+        )
     try:
         if reason_against is not None:
             raise Unreachable(reason_against.sentence)
         width = _least(s if asked.row is None else s.truncated(asked.row), bias, asked)
     except Unreachable as why:
         return asked.answer(
-            bias, proof=Proof("it is not known whether there is one", (rule,)),
-            status=Status.UNKNOWN, label=None,
+            bias,
+            proof=Proof("it is not known whether there is one", (rule,)),
+            status=Status.UNKNOWN,
+            label=None,
             reason=reason_against or Reason(Code.NO_ENCLOSURE, str(why)),
-        )  # fmt: skip
+        )
     steps = [rule, Step("enough", {"width": width, "budget": asked.error})]
     if width > 1:
         steps.append(Step("least", {"width": width - 1, "budget": asked.error}))

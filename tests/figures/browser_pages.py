@@ -39,16 +39,30 @@ def written(folder):
     text = folder / "text.txt"
     text.write_bytes(b"the quick brown fox jumps over the lazy dog\n" * 2000)
     pages = {"study": write_study(study(["-log(1+n)^(3/2)", "alibi", "t5"]), folder / "study")}
-    one = study("type1", train=True, preset="tiny", baselines=["nope", "rope"], text=text,
-                store=folder / "runs")  # fmt: skip
+    one = study(
+        "type1",
+        train=True,
+        preset="tiny",
+        baselines=["nope", "rope"],
+        text=text,
+        store=folder / "runs",
+    )
     pages["trained"] = write_study(one, folder / "trained")
     subjects = [(e.prediction.name, e.prediction.encoding) for e in one.entries]
     pages["report"] = write_report(Report(survey(subjects)), folder / "report")
     ledger = [claim("qin2024.eq7-eq8"), claim("qin2024.thm0.3"), claim("chi2023.gradient-jump")]
     whole = Report(survey(subjects[:1]), tuple(ledger))
     pages["claims"] = write_report(whole, folder / "claims")
-    names = ["qin2024.fig1-right", "qin2024.fig3", "qin2024.fig7", "chi2023.fig7", "chi2023.fig8",
-             "sun2023.table2", "chi2023.table3-measured", "chi2023.fig12"]  # fmt: skip
+    names = [
+        "qin2024.fig1-right",
+        "qin2024.fig3",
+        "qin2024.fig7",
+        "chi2023.fig7",
+        "chi2023.fig8",
+        "sun2023.table2",
+        "chi2023.table3-measured",
+        "chi2023.fig12",
+    ]
     save(draw(names), folder / "figures")
     pages["figures"] = folder / "figures" / "index.html"
     BloomConfig(n_head=12, n_layer=3, hidden_size=96).save_pretrained(folder / "bloom")
@@ -83,16 +97,19 @@ def opened(browser, pages):
 
     def at(name, width, scheme="light", scripts=True):
         context = browser.new_context(
-            viewport={"width": width, "height": 900}, color_scheme=scheme,
+            viewport={"width": width, "height": 900},
+            color_scheme=scheme,
             java_script_enabled=scripts,
-        )  # fmt: skip
+        )
         contexts.append(context)
         page = context.new_page()
         said = []
         page.on("console", lambda m: said.append(m.text))
         page.on("pageerror", lambda e: said.append(str(e)))
-        page.on("request", lambda r: said.append(r.url) if not r.url.startswith(
-            ("file:", "data:")) else None)  # fmt: skip
+        page.on(
+            "request",
+            lambda r: said.append(r.url) if not r.url.startswith(("file:", "data:")) else None,
+        )
         page.goto(pages[name].as_uri())
         return page, said
 
@@ -119,8 +136,9 @@ def test_a_page_in_a_browser(opened, axe, name, width, scheme):
         found = page.evaluate("axe.run().then(r => r.violations)")
         serious = [
             (v["id"], [node["html"][:200] for node in v["nodes"]][:3])
-            for v in found if v["impact"] in ("serious", "critical")
-        ]  # fmt: skip
+            for v in found
+            if v["impact"] in ("serious", "critical")
+        ]
         assert not serious
     assert not said, "messages or requests"
 

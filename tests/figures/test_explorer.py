@@ -29,8 +29,9 @@ def test_a_slider_asks_for_no_new_decision(monkeypatch):
     """A move reads the condition that was proved."""
     decided = []
     decide = state.check_convergence
-    monkeypatch.setattr(state, "check_convergence",
-                        lambda *a, **k: decided.append(a) or decide(*a, **k))  # fmt: skip
+    monkeypatch.setattr(
+        state, "check_convergence", lambda *a, **k: decided.append(a) or decide(*a, **k)
+    )
     session = Explorer().read("-r*n")
     question = session.questions[0]
     for value in QUARTERS:

@@ -26,28 +26,39 @@ from farfield.validation.reference.predictions import plan
 from farfield.validation.settings.configuration import describe
 from farfield.validation.settings.plan import read_plan
 
-QUICK = ("qin2024.fig1-right", "qin2024.fig2", "qin2024.fig7", "sun2023.fig3", "chi2023.fig1",
-         "chi2023.fig3", "chi2023.fig8", "qin2024.table1", "sun2023.table4")  # fmt: skip
+QUICK = (
+    "qin2024.fig1-right",
+    "qin2024.fig2",
+    "qin2024.fig7",
+    "sun2023.fig3",
+    "chi2023.fig1",
+    "chi2023.fig3",
+    "chi2023.fig8",
+    "qin2024.table1",
+    "sun2023.table4",
+)
 
 
 def column(drawing, name, **where):
     """The cells of a column in the rows whose other columns have these values."""
     names = drawing.data.columns
     keep = [
-        row for row in drawing.data.rows
-        if all(row[names.index(k)] == v for k, v in where.items())
-    ]  # fmt: skip
+        row for row in drawing.data.rows if all(row[names.index(k)] == v for k, v in where.items())
+    ]
     return [row[names.index(name)] for row in keep]
 
 
 def test_every_figure_and_result_table_of_the_papers_is_listed():
     wanted = {
-        f"{r['paper']}.fig{r['figure']}" + (f"-{r['panel']}" if r["panel"] in ("left", "right")
-                                            else "")
+        f"{r['paper']}.fig{r['figure']}"
+        + (f"-{r['panel']}" if r["panel"] in ("left", "right") else "")
         for r in published.rows("figures")
-    }  # fmt: skip
-    tables = {n.replace("_", ".") for n in published.names() if "table" in n and
-              set(published.rows(n)[0]) == set(published.COLUMNS)}  # fmt: skip
+    }
+    tables = {
+        n.replace("_", ".")
+        for n in published.names()
+        if "table" in n and set(published.rows(n)[0]) == set(published.COLUMNS)
+    }
     wanted |= tables | {f"{n}-measured" for n in tables - {"sun2023.table1"}}  # marks, no numbers
     ids = [e.id for e in exhibits()]
     assert set(ids) == wanted and len(ids) == len(set(ids))
@@ -78,8 +89,12 @@ def test_schematics_are_drawn_from_the_masks():
     assert column(chi2023.fig1(), "bias", query=3) == [-1, -0.5, 0]
     assert column(chi2023.fig2(), "bias", query=3) == [-np.inf, 0, 0]
     assert column(chi2023.fig3(), "first context token", **{"context length": 3}) == [
-        -2, -1, 0, 1, 2
-    ]  # fmt: skip
+        -2,
+        -1,
+        0,
+        1,
+        2,
+    ]
 
 
 def test_curves_are_the_formulas():
@@ -108,8 +123,9 @@ def test_printed_tables_keep_the_print_and_compute_the_rest():
     assert column(table1, "leak to 8192", variant="w=120") == ["0"]
     resolution = sun2023.table3()
     assert column(resolution, "same direction", model="Roformer") == ["yes"]
-    assert column(exhibit("sun2023.table5").draw(), "verdict",
-                  variant="attention=BCA", encoding="RoPE") == ["converges"]  # fmt: skip
+    assert column(
+        exhibit("sun2023.table5").draw(), "verdict", variant="attention=BCA", encoding="RoPE"
+    ) == ["converges"]
 
 
 @pytest.mark.parametrize("name", QUICK)
@@ -148,24 +164,46 @@ def run(name, seed=0, ratio=1.0, length=16, label=None, modes=(None,), **options
     """A result as it is committed, small: `ratio` is that of every length beyond the training."""
     subject = encoding(name, **options)
     rows = [
-        {"protocol": protocol, "length": n, "perplexity": (5 + seed / 100) * ratio ** (n > length),
-         "ratio": ratio ** (n > length), "targets": 100}
-        for protocol in ("non-overlapping", "last token") for n in (length, 2 * length, 4 * length)
-    ]  # fmt: skip
-    rows += [{"protocol": "non-overlapping", "length": 99 * length, "perplexity": 70.0,
-              "ratio": ratio, "targets": 30}]  # fmt: skip
+        {
+            "protocol": protocol,
+            "length": n,
+            "perplexity": (5 + seed / 100) * ratio ** (n > length),
+            "ratio": ratio ** (n > length),
+            "targets": 100,
+        }
+        for protocol in ("non-overlapping", "last token")
+        for n in (length, 2 * length, 4 * length)
+    ]
+    rows += [
+        {
+            "protocol": "non-overlapping",
+            "length": 99 * length,
+            "perplexity": 70.0,
+            "ratio": ratio,
+            "targets": 30,
+        }
+    ]
     gradient = {"curve": [[1, 0.5], [2, 1.0]], "segments": 2, "length": 2, "scalar": "x"}
     return {
         "schema": 1,
         "encoding": {"name": name, "dialect": subject.dialect, **describe(subject)}
         | ({"label": label} if label else {}),
         "seed": seed,
-        "preset": {"name": "tiny", "layers": 2, "width": 32, "heads": 8, "length": length,
-                   "steps": 30, "batch": 8},
+        "preset": {
+            "name": "tiny",
+            "layers": 2,
+            "width": 32,
+            "heads": 8,
+            "length": length,
+            "steps": 30,
+            "batch": 8,
+        },
         "text": {"source": "a text", "sha256": "0" * 64},
-        "measurements": [{"inference": {"bca": bca, "window": None}, "perplexity": rows,
-                          "gradient": gradient} for bca in modes],
-    }  # fmt: skip
+        "measurements": [
+            {"inference": {"bca": bca, "window": None}, "perplexity": rows, "gradient": gradient}
+            for bca in modes
+        ],
+    }
 
 
 def test_measured_figures_follow_the_results_and_say_what_lacks():
@@ -174,9 +212,13 @@ def test_measured_figures_follow_the_results_and_say_what_lacks():
     assert column(drawing, "perplexity", encoding="example1", length=64) == [15.0]
     assert len(column(drawing, "perplexity", encoding="type1", length=64)) == 2
     for said in (
-        "Not among the runs: example2;", "seeds 0, 1: type1", "seed 0: example1", "2 layers",
-        "a text (SHA-256 000000000000)", "farfield train example2",
-    ):  # fmt: skip
+        "Not among the runs: example2;",
+        "seeds 0, 1: type1",
+        "seed 0: example1",
+        "2 layers",
+        "a text (SHA-256 000000000000)",
+        "farfield train example2",
+    ):
         assert said in drawing.caption
 
 
@@ -213,8 +255,13 @@ def test_a_run_of_a_store_gets_the_label_of_the_plan(expected, options):
 
 
 def test_variants_and_inference_are_told_apart():
-    runs = [run("window", w=16), run("window", w=32), run("alibi"), run("xpos", modes=(None, 8)),
-            run("alibi", dialect="shift", delta=8)]  # fmt: skip
+    runs = [
+        run("window", w=16),
+        run("window", w=32),
+        run("alibi"),
+        run("xpos", modes=(None, 8)),
+        run("alibi", dialect="shift", delta=8),
+    ]
     (found,) = settings(runs, ("window *", "alibi shift 8", "xpos + BCA", "alibi + BCA"))
     assert [s.label for s in found] == ["window 16", "window 32", "alibi shift 8", "xpos + BCA"]
     drawing = exhibit("chi2023.fig4").draw(runs)
@@ -226,8 +273,9 @@ def test_a_figure_with_a_curve_a_training_length_keeps_them_apart():
     drawing = exhibit("chi2023.fig7").draw([run("sinusoidal"), run("sinusoidal", length=32)])
     assert {r[1] for r in drawing.data.rows} == {16, 32}
     assert [t.get_text() for t in drawing.figure.legends[0].get_texts()] == [
-        "Sinusoidal, trained on 16", "Sinusoidal, trained on 32"
-    ]  # fmt: skip
+        "Sinusoidal, trained on 16",
+        "Sinusoidal, trained on 32",
+    ]
 
 
 def called(*args):
@@ -254,8 +302,10 @@ def test_windows_shorter_than_the_training_length_are_measured_and_drawn(tmp_pat
         (p["protocol"], p["length"]): p["perplexity"]
         for p in stored["measurements"][0]["perplexity"]
     }
-    for protocol, mode in (("last token", "sliding window"),
-                           ("non-overlapping", "nonoverlapping window")):  # fmt: skip
+    for protocol, mode in (
+        ("last token", "sliding window"),
+        ("non-overlapping", "nonoverlapping window"),
+    ):
         assert column(drawing, "perplexity", mode=mode) == [measured[protocol, n] for n in (4, 16)]
     capsys.readouterr()
     assert called(*asked, "4,x") == 2
@@ -321,8 +371,11 @@ def test_a_measured_table_shows_the_print_beside_it_and_what_lacks():
 
 
 def test_a_table_with_rows_of_two_training_lengths():
-    runs = [run("alibi", length=64, dialect="shift", delta=6, ratio=1.4),
-            run("window", length=32, w=64), run("window", length=64, w=64, ratio=9.0)]  # fmt: skip
+    runs = [
+        run("alibi", length=64, dialect="shift", delta=6, ratio=1.4),
+        run("window", length=32, w=64),
+        run("window", length=64, w=64, ratio=9.0),
+    ]
     drawing = exhibit("chi2023.table2-measured").draw(runs)
     where = {"dataset": "ArXiv", "trained": 64, "multiple": 2}
     assert column(drawing, "measured", encoding="ALiBi", **where) == pytest.approx([7.0])
@@ -340,8 +393,11 @@ def test_measured_resolution_is_that_of_the_scores_cut_at_the_length():
     scores = [1 - n / 100 for n in range(64)]
     given = run("alibi", length=64)
     given["measurements"][0]["scores"] = {
-        "scores": scores + [0.0] * 192, "segments": 2, "length": 256, "scale": "1/sqrt(head size)"
-    }  # fmt: skip
+        "scores": scores + [0.0] * 192,
+        "segments": 2,
+        "length": 256,
+        "scale": "1/sqrt(head size)",
+    }
     drawing = exhibit("sun2023.table3-measured").draw([given])
     (value,) = column(drawing, "training length", model="Alibi")
     assert float(value) == pytest.approx(attention_resolution(np.array(scores)).value, abs=5e-4)
@@ -361,9 +417,11 @@ def test_results_of_an_older_schema_are_refused(tmp_path):
 
 @pytest.mark.parametrize(
     ("content", "said"),
-    [('{"schema": 0, "measurements": []}', "schema 0; this version reads 1"),
-     ('{"schema": 1, "meas', "no JSON text")],
-)  # fmt: skip
+    [
+        ('{"schema": 0, "measurements": []}', "schema 0; this version reads 1"),
+        ('{"schema": 1, "meas', "no JSON text"),
+    ],
+)
 def test_committed_results_of_another_kind_are_refused(content, said, tmp_path, monkeypatch):
     (tmp_path / "reference").mkdir()
     (tmp_path / "reference" / "a-64-0.json").write_text(content)

@@ -88,9 +88,11 @@ def test_bad_plots_are_one_line(formulas, options, said):
 
 def test_the_boundary_is_exact():
     drawn = parameter_map(
-        "-(a+b^2-1)*log(1+n)", {"a": "-1:3", "b": "-2:2"}, points=3,
+        "-(a+b^2-1)*log(1+n)",
+        {"a": "-1:3", "b": "-2:2"},
+        points=3,
         assumptions={"a": "real", "b": "real"},
-    )  # fmt: skip
+    )
     (curve,) = drawn.boundary
     assert len(curve) > 100 and drawn.condition == "exactly if a > 2 − b²"
     assert all(math.isclose(x, 2 - y * y, abs_tol=1e-12) for x, y in curve)
@@ -135,11 +137,21 @@ def test_bad_maps_are_one_line(formula, ranges, said):
 
 
 def test_the_verbs(capsys, tmp_path):
-    code, out, _ = run(capsys, "plot", "-n/8", "-n/9", "--what", "weights", "--out",
-                       str(tmp_path / "p.svg"))  # fmt: skip
+    code, out, _ = run(
+        capsys, "plot", "-n/8", "-n/9", "--what", "weights", "--out", str(tmp_path / "p.svg")
+    )
     assert code == 0 and (tmp_path / "p.csv").exists() and "p.svg" in out
-    code, out, _ = run(capsys, "map", "-a*log(1+n)", "--a", "1/2:3", "--points", "3", "--out",
-                       str(tmp_path / "m.svg"))  # fmt: skip
+    code, out, _ = run(
+        capsys,
+        "map",
+        "-a*log(1+n)",
+        "--a",
+        "1/2:3",
+        "--points",
+        "3",
+        "--out",
+        str(tmp_path / "m.svg"),
+    )
     assert code == 0 and "exactly if a > 1" in out and (tmp_path / "m.csv").exists()
     code, _, err = run(capsys, "map", "-a*n", "--beta", "1:2", "--out", str(tmp_path / "m.svg"))
     assert code == 2 and "no free parameter 'beta'" in err
@@ -148,6 +160,18 @@ def test_the_verbs(capsys, tmp_path):
     code, out, _ = run(capsys, "design", "-a*log(1+n)", "--trf", "512", "--eps", "1/100")
     assert code == 0 and "a = 153/91" in out
     plan = tmp_path / "plan.toml"
-    code, out, _ = run(capsys, "design", "--family", "alibi", "--family", "-a*log(1+n)", "--trf",
-                       ">=64", "--optimise", "leak", "--plan", str(plan))  # fmt: skip
+    code, out, _ = run(
+        capsys,
+        "design",
+        "--family",
+        "alibi",
+        "--family",
+        "-a*log(1+n)",
+        "--trf",
+        ">=64",
+        "--optimise",
+        "leak",
+        "--plan",
+        str(plan),
+    )
     assert code == 0 and "[[sweep]]" in plan.read_text()

@@ -190,9 +190,9 @@ def test_light_start_and_names():
 
 
 @pytest.mark.parametrize(
-    "args", [["figures", "--list"], ["figures", "--format", "bmp"], ["report", "--formt", "x"],
-             ["--help"]],
-)  # fmt: skip
+    "args",
+    [["figures", "--list"], ["figures", "--format", "bmp"], ["report", "--formt", "x"], ["--help"]],
+)
 def test_lists_and_usage_errors_import_no_heavy_library(args):
     code = (
         "import sys\nfrom farfield.cli import main\n"

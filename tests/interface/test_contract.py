@@ -38,9 +38,14 @@ def answers(subject):
 
 
 def made(name):
-    small = {"sandwich": {"heads": 2, "d_bar": 8}, "rope_surrogate": {"d": 4},
-             "xpos_surrogate": {"d": 4}, "kerple_log": {"r1": 2, "r2": 1},
-             "kerple_power": {"r1": 1, "r2": "1/2"}, "window": {"w": 8}}  # fmt: skip
+    small = {
+        "sandwich": {"heads": 2, "d_bar": 8},
+        "rope_surrogate": {"d": 4},
+        "xpos_surrogate": {"d": 4},
+        "kerple_log": {"r1": 2, "r2": 1},
+        "kerple_power": {"r1": 1, "r2": "1/2"},
+        "window": {"w": 8},
+    }
     return farfield.encoding(name, **small.get(name, {}))
 
 
@@ -112,7 +117,9 @@ def test_as_a_module():
     )
     assert done.returncode == 0 and done.stdout.startswith("-n: the series converges")
     ascii_only = subprocess.run(
-        [sys.executable, "-m", "farfield", "check", "-n"], capture_output=True, text=True,
+        [sys.executable, "-m", "farfield", "check", "-n"],
+        capture_output=True,
+        text=True,
         env={"PYTHONIOENCODING": "ascii"},
-    )  # fmt: skip
+    )
     assert ascii_only.returncode == 0 and ascii_only.stdout.isascii()

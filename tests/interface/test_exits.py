@@ -16,26 +16,39 @@ from farfield.theory.verdicts import Verdict
 HARD = "-log(n+2)*(2+sin(n**2))-log(log(n+2))"  # converges, and no enclosure is known
 CODES = {"exact": 0, "enclosed": 0, "infinite": 0, "out_of_scope": 0, "unknown": 1}
 CASES = [
-    ("check -n", "exact"), ("check -log(1+n)", "exact"), ("check -a*log(1+n)", "exact"),
-    ("check rope", "out_of_scope"), ("check -n^2*abs(sin(n))", "unknown"),
-    ("trf -n --eps 1/2", "exact"), ("trf -log(1+n) --eps 1/2", "infinite"),
+    ("check -n", "exact"),
+    ("check -log(1+n)", "exact"),
+    ("check -a*log(1+n)", "exact"),
+    ("check rope", "out_of_scope"),
+    ("check -n^2*abs(sin(n))", "unknown"),
+    ("trf -n --eps 1/2", "exact"),
+    ("trf -log(1+n) --eps 1/2", "infinite"),
     ("trf -log(3+n)-2*log(log(3+n)) --eps 1e-6", "enclosed"),
     ("trf rope --eps 1/2", "out_of_scope"),
-    ("trf alibi --bca 8 --eps 1/2", "out_of_scope"), (f"trf {HARD} --eps 1/2", "unknown"),
-    ("trf -n --layers 2", "exact"), ("trf -101/100*log(1+n) --layers 4", "enclosed"),
+    ("trf alibi --bca 8 --eps 1/2", "out_of_scope"),
+    (f"trf {HARD} --eps 1/2", "unknown"),
+    ("trf -n --layers 2", "exact"),
+    ("trf -101/100*log(1+n) --layers 4", "enclosed"),
     ("trf rope --layers 2", "out_of_scope"),
-    ("leak -n --trained 8", "exact"), ("leak -log(1+n) --trained 8", "exact"),
-    ("leak rope --trained 8", "out_of_scope"), (f"leak {HARD} --trained 8", "unknown"),
-    ("leak -n --dtype fp16", "exact"), ("leak nope --dtype fp16", "infinite"),
-    ("leak rope --dtype fp16", "out_of_scope"), ("leak cos(n) --dtype fp16", "unknown"),
+    ("leak -n --trained 8", "exact"),
+    ("leak -log(1+n) --trained 8", "exact"),
+    ("leak rope --trained 8", "out_of_scope"),
+    (f"leak {HARD} --trained 8", "unknown"),
+    ("leak -n --dtype fp16", "exact"),
+    ("leak nope --dtype fp16", "infinite"),
+    ("leak rope --dtype fp16", "out_of_scope"),
+    ("leak cos(n) --dtype fp16", "unknown"),
     ("window -n --error 1/10 --logit-bound 1", "exact"),
     ("window -log(1+n) --error 1/10 --logit-bound 1", "infinite"),
     ("window rope --error 1/10 --logit-bound 1", "infinite"),
     ("window alibi --bca 8 --error 1/10 --logit-bound 1", "out_of_scope"),
     (f"window {HARD} --error 1/10 --logit-bound 1", "unknown"),
-    ("resolution -n", "exact"), ("resolution rope", "out_of_scope"), ("resolution n", "unknown"),
-    ("compare -n -2*n", "exact"), ("compare -n-sin(n) -n", "unknown"),
-]  # fmt: skip
+    ("resolution -n", "exact"),
+    ("resolution rope", "out_of_scope"),
+    ("resolution n", "unknown"),
+    ("compare -n -2*n", "exact"),
+    ("compare -n-sin(n) -n", "unknown"),
+]
 
 
 @pytest.mark.parametrize("words, status", CASES, ids=[words for words, _ in CASES])
@@ -82,9 +95,10 @@ QUESTIONS = {
     "forecast -n --trained 64 --tested 1024": "validation.forecast.forecast",
 }
 PAGES = (
-    "figures.pages.audit.write_audit", "figures.pages.study.write_study",
+    "figures.pages.audit.write_audit",
+    "figures.pages.study.write_study",
     "figures.pages.report.write_report",
-)  # fmt: skip
+)
 NO_QUESTION = {"encodings", "explore", "prove", "figures", "runs", "train", "sweep", "plot", "map"}
 """What lists, draws or makes something: its answers have no status."""
 
@@ -106,9 +120,10 @@ def test_every_verb_has_the_exit_code_of_every_status(
 ):
     known = status not in (Status.UNKNOWN, Status.OUT_OF_SCOPE)
     said = Said(
-        status=status, label=Label.THEOREM if known else None,
+        status=status,
+        label=Label.THEOREM if known else None,
         reason=None if status is Status.EXACT else Reason(Code.UNDECIDED, "so it is"),
-    )  # fmt: skip
+    )
     module, name = found(function)
     answer = (said,) if name == "theoretical_receptive_field" else said
     monkeypatch.setattr(module, name, lambda *_, **__: answer)
@@ -128,8 +143,14 @@ def test_the_table_of_exit_codes_leaves_no_verb_out():
 
 def test_what_is_no_bias_by_distance_is_so_for_every_verb(capsys):
     """A rotation: no verb fails, none knows less than another."""
-    asked = ("check rope", "trf rope", "leak rope --trained 512", "leak rope --dtype fp16",
-             "window rope --error 1/10 --logit-bound 1", "resolution rope")  # fmt: skip
+    asked = (
+        "check rope",
+        "trf rope",
+        "leak rope --trained 512",
+        "leak rope --dtype fp16",
+        "window rope --error 1/10 --logit-bound 1",
+        "resolution rope",
+    )
     for words in asked:
         with pytest.raises(SystemExit) as stop:
             main([*words.split(), "--json"])

@@ -68,8 +68,16 @@ def test_claims_as_a_table_and_one_in_full(capsys):
     code, out, _ = run(capsys, "claims", "--paper", "qin2024", "--kind", "symbolic identity")
     assert code == 0 and out.startswith("7 claims of the papers: 3 confirmed, 4 corrected.")
     assert ["corrected", "qin2024.eq7-eq8"] in [line.split()[:2] for line in out.splitlines()]
-    few = run(capsys, "claims", "--paper", "qin2024", "--kind", "symbolic identity",
-              "--verdict", "Corrected")[1]  # fmt: skip
+    few = run(
+        capsys,
+        "claims",
+        "--paper",
+        "qin2024",
+        "--kind",
+        "symbolic identity",
+        "--verdict",
+        "Corrected",
+    )[1]
     assert few.startswith("4 claims of the papers: 4 corrected.")
     code, out, _ = run(capsys, "claims", "qin2024.type1.total")
     assert code == 0 and "pi^2/6" in out and "again: farfield claims qin2024.type1.total" in out
@@ -77,8 +85,18 @@ def test_claims_as_a_table_and_one_in_full(capsys):
 
 def test_claims_as_json(capsys):
     found = json.loads(run(capsys, "claims", "--paper", "chi2023", "--kind", "proof", "--json")[1])
-    names = {"id", "paper", "place", "statement", "kind", "verdict", "label", "evidence",
-             "corrected", "seconds"}  # fmt: skip
+    names = {
+        "id",
+        "paper",
+        "place",
+        "statement",
+        "kind",
+        "verdict",
+        "label",
+        "evidence",
+        "corrected",
+        "seconds",
+    }
     assert len(found) >= 5 and all(names <= set(c) and c["kind"] == "proof" for c in found)
     (one,) = json.loads(run(capsys, "claims", "sun2023.fp16.centred", "--json")[1])
     assert one["verdict"] == "confirmed"

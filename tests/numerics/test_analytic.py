@@ -36,9 +36,17 @@ BATTERY = Path(__file__).resolve().parents[1] / "data" / "battery.jsonl"
 
 @pytest.mark.parametrize(
     "text",
-    ["-2*log(1+n)", "-6/5*log(1+n/3)", "-log(1+(n/16)^2)", "-log(3+n)^2", "-sqrt(n+1)",
-     "-log(n+20)-2*log(log(n+20))", "-n/2", "-n^2/50"],
-)  # fmt: skip
+    [
+        "-2*log(1+n)",
+        "-6/5*log(1+n/3)",
+        "-log(1+(n/16)^2)",
+        "-log(3+n)^2",
+        "-sqrt(n+1)",
+        "-log(n+20)-2*log(log(n+20))",
+        "-n/2",
+        "-n^2/50",
+    ],
+)
 def test_the_general_path_agrees_with_closed_forms(text):
     closed, general = kernel(read(text)), analytic_kernel(read(text), 0)
     for j in (0, 3, 70, 1000):
@@ -64,11 +72,16 @@ def test_two_precisions_agree(r, h, j):
 
 @pytest.mark.parametrize(
     "text, tokens",
-    [("-log(n+20)^(11/10)", [146, 11806, 2418614, 27871218865, 350062496386856712]),
-     ("-2*asinh(n)", None),
-     ("-n/log(n+20)", None), ("-2*digamma(n+1)", None), ("-2*LambertW(n)", None),
-     ("loggamma(4*n+1)-4*loggamma(n+1)-n*log(256)", None), ("-n+sin(n)", None)],
-)  # fmt: skip
+    [
+        ("-log(n+20)^(11/10)", [146, 11806, 2418614, 27871218865, 350062496386856712]),
+        ("-2*asinh(n)", None),
+        ("-n/log(n+20)", None),
+        ("-2*digamma(n+1)", None),
+        ("-2*LambertW(n)", None),
+        ("loggamma(4*n+1)-4*loggamma(n+1)-n*log(256)", None),
+        ("-n+sin(n)", None),
+    ],
+)
 def test_answers_pass_the_ball_test_and_fall_with_eps(text, tokens):
     grid = ["1/2", "1/10", "1/100", "1/10000", "1e-8"]
     fields = theoretical_receptive_field(text, grid)
@@ -87,11 +100,18 @@ def test_answers_pass_the_ball_test_and_fall_with_eps(text, tokens):
 
 @pytest.mark.parametrize(
     "text",
-    ["-2*log(1+n)+sin(n)", "-(n+1)^(1/5)+2*cos(3*n)", "-2*log(n+1)+cos(n)-cos(2*n)/2",
-     "-3/2*log(n+2)-sin(n/3+1)", "-log(n+2)*(3+sin(n))-sin(n)",
-     "-log(n+9)-(4-cos(2*n+1))*log(log(n+9))", "-log(n+2)*(5+3*sin(n+1)*cos(n)+2*sin(n)^2)",
-     "-2*log(n+1)+sin(n/3)/sqrt(n+1)", "-2*digamma(n+1)+cos(n)"],
-)  # fmt: skip
+    [
+        "-2*log(1+n)+sin(n)",
+        "-(n+1)^(1/5)+2*cos(3*n)",
+        "-2*log(n+1)+cos(n)-cos(2*n)/2",
+        "-3/2*log(n+2)-sin(n/3+1)",
+        "-log(n+2)*(3+sin(n))-sin(n)",
+        "-log(n+9)-(4-cos(2*n+1))*log(log(n+9))",
+        "-log(n+2)*(5+3*sin(n+1)*cos(n)+2*sin(n)^2)",
+        "-2*log(n+1)+sin(n/3)/sqrt(n+1)",
+        "-2*digamma(n+1)+cos(n)",
+    ],
+)
 def test_sums_by_parts_agree_with_direct_sums(text):
     s = series(read(text))
     assert isinstance(s.last.kernel, ByParts)
@@ -159,12 +179,16 @@ def test_the_asymptotic_bessel_function():
 
 @pytest.mark.parametrize(
     "text, g",
-    [("log(Abs(sin(n+1)))-2*log(n+1)", lambda x: np.abs(np.sin(x + 1))),
-     ("-2*log(n+1)-frac(n*sqrt(2))", lambda x: np.exp(-np.modf(x * 2**0.5)[0])),
-     ("-2*log(n+1)+sign(sin(n+1/2))", lambda x: np.exp(np.sign(np.sin(x + 0.5)))),
-     ("log(1+sin(2*n)^2)+Abs(cos(3*n))-2*log(n+1)",
-      lambda x: (1 + np.sin(2 * x) ** 2) * np.exp(np.abs(np.cos(3 * x))))],
-)  # fmt: skip
+    [
+        ("log(Abs(sin(n+1)))-2*log(n+1)", lambda x: np.abs(np.sin(x + 1))),
+        ("-2*log(n+1)-frac(n*sqrt(2))", lambda x: np.exp(-np.modf(x * 2**0.5)[0])),
+        ("-2*log(n+1)+sign(sin(n+1/2))", lambda x: np.exp(np.sign(np.sin(x + 0.5)))),
+        (
+            "log(1+sin(2*n)^2)+Abs(cos(3*n))-2*log(n+1)",
+            lambda x: (1 + np.sin(2 * x) ** 2) * np.exp(np.abs(np.cos(3 * x))),
+        ),
+    ],
+)
 def test_averages_over_a_rotation(text, g):
     """The bound of the noise against float64 sums, and exact answers by direct sums."""
     s = series(read(text))
@@ -187,10 +211,16 @@ def test_averages_over_a_rotation(text, g):
 
 @pytest.mark.parametrize(
     "text, g, eps, expected",
-    [("-2*log(n+1)-Abs(sin(n))", lambda x: np.exp(-np.abs(np.sin(x))), "1e-6", 420_099),
-     ("log(Abs(sin(sqrt(2)*n+1)))-2*log(n+1)", lambda x: np.abs(np.sin(2**0.5 * x + 1)),
-      "3e-6", 167_933)],
-)  # fmt: skip
+    [
+        ("-2*log(n+1)-Abs(sin(n))", lambda x: np.exp(-np.abs(np.sin(x))), "1e-6", 420_099),
+        (
+            "log(Abs(sin(sqrt(2)*n+1)))-2*log(n+1)",
+            lambda x: np.abs(np.sin(2**0.5 * x + 1)),
+            "3e-6",
+            167_933,
+        ),
+    ],
+)
 def test_a_ramp_settles_a_rotation(text, g, eps, expected):
     """Sums by a ramp and a bound of all harmonics against float64 sums, and an exact answer."""
     k = series(read(text)).last.kernel
@@ -220,11 +250,14 @@ def test_the_bound_of_the_harmonics(omega):
 
 @pytest.mark.parametrize(
     "text, bias",
-    [("-2^n", lambda i: -(2.0**i)), ("-3/2*exp(2*n)", lambda i: -1.5 * math.exp(2 * i)),
-     ("-exp(exp(n))", lambda i: -math.exp(math.exp(min(i, 6)))),
-     ("-Min(3/2*n,2*log(n+1))", lambda i: -min(1.5 * i, 2 * math.log(i + 1))),
-     ("-Max(n/2,2*log(n+1))", lambda i: -max(i / 2, 2 * math.log(i + 1)))],
-)  # fmt: skip
+    [
+        ("-2^n", lambda i: -(2.0**i)),
+        ("-3/2*exp(2*n)", lambda i: -1.5 * math.exp(2 * i)),
+        ("-exp(exp(n))", lambda i: -math.exp(math.exp(min(i, 6)))),
+        ("-Min(3/2*n,2*log(n+1))", lambda i: -min(1.5 * i, 2 * math.log(i + 1))),
+        ("-Max(n/2,2*log(n+1))", lambda i: -max(i / 2, 2 * math.log(i + 1))),
+    ],
+)
 def test_steep_falls_and_curved_branches(text, bias):
     terms = [math.exp(bias(i)) for i in range(20_000 if "log" in text else 9)]
     for eps in (Fraction(1, 2), Fraction(1, 10), Fraction(1, 100)):
@@ -258,22 +291,34 @@ def test_long_rows_agree_with_closed_forms():
             assert closed.between(5, 10**15).overlaps(general.between(5, 10**15))
 
 
-GENERAL = ["-(1+{a})*log(n+2)+1/(n+{b})", "-log(n+20)^(1+{a})", "-{b}*2^n+n^2",
-           "-(1+{a})*log(n+2)-log(log(n+{b}+3))",
-           "-{a}*sqrt(n)-{b}*log(n+1)", "-(1+{a})*asinh(n)", "-(1+{a})*log(n+1)+sin({b}*n)/2",
-           "-{a}*n+sin(n)", "-(1+{a})*log(n+1)-{b}*frac(n/3)", "-Max({a}*n,(1+{b})*log(n+1))",
-           "-{a}*2^n", "-(1+{a})*digamma(n+1)", "-{a}*n/log(n+20)",
-           "-log(n+2)*(2+{a}+sin({b}*n))"]  # fmt: skip
+GENERAL = [
+    "-(1+{a})*log(n+2)+1/(n+{b})",
+    "-log(n+20)^(1+{a})",
+    "-{b}*2^n+n^2",
+    "-(1+{a})*log(n+2)-log(log(n+{b}+3))",
+    "-{a}*sqrt(n)-{b}*log(n+1)",
+    "-(1+{a})*asinh(n)",
+    "-(1+{a})*log(n+1)+sin({b}*n)/2",
+    "-{a}*n+sin(n)",
+    "-(1+{a})*log(n+1)-{b}*frac(n/3)",
+    "-Max({a}*n,(1+{b})*log(n+1))",
+    "-{a}*2^n",
+    "-(1+{a})*digamma(n+1)",
+    "-{a}*n/log(n+20)",
+    "-log(n+2)*(2+{a}+sin({b}*n))",
+]
 SOME = st.fractions(min_value="1/4", max_value=3, max_denominator=8)
 
 
 @settings(max_examples=15)
 @given(
-    a=SOME, b=SOME, family=st.sampled_from(GENERAL),
+    a=SOME,
+    b=SOME,
+    family=st.sampled_from(GENERAL),
     eps=st.lists(
         st.fractions("1/100000", "9/10", max_denominator=10**6), min_size=2, max_size=3, unique=True
     ),
-)  # fmt: skip
+)
 def test_laws_of_random_series(a, b, family, eps):
     """The ball test at j and j - 1 and at twice the precision, and the order of the answers."""
     text = family.format(a=f"({a})", b=f"({b})")
@@ -373,10 +418,15 @@ def test_the_battery_is_answered():
 
 @pytest.mark.parametrize(
     "text, mean",
-    [("-2*log(n+1)-atan(sin(log(2)*n))", lambda u: mpmath.exp(-mpmath.atan(mpmath.sin(u)))),
-     ("-2*log(n+1)+tanh(cos(n))", lambda u: mpmath.exp(mpmath.tanh(mpmath.cos(u)))),
-     ("-2*log(n+1)+atan(sin(pi*(1+sqrt(5))*n))", lambda u: mpmath.exp(mpmath.atan(mpmath.sin(u))))],
-)  # fmt: skip
+    [
+        ("-2*log(n+1)-atan(sin(log(2)*n))", lambda u: mpmath.exp(-mpmath.atan(mpmath.sin(u)))),
+        ("-2*log(n+1)+tanh(cos(n))", lambda u: mpmath.exp(mpmath.tanh(mpmath.cos(u)))),
+        (
+            "-2*log(n+1)+atan(sin(pi*(1+sqrt(5))*n))",
+            lambda u: mpmath.exp(mpmath.atan(mpmath.sin(u))),
+        ),
+    ],
+)
 def test_functions_of_a_wave_are_averaged(text, mean):
     """Also a frequency whose product SymPy multiplies out to a factor (-1)^n."""
     k = series(read(text)).last.kernel
@@ -387,11 +437,21 @@ def test_functions_of_a_wave_are_averaged(text, mean):
 
 @pytest.mark.parametrize(
     "text, bias",
-    [("-2*log(n+1)+sin(log(n+1))", lambda i: mpmath.sin(mpmath.log(i + 1)) - 2 * mpmath.log(i + 1)),
-     ("-3/2*log(n+1)+2*cos(3*log(n+2))+sin(log(n+2))",
-      lambda i: 2 * mpmath.cos(3 * mpmath.log(i + 2)) + mpmath.sin(mpmath.log(i + 2))
-      - 3 * mpmath.log(i + 1) / 2)],
-)  # fmt: skip
+    [
+        (
+            "-2*log(n+1)+sin(log(n+1))",
+            lambda i: mpmath.sin(mpmath.log(i + 1)) - 2 * mpmath.log(i + 1),
+        ),
+        (
+            "-3/2*log(n+1)+2*cos(3*log(n+2))+sin(log(n+2))",
+            lambda i: (
+                2 * mpmath.cos(3 * mpmath.log(i + 2))
+                + mpmath.sin(mpmath.log(i + 2))
+                - 3 * mpmath.log(i + 1) / 2
+            ),
+        ),
+    ],
+)
 def test_waves_in_log_n(text, bias):
     """Analytic and bounded on a sector: against mpmath's Euler-Maclaurin sum."""
     k = series(read(text)).last.kernel

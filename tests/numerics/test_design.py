@@ -104,8 +104,10 @@ def test_the_ends_are_exact_where_they_are_known():
 
 def test_a_family_counts_its_window():
     found = design("window", trf=512, eps="1/100")
-    fields = [farfield.theoretical_receptive_field(read_family("window").at(w), "1/100").tokens
-              for w in (found.low[0], found.low[1], found.high[1], found.high[0])]  # fmt: skip
+    fields = [
+        farfield.theoretical_receptive_field(read_family("window").at(w), "1/100").tokens
+        for w in (found.low[0], found.low[1], found.high[1], found.high[0])
+    ]
     assert fields[1:3] == [512, 512] and 512 not in (fields[0], fields[3])
 
 
@@ -134,12 +136,20 @@ def test_a_time_that_is_spent_is_unknown_with_its_reason():
 @pytest.mark.parametrize(
     ("bias", "order"),
     [
-        (-a * n, -1), (-(n**2) / a, 1), (-a * sympy.log(1 + n), -1), (-(n**a), -1),
-        (-2 * sympy.log(1 + n / a), 1), (-sympy.log(1 + a * n), -1), (S.Zero * a - n, 0),
-        (a * sympy.cos(n), None), (-n + a * sympy.sin(n), None),
-        (-((n - a) ** 2), 1), (-a * sympy.floor(n / 8), -1), (-sympy.exp(-a) * n, 1),
+        (-a * n, -1),
+        (-(n**2) / a, 1),
+        (-a * sympy.log(1 + n), -1),
+        (-(n**a), -1),
+        (-2 * sympy.log(1 + n / a), 1),
+        (-sympy.log(1 + a * n), -1),
+        (S.Zero * a - n, 0),
+        (a * sympy.cos(n), None),
+        (-n + a * sympy.sin(n), None),
+        (-((n - a) ** 2), 1),
+        (-a * sympy.floor(n / 8), -1),
+        (-sympy.exp(-a) * n, 1),
     ],
-)  # fmt: skip
+)
 def test_order_of_tails(bias, order):
     assert tail_order(bias, a, S.Zero, S.Infinity) == order
 
@@ -149,8 +159,10 @@ def test_an_order_is_that_of_the_ratios():
     for text in ("-a*n", "-n**a", "-log(1+a*n)", "-(n-a)**2", "-a*n-sqrt(a)*log(1+n)"):
         family = read_family(text)
         order = tail_order(family.formula, family.parameter, S.Zero, S.Infinity)
-        slopes = [[float(family.at(x).subs(n, k + 1) - family.at(x).subs(n, k)) for k in range(12)]
-                  for x in (Rational(1, 3), Rational(7, 3))]  # fmt: skip
+        slopes = [
+            [float(family.at(x).subs(n, k + 1) - family.at(x).subs(n, k)) for k in range(12)]
+            for x in (Rational(1, 3), Rational(7, 3))
+        ]
         assert order is not None
         assert all(order * (high - low) >= 0 for low, high in zip(*slopes, strict=True))
 
@@ -187,8 +199,9 @@ def test_decimals_around():
 def test_targets_as_text():
     field = quantity("trf", {"eps": "1/10"})
     assert [(t.relation, t.limit) for t in read_targets(field, ">=64, <=128")] == [
-        (">=", 64), ("<=", 128),
-    ]  # fmt: skip
+        (">=", 64),
+        ("<=", 128),
+    ]
     assert read_targets(quantity("leak", {}), "1/8")[0].relation == "<="
     assert read_targets(quantity("resolution", {}), 0.125)[0].relation == ">="
 
@@ -243,8 +256,14 @@ def test_a_design_is_a_plan_that_trains(tmp_path):
 
 
 def test_families_are_ranked():
-    found = design(["-a*log(1+n)", "alibi", "-a*n^b", "-log(1+n)-a*log(2+log(1+n))"],
-                   trf=">=1024", leak="<=1e-3", trained=8192, optimise="trf", b="1/2")  # fmt: skip
+    found = design(
+        ["-a*log(1+n)", "alibi", "-a*n^b", "-log(1+n)-a*log(2+log(1+n))"],
+        trf=">=1024",
+        leak="<=1e-3",
+        trained=8192,
+        optimise="trf",
+        b="1/2",
+    )
     good = [d for d in found.designs if d.value is not None]
     fields = [d.achieved["trf"] for d in good]
     assert fields == sorted(fields, reverse=True) and found.value == good[0].family

@@ -107,12 +107,16 @@ def test_leak_of_a_divergent_bias_without_closed_partial_sums():
 
 @pytest.mark.parametrize(
     "text, bias",
-    [("-n/2+sin(n)", lambda i: -i / 2 + math.sin(i)), ("-2^n", lambda i: -(2.0**i)),
-     ("-floor(n/2)", lambda i: -(i // 2)), ("-n*(2+cos(n))", lambda i: -i * (2 + math.cos(i))),
-     ("-(Mod(n,7)+2)*n", lambda i: -(i % 7 + 2) * i),
-     ("-loggamma(n+1)", lambda i: -math.lgamma(i + 1)),
-     ("-n/log(n+20)", lambda i: -i / math.log(i + 20))],
-)  # fmt: skip
+    [
+        ("-n/2+sin(n)", lambda i: -i / 2 + math.sin(i)),
+        ("-2^n", lambda i: -(2.0**i)),
+        ("-floor(n/2)", lambda i: -(i // 2)),
+        ("-n*(2+cos(n))", lambda i: -i * (2 + math.cos(i))),
+        ("-(Mod(n,7)+2)*n", lambda i: -(i % 7 + 2) * i),
+        ("-loggamma(n+1)", lambda i: -math.lgamma(i + 1)),
+        ("-n/log(n+20)", lambda i: -i / math.log(i + 20)),
+    ],
+)
 def test_horizons_of_any_series(text, bias):
     """By the slope or by the tail; the last distance whose term is above 2^-150."""
     last = max(i for i in range(900) if bias(i) - bias(0) > -150 * math.log(2))

@@ -153,11 +153,11 @@ def test_surrogates_are_the_formulas_of_the_catalogue(name, dialect):
 def test_the_scale_can_reverse_an_order():
     values = {
         scale: [
-            attention_resolution(name, 512, scale=scale) for name in ("xpos_surrogate",
-                                                                      "rope_surrogate")
+            attention_resolution(name, 512, scale=scale)
+            for name in ("xpos_surrogate", "rope_surrogate")
         ]
         for scale in ("1", "1/32")
-    }  # fmt: skip
+    }
     (x, r), (x2, r2) = values["1"], values["1/32"]
     assert x.enclosure[0] > r.enclosure[1] and x2.enclosure[1] < r2.enclosure[0]
     assert x2.scale == Fraction(1, 32) and x2.limit == 0.0
@@ -229,12 +229,21 @@ def test_what_is_out_of_scope_says_so():
 
 
 LAWS = {
-    "nope": {}, "window": {"w": 7}, "alibi": {"heads": 2}, "sandwich": {"heads": 2, "d_bar": 16},
+    "nope": {},
+    "window": {"w": 7},
+    "alibi": {"heads": 2},
+    "sandwich": {"heads": 2, "d_bar": 16},
     "kerple_log": {"r1": ["4/5", "6/5"], "r2": ["1/2", "1/2"]},
-    "kerple_power": {"r1": 1, "r2": "1/2"}, "sandwich_smoothed": {"heads": 2}, "type1": {},
-    "type2": {}, "example1": {}, "example2": {}, "alibi_log": {"m": "3/2"},
-    "rope_surrogate": {"d": 8}, "xpos_surrogate": {"d": 8},
-}  # fmt: skip
+    "kerple_power": {"r1": 1, "r2": "1/2"},
+    "sandwich_smoothed": {"heads": 2},
+    "type1": {},
+    "type2": {},
+    "example1": {},
+    "example2": {},
+    "alibi_log": {"m": "3/2"},
+    "rope_surrogate": {"d": 8},
+    "xpos_surrogate": {"d": 8},
+}
 
 
 @pytest.mark.parametrize("name", LAWS)

@@ -20,14 +20,34 @@ from farfield.theory.formula.grammar import read
 from farfield.theory.functions.balls import precision, to_arb
 
 CONVERGENT = [
-    "-n/2", "-n/256", "-log(2)*n", "-2*log(1+n)", "-6/5*log(1+n/3)", "-log(1+n)^2",
-    "-log(3+n/256)^2", "-log(1+(n/256)^2)", "-3/2*log(n^2+n+7)", "-sqrt(n)", "-n^(3/10)/2",
-    "-n^2/10^6", "-n^(11/10)/10^4", "-3*n^(99/100)", "-exp(1/2)*(n+1/100)^(3/2)", "-(n-20)^2/50",
-    "-n/100-log(1+n)", "-n/100+3*log(1+n)", "-log(1+n)^2/2+log(1+n)", "-|n-7/2|", "-Max(n,5)",
-    "Piecewise((0,n<4),(-oo,True))-n/2", "Piecewise((-n,n<10),(-2*log(n),True))",
-    "-log(n+2)-2*log(log(n+2))", "-log(n+3)-log(log(n+3))-2*log(log(log(n+3)))",
-    "-2*log(1+n)+Heaviside(n-3)", "-sqrt(n)+1/2*log(1+n)-1/2*log(1+n)",
-]  # fmt: skip
+    "-n/2",
+    "-n/256",
+    "-log(2)*n",
+    "-2*log(1+n)",
+    "-6/5*log(1+n/3)",
+    "-log(1+n)^2",
+    "-log(3+n/256)^2",
+    "-log(1+(n/256)^2)",
+    "-3/2*log(n^2+n+7)",
+    "-sqrt(n)",
+    "-n^(3/10)/2",
+    "-n^2/10^6",
+    "-n^(11/10)/10^4",
+    "-3*n^(99/100)",
+    "-exp(1/2)*(n+1/100)^(3/2)",
+    "-(n-20)^2/50",
+    "-n/100-log(1+n)",
+    "-n/100+3*log(1+n)",
+    "-log(1+n)^2/2+log(1+n)",
+    "-|n-7/2|",
+    "-Max(n,5)",
+    "Piecewise((0,n<4),(-oo,True))-n/2",
+    "Piecewise((-n,n<10),(-2*log(n),True))",
+    "-log(n+2)-2*log(log(n+2))",
+    "-log(n+3)-log(log(n+3))-2*log(log(log(n+3)))",
+    "-2*log(1+n)+Heaviside(n-3)",
+    "-sqrt(n)+1/2*log(1+n)-1/2*log(1+n)",
+]
 
 
 def ball(value, bits=128):
@@ -55,9 +75,16 @@ def test_two_precisions_agree_and_the_higher_is_sharper(text):
 
 @pytest.mark.parametrize(
     "text, terms",
-    [("-n/2", 400), ("-log(1+n)^2", 4000), ("-sqrt(n)", 8000), ("-n^2/10^4", 1500),
-     ("-n/10+3*log(1+n)", 2500), ("-(n-20)^2/50", 200), ("-3*n^(99/100)", 100)],
-)  # fmt: skip
+    [
+        ("-n/2", 400),
+        ("-log(1+n)^2", 4000),
+        ("-sqrt(n)", 8000),
+        ("-n^2/10^4", 1500),
+        ("-n/10+3*log(1+n)", 2500),
+        ("-(n-20)^2/50", 200),
+        ("-3*n^(99/100)", 100),
+    ],
+)
 def test_totals_against_direct_sums_of_another_library(text, terms):
     with mpmath.workdps(40):
         f = sympy.lambdify(sympy.Symbol("n", integer=True, nonnegative=True), read(text), "mpmath")
@@ -72,8 +99,10 @@ def test_totals_against_special_functions_of_another_library():
         qin = 256 * mpmath.im(mpmath.digamma(256j))
         square = mpmath.nsum(lambda i: (1 + i * i) ** mpmath.mpf("-1.5"), [0, mpmath.inf])
         for text, value in (
-            ("-1.2*log(1+n)", kerple), ("-log(1+(n/256)^2)", qin), ("-1.5*log(1+n^2)", square)
-        ):  # fmt: skip
+            ("-1.2*log(1+n)", kerple),
+            ("-log(1+(n/256)^2)", qin),
+            ("-1.5*log(1+n^2)", square),
+        ):
             total = ball(series(read(text)).total)
             assert abs(value - mpmath.mpf(total.mid().str(45, radius=False))) < 1e-30
 
@@ -108,9 +137,14 @@ def test_window_sums_are_exact():
 
 @pytest.mark.parametrize(
     "text, why",
-    [("-log(n)", "n = 0"), ("-1/n", "n = 0"), ("Piecewise((-oo,n<3),(-n,True))", "b_0"),
-     ("-2*log(|n-5|)", "n = 5"), ("-r*n", "free parameters")],
-)  # fmt: skip
+    [
+        ("-log(n)", "n = 0"),
+        ("-1/n", "n = 0"),
+        ("Piecewise((-oo,n<3),(-n,True))", "b_0"),
+        ("-2*log(|n-5|)", "n = 5"),
+        ("-r*n", "free parameters"),
+    ],
+)
 def test_terms_must_be_finite_from_zero(text, why):
     with pytest.raises(InputError, match=why):
         series(read(text))
@@ -120,20 +154,31 @@ def test_terms_must_be_finite_from_zero(text, why):
     "texts",
     [
         ("-n/2", "log(exp(-n/2))", "-log(exp(n/2))", "-log(cosh(n/2)+sinh(n/2))", "-n/4-n/4"),
-        ("-2*log(1+n)", "log(1/(1+n)**2)", "log((1+n)**-2)", "-log(n^2+2*n+1)",
-         "log(1/(1+n))+log(1/(1+n))", "-2*log(1+n)^2/log(1+n)", "-log(4)/log(2)*log(1+n)"),
+        (
+            "-2*log(1+n)",
+            "log(1/(1+n)**2)",
+            "log((1+n)**-2)",
+            "-log(n^2+2*n+1)",
+            "log(1/(1+n))+log(1/(1+n))",
+            "-2*log(1+n)^2/log(1+n)",
+            "-log(4)/log(2)*log(1+n)",
+        ),
         ("-log(1+n)^2", "-log(1+n)*log(n+1)", "-log((1+n)^2)^2/4", "-log(1/(1+n))^2"),
         ("-sqrt(1+n)", "-exp(log(1+n)/2)", "-(n^2+2*n+1)^(1/4)", "-(1+n)/sqrt(1+n)"),
         ("-log(1+n^2/4)", "log(4)-log(4+n^2)", "log(4/(4+n^2))", "-log((4+n^2)/4)"),
         ("-(n+1)^2", "-n^2-2*n-1", "-(n^4+4*n^3+6*n^2+4*n+1)^(1/2)"),
     ],
-)  # fmt: skip
+)
 def test_identities_do_not_change_the_normal_form(texts):
     forms = [dataclasses.asdict(normal_form(read(text))) for text in texts]
     flat = [
-        {(k, key): v for k, part in f.items() for key, v in
-         (part if isinstance(part, dict) else {0: part}).items()} for f in forms
-    ]  # fmt: skip
+        {
+            (k, key): v
+            for k, part in f.items()
+            for key, v in (part if isinstance(part, dict) else {0: part}).items()
+        }
+        for f in forms
+    ]
     for other in flat[1:]:
         assert other.keys() == flat[0].keys()
         assert all(sympy.N(other[k] - flat[0][k], 30) == pytest.approx(0, abs=1e-25) for k in other)
@@ -180,10 +225,16 @@ def test_other_formulas_are_not_recognised(text):
     a=st.fractions(min_value="1/40", max_value=5, max_denominator=40),
     b=st.fractions(min_value="1/40", max_value=5, max_denominator=40),
     family=st.sampled_from(
-        ["-({a})*n", "-(1+{a})*log(1+({b})*n)", "-({a})*n^({b})", "-({a})*log(1+({b})*n)^2",
-         "-(1/2+{a})*log(1+({b})*n^2)", "-({a})*(n-{b})^2"]
+        [
+            "-({a})*n",
+            "-(1+{a})*log(1+({b})*n)",
+            "-({a})*n^({b})",
+            "-({a})*log(1+({b})*n)^2",
+            "-(1/2+{a})*log(1+({b})*n^2)",
+            "-({a})*(n-{b})^2",
+        ]
     ),
-)  # fmt: skip
+)
 @settings(max_examples=40)
 def test_sums_of_random_kernels(a, b, family):
     s = series(read(family.format(a=a, b=b)))

@@ -19,12 +19,14 @@ from farfield.theory.encodings import encoding
 
 @pytest.mark.parametrize(
     "a, b, lighter, crossover, index",
-    [("-n/256", "-2*log(1+n)", "a", 2.917816608e-4, 2083),
-     ("-2*log(1+n)", "-n/256", "b", 2.917816608e-4, 2083),
-     ("-log(1+n)^2", "-2*log(1+n)", "a", 0.2400911227, 2),
-     ("-2*log(1+n)", "-2*log(3+n)", "a", 1.0, None),
-     ("Piecewise((-n,n<10),(-oo,True))", "-n", "a", 1.0, None)],
-)  # fmt: skip
+    [
+        ("-n/256", "-2*log(1+n)", "a", 2.917816608e-4, 2083),
+        ("-2*log(1+n)", "-n/256", "b", 2.917816608e-4, 2083),
+        ("-log(1+n)^2", "-2*log(1+n)", "a", 0.2400911227, 2),
+        ("-2*log(1+n)", "-2*log(3+n)", "a", 1.0, None),
+        ("Piecewise((-n,n<10),(-oo,True))", "-n", "a", 1.0, None),
+    ],
+)
 def test_crossovers(a, b, lighter, crossover, index):
     found = compare_tails(a, b)
     assert (found.lighter, found.index) == (lighter, index)
@@ -120,9 +122,14 @@ def test_windows_of_divergent_series_and_of_trivial_budgets():
 
 @pytest.mark.parametrize(
     "arguments, why",
-    [((0, 1, 1), "positive"), (("-1", 1, 1), "positive"), (("nan", 1, 1), "not a rational"),
-     (("1/2", -1, 1), "logit_bound"), (("1/2", 1, 0), "value_bound")],
-)  # fmt: skip
+    [
+        ((0, 1, 1), "positive"),
+        (("-1", 1, 1), "positive"),
+        (("nan", 1, 1), "not a rational"),
+        (("1/2", -1, 1), "logit_bound"),
+        (("1/2", 1, 0), "value_bound"),
+    ],
+)
 def test_bad_windows(arguments, why):
     with pytest.raises(InputError, match=why):
         certified_window("-n", *arguments)
@@ -146,9 +153,14 @@ def test_layered_windows():
 
 @pytest.mark.parametrize(
     "f, options, tokens",
-    [("window", {"w": 16}, 39), ("alibi", {}, 756), ("sandwich", {}, 892), ("-log(1+n)", {}, 978),
-     ("-2*log(1+n)", {}, 91)],
-)  # fmt: skip
+    [
+        ("window", {"w": 16}, 39),
+        ("alibi", {}, 756),
+        ("sandwich", {}, 892),
+        ("-log(1+n)", {}, 978),
+        ("-2*log(1+n)", {}, 91),
+    ],
+)
 def test_layers_of_a_row(f, options, tokens):
     assert layered_receptive_field(f, 4, length=1024, **options).tokens == tokens
 

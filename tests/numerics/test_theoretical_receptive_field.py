@@ -51,18 +51,21 @@ ROUTES = {
     "-n/256": (256.500325521, (590, 1179, 1769), lambda: alibi(Fraction(1, 256))),
     "-2*log(1+n)": (math.pi**2 / 6, (6, 61, 608), lambda: hurwitz(2)),
     "-log(1+n)^2": (
-        2.23818130680, (4, 9, 15),
-        lambda: mp_sums([mpmath.exp(-mpmath.log(1 + i) ** 2) for i in range(4000)]),
+        2.23818130680,
+        (4, 9, 15),
+        lambda: mp_sums([mpmath.exp(-(mpmath.log(1 + i) ** 2)) for i in range(4000)]),
     ),
     "-1.2*log(1+n)": (
-        5.59158244118, (57171, 5717107514, 571710751436787),
+        5.59158244118,
+        (57171, 5717107514, 571710751436787),
         lambda: hurwitz(mpmath.mpf("1.2")),
     ),
     "-sqrt(n)": (
-        2.67040681797, (13, 41, 80),
+        2.67040681797,
+        (13, 41, 80),
         lambda: mp_sums([mpmath.exp(-mpmath.sqrt(i)) for i in range(6000)]),
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("text", ROUTES)
@@ -81,8 +84,12 @@ def test_check_values_by_a_second_route(text):
 
 PUBLISHED = {  # eps = 1/2, 1e-1, 1e-2, 1e-4, 1e-8, 1e-12
     "-2*log(1+n)": (1, 6, 61, 6079, 60792710, 607927101854),
-    "-1.1*log(1+n)": (580, 5666536271, 56665362706717150414,
-                      5666536270671715041369934488850730283819),
+    "-1.1*log(1+n)": (
+        580,
+        5666536271,
+        56665362706717150414,
+        5666536270671715041369934488850730283819,
+    ),
     "-log(1+n)^2": (2, 4, 9, 23, 87, 239),
     "-n/256": (178, 590, 1179, 2358, 4716, 7074),
     "-sqrt(n)": (2, 13, 41, 132, 452, 950),
@@ -91,7 +98,7 @@ PUBLISHED = {  # eps = 1/2, 1e-1, 1e-2, 1e-4, 1e-8, 1e-12
     "-log(n+2)-2*log(log(n+2))": (2, 113, 384756620767894058489),
     "-log(n+3)-log(log(n+3))-2*log(log(log(n+3)))": (1, 2, 739514),
     "-n^0.3/2": (390, 3477, 15030, 76640, 460285, 1408611),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("text", PUBLISHED)
@@ -113,9 +120,13 @@ def test_a_grid_of_eps(text):
 
 @pytest.mark.parametrize(
     "text, eps",
-    [("-log(1+n)-2*log(1+log(1+n))", "1/1000"), ("-1.05*log(1+n)+sin(n)", "1/1000"),
-     ("-11/10*log(n+2)+1/(n+1)", "1/10000"), ("-log(n+20)^(11/10)", "1e-20")],
-)  # fmt: skip
+    [
+        ("-log(1+n)-2*log(1+log(1+n))", "1/1000"),
+        ("-1.05*log(1+n)+sin(n)", "1/1000"),
+        ("-11/10*log(n+2)+1/(n+1)", "1/10000"),
+        ("-log(n+20)^(11/10)", "1e-20"),
+    ],
+)
 def test_a_magnitude_encloses_the_count_of_a_sum_without_closed_form(text, eps):
     """The ball test at both ends of the enclosure, at a higher precision."""
     answer = theoretical_receptive_field(text, eps).answer
@@ -172,9 +183,11 @@ def test_astronomical_answers_are_enclosed():
 
 @pytest.mark.parametrize(
     "text, depth, at",
-    [("-log(n+2)-2*log(log(n+2))", 2, 17.674114699043),
-     ("-log(n+3)-log(log(n+3))-2*log(log(log(n+3)))", 3, 14.772447047472)],
-)  # fmt: skip
+    [
+        ("-log(n+2)-2*log(log(n+2))", 2, 17.674114699043),
+        ("-log(n+3)-log(log(n+3))-2*log(log(log(n+3)))", 3, 14.772447047472),
+    ],
+)
 def test_iterated_logarithms_of_astronomical_answers(text, depth, at):
     answer = theoretical_receptive_field(text, "1e-8").answer
     assert answer.depth == depth and answer.high - answer.low < 1e-12
@@ -183,10 +196,16 @@ def test_iterated_logarithms_of_astronomical_answers(text, depth, at):
 
 @pytest.mark.parametrize(
     "text, eps, tokens",
-    [("-log(2)*n", "1/1024", 11), ("-log(2)*n", "1/1023", 10), ("-2*log(2)/3*n", "1/4", 4),
-     ("log(exp(-n)*(3/(3*E^(n/2))))", "1/10", 2), ("-n*log(10)/7", "1/100", 15),
-     ("-log(2)*floor(n/3)", "1/4", 7), ("-log(2)*floor(n/3)+log(3)*frac(n/2)*2", "1/4", 7)],
-)  # fmt: skip
+    [
+        ("-log(2)*n", "1/1024", 11),
+        ("-log(2)*n", "1/1023", 10),
+        ("-2*log(2)/3*n", "1/4", 4),
+        ("log(exp(-n)*(3/(3*E^(n/2))))", "1/10", 2),
+        ("-n*log(10)/7", "1/100", 15),
+        ("-log(2)*floor(n/3)", "1/4", 7),
+        ("-log(2)*floor(n/3)+log(3)*frac(n/2)*2", "1/4", 7),
+    ],
+)
 def test_ties_of_geometric_series_are_strict(text, eps, tokens):
     assert theoretical_receptive_field(text, eps).tokens == tokens
 
@@ -200,12 +219,14 @@ def test_ties_of_windows_are_strict():
 
 @pytest.mark.parametrize(
     "text, share",
-    [("-log(1+n)-log(2+n)", lambda j: Fraction(1, j + 1)),
-     ("-log(n+1)-log(n+2)-log(n+3)", lambda j: Fraction(2, (j + 1) * (j + 2))),
-     ("log(2*n+3)-2*log(n+1)-2*log(n+2)", lambda j: Fraction(1, (j + 1) ** 2)),
-     ("loggamma(n+1/2)-loggamma(n+2)", lambda j: Fraction(math.comb(2 * j, j), 4**j)),
-     ("log(n+1)-n*log(2)", lambda j: Fraction(j + 2, 2 ** (j + 1)))],
-)  # fmt: skip
+    [
+        ("-log(1+n)-log(2+n)", lambda j: Fraction(1, j + 1)),
+        ("-log(n+1)-log(n+2)-log(n+3)", lambda j: Fraction(2, (j + 1) * (j + 2))),
+        ("log(2*n+3)-2*log(n+1)-2*log(n+2)", lambda j: Fraction(1, (j + 1) ** 2)),
+        ("loggamma(n+1/2)-loggamma(n+2)", lambda j: Fraction(math.comb(2 * j, j), 4**j)),
+        ("log(n+1)-n*log(2)", lambda j: Fraction(j + 2, 2 ** (j + 1))),
+    ],
+)
 def test_ties_of_telescoping_series_are_strict(text, share):
     """eps = T_k/B is met at j = k, so that the next j is the first below."""
     for k in (1, 4, 9):
@@ -222,14 +243,22 @@ def test_a_near_tie_out_of_reach_is_a_bracket():
 
 @pytest.mark.parametrize(
     "name, options",
-    [("window", {"w": 100}), ("alibi", {}), ("kerple_log", {"r1": "1.3", "r2": "1/2"}),
-     ("kerple_power", {"r1": "1/10", "r2": "1/2"}), ("kerple_power", {"r1": "1/100", "r2": 2}),
-     ("sandwich_smoothed", {"c": 1}), ("type1", {}), ("type2", {}),
-     ("type1", {"dialect": "code"}), ("type2", {"dialect": "code"}),
-     ("bam", {"s": 0, "mu": 3, "eps": "1/100000", "beta": "1/2"}),
-     ("bam", {"s": -2, "mu": "-1/3", "eps": "1/100", "beta": 3}),
-     ("alibi_log", {"m": "3/2"})],
-)  # fmt: skip
+    [
+        ("window", {"w": 100}),
+        ("alibi", {}),
+        ("kerple_log", {"r1": "1.3", "r2": "1/2"}),
+        ("kerple_power", {"r1": "1/10", "r2": "1/2"}),
+        ("kerple_power", {"r1": "1/100", "r2": 2}),
+        ("sandwich_smoothed", {"c": 1}),
+        ("type1", {}),
+        ("type2", {}),
+        ("type1", {"dialect": "code"}),
+        ("type2", {"dialect": "code"}),
+        ("bam", {"s": 0, "mu": 3, "eps": "1/100000", "beta": "1/2"}),
+        ("bam", {"s": -2, "mu": "-1/3", "eps": "1/100", "beta": 3}),
+        ("alibi_log", {"m": "3/2"}),
+    ],
+)
 def test_every_convergent_entry_has_an_integer_and_forgets_its_name(name, options):
     entry = encoding(name, **options)
     r = theoretical_receptive_field(entry, "1/100")
@@ -244,19 +273,27 @@ def test_every_convergent_entry_has_an_integer_and_forgets_its_name(name, option
 
 @pytest.mark.parametrize(
     "text, others",
-    [("-n/256", ["log(exp(-n/256))", "-n/128+n/256", "-log(cosh(n/256)+sinh(n/256))"]),
-     ("-2*log(1+n)", ["log(1/(1+n)**2)", "-log(n^2+2*n+1)", "-2*log(3+3*n)+log(9)"]),
-     ("-log(1+n)^2", ["-log((1+n)^2)^2/4", "-log(1+n)*log((n^2+2*n+1)^(1/2))"]),
-     ("-sqrt(1+n)", ["-exp(log(1+n)/2)", "-(1+n)/sqrt(1+n)"])],
-)  # fmt: skip
+    [
+        ("-n/256", ["log(exp(-n/256))", "-n/128+n/256", "-log(cosh(n/256)+sinh(n/256))"]),
+        ("-2*log(1+n)", ["log(1/(1+n)**2)", "-log(n^2+2*n+1)", "-2*log(3+3*n)+log(9)"]),
+        ("-log(1+n)^2", ["-log((1+n)^2)^2/4", "-log(1+n)*log((n^2+2*n+1)^(1/2))"]),
+        ("-sqrt(1+n)", ["-exp(log(1+n)/2)", "-(1+n)/sqrt(1+n)"]),
+    ],
+)
 def test_identities_do_not_change_the_answer(text, others):
     expected = [r.tokens for r in theoretical_receptive_field(text, EPS)]
     for other in others:
         assert [r.tokens for r in theoretical_receptive_field(other, EPS)] == expected
 
 
-FAMILIES = ["-({a})*n", "-(1+{a})*log(1+({b})*n)", "-({a})*n^({b})", "-({a})*log(1+({b})*n)^2",
-            "-(1/2+{a})*log(1+({b})*n^2)", "-({a})*|n-{b}|"]  # fmt: skip
+FAMILIES = [
+    "-({a})*n",
+    "-(1+{a})*log(1+({b})*n)",
+    "-({a})*n^({b})",
+    "-({a})*log(1+({b})*n)^2",
+    "-(1/2+{a})*log(1+({b})*n^2)",
+    "-({a})*|n-{b}|",
+]
 SOME = st.fractions(min_value="1/20", max_value=4, max_denominator=20)
 SHARE = st.fractions(min_value="1/10000000", max_value="99/100", max_denominator=10**8).filter(
     lambda e: 0 < e < 1
@@ -309,10 +346,18 @@ def test_finite_harmonic_row_against_fractions(length):
 
 @pytest.mark.parametrize(
     "name, options",
-    [("nope", {}), ("example1", {"dialect": "code"}), ("example2", {}), ("sandwich", {"heads": 2}),
-     ("alibi", {}), ("kerple_log", {"r1": "1/2", "r2": 1}), ("type2", {}),
-     ("t5", {f"b{k}": sympy.Rational(-k, 7) for k in range(32)}), ("xpos_surrogate", {"d": 8})],
-)  # fmt: skip
+    [
+        ("nope", {}),
+        ("example1", {"dialect": "code"}),
+        ("example2", {}),
+        ("sandwich", {"heads": 2}),
+        ("alibi", {}),
+        ("kerple_log", {"r1": "1/2", "r2": 1}),
+        ("type2", {}),
+        ("t5", {f"b{k}": sympy.Rational(-k, 7) for k in range(32)}),
+        ("xpos_surrogate", {"d": 8}),
+    ],
+)
 def test_finite_rows_against_float64(name, options):
     entry = encoding(name, **options)
     r = theoretical_receptive_field(entry, "1/20", length=700)
@@ -336,8 +381,12 @@ def test_the_finite_row_tends_to_the_series():
 
 
 def test_threads_do_not_disturb_each_other():
-    tasks = [("-1.1*log(1+n)", "1e-12"), ("-log(1+n)^2", "1e-4"), ("-n/256", "1e-8"),
-             ("-sqrt(n)", "1e-80")]  # fmt: skip
+    tasks = [
+        ("-1.1*log(1+n)", "1e-12"),
+        ("-log(1+n)^2", "1e-4"),
+        ("-n/256", "1e-8"),
+        ("-sqrt(n)", "1e-80"),
+    ]
     alone = [theoretical_receptive_field(*t).tokens for t in tasks]
     found = {}
 
@@ -380,8 +429,16 @@ def test_json_and_text():
     "kind", ["0", "1", "-1", "2", "abc", "nan", "inf", "long", "none", "true", "huge"]
 )
 def test_bad_eps(kind):
-    special = {"nan": math.nan, "inf": math.inf, "long": "0." + "1" * 10**6, "none": None,
-               "true": True, "huge": 10**5000, "0": 0, "1": 1.0}  # fmt: skip
+    special = {
+        "nan": math.nan,
+        "inf": math.inf,
+        "long": "0." + "1" * 10**6,
+        "none": None,
+        "true": True,
+        "huge": 10**5000,
+        "0": 0,
+        "1": 1.0,
+    }
     eps = special.get(kind, kind)
     with pytest.raises(InputError) as error:
         theoretical_receptive_field("-n", eps)
@@ -410,20 +467,35 @@ def test_bad_parameters():
 @pytest.mark.parametrize(
     ("bias", "latex", "value"),
     [
-        ("-3*n/7", r"\left\lfloor \frac{7\, \log(1/\varepsilon)}{3} \right\rfloor + 1",
-         lambda eps, b: math.floor(7 * math.log(1 / eps) / 3) + 1),
-        ("-n", r"\left\lfloor \log(1/\varepsilon) \right\rfloor + 1",
-         lambda eps, b: math.floor(math.log(1 / eps)) + 1),
+        (
+            "-3*n/7",
+            r"\left\lfloor \frac{7\, \log(1/\varepsilon)}{3} \right\rfloor + 1",
+            lambda eps, b: math.floor(7 * math.log(1 / eps) / 3) + 1,
+        ),
+        (
+            "-n",
+            r"\left\lfloor \log(1/\varepsilon) \right\rfloor + 1",
+            lambda eps, b: math.floor(math.log(1 / eps)) + 1,
+        ),
         ("-2*log(1+n)", r"\frac{1}{B\, \varepsilon}", lambda eps, b: 1 / (b * eps)),
-        ("-3/2*log(n+4)", r"\left(\frac{2}{B\, \varepsilon}\right)^{2}",
-         lambda eps, b: (2 / (b * eps)) ** 2),
-        ("log(3)-4*log(1+n)", r"\left(\frac{1}{B\, \varepsilon}\right)^{\frac{1}{3}}",
-         lambda eps, b: (1 / (b * eps)) ** (1 / 3)),
+        (
+            "-3/2*log(n+4)",
+            r"\left(\frac{2}{B\, \varepsilon}\right)^{2}",
+            lambda eps, b: (2 / (b * eps)) ** 2,
+        ),
+        (
+            "log(3)-4*log(1+n)",
+            r"\left(\frac{1}{B\, \varepsilon}\right)^{\frac{1}{3}}",
+            lambda eps, b: (1 / (b * eps)) ** (1 / 3),
+        ),
         ("-2*sqrt(n)", r"\sim \left(\frac{\log(1/\varepsilon)}{2}\right)^{2}", None),
-        ("-2*log(1+n)^2", r"\exp\left(\sqrt{\frac{\log(1/\varepsilon)}{2}}\,(1 + o(1))\right)",
-         None),
+        (
+            "-2*log(1+n)^2",
+            r"\exp\left(\sqrt{\frac{\log(1/\varepsilon)}{2}}\,(1 + o(1))\right)",
+            None,
+        ),
     ],
-)  # fmt: skip
+)
 def test_asymptotics_are_what_the_field_tends_to(bias, latex, value):
     eps = Fraction(1, 10**9)
     field = theoretical_receptive_field(bias, eps, exact=True)

@@ -175,8 +175,9 @@ def test_gates_below_one_are_an_alibi():
         assert tail <= ratio * inside * (1 + 1e-9)
         bound = 2 * ratio / (ratio + math.exp(-2))
         assert moved(x + p, v, np.arange(i) < j) <= bound * (1 + 1e-9)
-    alibi = [2 * r / (r + math.exp(-2)) for r in
-             (gamma**j / (1 - gamma**j) for j in (found, found - 1))]  # fmt: skip
+    alibi = [
+        2 * r / (r + math.exp(-2)) for r in (gamma**j / (1 - gamma**j) for j in (found, found - 1))
+    ]
     assert alibi[0] <= 0.1 < alibi[1]
     assert certified_window("fox", "1/10", 1, 1, gate=1).width == math.inf
     assert certified_window("fox", "1/10", 1, 1).reason.code == "missing_bound"
@@ -275,8 +276,12 @@ def test_bad_certificates(options, message):
 
 
 def test_misshapen_arrays():
-    for q, k in ((np.ones(4), np.ones(4)), (np.ones((4, 2)), np.ones((3, 2))),
-                 (np.full((4, 2), np.nan), np.ones((4, 2))), ("ab", "cd")):  # fmt: skip
+    for q, k in (
+        (np.ones(4), np.ones(4)),
+        (np.ones((4, 2)), np.ones((3, 2))),
+        (np.full((4, 2), np.nan), np.ones((4, 2))),
+        ("ab", "cd"),
+    ):
         with pytest.raises(InputError, match="accepted"):
             window_certificate(q, k, window=1, error=1)
     for bad in ([], [[0.0]], [math.nan]):

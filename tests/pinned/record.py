@@ -22,9 +22,11 @@ HERE = Path(__file__).resolve().parent
 DATA = HERE.parent / "data"
 LENGTHS = np.arange(1024)
 SLOW = {  # seconds for their receptive fields: asked for a verdict alone
-    "loggamma(n+1/2)-loggamma(n+2)", "loggamma(n+1/3)-loggamma(n+3/2)",
-    "-n/100+sqrt(n)*sin(n)+log(n+1)*cos(n)", "(cos(n)+cos(n/10)+cos(n/100)-3)/2-n/1000",
-}  # fmt: skip
+    "loggamma(n+1/2)-loggamma(n+2)",
+    "loggamma(n+1/3)-loggamma(n+3/2)",
+    "-n/100+sqrt(n)*sin(n)+log(n+1)*cos(n)",
+    "(cos(n)+cos(n/10)+cos(n/100)-3)/2-n/1000",
+}
 
 
 def lines(name):
@@ -115,19 +117,26 @@ def series():
 
 DIALECTS = {
     "window": [{"w": 32}, {"dialect": "inclusive", "w": 32}],
-    "alibi": [{}, {"heads": 12}, {"heads": 12, "dialect": "geometric"},
-              {"dialect": "shift", "delta": -3}, {"dialect": "equal", "slope_exponent": 4}],
+    "alibi": [
+        {},
+        {"heads": 12},
+        {"heads": 12, "dialect": "geometric"},
+        {"dialect": "shift", "delta": -3},
+        {"dialect": "equal", "slope_exponent": 4},
+    ],
     "kerple_log": [{}, {"r1": "6/5", "r2": 1}, {"r1": 1, "r2": 1}],
     "kerple_power": [{}, {"r1": 1, "r2": "1/2"}],
     "sandwich": [{"dialect": d, "heads": 2} for d in ("appendix", "equation", "code")],
     "sandwich_smoothed": [{"heads": 4}],
-    **{name: [{}, {"dialect": "code", "heads": 4}] for name in
-       ("type1", "type2", "example1", "example2")},
+    **{
+        name: [{}, {"dialect": "code", "heads": 4}]
+        for name in ("type1", "type2", "example1", "example2")
+    },
     "bam": [{}, {"s": 0, "mu": 3, "eps": "1/10", "beta": "1/2"}],
     "alibi_log": [{}, {"m": 2}],
     "rope_surrogate": [{"d": 8}, {"dialect": "printed", "d": 8}],
     "xpos_surrogate": [{"d": 8}, {"dialect": "printed", "d": 8}],
-}  # fmt: skip
+}
 
 
 def catalogue():
@@ -141,10 +150,15 @@ def catalogue():
                 table = np.ascontiguousarray(made.bias(LENGTHS))
                 case["bias"] = hashlib.sha256(table.tobytes()).hexdigest()[:16]
                 case |= numbers(made)
-            given = [w for k, v in options.items() if k not in ("dialect", "heads")
-                     for w in ("--set", f"{k}={v}")]  # fmt: skip
-            given += [w for k in ("dialect", "heads") if k in options
-                      for w in (f"--{k}", str(options[k]))]  # fmt: skip
+            given = [
+                w
+                for k, v in options.items()
+                if k not in ("dialect", "heads")
+                for w in ("--set", f"{k}={v}")
+            ]
+            given += [
+                w for k in ("dialect", "heads") if k in options for w in (f"--{k}", str(options[k]))
+            ]
             case["exit"] = exits(name, *given)
             found[" ".join([name, *(f"{k}={v}" for k, v in options.items())])] = case
     return found
@@ -172,8 +186,12 @@ def claims():
 
 
 SECTIONS = {
-    "battery": battery, "series": series, "catalogue": catalogue, "runs": runs, "claims": claims,
-}  # fmt: skip
+    "battery": battery,
+    "series": series,
+    "catalogue": catalogue,
+    "runs": runs,
+    "claims": claims,
+}
 
 
 if __name__ == "__main__":

@@ -30,16 +30,16 @@ STATEMENTS = {  # formula -> the definition, the theorem
     "-log(1+n)": ("- ln (INR n + 1)", f"~ {SERIES}"),
     "-log(n)-log(log(n))": ("- ln (INR n) - ln (ln (INR n))", f"~ {SERIES}"),
     "-n/256": ("-1 / 256 * INR n", SERIES),
-    "-r1*log(1+r2*n)": (
-        "- r1 * ln (r2 * INR n + 1)", f"0 < r1 -> 0 < r2 -> ({SERIES} <-> r1 > 1)"),
+    "-r1*log(1+r2*n)": ("- r1 * ln (r2 * INR n + 1)", f"0 < r1 -> 0 < r2 -> ({SERIES} <-> r1 > 1)"),
     "-sqrt(n+1)+sqrt(n)-log(n)": (
-        "Rpower (INR n) (1 / 2) - Rpower (INR n + 1) (1 / 2) - ln (INR n)", f"~ {SERIES}"),
+        "Rpower (INR n) (1 / 2) - Rpower (INR n + 1) (1 / 2) - ln (INR n)",
+        f"~ {SERIES}",
+    ),
     "cos(n)-pi": ("cos (INR n) - PI", f"~ {SERIES}"),
     "-(3+(-1)^n)*log(n+1)/2": ("1 / 2 * (- (-1) ^ n - 3) * ln (INR n + 1)", f"~ {SERIES}"),
-    "Piecewise((0,n<512),(-oo,True))": (
-        "if Rltb (INR n) 512 then Finite 0 else m_infty", SERIES),
+    "Piecewise((0,n<512),(-oo,True))": ("if Rltb (INR n) 512 then Finite 0 else m_infty", SERIES),
     "-log(1+n^2)": ("- ln (INR n ^ 2 + 1)", SERIES),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("formula", STATEMENTS)
@@ -108,9 +108,14 @@ def test_the_same_formula_has_the_same_certificate():
 # -- the reader -----------------------------------------------------------------------------------
 
 ALTERED = (
-    "-2*log(1+n)", "-r1*log(1+r2*n)", "-n/256-log(n+2)", "-a*n^b", "cos(n)-pi*log(n+1)",
-    "Piecewise((0,n<512),(-oo,True))", "-(3+(-1)^n)*log(n+1)/2",
-)  # fmt: skip
+    "-2*log(1+n)",
+    "-r1*log(1+r2*n)",
+    "-n/256-log(n+2)",
+    "-a*n^b",
+    "cos(n)-pi*log(n+1)",
+    "Piecewise((0,n<512),(-oo,True))",
+    "-(3+(-1)^n)*log(n+1)/2",
+)
 
 
 @pytest.mark.parametrize("kind", ["verdict", "coefficient", "argument", "condition"])
@@ -135,19 +140,22 @@ def test_an_altered_proof_is_made_for_the_prover_to_reject(altered, kind):
     assert any(m not in (None, s) for m, s in zip(made, sources, strict=True))
 
 
-@pytest.mark.parametrize("old, new", [
-    ("Qed.", "Admitted."),
-    ("Open Scope R_scope.", "Open Scope R_scope.\nAxiom ln : R -> R."),
-    ("Open Scope R_scope.", "Open Scope nat_scope."),
-    ("Require Import Certificate.", "Require Import Fault."),
-    ("Proof.", "Proof.\n  Admitted.\nLemma a : True.\nProof."),
-    ("Theorem verdict : ", "Theorem verdict : 1 = 2 -> "),
-    ("Definition p (n : nat) : R := ", "Notation ln := exp.\nDefinition p (n : nat) : R := "),
-    ("-2 * ln", "-2 * exp"),
-    ("-2 * ln", "(-2 * ln"),
-    ("exp (p n)", "exp (p (n + 1))"),
-    ("(** The", "(* (** The"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "old, new",
+    [
+        ("Qed.", "Admitted."),
+        ("Open Scope R_scope.", "Open Scope R_scope.\nAxiom ln : R -> R."),
+        ("Open Scope R_scope.", "Open Scope nat_scope."),
+        ("Require Import Certificate.", "Require Import Fault."),
+        ("Proof.", "Proof.\n  Admitted.\nLemma a : True.\nProof."),
+        ("Theorem verdict : ", "Theorem verdict : 1 = 2 -> "),
+        ("Definition p (n : nat) : R := ", "Notation ln := exp.\nDefinition p (n : nat) : R := "),
+        ("-2 * ln", "-2 * exp"),
+        ("-2 * ln", "(-2 * ln"),
+        ("exp (p n)", "exp (p (n + 1))"),
+        ("(** The", "(* (** The"),
+    ],
+)
 def test_the_reader_refuses_what_is_no_certificate(old, new):
     result = check_convergence("-2*log(1+n)")
     source = result.certificate().source
@@ -236,10 +244,13 @@ def test_a_file_that_cannot_be_written(farfield, tmp_path):
     assert "cannot be written" in err and "accepted: a folder" in err
 
 
-@pytest.mark.parametrize("given", [
-    ("check", "-n", "--verify"),
-    ("check", "--file", "formulas.txt", "--certificate", "c.v"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "given",
+    [
+        ("check", "-n", "--verify"),
+        ("check", "--file", "formulas.txt", "--certificate", "c.v"),
+    ],
+)
 def test_options_that_do_not_go_together(farfield, given):
     code, _, err = farfield(*given)
     assert code == 2 and err.count("\n") == 1 and "--certificate goes with one formula" in err
@@ -264,8 +275,8 @@ def some_prover(tmp_path, monkeypatch):
         "for last; do :; done\n"
         'if grep -q "Theorem verdict : ~" "$last"; then\n'
         '  echo "File \\"$last\\", line 7, characters 2-9:\nError: Tactic failure." >&2; exit 1\n'
-        'fi\n'
-    )  # fmt: skip
+        "fi\n"
+    )
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))

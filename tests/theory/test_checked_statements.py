@@ -39,10 +39,22 @@ def test_what_the_index_names_exists():
 def test_the_theorems_asked_for_are_there():
     named = {t for s in statements() for t in s.proves}
     assert named >= {
-        "window-error", "theorem-0.4", "equivalence", "two-sided", "jensen", "theorem-0.5",
-        "crossover", "certified-window", "ladder", "trf-alibi", "bounded-logits", "gated-decay",
-        "stick-breaking", "kept-sinks", "row-certificate",
-    }  # fmt: skip
+        "window-error",
+        "theorem-0.4",
+        "equivalence",
+        "two-sided",
+        "jensen",
+        "theorem-0.5",
+        "crossover",
+        "certified-window",
+        "ladder",
+        "trf-alibi",
+        "bounded-logits",
+        "gated-decay",
+        "stick-breaking",
+        "kept-sinks",
+        "row-certificate",
+    }
     assert {s.item for s in statements()} == {1, 2, 4, 5, 6, 7, None}
     printed = {s.place: " ".join(s.printed.split()) for s in statements()}
     assert "Numbers.trf_slope_256th" in printed and "1179" in printed["Numbers.trf_slope_256th"]
@@ -54,10 +66,17 @@ def test_definitions_are_shown_without_their_lemmas():
     assert "Definition uniformly_windowable" in shown and "Lemma" not in shown
 
 
-@pytest.mark.parametrize("fault", [
-    "Lemma a : 1 = 2. Proof. Admitted.", "Lemma a : 1 = 2. Proof. admit. Qed.",
-    "Axiom free : 1 = 2.", "Parameter x : R.", "Unset Guard Checking.", "Conjecture c : 1 = 2.",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "Lemma a : 1 = 2. Proof. Admitted.",
+        "Lemma a : 1 = 2. Proof. admit. Qed.",
+        "Axiom free : 1 = 2.",
+        "Parameter x : R.",
+        "Unset Guard Checking.",
+        "Conjecture c : 1 = 2.",
+    ],
+)
 def test_an_open_proof_or_an_axiom_is_found(tmp_path, fault):
     (tmp_path / "Fault.v").write_text(f"(** Said. *)\n{fault}\n")
     with pytest.raises(check.Failure, match=r"Fault\.v"):

@@ -69,8 +69,11 @@ def test_a_list(farfield, tmp_path):
     assert lines[3].split()[0] == "conditional" and "a > 1" in lines[3]
     rows = json.loads(farfield("check", "--file", str(listed), "--json")[1])
     assert [r.get("verdict", "error") for r in rows] == [
-        "converges", "diverges", "error", "conditional",
-    ]  # fmt: skip
+        "converges",
+        "diverges",
+        "error",
+        "conditional",
+    ]
 
 
 def test_a_list_from_standard_input(farfield):

@@ -26,8 +26,16 @@ GRID = [
 def condition_of(text, domains):
     """A reference condition, written in Python's syntax, as a SymPy Boolean."""
     names = {k: parameter(k, d) for k, d in domains.items()}
-    known = {"Eq": sympy.Eq, "Ne": sympy.Ne, "log": sympy.log, "exp": sympy.exp, "E": sympy.E,
-             "sqrt": sympy.sqrt, "pi": sympy.pi, "Abs": sympy.Abs}  # fmt: skip
+    known = {
+        "Eq": sympy.Eq,
+        "Ne": sympy.Ne,
+        "log": sympy.log,
+        "exp": sympy.exp,
+        "E": sympy.E,
+        "sqrt": sympy.sqrt,
+        "pi": sympy.pi,
+        "Abs": sympy.Abs,
+    }
     return sympy.sympify(eval(text, {"__builtins__": {}}, names | known))
 
 
@@ -36,8 +44,14 @@ def points(domains):
     axes = []
     for domain in domains.values():
         low, high, closed_low, closed_high = interval(domain)
-        axes.append([x for x in GRID if (low < x or (closed_low and x == low))
-                     and (x < high or (closed_high and x == high))])  # fmt: skip
+        axes.append(
+            [
+                x
+                for x in GRID
+                if (low < x or (closed_low and x == low))
+                and (x < high or (closed_high and x == high))
+            ]
+        )
     return itertools.product(*axes)
 
 
@@ -56,10 +70,9 @@ def assert_right(result, case, domains):
         names = dict(zip(case["params"], domains, strict=True))
         wanted = case["condition"]
         for old, new in names.items():
-            wanted = sympy.sympify(condition_of(wanted, case["params"]) if wanted is
-                                   case["condition"] else wanted).subs(
-                parameter(old, case["params"][old]), parameter(new, domains[new])
-            )  # fmt: skip
+            wanted = sympy.sympify(
+                condition_of(wanted, case["params"]) if wanted is case["condition"] else wanted
+            ).subs(parameter(old, case["params"][old]), parameter(new, domains[new]))
         assert not list(differences(result.condition, wanted, domains)), result.condition
 
 
@@ -150,20 +163,36 @@ def test_the_worst_head_decides():
 # -- laws -----------------------------------------------------------------------------------------
 
 SIMPLE = (
-    "-log(n+2)", "-2*log(n+2)", "-n/7", "-log(n+3)-log(log(n+3))", "-log(n+3)-2*log(log(n+3))",
-    "-sqrt(n)+log(n+1)", "-log(n+1)*(2+sin(n))", "-log(n+3)*(5/2+cos(n))", "-LambertW(n)",
-    "-log(log(n+3))**2", "-log(n+3)**2/3", "-harmonic(n)", "-log(n+1)*atan(n)", "n**(1/3)-n**(1/2)",
-    "-floor(2*log(n+1))", "-(Mod(n,3)+1)*log(n+1)", "-log(n**2+1)/2-log(log(n+2))",
-)  # fmt: skip
+    "-log(n+2)",
+    "-2*log(n+2)",
+    "-n/7",
+    "-log(n+3)-log(log(n+3))",
+    "-log(n+3)-2*log(log(n+3))",
+    "-sqrt(n)+log(n+1)",
+    "-log(n+1)*(2+sin(n))",
+    "-log(n+3)*(5/2+cos(n))",
+    "-LambertW(n)",
+    "-log(log(n+3))**2",
+    "-log(n+3)**2/3",
+    "-harmonic(n)",
+    "-log(n+1)*atan(n)",
+    "n**(1/3)-n**(1/2)",
+    "-floor(2*log(n+1))",
+    "-(Mod(n,3)+1)*log(n+1)",
+    "-log(n**2+1)/2-log(log(n+2))",
+)
 formulas = st.sampled_from(SIMPLE)
 
 
 @settings(max_examples=60)
 @given(formulas, st.integers(1, 50))
 def test_a_shift_of_the_index_changes_nothing(text, k):
-    shifted = text.replace("n", f"(n+{k})").replace(f"si(n+{k})", "sin").replace(
-        f"ata(n+{k})", "atan"
-    ).replace(f"harmo(n+{k})ic", "harmonic")  # fmt: skip
+    shifted = (
+        text.replace("n", f"(n+{k})")
+        .replace(f"si(n+{k})", "sin")
+        .replace(f"ata(n+{k})", "atan")
+        .replace(f"harmo(n+{k})ic", "harmonic")
+    )
     assert check_convergence(shifted).verdict is check_convergence(text).verdict
 
 
@@ -200,8 +229,11 @@ def test_where_a_series_converges_a_smaller_one_does(text, positive):
     ("text", "domains", "condition"),
     [
         ("-r1*log(1+r2*n)", {}, "r1 > 1"),
-        ("-a*log(n+1)-b*log(log(n+3))", {"a": "real", "b": "real"},
-         "(a > 1) | (Eq(a, 1) & (b > 1))"),
+        (
+            "-a*log(n+1)-b*log(log(n+3))",
+            {"a": "real", "b": "real"},
+            "(a > 1) | (Eq(a, 1) & (b > 1))",
+        ),
         ("-(n**a-n**b)", {}, "(a > b)"),
         ("-a*log(n+1)", {"a": "[0, 2)"}, "a > 1"),
         ("-a*log(n+1)", {"a": "(-1, 1]"}, "False"),
@@ -209,10 +241,13 @@ def test_where_a_series_converges_a_smaller_one_does(text, positive):
         ("-a*log(n+1)", {"a": "[1, 3)"}, "a > 1"),
         ("-log(n+1)*(a+b*sin(n))", {}, "a > b + 1"),
         ("-log(n)*(a**2-a)", {"a": "real"}, "(a**2 - a > 1)"),
-        ("-a*n-b*log(n+1)-c*log(log(n+2))", dict.fromkeys("abc", "nonnegative"),
-         "(a > 0) | (b > 1) | (Eq(b, 1) & (c > 1))"),
+        (
+            "-a*n-b*log(n+1)-c*log(log(n+2))",
+            dict.fromkeys("abc", "nonnegative"),
+            "(a > 0) | (b > 1) | (Eq(b, 1) & (c > 1))",
+        ),
     ],
-)  # fmt: skip
+)
 def test_conditions(text, domains, condition):
     result = check_convergence(text, assumptions=domains)
     known = domains or {s.name: "positive" for s in read(text).free_symbols if s.name != "n"}
@@ -245,8 +280,11 @@ def test_a_condition_can_be_evaluated():
     assert result.at(a=1, b="1.000001") is True
     assert str(result.at(a=1)) == "b > 1"
     assert check_convergence("-log(n+1)").at() is False
-    for values, message in (({"c": 1}, "no parameter 'c'"), ({"a": -1}, "outside its domain"),
-                            ({"a": "x"}, "not a rational")):  # fmt: skip
+    for values, message in (
+        ({"c": 1}, "no parameter 'c'"),
+        ({"a": -1}, "outside its domain"),
+        ({"a": "x"}, "not a rational"),
+    ):
         with pytest.raises(InputError, match=message):
             result.at(**values)
 
@@ -263,8 +301,14 @@ def test_every_assumption_is_stated():
 def test_a_proof_can_be_read_by_hand():
     result = check_convergence("-log(n)-log(log(n))-2*log(log(log(n)))")
     assert [s.rule for s in result.proof.steps] == [
-        "expansion", "rung", "tie", "rung", "tie", "rung", "converges",
-    ]  # fmt: skip
+        "expansion",
+        "rung",
+        "tie",
+        "rung",
+        "tie",
+        "rung",
+        "converges",
+    ]
     text = result.proof.text()
     assert "Rung 3: ρ₂ / log(log(log(n))) → 2." in text
     assert "1/(n·log(n)·log(log(n))^c)" in text
@@ -295,17 +339,30 @@ def test_a_budget_holds():
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize(
     "text",
-    ["-sec(zeta(10**6))-n", "-zeta((10**6)**(Min(2)))-n", "-cot(n**(10**4)+1)",
-     "-harmonic(10**9)*n", "-acot((pi/n)**digamma(10**6))", "-loggamma(2*10**6+csch(n))",
-     "-besselk(1,n-pi)**(ceiling(10**6)*Piecewise((10**6,1/3<3),(1/3,True)))",
-     "-Piecewise((sin(n),harmonic(1/3)-2/a<3),(harmonic(1/3)-2/a,True))",
-     "-n**(10**4)-gamma(n)**(10**4)", "-(n+1)**999*log(n)", "-binomial(10**4,5000)*log(n)",
-     "-sin(((n+1)**9+1)**9)", "-exp(exp(exp(exp(n))))+exp(exp(exp(exp(n+1))))",
-     "-Piecewise((n,2**(10**6/a)<3),(2*n,True))", "-Piecewise((n,a**1000<3+a),(2*n,True))",
-     "-n*polygamma(3,Piecewise((n,10**6<3),(10**6,True)))", "-(10**6/n)**Abs(10**6)",
-     "-(10**6)**Piecewise((n,n<3),(10**6,a<3),(a,True))", "-floor(10**6*Max(n,10**9)**(1/3))",
-     "-Sum(1/(k**40+k+1)**9,(k,1,n))", "-log(Product(1+k**60/(k**60+1),(k,1,n)))"],
-)  # fmt: skip
+    [
+        "-sec(zeta(10**6))-n",
+        "-zeta((10**6)**(Min(2)))-n",
+        "-cot(n**(10**4)+1)",
+        "-harmonic(10**9)*n",
+        "-acot((pi/n)**digamma(10**6))",
+        "-loggamma(2*10**6+csch(n))",
+        "-besselk(1,n-pi)**(ceiling(10**6)*Piecewise((10**6,1/3<3),(1/3,True)))",
+        "-Piecewise((sin(n),harmonic(1/3)-2/a<3),(harmonic(1/3)-2/a,True))",
+        "-n**(10**4)-gamma(n)**(10**4)",
+        "-(n+1)**999*log(n)",
+        "-binomial(10**4,5000)*log(n)",
+        "-sin(((n+1)**9+1)**9)",
+        "-exp(exp(exp(exp(n))))+exp(exp(exp(exp(n+1))))",
+        "-Piecewise((n,2**(10**6/a)<3),(2*n,True))",
+        "-Piecewise((n,a**1000<3+a),(2*n,True))",
+        "-n*polygamma(3,Piecewise((n,10**6<3),(10**6,True)))",
+        "-(10**6/n)**Abs(10**6)",
+        "-(10**6)**Piecewise((n,n<3),(10**6,a<3),(a,True))",
+        "-floor(10**6*Max(n,10**9)**(1/3))",
+        "-Sum(1/(k**40+k+1)**9,(k,1,n))",
+        "-log(Product(1+k**60/(k**60+1),(k,1,n)))",
+    ],
+)
 def test_heavy_formulas_do_not_hang(text):
     check_convergence(text, budget_s=0.3)
 

@@ -25,11 +25,13 @@ AT = np.arange(200)
 ADDITIVE = [k for k in encodings() if encoding(k).formula is not None]
 OUT_OF_SCOPE = [k for k in encodings() if encoding(k).formula is None]
 VALUES = {
-    "window": {"w": 7}, "kerple_log": {"r1": "6/5", "r2": 1},
+    "window": {"w": 7},
+    "kerple_log": {"r1": "6/5", "r2": 1},
     "kerple_power": {"r1": 1, "r2": "1/2"},
-    "alibi_log": {"m": 2}, "bam": {"s": 0, "mu": 3, "eps": "1e-5", "beta": 1},
+    "alibi_log": {"m": 2},
+    "bam": {"s": 0, "mu": 3, "eps": "1e-5", "beta": 1},
     "t5": {f"b{k}": f"-{k}/8" for k in range(32)},
-}  # fmt: skip
+}
 
 
 def valued(name, **options):
@@ -198,9 +200,13 @@ def test_blockwise_causal_attention_bounds_the_support():
 def test_an_entry_added_on_the_fly_reaches_every_view(monkeypatch):
     k = parameter("k")
     entry = Entry(
-        "cubic_log", "a test", lambda heads: -k * sympy.log(1 + n) ** 3, (Parameter("k"),),
-        lambda h, heads, **_: {"k": sympy.Rational(1, h)}, per_head=True,
-    )  # fmt: skip
+        "cubic_log",
+        "a test",
+        lambda heads: -k * sympy.log(1 + n) ** 3,
+        (Parameter("k"),),
+        lambda h, heads, **_: {"k": sympy.Rational(1, h)},
+        per_head=True,
+    )
     monkeypatch.setitem(catalogue.CATALOGUE, entry.name, entry)
     e = encoding("cubic_log", heads=3)
     assert "cubic_log" in encodings() and e.num_heads == 3

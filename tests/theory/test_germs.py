@@ -27,13 +27,28 @@ def random_expression(rng, depth):
     if depth == 0:
         return rng.choice(["n", "log(n)", "log(log(n))", "1/n", "2", "1/3", "pi", "sqrt(n)"])
     a, b = (random_expression(rng, depth - 1) for _ in range(2))
-    return rng.choice([
-        f"({a}+{b})", f"({a}-{b})", f"({a})*({b})", f"({a})/({b}+n)", f"log(1+({a})**2)",
-        f"exp(-({a})**2/(1+({a})**2))", f"sqrt(1+({a})**2)", f"1/(1+({b})**2)", f"atan({a})",
-        f"exp(-n/(2+log(n)))+{a}", f"erf({a})", f"tanh({b})", f"sin(1/(1+({a})**2))",
-        f"loggamma(2+({a})**2)/(1+({a})**2)", f"asinh({a})", f"digamma(2+({b})**2)",
-        f"LambertW(1+({a})**2)", f"(1+({a})**2)**(1/3)",
-    ])  # fmt: skip
+    return rng.choice(
+        [
+            f"({a}+{b})",
+            f"({a}-{b})",
+            f"({a})*({b})",
+            f"({a})/({b}+n)",
+            f"log(1+({a})**2)",
+            f"exp(-({a})**2/(1+({a})**2))",
+            f"sqrt(1+({a})**2)",
+            f"1/(1+({b})**2)",
+            f"atan({a})",
+            f"exp(-n/(2+log(n)))+{a}",
+            f"erf({a})",
+            f"tanh({b})",
+            f"sin(1/(1+({a})**2))",
+            f"loggamma(2+({a})**2)/(1+({a})**2)",
+            f"asinh({a})",
+            f"digamma(2+({b})**2)",
+            f"LambertW(1+({a})**2)",
+            f"(1+({a})**2)**(1/3)",
+        ]
+    )
 
 
 def value(e, at):
@@ -57,14 +72,20 @@ def test_what_is_left_out_is_as_small_as_it_says(named):
                 terms, remainder = g.terms[:known], g.remainder
                 if known < len(g.terms):
                     remainder = g.terms[known][0]
-                total = sympy.Add(*(sympy.sympify(str(c)) * monomial_expression(m)
-                                    if type(c) is fmpq else c * monomial_expression(m)
-                                    for m, c in terms))  # fmt: skip
+                total = sympy.Add(
+                    *(
+                        sympy.sympify(str(c)) * monomial_expression(m)
+                        if type(c) is fmpq
+                        else c * monomial_expression(m)
+                        for m, c in terms
+                    )
+                )
                 error = None if remainder is None else monomial_expression(remainder)
         except (Undecided, NeedMore, NotReal):
             continue
-        if "t" in {s.name for s in total.free_symbols} or (error is not None and len(
-            error.free_symbols) > 1):  # fmt: skip
+        if "t" in {s.name for s in total.free_symbols} or (
+            error is not None and len(error.free_symbols) > 1
+        ):
             continue
         with mpmath.workdps(700):
             try:
@@ -105,9 +126,10 @@ def test_monomials_are_ordered_by_growth():
     with deciding(Context()):
         n_, l1, l2 = (iterated_log(k) for k in range(3))
         rising = [
-            Monomial((fmpq(-2),)), Monomial((fmpq(-1), fmpq(5))),
+            Monomial((fmpq(-2),)),
+            Monomial((fmpq(-1), fmpq(5))),
             Monomial((), [(l1 * l1, fmpq(-1))]),
-        ]  # fmt: skip
+        ]
         assert compare(rising[0], rising[1]) < 0 and compare(rising[2], rising[0]) < 0
         assert compare(n_, l1 ** fmpq(99)) > 0 and compare(l1, l2 ** fmpq(99)) > 0
         assert compare(Monomial((), [(n_, fmpq(1, 100))]), n_ ** fmpq(99)) > 0
@@ -123,12 +145,15 @@ def test_monomials_are_ordered_by_growth():
         ("exp(log(n)*2)", "1*n^2"),
         ("log(n**3)", "3*L1"),
         ("1/(1+1/log(n))", "1*1 + -1*L1^-1 + 1*L1^-2 + -1*L1^-3 + O(L1^-4)"),
-        ("exp(n+1/n)", "1*exp(1*n) + 1*n^-1*exp(1*n) + 1/2*n^-2*exp(1*n) + 1/6*n^-3*exp(1*n) "
-         "+ O(n^-4*exp(1*n))"),
+        (
+            "exp(n+1/n)",
+            "1*exp(1*n) + 1*n^-1*exp(1*n) + 1/2*n^-2*exp(1*n) + 1/6*n^-3*exp(1*n) "
+            "+ O(n^-4*exp(1*n))",
+        ),
         ("sin(1/n)", "1*n^-1 + -1/6*n^-3 + O(n^-5)"),
         ("cosh(n)-sinh(n)", "1*exp(-1*n)"),
     ],
-)  # fmt: skip
+)
 def test_expansions(text, shown):
     with deciding(Context()):
         assert repr(transseries(read(text))) == shown
@@ -143,9 +168,16 @@ def test_equal_functions_cancel_by_the_name_of_their_remainder():
 
 @pytest.mark.parametrize(
     ("text", "way"),
-    [("n-log(n)", 1), ("log(n)-n", -1), ("atan(n)", 0), ("n*(2+sin(n))", 1), ("n*sin(n)", None),
-     ("n*(log(6)-log(2)-log(3))+1", 0), ("log(n)**2+10*log(n)*log(Abs(sin(n)))", None)],
-)  # fmt: skip
+    [
+        ("n-log(n)", 1),
+        ("log(n)-n", -1),
+        ("atan(n)", 0),
+        ("n*(2+sin(n))", 1),
+        ("n*sin(n)", None),
+        ("n*(log(6)-log(2)-log(3))+1", 0),
+        ("log(n)**2+10*log(n)*log(Abs(sin(n)))", None),
+    ],
+)
 def test_directions(text, way):
     with deciding(Context()):
         assert (
@@ -174,9 +206,19 @@ def test_comparisons_are_decided_for_large_n(text, tail):
 
 @pytest.mark.parametrize(
     "text",
-    ["log(-n)", "sqrt(1-n)", "acos(2+1/n)", "1/(n-n**1)", "asin(n)", "log(1-exp(1/n))",
-     "log(-2-sin(n))", "atanh(2+1/n)", "acosh(1/2-1/n)", "(-1-sin(n)**2)**(1/3)"],
-)  # fmt: skip
+    [
+        "log(-n)",
+        "sqrt(1-n)",
+        "acos(2+1/n)",
+        "1/(n-n**1)",
+        "asin(n)",
+        "log(1-exp(1/n))",
+        "log(-2-sin(n))",
+        "atanh(2+1/n)",
+        "acosh(1/2-1/n)",
+        "(-1-sin(n)**2)**(1/3)",
+    ],
+)
 def test_what_is_not_real_is_said_to_be_so(text):
     e = read(text) if "n**1" not in text else sympy.Pow(n - n, -1, evaluate=False)
     with deciding(Context()), pytest.raises(NotReal):
@@ -185,10 +227,23 @@ def test_what_is_not_real_is_said_to_be_so(text):
 
 @pytest.mark.parametrize(
     "text",
-    ["log(sin(n))", "1/sin(n)", "sqrt(sin(n))", "tan(n)", "exp(n*sin(n))", "zeta(-n)", "li(1/n)",
-     "gamma(-n)", "acos(2*sin(n))", "li(1/n+1/n**2)", "asinh(n*sin(n))", "digamma(-1+1/n)",
-     "loggamma(sin(n))", "n*log(Abs(sin(n)))+1/(log(n)+log(Abs(sin(n))))"],
-)  # fmt: skip
+    [
+        "log(sin(n))",
+        "1/sin(n)",
+        "sqrt(sin(n))",
+        "tan(n)",
+        "exp(n*sin(n))",
+        "zeta(-n)",
+        "li(1/n)",
+        "gamma(-n)",
+        "acos(2*sin(n))",
+        "li(1/n+1/n**2)",
+        "asinh(n*sin(n))",
+        "digamma(-1+1/n)",
+        "loggamma(sin(n))",
+        "n*log(Abs(sin(n)))+1/(log(n)+log(Abs(sin(n))))",
+    ],
+)
 def test_what_has_no_expansion_is_not_guessed(text):
     with deciding(Context()), pytest.raises(Undecided):
         transseries(read(text))

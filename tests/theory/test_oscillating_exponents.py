@@ -46,8 +46,17 @@ def formula(rng):
             units.add(unit)
             waves.append(f"{rng.choice(('1', '1/2', '2', '5/3'))}*{kind.format(w=f'({turn})')}")
             kappa += WAVES[kind]
-    low = rng.choice((Fraction(0), Fraction(0), Fraction(1), Fraction(1), Fraction(1, 2),
-                      Fraction(3, 2), Fraction(-1, 3)))  # fmt: skip
+    low = rng.choice(
+        (
+            Fraction(0),
+            Fraction(0),
+            Fraction(1),
+            Fraction(1),
+            Fraction(1, 2),
+            Fraction(3, 2),
+            Fraction(-1, 3),
+        )
+    )
     a = rng.choice((Fraction(1), Fraction(1), Fraction(1, 2), Fraction(3)))
     r = rng.choice((Fraction(0), Fraction(0), Fraction(1), Fraction(1, 2), Fraction(2)))
     base = rng.choice(("(n+1)", "log(n+2)", "sqrt(n+1)"))
@@ -79,15 +88,24 @@ def test_none_of_500_random_formulas_is_wrong(seed):
 
 @pytest.mark.parametrize(
     "text, verdict",
-    [("-n^8*Abs(sin(n))", "converges"), ("-n^7*Abs(sin(n))+n^(1/2)", "converges"),
-     ("-n^13*sin(n)^2", "converges"), ("-n^20*Abs(sin(n))^3", "converges"),
-     ("-n^13*(1-cos(n))", "converges"), ("-n^8*Abs(cos(n/2))", "converges"),
-     ("-n^(11/10)*Abs(sin(pi*sqrt(2)*n))", "converges"), ("-n*Abs(sin(pi*sqrt(2)*n))", "diverges"),
-     ("-n*Abs(sin(n))", "diverges"), ("-exp(n*sin(n))", "diverges"),
-     ("-n^2*Abs(sin(n))", "undecided"),
-     ("-n^6*Abs(sin(n))", "undecided"), ("-n^12*sin(n)^2", "undecided"),
-     ("-n^8*Abs(sin(n+1))", "undecided"), ("-n^8*Abs(sin(n))+n^2", "undecided")],
-)  # fmt: skip
+    [
+        ("-n^8*Abs(sin(n))", "converges"),
+        ("-n^7*Abs(sin(n))+n^(1/2)", "converges"),
+        ("-n^13*sin(n)^2", "converges"),
+        ("-n^20*Abs(sin(n))^3", "converges"),
+        ("-n^13*(1-cos(n))", "converges"),
+        ("-n^8*Abs(cos(n/2))", "converges"),
+        ("-n^(11/10)*Abs(sin(pi*sqrt(2)*n))", "converges"),
+        ("-n*Abs(sin(pi*sqrt(2)*n))", "diverges"),
+        ("-n*Abs(sin(n))", "diverges"),
+        ("-exp(n*sin(n))", "diverges"),
+        ("-n^2*Abs(sin(n))", "undecided"),
+        ("-n^6*Abs(sin(n))", "undecided"),
+        ("-n^12*sin(n)^2", "undecided"),
+        ("-n^8*Abs(sin(n+1))", "undecided"),
+        ("-n^8*Abs(sin(n))+n^2", "undecided"),
+    ],
+)
 def test_multiples_of_sines_as_far_as_irrationality_measures_go(text, verdict):
     found = check_convergence(text)
     assert found.verdict == verdict
@@ -97,10 +115,13 @@ def test_multiples_of_sines_as_far_as_irrationality_measures_go(text, verdict):
 
 @pytest.mark.parametrize(
     "text, condition",
-    [("-r*n^(a+b*sin(n))", lambda r, a, b: a > b), ("-n^(a+b*cos(log(n+1)))", lambda a, b: a > b),
-     ("-log(n+2)^(2+a*sin(n))", lambda a: a < 1),
-     ("-a*log(n+2)^(2+sin(n))", lambda a: a > 1)],
-)  # fmt: skip
+    [
+        ("-r*n^(a+b*sin(n))", lambda r, a, b: a > b),
+        ("-n^(a+b*cos(log(n+1)))", lambda a, b: a > b),
+        ("-log(n+2)^(2+a*sin(n))", lambda a: a < 1),
+        ("-a*log(n+2)^(2+sin(n))", lambda a: a > 1),
+    ],
+)
 def test_parameters_in_the_exponent(text, condition):
     found = check_convergence(text)
     assert found.verdict == "conditional"
@@ -115,11 +136,13 @@ def test_parameters_in_the_exponent(text, condition):
 
 @pytest.mark.parametrize(
     "text, rule, false",
-    [("-n^(1+sin(n))", "least exponent", "-1-2*sqrt(n)*(1+sin(n))"),
-     ("-n^8*Abs(sin(n))", "distance", "-n^9"),
-     ("-n^(2+sin(n))", "upper bound", "-n^(3/2)"),
-     ("-log(n)-n^(Abs(sin(n))+1-cos(sqrt(2)*n))", "tangent", "-n^2")],
-)  # fmt: skip
+    [
+        ("-n^(1+sin(n))", "least exponent", "-1-2*sqrt(n)*(1+sin(n))"),
+        ("-n^8*Abs(sin(n))", "distance", "-n^9"),
+        ("-n^(2+sin(n))", "upper bound", "-n^(3/2)"),
+        ("-log(n)-n^(Abs(sin(n))+1-cos(sqrt(2)*n))", "tangent", "-n^2"),
+    ],
+)
 def test_a_false_step_is_found(text, rule, false):
     document = check_convergence(text).to_dict()
     check_proof(document)

@@ -20,9 +20,12 @@ for text, domains in json.load(sys.stdin):
 
 def answers(cases, seed):
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT], input=json.dumps(cases), capture_output=True, text=True,
+        [sys.executable, "-c", SCRIPT],
+        input=json.dumps(cases),
+        capture_output=True,
+        text=True,
         env=os.environ | {"PYTHONHASHSEED": str(seed)},
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 
@@ -46,9 +49,11 @@ def test_a_dependence_on_hashes_would_show():
     script = "print(*{'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'})"
     seen = {
         subprocess.run(
-            [sys.executable, "-c", script], capture_output=True, text=True,
+            [sys.executable, "-c", script],
+            capture_output=True,
+            text=True,
             env=os.environ | {"PYTHONHASHSEED": str(seed)},
         ).stdout
         for seed in (0, 1, 31_337)
-    }  # fmt: skip
+    }
     assert len(seen) > 1

@@ -91,12 +91,18 @@ def test_the_shape_decides():
 @pytest.mark.parametrize(
     ("text", "bounded"),
     [
-        ("-sqrt(n)", True), ("0", True), ("cos(n) + sin(3*n) - log(1+n)", True),
-        ("log(1+n)", False), ("-log(n+2)*log(log(n+2))", False),
-        ("n*cos(n)", False), ("cos(n)*(2/7)^(n/512)", True), ("cos(n)*(7/2)^(n/512)", False),
-        ("-n*cos(n)", False), ("-log(n+3)*log(log(n+3))", True),
+        ("-sqrt(n)", True),
+        ("0", True),
+        ("cos(n) + sin(3*n) - log(1+n)", True),
+        ("log(1+n)", False),
+        ("-log(n+2)*log(log(n+2))", False),
+        ("n*cos(n)", False),
+        ("cos(n)*(2/7)^(n/512)", True),
+        ("cos(n)*(7/2)^(n/512)", False),
+        ("-n*cos(n)", False),
+        ("-log(n+3)*log(log(n+3))", True),
     ],
-)  # fmt: skip
+)
 def test_bounded_above(text, bounded):
     bias = read(text) if "n" in text else Integer(0)
     assert bounded_above(bias) is bounded

@@ -28,8 +28,9 @@ u, v = sympy.symbols("u v", real=True)
 
 def of(rule, left, right, **more):
     """The check of one relation."""
-    line = Line(rule, {"says": "", "left": sympy.sympify(left), "right": sympy.sympify(right)}
-                | more)  # fmt: skip
+    line = Line(
+        rule, {"says": "", "left": sympy.sympify(left), "right": sympy.sympify(right)} | more
+    )
     t = theorem("trigonometric")
     return verify(dataclasses.replace(t, proof=dataclasses.replace(t.proof, steps=(line,))))
 

@@ -253,9 +253,16 @@ def test_the_only_symbol_is_the_distance_whatever_it_is_called() -> None:
 
 @pytest.mark.parametrize(
     ("written", "name"),
-    [("ALiBi", "alibi"), ("kerple-log", "kerple_log"), ("Type 1", "type1"), ("T5", "t5"),
-     ("RoPE, interpolated", "rope_pi"), ("Kerple Power", "kerple_power"), ("xpos", "xpos")],
-)  # fmt: skip
+    [
+        ("ALiBi", "alibi"),
+        ("kerple-log", "kerple_log"),
+        ("Type 1", "type1"),
+        ("T5", "t5"),
+        ("RoPE, interpolated", "rope_pi"),
+        ("Kerple Power", "kerple_power"),
+        ("xpos", "xpos"),
+    ],
+)
 def test_an_encoding_in_any_case_and_with_any_separator(written: str, name: str) -> None:
     entry = named(written)
     assert entry is not None and entry.name == name

@@ -26,9 +26,12 @@ def test_one_local_head_is_enough_and_none_is_not():
 def test_a_trial_is_forecast_as_it_came_out():
     seen = {t.label: t.loss for t in trials() if t.length == 64}
     for label, f, holds in (
-        ("alibi equal 4", "-n/16", True), ("type1", "-2*log(1+n)", True), ("nope", "0", False),
-        ("window 32", encoding("window", w=32), False), ("alibi equal 6", "-n/64", False),
-    ):  # fmt: skip
+        ("alibi equal 4", "-n/16", True),
+        ("type1", "-2*log(1+n)", True),
+        ("nope", "0", False),
+        ("window 32", encoding("window", w=32), False),
+        ("alibi equal 6", "-n/64", False),
+    ):
         found = forecast(f, trained=64, tested=1024)
         assert (found.holds > 0.5) is holds is (seen[label] < math.log1p(TOLERANCE))
         assert found.interval[0] < math.exp(seen[label]) < found.interval[1]

@@ -8,14 +8,26 @@ from farfield.theory.answers.answer import InputError
 from farfield.validation.published import COLUMNS, curve, keys, names, rows, select, table
 
 RESULT_TABLES = {
-    "qin2024_table1": 3, "sun2023_table1": 12, "sun2023_table2": 48, "sun2023_table3": 10,
-    "sun2023_table4": 8, "sun2023_table5": 18, "sun2023_table6": 40, "chi2023_table1": 85,
-    "chi2023_table2": 12, "chi2023_table3": 105, "chi2023_table4": 85, "chi2023_table5": 18,
-}  # fmt: skip
+    "qin2024_table1": 3,
+    "sun2023_table1": 12,
+    "sun2023_table2": 48,
+    "sun2023_table3": 10,
+    "sun2023_table4": 8,
+    "sun2023_table5": 18,
+    "sun2023_table6": 40,
+    "chi2023_table1": 85,
+    "chi2023_table2": 12,
+    "chi2023_table3": 105,
+    "chi2023_table4": 85,
+    "chi2023_table5": 18,
+}
 OTHERS = {
-    "sun2023_table7": 13, "chi2023_table6": 6, "chi2023_table7": 10, "chi2023_erf": 37,
+    "sun2023_table7": 13,
+    "chi2023_table6": 6,
+    "chi2023_table7": 10,
+    "chi2023_erf": 37,
     "figures": 24,
-}  # fmt: skip
+}
 
 
 def test_every_file_is_known():
@@ -27,8 +39,9 @@ def test_every_file_is_known():
 def test_schema(name):
     cells = table(name)
     assert len(cells) == RESULT_TABLES[name] and tuple(rows(name)[0]) == COLUMNS
-    spots = {(c.dataset, c.encoding, c.variant, c.train_length, c.eval_length, c.metric)
-             for c in cells}  # fmt: skip
+    spots = {
+        (c.dataset, c.encoding, c.variant, c.train_length, c.eval_length, c.metric) for c in cells
+    }
     assert len(spots) == len(cells)
     for c in cells:
         assert (c.paper, c.table) == tuple(name.replace("_table", ",Table ").split(","))
@@ -44,8 +57,13 @@ def test_schema(name):
 def test_known_numbers():
     sun = table("sun2023_table2")
     assert curve(sun, dataset="PG22", encoding="LeX") == {
-        256: 33.18, 512: 29.11, 1024: 26.59, 2048: 25.53, 4096: 25.07, 8192: 24.89
-    }  # fmt: skip
+        256: 33.18,
+        512: 29.11,
+        1024: 26.59,
+        2048: 25.53,
+        4096: 25.07,
+        8192: 24.89,
+    }
     (cell,) = select(table("chi2023_table3"), dataset="GitHub", encoding="ALiBi", eval_length=512)
     assert (cell.value, cell.std, cell.marker, cell.place) == (
         2.83,

@@ -119,17 +119,35 @@ def code(text: str) -> Text:
 
 
 _GREEK = {
-    "alpha": ("α", r"\alpha"), "beta": ("β", r"\beta"), "gamma": ("γ", r"\gamma"),
-    "delta": ("δ", r"\delta"), "eps": ("ε", r"\varepsilon"), "zeta": ("ζ", r"\zeta"),
-    "eta": ("η", r"\eta"), "theta": ("θ", r"\theta"), "lambda": ("λ", r"\lambda"),
-    "mu": ("μ", r"\mu"), "pi": ("π", r"\pi"), "rho": ("ρ", r"\rho"), "sigma": ("σ", r"\sigma"),
-    "tau": ("τ", r"\tau"), "phi": ("φ", r"\phi"), "psi": ("ψ", r"\psi"), "omega": ("ω", r"\omega"),
-}  # fmt: skip
+    "alpha": ("α", r"\alpha"),
+    "beta": ("β", r"\beta"),
+    "gamma": ("γ", r"\gamma"),
+    "delta": ("δ", r"\delta"),
+    "eps": ("ε", r"\varepsilon"),
+    "zeta": ("ζ", r"\zeta"),
+    "eta": ("η", r"\eta"),
+    "theta": ("θ", r"\theta"),
+    "lambda": ("λ", r"\lambda"),
+    "mu": ("μ", r"\mu"),
+    "pi": ("π", r"\pi"),
+    "rho": ("ρ", r"\rho"),
+    "sigma": ("σ", r"\sigma"),
+    "tau": ("τ", r"\tau"),
+    "phi": ("φ", r"\phi"),
+    "psi": ("ψ", r"\psi"),
+    "omega": ("ω", r"\omega"),
+}
 _SIGNS = {
-    "->": ("→", r"\to"), "<=": ("≤", r"\le"), ">=": ("≥", r"\ge"), "!=": ("≠", r"\ne"),
-    "oo": ("∞", r"\infty"), "-": ("−", "-"), "*": ("·", r"\,"), "sum": ("Σ", r"\sum"),
+    "->": ("→", r"\to"),
+    "<=": ("≤", r"\le"),
+    ">=": ("≥", r"\ge"),
+    "!=": ("≠", r"\ne"),
+    "oo": ("∞", r"\infty"),
+    "-": ("−", "-"),
+    "*": ("·", r"\,"),
+    "sum": ("Σ", r"\sum"),
     "...": ("…", r"\ldots"),
-}  # fmt: skip
+}
 _SUBSCRIPT = str.maketrans("0123456789+-", "₀₁₂₃₄₅₆₇₈₉₊₋")
 _SUPERSCRIPT = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 _FUNCTIONS = ("log", "exp", "lim", "inf", "min", "max", "sin", "cos", "mod", "floor")

@@ -83,10 +83,16 @@ def _checked(formula: Expr, claims: Claims, parts: list[str]) -> Certificate:
         if any(is_extended(c.formula) for c in claims.values())
         else "Certificate"
     )
-    text = "\n\n".join([
-        f"(** The exp-series of p(n) = {shortened(str(formula), 80)}.\n\n    {NOTE} *)",
-        f"From Farfield Require Import {modules}.\nOpen Scope R_scope.", *parts,
-    ]) + "\n"  # fmt: skip
+    text = (
+        "\n\n".join(
+            [
+                f"(** The exp-series of p(n) = {shortened(str(formula), 80)}.\n\n    {NOTE} *)",
+                f"From Farfield Require Import {modules}.\nOpen Scope R_scope.",
+                *parts,
+            ]
+        )
+        + "\n"
+    )
     try:
         statements = check(text, claims)
     except NotTheStatement as why:

@@ -245,9 +245,10 @@ class Expander:
         if self.within(UNIT, x.rest):
             value, why = sympy.log(x.c, evaluate=False), "reflexivity"
         terms = (
-            (value, UNIT), *((a, logarithm_of(i)) for i, a in enumerate(x.e, 1)),
+            (value, UNIT),
+            *((a, logarithm_of(i)) for i, a in enumerate(x.e, 1)),
             *series(logarithms(self.cut), x.d),
-        )  # fmt: skip
+        )
         by = f"logarithm {name} {x.orders} {self.cut}%nat ({shown(value)}) by ({why})"
         return self.ruled(f, terms, x.rest, by)
 

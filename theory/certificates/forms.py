@@ -331,10 +331,13 @@ _BUILDERS: dict[Any, Callable[[Expr], Form]] = {
 }
 
 _RELATIONS = {
-    sympy.StrictLessThan: ("lt", False), sympy.LessThan: ("le", False),
-    sympy.StrictGreaterThan: ("lt", True), sympy.GreaterThan: ("le", True),
-    sympy.Equality: ("eq", False), sympy.Unequality: ("eq", False),
-}  # fmt: skip
+    sympy.StrictLessThan: ("lt", False),
+    sympy.LessThan: ("le", False),
+    sympy.StrictGreaterThan: ("lt", True),
+    sympy.GreaterThan: ("le", True),
+    sympy.Equality: ("eq", False),
+    sympy.Unequality: ("eq", False),
+}
 
 
 def _condition(c: Any) -> Form:

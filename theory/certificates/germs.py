@@ -66,8 +66,9 @@ def series(coefficients: Sequence[Expr], d: Terms) -> Terms:
         return ()
     inner = series(coefficients[1:], d)
     return (
-        (coefficients[0], UNIT), *((c * x, product(e, f)) for c, e in d for x, f in inner),
-    )  # fmt: skip
+        (coefficients[0], UNIT),
+        *((c * x, product(e, f)) for c, e in d for x, f in inner),
+    )
 
 
 def logarithms(k: int) -> list[Expr]:

@@ -56,13 +56,25 @@ def value_on_class(f: Form, q: int, r: int) -> tuple[Expr, str] | None:
 
 # t -> y with cos (pi t) = cos y, and likewise for sin: where the values are rational
 _COSINES = {
-    "0": "0", "1/3": "PI / 3", "1/2": "PI / 2", "2/3": "2 * (PI / 3)", "1": "PI",
-    "4/3": "PI / 3 + PI", "3/2": "PI / 2 + PI", "5/3": "2 * (PI / 3) + PI",
-}  # fmt: skip
+    "0": "0",
+    "1/3": "PI / 3",
+    "1/2": "PI / 2",
+    "2/3": "2 * (PI / 3)",
+    "1": "PI",
+    "4/3": "PI / 3 + PI",
+    "3/2": "PI / 2 + PI",
+    "5/3": "2 * (PI / 3) + PI",
+}
 _SINES = {
-    "0": "0", "1/6": "PI / 6", "1/2": "PI / 2", "5/6": "PI - PI / 6", "1": "PI",
-    "7/6": "PI / 6 + PI", "3/2": "PI / 2 + PI", "11/6": "PI - PI / 6 + PI",
-}  # fmt: skip
+    "0": "0",
+    "1/6": "PI / 6",
+    "1/2": "PI / 2",
+    "5/6": "PI - PI / 6",
+    "1": "PI",
+    "7/6": "PI / 6 + PI",
+    "3/2": "PI / 2 + PI",
+    "11/6": "PI - PI / 6 + PI",
+}
 
 
 def _wave_value(f: Form, q: int, r: int) -> tuple[Expr, str] | None:

@@ -136,9 +136,13 @@ def _past_proof(sentences: list[str], at: int) -> int:
 
 _SERIES = r"ex_series \(fun n => exp \(p n\)\)"
 _COMPARED: dict[str, Any] = {
-    ">": sympy.StrictGreaterThan, ">=": sympy.GreaterThan, "<": sympy.StrictLessThan,
-    "<=": sympy.LessThan, "=": sympy.Equality, "<>": sympy.Unequality,
-}  # fmt: skip
+    ">": sympy.StrictGreaterThan,
+    ">=": sympy.GreaterThan,
+    "<": sympy.StrictLessThan,
+    "<=": sympy.LessThan,
+    "=": sympy.Equality,
+    "<>": sympy.Unequality,
+}
 
 
 def _check_verdict(
@@ -395,10 +399,17 @@ class _Reader:
 
 
 _FUNCTIONS: dict[str, tuple[int, Callable[..., Any]]] = {
-    "ln": (1, sympy.log), "exp": (1, sympy.exp), "cos": (1, sympy.cos), "sin": (1, sympy.sin),
-    "Rabs": (1, sympy.Abs), "Rpower": (2, sympy.Pow), "Rmax": (2, sympy.Max),
-    "Rmin": (2, sympy.Min), "Finite": (1, lambda a: a), "Rbar_plus": (2, sympy.Add),
-}  # fmt: skip
+    "ln": (1, sympy.log),
+    "exp": (1, sympy.exp),
+    "cos": (1, sympy.cos),
+    "sin": (1, sympy.sin),
+    "Rabs": (1, sympy.Abs),
+    "Rpower": (2, sympy.Pow),
+    "Rmax": (2, sympy.Max),
+    "Rmin": (2, sympy.Min),
+    "Finite": (1, lambda a: a),
+    "Rbar_plus": (2, sympy.Add),
+}
 _COMPARISONS = {"Rltb": sympy.Lt, "Rleb": sympy.Le, "Reqb": sympy.Eq}
 
 

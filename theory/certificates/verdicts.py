@@ -65,18 +65,24 @@ def _compared(p: Form, above: bool, x: Expander) -> Decision:
     decision = _climb(q, x, x.function(q))
     *steps, last = decision.proof
     rule = "upper_bound" if above else "lower_bound"
-    return Decision(decision.converges, (
-        *steps, f"apply ({rule} p {x.function(q)} 0).",
-        f"{{ apply filter_imp with (2 := {step}). intros n ?. unfold p. lra. }}", last,
-    ))  # fmt: skip
+    return Decision(
+        decision.converges,
+        (
+            *steps,
+            f"apply ({rule} p {x.function(q)} 0).",
+            f"{{ apply filter_imp with (2 := {step}). intros n ?. unfold p. lra. }}",
+            last,
+        ),
+    )
 
 
 def _on_class(p: Form, signs: Signs, place: tuple[int, int] | None) -> Decision:
     """The whole series, or one residue class of it."""
     return _expanded(
         lambda x: _climb(p, x, "p" if place is None else f"(fun n : nat => p ({x.index})%nat)"),
-        signs, place,
-    )  # fmt: skip
+        signs,
+        place,
+    )
 
 
 def _expanded(
@@ -127,9 +133,10 @@ def _climb(p: Form, x: Expander, bias: str) -> Decision:
             raise NeedMore
         converges, rule, ends = False, f"rest_diverges {bias} {level} _ _", "led"
     name = x.asserted(
-        "E", f"expands {bias} {listed(tuple(terms))} {order(germ.rest)}",
+        "E",
+        f"expands {bias} {listed(tuple(terms))} {order(germ.rest)}",
         f"unfold p; {adding_up(cancelled)}",
-    )  # fmt: skip
+    )
     return Decision(converges, (*x.steps, f"apply ({rule} {name}); [{ends}]."))
 
 
@@ -162,18 +169,26 @@ def _in_classes(p: Form, signs: Signs, size: int) -> Decision:
             continue
         claim = f"ex_series (fun n : nat => exp (p ({size} * n + {r})%nat))"
         if not decision.converges:
-            return Decision(False, (
-                f"assert (C : ~ {claim}).", *braced(decision.proof),
-                f"intros X. apply C. apply ({rule} p {size}); [lia | exact X | lia].",
-            ))  # fmt: skip
+            return Decision(
+                False,
+                (
+                    f"assert (C : ~ {claim}).",
+                    *braced(decision.proof),
+                    f"intros X. apply C. apply ({rule} p {size}); [lia | exact X | lia].",
+                ),
+            )
         lines += [f"assert (C{r} : {claim}).", *braced(decision.proof)]
     if failure is not None:
         raise failure
     classes = " | ".join(f"exact C{r}" for r in range(size))
-    return Decision(True, (
-        *lines, f"apply ({rule} p {size}); [lia | intros r Hr].",
-        f"destruct r as {'[|' * size}r{']' * size}; [{classes} | lia].",
-    ))  # fmt: skip
+    return Decision(
+        True,
+        (
+            *lines,
+            f"apply ({rule} p {size}); [lia | intros r Hr].",
+            f"destruct r as {'[|' * size}r{']' * size}; [{classes} | lia].",
+        ),
+    )
 
 
 def braced(proof: Sequence[str]) -> list[str]:

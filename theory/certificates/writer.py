@@ -30,9 +30,13 @@ from farfield.theory.functions.nodes import n
 SERIES = "ex_series (fun n => exp (p n))"
 _SIGN = {1: "0 < {}", 0: "0 = {}", -1: "0 > {}"}
 _RELATION = {
-    sympy.StrictGreaterThan: ">", sympy.GreaterThan: ">=", sympy.StrictLessThan: "<",
-    sympy.LessThan: "<=", sympy.Equality: "=", sympy.Unequality: "<>",
-}  # fmt: skip
+    sympy.StrictGreaterThan: ">",
+    sympy.GreaterThan: ">=",
+    sympy.StrictLessThan: "<",
+    sympy.LessThan: "<=",
+    sympy.Equality: "=",
+    sympy.Unequality: "<>",
+}
 
 
 def definition(formula: Expr) -> str:
@@ -140,9 +144,13 @@ def _wrapped(sentence: str, indent: str) -> str:
     for line in sentence.split("\n"):
         own = indent + line[: len(line) - len(line.lstrip())]
         lines += textwrap.wrap(
-            line.strip(), 100, initial_indent=own, subsequent_indent=own + "  ",
-            break_long_words=False, break_on_hyphens=False,
-        )  # fmt: skip
+            line.strip(),
+            100,
+            initial_indent=own,
+            subsequent_indent=own + "  ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
     return "\n".join(lines)
 
 

@@ -89,9 +89,13 @@ def domain_constraints(s: Symbol, domain: str | None) -> list[Constraint]:
     """The domain of a parameter as constraints; closed ends stay open to `= 0` by a sign of 2."""
     if domain is None:
         domain = next(
-            (d for d in ("positive", "negative", "nonnegative", "nonpositive")
-             if getattr(s, f"is_{d}")), "real"
-        )  # fmt: skip
+            (
+                d
+                for d in ("positive", "negative", "nonnegative", "nonpositive")
+                if getattr(s, f"is_{d}")
+            ),
+            "real",
+        )
     low, high, closed_low, closed_high = interval(domain)
     facts: list[Constraint] = []
     if low.is_finite:
@@ -387,8 +391,13 @@ def _either(first: tuple[Any, Any], second: tuple[Any, Any], only_first: bool) -
 
 
 _NAMES: dict[str, Any] = {
-    ">": sympy.Gt, ">=": sympy.Ge, "<": sympy.Lt, "<=": sympy.Le, "==": sympy.Eq, "!=": sympy.Ne,
-}  # fmt: skip
+    ">": sympy.Gt,
+    ">=": sympy.Ge,
+    "<": sympy.Lt,
+    "<=": sympy.Le,
+    "==": sympy.Eq,
+    "!=": sympy.Ne,
+}
 _MIRROR = {">": "<", ">=": "<=", "<": ">", "<=": ">=", "==": "==", "!=": "!="}
 
 
@@ -420,6 +429,12 @@ def at(c: Any, values: Mapping[str, Expr]) -> Any:
     if difference.free_symbols:
         return c.func(c.lhs.xreplace(swap), c.rhs.xreplace(swap))
     s = sign(coefficient(difference))
-    holds = {sympy.Gt: s > 0, sympy.Ge: s >= 0, sympy.Lt: s < 0, sympy.Le: s <= 0,
-             sympy.Eq: s == 0, sympy.Ne: s != 0}  # fmt: skip
+    holds = {
+        sympy.Gt: s > 0,
+        sympy.Ge: s >= 0,
+        sympy.Lt: s < 0,
+        sympy.Le: s <= 0,
+        sympy.Eq: s == 0,
+        sympy.Ne: s != 0,
+    }
     return sympy.sympify(holds[c.func])

@@ -177,9 +177,13 @@ class Encoding(Result):
         dialect = f" ({self.dialect})" if self.dialect else ""
         said = self.formula_text() if self.biases else f"no bias by distance ({self.out_of_scope})"
         found: list[Block] = [
-            sentence("{name}{dialect}: {said}.", name=self.title or self.name, dialect=dialect,
-                     said=shortened(said, 120)),
-        ]  # fmt: skip
+            sentence(
+                "{name}{dialect}: {said}.",
+                name=self.title or self.name,
+                dialect=dialect,
+                said=shortened(said, 120),
+            ),
+        ]
         if self.formula is not None:
             found.append(Formula(words("`p(n)`"), self.formula))
         free = listed([f"{p.name} ({p.domain}{', learned' * p.learned})" for p in self.free], 6)

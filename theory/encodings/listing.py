@@ -41,10 +41,11 @@ class Listed(Result):
         return (
             *self.encoding.blocks(),
             facts(
-                dialects=listed(self.dialects) or None, options=listed(options) or None,
+                dialects=listed(self.dialects) or None,
+                options=listed(options) or None,
                 biases=shortened("; ".join(heads), 200) if several else None,
             ),
-        )  # fmt: skip
+        )
 
     def to_dict(self) -> dict[str, Any]:
         options = [{"name": n, "default": v, "dialects": list(d)} for n, v, d in self.options]
@@ -83,11 +84,13 @@ class Catalogue(Result):
         return (
             sentence(
                 "{all}: {inside} with a bias in the distance alone, {others} that the exp-series "
-                "does not speak of.", all=plural(len(rows), "encoding"), inside=inside,
+                "does not speak of.",
+                all=plural(len(rows), "encoding"),
+                inside=inside,
                 others=len(rows) - inside,
             ),
             table(("name", "bias p(n)", "parameters to give", "dialects"), rows),
-        )  # fmt: skip
+        )
 
 
 def _takes(e: Encoding) -> tuple[str, str]:

@@ -129,9 +129,15 @@ def _from_entry(
         if given:
             raise InputError(f"{entry.name} has no parameters; {', '.join(given)} given")
         return Encoding(
-            entry.name, None, source=entry.source, dialect=dialect, mechanism=entry.mechanism,
-            out_of_scope=entry.out_of_scope, note=entry.note, title=entry.title,
-        )  # fmt: skip
+            entry.name,
+            None,
+            source=entry.source,
+            dialect=dialect,
+            mechanism=entry.mechanism,
+            out_of_scope=entry.out_of_scope,
+            note=entry.note,
+            title=entry.title,
+        )
     parameters = entry.parameters
     if callable(parameters):
         parameters = parameters(heads=1, **chosen, **options)
@@ -144,9 +150,15 @@ def _from_entry(
         own |= _head_values(entry.name, parameters, given, h)
         biases.append(_substitute(formula, parameters, own))
     return Encoding(
-        entry.name, formula, tuple(biases), parameters, dialect, entry.source, note=entry.note,
+        entry.name,
+        formula,
+        tuple(biases),
+        parameters,
+        dialect,
+        entry.source,
+        note=entry.note,
         title=entry.title,
-    )  # fmt: skip
+    )
 
 
 def _options_fit(entry: Entry, dialect: str | None, options: Mapping[str, Any]) -> None:
@@ -208,9 +220,12 @@ def _from_formula(
 
 
 def _from_heads(
-    each: Sequence[Any], heads: int | None, dialect: str | None, given: Mapping[str, Any],
+    each: Sequence[Any],
+    heads: int | None,
+    dialect: str | None,
+    given: Mapping[str, Any],
     domains: Mapping[str, str],
-) -> Encoding:  # fmt: skip
+) -> Encoding:
     """One bias a head; equal parameters of several heads are one parameter."""
     if dialect is not None:
         raise InputError(f"a list of formulas has no dialect; {dialect!r} was given")
@@ -305,8 +320,12 @@ def _head_values(
             value = value[h - 1]
         number = _number(value, key)
         domain = known[key].domain
-        test = {"positive": number > 0, "nonnegative": number >= 0, "negative": number < 0,
-                "nonpositive": number <= 0}.get(domain, True)  # fmt: skip
+        test = {
+            "positive": number > 0,
+            "nonnegative": number >= 0,
+            "negative": number < 0,
+            "nonpositive": number <= 0,
+        }.get(domain, True)
         if not bool(test) and not (known[key].zero and number == 0):
             raise InputError(f"{key} = {number} is outside its domain ({domain})")
         own[key] = number

@@ -25,9 +25,11 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 CLASSICAL = {
-    "ClassicalDedekindReals.sig_not_dec", "ClassicalDedekindReals.sig_forall_dec",
-    "FunctionalExtensionality.functional_extensionality_dep", "Classical_Prop.classic",
-}  # fmt: skip
+    "ClassicalDedekindReals.sig_not_dec",
+    "ClassicalDedekindReals.sig_forall_dec",
+    "FunctionalExtensionality.functional_extensionality_dep",
+    "Classical_Prop.classic",
+}
 MACHINE = ("PrimInt63.", "Uint63.", "Sint63.", "PrimFloat.", "FloatAxioms.")
 APART = ("Numbers",)  # may rest on machine integers
 NEEDED = (
@@ -157,8 +159,9 @@ def axioms(names: list[str], folder: Path = HERE) -> set[str]:
     everything = ", ".join(f"@{name}" for name in names)
     printed = compile_text(
         f"Require {' '.join(modules)}.\nDefinition everything := ({everything}).\n"
-        "Print Assumptions everything.\n", folder,
-    )  # fmt: skip
+        "Print Assumptions everything.\n",
+        folder,
+    )
     return set(re.findall(r"^([\w.']+)\s*:", printed.partition("Axioms:")[2], flags=re.MULTILINE))
 
 

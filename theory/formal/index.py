@@ -51,12 +51,17 @@ def statements() -> tuple[Statement, ...]:
     known = {(file, s["name"]): s for file, names in recorded.items() for s in names}
     return tuple(
         Statement(
-            file, name, known[file, name]["says"], known[file, name]["statement"],
-            tuple(more.get("proves", ())), tuple(more.get("claims", ())), more.get("item"),
+            file,
+            name,
+            known[file, name]["says"],
+            known[file, name]["statement"],
+            tuple(more.get("proves", ())),
+            tuple(more.get("claims", ())),
+            more.get("item"),
         )
         for file, names in index.items()
         for name, more in names.items()
-    )  # fmt: skip
+    )
 
 
 def proving(theorem: str) -> tuple[Statement, ...]:

@@ -126,8 +126,9 @@ def opened(p: Reading, at: int | None = None) -> bool:
     for kind, value, _ in p.tokens[p.position if at is None else at :]:
         depth += (value == "(") - (value == ")")
         compared |= value in RELATIONS
-        if depth == 1 and (value in ("&", "~", "and", "or", "not") or
-                           (value == "|" and before == ")" and compared)):  # fmt: skip
+        if depth == 1 and (
+            value in ("&", "~", "and", "or", "not") or (value == "|" and before == ")" and compared)
+        ):
             return True
         before = value
         if depth == 0 or (depth == 1 and value in (",", "if")):

@@ -369,8 +369,14 @@ class Parser(Reading):
 
     def _clipped(self, value: str, column: int, args: list[Expr], named: dict[str, Expr]) -> Expr:
         """`clip(x, low, high)`, either end left out or given by name."""
-        keys = {"min": "min", "a_min": "min", "low": "min", "max": "max", "a_max": "max",
-                "high": "max"}  # fmt: skip
+        keys = {
+            "min": "min",
+            "a_min": "min",
+            "low": "min",
+            "max": "max",
+            "a_max": "max",
+            "high": "max",
+        }
         ends = {keys[k]: v for k, v in named.items() if k in keys}
         if not args or len(ends) < len(named) or len(args) > 3:
             self.fail(column, f"{value} takes a value, a least and a greatest one")

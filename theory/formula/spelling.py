@@ -13,36 +13,121 @@ from collections.abc import Collection, Iterator
 Token = tuple[str, str, int]  # its kind, its text, its column
 
 PREFIXES = (
-    "np", "numpy", "math", "torch", "jnp", "jax", "sp", "sympy", "scipy", "special", "nn",
-    "functional", "F", "cupy", "cp", "tf",
-)  # fmt: skip
+    "np",
+    "numpy",
+    "math",
+    "torch",
+    "jnp",
+    "jax",
+    "sp",
+    "sympy",
+    "scipy",
+    "special",
+    "nn",
+    "functional",
+    "F",
+    "cupy",
+    "cp",
+    "tf",
+)
 GREEK = (
-    "alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "kappa", "lambda", "mu",
-    "nu", "xi", "rho", "sigma", "tau", "phi", "chi", "psi", "omega",
-)  # fmt: skip
+    "alpha",
+    "beta",
+    "gamma",
+    "delta",
+    "epsilon",
+    "zeta",
+    "eta",
+    "theta",
+    "kappa",
+    "lambda",
+    "mu",
+    "nu",
+    "xi",
+    "rho",
+    "sigma",
+    "tau",
+    "phi",
+    "chi",
+    "psi",
+    "omega",
+)
 
 _LETTERS = dict(zip("αβγδεζηθκλμνξρστφχψω", GREEK, strict=True)) | {"ϵ": "epsilon", "ϕ": "phi"}
 _SIGNS = {
-    "\u2212": "-", "\u2013": "-", "×": "*", "·": "*", "⋅": "*", "∗": "*", "÷": "/", "≤": "<=",
-    "≥": ">=", "≠": "!=", "⌊": "floor(", "⌋": ")", "⌈": "ceiling(", "⌉": ")", "‖": "|", "∣": "|",
-}  # fmt: skip
+    "\u2212": "-",
+    "\u2013": "-",
+    "×": "*",
+    "·": "*",
+    "⋅": "*",
+    "∗": "*",
+    "÷": "/",
+    "≤": "<=",
+    "≥": ">=",
+    "≠": "!=",
+    "⌊": "floor(",
+    "⌋": ")",
+    "⌈": "ceiling(",
+    "⌉": ")",
+    "‖": "|",
+    "∣": "|",
+}
 _NAMES = {"Γ": "Gamma", "ζ": "zeta", "π": "pi", "∞": "oo", "√": "sqrt", "∛": "cbrt"}
 _POWERS = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺ⁿ", "0123456789-+n", strict=True))
 _INDICES = dict(zip("₀₁₂₃₄₅₆₇₈₉", "0123456789", strict=True))
 _PARTS = {"½": "1/2", "⅓": "1/3", "⅔": "2/3", "¼": "1/4", "¾": "3/4", "⅕": "1/5", "⅛": "1/8"}
 
 _TEX_SIGNS = {
-    "cdot": "*", "times": "*", "ast": "*", "div": "/", "le": "<=", "leq": "<=", "ge": ">=",
-    "geq": ">=", "ne": "!=", "neq": "!=", "lvert": "|", "rvert": "|", "vert": "|", "lVert": "|",
-    "rVert": "|", "lbrace": "(", "rbrace": ")", "lfloor": "floor(", "rfloor": ")",
-    "lceil": "ceiling(", "rceil": ")", "land": "&", "lor": "|",
-}  # fmt: skip
+    "cdot": "*",
+    "times": "*",
+    "ast": "*",
+    "div": "/",
+    "le": "<=",
+    "leq": "<=",
+    "ge": ">=",
+    "geq": ">=",
+    "ne": "!=",
+    "neq": "!=",
+    "lvert": "|",
+    "rvert": "|",
+    "vert": "|",
+    "lVert": "|",
+    "rVert": "|",
+    "lbrace": "(",
+    "rbrace": ")",
+    "lfloor": "floor(",
+    "rfloor": ")",
+    "lceil": "ceiling(",
+    "rceil": ")",
+    "land": "&",
+    "lor": "|",
+}
 _TEX_NAMES = {
-    "infty": "oo", "dfrac": "frac", "tfrac": "frac", "cfrac": "frac", "varepsilon": "epsilon",
-    "varphi": "phi", "bmod": "mod", "arcsin": "asin", "arctan": "atan",
-}  # fmt: skip
-_TEX_SILENT = {"left", "right", "big", "Big", "bigl", "bigr", "Bigl", "Bigr", "displaystyle",
-               "quad", "qquad", "limits", "nolimits"}  # fmt: skip
+    "infty": "oo",
+    "dfrac": "frac",
+    "tfrac": "frac",
+    "cfrac": "frac",
+    "varepsilon": "epsilon",
+    "varphi": "phi",
+    "bmod": "mod",
+    "arcsin": "asin",
+    "arctan": "atan",
+}
+_TEX_SILENT = {
+    "left",
+    "right",
+    "big",
+    "Big",
+    "bigl",
+    "bigr",
+    "Bigl",
+    "Bigr",
+    "displaystyle",
+    "quad",
+    "qquad",
+    "limits",
+    "nolimits",
+}
 _TEX_ARGUMENT = {"operatorname", "mathrm", "text", "textrm", "mathit", "mathbf", "mbox"}
 
 _TOKEN = re.compile(
@@ -170,9 +255,9 @@ def _end_of_tex(text: str, at: int) -> int:
     match = _TEX.match(text, at)
     if match is None:
         return at + 1
-    if match.group(1) in _TEX_ARGUMENT and (argument := re.compile(r"\s*\{[^{}]*\}").match(
-        text, match.end()
-    )):  # fmt: skip
+    if match.group(1) in _TEX_ARGUMENT and (
+        argument := re.compile(r"\s*\{[^{}]*\}").match(text, match.end())
+    ):
         return argument.end()
     return match.end()
 

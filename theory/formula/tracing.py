@@ -29,14 +29,44 @@ _OPERATORS = {
     "pow": ("**", POWER),
 }
 _COMPARISONS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
-_UFUNCS = {"less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "==",
-           "not_equal": "!=", "logical_and": "&", "bitwise_and": "&", "logical_or": "|",
-           "bitwise_or": "|"}  # fmt: skip
+_UFUNCS = {
+    "less": "<",
+    "less_equal": "<=",
+    "greater": ">",
+    "greater_equal": ">=",
+    "equal": "==",
+    "not_equal": "!=",
+    "logical_and": "&",
+    "bitwise_and": "&",
+    "logical_or": "|",
+    "bitwise_or": "|",
+}
 _PLAIN = (
-    "float", "double", "half", "to", "astype", "copy", "clone", "detach", "contiguous", "type",
-    "type_as", "cpu", "asarray", "array", "as_tensor", "tensor", "float32", "float64", "float16",
-    "unsqueeze", "squeeze", "expand", "view", "reshape",
-)  # fmt: skip
+    "float",
+    "double",
+    "half",
+    "to",
+    "astype",
+    "copy",
+    "clone",
+    "detach",
+    "contiguous",
+    "type",
+    "type_as",
+    "cpu",
+    "asarray",
+    "array",
+    "as_tensor",
+    "tensor",
+    "float32",
+    "float64",
+    "float16",
+    "unsqueeze",
+    "squeeze",
+    "expand",
+    "view",
+    "reshape",
+)
 _SHAPES = ("shape", "ndim", "T", "size", "dtype", "device", "item", "tolist")
 
 
@@ -195,8 +225,9 @@ def _called(name: str, *args: Any, **options: Any) -> Traced:
             continue
         if key in ("out", "where", "axis", "dim") and value is not None:
             _refuse(f"{name} with {key}=")
-    kept = {k: v for k, v in options.items() if k in ("min", "max", "a_min", "a_max") and
-            v is not None}  # fmt: skip
+    kept = {
+        k: v for k, v in options.items() if k in ("min", "max", "a_min", "a_max") and v is not None
+    }
     if name in _PLAIN:
         if any(w in str(a) for a in (*args[1:], *options.values()) for w in ("int", "bool")):
             _refuse(f"it rounds its argument, by {name}; write np.floor or torch.floor")

@@ -23,15 +23,30 @@ from farfield.validation.claims.qin2024 import LEDGER as QIN
 from farfield.validation.claims.sun2023 import LEDGER as SUN
 
 __all__ = [
-    "KINDS", "RANGE", "Check", "Claim", "Decided", "Finding", "Missing", "Passage", "Verdict",
-    "checks", "claim", "claims", "sections",
-]  # fmt: skip
+    "KINDS",
+    "RANGE",
+    "Check",
+    "Claim",
+    "Decided",
+    "Finding",
+    "Missing",
+    "Passage",
+    "Verdict",
+    "checks",
+    "claim",
+    "claims",
+    "sections",
+]
 
 _LEDGERS = {ledger.paper: ledger for ledger in (QIN, SUN, CHI)}
 KINDS = (
-    "proof", "symbolic identity", "certified number", "printed tables", "property test",
+    "proof",
+    "symbolic identity",
+    "certified number",
+    "printed tables",
+    "property test",
     "experiment",
-)  # fmt: skip
+)
 
 
 def checks(paper: str | None = None, kind: str | None = None) -> tuple[Check, ...]:
@@ -47,9 +62,11 @@ def checks(paper: str | None = None, kind: str | None = None) -> tuple[Check, ..
     if kind is not None and kind not in KINDS:
         raise InputError(f"no kind {kind!r}; accepted: {', '.join(KINDS)}")
     return tuple(
-        c for name, ledger in _LEDGERS.items() for c in ledger.ordered()
+        c
+        for name, ledger in _LEDGERS.items()
+        for c in ledger.ordered()
         if paper in (None, name) and kind in (None, c.kind)
-    )  # fmt: skip
+    )
 
 
 def sections(paper: str) -> dict[str, tuple[tuple[Check, ...], tuple[Passage, ...]]]:
@@ -83,11 +100,14 @@ class Decided(Result):
         counts = [f"{verdicts.count(v)} {v.replace('_', ' ')}" for v in Verdict if v in verdicts]
         rows = [(c.verdict, c.id, c.statement) for c in self.claims]
         return (
-            sentence("{claims} of the papers: {counts}.", claims=plural(len(rows), "claim"),
-                     counts=listed(counts) or "none like that"),
+            sentence(
+                "{claims} of the papers: {counts}.",
+                claims=plural(len(rows), "claim"),
+                counts=listed(counts) or "none like that",
+            ),
             *([table(("verdict", "claim", "statement"), rows)] if rows else []),
             Note(code("`farfield claims ID` shows one with its evidence.")),
-        )  # fmt: skip
+        )
 
 
 def verdict_of(name: str) -> Verdict:
@@ -108,9 +128,10 @@ def verdict_of(name: str) -> Verdict:
 
 
 def claims(
-    paper: str | None = None, kind: str | None = None,
+    paper: str | None = None,
+    kind: str | None = None,
     notice: Callable[[Claim], None] | None = None,
-) -> list[Claim]:  # fmt: skip
+) -> list[Claim]:
     """Decide the claims of the ledger, by paper and section.
 
     Args:

@@ -141,19 +141,27 @@ class Claim(Result):
         return (
             sentence("{id}: {verdict}.", self.label, id=self.id, verdict=self.verdict),
             note("“{quote}”", quote=self.quote),
-            *(Facts(tuple((as_text(k), as_text(v)) for k, v in part.items() if v))
-              for part in (rows, evidence) if part),
+            *(
+                Facts(tuple((as_text(k), as_text(v)) for k, v in part.items() if v))
+                for part in (rows, evidence)
+                if part
+            ),
             note("again: {command} ({time} s)", command=self.command, time=f"{self.seconds:.2f}"),
-        )  # fmt: skip
+        )
 
     def particulars(self) -> dict[str, str]:
         """What a reader who disagrees needs, by name; empty where it does not apply."""
         return {
-            "statement": self.statement, "refuted if": self.against, "holds instead":
-            self.corrected, "reason": self.reason, "data": self.data, "tolerance": self.tolerance,
-            "scale": self.scale, "n": "" if self.n is None else str(self.n),
+            "statement": self.statement,
+            "refuted if": self.against,
+            "holds instead": self.corrected,
+            "reason": self.reason,
+            "data": self.data,
+            "tolerance": self.tolerance,
+            "scale": self.scale,
+            "n": "" if self.n is None else str(self.n),
             "checked by a prover": ", ".join(self.checked),
-        }  # fmt: skip
+        }
 
 
 def shown(value: Any) -> str:
@@ -208,13 +216,26 @@ class Check:
         elif finding.holds is None:
             reason = finding.reason
         return Claim(
-            self.id, self.paper, self.section, self.place, self.quote, self.statement,
-            self.against, self.kind, verdict,
+            self.id,
+            self.paper,
+            self.section,
+            self.place,
+            self.quote,
+            self.statement,
+            self.against,
+            self.kind,
+            verdict,
             None if verdict is Verdict.NOT_TESTABLE else self.label,
-            self.source, tolerance, finding.scale or self.scale, finding.n, finding.evidence,
-            finding.corrected if verdict is Verdict.CORRECTED else "", reason,
-            f"farfield claims {self.id}", time.perf_counter() - begin,
-        )  # fmt: skip
+            self.source,
+            tolerance,
+            finding.scale or self.scale,
+            finding.n,
+            finding.evidence,
+            finding.corrected if verdict is Verdict.CORRECTED else "",
+            reason,
+            f"farfield claims {self.id}",
+            time.perf_counter() - begin,
+        )
 
 
 def _over(found: Mapping[float, Finding]) -> str:
@@ -251,10 +272,21 @@ class Ledger(list[Check]):
         self.passages: list[Passage] = []
 
     def check(
-        self, name: str, section: str, place: str, quote: str, statement: str, against: str, *,
-        kind: str, label: str, source: str, data: Callable[[], Data] | Data, scale: str = "",
+        self,
+        name: str,
+        section: str,
+        place: str,
+        quote: str,
+        statement: str,
+        against: str,
+        *,
+        kind: str,
+        label: str,
+        source: str,
+        data: Callable[[], Data] | Data,
+        scale: str = "",
         tolerant: bool = False,
-    ) -> Callable[[Callable[[Data], Finding]], Callable[[Data], Finding]]:  # fmt: skip
+    ) -> Callable[[Callable[[Data], Finding]], Callable[[Data], Finding]]:
         """Declare the function below as the check of a claim.
 
         Args:
@@ -275,10 +307,23 @@ class Ledger(list[Check]):
 
         def declare(decide: Callable[[Data], Finding]) -> Callable[[Data], Finding]:
             make = data if callable(data) else lambda: data
-            self.append(Check(
-                f"{self.paper}.{name}", section, place, quote, statement, against, kind, label,
-                source, scale or default, tolerant, make, decide,
-            ))  # fmt: skip
+            self.append(
+                Check(
+                    f"{self.paper}.{name}",
+                    section,
+                    place,
+                    quote,
+                    statement,
+                    against,
+                    kind,
+                    label,
+                    source,
+                    scale or default,
+                    tolerant,
+                    make,
+                    decide,
+                )
+            )
             return decide
 
         return declare

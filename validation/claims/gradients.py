@@ -56,12 +56,14 @@ def measured() -> Iterator[dict[str, Any]]:
             weights = hashlib.sha256(safetensors.torch.save(model.state_dict())).hexdigest()
             shares = gradient_shares(model, samples_of(text.held_out, SEGMENTS, LENGTH)).mean(0)
             yield {
-                "name": job.label, "trained": chosen.length, "seed": seed,
+                "name": job.label,
+                "trained": chosen.length,
+                "seed": seed,
                 "scale": f"{chosen.name}: {chosen.layers} layers, {chosen.width} wide, "
-                         f"{chosen.heads} heads, trained on {chosen.length} tokens",
+                f"{chosen.heads} heads, trained on {chosen.length} tokens",
                 "same": weights in known,
                 "shares": [float(f"{s:.4g}") for s in shares.reshape(-1, STEP).sum(1)],
-            }  # fmt: skip
+            }
 
 
 if __name__ == "__main__":

@@ -161,8 +161,9 @@ def _committed(folder: str) -> tuple[Named, ...]:
 
     found = (
         [json.loads(p.read_text(encoding="utf-8")) for p in sorted((HERE / folder).glob("*.json"))]
-        if folder else results()
-    )  # fmt: skip
+        if folder
+        else results()
+    )
     source = f"validation/reference/{folder}".rstrip("/")
     return ((source, {"runs": list(found)}),) if found else ()
 
@@ -239,15 +240,26 @@ def _model(name: str, source: str, scale: str, group: list[tuple[Row, Row]]) -> 
         scores[run["seed"]] = tuple(known[: known.index(None) if None in known else None])
     first = group[0][0]
     return Model(
-        name, _verdict(first), first["preset"]["length"], scale, source, tuple(seeds), perplexity,
+        name,
+        _verdict(first),
+        first["preset"]["length"],
+        scale,
+        source,
+        tuple(seeds),
+        perplexity,
         float(np.mean([m["gradient"]["tokens"] for _, m in group])),
         float(np.mean([m["gradient"]["mass"] for _, m in group])),
         {k: float(np.mean(v)) for k, v in curves.items()},
         {k: float(np.mean(v)) for k, v in fields["tokens"].items()},
-        {k: float(np.mean(v)) for k, v in fields["trf"].items()}, scores, losses,
-        {run["seed"]: run["training"]["cpu_seconds"] for run, _ in group
-         if "cpu_seconds" in run.get("training", {})},
-    )  # fmt: skip
+        {k: float(np.mean(v)) for k, v in fields["trf"].items()},
+        scores,
+        losses,
+        {
+            run["seed"]: run["training"]["cpu_seconds"]
+            for run, _ in group
+            if "cpu_seconds" in run.get("training", {})
+        },
+    )
 
 
 def _verdict(run: Row) -> str:

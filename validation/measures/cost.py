@@ -102,12 +102,13 @@ class Replication(Result):
         return (
             sentence(
                 "The models of the three papers take {hours} GPU hours at {rate} TFLOP/s a GPU: "
-                "computed, not run.", Label.APPROXIMATE, hours=f"{self.hours:.0f}",
+                "computed, not run.",
+                Label.APPROXIMATE,
+                hours=f"{self.hours:.0f}",
                 rate=f"{self.rate / 1e12:.3g}",
             ),
-            table(("paper", "models", "runs", "hours a run", "GPU hours"), rows,
-                  numeric=(2, 3, 4)),
-        )  # fmt: skip
+            table(("paper", "models", "runs", "hours a run", "GPU hours"), rows, numeric=(2, 3, 4)),
+        )
 
 
 def replication(rate: float) -> Replication:

@@ -45,13 +45,19 @@ class Extrapolation(Result):
         return (
             sentence(
                 "By the {protocol} protocol it {one} one-sided and {printed} as printed, at a "
-                "tolerance of {tolerance}.", Label.MEASURED, protocol=self.protocol,
-                printed=said[self.printed], one=said[self.one_sided],
+                "tolerance of {tolerance}.",
+                Label.MEASURED,
+                protocol=self.protocol,
+                printed=said[self.printed],
+                one=said[self.one_sided],
                 tolerance=f"{self.tolerance:.0%}",
             ),
-            table(("length", "change of perplexity"),
-                  [(length, f"{change:+.1%}") for length, change in self.changes], numeric=(0, 1)),
-        )  # fmt: skip
+            table(
+                ("length", "change of perplexity"),
+                [(length, f"{change:+.1%}") for length, change in self.changes],
+                numeric=(0, 1),
+            ),
+        )
 
 
 def holds(

@@ -54,11 +54,13 @@ class InferenceTime(Result):
         return (
             sentence(
                 "Sliding-window inference is {ratio} times slower than non-overlapping inference "
-                "on average, medians of {repeats}.", Label.MEASURED, ratio=f"{self.ratio:.1f}",
+                "on average, medians of {repeats}.",
+                Label.MEASURED,
+                ratio=f"{self.ratio:.1f}",
                 repeats=self.repeats,
             ),
             table(("window", "times slower"), list(rows), numeric=(0, 1)),
-        )  # fmt: skip
+        )
 
 
 def relative_inference_time(
@@ -96,9 +98,14 @@ def relative_inference_time(
         whole.append(statistics.median(seconds[window]))
     ratios = tuple(a / b for a, b in zip(sliding, whole, strict=True))
     return InferenceTime(
-        tuple(windows), tuple(sliding), tuple(whole), ratios, statistics.mean(ratios),
-        sum(sliding) / sum(whole), repeats,
-    )  # fmt: skip
+        tuple(windows),
+        tuple(sliding),
+        tuple(whole),
+        ratios,
+        statistics.mean(ratios),
+        sum(sliding) / sum(whole),
+        repeats,
+    )
 
 
 def main() -> None:

@@ -279,10 +279,19 @@ def _summary(
         ratio = math.exp(log_ratio)
         results.append(
             Perplexity(
-                protocol, length, math.exp(nats), nats, error, scored.size, len(mean), base, ratio,
-                low, high,
+                protocol,
+                length,
+                math.exp(nats),
+                nats,
+                error,
+                scored.size,
+                len(mean),
+                base,
+                ratio,
+                low,
+                high,
             )
-        )  # fmt: skip
+        )
     return tuple(results)
 
 

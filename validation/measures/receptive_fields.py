@@ -197,9 +197,14 @@ def attention_receptive_field(
         InputError: the text is too short, or the encoding knows less than `length`.
     """
     found = attention_rows(
-        model, text, thresholds=thresholds, length=length, segments=segments, rows=rows,
+        model,
+        text,
+        thresholds=thresholds,
+        length=length,
+        segments=segments,
+        rows=rows,
         visible=visible,
-    )  # fmt: skip
+    )
     erf, trf = found.erf, found.trf
     fields = tuple(
         AttentionField(
@@ -290,9 +295,13 @@ def attention_rows(
         gaps.append(gap.flatten())
 
     def path(
-        query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, visible: Visibility,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        bias: Tensor | None,
+        visible: Visibility,
         weighting: Weighting = PLAIN,
-    ) -> Tensor:  # fmt: skip
+    ) -> Tensor:
         measure(query, key, value, visible, weighting)
         return fused(query, key, value, bias, visible, weighting)
 

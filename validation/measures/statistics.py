@@ -52,12 +52,22 @@ class PairedTest(Result):
         return (
             sentence(
                 "The difference is {difference} ({low} to {high}, 95 %), {said} at {alpha}.",
-                Label.MEASURED, difference=f"{self.difference:.4g}", low=f"{self.low:.4g}",
-                high=f"{self.high:.4g}", said=said, alpha=f"{self.alpha:g}",
+                Label.MEASURED,
+                difference=f"{self.difference:.4g}",
+                low=f"{self.low:.4g}",
+                high=f"{self.high:.4g}",
+                said=said,
+                alpha=f"{self.alpha:g}",
             ),
-            note("t({freedom}) = {t}, p = {p}{effect}, n = {n} pairs.", freedom=self.n - 1,
-                 t=f"{self.t:.2f}", p=f"{self.p:.2g}", effect=effect, n=self.n),
-        )  # fmt: skip
+            note(
+                "t({freedom}) = {t}, p = {p}{effect}, n = {n} pairs.",
+                freedom=self.n - 1,
+                t=f"{self.t:.2f}",
+                p=f"{self.p:.2g}",
+                effect=effect,
+                n=self.n,
+            ),
+        )
 
 
 def paired_test(first: Sequence[float], second: Sequence[float], alpha: float = 0.05) -> PairedTest:
@@ -83,16 +93,28 @@ def paired_test(first: Sequence[float], second: Sequence[float], alpha: float = 
     if spread <= 1e-12 * max(abs(mean), float(np.abs(a).max())):
         same = abs(mean) <= 1e-12 * float(np.abs(a).max())
         return PairedTest(
-            n, mean, mean, mean, 0.0 if same else math.copysign(math.inf, mean),
-            1.0 if same else 0.0, None, alpha,
-        )  # fmt: skip
+            n,
+            mean,
+            mean,
+            mean,
+            0.0 if same else math.copysign(math.inf, mean),
+            1.0 if same else 0.0,
+            None,
+            alpha,
+        )
     found = stats.ttest_rel(a, b)
     interval = found.confidence_interval(0.95)
     hedges = 1 - 3 / (4 * (n - 1) - 1)
     return PairedTest(
-        n, mean, float(interval.low), float(interval.high), float(found.statistic),
-        float(found.pvalue), hedges * mean / spread, alpha,
-    )  # fmt: skip
+        n,
+        mean,
+        float(interval.low),
+        float(interval.high),
+        float(found.statistic),
+        float(found.pvalue),
+        hedges * mean / spread,
+        alpha,
+    )
 
 
 @dataclass(frozen=True, repr=False)
@@ -114,10 +136,16 @@ class Interval(Result):
 
     def blocks(self) -> Sequence[Block]:
         return (
-            sentence("It is {value} ({low} to {high}, {level}), n = {n}.", Label.MEASURED,
-                     value=f"{self.value:.4g}", low=f"{self.low:.4g}", high=f"{self.high:.4g}",
-                     level=f"{self.level:.0%}", n=self.n),
-        )  # fmt: skip
+            sentence(
+                "It is {value} ({low} to {high}, {level}), n = {n}.",
+                Label.MEASURED,
+                value=f"{self.value:.4g}",
+                low=f"{self.low:.4g}",
+                high=f"{self.high:.4g}",
+                level=f"{self.level:.0%}",
+                n=self.n,
+            ),
+        )
 
 
 def bootstrap(
@@ -150,9 +178,13 @@ def bootstrap(
     if np.ptp(x) == 0:
         return Interval(value, value, value, len(x), level)
     found = stats.bootstrap(
-        (x,), statistic, n_resamples=resamples, confidence_level=level, method="BCa",
+        (x,),
+        statistic,
+        n_resamples=resamples,
+        confidence_level=level,
+        method="BCa",
         rng=np.random.default_rng(seed),
-    ).confidence_interval  # fmt: skip
+    ).confidence_interval
     return Interval(value, float(found.low), float(found.high), len(x), level)
 
 
@@ -181,9 +213,15 @@ class RankCorrelation(Result):
     def blocks(self) -> Sequence[Block]:
         tau = interval_text((self.tau, self.tau_low, self.tau_high))
         return (
-            sentence("Spearman's rho is {rho}, Kendall's tau {tau}, p = {p}, n = {n}.",
-                     Label.MEASURED, rho=self.rho_text(), tau=tau, p=f"{self.p:.2g}", n=self.n),
-        )  # fmt: skip
+            sentence(
+                "Spearman's rho is {rho}, Kendall's tau {tau}, p = {p}, n = {n}.",
+                Label.MEASURED,
+                rho=self.rho_text(),
+                tau=tau,
+                p=f"{self.p:.2g}",
+                n=self.n,
+            ),
+        )
 
     def rho_text(self) -> str:
         """Spearman's rho with its interval."""
@@ -219,9 +257,13 @@ def rank_correlation(
     rho, tau = float(stats.spearmanr(a, b).statistic), float(stats.kendalltau(a, b).statistic)
     if n <= _EXACT:
         p = stats.permutation_test(
-            (a,), lambda x: np.corrcoef(x, b)[0, 1], permutation_type="pairings",
-            n_resamples=np.inf, alternative="two-sided", vectorized=False,
-        ).pvalue  # fmt: skip
+            (a,),
+            lambda x: np.corrcoef(x, b)[0, 1],
+            permutation_type="pairings",
+            n_resamples=np.inf,
+            alternative="two-sided",
+            vectorized=False,
+        ).pvalue
     else:
         p = stats.spearmanr(a, b).pvalue
     random = np.random.default_rng(seed)
@@ -234,15 +276,26 @@ def rank_correlation(
         drawn.append(np.array([_rho(x[kept], y[kept]), _tau(x[kept], y[kept])]))
     low, high = np.quantile(np.concatenate(drawn, axis=1), (0.025, 0.975), axis=1)
     return RankCorrelation(
-        n, rho, float(low[0]), float(high[0]), tau, float(low[1]), float(high[1]), float(p),
+        n,
+        rho,
+        float(low[0]),
+        float(high[0]),
+        tau,
+        float(low[1]),
+        float(high[1]),
+        float(p),
         n <= _EXACT,
-    )  # fmt: skip
+    )
 
 
 def rank_gain(
-    first: Sequence[float], second: Sequence[float], target: Sequence[float], *,
-    resamples: int = 1000, seed: int = 0,
-) -> tuple[float, float, float]:  # fmt: skip
+    first: Sequence[float],
+    second: Sequence[float],
+    target: Sequence[float],
+    *,
+    resamples: int = 1000,
+    seed: int = 0,
+) -> tuple[float, float, float]:
     """By how much the first list ranks a target better than the second: the difference of
     Spearman's rho, and its 95 % percentile bootstrap interval over the triples.
 

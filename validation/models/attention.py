@@ -200,9 +200,14 @@ def _by_bands(
     for _, group in itertools.groupby(rounded):  # neighbours, so that a group is a view
         heads = slice(start, start := start + len(list(group)))
         part = _by_chunks(
-            query[:, heads], key[:, heads], value[:, heads], table[heads], visible,
-            max(widths[heads]), chunk,
-        )  # fmt: skip
+            query[:, heads],
+            key[:, heads],
+            value[:, heads],
+            table[heads],
+            visible,
+            max(widths[heads]),
+            chunk,
+        )
         if whole:
             parts.append(part)
         else:
@@ -211,9 +216,14 @@ def _by_bands(
 
 
 def _by_chunks(
-    query: Tensor, key: Tensor, value: Tensor, table: Tensor, visible: Visibility, width: int,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    table: Tensor,
+    visible: Visibility,
+    width: int,
     chunk: int | None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     length = query.shape[-2]
     vector = _vector(table)
     whole = _differentiated(query, key, value)
@@ -265,9 +275,14 @@ class _LearnedToeplitz(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, query: Tensor, key: Tensor, value: Tensor, table: Tensor, visible: Visibility,
+        ctx: Any,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        table: Tensor,
+        visible: Visibility,
         chunk: int | None,
-    ) -> Tensor:  # fmt: skip
+    ) -> Tensor:
         output = _by_bands(query, key, value, table, visible, chunk)
         ctx.save_for_backward(query, key, value, table, output)
         ctx.visible, ctx.chunk = visible, chunk or _BACKWARD_CHUNK
@@ -305,8 +320,11 @@ class _LearnedToeplitz(torch.autograd.Function):
             by_vector[:, begin : begin + along.shape[1]] += along
         grads = (by_query, by_key, by_value)
         return (
-            *(x.to(like.dtype) for x in grads), by_vector[:, :length].flip(-1), None, None,
-        )  # fmt: skip
+            *(x.to(like.dtype) for x in grads),
+            by_vector[:, :length].flip(-1),
+            None,
+            None,
+        )
 
 
 def _diagonals(matrix: Tensor) -> Tensor:

@@ -159,9 +159,12 @@ class Audit(Answer):
 
     def blocks(self) -> Sequence[Block]:
         return (
-            *self.what(), *self.by_layer(), *self.fields_by_head(), *self.windows(),
+            *self.what(),
+            *self.by_layer(),
+            *self.fields_by_head(),
+            *self.windows(),
             *self.stand_in(),
-        )  # fmt: skip
+        )
 
     def what(self) -> Iterator[Block]:
         """What the encoding is, the answer in a sentence first."""
@@ -172,18 +175,23 @@ class Audit(Answer):
         )
         if self.heads:
             verdicts = [h.verdict for h in self.heads]
-            counts = [f"{verdicts.count(v)} of {len(verdicts)} {v}" for v in
-                      dict.fromkeys(verdicts)]  # fmt: skip
+            counts = [
+                f"{verdicts.count(v)} of {len(verdicts)} {v}" for v in dict.fromkeys(verdicts)
+            ]
             yield sentence("Heads: {counts}.", Label.THEOREM, counts=listed(counts))
         if self.note:
             yield note("{note}.", note=self.note[0].upper() + self.note[1:])
 
     def _first(self) -> Text:
         size = words(
-            "{model} ({family}): {layers} of {heads} of {size}, {encoding}", model=self.model,
-            family=self.family, layers=plural(self.layers, "layer"),
-            heads=plural(self.head_count, "head"), size=self.head_size, encoding=self.encoding,
-        )  # fmt: skip
+            "{model} ({family}): {layers} of {heads} of {size}, {encoding}",
+            model=self.model,
+            family=self.family,
+            layers=plural(self.layers, "layer"),
+            heads=plural(self.head_count, "head"),
+            size=self.head_size,
+            encoding=self.encoding,
+        )
         said = {
             Status.INFINITE: "; no window serves every head.",
             Status.UNKNOWN: "; whether a window serves every head is not known.",
@@ -222,36 +230,50 @@ class Audit(Answer):
             "One line a head. Receptive fields and horizons in tokens, exact integers; the leak is "
             "the share of a row's prior mass beyond {trained}; certified. Infinite where the "
             "series diverges: the receptive field of a finite row then still tells how far it "
-            "sees.", trained=plural(self.trained, "token"),
-        )  # fmt: skip
+            "sees.",
+            trained=plural(self.trained, "token"),
+        )
 
     def _table(self) -> Table:
         last = self.lengths[-1]
         header = (
-            "layers", "head", "bias", "series", *(f"TRF({e})" for e in self.eps),
+            "layers",
+            "head",
+            "bias",
+            "series",
+            *(f"TRF({e})" for e in self.eps),
             *(f"TRF({e}), row of {last}" for e in self.eps),
-            *(f"leak to {n}" for n in self.lengths), *(f"{d} horizon" for d in self.dtypes),
-        )  # fmt: skip
+            *(f"leak to {n}" for n in self.lengths),
+            *(f"{d} horizon" for d in self.dtypes),
+        )
         alike: dict[Any, list[HeadAudit]] = {}
         for h in self.heads:  # layers that differ in their bounds alone stand together
             seen = (h.head, h.bias, h.verdict, h.receptive_fields, h.row_fields, h.leaks)
             alike.setdefault(seen, []).append(h)
         rows = [
-            (runs(sorted({k for h in group for k in h.layers})), group[0].head,
-             _typeset(group[0].bias), group[0].verdict, *map(field_text, group[0].receptive_fields),
-             *map(field_text, group[0].row_fields), *map(share_text, group[0].leaks),
-             *map(count, group[0].horizons))
+            (
+                runs(sorted({k for h in group for k in h.layers})),
+                group[0].head,
+                _typeset(group[0].bias),
+                group[0].verdict,
+                *map(field_text, group[0].receptive_fields),
+                *map(field_text, group[0].row_fields),
+                *map(share_text, group[0].leaks),
+                *map(count, group[0].horizons),
+            )
             for group in alike.values()
-        ]  # fmt: skip
+        ]
         return table(header, rows, numeric=(1, *range(4, len(header))))
 
     def _curve(self) -> Curve | None:
         """Windows and receptive fields by head; None where no head has a window to draw."""
         shown = [
-            h for h in self.heads
-            if h.window is not None and h.window <= FRAME
+            h
+            for h in self.heads
+            if h.window is not None
+            and h.window <= FRAME
             and (h.receptive_fields[-1].tokens or FRAME) < FRAME
-        ]  # fmt: skip
+        ]
         if not shown:
             return None
         first = {h.head: h for h in reversed(shown)}
@@ -261,11 +283,16 @@ class Audit(Answer):
         x = tuple(map(float, heads))
         return Curve(
             "Certified window, the widest over layers, and receptive field of each head whose "
-            f"window has at most {FRAME:,} tokens.", "head", "tokens",
-            (Line("window", x, tuple(widest.values())),
-             Line(f"TRF({self.eps[-1]})", x, tuple(fields))),
-            log_y=True, marks=(("trained on", float(self.trained)),),
-        )  # fmt: skip
+            f"window has at most {FRAME:,} tokens.",
+            "head",
+            "tokens",
+            (
+                Line("window", x, tuple(widest.values())),
+                Line(f"TRF({self.eps[-1]})", x, tuple(fields)),
+            ),
+            log_y=True,
+            marks=(("trained on", float(self.trained)),),
+        )
 
     def windows(self) -> Iterator[Block]:
         """The certified windows."""
@@ -273,23 +300,32 @@ class Audit(Answer):
             return
         if self.status is Status.EXACT:
             yield sentence(
-                "Widest: {width}, the value of a setting such as {setting}.", self.label,
-                width=plural(int(self), "key"), setting="sliding_window",
-            )  # fmt: skip
+                "Widest: {width}, the value of a setting such as {setting}.",
+                self.label,
+                width=plural(int(self), "key"),
+                setting="sliding_window",
+            )
         rows = [
-            (runs(h.layers), h.head, count(h.window), f"{h.logit_bound:.4g}",
-             f"{h.value_bound:.4g}")
+            (
+                runs(h.layers),
+                h.head,
+                count(h.window),
+                f"{h.logit_bound:.4g}",
+                f"{h.value_bound:.4g}",
+            )
             for h in self.heads
-        ]  # fmt: skip
+        ]
         header = ("layers", "head", "window", "logits within", "values within")
         yield table(header, rows, numeric=(1, 2, 3, 4))
         for reason in dict.fromkeys(h.reason for h in self.heads if h.reason is not None):
             yield note("Where there is none: {why}.", why=reason)
         yield note(
             "Keys that keep the output of a head within {error} in norm: {scope}; {bounds}. The "
-            "whole model is another question, which a measurement answers.", error=self.error,
-            scope=SCOPE, bounds=BOUNDS[self.bounds],
-        )  # fmt: skip
+            "whole model is another question, which a measurement answers.",
+            error=self.error,
+            scope=SCOPE,
+            bounds=BOUNDS[self.bounds],
+        )
 
     def stand_in(self) -> Iterator[Block]:
         """The additive surrogate of a rotation."""
@@ -363,13 +399,26 @@ def audit(
     terms = Terms(logit, value, budget, ordered[-1], bounds == "weights")
     whole = "; of config.json alone, no weights were read"
     found = Audit(
-        folder.name, folder.kind, folder.layers, folder.heads, folder.head_size, first.name,
-        first.source + whole * (unread and not _tabulated(first)), m, origin,
-        ordered, shares, DTYPES, budget, bounds, note=folder.note,
-        layers_alike=layers_of(folder, terms), reach=reach(folder.attention),
+        folder.name,
+        folder.kind,
+        folder.layers,
+        folder.heads,
+        folder.head_size,
+        first.name,
+        first.source + whole * (unread and not _tabulated(first)),
+        m,
+        origin,
+        ordered,
+        shares,
+        DTYPES,
+        budget,
+        bounds,
+        note=folder.note,
+        layers_alike=layers_of(folder, terms),
+        reach=reach(folder.attention),
         caches=tuple(cache_of(folder, length) for length in dict.fromkeys((m, *ordered))),
         label=Label.THEOREM,
-    )  # fmt: skip
+    )
     turned = next((a.surrogate() for a in folder.attention if surrogate and not a.window), None)
     if turned is not None:
         found = dataclasses.replace(
@@ -395,9 +444,11 @@ def _without_heads(a: Audit) -> Audit:
         )
     said = f"layer {unlimited.layers[0]} sees all keys, and its logits are bounded"
     return dataclasses.replace(
-        a, sliding_window=math.inf, status=Status.INFINITE,
+        a,
+        sliding_window=math.inf,
+        status=Status.INFINITE,
         reason=Reason(Code.BOUNDED_LOGITS, said),
-    )  # fmt: skip
+    )
 
 
 def _tabulated(encoding: Encoding) -> bool:
@@ -427,15 +478,25 @@ def _with_heads(folder: Folder, a: Audit, limits: list[tuple[HeadBounds, ...]]) 
         for entry, bound in zip(theory[which], limit, strict=True):
             window = head_window(_bias(subject, entry.head), bound, a.error)
             windows.append(window)
-            entries.append(dataclasses.replace(
-                entry, layers=tuple(layers), logit_bound=bound.logit, value_bound=bound.value,
-                window=window.width, reason=window.reason,
-            ))  # fmt: skip
+            entries.append(
+                dataclasses.replace(
+                    entry,
+                    layers=tuple(layers),
+                    logit_bound=bound.logit,
+                    value_bound=bound.value,
+                    window=window.width,
+                    reason=window.reason,
+                )
+            )
     worst = decisive(windows, lambda w: w.width)
     return dataclasses.replace(
-        a, heads=tuple(entries), sliding_window=worst.width, status=worst.status,
-        label=worst.label, reason=worst.reason,
-    )  # fmt: skip
+        a,
+        heads=tuple(entries),
+        sliding_window=worst.width,
+        status=worst.status,
+        label=worst.label,
+        reason=worst.reason,
+    )
 
 
 def _bias(subject: Encoding, head: int) -> sympy.Expr:
@@ -455,11 +516,17 @@ def _theory(subject: Encoding, heads: int, a: Audit) -> Iterator[HeadAudit]:
 
     for h in range(heads):
         yield HeadAudit(
-            (), h + 1, bias_text(_bias(subject, h + 1)), of(verdict, h).verdict,
-            tuple(of(f, h) for f in fields), tuple(of(f, h) for f in rows),
-            tuple(_above(of(k, h)) for k in leaks), tuple(of(d, h).tokens for d in horizons),
-            0.0, 0.0,
-        )  # fmt: skip
+            (),
+            h + 1,
+            bias_text(_bias(subject, h + 1)),
+            of(verdict, h).verdict,
+            tuple(of(f, h) for f in fields),
+            tuple(of(f, h) for f in rows),
+            tuple(_above(of(k, h)) for k in leaks),
+            tuple(of(d, h).tokens for d in horizons),
+            0.0,
+            0.0,
+        )
 
 
 def _above(found: Leak) -> float | None:

@@ -113,22 +113,46 @@ class ModelCertificate(Answer):
                 "keys, at an error of {error} of a head's output."
             )
         yield sentence(
-            said, self.label, model=self.model, keep=plural(self.keep, "nearest key"),
+            said,
+            self.label,
+            model=self.model,
+            keep=plural(self.keep, "nearest key"),
             sinks=f" and {plural(self.sinks, 'first key')}" if self.sinks else "",
-            error=self.error, length=self.length,
+            error=self.error,
+            length=self.length,
             share="" if self.share is None else f"{self.share:.1%}",
-        )  # fmt: skip
-        header = ("layer", "certified", "no first keys", "median bound", "largest change",
-                  "no first keys", "logits range over", "values within")  # fmt: skip
+        )
+        header = (
+            "layer",
+            "certified",
+            "no first keys",
+            "median bound",
+            "largest change",
+            "no first keys",
+            "logits range over",
+            "values within",
+        )
         rows = [
-            (k.layer, *((f"{x:.1%}" if x is not None else "drops none")
-                        for x in (k.certified, k.certified_without)),
-             "" if k.bound is None else f"{k.bound:.3g}", f"{k.error:.3g}",
-             f"{k.error_without:.3g}", f"{k.spread:.4g}", f"{k.value_bound:.4g}")
+            (
+                k.layer,
+                *(
+                    (f"{x:.1%}" if x is not None else "drops none")
+                    for x in (k.certified, k.certified_without)
+                ),
+                "" if k.bound is None else f"{k.bound:.3g}",
+                f"{k.error:.3g}",
+                f"{k.error_without:.3g}",
+                f"{k.spread:.4g}",
+                f"{k.value_bound:.4g}",
+            )
             for k in self.layers
-        ]  # fmt: skip
-        yield table(header, rows, f"Rows of all heads: {sampled(self.segments, self.length)}",
-                    numeric=(0, 1, 2, 3, 4, 5, 6, 7))  # fmt: skip
+        ]
+        yield table(
+            header,
+            rows,
+            f"Rows of all heads: {sampled(self.segments, self.length)}",
+            numeric=(0, 1, 2, 3, 4, 5, 6, 7),
+        )
         if failed := sum(k.exceeded for k in self.layers):
             yield note("{count} changed by more than their bound.", count=plural(failed, "row"))
         masses = [
@@ -138,18 +162,22 @@ class ModelCertificate(Answer):
         ]
         if masses:
             yield table(
-                ("layer", "measured", "logits permuted", "leak", "standard error"), masses,
+                ("layer", "measured", "logits permuted", "leak", "standard error"),
+                masses,
                 "Mean mass beyond the window; by theorem average-leak at least the leak where "
-                "logits are exchangeable and the bias does not rise", numeric=(0, 1, 2, 3, 4),
-            )  # fmt: skip
+                "logits are exchangeable and the bias does not rise",
+                numeric=(0, 1, 2, 3, 4),
+            )
         if self.composed:
             yield table(
                 ("whole model", "perplexity ratio", "log-probability of a token", "last residual"),
                 [c.row() for c in self.composed],
                 "The whole model with the window in every layer, measured",
             )
-        yield note("Text: {text}. One head, one layer, before the output projection; float64.",
-                   text=self.text_source)  # fmt: skip
+        yield note(
+            "Text: {text}. One head, one layer, before the output projection; float64.",
+            text=self.text_source,
+        )
 
 
 def model_certificate(
@@ -201,10 +229,19 @@ def model_certificate(
     if first:
         views[f"{count(near)} keys and {first} first"] = WithSinks(window=near, sinks=first)
     return ModelCertificate(
-        folder.name, near, first, eta, share, found,
-        composed(network, rows, views, progress) if total else (), size, len(rows), read.source,
-        label=Label.MEASURED, subject=folder.name,
-    )  # fmt: skip
+        folder.name,
+        near,
+        first,
+        eta,
+        share,
+        found,
+        composed(network, rows, views, progress) if total else (),
+        size,
+        len(rows),
+        read.source,
+        label=Label.MEASURED,
+        subject=folder.name,
+    )
 
 
 @torch.no_grad()
@@ -218,9 +255,13 @@ def _measured(
         layer = 0
 
         def path(
-            query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, visible: Visibility,
+            query: Tensor,
+            key: Tensor,
+            value: Tensor,
+            bias: Tensor | None,
+            visible: Visibility,
             weighting: Weighting = PLAIN,
-        ) -> Tensor:  # fmt: skip
+        ) -> Tensor:
             nonlocal layer
             layer += 1
             one = _Rows.of(query, key, value, table, visible, weighting, keep, sinks)
@@ -248,9 +289,16 @@ class _Rows:
 
     @classmethod
     def of(
-        cls, query: Tensor, key: Tensor, value: Tensor, table: Tensor | None, visible: Visibility,
-        weighting: Weighting, keep: int, sinks: int,
-    ) -> _Rows:  # fmt: skip
+        cls,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        table: Tensor | None,
+        visible: Visibility,
+        weighting: Weighting,
+        keep: int,
+        sinks: int,
+    ) -> _Rows:
         length, size = query.shape[-2:]
         at = torch.linspace(0, length - 1, min(_ROWS, length)).long().unique()
         keys_at = torch.arange(length)
@@ -304,10 +352,16 @@ class _Rows:
         far = seen & ~near
         outside, permuted, leak = ((x * far).sum(-1).flatten() for x in (mass, mixed, alone))
         return cls(
-            bound.flatten(), bound_without.flatten(), moved.flatten(), moved_without.flatten(),
-            outside, permuted, leak, float((high - low).amax()) if len(at) else 0.0,
+            bound.flatten(),
+            bound_without.flatten(),
+            moved.flatten(),
+            moved_without.flatten(),
+            outside,
+            permuted,
+            leak,
+            float((high - low).amax()) if len(at) else 0.0,
             float(radius.amax()),
-        )  # fmt: skip
+        )
 
 
 def _weights(scores: Tensor, sink: Tensor | None) -> Tensor:
@@ -328,11 +382,18 @@ def _of_layer(layer: int, parts: Sequence[_Rows], eta: float) -> LayerCertificat
         return LayerCertificate(layer, 0, None, None, None, 0.0, 0.0, 0, spread, values, *nothing)
     slack = 1e-9 * (1 + values)
     return LayerCertificate(
-        layer, len(bound), float((bound <= eta).double().mean()),
-        float((without <= eta).double().mean()), float(bound.median()), float(moved.amax()),
+        layer,
+        len(bound),
+        float((bound <= eta).double().mean()),
+        float((without <= eta).double().mean()),
+        float(bound.median()),
+        float(moved.amax()),
         float(moved_without.amax()),
-        int((moved > bound + slack).sum() + (moved_without > without + slack).sum()), spread,
+        int((moved > bound + slack).sum() + (moved_without > without + slack).sum()),
+        spread,
         values,
-        float(joined("outside").mean()), float(permuted.mean()), float(leak.mean()),
+        float(joined("outside").mean()),
+        float(permuted.mean()),
+        float(leak.mean()),
         float((permuted - leak).std() / math.sqrt(len(leak))),
-    )  # fmt: skip
+    )

@@ -48,8 +48,12 @@ class Composed:
         between = (
             "" if self.ratio_low is None else f" ({self.ratio_low:.6f} to {self.ratio_high:.6f})"
         )
-        return (self.windows, f"{self.ratio:.6f}{between}", f"within {self.largest:.3g}",
-                f"within {self.relative:.2g} of its norm")  # fmt: skip
+        return (
+            self.windows,
+            f"{self.ratio:.6f}{between}",
+            f"within {self.largest:.3g}",
+            f"within {self.relative:.2g} of its norm",
+        )
 
 
 @torch.no_grad()
@@ -79,11 +83,17 @@ def composed(
         low, high = map(float, np.quantile(ratios, (0.025, 0.975))) if several else (None, None)
         found.append(
             Composed(
-                name, float(after.mean()), float(before.mean()),
-                float(np.exp((after - before).mean())), low, high,
-                float(np.abs(after - before).max()), relative, after.size,
+                name,
+                float(after.mean()),
+                float(before.mean()),
+                float(np.exp((after - before).mean())),
+                low,
+                high,
+                float(np.abs(after - before).max()),
+                relative,
+                after.size,
             )
-        )  # fmt: skip
+        )
     return tuple(found)
 
 

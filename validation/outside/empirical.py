@@ -107,30 +107,44 @@ class EmpiricalReceptiveField(Answer):
         eps = 1 - self.threshold if self.method == "gradient" else self.threshold
         yield sentence(
             "{model}{seen}: by its {method}, the nearest {tokens} tokens{between} hold all but "
-            "{eps}, measured on {sampled}.", self.label, model=self.model,
-            seen=f" under {self.visible}" if self.visible else "", method=self.method,
-            tokens=f"{self.tokens:.{digits}f}", between=_between(self.interval, f".{digits}f"),
+            "{eps}, measured on {sampled}.",
+            self.label,
+            model=self.model,
+            seen=f" under {self.visible}" if self.visible else "",
+            method=self.method,
+            tokens=f"{self.tokens:.{digits}f}",
+            between=_between(self.interval, f".{digits}f"),
             eps=share(sympy.Rational(eps).limit_denominator(10**9)),
             sampled=sampled(self.segments, self.length),
-        )  # fmt: skip
+        )
         points = [point for point in self.curve if point[1] < 0.99995] or list(self.curve[:1])
-        yield table(("nearest tokens", "share"), [(n, f"{s:.4g}") for n, s in points],
-                    numeric=(0, 1))  # fmt: skip
+        yield table(
+            ("nearest tokens", "share"), [(n, f"{s:.4g}") for n, s in points], numeric=(0, 1)
+        )
         b, mass = self.bounds, self.mass_in_training_length
-        yield facts(**{
-            f"share within the training length of {self.training_length}": None if mass is None
-            else f"{mass:.4g}{_between(self.mass_interval, '.4g')}",
-            "TRF of the bias alone on the same rows": None if self.trf is None
-            else f"{self.trf:.1f} tokens",
-            "by head": None if not self.heads
-            else "; ".join(listed([f"{h:.1f}" for h in layer]) for layer in self.heads),
-            "logits": None if b is None else f"|q.k|/sqrt(d) up to {b.logit_bound:.3g}, range of a "
-            f"row up to {b.range_max:.3g} (median {b.range_median:.3g}), maxima over these rows",
-            "values": None if b is None else f"||v|| up to {b.value_bound:.3g}",
-            "bounds by theory": None if b is None
-            else f"{b.violations} of {b.checks} comparisons failed",
-            "text": self.text_source,
-        })  # fmt: skip
+        yield facts(
+            **{
+                f"share within the training length of {self.training_length}": None
+                if mass is None
+                else f"{mass:.4g}{_between(self.mass_interval, '.4g')}",
+                "TRF of the bias alone on the same rows": None
+                if self.trf is None
+                else f"{self.trf:.1f} tokens",
+                "by head": None
+                if not self.heads
+                else "; ".join(listed([f"{h:.1f}" for h in layer]) for layer in self.heads),
+                "logits": None
+                if b is None
+                else f"|q.k|/sqrt(d) up to {b.logit_bound:.3g}, range of a "
+                f"row up to {b.range_max:.3g} (median {b.range_median:.3g}), maxima over these "
+                "rows",
+                "values": None if b is None else f"||v|| up to {b.value_bound:.3g}",
+                "bounds by theory": None
+                if b is None
+                else f"{b.violations} of {b.checks} comparisons failed",
+                "text": self.text_source,
+            }
+        )
         yield note("{definition}.", definition=self.definition)
 
 
@@ -216,9 +230,16 @@ def empirical_receptive_field(
         shares = np.stack([share_within(curves, p) for p in (*points, trained or 1)], -1)
     else:
         measured = attention_rows(
-            model, tokens, thresholds=(part,), length=size, segments=count, rows=rows,
-            visible=visible, within=(*points, trained or 1), progress=done,
-        )  # fmt: skip
+            model,
+            tokens,
+            thresholds=(part,),
+            length=size,
+            segments=count,
+            rows=rows,
+            visible=visible,
+            within=(*points, trained or 1),
+            progress=done,
+        )
         erf = measured.erf[:, 0]
         found, interval = float(erf.mean()), _interval(erf.mean((0, 2, 3)).numpy())
         shares, bounds = measured.shares, measured.bounds
@@ -231,13 +252,26 @@ def empirical_receptive_field(
         )
     means = shares.mean(0)
     return EmpiricalReceptiveField(
-        name, kind, part, found, interval,
+        name,
+        kind,
+        part,
+        found,
+        interval,
         tuple((p, float(s)) for p, s in zip(points, means[:-1], strict=True)),
-        trained, float(means[-1]) if asked else None,
+        trained,
+        float(means[-1]) if asked else None,
         _interval(shares[:, -1]) if asked else None,
-        size, len(shares), source, "" if visible == CAUSAL else str(visible), heads, trf, bounds,
-        _DEFINITION[kind], label=Label.MEASURED, subject=name,
-    )  # fmt: skip
+        size,
+        len(shares),
+        source,
+        "" if visible == CAUSAL else str(visible),
+        heads,
+        trf,
+        bounds,
+        _DEFINITION[kind],
+        label=Label.MEASURED,
+        subject=name,
+    )
 
 
 def _between(interval: tuple[float, float] | None, kind: str) -> str:

@@ -102,9 +102,15 @@ class Shape:
 
 
 def shape(
-    config: Config, *, layers: int, heads: int, width: int, vocabulary: int,
-    head_size: int | None = None, key_heads: int | None = None,
-) -> Shape:  # fmt: skip
+    config: Config,
+    *,
+    layers: int,
+    heads: int,
+    width: int,
+    vocabulary: int,
+    head_size: int | None = None,
+    key_heads: int | None = None,
+) -> Shape:
     """The size of a model whose heads share its width, unless they have a size of their own.
 
     Raises:

@@ -119,9 +119,12 @@ def _with_numbers(layer: LayerAudit, folder: Folder, terms: Terms) -> LayerAudit
     if layer.logit_bound is None or layer.logit_bound > MAX_LOGIT:
         return layer
     width = certified_window(
-        folder.attention[layer.layers[0] - 1].encoding, terms.error, upwards(layer.logit_bound),
-        terms.value_bound, row=terms.row,
-    ).width  # fmt: skip
+        folder.attention[layer.layers[0] - 1].encoding,
+        terms.error,
+        upwards(layer.logit_bound),
+        terms.value_bound,
+        row=terms.row,
+    ).width
     half = 1 + math.exp(min(700, 2 * layer.logit_bound))
     return dataclasses.replace(layer, half=half, needed=None if width is None else int(width))
 
@@ -190,9 +193,12 @@ def cache_of(folder: Folder, length: int) -> Cache:
 
 
 def layer_blocks(
-    layers: Sequence[LayerAudit], reaches: Sequence[float], caches: Sequence[Cache], row: int,
+    layers: Sequence[LayerAudit],
+    reaches: Sequence[float],
+    caches: Sequence[Cache],
+    row: int,
     error: sympy.Rational,
-) -> Iterator[Block]:  # fmt: skip
+) -> Iterator[Block]:
     """What is said of the layers.
 
     Args:
@@ -205,11 +211,16 @@ def layer_blocks(
     header = ("layers", "positions", "keys seen", "a window is enough", "by", "logits within")
     named = {id(k): which(k.layers, len(reaches)) for k in layers}
     rows = [
-        (named[id(k)], k.encoding + " + sink" * k.sink,
-         "all" if k.keys is None else count(k.keys), _word(k), k.windowable.theorem,
-         "" if k.logit_bound is None else f"{k.logit_bound:.4g}, {k.bound_from}")
+        (
+            named[id(k)],
+            k.encoding + " + sink" * k.sink,
+            "all" if k.keys is None else count(k.keys),
+            _word(k),
+            k.windowable.theorem,
+            "" if k.logit_bound is None else f"{k.logit_bound:.4g}, {k.bound_from}",
+        )
         for k in layers
-    ]  # fmt: skip
+    ]
     yield table(header, rows, "Whether a fixed window is ever enough, layer by layer", numeric=(2,))
     said: dict[str, list[str]] = {}
     for k in layers:
@@ -224,22 +235,28 @@ def layer_blocks(
             yield note(
                 "Layers ({which}): for logits within {bound}, an error of {error} takes {keys} of "
                 "a row of {row}, and half of the mass of its keys lies outside any j keys in rows "
-                "of {half} j, whatever the input.", which=named[id(k)],
-                bound=f"{k.logit_bound:.4g}", error=error, keys=most + plural(k.needed, "key"),
-                row=count(row), half=f"{k.half:.4g}",
-            )  # fmt: skip
+                "of {half} j, whatever the input.",
+                which=named[id(k)],
+                bound=f"{k.logit_bound:.4g}",
+                error=error,
+                keys=most + plural(k.needed, "key"),
+                row=count(row),
+                half=f"{k.half:.4g}",
+            )
     if any(k.windowable.value is False for k in layers):
         yield note(
             "Which rows of a text a window serves nonetheless, with or without kept first keys: "
-            "{command}.", command="farfield window --model FOLDER --error ETA --keep J --sinks K",
-        )  # fmt: skip
+            "{command}.",
+            command="farfield window --model FOLDER --error ETA --keep J --sinks K",
+        )
     if any(k.keys is not None for k in layers):
         cells = [(count(c.length), count(c.keys), f"{c.share:.1%}", _size(c.bytes)) for c in caches]
         yield table(
-            ("row", "keys in the cache", "of full attention", "16-bit cache"), cells,
+            ("row", "keys in the cache", "of full attention", "16-bit cache"),
+            cells,
             "Keys that all layers together hold of one row; dropping others changes nothing",
             numeric=(0, 1, 2, 3),
-        )  # fmt: skip
+        )
 
 
 def which(layers: Sequence[int], of: int) -> str:
@@ -270,16 +287,21 @@ def _depth(layers: Sequence[LayerAudit], reaches: Sequence[float]) -> Block:
     if math.isfinite(reaches[-1]):
         return sentence(
             "Through depth, the last output depends on the nearest {tokens} and on no more.",
-            "theorem", tokens=plural(int(reaches[-1]), "token"),
-        )  # fmt: skip
+            "theorem",
+            tokens=plural(int(reaches[-1]), "token"),
+        )
     first = next(k for k, r in enumerate(reaches, 1) if not math.isfinite(r))
-    below = "" if first == 1 else (
-        f"; the layers below reach {plural(int(reaches[first - 2]), 'token')}"
-    )  # fmt: skip
+    below = (
+        ""
+        if first == 1
+        else (f"; the layers below reach {plural(int(reaches[first - 2]), 'token')}")
+    )
     return sentence(
         "Through depth, the last output depends on every token: layer {first} sees all{below}.",
-        "theorem", first=first, below=below,
-    )  # fmt: skip
+        "theorem",
+        first=first,
+        below=below,
+    )
 
 
 def _size(bytes: int) -> str:

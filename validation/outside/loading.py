@@ -69,10 +69,15 @@ def load(folder: Folder, *, tokens: int = 1024) -> Transformer | OutsideModel:
         try:
             settings = transformers.CONFIG_MAPPING[folder.kind].from_dict(dict(folder.values))
             network, report = transformers.AutoModelForCausalLM.from_pretrained(
-                folder.path, config=settings, local_files_only=True, use_safetensors=True,
-                trust_remote_code=False, dtype=torch.float32, output_loading_info=True,
+                folder.path,
+                config=settings,
+                local_files_only=True,
+                use_safetensors=True,
+                trust_remote_code=False,
+                dtype=torch.float32,
+                output_loading_info=True,
                 ignore_mismatched_sizes=True,  # they are reported, and refused below
-            )  # fmt: skip
+            )
         except Exception as error:  # whatever the library raises: the user wants one line
             why = " ".join(str(error).split())[:160] or type(error).__name__
             raise InputError(f"model {folder.name!r} cannot be loaded: {why}") from None
@@ -178,9 +183,14 @@ class OutsideModel:
         return checkpoint(again, *args, use_reentrant=False, preserve_rng_state=False, **kwargs)
 
     def attend(
-        self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float,
+        self,
+        layer: int,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        scale: float,
         weighting: Weighting = PLAIN,
-    ) -> Tensor:  # fmt: skip
+    ) -> Tensor:
         """Attention of one layer by the path in force, shapes (batch, heads, length, size)."""
         bias, visible, path = self.now
         size, groups = query.shape[-1], query.shape[1] // key.shape[1]
@@ -243,9 +253,16 @@ class OutsideModel:
 
 
 def _through_path(
-    module: Any, query: Tensor, key: Tensor, value: Tensor, mask: Any, scaling: float,
-    softcap: float | None = None, s_aux: Tensor | None = None, **_: Any,
-) -> tuple[Tensor, None]:  # fmt: skip
+    module: Any,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Any,
+    scaling: float,
+    softcap: float | None = None,
+    s_aux: Tensor | None = None,
+    **_: Any,
+) -> tuple[Tensor, None]:
     """The library's own hook for attention: rotated queries and keys come in, with the soft cap and
     the learned constant of the layer."""
     weighting = Weighting(softcap, s_aux)

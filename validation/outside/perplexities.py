@@ -48,23 +48,35 @@ class PerplexityByLength(Answer):
     def blocks(self) -> Sequence[Block]:
         last = self.lengths[-1]
         rows = [
-            (p.length, f"{p.perplexity:.5g}", f"{p.standard_error:.2g}",
-             f"{p.ratio:.4g} ({p.ratio_low:.4g} to {p.ratio_high:.4g})")
+            (
+                p.length,
+                f"{p.perplexity:.5g}",
+                f"{p.standard_error:.2g}",
+                f"{p.ratio:.4g} ({p.ratio_low:.4g} to {p.ratio_high:.4g})",
+            )
             for p in self.lengths
-        ]  # fmt: skip
+        ]
         return (
             sentence(
                 "{model}{seen}: perplexity {value} with {length} of context, {ratio} times that "
-                "with {base} ({protocol}, {targets}).", self.label, model=self.model,
+                "with {base} ({protocol}, {targets}).",
+                self.label,
+                model=self.model,
                 seen=f" under {self.visible}" if self.visible else "",
-                value=f"{last.perplexity:.5g}", length=plural(last.length, "token"),
-                ratio=f"{last.ratio:.4g}", base=last.base, protocol=last.protocol,
+                value=f"{last.perplexity:.5g}",
+                length=plural(last.length, "token"),
+                ratio=f"{last.ratio:.4g}",
+                base=last.base,
+                protocol=last.protocol,
                 targets=plural(last.targets, "target"),
             ),
-            table(("context", "perplexity", "standard error of nats", "ratio, 95 %"), rows,
-                  numeric=(0, 1, 2)),
+            table(
+                ("context", "perplexity", "standard error of nats", "ratio, 95 %"),
+                rows,
+                numeric=(0, 1, 2),
+            ),
             note("Text: {text}. The targets are the same at every length.", text=self.text_source),
-        )  # fmt: skip
+        )
 
 
 def model_perplexity(
@@ -117,7 +129,12 @@ def model_perplexity(
             network, read.held_out, sizes, blocks=samples, visible=visible, progress=done
         )
     return PerplexityByLength(
-        folder.name, folder.trained, found[-1].ratio, found,
-        "" if visible == CAUSAL else str(visible), read.source, label=Label.MEASURED,
+        folder.name,
+        folder.trained,
+        found[-1].ratio,
+        found,
+        "" if visible == CAUSAL else str(visible),
+        read.source,
+        label=Label.MEASURED,
         subject=folder.name,
-    )  # fmt: skip
+    )

@@ -60,14 +60,19 @@ class Surrogate:
         yield note(
             "Where queries and keys are all ones, the logit is {bias} with a = {scale}, a function "
             "of the distance alone. This is the surrogate, not the model: with other queries and "
-            "keys a rotation gives other logits. In float64.", bias=self.bias, scale=self.scale,
-        )  # fmt: skip
+            "keys a rotation gives other logits. In float64.",
+            bias=self.bias,
+            scale=self.scale,
+        )
 
 
 def surrogate_of(
-    made: Encoding, head_size: int, trained: int, lengths: tuple[int, ...],
+    made: Encoding,
+    head_size: int,
+    trained: int,
+    lengths: tuple[int, ...],
     eps: tuple[sympy.Rational, ...],
-) -> Surrogate:  # fmt: skip
+) -> Surrogate:
     """The numbers of a surrogate at the scale of a logit: queries and keys of all ones give
     `2 sum cos / sqrt(head size)`.
 
@@ -86,8 +91,11 @@ def surrogate_of(
     total = partial[-1]
     tails = total - np.concatenate([[0.0], partial])
     return Surrogate(
-        f"{symbol}*sum of cos(n theta_i), {len(bias.args) or 1} angles", str(scale),
-        check_convergence(made).verdict, lengths, eps,
+        f"{symbol}*sum of cos(n theta_i), {len(bias.args) or 1} angles",
+        str(scale),
+        check_convergence(made).verdict,
+        lengths,
+        eps,
         tuple(int(np.argmax(tails < float(e) * total)) for e in eps),
         tuple(float(1 - partial[trained - 1] / partial[n - 1]) for n in lengths),
-    )  # fmt: skip
+    )

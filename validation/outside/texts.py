@@ -49,6 +49,11 @@ def tokens_of(folder: Folder, text: Corpus) -> Corpus:
         )
     read = min(len(text.held_out), _TEXT_BYTES)
     return Corpus(
-        f"{text.source}, in tokens of {folder.name}", parts[0], parts[1], text.files, text.split,
-        folder.vocabulary, read / max(1, len(parts[1])),
-    )  # fmt: skip
+        f"{text.source}, in tokens of {folder.name}",
+        parts[0],
+        parts[1],
+        text.files,
+        text.split,
+        folder.vocabulary,
+        read / max(1, len(parts[1])),
+    )

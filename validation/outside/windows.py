@@ -108,22 +108,34 @@ class ModelWindow(Answer):
             "a sliding window of {width} keeps the output of every head within {error}.",
         )
         width = plural(int(self), "token") if self.status is Status.EXACT else ""
-        yield sentence("{model}: " + said, self.label, model=self.model, width=width,
-                       error=self.error, why=self.reason)  # fmt: skip
+        yield sentence(
+            "{model}: " + said,
+            self.label,
+            model=self.model,
+            width=width,
+            error=self.error,
+            why=self.reason,
+        )
         if not self.heads:
             return
-        yield note("{scope}; {source}.", scope=SCOPE[0].upper() + SCOPE[1:],
-                   source=SOURCES[self.source])  # fmt: skip
+        yield note(
+            "{scope}; {source}.", scope=SCOPE[0].upper() + SCOPE[1:], source=SOURCES[self.source]
+        )
         layers: dict[int, list[HeadWindow]] = {}
         for h in self.heads:
             layers.setdefault(h.layer, []).append(h)
         rows = [
-            (layer, listed([count(h.width) for h in own]),
-             f"{max(h.logit_bound for h in own):.4g}", f"{max(h.value_bound for h in own):.4g}")
+            (
+                layer,
+                listed([count(h.width) for h in own]),
+                f"{max(h.logit_bound for h in own):.4g}",
+                f"{max(h.value_bound for h in own):.4g}",
+            )
             for layer, own in layers.items()
-        ]  # fmt: skip
-        yield table(("layer", "windows by head", "logits within", "values within"), rows,
-                    numeric=(0, 2, 3))  # fmt: skip
+        ]
+        yield table(
+            ("layer", "windows by head", "logits within", "values within"), rows, numeric=(0, 2, 3)
+        )
         if checked := [h for h in self.heads if h.error is not None]:
             worst = max(h.error or 0.0 for h in checked)
             yield facts(
@@ -140,8 +152,9 @@ class ModelWindow(Answer):
             )
             yield note("Text: {text}.", text=self.text_source)
         if self.status is Status.EXACT and int(self) >= self.length > 0:
-            yield note("Segments of {length} tokens never leave the widest window.",
-                       length=self.length)  # fmt: skip
+            yield note(
+                "Segments of {length} tokens never leave the widest window.", length=self.length
+            )
         if self.note:
             yield note("{note}.", note=self.note[0].upper() + self.note[1:])
 
@@ -190,9 +203,14 @@ def model_window(
     if not given.biases:
         known = audit(folder, error=eta)
         return ModelWindow(
-            folder.name, bounds, eta, sliding_window=known.sliding_window, status=known.status,
-            label=known.label, reason=known.reason,
-        )  # fmt: skip
+            folder.name,
+            bounds,
+            eta,
+            sliding_window=known.sliding_window,
+            status=known.status,
+            label=known.label,
+            reason=known.reason,
+        )
     size = length or min(folder.trained or 1024, 1024)
     network = load(folder, tokens=size)
     read = tokens_of(folder, text if isinstance(text, Corpus) else corpus(text))
@@ -202,15 +220,21 @@ def model_window(
     else:
         limits = text_bounds(network, samples_of(read.train, segments, size), progress)
     found = [
-        [head_window(given.head(h if given.num_heads > 1 else 1), limit, eta)
-         for h, limit in enumerate(of_layer, 1)]
+        [
+            head_window(given.head(h if given.num_heads > 1 else 1), limit, eta)
+            for h, limit in enumerate(of_layer, 1)
+        ]
         for of_layer in limits
-    ]  # fmt: skip
+    ]
     heads = [
-        [HeadWindow(layer, h, _bias_text(w, given.name), limit.logit, limit.value, w.width,
-                    w.reason) for h, (w, limit) in enumerate(zip(each, own, strict=True), 1)]
+        [
+            HeadWindow(
+                layer, h, _bias_text(w, given.name), limit.logit, limit.value, w.width, w.reason
+            )
+            for h, (w, limit) in enumerate(zip(each, own, strict=True), 1)
+        ]
         for layer, (each, own) in enumerate(zip(found, limits, strict=True), 1)
-    ]  # fmt: skip
+    ]
     checked = _checked(network, rows, heads, float(eta), progress)
     worst = decisive([w for each in found for w in each], lambda w: w.width)
     views: dict[str, View] = {}
@@ -223,10 +247,20 @@ def model_window(
     if worst.status is Status.INFINITE:
         label = Label.THEOREM
     return ModelWindow(
-        folder.name, bounds, eta, checked, worst.width, composed(network, rows, views, progress),
-        size, len(rows), read.source, folder.note, status=worst.status,
-        label=None if worst.status is Status.UNKNOWN else label, reason=_why(worst, checked),
-    )  # fmt: skip
+        folder.name,
+        bounds,
+        eta,
+        checked,
+        worst.width,
+        composed(network, rows, views, progress),
+        size,
+        len(rows),
+        read.source,
+        folder.note,
+        status=worst.status,
+        label=None if worst.status is Status.UNKNOWN else label,
+        reason=_why(worst, checked),
+    )
 
 
 def _bias_text(window: Window, name: str) -> str:

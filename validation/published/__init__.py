@@ -19,9 +19,20 @@ from typing import Any
 from farfield.theory.answers.answer import InputError
 
 COLUMNS = (
-    "paper", "table", "dataset", "encoding", "variant", "train_length", "eval_length", "metric",
-    "value", "std", "marker", "bold", "note",
-)  # fmt: skip
+    "paper",
+    "table",
+    "dataset",
+    "encoding",
+    "variant",
+    "train_length",
+    "eval_length",
+    "metric",
+    "value",
+    "std",
+    "marker",
+    "bold",
+    "note",
+)
 
 
 @dataclass(frozen=True)
@@ -111,10 +122,20 @@ def table(name: str) -> tuple[Cell, ...]:
 def _cell(row: Mapping[str, str]) -> Cell:
     trained, evaluated = (int(row[k]) if row[k] else None for k in ("train_length", "eval_length"))
     return Cell(
-        row["paper"], row["table"], row["dataset"], row["encoding"], row["variant"], trained,
-        evaluated, row["metric"], row["value"], float(row["std"]) if row["std"] else None,
-        row["marker"], row["bold"] == "1", row["note"],
-    )  # fmt: skip
+        row["paper"],
+        row["table"],
+        row["dataset"],
+        row["encoding"],
+        row["variant"],
+        trained,
+        evaluated,
+        row["metric"],
+        row["value"],
+        float(row["std"]) if row["std"] else None,
+        row["marker"],
+        row["bold"] == "1",
+        row["note"],
+    )
 
 
 def keys(name: str) -> dict[str, str]:

@@ -41,8 +41,7 @@ def _trained(o: Observation, row: int) -> float | None:
         return None
     subject = subject_of(o.label, o.length)
     found = (encoding(**subject.options, **values) for values in o.learned)
-    fields = [layered_receptive_field(e, o.layers, mixing=MIXING, length=row)
-              for e in found]  # fmt: skip
+    fields = [layered_receptive_field(e, o.layers, mixing=MIXING, length=row) for e in found]
     return float(np.mean([f.tokens for f in fields]))
 
 
@@ -75,9 +74,9 @@ def depth(found: Sequence[Observation]) -> Iterator[Evidence]:
     measured = np.array([o.gradient for o in biased])
 
     def model(mixing: float, noise: float) -> np.ndarray:
-        return np.array([
-            _layered(o.label, length, row, layers, mixing, noise) for o in biased
-        ], dtype=float)  # fmt: skip
+        return np.array(
+            [_layered(o.label, length, row, layers, mixing, noise) for o in biased], dtype=float
+        )
 
     registered = np.array([float(o.prediction["layered"]["tokens"]) for o in biased])
     trf = np.array([o.registered("row_trf") for o in biased])
@@ -89,13 +88,20 @@ def depth(found: Sequence[Observation]) -> Iterator[Evidence]:
         return float(np.abs(np.log2(predicted[of] / measured[of])).mean())
 
     random = np.random.default_rng(0)
-    scores: dict[str, list[float]] = {name: [] for name in (
-        REGISTERED, "fitted mixing", "fitted mixing and content noise",
-        PLAIN, "R (TRF - 1) + 1, as wR for windows",
-    )}  # fmt: skip
+    scores: dict[str, list[float]] = {
+        name: []
+        for name in (
+            REGISTERED,
+            "fitted mixing",
+            "fitted mixing and content noise",
+            PLAIN,
+            "R (TRF - 1) + 1, as wR for windows",
+        )
+    }
     chosen: dict[str, list[tuple[float, float]]] = {
-        "fitted mixing": [], "fitted mixing and content noise": []
-    }  # fmt: skip
+        "fitted mixing": [],
+        "fitted mixing and content noise": [],
+    }
     for _ in range(SPLITS):
         order = random.permutation(len(biased))
         fit, judge = order[: len(order) // 2], order[len(order) // 2 :]
@@ -108,9 +114,13 @@ def depth(found: Sequence[Observation]) -> Iterator[Evidence]:
         scores["R (TRF - 1) + 1, as wR for windows"].append(error(reach, judge))
     numbers: dict[str, Any] = {}
     rows: list[tuple[str, ...]] = [
-        ("prediction of the gradient ERF", "factor off, mean over splits", "95 % of the splits",
-         "Spearman's rho, all")
-    ]  # fmt: skip
+        (
+            "prediction of the gradient ERF",
+            "factor off, mean over splits",
+            "95 % of the splits",
+            "Spearman's rho, all",
+        )
+    ]
     whole = np.arange(len(biased))
     final = {
         REGISTERED: registered,
@@ -137,16 +147,27 @@ def depth(found: Sequence[Observation]) -> Iterator[Evidence]:
         f"{numbers['fitted mixing']['factor']:.2f}; with normal noise of the content logits "
         f"(median standard deviation {medians['fitted mixing and content noise'][1]:.1f}, mixing "
         f"{medians['fitted mixing and content noise'][0]:.2f}) {better['factor']:.2f}.",
-        len(biased), numbers | {"fitted": medians}, tuple(rows), tuple(o.runs for o in biased),
-    )  # fmt: skip
+        len(biased),
+        numbers | {"fitted": medians},
+        tuple(rows),
+        tuple(o.runs for o in biased),
+    )
     noisy = final["fitted mixing and content noise"]
     worst = sorted(range(len(biased)), key=lambda k: -abs(math.log(registered[k] / measured[k])))
     after = [_trained(o, row) for o in biased]
-    table = (("encoding", "registered", "with learned values", "with content noise", "measured"), *(
-        (biased[k].label, f"{registered[k]:.0f}", "-" if after[k] is None else f"{after[k]:.0f}",
-         f"{noisy[k]:.0f}", f"{measured[k]:.0f}")
-        for k in worst
-    ))  # fmt: skip
+    table = (
+        ("encoding", "registered", "with learned values", "with content noise", "measured"),
+        *(
+            (
+                biased[k].label,
+                f"{registered[k]:.0f}",
+                "-" if after[k] is None else f"{after[k]:.0f}",
+                f"{noisy[k]:.0f}",
+                f"{measured[k]:.0f}",
+            )
+            for k in worst
+        ),
+    )
     off = [f"{biased[k].label} ({registered[k]:.0f} for {measured[k]:.0f})" for k in worst[:3]]
     yield Evidence(
         "Where does the layered prediction fail?",
@@ -154,7 +175,10 @@ def depth(found: Sequence[Observation]) -> Iterator[Evidence]:
         "seed after training, which no prediction can know, and their mean; the one with content "
         "noise is fitted on all encodings, and the split above judges it.",
         len(biased),
-        {o.label: (float(registered[k]), float(noisy[k]), float(measured[k]))
-         for k, o in enumerate(biased)},
-        table, tuple(o.runs for o in biased),
-    )  # fmt: skip
+        {
+            o.label: (float(registered[k]), float(noisy[k]), float(measured[k]))
+            for k, o in enumerate(biased)
+        },
+        table,
+        tuple(o.runs for o in biased),
+    )

@@ -66,8 +66,9 @@ def summary() -> tuple[str, ...]:
     numbers, law = rules.numbers, size.numbers
     chosen = max(judged.registered_rules(), key=lambda rule: numbers[rule])
     found = {length: observations(length=length) for length in (64, 128)}
-    verdict, fields = ({length: _first(q, o) for length, o in found.items()}
-                       for q in ("referee", "fields"))  # fmt: skip
+    verdict, fields = (
+        {length: _first(q, o) for length, o in found.items()} for q in ("referee", "fields")
+    )
     first, second = verdict[64], verdict[128]
     layered, plain = fields[64][referee.LAYERED], fields[64][referee.PLAIN_ROW]
     local = next(t for t in trials() if t.name == "1 head 1/4")

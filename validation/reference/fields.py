@@ -27,10 +27,12 @@ def receptive_fields(found: Sequence[Observation]) -> Iterator[Evidence]:
         for eps in (0.1, 0.05, 0.01):
             fraction = f"1/{round(1 / eps)}"
             for trf, values in (
-                (f"finite-row TRF({eps:g}), registered",
-                 [o.registered("row_trf", fraction) for o in members]),
+                (
+                    f"finite-row TRF({eps:g}), registered",
+                    [o.registered("row_trf", fraction) for o in members],
+                ),
                 (f"TRF({eps:g}) of the series", [o.registered("trf", fraction) for o in members]),
-            ):  # fmt: skip
+            ):
                 for erf, target in (
                     (f"attention ERF({eps:g})", [o.erf[eps] for o in members]),
                     ("gradient ERF(0.99)", [o.gradient for o in members]),
@@ -39,8 +41,16 @@ def receptive_fields(found: Sequence[Observation]) -> Iterator[Evidence]:
                         continue
                     r = rank_correlation(values, target)
                     numbers[f"{group}; {trf}; {erf}"] = (r.rho, r.rho_low, r.rho_high)
-                    rows.append((group, trf, erf, f"{r.rho:.2f}",
-                                 f"{r.rho_low:.2f} to {r.rho_high:.2f}", str(r.n)))  # fmt: skip
+                    rows.append(
+                        (
+                            group,
+                            trf,
+                            erf,
+                            f"{r.rho:.2f}",
+                            f"{r.rho_low:.2f} to {r.rho_high:.2f}",
+                            str(r.n),
+                        )
+                    )
     first = "all with an additive bias; finite-row TRF(0.01), registered; "
     a, g = (numbers[first + kind] for kind in ("attention ERF(0.01)", "gradient ERF(0.99)"))
     yield Evidence(
@@ -48,8 +58,11 @@ def receptive_fields(found: Sequence[Observation]) -> Iterator[Evidence]:
         f"Finite-row TRF(0.01) ranks the attention ERF(0.01) with rho = {a[0]:.2f} ({a[1]:.2f} to "
         f"{a[2]:.2f}) and the gradient ERF through {found[0].layers} layers with rho = {g[0]:.2f} "
         f"({g[1]:.2f} to {g[2]:.2f}). An infinite TRF is the highest rank.",
-        len(biased), numbers, tuple(rows), tuple(o.runs for o in biased),
-    )  # fmt: skip
+        len(biased),
+        numbers,
+        tuple(rows),
+        tuple(o.runs for o in biased),
+    )
     yield from _heads(biased)
 
 
@@ -72,9 +85,11 @@ def _heads(biased: Sequence[Observation]) -> Iterator[Evidence]:
         f"Over every layer and head of every encoding, finite-row TRF({eps:g}) of the trained bias "
         f"against attention ERF({eps:g}): rho = {r.rho_text()}. Heads are not independent, so the "
         "interval is too narrow; the table has the encodings one by one.",
-        r.n, {"all": (r.rho, r.rho_low, r.rho_high), **within}, tuple(rows),
+        r.n,
+        {"all": (r.rho, r.rho_low, r.rho_high), **within},
+        tuple(rows),
         tuple(o.runs for o in biased),
-    )  # fmt: skip
+    )
 
 
 def resolutions(found: Sequence[Observation]) -> Iterator[Evidence]:
@@ -90,8 +105,14 @@ def resolutions(found: Sequence[Observation]) -> Iterator[Evidence]:
             value = attention_resolution(assumed_bias(o.label, o.length), length).value
             if value is not None:
                 pairs.append((value, o.resolution))
-        rows.append((o.name, f"{o.resolution:.3g}", "-" if value is None else f"{value:.3g}",
-                     f"{o.last[reach]:.3f}"))  # fmt: skip
+        rows.append(
+            (
+                o.name,
+                f"{o.resolution:.3g}",
+                "-" if value is None else f"{value:.3g}",
+                f"{o.last[reach]:.3f}",
+            )
+        )
     if len(pairs) < 4:
         return
     r = rank_correlation([a for a, _ in pairs], [b for _, b in pairs])
@@ -105,6 +126,8 @@ def resolutions(found: Sequence[Observation]) -> Iterator[Evidence]:
         "Does the measured attention resolution follow the theory, with and without BCA?",
         f"Across additive biases, rho = {r.rho_text()} between R of the bias and R of the measured "
         f"scores over {length} tokens. Blockwise causal attention: {'; '.join(masked)}.",
-        r.n, {"rho": (r.rho, r.rho_low, r.rho_high), "measured": by}, tuple(rows),
+        r.n,
+        {"rho": (r.rho, r.rho_low, r.rho_high), "measured": by},
+        tuple(rows),
         tuple(o.runs for o in found),
-    )  # fmt: skip
+    )

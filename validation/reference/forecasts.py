@@ -34,13 +34,16 @@ def forecasts(plan: Plan, seen: Seen, names: Collection[str]) -> dict[str, Any]:
     return {
         "tolerance": TOLERANCE,
         "rules": {
-            r.name: {"says": r.rule.words.format(c=f"{r.threshold:.4g}"),
-                     "threshold": r.threshold, "slope": r.slope}
+            r.name: {
+                "says": r.rule.words.format(c=f"{r.threshold:.4g}"),
+                "threshold": r.threshold,
+                "slope": r.slope,
+            }
             for r in rules
         },
         "seen": [{**named, "log_ratio": loss} for named, _, loss in seen],
         "cases": [{**named, "forecasts": _said(rules, c)} for named, c in cases(plan)],
-    }  # fmt: skip
+    }
 
 
 def _said(rules: Sequence[Calibrated], c: Case) -> dict[str, dict[str, Any]]:
@@ -48,18 +51,23 @@ def _said(rules: Sequence[Calibrated], c: Case) -> dict[str, dict[str, Any]]:
     for r in rules:
         quantity = r.rule.quantity(c)
         said[r.name] = {
-            "quantity": quantity, "holds": r.holds(quantity), "log_ratio": r.log_ratio(quantity),
-        }  # fmt: skip
+            "quantity": quantity,
+            "holds": r.holds(quantity),
+            "log_ratio": r.log_ratio(quantity),
+        }
     return said
 
 
 def first_seen() -> Seen:
     """The encodings of the first registration whose formula is fixed, as they came out."""
     return [
-        ({"label": o.label, "length": o.length, "layers": o.layers, "tested": c.tested}, c,
-         math.log(o.last[c.tested]))
+        (
+            {"label": o.label, "length": o.length, "layers": o.layers, "tested": c.tested},
+            c,
+            math.log(o.last[c.tested]),
+        )
         for o, c in first_cases(64)
-    ]  # fmt: skip
+    ]
 
 
 def first_cases(length: int) -> Iterator[tuple[Observation, Case]]:

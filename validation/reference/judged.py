@@ -63,11 +63,17 @@ def said(registration: Registration) -> dict[str, list[Said]]:
                 continue
             for rule, forecast in c["forecasts"].items():
                 name = c["label"] + (f", window {c['window']}" if c["window"] else "")
-                found.setdefault(rule, []).append(Said(
-                    name, str(c["family"]).split()[0], forecast["quantity"],
-                    part["rules"][rule]["threshold"], forecast["holds"], forecast["log_ratio"],
-                    outcome.loss,
-                ))  # fmt: skip
+                found.setdefault(rule, []).append(
+                    Said(
+                        name,
+                        str(c["family"]).split()[0],
+                        forecast["quantity"],
+                        part["rules"][rule]["threshold"],
+                        forecast["holds"],
+                        forecast["log_ratio"],
+                        outcome.loss,
+                    )
+                )
     return found
 
 
@@ -98,12 +104,15 @@ def judge(registration: Registration) -> Evidence | None:
         )
     return Evidence(
         f"{registration.plan.title}: which rule says beforehand whether perplexity holds?",
-        sentence, len(held),
+        sentence,
+        len(held),
         {rule: sum(s.right for s in rows) for rule, rows in by_rule.items()} | {"null": null},
-        (("rule", "right", "95 %", "near the threshold", "R² of the size",
-          "without the family"), *(_row(rule, rows) for rule, rows in _ordered(by_rule))),
+        (
+            ("rule", "right", "95 %", "near the threshold", "R² of the size", "without the family"),
+            *(_row(rule, rows) for rule, rows in _ordered(by_rule)),
+        ),
         tuple(dict.fromkeys(s.name for s in by_rule["majority"])),
-    )  # fmt: skip
+    )
 
 
 def _ordered(by_rule: Mapping[str, list[Said]]) -> list[tuple[str, list[Said]]]:
@@ -121,10 +130,13 @@ def _row(rule: str, rows: Sequence[Said]) -> tuple[str, ...]:
     quantity = np.array([s.quantity for s in rows])
     again = left_out(quantity, loss, [s.family for s in rows])
     return (
-        rule, f"{right} of {len(rows)}", f"{low:.0%} to {high:.0%}",
+        rule,
+        f"{right} of {len(rows)}",
+        f"{low:.0%} to {high:.0%}",
         f"{sum(s.right for s in near)} of {len(near)}" if near else "none",
-        _r2(loss, np.array([s.forecast for s in rows])), _r2(loss, again),
-    )  # fmt: skip
+        _r2(loss, np.array([s.forecast for s in rows])),
+        _r2(loss, again),
+    )
 
 
 def _r2(loss: np.ndarray, forecast: np.ndarray) -> str:
@@ -154,13 +166,22 @@ def law(later: int) -> Evidence:
         f"{TOLERANCE:.0%} (wrong: {', '.join(wrong) or 'none'}). The law was found on all but "
         f"{later} of these.",
         len(known),
-        {"slope": slope(value, loss), "R2": float(fitted), "left out": float(_r2(loss, without)),
-         "right": right, "later": later},
-        (("trial", "family", "lost order", "log ratio", "forecast without the family"),
-         *((t.name, t.family, f"{t.value:.3f}", f"{t.loss:+.3f}", f"{x:+.3f}")
-           for t, x in sorted(zip(known, without, strict=True), key=lambda tx: tx[0].value))),
+        {
+            "slope": slope(value, loss),
+            "R2": float(fitted),
+            "left out": float(_r2(loss, without)),
+            "right": right,
+            "later": later,
+        },
+        (
+            ("trial", "family", "lost order", "log ratio", "forecast without the family"),
+            *(
+                (t.name, t.family, f"{t.value:.3f}", f"{t.loss:+.3f}", f"{x:+.3f}")
+                for t, x in sorted(zip(known, without, strict=True), key=lambda tx: tx[0].value)
+            ),
+        ),
         tuple(t.name for t in known),
-    )  # fmt: skip
+    )
 
 
 def registered_rules() -> Collection[str]:
@@ -240,9 +261,11 @@ def printed() -> Iterator[Printed]:
             assert trained is not None
             yield Printed(
                 f"{kind} {variant}".strip() + f", {dataset}",
-                _READ[kind](variant, HEADS[paper]), trained, LAYERS[paper],
+                _READ[kind](variant, HEADS[paper]),
+                trained,
+                LAYERS[paper],
                 {n: p for n, p in by_length.items() if n is not None and p is not None},
-            )  # fmt: skip
+            )
 
 
 def outside(numbers: Row) -> Evidence:
@@ -258,10 +281,17 @@ def outside(numbers: Row) -> Evidence:
         c = Calibrated(rule, its["threshold"], its["slope"])
         for m, its_case in seen:
             quantity = c.rule.quantity(its_case)
-            by_rule.setdefault(rule, []).append(Said(
-                m.name, m.name.partition(" ")[0], quantity, c.threshold, c.holds(quantity),
-                c.log_ratio(quantity), m.loss,
-            ))  # fmt: skip
+            by_rule.setdefault(rule, []).append(
+                Said(
+                    m.name,
+                    m.name.partition(" ")[0],
+                    quantity,
+                    c.threshold,
+                    c.holds(quantity),
+                    c.log_ratio(quantity),
+                    m.loss,
+                )
+            )
     held = sum(m.loss < LIMIT for m in models)
     null = max(held, len(models) - held)
     best, rows = _ordered(by_rule)[0]
@@ -269,13 +299,15 @@ def outside(numbers: Row) -> Evidence:
         "Do the rules, untouched, say who extrapolates among the printed models of [C] and [S] "
         "(162M parameters and more, 12 and 24 layers, trained on 512 and 1,024 tokens)?",
         f"Of {len(models)} models with a bias that has no learned part, {held} hold within "
-        f"{TOLERANCE:.0%}; a constant answer is right for {null}. Best is \"{best}\" with "
+        f'{TOLERANCE:.0%}; a constant answer is right for {null}. Best is "{best}" with '
         f"{sum(s.right for s in rows)}; convergence of every head is right for "
         f"{sum(s.right for s in by_rule['verdict'])}, the lost order for "
         f"{sum(s.right for s in by_rule['lost order, flat'])}.",
         len(models),
         {rule: sum(s.right for s in r) for rule, r in by_rule.items()} | {"null": null},
-        (("rule", "right", "95 %", "near the threshold", "R² of the size",
-          "without the family"), *(_row(rule, r) for rule, r in _ordered(by_rule))),
+        (
+            ("rule", "right", "95 %", "near the threshold", "R² of the size", "without the family"),
+            *(_row(rule, r) for rule, r in _ordered(by_rule)),
+        ),
         tuple(m.name for m in models),
-    )  # fmt: skip
+    )

@@ -26,8 +26,11 @@ def verdicts(found: Sequence[Observation]) -> Iterator[Evidence]:
     trained = found[0].length
     far = max(n for o in found for n in o.whole)
     reach = max(n for o in found for n in o.last)
-    for protocol, longest in (("last token", reach), ("non-overlapping", reach),
-                              ("non-overlapping", far)):  # fmt: skip
+    for protocol, longest in (
+        ("last token", reach),
+        ("non-overlapping", reach),
+        ("non-overlapping", far),
+    ):
         rows: dict[tuple[str, str], list[str]] = {}
         right = {"printed": 0, "one-sided": 0}
         counted = []
@@ -50,8 +53,9 @@ def verdicts(found: Sequence[Observation]) -> Iterator[Evidence]:
         low, high = proportion(right["one-sided"], n)
         kinds = dict.fromkeys(kind for kind, _ in rows)
         outcomes = ("extrapolates", "fails")
-        cells = [[kind, *("; ".join(rows.get((kind, o), ["none"])) for o in outcomes)]
-                 for kind in kinds]  # fmt: skip
+        cells = [
+            [kind, *("; ".join(rows.get((kind, o), ["none"])) for o in outcomes)] for kind in kinds
+        ]
         table = (("verdict", *outcomes), *map(tuple, cells))
         yield Evidence(
             f"Does the verdict say who extrapolates to {longest // trained} times the training "
@@ -87,11 +91,20 @@ def forecasts(found: Sequence[Observation]) -> Iterator[Evidence]:
     verdict = predictors["verdict (0 or 1)"]
     leak = predictors[LEAK]
     gain, low, high = rank_gain(leak, verdict, loss)
-    table = (("predictor", "Spearman's rho", "95 %", "Kendall's tau", "AUC of failing"), *(
-        (name, f"{r.rho:.2f}", f"{r.rho_low:.2f} to {r.rho_high:.2f}", f"{r.tau:.2f}",
-         f"{area_under_curve(predictors[name], [x >= math.log(1 + TOLERANCE) for x in loss]):.2f}")
-        for name, r in ranked.items()
-    ))  # fmt: skip
+    fails = [x >= math.log(1 + TOLERANCE) for x in loss]
+    table = (
+        ("predictor", "Spearman's rho", "95 %", "Kendall's tau", "AUC of failing"),
+        *(
+            (
+                name,
+                f"{r.rho:.2f}",
+                f"{r.rho_low:.2f} to {r.rho_high:.2f}",
+                f"{r.tau:.2f}",
+                f"{area_under_curve(predictors[name], fails):.2f}",
+            )
+            for name, r in ranked.items()
+        ),
+    )
     best = max(ranked, key=lambda name: ranked[name].rho)
     better = "better" if low > 0 else "worse" if high < 0 else "not distinguishably better or worse"
     yield Evidence(
@@ -132,12 +145,21 @@ def coverage(found: Sequence[Observation]) -> Iterator[Evidence]:
         f"the training length rho = {mass.rho_text()}, {gain:+.2f} ({gain_low:+.2f} to "
         f"{gain_high:+.2f}).",
         len(found),
-        {"right": right, "strict": len(strict), "lenient": len(loose), "interval": (low, high),
-         "gradient ERF": (field.rho, field.rho_low,
-         field.rho_high), "mass": (mass.rho, mass.rho_low, mass.rho_high),
-         "gain": (gain, gain_low, gain_high)},
-        (("encoding", "gradient ERF", "mass within", "ratio"), *(
-            (o.name, f"{o.gradient:.0f}", f"{o.mass:.3f}", f"{o.last[reach]:.3f}")
-            for o in sorted(found, key=lambda o: -o.mass))),
+        {
+            "right": right,
+            "strict": len(strict),
+            "lenient": len(loose),
+            "interval": (low, high),
+            "gradient ERF": (field.rho, field.rho_low, field.rho_high),
+            "mass": (mass.rho, mass.rho_low, mass.rho_high),
+            "gain": (gain, gain_low, gain_high),
+        },
+        (
+            ("encoding", "gradient ERF", "mass within", "ratio"),
+            *(
+                (o.name, f"{o.gradient:.0f}", f"{o.mass:.3f}", f"{o.last[reach]:.3f}")
+                for o in sorted(found, key=lambda o: -o.mass)
+            ),
+        ),
         tuple(o.runs for o in found),
-    )  # fmt: skip
+    )

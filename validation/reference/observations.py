@@ -82,10 +82,16 @@ class Observation:
 
 
 _FAMILIES = {
-    "alibi equal": "slopes", "alibi": "alibi", "window": "windows", "type": "kernels",
-    "example": "kernels", "sandwich": "sandwich", "kerple": "kerple", "rope": "rotations",
+    "alibi equal": "slopes",
+    "alibi": "alibi",
+    "window": "windows",
+    "type": "kernels",
+    "example": "kernels",
+    "sandwich": "sandwich",
+    "kerple": "kerple",
+    "rope": "rotations",
     "xpos": "rotations",
-}  # fmt: skip
+}
 
 
 def family(label: str) -> str:

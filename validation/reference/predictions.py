@@ -78,9 +78,14 @@ def predict() -> dict[str, Any]:
 
 
 def _prediction(
-    subject: Subject, found: Encoding, length: int, tested: list[int], far: list[int],
-    layers: int, bca: bool,
-) -> dict[str, Any]:  # fmt: skip
+    subject: Subject,
+    found: Encoding,
+    length: int,
+    tested: list[int],
+    far: list[int],
+    layers: int,
+    bca: bool,
+) -> dict[str, Any]:
     assumed, basis = stand_in(found, length, bca)
     verdict = check_convergence(found)
     heads = [h.verdict for h in verdict.heads] or [verdict.verdict]

@@ -20,9 +20,13 @@ from farfield.validation.reference.observations import Observation, assumed_bias
 from farfield.validation.reference.results import results as committed_results
 
 UNSEEN = (
-    "kerple_power", "window 32", "alibi equal 2", "alibi equal 4", "alibi equal 6",
+    "kerple_power",
+    "window 32",
+    "alibi equal 2",
+    "alibi equal 4",
+    "alibi equal 6",
     "sinusoidal + BCA",
-)  # fmt: skip
+)
 """Encodings of which no model had been trained when the predictions were made, at `PILOTED`."""
 PILOTED = 64  # tokens: pilots had no other training length
 LAYERED = "layered, as registered"
@@ -67,12 +71,14 @@ def verdicts(found: Sequence[Observation]) -> Evidence:
         for o in found
     }
     numbers = {
-        "right": sum(map(right, found)), "null": null,
+        "right": sum(map(right, found)),
+        "null": null,
         "additive": sum(map(right, additive)),
         "additive null": max(sum(among), len(among) - sum(among)),
-        "unseen": sum(map(right, unseen)), "models": len(models),
+        "unseen": sum(map(right, unseen)),
+        "models": len(models),
         "values": len({_key(o) for o in found}),
-    }  # fmt: skip
+    }
     said = (
         f" Of the {len(unseen)} that had not been piloted it is right for {numbers['unseen']}."
         if unseen
@@ -85,8 +91,11 @@ def verdicts(found: Sequence[Observation]) -> Evidence:
         f"against {numbers['additive null']}.{said} The {len(found)} rows are {len(models)} "
         f"distinct models with {numbers['values']} distinct predictions: a mask at inference makes "
         "no new model.",
-        len(found), numbers, (), tuple(o.runs for o in found),
-    )  # fmt: skip
+        len(found),
+        numbers,
+        (),
+        tuple(o.runs for o in found),
+    )
 
 
 def _key(o: Observation) -> tuple[Any, ...]:
@@ -111,14 +120,12 @@ def fields(found: Sequence[Observation]) -> Evidence:
 
     heads = np.array([np.mean([field(k) for k in each]) for each in kernels])
     predictors: Mapping[str, np.ndarray] = {
-        LAYERED: np.array([
-            float(o.prediction["layered"]["tokens"]) for o in biased
-        ]),
+        LAYERED: np.array([float(o.prediction["layered"]["tokens"]) for o in biased]),
         PLAIN_ROW: heads,
         "the same of the mean kernel": np.array([field(k.mean(axis=0)) for k in kernels]),
         "R (TRF - 1) + 1": np.minimum(row, layers * (heads - 1) + 1),
         "the best constant": np.full(len(biased), float(np.median(measured))),
-    }  # fmt: skip
+    }
 
     def factor(predicted: np.ndarray, of: np.ndarray) -> float:
         return float(np.exp(np.abs(np.log(predicted[of] / measured[of])).mean()))
@@ -150,11 +157,14 @@ def fields(found: Sequence[Observation]) -> Evidence:
         f"wrong by much; on the other {numbers['unsaturated n']} it is off by "
         f"{numbers['unsaturated']:.2f}.{said} Families resampled, the rank by the layered mass has "
         f"a 95 % interval of {low:.2f} to {high:.2f} among additive biases.",
-        len(biased), numbers,
-        (("prediction of the gradient ERF", "factor off"),
-         *((k, f"{factor(v, every):.2f}") for k, v in predictors.items())),
+        len(biased),
+        numbers,
+        (
+            ("prediction of the gradient ERF", "factor off"),
+            *((k, f"{factor(v, every):.2f}") for k, v in predictors.items()),
+        ),
         tuple(o.runs for o in biased),
-    )  # fmt: skip
+    )
 
 
 def _rank_interval(
@@ -201,8 +211,10 @@ def _paired(found: Sequence[Observation], results: Sequence[Row]) -> Iterator[Ev
     yield Evidence(
         "Paired by seed, is the measured resolution of xPos above that of RoPE, as [S] prints?",
         f"xPos is below RoPE: {counts}.",
-        len(rows), lower, (("mask", "seed", "RoPE", "xPos"), *rows),
-    )  # fmt: skip
+        len(rows),
+        lower,
+        (("mask", "seed", "RoPE", "xPos"), *rows),
+    )
 
 
 def _spread(found: Sequence[Observation], results: Sequence[Row]) -> Iterator[Evidence]:
@@ -222,5 +234,6 @@ def _spread(found: Sequence[Observation], results: Sequence[Row]) -> Iterator[Ev
     yield Evidence(
         "Which gradient fields differ by more than a factor of two between seeds?",
         f"{said} tokens. Their means, which other answers use, say little.",
-        len(wide), wide,
-    )  # fmt: skip
+        len(wide),
+        wide,
+    )

@@ -128,10 +128,15 @@ def cases(plan: Plan) -> Iterator[tuple[Row, Case]]:
             for subject, found in sweep.subjects(chosen):
                 for visible in sweep.inference(found, chosen.length) or (CAUSAL,):
                     named = {
-                        "label": subject.label, "family": subject.family,
-                        "length": chosen.length, "layers": chosen.layers, "width": chosen.width,
-                        "steps": chosen.steps, "tested": tested, "window": visible.window,
-                    }  # fmt: skip
+                        "label": subject.label,
+                        "family": subject.family,
+                        "length": chosen.length,
+                        "layers": chosen.layers,
+                        "width": chosen.width,
+                        "steps": chosen.steps,
+                        "tested": tested,
+                        "window": visible.window,
+                    }
                     yield named, case(found, chosen.length, tested, chosen.layers, visible.window)
 
 

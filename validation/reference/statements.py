@@ -32,10 +32,15 @@ def unreproduced(found: Sequence[Observation]) -> Iterator[Evidence]:
     ratios = {o.name: o.last[reach] for o in found}
     times = reach // found[0].length
     checks = [
-        (said["text"].format(run=run, reach=times), f"{run}: ratio {ratios[run]:.3f}",
-         _true(said, ratios[run], ratios))
-        for said in _read()["statement"] for run in said["runs"] if run in ratios
-    ]  # fmt: skip
+        (
+            said["text"].format(run=run, reach=times),
+            f"{run}: ratio {ratios[run]:.3f}",
+            _true(said, ratios[run], ratios),
+        )
+        for said in _read()["statement"]
+        for run in said["runs"]
+        if run in ratios
+    ]
     checks.sort(key=lambda c: c[2])
     failed = sum(not ok for *_, ok in checks)
     yield Evidence(
@@ -43,11 +48,14 @@ def unreproduced(found: Sequence[Observation]) -> Iterator[Evidence]:
         f"{failed} of {len(checks)} statements do not hold for these models of "
         f"{found[0].layers} layers, bytes and a training length of {found[0].length}; that says "
         "nothing of larger ones.",
-        len(checks), {statement: ok for statement, _, ok in checks},
-        (("statement", "measured", "holds here"), *(
-            (s, m, "yes" if ok else "no") for s, m, ok in checks)),
+        len(checks),
+        {statement: ok for statement, _, ok in checks},
+        (
+            ("statement", "measured", "holds here"),
+            *((s, m, "yes" if ok else "no") for s, m, ok in checks),
+        ),
         tuple(o.runs for o in found),
-    )  # fmt: skip
+    )
 
 
 def _true(said: Mapping[str, Any], ratio: float, ratios: Mapping[str, float]) -> bool:

@@ -72,9 +72,14 @@ def gathered() -> Iterator[Trial]:
     for length in (64, 128):
         for o, c in first_cases(length):
             seen = {
-                "label": o.label, "family": family(o.label), "registration": "", "length": length,
-                "layers": o.layers, "tested": c.tested, **_FIRST,
-            }  # fmt: skip
+                "label": o.label,
+                "family": family(o.label),
+                "registration": "",
+                "length": length,
+                "layers": o.layers,
+                "tested": c.tested,
+                **_FIRST,
+            }
             loss = math.log(max(o.last.values()))
             yield _trial(seen, c, loss, len(o.seeds))
     for registration in REGISTRATIONS:
@@ -93,10 +98,13 @@ _FIRST = {"width": 128, "steps": 1000, "window": None}  # of the models of the f
 
 def _trial(named: Row, c: Case, loss: float, seeds: int) -> Trial:
     return Trial(
-        **named, seeds=seeds, loss=loss,
-        leak=resolution_weighted_leak(c.bias, c.trained), kept=kept_resolution(c.bias, c.trained),
+        **named,
+        seeds=seeds,
+        loss=loss,
+        leak=resolution_weighted_leak(c.bias, c.trained),
+        kept=kept_resolution(c.bias, c.trained),
         value=lost_order(c.bias, c.trained, c.layers),
-    )  # fmt: skip
+    )
 
 
 def write_outcomes() -> None:
@@ -115,7 +123,9 @@ def left_out(quantity: np.ndarray, loss: np.ndarray, families: Sequence[str]) ->
     """The loss of each, forecast by the line through all that are not of its family."""
     names = np.array(families)
     others = {f: names != f for f in set(families)}
-    return np.array([
-        slope(quantity[others[f]], loss[others[f]]) * q
-        for f, q in zip(families, quantity, strict=True)
-    ])  # fmt: skip
+    return np.array(
+        [
+            slope(quantity[others[f]], loss[others[f]]) * q
+            for f, q in zip(families, quantity, strict=True)
+        ]
+    )

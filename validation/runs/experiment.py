@@ -134,9 +134,11 @@ def train_and_measure(
 def fresh(configuration: Configuration) -> Transformer:
     """The model of a configuration with its initial weights."""
     return initialised(
-        configuration.encoding, configuration.preset, configuration.seed,
+        configuration.encoding,
+        configuration.preset,
+        configuration.seed,
         configuration.corpus.vocabulary,
-    )  # fmt: skip
+    )
 
 
 def follow(configuration: Configuration, device: str = "auto") -> None:
@@ -278,18 +280,30 @@ def _measured(
         return lambda done, total: report(name, done, total, str(visible))
 
     perplexities = non_overlapping(
-        model, text, lengths, blocks=measure.blocks, visible=visible,
+        model,
+        text,
+        lengths,
+        blocks=measure.blocks,
+        visible=visible,
         progress=stage("perplexity, non-overlapping"),
     ) + last_token(
-        model, text, lengths, targets=measure.last_tokens, visible=visible,
+        model,
+        text,
+        lengths,
+        targets=measure.last_tokens,
+        visible=visible,
         progress=stage("perplexity, last token"),
-    )  # fmt: skip
+    )
     for stride in measure.strides:
         perplexities += sliding_window(
-            model, text, [n for n in lengths if n >= stride], stride=stride,
-            windows=measure.last_tokens, visible=visible,
+            model,
+            text,
+            [n for n in lengths if n >= stride],
+            stride=stride,
+            windows=measure.last_tokens,
+            visible=visible,
             progress=stage(f"perplexity, stride {stride}"),
-        )  # fmt: skip
+        )
     if measure.far:
         blocks = max(1, measure.blocks * lengths[-1] // measure.far)
         trained = configuration.preset.length
@@ -305,24 +319,37 @@ def _measured(
     if measure.positions:
         more["positions"] = recorded(
             by_position(
-                model, text, lengths[-1], bins=measure.positions, blocks=measure.blocks,
+                model,
+                text,
+                lengths[-1],
+                bins=measure.positions,
+                blocks=measure.blocks,
                 visible=visible,
             )
-        )  # fmt: skip
+        )
     if measure.scores:
         found = expected_scores(
             model, text, length=measure.scores, segments=measure.row_segments, visible=visible
         )
         more["scores"] = recorded(found)
     attention, bounds = attention_receptive_field(
-        model, text, thresholds=measure.thresholds, length=measure.row_length,
-        segments=measure.row_segments, rows=measure.rows, visible=visible,
-    )  # fmt: skip
+        model,
+        text,
+        thresholds=measure.thresholds,
+        length=measure.row_length,
+        segments=measure.row_segments,
+        rows=measure.rows,
+        visible=visible,
+    )
     stage("receptive fields")(1, 2)
     gradient = gradient_receptive_field(
-        model, text, share=measure.share, length=measure.gradient_length or lengths[-1],
-        segments=measure.gradient_segments, visible=visible,
-    )  # fmt: skip
+        model,
+        text,
+        share=measure.share,
+        length=measure.gradient_length or lengths[-1],
+        segments=measure.gradient_segments,
+        visible=visible,
+    )
     stage("receptive fields")(2, 2)
     return {
         "inference": dataclasses.asdict(visible) | {"label": str(visible)},

@@ -28,14 +28,32 @@ from farfield.validation.runs.store import Store
 
 _INDEX = ".runs.json"
 _LINE = (
-    "state", "encoding", "formula", "preset", "length", "seed", "steps", "loss", "ratios", "note",
-)  # fmt: skip
+    "state",
+    "encoding",
+    "formula",
+    "preset",
+    "length",
+    "seed",
+    "steps",
+    "loss",
+    "ratios",
+    "note",
+)
 _RECENT = 2.0  # seconds in which a file can change twice and bear the same time
 STATES = ("finished", "unfinished", "corrupted", "set aside")
 HEADER = (
-    "run", "state", "encoding", "first head", "preset", "length", "seed", "steps", "loss",
-    "perplexity", "note",
-)  # fmt: skip
+    "run",
+    "state",
+    "encoding",
+    "first head",
+    "preset",
+    "length",
+    "seed",
+    "steps",
+    "loss",
+    "perplexity",
+    "note",
+)
 _NUMERIC = (5, 6, 7, 8)
 
 
@@ -85,13 +103,29 @@ class Run(Result):
         ratios = [f"{view}: x{ratio:.3f} at {length}" for view, length, ratio in self.last_token]
         loss = None if self.loss is None else f"{self.loss:.3f}"
         formula = None if self.formula is None else shortened(self.formula, 24)
-        return (self.key, self.state, self.encoding, formula, self.preset, self.length, self.seed,
-                self.steps, loss, "; ".join(ratios), self.note)  # fmt: skip
+        return (
+            self.key,
+            self.state,
+            self.encoding,
+            formula,
+            self.preset,
+            self.length,
+            self.seed,
+            self.steps,
+            loss,
+            "; ".join(ratios),
+            self.note,
+        )
 
     def blocks(self) -> Sequence[Block]:
         trained = f" of {self.encoding}" if self.encoding else ""
-        first = sentence("Run {key}{trained} is {state}{note}.", key=self.key, trained=trained,
-                         state=self.state, note=f": {self.note}" * bool(self.note))  # fmt: skip
+        first = sentence(
+            "Run {key}{trained} is {state}{note}.",
+            key=self.key,
+            trained=trained,
+            state=self.state,
+            note=f": {self.note}" * bool(self.note),
+        )
         return first, table(HEADER, [self.row()], numeric=_NUMERIC)
 
 
@@ -110,11 +144,18 @@ class Inventory(Result):
         rows = [run.row() for run in self.runs]
         used = [k for k in range(len(HEADER)) if any(row[k] not in (None, "") for row in rows)]
         return (
-            sentence("{runs}: {counts}.", Label.MEASURED, runs=plural(len(states), "run"),
-                     counts=listed(counts)),
-            table([HEADER[k] for k in used], [[row[k] for k in used] for row in rows],
-                  numeric=tuple(at for at, k in enumerate(used) if k in _NUMERIC)),
-        )  # fmt: skip
+            sentence(
+                "{runs}: {counts}.",
+                Label.MEASURED,
+                runs=plural(len(states), "run"),
+                counts=listed(counts),
+            ),
+            table(
+                [HEADER[k] for k in used],
+                [[row[k] for k in used] for row in rows],
+                numeric=tuple(at for at, k in enumerate(used) if k in _NUMERIC),
+            ),
+        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -139,10 +180,14 @@ class RunComparison(Result):
             shown = (None if v is None else f"{v:.4f}" for v in values)
             rows.append((f"ratio, {protocol} {length}, {view}", *shown))
         return (
-            sentence("{runs} that differ in {settings}.", Label.MEASURED,
-                     runs=plural(len(self.keys), "run"), settings=listed(settings) or "nothing"),
+            sentence(
+                "{runs} that differ in {settings}.",
+                Label.MEASURED,
+                runs=plural(len(self.keys), "run"),
+                settings=listed(settings) or "nothing",
+            ),
             table(("", *self.keys), rows),
-        )  # fmt: skip
+        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -163,17 +208,26 @@ class Trained(Result):
         training, text = run["training"], run["text"]
         yield sentence(
             "{name}, seed {seed}, preset {preset}: trained in {steps} steps to a loss of {loss} "
-            "nats a token.", Label.MEASURED, name=run["encoding"]["name"], seed=run["seed"],
-            preset=run["preset"]["name"], steps=training["steps"],
+            "nats a token.",
+            Label.MEASURED,
+            name=run["encoding"]["name"],
+            seed=run["seed"],
+            preset=run["preset"]["name"],
+            steps=training["steps"],
             loss=f"{training['losses'][-1][1]:.3f}",
-        )  # fmt: skip
+        )
         learned = {
             f"learned {name}": listed([f"{v:.3g}" for v in values])
             for name, values in training["learned"].items()
         }
         source = f"{text['source']}, SHA-256 {text['sha256'][:16]}"
-        yield facts(run=run["key"], text=source, tokens=f"{training['tokens']:,}",
-                    seconds=f"{training['seconds']:.0f}", **learned)  # fmt: skip
+        yield facts(
+            run=run["key"],
+            text=source,
+            tokens=f"{training['tokens']:,}",
+            seconds=f"{training['seconds']:.0f}",
+            **learned,
+        )
         for m in run["measurements"]:
             yield from _measured(m)
         for said in run["notes"]:
@@ -183,26 +237,41 @@ class Trained(Result):
 def _measured(m: dict[str, Any]) -> Iterator[Block]:
     """Tables of one measurement: perplexities, then receptive fields."""
     rows = [
-        (p["protocol"], p["length"], f"{p['perplexity']:.3f}",
-         f"{p['ratio']:.4f} ({p['ratio_low']:.4f} to {p['ratio_high']:.4f})", p["targets"])
+        (
+            p["protocol"],
+            p["length"],
+            f"{p['perplexity']:.3f}",
+            f"{p['ratio']:.4f} ({p['ratio_low']:.4f} to {p['ratio_high']:.4f})",
+            p["targets"],
+        )
         for p in m["perplexity"]
-    ]  # fmt: skip
+    ]
     header = ("protocol", "tokens", "perplexity", "ratio to the training length, 95 %", "targets")
     yield table(header, rows, f"inference: {m['inference']['label']}", numeric=(1, 2, 4))
     fields = [
-        (f"attention ERF({a['eps']:g})", f"{a['tokens']:.1f}, spread {a['spread']:.1f}",
-         f"TRF of the same rows {a['trf']:.1f}", f"{a['segments']} x {a['rows']} rows a head")
+        (
+            f"attention ERF({a['eps']:g})",
+            f"{a['tokens']:.1f}, spread {a['spread']:.1f}",
+            f"TRF of the same rows {a['trf']:.1f}",
+            f"{a['segments']} x {a['rows']} rows a head",
+        )
         for a in m["attention"]
-    ]  # fmt: skip
+    ]
     g, b = m["gradient"], m["bounds"]
     fields.append(
-        (f"gradient ERF({g['share']:g})",
-         f"{g['tokens']} ({g['tokens_low']:.0f} to {g['tokens_high']:.0f})",
-         f"mass in the training length {g['mass']:.3f}", f"{g['segments']} segments, 95 %")
-    )  # fmt: skip
+        (
+            f"gradient ERF({g['share']:g})",
+            f"{g['tokens']} ({g['tokens_low']:.0f} to {g['tokens_high']:.0f})",
+            f"mass in the training length {g['mass']:.3f}",
+            f"{g['segments']} segments, 95 %",
+        )
+    )
     yield table(("receptive field", "tokens", "beside it", "measured on"), fields)
-    yield note("Bounds of the attention ERF by the theorem: {violations} violated of {checks}.",
-               violations=b["violations"], checks=f"{b['checks']:,}")  # fmt: skip
+    yield note(
+        "Bounds of the attention ERF by the theorem: {violations} violated of {checks}.",
+        violations=b["violations"],
+        checks=f"{b['checks']:,}",
+    )
 
 
 def inventory(store: Store) -> Inventory:
@@ -386,10 +455,13 @@ def _asked(run: Run, record: dict[str, Any]) -> Run:
     labels, described = _labels(record), record["configuration"]
     heads = described["encoding"]["heads"]
     return dataclasses.replace(
-        run, encoding=labels["encoding"], preset=labels["preset"], seed=described["seed"],
+        run,
+        encoding=labels["encoding"],
+        preset=labels["preset"],
+        seed=described["seed"],
         length=described["preset"]["length"],
         formula=heads[0].replace("**", "^") if heads else None,
-    )  # fmt: skip
+    )
 
 
 def _labels(record: dict[str, Any]) -> dict[str, str]:

@@ -109,8 +109,16 @@ class JobState:
         for view, length, ratio in sorted(self.ratios, key=lambda r: r[1]):
             last[view] = f"{view}: x{ratio:.3f} at {length}"
         loss = None if self.loss is None else f"{self.loss:.3f}"
-        return (self.label, self.preset, self.length, self.seed, self.state, loss,
-                "; ".join(last.values()), self.note)  # fmt: skip
+        return (
+            self.label,
+            self.preset,
+            self.length,
+            self.seed,
+            self.state,
+            loss,
+            "; ".join(last.values()),
+            self.note,
+        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -128,11 +136,14 @@ class Swept(Result):
         header = ("encoding", "preset", "length", "seed", "state", "loss", "perplexity", "note")
         return (
             sentence(
-                "{done} of {all} jobs finished, {failed} failed.", Label.MEASURED,
-                done=len(self.jobs) - self.failed, all=len(self.jobs), failed=self.failed,
+                "{done} of {all} jobs finished, {failed} failed.",
+                Label.MEASURED,
+                done=len(self.jobs) - self.failed,
+                all=len(self.jobs),
+                failed=self.failed,
             ),
             table(header, [job.row() for job in self.jobs], numeric=(2, 3, 5)),
-        )  # fmt: skip
+        )
 
 
 def sweep(

@@ -99,10 +99,12 @@ class Sweep:
         """The presets with each length, depth, width and number of heads and of steps."""
         for base in map(preset, self.presets):
             for length, layers, width, heads, steps in itertools.product(
-                self.lengths or (base.length,), self.layers or (base.layers,),
-                self.widths or (base.width,), self.heads or (base.heads,),
+                self.lengths or (base.length,),
+                self.layers or (base.layers,),
+                self.widths or (base.width,),
+                self.heads or (base.heads,),
                 self.steps or (base.steps,),
-            ):  # fmt: skip
+            ):
                 chosen = resized(base, length)
                 yield dataclasses.replace(
                     chosen, layers=layers, width=width, heads=heads, steps=steps

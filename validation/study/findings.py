@@ -73,11 +73,12 @@ def _by_verdict(measured: Measured) -> Evidence | None:
         f"Read as a forecast of extrapolation, as Qin et al. do, the verdict is right for {right} "
         f"of {total} encodings: the last-token perplexity at {length} tokens rises by less than "
         f"{TOLERANCE:.0%} over that at the training length for {_list(c['kept'])} among those that "
-        f"converge" + (f" (not for {_list(c['lost'])})" if c["lost"] else "")
+        f"converge"
+        + (f" (not for {_list(c['lost'])})" if c["lost"] else "")
         + f", and rises by more for {_list(d['lost'])} among those that diverge"
         + (f" (not for {_list(d['kept'])})" if d["kept"] else "")
         + ". The theorem itself speaks of one layer's outputs, not of perplexity."
-    )  # fmt: skip
+    )
     question = "Does the verdict say who extrapolates?"
     return Evidence(question, text, total, {"table": table, "right": right})
 
@@ -121,9 +122,10 @@ def _leak_rank(measured: Measured) -> Evidence | None:
         if (share := e.prediction.longest_leak) is not None
     ]
     return _ranked(
-        pairs, "the leak from the training length to the longest test length (worst head)",
+        pairs,
+        "the leak from the training length to the longest test length (worst head)",
         "the last-token perplexity ratio",
-    )  # fmt: skip
+    )
 
 
 def _field_rank(measured: Measured) -> Evidence | None:
@@ -135,17 +137,19 @@ def _field_rank(measured: Measured) -> Evidence | None:
             eps = field["eps"]
             pairs.append((field["trf"], field["tokens"]))
     return _ranked(
-        pairs, f"the finite-row TRF({eps:g}) (mean over heads and the measured rows)",
+        pairs,
+        f"the finite-row TRF({eps:g}) (mean over heads and the measured rows)",
         "the attention ERF of the trained models",
-    )  # fmt: skip
+    )
 
 
 def _mass_rank(measured: Measured) -> Evidence | None:
     pairs = [(m["gradient"]["mass"], last_token_ratio(m)[1]) for _, m in measured]
     return _ranked(
-        pairs, "the share of the input gradient on the training length",
+        pairs,
+        "the share of the input gradient on the training length",
         "the last-token perplexity ratio",
-    )  # fmt: skip
+    )
 
 
 def _ranked(pairs: list[tuple[float, float]], one: str, other: str) -> Evidence | None:

@@ -88,9 +88,12 @@ class Place(Result):
         places = [f"{self.ranks[k - 1].name} is number {k}" for k in asked]
         first = sentence(
             "Among {count} by the number of keys that hold all but {eps}, the fewest first, "
-            "{places}.", Label.CERTIFIED, count=f"{len(self.ranks)} biases",
-            eps=PLACE_EPS[-1], places=listed(places),
-        )  # fmt: skip
+            "{places}.",
+            Label.CERTIFIED,
+            count=f"{len(self.ranks)} biases",
+            eps=PLACE_EPS[-1],
+            places=listed(places),
+        )
         own = list(dict.fromkeys(r.asked for r in self.relations))
         said = {(r.asked, r.reference): r.words() for r in self.relations}
         rows = [
@@ -107,15 +110,18 @@ class Place(Result):
         tails = [f"tail of {shortened(name, 30)}" for name in own]
         return (
             first,
-            table(("encoding", "bias", "series", *fields, *tails), rows,
-                  numeric=tuple(range(3, 3 + len(fields)))),
+            table(
+                ("encoding", "bias", "series", *fields, *tails),
+                rows,
+                numeric=tuple(range(3, 3 + len(fields))),
+            ),
             note(
                 "One reference head of each additive encoding; at a larger eps the order is often "
                 "another. Series that diverge stand at the end. The last columns: is the tail of "
                 "the widest head lighter or heavier than that of the line, and up to which eps is "
                 "that the order of the receptive fields too; exact integers, certified."
             ),
-        )  # fmt: skip
+        )
 
 
 def references() -> tuple[tuple[str, str, Encoding], ...]:

@@ -97,9 +97,11 @@ class Prediction(Result):
         yield table(header, list(self._rows()), numeric=(2,))
         yield note(
             "TRF, leak, horizon, window: the worst head of several; resolution: their mean. "
-            "Windows: logits within {logit}, values within {value}; {scope}.", scope=SCOPE,
-            logit=LOGIT_BOUND, value=VALUE_BOUND,
-        )  # fmt: skip
+            "Windows: logits within {logit}, values within {value}; {scope}.",
+            scope=SCOPE,
+            logit=LOGIT_BOUND,
+            value=VALUE_BOUND,
+        )
         forms = [f.asymptotics for f in self.receptive_fields if f.asymptotics is not None]
         if forms:
             yield note("As `eps -> 0`, `TRF(eps)` behaves as {form}.", form=Latex(forms[0]))
@@ -107,37 +109,70 @@ class Prediction(Result):
     def _rows(self) -> Iterator[tuple[Any, ...]]:
         """Quantity, of what, value, the same by head or why there is none, label."""
         for f in self.receptive_fields:
-            yield (f"TRF({f.eps})", "whole series", field_text(f),
-                   *_detail(f, [field_text(h) for h in f.heads]))  # fmt: skip
+            yield (
+                f"TRF({f.eps})",
+                "whole series",
+                field_text(f),
+                *_detail(f, [field_text(h) for h in f.heads]),
+            )
         for f in self.row_fields:
-            yield (f"TRF({f.eps})", f"row of {self.row_length} keys", field_text(f),
-                   *_detail(f, [field_text(h) for h in f.heads]))  # fmt: skip
+            yield (
+                f"TRF({f.eps})",
+                f"row of {self.row_length} keys",
+                field_text(f),
+                *_detail(f, [field_text(h) for h in f.heads]),
+            )
         for k in self.leaks:
-            yield ("leak", f"{k.trained} to {k.evaluated}", share_text(k.value),
-                   *_detail(k, [share_text(h.value) for h in k.heads]))  # fmt: skip
+            yield (
+                "leak",
+                f"{k.trained} to {k.evaluated}",
+                share_text(k.value),
+                *_detail(k, [share_text(h.value) for h in k.heads]),
+            )
         for d in self.horizons:
-            yield ("dtype horizon", d.dtype, count(d.tokens),
-                   *_detail(d, [count(h.tokens) for h in d.heads]))  # fmt: skip
+            yield (
+                "dtype horizon",
+                d.dtype,
+                count(d.tokens),
+                *_detail(d, [count(h.tokens) for h in d.heads]),
+            )
         if (r := self.resolution) is not None:
-            yield ("attention resolution", f"row of {r.length} tokens, scale {r.scale}",
-                   decimal(r.value),
-                   *_detail(r, [decimal(h.value, 3) for h in r.heads]))  # fmt: skip
+            yield (
+                "attention resolution",
+                f"row of {r.length} tokens, scale {r.scale}",
+                decimal(r.value),
+                *_detail(r, [decimal(h.value, 3) for h in r.heads]),
+            )
             why = "" if r.reason is None else str(r.reason)
-            yield ("attention resolution", "limit of long rows", decimal(r.limit), why,
-                   None if r.limit is None else r.label)  # fmt: skip
+            yield (
+                "attention resolution",
+                "limit of long rows",
+                decimal(r.limit),
+                why,
+                None if r.limit is None else r.label,
+            )
         if (m := self.layered) is not None:
             of = f"{m.layers} layers, row of {m.length} tokens"
             yield "layered receptive field", of, count(m.tokens), *_detail(m, [])
         if (g := self.forecast) is not None:
             value = None if g.ratio is None else decimal(g.ratio, 4)
             sure = "" if g.holds is None else f"holds with probability {g.holds:.2f}"
-            yield ("ratio of perplexity", f"{g.trained} to {g.tested}", value,
-                   sure or str(g.reason), g.label)  # fmt: skip
+            yield (
+                "ratio of perplexity",
+                f"{g.trained} to {g.tested}",
+                value,
+                sure or str(g.reason),
+                g.label,
+            )
         if self.windowless:
             yield "certified window", "", "none", "the series diverges", Label.THEOREM
         for w in self.windows:
-            yield ("certified window", f"error ≤ {w.error}", count(w.width),
-                   *_detail(w, [count(h.width) for h in w.heads]))  # fmt: skip
+            yield (
+                "certified window",
+                f"error ≤ {w.error}",
+                count(w.width),
+                *_detail(w, [count(h.width) for h in w.heads]),
+            )
 
 
 def _detail(found: Answer, heads: Sequence[str]) -> tuple[str, Label | None]:
@@ -146,9 +181,14 @@ def _detail(found: Answer, heads: Sequence[str]) -> tuple[str, Label | None]:
 
 
 def predict(
-    subject: Encoding, name: str | None = None, *, eps: Sequence[str] = EPS, trained: int = 64,
-    evaluated: Sequence[int] = (256, 1024), layers: int = 4,
-) -> Prediction:  # fmt: skip
+    subject: Encoding,
+    name: str | None = None,
+    *,
+    eps: Sequence[str] = EPS,
+    trained: int = 64,
+    evaluated: Sequence[int] = (256, 1024),
+    layers: int = 4,
+) -> Prediction:
     """Verdict, receptive fields and leak of one encoding.
 
     Args:
@@ -166,9 +206,13 @@ def predict(
     convergence = check_convergence(subject)
     row_length = max(evaluated)
     base = Prediction(
-        name or subject.name, subject, convergence, trained=trained, row_length=row_length,
+        name or subject.name,
+        subject,
+        convergence,
+        trained=trained,
+        row_length=row_length,
         layers=layers,
-    )  # fmt: skip
+    )
     if not subject.biases or subject.bca is not None:
         return dataclasses.replace(base, missing="No additive bias, so no TRF and no leak")
     if subject.free:

@@ -85,25 +85,34 @@ class Study(Result):
         parts = [(v, names[v]) for v in Verdict if v in names]
         for k, (verdict, found) in enumerate(parts):
             said += words(
-                "{verdict}: {names}{end}", verdict=verdict, names=listed(found),
+                "{verdict}: {names}{end}",
+                verdict=verdict,
+                names=listed(found),
                 end="." if k == len(parts) - 1 else "; ",
-            )  # fmt: skip
+            )
         if self.trained:
             said += words(
                 " A model of {layers}, {width} wide, was trained with each of {trained} of them on "
                 "rows of {length} tokens and measured on up to {longest}.",
-                layers=plural(self.preset.layers, "layer"), width=self.preset.width,
-                trained=len(self.trained), length=self.preset.length, longest=self.lengths[-1],
-            )  # fmt: skip
+                layers=plural(self.preset.layers, "layer"),
+                width=self.preset.width,
+                trained=len(self.trained),
+                length=self.preset.length,
+                longest=self.lengths[-1],
+            )
         return Sentence(said)
 
     def blocks(self) -> Sequence[Block]:
         asked = [b for e in self.about(asked=True) for b in e.prediction.blocks()]
         others = [
-            sentence("{name}: {verdict}.", e.prediction.convergence.label, name=e.prediction.name,
-                     verdict=e.prediction.convergence.verdict)
+            sentence(
+                "{name}: {verdict}.",
+                e.prediction.convergence.label,
+                name=e.prediction.name,
+                verdict=e.prediction.convergence.verdict,
+            )
             for e in self.about(asked=False)
-        ]  # fmt: skip
+        ]
         came_true = [f.blocks()[0] for f in findings(self.entries)]
         placed = self.place.blocks() if self.place else ()
         return [*(asked or [self.lead()]), *others, *placed, *came_true]
@@ -151,8 +160,11 @@ def require_same(
     other = "accepted are another folder (--out), or --replace"
     try:
         found = json.loads(place.read_text(encoding="utf-8"))
-        asked = [e["prediction"]["encoding"] for e in found["entries"]
-                 if e["prediction"]["name"] in found["asked"]]  # fmt: skip
+        asked = [
+            e["prediction"]["encoding"]
+            for e in found["entries"]
+            if e["prediction"]["name"] in found["asked"]
+        ]
         trained = any(e["run"] is not None for e in found["entries"])
     except (OSError, ValueError, KeyError, TypeError):
         raise InputError(f"{str(place)!r} is no study of this version; {other}") from None
@@ -222,10 +234,15 @@ def study(
     known = {name for name, _ in asked}
     subjects = (*asked, *(pair for pair in extra if pair[0] not in known))
     result = survey(
-        subjects, train=[name for name, _ in subjects] if train else (), preset_name=preset,
-        text=text, store=store, seed=seed, title=f"Study of {', '.join(n for n, _ in asked)}",
+        subjects,
+        train=[name for name, _ in subjects] if train else (),
+        preset_name=preset,
+        text=text,
+        store=store,
+        seed=seed,
+        title=f"Study of {', '.join(n for n, _ in asked)}",
         notice=notice,
-    )  # fmt: skip
+    )
     names = tuple(name for name, _ in asked)
     (notice or silent)("place among the catalogue", 0, 1)
     found = place([e.prediction for e in result.entries if e.prediction.name in names])

@@ -109,9 +109,14 @@ def opened(folder: str | os.PathLike[str]) -> Corpus:
         parts[name] = np.memmap(path, dtype=dtype, mode="r")
     source = f"{record['source']}, {record['vocabulary']} tokens"
     return Corpus(
-        source, parts["train"], parts["held_out"], record["files"], record["split"],
-        record["vocabulary"], record["bytes_a_token"],
-    )  # fmt: skip
+        source,
+        parts["train"],
+        parts["held_out"],
+        record["files"],
+        record["split"],
+        record["vocabulary"],
+        record["bytes_a_token"],
+    )
 
 
 def _record(place: Path) -> dict[str, Any]:

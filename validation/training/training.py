@@ -160,10 +160,12 @@ def train(
         def keep(step: int, random: dict[str, Tensor]) -> str:
             assert folder is not None
             record = {
-                "losses": losses, "recent": recent, "resumed": resumed,
+                "losses": losses,
+                "recent": recent,
+                "resumed": resumed,
                 "seconds": time.perf_counter() - began,
                 "cpu_seconds": time.process_time() - began_cpu,
-            }  # fmt: skip
+            }
             write_checkpoint(folder, step, model, optimise, random, record)
             return _place(folder, step)
 
@@ -207,9 +209,13 @@ def train(
     model.eval()
     seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - began_cpu
     return Training(
-        preset.steps, preset.steps * preset.batch * preset.length, tuple(losses),
-        round(seconds, 2), round(cpu_seconds, 2), tuple(resumed),
-    )  # fmt: skip
+        preset.steps,
+        preset.steps * preset.batch * preset.length,
+        tuple(losses),
+        round(seconds, 2),
+        round(cpu_seconds, 2),
+        tuple(resumed),
+    )
 
 
 def _compiled(model: nn.Module, **options: Any) -> Callable[[Tensor], Tensor]:

@@ -231,9 +231,7 @@ def swell_kernel(p: Expr, start: int) -> Swell:
             decays = tuple(_decays(q, b, arb(2).log() * k, sine))
             if any(d.rate > 0 for d in decays):
                 first = max(start, FIRST_DIRECT)
-                return Swell(
-                    start, S.Zero, p, first, smooth, mean, (wave,), 1 << k, sine, decays
-                )  # fmt: skip
+                return Swell(start, S.Zero, p, first, smooth, mean, (wave,), 1 << k, sine, decays)
     raise Unrecognised("no bound of the waves is proved on a sector")
 
 

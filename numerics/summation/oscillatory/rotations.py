@@ -244,9 +244,7 @@ def rotation_kernel(p: Expr, start: int, find: Callable[[Expr, int], Kernel]) ->
     if not base.converges:
         raise Unrecognised("the bias without its oscillation diverges")
     continuous = not circle.has(sympy.frac, sympy.sign)
-    built = Rotation(
-        start, S.Zero, p, first, smooth, base, omega, _pieces(circle), continuous
-    )  # fmt: skip
+    built = Rotation(start, S.Zero, p, first, smooth, base, omega, _pieces(circle), continuous)
     with recognising(), precision(64):
         if not (built.mean() > 0 and built.noise(first).is_finite()):
             raise Unrecognised("an oscillation whose mean is not enclosed")

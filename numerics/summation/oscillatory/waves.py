@@ -134,8 +134,10 @@ class Waves(ByParts):
                     *(m * w.frequency for m, w in zip(k, self.waves, strict=True))
                 )
                 turn = sympy.Add(*(m * w.phase for m, w in zip(k, self.waves, strict=True)))
-                sides = [1 if m % 2 == 0 or sign(w.amplitude) > 0 else -1
-                         for m, w in zip(k, self.waves, strict=True)]  # fmt: skip
+                sides = [
+                    1 if m % 2 == 0 or sign(w.amplitude) > 0 else -1
+                    for m, w in zip(k, self.waves, strict=True)
+                ]
                 c = weight * math.prod(sides) * acb(arb(0), number(turn)).exp()
                 if frequency == 0:
                     main += c.real

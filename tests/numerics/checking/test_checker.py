@@ -97,8 +97,13 @@ def test_accepts_other_proofs(text, domains):
 
 def test_works_without_the_engine():
     """Of the project only the reader, the balls and the words of answers can be imported."""
-    asked = ["-a*log(n+1)-b*log(log(n+3))", "-floor(n*sqrt(2))/n*log(n)", "-n*Abs(sin(n))",
-             "-(Mod(n,3)+1)*log(n)-2*log(log(n))", "-LambertW(n)-erf(1/n)"]  # fmt: skip
+    asked = [
+        "-a*log(n+1)-b*log(log(n+3))",
+        "-floor(n*sqrt(2))/n*log(n)",
+        "-n*Abs(sin(n))",
+        "-(Mod(n,3)+1)*log(n)-2*log(log(n))",
+        "-LambertW(n)-erf(1/n)",
+    ]
     proofs = [check_convergence(text).to_dict() for text in asked]
     script = """
         import json, sys
@@ -127,9 +132,12 @@ def test_works_without_the_engine():
                     print("false")
     """
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(script)], input=json.dumps(proofs),
-        capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
+        [sys.executable, "-c", textwrap.dedent(script)],
+        input=json.dumps(proofs),
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("steps were computed anew") == len(asked)
     assert done.stdout.count("false") == len(asked)
@@ -137,11 +145,13 @@ def test_works_without_the_engine():
 
 @pytest.mark.parametrize(
     ("text", "open_without"),
-    [("-floor(log(8)/log(2))*log(n+1)", {"zero"}),
-     ("Piecewise((-n,floor(log(8)/log(2))>2),(n,True))", {"zero"}),
-     ("-frac(log(8)/log(2)*n)*log(n)-2*log(n)", {"upper bound"}),
-     ("-2*log(n)", set())],
-)  # fmt: skip
+    [
+        ("-floor(log(8)/log(2))*log(n+1)", {"zero"}),
+        ("Piecewise((-n,floor(log(8)/log(2))>2),(n,True))", {"zero"}),
+        ("-frac(log(8)/log(2)*n)*log(n)-2*log(n)", {"upper bound"}),
+        ("-2*log(n)", set()),
+    ],
+)
 def test_the_zero_test_is_whose_one_passes(text, open_without):
     """What balls leave open at a jump is no false step, and confirmed by an exact test alone."""
     proof = check_convergence(text)
@@ -153,10 +163,17 @@ def test_the_zero_test_is_whose_one_passes(text, open_without):
 
 @pytest.mark.parametrize(
     ("a", "b", "expected"),
-    [("n**2", "log(n)", 1), ("log(n)**9", "n", -1), ("3*n*log(n)", "n*log(n)", 0),
-     ("log(log(n))", "log(n)", -1), ("exp(sqrt(log(n)))", "n", -1), ("n**log(n)", "n**9", 1),
-     ("exp(-n)", "1/n**9", -1), ("n**(1/3)", "n**(1/4)*log(n)**9", 1)],
-)  # fmt: skip
+    [
+        ("n**2", "log(n)", 1),
+        ("log(n)**9", "n", -1),
+        ("3*n*log(n)", "n*log(n)", 0),
+        ("log(log(n))", "log(n)", -1),
+        ("exp(sqrt(log(n)))", "n", -1),
+        ("n**log(n)", "n**9", 1),
+        ("exp(-n)", "1/n**9", -1),
+        ("n**(1/3)", "n**(1/4)*log(n)**9", 1),
+    ],
+)
 def test_the_comparator(a, b, expected):
     assert order(read(a), read(b), Numbers())[0] == expected
 

@@ -9,13 +9,26 @@ from farfield.theory.formula.grammar import read
 from farfield.theory.functions.balls import precision, to_arb
 
 TELESCOPING = [
-    "-log(n+1)-log(n+2)", "-log(n+1)-log(n+3)", "-n*log(3)", "-log(n+1)-log(n+2)-log(n+3)",
-    "log(n+1)-n*log(2)-log(n+2)-log(n+1)+log(n+2)", "-log(4*(n+1)**2-1)", "log(n+1)-log(2)*n",
-    "loggamma(n+1)-loggamma(n+7/2)", "log(n+1)-log(2)*n-log(1)",
+    "-log(n+1)-log(n+2)",
+    "-log(n+1)-log(n+3)",
+    "-n*log(3)",
+    "-log(n+1)-log(n+2)-log(n+3)",
+    "log(n+1)-n*log(2)-log(n+2)-log(n+1)+log(n+2)",
+    "-log(4*(n+1)**2-1)",
+    "log(n+1)-log(2)*n",
+    "loggamma(n+1)-loggamma(n+7/2)",
+    "log(n+1)-log(2)*n-log(1)",
     "log(2*n+3)-2*log(n+1)-2*log(n+2)",
-]  # fmt: skip
-OTHERS = ["-2*log(n+1)", "-n", "-n**2", "-log(n+1)-log(n+5/2)-log(n+1/3)", "-log(n+1)+sin(n)",
-          "-loggamma(n+1)", "-sqrt(n)"]  # fmt: skip
+]
+OTHERS = [
+    "-2*log(n+1)",
+    "-n",
+    "-n**2",
+    "-log(n+1)-log(n+5/2)-log(n+1/3)",
+    "-log(n+1)+sin(n)",
+    "-loggamma(n+1)",
+    "-sqrt(n)",
+]
 
 
 @pytest.mark.parametrize("text", TELESCOPING)

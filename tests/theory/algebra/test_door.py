@@ -157,14 +157,36 @@ def test_a_bug_in_a_summation_method_is_a_traceback(monkeypatch):
 
 
 HEAVY = {
-    "apart", "cancel", "diff", "expand", "expand_func", "expand_log", "expand_mul",
-    "expand_multinomial", "expand_trig", "factor", "factor_terms", "factorrat", "fraction",
-    "gammasimp", "hypersimp", "limit", "numer", "Poly", "powsimp", "simplify", "solve", "together",
-}  # fmt: skip
+    "apart",
+    "cancel",
+    "diff",
+    "expand",
+    "expand_func",
+    "expand_log",
+    "expand_mul",
+    "expand_multinomial",
+    "expand_trig",
+    "factor",
+    "factor_terms",
+    "factorrat",
+    "fraction",
+    "gammasimp",
+    "hypersimp",
+    "limit",
+    "numer",
+    "Poly",
+    "powsimp",
+    "simplify",
+    "solve",
+    "together",
+}
 ROOMS = [
-    "theory/coefficients", "theory/transseries", "theory/decision", "numerics/enclosures",
+    "theory/coefficients",
+    "theory/transseries",
+    "theory/decision",
+    "numerics/enclosures",
     "numerics/summation",
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("room", ROOMS)

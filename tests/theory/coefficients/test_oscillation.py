@@ -31,10 +31,18 @@ from farfield.theory.values import tabulate
 
 AT = np.arange(20_000)
 WAVES = [
-    "sin(n)", "3*cos(2*n+1)-1", "sin(n)**2", "sin(n)*cos(n)", "sin(n)**3*cos(n)**2+1/2",
-    "sin(n)+cos(n)", "(sin(n)+1/4)**2", "sin(n)*sin(sqrt(2)*n)-2", "cos(n)**4-sin(n)**4",
-    "2*sin(n+1)+3*cos(n+2)", "sin(n)-sin(3*n)",
-]  # fmt: skip
+    "sin(n)",
+    "3*cos(2*n+1)-1",
+    "sin(n)**2",
+    "sin(n)*cos(n)",
+    "sin(n)**3*cos(n)**2+1/2",
+    "sin(n)+cos(n)",
+    "(sin(n)+1/4)**2",
+    "sin(n)*sin(sqrt(2)*n)-2",
+    "cos(n)**4-sin(n)**4",
+    "2*sin(n+1)+3*cos(n+2)",
+    "sin(n)-sin(3*n)",
+]
 
 
 @pytest.fixture(autouse=True)
@@ -60,8 +68,17 @@ def test_bounds_hold(text):
     assert float(low) <= values.min() + 1e-12 and values.max() - 1e-12 <= float(high)
 
 
-@pytest.mark.parametrize("text", ["sin(n)", "3*cos(2*n+1)-1", "sin(n)+cos(n)", "sin(n)*cos(n)",
-                                  "2*sin(n+1)+3*cos(n+2)", "sin(n)**2"])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sin(n)",
+        "3*cos(2*n+1)-1",
+        "sin(n)+cos(n)",
+        "sin(n)*cos(n)",
+        "2*sin(n+1)+3*cos(n+2)",
+        "sin(n)**2",
+    ],
+)
 def test_bounds_of_one_wave_are_attained(text):
     low, high = map(float, bounds(coefficient(read(text))))
     values = tabulate(read(text), AT)
@@ -80,8 +97,12 @@ def test_decompose_puts_the_parts_together_again():
 
 
 def test_identities_vanish_and_nothing_else():
-    for text, zero in (("sin(n)**2+cos(n)**2-1", True), ("sin(2*n)-2*sin(n)*cos(n)", True),
-                       ("sin(2*n)-sin(n)*cos(n)", False), ("cos(n)", False)):  # fmt: skip
+    for text, zero in (
+        ("sin(n)**2+cos(n)**2-1", True),
+        ("sin(2*n)-2*sin(n)*cos(n)", True),
+        ("sin(2*n)-sin(n)*cos(n)", False),
+        ("cos(n)", False),
+    ):
         assert vanishes(read(text)) is zero
 
 
@@ -102,9 +123,12 @@ def test_signs_are_those_of_the_values(text, low, eventual):
 
 def test_a_function_of_an_oscillation_is_an_atom_between_its_ends():
     c = coefficient(read("2+sin(n)"))
-    for found, least, most in ((log_of(c), 0, sympy.log(3)), (inverse_of(c), sympy.S(1) / 3, 1),
-                               (power_of(c, fmpq(-2)), sympy.S(1) / 9, 1),
-                               (monotone(sympy.exp, c), sympy.E, sympy.exp(3))):  # fmt: skip
+    for found, least, most in (
+        (log_of(c), 0, sympy.log(3)),
+        (inverse_of(c), sympy.S(1) / 3, 1),
+        (power_of(c, fmpq(-2)), sympy.S(1) / 9, 1),
+        (monotone(sympy.exp, c), sympy.E, sympy.exp(3)),
+    ):
         assert oscillates(found) and context().ranges[found] == (least, most)
         meant = tabulate(context().meaning[found], AT[:2000])
         assert float(least) - 1e-12 <= meant.min() and meant.max() <= float(most) + 1e-12

@@ -75,13 +75,15 @@ def test_the_condition_is_true_where_the_leaf_is(text):
 
 @pytest.mark.parametrize(
     ("text", "given"),
-    [("-a*log(n+1)-b*log(log(n+3))", {"a": "real", "b": "real"}),
-     ("-(a**2+b)*log(n+1)", {"a": "real", "b": "real"}),
-     ("-a*n**b", {"a": "positive", "b": "real"}),
-     ("-a*n+b*log(n+1)", {"a": "real", "b": "real"}),
-     ("-Min(a*log(n+1),b*log(n+1))", {"a": "real", "b": "real"}),
-     ("-(2+a*sin(n))*log(n+1)", {"a": "real"})],
-)  # fmt: skip
+    [
+        ("-a*log(n+1)-b*log(log(n+3))", {"a": "real", "b": "real"}),
+        ("-(a**2+b)*log(n+1)", {"a": "real", "b": "real"}),
+        ("-a*n**b", {"a": "positive", "b": "real"}),
+        ("-a*n+b*log(n+1)", {"a": "real", "b": "real"}),
+        ("-Min(a*log(n+1),b*log(n+1))", {"a": "real", "b": "real"}),
+        ("-(2+a*sin(n))*log(n+1)", {"a": "real"}),
+    ],
+)
 def test_the_condition_agrees_with_each_number(text, given):
     """The formula with numbers in place of its parameters is decided alone."""
     whole = check_convergence(text, assumptions=given)

@@ -68,8 +68,10 @@ def test_verdicts_do_not_depend_on_where_one_begins_to_count(text, converges, sh
     assert converges is None or found is converges
 
 
-@pytest.mark.parametrize("text", ["-(3+sin(n))*log(n+1)", "-n*(1+cos(n))", "-log(n)*(2+sin(n))",
-                                  "-sqrt(n)*(2+cos(n)*sin(2*n))"])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    ["-(3+sin(n))*log(n+1)", "-n*(1+cos(n))", "-log(n)*(2+sin(n))", "-sqrt(n)*(2+cos(n)*sin(2*n))"],
+)
 def test_bounds_take_the_oscillations_away(text):
     with deciding(Context()):
         rho = transseries(-read(text))
@@ -87,12 +89,23 @@ def test_bounded_oscillations_do_not_matter():
 
 
 def test_phases_by_their_speed():
-    for text, very_slow in (("log(log(n))", True), ("sqrt(log(n))", True), ("log(n)", False),
-                            ("n", False), ("log(n)**2", False)):  # fmt: skip
+    for text, very_slow in (
+        ("log(log(n))", True),
+        ("sqrt(log(n))", True),
+        ("log(n)", False),
+        ("n", False),
+        ("log(n)**2", False),
+    ):
         with deciding(Context()):
             assert is_very_slow(read(text)) is very_slow, text
-    for text, slow in (("log(n)", True), ("log(n)**2", True), ("sqrt(n)", True), ("n", False),
-                       ("n**2", False), ("log(log(n))", False)):  # fmt: skip
+    for text, slow in (
+        ("log(n)", True),
+        ("log(n)**2", True),
+        ("sqrt(n)", True),
+        ("n", False),
+        ("n**2", False),
+        ("log(log(n))", False),
+    ):
         with deciding(Context()):
             if slow:
                 slow_lead(read(text))

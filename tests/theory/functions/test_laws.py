@@ -40,8 +40,11 @@ READ = {name: r for name, r in ALL.items() if r.names}
 INNER = {name: r for name, r in ALL.items() if not r.names}
 POINTS = (R(1, 3), R(3, 4), R(7, 5), R(5, 2), R(9, 2), R(23, 2), -R(1, 3), -R(7, 4))
 FIRST = {  # the first argument of functions of two
-    "polygamma": (0, 2), "besselj": (0, R(3, 2)), "besseli": (0, 2), "besselk": (1, R(1, 2)),
-}  # fmt: skip
+    "polygamma": (0, 2),
+    "besselj": (0, R(3, 2)),
+    "besseli": (0, 2),
+    "besselk": (1, R(1, 2)),
+}
 SECOND = {"binomial": (3,), "Mod": (3, R(2, 5)), "Heaviside": (R(1, 2),), "Min": (1,), "Max": (1,)}
 
 
@@ -198,8 +201,12 @@ def test_floats_and_tensors_are_balls_rounded(name):
     for call in calls(record):
         for inner in (n / 4 + R(1, 3), R(1, 3) - n / 45, 1 / (n + 1)):
             e = call.xreplace({X: inner})
-            exact = np.array([math.nan if (b := enclose(e, 200, {n: int(t)})) is None else
-                              float(b.mid()) for t in at])  # fmt: skip
+            exact = np.array(
+                [
+                    math.nan if (b := enclose(e, 200, {n: int(t)})) is None else float(b.mid())
+                    for t in at
+                ]
+            )
             real = ~np.isnan(exact)
             if record.branch is None:  # on the edge of its domain a float may be outside
                 real &= abs(tabulate(inner, at)) > 1e-12
@@ -273,8 +280,15 @@ def test_every_record_says_what_it_lacks():
             why = record.lacks.get(arithmetic)
             assert why is None or (len(why) > 10 and getattr(record, arithmetic) is None)
     with pytest.raises(TypeError, match="for tail there is neither"):
-        Function(node=sympy.airyai, names=("airyai",), ball=abs, complex_ball=abs, series=abs,
-                 expansion=abs, array=abs)  # fmt: skip
+        Function(
+            node=sympy.airyai,
+            names=("airyai",),
+            ball=abs,
+            complex_ball=abs,
+            series=abs,
+            expansion=abs,
+            array=abs,
+        )
     with pytest.raises(TypeError, match="spelled 'log'"):
         register(READ["log"])
 

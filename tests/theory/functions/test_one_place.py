@@ -11,8 +11,17 @@ import pytest
 ROOT = Path(__file__).parents[3]
 ROOMS = ("theory", "numerics", "validation", "figures", "interface")
 NAMES = (
-    "LambertW", "erfi", "erfcx", "polygamma", "loggamma", "harmonic", "asinh", "Ei", "Si", "besselj"
-)  # fmt: skip
+    "LambertW",
+    "erfi",
+    "erfcx",
+    "polygamma",
+    "loggamma",
+    "harmonic",
+    "asinh",
+    "Ei",
+    "Si",
+    "besselj",
+)
 
 
 def code(source):

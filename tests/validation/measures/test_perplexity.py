@@ -161,8 +161,14 @@ def test_definition_as_printed_and_one_sided(speaks):
     for values, verdicts in cases.items():
         (found,) = definition(rows(*values), 64)
         assert (found.printed, found.one_sided) == verdicts
-    both = definition([*rows(4, 4, 4), dict(rows(4, 5, 5)[0], protocol="non-overlapping"),
-                       dict(rows(4, 5, 5)[1], protocol="non-overlapping")], 64)  # fmt: skip
+    both = definition(
+        [
+            *rows(4, 4, 4),
+            dict(rows(4, 5, 5)[0], protocol="non-overlapping"),
+            dict(rows(4, 5, 5)[1], protocol="non-overlapping"),
+        ],
+        64,
+    )
     assert [d.protocol for d in both] == ["last token", "non-overlapping"]
     assert both[0].printed and not both[1].printed
     speaks(both[0])

@@ -69,9 +69,14 @@ def test_attention_field_by_its_definition(name, trained, text, small):
     """Rows rebuilt one by one from the layers' own inputs, with plain sums from the nearest key."""
     model, view, length = trained[name], CASES[name], 30
     fields, bounds = attention_receptive_field(
-        model, text.held_out, thresholds=(0.3, 0.02), length=length, segments=2, rows=5,
+        model,
+        text.held_out,
+        thresholds=(0.3, 0.02),
+        length=length,
+        segments=2,
+        rows=5,
         visible=view,
-    )  # fmt: skip
+    )
     recorded = []
 
     def path(query, key, value, bias, visible):

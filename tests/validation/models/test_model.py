@@ -10,9 +10,7 @@ from farfield.validation.models.model import initialised
 from farfield.validation.settings.presets import preset
 from farfield.validation.settings.visibility import Visibility
 
-NAMES = (
-    "nope", "alibi", "window", "kerple_log", "t5", "rope", "xpos", "sinusoidal", "learned"
-)  # fmt: skip
+NAMES = ("nope", "alibi", "window", "kerple_log", "t5", "rope", "xpos", "sinusoidal", "learned")
 
 
 def build(name, small, **changes):

@@ -33,9 +33,14 @@ def t5(tmp_path_factory):
 
     root = tmp_path_factory.mktemp("tables")
     shape = {
-        "vocab_size": 64, "d_model": 32, "d_kv": 8, "d_ff": 32, "num_layers": 1,
-        "num_decoder_layers": 2, "num_heads": 3,
-    }  # fmt: skip
+        "vocab_size": 64,
+        "d_model": 32,
+        "d_kv": 8,
+        "d_ff": 32,
+        "num_layers": 1,
+        "num_decoder_layers": 2,
+        "num_heads": 3,
+    }
     models = {
         "t5": hf.T5ForConditionalGeneration(hf.T5Config(**shape)),
         "umt5": hf.UMT5ForConditionalGeneration(
@@ -246,9 +251,7 @@ def test_learned_biases_of_a_run(text, small, tmp_path):
 
 def test_the_page(outside_models, t5, tmp_path):
     root, _ = t5
-    for place in (
-        outside_models.folder("bloom"), outside_models.folder("llama"), root / "t5"
-    ):  # fmt: skip
+    for place in (outside_models.folder("bloom"), outside_models.folder("llama"), root / "t5"):
         found = audit(place, trained=64)
         page = audit_page(found)
         assert "http" not in page.replace("http://www.w3.org", "") and "<script src" not in page

@@ -26,8 +26,10 @@ def test_no_row_moves_by_more_than_its_bound(name, outside_models, text, speaks)
     found = model_certificate(
         outside_models.folder(name), 12, "1/2", sinks=3, text=text, length=60, segments=2
     )
-    slides = [a.window is not None and a.window <= 12 for a in describe(
-        outside_models.folder(name)).attention]  # fmt: skip
+    slides = [
+        a.window is not None and a.window <= 12
+        for a in describe(outside_models.folder(name)).attention
+    ]
     assert [k.rows == 0 for k in found.layers] == slides and speaks(found)
     assert (found.share is None) == all(slides) and (found.composed == ()) == all(slides)
     for k in found.layers:
@@ -70,8 +72,10 @@ def test_the_rows_are_those_of_the_certificate(outside_models, text):
         assert k.certified == pytest.approx(certified / rows)
         assert k.certified_without == pytest.approx(without / rows)
         full = materialised(query, key, value)
-        for view, error in ((WithSinks(window=9, sinks=2), k.error),
-                            (Visibility(window=9), k.error_without)):  # fmt: skip
+        for view, error in (
+            (WithSinks(window=9, sinks=2), k.error),
+            (Visibility(window=9), k.error_without),
+        ):
             change = (full - materialised(query, key, value, visible=view)).norm(dim=-1)
             assert error == pytest.approx(float(change[..., 11:].max()), rel=1e-5)
 
@@ -102,8 +106,9 @@ def test_a_dropped_sink_and_a_kept_one(outside_models, tmp_path, text):
             weight[:, 32:64] += along[:, None]
             bias[:32] = 1.0  # every query answers that key
     network.save_pretrained(tmp_path / "sink")
-    found = model_certificate(tmp_path / "sink", 8, "1/2", sinks=1, text=text, length=60,
-                              segments=1)  # fmt: skip
+    found = model_certificate(
+        tmp_path / "sink", 8, "1/2", sinks=1, text=text, length=60, segments=1
+    )
     layer = found.layers[0]
     assert layer.exceeded == 0 and layer.error_without > 0.5 * layer.value_bound
     assert layer.error < 0.05 * layer.error_without and layer.outside > 0.9
@@ -131,8 +136,9 @@ def test_the_verb_and_bad_input(capsys, outside_models, tmp_path):
         captured = capsys.readouterr()
         return stop.value.code, captured.out, captured.err
 
-    code, out, _ = call(*given, "--keep", "16", "--sinks", "2", "--length", "40", "--json",
-                        "--segments", "1")  # fmt: skip
+    code, out, _ = call(
+        *given, "--keep", "16", "--sinks", "2", "--length", "40", "--json", "--segments", "1"
+    )
     found = json.loads(out)
     assert code == 0 and (found["keep"], found["sinks"], found["label"]) == (16, 2, "measured")
     assert len(found["layers"]) == 3 and found["layers"][1]["certified"] is None

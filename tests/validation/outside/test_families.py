@@ -47,9 +47,12 @@ def test_a_description_is_that_of_the_library(kind, values, tmp_path):
     found = describe(written(tmp_path, kind, values))
     size = getattr(theirs, "head_dim", None) or theirs.hidden_size // theirs.num_attention_heads
     assert (found.layers, found.heads, found.head_size, found.width, found.vocabulary) == (
-        theirs.num_hidden_layers, theirs.num_attention_heads, size, theirs.hidden_size,
+        theirs.num_hidden_layers,
+        theirs.num_attention_heads,
+        size,
+        theirs.hidden_size,
         theirs.vocab_size,
-    )  # fmt: skip
+    )
     assert len(found.attention) == found.layers
     trained = {"bloom": values.get("seq_length"), "mpt": getattr(theirs, "max_seq_len", None)}
     assert found.trained == trained.get(kind, getattr(theirs, "max_position_embeddings", None))
@@ -67,14 +70,30 @@ def test_a_description_is_that_of_the_library(kind, values, tmp_path):
         assert surrogate is None and len(found.encodings) == 1
 
 
-LLAMA_3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
-           "original_max_position_embeddings": 8192}  # fmt: skip
+LLAMA_3 = {
+    "rope_type": "llama3",
+    "factor": 8.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 8192,
+}
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32_768}
 PEOPLE_RUN = [
-    *((kind, {}) for kind in (
-        "gpt2", "opt", "gptj", "phi", "mistral", "qwen2", "qwen3", "gemma2", "gemma3_text",
-        "gpt_oss",
-    )),
+    *(
+        (kind, {})
+        for kind in (
+            "gpt2",
+            "opt",
+            "gptj",
+            "phi",
+            "mistral",
+            "qwen2",
+            "qwen3",
+            "gemma2",
+            "gemma3_text",
+            "gpt_oss",
+        )
+    ),
     ("mistral", {"sliding_window": None, "head_dim": 96}),
     ("qwen2", {"use_sliding_window": True, "max_window_layers": 30, "sliding_window": 512}),
     ("qwen3", {"num_hidden_layers": 3, "use_sliding_window": True, "max_window_layers": 0}),
@@ -90,11 +109,20 @@ PEOPLE_RUN = [
     ("qwen2", {"rope_scaling": YARN, "max_position_embeddings": 131_072}),
     ("qwen2", {"rope_scaling": YARN | {"attention_factor": 1.5}}),
     ("qwen2", {"rope_scaling": YARN | {"mscale": 2.0, "mscale_all_dim": 0.5}}),
-    ("llama", {"rope_scaling": {"type": "su", "short_factor": [1.0] * 64, "long_factor": [2.0] * 64,
-                                "original_max_position_embeddings": 2048},
-               "max_position_embeddings": 8192}),
+    (
+        "llama",
+        {
+            "rope_scaling": {
+                "type": "su",
+                "short_factor": [1.0] * 64,
+                "long_factor": [2.0] * 64,
+                "original_max_position_embeddings": 2048,
+            },
+            "max_position_embeddings": 8192,
+        },
+    ),
     ("llama", {"rope_scaling": {"rope_type": "proportional", "partial_rotary_factor": 0.5}}),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("kind", "values"), PEOPLE_RUN, ids=str)
@@ -108,9 +136,12 @@ def test_layers_are_those_of_the_library(kind, values, tmp_path):
     theirs = transformers.CONFIG_MAPPING[kind].from_dict({"model_type": kind, **given})
     size = getattr(theirs, "head_dim", None) or theirs.hidden_size // theirs.num_attention_heads
     assert (found.layers, found.heads, found.head_size, found.width, found.vocabulary) == (
-        theirs.num_hidden_layers, theirs.num_attention_heads, size, theirs.hidden_size,
+        theirs.num_hidden_layers,
+        theirs.num_attention_heads,
+        size,
+        theirs.hidden_size,
         theirs.vocab_size,
-    )  # fmt: skip
+    )
     assert found.trained == theirs.max_position_embeddings
     keys = getattr(theirs, "num_key_value_heads", None) or found.heads
     assert (found.description.shape.key_heads or found.heads) == keys
@@ -139,8 +170,12 @@ def test_layers_are_those_of_the_library(kind, values, tmp_path):
 def test_a_table_is_read_without_torch_in_each_type(kind, dtype, tmp_path):
     import transformers
 
-    values = {"num_decoder_layers": 2, "num_heads": 3, "relative_attention_num_buckets": 8,
-              "relative_attention_max_distance": 20}  # fmt: skip
+    values = {
+        "num_decoder_layers": 2,
+        "num_heads": 3,
+        "relative_attention_num_buckets": 8,
+        "relative_attention_max_distance": 20,
+    }
     theirs = transformers.CONFIG_MAPPING[kind].from_dict({"model_type": kind, **values})
     weights = np.arange(24, dtype=np.float32).reshape(8, 3) / 8  # exact in every type
     stored = {TABLE.format(layer): weights + layer for layer in range(2)}
@@ -148,15 +183,20 @@ def test_a_table_is_read_without_torch_in_each_type(kind, dtype, tmp_path):
         import torch
         from safetensors.torch import save_file as save_tensors
 
-        save_tensors({k: torch.from_numpy(v).bfloat16() for k, v in stored.items()},
-                     tmp_path / "model.safetensors")  # fmt: skip
+        save_tensors(
+            {k: torch.from_numpy(v).bfloat16() for k, v in stored.items()},
+            tmp_path / "model.safetensors",
+        )
     else:
         save_file({k: v.astype(dtype) for k, v in stored.items()}, tmp_path / "model.safetensors")
     np.testing.assert_array_equal(tensor(tmp_path, TABLE.format(1)), stored[TABLE.format(1)])
     found = describe(written(tmp_path, kind, values))
     assert (found.layers, found.heads, found.head_size, found.vocabulary) == (
-        2, 3, theirs.d_kv, theirs.vocab_size
-    )  # fmt: skip
+        2,
+        3,
+        theirs.d_kv,
+        theirs.vocab_size,
+    )
     assert len(found.encodings) == (2 if kind == "umt5" else 1)
     np.testing.assert_array_equal(found.attention[0].encoding.bias([0])[:, 0], weights[0])
     with pytest.raises(InputError, match="lacks the tensor 'no'"):

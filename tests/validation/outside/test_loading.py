@@ -30,9 +30,25 @@ from farfield.validation.text.reading import corpus
 from farfield.validation.training import memory
 
 FAMILIES = (
-    "bloom", "mpt", "falcon", "falcon_groups", "falcon_whole", "falcon_rotary", "gpt_neox", "llama",
-    "gpt2", "opt", "gptj", "phi", "mistral", "qwen2", "qwen3", "gemma2", "gemma3_text", "gpt_oss",
-)  # fmt: skip
+    "bloom",
+    "mpt",
+    "falcon",
+    "falcon_groups",
+    "falcon_whole",
+    "falcon_rotary",
+    "gpt_neox",
+    "llama",
+    "gpt2",
+    "opt",
+    "gptj",
+    "phi",
+    "mistral",
+    "qwen2",
+    "qwen3",
+    "gemma2",
+    "gemma3_text",
+    "gpt_oss",
+)
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -172,7 +188,7 @@ def test_no_matrix_of_all_pairs(name, outside_models, numbers):
         lambda: attention_rows(
             model, numbers, thresholds=(0.1,), length=length, segments=1, rows=4
         ),
-    ):  # fmt: skip
+    ):
         with Largest() as seen:
             measure()
         assert 0 < seen.bytes < length**2
@@ -182,11 +198,19 @@ def test_a_run_by_its_folder(text, small, tmp_path, capsys):
     for name in ("kerple_log", "t5", "xpos"):
         given = {"buckets": 4, "max_distance": 8} if name == "t5" else {}
         settings = Configuration(
-            encoding(name, **given), text, small, measurement=Measurement(
-                lengths=(12,), blocks=1, last_tokens=2, row_length=20, row_segments=1, rows=2,
+            encoding(name, **given),
+            text,
+            small,
+            measurement=Measurement(
+                lengths=(12,),
+                blocks=1,
+                last_tokens=2,
+                row_length=20,
+                row_segments=1,
+                rows=2,
                 gradient_segments=1,
             ),
-        )  # fmt: skip
+        )
         key = train_and_measure(settings, Store(tmp_path))["key"]
         folder = describe(tmp_path / key)
         assert (folder.trained, folder.layers, folder.heads) == (12, 2, 4)
@@ -198,10 +222,21 @@ def test_a_run_by_its_folder(text, small, tmp_path, capsys):
         words = tmp_path / "words.txt"
         words.write_bytes(bytes(text.train) + bytes(text.held_out))
         with pytest.raises(SystemExit) as stop:
-            main([
-                "erf", key[:8], "--runs", str(tmp_path), "--text", str(words), "--length", "30",
-                "--segments", "2", "--json",
-            ])  # fmt: skip
+            main(
+                [
+                    "erf",
+                    key[:8],
+                    "--runs",
+                    str(tmp_path),
+                    "--text",
+                    str(words),
+                    "--length",
+                    "30",
+                    "--segments",
+                    "2",
+                    "--json",
+                ]
+            )
         assert stop.value.code == 0
         assert json.loads(capsys.readouterr().out)["tokens"] == direct.tokens
         if name != "xpos":  # the learned values, exactly
@@ -339,9 +374,13 @@ def test_weights_that_are_not_finite(outside_models, tmp_path, numbers):
 def test_progress(kind, outside_models, numbers):
     seen = []
     empirical_receptive_field(
-        outside_models.folder("bloom"), numbers, kind=kind, length=20, segments=3,
+        outside_models.folder("bloom"),
+        numbers,
+        kind=kind,
+        length=20,
+        segments=3,
         progress=lambda *step: seen.append(step),
-    )  # fmt: skip
+    )
     assert seen[-1] == ("segments", 3, 3)
 
 

@@ -20,9 +20,18 @@ from farfield.validation.settings.visibility import WithSinks
 from farfield.validation.text.reading import corpus
 
 NAMES = (
-    "gpt2", "opt", "gptj", "phi", "llama", "mistral", "qwen2", "qwen3", "gemma2", "gemma3_text",
+    "gpt2",
+    "opt",
+    "gptj",
+    "phi",
+    "llama",
+    "mistral",
+    "qwen2",
+    "qwen3",
+    "gemma2",
+    "gemma3_text",
     "gpt_oss",
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -83,9 +92,13 @@ def test_perplexity_by_length(capsys, outside_models, tmp_path, speaks):
     assert [p["nats"] for p in found["lengths"]] == [p.nats for p in expected]
     assert found["ratio"] == expected[-1].ratio
     sinks = model_perplexity(
-        outside_models.folder("gpt2"), [16, 64], text=corpus(str(words)), samples=3,
-        protocol="non-overlapping", visible=WithSinks(window=16, sinks=2),
-    )  # fmt: skip
+        outside_models.folder("gpt2"),
+        [16, 64],
+        text=corpus(str(words)),
+        samples=3,
+        protocol="non-overlapping",
+        visible=WithSinks(window=16, sinks=2),
+    )
     assert "under window 16, sinks 2" in speaks(sinks) and sinks.lengths[0].targets == 3 * 64
     for args, message in (
         ((*given, "--length", "91"), "has positions for 90 tokens"),

@@ -30,11 +30,19 @@ def opened(outside_models, text, small, tmp_path_factory):
     """A model of each family that has an additive bias, ours too."""
     root = tmp_path_factory.mktemp("runs")
     settings = Configuration(
-        encoding("alibi", heads=4), text, small, measurement=Measurement(
-            lengths=(12,), blocks=1, last_tokens=2, row_length=20, row_segments=1, rows=2,
+        encoding("alibi", heads=4),
+        text,
+        small,
+        measurement=Measurement(
+            lengths=(12,),
+            blocks=1,
+            last_tokens=2,
+            row_length=20,
+            row_segments=1,
+            rows=2,
             gradient_segments=1,
         ),
-    )  # fmt: skip
+    )
     run = root / train_and_measure(settings, Store(root))["key"]
     places = {name: outside_models.folder(name) for name in BIASED[:-1]}
     folders = {name: describe(place) for name, place in (places | {"farfield": run}).items()}
@@ -72,8 +80,10 @@ def test_the_projections_are_those_of_the_model(name, opened, numbers):
         assert z.mean(-1).abs().max() < 1e-5
         factor = p.scale * math.sqrt(folder.head_size)
         for found, (weight, bias), times in (
-            (query, p.query, factor), (key, p.key, 1), (value, p.value, 1)
-        ):  # fmt: skip
+            (query, p.query, factor),
+            (key, p.key, 1),
+            (value, p.value, 1),
+        ):
             expected = times * (torch.einsum("hdw,lw->hld", weight, y) + bias[:, None])
             torch.testing.assert_close(found[0], expected, rtol=1e-3, atol=1e-4)
 

@@ -25,8 +25,9 @@ from farfield.validation.settings.plan import Job
 @pytest.fixture(scope="module")
 def local():
     """One Ray for the tests of this file; a sweep leaves a Ray alone that it has not started."""
-    ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False,
-             object_store_memory=10**8)  # fmt: skip
+    ray.init(
+        "local", num_cpus=2, include_dashboard=False, log_to_driver=False, object_store_memory=10**8
+    )
     yield
     ray.shutdown()
 
@@ -123,9 +124,14 @@ def files(tmp_path):
         "multiples = [1]\n"
     )
     return [
-        str(tmp_path / "plan.toml"), "--text", str(tmp_path / "words.txt"), "--engine", "ray",
-        "--runs", str(tmp_path / "runs"),
-    ]  # fmt: skip
+        str(tmp_path / "plan.toml"),
+        "--text",
+        str(tmp_path / "words.txt"),
+        "--engine",
+        "ray",
+        "--runs",
+        str(tmp_path / "runs"),
+    ]
 
 
 def free_port():

@@ -15,9 +15,14 @@ from farfield.validation.settings.visibility import Visibility
 from farfield.validation.text.reading import corpus
 
 LAST = Measurement(
-    lengths=(64, 1024), blocks=8, last_tokens=1024, row_length=512, row_segments=1, rows=16,
+    lengths=(64, 1024),
+    blocks=8,
+    last_tokens=1024,
+    row_length=512,
+    row_segments=1,
+    rows=16,
     gradient_segments=8,
-)  # fmt: skip
+)
 CASES = {  # last-token perplexity at 1024 tokens over that at 64, from and to
     "rope": (3, None),
     "rope + bca": (0.995, 1.005),

@@ -222,9 +222,18 @@ def run(capsys, *args):
 
 def command(plan, runs, source):
     return [
-        sys.executable, "-m", "farfield.cli", "sweep", plan, "--runs", runs, "--text", source,
-        "--workers", "2",
-    ]  # fmt: skip
+        sys.executable,
+        "-m",
+        "farfield.cli",
+        "sweep",
+        plan,
+        "--runs",
+        runs,
+        "--text",
+        source,
+        "--workers",
+        "2",
+    ]
 
 
 def test_a_driver_that_is_killed_resumes(capsys, plan, source, tmp_path):

@@ -41,8 +41,12 @@ def test_jobs_are_the_product_in_the_order_of_the_file(fixed):
     jobs = plan.jobs(fixed)
     assert plan.title == "T" and len({job.key for job in jobs}) == len(jobs) == 16
     assert [job.name for job in jobs[:5]] == [
-        "alibi, 16, 3", "double log, 16, 3", "alibi, 16, 1", "double log, 16, 1", "alibi, 32, 3",
-    ]  # fmt: skip
+        "alibi, 16, 3",
+        "double log, 16, 3",
+        "alibi, 16, 1",
+        "double log, 16, 1",
+        "alibi, 32, 3",
+    ]
     for job in jobs:
         chosen, settings = job.configuration.preset, job.configuration.settings
         base = PRESETS[chosen.name]
@@ -57,15 +61,21 @@ def test_a_formula_a_head_and_other_architectures(fixed):
     mixed = {"name": ["-n/4", *["0"] * 7], "label": "one local", "family": "mixtures"}
     jobs = parse_plan(
         sweep(
-            encodings=[mixed, "type1"], presets=["tiny"], layers=[1, 2], steps=[30, 60],
-            widths=[16], windows=[8], measure={"last_tokens": 4},
+            encodings=[mixed, "type1"],
+            presets=["tiny"],
+            layers=[1, 2],
+            steps=[30, 60],
+            widths=[16],
+            windows=[8],
+            measure={"last_tokens": 4},
         )
-    ).jobs(fixed)  # fmt: skip
+    ).jobs(fixed)
     assert [job.name for job in jobs[:4]] == [
-        "one local, 16, 0, layers 1, width 16", "type1, 16, 0, layers 1, width 16",
+        "one local, 16, 0, layers 1, width 16",
+        "type1, 16, 0, layers 1, width 16",
         "one local, 16, 0, layers 1, width 16, steps 60",
         "type1, 16, 0, layers 1, width 16, steps 60",
-    ]  # fmt: skip
+    ]
     assert [job.family for job in jobs[:2]] == ["mixtures", "type1"] and len(jobs) == 8
     first = jobs[0].configuration
     assert first.encoding.num_heads == 8 and first.encoding.biases[1] == 0
@@ -78,8 +88,11 @@ def test_a_stretched_bias_sees_as_far_in_training_lengths(fixed):
     given["sweep"][0]["encodings"][1] = {"name": "window", "w": 5, "label": "window 5"}
     jobs = parse_plan(given).jobs(fixed)
     assert [job.label for job in jobs] == [
-        "-n/4", "window 5", "-n/4 stretched 2", "window 5 stretched 2",
-    ]  # fmt: skip
+        "-n/4",
+        "window 5",
+        "-n/4 stretched 2",
+        "window 5 stretched 2",
+    ]
     near, far = (jobs[k].configuration.encoding.bias(range(12))[0] for k in (1, 3))
     assert (near > -1).sum() == 5 and (far > -1).sum() == 10
     with pytest.raises(InputError, match="a table of values, which cannot be stretched"):

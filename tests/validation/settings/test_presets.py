@@ -33,9 +33,13 @@ def test_runs_made_before_a_setting_existed_are_found_again(name, run):
 
 def test_later_settings_are_in_the_keys_where_they_matter(text, small):
     changes = [
-        {"betas": (0.9, 0.98)}, {"epsilon": 1e-6}, {"schedule": "linear"}, {"dropout": 0.1},
-        {"precision": "bfloat16"}, {"parts": 2},
-    ]  # fmt: skip
+        {"betas": (0.9, 0.98)},
+        {"epsilon": 1e-6},
+        {"schedule": "linear"},
+        {"dropout": 0.1},
+        {"precision": "bfloat16"},
+        {"parts": 2},
+    ]
     presets = [small, *(dataclasses.replace(small, **c) for c in changes)]
     keys = [key(Configuration(encoding("rope"), text, p).training()) for p in presets]
     assert len(set(keys)) == len(presets)
@@ -81,8 +85,10 @@ def test_variants_of_training(text, small):
     """A batch in parts is the batch; bfloat16 and dropout train too, and change the weights."""
     model, loss = trained(text, small)
     for changes, near in (
-        ({"parts": 4}, 1e-3), ({"precision": "bfloat16"}, 0.2), ({"dropout": 0.2}, 0.5)
-    ):  # fmt: skip
+        ({"parts": 4}, 1e-3),
+        ({"precision": "bfloat16"}, 0.2),
+        ({"dropout": 0.2}, 0.5),
+    ):
         other, other_loss = trained(text, dataclasses.replace(small, **changes))
         assert other_loss == pytest.approx(loss, abs=near)
         assert all(p.dtype == torch.float32 for p in other.parameters())
@@ -161,10 +167,14 @@ def test_estimates_grow_with_what_takes_memory(text):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"schedule": "none"}, {"precision": "float16"}, {"dropout": 1.0}, {"parts": 3},
-        {"parts": 0}, {"layers": 0},
+        {"schedule": "none"},
+        {"precision": "float16"},
+        {"dropout": 1.0},
+        {"parts": 3},
+        {"parts": 0},
+        {"layers": 0},
     ],
-)  # fmt: skip
+)
 def test_values_that_no_preset_has(changes, small):
     with pytest.raises(InputError, match=r"preset: .*accepted"):
         dataclasses.replace(small, **changes)

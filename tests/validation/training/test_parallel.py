@@ -46,10 +46,26 @@ def source(tmp_path):
 def torchrun(processes, folder, source, *more):
     """The run that so many processes make, and what they say."""
     command = [
-        sys.executable, "-m", "torch.distributed.run", "--standalone",
-        "--nproc-per-node", str(processes), "-m", "farfield.cli", "train", "kerple_log",
-        "--preset", "tiny", "--text", str(source), "--runs", str(folder), "--device", "cpu", *more,
-    ]  # fmt: skip
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc-per-node",
+        str(processes),
+        "-m",
+        "farfield.cli",
+        "train",
+        "kerple_log",
+        "--preset",
+        "tiny",
+        "--text",
+        str(source),
+        "--runs",
+        str(folder),
+        "--device",
+        "cpu",
+        *more,
+    ]
     return subprocess.run(command, capture_output=True, text=True, timeout=200)
 
 

@@ -82,20 +82,26 @@ def values(block: Block) -> dict[str, Any]:
         case Steps(title, steps, conclusion, deciding):
             decides = m(steps[deciding]) if deciding >= 0 else None
             found = {
-                "title": m(title), "steps": [m(s) for s in steps], "conclusion": m(conclusion),
+                "title": m(title),
+                "steps": [m(s) for s in steps],
+                "conclusion": m(conclusion),
                 "deciding": decides,
-            }  # fmt: skip
+            }
         case Table(header, rows, title, numeric):
             found = {
-                "title": m(title), "name": terminal(title) or "table", "numeric": numeric,
-                "header": [m(h) for h in header], "rows": [[m(c) for c in row] for row in rows],
+                "title": m(title),
+                "name": terminal(title) or "table",
+                "numeric": numeric,
+                "header": [m(h) for h in header],
+                "rows": [[m(c) for c in row] for row in rows],
                 "labels": [terminal(h) for h in header],
-            }  # fmt: skip
+            }
         case Curve(title):
             found = {
-                "title": title, "legend": svg.named(block),
+                "title": title,
+                "legend": svg.named(block),
                 "drawings": [Markup(svg.drawn(block, shape)) for shape in (svg.WIDE, svg.NARROW)],
-            }  # fmt: skip
+            }
         case Ladder(title):
             drawings = [Markup(svg.climbed(block, shape)) for shape in (svg.WIDE, svg.NARROW)]
             found = {"title": title, "drawings": drawings, "legend": ()}

@@ -50,8 +50,12 @@ class Box:
 
     def meets(self, other: Box) -> bool:
         """Whether the two share a point."""
-        return (self.left < other.right and other.left < self.right
-                and self.top < other.bottom and other.top < self.bottom)  # fmt: skip
+        return (
+            self.left < other.right
+            and other.left < self.right
+            and self.top < other.bottom
+            and other.top < self.bottom
+        )
 
 
 def drawn(curve: Curve, shape: Shape = WIDE) -> str:
@@ -123,13 +127,19 @@ class _Drawing:
         shape, curve = self.shape, self.curve
         hidden = ' style="display:none"' if shape is NARROW else ""
         lines = list(self._lines())
-        return "".join([
-            f'<svg viewBox="0 0 {shape.width} {shape.height}" role="img" '
-            f'aria-label="{escape(_told(curve))}" class="curve {shape.name}"{hidden} '
-            f'font-size="{shape.type}" fill="currentColor" data-x="{self.x.told()}" '
-            f'data-y="{self.y.told()}" data-names="{escape(curve.x_name)}|{escape(curve.y_name)}">',
-            *self._axes(), *self._marks(), *lines, "</svg>",
-        ])  # fmt: skip
+        return "".join(
+            [
+                f'<svg viewBox="0 0 {shape.width} {shape.height}" role="img" '
+                f'aria-label="{escape(_told(curve))}" class="curve {shape.name}"{hidden} '
+                f'font-size="{shape.type}" fill="currentColor" data-x="{self.x.told()}" '
+                f'data-y="{self.y.told()}" '
+                f'data-names="{escape(curve.x_name)}|{escape(curve.y_name)}">',
+                *self._axes(),
+                *self._marks(),
+                *lines,
+                "</svg>",
+            ]
+        )
 
     def _axes(self) -> Iterator[str]:
         shape, size = self.shape, self.shape.type
@@ -193,8 +203,11 @@ class _Drawing:
 
     def _points(self, line: Line) -> list[tuple[float, float]]:
         """What is seen of a line, cut where it leaves the frame."""
-        pairs = [(self.x.at(a), self.y.at(b)) for a, b in zip(line.x, line.y, strict=True)
-                 if self.x.shows(a) and self.y.shows(b)]  # fmt: skip
+        pairs = [
+            (self.x.at(a), self.y.at(b))
+            for a, b in zip(line.x, line.y, strict=True)
+            if self.x.shows(a) and self.y.shows(b)
+        ]
         if line.weight is Weight.POINTS:
             return pairs
         found: list[tuple[float, float]] = []
@@ -278,8 +291,11 @@ def _along(points: list[tuple[float, float]]) -> Iterator[tuple[float, float]]:
     """Places along a line, from its last quarter on, then towards its beginning."""
     if len(points) == 1:
         yield points[0]
-    cuts = [(a[0] + (b[0] - a[0]) * t, a[1] + (b[1] - a[1]) * t)
-            for a, b in pairwise(points) for t in (0.0, 0.25, 0.5, 0.75)]  # fmt: skip
+    cuts = [
+        (a[0] + (b[0] - a[0]) * t, a[1] + (b[1] - a[1]) * t)
+        for a, b in pairwise(points)
+        for t in (0.0, 0.25, 0.5, 0.75)
+    ]
     for k in (*range(17, 1, -1), 18, 19):
         if cuts:
             yield cuts[min(len(cuts) - 1, k * len(cuts) // 20)]
@@ -340,8 +356,10 @@ class Axis:
     def ticks(self, most: int = 6) -> list[tuple[float, str]]:
         """Round values with their names, at most so many."""
         if self.log:
-            low, high = math.ceil(math.log10(self.low) - 1e-9), math.floor(
-                math.log10(self.high) + 1e-9)  # fmt: skip
+            low, high = (
+                math.ceil(math.log10(self.low) - 1e-9),
+                math.floor(math.log10(self.high) + 1e-9),
+            )
             step = max(1, math.ceil((high - low + 1) / most))
             found = [10.0**k for k in range(low, high + 1, step)]
             if len(found) > 1:
@@ -410,9 +428,11 @@ def climbed(ladder: Ladder, shape: Shape = WIDE) -> str:
         f'fill="{VERDICTS["diverges"]}">diverges</text>'
         f'<text x="{(right + middle) / 2:.0f}" y="{1.4 * size:.0f}" text-anchor="middle" '
         f'fill="{VERDICTS["converges"]}">converges</text>',
-        *(f'<text x="{at(v):.0f}" y="{end + 1.4 * size:.0f}" text-anchor="middle">{name}</text>'
-          for v, name in ((-math.inf, "−∞"), (0, "0"), (1, "1"), (2, "2"), (math.inf, "∞"))),
-    ]  # fmt: skip
+        *(
+            f'<text x="{at(v):.0f}" y="{end + 1.4 * size:.0f}" text-anchor="middle">{name}</text>'
+            for v, name in ((-math.inf, "−∞"), (0, "0"), (1, "1"), (2, "2"), (math.inf, "∞"))
+        ),
+    ]
     before: tuple[float, float] | None = None
     for k, rung in enumerate(ladder.rungs):
         y = top + tall * (k + 0.55)
@@ -420,8 +440,11 @@ def climbed(ladder: Ladder, shape: Shape = WIDE) -> str:
         last = k == len(ladder.rungs) - 1
         ink = VERDICTS.get(ladder.verdict, "currentColor") if last else "currentColor"
         name = terminal(rung.ratio)
-        place = (f'x="{left - 12}" y="{y + 0.35 * size:.0f}" text-anchor="end"' if wide
-                 else f'x="{left + 4}" y="{y - 1.9 * size:.0f}"')  # fmt: skip
+        place = (
+            f'x="{left - 12}" y="{y + 0.35 * size:.0f}" text-anchor="end"'
+            if wide
+            else f'x="{left + 4}" y="{y - 1.9 * size:.0f}"'
+        )
         anchor = "end" if x > middle + (right - middle) * 0.45 else "start"
         if before is not None:
             parts.append(

@@ -23,9 +23,23 @@ from farfield.validation.outside.family import Family
 FAMILIES: dict[str, Family] = {
     kind: family
     for family in (
-        BLOOM, FALCON, GEMMA_2, GEMMA_3, GEMMA_3_PICTURES, GPT_2, GPT_J, GPT_NEOX, GPT_OSS, LLAMA,
-        MISTRAL, MPT, OPT, PHI, QWEN, T5,
+        BLOOM,
+        FALCON,
+        GEMMA_2,
+        GEMMA_3,
+        GEMMA_3_PICTURES,
+        GPT_2,
+        GPT_J,
+        GPT_NEOX,
+        GPT_OSS,
+        LLAMA,
+        MISTRAL,
+        MPT,
+        OPT,
+        PHI,
+        QWEN,
+        T5,
     )
     for kind in family.kinds
-}  # fmt: skip
+}
 """Every family by the value of `model_type`."""

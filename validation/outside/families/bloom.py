@@ -59,6 +59,7 @@ def _projections(layer: Any, size: Shape) -> Projections:
 
 
 BLOOM = Family(
-    ("bloom",), _describe,
+    ("bloom",),
+    _describe,
     Opening("transformer", "h", "self_attention", _forward, _projections),
-)  # fmt: skip
+)

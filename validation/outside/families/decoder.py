@@ -10,9 +10,15 @@ SLIDING, FULL = "sliding_attention", "full_attention"
 
 
 def decoder(
-    config: Config, *, layers: int, heads: int, width: int, vocabulary: int,
-    key_heads: int | None = None, head_size: int | None = None,
-) -> Shape:  # fmt: skip
+    config: Config,
+    *,
+    layers: int,
+    heads: int,
+    width: int,
+    vocabulary: int,
+    key_heads: int | None = None,
+    head_size: int | None = None,
+) -> Shape:
     """The size of a decoder, by the library's usual names; the numbers are its defaults.
 
     Args:
@@ -55,8 +61,9 @@ def windows(
         InputError: kinds of layers that are not known or not as many; a layer that slides without
             a width.
     """
-    kinds = config.value("layer_types", usual=[SLIDING if slides(k) else FULL
-                                               for k in range(layers)])  # fmt: skip
+    kinds = config.value(
+        "layer_types", usual=[SLIDING if slides(k) else FULL for k in range(layers)]
+    )
     if not isinstance(kinds, list) or len(kinds) != layers or {*kinds} - {SLIDING, FULL}:
         raise config.wrong(
             f"layer_types {str(kinds)[:60]}", f"{layers} of {SLIDING!r} and {FULL!r}"

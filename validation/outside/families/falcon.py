@@ -68,9 +68,13 @@ def _key_heads(config: Config) -> int:
 
 
 def _forward(
-    module: Any, attend: Attend, hidden: Tensor, alibi: Any = None,
-    position_embeddings: Any = None, **_: Any,
-) -> tuple[Tensor, None]:  # fmt: skip
+    module: Any,
+    attend: Attend,
+    hidden: Tensor,
+    alibi: Any = None,
+    position_embeddings: Any = None,
+    **_: Any,
+) -> tuple[Tensor, None]:
     from transformers.models.falcon.modeling_falcon import apply_rotary_pos_emb
 
     parts = module._split_heads(module.query_key_value(hidden))
@@ -100,6 +104,7 @@ def _grouped(groups: Tensor, heads: int) -> tuple[Tensor, Tensor, Tensor]:
 
 
 FALCON = Family(
-    ("falcon",), _describe,
+    ("falcon",),
+    _describe,
     Opening("transformer", "h", "self_attention", _forward, _projections),
-)  # fmt: skip
+)

@@ -30,8 +30,9 @@ GAINS = "model.layers.{layer}.self_attn.{which}_norm.weight"
 
 
 def _second(config: Config, tables: Tables) -> Description:
-    size = decoder(config, layers=26, heads=8, width=2304, vocabulary=256_000, key_heads=4,
-                   head_size=256)  # fmt: skip
+    size = decoder(
+        config, layers=26, heads=8, width=2304, vocabulary=256_000, key_heads=4, head_size=256
+    )
     trained = config.whole("max_position_embeddings", usual=8192)
     attention, note = rotary(config, size, length=trained)
     capped = config.values.get("attn_logit_softcapping", CAP) is not None
@@ -42,13 +43,15 @@ def _second(config: Config, tables: Tables) -> Description:
 
 
 def _third(config: Config, tables: Tables) -> Description:
-    size = decoder(config, layers=26, heads=8, width=2304, vocabulary=262_208, key_heads=4,
-                   head_size=256)  # fmt: skip
+    size = decoder(
+        config, layers=26, heads=8, width=2304, vocabulary=262_208, key_heads=4, head_size=256
+    )
     trained = config.whole("max_position_embeddings", usual=131_072)
     scale = config.number("query_pre_attn_scalar", usual=256) ** -0.5
     period = config.whole("sliding_window_pattern", usual=PERIOD)
-    seen = windows(config, size.layers, sliding_window(config, 4096),
-                   lambda k: (k + 1) % period != 0)  # fmt: skip
+    seen = windows(
+        config, size.layers, sliding_window(config, 4096), lambda k: (k + 1) % period != 0
+    )
     given = config.part("rope_parameters")
     wide = given.part("full_attention") if given.values else config.part("rope_scaling")
     near = given.part("sliding_attention")

@@ -11,13 +11,16 @@ from farfield.validation.outside.family import Config, Description, Family, Open
 THETA = 150_000
 SINKS = "model.layers.{layer}.self_attn.sinks"
 _YARN = {
-    "rope_type": "yarn", "factor": 32.0, "original_max_position_embeddings": 4096,
-}  # fmt: skip
+    "rope_type": "yarn",
+    "factor": 32.0,
+    "original_max_position_embeddings": 4096,
+}
 
 
 def _describe(config: Config, tables: Tables) -> Description:
-    size = decoder(config, layers=36, heads=64, width=2880, vocabulary=201_088, key_heads=8,
-                   head_size=64)  # fmt: skip
+    size = decoder(
+        config, layers=36, heads=64, width=2880, vocabulary=201_088, key_heads=8, head_size=64
+    )
     trained = config.whole("max_position_embeddings", usual=131_072)
     given = config.part("rope_scaling", "rope_parameters")
     given = given if given.values else Config(config.model, _YARN)

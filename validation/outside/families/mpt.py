@@ -91,6 +91,7 @@ def _mask(embedded: Tensor) -> dict[str, Tensor]:
 
 
 MPT = Family(
-    ("mpt",), _describe,
+    ("mpt",),
+    _describe,
     Opening("transformer", "blocks", "attn", _forward, _projections, _mask),
-)  # fmt: skip
+)

@@ -22,8 +22,15 @@ GAINS = "model.layers.{layer}.self_attn.{which}_norm.weight"
 
 def _describe(config: Config, tables: Tables) -> Description:
     kind = config.value("model_type")
-    size = decoder(config, layers=32, heads=32, width=4096, vocabulary=151_936, key_heads=32,
-                   head_size=HEAD_SIZE[kind])  # fmt: skip
+    size = decoder(
+        config,
+        layers=32,
+        heads=32,
+        width=4096,
+        vocabulary=151_936,
+        key_heads=32,
+        head_size=HEAD_SIZE[kind],
+    )
     trained = config.whole("max_position_embeddings", usual=32_768)
     attention, note = rotary(config, size, length=trained)
     width = sliding_window(config, 4096)
@@ -33,11 +40,12 @@ def _describe(config: Config, tables: Tables) -> Description:
     seen = windows(config, size.layers, width, lambda k: width is not None and k >= full)
     layers = tuple(
         dataclasses.replace(
-            attention, window=w,
+            attention,
+            window=w,
             gains=None if kind == "qwen2" else Gains.of(GAINS, k, size.head_size**-0.5),
         )
         for k, w in enumerate(seen)
-    )  # fmt: skip
+    )
     return Description(size, layers, trained, note)
 
 

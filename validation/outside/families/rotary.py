@@ -50,9 +50,14 @@ _OLD = {"su": "longrope"}  # names of older versions
 
 
 def rotary(
-    config: Config, size: Shape, given: Config | None = None, *, usual_theta: float = THETA,
-    usual_share: float = 1.0, length: int | None = None,
-) -> tuple[Attention, str]:  # fmt: skip
+    config: Config,
+    size: Shape,
+    given: Config | None = None,
+    *,
+    usual_theta: float = THETA,
+    usual_share: float = 1.0,
+    length: int | None = None,
+) -> tuple[Attention, str]:
     """The attention of a layer with a rotation, and what is to be said of it.
 
     Since version 5 the library writes `rope_parameters`; before, `rope_scaling` and the names
@@ -149,6 +154,8 @@ def _rotation(scaled: str | None) -> Encoding:
     found = encoding(of_mechanism("rotation_rescaled").name)
     plain = of_mechanism("rotation")
     return dataclasses.replace(
-        found, name=f"{plain.name} ({scaled})", title=f"{plain.title}, {scaled}",
+        found,
+        name=f"{plain.name} ({scaled})",
+        title=f"{plain.title}, {scaled}",
         source=f"{plain.source}, rescaled as {scaled}",
-    )  # fmt: skip
+    )

@@ -18,8 +18,10 @@ from farfield.validation.outside.family import (
 
 TENSOR = "decoder.block.{layer}.layer.0.SelfAttention.relative_attention_bias.weight"
 USUAL = {  # layers, heads, vocabulary
-    "t5": (6, 8, 32_128), "mt5": (8, 6, 250_112), "umt5": (8, 6, 250_112),
-}  # fmt: skip
+    "t5": (6, 8, 32_128),
+    "mt5": (8, 6, 250_112),
+    "umt5": (8, 6, 250_112),
+}
 
 
 def _describe(config: Config, tables: Tables) -> Description:
@@ -36,12 +38,16 @@ def _describe(config: Config, tables: Tables) -> Description:
     buckets = config.whole("relative_attention_num_buckets", usual=32)
     most = config.whole("relative_attention_max_distance", usual=128)
     starts = t5_bucket_starts(buckets, most)
-    own = [Attention(_table(config, tables, layer, starts, size)) for layer in
-           range(size.layers if kind == "umt5" else 1)]  # fmt: skip
+    own = [
+        Attention(_table(config, tables, layer, starts, size))
+        for layer in range(size.layers if kind == "umt5" else 1)
+    ]
     return Description(
-        size, tuple(own) if kind == "umt5" else (own[0],) * size.layers, None,
+        size,
+        tuple(own) if kind == "umt5" else (own[0],) * size.layers,
+        None,
         "self-attention of the decoder; its logits are not divided by sqrt(head size)",
-    )  # fmt: skip
+    )
 
 
 def _table(config: Config, tables: Tables, layer: int, starts: list[int], size: Shape) -> Encoding:
@@ -54,9 +60,10 @@ def _table(config: Config, tables: Tables, layer: int, starts: list[int], size: 
         )
     bucket = np.searchsorted(starts, np.arange(starts[-1] + 1), side="right") - 1
     return dataclasses.replace(
-        encoding(values=weight[bucket].T), name="t5 table",
+        encoding(values=weight[bucket].T),
+        name="t5 table",
         source=f"table of {len(starts)} learned values a head, read from the weights",
-    )  # fmt: skip
+    )
 
 
 T5 = Family(tuple(USUAL), _describe)

@@ -15,9 +15,10 @@ from farfield.theory.functions.nodes import n
 from farfield.theory.values import enclose
 
 GROWING = [
-    "-3*log(n+2)+log(n+2)*cos(n)", "-2*log(n+2)-log(log(n+3))*cos(n/2+1)/2",
+    "-3*log(n+2)+log(n+2)*cos(n)",
+    "-2*log(n+2)-log(log(n+3))*cos(n/2+1)/2",
     "-sqrt(n)/2+log(n+2)*sin(n)/3",
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("text", GROWING)
@@ -47,9 +48,13 @@ def test_a_tail_against_a_sum_of_another_kind():
 
 @pytest.mark.parametrize(
     "text",
-    ["log(n+2)*cos(n)-n", "-n-log(n+2)*cos(n+3)", "3*log(n+2)*cos(n)-4*log(n+2)*sin(n)-n**2",
-     "-log(n+2)*sin(n/3)-log(n+2)*cos(n/3)-n"],
-)  # fmt: skip
+    [
+        "log(n+2)*cos(n)-n",
+        "-n-log(n+2)*cos(n+3)",
+        "3*log(n+2)*cos(n)-4*log(n+2)*sin(n)-n**2",
+        "-log(n+2)*sin(n/3)-log(n+2)*cos(n/3)-n",
+    ],
+)
 def test_waves_of_one_frequency_are_one(text):
     wave, smooth = _split(expanded(read(text)))
     assert wave.frequency.is_Rational and wave.frequency > 0
@@ -61,9 +66,14 @@ def test_waves_of_one_frequency_are_one(text):
 
 @pytest.mark.parametrize(
     "text",
-    ["-3*log(n+2)+log(n+2)*cos(sqrt(2)*n)", "-n", "-3*log(n+2)+log(n+2)*cos(n)*cos(3*n)",
-     "-3*log(n+2)+log(n+2)*cos(n**2)", "-log(n+2)+log(n+2)*cos(n)"],
-)  # fmt: skip
+    [
+        "-3*log(n+2)+log(n+2)*cos(sqrt(2)*n)",
+        "-n",
+        "-3*log(n+2)+log(n+2)*cos(n)*cos(3*n)",
+        "-3*log(n+2)+log(n+2)*cos(n**2)",
+        "-log(n+2)+log(n+2)*cos(n)",
+    ],
+)
 def test_what_is_not_proved_is_refused(text):
     """Irrational frequencies, none, several, phases that are not linear, divergent means."""
     with pytest.raises(Unrecognised):
