@@ -39,7 +39,7 @@ def named(name: str) -> tuple[Exhibit, ...]:
         InputError: there is none; the message names the nearest.
 
     >>> [e.id for e in named("Figure 6")], [e.id for e in named("qin2024.fig1")]
-    (['qin2024.fig6'], ['qin2024.fig1-left', 'qin2024.fig1-right'])
+    (['qin2024.fig6', 'chi2023.fig6'], ['qin2024.fig1-left', 'qin2024.fig1-right'])
     """
     asked = re.sub(r"fig(ure)?\.?\s*(?=\d)", "fig", name.strip().lower()).replace(" ", "")
     every = exhibits()

@@ -152,7 +152,7 @@ def parameter_map(
 
     >>> drawn = parameter_map("-a*log(1+n)", {"a": "1/2:3"}, points=6)
     >>> drawn.boundary, [p.tokens for p in drawn.data]
-    ((((1.0, 0.0),),), [inf, inf, 5861, 61, 12, 6])
+    ((((1.0, 0.0),),), [inf, inf, 5861, 61, 14, 6])
     """
     goal, counted = exact(eps, "eps"), natural(points, "points", 2)
     if not 0 < goal < 1:

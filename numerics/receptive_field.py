@@ -267,7 +267,7 @@ def theoretical_receptive_field(
     >>> theoretical_receptive_field("-log(1+n)", "1/10", length=1000).tokens
     473
     >>> theoretical_receptive_field("-1.1*log(1+n)", "1/100").answer.text()
-    'between exp(45.48365606...) and exp(45.48365606...) tokens'
+    'between exp(45.483694810...) and exp(45.483694811...) tokens'
     >>> theoretical_receptive_field("-1.1*log(1+n)", "1/100", exact=True).tokens
     56665362706717150414
     """

@@ -6,6 +6,8 @@ import tomllib
 import pytest
 from hypothesis import settings
 
+# Run by name alone: a browser, and the recorded answers.
+collect_ignore = ["figures/browser_pages.py", "pinned/check.py", "pinned/record.py"]
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # the tests themselves run side by side
 settings.register_profile("farfield", deadline=None, derandomize=True)
 settings.load_profile("farfield")

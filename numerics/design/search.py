@@ -91,7 +91,7 @@ def design(
     >>> design("window", layered=202, layers=12).nearest
     (201, 206)
     >>> design("-a*log(1+n)", trf=(16, 256), heads=3).values
-    (3, 55/28, 41/23)
+    (17/7, 155/78, 44/25)
     """
     asked = {name: targets.pop(name) for name in TARGETS if targets.get(name) is not None}
     targets = {name: value for name, value in targets.items() if value is not None}

@@ -185,7 +185,7 @@ def test_precision_is_restored_and_safe_in_threads():
 
 
 def test_a_table_needs_numbers():
-    with pytest.raises(InputError, match="free parameters: a"):
+    with pytest.raises(InputError, match="free parameters: give values for a"):
         tabulate(read("-a*n"), [1])
     for bad in ([-1], [0.5], [[1]]):
         with pytest.raises(InputError, match="integers >= 0"):

@@ -102,6 +102,7 @@ class Encoding(Result):
     def head(self, h: int) -> Expr:
         """The bias of head `h`, counted from 1, as an expression in `n`.
 
+        >>> from farfield import encoding
         >>> encoding("alibi").head(1)
         -n/2
         """
@@ -114,6 +115,7 @@ class Encoding(Result):
     def one_head(self, h: int) -> Encoding:
         """The encoding of head `h` alone, counted from 1.
 
+        >>> from farfield import encoding
         >>> encoding("alibi").one_head(8).formula
         -n/256
         """
@@ -128,6 +130,7 @@ class Encoding(Result):
 
         Raises InputError while a parameter has no value.
 
+        >>> from farfield import encoding
         >>> encoding("alibi").bias([0, 1, 2])[0].tolist()
         [0.0, -0.5, -1.0]
         """
@@ -139,6 +142,7 @@ class Encoding(Result):
 
         Raises InputError where a head is not linear in the distance, or has no values.
 
+        >>> from farfield import encoding
         >>> encoding("alibi", heads=4).slopes().tolist()
         [0.25, 0.0625, 0.015625, 0.00390625]
         """
@@ -168,6 +172,7 @@ class Encoding(Result):
     def latex(self) -> str:
         """The formula in LaTeX; empty where there is none.
 
+        >>> from farfield import encoding
         >>> print(encoding("kerple_power").latex())
         - n^{r_{2}} r_{1}
         """
@@ -200,6 +205,7 @@ class Encoding(Result):
     def formula_text(self) -> str:
         """The formula as plain text; those of the heads where they differ, `-` where none is.
 
+        >>> from farfield import encoding
         >>> encoding(["-n/4", "0", "0"]).formula_text()
         '−n/4; 0 (2 heads)'
         """
@@ -212,6 +218,7 @@ class Encoding(Result):
 
         Raises InputError for a factor that is not positive, and for a table of values.
 
+        >>> from farfield import encoding
         >>> encoding("-2*log(1+n)").stretched(2).head(1)
         -2*log(n/2 + 1)
         """

@@ -78,7 +78,7 @@ def traced(f: Callable[..., Any]) -> Any:
             or value, or returns no expression.
 
     >>> traced(lambda n: -0.5 * n**2)
-    '-0.5*n**2'
+    '(-0.5)*n**2'
     """
     name = getattr(f, "__name__", type(f).__name__)
     try:

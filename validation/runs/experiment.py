@@ -250,6 +250,9 @@ def _trained(
         notice(f"a corrupted checkpoint was set aside, the training begins anew: {error}")
         model = fresh(configuration)
         training = trained(model)
+    except TrainingDiverged:
+        (folder / "asked.json").unlink(missing_ok=True)
+        raise
     where = environment(device)
     parallel.part()  # what remains is for this process alone
     content = safetensors.torch.save(model.state_dict())

@@ -14,6 +14,7 @@ from farfield import check_convergence, theoretical_receptive_field
 from farfield.theory.algebra import door, watch
 from farfield.theory.algebra.budget import check_time, deadline, until
 from farfield.theory.algebra.outcomes import Undecided, Unreachable
+from farfield.theory.decision import extrema
 from farfield.theory.functions import elementary, lambert
 from farfield.theory.functions.balls import precision
 
@@ -133,6 +134,7 @@ def test_a_bug_of_ours_is_a_traceback(monkeypatch, place, error):
     def seeded(*args, **options):
         raise error("a seeded bug")
 
+    extrema.infimum.cache_clear()
     monkeypatch.setattr(f"farfield.{place}", seeded)
     with pytest.raises(error, match="a seeded bug"):
         check_convergence(BUGS[place])

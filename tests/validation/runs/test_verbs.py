@@ -26,8 +26,10 @@ def test_train_list_compare_prune(capsys, source, tmp_path, monkeypatch):
     code, out, _ = run(capsys, "train", "-2*log(1+n)", *shared, "--json")
     first = json.loads(out)["run"]["key"]
     assert code == 0
-    code, out, err = run(capsys, "train", "rope", *shared, "--seed", "1", "--device", "cpu")
-    assert code == 0 and "rope: train\n" in err
+    code, out, err = run(
+        capsys, "train", "rope", *shared, "--seed", "1", "--device", "cpu", "--progress"
+    )
+    assert code == 0 and "rope: train (loss" in err
     assert "inference: bca 8" in out and "[measured" in out
     code, out, _ = run(capsys, "train", "rope", *shared, "--seed", "1")
     assert code == 0 and "0 violated" in out
