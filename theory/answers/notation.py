@@ -172,8 +172,46 @@ def _plain(part: str | Math | Term | Latex, unicode: bool) -> str:
         case Term(word, _):
             return word
         case Latex(source):
-            return source
+            return _on_a_line(source, unicode)
     return part
+
+
+def _on_a_line(source: str, unicode: bool) -> str:
+    r"""LaTeX of fractions, roots and powers as it is written on one line.
+
+    >>> _on_a_line(r"\sim \left(\frac{2}{3\, B\, \varepsilon}\right)^{1/2}", True)
+    '∼ (2/(3·B·ε))^(1/2)'
+    """
+    before = ""
+    while source != before:  # from the innermost braces outwards
+        before = source
+        source = re.sub(r"\\frac\{([^{}]*)\}\{([^{}]*)\}", _quotient, source)
+        source = re.sub(r"\\sqrt\{([^{}]*)\}", r"sqrt(\1)", source)
+        source = re.sub(r"\^\{([^{}]*)\}", r"^(\1)", source)
+    for command, (sign, ascii_sign) in _COMMANDS.items():
+        source = source.replace(command, sign if unicode else ascii_sign)
+    return " ".join(source.split())
+
+
+def _quotient(found: re.Match[str]) -> str:
+    above, below = (x if re.fullmatch(r"\w+", x) else f"({x})" for x in found.groups())
+    return f"{above}/{below}"
+
+
+_COMMANDS = {
+    r"\left\lfloor": ("⌊", "floor("),
+    r"\right\rfloor": ("⌋", ")"),
+    r"\left": ("", ""),
+    r"\right": ("", ""),
+    r"\, ": ("·", "*"),
+    r"\,": ("·", "*"),
+    r"\varepsilon": ("ε", "eps"),
+    r"\sim": ("∼", "~"),
+    r"\log": ("log", "log"),
+    r"\exp": ("exp", "exp"),
+    r"\zeta": ("ζ", "zeta"),
+    r"\pi": ("π", "pi"),
+}
 
 
 def expression_line(e: Any, *, unicode: bool = True) -> str:
