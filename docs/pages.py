@@ -209,6 +209,8 @@ def _anchor(name: str) -> str:
 
 def results_page(app: Any) -> None:
     """Write the answers that the committed reference results give."""
+    from farfield.figures.law import law_curve
+    from farfield.figures.style import svg
     from farfield.validation.reference import judged
     from farfield.validation.reference.evidence import answers, summary
     from farfield.validation.reference.predictions import plan, predictions, registered
@@ -235,6 +237,13 @@ def results_page(app: Any) -> None:
         "the leak of the heads weighted by their resolution on a row of the training length $L$ "
         "and $\\varrho$ the mean over heads of resolution times $1 - $ leak, times $L^2$; "
         "`farfield forecast` computes it.",
+    ]
+    drawn = re.sub(r"\n+", "\n", svg(law_curve(), "law"))
+    parts += [
+        f"```{{raw}} html\n<figure>{drawn}</figure>\n```",
+        "*Every trial: the ratio of its perplexity at the worst length against the order that it "
+        "loses, by family; the line is the law with its one constant. Below the dashed line "
+        "perplexity holds.*",
     ]
     for answer in judged.answers():
         parts += _answer(answer)
