@@ -232,11 +232,13 @@ def results_page(app: Any) -> None:
     parts += [
         "## The law at finite length",
         "Convergence has no scale and asks for every head. Further registrations ask which heads "
-        "must be local and where each shape of a bias breaks; every rule spoke of every case "
-        "before its run. *Lost order* is $1 - (1 - Q)\\,\\varrho / (\\varrho + 1/4)$, where $Q$ is "
+        "must be local and where each shape of a bias breaks. A registered rule spoke of "
+        "every case before the first run, a rule that came later of the cases that were still "
+        "open. *Lost order* is $1 - (1 - Q)\\,\\varrho / (\\varrho + 1/4)$, where $Q$ is "
         "the leak of the heads weighted by their resolution on a row of the training length $L$ "
         "and $\\varrho$ the mean over heads of resolution times $1 - $ leak, times $L^2$; "
-        "`farfield forecast` computes it.",
+        "for windows that are flat inside, the mass that depth carries beyond $L$. `farfield "
+        "forecast` computes it.",
     ]
     drawn = re.sub(r"\n+", "\n", svg(law_curve(), "law"))
     parts += [
