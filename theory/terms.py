@@ -11,7 +11,9 @@ from farfield.theory.values import compile_ball
 
 
 def skipped_terms(p: Expr, up_to: int = 4096) -> tuple[int, ...]:
-    """The distances whose bias is undefined or +oo, searched until 64 in a row are fine.
+    """The distances below `up_to` whose bias is undefined or +oo, searched until 64 in a row are
+    fine; a row of them that lasts to the end of the search is taken for overflow, but for its
+    beginning at 0.
 
     >>> from sympy import log
     >>> skipped_terms(-log(log(n)))
@@ -35,4 +37,7 @@ def skipped_terms(p: Expr, up_to: int = 4096) -> tuple[int, ...]:
         fine = fine + 1 if good else 0
         if fine >= 64:
             return tuple(skipped)
-    return tuple(t for k, t in enumerate(skipped) if t == k)  # beyond it values overflow
+    last = up_to
+    while skipped and skipped[-1] == last - 1:
+        last = skipped.pop()
+    return tuple(skipped) if last > 0 else tuple(range(up_to))

@@ -51,6 +51,8 @@ IMPLICATION = {
     Verdict.UNDECIDED: "Nothing is claimed.",
 }
 
+SHOWN = 8  # skipped terms that are named
+
 
 @dataclass(frozen=True, repr=False)
 class Convergence(Answer):
@@ -195,7 +197,9 @@ class Convergence(Answer):
             yield table(("head", "verdict", "converges if", "p(n)"), rows, numeric=(0,))
         if self.converges is not None and self.skipped_terms:
             yield note(
-                "Skipped terms, undefined or infinite: `n = {n}`.", n=runs(self.skipped_terms)
+                "Skipped terms, undefined or infinite: `n = {n}`{more}.",
+                n=runs(self.skipped_terms[:SHOWN]),
+                more=" and further ones" if len(self.skipped_terms) > SHOWN else "",
             )
         window = self.windowable
         if self.verdict is Verdict.OUT_OF_SCOPE:
