@@ -79,11 +79,11 @@ def summary() -> tuple[str, ...]:
         f'seeds). The rule "{chosen}", registered before the runs, '
         f"is right for {numbers[chosen]} of {rules.n} finished cases, convergence of every head "
         f"for {numbers['verdict']}, the better constant answer for {numbers['null']}.",
-        f"By how much? The logarithm of the ratio is {law['slope']:.2f} times the order loss, what a "
-        f"row beyond the training length lacks of the order that the heads had and what is drowned "
-        f"in it: R² = {law['left out']:.2f} "
-        f"on {size.n} cases, each forecast without its family, {law['right']} of them on the "
-        f"right side of {TOLERANCE:.0%}; {law['later']} came out after that was written down.",
+        f"By how much? The logarithm of the ratio is {law['slope']:.2f} times the order loss, what "
+        "a row beyond the training length lacks of the order that the heads had and what is "
+        f"drowned in it: R² = {law['left out']:.2f} on {size.n} cases, each forecast without its "
+        f"family, {law['right']} of them on the right side of {TOLERANCE:.0%}; {law['later']} came "
+        "out after that was written down.",
         f"At which scale? At this one: of {outside.n} printed models of 162M parameters and more, "
         f"trained on 512 and 1,024 tokens, the order loss is right for "
         f"{outside.numbers[ORDER_LOSS]}, a constant answer for {outside.numbers['null']}, "
