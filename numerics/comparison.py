@@ -254,6 +254,7 @@ def _ranked(each: Sequence[tuple[str, Expr]]) -> Ranking:
 
 
 def _compared(p: Expr, q: Expr, names: tuple[str, str]) -> Comparison:
+    """By proportion, by support, by the limit of p_a - p_b; at a finite limit by the sums."""
     left, right = _convergent(p, names[0]), _convergent(q, names[1])
     steps = [Step("compared", {"a": p, "b": q})]
     finite, gap = _by_support(left, right), sympy.expand(p - q)
@@ -290,6 +291,7 @@ def _unknown(
     why: str,
     limit: Expr | None = None,
 ) -> Comparison:
+    """An answer that is open, with the steps that were tried."""
     proof = Proof("nothing follows from this test", tuple(steps))
     return Comparison(
         formulas,
@@ -304,6 +306,7 @@ def _unknown(
 
 
 def _convergent(p: Expr, name: str) -> Series:
+    """The series of a bias that has tails; bad input where it has none."""
     s = series(p)
     if reason := obstacle(s):
         raise InputError(f"{shortened(name, 60)} has no tail to compare: {reason}")
@@ -311,6 +314,7 @@ def _convergent(p: Expr, name: str) -> Series:
 
 
 def _by_support(a: Series, b: Series) -> str | None:
+    """The one whose weights end first; None where neither ends."""
     if a.support is None and b.support is None:
         return None
     if a.support == b.support:
@@ -339,6 +343,7 @@ def _with_crossover(
     limit: Expr,
     steps: list[Step],
 ) -> Comparison:
+    """The answer with the last index at which the heavier tail is not yet heavier."""
     claim = f"{lighter} has the lighter tail" if lighter != "neither" else "equal supports"
     if lighter == "neither":
         return Comparison(formulas, names, lighter, limit, proof=Proof(claim, tuple(steps)))

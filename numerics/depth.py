@@ -154,6 +154,7 @@ def layered_receptive_field(
 def _layered(
     subject: Encoding, count: int, a: sympy.Rational, q: sympy.Rational, row: int | None
 ) -> LayeredReceptiveField:
+    """The quantile on a grid of lags that grows until it holds it; else a bracket."""
     if reason := out_of_reach(subject):
         return LayeredReceptiveField(
             None, count, a, q, row, status=Status.OUT_OF_SCOPE, label=None, reason=reason
@@ -247,6 +248,7 @@ def _float(s: Series) -> float:
 
 
 def _kernel(bias: Expr, size: int, total: float | None) -> np.ndarray:
+    """The weights of one step; those of a whole row where there is no total."""
     weights = np.exp(tabulate(bias, np.arange(size)))
     if not np.isfinite(weights).all():
         at = int(np.argmin(np.isfinite(weights)))
@@ -322,6 +324,7 @@ def _dyadic(end: arb) -> sympy.Rational:
 
 
 def _step_within(bias: Expr, eps: sympy.Rational) -> int:
+    """The exact number of keys that hold all but eps of one step."""
     found = theoretical_receptive_field(bias, eps, exact=True)
     if not isinstance(found.answer, Exact):
         why = found.reason or "the largest step is beyond the bounds on digits"

@@ -146,6 +146,7 @@ def threshold(kind: str, flush_to_zero: bool) -> tuple[fmpq, bool]:
 
 
 def _of_bias(bias: Expr, kind: str, flush: bool) -> Horizon:
+    """The last n whose weight does not round to 0; infinite where there is no last."""
     s = series(bias)
     limit, closed = threshold(kind, flush)
     try:
@@ -185,6 +186,7 @@ def _vanishes(bias: Expr, j: int, origin: Expr, limit: fmpq, closed: bool) -> bo
 
 
 def _short(j: int) -> str:
+    """A number as it is said; beyond 10^30 by its power of 2."""
     return str(j) if j < 10**30 else f"(about 2^{j.bit_length()})"
 
 

@@ -73,6 +73,7 @@ class Leak(Answer):
         return found
 
     def _first(self) -> Text:
+        """The answer in one sentence, for each status."""
         subject = shortened(self.subject or expression_line(self.formula or 0), 80)
         rows = "as rows grow" if self.evaluated is None else f"in a row of {self.evaluated} keys"
         if self.status is Status.OUT_OF_SCOPE:
@@ -134,6 +135,7 @@ def leak(f: Any, trained: Any, evaluated: Any = None, **values: Any) -> Leak:
 
 
 def _of_bias(bias: Expr, m: int, n: int | None) -> Leak:
+    """T_m/B, in a row of n keys the same of the truncated series; 1 where the series diverges."""
     s = series(bias)
 
     def unknown(reason: Reason) -> Leak:

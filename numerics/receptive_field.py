@@ -168,6 +168,7 @@ class ReceptiveField(Answer):
         )
 
     def _first(self) -> Text:
+        """The answer in one sentence, for each status."""
         subject = shortened(self.subject or expression_line(self.formula or 0), 80)
         of = "" if self.length is None else f" of a row of {plural(self.length, 'key')}"
         worst = ", in the widest head" if self.heads else ""
@@ -199,6 +200,7 @@ class ReceptiveField(Answer):
 
 
 def _exp(power: float) -> float:
+    """exp in floats, infinite where it overflows."""
     return math.exp(power) if power < 700 else math.inf
 
 
@@ -307,6 +309,7 @@ def _seconds(value: Any) -> float:
 
 
 def _eps(value: Any) -> sympy.Rational:
+    """An exact eps in (0, 1), its denominator bounded."""
     wanted = "eps must be a number with 0 < eps < 1, such as 1/100"
     try:
         eps = exact(value, "eps")
@@ -322,6 +325,7 @@ def _eps(value: Any) -> sympy.Rational:
 
 
 def _of_encoding(subject: Encoding, grid: Grid, asked: _Asked) -> tuple[ReceptiveField, ...]:
+    """One answer an eps, the widest head's; equal heads are asked once."""
     if reason := out_of_reach(subject):
         return tuple(
             ReceptiveField(
@@ -354,6 +358,7 @@ def out_of_reach(subject: Encoding) -> Reason | None:
 
 
 def _widest(heads: tuple[ReceptiveField, ...]) -> ReceptiveField:
+    """The head that decides; a bracket rises to what another head is known to have."""
     if len(heads) == 1:
         return heads[0]
     worst = decisive(heads, lambda h: log_bounds(h.answer)[1])
@@ -399,6 +404,7 @@ def log_bounds(answer: Value | None) -> tuple[float, float]:
 
 
 def _of_bias(bias: Expr, grid: Grid, asked: _Asked) -> tuple[ReceptiveField, ...]:
+    """Each eps on one series and its comparisons, within the budget."""
     with until(asked.deadline):
         s = series(bias)
         if asked.length is None and (reason := obstacle(s)) is not None:
@@ -410,6 +416,7 @@ def _of_bias(bias: Expr, grid: Grid, asked: _Asked) -> tuple[ReceptiveField, ...
 
 
 def _unsummed(bias: Expr, eps: sympy.Rational, reason: Reason) -> ReceptiveField:
+    """The answer without a sum: infinite where the series diverges, else unknown."""
     if reason.code is Code.DIVERGES:
         return ReceptiveField(
             bias,
@@ -444,6 +451,7 @@ def obstacle(s: Series) -> Reason | None:
 
 
 def _solved(compare: _Comparison, bias: Expr, eps: sympy.Rational, asked: _Asked) -> ReceptiveField:
+    """The search by balls; a row that cannot be summed by balls is summed in floats."""
     length = asked.length
     verdict = Verdict.CONVERGES if length is None else None
     try:
@@ -471,6 +479,7 @@ def _solved(compare: _Comparison, bias: Expr, eps: sympy.Rational, asked: _Asked
 
 
 def _asymptotics(s: Series) -> str | None:
+    """The family's leading behaviour as eps -> 0, where the last stretch decides it."""
     kernel = s.last.kernel
     if kernel is None or s.support is not None:
         return None
@@ -694,6 +703,7 @@ def _newton(s: Series, j: int, tail: Any, goal: Any) -> list[int]:
 def _tied(
     compare: _Comparison, eps: sympy.Rational, j: int, low: int, high: int | None, near: str
 ) -> tuple[Value, Reason | None]:
+    """T_j and eps B agree to all digits: both candidates, or the nearest proved ones."""
     reason = Reason(Code.TIE, f"T_{j} and {near}: {j} if T_{j} is less, otherwise {j + 1}")
     try:
         if not compare.below(j - 1, eps)[0] and compare.below(j + 1, eps)[0]:

@@ -129,6 +129,7 @@ class Resolution(Answer):
         )
 
     def _first(self) -> Text:
+        """The answer in one sentence, for each status."""
         subject = self.subject or (
             "the scores" if self.formula is None else expression_line(self.formula)
         )
@@ -256,6 +257,7 @@ def attention_resolution(
 
 
 def _is_scores(f: Any) -> bool:
+    """A list or array of numbers, told from text, formula and encoding."""
     return isinstance(f, np.ndarray) or (
         isinstance(f, Iterable) and not isinstance(f, (str, Expr)) and hasattr(f, "__len__")
     )
@@ -270,6 +272,7 @@ def _mask_fits(mask: Mask, tokens: int | None) -> None:
 
 
 def _mean(heads: tuple[Resolution, ...]) -> Resolution:
+    """The heads' mean; it is only as certain as the least certain head."""
     first, worst = heads[0], decisive(heads, lambda h: h.label is Label.APPROXIMATE)
     enclosures = [h.enclosure for h in heads if h.enclosure is not None]
     enclosure = None
@@ -293,6 +296,7 @@ def _mean(heads: tuple[Resolution, ...]) -> Resolution:
 
 
 def _mean_of(values: Sequence[float | None]) -> float | None:
+    """The mean where every value is known."""
     known = [v for v in values if v is not None]
     return math.fsum(known) / len(values) if len(known) == len(values) else None
 
@@ -301,6 +305,7 @@ def _mean_of(values: Sequence[float | None]) -> float | None:
 
 
 def _of_bias(p: Expr, tokens: int | None, scale: Expr, mask: Mask) -> Resolution:
+    """The resolution of one row, or of all rows as they grow, under the mask."""
     bias = p if scale == 1 else scale * p
     if mask.half is not None:
         return _of_blocks(p, bias, tokens, scale, mask)
@@ -360,6 +365,7 @@ Found = tuple[float | None, tuple[float, float] | None, Label | None, Reason | N
 
 
 def _certified(ball: arb) -> Found:
+    """The ball's middle with its ends rounded outward."""
     low, high = float(ball.lower()), float(ball.upper())
     outer = (math.nextafter(low, -math.inf), math.nextafter(high, math.inf))
     return (
@@ -376,6 +382,7 @@ def _shifted(bias: Expr) -> Expr:
 
 
 def _limit(bias: Expr) -> Found:
+    """(sum b_n^2 - sum b_n b_(n+1))/B^2; 0 where the series diverges and p is bounded above."""
     s = series(bias)
     reason = obstacle(s)
     if reason is not None and reason.code is Code.DIVERGES:
@@ -393,6 +400,7 @@ def _limit(bias: Expr) -> Found:
 
 
 def _limit_ball(bias: Expr, s: Series) -> arb:
+    """The limit by three certified sums; products one by one where they have no series."""
     squares = series(2 * bias)
     total = to_arb(s.total())
     try:
@@ -446,6 +454,7 @@ def _unknown(code: Code, why: str) -> Found:
 
 
 def _direct(bias: Expr, terms: int, cut: bool) -> arb:
+    """The same of one row, term by term."""
     x = _terms(bias, terms + 1)
     return _ratio(x[:terms], arb(0) if cut else x[terms])
 
@@ -463,6 +472,7 @@ def _terms(bias: Expr, count: int) -> list[arb]:
 
 
 def _ratio(x: list[arb], after: arb) -> arb:
+    """sum x_i (x_i - x_(i+1))/(sum x_i)^2, `after` behind the last."""
     total = sum(x, arb(0))
     gained = sum((a * (a - b) for a, b in zip(x, [*x[1:], after], strict=True)), arb(0))
     return gained / total**2
@@ -495,6 +505,7 @@ def _of_blocks(p: Expr, bias: Expr, tokens: int | None, scale: Expr, mask: Mask)
 
 
 def _block_mean(bias: Expr, half: int) -> arb:
+    """The mean over the rows of the second block, each from the one before."""
     x = _terms(bias, 2 * half)
     total, gained, rows = arb(0), arb(0), arb(0)
     for width in range(1, 2 * half + 1):
@@ -583,6 +594,7 @@ def _bounds(scores: np.ndarray, terms: int, cut: bool) -> tuple[float | None, fl
 
 
 def _scores(given: Any) -> np.ndarray:
+    """A list of finite numbers as float64; what is wrong with others is said."""
     wanted = "accepted: a one-dimensional list of at least two finite numbers"
     try:
         s = np.asarray(given, dtype=np.float64)
@@ -599,6 +611,7 @@ def _scores(given: Any) -> np.ndarray:
 
 
 def _of_scores(given: Any, length: Any, scale: Expr, mask: Mask) -> Resolution:
+    """The resolution of given scores, measured in floats."""
     s = _scores(given)
     if (np.abs(s) > MAX_SCORE / float(scale)).any():
         raise InputError(f"scores times scale {scale} exceed {MAX_SCORE:g}; accepted: smaller ones")

@@ -118,6 +118,7 @@ def _budget(budget_s: Any) -> float:
 
 
 def _merged(assumptions: Mapping[str, str] | None, options: dict[str, Any]) -> dict[str, Any]:
+    """Assumptions may stand beside values, but not for the same parameter."""
     both = sorted(set(assumptions or {}) & set(options))
     if both:
         raise InputError(f"{both[0]!r} is given a value and an assumption; give one of them")
@@ -178,6 +179,7 @@ def _primitive(bias: Expr) -> tuple[Expr, Expr]:
 
 
 def _decide_bias(p: Expr, domains: Mapping[str, str]) -> Convergence:
+    """The decision as an answer; a bias that is nowhere real is bad input."""
     try:
         decision = decide_series(p, domains)
     except NotReal as why:
@@ -186,6 +188,7 @@ def _decide_bias(p: Expr, domains: Mapping[str, str]) -> Convergence:
 
 
 def _convergence(p: Expr, decision: Decision, assumptions: tuple[Any, ...]) -> Convergence:
+    """A decision as an answer: its condition is the verdict, its steps the proof."""
     truth = decision.condition
     if truth is None:
         return Convergence(

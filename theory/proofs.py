@@ -171,6 +171,7 @@ class Step:
 
 
 def _rung(values: Mapping[str, Any]) -> Rung | None:
+    """A step of the logarithmic scale as a picture shows it; None where its limit is no number."""
     limit = sympy.sympify(now(values["limit"]))
     if not limit.is_extended_real or limit.free_symbols:
         return None

@@ -70,6 +70,7 @@ def shape(bias: Expr) -> Line | PowerLaw | Box | None:
 
 
 def _box(bias: Expr) -> Box | None:
+    """A bias that is constant up to a length and masked behind it."""
     (value, condition), *others = bias.args
     if value.has(n) or len(others) != 1 or others[0][0] is not S.NegativeInfinity:
         return None
@@ -162,6 +163,7 @@ def bounded_above(bias: Expr) -> bool:
 
 
 def _below(term: Expr) -> bool:
+    """Whether the term is bounded above by its form: constant, falling, a wave that fades."""
     if term is S.NegativeInfinity or not term.has(n) or term.is_nonpositive:
         return True
     factor, core = term.as_independent(n, as_Add=False)

@@ -165,6 +165,7 @@ class Convergence(Answer):
         return {None: (self.heads[0] if first else self)._claim()}
 
     def _claim(self) -> Claim:
+        """What a certificate has to prove; without a verdict there is none."""
         if self.formula is None or (self.converges is None and self.condition is None):
             raise InputError(
                 f"no certificate: the verdict is {self.verdict}; accepted: converges, diverges, "
@@ -220,6 +221,7 @@ class Convergence(Answer):
 
     @property
     def _deciding(self) -> int:
+        """The number of the first head whose verdict is the whole's."""
         return 1 + next(i for i, r in enumerate(self.heads) if r.verdict is self.verdict)
 
     def _first(self) -> Text:

@@ -102,6 +102,7 @@ def check_proof(document: Mapping[str, Any] | Result, is_zero: ZeroTest | None =
 
 
 def _condition(text: str, domains: Mapping[str, str]) -> Any:
+    """A condition as it is printed, read as the first piece of a Piecewise."""
     if text in ("True", "False"):
         return S.true if text == "True" else S.false
     return expression(f"Piecewise((n, {text}), (0, True))", domains).args[0][1]
@@ -146,6 +147,7 @@ def _sample(
 
 
 def _in_domain(value: Any, domain: str) -> bool:
+    """Whether a ball proves that the value lies in the domain."""
     low, high, closed_low, closed_high = interval(domain)
     above = low.is_infinite or value > (end := fmpq(int(low.p), int(low.q)))
     below = high.is_infinite or value < (top := fmpq(int(high.p), int(high.q)))
@@ -165,6 +167,7 @@ def _claimed(
     domains: Mapping[str, str],
     numbers: Numbers,
 ) -> bool | None:
+    """The claim at these values of the parameters; None where the condition has no value."""
     if document["verdict"] != "conditional":
         return bool(document["verdict"] == "converges")
     test = numbers.compiled(_condition(document["condition"], domains))
@@ -246,6 +249,7 @@ _NUMBERS = ("k", "k_before", "period", "residue", "at")
 
 
 def _value(name: str, value: Any, domains: Mapping[str, str], own: Standing) -> Any:
+    """What a step says under a name, read again from its text."""
     if name in _TEXTS:
         return value
     if name in _NUMBERS:
@@ -314,6 +318,7 @@ def _check_step(rule: str, said: Mapping[str, Any], own: Standing) -> bool:
 
 
 def _check_zero(constant: Expr, numbers: Numbers) -> None:
+    """The constant's ball holds 0 and is narrow: no proof of 0, but none of the contrary."""
     with precision(BITS):
         try:
             ball = to_arb(numbers.compiled(constant)({}))
@@ -328,6 +333,7 @@ def _check_zero(constant: Expr, numbers: Numbers) -> None:
 def _checked_class(
     whole: Expr, said: Mapping[str, Any], residues: dict[int, set[int]], numbers: Numbers
 ) -> Expr:
+    """The bias on a residue class, compared with the whole bias at two large distances."""
     period, residue = said["period"], said["residue"]
     if period not in residues or residue in residues[period] or not 0 <= residue < period:
         raise ProofError("a residue class out of place")
@@ -340,6 +346,7 @@ def _checked_class(
 
 
 def _check_rung(rule: str, said: Mapping[str, Any], own: Standing) -> None:
+    """The limit of rest/L_k, found again; at a tie (limit 1) the scale leaves the rest."""
     if own.unreadable:
         raise Open("a named remainder")
     if own.rest is None:
@@ -364,6 +371,7 @@ def _check_rung(rule: str, said: Mapping[str, Any], own: Standing) -> None:
 
 
 def _check_end(rule: str, said: Mapping[str, Any], own: Standing) -> None:
+    """The last limit against 1, and the comparison series that belongs to its rung."""
     if own.unreadable:
         own.verdicts.append(rule == "converges")
         own.unreadable = False

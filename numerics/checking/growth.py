@@ -90,6 +90,7 @@ def _log_at_tower(product: Expr, x: int, numbers: Numbers) -> arb | None:
 
 
 def _with_chain(e: Expr, chain: Mapping[Expr, arb], numbers: Numbers) -> arb:
+    """The value with each tower of the chain put in as a ball, the largest first."""
     swap = {k: sympy.Dummy(positive=True) for k in sorted(chain, key=sympy.count_ops, reverse=True)}
     for k, symbol in swap.items():
         e = e.xreplace({k: symbol})
@@ -97,6 +98,7 @@ def _with_chain(e: Expr, chain: Mapping[Expr, arb], numbers: Numbers) -> arb:
 
 
 def _depth(e: Expr) -> int:
+    """How many logarithms stand around what is inside."""
     depth = 0
     while isinstance(e, sympy.log):
         e, depth = e.args[0], depth + 1

@@ -130,6 +130,7 @@ def constant_log(c: Expr) -> Expr:
 
 
 def _spread(e: Expr) -> Expr:
+    """Multiplied out, unless that has too many terms."""
     wide = door.expand_mul(door.expand_multinomial(e))
     return e if len(sympy.Add.make_args(wide)) > MAX_TERMS else wide
 

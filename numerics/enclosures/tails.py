@@ -69,6 +69,7 @@ def monomial(chain: Chain, exponents: Exponents = ()) -> Monomial:
 
 
 def _plain(chain: Chain) -> tuple[int, ...]:
+    """The exponents as integers, which hash faster than rationals."""
     return tuple(int(part) for a in chain for part in (a.p, a.q))
 
 
@@ -94,6 +95,7 @@ class Beyond:
         return total
 
     def _log_chain(self, chain: Chain) -> arb:
+        """The logarithm of a product of powers of iterated logarithms, at the half-line's end."""
         total = arb(0)
         for i, a in enumerate(chain):
             if a:
@@ -101,6 +103,7 @@ class Beyond:
         return total
 
     def _level(self, i: int) -> arb:
+        """L_(i+1) at the half-line's end; Unproved while it is not positive."""
         if i >= len(self.logs):
             raise Unproved("an iterated logarithm is not yet positive")
         return self.logs[i]
@@ -160,6 +163,7 @@ def _padded(chain: Chain) -> tuple[fmpq, ...]:
 
 
 def _strip(chain: Iterable[fmpq]) -> Chain:
+    """Without trailing zeros, so that equal products are equal tuples."""
     out = list(chain)
     while out and not out[-1]:
         out.pop()
@@ -190,6 +194,7 @@ def raised(m: Monomial, q: fmpq) -> Monomial:
 
 
 def _exponents(parts: Iterable[tuple[Chain, fmpq]]) -> Exponents:
+    """Like chains added, zeros dropped, the fastest first: equal exponentials are equal tuples."""
     found: dict[Chain, fmpq] = {}
     for chain, c in parts:
         found[chain] = found.get(chain, fmpq(0)) + c
@@ -363,6 +368,7 @@ def _coefficient_on(name: str, z: acb, k: int) -> acb:
 
 
 def _inverse_factorials(pattern: tuple[int, ...]) -> list[fmpq]:
+    """The coefficients pattern(k)/k! of exp, sin and cos."""
     return [fmpq(pattern[k % len(pattern)], math.factorial(k)) for k in range(ORDER)]
 
 
@@ -513,6 +519,7 @@ class Tails(Arithmetic):
 
 
 def _exact_or_ball(e: Expr) -> Coefficient:
+    """A constant as a rational where it is one: exact terms cancel exactly."""
     return rational(e) if e.is_Rational else acb(to_arb(compile_ball(e)({})))
 
 

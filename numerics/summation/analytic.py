@@ -265,6 +265,7 @@ class SmoothRow(Kernel):
             return best
 
     def _row_sum(self, at: int, b: int, m: int) -> arb:
+        """Euler-Maclaurin between two ends, corrected at both by coefficients on the sector."""
         low, high = (at_end(self.sector.coefficients(x, m)) for x in (at, b))
         area = self._row_area(arb(at).log(), arb(b).log())
         return area + low - high + remainder(m, self.sector.remainder(at, m, b))
@@ -315,6 +316,7 @@ def analytic_kernel(p: Expr, start: int) -> Kernel:
 
 
 def _heavy(source: Bias, start: int) -> Analytic | None:
+    """The widest sector on which the bias is proved analytic gives the kernel; None without one."""
     with precision(128):
         inner = _inner(source)
         if inner is None:

@@ -107,6 +107,7 @@ class Smooth(Kernel):
             ctx.prec = bits
 
     def _euler_maclaurin(self, at: int, m: int) -> arb:
+        """The sum from `at` on; of decreasing terms also by the integral alone: the narrower."""
         u = at + number(self.h)
         c, area = taylor(lambda x: self.exponent(x).exp(), u, m), self.area(u)
         size = abs(c[-1]) / (2 * m) if self.completely_monotone else self.cauchy(u, m)

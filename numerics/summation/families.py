@@ -196,6 +196,7 @@ class Stretched(Smooth):
         return p if self._plain else p - number(self.d) * log
 
     def _area(self, u: arb, r: arb) -> arb:
+        """An incomplete gamma function, by y = r x^q."""
         q = number(self.q)
         s = (1 - number(self.d)) / q
         power = (q * u.log()).exp()
@@ -251,6 +252,7 @@ class LogNormal(Smooth):
         return number(self.gamma) - number(self.c) * v * v
 
     def _area(self, u: arb, a: int, s: arb) -> arb:
+        """A complementary error function, by completing the square in log x."""
         c, l = number(self.c), number(self.l)
         t = s + 1 - a
         edge = (u.log() - l) - t / (2 * c)
@@ -341,6 +343,7 @@ class Bertrand(Smooth):
         return True
 
     def _logs(self, u: Any) -> list[Any]:
+        """The iterated logarithms of u, up to the depth."""
         logs = [u.log()]
         while len(logs) < self.depth:
             logs.append(logs[-1].log())

@@ -83,6 +83,7 @@ def _factors(m: Expr, waves: list[Expr]) -> int:
 
 
 def _any_kernel(p: Expr, start: int) -> Kernel:
+    """A family's kernel, else that of an analytic bias."""
     try:
         return kernel(p, start)
     except Unrecognised:
@@ -119,6 +120,7 @@ class Classes(Composed):
 
 
 def _classes(p: Expr, start: int) -> Classes:
+    """One kernel a residue class of the period, that of oscillations or else of roundings."""
     period = common_period(p)
     if period == 1:
         period = common_period(p, rounding=True)
@@ -164,6 +166,7 @@ class Steps(Composed):
 
 
 def _steps(p: Expr, start: int) -> Steps:
+    """a floor(log_b (n + h)): constant between powers of b, so a geometric series."""
     gamma, rest = p.as_independent(n, as_Add=True)
     a, floor = rest.as_independent(n, as_Add=False)
     if not isinstance(floor, sympy.floor):
@@ -188,11 +191,13 @@ class Envelope(Direct):
     high: Kernel
 
     def _beyond(self, j: int) -> arb:
+        """Between the sums of the lower and the upper bound."""
         least = arb(0) if self.low is None else to_arb(self.low.tail(j))
         return least.union(to_arb(self.high.tail(j)))
 
 
 def _envelope(p: Expr, start: int) -> Envelope:
+    """Bounded oscillations at both ends of their ranges: two biases with sums of their own."""
     q = p.replace(sympy.floor, lambda u: u - sympy.frac(u))
     waves = _waves(q)
     if not 0 < len(waves) <= MAX_WAVES:

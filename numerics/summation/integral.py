@@ -92,6 +92,7 @@ class TailIntegral:
             return best
 
     def _on_half_line(self, log_x: arb) -> TailEnclosure:
+        """h(t) enclosed for all x whose logarithm is at least this."""
         where = beyond(log_x)
         return tail_enclosure(self.h, self.t, TailEnclosure(where, {level(self.depth): fmpq(1)}))
 
@@ -162,6 +163,7 @@ class TailIntegral:
         return t
 
     def _height(self, at: arb, near: bool) -> arb:
+        """The logarithm of the integrand, in the variable near the start or in t."""
         form, x = (self.near, self.s) if near else (self._far_form()[0], self.t)
         value = compile_real(form, x)(at)
         if not value.is_finite():
@@ -175,6 +177,7 @@ class TailIntegral:
             return self._area(t)
 
     def _area(self, t: arb) -> arb:
+        """Panels of growing width, until what is left is below the precision; panels are kept."""
         bits, k, since = ctx.prec, 0, self._far_since()
         while not self._edge(k).t > t:
             k += 1

@@ -43,6 +43,7 @@ class Light(Composed):
         return memory(self).setdefault("sums", {})
 
     def _rest(self, y: int) -> arb:
+        """A power x^-a, a > 2, that lies above the terms from y on, integrated; oo without one."""
         log_x = arb(y - 1).log()
         try:
             size = to_arb(self.source.direct({n: fmpq(y - 1)}))

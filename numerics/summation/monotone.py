@@ -50,6 +50,7 @@ class Monotone(Smooth):
         return compile_real(self.bias, n)(u - number(self.h))
 
     def _rest(self, u: arb) -> arb:
+        """The integral from u on, of a bound of p that falls at its least rate."""
         kind, r = self.rate[0], number(self.rate[1])
         bound = self.exponent(u).exp() * (1 / r if kind == "linear" else u / (r - 1))
         if not self.only_logs:

@@ -150,6 +150,7 @@ def _place_powers(
 
 
 def _place_log(form: NormalForm, atom: Expr, k: int, coefficient: Expr) -> None:
+    """A logarithm among those of its kind: of n + h, iterated, squared, of a quadratic."""
     inside, depth = atom.args[0], 1
     while isinstance(inside, sympy.log):
         inside, depth = inside.args[0], depth + 1
@@ -183,6 +184,7 @@ def _replace_atoms(e: Expr, atoms: dict[Expr, sympy.Dummy]) -> Expr:
 
 
 def _rewrite(e: Expr, start: int) -> Expr:
+    """The formula with logarithms and powers taken apart into factors proved positive."""
     if not e.has(n) or e == n:
         return e
     if e.is_Add or e.is_Mul:
@@ -204,6 +206,7 @@ def _rewrite(e: Expr, start: int) -> Expr:
 
 
 def _log(factor: Expr) -> Expr:
+    """The logarithm of a factor, that of an exponential without one."""
     return factor.args[0] if isinstance(factor, sympy.exp) else sympy.log(factor)
 
 
@@ -246,6 +249,7 @@ def _is_log_of_linear(u: Expr) -> bool:
 
 
 def _polynomial_factors(u: sympy.Poly, start: int, strict: bool) -> list[tuple[Expr, Expr]]:
+    """Linear and quadratic factors, each proved positive from the start on."""
     if u.degree() > MAX_DEGREE:
         raise Unrecognised(f"a polynomial of degree {u.degree()}")
     lead = u.LC()

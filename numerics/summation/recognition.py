@@ -77,6 +77,7 @@ def _monotone(p: Expr, form: NormalForm, start: int) -> Monotone | None:
 
 
 def _from_form(form: NormalForm, start: int) -> Kernel:
+    """The family by which kinds of terms the form has; other combinations have none."""
     if form.iterated:
         return _bertrand(form, start)
     kinds = _kinds(form)
@@ -120,6 +121,7 @@ def _kinds(form: NormalForm) -> list[str]:
 
 
 def _bertrand(form: NormalForm, start: int) -> Bertrand:
+    """All exponents but the last must be 1, all shifts equal."""
     depth = max(k for _, k in form.iterated)
     shifts = {*form.logs, *(h for h, _ in form.iterated)}
     others = form.squares or form.powers or form.quadratics or form.alpha != 0

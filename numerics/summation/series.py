@@ -85,6 +85,7 @@ class Stretch:
         return self._suffix_sums()[j - self.start]
 
     def _suffix_sums(self) -> list[Any]:
+        """All suffix sums at once, exact while there are few terms."""
         known: dict[int, list[Any]] = memory(self)
         if ctx.prec not in known:
             assert self.end is not None
@@ -184,6 +185,7 @@ class Series:
         return rows[length]
 
     def _truncated(self, length: int) -> Series:
+        """The same series of the first `length` terms."""
         kept = (s for s in self.stretches if s.start < length)
         ends = ((s, min(length, s.end or length)) for s in kept)
         return Series(
@@ -212,6 +214,7 @@ def series(bias: Expr) -> Series:
 
 @lru_cache(maxsize=256)
 def _series(bias: Expr) -> Series:
+    """The stretches of a bias, each checked; b_0 must be positive."""
     free = sorted(s.name for s in bias.free_symbols - {n})
     if free:
         raise MissingValues("the bias", free)
@@ -234,6 +237,7 @@ def term(bias: Expr) -> Any:
 
 @lru_cache(maxsize=1024)
 def _weight(bias: Expr) -> Expr:
+    """exp(p) with each c log(...) as a power, so that rational weights stay rational."""
     if isinstance(bias, Lookup):
         at, table, tail = bias.args
         return Lookup(at, sympy.Tuple(*map(_weight, table.args)), _weight(tail))
@@ -278,6 +282,7 @@ def _check(s: Stretch) -> None:
 
 
 def _defined(bias: Expr, i: int) -> None:
+    """Bad input where the term has no value at any precision; too large is no error here."""
     for bits in (64, 256, 1024):
         with precision(bits):
             try:
@@ -301,6 +306,7 @@ def _shown(e: Expr) -> str:
 
 
 def _stretches(bias: Expr) -> list[Stretch]:
+    """Between the places where a comparison or a table changes the formula."""
     try:
         edges = sorted({0, *(e for g in _switches(bias) for e in _edges(g)), *_table_ends(bias)})
     except Unrecognised as reason:
@@ -317,6 +323,7 @@ def _stretches(bias: Expr) -> list[Stretch]:
 
 
 def _with_kernel(start: int, end: int | None, bias: Expr) -> list[Stretch]:
+    """A stretch with its family, or as general; where a family begins later, two stretches."""
     if bias in (S.NegativeInfinity, S.Infinity):
         return [Stretch(start, end, bias, None)]
     try:
@@ -413,6 +420,7 @@ def _changes(g: Expr) -> list[int]:
 
 
 def _keeps_sign(g: Expr, x: int) -> bool:
+    """Whether the sign from x on is proved, whichever it is."""
     try:
         return sign_from(g, x) != 0
     except (Unrecognised, Undefined):
@@ -420,6 +428,7 @@ def _keeps_sign(g: Expr, x: int) -> bool:
 
 
 def _table_ends(bias: Expr) -> list[int]:
+    """Where the tables end; beyond it their tail holds."""
     tables = bias.atoms(Lookup)
     if any(t.args[0] != n for t in tables):
         raise Unrecognised("a table at another place than n")

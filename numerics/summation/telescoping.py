@@ -82,6 +82,7 @@ def _of_rational(g: Expr, k: sympy.Symbol) -> Callable[[int], fmpq | None] | Non
 
 
 def _rational(e: Expr, k: sympy.Symbol) -> bool:
+    """Whether e is a rational function of k with rational coefficients."""
     top, bottom = door.fraction(door.together(e))
     return all(
         part.is_polynomial(k) and all(c.is_Rational for c in door.polynomial(part, k).all_coeffs())
@@ -104,6 +105,7 @@ def _vanishes(ratio: Expr, factor: Expr, k: sympy.Symbol) -> bool:
 
 
 def _function(e: Expr, k: sympy.Symbol) -> Callable[[int], fmpq]:
+    """A rational function as an exact function of integers, by Horner's rule."""
     top, bottom = (
         [fmpq(int(c.p), int(c.q)) for c in door.polynomial(part, k).all_coeffs()]
         for part in door.fraction(e)

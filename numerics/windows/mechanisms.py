@@ -82,6 +82,7 @@ def error_of_mechanism(
 
 
 def _bounded(asked: Question, theorem: str) -> Window:
+    """With logits in [-L, L] a row of N keys needs N/(1 + share) of them; as N grows all."""
     step = Step("bounded logits", {"theorem": theorem})
     if asked.error >= 2 * asked.value_bound:
         return asked.answer(None, 1, proof=Proof("one key is enough", (step,)))
@@ -102,6 +103,7 @@ def _bounded(asked: Question, theorem: str) -> Window:
 
 
 def _gated(asked: Question, gate: Any) -> Window:
+    """A gate at most gamma < 1 weighs like the bias n log gamma."""
     if gate is None:
         reason = Reason(Code.MISSING_BOUND, "give gate (--gate), the bound gamma of the gates")
         return asked.answer(None, status=Status.UNKNOWN, label=None, reason=reason)
@@ -114,6 +116,7 @@ def _gated(asked: Question, gate: Any) -> Window:
 
 
 def _stick(asked: Question) -> Window:
+    """Each key takes at least a fixed share of the stick: the rest falls geometrically."""
     step = Step("stick breaking", {})
     if asked.error >= asked.value_bound:
         return asked.answer(None, 1, proof=Proof("one key is enough", (step,)))

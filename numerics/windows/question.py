@@ -104,6 +104,7 @@ class Window(Answer):
             yield self.proof.block()
 
     def _first(self) -> Text:
+        """The answer in one sentence, for each status."""
         subject = shortened(self.subject or expression_line(self.formula or 0), 80)
         said = {
             Status.INFINITE: "no fixed window is enough: whatever is kept, some input changes the "

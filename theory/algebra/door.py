@@ -59,6 +59,7 @@ def supervised(call: Callable[..., Any], *args: Any, **options: Any) -> Any:
 
 
 def _answered(call: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """What the call returns; what SymPy itself raises is undecided, what we raise passes."""
     try:
         return call(*args, **options)
     except FAILURES as why:
@@ -86,6 +87,8 @@ def _put_back(evaluate: bool, distribute: bool, exp_is_pow: bool, bits: int) -> 
 
 
 def _through(call: Callable[..., Any]) -> Callable[..., Any]:
+    """The call as other rooms see it: every use of it is counted and supervised."""
+
     @functools.wraps(call)
     def supervise(*args: Any, **options: Any) -> Any:
         return supervised(call, *args, **options)

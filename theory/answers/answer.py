@@ -197,6 +197,7 @@ class Answer(Result):
         return float(self._known())
 
     def _known(self) -> Any:
+        """The value where it is exact, for the conversions a person expects; else ValueError."""
         value = getattr(self, self.VALUE)
         if value is None:
             raise ValueError(f"{self!r} has no exact value: {self.reason or 'nothing is known'}")
@@ -215,6 +216,7 @@ class Answer(Result):
         return not self._below(other, strict=True)
 
     def _below(self, other: Any, *, strict: bool) -> bool:
+        """Whether all of ours lies below all of theirs; ValueError where the spans overlap."""
         if isinstance(other, Answer):
             if type(other) is not type(self):
                 raise TypeError(f"{type(self).__name__} and {type(other).__name__} have no order")

@@ -34,6 +34,7 @@ class MathML(MathMLPresentationPrinter):
         return found
 
     def _cells(self, *parts: Any) -> Any:
+        """A row of a table of MathML, one cell a part."""
         row = self.dom.createElement("mtr")
         for part in parts:
             cell = self.dom.createElement("mtd")

@@ -96,6 +96,7 @@ def as_text(value: Any) -> Text:
 
 
 def _tokens(notation: str, values: dict[str, Any]) -> Iterator[str | Basic]:
+    """The words and signs of a notation, each placeholder replaced by what stands for it."""
     for k, piece in enumerate(_PLACE.split(notation)):
         if k % 2 == 0:
             yield from _TOKEN.findall(piece)
@@ -166,6 +167,7 @@ def terminal(text: Text, *, unicode: bool = True) -> str:
 
 
 def _plain(part: str | Math | Term | Latex, unicode: bool) -> str:
+    """A part of a text as characters alone."""
     match part:
         case Math():
             return _math_line(part, unicode)
@@ -194,6 +196,7 @@ def _on_a_line(source: str, unicode: bool) -> str:
 
 
 def _quotient(found: re.Match[str]) -> str:
+    """A fraction of LaTeX on one line, in brackets where more than a word stands above or below."""
     above, below = (x if re.fullmatch(r"\w+", x) else f"({x})" for x in found.groups())
     return f"{above}/{below}"
 
@@ -240,6 +243,7 @@ def shortened(shown: str, width: int = LONG) -> str:
 
 
 def _math_line(m: Math, unicode: bool) -> str:
+    """A short formula on one line; a digit behind _ or ^ is set small where Unicode is allowed."""
     shown: list[str] = []
     for part in m.parts:
         if isinstance(part, Basic):
@@ -269,6 +273,7 @@ class _Line(StrPrinter):
         return shown
 
     def _sign(self, ascii: str) -> str:
+        """The sign as Unicode has it, or as it is typed."""
         return _SIGNS[ascii][0] if self.unicode else ascii
 
     def _print_Pow(self, expr: Any, rational: bool = False) -> str:
@@ -315,6 +320,7 @@ class _Line(StrPrinter):
         return self._joined(expr, "or")
 
     def _joined(self, expr: Any, word: str) -> str:
+        """And and Or by a word between, in an order of their own: SymPy's sets have none."""
         shown = []
         for arg in sorted(expr.args, key=sympy.default_sort_key):
             inner = self._print(arg)
@@ -390,6 +396,7 @@ class _Latex(LatexPrinter):
         return self._words(expr, "or")
 
     def _words(self, expr: Any, word: str) -> str:
+        """And and Or by a word between, in an order of their own: SymPy's sets have none."""
         parts = sorted(expr.args, key=sympy.default_sort_key)
         return rf" \text{{ {word} }} ".join(self._print(a) for a in parts)
 
@@ -435,6 +442,7 @@ def _latex_parts(m: Math) -> Iterator[str]:
 
 @lru_cache
 def _mathml() -> Any:
+    """The printer, imported when a page is written: most questions never need it."""
     from farfield.theory.answers.mathml import MathML
 
     return MathML()
@@ -475,6 +483,7 @@ def _from_latex(source: str) -> str:
 
 
 def _term(term: Term) -> str:
+    """A word that a page sets apart, explains on the spot, or hides behind a button."""
     word = escape(term.word)
     if term.kind in ("code", "strong"):
         return f"<{term.kind}>{word}</{term.kind}>"
@@ -515,6 +524,7 @@ def _mathml_parts(m: Math) -> list[str]:
 
 
 def _element(token: str) -> str:
+    """One sign as MathML: a number, a function, an identifier or an operator."""
     sign = escape(unescape(_GREEK.get(token, _SIGNS.get(token, (token,)))[0]))
     if token[0].isdigit():
         return f"<mn>{sign}</mn>"

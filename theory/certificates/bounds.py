@@ -55,6 +55,7 @@ def has_waves(f: Form) -> bool:
 
 
 def _stated(f: Form, g: Form, above: bool, by: str, x: Expander) -> tuple[Form, str]:
+    """The bound g with the step that proves f below it, or above."""
     low, high = (f, g) if above else (g, f)
     return g, x.asserted("B", f"at_most {x.function(low)} {x.function(high)}", by)
 

@@ -103,6 +103,7 @@ def _is_root(e: Expr) -> bool:
 
 
 def _decided(e: Expr, digits: int) -> bool:
+    """Whether so many digits tell the constant's sign, or prove that it is 0."""
     low, high = _interval(e, digits)
     return low > 0 or high < 0 or low == high == 0
 
@@ -160,6 +161,7 @@ def _shown(q: Fraction) -> str:
 
 
 def _proof(a: Expr, low: Fraction, high: Fraction) -> str:
+    """The tactic that proves a constant to lie between two rationals."""
     if isinstance(a, sympy.log) and a.args[0].is_Rational and a.args[0] > 1:
         q = Fraction(int(a.args[0].p), int(a.args[0].q))
         return _by_exponential("ln_above", "ln_below", q, low, high)
@@ -181,6 +183,7 @@ def _cubics(y: Fraction) -> tuple[Fraction, Fraction]:
 
 
 def _pieces(holds: Callable[[int], bool]) -> int:
+    """The least power of 2 for which the test holds: how finely a series must be cut."""
     for k in (1, 2, 4, 8, 16, 32, 64):
         if holds(k):
             return k

@@ -171,6 +171,7 @@ class Expander:
         raise NeedMore
 
     def _expanded(self, f: Form) -> Step:
+        """As a constant, a periodic or bounded part, a linear combination, else by its rule."""
         if f.constant:
             return f"(expands_const ({f.show()}))", Germ(((kept_roots(f.expr), UNIT),), None)
         if (found := self._on_class(f)) is not None:
@@ -213,6 +214,7 @@ class Expander:
     # -- rules: one for each operation ------------------------------------------------------------
 
     def _index(self, f: Form) -> Step:
+        """n itself; on the residue class r modulo q it is q n + r."""
         if self.period is None:
             return "expands_n", Germ(((S.One, (S.One,)),), None)
         q, r = self.period
@@ -227,6 +229,7 @@ class Expander:
         return self._product_of(f, a, Form("inv", (b,), 1 / b.expr))
 
     def _product_of(self, f: Form, first: Form, second: Form) -> Step:
+        """Terms times terms; the rest is the largest of what meets a rest."""
         (name, a), (other, b) = self.expand(first), self.expand(second)
         rest = self.largest(
             *(times(e, b.rest) for _, e in a.terms[:1]),
@@ -237,6 +240,7 @@ class Expander:
         return self.ruled(f, terms, rest, f"product {name} {other}")
 
     def _ln(self, f: Form) -> Step:
+        """log(c m (1 + d)) = log c + log m + the series of log(1 + d), cut."""
         name, germ, s = self.lead(f.args[0])
         if s < 0:
             raise NoCertificate(f"{told(f)} is not real for large n")
@@ -253,6 +257,7 @@ class Expander:
         return self.ruled(f, terms, x.rest, by)
 
     def _rpower(self, f: Form) -> Step:
+        """A power with a constant real exponent; the base must be positive in the end."""
         base, exponent = f.args
         if not exponent.constant:
             raise NoCertificate(f"the exponential {told(f)}")
@@ -284,6 +289,7 @@ class Expander:
         return self.ruled(f, tuple(terms), times(e, x.rest), by)
 
     def _factored(self, germ: Germ) -> Factored:
+        """The germ as its leading term times 1 + d, with the sizes of d and of what is cut."""
         (c, e), *others = germ.terms
         back = power(e, S.NegativeOne)
         d = tuple((x / c, product(g, back)) for x, g in others)
@@ -294,6 +300,7 @@ class Expander:
         return Factored(c, e, d, size, self.largest(rest, power(size, Integer(self.cut + 1))))
 
     def _abs(self, f: Form) -> Step:
+        """By the sign of the leading term."""
         name, germ, s = self.lead(f.args[0])
         if s > 0:
             return self.step(f, germ, f"apply (expands_abs _ _ _ _ _ {name}); [led | constant]")
@@ -301,6 +308,7 @@ class Expander:
         return self.ruled(f, _scaled(S.NegativeOne, germ.terms), germ.rest, by)
 
     def _max(self, f: Form) -> Step:
+        """The larger, or smaller, of two, by a comparison that holds from some n on."""
         a, b = f.args
         fact, less = self.decide(Form("lt", (a, b), a.expr < b.expr))
         return self._eventually(f, b if less == (f.op == "max") else a, [fact])
@@ -308,10 +316,12 @@ class Expander:
     _min = _max
 
     def _if(self, f: Form) -> Step:
+        """The branch whose condition holds from some n on."""
         facts: list[str] = []
         return self._eventually(f, self.branch(f, facts), facts)
 
     def _table(self, f: Form) -> Step:
+        """Beyond the table its last entry."""
         return self._eventually(f, f.args[-1], [self.last_entry(f)])
 
     def _eventually(self, f: Form, chosen: Form, facts: Sequence[str]) -> Step:

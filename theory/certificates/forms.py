@@ -128,11 +128,13 @@ def _shown(f: Form, index: str) -> tuple[str, int]:
 
 
 def _bracketed(f: Form, index: str, allowed: int) -> str:
+    """A term in brackets where it binds less tightly than its place allows."""
     text, level = _shown(f, index)
     return text if level <= allowed else f"({text})"
 
 
 def _number(q: Rational) -> tuple[str, int]:
+    """A rational as it is printed, with how tightly that binds."""
     if q.is_Integer:
         return str(q), 0 if q >= 0 else 35
     return f"{q.p} / {q.q}", 40
@@ -189,6 +191,7 @@ def _told(e: Any) -> str:
 
 
 def _sum(e: Expr) -> Form:
+    """Terms from left to right, minus where a term is written with it."""
     total: Form | None = None
     for t in e.as_ordered_terms():
         if total is None:
@@ -225,6 +228,7 @@ def _product(e: Expr) -> Form:
 
 
 def _below_the_line(a: Expr) -> bool:
+    """Whether the factor is printed in a denominator."""
     return bool(a.is_Pow and a.exp.could_extract_minus_sign() and not a.exp.has(n))
 
 
@@ -233,6 +237,7 @@ def _pair(op: str, a: Form, b: Form) -> Form:
 
 
 def _power(e: Expr) -> Form:
+    """(-1)^n, a real power, a reciprocal or a natural power: each a form of its own."""
     base, exponent = e.base, e.exp
     if exponent.has(n):
         if base == -1:
@@ -265,6 +270,8 @@ def _unary(op: str) -> Callable[[Expr], Form]:
 
 
 def _extreme(op: str) -> Callable[[Expr], Form]:
+    """Max and Min of many as nested pairs, in an order that does not depend on hashes."""
+
     def build(e: Expr) -> Form:
         first, *others = sorted(e.args, key=sympy.default_sort_key)
         result, so_far = form(first), first
@@ -277,6 +284,7 @@ def _extreme(op: str) -> Callable[[Expr], Form]:
 
 
 def _finite_sum(e: Expr) -> Form:
+    """Only between natural numbers; the bounds are written into the term."""
     index, low, high = e.limits[0]
     if len(e.limits) > 1 or not (low.is_Integer and high.is_Integer and low >= 0):
         raise NoCertificate(f"{_told(e)}: only sums between natural numbers are covered")
@@ -290,6 +298,7 @@ def _piecewise(e: Expr) -> Form:
 
 
 def _pieces(e: Expr, read: Callable[[Expr], Form]) -> Form:
+    """Piecewise as nested if; the last piece must be what remains."""
     *pieces, (last, condition) = e.args
     if condition != S.true:
         raise NoCertificate("a Piecewise whose last condition is not True")
@@ -304,6 +313,7 @@ def _table(e: Expr) -> Form:
 
 
 def _entries(e: Expr, read: Callable[[Expr], Form]) -> Form:
+    """A lookup as its entries and its tail."""
     at, table, tail = e.args
     if at != n:
         raise NoCertificate(f"a table at {_told(at)} instead of n")
@@ -341,6 +351,7 @@ _RELATIONS = {
 
 
 def _condition(c: Any) -> Form:
+    """A condition in the prover's relations, > and >= by swapped sides."""
     if c in (S.true, S.false):
         return Form("true" if c == S.true else "false", (), c)
     if isinstance(c, sympy.Not):

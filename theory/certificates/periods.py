@@ -18,6 +18,7 @@ def period(p: Form) -> int:
 
 
 def _periods(f: Form) -> Iterator[int]:
+    """The periods of all parts, each with a multiple that brings the whole back."""
     yield 1
     if f.op == "sign":
         yield 2

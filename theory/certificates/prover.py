@@ -96,6 +96,7 @@ def closure(modules: tuple[str, ...]) -> list[str]:
 
 
 def _fresh(file: Path) -> bool:
+    """Whether the file is compiled and unchanged since."""
     built = file.with_suffix(".vo")
     return built.exists() and built.stat().st_mtime >= file.stat().st_mtime
 

@@ -100,6 +100,7 @@ def read_back(text: str, biases: Sequence[Bias]) -> list[str]:
 
 
 def _without_comments(text: str) -> str:
+    """The text without its comments, which may be nested."""
     depth, kept = 0, []
     for token in re.split(r"(\(\*|\*\))", text):
         depth += (token == "(*") - (token == "*)")
@@ -173,6 +174,7 @@ def _check_verdict(
 
 
 def _ends(bound: tuple[Any, ...]) -> list[tuple[Any, bool]]:
+    """The finite ends of a domain, each with whether it belongs to it."""
     low, high, closed_low, closed_high = bound
     ends = [(("low", low), closed_low)] if low.is_finite else []
     return [*ends, *([(("high", high), closed_high)] if high.is_finite else [])]
@@ -199,6 +201,7 @@ def _proposition(text: str, symbols: Mapping[str, Symbol]) -> Any:
 
 
 def _split(text: str, joint: str) -> list[str]:
+    """Split at a joint that stands outside all brackets."""
     depth, parts, begin = 0, [], 0
     for at, c in enumerate(text):
         depth += (c == "(") - (c == ")")
@@ -209,6 +212,7 @@ def _split(text: str, joint: str) -> list[str]:
 
 
 def _unwrapped(text: str) -> str:
+    """Without the brackets around a whole junction."""
     return (
         text[1:-1]
         if text.startswith("(")
@@ -219,6 +223,7 @@ def _unwrapped(text: str) -> str:
 
 
 def _relation(text: str, symbols: Mapping[str, Symbol]) -> Any:
+    """One comparison; anything else in the place of a proposition is refused."""
     parts = re.fullmatch(r"(.*?) (<=|>=|<>|<|>|=) (.*)", text)
     if parts is None:
         raise NotTheStatement(f"the certificate has the proposition {text[:60]!r}")
@@ -414,6 +419,7 @@ _COMPARISONS = {"Rltb": sympy.Lt, "Rleb": sympy.Le, "Reqb": sympy.Eq}
 
 
 def _piecewise(value: Any, condition: Any, other: Any) -> Any:
+    """An if as a piece before those of its else."""
     rest = other.args if isinstance(other, sympy.Piecewise) else ((other, S.true),)
     return sympy.Piecewise((value, condition), *rest, evaluate=False)
 
@@ -447,4 +453,5 @@ def canonical(e: Any) -> Any:
 
 
 def _equal(a: Any, b: Any) -> Any:
+    """An equation with sides in a fixed order: SymPy compares them as written."""
     return sympy.Eq(*sorted((a, b), key=sympy.default_sort_key), evaluate=False)

@@ -119,11 +119,13 @@ def source(
 
 
 def _decided(bias: Form, signs: Signs) -> tuple[Decision, list[str]]:
+    """A decision with the comparisons of constants that it asked for."""
     decision = decide(bias, signs)
     return decision, facts(signs.asked)
 
 
 def _agree(converges: bool, condition: Any) -> None:
+    """A certificate that says other than the engine is a bug: no file is written."""
     if condition not in (S.true, S.false) or bool(condition) != converges:
         raise RuntimeError("the certificate and the verdict disagree")
 
@@ -155,6 +157,7 @@ def _wrapped(sentence: str, indent: str) -> str:
 
 
 def _leaves(tree: Branch | Cell | None) -> Iterator[Cell]:
+    """The cells of a case distinction, in the order in which the proof visits them."""
     if isinstance(tree, Cell):
         yield tree
     elif tree is not None:

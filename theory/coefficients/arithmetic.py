@@ -65,6 +65,7 @@ def coefficient(e: Expr) -> Coefficient:
 
 
 def _checked_size(c: Coefficient) -> Coefficient:
+    """The coefficient, paid for by its size; Undecided beyond MAX_ATOMS."""
     if type(c) is not fmpq and len(c.args) > 8:
         size = sum(1 for _ in sympy.preorder_traversal(c))
         context().spend(size // 10)

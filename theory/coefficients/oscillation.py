@@ -193,6 +193,7 @@ def _bounds_as_written(e: Expr) -> Bounds:
 
 
 def _bounds_of_terms(e: Expr) -> Bounds:
+    """Waves of one frequency together by their amplitude, the other terms one by one."""
     low, waves, others = decompose(e)
     high = low
     for x, y in waves.values():
@@ -207,6 +208,7 @@ def _bounds_of_terms(e: Expr) -> Bounds:
 
 
 def _product_bounds(e: Expr) -> Bounds:
+    """The product of the factors' ranges, each for itself: never too narrow."""
     low, high = S.One, S.One
     ranges = context().ranges
     for f in sympy.Mul.make_args(e):
@@ -241,6 +243,7 @@ def _product(low: Expr, high: Expr, a: Expr, b: Expr) -> Bounds:
 
 
 def _power_bounds(a: Expr, b: Expr, power: Expr) -> Bounds:
+    """The range of a natural power on [a, b]; an even one is least at 0."""
     if not (power.is_Integer and power > 0):
         raise Undecided("a power of an oscillation")
     if power % 2:

@@ -60,6 +60,7 @@ def sign(c: Coefficient) -> int:
 
 
 def _sign_with_symbols(c: Expr) -> int:
+    """The product of the factors' signs; Fork where a factor's sign is not assumed yet."""
     if has_tail(c):
         if expand(c) == 0:
             return 0
@@ -184,6 +185,7 @@ def tidied(e: Expr) -> Expr:
 
 @lru_cache(maxsize=20_000)
 def _nearby_rational(c: Expr) -> fmpq | None:
+    """A multiple of 1/5040 within 2^-60, as a candidate for an exact zero test."""
     ball = BALLS.enclose(c, 128)
     if ball is None or not ball.rad() < arb(2) ** -80 or not abs(ball) < 10**9:
         return None
@@ -218,6 +220,7 @@ def _number_sign(c: Expr) -> tuple[int | None, str]:
 
 
 def _ball_sign(c: Expr, bits: int) -> int | None:
+    """The sign where a ball of so many bits shows it."""
     ball = BALLS.enclose(c, bits)
     return None if ball is None else 1 if ball > 0 else -1 if ball < 0 else None
 

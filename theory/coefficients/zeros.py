@@ -88,6 +88,7 @@ def _without_cosine_squares(c: Expr) -> Expr:
 
 
 def _is_algebraic(c: Expr) -> bool:
+    """Whether the separation bound of algebraic numbers applies."""
     try:
         _bfmss(c, {})
     except Undecided:
@@ -145,6 +146,7 @@ def _log_of_primes(a: Expr) -> Expr:
 
 
 def _known_logarithm(base: Expr) -> Expr | None:
+    """The logarithm of a function's value, where its record has it without the value."""
     record = record_of(base.func)
     return record.logarithm(*base.args) if record and record.logarithm else None
 
@@ -208,6 +210,7 @@ def _bfmss(e: Expr, radicals: dict[Any, int]) -> tuple[float, float]:
 
 
 def _log2(a: int) -> float:
+    """An upper bound of log2."""
     return 0.0 if a <= 1 else float(a.bit_length())
 
 

@@ -51,6 +51,7 @@ def limit_of_difference(p: Expr, q: Expr) -> Expr | None:
 
 
 def _limit(difference: Expr) -> Expr | None:
+    """The limit of a difference, infinite with its sign, or None where it oscillates."""
     g = transseries(difference)
     lead = g.leading()
     if lead is None:

@@ -110,6 +110,7 @@ def decide_exponent(p: Expr) -> Outcome:
 
 
 def _attempts(e: Exponential, swing: Swing) -> Iterator[Callable[[], Outcome]]:
+    """From coarse bounds of the wave to fine: the exponent's ends, near its infimum, at it."""
     margins = (fmpq(0),) if e.sharp else MARGINS
     for margin in margins:
         yield partial(_end, e, plus(_side(e.wave, 0), -margin), True)
@@ -124,6 +125,7 @@ def _attempts(e: Exponential, swing: Swing) -> Iterator[Callable[[], Outcome]]:
 
 
 def _side(c: Coefficient, side: int) -> Coefficient:
+    """The lower (0) or upper (1) bound of an exponent; Undecided where it is unbounded."""
     end = bounds(c)[side]
     if end.is_infinite:
         raise Undecided("an oscillating exponent is unbounded")
@@ -211,6 +213,7 @@ def _near_infimum(e: Exponential, swing: Swing, v: Coefficient) -> Outcome:
 
 
 def _least_exponent(e: Exponential, swing: Swing) -> Outcome:
+    """exp is convex, so M exp(G w) lies above its tangent at the least w, where it is sharp."""
     if e.side < 0:
         raise Undecided("the exponent of a term that grows")
     low = to_sympy(swing.infimum()[0])

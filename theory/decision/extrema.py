@@ -77,6 +77,7 @@ def _evaluator(f: Expr) -> Evaluator:
 
 
 def _jump(kind: Any, y: arb) -> arb:
+    """A function with jumps on a ball, the values on both sides of a jump included."""
     if kind is sympy.frac:
         low, high = (end.floor().unique_fmpz() for end in (y.lower(), y.upper()))
         return y - low if low is not None and low == high else arb(0.5, 0.5)
@@ -279,6 +280,7 @@ def _moved(f: Expr, point: Expr, way: int) -> Expr:
 
 
 def _sine_cosine(angle: Expr, offset: Expr) -> tuple[Expr, Expr]:
+    """sin and cos of angle + offset, expanded by the offset where no value is known."""
     if (angle / sympy.pi).is_Rational:
         return sympy.sin(angle + offset), sympy.cos(angle + offset)
     s, c = door.expand_trig(sympy.sin(angle)), door.expand_trig(sympy.cos(angle))
@@ -325,6 +327,7 @@ class _Side:
 
 
 def _at_zero(g: Expr) -> Expr:
+    """The value at angle 0; Undecided at a pole."""
     value = g.xreplace({ANGLE: S.Zero})
     if value.has(S.NaN, S.ComplexInfinity, S.Infinity, S.NegativeInfinity):
         raise Undecided("an oscillation that is not analytic at its minimum")

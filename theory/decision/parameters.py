@@ -207,16 +207,19 @@ def possible(facts: list[Constraint]) -> bool:
 
 
 def _rational(end: arb) -> Expr:
+    """A ball's end, a binary number, exactly."""
     mantissa, exponent = end.man_exp()
     return sympy.Integer(int(mantissa)) * sympy.Integer(2) ** int(exponent)
 
 
 def _constant_fits(g: Expr, s: int) -> bool:
+    """Whether a constant may have the sign s; s = 2 stands for at least 0."""
     value = 1 if g.is_positive else -1 if g.is_negative else 0 if g.is_zero else None
     return value is None or (value >= 0 if s == 2 else value == s)
 
 
 def _linear(g: Expr) -> dict[Expr, Any]:
+    """A constraint as coefficients of its monomials, each monomial a variable of its own."""
     terms: dict[Expr, Any] = {}
     for term in sympy.Add.make_args(expand(g)):
         factor, rest = term.as_coeff_Mul()
@@ -227,6 +230,7 @@ def _linear(g: Expr) -> dict[Expr, Any]:
 
 
 def _feasible(rows: list[tuple[dict[Expr, Any], bool]]) -> bool:
+    """Fourier-Motzkin: eliminate one variable after the other; too many rows count as feasible."""
     for x in sorted({k for r, _ in rows for k in r if k != 1}, key=str):
         lower = [r for r in rows if r[0].get(x, 0) > 0]
         upper = [r for r in rows if r[0].get(x, 0) < 0]
@@ -313,6 +317,7 @@ def _contained(part: list[Any], others: list[list[Any]], facts: list[Constraint]
 
 
 def _disjuncts(c: Any) -> list[list[Any]]:
+    """A condition as alternatives, each a list of relations."""
     if isinstance(c, sympy.Or):
         return [d for a in c.args for d in _disjuncts(a)]
     if isinstance(c, sympy.And):
@@ -343,6 +348,7 @@ def _negation(r: Any) -> list[Any]:
 
 
 def _fold(tree: Tree, truth: Callable[[Any], bool | None]) -> Any:
+    """The shortest condition that says where the leaves hold; cells that agree are one."""
     if isinstance(tree, Leaf):
         value = truth(tree.outcome)
         return None if value is None else S.true if value else S.false
@@ -385,6 +391,7 @@ def _both(relation: Any, c: Any) -> Any:
 
 
 def _either(first: tuple[Any, Any], second: tuple[Any, Any], only_first: bool) -> Any:
+    """One of two guarded conditions, the guard dropped where the second cannot occur."""
     if only_first or second[1] is None:
         return first[1]
     return sympy.Or(_both(*first), _both(*second))

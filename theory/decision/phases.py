@@ -113,6 +113,7 @@ def _unit(c: Expr) -> tuple[Rational, tuple[tuple[int, Rational], ...], int] | N
 
 
 def _phase(vector: Vector) -> Expr:
+    """The expression whose coordinates the vector is."""
     return sympy.Add(
         *(
             r * sympy.Mul(*(sympy.Integer(p) ** k for p, k in radical)) * S.Pi**pi * n**degree

@@ -187,6 +187,7 @@ def _expansion(rho: Transseries) -> tuple[Step, ...]:
 
 
 def _is_bounded(c: Coefficient) -> bool:
+    """Whether the engine knows finite bounds of a coefficient."""
     try:
         return all(end.is_finite for end in bounds(c))
     except Undecided:
@@ -211,6 +212,7 @@ def with_bounds(rho: Transseries) -> Transseries:
 
 
 def _bound(c: Coefficient, side: int) -> Coefficient:
+    """The lower (0) or upper (1) bound of a coefficient; Undecided where there is none."""
     end = bounds(c)[side]
     if end.is_infinite:
         raise Undecided("an oscillating coefficient is unbounded")
@@ -218,10 +220,12 @@ def _bound(c: Coefficient, side: int) -> Coefficient:
 
 
 def _derived(step: Step, outcome: Outcome) -> Outcome:
+    """The outcome with the step that leads to it before its own."""
     return Outcome(outcome.converges, (step, *outcome.steps))
 
 
 def _bounds(rho: Transseries) -> Outcome:
+    """Each wave at its upper bound converges, or at its lower bound diverges: either decides."""
     undecided = Undecided("the bounds of the oscillation decide neither way")
     for side, wanted, rule in ((0, True, "upper bound"), (1, False, "lower bound")):
         try:
@@ -263,6 +267,7 @@ def first(attempts: Iterable[Callable[[], Outcome]]) -> Outcome:
 
 
 def _recurrence(rho: Transseries) -> Outcome:
+    """An almost periodic oscillation comes back near its lowest sampled value for ever."""
     meanings = {
         j: meaning
         for j, (_, c) in enumerate(rho.terms)
@@ -393,6 +398,7 @@ class Swing:
         return coefficient(self.centre - sympy.Add(*self.amplitudes))
 
     def _rational(self, side: int, gap: fmpq) -> Coefficient:
+        """Bounds of the wave as a rational, its functions enclosed to within the gap."""
         total = fmpq(0)
         for f in self.functions:
             low, high, _ = enclosure(f, float(gap))
@@ -434,11 +440,13 @@ def swing_of(rho: Transseries) -> Swing:
 
 
 def _vector(g: Expr) -> Any:
+    """The phase's coordinates on the torus, None where it is no such polynomial."""
     read = coordinates(g)
     return None if read is None else read[0]
 
 
 def _independent(phases: Iterable[Expr]) -> bool:
+    """Whether the phases are independent over the rationals: they fill their torus (Kronecker)."""
     vectors = [_vector(g) for g in phases]
     return all(vectors) and not dependent(vectors)
 
@@ -473,6 +481,7 @@ def _range(rho: Transseries) -> Outcome:
 
 
 def _infimum(rho: Transseries) -> Outcome:
+    """A polynomial phase comes near the infimum for a positive share of all n (Weyl)."""
     swing = swing_of(rho)
     if not swing.polynomial:
         raise Undecided("the phase is no polynomial")
@@ -480,6 +489,8 @@ def _infimum(rho: Transseries) -> Outcome:
 
 
 def _close_to_infimum(rho: Transseries, swing: Swing, rule: str) -> Outcome:
+    """The series over the n whose oscillation is within a gap of its infimum."""
+
     def attempt(gap: fmpq) -> Outcome:
         return _near(rho, {swing.index: swing.near(gap)}, rule, **swing.stated())
 
@@ -502,6 +513,7 @@ def slow_lead(g: Expr) -> Monomial:
 
 
 def _slow_phase(rho: Transseries) -> Outcome:
+    """A slow phase stays near the infimum on whole intervals: p = O(log n) is needed."""
     swing = swing_of(rho)
     if swing.polynomial:
         raise Undecided("the phase is not slow")
@@ -537,6 +549,7 @@ def is_very_slow(g: Expr) -> bool:
 
 
 def _very_slow_phase(rho: Transseries) -> Outcome:
+    """So slow that the intervals near the infimum have a series of their own that diverges."""
     swing = swing_of(rho)
     if swing.polynomial:
         raise Undecided("the phase is not very slow")
@@ -618,6 +631,7 @@ def _suits_average(g: Expr, rho: Transseries) -> bool:
 
 
 def _bounded_above(h: Transseries) -> bool:
+    """Whether a transseries has a finite upper limit, by its growing terms."""
     if h.remainder is not None and size(h.remainder) > 0:
         raise NeedMore
     lead = Transseries([t for t in h.terms if size(t[0]) > 0]).leading()
@@ -640,6 +654,7 @@ def returns(rho: Transseries) -> Outcome:
 
 
 def _distance(rho: Transseries) -> Outcome:
+    """n stays n^-kappa away from the zeros (irrationality measure), so p falls there too."""
     swing = swing_of(rho)
     if len(swing.phases) > 1 or not swing.polynomial or door.degree(swing.phases[0], n) != 1:
         raise Undecided("the distance from multiples of pi is known for one linear phase")

@@ -87,6 +87,7 @@ def decide_series(p: Expr, domains: Mapping[str, str]) -> Decision:
 
 
 def _decided(p: Expr, domains: Mapping[str, str]) -> Decision:
+    """The leaves of the parameters' tree as one condition; one undecided leaf leaves all open."""
     tree = parameters.explore(p, domains, _cell)
     leaves = list(_leaves(tree))
     not_real = [o for _, o in leaves if isinstance(o, _Open) and not o.real]
@@ -107,6 +108,7 @@ def _decided(p: Expr, domains: Mapping[str, str]) -> Decision:
 
 
 def _undecided(why: str, tried: tuple[Step, ...] = ()) -> Decision:
+    """A decision that says why, with at least one step that was tried."""
     return Decision(None, tried or (Step("tried", {"what": "an expansion", "why": why}),), why)
 
 
@@ -172,6 +174,7 @@ def _tried(why: Undecided, *before: Step) -> Undecided:
 
 
 def _run_class(p: Expr, signs: dict[Expr, int]) -> Outcome:
+    """Expansions of rising order until one decides; what was tried is kept for the reader."""
     orders: list[Step] = []
     for order, named in ORDERS:
         current = Context(signs=signs, order=order, named=named)
@@ -262,6 +265,7 @@ def _open_choice(p: Expr) -> tuple[list[Expr], str]:
 
 
 def _from_expansion(p: Expr) -> Outcome:
+    """By the form that holds from some n on, else by its oscillating exponent."""
     tail = eventual(p)
     steps: tuple[Step, ...] = ()
     if tail is S.NegativeInfinity:

@@ -38,14 +38,17 @@ def _code(dialect: str | None) -> bool:
 
 
 def _by_dialect(paper: Expr, code: Expr) -> Callable[..., Expr]:
+    """A formula that differs between the paper and its code."""
     return lambda dialect, heads: code if dialect == "code" else paper
 
 
 def _k_parameter(dialect: str, heads: int) -> tuple[Parameter, ...]:
+    """k is learned in the code alone."""
     return (Parameter("k"),) if dialect == "code" else ()
 
 
 def _one(h: int, heads: int, **options: Any) -> dict[str, Expr]:
+    """The code fixes a = 1 in every head."""
     return {"a": S.One}
 
 
@@ -70,6 +73,7 @@ def _qin(name: str, title: str, paper: Expr, code: Expr, look: Look, note: str =
 def _outside(
     name: str, title: str, source: str, mechanism: str, code: Code, why: str, look: Look = Look()
 ) -> Entry:
+    """An entry that is no additive bias: its mechanism, and why no series decides it."""
     return Entry(
         name, source, mechanism=mechanism, out_of_scope=Reason(code, why), title=title, look=look
     )

@@ -94,6 +94,7 @@ class Catalogue(Result):
 
 
 def _takes(e: Encoding) -> tuple[str, str]:
+    """What an entry takes: its free parameters and its dialects."""
     entry: Entry = CATALOGUE[e.name]
     return listed([p.name for p in e.free], 4), listed(entry.dialects)
 

@@ -17,7 +17,7 @@ from farfield.theory.answers.names import nearest, plain
 from farfield.theory.answers.notation import expression_line
 from farfield.theory.answers.number import exact, natural
 from farfield.theory.encodings.catalogue import CATALOGUE
-from farfield.theory.encodings.encoding import Encoding, Parameter, grouped
+from farfield.theory.encodings.encoding import LISTED, Encoding, Parameter, grouped
 from farfield.theory.encodings.entry import Entry, Values
 from farfield.theory.formula.given import as_expression
 from farfield.theory.formula.parameters import parameter
@@ -115,6 +115,7 @@ _ENTRIES = {plain(spelled): e for e in CATALOGUE.values() for spelled in (e.name
 def _from_entry(
     entry: Entry, heads: int | None, dialect: str | None, given: dict[str, Any]
 ) -> Encoding:
+    """A catalogue's formula with what is given put in head by head, else the paper's values."""
     if dialect is not None and dialect not in entry.dialects:
         accepted = ", ".join(entry.dialects) or "none"
         raise InputError(f"{entry.name} has no dialect {dialect!r}; accepted: {accepted}")
@@ -191,6 +192,7 @@ def _assuming(e: Encoding, assumptions: Mapping[str, str]) -> Encoding:
 def _from_formula(
     source: Any, heads: int | None, given: dict[str, Any], domains: Mapping[str, str]
 ) -> Encoding:
+    """A formula with its free symbols as parameters; a word that is none is refused with a hint."""
     if source is None:
         raise InputError("an encoding needs a name, a formula or a table of values")
     text = source.strip() if isinstance(source, str) else ""
@@ -247,7 +249,7 @@ def _from_heads(
         own = _head_values("the list of formulas", free, given, h)
         biases.append(_substitute(part.biases[0], free, own))
     label = grouped([part.name for part in parts])
-    built = Encoding(label, None, tuple(biases), free, source="one formula a head")
+    built = Encoding(label, None, tuple(biases), free, source=LISTED)
     return _assuming(built, domains)
 
 
@@ -256,6 +258,7 @@ def _line(formula: Expr) -> str:
 
 
 def _has_zero(value: Any, name: str) -> bool:
+    """Whether a head's value is 0, where a parameter is otherwise read as positive."""
     each = value if isinstance(value, (list, tuple, np.ndarray)) else [value]
     return any(_number(v, name) == 0 for v in each)
 
@@ -265,6 +268,7 @@ def _number(value: Any, name: str) -> Expr:
 
 
 def _domain_of(symbol: Symbol) -> str:
+    """The narrowest domain that the symbol's assumptions say."""
     for domain in ("positive", "nonnegative", "negative", "nonpositive"):
         if getattr(symbol, f"is_{domain}"):
             return domain
@@ -272,6 +276,7 @@ def _domain_of(symbol: Symbol) -> str:
 
 
 def _from_table(values: Any, tail: str) -> Encoding:
+    """One lookup a head, exact in the given floats, with the tail behind its last entry."""
     if tail not in ("constant", "cut"):
         raise InputError(f"tail {tail!r} is not known; accepted: constant, cut")
     try:
@@ -294,6 +299,7 @@ def _from_table(values: Any, tail: str) -> Encoding:
 def _count(
     heads: int | None, parameters: Sequence[Parameter], given: Mapping[str, Any], default: int
 ) -> int:
+    """The number of heads: as many as values are given, else as asked, else the usual."""
     lengths = {len(v) for v in given.values() if isinstance(v, (list, tuple, np.ndarray))}
     if len(lengths) > 1:
         raise InputError(f"parameters are given for {sorted(lengths)} heads; they must agree")
@@ -308,6 +314,7 @@ def _count(
 def _head_values(
     name: str, parameters: Sequence[Parameter], given: Mapping[str, Any], h: int
 ) -> dict[str, Expr]:
+    """The values that are given for one head, each within its parameter's domain."""
     own: dict[str, Expr] = {}
     known = {p.name: p for p in parameters}
     for key, value in given.items():
@@ -333,6 +340,7 @@ def _head_values(
 
 
 def _substitute(formula: Expr, parameters: Sequence[Parameter], own: Values) -> Expr:
+    """A head's bias; sums whose bounds are now numbers are written out."""
     symbols = {p.name: p.symbol for p in parameters}
     bias = formula.xreplace({symbols[k]: v for k, v in own.items()})
     return bias.replace(_constant_sum, _written_out) if bias.has(sympy.Sum) else bias

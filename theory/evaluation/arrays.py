@@ -255,6 +255,7 @@ class Floats(Arrays):
         return functools.partial(self.by_balls, e), (n,)
 
     def _partial_sums(self, k: Any, low: int, body: Expr, high: Any) -> Any:
+        """A sum at all its upper ends at once, as differences of one running sum."""
         last = np.floor(high).astype(np.int64)
         at = np.arange(low, max(low, int(last.max()) + 1), dtype=np.float64)
         sums = np.cumsum(np.broadcast_to(value(body.xreplace({k: n}), self, {n: at}), at.shape))
@@ -288,6 +289,7 @@ class _IntegerForm:
 
 @functools.lru_cache(maxsize=1024)
 def _integer_form(e: Expr) -> _IntegerForm | None:
+    """A polynomial in n and floors with rational coefficients, as integers over q; else None."""
     e = sympy.expand(e)
     whole = [x for x in _outermost(e, (sympy.floor, sympy.ceiling)) if x.has(n)]
     names = [sympy.Dummy(integer=True) for _ in whole]
@@ -302,10 +304,12 @@ def _integer_form(e: Expr) -> _IntegerForm | None:
 
 
 def _places(sign: Any) -> Any:
+    """A sign as a place in a row of three: below, at, above."""
     return (np.asarray(sign) + 1).astype(np.int64)
 
 
 def _outermost(e: Expr, kinds: tuple[Any, ...]) -> list[Expr]:
+    """The parts of these kinds that lie within no other of them."""
     if isinstance(e, kinds):
         return [e]
     return list(dict.fromkeys(x for a in e.args for x in _outermost(a, kinds)))

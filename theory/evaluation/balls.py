@@ -107,6 +107,7 @@ class RealBalls(Arithmetic):
         return Undefined(f"{name} has no enclosure")
 
     def _compiled(self, e: Any) -> Callable[[Environment], Any]:
+        """The formula as a program over its symbols; what has no value there is Undefined."""
         symbols = _symbols(e)
         program = Program(e, self, symbols)
 
@@ -147,6 +148,7 @@ def _sympy(value: fmpq) -> sympy.Rational:
 
 
 def _real_part(rule: Callable[..., acb]) -> Callable[..., arb]:
+    """A rule on complex balls for real arguments."""
     return lambda *values: finite(rule(False, *(acb(to_arb(v)) for v in values)).real)
 
 
@@ -185,11 +187,13 @@ def _either(e: Any, compiled: Compile) -> Callable[..., bool]:
 
 
 def _if_else(e: Any, compiled: Compile) -> Callable[..., bool]:
+    """Only the chosen branch is evaluated: the other may be undefined there."""
     test, yes, no = (compiled(a) for a in e.args)
     return lambda *values: yes(*values) if test(*values) else no(*values)
 
 
 def _piecewise(e: sympy.Piecewise, compiled: Compile) -> Callable[..., Ball]:
+    """The first piece that applies, its successors never evaluated."""
     pieces = [(compiled(v), compiled(c)) for v, c in e.args]
 
     def first(*values: Ball) -> Ball:
@@ -202,6 +206,7 @@ def _piecewise(e: sympy.Piecewise, compiled: Compile) -> Callable[..., Ball]:
 
 
 def _lookup(e: Lookup, compiled: Compile) -> Callable[..., Ball]:
+    """The table's entry at a natural number, its tail behind the last."""
     at, (_, table, tail) = compiled(e.args[0]), e.args
     entries: dict[int, Program] = {}  # a table may be long, and most of it never asked for
 
@@ -218,6 +223,7 @@ def _lookup(e: Lookup, compiled: Compile) -> Callable[..., Ball]:
 
 
 def _finite_sum(e: sympy.Sum, compiled: Compile) -> Callable[..., Ball]:
+    """Term by term, up to MAX_LOOP of them."""
     k, low, high = e.limits[0]
     first, last, body = compiled(low), compiled(high), compiled(e.function, k)
 

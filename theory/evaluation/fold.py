@@ -112,6 +112,7 @@ class Program:
         self.given = len(symbols)
 
     def _place(self, e: Any) -> int:
+        """The place of a node's value: equal nodes share one, parts come before the whole."""
         if e not in self.places:
             if not e.free_symbols & self.symbols:
                 place = len(self.places)

@@ -69,6 +69,7 @@ def condition(p: Reading) -> Any:
 
 
 def _conjunction(p: Reading) -> Any:
+    """And binds more tightly than or."""
     parts = [_comparison(p)]
     while p.accept("&") or p.accept_name("and"):
         parts.append(_comparison(p))
@@ -76,6 +77,7 @@ def _conjunction(p: Reading) -> Any:
 
 
 def _comparison(p: Reading) -> Any:
+    """One condition: a truth value, a negation, a bracket, or a comparison, possibly chained."""
     kind, value, column = p.token
     if kind == "name" and value in ("True", "False"):
         p.next()
@@ -117,6 +119,7 @@ def _called(p: Reading, value: str, column: int) -> Any:
 
 
 def _in_brackets(p: Reading) -> bool:
+    """Whether the bracket here holds a condition rather than a number."""
     return p.begins("(") and opened(p, p.position + 1)
 
 

@@ -116,4 +116,5 @@ def _distance(expr: Expr, f: Any) -> Symbol | None:
 
 
 def _assumes(symbol: Symbol, wanted: Mapping[str, bool]) -> bool:
+    """Whether a caller's symbol says at least what is wanted."""
     return all(symbol.assumptions0.get(k) == v for k, v in wanted.items())

@@ -73,6 +73,7 @@ class Parser(Reading):
         return self.nested(self._choice)
 
     def _choice(self) -> Expr:
+        """Python's `value if condition else value`, which binds least of all."""
         column, value = self.column, self._sum()
         if not self.accept_name("if"):
             return value
@@ -176,6 +177,7 @@ class Parser(Reading):
                 return value
 
     def _bare(self) -> Expr:
+        """What stands without a sign or a power: number, name, bracket, bars, group of LaTeX."""
         kind, value, column = self.next()
         if kind == "number":
             return self.number(value, column)
@@ -246,6 +248,7 @@ class Parser(Reading):
         return self._parameter(value, column)
 
     def _parameter(self, value: str, column: int) -> Expr:
+        """A name that is no function, as a symbol of its domain."""
         try:
             return parameter(value, self.domains.get(value, "positive"))
         except InputError as error:
@@ -411,6 +414,7 @@ class Synonym:
 
 
 def _spelling(head: str, body: str) -> Spelling:
+    """A synonym from its line: `name(arguments)` and what it means."""
     name, _, inner = head.rstrip(")").partition("(")
     arguments = tuple(inner.split(", "))
     return Spelling(name, Synonym(arguments, body), len(arguments), len(arguments))

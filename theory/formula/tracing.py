@@ -197,6 +197,8 @@ class Traced:
 
 
 def _operator(sign: str, binds: int, back: bool) -> Callable[[Traced, Any], Traced]:
+    """A Python operator that writes its formula; `back` where the traced side is the right one."""
+
     def apply(self: Traced, other: Any) -> Traced:
         return _infix(sign, other, self, binds) if back else _infix(sign, self, other, binds)
 
@@ -211,6 +213,7 @@ for _name, _sign in _COMPARISONS.items():
 
 
 def _infix(sign: str, left: Any, right: Any, binds: int) -> Traced:
+    """Two operands and a sign, with brackets where the sides bind less tightly."""
     if sign in ("<", "<=", ">", ">=", "==", "!=", "&", "|"):
         return Traced(f"({_text(left, SUM)} {sign} {_text(right, SUM)})")
     power = sign == "**"

@@ -37,6 +37,8 @@ class bessel_small(sympy.Function):
 
 
 def _of_order(node: Any) -> Callable[[Expr, Expr], Expr]:
+    """A Bessel function whose order is a small rational; others are refused by name."""
+
     def build(order: Expr, at: Expr) -> Expr:
         if not (order.is_Rational and abs(order) <= MAX_ORDER and order.q <= 100):
             raise Refused(f"needs a rational order from -{MAX_ORDER} to {MAX_ORDER}")

@@ -29,6 +29,7 @@ def _heaviside(a: Expr, at_zero: Expr = S.Half) -> Expr:
 
 
 def _min_ball(*args: Ball) -> Ball:
+    """Exact while both are rational, so that equality stays decidable."""
     best = args[0]
     for x in args[1:]:
         exact = isinstance(best, fmpq) and isinstance(x, fmpq)
@@ -73,12 +74,14 @@ def _expand_min_max(t: Any, e: Expr, *args: Expr) -> Any:
 
 
 def _expand_heaviside(t: Any, e: Expr, a: Expr, at_zero: Expr = S.Half) -> Any:
+    """Only reached where the sign changes for ever: a bounded oscillation in [0, 1]."""
     if not (at_zero.is_Rational and 0 <= at_zero <= 1):
         raise Undecided("a step that changes for ever")
     return t.number(t.bounded_atom(S.Zero, S.One, e))
 
 
 def _expand_abs(t: Any, e: Expr, a: Expr) -> Any:
+    """By the sign in the end; where it changes for ever, a term whose coefficient is an |.|."""
     g = t.transseries(a)
     try:
         return g if t.eventual_sign_of(g) >= 0 else t.negate(g)

@@ -74,6 +74,7 @@ def small_sum(z: acb, c: Callable[[int], fmpq]) -> acb:
 
 
 def _exp(x: Ball) -> Ball:
+    """exp(-oo) = 0 and exp(0) = 1 exactly; an overflow is no bound, and said so."""
     if isinstance(x, arb) and not x.is_finite() and x < 0:
         return fmpq(0)
     if isinstance(x, fmpq) and x == 0:
@@ -89,6 +90,7 @@ def _log(x: Ball) -> Ball:
 
 
 def _complex_log1p(analytic: bool, z: acb) -> acb:
+    """log1p right of -1, else the logarithm, which tells where it is not analytic."""
     one = 1 + z
     if one.real > 0:
         return z.log1p()
@@ -96,12 +98,14 @@ def _complex_log1p(analytic: bool, z: acb) -> acb:
 
 
 def _complex_log1p_rest(analytic: bool, z: acb) -> acb:
+    """log(1 + z) - z, by its series near 0 where the difference cancels."""
     if not z.abs_upper() < SMALL:
         return _complex_log1p(analytic, z) - z
     return small_sum(z, lambda k: fmpq((-1) ** (k + 1), k))
 
 
 def _complex_expm1_rest(analytic: bool, z: acb) -> acb:
+    """exp(z) - 1 - z, by its series near 0 where the difference cancels."""
     if not z.abs_upper() < SMALL:
         return z.expm1() - z
     return small_sum(z, lambda k: fmpq(1, math.factorial(k)))
@@ -112,6 +116,7 @@ def _log_of(a: Expr, base: Expr | None = None) -> Expr:
 
 
 def _expand_log(t: Any, e: Expr, a: Expr) -> Any:
+    """Of a product factor by factor where that helps: an exponential's logarithm is known."""
     if isinstance(a, sympy.exp):
         return t.transseries(a.args[0])
     if a.is_Mul and a.has(sympy.exp):  # an exponential may have no expansion; its logarithm has

@@ -49,6 +49,7 @@ def _complex_erfcx(analytic: bool, z: acb) -> acb:
 
 
 def _erfcx_series(z: Any) -> Any:
+    """Scaled repeated integrals of erfc: small where exp(z^2) and erfc(z) over- and underflow."""
     if isinstance(z, arb):
         return _complex_erfcx(False, acb(z)).real
     at = z[0]
@@ -83,6 +84,7 @@ def _erfcx_beyond(t: Any, g: Any) -> Any:
 
 
 def _expand_erfcx(t: Any, e: Expr, a: Expr) -> Any:
+    """Right of 0 its asymptotic series, else exp(x^2) (1 - erf x)."""
     g = t.transseries(a)
     if t.direction(g) == 1:
         return _erfcx_at_infinity(t, g)
@@ -90,6 +92,7 @@ def _expand_erfcx(t: Any, e: Expr, a: Expr) -> Any:
 
 
 def _erf_of(t: Any, g: Any) -> Any:
+    """By where the argument goes: to 1, to -1, to erf of a limit, or between them for ever."""
     way = t.direction(g)
     if way == 0:
         return t.increasing_or_taylor(sympy.erf, g)

@@ -75,6 +75,7 @@ def _known(node: Any) -> Callable[..., Expr]:
 
 
 def _known_loggamma(x: Expr) -> Expr:
+    """Through gamma for small rationals, whose values SymPy simplifies."""
     small = x.is_Rational and max(abs(x.p), x.q) <= 100
     return sympy.log(sympy.gamma(x)) if small else sympy.loggamma(x, evaluate=False)
 
@@ -105,6 +106,7 @@ def _complex_binet(analytic: bool, z: acb) -> acb:
 
 
 def _complex_psi_rest(analytic: bool, z: acb) -> acb:
+    """digamma(z) - log z, by its asymptotic series where the difference cancels."""
     if not z.real > 0:
         return NAN
     if z.abs_lower() > ctx.prec // 3 + 8:
@@ -136,6 +138,7 @@ def _asymptotic(z: acb, gamma: bool) -> acb:
 
 @lru_cache(maxsize=1024)
 def _log_ratio(k: int, gamma: bool) -> float:
+    """log |B_2k/...|, the size of the k-th coefficient of Stirling's or digamma's series."""
     with precision(64):
         return float(abs(_bernoulli_ratio(k, 64, gamma)).log())
 
@@ -196,6 +199,7 @@ def _polygamma_ball(order: Ball, x: Ball) -> Ball:
 
 
 def _binomial_ball(a: Ball, b: Ball) -> Ball:
+    """By reciprocal gammas, which are entire; 0 below a negative integer."""
     if isinstance(b, fmpq) and b.q == 1 and b < 0:
         return fmpq(0)
     reciprocal = to_arb(b + 1).rgamma() * to_arb(a - b + 1).rgamma()
@@ -269,6 +273,7 @@ def polygamma_of(t: Any, order: int, g: Any) -> Any:
 
 
 def _polygamma_at_infinity(t: Any, order: int, g: Any) -> Any:
+    """DLMF 5.11.2 and 5.15.8: Bernoulli numbers over powers of the argument."""
     small = t.reciprocal(g)
 
     def of_digamma(k: int) -> fmpq:
@@ -315,12 +320,14 @@ def _expand_harmonic(t: Any, e: Expr, a: Expr, *rest: Expr) -> Any:
 
 
 def _expand_binomial(t: Any, e: Expr, top: Expr, bottom: Expr) -> Any:
+    """By three loggammas and an exponential."""
     parts = [t.transseries(x) for x in (top + 1, bottom + 1, top - bottom + 1)]
     a, b, c = (loggamma_of(t, g) for g in parts)
     return t.exponential(t.subtract(a, t.add(b, c)))
 
 
 def _expand_zeta(t: Any, e: Expr, a: Expr, *rest: Expr) -> Any:
+    """Dirichlet's series far out, the pole's Laurent series at 1, else the value at the limit."""
     g = t.transseries(a)
     if rest:
         raise Undecided("the Hurwitz zeta function")

@@ -23,6 +23,7 @@ def _expand_sinh_cosh(t: Any, e: Expr, a: Expr) -> Any:
 
 
 def _expand_tanh(t: Any, e: Expr, a: Expr) -> Any:
+    """Where it saturates by powers of exp(-2|x|), so that no term cancels."""
     g = t.transseries(a)
     way = t.direction(g)
     if way in (1, -1):  # tanh = 1 - 2 E/(1 + E), E = exp(-2|x|)
@@ -37,6 +38,7 @@ def _expand_tanh(t: Any, e: Expr, a: Expr) -> Any:
 
 
 def _expand_asinh(t: Any, e: Expr, a: Expr) -> Any:
+    """log(x + sqrt(x^2 + 1)) of the positive argument, odd."""
     g = t.transseries(a)
     way = t.direction(g)
     if way == 0:

@@ -84,6 +84,7 @@ def _expand_ei(t: Any, e: Expr, a: Expr) -> Any:
 
 
 def _sine_integral_at_zero(k: int) -> fmpq:
+    """Coefficient of x^k in Si: (-1)^((k-1)/2)/(k k!) for odd k."""
     return fmpq((-1) ** (k // 2), k * math.factorial(k)) if k % 2 else fmpq(0)
 
 

@@ -56,6 +56,7 @@ def _omega_rest_beyond(t: Any, g: Any) -> Any:
 
 
 def _in_logarithm(z: Expr) -> Expr:
+    """W(z) = s - log s + omega_rest(s) with s = log z, for z too large to be enclosed."""
     s = sympy.log(z)
     return s - sympy.log(s) + omega_rest(s)
 
@@ -69,6 +70,7 @@ def _known_value(x: Expr) -> Expr:
 
 
 def _expand(t: Any, e: Expr, a: Expr) -> Any:
+    """At the leading monomial, then Taylor's series of W around it in what is smaller."""
     g = t.transseries(a)
     way = t.direction(g)
     if way == 0:
@@ -105,6 +107,7 @@ def _expand(t: Any, e: Expr, a: Expr) -> Any:
 
 
 def _at_zero(k: int) -> fmpq:
+    """Coefficient of x^k in W: (-k)^(k-1)/k!."""
     return fmpq((-k) ** (k - 1), math.factorial(k)) if k else fmpq(0)
 
 

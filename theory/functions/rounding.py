@@ -21,6 +21,7 @@ NOT_ANALYTIC = dict.fromkeys(("complex_ball", "series", "tail"), STEPS)
 
 
 def _mod(a: Expr, b: Expr) -> Expr:
+    """SymPy's remainder where it is cheap, else the node unevaluated."""
     if b == 0:
         raise Refused("has modulus 0")
     if is_small(b, 10**6) and (a.is_Rational or not is_number(a)):
@@ -29,6 +30,7 @@ def _mod(a: Expr, b: Expr) -> Expr:
 
 
 def _expand_floor(t: Any, e: Expr, a: Expr) -> Any:
+    """An integer in the end, else a - frac(a), the fraction a bounded oscillation."""
     whole = _eventual_integer(t, e)
     if whole is not None:
         return t.number(whole)
@@ -38,6 +40,7 @@ def _expand_floor(t: Any, e: Expr, a: Expr) -> Any:
 
 
 def _expand_frac(t: Any, e: Expr, a: Expr) -> Any:
+    """a minus its eventual floor, else a bounded oscillation in [0, 1]."""
     whole = _eventual_integer(t, sympy.floor(a, evaluate=False))
     if whole is not None:
         return t.subtract(t.transseries(a), t.number(whole))
@@ -68,6 +71,7 @@ def _eventual_integer(t: Any, e: Expr) -> Any:
 
 
 def _expand_mod(t: Any, e: Expr, a: Expr, b: Expr) -> Any:
+    """b frac(a/b) for a constant positive modulus."""
     if b.has(n) or t.sign(t.coefficient(b)) <= 0:
         raise Undecided("Mod with this modulus")
     return t.number(t.bounded_atom(S.Zero, b, b * sympy.frac(a / b)))

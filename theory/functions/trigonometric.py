@@ -35,6 +35,7 @@ class cos_rest(sympy.Function):
 
 
 def _complex_sin_rest(analytic: bool, z: acb) -> acb:
+    """sin z - z, by its series near 0 where the difference cancels."""
     if not z.abs_upper() < SMALL:
         return z.sin() - z
     sign = (0, 1, 0, -1)
@@ -42,11 +43,13 @@ def _complex_sin_rest(analytic: bool, z: acb) -> acb:
 
 
 def _complex_cos_rest(analytic: bool, z: acb) -> acb:
+    """cos z - 1 = -2 sin(z/2)^2, which does not cancel near 0."""
     half = (z / 2).sin()
     return -2 * half * half
 
 
 def _complex_atan(analytic: bool, z: acb) -> acb:
+    """Not a number where an analytic value is asked for across the cuts from i and -i."""
     off_cuts = z.real > 0 or z.real < 0 or abs(z.imag) < 1
     return z.atan() if not analytic or off_cuts else NAN
 
@@ -96,6 +99,7 @@ def _circular(of_sine_and_cosine: Callable[[Any, Any, Any], Any]) -> Callable[..
 
 
 def _atan_of(t: Any, g: Any) -> Any:
+    """pi/2 - 1/g + ... where the argument grows, Taylor's series where it has a limit."""
     way = t.direction(g)
     if way == 0:
         return t.increasing_or_taylor(sympy.atan, g)
@@ -106,6 +110,8 @@ def _atan_of(t: Any, g: Any) -> Any:
 
 
 def _asin_near_zero(t: Any, g: Any) -> Any:
+    """Odd coefficients binomial(k - 1, k//2)/(2^(k-1) k)."""
+
     def coefficient(k: int) -> fmpq:
         return fmpq(math.comb(k - 1, k // 2), 2 ** (k - 1) * k) if k % 2 else fmpq(0)
 
@@ -128,6 +134,7 @@ def _acos_of(t: Any, g: Any) -> Any:
 
 
 def _expand_acos(t: Any, e: Expr, a: Expr) -> Any:
+    """acos, or pi/2 minus it; an argument that grows leaves the domain."""
     way = t.direction(t.transseries(a))
     if way in (1, -1):
         raise NotReal(f"{e.func.__name__} outside its domain")
@@ -161,14 +168,17 @@ def _wave_beyond(name: str) -> Callable[[Any, Any], Any]:
 
 
 def _small_sine(form: Any, z: Expr) -> Expr | None:
+    """sin z as z and a rest that does not cancel, where z is small on the whole half-line."""
     return z + sin_rest(z) if form.size(z) < form.SMALL else None
 
 
 def _small_cosine(form: Any, z: Expr) -> Expr | None:
+    """cos z as 1 and a rest, where z is small on the whole half-line."""
     return 1 + cos_rest(z) if form.size(z) < form.SMALL else None
 
 
 def _large_arctangent(form: Any, z: Expr) -> Expr | None:
+    """pi/2 - atan(1/z), where z is large on the whole half-line."""
     if form.size(z) > 1:
         return sympy.pi / 2 - sympy.atan(form.spread(sympy.exp(-form.log(z))))
     return None

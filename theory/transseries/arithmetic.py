@@ -265,6 +265,7 @@ def taylor(
 
 
 def _plain_taylor(coef: Coefficients, delta: Transseries) -> Transseries:
+    """sum coef(k) delta^k, up to the order or to the remainder of a power of delta."""
     if delta.literally_zero:
         return number(coef(0))
     terms: list[Term] = []
@@ -319,6 +320,7 @@ def _compress(terms: list[Term], remainder: Monomial | None) -> Transseries:
 
 
 def _pace(m: Monomial) -> tuple[Coefficient, tuple[Term, ...]]:
+    """The power of n and the exponential: monomials that share both differ by logarithms."""
     return (m.chain[0] if m.chain else ZERO), m.exponent
 
 

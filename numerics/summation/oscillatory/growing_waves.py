@@ -143,6 +143,7 @@ class Swell(ByParts):
         return kept, error.upper()
 
     def _beyond(self, j: int) -> arb:
+        """The base's tail and its harmonics, each by summation by parts; the rest is the error."""
         if not (1 - arb(self.sine)) * j > self.sector:
             return arb.nan()
         bits = ctx.prec
@@ -196,6 +197,7 @@ class Swell(ByParts):
             return since, (weight * least).upper(), decay.rate
 
     def _noise_at(self, x: arb) -> arb:
+        """The bound of what the waves leave behind x."""
         since, weight, rate = self._noise()
         if not x > since:
             raise Unreachable("the sector of the bias starts further out")
@@ -277,6 +279,7 @@ def _split(p: Expr) -> tuple[Wave, Expr]:
 
 
 def _decays(q: Bias, b: Bias, log_x: arb, sine: float) -> list[Decay]:
+    """Heights of the contour at which exp(q) decays on it, with the rates that are proved."""
     found = []
     with precision(128):
         try:

@@ -91,6 +91,7 @@ class Rotation(Averaged):
         return total.real
 
     def _ends(self) -> list[Expr]:
+        """The right ends of the pieces on the circle."""
         return [*(low for low, _ in self.pieces[1:]), self.pieces[0][0] + 1]
 
     def _variation(self, order: int) -> tuple[arb, arb]:
@@ -190,6 +191,7 @@ class Rotation(Averaged):
             return m * tail + total / length + arb(0, (error * size).upper())
 
     def _beyond(self, j: int) -> arb:
+        """Mean times tail with its discrepancy; at more bits by ramps, known ends reused nearby."""
         if ctx.prec < PLAIN_BITS or not self._ramps():
             return self.mean() * to_arb(self.base.tail(j)) + arb(0, self.noise(j))
         # T_j itself is compared with eps B: the sum that B stands on may be the rougher one

@@ -148,6 +148,7 @@ class Waves(ByParts):
             return main, others, (whole - kept).upper().max(arb(0))
 
     def _beyond(self, j: int) -> arb:
+        """The mean's tail, and each tuple of waves by summation by parts at its best order."""
         main, others, left_out = self._tuples()
         bits, tail = ctx.prec, to_arb(self.base.tail(j))
         goal = tail * main * arb(2) ** -(bits + 8) / (1 + len(others))

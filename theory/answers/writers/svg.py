@@ -142,6 +142,7 @@ class _Drawing:
         )
 
     def _axes(self) -> Iterator[str]:
+        """Grid lines, as many as their labels leave room for, and the names of both axes."""
         shape, size = self.shape, self.shape.type
         most = max(2, int((self.right - shape.left) / (size * 4.5)))
         for value, name in self.x.ticks(most):
@@ -166,6 +167,7 @@ class _Drawing:
         )
 
     def _marks(self) -> Iterator[str]:
+        """Posts and level lines, each name at the first place where it covers nothing."""
         size = self.shape.type
         posts = [(name, self.x.at(v)) for name, v in self.curve.posts if self.x.shows(v)]
         stand = [Box(at - 2, self.top, at + 2, self.bottom) for _, at in posts]

@@ -53,6 +53,8 @@ def written(blocks: Sequence[Block], *, details: bool = False, unicode: bool = T
 
 
 def _lines(block: Block, details: bool, unicode: bool) -> Iterator[str]:
+    """A block line by line; steps of a proof are shown on demand alone."""
+
     def line(text: Text) -> str:
         return terminal(text, unicode=unicode)
 
@@ -79,6 +81,7 @@ def _lines(block: Block, details: bool, unicode: bool) -> Iterator[str]:
 
 
 def _wrapped(line: str, indent: str = "") -> list[str]:
+    """A line as several of the terminal's width; words and formulas stay whole."""
     if len(line) <= WIDTH:
         return [line]
     return textwrap.wrap(
@@ -87,6 +90,8 @@ def _wrapped(line: str, indent: str = "") -> list[str]:
 
 
 def _table(block: Table, unicode: bool) -> Iterator[str]:
+    """Columns side by side; while they are too wide the widest gives way, down to NARROW."""
+
     def shown(row: Sequence[Text]) -> list[str]:
         return [terminal(as_text(cell), unicode=unicode) for cell in row]
 
