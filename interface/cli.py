@@ -5,9 +5,9 @@ A formula may begin with a minus, so verbs have no short options. Exit codes: `f
 
 from __future__ import annotations
 
-import _thread
 import os
 import re
+import signal
 import sys
 import threading
 from collections.abc import Sequence
@@ -114,7 +114,7 @@ def _unraisable(seen: Any) -> None:
     """An interrupt that came where none can be raised, as in a weak reference's callback, comes
     again; all else is told as usual."""
     if seen.exc_type is KeyboardInterrupt:
-        threading.Timer(0.05, _thread.interrupt_main).start()  # once this is over
+        threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()  # once this is over
     else:
         sys.__unraisablehook__(seen)
 
