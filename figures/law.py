@@ -13,7 +13,7 @@ from farfield.validation.reference.trials import slope, trials
 
 
 def law_curve() -> Figure:
-    """The ratio of perplexity of every committed trial against its lost order, by family.
+    """The ratio of perplexity of every committed trial against its order loss, by family.
 
     The line is the law, its one constant fitted on all of them; below the dashed line perplexity
     holds.
@@ -39,7 +39,7 @@ def law_curve() -> Figure:
                 alpha=0.85,
             )
         axes.set(
-            xlabel="lost order, from the formula alone",
+            xlabel="order loss, from the formula alone",
             yscale="log",
             ylabel="ratio of perplexity, measured",
             yticks=[1, 1.05, 1.2, 1.5],
