@@ -234,10 +234,12 @@ def results_page(app: Any) -> None:
         "Convergence has no scale and asks for every head. Further registrations ask which heads "
         "must be local and where each shape of a bias breaks. A registered rule spoke of "
         "every case before the first run, a rule that came later of the cases that were still "
-        "open. *Lost order* is $1 - (1 - Q)\\,\\varrho / (\\varrho + 1/4)$, where $Q$ is "
-        "the leak of the heads weighted by their resolution on a row of the training length $L$ "
-        "and $\\varrho$ the mean over heads of resolution times $1 - $ leak, times $L^2$; "
-        "for windows that are flat inside, the mass that depth carries beyond $L$. `farfield "
+        "open. The *order loss* has two parts, "
+        "$1 - \\varrho / (\\varrho + 1/4) + (Q \\log(1 + \\varrho_R))^2 / 5$: the order that a "
+        "long row lacks, $\\varrho$ the mean over heads of resolution on a row of the training "
+        "length $L$ times $1 - $ leak, times $L^2$; and what is drowned in it, $Q$ the leak of the heads "
+        "weighted by their resolution and $\\varrho_R$ their resolution so weighted, times $L^2$. "
+        "For windows that are flat inside, it is the mass that depth carries beyond $L$. `farfield "
         "forecast` computes it.",
     ]
     drawn = re.sub(r"\n+", "\n", svg(law_curve(), "law"))
