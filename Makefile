@@ -9,8 +9,8 @@ pip := $(VENV)/bin/python -m pip --disable-pip-version-check
 examples := --doctest-glob=README.md --doctest-modules --pyargs farfield
 strict := --config-settings editable_mode=strict
 
-.PHONY: test test-slow pinned formal formal-random demo figures reference docs browser lint types \
-	install clean
+.PHONY: test test-slow pinned formal formal-random demo figures reference gpu docs browser lint \
+	types install clean
 
 test: install  ## the tests, and every example of the documentation
 	$(VENV)/bin/pytest $(PYTEST_ARGS) $(examples) tests/ README.md
@@ -38,6 +38,9 @@ reference: install  ## the runs of the reference plan (hours; begun again, it co
 	for plan in validation/reference/*/plan.toml validation/reference/further/*.toml; do \
 		$(VENV)/bin/farfield sweep $$plan --runs out/reference || exit; done
 	$(VENV)/bin/python -m farfield.validation.reference collect out/reference
+
+gpu: install  ## what only a GPU measures, 9 minutes at most; begun again, it continues
+	$(VENV)/bin/python benchmarks/gpu.py --out out/gpu
 
 docs: install $(VENV)/documented  ## the documentation: its examples run, its scripts run, no warning
 	$(VENV)/bin/pytest --quiet --doctest-glob='*.md' --doctest-modules docs/*.md docs/theory docs/pages.py

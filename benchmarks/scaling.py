@@ -94,6 +94,24 @@ def steps_of(shape: Preset, vocabulary: int, device: torch.device) -> tuple[list
     return np.diff(times)[2:].tolist(), (used[-1] - used[2]) / (len(used) - 3)
 
 
+def sliced(
+    whole: Preset, shape: Preset, vocabulary: int, device: torch.device
+) -> dict[str, float | int | str]:
+    """Numbers of some steps of a preset, in a shape that the device holds."""
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+    seconds, _ = steps_of(shape, vocabulary, device)
+    rate = shape.batch * shape.length / median(seconds)
+    return {
+        "steps": len(seconds),
+        "tokens a second": rate,
+        "memory": peak_memory(device),
+        "operations a second": rate * flops_a_token(whole, vocabulary),
+        "of a matrix product": product_rate(device, shape.precision),
+        "hours of the whole run": tokens(whole) / rate / 3600,
+    }
+
+
 def measure_slice(name: str, steps: int, sequences: int | None, device: torch.device) -> None:
     whole, vocabulary = preset(name), GPT2 if name.startswith("paper:") else 256
     shape = dataclasses.replace(whole, steps=steps + 3)
@@ -102,17 +120,13 @@ def measure_slice(name: str, steps: int, sequences: int | None, device: torch.de
         few = sequences or max(1, 2048 // whole.length)
         shape = dataclasses.replace(shape, batch=few, parts=1, precision="float32")
         where += f", {torch.get_num_threads()} threads, {torch.backends.cpu.get_cpu_capability()}"
-    if device.type == "cuda":
-        torch.cuda.reset_peak_memory_stats(device)
-    seconds, _ = steps_of(shape, vocabulary, device)
-    rate = shape.batch * shape.length / median(seconds)
-    done = rate * flops_a_token(whole, vocabulary)
-    product = product_rate(device, shape.precision)
+    found = sliced(whole, shape, vocabulary, device)
+    done, product = found["operations a second"], found["of a matrix product"]
     print(
         f"{name} on {where}, {shape.precision}, {shape.batch} x {shape.length} tokens a step, "
-        f"vocabulary {vocabulary}: median of {len(seconds)} steps [measured]"
+        f"vocabulary {vocabulary}: median of {found['steps']} steps [measured]"
     )
-    print(f"  {rate:,.0f} tokens a second; {peak_memory(device)}")
+    print(f"  {found['tokens a second']:,.0f} tokens a second; {found['memory']}")
     print(
         f"  {done / 1e12:.3g} TFLOP/s, {done / product:.0%} of a large matrix product "
         f"({product / 1e12:.3g} TFLOP/s)"
@@ -121,7 +135,7 @@ def measure_slice(name: str, steps: int, sequences: int | None, device: torch.de
         if known in where and shape.precision == "bfloat16":
             print(f"  {done / stated:.0%} of the {stated / 1e12:.0f} TFLOP/s stated for {known}")
     print(
-        f"  the whole run, {tokens(whole):,} tokens: {tokens(whole) / rate / 3600:,.1f} hours "
+        f"  the whole run, {tokens(whole):,} tokens: {found['hours of the whole run']:,.1f} hours "
         "[approximate: from this slice]"
     )
 

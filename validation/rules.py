@@ -27,6 +27,7 @@ from farfield.numerics.finite_length import (
     head_resolutions,
     head_weights,
     lost_order,
+    order_loss,
     resolution_weighted_leak,
 )
 from farfield.theory.convergence import check_convergence
@@ -162,6 +163,9 @@ def _lacking(share: float) -> Callable[[Case], float]:
 LOCAL = 0.23  # a head is local if it keeps all but this within half the training length
 SHARP = 1 / 5.6  # between window 32 (1/4.0, failed) and slopes 1/16 (1/7.9, held), both seen
 
+ORDER_LOSS = "order lacking or drowned"
+"""The rule on which a forecast rests."""
+
 RULES: Mapping[str, Rule] = {
     rule.name: rule
     for rule in (
@@ -236,6 +240,12 @@ RULES: Mapping[str, Rule] = {
             "lost order, flat",
             "it is at most {c}, or where no head has an order inside, the layered mass beyond is",
             lambda c: lost_order(c.bias, c.trained, c.layers),
+            "sized",
+        ),
+        Rule(
+            ORDER_LOSS,
+            "the order that is lacking or drowned on the long row is at most {c}",
+            lambda c: order_loss(c.bias, c.trained, c.layers),
             "sized",
         ),
     )

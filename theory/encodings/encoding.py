@@ -59,6 +59,10 @@ class Parameter:
         return parameter(self.name, self.domain)
 
 
+LISTED = "one formula a head"
+"""The source of an encoding that is a list of formulas."""
+
+
 @dataclass(frozen=True, repr=False)
 class Encoding(Result):
     """One bias formula with its heads; everything else in the project is a view of it.

@@ -17,7 +17,7 @@ from farfield.theory.answers.names import nearest, plain
 from farfield.theory.answers.notation import expression_line
 from farfield.theory.answers.number import exact, natural
 from farfield.theory.encodings.catalogue import CATALOGUE
-from farfield.theory.encodings.encoding import Encoding, Parameter, grouped
+from farfield.theory.encodings.encoding import LISTED, Encoding, Parameter, grouped
 from farfield.theory.encodings.entry import Entry, Values
 from farfield.theory.formula.given import as_expression
 from farfield.theory.formula.parameters import parameter
@@ -249,7 +249,7 @@ def _from_heads(
         own = _head_values("the list of formulas", free, given, h)
         biases.append(_substitute(part.biases[0], free, own))
     label = grouped([part.name for part in parts])
-    built = Encoding(label, None, tuple(biases), free, source="one formula a head")
+    built = Encoding(label, None, tuple(biases), free, source=LISTED)
     return _assuming(built, domains)
 
 

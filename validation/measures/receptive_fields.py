@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from farfield.theory.answers.answer import InputError
 from farfield.validation.models.attention import PLAIN, Path, Weighting, fused
+from farfield.validation.models.positional import rows_of
 from farfield.validation.settings.visibility import CAUSAL, Visibility
 from farfield.validation.text.corpus import segments as spaced
 
@@ -43,7 +44,7 @@ class LanguageModel(Protocol):
         """Shape (..., vocabulary)."""
 
     def bias_table(self, length: int) -> Tensor | None:
-        """Shape (heads or 1, length), float64."""
+        """Shape (1, heads or layers * heads; length), float64."""
 
     def parameters(self) -> Iterator[nn.Parameter]:
         """The weights."""
@@ -252,15 +253,18 @@ def attention_rows(
     bias = torch.zeros(1, length, dtype=torch.float64) if bias is None else bias
 
     @functools.lru_cache
-    def prior(visible: Visibility) -> tuple[Tensor, Tensor, Tensor]:
+    def prior(visible: Visibility, layer: int, heads: int) -> tuple[Tensor, Tensor, Tensor]:
         """Which keys are seen, the bias on them, its tails: of the layers that see so."""
         seen = (keys_at >= 0) & visible.sees(at[:, None], keys_at)
-        log_b = bias[:, None].masked_fill(~seen, -math.inf)  # head, row, distance
+        log_b = rows_of(bias, layer, heads)[:, None].masked_fill(
+            ~seen, -math.inf
+        )  # head, row, distance
         return seen, log_b, tail_sums((log_b - log_b.amax(-1, keepdim=True)).exp())
 
     log_eps = torch.tensor(thresholds, dtype=torch.float64).log()[:, None, None, None]
 
-    measured, gaps, failed, informative = [], [], torch.zeros(3, dtype=torch.long), []
+    measured: list[Tensor] = []
+    gaps, failed, informative = [], torch.zeros(3, dtype=torch.long), []
     masses = []
     beyond = torch.tensor([w < length for w in within], dtype=torch.float64)
     largest = torch.zeros(2, dtype=torch.float64)
@@ -270,7 +274,9 @@ def attention_rows(
     def measure(
         query: Tensor, key: Tensor, value: Tensor, visible: Visibility, weighting: Weighting
     ) -> None:
-        seen, log_b, b_tails = prior(visible)
+        heads = query.shape[1]  # layers without a bias of their own share the first one's
+        own = len(measured) % (len(bias) // heads) if len(bias) > heads else 0
+        seen, log_b, b_tails = prior(visible, own, heads)
         scores = (query[:, :, at].double() @ key.double().transpose(-2, -1)).cpu()
         scores = weighting.content(scores / math.sqrt(query.shape[-1]))
         logits = scores.gather(-1, keys_at.clamp(min=0).expand(*scores.shape[:2], -1, -1))

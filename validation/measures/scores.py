@@ -18,6 +18,7 @@ from farfield.numerics.resolution import attention_resolution
 from farfield.theory.answers.answer import InputError
 from farfield.validation.models.attention import _diagonals, fused
 from farfield.validation.models.model import Transformer
+from farfield.validation.models.positional import rows_of
 from farfield.validation.settings.visibility import CAUSAL, Visibility
 from farfield.validation.text.corpus import segments as spaced
 
@@ -98,7 +99,10 @@ def expected_scores(
     for sample in samples.split(1):
         model.hidden(model.embed(sample.to(model.device)), visible, path)
     content = torch.stack(sums).unflatten(0, (len(samples), -1)).mean(0) / counts
-    scores = content if table is None else content + table.mean(0)
+    scores = content
+    if table is not None:
+        heads = [layer.heads for layer in model.layers]
+        scores = content + torch.stack([rows_of(table, *at).mean(0) for at in enumerate(heads)])
     found = [[v if math.isfinite(v) else None for v in row] for row in scores.tolist()]
     mean = [v if math.isfinite(v) else None for v in scores.mean(0).tolist()]
     return ExpectedScores(

@@ -26,6 +26,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 from torch.utils.checkpoint import checkpoint
+from torch.utils.weak import WeakIdKeyDictionary
 
 from farfield.validation.settings.visibility import CAUSAL, Visibility
 
@@ -427,19 +428,16 @@ def flexible(
     from torch.nn.attention.flex_attention import flex_attention
 
     length, heads = query.shape[-2], query.shape[1]
-    seen: Tensor | None = None
     score: Callable[..., Tensor] | None = None
     if bias is not None:
-        finite = bias > -math.inf
-        seen = finite
-        table = bias.masked_fill(~finite, 0.0)
+        table = bias.masked_fill(bias == -math.inf, 0.0)
         rows = len(table)
 
         def score(score: Tensor, batch: Tensor, head: Tensor, i: Tensor, j: Tensor) -> Tensor:
             row = head if rows > 1 else head * 0
             return score + table[row, (i - j).clamp(min=0)]
 
-    mask = _block_mask(seen, length, heads, visible, query.device)
+    mask = _block_mask(bias, length, heads, visible, query.device)
     alone = query.device.type == "cuda" and not torch.compiler.is_compiling()
     kernel = _compiled(flex_attention) if alone else flex_attention
     output: Tensor = kernel(query, key, value, score_mod=score, block_mask=mask)
@@ -447,22 +445,22 @@ def flexible(
 
 
 _masks: dict[Any, Any] = {}
+_supports: list[Tensor] = []
+_known_supports = WeakIdKeyDictionary()
+_KEPT = 64
 
 
 @torch.compiler.disable
 def _block_mask(
-    finite: Tensor | None, length: int, heads: int, visible: Visibility, device: torch.device
+    bias: Tensor | None, length: int, heads: int, visible: Visibility, device: torch.device
 ) -> Any:
     """The blocks in which a query sees a key; kept, since the layers of a model share them."""
     from torch.nn.attention.flex_attention import create_block_mask
 
-    known: Any = (length, heads, visible, device)
-    if finite is not None and not bool(finite.all()):
-        known = (*known, finite.cpu().numpy().tobytes())
-    else:
-        finite = None
+    finite = None if bias is None else _support(bias)
+    known: Any = (length, heads, visible, device, id(finite))
     if known not in _masks:
-        if len(_masks) >= 64:
+        if len(_masks) >= _KEPT:
             _masks.clear()
 
         def sees(batch: Tensor, head: Tensor, i: Tensor, j: Tensor) -> Tensor:
@@ -479,9 +477,35 @@ def _block_mask(
     return _masks[known]
 
 
+def _support(bias: Tensor) -> Tensor | None:
+    """Where a bias is finite, None for everywhere; the same tensor for the same places.
+
+    A device is asked once a bias, not once a layer, and keeps the answer: a copy of the table to
+    the processor would make it wait for each.
+    """
+    version = 0 if bias.is_inference() else bias._version
+    told = _known_supports.get(bias)
+    if told is None or told[0] != version:
+        finite = bias.detach() != -math.inf
+        like = (s for s in _supports if s.device == finite.device and torch.equal(s, finite))
+        found = None if bool(finite.all()) else next(like, finite)
+        if found is finite:
+            if len(_supports) >= _KEPT:
+                _supports.clear()
+                _known_supports.clear()
+                _masks.clear()  # whose keys name supports by identity
+            _supports.append(finite)
+        told = _known_supports[bias] = (version, found)
+    support: Tensor | None = told[1]
+    return support
+
+
 @functools.cache
 def _compiled(kernel: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    compiled: Callable[..., Tensor] = torch.compile(kernel, dynamic=False)
+    """The kernel, compiled anew for each shape; after torch's usual 8 it would run uncompiled."""
+    compiled: Callable[..., Tensor] = torch._dynamo.config.patch(recompile_limit=256)(
+        torch.compile(kernel, dynamic=False)
+    )
     return compiled
 
 

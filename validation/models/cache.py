@@ -18,6 +18,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from farfield.theory.answers.answer import InputError
 from farfield.validation.models.model import Transformer
+from farfield.validation.models.positional import rows_of
 
 
 @dataclass(frozen=True)
@@ -69,9 +70,10 @@ def extend(
         values.append(value if width is None else value[:, :, kept - min(kept, width - 1) :])
         if mask is None:
             mask = _mask(model, new, kept, width).to(query)
+        own = rows_of(mask, layer, query.shape[1])[None]
         if model.rotation is not None:
             query, key = model.rotation(query, key)
-        return scaled_dot_product_attention(query, key, value, attn_mask=mask)
+        return scaled_dot_product_attention(query, key, value, attn_mask=own)
 
     for layer in model.layers:
         x = layer(x, attend)
@@ -85,7 +87,7 @@ def _mask(model: Transformer, new: int, kept: int, width: int | None) -> Tensor:
     seen = distance >= 0 if width is None else (distance >= 0) & (distance < width)
     table = model.bias_table(kept)
     table = torch.zeros(1, kept, dtype=torch.float64) if table is None else table
-    return table[:, distance.clamp(min=0)].masked_fill(~seen, -math.inf)[None]
+    return table[:, distance.clamp(min=0)].masked_fill(~seen, -math.inf)
 
 
 def generate(

@@ -187,5 +187,12 @@ def block_mask(
         return found
 
     return create_block_mask(
-        sees, None, None if alike else own, length, length, device=device, BLOCK_SIZE=block
+        sees,
+        None,
+        None if alike else own,
+        length,
+        length,
+        device=device,
+        BLOCK_SIZE=block,
+        _compile=torch.device(device).type == "cuda",  # else the matrix of all pairs is made
     )

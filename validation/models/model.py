@@ -13,6 +13,7 @@ rotation of queries and keys (`rotation`, `rotation_decay`), or as a vector adde
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 
@@ -23,7 +24,13 @@ from torch.nn import functional
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import Encoding
 from farfield.validation.models.attention import Path, fused
-from farfield.validation.models.positional import LearnedBias, Rotation, additive_bias, sinusoid
+from farfield.validation.models.positional import (
+    LearnedBias,
+    Rotation,
+    additive_bias,
+    rows_of,
+    sinusoid,
+)
 from farfield.validation.settings.presets import Preset
 from farfield.validation.settings.visibility import CAUSAL, Visibility
 from farfield.validation.text.corpus import BYTES
@@ -131,13 +138,14 @@ class Transformer(nn.Module):
             x = functional.dropout(x, self.dropout, self.training)
         bias = None if self.bias is None else self.bias(x.shape[1]).to(x.device, _exact(x.dtype))
 
-        def attend(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        def attend(query: Tensor, key: Tensor, value: Tensor, layer: int) -> Tensor:
             if self.rotation is not None:
                 query, key = self.rotation(query, key)
-            return path(query, key, value, bias, visible)
+            own = None if bias is None else rows_of(bias, layer, query.shape[1])
+            return path(query, key, value, own, visible)
 
-        for layer in self.layers:
-            x = layer(x, attend)
+        for k, layer in enumerate(self.layers):
+            x = layer(x, functools.partial(attend, layer=k))
         return self.norm(x)
 
     def logits(self, hidden: Tensor) -> Tensor:
@@ -176,7 +184,7 @@ class Transformer(nn.Module):
         return self.embedding.weight.device
 
     def bias_table(self, length: int) -> Tensor | None:
-        """The bias at distances 0 .. length - 1 in float64, shape (heads or 1, length)."""
+        """The bias at distances 0 .. length - 1 in float64, a row a head; see `rows_of`."""
         return None if self.bias is None else self.bias(length).detach().double().cpu()
 
     def learned_values(self) -> dict[str, list[float]]:

@@ -104,6 +104,20 @@ def additive_bias(encoding: Encoding, heads: int) -> FixedBias | LearnedBias:
     return LearnedBias(encoding, heads) if encoding.free else FixedBias(encoding)
 
 
+def rows_of(table: Tensor, layer: int, heads: int) -> Tensor:
+    """The rows of a table of biases that a layer has: all, or its own where each has its own.
+
+    Args:
+        table: of 1, `heads` or `layers * heads` rows, a column a distance.
+        layer: counted from 0.
+        heads: of a layer.
+
+    >>> rows_of(torch.arange(4.0)[:, None], 1, 2).tolist()
+    [[2.0], [3.0]]
+    """
+    return table if len(table) <= heads else table[layer * heads : (layer + 1) * heads]
+
+
 def _bounds(parameter: Parameter) -> tuple[float, float]:
     """The narrower of clamp and domain, kept off the open ends of the domain."""
     low, high, closed_low, closed_high = interval(parameter.domain)

@@ -143,4 +143,6 @@ def cases(plan: Plan) -> Iterator[tuple[Row, Case]]:
 REGISTRATIONS = (
     Registration(HERE / "heads_and_shapes"),
     Registration(HERE / "lengths_and_depths"),
+    Registration(HERE / "floors"),
+    Registration(HERE / "prose_and_layers"),
 )

@@ -17,7 +17,7 @@ from typing import Any
 import sympy
 
 from farfield.theory.answers.answer import InputError
-from farfield.theory.encodings import Encoding
+from farfield.theory.encodings import LISTED, Encoding
 from farfield.validation.files import recorded
 from farfield.validation.settings.measurement import Measurement
 from farfield.validation.settings.presets import PRESETS, Preset
@@ -33,7 +33,8 @@ class Configuration:
     """One run: an encoding, a text, a preset and a seed, and what to measure.
 
     Args:
-        encoding: a trainable encoding with one head or as many as the preset.
+        encoding: a trainable encoding with one head or as many as the preset; or, as a list of
+            formulas, one for each head of each layer, layer by layer.
         corpus: the text.
         preset: architecture and schedule.
         seed: from 0; of the initial weights and of the order of the text.
@@ -82,10 +83,14 @@ class Configuration:
     def __post_init__(self) -> None:
         encoding, preset, measure = self.encoding, self.preset, self.settings
         require_mechanism(encoding)
-        if encoding.mechanism == "bias" and encoding.num_heads not in (1, preset.heads):
+        accepted = [1, preset.heads]
+        if encoding.source == LISTED:  # heads of the catalogue spread over the layers mean nothing
+            accepted.append(preset.heads * preset.layers)
+        if encoding.mechanism == "bias" and encoding.num_heads not in accepted:
             raise InputError(
                 f"{encoding.name} has {encoding.num_heads} heads, the model of preset "
-                f"{preset.name} has {preset.heads}; accepted: heads=1 or heads={preset.heads}"
+                f"{preset.name} has {preset.heads}; accepted: heads="
+                + " or heads=".join(map(str, accepted))
             )
         require_values(encoding)
         longest = measure.lengths[-1]

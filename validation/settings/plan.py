@@ -5,8 +5,8 @@
     encodings = [
         "alibi",
         { name = "alibi", dialect = "shift", delta = -3, label = "alibi -3" },
-        { name = ["-n/4", "0"], label = "half", family = "mixtures" },       # a formula a head
-    ]
+        { name = ["-n/4", "0"], label = "half", family = "mixtures" },       # a formula a head,
+    ]                          # or one for each head of each layer, layer by layer
     seeds = [0, 1]
     presets = ["small"]
     lengths = [64]             # training lengths; the preset's own where none is given
@@ -14,6 +14,7 @@
     widths = [128]
     heads = [8]
     steps = [1000]
+    text = "builtin:documentation"     # in place of the text that the plan runs on
     stretch = true             # the bias p(n L0 / L), L0 the preset's length, L the training length
     multiples = [1, 4, 16]     # test lengths, in training lengths
     tested = [8, 64]           # the same in tokens, in place of multiples
@@ -42,12 +43,13 @@ from typing import Any
 
 from farfield.theory.answers.answer import InputError
 from farfield.theory.answers.names import nearest
-from farfield.theory.encodings import Encoding, encoding
+from farfield.theory.encodings import LISTED, Encoding, encoding
 from farfield.validation.settings.configuration import Configuration, key
 from farfield.validation.settings.measurement import Measurement
 from farfield.validation.settings.presets import Preset, preset, resized
 from farfield.validation.settings.visibility import Visibility
 from farfield.validation.text.corpus import Corpus
+from farfield.validation.text.reading import corpus as read_text
 
 ROTATED = ("rotation", "rotation_decay", "sinusoidal")
 
@@ -69,7 +71,8 @@ class Subject:
     def encoding(self, heads: int) -> Encoding:
         """The encoding, with so many heads where it has one formula a head."""
         found = encoding(**self.options)
-        if "heads" not in self.options and found.num_heads not in (1, heads):
+        told = "heads" in self.options or found.source == LISTED
+        if not told and found.num_heads not in (1, heads):
             found = encoding(heads=heads, **self.options)
         return found
 
@@ -86,6 +89,7 @@ class Sweep:
     widths: tuple[int, ...] = ()
     heads: tuple[int, ...] = ()
     steps: tuple[int, ...] = ()
+    text: str = ""
     stretch: bool = False
     multiples: tuple[int, ...] = ()
     tested: tuple[int, ...] = ()
@@ -202,6 +206,8 @@ def _measured(job: Job) -> list[str]:
 
 def _jobs(sweep: Sweep, corpus: Corpus) -> list[Job]:
     jobs = []
+    if sweep.text:
+        corpus = read_text(sweep.text)
     for chosen in sweep.architectures():
         length = chosen.length
         measure = dataclasses.replace(chosen.measurement, **sweep.measured(length))
@@ -265,6 +271,10 @@ def _sweep(given: Mapping[str, Any]) -> Sweep:
             if not isinstance(given[name], bool):
                 raise InputError(f"sweep: {name} {given[name]!r}; accepted: true, false")
             values[name] = given[name]
+    if "text" in given:
+        if not isinstance(given["text"], str):
+            raise InputError(f"sweep: text {given['text']!r}; accepted: a file, a folder or a name")
+        values["text"] = given["text"]
     if "measure" in given:
         values["measure"] = _settings(given["measure"])
     pairs = (("multiples", "tested"), ("bca", "window"), ("bca", "windows"), ("window", "windows"))

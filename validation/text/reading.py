@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+import re
 import sysconfig
+import textwrap
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -16,7 +18,10 @@ from farfield.validation.optional import library
 from farfield.validation.text.corpus import Corpus
 from farfield.validation.text.tokens import opened
 
+DOCUMENTATION = "builtin:documentation"
 _CHUNK = 1 << 24
+_TRIPLE = re.compile(rb'"""(.+?)"""|\'\'\'(.+?)\'\'\'', re.DOTALL)
+_WORDS = 8
 _LEFT_OUT = {"test", "tests", "idle_test", "site-packages", "dist-packages", "__pycache__"}
 
 
@@ -27,8 +32,9 @@ def corpus(text: str | os.PathLike[str] | None = None) -> Corpus:
         text: a file, which is mapped into memory, not read; a folder whose files (hidden and
             binary ones left out) are all read; a folder of token files that `tokens.tokenized`
             wrote; `dataset:NAME` or `dataset:NAME/CONFIGURATION`, read by the library `datasets`
-            from its local cache; None takes the source code of the running Python's standard
-            library.
+            from its local cache; `builtin:documentation`, English, what the source code of the
+            running Python's standard library has between triple quotes; None takes that source
+            code.
 
     Returns:
         Whole files are split by the hash of their names, one in ten held out. If that leaves
@@ -41,15 +47,18 @@ def corpus(text: str | os.PathLike[str] | None = None) -> Corpus:
     >>> corpus().source
     'source code of the standard library of Python 3...'
     """
-    if text is None:
+    if text in (None, DOCUMENTATION):
         library = Path(sysconfig.get_path("stdlib"))
         files = [
             name
             for name in _names(library)
             if name.endswith(".py") and not name.startswith("_sysconfigdata")
         ]
-        source = f"source code of the standard library of Python {platform.python_version()}"
-        return _split(source, library, files)
+        code, what = _contents(library, files), "source code"
+        if text == DOCUMENTATION:
+            code, what = {name: _documentation(c) for name, c in code.items()}, "documentation"
+        source = f"{what} of the standard library of Python {platform.python_version()}"
+        return _split(source, code)
     if str(text).startswith("dataset:"):
         return _from_dataset(str(text).removeprefix("dataset:"))
     path = Path(text).expanduser()
@@ -57,7 +66,7 @@ def corpus(text: str | os.PathLike[str] | None = None) -> Corpus:
         return opened(path)
     try:
         if path.is_dir():
-            return _split(f"folder {path.resolve().name}", path, _names(path))
+            return _split(f"folder {path.resolve().name}", _contents(path, _names(path)))
         if not path.is_file():
             wrong = "is no regular file" if path.exists() else "does not exist"
             raise InputError(f"text {str(text)!r} {wrong}; accepted: a file or a folder")
@@ -127,8 +136,21 @@ def _cut(source: str, text: np.ndarray, files: int) -> Corpus:
     return Corpus(source, text[:cut], text[cut:], files, "the last tenth of all bytes held out")
 
 
-def _split(source: str, folder: Path, names: list[str]) -> Corpus:
-    contents = {name: (folder / name).read_bytes() for name in names}
+def _contents(folder: Path, names: list[str]) -> dict[str, bytes]:
+    return {name: (folder / name).read_bytes() for name in names}
+
+
+def _documentation(code: bytes) -> bytes:
+    """What Python code says in English: its strings of several words between triple quotes."""
+    strings = (quoted or single for quoted, single in _TRIPLE.findall(code))
+    return b"".join(
+        textwrap.dedent(s.decode("utf-8", "replace")).strip().encode() + b"\n\n"
+        for s in strings
+        if len(s.split()) >= _WORDS
+    )
+
+
+def _split(source: str, contents: dict[str, bytes]) -> Corpus:
     texts = {name: content for name, content in contents.items() if b"\0" not in content}
     size = sum(map(len, texts.values()))
     if size == 0:

@@ -112,6 +112,23 @@ def test_attention_field_by_its_definition(name, trained, text, small):
     assert 0.5 < bounds.range_median <= bounds.range_max
 
 
+def test_a_layer_is_measured_with_its_own_bias(small, text):
+    near, none = ["-2*n"] * small.heads, ["0"] * small.heads
+
+    def fields(*formulas):
+        model = initialised(encoding([f for layer in formulas for f in layer]), small, 0)
+        given = {"thresholds": (0.1,), "length": 30, "segments": 2, "rows": 5}
+        return attention_receptive_field(model, text.held_out, **given)
+
+    (mixed,), bounds = fields(near, none)
+    (local,), _ = fields(near)
+    (flat,), _ = fields(none)
+    assert bounds.violations == 0
+    assert mixed.trf == pytest.approx((local.trf + flat.trf) / 2)
+    assert mixed.heads[0] == pytest.approx(local.heads[0])
+    assert min(mixed.heads[1]) > 5 * max(local.heads[1])
+
+
 def shortest(weights, eps):
     """The definition: min { j : C_ij > (1 - eps) C_ii }."""
     partial = np.concatenate([[0], np.cumsum(weights)])

@@ -241,6 +241,60 @@ def test_the_score_function_of_the_kernel(name):
         torch.testing.assert_close(found, exact, rtol=1e-4, atol=1e-5)
 
 
+def test_the_blocks_of_a_support_are_found_without_a_copy(monkeypatch):
+    """The same mask for the same places, whatever tensor tells them; a change in place is seen;
+    nothing is copied to the processor, where a device would have to wait."""
+
+    def block_mask(p, view=CAUSAL):
+        return attention._block_mask(p, 40, HEADS, view, torch.device("cpu"))
+
+    monkeypatch.setattr(attention, "_masks", {})
+    monkeypatch.setattr(torch.Tensor, "cpu", None)
+    monkeypatch.setattr(torch.Tensor, "numpy", None)
+    near, all_seen = table("window", 40, w=9), table("type1", 40)
+    mask = block_mask(near)
+    assert block_mask(near) is mask is block_mask(near.clone() - 3)
+    assert block_mask(all_seen) is block_mask(None) is block_mask(all_seen * 2) is not mask
+    assert block_mask(near, Visibility(bca=4)) is not mask
+    asked = []
+    equal = torch.equal
+    monkeypatch.setattr(torch, "equal", lambda *pair: asked.append(pair) or equal(*pair))
+    other = near.clone()
+    for _ in range(5):
+        assert block_mask(other) is mask
+    assert 1 <= len(asked) <= len(attention._supports)
+    other[:, 3] = -math.inf
+    changed = block_mask(other)
+    assert changed is not mask and changed is block_mask(other)
+    i = torch.arange(40)
+    for p, found in ((near, mask), (other, changed)):
+        dense = found.mask_mod(torch.tensor(0), torch.tensor(0), i[:, None], i)
+        seen = (i <= i[:, None]) & (p[0] > -math.inf)[(i[:, None] - i).clamp(min=0)]
+        assert equal(dense, seen)
+
+
+def test_supports_beyond_those_kept_are_found_again(monkeypatch):
+    monkeypatch.setattr(attention, "_KEPT", 3)
+    for width in [2, 3, 4, 5, 6, 2, 3]:
+        p = table("window", 32, w=width)
+        mask = attention._block_mask(p, 32, HEADS, CAUSAL, p.device)
+        at = torch.tensor(0), torch.tensor(0), torch.tensor(31), torch.arange(32)
+        assert mask.mask_mod(*at).sum() == width
+    assert len(attention._supports) <= 3
+
+
+def test_the_kernel_is_compiled_for_every_shape(monkeypatch):
+    """Beyond torch's usual eight, a kernel would be run as it is: all pairs, in memory."""
+    plain = torch.compile
+    monkeypatch.setattr(torch, "compile", lambda f, **o: plain(f, backend="eager", **o))
+
+    def kernel(x):
+        return x + 1 if torch.compiler.is_compiling() else x
+
+    compiled = attention._compiled(kernel)
+    assert all(compiled(torch.zeros(length)).all() for length in range(1, 13))
+
+
 # -- bands --------------------------------------------------------------------------------------
 
 

@@ -7,6 +7,7 @@ from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
 from farfield.validation.models.attention import materialised, toeplitz
 from farfield.validation.models.model import initialised
+from farfield.validation.models.positional import rows_of
 from farfield.validation.settings.presets import preset
 from farfield.validation.settings.visibility import Visibility
 
@@ -92,3 +93,20 @@ def test_learned_values_are_reported_by_head(small):
     model = build("kerple_log", small)
     assert {k: len(v) for k, v in model.learned_values().items()} == {"r1": 4, "r2": 4}
     assert build("alibi", small).learned_values() == build("rope", small).learned_values() == {}
+
+
+def test_each_layer_may_have_heads_of_its_own(small):
+    """A formula for each head of each layer: layers alike are one bias, unlike ones are not."""
+    first, second = ["-n/4", "-n", "0", "0"], ["0", "0", "-n/2", "0"]
+
+    def scores(formulas):
+        with torch.no_grad():
+            return initialised(encoding(formulas), small, 0)(tokens(20))
+
+    assert torch.equal(scores(first * 2), scores(first))
+    mixed = scores(first + second)
+    assert not any(torch.allclose(mixed, scores(b)) for b in (first, second, second + first))
+    model = initialised(encoding(first + second), small, 0)
+    rows = [rows_of(model.bias_table(9), k, small.heads) for k in range(2)]
+    for row, formulas in zip(rows, (first, second), strict=True):
+        assert torch.equal(row, torch.from_numpy(encoding(formulas).bias(range(9))))

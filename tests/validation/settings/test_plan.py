@@ -83,6 +83,28 @@ def test_a_formula_a_head_and_other_architectures(fixed):
     assert [v.window for v in first.variants] == [None, 8]
 
 
+def test_a_formula_for_each_head_of_each_layer(fixed):
+    tiny = preset("tiny")
+    each = [f"-n/{k + 1}" for k in range(tiny.heads * tiny.layers)]
+    (job,) = parse_plan(sweep(presets=["tiny"], encodings=[each])).jobs(fixed)
+    assert job.configuration.encoding.num_heads == tiny.heads * tiny.layers
+    with pytest.raises(InputError, match=r"heads=1 or heads=\d+ or heads=\d+$"):
+        parse_plan(sweep(presets=["tiny"], encodings=[each[:-1]])).jobs(fixed)
+    spread = {"name": "alibi", "heads": tiny.heads * tiny.layers}
+    with pytest.raises(InputError, match=rf"heads=1 or heads={tiny.heads}$"):
+        parse_plan(sweep(presets=["tiny"], encodings=[spread])).jobs(fixed)
+
+
+def test_a_text_in_place_of_that_of_the_plan(fixed, tmp_path):
+    (tmp_path / "words.txt").write_bytes(b"in other words " * 2000)
+    own, given = parse_plan(
+        {"sweep": [{"encodings": ["alibi"]}, {"encodings": ["type1"], "text": str(tmp_path)}]}
+        | {"title": "two texts"}
+    ).jobs(fixed)
+    assert own.configuration.corpus == fixed
+    assert given.configuration.corpus.source == f"folder {tmp_path.name}"
+
+
 def test_a_stretched_bias_sees_as_far_in_training_lengths(fixed):
     given = sweep(encodings=["-n/4", "window"], presets=["tiny"], lengths=[16, 32], stretch=True)
     given["sweep"][0]["encodings"][1] = {"name": "window", "w": 5, "label": "window 5"}
@@ -162,6 +184,7 @@ def test_a_name_means_one_thing(sweeps, message, fixed):
         (sweep(encodings=[3]), "accepted: a name, a formula, a list of formulas"),
         (sweep(encodings=[["-n", "rope"]]), "rope is no bias of one head"),
         (sweep(layers=[0]), "layers .* from 1"),
+        (sweep(text=3), "text 3; accepted: a file, a folder or a name"),
         (sweep(stretch=1), "stretch 1; accepted: true, false"),
         (sweep(windows=[8], bca=True), "bca and windows are both given"),
         (sweep(measure=3), "measure 3; accepted is a table"),

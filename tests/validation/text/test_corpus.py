@@ -20,6 +20,15 @@ def test_builtin_text_is_the_library_without_tests():
     assert b"class BasicTestMappingProtocol" not in both  # ... test.mapping_tests is not
 
 
+def test_what_the_library_says_in_english():
+    found = corpus("builtin:documentation")
+    assert found.source.startswith("documentation of the standard library of Python 3")
+    both = found.train.tobytes() + found.held_out.tobytes()
+    assert len(both) > 1_000_000 and 0.05 < len(found.held_out) / len(both) < 0.2
+    assert b"Record of phased-in incompatible language changes." in both  # of __future__
+    assert b"def astuple(" not in both and b"Return the fields of a dataclass instance" in both
+
+
 def test_the_hash_is_of_both_parts_and_of_where_they_part():
     def make(a, b):
         return Corpus("", np.frombuffer(a, np.uint8), np.frombuffer(b, np.uint8), 1, "").sha256
