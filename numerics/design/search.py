@@ -26,7 +26,7 @@ from farfield.numerics.design.targets import (
     quantity,
     read_targets,
 )
-from farfield.theory.algebra.budget import deadline, until
+from farfield.theory.algebra.budget import budget, until
 from farfield.theory.algebra.outcomes import Unreachable
 from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status
 from farfield.theory.answers.notation import expression_line
@@ -404,7 +404,7 @@ class _Asked:
         try:
             return self._found(blank, targets)
         except Unreachable as why:
-            spent = time.monotonic() > deadline()
+            spent = time.monotonic() > budget().deadline
             reason = Reason(Code.BUDGET if spent else Code.NO_ENCLOSURE, str(why))
             return replace(blank, status=Status.UNKNOWN, label=None, reason=reason)
 
