@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import sys
+import threading
 from collections.abc import Sequence
 from itertools import takewhile
 from typing import Any, Literal
@@ -60,6 +62,7 @@ def application() -> App:
         help_flags=["--help"],
         default_parameter=Parameter(negative=(), show_default=_default),
         result_action="return_value",
+        suppress_keyboard_interrupt=False,
     )
     for title, verbs in GROUPS.items():
         group = Group(title)
@@ -81,6 +84,7 @@ def main(args: Sequence[str] | None = None) -> None:
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # spinning wastes cores that are shared
     given = list(sys.argv[1:] if args is None else args)
     app = application()
+    sys.unraisablehook = _unraisable
     try:
         _require_known(app, given)
         code = app(given, exit_on_error=False, print_error=False) or OK
@@ -104,6 +108,15 @@ def main(args: Sequence[str] | None = None) -> None:
             f"internal error, {what}; FARFIELD_TRACEBACK=1 shows where, please report it", INTERNAL
         )
     sys.exit(code)
+
+
+def _unraisable(seen: Any) -> None:
+    """An interrupt that came where none can be raised, as in a weak reference's callback, comes
+    again; all else is told as usual."""
+    if seen.exc_type is KeyboardInterrupt:
+        threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()  # once this is over
+    else:
+        sys.__unraisablehook__(seen)
 
 
 def _complain(what: str, code: int) -> int:

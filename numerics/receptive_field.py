@@ -483,7 +483,12 @@ def _asymptotics(s: Series) -> str | None:
     kernel = s.last.kernel
     if kernel is None or s.support is not None:
         return None
-    return None if isinstance(kernel, Geometric) and len(s.stretches) > 1 else kernel.asymptotics()
+    if isinstance(kernel, Geometric) and len(s.stretches) > 1:
+        return None
+    try:
+        return kernel.asymptotics()
+    except Unreachable:  # the answer took the time that there was
+        return None
 
 
 def at_precision(value: Callable[[], Any], bits: int) -> Any:

@@ -1,8 +1,8 @@
 """Will perplexity hold beyond the training length? Forecast from the formula, before training.
 
-The quantity is the *lost order* of `farfield.numerics.finite_length`, and the law is
+The quantity is the *order loss* of `farfield.numerics.finite_length`, and the law is
 
-    log ratio = c * lost order,    c fitted through the origin on every committed trial
+    log ratio = c * order loss,    c fitted through the origin on every committed trial
 
 (`farfield.validation.reference.trials`: small models, judged by last-token perplexity). How sure
 that is comes from the same trials: each is forecast with its family left out of the fit, and the
@@ -25,7 +25,7 @@ from farfield.numerics.finite_length import (
     head_leaks,
     head_resolutions,
     kept_resolution,
-    lost_order,
+    order_loss,
     resolution_weighted_leak,
 )
 from farfield.numerics.receptive_field import out_of_reach, resolve
@@ -39,7 +39,7 @@ from farfield.validation.measures.extrapolation import TOLERANCE
 from farfield.validation.reference.trials import Trial, left_out, slope, trials
 from farfield.validation.settings.trainable import trainable
 
-QUANTITY = "lost order"
+QUANTITY = "order loss"
 MAX_TESTED = 1 << 20
 FAR = 0.25  # from the nearest trial, in either part of the quantity: beyond, nothing is forecast
 SUPPORT = 5  # trials that are named
@@ -66,10 +66,10 @@ class Forecast(Answer):
         ratio: the expected ratio to the perplexity at the training length.
         interval: 95 % of such forecasts fall into it.
         quantity: what the forecast rests on.
-        value: of that quantity, in [0, 1].
+        value: of that quantity, 0 or more.
         heads: its parts, by head.
         support: the trials nearest to it.
-        distance: to the nearest, by the quantity and its parts, each in [0, 1].
+        distance: to the nearest, by the quantity and its parts.
     """
 
     VALUE: ClassVar[str] = "ratio"
@@ -188,7 +188,7 @@ def forecast(
 
 def _of_bias(subject: Encoding, trained: int, tested: int, layers: int) -> Forecast:
     bias = subject.bias(np.arange(tested))
-    value = lost_order(bias, trained, layers)
+    value = order_loss(bias, trained, layers)
     parts = (resolution_weighted_leak(bias, trained), kept_resolution(bias, trained), value)
     near = sorted(trials(), key=lambda t: (_distance(parts, t), t.name))[:SUPPORT]
     distance = _distance(parts, near[0])
@@ -239,7 +239,7 @@ def _of_bias(subject: Encoding, trained: int, tested: int, layers: int) -> Forec
 
 
 def _distance(parts: tuple[float, float, float], trial: Trial) -> float:
-    """Between the quantities, each brought to [0, 1]."""
+    """The largest of the differences between the quantity, the leak, and the order that is kept."""
     leak, kept, value = parts
     sharp = kept / (kept + HALF) - trial.kept / (trial.kept + HALF)
     return max(abs(leak - trial.leak), abs(sharp), abs(value - trial.value))
@@ -273,7 +273,7 @@ class _Law:
 
 
 def expected(value: float) -> tuple[float, float]:
-    """The logarithm of the ratio that a lost order lets expect, and the scale of its error."""
+    """The logarithm of the ratio that an order loss lets expect, and the scale of its error."""
     law = _law()
     center = law.slope * value
     return center, law.floor + law.growth * center

@@ -12,6 +12,7 @@ app = marimo.App(width="full", app_title="farfield")
 
 @app.cell
 def _():
+    import threading
     from importlib.resources import files
 
     import marimo as mo
@@ -23,7 +24,7 @@ def _():
     mine = style.replace(":root {", ".farfield {").replace("\nbody {", "\n.none {")
     own = ".explored { background: var(--paper); color: var(--ink); padding: .2rem 1rem; }"
     mo.Html(f"<style>{stylesheet()}{mine}{own}</style>")
-    return mo, state
+    return mo, state, threading
 
 
 @app.cell
@@ -56,23 +57,24 @@ def _(mo, session, state, typed):
 
 
 @app.cell
-def _(asked, mo, moved, state):
+def _(moved, state):
     values = state.values_of(moved.value)
-    several = state.comparison(asked.questions, values)
-    overlay = state.picture(asked.questions, values)
-    shown = [state.first(q, values) for q in asked.questions]
-    mo.Html(state.html([*shown, *([several] if several else []), overlay]))
     return (values,)
 
 
 @app.cell
-def _(asked, mo, state, values):
-    # A first enclosure at once, then the whole answer in its place.
-    if asked.questions:
-        mo.output.replace(
-            mo.Html(state.html([state.numbers(q, values, state.FIRST) for q in asked.questions]))
-        )
-    mo.Html(state.html([state.numbers(q, values) for q in asked.questions], state.THEORY))
+def _(asked, mo, state, threading, values):
+    # Beside the notebook, so that a new input withdraws the question and need not wait for it.
+    answered = threading.Event()
+
+    def answer():
+        asking = mo.current_thread()
+        for shown in asked.answers(values, lambda: asking.should_exit):
+            mo.output.replace(mo.Html(state.html(shown, state.THEORY)))
+            answered.set()
+
+    mo.Thread(target=answer).start()
+    _ = answered.wait(2 * state.FIRST)
     return
 
 

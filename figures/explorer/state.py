@@ -1,19 +1,18 @@
 """What the explorer asks and shows: formulas with parameters, answered as the sliders move.
 
 A formula is decided once, for all values of its parameters; a slider then reads the condition and
-asks for the numbers of its values alone. What cannot be read keeps the last answer.
+asks for the numbers of its values alone. An answer is first what a moment allows, then the whole of
+it; who asks anew withdraws what was asked before. What cannot be read keeps the last answer.
 """
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import sympy
@@ -29,7 +28,6 @@ from farfield.figures.document import (
     about,
     page,
     piece,
-    write_page,
 )
 from farfield.figures.explorer.map import parameter_map
 from farfield.figures.pages.pictures import against_critical, name_of
@@ -37,10 +35,11 @@ from farfield.figures.pages.terms import THEORY, definitions
 from farfield.numerics.leak import leak
 from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.numerics.windows.certified import certified_window
-from farfield.theory.algebra.budget import until
-from farfield.theory.answers.answer import InputError
+from farfield.theory.algebra.budget import check_time, unless, until
+from farfield.theory.algebra.outcomes import Unreachable
+from farfield.theory.answers.answer import InputError, Status
 from farfield.theory.answers.blocks import Formula, Ladder, Sentence, Steps, Table, note, table
-from farfield.theory.answers.notation import Term, Text, as_text, terminal, words
+from farfield.theory.answers.notation import Term, as_text, terminal, words
 from farfield.theory.answers.wording import count
 from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import Encoding, encoding
@@ -88,12 +87,19 @@ def slider(name: str, domain: str) -> Slider:
 
 @dataclass(frozen=True)
 class Question:
-    """One formula as it was read: the encoding, the verdict for all parameters, its sliders."""
+    """One formula as it was read: the encoding, its sliders, and the verdict for all parameters,
+    once it is decided."""
 
     text: str
     subject: Encoding
-    convergence: Convergence
     sliders: tuple[Slider, ...]
+    convergence: Convergence | None = None
+
+    @property
+    def decided(self) -> Convergence:
+        """The verdict, of a question that has one."""
+        assert self.convergence is not None, "not decided yet"
+        return self.convergence
 
     def at(self, values: Mapping[str, Fraction]) -> Encoding:
         """The encoding at values of its parameters."""
@@ -103,20 +109,31 @@ class Question:
     def holds(self, values: Mapping[str, Fraction]) -> bool | None:
         """Whether the series converges there, by the condition that was proved."""
         own = {s.name: values.get(s.name, s.value) for s in self.sliders}
-        found = self.convergence.at(**own) if own else self.convergence.converges
+        found = self.decided.at(**own) if own else self.decided.converges
         return found if isinstance(found, bool) else None
 
 
-def ask(text: str, budget_s: float = WHOLE) -> Question:
-    """Read a formula, or a name of the catalogue, and decide it for all its parameters.
+def read(text: str) -> Question:
+    """Read a formula, or a name of the catalogue.
 
     Raises:
         InputError: what cannot be read; the message points at the column.
     """
     subject = encoding(text)
     free = subject.free if len(subject.free) <= 6 else ()
-    sliders = tuple(slider(p.name, p.domain) for p in free)
-    return Question(text, subject, check_convergence(subject, budget_s=budget_s), sliders)
+    return Question(text, subject, tuple(slider(p.name, p.domain) for p in free))
+
+
+def decide(question: Question, budget_s: float = WHOLE) -> Question:
+    """The question with the verdict for all its parameters.
+
+    Raises:
+        InputError: a formula that is not real.
+        Unreachable: the question was withdrawn.
+    """
+    found = check_convergence(question.subject, budget_s=budget_s)
+    check_time()  # a question that was withdrawn is not undecided
+    return replace(question, convergence=found)
 
 
 @dataclass
@@ -126,11 +143,14 @@ class Explorer:
     Fields:
         questions: in the order of the lines that were typed, the last that could be read.
         trouble: what cannot be read now, one line each.
+        refused: what was read and is not real for large n, with the reason.
     """
 
     questions: tuple[Question, ...] = ()
     trouble: tuple[str, ...] = ()
+    refused: dict[str, str] = field(default_factory=dict)
     _known: dict[str, Question] = field(default_factory=dict)
+    _decided: dict[str, Question] = field(default_factory=dict)
 
     def read(self, typed: str) -> Explorer:
         """Ask what was typed, a formula a line; what cannot be read keeps the last answer."""
@@ -138,7 +158,7 @@ class Explorer:
         for text in filter(None, (line.strip() for line in re.split(r"[\n;]", typed))):
             if text not in self._known:
                 try:
-                    self._known[text] = ask(text)
+                    self._known[text] = read(text)
                 except InputError as error:
                     trouble.append(str(error))
                     continue
@@ -148,13 +168,69 @@ class Explorer:
             self.questions = tuple(found)
         return self
 
+    def decided(self, budget_s: float = WHOLE) -> tuple[Question, ...]:
+        """The questions with their verdicts; those that were decided are kept."""
+        found = []
+        for q in self.questions:
+            if q.text not in self._decided and q.text not in self.refused:
+                try:
+                    q = decide(q, budget_s)
+                except InputError as error:
+                    self.refused[q.text] = str(error)
+                    continue
+                if q.decided.status is not Status.UNKNOWN or budget_s >= WHOLE:
+                    self._decided[q.text] = q
+            if q.text not in self.refused:
+                found.append(self._decided.get(q.text, q))
+        return tuple(found)
+
+    def refusals(self) -> list[Item]:
+        """What is said of formulas that are shown and not real."""
+        found = (self.refused.get(q.text) for q in self.questions)
+        return [note(f"{why[0].upper()}{why[1:]}.") for why in found if why]
+
+    def answers(
+        self, values: Mapping[str, Fraction], withdrawn: Callable[[], bool] = lambda: False
+    ) -> Iterator[list[Item]]:
+        """What a moment tells, then the whole answer where that took longer.
+
+        Args:
+            values: where the sliders stand.
+            withdrawn: whether no one waits any more; no answer comes from then on.
+        """
+        for budget_s in (FIRST, WHOLE):
+            began = time.monotonic()
+            try:
+                with unless(withdrawn):
+                    shown = self._answer(values, budget_s)
+            except Unreachable:
+                if not withdrawn():
+                    raise
+            if withdrawn():
+                return
+            if budget_s == WHOLE or time.monotonic() - began < FIRST:
+                yield shown
+                return
+            yield [note("A first answer; more time is being spent on it."), *shown]
+
+    def _answer(self, values: Mapping[str, Fraction], budget_s: float) -> list[Item]:
+        questions = self.decided(budget_s)
+        several = comparison(questions, values)
+        return [
+            *self.refusals(),
+            *(first(q, values) for q in questions),
+            *([several] if several is not None else []),
+            picture(questions, values),
+            *(numbers(q, values, budget_s) for q in questions),
+        ]
+
 
 # -- what is shown --------------------------------------------------------------------------------
 
 
 def first(question: Question, values: Mapping[str, Fraction]) -> Item:
     """The answer that comes at once: verdict at these values, formula, map of the parameters."""
-    found = question.convergence
+    found = question.decided
     said, *others = found.blocks()
     shown: list[Item] = [said, *(b for b in others if isinstance(b, Formula))]
     holds = question.holds(values)
@@ -166,7 +242,7 @@ def first(question: Question, values: Mapping[str, Fraction]) -> Item:
             found.label if holds is not None else None,
         ))  # fmt: skip
     shown += [Fold(words("Why"), [b for b in others if isinstance(b, (Steps, Ladder, Table))])]
-    drawn = parameter_map(question.convergence, {s.name: s.steps for s in question.sliders}, {
+    drawn = parameter_map(found, {s.name: s.steps for s in question.sliders}, {
         s.name: values.get(s.name, s.value) for s in question.sliders})  # fmt: skip
     return Columns(shown, [drawn] if drawn is not None else [])
 
@@ -218,7 +294,7 @@ def comparison(questions: Sequence[Question], values: Mapping[str, Fraction]) ->
         e, holds = q.at(values), q.holds(values)
         known = bool(e.biases) and not e.free
         tokens = field_text(theoretical_receptive_field(e, EPS, budget_s=FIRST)) if known else ""
-        verdict = q.convergence.verdict if not q.sliders or holds is None else Term(
+        verdict = q.decided.verdict if not q.sliders or holds is None else Term(
             "converges" if holds else "diverges", "verdict")  # fmt: skip
         rows.append((name_of(q.subject), verdict, tokens))
     return table(("formula", "verdict", f"TRF({EPS})"), rows, numeric=(2,))
@@ -252,33 +328,20 @@ def html(items: Sequence[Item], terms: Terms | None = None) -> str:
     return f'<div class="farfield explored">{piece(items, terms)}</div>'
 
 
-def sections(explorer: Explorer, values: Mapping[str, Fraction]) -> Iterator[Section]:
-    """The state as sections of a page."""
-    for q in explorer.questions:
-        title: Text = name_of(q.subject)
-        yield Section(title, [first(q, values), numbers(q, values), picture([q], values)])
-
-
 def export(explorer: Explorer, values: Mapping[str, Fraction]) -> str:
     """The state of the explorer as a page that stands alone."""
-    several = comparison(explorer.questions, values)
-    lead: list[Item] = [picture(explorer.questions, values)]
+    questions = explorer.decided()
+    several = comparison(questions, values)
+    lead: list[Item] = [picture(questions, values)]
     if several is not None:
         lead = [Columns([several], lead)]
-    parts = [*sections(explorer, values),
+    parts = [*(_section(q, values) for q in questions),
              Section(words("What the words mean"), [definitions(THEORY)])]  # fmt: skip
-    return page(words("Explored"), lead, parts, THEORY)
+    return page(words("Explored"), [*explorer.refusals(), *lead], parts, THEORY)
 
 
-def save(
-    explorer: Explorer, values: Mapping[str, Fraction], folder: str | os.PathLike[str]
-) -> Path:
-    """Write the state as `index.html` into a folder.
-
-    Raises:
-        InputError: the folder cannot be written to.
-    """
-    return write_page(export(explorer, values), folder)
+def _section(q: Question, values: Mapping[str, Fraction]) -> Section:
+    return Section(name_of(q.subject), [first(q, values), numbers(q, values), picture([q], values)])
 
 
 def values_of(moved: Mapping[str, Any]) -> dict[str, Fraction]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import operator
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from flint import arb
 from sympy import Rational
@@ -12,74 +14,111 @@ from sympy import Rational
 from farfield.numerics.design.rationals import simplest
 from farfield.numerics.design.region import DIGITS, Event, Line, Region
 from farfield.numerics.design.targets import Target
-from farfield.theory.algebra.budget import check_time
+from farfield.theory.algebra.budget import budget, check_time, until
 from farfield.theory.algebra.outcomes import Unreachable
 from farfield.theory.answers.answer import InputError
+from farfield.theory.answers.wording import listed
 
 PLACES = (-16, -12, -10, -8, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 16)
 """Coordinates that are looked at: the parameter's distance from an end is 2 to their power."""
 HALVINGS, NARROW = 40, 2.0**-36
+SHARE = 1 / 8
 
 
-def sampled(line: Line, targets: Sequence[Target]) -> Region:
+def sampled(line: Line, targets: Sequence[Target]) -> tuple[Region, str]:
     """An interval around a parameter that meets all targets: its ends were decided, the parameters
-    between them were not.
+    between them were not. With it, where it was not decided, in words.
 
     Raises:
         Unreachable: none was found.
     """
-    events = [Event(t, *event) for t in targets for event in t.events()]
-
-    def met(u: float) -> tuple[bool, ...]:
-        return tuple(_holds(line, event, line.at(arb(u))) for event in events)
-
-    known = {float(u): met(u) for u in PLACES}
-    good = min((u for u, each in known.items() if all(each)), key=abs, default=None)
+    look = _Look(line, [Event(t, *event) for t in targets for event in t.events()])
+    places = sorted(map(float, PLACES), key=abs)
+    good = next((u for u in places if look.met(u)), None)
     if good is None:
-        good = next(
-            filter(
-                None.__ne__,
-                (_between(met, known, *pair) for pair in itertools.pairwise(sorted(known))),
-            ),
-            None,
+        known = sorted(u for u in places if None not in look.at(u))
+        between = (_between(look, *pair) for pair in itertools.pairwise(known))
+        good = next((u for u in between if u is not None), None)
+    if good is None:
+        raise Unreachable(
+            f"no {line.family.parameter} that meets it was found among the {len(look.known)} tried"
+            + look.open_words(", ")
         )
-    if good is None:
-        raise Unreachable(f"no {line.family.parameter} that meets it was found among those tried")
     ends: list[tuple[Rational, Rational] | None] = []
     for way in (-1, 1):
-        bad = [u for u, each in known.items() if (u - good) * way > 0 and not all(each)]
-        near = min(bad, key=lambda u: abs(u - good), default=None)
-        ends.append(None if near is None else _edge(line, events, met, near, good))
+        beyond = sorted((u for u in places if (u - good) * way > 0), key=lambda u: abs(u - good))
+        near = next(filter(look.misses, beyond), None)
+        ends.append(None if near is None else _edge(look, near, good))
     low, high = (None if end is None else end[1] for end in ends)
     chosen = line.at(arb(good))
     if low is not None and high is not None:
         short = simplest(low, high, True, True)
-        if short is not None and all(_holds(line, event, short) for event in events):
+        if short is not None and all(look.decided(short)):
             chosen = short
-    return Region(ends[0], ends[1], (low is not None, high is not None), chosen)
+    found = Region(ends[0], ends[1], (low is not None, high is not None), chosen)
+    return found, look.open_words()
 
 
-Met = Callable[[float], tuple[bool, ...]]
+@dataclass
+class _Look:
+    """Which events hold at parameters of a line: True, False, or None where it is not decided.
+
+    One parameter takes `SHARE` of what is left of the time at most, so that none takes all.
+    """
+
+    line: Line
+    events: Sequence[Event]
+    known: dict[float, tuple[bool | None, ...]] = field(default_factory=dict)
+
+    def at(self, u: float) -> tuple[bool | None, ...]:
+        """Of the parameter of a coordinate."""
+        if u not in self.known:
+            self.known[u] = self.decided(self.line.at(arb(u)))
+        return self.known[u]
+
+    def decided(self, a: Rational) -> tuple[bool | None, ...]:
+        """Of a parameter."""
+        check_time()
+        now = time.monotonic()
+        with until(now + SHARE * (budget().deadline - now)):
+            found = tuple(self._holds(event, a) for event in self.events)
+        check_time()
+        return found
+
+    def _holds(self, event: Event, a: Rational) -> bool | None:
+        try:
+            return self.line.holds(event, a)
+        except (Unreachable, InputError):
+            return None
+
+    def met(self, u: float) -> bool:
+        """Whether all events are as wanted."""
+        return all(self.at(u))
+
+    def misses(self, u: float) -> bool:
+        """Whether one of them is not, for certain."""
+        return False in self.at(u)
+
+    def open_words(self, before: str = "") -> str:
+        """Where it was not decided; nothing if it was everywhere."""
+        missing = [u for u in sorted(self.known) if not (self.met(u) or self.misses(u))]
+        if not missing:
+            return ""
+        a = self.line.family.parameter
+        said = listed([f"{float(self.line.at(arb(u))):.6g}" for u in missing], 6)
+        return f"{before}not decided within the time at {a} = {said}"
 
 
-def _holds(line: Line, event: Event, a: Rational) -> bool:
-    check_time()
-    try:
-        return line.holds(event, a)
-    except (Unreachable, InputError):
-        return False
-
-
-def _between(
-    met: Met, known: dict[float, tuple[bool, ...]], low: float, high: float
-) -> float | None:
+def _between(look: _Look, low: float, high: float) -> float | None:
     """A coordinate that meets all, by halves between two of which one or the other meets each."""
-    at_low, at_high = known[low], known[high]
+    at_low, at_high = look.at(low), look.at(high)
     for _ in range(HALVINGS):
         if not all(map(operator.or_, at_low, at_high)):
             return None
         middle = (low + high) / 2
-        here = known[middle] = met(middle)
+        here = look.at(middle)
+        if None in here:
+            return None
         if all(here):
             return middle
         if all(map(operator.or_, at_low, here)):
@@ -89,20 +128,25 @@ def _between(
     return None
 
 
-def _edge(
-    line: Line, events: Sequence[Event], met: Met, bad: float, good: float
-) -> tuple[Rational, Rational]:
-    """Neighbouring parameters of which the second meets all and the first does not."""
-    failing = [e for e, holds in zip(events, met(bad), strict=True) if not holds]
+def _edge(look: _Look, bad: float, good: float) -> tuple[Rational, Rational]:
+    """Two parameters of which the second meets all and the first does not: neighbours, where all
+    between them is decided."""
+    line = look.line
+    failing = [e for e, holds in zip(look.events, look.at(bad), strict=True) if holds is False]
     places = sorted((arb(bad), arb(good)), key=float)
     try:
         low, high = (line.gauged(failing[0], u) for u in places)
         edge = line.sharp(failing[0], low, high, DIGITS, bad < good)
-        if all(_holds(line, event, edge.inside) for event in events):
+        if all(look.decided(edge.inside)):
             return edge.outside, edge.inside
     except Unreachable:
         check_time()
     while abs(good - bad) > NARROW:
         middle = (good + bad) / 2
-        good, bad = (middle, bad) if all(met(middle)) else (good, middle)
+        if look.met(middle):
+            good = middle
+        elif look.misses(middle):
+            bad = middle
+        else:
+            break
     return line.at(arb(bad)), line.at(arb(good))

@@ -26,7 +26,7 @@ from farfield.numerics.design.targets import (
     quantity,
     read_targets,
 )
-from farfield.theory.algebra.budget import until
+from farfield.theory.algebra.budget import budget, until
 from farfield.theory.algebra.outcomes import Unreachable
 from farfield.theory.answers.answer import Code, InputError, Label, Reason, Status
 from farfield.theory.answers.notation import expression_line
@@ -387,7 +387,7 @@ class _Asked:
         try:
             return self._found(blank, targets)
         except Unreachable as why:
-            spent = "time budget" in str(why)
+            spent = time.monotonic() > budget().deadline
             reason = Reason(Code.BUDGET if spent else Code.NO_ENCLOSURE, str(why))
             return replace(blank, status=Status.UNKNOWN, label=None, reason=reason)
 
@@ -399,7 +399,9 @@ class _Asked:
             and all(t.quantity.ordered(p, a) for t in targets)
         )
         if not ordered:
-            return self._met(blank, targets, _first_sampled(self._axes, targets), False)
+            found, undecided = _first_sampled(self._axes, targets)
+            done = self._met(blank, targets, found, False)
+            return replace(done, reason=Reason(Code.UNDECIDED, undecided)) if undecided else done
         for t in targets:
             if t.relation == "=" and isinstance(axis, Line) and t.quantity.skips(p, int(t.limit)):
                 return self._unreached(blank, axis, t)
@@ -471,7 +473,7 @@ class _Asked:
         )
 
 
-def _first_sampled(axes: Sequence[Line | Steps], targets: tuple[Target, ...]) -> Region:
+def _first_sampled(axes: Sequence[Line | Steps], targets: tuple[Target, ...]) -> tuple[Region, str]:
     why = Unreachable("no parameter was tried")
     for axis in axes:
         assert isinstance(axis, Line)

@@ -10,6 +10,7 @@ from flint import acb, arb, ctx
 from sympy import Expr
 
 from farfield.numerics.enclosures.programs import compile_complex, compile_real
+from farfield.numerics.enclosures.quadrature import line_integral
 from farfield.numerics.summation.euler_maclaurin import Smooth
 from farfield.numerics.summation.kernel import number
 from farfield.numerics.summation.normal_form import sign
@@ -73,7 +74,7 @@ class Monotone(Smooth):
         def integrand(t: acb, analytic: bool) -> acb:
             return (p(t.exp() - h, analytic) + t - scale).exp()
 
-        found = acb.integral(
+        found = line_integral(
             integrand,
             acb(u.log()),
             acb(end.log()),

@@ -7,7 +7,7 @@ import pytest
 
 from farfield.cli import main
 from farfield.figures.explorer import state
-from farfield.figures.explorer.state import Explorer, ask, slider
+from farfield.figures.explorer.state import Explorer, decide, read, slider
 from farfield.theory.answers.answer import InputError
 from farfield.theory.formula.parameters import interval
 
@@ -32,17 +32,16 @@ def test_a_slider_asks_for_no_new_decision(monkeypatch):
     monkeypatch.setattr(
         state, "check_convergence", lambda *a, **k: decided.append(a) or decide(*a, **k)
     )
-    session = Explorer().read("-r*n")
-    question = session.questions[0]
+    session = Explorer()
     for value in QUARTERS:
         session.read("-r*n")
-        assert question.holds({"r": value}) is True
-        state.html([state.first(question, {"r": value}), state.numbers(question, {"r": value})])
+        *_, shown = session.answers({"r": value})
+        assert session.decided()[0].holds({"r": value}) is True and state.html(shown)
     assert len(decided) == 1
 
 
 def test_the_verdict_at_a_value_is_that_of_the_formula_with_it():
-    question = ask("-r*log(1+n)")
+    question = decide(read("-r*log(1+n)"))
     for value in QUARTERS:
         fixed = state.check_convergence(f"-({value})*log(1+n)")
         assert question.holds({"r": value}) is fixed.converges
@@ -59,10 +58,10 @@ def test_what_cannot_be_read_keeps_the_last_answer():
     assert not session.trouble
 
 
-def test_formulas_are_compared_and_the_state_is_a_page(tmp_path):
+def test_formulas_are_compared_and_the_state_is_a_page():
     session = Explorer().read("-r*log(1+n); -a*n^b; alibi; rope")
     values = state.values_of({"r": 1.5, "b": 0.5})
-    written = state.save(session, values, tmp_path).read_text()
+    written = state.export(session, values)
     assert "exactly if" in written and "No numbers: no additive bias." in written
     assert "At r = 3/2" in written and written.count("<h2>") == 5
     assert state.commands(session.questions[0], values)["trf"] == (
@@ -71,16 +70,35 @@ def test_formulas_are_compared_and_the_state_is_a_page(tmp_path):
 
 
 def test_the_map_has_the_boundary_in_words():
-    shown = state.html([state.first(ask("-a*log(1+n) - b*log(log(n+3))"), {})])
+    shown = state.html([state.first(decide(read("-a*log(1+n) - b*log(log(n+3))")), {})])
     assert shown.count("<rect") > 500, "a cell for each pair of values"
     for colour in ("--yes", "--no"):
         assert colour in shown
 
 
 def test_too_little_time_is_an_enclosure_or_unknown_never_a_guess():
-    question = ask("-log(1+n)*(1 + 1/log(log(n+20)))")
+    question = read("-log(1+n)*(1 + 1/log(log(n+20)))")
     shown = state.html([state.numbers(question, {}, 0.05)])
     assert "window" in shown
+
+
+def test_a_slow_question_is_answered_twice_and_not_at_all_once_it_is_withdrawn(monkeypatch):
+    monkeypatch.setattr(state, "FIRST", 1e-9)
+    session = Explorer().read("-2*log(1+n)")
+    early, whole = (state.html(shown) for shown in session.answers({}))
+    assert "A first answer" in early and "undecided" in early
+    assert "A first answer" not in whole and "converges" in whole
+    waiting = Explorer().read("-2*log(1+n)")
+    assert not list(waiting.answers({}, lambda: True))
+    assert len(list(waiting.answers({}))) == 2, "nothing is kept of a question that was withdrawn"
+
+
+def test_a_formula_that_is_not_real_says_so_beside_the_others():
+    session = Explorer().read("log(-n); -n")
+    *_, shown = session.answers({})
+    told = state.html(shown)
+    assert "is not real for large n" in told and "converges" in told
+    assert "is not real" in state.export(session, {})
 
 
 def test_a_taken_port_is_one_line(capsys):
@@ -105,4 +123,4 @@ def test_without_marimo_it_says_how_to_get_it(monkeypatch, capsys):
 
 def test_a_formula_that_cannot_be_read_is_refused():
     with pytest.raises(InputError, match="column"):
-        ask("-log(1+n")
+        read("-log(1+n")

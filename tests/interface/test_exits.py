@@ -2,6 +2,8 @@
 
 import importlib
 import json
+import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -184,3 +186,34 @@ def test_a_bug_of_ours_is_an_internal_error_and_no_answer(capsys, monkeypatch):
     err = capsys.readouterr().err
     assert stop.value.code == 3 and err.startswith("farfield: internal error, TypeError: a seeded")
     assert err.count("\n") == 1
+
+
+class Late:
+    """An interrupt that comes while this is taken away."""
+
+    def __del__(self):
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("where", ["in the question", "in a callback of FLINT", "in a finalizer"])
+def test_an_interrupt_is_one_line_wherever_it_comes(capsys, monkeypatch, where):
+    from flint import acb
+
+    from farfield.numerics.enclosures.quadrature import line_integral
+
+    def stopped(*args, **options):
+        if where == "in a finalizer":
+            Late()
+            time.sleep(60)  # not waited for
+        raise KeyboardInterrupt
+
+    def asked(*args, **options):
+        if where == "in a callback of FLINT":
+            line_integral(stopped, acb(0), acb(1))
+        stopped()
+
+    monkeypatch.setattr("farfield.numerics.leak.leak", asked)
+    monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
+    with pytest.raises(SystemExit) as stop:
+        main(["leak", "-n", "--trained", "8"])
+    assert stop.value.code == 130 and capsys.readouterr().err == "farfield: interrupted\n"

@@ -125,6 +125,40 @@ def test_what_is_not_monotone_says_so():
         assert reached("-a*n-n/a", "trf", {"eps": "1/10"}, outside) != 2
 
 
+def undecided_beyond(monkeypatch, limit):
+    """Parameters above a limit are not decided."""
+    from farfield.numerics.design.region import Line
+    from farfield.theory.algebra.outcomes import Unreachable
+
+    holds = Line.holds
+
+    def asked(line, event, value):
+        if value > limit:
+            raise Unreachable("too slow")
+        return holds(line, event, value)
+
+    monkeypatch.setattr(Line, "holds", asked)
+
+
+def test_what_is_not_decided_is_not_what_is_missed(monkeypatch):
+    undecided_beyond(monkeypatch, 1)
+    found = design("-a*n-n/a", trf=2, eps="1/10")
+    assert "not decided within the time at a = 2, 4, 8" in str(found.reason)
+    assert found.low is not None and found.high is None  # no parameter above is known to miss it
+    undecided_beyond(monkeypatch, 0)
+    none = design("-a*n-n/a", trf=2, eps="1/10")
+    assert none.status == "unknown" and none.reason.code == "no_enclosure"
+    assert "not decided within the time" in str(none.reason)
+
+
+def test_waves_of_any_height_keep_the_budget():
+    found = design("-n/10 + a*cos(n/3)", trf=40, eps="1/100")
+    for outside, inside in (found.low, found.high):
+        bias = "-n/10 + a*cos(n/3)"
+        assert reached(bias, "trf", {"eps": "1/100"}, inside) == 40
+        assert reached(bias, "trf", {"eps": "1/100"}, outside) != 40
+
+
 def test_a_time_that_is_spent_is_unknown_with_its_reason():
     found = farfield.design("-a*log(1+n)", trf=1000, budget_s=1e-9)
     assert found.status == "unknown" and found.reason.code == "budget" and found.value is None

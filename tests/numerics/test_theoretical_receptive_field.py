@@ -21,6 +21,7 @@ from farfield.numerics.receptive_field import (
     theoretical_receptive_field,
 )
 from farfield.numerics.summation.series import series
+from farfield.theory.algebra.outcomes import Unreachable
 from farfield.theory.answers.errors import InputError
 from farfield.theory.encodings import encoding
 from farfield.theory.functions.balls import precision
@@ -503,6 +504,15 @@ def test_asymptotics_are_what_the_field_tends_to(bias, latex, value):
     if value is not None:
         total = float(series(encoding(bias).formula).tail(0))
         assert value(float(eps), total) == pytest.approx(field.tokens, rel=1e-2)
+
+
+def test_an_answer_that_took_all_the_time_is_an_answer(monkeypatch):
+    def late(*args):
+        raise Unreachable("the time budget was spent")
+
+    monkeypatch.setattr("farfield.numerics.summation.families._power_law", late)
+    found = theoretical_receptive_field("-3*log(n+7)", "1/100")
+    assert found.tokens is not None and found.asymptotics is None
 
 
 def test_a_term_beyond_balls_is_not_called_undefined():

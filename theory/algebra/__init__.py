@@ -1,10 +1,10 @@
 """Algebra under supervision: one door to SymPy, one clock, few exceptions.
 
 SymPy is called through `door`. A call counts against the budget of the question at hand
-(`budget.until`), and ends in one of three ways: with its value; with `Undecided` where SymPy raises
-(it does so in many ways on expressions it was not made for); with `Unreachable` once the time is
-spent. An error raised by code of our own, also within a function that we hand to SymPy, is a bug
-and passes through as it is: it must never look like an honest "undecided".
+(`budget.until`, `budget.unless`), and ends in one of three ways: with its value; with `Undecided`
+where SymPy raises (it does so in many ways on expressions it was not made for); with `Unreachable`
+once the budget is spent. An error raised by code of our own, also within a function that we hand to
+SymPy, is a bug and passes through as it is: it must never look like an honest "undecided".
 
 How a call is ended
 -------------------
@@ -12,7 +12,7 @@ SymPy looks at no clock, and how long it takes cannot be told from the size of w
 factoring a polynomial of 700 terms takes seconds or hours. A child process could be killed safely,
 but every expression would travel there and back, and a process costs more than most whole
 decisions; to refuse by size alone either loses what is decided today or keeps no budget. So a
-thread watches (`watch`): once the deadline is past it raises an exception in the thread that is
+thread watches (`watch`): once the budget is spent it raises an exception in the thread that is
 inside SymPy (`PyThreadState_SetAsyncExc`). Why that is safe:
 
 * It is raised inside the door only. The watcher raises while it holds the lock under which the door

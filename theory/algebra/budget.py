@@ -4,31 +4,65 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, replace
 
 from farfield.theory.algebra.outcomes import Unreachable
 
-_DEADLINE: ContextVar[float] = ContextVar("deadline", default=math.inf)
+
+@dataclass(frozen=True)
+class Budget:
+    """What a question may take.
+
+    Fields:
+        deadline: of `time.monotonic`.
+        withdrawn: whether no one waits for the answer any more; None where that cannot be.
+    """
+
+    deadline: float = math.inf
+    withdrawn: Callable[[], bool] | None = None
+
+    def spent(self) -> bool:
+        """Whether the question must end now; any thread may ask."""
+        late = time.monotonic() > self.deadline
+        return late or (self.withdrawn is not None and self.withdrawn())
+
+
+UNLIMITED = Budget()
+_BUDGET: ContextVar[Budget] = ContextVar("budget", default=UNLIMITED)
 
 
 @contextmanager
 def until(deadline: float) -> Iterator[None]:
     """What is computed inside gives up with `Unreachable` at that time of `time.monotonic`."""
-    token = _DEADLINE.set(min(deadline, _DEADLINE.get()))
+    with _within(replace(budget(), deadline=min(deadline, budget().deadline))):
+        yield
+
+
+@contextmanager
+def unless(withdrawn: Callable[[], bool]) -> Iterator[None]:
+    """What is computed inside gives up with `Unreachable` once another thread makes that true."""
+    with _within(replace(budget(), withdrawn=withdrawn)):
+        yield
+
+
+@contextmanager
+def _within(limits: Budget) -> Iterator[None]:
+    token = _BUDGET.set(limits)
     try:
         yield
     finally:
-        _DEADLINE.reset(token)
+        _BUDGET.reset(token)
 
 
-def deadline() -> float:
-    """When the time of this question is spent."""
-    return _DEADLINE.get()
+def budget() -> Budget:
+    """That of the question at hand."""
+    return _BUDGET.get()
 
 
 def check_time() -> None:
     """Unreachable once the time budget is spent."""
-    if time.monotonic() > _DEADLINE.get():
+    if _BUDGET.get().spent():
         raise Unreachable("the time budget was spent (budget_s, --budget)")

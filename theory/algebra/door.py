@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from sympy.core.cache import clear_cache
 from sympy.core.parameters import global_parameters
 from sympy.simplify.fu import TR8
 
-from farfield.theory.algebra.budget import check_time, deadline
+from farfield.theory.algebra.budget import UNLIMITED, budget, check_time
 from farfield.theory.algebra.outcomes import Undecided, Unreachable
 from farfield.theory.algebra.watch import Interrupted, inside, watched
 
@@ -42,8 +41,8 @@ def supervised(call: Callable[..., Any], *args: Any, **options: Any) -> Any:
         Unreachable: the time of the question at hand is spent.
     """
     check_time()
-    end = deadline()
-    if end == math.inf or inside():
+    limits = budget()
+    if limits == UNLIMITED or inside():
         return _answered(call, args, options)
     parameters = (
         global_parameters.evaluate,
@@ -52,7 +51,7 @@ def supervised(call: Callable[..., Any], *args: Any, **options: Any) -> Any:
         mpmath.mp.prec,
     )
     try:
-        return watched(end, lambda: _answered(call, args, options))
+        return watched(limits.spent, lambda: _answered(call, args, options))
     except Interrupted:
         _put_back(*parameters)
         raise Unreachable("the time budget was spent (budget_s, --budget)") from None

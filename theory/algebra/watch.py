@@ -20,13 +20,14 @@ class Interrupted(BaseException):
 
 
 class _Place:
-    """Whether a thread is inside a watched call, until when, and when it was interrupted."""
+    """Whether a thread is inside a watched call, what ends it, and when it was interrupted."""
 
-    __slots__ = ("__weakref__", "inside", "lock", "raised", "thread", "until")
+    __slots__ = ("__weakref__", "inside", "lock", "raised", "spent", "thread")
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.inside, self.until, self.raised = False, 0.0, 0.0
+        self.inside, self.raised = False, 0.0
+        self.spent: Callable[[], bool] = lambda: False
         self.thread = threading.get_ident()
 
 
@@ -62,7 +63,7 @@ class _Watcher:
                     if not place.inside:
                         continue
                     seen = now
-                    if now > place.until and now > place.raised + AGAIN_S:
+                    if now > place.raised + AGAIN_S and place.spent():
                         place.raised = now
                         _set_exception(place.thread, Interrupted)
             if now > seen + IDLE_S:
@@ -87,14 +88,18 @@ def inside() -> bool:
     return _WATCHER.place().inside
 
 
-def watched(deadline: float, call: Callable[[], Any]) -> Any:
+def watched(spent: Callable[[], bool], call: Callable[[], Any]) -> Any:
     """The value of a call.
 
+    Args:
+        spent: whether the call must end; asked in another thread.
+        call: what is called.
+
     Raises:
-        Interrupted: from the deadline on, wherever the call may be.
+        Interrupted: once it must end, wherever the call may be.
     """
     place = _WATCHER.place()
-    place.until, place.raised, place.inside = deadline, 0.0, True
+    place.spent, place.raised, place.inside = spent, 0.0, True
     try:
         if _WATCHER.thread is None:
             _WATCHER.start()

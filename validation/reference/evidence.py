@@ -23,6 +23,7 @@ from farfield.validation.reference.losses import coverage, forecasts, verdicts
 from farfield.validation.reference.observations import Observation, observations
 from farfield.validation.reference.statements import unreproduced
 from farfield.validation.reference.trials import trials
+from farfield.validation.rules import ORDER_LOSS
 
 LEAST = 5  # encodings below which nothing is concluded
 
@@ -78,13 +79,14 @@ def summary() -> tuple[str, ...]:
         f'seeds). The rule "{chosen}", registered before the runs, '
         f"is right for {numbers[chosen]} of {rules.n} finished cases, convergence of every head "
         f"for {numbers['verdict']}, the better constant answer for {numbers['null']}.",
-        f"By how much? The logarithm of the ratio is {law['slope']:.2f} times the lost order, the "
-        f"share of the order that is lost beyond the training length: R² = {law['left out']:.2f} "
-        f"on {size.n} cases, each forecast without its family, {law['right']} of them on the "
-        f"right side of {TOLERANCE:.0%}; {law['later']} came out after that was written down.",
+        f"By how much? The logarithm of the ratio is {law['slope']:.2f} times the order loss, what "
+        "a row beyond the training length lacks of the order that the heads had and what is "
+        f"drowned in it: R² = {law['left out']:.2f} on {size.n} cases, each forecast without its "
+        f"family, {law['right']} of them on the right side of {TOLERANCE:.0%}; {law['later']} came "
+        "out after that was written down.",
         f"At which scale? At this one: of {outside.n} printed models of 162M parameters and more, "
-        f"trained on 512 and 1,024 tokens, the lost order is right for "
-        f"{outside.numbers['lost order, flat']}, a constant answer for {outside.numbers['null']}, "
+        f"trained on 512 and 1,024 tokens, the order loss is right for "
+        f"{outside.numbers[ORDER_LOSS]}, a constant answer for {outside.numbers['null']}, "
         f"Chi et al.'s coverage for {outside.numbers['coverage']}; where the evidence ends, "
         "nothing is forecast.",
         f"Convergence alone, the papers' criterion: {first['right']} of {len(found[64])} encodings "

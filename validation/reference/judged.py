@@ -22,7 +22,7 @@ from farfield.validation.published import Cell, table
 from farfield.validation.reference.committed import Row
 from farfield.validation.reference.registration import REGISTRATIONS, Registration, identity
 from farfield.validation.reference.trials import left_out, slope, trials
-from farfield.validation.rules import RULES, Calibrated, Case, case
+from farfield.validation.rules import ORDER_LOSS, RULES, Calibrated, Case, case
 
 LIMIT = math.log1p(TOLERANCE)
 NEAR = 2.0  # a quantity within this factor of its threshold is near
@@ -159,8 +159,8 @@ def law(later: int) -> Evidence:
     wrong = [t.name for t, x in zip(known, without, strict=True) if (x < LIMIT) != (t.loss < LIMIT)]
     fitted = _r2(loss, slope(value, loss) * value)
     return Evidence(
-        "Is the growth of perplexity the lost order times one constant?",
-        f"log ratio = {slope(value, loss):.2f} times the lost order: R² = {fitted} on "
+        "Is the growth of perplexity the order loss times one constant?",
+        f"log ratio = {slope(value, loss):.2f} times the order loss: R² = {fitted} on "
         f"{len(known)} trials, {_r2(loss, without)} with the constant fitted without the family of "
         f"each; so forecast, {right} of {len(known)} fall on the right side of "
         f"{TOLERANCE:.0%} (wrong: {', '.join(wrong) or 'none'}). The law was found on all but "
@@ -174,7 +174,7 @@ def law(later: int) -> Evidence:
             "later": later,
         },
         (
-            ("trial", "family", "lost order", "log ratio", "forecast without the family"),
+            ("trial", "family", "order loss", "log ratio", "forecast without the family"),
             *(
                 (t.name, t.family, f"{t.value:.3f}", f"{t.loss:+.3f}", f"{x:+.3f}")
                 for t, x in sorted(zip(known, without, strict=True), key=lambda tx: tx[0].value)
@@ -198,7 +198,7 @@ def answers() -> Iterator[Evidence]:
             yield judged
         for part in (registration.predictions, *registration.added):
             numbers |= part["rules"]
-    yield law(sum(len(rows) for r in REGISTRATIONS for rows in [said(r).get("lost order", [])]))
+    yield law(sum(len(rows) for r in REGISTRATIONS for rows in [said(r).get(ORDER_LOSS, [])]))
     yield outside(numbers)
 
 
@@ -301,8 +301,8 @@ def outside(numbers: Row) -> Evidence:
         f"Of {len(models)} models with a bias that has no learned part, {held} hold within "
         f'{TOLERANCE:.0%}; a constant answer is right for {null}. Best is "{best}" with '
         f"{sum(s.right for s in rows)}; convergence of every head is right for "
-        f"{sum(s.right for s in by_rule['verdict'])}, the lost order for "
-        f"{sum(s.right for s in by_rule['lost order, flat'])}.",
+        f"{sum(s.right for s in by_rule['verdict'])}, the order loss for "
+        f"{sum(s.right for s in by_rule[ORDER_LOSS])}.",
         len(models),
         {rule: sum(s.right for s in r) for rule, r in by_rule.items()} | {"null": null},
         (

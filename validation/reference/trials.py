@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from farfield.numerics.finite_length import kept_resolution, lost_order, resolution_weighted_leak
+from farfield.numerics.finite_length import kept_resolution, order_loss, resolution_weighted_leak
 from farfield.validation.files import write
 from farfield.validation.reference.committed import HERE, OUTCOMES, Row, rounded
 from farfield.validation.reference.forecasts import first_cases
@@ -34,7 +34,7 @@ class Trial:
         registration: the folder of its registration; empty for the first.
         length, layers, width, steps, window, tested: as its plan says, in tokens.
         seeds: how many models.
-        leak, kept, value: the resolution-weighted leak, the kept resolution, and the lost order
+        leak, kept, value: the resolution-weighted leak, the kept resolution, and the order loss
             that they make.
         loss: the largest mean logarithm of the perplexity ratio at any tested length, in nats.
     """
@@ -103,7 +103,7 @@ def _trial(named: Row, c: Case, loss: float, seeds: int) -> Trial:
         loss=loss,
         leak=resolution_weighted_leak(c.bias, c.trained),
         kept=kept_resolution(c.bias, c.trained),
-        value=lost_order(c.bias, c.trained, c.layers),
+        value=order_loss(c.bias, c.trained, c.layers),
     )
 
 

@@ -46,6 +46,7 @@ from sympy import Expr, S, Symbol
 
 from farfield.numerics.enclosures.logarithm import elementary
 from farfield.numerics.enclosures.programs import compile_complex, compile_real
+from farfield.numerics.enclosures.quadrature import line_integral
 from farfield.numerics.outcomes import Unrecognised, recognising
 from farfield.numerics.summation.analytic_bias import sign_from
 from farfield.numerics.summation.kernel import Averaged, Kernel, terms
@@ -86,8 +87,7 @@ class Rotation(Averaged):
         """The integral of g over the circle."""
         total = acb(0)
         for (low, g), high in zip(self.pieces, self._ends(), strict=True):
-            run = compile_complex(g, U)
-            total += acb.integral(lambda z, d, run=run: run(z, d), _value(low), _value(high))
+            total += line_integral(compile_complex(g, U), _value(low), _value(high))
         return total.real
 
     def _ends(self) -> list[Expr]:

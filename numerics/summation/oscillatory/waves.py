@@ -115,12 +115,14 @@ class Waves(ByParts):
             bessel: list[list[arb]] = []
             for a in sizes:
                 values = [a.bessel_i(arb(0))]
-                while not values[-1] * whole < floor:
+                while not values[-1] * whole < floor * a.exp():  # the other waves give e^size
+                    check_time()
                     values.append(a.bessel_i(arb(len(values))))
                 bessel.append(values)
             ranges = [range(1 - len(v), len(v)) for v in bessel]
             main, others, kept, count = arb(0), [], arb(0), 0
             for k in itertools.product(*ranges):
+                check_time()
                 weight = arb(1)
                 for i, m in enumerate(k):
                     weight *= bessel[i][abs(m)]

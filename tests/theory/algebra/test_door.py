@@ -12,7 +12,7 @@ from sympy.core.parameters import global_parameters
 
 from farfield import check_convergence, theoretical_receptive_field
 from farfield.theory.algebra import door, watch
-from farfield.theory.algebra.budget import check_time, deadline, until
+from farfield.theory.algebra.budget import budget, check_time, unless, until
 from farfield.theory.algebra.outcomes import Undecided, Unreachable
 from farfield.theory.decision import extrema
 from farfield.theory.functions import elementary, lambert
@@ -97,7 +97,28 @@ def test_no_time_is_left_for_another_call():
             door.factor(X**2 - 1)
     check_time()
     with until(time.monotonic() + 9), until(time.monotonic() + 99):
-        assert deadline() < time.monotonic() + 10
+        assert budget().deadline < time.monotonic() + 10
+
+
+def test_a_question_that_is_withdrawn_ends_wherever_it_is():
+    withdrawn, ended = threading.Event(), []
+
+    def hopeless():
+        with pytest.raises(Unreachable), unless(withdrawn.is_set), until(time.monotonic() + 600):
+            endless()
+        with pytest.raises(Unreachable), unless(withdrawn.is_set):
+            check_time()
+        check_time()
+        ended.append(True)
+
+    entered = Endless.entered
+    thread = threading.Thread(target=hopeless)
+    thread.start()
+    while Endless.entered == entered:
+        time.sleep(0.01)
+    withdrawn.set()
+    thread.join(60)
+    assert ended
 
 
 def test_what_sympy_raises_is_undecided():
