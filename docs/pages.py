@@ -209,9 +209,9 @@ def _anchor(name: str) -> str:
 
 def results_page(app: Any) -> None:
     """Write the answers that the committed reference results give."""
-    from farfield.figures.law import law_curve
+    from farfield.figures.law import law_curve, mixture_curve
     from farfield.figures.style import svg
-    from farfield.validation.reference import judged
+    from farfield.validation.reference import judged, mixtures
     from farfield.validation.reference.evidence import answers, summary
     from farfield.validation.reference.predictions import plan, predictions, registered
     from farfield.validation.reference.results import results
@@ -234,11 +234,13 @@ def results_page(app: Any) -> None:
         "Convergence has no scale and asks for every head. Further registrations ask which heads "
         "must be local and where each shape of a bias breaks. A registered rule spoke of "
         "every case before the first run, a rule that came later of the cases that were still "
-        "open. *Lost order* is $1 - (1 - Q)\\,\\varrho / (\\varrho + 1/4)$, where $Q$ is "
-        "the leak of the heads weighted by their resolution on a row of the training length $L$ "
-        "and $\\varrho$ the mean over heads of resolution times $1 - $ leak, times $L^2$; "
-        "for windows that are flat inside, the mass that depth carries beyond $L$. `farfield "
-        "forecast` computes it.",
+        "open. The *order loss* has two parts, "
+        "$1 - \\varrho / (\\varrho + 1/4) + (Q \\log(1 + \\varrho_R))^2 / 5$: the order that a "
+        "long row lacks, $\\varrho$ the mean over heads of resolution on a row of the training "
+        "length $L$ times $1 - $ leak, times $L^2$; and what is drowned in it, $Q$ the leak of the "
+        "heads weighted by their resolution and $\\varrho_R$ their resolution so weighted, times "
+        "$L^2$. For windows that are flat inside, it is the mass that depth carries beyond $L$. "
+        "`farfield forecast` computes it.",
     ]
     drawn = re.sub(r"\n+", "\n", svg(law_curve(), "law"))
     parts += [
@@ -249,6 +251,15 @@ def results_page(app: Any) -> None:
     ]
     for answer in judged.answers():
         parts += _answer(answer)
+    if why := mixtures.answer():
+        drawn = re.sub(r"\n+", "\n", svg(mixture_curve(), "mixtures"))
+        parts += [
+            *_answer(why),
+            f"```{{raw}} html\n<figure>{drawn}</figure>\n```",
+            "*The ratio of perplexity at 16 times the training length by the number of local heads "
+            "of eight, the others without bias.* What is proved of such models stands on the page "
+            "[Local heads beside free ones](theory/mixtures.md).",
+        ]
     for length in (64, 128):
         given = answers(length=length)
         if given:

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 from matplotlib.figure import Figure
 
 from farfield.figures.style import COLOURS, INK, MARKERS, house
 from farfield.validation.measures.extrapolation import TOLERANCE
 from farfield.validation.reference.trials import slope, trials
+
+FAMILIES = (
+    "mixtures", "slopes", "windows", "powers", "shifted", "alibi", "nope",
+    "floors", "stretched", "bells", "flat", "kernels", "sandwich", "layers", "heads", "none",
+)  # fmt: skip
+"""Each has one look, whichever of them have results."""
+
+
+def _look(family: str) -> tuple[str, str]:
+    looks = [(m, c) for m in MARKERS for c in COLOURS]
+    return looks[FAMILIES.index(family) if family in FAMILIES else -1]
 
 
 def law_curve() -> Figure:
@@ -19,8 +28,8 @@ def law_curve() -> Figure:
     holds.
     """
     known = trials()
-    families = sorted({t.family for t in known}, key=lambda f: -sum(t.family == f for t in known))
-    looks = itertools.product(MARKERS, COLOURS)
+    names = {t.family for t in known}
+    families = [*(f for f in FAMILIES if f in names), *sorted(names - {*FAMILIES})]
     with house():
         figure = Figure(figsize=(8, 4.6))
         axes = figure.add_subplot()
@@ -28,7 +37,8 @@ def law_curve() -> Figure:
         at = np.linspace(0, 1, 101)
         axes.plot(at, np.exp(constant * at), color=INK, linewidth=1)
         axes.axhline(1 + TOLERANCE, color=INK, linewidth=0.8, linestyle="--")
-        for family, (marker, colour) in zip(families, looks, strict=False):
+        for family in families:
+            marker, colour = _look(family)
             rows = [t for t in known if t.family == family]
             axes.plot(
                 [t.value for t in rows],
@@ -47,4 +57,35 @@ def law_curve() -> Figure:
         )
         axes.yaxis.set_minor_formatter("")
         axes.legend(loc="upper left", ncols=2)
+    return figure
+
+
+SLOPES = {"1/2": "8 heads 1/2", "1/4": "alibi equal 2", "1/16": "alibi equal 4"}
+"""Of the local heads, with the case in which all are local."""
+
+
+def mixture_curve() -> Figure:
+    """The ratio of perplexity by the number of local heads of eight, a line a slope."""
+    loss = {t.label: t.loss for t in trials() if t.length == 64 and t.window is None}
+    with house():
+        figure = Figure(figsize=(6.4, 4))
+        axes = figure.add_subplot()
+        axes.axhline(1 + TOLERANCE, color=INK, linewidth=0.8, linestyle="--")
+        for (slope_, whole), marker, colour in zip(SLOPES.items(), MARKERS, COLOURS, strict=False):
+            labels = {0: "nope", 8: whole} | {
+                k: f"{k} head{'s' * (k > 1)} {slope_}" for k in (1, 2, 4)
+            }
+            heads = [k for k in sorted(labels) if labels[k] in loss]
+            ratios = [np.exp(loss[labels[k]]) for k in heads]
+            axes.plot(heads, ratios, marker=marker, color=colour, label=f"slope {slope_}")
+        axes.set(
+            xlabel="local heads of eight",
+            xticks=[0, 1, 2, 4, 8],
+            yscale="log",
+            ylabel="ratio of perplexity, measured",
+            yticks=[1, 1.05, 1.2, 1.5],
+            yticklabels=["1", "1.05", "1.2", "1.5"],
+        )
+        axes.yaxis.set_minor_formatter("")
+        axes.legend(loc="upper right")
     return figure

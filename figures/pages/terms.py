@@ -49,7 +49,7 @@ THEORY: Terms = {
     )),
     "forecast": ("ratio of perplexity", words(
         "the perplexity at the longer length over that at the training length, as forecast from "
-        "the order that is lost beyond it; judged on trained models (ours)."
+        "what of the order is lacking or drowned beyond it; judged on trained models (ours)."
     )),
     "label": ("labels", LABELS),
 }  # fmt: skip

@@ -8,8 +8,9 @@ from functools import partial
 
 from sympy import S
 
+from farfield.theory.algebra.outcomes import NeedMore
 from farfield.theory.certificates.bounds import bound, has_waves
-from farfield.theory.certificates.expansions import Expander, NeedMore, together
+from farfield.theory.certificates.expansions import Expander, together
 from farfield.theory.certificates.forms import Form, NoCertificate, is_extended
 from farfield.theory.certificates.germs import adding_up, listed, logarithm_of, order
 from farfield.theory.certificates.periods import period
@@ -91,7 +92,7 @@ def _expanded(
     """What is found with as many terms as it takes."""
     for terms in ORDERS:
         try:
-            return attempt(Expander(signs, terms, place))
+            return attempt(Expander(signs, place, cut=terms))
         except NeedMore:
             continue
     raise NoCertificate(f"no expansion of up to {ORDERS[-1]} terms decides it")

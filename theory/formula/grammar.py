@@ -21,9 +21,8 @@ a function, where no argument follows.
 
 from __future__ import annotations
 
-import difflib
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -33,23 +32,20 @@ from sympy import Expr, Integer, Rational, S
 from farfield.theory.algebra.budget import until
 from farfield.theory.algebra.outcomes import Undecided, Unreachable
 from farfield.theory.answers.errors import InputError
-from farfield.theory.formula import conditions, finite_sums, typeset
+from farfield.theory.formula import calls, conditions, typeset
 from farfield.theory.formula.limits import MAX_DIGITS, MAX_LENGTH, READ_S, power
 from farfield.theory.formula.parameters import parameter
 from farfield.theory.formula.reading import Reading
 from farfield.theory.formula.spelling import GREEK
-from farfield.theory.formula.synonyms import AMBIGUOUS, SYNONYMS
-from farfield.theory.formula.words import CALLED, CONSTANTS
+from farfield.theory.formula.words import CALLED, CONSTANTS, SYNONYMS
 from farfield.theory.functions.nodes import n
-from farfield.theory.functions.record import Refused, Spelling, records, register, spellings
+from farfield.theory.functions.record import Refused, Spelling, register, spellings
 
-_CASTS = ("float", "double", "to", "astype", "float64", "float32", "half", "asarray", "array")
-_BOUNDS = ("clip", "clamp")
 _FUNCTION_LETTERS = "fghpqFGHP"  # before a bracket: a function that nobody has defined
 
 
 class Parser(Reading):
-    """The grammar, one method a rule; conditions and finite sums are in modules of their own."""
+    """The grammar, one method a rule; calls, conditions, finite sums have modules of their own."""
 
     def formula(self) -> Expr:
         value = self.choice()
@@ -155,9 +151,9 @@ class Parser(Reading):
         base = self.atom()
         if self.accept("**", "^") is None:
             return base
-        return self.build(column, power, base, self.nested(self._exponent))
+        return self.build(column, power, base, self.nested(self.exponent))
 
-    def _exponent(self) -> Expr:
+    def exponent(self) -> Expr:
         """After `^`: in LaTeX a group or a single digit or letter."""
         if self.braces and self.begins("{"):
             return typeset.group(self)
@@ -167,16 +163,16 @@ class Parser(Reading):
 
     def atom(self) -> Expr:
         column = self.column
-        value = self._bare()
+        value = self.bare()
         while True:
             if self.accept("!"):
                 value = self.build(column, spellings()["factorial"].build, value)
             elif self.begins("."):
-                value = self._method(value)
+                value = calls.method(self, value)
             else:
                 return value
 
-    def _bare(self) -> Expr:
+    def bare(self) -> Expr:
         """What stands without a sign or a power: number, name, bracket, bars, group of LaTeX."""
         kind, value, column = self.next()
         if kind == "number":
@@ -203,19 +199,6 @@ class Parser(Reading):
         found = "the formula ends here" if kind == "end" else f"{value!r} cannot stand here"
         self.fail(column, f"{found}; expected a number, a name, a function or a bracket")
 
-    def _method(self, value: Expr) -> Expr:
-        """`.log()`, `.clamp(min=1)`, `.float()` after a value, as of a tensor."""
-        self.expect(".")
-        kind, name, column = self.next()
-        if kind != "name" or not self.begins("("):
-            self.fail(column, f"expected a method such as .log(), found {name!r}")
-        if name in _CASTS:
-            while self.next()[1] != ")":
-                if self.token[0] == "end":
-                    self.fail(column, f"the bracket of .{name}( is not closed")
-            return value
-        return self._applied(name, column, [value])
-
     def number(self, value: str, column: int) -> Expr:
         mantissa, _, exponent = value.lower().partition("e")
         if len(mantissa) > MAX_DIGITS or len(exponent) > 5 or abs(int(exponent or 0)) > MAX_DIGITS:
@@ -227,7 +210,7 @@ class Parser(Reading):
 
     def name(self, value: str, column: int) -> Expr:
         if self.begins("(") and not self._is_factor(value, column):
-            return self._call(value, column)
+            return calls.call(self, value, column)
         if value == self.distance and value not in self.bound:
             return n
         if value in self.bound or value in CONSTANTS:
@@ -235,19 +218,19 @@ class Parser(Reading):
         if self.latex and (found := typeset.command(self, value, column)) is not None:
             return found
         if value == "exp" and self.begins("^"):  # LaTeX has both e^{...} and \exp^{...}
-            return self._to_the(column)
+            return calls.to_the(self, column)
         if value in spellings():
             if self.begins("^") or self.begins("**"):
-                return self._power_of(value, column)
+                return calls.power_of(self, value, column)
             if value not in GREEK:
-                if not self._names_argument():
+                if not calls.names_argument(self):
                     self.fail(column, f"{value} is a function here; write {value}(...)")
-                return self._of_argument(value, column)
+                return calls.of_argument(self, value, column)
         elif value in CALLED or value in ("if", "else"):
             self.fail(column, f"{value} is a function here; write {value}(...)")
-        return self._parameter(value, column)
+        return self.parameter(value, column)
 
-    def _parameter(self, value: str, column: int) -> Expr:
+    def parameter(self, value: str, column: int) -> Expr:
         """A name that is no function, as a symbol of its domain."""
         try:
             return parameter(value, self.domains.get(value, "positive"))
@@ -266,131 +249,6 @@ class Parser(Reading):
             )
         letter = len(value) == 1 and value not in _FUNCTION_LETTERS
         return (letter or value in GREEK) and value not in spellings()
-
-    def _call(self, value: str, column: int) -> Expr:
-        """A name with the bracket that follows it."""
-        if value == "Piecewise":
-            return conditions.piecewise(self, column)
-        if value in ("Sum", "Product"):
-            return finite_sums.finite_sum(self, column, value)
-        if value == "where":
-            return conditions.chosen(self, column)
-        if value in _CASTS:
-            self.expect("(")
-            inner = self.sum()
-            self.expect(")")
-            return inner
-        return self._applied(value, column, [])
-
-    def _to_the(self, column: int) -> Expr:
-        """`e^...`."""
-        self.next()
-        return self.build(column, spellings()["exp"].build, self.nested(self._exponent))
-
-    def _power_of(self, value: str, column: int) -> Expr:
-        """`log^2(1 + n)`, the square of the logarithm."""
-        self.next()
-        if value in GREEK and not (self.token[0] == "number" and self.ahead(2)[1:] == ["("]):
-            self.position -= 1
-            return self._parameter(value, column)
-        grouped = self.accept("{") or self.accept("(")
-        kind, digits, at = self.next()
-        if grouped:
-            self.expect("}" if grouped == "{" else ")")
-        if kind != "number" or not digits.isdigit() or not 1 <= int(digits) <= 99:
-            self.fail(at, f"{value}^... takes a whole power, as {value}^2(n); write it outside")
-        if not self.begins("(") and not self._names_argument():
-            self.fail(self.column, f"expected the argument of {value} in brackets")
-        base = (
-            self._applied(value, column, [])
-            if self.begins("(")
-            else self._of_argument(value, column)
-        )
-        return self.build(column, power, base, Integer(int(digits)))
-
-    def _names_argument(self) -> bool:
-        """Whether a function is followed by its argument without brackets."""
-        kind, value, _ = self.token
-        plain = value not in ("if", "else", "and", "or", "not") and value not in CALLED
-        return (kind == "name" and plain) or (self.braces and self.begins("{"))
-
-    def _of_argument(self, value: str, column: int) -> Expr:
-        """`log n`."""
-        spelling = spellings()[value]
-        if spelling.least > 1:
-            self.fail(column, f"{value} takes {spelling.least} arguments; write {value}(...)")
-        return self.build(column, spelling.build, self._argument(value, column))
-
-    def _argument(self, value: str, column: int) -> Expr:
-        """The one name, group or function that a function is applied to without brackets."""
-        grouped, argument = self.begins("{"), self._bare()
-        if grouped:
-            return argument
-        follows = self.token[1]
-        if follows in ("^", "**", "!", "(") or self._names_argument():
-            said = self.tokens[self.position - 1][1]
-            self.fail(
-                column,
-                f"{value} {said}{follows}... may be read in two ways; write {value}({said}...) or "
-                f"{value}({said}){follows}...",
-            )
-        return argument
-
-    def _applied(self, value: str, column: int, args: list[Expr]) -> Expr:
-        """A function with the arguments in the bracket that opens here, after those given."""
-        if value not in spellings() and value not in _BOUNDS:
-            if len(value) == 1:
-                self.fail(column, f"{value} is no function; write a product as {value}*(...)")
-            if value in AMBIGUOUS:
-                self.fail(column, f"{value} may mean {AMBIGUOUS[value]}; write which")
-            self.fail(column, f"unknown function {value!r}{_meant(value, spellings())}")
-        self.expect("(")
-        named: dict[str, Expr] = {}
-        while not self.accept(")"):
-            if args or named:
-                self.accept(",")
-            if self.ahead(2)[1:] == ["="] and self.token[0] == "name":
-                key = self.next()[1]
-                self.expect("=")
-                named[key] = self.choice()
-            else:
-                args.append(self.choice())
-            if not self.begins(",") and not self.begins(")"):
-                self.expect(")")
-        if value in _BOUNDS:
-            return self._clipped(value, column, args, named)
-        if named:
-            self.fail(column, f"{value} takes no argument {next(iter(named))!r} by name")
-        spelling = spellings()[value]
-        least, most = spelling.least, spelling.most
-        if not least <= len(args) <= most:
-            wanted = str(least) if least == most else f"{least} to {most}"
-            self.fail(column, f"{value} takes {wanted} argument(s), {len(args)} given")
-        if any(a in (S.Infinity, S.NegativeInfinity) for a in args):
-            self.fail(column, f"{value} of infinity")
-        return self.build(column, spelling.build, *args)
-
-    def _clipped(self, value: str, column: int, args: list[Expr], named: dict[str, Expr]) -> Expr:
-        """`clip(x, low, high)`, either end left out or given by name."""
-        keys = {
-            "min": "min",
-            "a_min": "min",
-            "low": "min",
-            "max": "max",
-            "a_max": "max",
-            "high": "max",
-        }
-        ends = {keys[k]: v for k, v in named.items() if k in keys}
-        if not args or len(ends) < len(named) or len(args) > 3:
-            self.fail(column, f"{value} takes a value, a least and a greatest one")
-        for key, end in zip(("min", "max"), args[1:], strict=False):
-            ends.setdefault(key, end)
-        found = args[0]
-        if ends.get("min", S.NegativeInfinity) != S.NegativeInfinity:
-            found = self.build(column, spellings()["Max"].build, found, ends["min"])
-        if ends.get("max", S.Infinity) != S.Infinity:
-            found = self.build(column, spellings()["Min"].build, found, ends["max"])
-        return found
 
 
 class _Body(Parser):
@@ -421,18 +279,6 @@ def _spelling(head: str, body: str) -> Spelling:
 
 
 register(*(_spelling(head, body) for head, body in SYNONYMS.items()))
-
-
-def _meant(word: str, known: Iterable[str]) -> str:
-    """What a user may have meant by a word that is misspelt, never another function."""
-    alike = [k for k in known if k.lower() == word.lower()]
-    letters = word.rstrip("0123456789")
-    if not alike and letters == word and len(word) > 3:
-        alike = [k for k in difflib.get_close_matches(word, list(known), 1, 0.8) if k.isalpha()]
-    if alike:
-        return f"; did you mean {alike[0]!r}?"
-    accepted = sorted(record.names[0] for record in records() if record.names)
-    return f"; accepted, among others: {', '.join(accepted)}"
 
 
 def read(text: str, domains: Mapping[str, str] | None = None) -> Expr:

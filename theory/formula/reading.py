@@ -16,7 +16,7 @@ from farfield.theory.functions.record import Refused
 
 
 class Reading(Tokens):
-    """What the rules of the grammar share; `sum` is the grammar's own."""
+    """What the rules of the grammar share; what raises here is the grammar's own."""
 
     def __init__(self, text: str, domains: Mapping[str, str]) -> None:
         super().__init__(text)
@@ -35,6 +35,18 @@ class Reading(Tokens):
 
     def choice(self) -> Expr:
         """A sum, or `value if condition else value`."""
+        raise NotImplementedError
+
+    def bare(self) -> Expr:
+        """What stands without a sign or a power."""
+        raise NotImplementedError
+
+    def exponent(self) -> Expr:
+        """What follows `^`."""
+        raise NotImplementedError
+
+    def parameter(self, name: str, column: int) -> Expr:
+        """A name that is no function, as a symbol of its domain."""
         raise NotImplementedError
 
     def build(self, column: int, make: Callable[..., Expr], *args: Any) -> Expr:

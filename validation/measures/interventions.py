@@ -1,16 +1,7 @@
-"""What a trained model does beyond its training length: interventions at inference, and a probe.
+"""What a trained model rests on, by what its loss does when a part is changed at test time.
 
-* *Silenced heads*: the output of some heads is set to 0 in every layer. What the loss does tells
-  which heads carry the prediction, inside the training length and beyond it.
-* *Other context*: everything beyond the nearest `L` tokens is replaced by another document. A model
-  whose loss does not change does not look there; flat perplexity alone cannot tell that from a
-  model that looks and copes.
-* *Tempered heads*: the queries of some heads are scaled by `log i / log L` from row `L` on, which
-  keeps the entropy of a head without bias from growing with the row.
-* *Position probe*: a linear map from the residual stream to the logarithm of the position, fitted
-  within the training length, is read within and beyond it.
-
-All losses are of the last token, on the same targets, paired.
+A change is made in the attention path or in the text, never in the weights, and its price is the
+difference of losses on the same targets. Heads are counted from 0, the same in every layer.
 """
 
 from __future__ import annotations
@@ -21,201 +12,148 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from scipy.stats import spearmanr
 from torch import Tensor
 
+from farfield.theory.answers.answer import InputError
 from farfield.validation.measures.perplexity import token_losses
 from farfield.validation.models.attention import Path, fused
 from farfield.validation.models.model import Transformer
 from farfield.validation.settings.visibility import CAUSAL, Visibility
 from farfield.validation.text.corpus import segments
 
-RIDGE = 1e-2  # of the probe, on standardised features
+RIDGE = 1e-3
+"""Penalty of the probe, in units of the mean square of its inputs."""
+
+
+def silenced(heads: Sequence[int]) -> Path:
+    """The path on which some heads put nothing out.
+
+    >>> x = torch.ones(1, 2, 3, 4)
+    >>> silenced([0])(x, x, x, None, CAUSAL)[0, :, -1, 0].tolist()
+    [0.0, 1.0]
+    """
+
+    def path(
+        query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, visible: Visibility
+    ) -> Tensor:
+        found = fused(query, key, value, bias, visible).clone()
+        found[:, list(heads)] = 0
+        return found
+
+    return path
+
+
+def tempered(heads: Sequence[int], length: int) -> Path:
+    """The path on which the logits of some heads are sharper on long rows.
+
+    Those of a row with `i > length` keys are multiplied by `log i / log length`.
+    """
+
+    def path(
+        query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, visible: Visibility
+    ) -> Tensor:
+        keys = torch.arange(1, query.shape[2] + 1, device=query.device)
+        factor = (keys.clamp(min=length).log() / math.log(length)).to(query.dtype)
+        query = query.clone()
+        query[:, list(heads)] *= factor[:, None]
+        return fused(query, key, value, bias, visible)
+
+    return path
 
 
 @dataclass(frozen=True)
-class Change:
-    """How an intervention changes the loss of the last token.
+class Price:
+    """The change of a loss.
 
-    Args:
-        length: tokens of context.
-        nats: mean loss with the intervention.
-        change: less the loss without it, in nats, with its standard error over the targets.
-        standard_error: of `change`.
+    Fields:
+        nats: mean loss with the change less that without, on the same targets.
+        standard_error: of it, over the targets.
         targets: how many.
     """
 
-    length: int
     nats: float
-    change: float
     standard_error: float
     targets: int
 
 
+def price(changed: np.ndarray, plain: np.ndarray) -> Price:
+    """Of losses with and without a change, one a target.
+
+    >>> price(np.array([1.0, 3.0]), np.array([1.0, 1.0]))
+    Price(nats=1.0, standard_error=1.0, targets=2)
+    """
+    difference = np.ravel(changed) - np.ravel(plain)
+    spread = difference.std(ddof=1) if len(difference) > 1 else 0.0
+    return Price(
+        float(difference.mean()), float(spread / math.sqrt(len(difference))), len(difference)
+    )
+
+
+def last_losses(model: Transformer, rows: np.ndarray, path: Path = fused) -> np.ndarray:
+    """The loss of the last token of each row in nats, shape (rows,)."""
+    return token_losses(model, rows, CAUSAL, path, last=1)[:, 0]
+
+
+def foreign(rows: np.ndarray, near: int) -> np.ndarray:
+    """The rows with all but the `near` last tokens before the target those of another row.
+
+    >>> foreign(np.arange(8).reshape(2, 4), 1)
+    array([[4, 5, 2, 3],
+           [0, 1, 6, 7]])
+    """
+    far = rows.shape[1] - near - 1
+    return np.concatenate([np.roll(rows, 1, axis=0)[:, :far], rows[:, far:]], axis=1)
+
+
 @dataclass(frozen=True)
-class Probe:
-    """How well a linear map reads the logarithm of the position from the residual stream.
+class Readout:
+    """How well the position of a token can be read from what the model knows there.
 
-    Args:
-        layer: after which layer, from 1; 0 is the embedding.
-        inside: share of the variance explained at held-out positions below the training length.
-        late: rank correlation with the position in the second half of the training length.
-        beyond: rank correlation with the position beyond the training length.
+    Fields:
+        inside, beyond: Spearman's rank correlation of position and a linear probe of the last
+            residual, on held-out segments, at positions up to the training length and after it; 0
+            where the probe says one thing.
+        tokens: that it was judged on.
     """
 
-    layer: int
     inside: float
-    late: float
     beyond: float
-
-
-def silenced(heads: Sequence[int], path: Path = fused) -> Path:
-    """The path with the output of some heads, counted from 1, set to 0."""
-    index = [h - 1 for h in heads]
-
-    def attend(
-        query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, visible: Visibility
-    ) -> Tensor:
-        found = path(query, key, value, bias, visible).clone()
-        found[:, index] = 0
-        return found
-
-    return attend
-
-
-def tempered(heads: Sequence[int], length: int, path: Path = fused) -> Path:
-    """The path with the queries of some heads scaled by `max(1, log i / log length)`, `i` the keys
-    of the row."""
-    index = [h - 1 for h in heads]
-
-    def attend(
-        query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, visible: Visibility
-    ) -> Tensor:
-        keys = torch.arange(1, key.shape[-2] + 1, device=query.device, dtype=query.dtype)
-        scale = (keys.log() / math.log(length)).clamp(min=1)[-query.shape[-2] :, None]
-        query = query.clone()
-        query[:, index] *= scale
-        return path(query, key, value, bias, visible)
-
-    return attend
-
-
-def losses(
-    model: Transformer, rows: np.ndarray, path: Path = fused, visible: Visibility = CAUSAL
-) -> np.ndarray:
-    """Nats of the last token of each row, float64, shape (rows,)."""
-    return token_losses(model, rows, visible, path, last=1)[:, 0]
-
-
-def intervened(
-    model: Transformer, text: np.ndarray, lengths: Sequence[int], path: Path, targets: int = 256
-) -> tuple[Change, ...]:
-    """The change of the loss by another attention path, at each length of context.
-
-    Args:
-        model: the model.
-        text: `uint8`, shape (bytes,).
-        lengths: tokens of context.
-        path: of the intervention.
-        targets: evenly spaced in the text, the same at every length.
-    """
-    rows = segments(text, targets, max(lengths))
-    found = []
-    for length in lengths:
-        part = rows[:, -length - 1 :]
-        found.append(_change(length, losses(model, part, path), losses(model, part)))
-    return tuple(found)
-
-
-def other_context(
-    model: Transformer, text: np.ndarray, length: int, kept: int, targets: int = 256
-) -> Change:
-    """The change of the loss when all but the nearest tokens are those of another document.
-
-    Args:
-        model: the model.
-        text: `uint8`, shape (bytes,).
-        length: tokens of context.
-        kept: nearest tokens that stay, as a rule the training length.
-        targets: evenly spaced in the text.
-    """
-    rows = segments(text, targets, length)
-    changed = rows.copy()
-    changed[:, : length - kept] = np.roll(rows, len(rows) // 2, axis=0)[:, : length - kept]
-    return _change(length, losses(model, changed), losses(model, rows))
-
-
-def _change(length: int, after: np.ndarray, before: np.ndarray) -> Change:
-    gap = after - before
-    error = float(gap.std(ddof=1) / math.sqrt(len(gap)))
-    return Change(length, float(after.mean()), float(gap.mean()), error, len(gap))
-
-
-def position_probe(
-    model: Transformer, train: np.ndarray, held_out: np.ndarray, length: int, samples: int = 96
-) -> tuple[Probe, ...]:
-    """Read the position from the residual stream, after each layer.
-
-    Args:
-        model: the model; the probe is fitted on rows of its training length.
-        train: text to fit on.
-        held_out: text to read.
-        length: tokens of the rows that are read.
-        samples: rows of each.
-    """
-    from scipy.stats import spearmanr
-
-    known = model.length
-    fit = residuals(model, segments(train, 4 * samples, known)[:, :-1])
-    read = residuals(model, segments(held_out, samples, length)[:, :-1])
-    found = []
-    for layer, (seen, new) in enumerate(zip(fit, read, strict=True)):
-        weights = _fitted(seen, np.log(1 + np.arange(known)))
-        said = _features(new, weights[0], weights[1]) @ weights[2] + weights[3]
-        true = np.broadcast_to(np.log(1 + np.arange(length)), said.shape)
-        within = true[:, :known]
-        spread = ((within - within.mean()) ** 2).sum()
-        inside = 1 - ((said[:, :known] - within) ** 2).sum() / spread
-        late, beyond = (
-            float(spearmanr(said[:, part].ravel(), true[:, part].ravel()).statistic)
-            for part in (slice(known // 2, known), slice(known, length))
-        )
-        found.append(Probe(layer, float(inside), late, beyond))
-    return tuple(found)
+    tokens: int
 
 
 @torch.no_grad()
-def residuals(model: Transformer, rows: np.ndarray, tokens_a_pass: int = 8192) -> list[np.ndarray]:
-    """The residual stream at the embedding and after each layer, each (rows, length, width)."""
-    kept: list[list[np.ndarray]] = [[] for _ in range(len(model.layers) + 1)]
-    hooks = [
-        layer.register_forward_hook(
-            lambda _, __, output, k=k: kept[k].append(output.float().cpu().numpy())
+def position_readout(
+    model: Transformer, text: np.ndarray, length: int, tested: int, *, count: int = 32
+) -> Readout:
+    """A linear probe of the position, by ridge regression of its logarithm on the last residual.
+
+    The probe is fitted on every other one of `count` segments, at all positions up to `tested`,
+    and judged on the rest.
+
+    Raises:
+        InputError: the text is too short.
+    """
+    if len(text) <= tested:
+        raise InputError(
+            f"the text has {len(text)} tokens, a segment {tested}; accepted: a longer text"
         )
-        for k, layer in enumerate(model.layers, 1)
-    ]
-    try:
-        step = max(1, tokens_a_pass // rows.shape[1])
-        for start in range(0, len(rows), step):
-            part = torch.from_numpy(rows[start : start + step]).to(model.device)
-            embedded = model.embed(part)
-            kept[0].append(embedded.float().cpu().numpy())
-            model.hidden(embedded)
-    finally:
-        for hook in hooks:
-            hook.remove()
-    return [np.concatenate(parts) for parts in kept]
+    rows = segments(text, count, tested)[:, :-1]
+    residuals = []
+    for row in rows:  # one at a time bounds the memory
+        tokens = torch.from_numpy(row)[None].to(model.device)
+        residuals.append(model.hidden(model.embed(tokens))[0].double().cpu().numpy())
+    place = np.arange(1, tested + 1)
+    inputs = np.concatenate([np.stack(residuals), np.ones((len(rows), tested, 1))], axis=2)
+    fit = inputs[::2].reshape(-1, inputs.shape[2])
+    gram = fit.T @ fit
+    gram += RIDGE * np.trace(gram) / len(gram) * np.eye(len(gram))
+    weights = np.linalg.solve(gram, fit.T @ np.tile(np.log(place), len(inputs[::2])))
+    read = inputs[1::2] @ weights
 
+    def rank(part: slice) -> float:
+        told = read[:, part].ravel()
+        at = np.tile(place[part], len(read))
+        return float(spearmanr(at, told).statistic) if np.ptp(told) else 0.0
 
-def _features(x: np.ndarray, mean: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    return (x - mean) / scale
-
-
-def _fitted(x: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-    """Mean and scale of the features, weights and offset of a ridge regression."""
-    flat = x.reshape(-1, x.shape[-1]).astype(np.float64)
-    wanted = np.tile(target, len(x))
-    mean, scale = flat.mean(0), flat.std(0) + 1e-9
-    z = _features(flat, mean, scale)
-    gram = z.T @ z / len(z) + RIDGE * np.eye(z.shape[1])
-    offset = float(wanted.mean())
-    return mean, scale, np.linalg.solve(gram, z.T @ (wanted - offset) / len(z)), offset
+    return Readout(rank(slice(0, length)), rank(slice(length, None)), read.size)

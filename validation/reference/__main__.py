@@ -6,13 +6,13 @@ import sys
 
 from farfield.theory.answers.answer import InputError
 from farfield.validation.reference.collection import collect, planned
-from farfield.validation.reference.committed import place
+from farfield.validation.reference.committed import HERE, place
 from farfield.validation.reference.forecasts import add, register
 from farfield.validation.reference.registration import REGISTRATIONS
 
 USAGE = (
     "accepted: register NAME, add NAME, missing FOLDER, collect FOLDER [--replace], "
-    "summary or answers"
+    "mixtures FOLDER, summary or answers"
 )
 
 
@@ -37,6 +37,14 @@ def main(arguments: list[str]) -> None:
                 lacking = [job for job in jobs if not place(job, home).exists()]
                 print(sweep(lacking, Store(folder)))
             print("\n".join(collect(folder)))
+        case ["mixtures", folder]:
+            from farfield.validation.reference import mixtures
+            from farfield.validation.text.reading import corpus
+
+            for jobs, home, _ in planned(corpus()):
+                if home in (HERE, REGISTRATIONS[0].folder):
+                    for line in mixtures.measure(jobs, folder):
+                        print(line, flush=True)
         case ["summary"]:
             from farfield.validation.reference.evidence import summary
 
