@@ -14,7 +14,7 @@ import sympy
 from flint import arb, ctx, fmpq
 from sympy import Expr, Symbol
 
-from farfield.numerics.enclosures.programs import compile_real
+from farfield.numerics.enclosures.compiled import compile_real
 from farfield.numerics.enclosures.quadrature import integral
 from farfield.numerics.enclosures.tails import TailEnclosure, Unproved, level, tail_enclosure
 from farfield.numerics.summation.analytic_bias import beyond, falls

@@ -16,7 +16,7 @@ from flint import acb, arb, fmpq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from farfield.numerics.enclosures.programs import compile_complex
+from farfield.numerics.enclosures.compiled import compile_complex
 from farfield.numerics.enclosures.tails import UNIT, Beyond, TailEnclosure, level, tail_enclosure
 from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.receptive_field import Exact, theoretical_receptive_field

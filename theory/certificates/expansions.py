@@ -15,7 +15,7 @@ from sympy import Expr, Integer, S
 from farfield.theory.algebra.outcomes import NeedMore
 from farfield.theory.certificates.constants import kept_roots, logarithm, root
 from farfield.theory.certificates.forms import Form, NoCertificate
-from farfield.theory.certificates.germs import (
+from farfield.theory.certificates.monomials import (
     UNIT,
     Expo,
     Germ,

@@ -9,7 +9,7 @@ import sympy
 from sympy import Expr, S
 
 from farfield.theory.certificates.forms import Form
-from farfield.theory.certificates.germs import (
+from farfield.theory.certificates.monomials import (
     Expo,
     Germ,
     Rest,

@@ -12,7 +12,7 @@ from farfield.theory.algebra.outcomes import NeedMore
 from farfield.theory.certificates.bounds import bound, has_waves
 from farfield.theory.certificates.expansions import Expander, together
 from farfield.theory.certificates.forms import Form, NoCertificate, is_extended
-from farfield.theory.certificates.germs import adding_up, listed, logarithm_of, order
+from farfield.theory.certificates.monomials import adding_up, listed, logarithm_of, order
 from farfield.theory.certificates.periods import period
 from farfield.theory.certificates.signs import Signs
 

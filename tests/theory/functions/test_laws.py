@@ -9,7 +9,7 @@ import sympy
 import torch
 from flint import acb, arb, arb_series, ctx, fmpq
 
-from farfield.numerics.enclosures.programs import compile_complex, compile_real
+from farfield.numerics.enclosures.compiled import compile_complex, compile_real
 from farfield.numerics.enclosures.tails import TailEnclosure, Unproved, level, tail_enclosure
 from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.summation.analytic_bias import beyond
