@@ -239,8 +239,8 @@ def results_page(app: Any) -> None:
         "long row lacks, $\\varrho$ the mean over heads of resolution on a row of the training "
         "length $L$ times $1 - $ leak, times $L^2$; and what is drowned in it, $Q$ the leak of the "
         "heads weighted by their resolution and $\\varrho_R$ their resolution so weighted, times "
-        "$L^2$. For windows that are flat inside, it is the mass that depth carries beyond $L$. `farfield "
-        "forecast` computes it.",
+        "$L^2$. For windows that are flat inside, it is the mass that depth carries beyond $L$. "
+        "`farfield forecast` computes it.",
     ]
     drawn = re.sub(r"\n+", "\n", svg(law_curve(), "law"))
     parts += [

@@ -14,7 +14,7 @@ from sympy import Rational
 from farfield.numerics.design.rationals import simplest
 from farfield.numerics.design.region import DIGITS, Event, Line, Region
 from farfield.numerics.design.targets import Target
-from farfield.theory.algebra.budget import check_time, deadline, until
+from farfield.theory.algebra.budget import budget, check_time, until
 from farfield.theory.algebra.outcomes import Unreachable
 from farfield.theory.answers.answer import InputError
 from farfield.theory.answers.wording import listed
@@ -80,7 +80,7 @@ class _Look:
         """Of a parameter."""
         check_time()
         now = time.monotonic()
-        with until(now + SHARE * (deadline() - now)):
+        with until(now + SHARE * (budget().deadline - now)):
             found = tuple(self._holds(event, a) for event in self.events)
         check_time()
         return found

@@ -82,7 +82,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import numpy as np
 import sympy
 from flint import fmpq
 from sympy import Expr
@@ -277,6 +276,8 @@ def _recurrence(rho: Transseries) -> Outcome:
     }
     if not meanings:
         raise Undecided("no coefficient is almost periodic")
+    import numpy as np
+
     sampled = tabulate(meanings[min(meanings)], np.arange(SAMPLES))
     if not np.isfinite(sampled).any():
         raise Undecided("no sample of the oscillation is finite")
