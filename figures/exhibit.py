@@ -17,12 +17,15 @@ from typing import Any
 import sympy
 from matplotlib.figure import Figure
 
-from farfield.figures.document import Item, Picture, piece
+from farfield.figures.document import Fold, Item, Picture, piece
 from farfield.figures.index import INDEX
 from farfield.figures.style import for_page, svg
 from farfield.theory.answers.answer import InputError, Result
 from farfield.theory.answers.blocks import Block, Note, Sentence, Table, table
-from farfield.theory.answers.notation import code
+from farfield.theory.answers.notation import code, words
+
+ROWS = 12
+"""A page folds tables of more."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +105,12 @@ class Drawing(Result):
         """
         caption = code(self.caption)
         if self.figure is None:
-            return [self.table.table(title), Sentence(caption, kind) if kind else Note(caption)]
+            said = Sentence(caption, kind) if kind else Note(caption)
+            shown, k = self.table.table(title), len(self.table.rows)
+            return [
+                said,
+                shown if k <= ROWS else Fold(words("The table of {k} rows", k=k), [shown]),
+            ]
         narrow = svg(self.figure, f"{name}-narrow")
         return [Picture(for_page(self.figure, name), caption, title or "a figure", kind, narrow)]
 
