@@ -21,8 +21,8 @@ from farfield.figures.document import (
     Columns,
     Fold,
     Item,
+    KeyNumbers,
     Number,
-    Numbers,
     Section,
     Terms,
     about,
@@ -259,7 +259,7 @@ def numbers(question: Question, values: Mapping[str, Fraction], budget_s: float 
         window = certified_window(subject, ERROR, 1, 1)
         holds = forecast(subject, trained=TRAINED, tested=TESTED)
     told = commands(question, values)
-    return Numbers([
+    return KeyNumbers([
         Number((about("trf", f"TRF({EPS})"),), as_text(field_text(fields)),
                words("nearest keys hold 99\u00a0%"), fields.label, told["trf"]),
         Number((about("leak", "leak"),), as_text(share_text(beyond.value)),
