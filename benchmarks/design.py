@@ -1,29 +1,34 @@
 """Random targets over the families of the catalogue: every end of every interval checked.
 
-    python benchmarks/design.py [--count 200] [--seed 0]
+    python benchmarks/design.py [--count 200] [--first 0] [--seed 0] [--record design.json]
 
-A target is drawn with its family; the answer is checked by the public functions of its quantities:
-they must meet the target at the value, at both inner rationals and at random rationals between
-them, and miss it at both outer ones and at random rationals beyond. What a design calls impossible
-must be missed at random parameters, what it calls the nearest must be reached. Prints what is
-wrong, and the times.
+A goal is drawn with its family, one target or two; the answer is checked by the public functions of
+its quantities: they must meet the goal at the value, at both inner rationals and at random
+rationals between them, and miss it at both outer ones and at random rationals beyond. What a design
+calls impossible must be missed at random parameters, what it calls the nearest must be reached on
+both sides of a jump. Each design has the ten seconds that a user has; what is not known by then is
+counted by itself. Prints what is wrong, and the times; each goal is drawn from its number alone, so
+that a run may be cut in pieces, which `--record` adds up.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import random
 import re
 import statistics
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from sympy import Rational
 
 import farfield
 from farfield.numerics.design.family import Family, read_family
+from farfield.numerics.design.targets import TARGETS, options
 from farfield.theory.answers.errors import InputError
 
 FAMILIES: tuple[tuple[str, dict[str, Any], str | None], ...] = (
@@ -96,13 +101,14 @@ def meets(answer: Any, target: str) -> bool:
 
 def draw(rng: random.Random) -> tuple[Any, str, str, dict[str, Any]]:
     """A family, a quantity, a target and the options of the quantity."""
+    options: dict[str, Any]
     row = rng.random() < 0.1
     family = rng.choice(ROWS if row else FAMILIES)
     size = round(2 ** rng.uniform(0, 14))
     if row:
         length = rng.choice((256, 1000, 4096))
         if rng.random() < 0.5:
-            options: dict[str, Any] = {"eps": rng.choice(("1/10", "1/100")), "length": length}
+            options = {"eps": rng.choice(("1/10", "1/100")), "length": length}
             return family, "trf", f"{rng.choice(('=', '<=', '>='))}{1 + size % length}", options
         options = {"trained": length // 4, "evaluated": length}
         return family, "leak", f"{rng.choice(('<=', '>'))}1/{rng.randint(2, 1000)}", options
@@ -128,45 +134,74 @@ def draw(rng: random.Random) -> tuple[Any, str, str, dict[str, Any]]:
     return family, "resolution", f">=1/{round(2 ** rng.uniform(1, 12))}", {}
 
 
-def wrong(
-    rng: random.Random, family: Family, quantity: str, target: str, options: dict[str, Any]
-) -> tuple[list[str], float, str]:
-    """What is wrong with the answer to one target, the seconds it took, and what it was."""
+def _number(reached: Callable[[str, Rational], Any], quantity: str, a: Rational) -> int | None:
+    try:
+        return int(reached(quantity, a))
+    except (InputError, ArithmeticError, ValueError):
+        return None
+
+
+Goal = tuple[dict[str, str], dict[str, Any]]
+"""Targets by quantity, and the options of all."""
+
+
+def goal(rng: random.Random) -> tuple[Any, Goal]:
+    """A family and what is asked of it: one target, or two of different quantities."""
+    family, quantity, target, options = draw(rng)
+    asked = {quantity: target}
+    if family in FAMILIES and rng.random() < 0.2:
+        _, other, also, more = next(d for d in iter(lambda: draw(rng), None) if d[0] in FAMILIES)
+        if other not in asked:
+            asked, options = {**asked, other: also}, {**options, **more}
+    return family, (asked, options)
+
+
+def wrong(rng: random.Random, family: Family, asked: Goal) -> tuple[list[str], float, str]:
+    """What is wrong with the answer to one goal, the seconds it took, and what it was."""
+    targets, given = asked
     began = time.perf_counter()
     try:
         found = farfield.design(
             family.given,
-            budget_s=600,
             values={k: v for k, v in family.fixed.items() if k != "dialect"},
             dialect=family.fixed.get("dialect"),
-            **{quantity: target},
-            **options,
+            **targets,
+            **given,
         )
     except InputError as why:
         found, said = None, str(why)
     seconds = time.perf_counter() - began
 
+    def reached(quantity: str, a: Rational) -> Any:
+        own = {k: v for k, v in given.items() if k in options(TARGETS[quantity])}
+        return ask(quantity, family.at(a), own)
+
     def met(a: Rational) -> bool:
-        return meets(ask(quantity, family.at(a), options), target)
+        return all(meets(reached(quantity, a), target) for quantity, target in targets.items())
 
     if found is None:
         tried = [Rational(str(round(2 ** rng.uniform(-12, 6), 6))) for _ in range(6)]
         inside = [a for a in tried if a > 0 and _in_reach(met, a)]
         return [f"{said}: but {a} meets it" for a in inside], seconds, "impossible"
     if found.nearest is not None:
-        return [], seconds, "nearest"
+        ((quantity, target),) = targets.items()
+        limit, near = int(target.lstrip("=")), found.nearest
+        faults = [] if near[0] < limit < near[1] else [f"{limit} is not between {near}"]
+        tried = [Rational(str(round(2 ** rng.uniform(-12, 6), 6))) for _ in range(6)]
+        values = [v for a in tried if (v := _number(reached, quantity, a)) is not None]
+        faults += [f"{v} is between {near}" for v in values if near[0] < v < near[1]]
+        return faults, seconds, "nearest"
     if found.value is None:
         return [], seconds, f"unknown: {found.reason}"
     low, high = found.low, found.high
     inside = [found.value, *(end[1] for end in (low, high) if end)]
-    first, last = (end[1] if end else found.value for end in (low, high))
-    inside += [first + (last - first) * Rational(rng.randint(0, 999), 999) for _ in range(2)]
     outside = [end[0] for end in (low, high) if end]
-    for end, way, most in ((low, -1, 999), (high, 1, 2000)):
-        if end:
-            outside.append(end[0] + way * abs(end[0]) * Rational(rng.randint(1, most), 1000))
-    if not found.monotone:
-        outside = []
+    if found.monotone:
+        first, last = (end[1] if end else found.value for end in (low, high))
+        inside += [first + (last - first) * Rational(rng.randint(0, 999), 999) for _ in range(2)]
+        for end, way, most in ((low, -1, 999), (high, 1, 2000)):
+            if end:
+                outside.append(end[0] + way * abs(end[0]) * Rational(rng.randint(1, most), 1000))
     faults = [f"{a} misses it" for a in inside if not met(a)]
     faults += [f"{a} meets it, and is outside" for a in outside if _in_reach(met, a)]
     return faults, seconds, "met" if found.monotone else "sampled"
@@ -179,30 +214,61 @@ def _in_reach(met: Callable[[Rational], bool], a: Rational) -> bool:
         return False
 
 
-def run(count: int, seed: int) -> int:
-    """Check so many random targets; the number of faults."""
-    rng = random.Random(seed)
-    times, kinds, faults = [], dict[str, int](), 0
-    for k in range(count):
-        (name, values, dialect), quantity, target, options = draw(rng)
+def run(count: int, seed: int, first: int = 0) -> dict[str, Any]:
+    """Check so many goals; how many ended how, how many were wrong, and the seconds of a design."""
+    times, kinds, faults, several = [], dict[str, int](), 0, 0
+    for k in range(first, first + count):
+        rng = random.Random(f"{seed} {k}")
+        (name, values, dialect), asked = goal(rng)
         family = read_family(name, values=values, dialect=dialect)
-        found, seconds, kind = wrong(rng, family, quantity, target, options)
+        found, seconds, kind = wrong(rng, family, asked)
         times.append(seconds)
+        several += len(asked[0]) > 1
         kinds[kind.partition(":")[0]] = kinds.get(kind.partition(":")[0], 0) + 1
         if found or kind.startswith("unknown") or seconds > 2:
-            shown = f"{name} {values} {quantity}{target} {options}"
-            print(f"{k:4} {seconds:6.2f} s  {shown}: {kind} {'; '.join(found)}")
-        faults += len(found)
+            targets = " ".join(f"{q}{t}" for q, t in asked[0].items())
+            print(
+                f"{k:4} {seconds:6.2f} s  {name} {values} {dialect or ''} {targets} {asked[1]}: "
+                f"{kind} {'; '.join(found)}",
+                flush=True,
+            )
+        faults += bool(found)
     print(
-        f"{count} targets, {faults} faults; {kinds}; seconds: median "
+        f"{count} goals, {several} of two targets, {faults} wrong; {kinds}; seconds: median "
         f"{statistics.median(times):.3f}, most {max(times):.2f}"
     )
-    return faults
+    return {"goals": count, "of two targets": several, "wrong": faults, **kinds}
+
+
+def record(path: Path, found: dict[str, Any], seed: int, first: int) -> None:
+    """Add the counts of a piece to those of the pieces before it."""
+    known = json.loads(path.read_text()) if path.exists() else {"goals": 0}
+    if known["goals"] != first or known.get("seed", seed) != seed:
+        raise SystemExit(f"{path} ends at goal {known['goals']} of seed {known.get('seed')}")
+    keys = (
+        "goals",
+        "of two targets",
+        "wrong",
+        "met",
+        "sampled",
+        "nearest",
+        "impossible",
+        "unknown",
+    )
+    counts = {k: known.get(k, 0) + found.get(k, 0) for k in keys}
+    command = f"python benchmarks/design.py --count {counts['goals']} --seed {seed}"
+    kept = {"command": command, "version": farfield.__version__, "seed": seed, **counts}
+    path.write_text(json.dumps(kept, indent=2) + "\n")
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--record", type=Path)
     given = parser.parse_args()
-    sys.exit(int(run(given.count, given.seed) > 0))
+    result = run(given.count, given.seed, given.first)
+    if given.record is not None:
+        record(given.record, result, given.seed, given.first)
+    sys.exit(int(result["wrong"] > 0))

@@ -19,7 +19,6 @@ from .numerics.depth import (
 )
 from .numerics.design.answer import Design as Design
 from .numerics.design.answer import Designs as Designs
-from .numerics.design.search import design as design
 from .numerics.horizon import Horizon as Horizon
 from .numerics.horizon import dtype_horizon as dtype_horizon
 from .numerics.leak import Leak as Leak
@@ -51,6 +50,7 @@ from .theory.verdicts import Convergence as Convergence
 from .theory.verdicts import Verdict as Verdict
 from .validation.claims import Claim as Claim
 from .validation.claims import claims as claims
+from .validation.design import design as design
 from .validation.forecast import Forecast as Forecast
 from .validation.forecast import forecast as forecast
 from .validation.outside.empirical import EmpiricalReceptiveField as EmpiricalReceptiveField

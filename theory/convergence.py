@@ -25,6 +25,7 @@ from farfield.theory.answers.answer import Code, InputError, Label, Reason, Stat
 from farfield.theory.answers.notation import shortened
 from farfield.theory.decision.series import Decision, decide_series
 from farfield.theory.encodings import Encoding, encoding
+from farfield.theory.formula.building import primitive
 from farfield.theory.formula.parameters import parameter
 from farfield.theory.functions.nodes import n
 from farfield.theory.proofs import Proof, Step
@@ -155,7 +156,7 @@ def _in_one_family(biases: tuple[Expr, ...]) -> dict[Expr, Convergence]:
     """Heads that are positive multiples s q of one bias, decided once with s as a parameter, where
     the verdict is the same for all s > 0 by the same steps; each has those steps with its own s."""
     distinct = tuple(dict.fromkeys(biases))
-    shares = [_primitive(b) for b in distinct]
+    shares = [primitive(b) for b in distinct]
     one = {q for _, q in shares}
     if len(distinct) < FAMILY or len(one) > 1 or any(b.free_symbols != {n} for b in distinct):
         return {}
@@ -170,12 +171,6 @@ def _in_one_family(biases: tuple[Expr, ...]) -> dict[Expr, Convergence]:
         b: _convergence(b, decision.at({factor: s}), ())
         for b, (s, _) in zip(distinct, shares, strict=True)
     }
-
-
-def _primitive(bias: Expr) -> tuple[Expr, Expr]:
-    """(s, q) with bias = s q, s a positive rational number."""
-    s, q = bias.primitive() if bias.is_Add else bias.as_coeff_Mul(rational=True)
-    return (-s, -q) if s < 0 else (s, q)
 
 
 def _decide_bias(p: Expr, domains: Mapping[str, str]) -> Convergence:

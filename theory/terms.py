@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from flint import fmpq
 from sympy import Expr
 
+from farfield.theory.formula.building import primitive
 from farfield.theory.functions.balls import Undefined, Undetermined, precision, to_arb
 from farfield.theory.functions.nodes import n
 from farfield.theory.values import compile_ball
@@ -19,8 +22,12 @@ def skipped_terms(p: Expr, up_to: int = 4096) -> tuple[int, ...]:
     >>> skipped_terms(-log(log(n)))
     (0, 1)
     """
-    if p.free_symbols - {n}:
-        return ()
+    return () if p.free_symbols - {n} else _skipped(primitive(p)[1], up_to)
+
+
+@lru_cache(maxsize=64)
+def _skipped(p: Expr, up_to: int) -> tuple[int, ...]:
+    """The heads of a family, positive multiples of one bias, share it."""
     value = compile_ball(p)
     skipped, fine = [], 0
     for t in range(up_to):

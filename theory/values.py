@@ -1,22 +1,25 @@
 """The values of a formula, as every room asks for them: rigorous balls, and float64 tables.
 
-Both decide a jump by the exact zero tests of `coefficients.signs` where a ball does not.
+Both decide a jump by the exact zero tests of `coefficients.signs` where a ball does not. NumPy is
+loaded with the first table: a verdict needs none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from flint import arb
 from sympy import Expr, Symbol
 
 from farfield.theory.coefficients.signs import BALLS
-from farfield.theory.evaluation import arrays
 from farfield.theory.evaluation.balls import Environment
 
-_FLOATS = arrays.Floats(BALLS)
+if TYPE_CHECKING:
+    import numpy as np
+
+    from farfield.theory.evaluation.arrays import Floats
 
 
 def compile_ball(e: Any) -> Callable[[Environment], Any]:
@@ -67,4 +70,13 @@ def tabulate(formula: Expr, distances: Any) -> np.ndarray:
 def tabulate_all(formulas: Sequence[Expr], distances: Any) -> np.ndarray:
     """Several biases at each distance, shape `(len(formulas), len(distances))`; what they share is
     evaluated once."""
-    return arrays.tabulate(formulas, distances, _FLOATS)
+    from farfield.theory.evaluation import arrays
+
+    return arrays.tabulate(formulas, distances, _floats())
+
+
+@cache
+def _floats() -> Floats:
+    from farfield.theory.evaluation.arrays import Floats
+
+    return Floats(BALLS)

@@ -6,7 +6,7 @@ import enum
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import sympy
 from sympy import Basic, Expr, S
@@ -16,7 +16,6 @@ from farfield.theory.answers.blocks import Block, Formula, Note, Sentence, facts
 from farfield.theory.answers.notation import Text, expression_line, shortened, words
 from farfield.theory.answers.number import exact
 from farfield.theory.answers.wording import listed, plural, runs
-from farfield.theory.certificates import Certificate, Claim, NoCertificate, certificate
 from farfield.theory.decision import parameters as cells
 from farfield.theory.formula.parameters import interval
 from farfield.theory.functions.nodes import Lookup, n
@@ -24,6 +23,9 @@ from farfield.theory.mechanisms import MECHANISMS
 from farfield.theory.proofs import Proof, now
 from farfield.theory.terms import skipped_terms
 from farfield.theory.windowability import Windowable, of_mechanism, of_series, of_support
+
+if TYPE_CHECKING:
+    from farfield.theory.certificates import Certificate, Claim
 
 
 class Verdict(enum.StrEnum):
@@ -153,6 +155,8 @@ class Convergence(Answer):
         >>> print(check_convergence("-2*log(1+n)").certificate().statement)
         Theorem verdict : ex_series (fun n => exp (p n)).
         """
+        from farfield.theory.certificates import certificate
+
         claims = self.claims()
         assert self.formula is not None
         return certificate(self.formula, claims)
@@ -166,6 +170,8 @@ class Convergence(Answer):
 
     def _claim(self) -> Claim:
         """What a certificate has to prove; without a verdict there is none."""
+        from farfield.theory.certificates import Claim, NoCertificate
+
         if self.formula is None or (self.converges is None and self.condition is None):
             raise InputError(
                 f"no certificate: the verdict is {self.verdict}; accepted: converges, diverges, "

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import shutil
-import socket
 import sys
-import webbrowser
-from importlib.resources import as_file, files
 from pathlib import Path
 
 from farfield.options import Formula
@@ -27,6 +23,10 @@ def explore(
         edit: open a copy of the notebook, farfield_explorer.py in this folder, for changes.
         headless: open no browser, say the address alone.
     """
+    import shutil
+    import webbrowser
+    from importlib.resources import as_file, files
+
     if importlib.util.find_spec("marimo") is None:
         raise InputError("this needs marimo; install it with pip install 'farfield[explore]'")
     require_port(port)
@@ -55,6 +55,8 @@ def require_port(port: int) -> None:
     Raises:
         InputError: with what would do.
     """
+    import socket
+
     if not 1024 <= port <= 65535:
         raise InputError(f"--port {port}: accepted are ports from 1024 to 65535")
     with socket.socket() as tried:

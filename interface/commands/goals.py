@@ -66,6 +66,10 @@ class Goal:
     "Attention resolution at least (with --length, --scale)."
     length: Text = None
     "Keys of the row of the receptive fields and the resolution; all lengths if not given."
+    forecast: Text = None
+    "Quantity of the forecast at most, in (0, 1), with --trained, --tested (and --layers)."
+    tested: Text = None
+    "Longest length at inference in tokens, of the forecast."
     scale: Text = None
     "Factor of the bias for the resolution."
 
@@ -93,7 +97,7 @@ def design(
         plan: write a plan for `farfield sweep` that trains the encoding to this file.
     """
     from farfield.numerics.design.answer import Designs
-    from farfield.numerics.design.search import design as search
+    from farfield.validation.design import design as search
 
     families = [*([formula] if formula is not None else ()), *family]
     if not families:

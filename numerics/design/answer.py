@@ -42,6 +42,7 @@ class Design(Answer):
         condition: where the series converges, if not everywhere.
         call: the Python that makes the encoding.
         costs: what each of several heads costs, by quantity.
+        together: what all heads together are, of the quantities that speak of a whole model.
         heads: one design a head where there are several.
         label: `certified`; `approximate` where a target is a model in float64.
     """
@@ -62,6 +63,7 @@ class Design(Answer):
     condition: str | None = None
     call: str = ""
     costs: tuple[Mapping[str, Any], ...] = ()
+    together: tuple[Answer, ...] = ()
     heads: tuple[Design, ...] = ()
 
     def plan(self, preset: str = "demo") -> str:
@@ -109,10 +111,12 @@ class Design(Answer):
             encoding=self.call or None,
             slopes=_slopes(self.encoding),
         )
+        for found in self.together:
+            yield found.blocks()[0]
         if self.monotone is False:
             yield note(
-                "It is not proved that {a} orders the tails: only the parameters shown are "
-                "certified, others may meet the targets too.",
+                "It is not proved that {a} orders the tails: only the parameters shown are known "
+                "to meet the targets, others may meet them too.",
                 a=self.parameter,
             )
         if self.reason is not None and self.value is not None:

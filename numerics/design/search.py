@@ -28,7 +28,7 @@ from farfield.numerics.design.targets import (
 )
 from farfield.theory.algebra.budget import budget, until
 from farfield.theory.algebra.outcomes import Unreachable
-from farfield.theory.answers.answer import Code, InputError, Label, Reason, Status
+from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status
 from farfield.theory.answers.notation import expression_line
 from farfield.theory.answers.number import exact, natural
 from farfield.theory.convergence import check_convergence
@@ -73,9 +73,10 @@ def design(
         **targets: `trf` with `eps` (and `length`), `leak` with `trained` (and `evaluated`),
             `window` with `error`, `logit_bound`, `value_bound` (and `sinks`, `row`, `temper`),
             `layered` with `layers` (and `mixing`, `q`, `length`), `horizon` with `dtype` (and
-            `flush_to_zero`), `resolution` (with `scale`, `length`). A number means: leak at most,
-            resolution at least, the others equal; a text such as `">=1024"` or `">=64, <=128"` says
-            otherwise.
+            `flush_to_zero`), `resolution` (with `scale`, `length`), `forecast` (the quantity of
+            `farfield.forecast`, for heads that are alike) with `trained`, `tested` (and `layers`).
+            A number means: leak and forecast at most, resolution at least, the others equal; a text
+            such as `">=1024"` or `">=64, <=128"` says otherwise.
 
     Returns:
         A `Design`; of several families `Designs`.
@@ -142,6 +143,7 @@ class _Goal:
         said: the targets in words.
         quantities: those of the targets.
         costs: quantities that are told of each of several heads.
+        together: those that are told of all heads together.
         best: the quantity to be optimised, and the sign of what is better.
         notice: called as stages begin.
     """
@@ -151,6 +153,7 @@ class _Goal:
     said: tuple[str, ...]
     quantities: tuple[Quantity, ...]
     costs: tuple[Quantity, ...]
+    together: tuple[Quantity, ...]
     best: Quantity | None
     notice: Notice
 
@@ -172,7 +175,15 @@ class _Goal:
             raise InputError(f"targets for {sorted(counts)} heads are given; they must agree")
         count = counts.pop() if counts else 1
         several = heads is not None or any(v is not None for v in each.values())
-        named = [*asked, *([optimise] if optimise else []), *(COSTS if several else ())]
+        wholes = [name for name, kind in TARGETS.items() if not kind.per_head]
+        if several and (whole := next((name for name in wholes if name in asked), None)):
+            raise InputError(f"a {whole} is of all heads together; accepted: without heads")
+        together = [
+            k
+            for k in wholes
+            if all(given.get(o) is not None for o, must in options(TARGETS[k]).items() if must)
+        ]
+        named = [*asked, *([optimise] if optimise else []), *(COSTS if several else ()), *together]
         chosen = {name: quantity(name, given) for name in dict.fromkeys(named)}
         for name in {k for q in chosen for k in options(TARGETS[q])}:
             given.pop(name, None)
@@ -194,6 +205,7 @@ class _Goal:
             tuple(said),
             tuple(chosen[k] for k in asked),
             tuple(chosen[k] for k in COSTS if k not in asked) if several else (),
+            tuple(chosen[k] for k in together),
             chosen[optimise] if optimise else None,
             notice,
         )
@@ -207,7 +219,8 @@ class _Goal:
             self.notice("searching", h, len(self.heads))
             found.append(asked.design(targets))
         if not self.several:
-            return found[0]
+            (one,) = found
+            return replace(one, together=self._together(family, one.values)) if one.values else one
         worst = next((d for d in found if d.value is None), found[0])
         given = tuple(d.value for d in found if d.value is not None)
         whole = len(given) == len(found)
@@ -226,11 +239,15 @@ class _Goal:
             monotone=all(d.monotone for d in found),
             call=family.call(given) if whole else "",
             costs=tuple(self._costs(d) for d in found) if whole else (),
+            together=self._together(family, given) if whole else (),
             heads=tuple(found),
             status=worst.status,
             reason=worst.reason,
             label=Label.APPROXIMATE if approximate and worst.label else worst.label,
         )
+
+    def _together(self, family: Family, values: Sequence[Rational]) -> tuple[Answer, ...]:
+        return tuple(q.answer(family.encoding(values)) for q in self.together)
 
     def _costs(self, head: Design) -> dict[str, Any]:
         assert head.encoding is not None
@@ -418,7 +435,7 @@ class _Asked:
             heavy = found.low if axis.order < 0 else found.high
             if heavy is None:
                 raise Unreachable(f"for which {a} the series converges is not decided")
-        if self.goal.best is not None:
+        if self.goal.best is not None and self.goal.best.ordered(p, a):
             found = replace(found, value=_best(found, axis, self.goal.best))
         done = self._met(blank, targets, found, True)
         if axis.open_ends:

@@ -3,7 +3,8 @@
 A quantity with its options answers two questions about a bias: what it is (`answer`, its own public
 function), and whether it is at most a limit (`within`, proved either way). A `gauge`, negative
 exactly where the quantity is within the limit, guesses where that changes; nothing that is shown
-rests on it. A new quantity is one more record in `TARGETS`.
+rests on it. A new quantity is one more record in `TARGETS`; one that rests on what this room may
+not import is `registered` where it stands.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ class Quantity:
     `relation` is what a plain number means, `integer` whether it counts tokens, `grows` whether it
     grows (1) or falls (-1) as tails get heavier, `better` whether more (1) or less (-1) of it is
     wanted, `closed` whether the parameters with Q <= limit contain their own end, `approximate`
-    whether it is a model in float64.
+    whether it is a model in float64, `per_head` whether it speaks of one head, not of all heads of
+    a model together.
     """
 
     name: ClassVar[str]
@@ -62,6 +64,7 @@ class Quantity:
     better: ClassVar[int] = 1
     closed: ClassVar[bool] = True
     approximate: ClassVar[bool] = False
+    per_head: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         self.answer(-n)  # an option out of range is refused now, with its own message
@@ -79,8 +82,8 @@ class Quantity:
         """The same as the header of a column."""
         return self.words()
 
-    def answer(self, bias: Expr) -> Answer:
-        """The quantity of a bias, afresh."""
+    def answer(self, bias: Any) -> Answer:
+        """The quantity of a bias, afresh; of an `Encoding` where it is not of one head."""
         raise NotImplementedError
 
     def number(self, bias: Expr) -> float | None:
@@ -407,6 +410,12 @@ TARGETS: dict[str, type[Quantity]] = {
     kind.name: kind for kind in (Field, Leak, Window, Layered, Horizon, Resolution)
 }
 """Every quantity by its name."""
+
+
+def registered(kind: type[Quantity]) -> type[Quantity]:
+    """Makes a quantity of another room one that targets may speak of."""
+    TARGETS[kind.name] = kind
+    return kind
 
 
 def options(kind: type[Quantity]) -> dict[str, bool]:

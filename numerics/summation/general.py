@@ -27,7 +27,7 @@ from farfield.numerics.summation.analytic import analytic_kernel
 from farfield.numerics.summation.analytic_bias import sign_from
 from farfield.numerics.summation.kernel import Composed, Direct, Kernel, number
 from farfield.numerics.summation.normal_form import sign
-from farfield.numerics.summation.oscillatory.growing_waves import swell_kernel
+from farfield.numerics.summation.oscillatory.growing_waves import growing_wave_kernel
 from farfield.numerics.summation.oscillatory.rotations import rotation_kernel
 from farfield.numerics.summation.oscillatory.waves import expanded, waves_kernel
 from farfield.numerics.summation.recognition import kernel
@@ -55,7 +55,7 @@ def general_kernel(p: Expr, start: int) -> Kernel:
         analytic_kernel,
         kernel,
         _waves_of,
-        swell_kernel,
+        growing_wave_kernel,
         _rotation,
         _envelope,
     ):

@@ -14,10 +14,10 @@ import sympy
 from flint import arb, ctx, fmpq
 from sympy import Expr, Symbol
 
-from farfield.numerics.enclosures.programs import compile_real
+from farfield.numerics.enclosures.compiled import compile_real
 from farfield.numerics.enclosures.quadrature import integral
 from farfield.numerics.enclosures.tails import TailEnclosure, Unproved, level, tail_enclosure
-from farfield.numerics.summation.analytic_bias import beyond, falls
+from farfield.numerics.summation.analytic_bias import falls, half_line
 from farfield.numerics.summation.memory import memory, remembered_by_precision
 from farfield.theory.algebra import door
 from farfield.theory.algebra.outcomes import Unreachable
@@ -93,7 +93,7 @@ class TailIntegral:
 
     def _on_half_line(self, log_x: arb) -> TailEnclosure:
         """h(t) enclosed for all x whose logarithm is at least this."""
-        where = beyond(log_x)
+        where = half_line(log_x)
         return tail_enclosure(self.h, self.t, TailEnclosure(where, {level(self.depth): fmpq(1)}))
 
     def _panel(self, a: arb, b: arb, near: bool) -> arb:
@@ -115,7 +115,7 @@ class TailIntegral:
         """h without its tiny terms, and what that changes."""
         bits, since = ctx.prec, self._far_since()
         with precision(128):
-            variable = TailEnclosure(beyond(self._up(since)), {level(self.depth): fmpq(1)})
+            variable = TailEnclosure(half_line(self._up(since)), {level(self.depth): fmpq(1)})
             return without_tiny(self.h, self.t, variable, arb(2) ** -(bits + 8))
 
     def _edge(self, k: int) -> Edge:

@@ -93,7 +93,7 @@ QUESTIONS = {
     "study -n --out OUT": "validation.study.study.study",
     "report --out OUT": "validation.report.report",
     "claims qin2024.eq13": "validation.claims.claim",
-    "design -m*n --trf 64": "numerics.design.search.design",
+    "design -m*n --trf 64": "validation.design.design",
     "forecast -n --trained 64 --tested 1024": "validation.forecast.forecast",
 }
 PAGES = (

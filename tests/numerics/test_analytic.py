@@ -16,8 +16,8 @@ from flint import acb, arb, fmpq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from farfield.numerics.enclosures.programs import compile_complex
-from farfield.numerics.enclosures.tails import UNIT, Beyond, TailEnclosure, level, tail_enclosure
+from farfield.numerics.enclosures.compiled import compile_complex
+from farfield.numerics.enclosures.tails import UNIT, HalfLine, TailEnclosure, level, tail_enclosure
 from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.receptive_field import Exact, theoretical_receptive_field
 from farfield.numerics.summation.analytic import analytic_kernel, smooth_row
@@ -465,7 +465,7 @@ def test_waves_in_log_n(text, bias):
 
 
 def test_bounds_of_functions_of_a_growing_quantity():
-    where = Beyond((arb(10), arb(10).log()))
+    where = HalfLine((arb(10), arb(10).log()))
     grows = TailEnclosure(where, {level(1): fmpq(1)})
     turned = TailEnclosure(where, {level(1): fmpq(1), UNIT: acb(0, arb(0, 0.5))})
     s = sympy.Symbol("s")

@@ -310,6 +310,29 @@ def test_families_are_shown_without_an_order():
     assert found.value == "alibi" and "2 of 2 families" in str(found)
 
 
+def test_the_quantity_of_a_forecast_is_a_target():
+    lengths = {"trained": 64, "tested": 1024}
+    found = design("-a*n", forecast="<=1/10", trf=">=8", **lengths)
+    assert not found.monotone and found.label == "approximate" and found.achieved["trf"] >= 8
+
+    def value(slope):
+        return farfield.forecast(read_family("-a*n").at(slope), **lengths).value
+
+    outside, inside = found.low
+    assert (
+        value(outside) > 0.1 >= value(inside) and value(found.value) == found.achieved["forecast"]
+    )
+    (said,) = found.together
+    assert said.value == value(found.value) and said.blocks()[0] in found.blocks()
+
+
+def test_heads_are_forecast_together():
+    found = design("alibi", trf=(4, 32), heads=4, trained=64, tested=1024)
+    (said,) = found.together
+    assert said.ratio == farfield.forecast(found.encoding, trained=64, tested=1024).ratio
+    assert found.costs[0].keys() == {"leak(64)", "horizon(bf16)", "window(1/100)"}
+
+
 # -- bad input ------------------------------------------------------------------------------------
 
 BAD = [
@@ -324,6 +347,10 @@ BAD = [
     (("alibi",), {"resolution": "-1"}, r"\(0, 1\)"),
     (("alibi",), {"layered": 64}, "layers"),
     (("alibi",), {"horizon": 64, "dtype": "fp12"}, "fp12"),
+    (("alibi",), {"forecast": "1/10"}, "trained"),
+    (("alibi",), {"forecast": 2, "trained": 64, "tested": 256}, r"\(0, 1\)"),
+    (("alibi",), {"forecast": "1/10", "trained": 64, "tested": 32}, "above trained"),
+    (("alibi",), {"forecast": "1/10", "trained": 64, "tested": 256, "heads": 2}, "all heads"),
     (("nope",), {"trf": 5}, "no free parameter"),
     (("rope",), {"trf": 5}, "."),
     (("-a*n^b",), {"trf": 5}, "--set"),
@@ -361,10 +388,10 @@ def driver():
 
 
 def test_random_targets():
-    assert driver().run(8, 3) == 0
+    assert driver().run(8, 3)["wrong"] == 0
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_two_hundred_random_targets():
-    assert driver().run(200, 0) == 0
+    assert driver().run(200, 0)["wrong"] == 0

@@ -12,7 +12,7 @@ from farfield.theory.algebra.outcomes import NeedMore
 from farfield.theory.certificates.bounds import bound, has_waves
 from farfield.theory.certificates.expansions import Expander, together
 from farfield.theory.certificates.forms import Form, NoCertificate, is_extended
-from farfield.theory.certificates.germs import adding_up, listed, logarithm_of, order
+from farfield.theory.certificates.monomials import adding_up, listed, logarithm_of, order
 from farfield.theory.certificates.periods import period
 from farfield.theory.certificates.signs import Signs
 
@@ -112,8 +112,8 @@ def _climb(p: Form, x: Expander, bias: str) -> Decision:
         function = x.function(finite)
         x.steps.append(f"rewrite (extended_finite {bias} {function} {ends}).")
         bias, p = function, finite
-    germ, cancelled = x.linear(p)
-    terms, level, rung = list(germ.terms), 0, logarithm_of(1)
+    expansion, cancelled = x.linear(p)
+    terms, level, rung = list(expansion.terms), 0, logarithm_of(1)
     while level < len(terms) and (growth := x.compare(terms[level][1], rung)) >= 0:
         c, e = terms[level]
         if x.signs.sign(c) == 0:
@@ -130,12 +130,12 @@ def _climb(p: Form, x: Expander, bias: str) -> Decision:
             level += 1
             rung = logarithm_of(level + 1)
     else:
-        if x.within(rung, germ.rest):
+        if x.within(rung, expansion.rest):
             raise NeedMore
         converges, rule, ends = False, f"rest_diverges {bias} {level} _ _", "led"
     name = x.asserted(
         "E",
-        f"expands {bias} {listed(tuple(terms))} {order(germ.rest)}",
+        f"expands {bias} {listed(tuple(terms))} {order(expansion.rest)}",
         f"unfold p; {adding_up(cancelled)}",
     )
     return Decision(converges, (*x.steps, f"apply ({rule} {name}); [{ends}]."))

@@ -37,6 +37,9 @@ def _cycle(x: Expr, rounding: bool) -> int:
     powers = (e.exp for e in inside.atoms(sympy.Pow) if e.has(n))
     if not modulus.is_Rational or not all(k.is_Rational and abs(k) <= MAX_POWER for k in powers):
         return 0
+    k, rest = inside.as_independent(n, as_Add=False)
+    if rest == n and k.is_algebraic is False:  # so not rational either
+        return 0
     try:
         inside = expand(inside)
     except Undecided:

@@ -6,9 +6,8 @@ import dataclasses
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import sympy
 from sympy import Expr, Symbol
 
@@ -24,8 +23,11 @@ from farfield.theory.answers.number import exact
 from farfield.theory.answers.wording import listed
 from farfield.theory.formula.parameters import parameter
 from farfield.theory.functions.nodes import Lookup, n
-from farfield.theory.values import tabulate
+from farfield.theory.values import tabulate_all
 from farfield.theory.views import view
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 def grouped(names: Sequence[str]) -> str:
@@ -138,7 +140,8 @@ class Encoding(Result):
         >>> encoding("alibi").bias([0, 1, 2])[0].tolist()
         [0.0, -0.5, -1.0]
         """
-        return np.stack([tabulate(self.head(h + 1), distances) for h in range(self.num_heads)])
+        self.head(1)  # refuses what has no bias
+        return tabulate_all(self.biases, distances)
 
     def slopes(self) -> np.ndarray:
         """The slopes of an ALiBi bias `-m n + constant`, float64, shape `(num_heads,)`, for kernels
@@ -150,6 +153,8 @@ class Encoding(Result):
         >>> encoding("alibi", heads=4).slopes().tolist()
         [0.25, 0.0625, 0.015625, 0.00390625]
         """
+        import numpy as np
+
         found = []
         for h in range(1, self.num_heads + 1):
             slope = -sympy.diff(self.head(h), n)

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
 import sympy
 from sympy import Expr, Integer, Rational, S, Symbol
 
@@ -259,7 +258,7 @@ def _line(formula: Expr) -> str:
 
 def _has_zero(value: Any, name: str) -> bool:
     """Whether a head's value is 0, where a parameter is otherwise read as positive."""
-    each = value if isinstance(value, (list, tuple, np.ndarray)) else [value]
+    each = value if isinstance(value, (list, tuple)) else [value]
     return any(_number(v, name) == 0 for v in each)
 
 
@@ -277,6 +276,8 @@ def _domain_of(symbol: Symbol) -> str:
 
 def _from_table(values: Any, tail: str) -> Encoding:
     """One lookup a head, exact in the given floats, with the tail behind its last entry."""
+    import numpy as np
+
     if tail not in ("constant", "cut"):
         raise InputError(f"tail {tail!r} is not known; accepted: constant, cut")
     try:
@@ -300,7 +301,7 @@ def _count(
     heads: int | None, parameters: Sequence[Parameter], given: Mapping[str, Any], default: int
 ) -> int:
     """The number of heads: as many as values are given, else as asked, else the usual."""
-    lengths = {len(v) for v in given.values() if isinstance(v, (list, tuple, np.ndarray))}
+    lengths = {len(v) for v in given.values() if isinstance(v, (list, tuple))}
     if len(lengths) > 1:
         raise InputError(f"parameters are given for {sorted(lengths)} heads; they must agree")
     if lengths and heads is not None and {heads} != lengths:
@@ -323,7 +324,7 @@ def _head_values(
             hint = f"; did you mean {close!r}?" if close else ""
             has = ", ".join(known) or "none"
             raise InputError(f"{name} has no parameter or option {key!r}{hint} (parameters: {has})")
-        if isinstance(value, (list, tuple, np.ndarray)):
+        if isinstance(value, (list, tuple)):
             value = value[h - 1]
         number = _number(value, key)
         domain = known[key].domain

@@ -63,3 +63,14 @@ def branches_taken(e: Expr, decide: Any, kinds: tuple[Any, ...]) -> Expr:
     if isinstance(e, kinds) and record is not None and record.branch is not None:
         return record.branch(decide, *args)
     return e.func(*args)
+
+
+def primitive(e: Expr) -> tuple[Expr, Expr]:
+    """(s, q) with e = s q, s a positive rational number that its terms share.
+
+    >>> from farfield.theory.functions.nodes import n
+    >>> primitive(-n / 2), primitive(2 * n - 4)
+    ((1/2, -n), (2, n - 2))
+    """
+    s, q = e.primitive() if e.is_Add else e.as_coeff_Mul(rational=True)
+    return (-s, -q) if s < 0 else (s, q)

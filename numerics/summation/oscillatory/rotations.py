@@ -44,8 +44,8 @@ import sympy
 from flint import acb, arb, ctx
 from sympy import Expr, S, Symbol
 
+from farfield.numerics.enclosures.compiled import compile_complex, compile_real
 from farfield.numerics.enclosures.logarithm import elementary
-from farfield.numerics.enclosures.programs import compile_complex, compile_real
 from farfield.numerics.enclosures.quadrature import line_integral
 from farfield.numerics.outcomes import Unrecognised, recognising
 from farfield.numerics.summation.analytic_bias import sign_from
