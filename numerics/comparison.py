@@ -5,7 +5,7 @@ With u_j = T_j/B of `a` and v_j = T_j/B of `b`, TRF_a(eps) <= TRF_b(eps) for eve
     eps* = min { v_j : u_j > v_j }    (1 if there is none),
 
 and for no eps just above it (ours). Let a be lighter. Beyond some M every j has u_j <= v_j: from
-a_t/A <= b_t/B for all t >= M. That M is certified by a majorant of p_a - p_b + log(B_b/B_a), the
+a_t/A <= b_t/B for all t >= M. That M is certified by a bound of p_a - p_b + log(B_b/B_a), the
 j below it are compared by balls, from the far end, where the first j with u_j > v_j gives eps*.
 """
 
@@ -29,7 +29,7 @@ from farfield.numerics.receptive_field import (
     resolve,
     theoretical_receptive_field,
 )
-from farfield.numerics.summation.analytic_bias import beyond, read_bias
+from farfield.numerics.summation.analytic_bias import half_line, read_bias
 from farfield.numerics.summation.kernel import number
 from farfield.numerics.summation.series import Series, series
 from farfield.theory.algebra.outcomes import Unreachable
@@ -381,7 +381,7 @@ def _settled(light: Series, heavy: Series) -> int:
     for k in range(MAX_DOUBLINGS):
         m = start << k
         with precision(128):
-            where = beyond(arb(m).log())
+            where = half_line(arb(m).log())
             try:
                 variable = TailEnclosure(where, {level(1): fmpq(1)})
                 shift = TailEnclosure(where, {UNIT: acb(to_arb(ratio))})

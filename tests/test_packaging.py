@@ -24,7 +24,7 @@ def run(*command, **options):
 
 
 def installed_name(path):
-    """``theory/germs.py`` -> ``farfield/theory/germs.py``."""
+    """``theory/files.py`` -> ``farfield/theory/files.py``."""
     room, rest = path.split("/", 1)
     return "farfield/" + ("" if room == "interface" else room + "/") + rest
 

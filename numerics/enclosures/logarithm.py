@@ -18,7 +18,7 @@ import sympy
 from flint import acb
 from sympy import Expr, S, Symbol
 
-from farfield.numerics.enclosures.programs import compile_complex
+from farfield.numerics.enclosures.compiled import compile_complex
 from farfield.numerics.outcomes import Unrecognised
 from farfield.theory.algebra import door
 from farfield.theory.functions.balls import Undefined, precision

@@ -10,7 +10,7 @@ from typing import Any
 from flint import acb, arb, ctx, fmpq
 from sympy import Expr, Symbol
 
-from farfield.numerics.enclosures.programs import compile_complex, compile_real
+from farfield.numerics.enclosures.compiled import compile_complex, compile_real
 from farfield.theory.algebra.budget import check_time
 from farfield.theory.algebra.outcomes import Unreachable
 from farfield.theory.functions.balls import precision

@@ -42,7 +42,7 @@ KEPT = 10  # terms of an enclosure, the smallest joined to one
 STEEP = 8  # an exponential below x^-8 is kept as a ball of that size
 
 
-class Monomial:
+class TailMonomial:
     """x^{a0} L1^{a1} ... exp(sum c_j m_j): its exponents `chain`, and `exponents` the (m_j, c_j).
 
     Equal monomials are one object (`monomial`), so that they are compared and hashed at once.
@@ -54,17 +54,17 @@ class Monomial:
         self.chain, self.exponents = chain, exponents
 
 
-_KNOWN: WeakValueDictionary[Any, Monomial] = WeakValueDictionary()
+_KNOWN: WeakValueDictionary[Any, TailMonomial] = WeakValueDictionary()
 _LOCK = Lock()
 
 
-def monomial(chain: Chain, exponents: Exponents = ()) -> Monomial:
+def monomial(chain: Chain, exponents: Exponents = ()) -> TailMonomial:
     """The monomial with these exponents."""
     key = (_plain(chain), tuple((_plain(m), int(c.p), int(c.q)) for m, c in exponents))
     with _LOCK:
         found = _KNOWN.get(key)
         if found is None:
-            found = _KNOWN[key] = Monomial(chain, exponents)
+            found = _KNOWN[key] = TailMonomial(chain, exponents)
         return found
 
 
@@ -74,7 +74,7 @@ def _plain(chain: Chain) -> tuple[int, ...]:
 
 
 UNIT = monomial(())
-Terms = dict[Monomial, Coefficient]
+Terms = dict[TailMonomial, Coefficient]
 
 
 class Unproved(Exception):
@@ -82,12 +82,12 @@ class Unproved(Exception):
 
 
 @dataclass(frozen=True)
-class Beyond:
+class HalfLine:
     """The half-line x >= X, by the values of log X, log log X, ... as far as they exist."""
 
     logs: tuple[arb, ...]
 
-    def log_value(self, m: Monomial) -> arb:
+    def log_value(self, m: TailMonomial) -> arb:
         """log m(X)."""
         total = self._log_chain(m.chain)
         for chain, c in m.exponents:
@@ -108,7 +108,7 @@ class Beyond:
             raise Unproved("an iterated logarithm is not yet positive")
         return self.logs[i]
 
-    def bound(self, m: Monomial) -> arb:
+    def bound(self, m: TailMonomial) -> arb:
         """The supremum on [X, oo) of a monomial that does not grow; 1 for the unit."""
         if m is UNIT:
             return arb(1)
@@ -117,7 +117,7 @@ class Beyond:
         size = self.log_value(m).upper()
         return size.min(arb(2**20)).max(arb(-(2**20))).exp().upper()
 
-    def _decreases(self, m: Monomial) -> bool:
+    def _decreases(self, m: TailMonomial) -> bool:
         """D log m < 0 on [X, oo), D = x d/dx."""
         if not m.exponents:
             return self._chain_decreases(m.chain)
@@ -181,13 +181,13 @@ def _inverse(a: Chain) -> Chain:
 
 
 @lru_cache(maxsize=1 << 14)
-def times(a: Monomial, b: Monomial) -> Monomial:
+def times(a: TailMonomial, b: TailMonomial) -> TailMonomial:
     """The product of two monomials."""
     return monomial(_product(a.chain, b.chain), _exponents([*a.exponents, *b.exponents]))
 
 
 @lru_cache(maxsize=1 << 12)
-def raised(m: Monomial, q: fmpq) -> Monomial:
+def raised(m: TailMonomial, q: fmpq) -> TailMonomial:
     """A monomial to a rational power."""
     exponents = _exponents((chain, c * q) for chain, c in m.exponents)
     return monomial(_strip(x * q for x in m.chain), exponents)
@@ -203,7 +203,7 @@ def _exponents(parts: Iterable[tuple[Chain, fmpq]]) -> Exponents:
 
 
 @lru_cache(maxsize=1 << 14)
-def growth(m: Monomial) -> int:
+def growth(m: TailMonomial) -> int:
     """1 if m -> oo, -1 if m -> 0, 0 for the unit."""
     k = next((i for i, a in enumerate(m.chain) if a), None)
     lead = fmpq(0) if k is None else m.chain[k]
@@ -213,7 +213,7 @@ def growth(m: Monomial) -> int:
 
 
 @lru_cache(maxsize=1 << 14)
-def _descending(a: Monomial, b: Monomial) -> int:
+def _descending(a: TailMonomial, b: TailMonomial) -> int:
     return -growth(times(a, raised(b, fmpq(-1))))
 
 
@@ -229,7 +229,7 @@ def _zero_to(size: arb) -> arb:
 class TailEnclosure:
     """A sum of terms on one half-line; see the module's description."""
 
-    def __init__(self, where: Beyond, terms: Terms) -> None:
+    def __init__(self, where: HalfLine, terms: Terms) -> None:
         check_time()
         self.where = where
         order = sorted(
@@ -256,12 +256,12 @@ class TailEnclosure:
                 terms[m] = _sum(terms[m], value) if m in terms else value
         return TailEnclosure(self.where, terms)
 
-    def shifted(self, m: Monomial, c: Coefficient) -> TailEnclosure:
-        """The majorant times c m."""
+    def shifted(self, m: TailMonomial, c: Coefficient) -> TailEnclosure:
+        """The enclosure times c m."""
         return self * TailEnclosure(self.where, {m: c})
 
     def small(self) -> acb:
-        """A ball with all values and 0, for a majorant whose terms do not grow."""
+        """A ball with all values and 0, for an enclosure whose terms do not grow."""
         total = acb(0)
         for m, c in self.terms.items():
             if growth(m) > 0:
@@ -269,7 +269,7 @@ class TailEnclosure:
             total += _ball(c) * _zero_to(self.where.bound(m))
         return total
 
-    def factored(self) -> tuple[Monomial, Coefficient, TailEnclosure]:
+    def factored(self) -> tuple[TailMonomial, Coefficient, TailEnclosure]:
         """(m, c, delta) with value c m (1 + delta), delta -> 0."""
         if not self.terms:
             raise Unproved("zero has no leading term")
@@ -327,13 +327,13 @@ def _sum(a: Coefficient, b: Coefficient) -> Coefficient:
     return a + b if type(a) is type(b) else _ball(a) + _ball(b)
 
 
-def constant(where: Beyond, c: Coefficient) -> TailEnclosure:
+def constant(where: HalfLine, c: Coefficient) -> TailEnclosure:
     """A constant."""
     return TailEnclosure(where, {UNIT: c})
 
 
 @lru_cache(maxsize=16)
-def level(k: int) -> Monomial:
+def level(k: int) -> TailMonomial:
     """L_k; L_0 is x."""
     return monomial((fmpq(0),) * k + (fmpq(1),))
 
@@ -498,7 +498,7 @@ class Tails(Arithmetic):
 
     rule: ClassVar[str] = "tail"
 
-    def __init__(self, where: Beyond, symbols: Iterable[Any]) -> None:
+    def __init__(self, where: HalfLine, symbols: Iterable[Any]) -> None:
         self.where, self.symbols = where, tuple(symbols)
 
     def operation(self, e: Any) -> Operation:

@@ -3,8 +3,8 @@ r"""Sums of any exp-series whose bias is analytic near the half-line, or falls f
 `Analytic` is Euler-Maclaurin for f = exp(p) on a neighbourhood of the half-line: the integral by
 quadrature (`integral`), the derivatives at N by arithmetic of power series of balls, the remainder
 by Cauchy's estimate |f^{(2m)}(u)| <= (2m)! (theta u)^{-2m} sup |f| on the disc of radius theta u:
-block by block from balls, beyond the last block from a majorant on the sector (`analytic_bias`).
-`SmoothRow` is the same for a stretch. What falls too fast for either is in `light`.
+block by block from balls, beyond the last block from a tail enclosure on the sector
+(`analytic_bias`). `SmoothRow` is the same for a stretch. What falls too fast is in `light`.
 
 All bounds are (ours).
 """
@@ -21,8 +21,8 @@ import sympy
 from flint import arb, ctx, fmpq
 from sympy import Expr, S, Symbol
 
+from farfield.numerics.enclosures.compiled import compile_real
 from farfield.numerics.enclosures.logarithm import in_logarithm
-from farfield.numerics.enclosures.programs import compile_real
 from farfield.numerics.enclosures.quadrature import integral
 from farfield.numerics.enclosures.tails import (
     TailEnclosure,
@@ -38,8 +38,8 @@ from farfield.numerics.summation.analytic_bias import (
     ENVELOPE,
     Bias,
     Sector,
-    beyond,
     falls,
+    half_line,
     read_bias,
     rises,
 )
@@ -345,7 +345,7 @@ def _inner(source: Bias) -> tuple[int, Symbol, Expr] | None:
             for _ in range(depth - 1):
                 log_x = log_x.exp()
             try:
-                where = beyond(log_x)
+                where = half_line(log_x)
                 g = tail_enclosure(h, variable, TailEnclosure(where, {level(depth): fmpq(1)}))
                 if not g.terms or not g.negative():
                     if g.terms and rises(g):

@@ -10,11 +10,11 @@ import sympy
 from flint import acb, arb, ctx, fmpq
 from sympy import Expr, Symbol
 
+from farfield.numerics.enclosures.compiled import compile_complex, compile_real
 from farfield.numerics.enclosures.logarithm import elementary, in_logarithm
-from farfield.numerics.enclosures.programs import compile_complex, compile_real
 from farfield.numerics.enclosures.tails import (
     UNIT,
-    Beyond,
+    HalfLine,
     TailEnclosure,
     Unproved,
     growth,
@@ -40,12 +40,12 @@ MAX_COLUMNS = 6_000  # boxes that are remembered: log n up to 750
 ENVELOPE = fmpq(1, 2)  # f is proved below |w|^-1/2 on the sector
 
 
-def beyond(log_x: arb) -> Beyond:
+def half_line(log_x: arb) -> HalfLine:
     """The half-line from x on, with the iterated logarithms that exist."""
     logs = [log_x]
     while len(logs) < 8 and logs[-1] > 0:
         logs.append(logs[-1].log())
-    return Beyond(tuple(logs))
+    return HalfLine(tuple(logs))
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Bias:
 
     def real(self, log_x: arb) -> TailEnclosure:
         """p on [x, oo)."""
-        where = beyond(log_x)
+        where = half_line(log_x)
         return tail_enclosure(self.in_s, self.s, TailEnclosure(where, {level(1): fmpq(1)}))
 
     def is_steep(self, a: arb, log_x: arb) -> bool:
@@ -75,7 +75,7 @@ class Bias:
                 return True
         except Unproved:
             pass
-        where = beyond(log_x)
+        where = half_line(log_x)
         known = TailEnclosure(where, {level(2): fmpq(1), UNIT: acb(a.log())})
         for log in self.logs():
             try:
@@ -106,7 +106,7 @@ class Bias:
         """p on the points kappa x', x' >= x, |kappa| = 1, |arg kappa| <= asin theta."""
         angle = arb(math.nextafter(math.asin(theta), 4))
         kappa = acb(arb(0), arb(0, angle))
-        where = beyond(log_x)
+        where = half_line(log_x)
         start = TailEnclosure(where, {level(1): fmpq(1), UNIT: kappa})
         return tail_enclosure(self.in_s, self.s, start)
 

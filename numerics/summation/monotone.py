@@ -9,7 +9,7 @@ import sympy
 from flint import acb, arb, ctx
 from sympy import Expr
 
-from farfield.numerics.enclosures.programs import compile_complex, compile_real
+from farfield.numerics.enclosures.compiled import compile_complex, compile_real
 from farfield.numerics.enclosures.quadrature import line_integral
 from farfield.numerics.summation.euler_maclaurin import Smooth
 from farfield.numerics.summation.kernel import number

@@ -15,10 +15,10 @@ from sympy import Expr, Integer, S
 from farfield.theory.algebra.outcomes import NeedMore
 from farfield.theory.certificates.constants import kept_roots, logarithm, root
 from farfield.theory.certificates.forms import Form, NoCertificate
-from farfield.theory.certificates.germs import (
+from farfield.theory.certificates.monomials import (
     UNIT,
     Expo,
-    Germ,
+    FiniteExpansion,
     Rest,
     Terms,
     adding_up,
@@ -83,44 +83,48 @@ class Expander(Script):
             self.known[f] = self._expanded(f)
         return self.known[f]
 
-    def lead(self, f: Form) -> tuple[str, Germ, int]:
+    def lead(self, f: Form) -> tuple[str, FiniteExpansion, int]:
         """The step that expands a part, and the sign of its leading coefficient; terms that are 0
         are left out.
 
         Raises:
             NeedMore: the leading term hides in the remainder.
         """
-        name, germ = self.expand(f)
-        while germ.terms:
-            (c, e), *others = germ.terms
+        name, expansion = self.expand(f)
+        while expansion.terms:
+            (c, e), *others = expansion.terms
             if s := self.signs.sign(c):
-                return name, germ, s
-            name, germ = self.step(f, Germ(tuple(others), germ.rest), adding_up([e]))
-            self.known[f] = name, germ
-        if germ.rest is None:
+                return name, expansion, s
+            name, expansion = self.step(
+                f, FiniteExpansion(tuple(others), expansion.rest), adding_up([e])
+            )
+            self.known[f] = name, expansion
+        if expansion.rest is None:
             raise NoCertificate(f"{told(f)} is 0 from some point on")
         raise NeedMore
 
     def _expanded(self, f: Form) -> Step:
         """As a constant, a periodic or bounded part, a linear combination, else by its rule."""
         if f.constant:
-            return f"(expands_const ({f.show()}))", Germ(((kept_roots(f.expr), UNIT),), None)
+            return f"(expands_const ({f.show()}))", FiniteExpansion(
+                ((kept_roots(f.expr), UNIT),), None
+            )
         if (found := self._on_class(f)) is not None:
             value, tactic = found
             by = f"periodic ({shown(value)}) by ({tactic})"
             return self.ruled(f, ((value, UNIT),), None, by)
         if self.bounded(f):
-            return self.step(f, Germ((), UNIT), "apply expands_bounded; bounded")
+            return self.step(f, FiniteExpansion((), UNIT), "apply expands_bounded; bounded")
         if f.op in LINEAR and not self._is_product(f):
-            germ, cancelled = self.linear(f)
-            return self.step(f, germ, adding_up(cancelled))
+            expansion, cancelled = self.linear(f)
+            return self.step(f, expansion, adding_up(cancelled))
         rule = getattr(self, f"_{f.op}", None)
         if rule is None:
             raise NoCertificate(f"{told(f)} is neither bounded nor expanded")
         found_by_rule: Step = rule(f)
         return found_by_rule
 
-    def linear(self, f: Form) -> tuple[Germ, list[Expo]]:
+    def linear(self, f: Form) -> tuple[FiniteExpansion, list[Expo]]:
         """The expansion of a sum of multiples of parts, and the monomials that cancel in it."""
         terms, rests = self._parts(f)
         return self.gathered(terms, self.largest(*rests))
@@ -128,8 +132,8 @@ class Expander(Script):
     def _parts(self, f: Form) -> tuple[Terms, list[Rest]]:
         """The terms of the parts of a sum, not yet put together, and their remainders."""
         if f.constant or f.op not in LINEAR or self._is_product(f) or self.bounded(f):
-            _, germ = self.expand(f)
-            return germ.terms, [germ.rest]
+            _, expansion = self.expand(f)
+            return expansion.terms, [expansion.rest]
         terms, rests = self._parts(f.args[-1])
         if f.op == "opp":
             return _scaled(S.NegativeOne, terms), rests
@@ -147,10 +151,10 @@ class Expander(Script):
     def _index(self, f: Form) -> Step:
         """n itself; on the residue class r modulo q it is q n + r."""
         if self.period is None:
-            return "expands_n", Germ(((S.One, (S.One,)),), None)
+            return "expands_n", FiniteExpansion(((S.One, (S.One,)),), None)
         q, r = self.period
-        germ, _ = self.gathered(((Integer(q), (S.One,)), (Integer(r), UNIT)), None)
-        return self.step(f, germ, f"class {q}%nat {r}%nat")
+        expansion, _ = self.gathered(((Integer(q), (S.One,)), (Integer(r), UNIT)), None)
+        return self.step(f, expansion, f"class {q}%nat {r}%nat")
 
     def _mult(self, f: Form) -> Step:
         return self._product_of(f, *f.args)
@@ -172,10 +176,10 @@ class Expander(Script):
 
     def _ln(self, f: Form) -> Step:
         """log(c m (1 + d)) = log c + log m + the series of log(1 + d), cut."""
-        name, germ, s = self.lead(f.args[0])
+        name, expansion, s = self.lead(f.args[0])
         if s < 0:
             raise NoCertificate(f"{told(f)} is not real for large n")
-        x = self._factored(germ)
+        x = self._factored(expansion)
         value, why = logarithm(x.c)
         if self.within(UNIT, x.rest):
             value, why = sympy.log(x.c, evaluate=False), "reflexivity"
@@ -192,39 +196,41 @@ class Expander(Script):
         base, exponent = f.args
         if not exponent.constant:
             raise NoCertificate(f"the exponential {told(f)}")
-        name, germ, s = self.lead(base)
+        name, expansion, s = self.lead(base)
         if s < 0:
             raise NoCertificate(f"{told(f)} is not real for large n")
-        value, why = root(germ.terms[0][0], exponent.expr)
+        value, why = root(expansion.terms[0][0], exponent.expr)
         tactic = f"({shown(value)}) by ({why})"
-        return self._powered(f, germ, exponent.expr, value, f"real_power {name}", tactic)
+        return self._powered(f, expansion, exponent.expr, value, f"real_power {name}", tactic)
 
     def _power(self, f: Form) -> Step:
-        name, germ, _ = self.lead(f.args[0])
-        value = expand(germ.terms[0][0] ** f.value)
+        name, expansion, _ = self.lead(f.args[0])
+        value = expand(expansion.terms[0][0] ** f.value)
         tactic = f"{f.value}%nat ({f.value}) ({shown(value)})"
-        return self._powered(f, germ, Integer(f.value), value, f"natural_power {name}", tactic)
+        return self._powered(f, expansion, Integer(f.value), value, f"natural_power {name}", tactic)
 
     def _inv(self, f: Form) -> Step:
-        name, germ, _ = self.lead(f.args[0])
-        return self._powered(f, germ, S.NegativeOne, 1 / germ.terms[0][0], f"inverse {name}")
+        name, expansion, _ = self.lead(f.args[0])
+        return self._powered(
+            f, expansion, S.NegativeOne, 1 / expansion.terms[0][0], f"inverse {name}"
+        )
 
     def _powered(
-        self, f: Form, germ: Germ, r: Expr, value: Expr, tactic: str, more: str = ""
+        self, f: Form, expansion: FiniteExpansion, r: Expr, value: Expr, tactic: str, more: str = ""
     ) -> Step:
         """The power r of a part, `value` being that of its leading coefficient."""
-        x = self._factored(germ)
+        x = self._factored(expansion)
         e = power(x.e, r)
         terms = ((value * c, product(e, g)) for c, g in series(binomials(r, self.cut), x.d))
         by = f"{tactic} {x.orders} {self.cut}%nat {more}".rstrip()
         return self.ruled(f, tuple(terms), times(e, x.rest), by)
 
-    def _factored(self, germ: Germ) -> Factored:
-        """The germ as its leading term times 1 + d, with the sizes of d and of what is cut."""
-        (c, e), *others = germ.terms
+    def _factored(self, expansion: FiniteExpansion) -> Factored:
+        """The expansion as its leading term times 1 + d, with the sizes of d and of what is cut."""
+        (c, e), *others = expansion.terms
         back = power(e, S.NegativeOne)
         d = tuple((x / c, product(g, back)) for x, g in others)
-        rest = times(back, germ.rest)
+        rest = times(back, expansion.rest)
         size = self.largest(rest, *(g for _, g in d[:1]))
         if size is None:
             return Factored(c, e, d, None, None)
@@ -232,11 +238,13 @@ class Expander(Script):
 
     def _abs(self, f: Form) -> Step:
         """By the sign of the leading term."""
-        name, germ, s = self.lead(f.args[0])
+        name, expansion, s = self.lead(f.args[0])
         if s > 0:
-            return self.step(f, germ, f"apply (expands_abs _ _ _ _ _ {name}); [led | constant]")
+            return self.step(
+                f, expansion, f"apply (expands_abs _ _ _ _ _ {name}); [led | constant]"
+            )
         by = f"apply (expands_abs_opp _ _ _ _ _ {name}); [led | constant]"
-        return self.ruled(f, _scaled(S.NegativeOne, germ.terms), germ.rest, by)
+        return self.ruled(f, _scaled(S.NegativeOne, expansion.terms), expansion.rest, by)
 
     def _max(self, f: Form) -> Step:
         """The larger, or smaller, of two, by a comparison that holds from some n on."""
@@ -257,9 +265,9 @@ class Expander(Script):
 
     def _eventually(self, f: Form, chosen: Form, facts: Sequence[str]) -> Step:
         """A part that is another from some point on."""
-        name, germ = self.expand(chosen)
+        name, expansion = self.expand(chosen)
         ends = f"pieces {together(facts)} | exact {name}"
-        return self.step(f, germ, f"apply (expands_ext {self.function(chosen)}); [{ends}]")
+        return self.step(f, expansion, f"apply (expands_ext {self.function(chosen)}); [{ends}]")
 
     # -- what holds from some point on ------------------------------------------------------------
 
@@ -286,8 +294,8 @@ class Expander(Script):
     def decide(self, c: Form) -> tuple[str, bool]:
         """A comparison, decided for all large n: the step that says so, and its truth."""
         a, b = c.args
-        name, germ = self.expand(_difference(b, a))
-        if not germ.terms and germ.rest is None:
+        name, expansion = self.expand(_difference(b, a))
+        if not expansion.terms and expansion.rest is None:
             by = f"apply (eventually_equal _ _ {name})"
             return self.fact(f"{a.show(self.index)} = {b.show(self.index)}", by), c.op != "lt"
         s = self.lead(_difference(b, a))[2]

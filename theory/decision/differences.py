@@ -1,4 +1,4 @@
-r"""Which of two exp-series has the lighter tail, decided from the germs of their biases.
+r"""Which of two exp-series has the lighter tail, decided from the transseries of their biases.
 
 [Q, Theorem 0.5]: if a_t/A <= b_t/B for all large t, then TRF_a(eps) <= TRF_b(eps) for all small
 eps; `b` must have infinitely many positive terms. With x = lim (p_a - p_b):

@@ -176,9 +176,9 @@ def infimum(f: Expr) -> tuple[Expr, int, int]:
     reach: dict[Expr, list[float]] = {p: [] for p in points}
     for p, side in sides:
         if sign(coefficient(side.limit - low)):
-            radius = _radius_above(side.germ - low)
+            radius = _radius_above(side.branch - low)
         else:
-            e, s, radius = _leading(side.germ - low)
+            e, s, radius = _leading(side.branch - low)
             assert s > 0
             orders[p].append(e)
         reach[p].append(min(radius, side.radius))
@@ -289,12 +289,12 @@ def _sine_cosine(angle: Expr, offset: Expr) -> tuple[Expr, Expr]:
 
 
 class _Side:
-    """f on one side of a point: on (0, radius] it is `germ`, analytic in ANGLE, the distance."""
+    """f on one side of a point: on (0, radius] it is `branch`, analytic in ANGLE, the distance."""
 
     def __init__(self, f: Expr, point: Expr, way: int) -> None:
         self.radius = 0.5
-        self.germ = branches_taken(_moved(f, point, way), self, _BRANCHES)
-        self.limit = to_sympy(simplest(_at_zero(self.germ)))
+        self.branch = branches_taken(_moved(f, point, way), self, _BRANCHES)
+        self.limit = to_sympy(simplest(_at_zero(self.branch)))
 
     def difference(self, x: Expr, y: Expr) -> int:
         """The sign of x - y on (0, radius]."""

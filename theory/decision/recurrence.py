@@ -1,6 +1,6 @@
 r"""Oscillating biases: what recurrence and equidistribution decide, each rule with its proof.
 
-Throughout rho = -p is a germ some of whose coefficients oscillate. A rule that does not apply
+Throughout rho = -p is a transseries with coefficients that oscillate. A rule that does not apply
 raises `Undecided`; nothing is inferred from its failure.
 
 **Bounds.** Replace each oscillating coefficient by its upper (lower) bound. If the series of the
@@ -10,9 +10,9 @@ lower bound of rho converges, so does the series; if that of the upper bound div
 from finitely many sin and cos of `w n + phi`. The rotation of a torus by the w's is an isometry,
 so returns to a neighbourhood of any point of an orbit have bounded gaps (Bohr). Hence for every
 integer n0 and eps > 0 all coefficients are within eps of their values at n0 on a set S with gaps
-at most G. On S, rho <= R, the germ with these values plus eps. R lies in a Hardy field, so exp(-R)
-is eventually monotone: if it does not tend to 0, infinitely many terms of S are bounded below;
-if it decreases, the sum over S is at least 1/G of the full sum up to a constant. So if
+at most G. On S, rho <= R, the transseries with these values plus eps. R lies in a Hardy field, so
+exp(-R) is eventually monotone: if it does not tend to 0, infinitely many terms of S are bounded
+below; if it decreases, the sum over S is at least 1/G of the full sum up to a constant. So if
 sum exp(-R) diverges, the series diverges.
 
 **Phases.** A coefficient that oscillates is `c + f_1(P_1) + ... + f_d(P_d)` with functions f_j of
@@ -23,7 +23,7 @@ so they have finitely many monotone pieces; module `extrema` bounds them and fin
 
 **Infimum.** Polynomial phases. If a function of them is at most v on a box of the torus, it is so
 on a set S of distances with bounded gaps, since every box is visited with bounded gaps. On S,
-rho <= R, the germ with v in place of the coefficient, and one concludes as for recurrence. Near a
+rho <= R, the transseries with v for the coefficient, and one concludes as for recurrence. Near a
 minimum, v is any number above the infimum; on an arc where f is constant, its value.
 
 **Slow phase.** f(g) with one phase g in a Hardy field, g/log n -> c in (0, oo], g = o(n), and
@@ -135,7 +135,7 @@ OF_ALGEBRAIC = fmpq(1000001, 10**6)
 
 
 def prepared(rho: Transseries) -> Transseries:
-    """The germ in harmonics, without bounded oscillations: they do not matter."""
+    """The transseries in harmonics, without bounded oscillations: they do not matter."""
     terms, dropped = [], False
     for m, c in rho.terms:
         if oscillates(c):
@@ -198,14 +198,14 @@ def _waving(rho: Transseries) -> list[Coefficient]:
 
 
 def _with(rho: Transseries, values: list[Coefficient]) -> Transseries:
-    """The germ with its oscillating coefficients replaced, in their order."""
+    """The transseries with its oscillating coefficients replaced, in their order."""
     new = iter(values)
     terms = [(m, next(new) if oscillates(c) else c) for m, c in rho.terms]
     return normalised(terms, rho.remainder)
 
 
 def with_bounds(rho: Transseries) -> Transseries:
-    """An upper bound of the germ without oscillating coefficients."""
+    """An upper bound of the transseries without oscillating coefficients."""
     rho = prepared(rho)
     return _with(rho, [_bound(c, 1) for c in _waving(rho)])
 
@@ -422,7 +422,7 @@ class Swing:
 
 
 def swing_of(rho: Transseries) -> Swing:
-    """The first oscillating coefficient of a germ; Undecided where it is no function of phases."""
+    """The first oscillating coefficient; Undecided where it is no function of phases."""
     index, (m, c) = next((j, t) for j, t in enumerate(rho.terms) if oscillates(t[1]))
     centre, waves, others = decompose(to_sympy(c))
     if not others and (len(waves) == 1 or _independent(waves)):

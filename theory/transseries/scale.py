@@ -1,4 +1,4 @@
-r"""The ladder: what the germ of a bias says about its series.
+r"""The logarithmic scale: what the transseries of a bias says about its series.
 
 For `rho_0 = -p`, `l_1 = log n`, `l_2 = log log n`, ...: rung k looks at
 
@@ -8,8 +8,8 @@ For `rho_0 = -p`, `l_1 = log n`, `l_2 = log log n`, ...: rung k looks at
 * c < 1: the same series with c' between c and 1 lies below: diverges.
 * c = 1: `rho_k = rho_{k-1} - l_k`, next rung.
 
-The germ gives each c exactly; a remainder below l_k leaves c = 0. For exp-log p the ladder ends
-after at most m + 1 rungs, m the number of nested logarithms in p.
+The transseries gives each c exactly; a remainder below l_k leaves c = 0. For exp-log p there are
+at most m + 1 rungs, m the number of nested logarithms in p.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def monomial_expression(m: Monomial) -> Expr:
 
 
 def shown(name: str, g: Transseries) -> dict[str, Any]:
-    """A germ as values of a step: its terms, what the `error` is O() of (0: exact), and which
+    """A transseries as a step has it: its terms, what the `error` is O() of (0: exact), and which
     symbols in the terms stand for bounded remainders, if any."""
     terms, remainder = list(g.terms), g.remainder
     known = next((k for k, (_, c) in enumerate(terms) if has_tail(c)), len(terms))

@@ -114,7 +114,7 @@ def gradient_shares(
         for start in range(0, len(rows), step):
             part = torch.from_numpy(rows[start : start + step]).to(model.device)
             embedded = model.embed(part[:, :-1]).requires_grad_()
-            logits = model.logits(model.hidden(embedded, visible)[:, -1])
+            logits = model.logits(model.hidden(embedded, visible, last=1)[:, -1])
             chosen = logits.log_softmax(-1).gather(-1, part[:, -1:])
             (gradient,) = torch.autograd.grad(chosen.sum(), embedded)
             norms = gradient.double().norm(dim=-1).flip(-1).cpu()

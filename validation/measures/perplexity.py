@@ -83,6 +83,24 @@ def non_overlapping(
     Raises:
         InputError: the text is shorter than the longest length, or the encoding knows less.
     """
+    losses = block_losses(
+        model, text, lengths, blocks=blocks, visible=visible, path=path, progress=progress
+    )
+    return summary("non-overlapping", model.length, lengths, losses)
+
+
+def block_losses(
+    model: LanguageModel,
+    text: np.ndarray,
+    lengths: Sequence[int],
+    *,
+    blocks: int = 64,
+    visible: Visibility = CAUSAL,
+    path: Path = fused,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[np.ndarray]:
+    """Nats of every byte of the blocks of `non_overlapping`, at each length an array of shape
+    (blocks, longest length)."""
     rows = segments(_long_enough(text, max(lengths)), blocks, max(lengths))
     losses = []
     for done, length in enumerate(lengths):
@@ -93,7 +111,7 @@ def non_overlapping(
         losses.append(scored)
         if progress is not None:
             progress(done + 1, len(lengths))
-    return _summary("non-overlapping", model.length, lengths, losses)
+    return losses
 
 
 def last_token(
@@ -126,7 +144,7 @@ def last_token(
         losses.append(token_losses(model, rows[:, -length - 1 :], visible, path, last=1))
         if progress is not None:
             progress(done + 1, len(lengths))
-    return _summary("last token", model.length, lengths, losses)
+    return summary("last token", model.length, lengths, losses)
 
 
 def sliding_window(
@@ -176,7 +194,7 @@ def sliding_window(
         losses.append(token_losses(model, rows[:, -length - 1 :], visible, path, last=stride))
         if progress is not None:
             progress(done + 1, len(lengths))
-    return _summary(f"sliding window, stride {stride}", model.length, lengths, losses)
+    return summary(f"sliding window, stride {stride}", model.length, lengths, losses)
 
 
 @dataclass(frozen=True)
@@ -223,8 +241,13 @@ def by_position(
     Raises:
         InputError: the text is shorter than the length, or the encoding knows less.
     """
-    rows = segments(_long_enough(text, length), blocks, length)
-    losses = token_losses(model, rows, visible, path)
+    (losses,) = block_losses(model, text, (length,), blocks=blocks, visible=visible, path=path)
+    return binned(losses, bins)
+
+
+def binned(losses: np.ndarray, bins: int) -> tuple[PositionPerplexity, ...]:
+    """Perplexity by position from the nats of whole segments, shape (segments, length)."""
+    length = losses.shape[1]
     results, edges = [], np.linspace(0, length, min(bins, length) + 1).round().astype(int)
     for start, stop in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
         scored = losses[:, start:stop]
@@ -252,10 +275,11 @@ def token_losses(
 ) -> np.ndarray:
     """Nats of each target, shape (rows, length), or of the `last` targets; in float64."""
     results = []
+    alone = last if path is fused else 0  # a path that is asked for computes every row itself
     step = max(1, _TOKENS // rows.shape[1])
     for start in range(0, len(rows), step):
         part = torch.from_numpy(rows[start : start + step].astype(np.int64)).to(model.device)
-        hidden = model.hidden(model.embed(part[:, :-1]), visible, path)[:, -last:]
+        hidden = model.hidden(model.embed(part[:, :-1]), visible, path, alone)[:, -last:]
         targets = part[:, 1:][:, -last:]
         losses = []
         positions = max(1, _SCORES // (len(part) * model.vocabulary))
@@ -266,9 +290,10 @@ def token_losses(
     return torch.cat(results).numpy()
 
 
-def _summary(
+def summary(
     protocol: str, trained: int | None, lengths: Sequence[int], losses: Sequence[np.ndarray]
 ) -> tuple[Perplexity, ...]:
+    """The perplexities of some losses, an array of shape (samples, targets) at each length."""
     base = trained if trained is not None and trained in lengths else min(lengths)
     means = [scored.mean(1) for scored in losses]  # one number a sample
     results = []

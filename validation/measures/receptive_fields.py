@@ -37,8 +37,10 @@ class LanguageModel(Protocol):
     def embed(self, tokens: Tensor) -> Tensor:
         """Shape (batch, length, width)."""
 
-    def hidden(self, embedded: Tensor, visible: Visibility = ..., path: Path = ...) -> Tensor:
-        """Shape (batch, length, width)."""
+    def hidden(
+        self, embedded: Tensor, visible: Visibility = ..., path: Path = ..., last: int = ...
+    ) -> Tensor:
+        """Shape (batch, last or length, width)."""
 
     def logits(self, hidden: Tensor) -> Tensor:
         """Shape (..., vocabulary)."""

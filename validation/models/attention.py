@@ -341,6 +341,43 @@ def _diagonals(matrix: Tensor) -> Tensor:
     return padded.flatten(1)[:, : rows * width].view(heads, rows, width).sum(1)
 
 
+# -- the last queries alone -----------------------------------------------------------------------
+
+
+def recent(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    bias: Tensor | None = None,
+    visible: Visibility = CAUSAL,
+) -> Tensor:
+    """Attention of the last queries of a text to all of its keys, their scores in one matrix.
+
+    Args:
+        query: of the last positions, shape (batch, heads, last, head size).
+        key: shape (batch, heads, length, head size).
+        value: the same shape.
+        bias: shape (heads or 1, length), or None.
+        visible: which keys a query sees.
+
+    Returns:
+        The outputs, shape of `query`, type of `value`.
+
+    >>> x = torch.randn(1, 2, 9, 4, dtype=torch.float64)
+    >>> torch.allclose(recent(x[:, :, 7:], x, x), materialised(x, x, x)[:, :, 7:])
+    True
+    """
+    length = key.shape[-2]
+    position = torch.arange(length, device=key.device)
+    at = position[length - query.shape[-2] :, None]
+    table = key.new_zeros(1, length, dtype=_exact(key)) if bias is None else bias
+    mask = table[:, (at - position).clamp(min=0)]
+    mask = mask.masked_fill(~visible.sees(at, position), -math.inf)[None]
+    with torch.autocast(query.device.type, enabled=False):
+        q, k, v = (x.to(mask.dtype) for x in (query, key, value))
+        return scaled_dot_product_attention(q, k, v, attn_mask=mask).to(value.dtype)
+
+
 # -- soft caps, learned sinks, first keys ---------------------------------------------------------
 
 

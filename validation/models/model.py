@@ -23,7 +23,7 @@ from torch.nn import functional
 
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import Encoding
-from farfield.validation.models.attention import Path, fused
+from farfield.validation.models.attention import Path, fused, recent
 from farfield.validation.models.positional import (
     LearnedBias,
     Rotation,
@@ -52,10 +52,12 @@ class Layer(nn.Module):
         self.wide = nn.Linear(width, 4 * width, bias=False)
         self.mlp_out = nn.Linear(4 * width, width, bias=False)
 
-    def forward(self, x: Tensor, attend: Attend) -> Tensor:
-        """The next residual, shape (batch, length, width)."""
+    def forward(self, x: Tensor, attend: Attend, last: int = 0) -> Tensor:
+        """The next residual, shape (batch, length, width); of the `last` tokens alone if any."""
         mixed = self.mixed(self.attention_norm(x)).split(x.shape[-1], -1)
         query, key, value = (y.unflatten(-1, (self.heads, -1)).transpose(1, 2) for y in mixed)
+        if last:
+            x, query = x[:, -last:], query[:, :, -last:]
         attended = self.attention_out(attend(query, key, value).transpose(1, 2).flatten(2))
         x = x + self._thinned(attended)
         return x + self._thinned(self.mlp_out(functional.gelu(self.wide(self.mlp_norm(x)))))
@@ -131,8 +133,18 @@ class Transformer(nn.Module):
             return x + self.absolute.weight[first : first + length]
         return x
 
-    def hidden(self, embedded: Tensor, visible: Visibility = CAUSAL, path: Path = fused) -> Tensor:
-        """The normalised last residual, shape (batch, length, width), from input embeddings."""
+    def hidden(
+        self,
+        embedded: Tensor,
+        visible: Visibility = CAUSAL,
+        path: Path = fused,
+        last: int = 0,
+    ) -> Tensor:
+        """The normalised last residual, shape (batch, length, width), from input embeddings.
+
+        With `last`, of so many last tokens alone: the last layer then computes no other, and does
+        not ask the path.
+        """
         x = embedded
         if self.dropout:
             x = functional.dropout(x, self.dropout, self.training)
@@ -142,10 +154,13 @@ class Transformer(nn.Module):
             if self.rotation is not None:
                 query, key = self.rotation(query, key)
             own = None if bias is None else rows_of(bias, layer, query.shape[1])
+            if query.shape[-2] < key.shape[-2]:
+                return recent(query, key, value, own, visible)
             return path(query, key, value, own, visible)
 
+        top = len(self.layers) - 1
         for k, layer in enumerate(self.layers):
-            x = layer(x, functools.partial(attend, layer=k))
+            x = layer(x, functools.partial(attend, layer=k), last if k == top else 0)
         return self.norm(x)
 
     def logits(self, hidden: Tensor) -> Tensor:

@@ -208,9 +208,14 @@ class OutsideModel:
         return embedded
 
     def hidden(
-        self, embedded: Tensor, visible: Visibility = CAUSAL, path: AttentionPath = fused
+        self,
+        embedded: Tensor,
+        visible: Visibility = CAUSAL,
+        path: AttentionPath = fused,
+        last: int = 0,
     ) -> Tensor:
-        """The normalised last residual, shape (batch, length, width), from input embeddings.
+        """The normalised last residual, shape (batch, length, width), from input embeddings; with
+        `last`, of so many last tokens.
 
         Raises:
             InputError: rows longer than the model's table of positions.
@@ -226,7 +231,7 @@ class OutsideModel:
         self.now = (bias, visible, path)
         more = self.opening.arguments(embedded)
         out: Tensor = self.body(inputs_embeds=embedded, use_cache=False, **more).last_hidden_state
-        return out
+        return out[:, -last:]
 
     def logits(self, hidden: Tensor) -> Tensor:
         """Scores of the next token, shape (..., vocabulary), from the last residual."""

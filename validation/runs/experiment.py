@@ -19,10 +19,12 @@ from farfield.theory.answers.answer import InputError
 from farfield.validation.files import CorruptFile, read_json, recorded, write, write_json
 from farfield.validation.measures.gradient_fields import gradient_receptive_field
 from farfield.validation.measures.perplexity import (
-    by_position,
+    binned,
+    block_losses,
     last_token,
     non_overlapping,
     sliding_window,
+    summary,
 )
 from farfield.validation.measures.receptive_fields import attention_receptive_field
 from farfield.validation.measures.scores import expected_scores
@@ -282,14 +284,15 @@ def _measured(
     def stage(name: str) -> Callable[[int, int], None]:
         return lambda done, total: report(name, done, total, str(visible))
 
-    perplexities = non_overlapping(
+    losses = block_losses(
         model,
         text,
         lengths,
         blocks=measure.blocks,
         visible=visible,
         progress=stage("perplexity, non-overlapping"),
-    ) + last_token(
+    )
+    perplexities = summary("non-overlapping", model.length, lengths, losses) + last_token(
         model,
         text,
         lengths,
@@ -320,16 +323,7 @@ def _measured(
         )[1:]
     more: dict[str, Any] = {}
     if measure.positions:
-        more["positions"] = recorded(
-            by_position(
-                model,
-                text,
-                lengths[-1],
-                bins=measure.positions,
-                blocks=measure.blocks,
-                visible=visible,
-            )
-        )
+        more["positions"] = recorded(binned(losses[-1], measure.positions))
     if measure.scores:
         found = expected_scores(
             model, text, length=measure.scores, segments=measure.row_segments, visible=visible

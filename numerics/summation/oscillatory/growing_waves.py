@@ -1,4 +1,4 @@
-r"""Sums of exp(q(n) + b(n) cos(theta n + phi)), b growing: waves that swell.
+r"""Sums of exp(q(n) + b(n) cos(theta n + phi)), b growing.
 
 With F_k = exp(q) I_k(b), analytic on a sector around the half-line, and z = e^{i theta},
 
@@ -10,7 +10,7 @@ I_k(b) = (1/2 pi) int e^{b cos(u + i tau)} e^{ik(u + i tau)} du,
 
     |F_k| <= e^{-k tau} exp(Re q + Re b cosh tau + |Im b| sinh tau) <= e^{-k tau} |w|^{-A}
 
-on the part of the sector |arg w| <= asin s beyond X, as majorants prove; so by Cauchy's estimate
+on the part of the sector |arg w| <= asin s beyond X, by tail enclosures; so by Cauchy's estimate
 
     sum_{n>=j} |D^M F_k(n)| <= M! s^{-M} c^{-A} e^{-k tau} (j - 1)^{1-M-A} / (M + A - 1),
 
@@ -70,7 +70,7 @@ class Decay:
 
 
 @dataclass(frozen=True)
-class Swell(ByParts):
+class GrowingWave(ByParts):
     """See the module's description; the one wave has the amplitude b, positive far out."""
 
     sector: int
@@ -223,7 +223,7 @@ def _log(x: arb) -> float:
     return float(x.upper().log()) if x.is_finite() else math.inf
 
 
-def swell_kernel(p: Expr, start: int) -> Swell:
+def growing_wave_kernel(p: Expr, start: int) -> GrowingWave:
     """The kernel of an analytic bias with one wave of growing amplitude and rational frequency."""
     wave, smooth = _split(expanded(p))
     mean = analytic_kernel(smooth + sympy.log(sympy.besseli(0, wave.amplitude)), start)
@@ -233,7 +233,9 @@ def swell_kernel(p: Expr, start: int) -> Swell:
             decays = tuple(_decays(q, b, arb(2).log() * k, sine))
             if any(d.rate > 0 for d in decays):
                 first = max(start, FIRST_DIRECT)
-                return Swell(start, S.Zero, p, first, smooth, mean, (wave,), 1 << k, sine, decays)
+                return GrowingWave(
+                    start, S.Zero, p, first, smooth, mean, (wave,), 1 << k, sine, decays
+                )
     raise Unrecognised("no bound of the waves is proved on a sector")
 
 

@@ -9,10 +9,10 @@ import sympy
 import torch
 from flint import acb, arb, arb_series, ctx, fmpq
 
-from farfield.numerics.enclosures.programs import compile_complex, compile_real
+from farfield.numerics.enclosures.compiled import compile_complex, compile_real
 from farfield.numerics.enclosures.tails import TailEnclosure, Unproved, level, tail_enclosure
 from farfield.numerics.outcomes import Unrecognised
-from farfield.numerics.summation.analytic_bias import beyond
+from farfield.numerics.summation.analytic_bias import half_line
 from farfield.theory.algebra.outcomes import NeedMore, NotReal, Undecided
 from farfield.theory.answers.errors import InputError
 from farfield.theory.coefficients.arithmetic import has_tail, to_sympy
@@ -141,14 +141,14 @@ def test_tails_enclose_what_balls_say_further_out(name):
             e = call.xreplace({X: inner})
             for log_x in (12, 40):
                 with precision(128):
-                    where = beyond(arb(log_x))
+                    where = half_line(arb(log_x))
                     variable = TailEnclosure(where, {level(1): fmpq(1)})
                     try:
                         found = tail_enclosure(e, s, variable)
                     except (Unproved, Unrecognised):
                         continue
                     for at in (log_x, log_x + 3, 9 * log_x):
-                        there = beyond(arb(at))
+                        there = half_line(arb(at))
                         total = acb(0)
                         for m, c in found.terms.items():
                             size = there.log_value(m).exp()

@@ -11,11 +11,14 @@ from farfield.validation.measures import perplexity
 from farfield.validation.measures.extrapolation import definition
 from farfield.validation.measures.inference_time import relative_inference_time
 from farfield.validation.measures.perplexity import (
+    binned,
+    block_losses,
     by_position,
     last_token,
     non_overlapping,
     sliding_window,
 )
+from farfield.validation.models.attention import fused
 from farfield.validation.models.model import initialised
 from farfield.validation.settings.visibility import Visibility
 from farfield.validation.text.corpus import segments
@@ -119,6 +122,27 @@ def test_sliding_windows_by_definition(model, text):
             assert result.targets == len(losses)
     with pytest.raises(InputError, match="stride 13 with windows of 12 tokens"):
         sliding_window(model, held, (12, 23), stride=13)
+
+
+def test_the_last_layer_for_the_last_token_changes_no_number(model, text):
+    """A path that is asked for computes every row; the difference is that of float32 sums."""
+
+    def whole(*tensors):
+        return fused(*tensors)
+
+    def measured(path):
+        last = last_token(model, text.held_out, LENGTHS, targets=6, path=path)
+        return last + sliding_window(model, text.held_out, (12, 23), stride=5, path=path)
+
+    for alone, every in zip(measured(fused), measured(whole), strict=True):
+        assert alone.nats == pytest.approx(every.nats, rel=2e-6)
+        assert alone.ratio == pytest.approx(every.ratio, rel=2e-6)
+
+
+def test_the_blocks_of_the_longest_length_serve_the_positions(model, text):
+    """To the last bit: the same rows in the same passes."""
+    losses = block_losses(model, text.held_out, LENGTHS, blocks=5)
+    assert binned(losses[-1], 7) == by_position(model, text.held_out, 40, bins=7, blocks=5)
 
 
 def test_perplexity_by_position(model, text):

@@ -46,6 +46,22 @@ def test_paths_agree_in_scores_and_in_the_gradient_of_every_weight(name, small):
         torch.testing.assert_close(fast, exact, rtol=1e-8, atol=1e-10)
 
 
+@pytest.mark.parametrize("view", [Visibility(), Visibility(bca=5), Visibility(window=3)], ids=str)
+@pytest.mark.parametrize("name", NAMES)
+def test_the_last_tokens_alone_are_the_last_of_all(name, view, small):
+    """The residual and its gradient at the embedding, in float64 but for the order of sums."""
+    model, x = build(name, small).double(), tokens(12)
+    for last in (1, 5, 12):
+        found = []
+        for chosen in (last, 0):
+            embedded = model.embed(x).detach().requires_grad_()
+            residual = model.hidden(embedded, view, last=chosen)[:, -last:]
+            found.append([residual, *torch.autograd.grad(residual.sin().sum(), embedded)])
+        assert found[0][0].shape == (2, last, small.width)
+        for alone, whole in zip(*found, strict=True):
+            torch.testing.assert_close(alone, whole, rtol=1e-10, atol=1e-12)
+
+
 @pytest.mark.parametrize("name", [n for n in NAMES if n != "learned"])
 def test_relative_models_do_not_see_where_a_window_stands(name, small):
     """With a window of w in R layers, R(w-1)+1 tokens decide, wherever they stand."""

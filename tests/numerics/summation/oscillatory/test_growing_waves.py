@@ -7,7 +7,7 @@ from sympy import cos
 
 from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.summation.kernel import terms
-from farfield.numerics.summation.oscillatory.growing_waves import _split, swell_kernel
+from farfield.numerics.summation.oscillatory.growing_waves import _split, growing_wave_kernel
 from farfield.numerics.summation.oscillatory.waves import expanded
 from farfield.theory.formula.grammar import read
 from farfield.theory.functions.balls import precision, to_arb
@@ -24,7 +24,7 @@ GROWING = [
 @pytest.mark.parametrize("text", GROWING)
 def test_differences_of_tails_are_sums_of_terms(text):
     p = read(text)
-    kernel = swell_kernel(p, 0)
+    kernel = growing_wave_kernel(p, 0)
     with precision(64):
         term = terms(p)
         for a, b in ((0, 7), (3, 40), (900, 1100)):
@@ -36,7 +36,7 @@ def test_differences_of_tails_are_sums_of_terms(text):
 
 def test_a_tail_against_a_sum_of_another_kind():
     """Most of the sum term by term; the rest is between those of the bias with cos = 1 and -1."""
-    kernel, last = swell_kernel(read("-sqrt(n)/2+log(n+2)*sin(n)/3"), 0), 20_000
+    kernel, last = growing_wave_kernel(read("-sqrt(n)/2+log(n+2)*sin(n)/3"), 0), 20_000
     with mpmath.workdps(20):
         whole = mpmath.fsum(
             mpmath.exp(-mpmath.sqrt(k) / 2 + mpmath.log(k + 2) * mpmath.sin(k) / 3)
@@ -77,6 +77,6 @@ def test_waves_of_one_frequency_are_one(text):
 def test_what_is_not_proved_is_refused(text):
     """Irrational frequencies, none, several, phases that are not linear, divergent means."""
     with pytest.raises(Unrecognised):
-        kernel = swell_kernel(read(text), 0)
+        kernel = growing_wave_kernel(read(text), 0)
         if not kernel.converges:
             raise Unrecognised("the mean part diverges")
