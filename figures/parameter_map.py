@@ -11,42 +11,37 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import sympy
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
-from sympy import Expr, Rational, S, Symbol
-from sympy.core.relational import Relational
+from sympy import Expr, Rational, Symbol
 
 from farfield.figures.exhibit import Data
 from farfield.figures.plotting import saved
 from farfield.figures.style import COLOURS, INK, house, new_figure, svg
 from farfield.numerics.leak import leak
 from farfield.numerics.receptive_field import theoretical_receptive_field
-from farfield.theory.algebra.door import solve
-from farfield.theory.algebra.outcomes import Undecided
 from farfield.theory.answers.answer import InputError, Result
 from farfield.theory.answers.blocks import Block, Sentence, note
 from farfield.theory.answers.notation import expression_line, shortened, words
 from farfield.theory.answers.number import exact, natural
 from farfield.theory.answers.wording import share
 from farfield.theory.convergence import check_convergence
+from farfield.theory.decision.regions import DECADES, between, boundary, holds, stretches
 from farfield.theory.encodings import encoding
 from farfield.theory.formula.parameters import interval
 from farfield.theory.verdicts import Convergence, Verdict
 
 MAX_POINTS = 200
-CURVE, RASTER = 400, 240
+RASTER = 240
 BUDGET_S = 2.0
 """Seconds for the receptive field at one point."""
-DECADES = 20.0
-"""A range whose ends differ by more than this factor is divided geometrically."""
 LEAST_LEAK = 1e-8
 TALLEST = 7.0
 """Contours are drawn up to ten to this power."""
 
 
-class Place(NamedTuple):
+class MapPoint(NamedTuple):
     """One point of a map, as a row of the CSV has it: `tokens` is the receptive field where it is
     one number, `low` and `high` enclose it; None is unknown, `inf` a series that diverges."""
 
@@ -78,7 +73,7 @@ class ParameterMap(Result):
     condition: str
     eps: Rational
     trained: int
-    data: tuple[Place, ...]
+    data: tuple[MapPoint, ...]
     boundary: tuple[tuple[tuple[float, float], ...], ...]
     figure: Figure
 
@@ -92,7 +87,7 @@ class ParameterMap(Result):
 
     def _table(self) -> Data:
         second = self.names[1] if len(self.names) > 1 else "y"
-        columns = (self.names[0], second, *Place._fields[2:])
+        columns = (self.names[0], second, *MapPoint._fields[2:])
         return Data(columns, self.data)
 
     def _said(self) -> str:
@@ -166,16 +161,16 @@ def parameter_map(
     found = encoding(formula, assumptions=dict(assumptions or {}) or None, **options)
     bias, axes = _read(found, ranges)
     verdict = check_convergence(bias, assumptions={a.name: d for a, d in axes.items()})
-    grid = [_between(*_range(a.name, ranges[a.name], d), counted) for a, d in axes.items()]
+    grid = [between(*_range(a.name, ranges[a.name], d), counted) for a, d in axes.items()]
     places = list(_places(bias, tuple(axes), grid, goal, span, verdict, notice))
     ends = [(xs[0], xs[-1]) for xs in grid]
-    curves = tuple(_boundary(verdict, tuple(axes), ends))
     names = tuple(a.name for a in axes)
+    curves = tuple(boundary(verdict.condition, names, ends))
     if len(grid) == 1:
         figure = _draw_line(names, grid, places, curves, goal, span)
     else:
-        fine = [_between(*end, RASTER) for end in ends]
-        never = (fine[0], fine[1], _divergent(verdict, tuple(axes), *fine))
+        fine = [between(*end, RASTER) for end in ends]
+        never = (fine[0], fine[1], _divergent(verdict, names, *fine))
         figure = _draw_plane(names, grid, places, curves, never, goal, span)
     return ParameterMap(found.name, names, _condition(verdict), goal, span, tuple(places), curves,
                         figure)  # fmt: skip
@@ -217,32 +212,18 @@ def _range(name: str, given: Any, domain: str) -> tuple[Rational, Rational]:
     return low, high
 
 
-def _between(low: Rational, high: Rational, count: int) -> list[Rational]:
-    """Rationals from one to the other, geometrically where the range is wide."""
-    if low > 0 and high / low > DECADES:
-        ratio = float(high / low) ** (1 / (count - 1))
-        inner = [Rational(f"{float(low) * ratio**k:.4g}") for k in range(1, count - 1)]
-        return [low, *inner, high]
-    return [low + (high - low) * Rational(k, count - 1) for k in range(count)]
-
-
-def _converges(verdict: Convergence, at: Mapping[Symbol, Rational]) -> str:
+def _converges(verdict: Convergence, at: Mapping[str, Rational]) -> str:
     """The verdict at a point, from the exact condition."""
     if verdict.verdict is not Verdict.CONDITIONAL:
         return str(verdict.verdict)
-    assert verdict.condition is not None
-    held = verdict.condition.xreplace(dict(at))
-    if held not in (S.true, S.false):
-        held = sympy.sympify(held.doit())
-    if held in (S.true, S.false):
-        return "converges" if held is S.true else "diverges"
-    return "undecided"
+    held = holds(verdict.condition, at)
+    return "undecided" if held is None else "converges" if held else "diverges"
 
 
 def _places(
     bias: Expr, names: Sequence[Symbol], grid: Sequence[Sequence[Rational]], eps: Rational,
     trained: int, verdict: Convergence, notice: Callable[..., None] | None,
-) -> Iterator[Place]:  # fmt: skip
+) -> Iterator[MapPoint]:  # fmt: skip
     rows = grid[1] if len(grid) > 1 else [None]
     total = len(rows) * len(grid[0])
     for j, y in enumerate(rows):
@@ -250,9 +231,10 @@ def _places(
             if notice is not None:
                 notice("points", j * len(grid[0]) + i, total)
             at = dict(zip(names, (x, y) if y is not None else (x,), strict=True))
-            held, p = _converges(verdict, at), bias.xreplace(at)
+            held = _converges(verdict, {a.name: value for a, value in at.items()})
+            p = bias.xreplace(at)
             if held == "diverges":
-                yield Place(x, y, held, math.inf, None, None, 1.0)
+                yield MapPoint(x, y, held, math.inf, None, None, 1.0)
                 continue
             found = theoretical_receptive_field(p, eps, budget_s=BUDGET_S)
             low, high = found.span() or (None, None)
@@ -260,7 +242,7 @@ def _places(
                 held = "diverges"
             elif found.tokens is not None and math.isfinite(found.tokens):
                 held = "converges"
-            yield Place(x, y, held, found.tokens, low, high, leak(p, trained).value)
+            yield MapPoint(x, y, held, found.tokens, low, high, leak(p, trained).value)
 
 
 def _condition(verdict: Convergence) -> str:
@@ -271,83 +253,18 @@ def _condition(verdict: Convergence) -> str:
     )
 
 
-# -- the boundary, from the condition -------------------------------------------------------------
-
-
-def _gaps(condition: Any, names: Sequence[Symbol]) -> Iterator[Expr]:
-    """What the inequalities of a condition compare with 0, each once."""
-    seen = set[Expr]()
-    for atom in sorted(condition.atoms(Relational), key=str):
-        gap = sympy.expand(atom.lhs - atom.rhs)
-        if not {gap, -gap} & seen and gap.free_symbols and gap.free_symbols <= {*names}:
-            seen |= {gap}
-            yield gap
-
-
-def _zeros(gap: Expr, a: Symbol) -> list[Expr]:
-    try:
-        return list(solve(gap, a))
-    except Undecided:
-        return []
-
-
-def _boundary(
-    verdict: Convergence, names: Sequence[Symbol], ends: Sequence[tuple[Rational, Rational]]
-) -> Iterator[tuple[tuple[float, float], ...]]:
-    """Curves on which an inequality of the condition turns, where the verdict does."""
-    if verdict.verdict is not Verdict.CONDITIONAL:
-        return
-    for gap in _gaps(verdict.condition, names):
-        solved = {k: _zeros(gap, a) for k, a in enumerate(names) if a in gap.free_symbols}
-        k = min(solved, key=lambda k: len(solved[k]) or math.inf)  # one root has no turning point
-        for root in solved[k]:
-            yield from _curves(verdict, names, ends, root, k)
-
-
-def _curves(
-    verdict: Convergence, names: Sequence[Symbol], ends: Sequence[tuple[Rational, Rational]],
-    root: Expr, k: int,
-) -> Iterator[tuple[tuple[float, float], ...]]:  # fmt: skip
-    """The pieces of a curve, solved for the parameter with index k, that part the verdicts."""
-    (low, high), step = ends[k], (ends[k][1] - ends[k][0]) * Rational(1, 10**6)
-    if len(names) == 1:
-        if root.is_real and low <= root <= high:
-            yield ((float(root), 0.0),)
-        return
-    other = 1 - k
-    curve: list[tuple[float, float]] = []
-    for x in _between(*ends[other], CURVE):
-        at = root.xreplace({names[other]: x})
-        if at.is_real and low <= at <= high:
-            near = Rational(str(sympy.N(at, 30)))
-            beside = ({names[k]: near + way * step, names[other]: x} for way in (-1, 1))
-            if len({_converges(verdict, point) for point in beside}) == 2:
-                curve.append((float(x), float(at)) if other == 0 else (float(at), float(x)))
-                continue
-        if len(curve) > 1:
-            yield tuple(curve)
-        curve = []
-    if len(curve) > 1:
-        yield tuple(curve)
-
-
 def _divergent(
-    verdict: Convergence, names: Sequence[Symbol], xs: Sequence[Rational], ys: Sequence[Rational]
+    verdict: Convergence, names: Sequence[str], xs: Sequence[Rational], ys: Sequence[Rational]
 ) -> np.ndarray:
-    """Where the series diverges, shape (ys, xs): between two zeros of the inequalities in a column
-    one look at the exact condition says it."""
+    """Where the series diverges, shape (ys, xs)."""
     found = np.full((len(ys), len(xs)), verdict.verdict is Verdict.DIVERGES)
     if verdict.verdict is not Verdict.CONDITIONAL:
         return found
-    x_name, y_name = names
-    roots = [r for gap in _gaps(verdict.condition, names) if y_name in gap.free_symbols
-             for r in _zeros(gap, y_name)]  # fmt: skip
     for i, x in enumerate(xs):
-        at = (root.xreplace({x_name: x}) for root in roots)
-        inner = sorted(Rational(str(sympy.N(r, 30))) for r in at if r.is_real)
-        cuts = [ys[0], *(r for r in inner if ys[0] < r < ys[-1]), ys[-1]]
-        for low, high in pairwise(cuts):
-            if _converges(verdict, {x_name: x, y_name: (low + high) / 2}) == "diverges":
+        for low, high, held in stretches(
+            verdict.condition, names[1], (ys[0], ys[-1]), {names[0]: x}
+        ):
+            if held is False:
                 found[np.array([bool(low <= y <= high) for y in ys]), i] = True
     return found
 
@@ -363,7 +280,7 @@ def _scaled(axis: Any, xs: Sequence[Rational]) -> None:
 
 
 def _draw_line(
-    names: Sequence[str], grid: Sequence[Sequence[Rational]], places: Sequence[Place],
+    names: Sequence[str], grid: Sequence[Sequence[Rational]], places: Sequence[MapPoint],
     curves: Sequence[Any], eps: Rational, trained: int,
 ) -> Figure:  # fmt: skip
     """Receptive field and leak over one parameter, one above the other."""
@@ -398,7 +315,7 @@ def _draw_line(
 
 
 def _hatched(
-    axis: Any, divergent: Sequence[Place], curves: Sequence[Any], xs: Sequence[Rational]
+    axis: Any, divergent: Sequence[MapPoint], curves: Sequence[Any], xs: Sequence[Rational]
 ) -> None:
     """Hatch the stretches of one parameter on which the series diverges."""
     cuts = sorted({float(xs[0]), float(xs[-1]), *(x for ((x, _),) in curves)})
@@ -409,7 +326,7 @@ def _hatched(
 
 
 def _draw_plane(
-    names: Sequence[str], grid: Sequence[Sequence[Rational]], places: Sequence[Place],
+    names: Sequence[str], grid: Sequence[Sequence[Rational]], places: Sequence[MapPoint],
     curves: Sequence[Any], never: tuple[Sequence[Rational], Sequence[Rational], np.ndarray],
     eps: Rational, trained: int,
 ) -> Figure:  # fmt: skip

@@ -27,7 +27,7 @@ ROWS = Symbol("N", integer=True, nonnegative=True)
 
 
 @dataclass(frozen=True)
-class Line:
+class Linear:
     """p = constant - slope n."""
 
     slope: Expr
@@ -48,7 +48,7 @@ class Box:
     width: Expr
 
 
-def shape(bias: Expr) -> Line | PowerLaw | Box | None:
+def shape(bias: Expr) -> Linear | PowerLaw | Box | None:
     """The family of a bias that has a closed form here, constants aside; None for the rest.
 
     >>> shape(-2 * sympy.log(3 * (n + 1)))
@@ -59,7 +59,7 @@ def shape(bias: Expr) -> Line | PowerLaw | Box | None:
     moving = sympy.expand(bias).as_independent(n, as_Add=True)[1]
     factor, core = moving.as_independent(n, as_Add=False)
     if core == n:
-        return Line(-factor)
+        return Linear(-factor)
     if isinstance(core, sympy.log):
         inner = sympy.expand(core.args[0])
         slope = inner.coeff(n, 1)
@@ -97,7 +97,7 @@ def limit_closed_form(bias: Expr) -> Expr | None:
     (1 - exp(-m))**2/(1 + exp(-m))
     """
     found = shape(bias)
-    if isinstance(found, Line) and found.slope.is_positive:
+    if isinstance(found, Linear) and found.slope.is_positive:
         q = sympy.exp(-found.slope)
         return (1 - q) ** 2 / (1 + q)
     if isinstance(found, Box):
@@ -142,7 +142,7 @@ def finite_closed_form(bias: Expr) -> Expr | None:
     5/18
     """
     found = shape(bias)
-    if isinstance(found, Line):
+    if isinstance(found, Linear):
         q = sympy.exp(-found.slope)
         power = q ** (ROWS + 1)
         return (1 - q) ** 2 * (1 + power) / ((1 + q) * (1 - power))

@@ -23,7 +23,8 @@ def _():
     style = files("farfield.figures").joinpath("templates", "style.css").read_text("utf-8")
     mine = style.replace(":root {", ".farfield {").replace("\nbody {", "\n.none {")
     own = ".explored { background: var(--paper); color: var(--ink); padding: .2rem 1rem; }"
-    mo.Html(f"<style>{stylesheet()}{mine}{own}</style>")
+    heading = '<h1 style="padding-right:2.5rem">How far does a positional encoding see?</h1>'
+    mo.Html(f"<style>{stylesheet()}{mine}{own}</style>{heading}")
     return mo, state, threading
 
 
@@ -46,13 +47,13 @@ def _(mo, session, state, typed):
     moved = mo.ui.dictionary({
         name: mo.ui.slider(
             steps=[float(v) for v in s.steps], value=float(s.value), label=f"{name} ({s.domain})",
-            show_value=True, debounce=False,
+            show_value=True, debounce=False, full_width=True,
         )
         for name, s in domains.items()
     })  # fmt: skip
     trouble = [mo.callout(f"{line}. The last answer stands below.", kind="warn")
                for line in asked.trouble]  # fmt: skip
-    mo.vstack([*trouble, mo.hstack(moved.elements.values(), justify="start", wrap=True)])
+    mo.vstack([*trouble, mo.hstack(moved.elements.values(), widths="equal", wrap=True)])
     return asked, moved
 
 

@@ -1,20 +1,24 @@
-"""Where the parameters make a series converge: a map with the exact boundary in words."""
+"""Where the parameters make a series converge: a map with the exact boundary."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from html import escape
 
 import sympy
+from sympy import Rational
 
 from farfield.figures.document import Picture
 from farfield.theory.answers.notation import words
-from farfield.theory.answers.writers.svg import VERDICTS, tick
+from farfield.theory.answers.writers.svg import VERDICTS, Axis
+from farfield.theory.decision.regions import Range, boundary, stretches
 from farfield.theory.verdicts import Convergence, Verdict
 
-CELLS = 33
-SIZE, LEFT, BELOW = 300, 60, 44
+COLUMNS = 60
+WIDE, STRIP, SIDE = 400, 50, 260
+LEFT, TOP, BELOW, TYPE = 40, 10, 44, 13
 
 
 def parameter_map(
@@ -24,64 +28,81 @@ def parameter_map(
 
     Args:
         c: the verdict for all values.
-        steps: values of each parameter.
+        steps: values of each parameter, in order.
         here: where the sliders stand.
     """
-    if c.verdict is not Verdict.CONDITIONAL or c.condition in (None, True, False):
+    if c.verdict is not Verdict.CONDITIONAL:
         return None
-    names = [n for n in steps if n in {s.name for s in sympy.sympify(c.condition).free_symbols}][:2]
+    own = {s.name for s in sympy.sympify(c.condition).free_symbols}
+    names = [name for name in steps if name in own][:2]
     if not names:
         return None
-    across = _thinned(steps[names[0]])
-    upwards = _thinned(steps[names[1]]) if len(names) > 1 else (None,)
-    wide = SIZE / len(across)
-    high = SIZE / len(upwards) if len(names) > 1 else 60.0
-    tall = high * len(upwards)
-    parts = []
-    for i, a in enumerate(across):
-        for j, b in enumerate(upwards):
-            values = {**here, names[0]: a, **({names[1]: b} if b is not None else {})}
-            found = c.at(**values)
-            if isinstance(found, bool):
-                name = "converges" if found else "diverges"
-                parts.append(
-                    f'<rect x="{LEFT + i * wide:.1f}" y="{10 + tall - (j + 1) * high:.1f}" '
-                    f'width="{wide + 0.3:.1f}" height="{high + 0.3:.1f}" fill="{VERDICTS[name]}" '
-                    'opacity="0.35"/>'
-                )
-
-    def place(values: Sequence[Fraction | None], value: Fraction) -> float:
-        known = [v for v in values if v is not None]
-        return (min(range(len(known)), key=lambda k: abs(known[k] - value)) + 0.5) / len(known)
-
-    x = LEFT + SIZE * place(across, here[names[0]])
-    y = 10 + tall * (1 - place(upwards, here[names[1]])) if len(names) > 1 else 10 + tall / 2
-    parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="6" fill="currentColor"/>')
-    for part, value in ((0.0, across[0]), (1.0, across[-1])):
-        parts.append(
-            f'<text x="{LEFT + SIZE * part:.0f}" y="{tall + 28:.0f}" text-anchor="middle">'
-            f"{tick(float(value))}</text>"
-        )
-    parts.append(f'<text x="{LEFT + SIZE / 2:.0f}" y="{tall + 28:.0f}" text-anchor="middle">'
-                 f"{escape(names[0])}</text>")  # fmt: skip
-    if len(names) > 1:
-        for part, label in ((1.0, tick(float(steps[names[1]][0]))), (0.5, names[1]),
-                            (0.0, tick(float(steps[names[1]][-1])))):  # fmt: skip
-            parts.append(
-                f'<text x="{LEFT - 8}" y="{16 + (tall - 8) * part:.0f}" text-anchor="end">'
-                f"{escape(label)}</text>"
-            )
+    others = {k: Rational(v) for k, v in here.items() if k not in names}
+    condition = sympy.sympify(c.condition)
+    condition = condition.xreplace({s: others[s.name] for s in condition.free_symbols
+                                    if s.name in others})  # fmt: skip
+    ends = tuple((Rational(steps[a][0]), Rational(steps[a][-1])) for a in names)
+    x, y = _axes(ends)
+    at_y = y.at(float(here[names[1]])) if len(names) > 1 else (y.first + y.last) / 2
     drawn = (
-        f'<svg viewBox="0 0 {LEFT + SIZE + 20} {tall + BELOW:.0f}" font-size="13" '
-        f'fill="currentColor" style="max-width:26rem">{"".join(parts)}</svg>'
+        f'<svg viewBox="0 0 {WIDE} {y.first + BELOW:.0f}" font-size="{TYPE}" '
+        'fill="currentColor" style="max-width:30rem">'
+        f"{_ground(condition, tuple(names), ends)}"
+        f'<circle cx="{x.at(float(here[names[0]])):.1f}" cy="{at_y:.1f}" r="6"/></svg>'
     )
     said = words("Green: the series converges, exactly if {condition}. The dot: here.",
                  condition=c.condition)  # fmt: skip
-    return Picture(drawn, said, f"Where {' and '.join(names)} make the series converge", c.label)
+    alt = f"Where {' and '.join(names)} make the series converge"
+    return Picture(drawn, said, alt, c.label)
 
 
-def _thinned(values: Sequence[Fraction]) -> tuple[Fraction, ...]:
-    """At most so many of the values, both ends among them."""
-    if len(values) <= CELLS:
-        return tuple(values)
-    return tuple(values[round(k * (len(values) - 1) / (CELLS - 1))] for k in range(CELLS))
+def _axes(ends: Sequence[Range]) -> tuple[Axis, Axis]:
+    """Those of the map; one parameter has a strip."""
+    tall = SIDE if len(ends) > 1 else STRIP
+    across, upwards = ([float(v) for v in ends[k]] for k in (0, -1))
+    return Axis(across, False, LEFT, WIDE - 20), Axis(upwards, False, TOP + tall, TOP)
+
+
+@lru_cache(64)
+def _ground(condition: sympy.Basic, names: tuple[str, ...], ends: tuple[Range, ...]) -> str:
+    """What does not move with the sliders: areas, boundary, values along the axes."""
+    (x, y), plane = _axes(ends), len(names) > 1
+    parts = list(_areas(condition, names, ends, x, y))
+    for curve in boundary(condition, names, ends):
+        line = "L".join(f"{x.at(a):.1f} {y.at(b):.1f}" for a, b in curve)
+        path = f"M{line}" if plane else f"M{x.at(curve[0][0]):.1f} {y.first}V{y.last}"
+        parts.append(f'<path d="{path}" fill="none" stroke="currentColor" stroke-width="1.5"/>')
+    for value, name in x.ticks(5):
+        parts.append(f'<text x="{x.at(value):.1f}" y="{y.first + 18}" text-anchor="middle">'
+                     f"{name}</text>")  # fmt: skip
+    parts.append(f'<text x="{(x.first + x.last) / 2:.0f}" y="{y.first + 38}" '
+                 f'text-anchor="middle">{escape(names[0])}</text>')  # fmt: skip
+    for value, name in y.ticks(6) if plane else ():
+        parts.append(f'<text x="{LEFT - 8}" y="{y.at(value) + 5:.1f}" text-anchor="end">'
+                     f"{name}</text>")  # fmt: skip
+    if plane:
+        parts.append(f'<text x="8" y="{(y.first + y.last) / 2}">{escape(names[1])}</text>')
+    return "".join(parts)
+
+
+def _areas(
+    condition: sympy.Basic, names: Sequence[str], ends: Sequence[Range], x: Axis, y: Axis
+) -> Iterator[str]:
+    """The areas by verdict: of one parameter its stretches, of two those of thin columns."""
+    found: list[tuple[float, float, float, float, bool | None]] = []
+    if len(names) == 1:
+        for low, high, held in stretches(condition, names[0], ends[0], {}):
+            found.append((x.at(float(low)), x.at(float(high)), y.first, y.last, held))
+    else:
+        (low, high), wide = ends[0], (x.last - x.first) / COLUMNS
+        for k in range(COLUMNS):
+            value = low + (high - low) * Rational(2 * k + 1, 2 * COLUMNS)
+            for a, b, held in stretches(condition, names[1], ends[1], {names[0]: value}):
+                left = x.first + k * wide
+                found.append((left, left + wide, y.at(float(a)), y.at(float(b)), held))
+    for left, right, bottom, top, held in found:
+        if held is not None:
+            fill = VERDICTS["converges" if held else "diverges"]
+            yield (f'<rect x="{left:.2f}" y="{top:.2f}" width="{right - left:.2f}" '
+                   f'height="{bottom - top:.2f}" fill="{fill}" opacity="0.3" '
+                   'shape-rendering="crispEdges"/>')  # fmt: skip

@@ -20,9 +20,10 @@ import sympy
 from farfield.figures.document import (
     Columns,
     Fold,
+    Heading,
     Item,
+    KeyNumbers,
     Number,
-    Numbers,
     Section,
     Terms,
     about,
@@ -215,22 +216,32 @@ class Explorer:
 
     def _answer(self, values: Mapping[str, Fraction], budget_s: float) -> list[Item]:
         questions = self.decided(budget_s)
-        several = comparison(questions, values)
-        return [
-            *self.refusals(),
-            *(first(q, values) for q in questions),
-            *([several] if several is not None else []),
-            picture(questions, values),
-            *(numbers(q, values, budget_s) for q in questions),
-        ]
+        found = [*self.refusals(), *head(questions, values, budget_s)]
+        for q in questions if len(questions) > 1 else ():
+            found.append(Heading(name_of(q.subject)))
+            beside = [numbers(q, values, budget_s), *chart(q, values)]
+            found.append(Columns(first(q, values), beside))
+        return found
 
 
 # -- what is shown --------------------------------------------------------------------------------
 
 
-def first(question: Question, values: Mapping[str, Fraction]) -> Item:
-    """The answer that comes at once: verdict at these values, formula, map of the parameters."""
-    found = question.decided
+def head(
+    questions: Sequence[Question], values: Mapping[str, Fraction], budget_s: float = WHOLE
+) -> list[Item]:
+    """What is seen first, beside the picture: all of one formula, of several their comparison."""
+    drawn = picture(questions, values)
+    if len(questions) != 1:
+        return [Columns([comparison(questions, values)], [drawn])] if questions else [drawn]
+    (q,) = questions
+    told = [*first(q, values), numbers(q, values, budget_s)]
+    return [Columns(told, [drawn, *chart(q, values)])]
+
+
+def first(question: Question, values: Mapping[str, Fraction]) -> list[Item]:
+    """The answer in words: verdict, formula, verdict at these values, proof."""
+    found = replace(question.decided, subject=terminal(name_of(question.subject)))
     said, *others = found.blocks()
     shown: list[Item] = [said, *(b for b in others if isinstance(b, Formula))]
     holds = question.holds(values)
@@ -241,10 +252,15 @@ def first(question: Question, values: Mapping[str, Fraction]) -> Item:
             words("At {here}: {verdict}.", here=here, verdict=Term(what, "verdict")),
             found.label if holds is not None else None,
         ))  # fmt: skip
-    shown += [Fold(words("Why"), [b for b in others if isinstance(b, (Steps, Ladder, Table))])]
-    drawn = parameter_map(found, {s.name: s.steps for s in question.sliders}, {
+    why = [b for b in others if isinstance(b, (Steps, Ladder, Table))]
+    return [*shown, Fold(words("Why"), why)] if why else shown
+
+
+def chart(question: Question, values: Mapping[str, Fraction]) -> list[Item]:
+    """The map of the parameters, where the verdict depends on them."""
+    drawn = parameter_map(question.decided, {s.name: s.steps for s in question.sliders}, {
         s.name: values.get(s.name, s.value) for s in question.sliders})  # fmt: skip
-    return Columns(shown, [drawn] if drawn is not None else [])
+    return [] if drawn is None else [drawn]
 
 
 def numbers(question: Question, values: Mapping[str, Fraction], budget_s: float = WHOLE) -> Item:
@@ -259,7 +275,7 @@ def numbers(question: Question, values: Mapping[str, Fraction], budget_s: float 
         window = certified_window(subject, ERROR, 1, 1)
         holds = forecast(subject, trained=TRAINED, tested=TESTED)
     told = commands(question, values)
-    return Numbers([
+    return KeyNumbers([
         Number((about("trf", f"TRF({EPS})"),), as_text(field_text(fields)),
                words("nearest keys hold 99\u00a0%"), fields.label, told["trf"]),
         Number((about("leak", "leak"),), as_text(share_text(beyond.value)),
@@ -269,7 +285,7 @@ def numbers(question: Question, values: Mapping[str, Fraction], budget_s: float 
                words("keys for an error of {e}, logits within 1", e=ERROR), window.label,
                told["window"]),
         Number(words("forecast"),
-               as_text("not known" if holds.holds is None else f"{holds.holds:.0%}"),
+               as_text("not known" if holds.holds is None else f"{100 * holds.holds:.0f}\u00a0%"),
                words("probability that perplexity holds from {m} to {n} tokens", m=TRAINED,
                      n=TESTED) if holds.holds is not None else as_text(str(holds.reason)),
                holds.label, told["forecast"]),
@@ -285,10 +301,8 @@ def picture(questions: Sequence[Question], values: Mapping[str, Fraction]) -> It
     )
 
 
-def comparison(questions: Sequence[Question], values: Mapping[str, Fraction]) -> Item | None:
+def comparison(questions: Sequence[Question], values: Mapping[str, Fraction]) -> Item:
     """The verdicts and receptive fields of several formulas beside each other."""
-    if len(questions) < 2:
-        return None
     rows = []
     for q in questions:
         e, holds = q.at(values), q.holds(values)
@@ -331,17 +345,16 @@ def html(items: Sequence[Item], terms: Terms | None = None) -> str:
 def export(explorer: Explorer, values: Mapping[str, Fraction]) -> str:
     """The state of the explorer as a page that stands alone."""
     questions = explorer.decided()
-    several = comparison(questions, values)
-    lead: list[Item] = [picture(questions, values)]
-    if several is not None:
-        lead = [Columns([several], lead)]
-    parts = [*(_section(q, values) for q in questions),
-             Section(words("What the words mean"), [definitions(THEORY)])]  # fmt: skip
-    return page(words("Explored"), [*explorer.refusals(), *lead], parts, THEORY)
-
-
-def _section(q: Question, values: Mapping[str, Fraction]) -> Section:
-    return Section(name_of(q.subject), [first(q, values), numbers(q, values), picture([q], values)])
+    sections = [
+        Section(name_of(q.subject), [
+            Columns([*first(q, values), numbers(q, values)],
+                    [picture([q], values), *chart(q, values)]),
+        ])
+        for q in questions if len(questions) > 1
+    ]  # fmt: skip
+    sections.append(Section(words("What the words mean"), [definitions(THEORY)]))
+    lead = [*explorer.refusals(), *head(questions, values)]
+    return page(words("Explored"), lead, sections, THEORY)
 
 
 def values_of(moved: Mapping[str, Any]) -> dict[str, Fraction]:

@@ -1,5 +1,6 @@
 """The explorer without a browser: what sliders ask, and what is kept."""
 
+import re
 import socket
 from fractions import Fraction
 
@@ -69,11 +70,15 @@ def test_formulas_are_compared_and_the_state_is_a_page():
     )
 
 
-def test_the_map_has_the_boundary_in_words():
-    shown = state.html([state.first(decide(read("-a*log(1+n) - b*log(log(n+3))")), {})])
-    assert shown.count("<rect") > 500, "a cell for each pair of values"
-    for colour in ("--yes", "--no"):
-        assert colour in shown
+def test_the_map_has_the_exact_boundary():
+    plane = decide(read("-a*log(1+n) - b*log(log(n+3))"))
+    (drawn,) = state.chart(plane, {"a": Fraction(1), "b": Fraction(2)})
+    assert "--yes" in drawn.svg and "--no" in drawn.svg and drawn.svg.count("<rect") >= 60
+    (line,) = state.chart(decide(read("-r*log(1+n)")), {"r": Fraction(2)})
+    areas = re.findall(r'<rect x="([\d.]+)" .*?width="([\d.]+)"', line.svg)
+    (left, wide), (edge, rest) = [(float(a), float(b)) for a, b in areas]
+    assert left + wide == pytest.approx(edge, abs=0.02)
+    assert wide / (wide + rest) == pytest.approx((1 - 1 / 8) / (8 - 1 / 8), abs=1e-4)
 
 
 def test_too_little_time_is_an_enclosure_or_unknown_never_a_guess():

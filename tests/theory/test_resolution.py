@@ -11,7 +11,7 @@ from farfield.theory.formula.grammar import read
 from farfield.theory.functions.nodes import n
 from farfield.theory.resolution import (
     ROWS,
-    Line,
+    Linear,
     PowerLaw,
     bounded_above,
     finite_closed_form,
@@ -82,7 +82,7 @@ def test_neighbour_sums_through_zeta_values(r, h):
 def test_the_shape_decides():
     r1, r2 = sympy.symbols("r1 r2", positive=True)
     assert shape(-r1 * log(1 + r2 * n) - 4) == PowerLaw(r1, 1 / r2)
-    assert shape(3 - n / 2) == Line(Rational(1, 2))
+    assert shape(3 - n / 2) == Linear(Rational(1, 2))
     assert shape(-(log(1 + n) ** 2)) is None and shape(-log(1 + n**2)) is None
     assert limit_closed_form(-log(1 + n)) == 0
     assert limit_closed_form(log(1 + n)) is None and limit_closed_form(n) is None

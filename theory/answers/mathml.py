@@ -22,6 +22,30 @@ _TYPESET = (
 printer leaves to the reader of its markup."""
 
 
+_BRACKET = re.compile(r"<mo>([()\[\]{}])</mo>")
+_TALL = ("<mfrac", "<mtable", "<munder", "<mover")
+
+
+def settled(markup: str) -> str:
+    """Brackets around what is no taller than a line keep their size: without a font for
+    mathematics a browser draws those that may stretch far too high.
+
+    >>> settled("<mi>p</mi><mo>(</mo><mi>n</mi><mo>)</mo>")[10:35]
+    '<mo stretchy="false">(</mo'
+    """
+    parts, opened = _BRACKET.split(markup), list[int]()
+    shown = [p if k % 2 == 0 else f"<mo>{p}</mo>" for k, p in enumerate(parts)]
+    for k in range(1, len(parts), 2):
+        if parts[k] in "([{":
+            opened.append(k)
+        elif opened:
+            first = opened.pop()
+            if not any(tall in part for part in parts[first + 1 : k : 2] for tall in _TALL):
+                for end in (first, k):
+                    shown[end] = f'<mo stretchy="false">{parts[end]}</mo>'
+    return "".join(shown)
+
+
 class MathML(MathMLPresentationPrinter):
     """The printer; `markup` is its result without an element around it."""
 

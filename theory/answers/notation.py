@@ -448,9 +448,15 @@ def _mathml() -> Any:
     return MathML()
 
 
+def _settled(markup: str) -> str:
+    from farfield.theory.answers.mathml import settled  # as above
+
+    return settled(markup)
+
+
 def expression_mathml(e: Any) -> str:
     """An expression as a MathML element, its plain text beside it for those who cannot see it."""
-    inner = _mathml().markup(sympy.sympify(e))
+    inner = _settled(_mathml().markup(sympy.sympify(e)))
     label = escape(expression_line(e))
     return f'<math displaystyle="true" aria-label="{label}">{inner}</math>'
 
@@ -465,7 +471,7 @@ def html(text: Text) -> str:
     for part in text:
         if isinstance(part, Math):
             label = escape(_math_line(part, True))
-            inner = "".join(_mathml_parts(part))
+            inner = _settled("".join(_mathml_parts(part)))
             shown.append(f'<math aria-label="{label}">{inner}</math>')
         elif isinstance(part, Term):
             shown.append(_term(part))

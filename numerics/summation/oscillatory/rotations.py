@@ -73,7 +73,7 @@ _CORNERS = (sympy.Abs, sympy.sign, sympy.frac)
 
 
 @dataclass(frozen=True)
-class Rotation(Averaged):
+class RotationKernel(Averaged):
     """See the module's description: `base` sums F, `pieces` are those of g by their left ends."""
 
     omega: Expr
@@ -236,7 +236,7 @@ def expansion(omega: Expr) -> tuple[tuple[int, int], ...]:
     return tuple(found)
 
 
-def rotation_kernel(p: Expr, start: int, find: Callable[[Expr, int], Kernel]) -> Rotation:
+def rotation_kernel(p: Expr, start: int, find: Callable[[Expr, int], Kernel]) -> RotationKernel:
     """The kernel of a bias with an additive function of one rotation; `find` sums the rest."""
     smooth, circle, omega = _split(p)
     first = start + DIRECT
@@ -246,7 +246,9 @@ def rotation_kernel(p: Expr, start: int, find: Callable[[Expr, int], Kernel]) ->
     if not base.converges:
         raise Unrecognised("the bias without its oscillation diverges")
     continuous = not circle.has(sympy.frac, sympy.sign)
-    built = Rotation(start, S.Zero, p, first, smooth, base, omega, _pieces(circle), continuous)
+    built = RotationKernel(
+        start, S.Zero, p, first, smooth, base, omega, _pieces(circle), continuous
+    )
     with recognising(), precision(64):
         if not (built.mean() > 0 and built.noise(first).is_finite()):
             raise Unrecognised("an oscillation whose mean is not enclosed")
