@@ -58,7 +58,7 @@ def of_mechanism(name: str, asked: WindowQuestion, gate: Any = None) -> Window:
         )
     if name == "row_scaled" and asked.temper is None:
         asked = replace(asked, temper=sympy.Integer(1))
-    return _bounded(asked, rule.theorem)
+    return _bounded(asked, "growing-logits" if name == "row_scaled" else "bounded-logits")
 
 
 def error_of_mechanism(
