@@ -211,8 +211,8 @@ def results_page(app: Any) -> None:
     """Write the answers that the committed reference results give."""
     from farfield.figures.law import law_curve, mixture_curve
     from farfield.figures.style import svg
-    from farfield.validation.reference import judged, mixtures
-    from farfield.validation.reference.evidence import answers, summary
+    from farfield.validation.evidence import judged, mixtures
+    from farfield.validation.evidence.questions import answers, summary
     from farfield.validation.reference.predictions import plan, predictions, registered
     from farfield.validation.reference.results import results
 
@@ -225,7 +225,7 @@ def results_page(app: Any) -> None:
         f"`{registered()[:16]}` of `predictions.json`, which carries "
         f"`{predictions()['plan_sha256'][:16]}` of `plan.toml`. Each result carries the first. "
         f"{len(found)} of {planned} planned runs are finished. `make reference` makes them all, "
-        "`python -m farfield.validation.reference answers` prints this page.",
+        "`python -m farfield.validation.evidence answers` prints this page.",
     ]
     if found:
         parts += [_setting(found[0]), "\n".join(f"* {sentence}" for sentence in summary())]

@@ -19,7 +19,7 @@ import numpy as np
 
 from farfield.figures.samples import Run, Sample, settings
 from farfield.validation.measures.statistics import paired_test
-from farfield.validation.published import Cell, table
+from farfield.validation.published import PrintedNumber, table
 
 SAME = 0.01
 """A relative change below this counts as none."""
@@ -96,7 +96,7 @@ class Pair:
     base: int
     trained: int
     multiple: Fraction
-    cell: Cell
+    cell: PrintedNumber
     values: Mapping[int, float]
     p: float | None
     mark: str
@@ -160,11 +160,15 @@ def samples_of(layout: Layout, runs: Sequence[Run], trained: int) -> dict[str, S
 
 
 def _compared(
-    layout: Layout, cells: Sequence[Cell], samples: Mapping[str, Sample], base: int, trained: int
+    layout: Layout,
+    cells: Sequence[PrintedNumber],
+    samples: Mapping[str, Sample],
+    base: int,
+    trained: int,
 ) -> list[Pair]:
     """The printed cells of one training length beside our runs of one."""
     measured = {k: s.perplexity(layout.protocol) for k, s in samples.items()}
-    by: dict[tuple[str, str, str], dict[Fraction, Cell]] = {}
+    by: dict[tuple[str, str, str], dict[Fraction, PrintedNumber]] = {}
     for c in cells:
         multiple = Fraction(c.eval_length or 0, c.train_length or 1)
         by.setdefault((c.dataset, c.encoding, c.variant), {})[multiple] = c
@@ -194,7 +198,7 @@ def _compared(
 
 
 def _directions(
-    first: Cell | None, second: Cell, ours_first: Mapping[int, float],
+    first: PrintedNumber | None, second: PrintedNumber, ours_first: Mapping[int, float],
     ours_second: Mapping[int, float],
 ) -> tuple[int, int] | None:  # fmt: skip
     """Printed and measured; ours over the seeds that both have."""

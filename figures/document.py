@@ -69,7 +69,7 @@ class Columns:
 
 
 @dataclass(frozen=True)
-class Gallery:
+class Tiles:
     """Items of equal weight, as many beside each other as the page has room for."""
 
     items: Sequence[Item]
@@ -95,13 +95,13 @@ class Number:
 
 
 @dataclass(frozen=True)
-class Numbers:
+class KeyNumbers:
     """The numbers that a page begins with."""
 
     numbers: Sequence[Number]
 
 
-Item = Block | Picture | Heading | Fold | Columns | Gallery | Numbers
+Item = Block | Picture | Heading | Fold | Columns | Tiles | KeyNumbers
 
 
 @dataclass(frozen=True)
@@ -188,9 +188,9 @@ def _values(item: Item) -> dict[str, Any]:
                 "kind": "Columns", "left": list(map(_values, left)),
                 "right": list(map(_values, right)),
             }  # fmt: skip
-        case Gallery(items):
+        case Tiles(items):
             return {"kind": "Gallery", "inside": list(map(_values, items))}
-        case Numbers(numbers):
+        case KeyNumbers(numbers):
             shown = [
                 {"name": Markup(html(x.name)), "value": Markup(html(x.value)),
                  "said": Markup(html(x.said)), "label": x.label, "command": x.command}

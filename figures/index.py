@@ -11,7 +11,7 @@ KINDS = ("theory", "schematic", "published", "measured")
 
 
 @dataclass(frozen=True)
-class Listed:
+class Shown:
     """A figure or table of a paper.
 
     Fields:
@@ -33,73 +33,73 @@ class Listed:
 INDEX = {
     listed.id: listed
     for listed in (
-        Listed("qin2024.fig1-left", "measured", "Perplexity of sliding and nonoverlapping windows"),
-        Listed("qin2024.fig1-right", "schematic", "Sliding and nonoverlapping window inference"),
-        Listed("qin2024.fig2", "theory", "Reweighting by a window and by ALiBi"),
-        Listed(
+        Shown("qin2024.fig1-left", "measured", "Perplexity of sliding and nonoverlapping windows"),
+        Shown("qin2024.fig1-right", "schematic", "Sliding and nonoverlapping window inference"),
+        Shown("qin2024.fig2", "theory", "Reweighting by a window and by ALiBi"),
+        Shown(
             "qin2024.fig3", "measured", "Perplexity of those held to converge, and of Sinusoidal"
         ),
-        Listed("qin2024.fig4", "measured", "Necessity: divergent encodings"),
-        Listed("qin2024.fig5", "measured", "Attention receptive fields of trained models"),
-        Listed("qin2024.fig6", "theory", "Theoretical receptive fields"),
-        Listed("qin2024.fig7", "theory", "Heat maps of exp(RPE), Type 1 and Type 2"),
-        Listed("qin2024.table1", "published", "Relative inference time"),
-        Listed("qin2024.table1-measured", "measured", "Relative inference time, measured"),
-        Listed("sun2023.fig1", "measured", "Perplexity against input length"),
-        Listed("sun2023.fig2", "theory", "Expected attention of RoPE and xPos"),
-        Listed("sun2023.fig3", "schematic", "Blockwise causal attention"),
-        Listed("sun2023.table1", "published", "Position modelling with different capabilities"),
-        Listed("sun2023.table2", "published", "Perplexity on PG22 and QMSum"),
-        Listed("sun2023.table2-measured", "measured", "Perplexity on PG22 and QMSum, measured"),
-        Listed("sun2023.table3", "published", "Attention resolution"),
-        Listed("sun2023.table3-measured", "measured", "Attention resolution, measured"),
-        Listed("sun2023.table4", "published", "Ablation of rotation and zeta"),
-        Listed("sun2023.table4-measured", "measured", "Ablation of rotation and zeta, measured"),
-        Listed("sun2023.table5", "published", "Ablation of blockwise causal attention"),
-        Listed(
+        Shown("qin2024.fig4", "measured", "Necessity: divergent encodings"),
+        Shown("qin2024.fig5", "measured", "Attention receptive fields of trained models"),
+        Shown("qin2024.fig6", "theory", "Theoretical receptive fields"),
+        Shown("qin2024.fig7", "theory", "Heat maps of exp(RPE), Type 1 and Type 2"),
+        Shown("qin2024.table1", "published", "Relative inference time"),
+        Shown("qin2024.table1-measured", "measured", "Relative inference time, measured"),
+        Shown("sun2023.fig1", "measured", "Perplexity against input length"),
+        Shown("sun2023.fig2", "theory", "Expected attention of RoPE and xPos"),
+        Shown("sun2023.fig3", "schematic", "Blockwise causal attention"),
+        Shown("sun2023.table1", "published", "Position modelling with different capabilities"),
+        Shown("sun2023.table2", "published", "Perplexity on PG22 and QMSum"),
+        Shown("sun2023.table2-measured", "measured", "Perplexity on PG22 and QMSum, measured"),
+        Shown("sun2023.table3", "published", "Attention resolution"),
+        Shown("sun2023.table3-measured", "measured", "Attention resolution, measured"),
+        Shown("sun2023.table4", "published", "Ablation of rotation and zeta"),
+        Shown("sun2023.table4-measured", "measured", "Ablation of rotation and zeta, measured"),
+        Shown("sun2023.table5", "published", "Ablation of blockwise causal attention"),
+        Shown(
             "sun2023.table5-measured",
             "measured",
             "Ablation of blockwise causal attention, measured",
         ),
-        Listed("sun2023.table6", "published", "Perplexity on arXiv and NarrativeQA"),
-        Listed(
+        Shown("sun2023.table6", "published", "Perplexity on arXiv and NarrativeQA"),
+        Shown(
             "sun2023.table6-measured", "measured", "Perplexity on arXiv and NarrativeQA, measured"
         ),
-        Listed("chi2023.fig1", "schematic", "ALiBi as an additive bias"),
-        Listed("chi2023.fig2", "schematic", "Windowed attention as an additive bias"),
-        Listed("chi2023.fig3", "schematic", "The last-token protocol"),
-        Listed("chi2023.fig4", "measured", "Cumulative gradient, windows"),
-        Listed("chi2023.fig5", "measured", "Cumulative gradient, shifted ALiBi"),
-        Listed("chi2023.fig6", "measured", "Cumulative gradient, Rotary"),
-        Listed("chi2023.fig7", "measured", "Cumulative gradient, Sinusoidal"),
-        Listed("chi2023.fig8", "theory", "The Sandwich bias as an image"),
-        Listed("chi2023.fig9", "theory", "A row of the Sandwich bias and its fit"),
-        Listed("chi2023.fig10", "theory", "The Sandwich bias for three d_bar"),
-        Listed("chi2023.fig11", "measured", "Cumulative gradient, logarithmic decay"),
-        Listed("chi2023.fig12", "measured", "Cumulative gradient, windows, second data set"),
-        Listed("chi2023.fig13", "measured", "Cumulative gradient, shifted ALiBi, second data set"),
-        Listed("chi2023.table1", "published", "ALiBi shifted, with equal slopes, windows: ArXiv"),
-        Listed(
+        Shown("chi2023.fig1", "schematic", "ALiBi as an additive bias"),
+        Shown("chi2023.fig2", "schematic", "Windowed attention as an additive bias"),
+        Shown("chi2023.fig3", "schematic", "The last-token protocol"),
+        Shown("chi2023.fig4", "measured", "Cumulative gradient, windows"),
+        Shown("chi2023.fig5", "measured", "Cumulative gradient, shifted ALiBi"),
+        Shown("chi2023.fig6", "measured", "Cumulative gradient, Rotary"),
+        Shown("chi2023.fig7", "measured", "Cumulative gradient, Sinusoidal"),
+        Shown("chi2023.fig8", "theory", "The Sandwich bias as an image"),
+        Shown("chi2023.fig9", "theory", "A row of the Sandwich bias and its fit"),
+        Shown("chi2023.fig10", "theory", "The Sandwich bias for three d_bar"),
+        Shown("chi2023.fig11", "measured", "Cumulative gradient, logarithmic decay"),
+        Shown("chi2023.fig12", "measured", "Cumulative gradient, windows, second data set"),
+        Shown("chi2023.fig13", "measured", "Cumulative gradient, shifted ALiBi, second data set"),
+        Shown("chi2023.table1", "published", "ALiBi shifted, with equal slopes, windows: ArXiv"),
+        Shown(
             "chi2023.table1-measured",
             "measured",
             "ALiBi shifted, with equal slopes, windows: ArXiv, measured",
         ),
-        Listed("chi2023.table2", "published", "Failed cases fixed by longer training"),
-        Listed(
+        Shown("chi2023.table2", "published", "Failed cases fixed by longer training"),
+        Shown(
             "chi2023.table2-measured", "measured", "Failed cases fixed by longer training, measured"
         ),
-        Listed("chi2023.table3", "published", "Comparison on three data sets"),
-        Listed("chi2023.table3-measured", "measured", "Comparison on three data sets, measured"),
-        Listed(
+        Shown("chi2023.table3", "published", "Comparison on three data sets"),
+        Shown("chi2023.table3-measured", "measured", "Comparison on three data sets, measured"),
+        Shown(
             "chi2023.table4", "published", "ALiBi shifted, with equal slopes, windows: OpenWebText2"
         ),
-        Listed(
+        Shown(
             "chi2023.table4-measured",
             "measured",
             "ALiBi shifted, with equal slopes, windows: OpenWebText2, measured",
         ),
-        Listed("chi2023.table5", "published", "Inference with a cache window of 2048"),
-        Listed(
+        Shown("chi2023.table5", "published", "Inference with a cache window of 2048"),
+        Shown(
             "chi2023.table5-measured", "measured", "Inference with a cache window of 2048, measured"
         ),
     )

@@ -41,7 +41,7 @@ TALLEST = 7.0
 """Contours are drawn up to ten to this power."""
 
 
-class Place(NamedTuple):
+class MapPoint(NamedTuple):
     """One point of a map, as a row of the CSV has it: `tokens` is the receptive field where it is
     one number, `low` and `high` enclose it; None is unknown, `inf` a series that diverges."""
 
@@ -73,7 +73,7 @@ class ParameterMap(Result):
     condition: str
     eps: Rational
     trained: int
-    data: tuple[Place, ...]
+    data: tuple[MapPoint, ...]
     boundary: tuple[tuple[tuple[float, float], ...], ...]
     figure: Figure
 
@@ -87,7 +87,7 @@ class ParameterMap(Result):
 
     def _table(self) -> Data:
         second = self.names[1] if len(self.names) > 1 else "y"
-        columns = (self.names[0], second, *Place._fields[2:])
+        columns = (self.names[0], second, *MapPoint._fields[2:])
         return Data(columns, self.data)
 
     def _said(self) -> str:
@@ -223,7 +223,7 @@ def _converges(verdict: Convergence, at: Mapping[str, Rational]) -> str:
 def _places(
     bias: Expr, names: Sequence[Symbol], grid: Sequence[Sequence[Rational]], eps: Rational,
     trained: int, verdict: Convergence, notice: Callable[..., None] | None,
-) -> Iterator[Place]:  # fmt: skip
+) -> Iterator[MapPoint]:  # fmt: skip
     rows = grid[1] if len(grid) > 1 else [None]
     total = len(rows) * len(grid[0])
     for j, y in enumerate(rows):
@@ -234,7 +234,7 @@ def _places(
             held = _converges(verdict, {a.name: value for a, value in at.items()})
             p = bias.xreplace(at)
             if held == "diverges":
-                yield Place(x, y, held, math.inf, None, None, 1.0)
+                yield MapPoint(x, y, held, math.inf, None, None, 1.0)
                 continue
             found = theoretical_receptive_field(p, eps, budget_s=BUDGET_S)
             low, high = found.span() or (None, None)
@@ -242,7 +242,7 @@ def _places(
                 held = "diverges"
             elif found.tokens is not None and math.isfinite(found.tokens):
                 held = "converges"
-            yield Place(x, y, held, found.tokens, low, high, leak(p, trained).value)
+            yield MapPoint(x, y, held, found.tokens, low, high, leak(p, trained).value)
 
 
 def _condition(verdict: Convergence) -> str:
@@ -280,7 +280,7 @@ def _scaled(axis: Any, xs: Sequence[Rational]) -> None:
 
 
 def _draw_line(
-    names: Sequence[str], grid: Sequence[Sequence[Rational]], places: Sequence[Place],
+    names: Sequence[str], grid: Sequence[Sequence[Rational]], places: Sequence[MapPoint],
     curves: Sequence[Any], eps: Rational, trained: int,
 ) -> Figure:  # fmt: skip
     """Receptive field and leak over one parameter, one above the other."""
@@ -315,7 +315,7 @@ def _draw_line(
 
 
 def _hatched(
-    axis: Any, divergent: Sequence[Place], curves: Sequence[Any], xs: Sequence[Rational]
+    axis: Any, divergent: Sequence[MapPoint], curves: Sequence[Any], xs: Sequence[Rational]
 ) -> None:
     """Hatch the stretches of one parameter on which the series diverges."""
     cuts = sorted({float(xs[0]), float(xs[-1]), *(x for ((x, _),) in curves)})
@@ -326,7 +326,7 @@ def _hatched(
 
 
 def _draw_plane(
-    names: Sequence[str], grid: Sequence[Sequence[Rational]], places: Sequence[Place],
+    names: Sequence[str], grid: Sequence[Sequence[Rational]], places: Sequence[MapPoint],
     curves: Sequence[Any], never: tuple[Sequence[Rational], Sequence[Rational], np.ndarray],
     eps: Rational, trained: int,
 ) -> Figure:  # fmt: skip

@@ -19,11 +19,11 @@ from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import Encoding
 from farfield.theory.verdicts import Verdict
 from farfield.validation.measures.extrapolation import TOLERANCE, holds
-from farfield.validation.published import Cell, table
+from farfield.validation.published import PrintedNumber, table
 
 MARKS = {"dagger": "†", "star": "*", "yes": "✓", "no": "✗", "double_yes": "✓✓", "double_no": "✗✗"}
 
-Meaning = Callable[[Cell], Encoding]
+Meaning = Callable[[PrintedNumber], Encoding]
 """The encoding that a printed cell is about, with the heads of the paper's models."""
 
 
@@ -47,24 +47,26 @@ def _leak(subject: Encoding, trained: int, longest: int) -> float | None:
     return float((b[:, trained:].sum(axis=1) / b.sum(axis=1)).mean())
 
 
-def _shown(cell: Cell | None) -> str:
+def _shown(cell: PrintedNumber | None) -> str:
     if cell is None:
         return ""
     spread = "" if cell.std is None else f" ± {cell.std:g}"
     return cell.printed + spread + MARKS.get(cell.marker, "")
 
 
-def by_row(cells: tuple[Cell, ...]) -> dict[tuple[Any, ...], dict[int, Cell]]:
+def by_row(cells: tuple[PrintedNumber, ...]) -> dict[tuple[Any, ...], dict[int, PrintedNumber]]:
     """The cells of each printed row by tested length; a row is known by its data set, encoding,
     variant and training length."""
-    found: dict[tuple[Any, ...], dict[int, Cell]] = {}
+    found: dict[tuple[Any, ...], dict[int, PrintedNumber]] = {}
     for c in cells:
         key = (c.dataset, c.encoding, c.variant, c.train_length)
         found.setdefault(key, {})[c.eval_length or 0] = c
     return found
 
 
-def _extrapolates(row: Mapping[int, Cell], trained: int) -> tuple[float | None, bool | None]:
+def _extrapolates(
+    row: Mapping[int, PrintedNumber], trained: int
+) -> tuple[float | None, bool | None]:
     """The greatest printed ratio beyond the first length scored at or beyond the training length,
     and whether it stays within the tolerance."""
     values = {n: c.value for n, c in row.items() if c.value is not None and n >= trained}

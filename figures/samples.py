@@ -30,7 +30,7 @@ from farfield.validation.reference.predictions import plan
 from farfield.validation.runs.store import stored
 from farfield.validation.settings.configuration import SCHEMA, describe
 from farfield.validation.settings.labels import label_of, options_of, variants_of
-from farfield.validation.settings.plan import Subject
+from farfield.validation.settings.plan import PlannedEncoding
 
 Run = Mapping[str, Any]
 MODE = " + "
@@ -106,7 +106,7 @@ def _stored(folder: Path) -> Run:
 # -- what a run is called -------------------------------------------------------------------------
 
 
-def subject(label: str) -> Subject:
+def subject(label: str) -> PlannedEncoding:
     """The encoding that a label names: one of the plan, or another member of the same family.
 
     >>> dict(subject("alibi shift -3").options)
@@ -114,7 +114,7 @@ def subject(label: str) -> Subject:
     """
     label = label.partition(MODE)[0]
     planned = (s for sweep in plan().sweeps for s in sweep.encodings if s.label == label)
-    return next(planned, None) or Subject(label, options_of(label))
+    return next(planned, None) or PlannedEncoding(label, options_of(label))
 
 
 def label(run: Run) -> str:
@@ -152,7 +152,7 @@ def _variant(name: str, dialect: str | None, sha256: str, heads: tuple[str, ...]
         return label_of(plain)
     numbers = (number.p for number in read(heads[0]).atoms(Rational) if number.is_Integer)
     for options in (plain, *variants_of(name, dialect, {*USUAL_VALUES, *numbers})):
-        subject = Subject(name, options)
+        subject = PlannedEncoding(name, options)
         with suppress(InputError):  # a value that the entry does not take
             if describe(subject.encoding(len(heads)))["sha256"] == sha256:
                 return label_of(options)

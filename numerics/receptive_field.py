@@ -280,13 +280,13 @@ def theoretical_receptive_field(
     single = isinstance(eps, str) or not isinstance(eps, Iterable) or getattr(eps, "ndim", 1) == 0
     each: Iterable[Any] = (eps,) if single else eps  # type: ignore[assignment]
     grid = tuple(map(_eps, each))
-    asked = _Asked(row, exact, time.monotonic() + _seconds(budget_s))
+    asked = _Request(row, exact, time.monotonic() + _seconds(budget_s))
     results = _of_encoding(subject, grid, asked)
     return results[0] if single else results
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Request:
     """What is asked besides the shares: keys of the row, all digits or not, and until when."""
 
     length: int | None
@@ -324,7 +324,7 @@ def _eps(value: Any) -> sympy.Rational:
     return eps
 
 
-def _of_encoding(subject: Encoding, grid: Grid, asked: _Asked) -> tuple[ReceptiveField, ...]:
+def _of_encoding(subject: Encoding, grid: Grid, asked: _Request) -> tuple[ReceptiveField, ...]:
     """One answer an eps, the widest head's; equal heads are asked once."""
     if reason := out_of_reach(subject):
         return tuple(
@@ -403,7 +403,7 @@ def log_bounds(answer: Value | None) -> tuple[float, float]:
     return math.inf, math.inf
 
 
-def _of_bias(bias: Expr, grid: Grid, asked: _Asked) -> tuple[ReceptiveField, ...]:
+def _of_bias(bias: Expr, grid: Grid, asked: _Request) -> tuple[ReceptiveField, ...]:
     """Each eps on one series and its comparisons, within the budget."""
     with until(asked.deadline):
         s = series(bias)
@@ -450,7 +450,9 @@ def obstacle(s: Series) -> Reason | None:
     return Reason(Code.UNDECIDED, f"the exp-series is {found.replace('_', ' ')}")
 
 
-def _solved(compare: _Comparison, bias: Expr, eps: sympy.Rational, asked: _Asked) -> ReceptiveField:
+def _solved(
+    compare: _Comparison, bias: Expr, eps: sympy.Rational, asked: _Request
+) -> ReceptiveField:
     """The search by balls; a row that cannot be summed by balls is summed in floats."""
     length = asked.length
     verdict = Verdict.CONVERGES if length is None else None
@@ -535,7 +537,7 @@ class _Comparison:
         `coarse` tries the first precision alone, or for magnitudes the first two.
         """
         bits = max(bits_for(j), 0 if self.series.last.end is None else self.series.first_bits)
-        last, near = bits + EXTRA_BITS, None
+        last, near, tail = bits + EXTRA_BITS, None, None
         if coarse:
             bits = min(bits, self.series.first_bits)
             last = bits if j <= COUNTED else 2 * bits
@@ -543,7 +545,8 @@ class _Comparison:
             with precision(bits):
                 try:
                     goal = rational(eps) * self.total(bits)
-                    tail = self.series.tail(j)
+                    if near is None or not to_arb(goal).contains(to_arb(tail)):
+                        tail = self.series.tail(j)  # else a sharper one would decide no more
                 except (Undefined, ZeroDivisionError):
                     bits *= 2
                     continue
@@ -585,7 +588,7 @@ class _Comparison:
 
 
 def _search(
-    compare: _Comparison, eps: sympy.Rational, asked: _Asked
+    compare: _Comparison, eps: sympy.Rational, asked: _Request
 ) -> tuple[Value, Reason | None]:
     """The least j with T_j < eps B; T_0 = B is never below, as eps < 1."""
     s = compare.series

@@ -28,7 +28,7 @@ from sympy import Dummy, Expr, I, Poly, S, cos, exp, log, sin
 
 from farfield.theory.answers.answer import Result
 from farfield.theory.answers.blocks import Block, sentence
-from farfield.theory.statements import Line, Theorem
+from farfield.theory.statements import Theorem, TheoremStep
 from farfield.theory.theorems import theorem
 from farfield.theory.values import enclose
 
@@ -78,7 +78,7 @@ def verify(subject: Theorem) -> Verification:
         if step.rule == "sentence":
             argued.append(number)
             continue
-        assert isinstance(step, Line)
+        assert isinstance(step, TheoremStep)
         how, why = _RULES[step.rule](step.values)
         (checked if how else failed)[number] = how or why
     return Verification(subject.name, checked, failed, tuple(argued))

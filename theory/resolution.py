@@ -22,12 +22,13 @@ from sympy import Expr, Integer, Matrix, Rational, S, Symbol
 from farfield.theory.functions.nodes import Lookup, n
 
 MAX_SHIFT = 1_000
+MAX_POWER = 16
 ROWS = Symbol("N", integer=True, nonnegative=True)
 """The last summed index N of the closed forms for finite rows."""
 
 
 @dataclass(frozen=True)
-class Line:
+class Linear:
     """p = constant - slope n."""
 
     slope: Expr
@@ -48,7 +49,7 @@ class Box:
     width: Expr
 
 
-def shape(bias: Expr) -> Line | PowerLaw | Box | None:
+def shape(bias: Expr) -> Linear | PowerLaw | Box | None:
     """The family of a bias that has a closed form here, constants aside; None for the rest.
 
     >>> shape(-2 * sympy.log(3 * (n + 1)))
@@ -56,10 +57,13 @@ def shape(bias: Expr) -> Line | PowerLaw | Box | None:
     """
     if isinstance(bias, sympy.Piecewise):
         return _box(bias)
+    powers = (e.exp for e in bias.atoms(sympy.Pow) if e.base.has(n) and e.exp.is_Integer)
+    if any(abs(k) > MAX_POWER for k in powers):
+        return None  # no line, and long to write out
     moving = sympy.expand(bias).as_independent(n, as_Add=True)[1]
     factor, core = moving.as_independent(n, as_Add=False)
     if core == n:
-        return Line(-factor)
+        return Linear(-factor)
     if isinstance(core, sympy.log):
         inner = sympy.expand(core.args[0])
         slope = inner.coeff(n, 1)
@@ -97,7 +101,7 @@ def limit_closed_form(bias: Expr) -> Expr | None:
     (1 - exp(-m))**2/(1 + exp(-m))
     """
     found = shape(bias)
-    if isinstance(found, Line) and found.slope.is_positive:
+    if isinstance(found, Linear) and found.slope.is_positive:
         q = sympy.exp(-found.slope)
         return (1 - q) ** 2 / (1 + q)
     if isinstance(found, Box):
@@ -142,7 +146,7 @@ def finite_closed_form(bias: Expr) -> Expr | None:
     5/18
     """
     found = shape(bias)
-    if isinstance(found, Line):
+    if isinstance(found, Linear):
         q = sympy.exp(-found.slope)
         power = q ** (ROWS + 1)
         return (1 - q) ** 2 * (1 + power) / ((1 + q) * (1 - power))
@@ -227,20 +231,3 @@ def rotation_with_decay() -> tuple[Place, Place]:
         lambda place: zeta**place * rotation(theta * place),
         lambda place: zeta ** (-place) * rotation(theta * place),
     )
-
-
-def relative_defect(query: Place, key: Place) -> Matrix:
-    """`f_q(n + r)^T f_k(n) - f_q(r)^T f_k(0)`, simplified: zero exactly if [S, Eq. 6] holds.
-
-    >>> relative_defect(*rotation_with_decay())
-    Matrix([
-    [0, 0],
-    [0, 0]])
-    """
-    r = Symbol("r", real=True)
-    place = Symbol("n", real=True)
-    defect = query(place + r).T * key(place) - query(r).T * key(S.Zero)
-    reduced: Matrix = defect.applyfunc(
-        lambda e: sympy.simplify(sympy.powsimp(sympy.expand_power_exp(sympy.expand_trig(e))))
-    )
-    return reduced

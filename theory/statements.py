@@ -25,7 +25,7 @@ _SIGNS = {"identity": "=", "inequality": "<=", "limit": "->"}
 
 
 @dataclass(frozen=True)
-class Line(Step):
+class TheoremStep(Step):
     """A step of a theorem's proof.
 
     `rule` is `sentence`, `identity`, `inequality` (left <= right) or `limit` (left -> right as the
@@ -131,27 +131,29 @@ def product(left: Expr, right: Expr) -> Expr:
     return sympy.Mul(left, right, evaluate=False)
 
 
-def says(words: str) -> Line:
+def says(words: str) -> TheoremStep:
     """A step in words, which no program checks."""
-    return Line("sentence", {"says": words})
+    return TheoremStep("sentence", {"says": words})
 
 
-def equal(words: str, left: Any, right: Any) -> Line:
+def equal(words: str, left: Any, right: Any) -> TheoremStep:
     """An identity."""
-    return Line(
+    return TheoremStep(
         "identity", {"says": words, "left": sympy.sympify(left), "right": sympy.sympify(right)}
     )
 
 
-def at_most(words: str, left: Any, right: Any, gap: Any = None) -> Line:
+def at_most(words: str, left: Any, right: Any, gap: Any = None) -> TheoremStep:
     """An inequality, with the gap where it is shown."""
     values = {"says": words, "left": sympy.sympify(left), "right": sympy.sympify(right)}
-    return Line("inequality", values if gap is None else values | {"gap": sympy.sympify(gap)})
+    return TheoremStep(
+        "inequality", values if gap is None else values | {"gap": sympy.sympify(gap)}
+    )
 
 
-def tends(words: str, left: Any, right: Any, at: Any) -> Line:
+def tends(words: str, left: Any, right: Any, at: Any) -> TheoremStep:
     """A limit, as the value `at` grows without bound."""
-    return Line(
+    return TheoremStep(
         "limit",
         {"says": words, "left": sympy.sympify(left), "right": sympy.sympify(right), "at": at},
     )

@@ -25,7 +25,7 @@ from farfield.theory.terms import skipped_terms
 from farfield.theory.windowability import Windowable, of_mechanism, of_series, of_support
 
 if TYPE_CHECKING:
-    from farfield.theory.certificates import Certificate, Claim
+    from farfield.theory.certificates import Certifiable, Certificate
 
 
 class Verdict(enum.StrEnum):
@@ -161,16 +161,16 @@ class Convergence(Answer):
         assert self.formula is not None
         return certificate(self.formula, claims)
 
-    def claims(self) -> dict[str | None, Claim]:
+    def claims(self) -> dict[str | None, Certifiable]:
         """What a certificate states, by the name of its module: one a head where heads differ."""
         first = {h.formula: k for k, h in reversed(list(enumerate(self.heads, 1)))}
         if len(first) > 1:
             return {f"Head_{k}": self.heads[k - 1]._claim() for k in sorted(first.values())}
         return {None: (self.heads[0] if first else self)._claim()}
 
-    def _claim(self) -> Claim:
+    def _claim(self) -> Certifiable:
         """What a certificate has to prove; without a verdict there is none."""
-        from farfield.theory.certificates import Claim, NoCertificate
+        from farfield.theory.certificates import Certifiable, NoCertificate
 
         if self.formula is None or (self.converges is None and self.condition is None):
             raise InputError(
@@ -179,7 +179,7 @@ class Convergence(Answer):
             )
         if self.reason is not None:  # bounded support, or no series where the formula is not real
             raise NoCertificate(str(self.reason))
-        return Claim(self.formula, dict(self.assumptions), self.condition)
+        return Certifiable(self.formula, dict(self.assumptions), self.condition)
 
     def blocks(self) -> Sequence[Block]:
         return tuple(self._blocks())

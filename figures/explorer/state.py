@@ -22,8 +22,8 @@ from farfield.figures.document import (
     Fold,
     Heading,
     Item,
+    KeyNumbers,
     Number,
-    Numbers,
     Section,
     Terms,
     about,
@@ -275,7 +275,7 @@ def numbers(question: Question, values: Mapping[str, Fraction], budget_s: float 
         window = certified_window(subject, ERROR, 1, 1)
         holds = forecast(subject, trained=TRAINED, tested=TESTED)
     told = commands(question, values)
-    return Numbers([
+    return KeyNumbers([
         Number((about("trf", f"TRF({EPS})"),), as_text(field_text(fields)),
                words("nearest keys hold 99\u00a0%"), fields.label, told["trf"]),
         Number((about("leak", "leak"),), as_text(share_text(beyond.value)),

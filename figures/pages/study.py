@@ -12,11 +12,11 @@ from typing import Any
 from farfield.figures.document import (
     Columns,
     Fold,
-    Gallery,
     Item,
+    KeyNumbers,
     Number,
-    Numbers,
     Section,
+    Tiles,
     about,
     page,
     write_page,
@@ -167,7 +167,7 @@ def head_numbers(p: Prediction) -> Iterator[Item]:
     field = next(iter(p.receptive_fields[1:2]), None)
     own, row = p.encoding, p.row_fields[1]
     worst = " (worst head)" if own.num_heads > 1 else ""
-    yield Numbers([
+    yield KeyNumbers([
         Number(
             (about("trf", f"TRF({row.eps})"),),
             as_text("infinite" if field is None else field_text(field)),
@@ -341,7 +341,7 @@ def _place(s: Study) -> Iterator[Item]:
         Label.CERTIFIED, count=f"{len(s.place.ranks)} biases",
         eps=PLACE_EPS[-1], own=own,
     )  # fmt: skip
-    yield Gallery([pictures.biases(s), pictures.fields(s)])
+    yield Tiles([pictures.biases(s), pictures.fields(s)])
     yield Fold(words("The whole order, and the tails compared"), [ranks, said])
 
 
@@ -427,7 +427,7 @@ def _measurements(s: Study) -> Iterator[Item]:
     shown = pictures.measured(s)
     eps = shown[0].numbers["attention"][0]["eps"]
     drawn = [pictures.perplexity_curves(s), pictures.trf_against_erf(s), *pictures.predictors(s)]
-    yield Gallery([c for c in drawn if isinstance(c, Curve)])
+    yield Tiles([c for c in drawn if isinstance(c, Curve)])
     yield table(
         ("encoding", "verdict", f"leak to {lengths[-1]}", about("ratio", "ratio"), "95 %",
          f"TRF({eps:g}) of the rows", about("erf", f"attention ERF({eps:g})"),

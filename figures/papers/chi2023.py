@@ -16,7 +16,7 @@ from farfield.figures.remeasured import measured_again
 from farfield.figures.samples import MODE
 from farfield.figures.style import INK, column_figure, house, look
 from farfield.theory.encodings import CATALOGUE, Encoding, encoding
-from farfield.validation.published import Cell
+from farfield.validation.published import PrintedNumber
 
 NAME = "chi2023"
 CITATION = (
@@ -186,7 +186,7 @@ def fig10() -> Drawing:
     )
 
 
-def meant(cell: Cell) -> Encoding:
+def meant(cell: PrintedNumber) -> Encoding:
     """The encoding that a printed row is about, with the heads of the paper's models."""
     variant = dict(p.split("=") for p in cell.variant.split(";") if "=" in p)
     if cell.encoding == "Windowed":

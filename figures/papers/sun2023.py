@@ -24,7 +24,7 @@ from farfield.figures.samples import BCA, MODE
 from farfield.figures.style import column_figure, house, look
 from farfield.numerics.resolution import attention_resolution
 from farfield.theory.encodings import CATALOGUE, Encoding, encoding
-from farfield.validation.published import Cell, table
+from farfield.validation.published import PrintedNumber, table
 from farfield.validation.settings.visibility import Visibility
 
 NAME = "sun2023"
@@ -111,7 +111,7 @@ def fig3() -> Drawing:
     )
 
 
-def meant(cell: Cell) -> Encoding:
+def meant(cell: PrintedNumber) -> Encoding:
     """The encoding that a printed row is about, with the heads of the paper's models."""
     variant = dict(p.split("=") for p in cell.variant.split(";") if "=" in p)
     if variant.get("attention") == "sliding_window":
@@ -127,7 +127,7 @@ def meant(cell: Cell) -> Encoding:
 def table1() -> Drawing:
     """Marks of capability, beside scope and verdict."""
     rows = []
-    by_name: dict[str, dict[str, Cell]] = {}
+    by_name: dict[str, dict[str, PrintedNumber]] = {}
     for c in table("sun2023_table1"):
         by_name.setdefault(c.encoding, {})[c.metric] = c
     for name, marks in by_name.items():

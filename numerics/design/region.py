@@ -106,7 +106,7 @@ class Empty(Exception):
         self.low, self.high, self.proved = low, high, proved
 
 
-def region(axis: Line | Steps, targets: Sequence[Target]) -> Region:
+def region(axis: ParameterLine | CountingLine, targets: Sequence[Target]) -> Region:
     """The parameters of an axis that meet all targets.
 
     Raises:
@@ -143,7 +143,7 @@ def region(axis: Line | Steps, targets: Sequence[Target]) -> Region:
 
 
 @dataclass
-class Line:
+class ParameterLine:
     """An open interval of a continuous parameter, on which the family orders its tails.
 
     Args:
@@ -486,12 +486,12 @@ def _count(value: float) -> str:
 
 
 @dataclass
-class Steps:
+class CountingLine:
     """A parameter that counts: the bias depends on its ceiling, or on its floor, as that of a
     window. The axis is the integers m; each stands for (m - 1, m], or for [m, m + 1).
 
     Args:
-        family, order: as of a `Line`.
+        family, order: as of a `ParameterLine`.
         kind: `ceiling` or `floor`.
         low, high: the ends of the domain of the parameter.
         closed: whether they belong to it.

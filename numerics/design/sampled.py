@@ -12,7 +12,7 @@ from flint import arb
 from sympy import Rational
 
 from farfield.numerics.design.rationals import simplest
-from farfield.numerics.design.region import DIGITS, Event, Line, Region
+from farfield.numerics.design.region import DIGITS, Event, ParameterLine, Region
 from farfield.numerics.design.targets import Target
 from farfield.theory.algebra.budget import budget, check_time, until
 from farfield.theory.algebra.outcomes import Unreachable
@@ -25,7 +25,7 @@ HALVINGS, NARROW = 40, 2.0**-36
 SHARE = 1 / 8
 
 
-def sampled(line: Line, targets: Sequence[Target]) -> tuple[Region, str]:
+def sampled(line: ParameterLine, targets: Sequence[Target]) -> tuple[Region, str]:
     """An interval around a parameter that meets all targets: its ends were decided, the parameters
     between them were not. With it, where it was not decided, in words.
 
@@ -66,7 +66,7 @@ class _Look:
     One parameter takes `SHARE` of what is left of the time at most, so that none takes all.
     """
 
-    line: Line
+    line: ParameterLine
     events: Sequence[Event]
     known: dict[float, tuple[bool | None, ...]] = field(default_factory=dict)
 

@@ -16,7 +16,15 @@ from farfield.numerics.design.answer import Design, Designs
 from farfield.numerics.design.family import Family, read_family
 from farfield.numerics.design.order import support_step, tail_order
 from farfield.numerics.design.rationals import simplest
-from farfield.numerics.design.region import Edge, Empty, Event, Line, Region, Steps, region
+from farfield.numerics.design.region import (
+    CountingLine,
+    Edge,
+    Empty,
+    Event,
+    ParameterLine,
+    Region,
+    region,
+)
 from farfield.numerics.design.sampled import sampled
 from farfield.numerics.design.targets import (
     TARGETS,
@@ -359,12 +367,12 @@ class _Asked:
         return support_step(self.family.formula, self.family.parameter)
 
     @cached_property
-    def _axes(self) -> tuple[Line | Steps, ...]:
+    def _axes(self) -> tuple[ParameterLine | CountingLine, ...]:
         """Where parameters are sought."""
         family = self.family
         low, high, *closed = family.ends
         if self._step is not None:
-            return (Steps(family, 1, self._step, low, high, (closed[0], closed[1])),)
+            return (CountingLine(family, 1, self._step, low, high, (closed[0], closed[1])),)
         verdict, where = self._convergence
         parts = where.args if isinstance(where, sympy.Union) else (where,)
         lines = []
@@ -374,7 +382,7 @@ class _Asked:
             order = tail_order(family.formula, family.parameter, part.start, part.end)
             outer = (part.start == low, part.end == high)
             held = (not part.left_open and outer[0], not part.right_open and outer[1])
-            lines.append(Line(family, order, part.start, part.end, outer, held))
+            lines.append(ParameterLine(family, order, part.start, part.end, outer, held))
         if verdict is Verdict.DIVERGES or not lines:
             raise InputError(self._diverges())
         return tuple(lines)
@@ -420,7 +428,11 @@ class _Asked:
             done = self._met(blank, targets, found, False)
             return replace(done, reason=Reason(Code.UNDECIDED, undecided)) if undecided else done
         for t in targets:
-            if t.relation == "=" and isinstance(axis, Line) and t.quantity.skips(p, int(t.limit)):
+            if (
+                t.relation == "="
+                and isinstance(axis, ParameterLine)
+                and t.quantity.skips(p, int(t.limit))
+            ):
                 return self._unreached(blank, axis, t)
         try:
             found = region(axis, targets)
@@ -465,7 +477,7 @@ class _Asked:
             label=Label.APPROXIMATE if approximate else Label.CERTIFIED,
         )
 
-    def _unreached(self, blank: Design, axis: Line, target: Target) -> Design:
+    def _unreached(self, blank: Design, axis: ParameterLine, target: Target) -> Design:
         """No parameter reaches the number: what is reached on both sides of where it would be."""
         edge = axis.edge(Event(target, target.limit, False, True))
         if not isinstance(edge, Edge):
@@ -490,10 +502,12 @@ class _Asked:
         )
 
 
-def _first_sampled(axes: Sequence[Line | Steps], targets: tuple[Target, ...]) -> tuple[Region, str]:
+def _first_sampled(
+    axes: Sequence[ParameterLine | CountingLine], targets: tuple[Target, ...]
+) -> tuple[Region, str]:
     why = Unreachable("no parameter was tried")
     for axis in axes:
-        assert isinstance(axis, Line)
+        assert isinstance(axis, ParameterLine)
         try:
             return sampled(axis, targets)
         except Unreachable as none:
@@ -510,14 +524,14 @@ def _contradiction(family: Family, none: Empty) -> str:
     )
 
 
-def _best(found: Region, axis: Line | Steps, best: Quantity) -> Rational | None:
+def _best(found: Region, axis: ParameterLine | CountingLine, best: Quantity) -> Rational | None:
     """The simplest value within a thousandth of the end at which a quantity is best."""
     assert axis.order is not None
     up = axis.order * best.grows * best.better > 0
     end, other = (found.high, found.low) if up else (found.low, found.high)
     if end is None:
         return found.value
-    if isinstance(axis, Steps):
+    if isinstance(axis, CountingLine):
         rounded = sympy.ceiling if axis.kind == "ceiling" else sympy.floor
         return Rational(rounded(end[1]))
     reach = end[1] - (1 if up else -1) * abs(end[1]) * NEAR_BEST

@@ -30,7 +30,7 @@ from farfield.numerics.resolution import attention_resolution
 from farfield.numerics.summation.monotone import has_monotone_slope
 from farfield.numerics.summation.series import Series, series
 from farfield.numerics.windows.certified import certified_window
-from farfield.numerics.windows.question import Question
+from farfield.numerics.windows.question import WindowQuestion
 from farfield.theory.algebra.outcomes import Unreachable
 from farfield.theory.answers.answer import Answer, Code, InputError, Status
 from farfield.theory.answers.number import exact, natural
@@ -175,7 +175,7 @@ class Field(Quantity):
 
 
 @dataclass(frozen=True)
-class Leak(Quantity):
+class LeakTarget(Quantity):
     """The share of the prior mass beyond a training length."""
 
     name = "leak"
@@ -223,7 +223,7 @@ class Leak(Quantity):
 
 
 @dataclass(frozen=True)
-class Window(Quantity):
+class WindowTarget(Quantity):
     """The certified window for an error budget."""
 
     name = "window"
@@ -259,7 +259,7 @@ class Window(Quantity):
         )
 
     def gauge(self, bias: Expr, limit: Rational) -> Any:
-        asked = Question.read(
+        asked = WindowQuestion.read(
             self.error, self.logit_bound, self.value_bound, self.sinks, self.row, self.temper
         )
         if asked.error >= 2 * asked.value_bound:
@@ -314,7 +314,7 @@ class Layered(Quantity):
 
 
 @dataclass(frozen=True)
-class Horizon(Quantity):
+class HorizonTarget(Quantity):
     """The distance from which on weights round to 0 in a floating-point type."""
 
     name = "horizon"
@@ -353,7 +353,7 @@ class Horizon(Quantity):
 
 
 @dataclass(frozen=True)
-class Resolution(Quantity):
+class ResolutionTarget(Quantity):
     """The attention resolution, of ever longer rows or of one."""
 
     name = "resolution"
@@ -403,11 +403,15 @@ class Resolution(Quantity):
         raise Unreachable(str(found.reason or f"the resolution is {limit} to all digits known"))
 
     def gauge(self, bias: Expr, limit: Rational) -> Any:
-        return _log(arb(float(self.answer(bias))) / rational(limit))
+        value = self.number(bias)
+        if value is None:
+            raise Unreachable("the resolution is not known there")
+        return _log(arb(value) / rational(limit))
 
 
 TARGETS: dict[str, type[Quantity]] = {
-    kind.name: kind for kind in (Field, Leak, Window, Layered, Horizon, Resolution)
+    kind.name: kind
+    for kind in (Field, LeakTarget, WindowTarget, Layered, HorizonTarget, ResolutionTarget)
 }
 """Every quantity by its name."""
 

@@ -25,7 +25,7 @@ from sympy.core.relational import Relational
 from farfield.numerics.outcomes import Unrecognised, recognising
 from farfield.numerics.summation.analytic import analytic_kernel
 from farfield.numerics.summation.analytic_bias import sign_from
-from farfield.numerics.summation.kernel import Composed, Direct, Kernel, number
+from farfield.numerics.summation.kernel import ComposedKernel, Direct, Kernel, number
 from farfield.numerics.summation.normal_form import sign
 from farfield.numerics.summation.oscillatory.growing_waves import growing_wave_kernel
 from farfield.numerics.summation.oscillatory.rotations import rotation_kernel
@@ -102,7 +102,7 @@ def _rotation(p: Expr, start: int) -> Kernel:
 
 
 @dataclass(frozen=True)
-class Classes(Composed):
+class Classes(ComposedKernel):
     """exp(p) as the sum of its residue classes n = period k + r."""
 
     period: int
@@ -145,7 +145,7 @@ def _classes(p: Expr, start: int) -> Classes:
 
 
 @dataclass(frozen=True)
-class Steps(Composed):
+class StepsKernel(ComposedKernel):
     """p = gamma - a floor(log(n + h)/log b)."""
 
     a: Expr
@@ -165,7 +165,7 @@ class Steps(Composed):
         return number(self.gamma).exp() * ((end - self.h - j) * q**v + later)
 
 
-def _steps(p: Expr, start: int) -> Steps:
+def _steps(p: Expr, start: int) -> StepsKernel:
     """a floor(log_b (n + h)): constant between powers of b, so a geometric series."""
     gamma, rest = p.as_independent(n, as_Add=True)
     a, floor = rest.as_independent(n, as_Add=False)
@@ -176,7 +176,7 @@ def _steps(p: Expr, start: int) -> Steps:
     if isinstance(log, sympy.log) and base.is_Integer and base > 1:
         h = log.args[0] - n
         if h.is_Integer and start + h >= 1:
-            return Steps(start, gamma, -a, int(h), int(base))
+            return StepsKernel(start, gamma, -a, int(h), int(base))
     raise Unrecognised("no steps of a logarithm")
 
 

@@ -34,7 +34,7 @@ LEVELS = (96, 128, 192, 320, 576, 832, 1_216)  # precisions that share panels
 
 
 @dataclass(frozen=True)
-class Edge:
+class PanelEdge:
     """An end of panels: its s where the panel before it is one in s, the exponent there.
 
     `t` is exact where the panel before is one in t, else rounded.
@@ -118,16 +118,16 @@ class TailIntegral:
             variable = TailEnclosure(half_line(self._up(since)), {level(self.depth): fmpq(1)})
             return without_tiny(self.h, self.t, variable, arb(2) ** -(bits + 8))
 
-    def _edge(self, k: int) -> Edge:
+    def _edge(self, k: int) -> PanelEdge:
         """Panel edges: steps in s up to x = 2^(bits + 24), steps in t beyond, longer and longer;
         shorter where the exponent falls by more than `DROP` on a panel."""
-        edges: list[Edge] = memory(self).setdefault(("edges", ctx.prec), [])
+        edges: list[PanelEdge] = memory(self).setdefault(("edges", ctx.prec), [])
         while len(edges) <= k:
             since = self._far_since()
             with precision(64):
                 if not edges:
                     at = arb(FIRST_EDGE)
-                    edges.append(Edge(self._down(at), at, self._height(at, True)))
+                    edges.append(PanelEdge(self._down(at), at, self._height(at, True)))
                     continue
                 last = edges[-1]
                 near = last.near is not None and last.t < since
@@ -144,10 +144,10 @@ class TailIntegral:
                         break
                     width /= 2
                 t = self._down(trial).mid() if near else trial
-                edges.append(Edge(t, trial if near else None, value))
+                edges.append(PanelEdge(t, trial if near else None, value))
         return edges[k]
 
-    def _in_t(self, edge: Edge) -> arb:
+    def _in_t(self, edge: PanelEdge) -> arb:
         return edge.t if edge.near is None else self._down(edge.near)
 
     def _down(self, s: arb) -> arb:

@@ -97,7 +97,7 @@ class Kernel:
         return None
 
 
-class Composed(Kernel):
+class ComposedKernel(Kernel):
     """A kernel that proves neither monotony nor that its terms are defined."""
 
     @property
@@ -132,7 +132,7 @@ def first_below(sums: list[Any], goal: arb) -> int:
 
 
 @dataclass(frozen=True)
-class Direct(Composed):
+class Direct(ComposedKernel):
     """The terms of `source` one by one up to an N, not before `first`; T_j from N on is enclosed by
     `_beyond`."""
 

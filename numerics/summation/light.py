@@ -14,7 +14,7 @@ from flint import arb, ctx, fmpq
 from sympy import S
 
 from farfield.numerics.summation.analytic_bias import Bias
-from farfield.numerics.summation.kernel import Composed, first_below, suffix_sums
+from farfield.numerics.summation.kernel import ComposedKernel, first_below, suffix_sums
 from farfield.numerics.summation.memory import memory
 from farfield.theory.algebra.outcomes import Unreachable
 from farfield.theory.functions.balls import Undefined, precision, to_arb
@@ -24,7 +24,7 @@ MAX_TERMS = 1 << 17  # terms of a sum one by one
 
 
 @dataclass(frozen=True)
-class Light(Composed):
+class Light(ComposedKernel):
     """The sums, and a bound of what is beyond them."""
 
     source: Bias

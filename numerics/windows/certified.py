@@ -7,7 +7,7 @@ from typing import Any
 
 from farfield.numerics.receptive_field import out_of_reach, resolve
 from farfield.numerics.windows.mechanisms import error_of_mechanism, of_mechanism
-from farfield.numerics.windows.question import Question, Window, WindowError, read_bounds
+from farfield.numerics.windows.question import Window, WindowError, WindowQuestion, read_bounds
 from farfield.numerics.windows.toeplitz import error_of, of_bias
 from farfield.theory.answers.answer import InputError, Label, Status, decisive
 from farfield.theory.answers.number import exact, natural
@@ -52,7 +52,7 @@ def certified_window(
     >>> certified_window("rope", "1/10", 1, 1, row=1000).width
     993
     """
-    asked = Question.read(error, logit_bound, value_bound, sinks, row, temper)
+    asked = WindowQuestion.read(error, logit_bound, value_bound, sinks, row, temper)
     subject = resolve(f, values)
     if not subject.biases and subject.bca is None:
         return replace(of_mechanism(subject.mechanism, asked, gate), subject=subject.name)

@@ -22,18 +22,18 @@ from typing import Any
 import sympy
 from flint import arb
 
-from farfield.numerics.windows.question import MAX_BITS, Question, Window, WindowError
+from farfield.numerics.windows.question import MAX_BITS, Window, WindowError, WindowQuestion
 from farfield.numerics.windows.toeplitz import of_bias
 from farfield.theory.algebra.outcomes import Unreachable
 from farfield.theory.answers.answer import Code, InputError, Label, Reason, Status
-from farfield.theory.answers.number import exact, natural
+from farfield.theory.answers.number import exact
 from farfield.theory.functions.balls import precision, rational
 from farfield.theory.functions.nodes import n
 from farfield.theory.mechanisms import MECHANISMS
 from farfield.theory.proofs import Proof, Step
 
 
-def of_mechanism(name: str, asked: Question, gate: Any = None) -> Window:
+def of_mechanism(name: str, asked: WindowQuestion, gate: Any = None) -> Window:
     """The window of a mechanism that is no additive bias.
 
     Args:
@@ -58,7 +58,7 @@ def of_mechanism(name: str, asked: Question, gate: Any = None) -> Window:
         )
     if name == "row_scaled" and asked.temper is None:
         asked = replace(asked, temper=sympy.Integer(1))
-    return _bounded(asked, rule.theorem)
+    return _bounded(asked, "growing-logits" if name == "row_scaled" else "bounded-logits")
 
 
 def error_of_mechanism(
@@ -81,7 +81,7 @@ def error_of_mechanism(
     return WindowError(None, width, float(ball.mid()), (float(ball.lower()), float(ball.upper())))
 
 
-def _bounded(asked: Question, theorem: str) -> Window:
+def _bounded(asked: WindowQuestion, theorem: str) -> Window:
     """With logits in [-L, L] a row of N keys needs N/(1 + share) of them; as N grows all."""
     step = Step("bounded logits", {"theorem": theorem})
     if asked.error >= 2 * asked.value_bound:
@@ -102,7 +102,7 @@ def _bounded(asked: Question, theorem: str) -> Window:
     return asked.answer(None, width, proof=proof)
 
 
-def _gated(asked: Question, gate: Any) -> Window:
+def _gated(asked: WindowQuestion, gate: Any) -> Window:
     """A gate at most gamma < 1 weighs like the bias n log gamma."""
     if gate is None:
         reason = Reason(Code.MISSING_BOUND, "give gate (--gate), the bound gamma of the gates")
@@ -115,7 +115,7 @@ def _gated(asked: Question, gate: Any) -> Window:
     return replace(of_bias(n * sympy.log(gamma), asked), formula=None)
 
 
-def _stick(asked: Question) -> Window:
+def _stick(asked: WindowQuestion) -> Window:
     """Each key takes at least a fixed share of the stick: the rest falls geometrically."""
     step = Step("stick breaking", {})
     if asked.error >= asked.value_bound:
@@ -127,23 +127,8 @@ def _stick(asked: Question) -> Window:
     return asked.answer(None, width, proof=proof)
 
 
-def half_mass_length(window: Any, logit_bound: Any) -> int:
-    """The row length from which on at least half of the mass lies outside a window, whatever the
-    input, where all logits are bounded: the least i >= j (1 + e^{2 beta}).
-
-    Args:
-        window: keys that are kept, j.
-        logit_bound: bound beta of every logit, position included.
-
-    >>> half_mass_length(128, 1)
-    1074
-    """
-    j, beta = natural(window, "window"), rational(exact(logit_bound, "logit_bound"))
-    return _ceiling(lambda: j * (1 + (2 * arb(beta)).exp()))
-
-
 def half_mass_text(logit_bound: sympy.Rational) -> str:
-    """What `half_mass_length` says of every window."""
+    """From which row length on j keys of bounded logits hold at most half: (1 + e^{2 beta}) j."""
     with precision(64):
         factor = float((1 + (2 * arb(rational(logit_bound))).exp()).mid())
     return (

@@ -180,7 +180,7 @@ class WindowError(Answer):
 
 
 @dataclass(frozen=True)
-class Question:
+class WindowQuestion:
     """What a window is asked for.
 
     Args:
@@ -200,7 +200,7 @@ class Question:
     @classmethod
     def read(
         cls, error: Any, logit_bound: Any, value_bound: Any, sinks: Any, row: Any, temper: Any
-    ) -> Question:
+    ) -> WindowQuestion:
         """The question as a user puts it; raises InputError for what is out of range."""
         eta = exact(error, "error")
         if eta <= 0:

@@ -25,7 +25,7 @@ from farfield.numerics.receptive_field import (
     theoretical_receptive_field,
 )
 from farfield.numerics.summation.series import Series, series
-from farfield.numerics.windows.question import MAX_BITS, Question, Window, WindowError
+from farfield.numerics.windows.question import MAX_BITS, Window, WindowError, WindowQuestion
 from farfield.theory.algebra.outcomes import Unreachable
 from farfield.theory.answers.answer import Code, Label, Reason, Status
 from farfield.theory.functions.balls import precision, rational, to_arb
@@ -53,7 +53,7 @@ def error_of(
     return WindowError(bias, w, float(ball.mid()), (float(ball.lower()), float(ball.upper())))
 
 
-def of_bias(bias: Expr, asked: Question) -> Window:
+def of_bias(bias: Expr, asked: WindowQuestion) -> Window:
     """The least window of one bias."""
     rule = Step("window", {})
     if asked.error >= 2 * asked.value_bound:
@@ -89,7 +89,7 @@ def of_bias(bias: Expr, asked: Question) -> Window:
     return asked.answer(bias, width, proof=proof)
 
 
-def _least(s: Series, bias: Expr, asked: Question) -> int:
+def _least(s: Series, bias: Expr, asked: WindowQuestion) -> int:
     """error(w) <= eta iff T_w <= eps B with eps = x/(1 + x), x = eta' e^{-2 beta}: the receptive
     field at a rational near that eps is a guess, settled by ball comparisons."""
     with precision(256):
@@ -109,7 +109,7 @@ def _least(s: Series, bias: Expr, asked: Question) -> int:
     return w
 
 
-def _within(s: Series, w: int, asked: Question) -> bool:
+def _within(s: Series, w: int, asked: WindowQuestion) -> bool:
     """Whether T_w <= eta' e^{-2 beta} B_w, proved either way."""
     bits = 128 + 2 * w.bit_length()
     while bits <= MAX_BITS:

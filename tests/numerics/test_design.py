@@ -127,17 +127,17 @@ def test_what_is_not_monotone_says_so():
 
 def undecided_beyond(monkeypatch, limit):
     """Parameters above a limit are not decided."""
-    from farfield.numerics.design.region import Line
+    from farfield.numerics.design.region import ParameterLine
     from farfield.theory.algebra.outcomes import Unreachable
 
-    holds = Line.holds
+    holds = ParameterLine.holds
 
     def asked(line, event, value):
         if value > limit:
             raise Unreachable("too slow")
         return holds(line, event, value)
 
-    monkeypatch.setattr(Line, "holds", asked)
+    monkeypatch.setattr(ParameterLine, "holds", asked)
 
 
 def test_what_is_not_decided_is_not_what_is_missed(monkeypatch):

@@ -11,13 +11,12 @@ from farfield.theory.formula.grammar import read
 from farfield.theory.functions.nodes import n
 from farfield.theory.resolution import (
     ROWS,
-    Line,
+    Linear,
     PowerLaw,
     bounded_above,
     finite_closed_form,
     limit_closed_form,
     neighbour_sum,
-    relative_defect,
     rotation,
     rotation_with_decay,
     shape,
@@ -82,7 +81,7 @@ def test_neighbour_sums_through_zeta_values(r, h):
 def test_the_shape_decides():
     r1, r2 = sympy.symbols("r1 r2", positive=True)
     assert shape(-r1 * log(1 + r2 * n) - 4) == PowerLaw(r1, 1 / r2)
-    assert shape(3 - n / 2) == Line(Rational(1, 2))
+    assert shape(3 - n / 2) == Linear(Rational(1, 2))
     assert shape(-(log(1 + n) ** 2)) is None and shape(-log(1 + n**2)) is None
     assert limit_closed_form(-log(1 + n)) == 0
     assert limit_closed_form(log(1 + n)) is None and limit_closed_form(n) is None
@@ -106,6 +105,15 @@ def test_the_shape_decides():
 def test_bounded_above(text, bounded):
     bias = read(text) if "n" in text else Integer(0)
     assert bounded_above(bias) is bounded
+
+
+def relative_defect(query, key):
+    """`f_q(n + r)^T f_k(n) - f_q(r)^T f_k(0)`, simplified: zero exactly if [S, Eq. 6] holds."""
+    r, place = Symbol("r", real=True), Symbol("n", real=True)
+    defect = query(place + r).T * key(place) - query(r).T * key(sympy.S.Zero)
+    return defect.applyfunc(
+        lambda e: sympy.simplify(sympy.powsimp(sympy.expand_power_exp(sympy.expand_trig(e))))
+    )
 
 
 def test_rotation_with_decay_is_relative():

@@ -13,7 +13,7 @@ from farfield.numerics.theorems import vanishes, verify
 from farfield.theory.answers.errors import InputError
 from farfield.theory.convergence import check_convergence
 from farfield.theory.mechanisms import MECHANISMS
-from farfield.theory.statements import Line, excess
+from farfield.theory.statements import TheoremStep, excess
 from farfield.theory.theorems import theorem, theorems
 
 RELATIONS = [
@@ -28,7 +28,7 @@ u, v = sympy.symbols("u v", real=True)
 
 def of(rule, left, right, **more):
     """The check of one relation."""
-    line = Line(
+    line = TheoremStep(
         rule, {"says": "", "left": sympy.sympify(left), "right": sympy.sympify(right)} | more
     )
     t = theorem("trigonometric")

@@ -8,7 +8,7 @@ prover's kernel says (`prover`). So a mistake here costs a certificate that does
 a wrong one. What no rule covers has no certificate: a weaker statement is never written.
 """
 
-from farfield.theory.certificates.certificate import Certificate, Claim, certificate
+from farfield.theory.certificates.certificate import Certifiable, Certificate, certificate
 from farfield.theory.certificates.forms import NoCertificate
 
-__all__ = ["Certificate", "Claim", "NoCertificate", "certificate"]
+__all__ = ["Certifiable", "Certificate", "NoCertificate", "certificate"]

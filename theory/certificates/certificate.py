@@ -43,7 +43,7 @@ class Certificate(Result):
 
 
 @dataclass(frozen=True)
-class Claim:
+class Certifiable:
     """What a certificate is to state of one bias: where its series converges."""
 
     formula: Expr
@@ -51,7 +51,9 @@ class Claim:
     condition: Any
 
 
-Claims = Mapping[str | None, Claim]  # by the name of the module, None where there is one bias alone
+Claims = Mapping[
+    str | None, Certifiable
+]  # by the name of the module, None where there is one bias alone
 
 
 def certificate(formula: Expr, claims: Claims) -> Certificate:

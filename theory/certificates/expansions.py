@@ -17,8 +17,8 @@ from farfield.theory.certificates.constants import kept_roots, logarithm, root
 from farfield.theory.certificates.forms import Form, NoCertificate
 from farfield.theory.certificates.monomials import (
     UNIT,
-    Expansion,
     Expo,
+    FiniteExpansion,
     Rest,
     Terms,
     adding_up,
@@ -83,7 +83,7 @@ class Expander(Script):
             self.known[f] = self._expanded(f)
         return self.known[f]
 
-    def lead(self, f: Form) -> tuple[str, Expansion, int]:
+    def lead(self, f: Form) -> tuple[str, FiniteExpansion, int]:
         """The step that expands a part, and the sign of its leading coefficient; terms that are 0
         are left out.
 
@@ -95,7 +95,9 @@ class Expander(Script):
             (c, e), *others = expansion.terms
             if s := self.signs.sign(c):
                 return name, expansion, s
-            name, expansion = self.step(f, Expansion(tuple(others), expansion.rest), adding_up([e]))
+            name, expansion = self.step(
+                f, FiniteExpansion(tuple(others), expansion.rest), adding_up([e])
+            )
             self.known[f] = name, expansion
         if expansion.rest is None:
             raise NoCertificate(f"{told(f)} is 0 from some point on")
@@ -104,13 +106,15 @@ class Expander(Script):
     def _expanded(self, f: Form) -> Step:
         """As a constant, a periodic or bounded part, a linear combination, else by its rule."""
         if f.constant:
-            return f"(expands_const ({f.show()}))", Expansion(((kept_roots(f.expr), UNIT),), None)
+            return f"(expands_const ({f.show()}))", FiniteExpansion(
+                ((kept_roots(f.expr), UNIT),), None
+            )
         if (found := self._on_class(f)) is not None:
             value, tactic = found
             by = f"periodic ({shown(value)}) by ({tactic})"
             return self.ruled(f, ((value, UNIT),), None, by)
         if self.bounded(f):
-            return self.step(f, Expansion((), UNIT), "apply expands_bounded; bounded")
+            return self.step(f, FiniteExpansion((), UNIT), "apply expands_bounded; bounded")
         if f.op in LINEAR and not self._is_product(f):
             expansion, cancelled = self.linear(f)
             return self.step(f, expansion, adding_up(cancelled))
@@ -120,7 +124,7 @@ class Expander(Script):
         found_by_rule: Step = rule(f)
         return found_by_rule
 
-    def linear(self, f: Form) -> tuple[Expansion, list[Expo]]:
+    def linear(self, f: Form) -> tuple[FiniteExpansion, list[Expo]]:
         """The expansion of a sum of multiples of parts, and the monomials that cancel in it."""
         terms, rests = self._parts(f)
         return self.gathered(terms, self.largest(*rests))
@@ -147,7 +151,7 @@ class Expander(Script):
     def _index(self, f: Form) -> Step:
         """n itself; on the residue class r modulo q it is q n + r."""
         if self.period is None:
-            return "expands_n", Expansion(((S.One, (S.One,)),), None)
+            return "expands_n", FiniteExpansion(((S.One, (S.One,)),), None)
         q, r = self.period
         expansion, _ = self.gathered(((Integer(q), (S.One,)), (Integer(r), UNIT)), None)
         return self.step(f, expansion, f"class {q}%nat {r}%nat")
@@ -212,7 +216,7 @@ class Expander(Script):
         )
 
     def _powered(
-        self, f: Form, expansion: Expansion, r: Expr, value: Expr, tactic: str, more: str = ""
+        self, f: Form, expansion: FiniteExpansion, r: Expr, value: Expr, tactic: str, more: str = ""
     ) -> Step:
         """The power r of a part, `value` being that of its leading coefficient."""
         x = self._factored(expansion)
@@ -221,7 +225,7 @@ class Expander(Script):
         by = f"{tactic} {x.orders} {self.cut}%nat {more}".rstrip()
         return self.ruled(f, tuple(terms), times(e, x.rest), by)
 
-    def _factored(self, expansion: Expansion) -> Factored:
+    def _factored(self, expansion: FiniteExpansion) -> Factored:
         """The expansion as its leading term times 1 + d, with the sizes of d and of what is cut."""
         (c, e), *others = expansion.terms
         back = power(e, S.NegativeOne)

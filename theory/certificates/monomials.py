@@ -23,7 +23,7 @@ UNIT: Expo = ()
 
 
 @dataclass(frozen=True)
-class Expansion:
+class FiniteExpansion:
     """The terms of an expansion, the leading one first, and the order of its remainder."""
 
     terms: Terms

@@ -10,8 +10,8 @@ from sympy import Expr, S
 
 from farfield.theory.certificates.forms import Form
 from farfield.theory.certificates.monomials import (
-    Expansion,
     Expo,
+    FiniteExpansion,
     Rest,
     Terms,
     gathering,
@@ -23,7 +23,7 @@ from farfield.theory.certificates.monomials import (
 from farfield.theory.certificates.signs import Signs
 from farfield.theory.coefficients.arithmetic import expand
 
-Step = tuple[str, Expansion]  # the name of an assertion, and what it asserts
+Step = tuple[str, FiniteExpansion]  # the name of an assertion, and what it asserts
 
 
 @dataclass
@@ -73,7 +73,7 @@ class Script:
         self.steps.append(f"assert ({name} : {claim})\n  by {by if by.isalpha() else f'({by})'}.")
         return name
 
-    def step(self, f: Form, expansion: Expansion, by: str) -> Step:
+    def step(self, f: Form, expansion: FiniteExpansion, by: str) -> Step:
         """Assert an expansion."""
         claim = f"expands {self.function(f)} {listed(expansion.terms)} {order(expansion.rest)}"
         return self.asserted("E", claim, by), expansion
@@ -83,7 +83,7 @@ class Script:
         expansion, cancelled = self.gathered(terms, rest)
         return self.step(f, expansion, f"gathering ({by}) {gathering(cancelled)}")
 
-    def gathered(self, terms: Terms, rest: Rest) -> tuple[Expansion, list[Expo]]:
+    def gathered(self, terms: Terms, rest: Rest) -> tuple[FiniteExpansion, list[Expo]]:
         """Terms put together, and the monomials that cancel; those within the remainder go."""
         by_growth: list[tuple[Expo, list[Expr]]] = []
         growth = cmp_to_key(self.compare)
@@ -95,7 +95,7 @@ class Script:
                 by_growth.append((e, [c]))
         totals = [(expand(sympy.Add(*cs)), e, any(cs)) for e, cs in by_growth]
         kept = tuple((c, e) for c, e, _ in totals if c != 0)
-        return Expansion(kept, rest), [e for c, e, some in totals if c == 0 and some]
+        return FiniteExpansion(kept, rest), [e for c, e, some in totals if c == 0 and some]
 
     def fact(self, claim: str, by: str) -> str:
         """Assert what holds from some point on; its name."""

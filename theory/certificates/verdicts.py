@@ -21,14 +21,14 @@ MAX_PERIOD = 48
 
 
 @dataclass(frozen=True)
-class Decision:
+class ProvedVerdict:
     """Whether the series converges, and the sentences that prove it."""
 
     converges: bool
     proof: tuple[str, ...]
 
 
-def decide(p: Form, signs: Signs) -> Decision:
+def decide(p: Form, signs: Signs) -> ProvedVerdict:
     """Decide the exp-series of a bias, on one cell of the parameters.
 
     Raises:
@@ -48,7 +48,7 @@ def decide(p: Form, signs: Signs) -> Decision:
     return _in_classes(p, signs, size)
 
 
-def _by_bound(p: Form, signs: Signs) -> Decision | None:
+def _by_bound(p: Form, signs: Signs) -> ProvedVerdict | None:
     """A bound above that converges, or one below that diverges."""
     for above in (True, False):
         try:
@@ -60,13 +60,13 @@ def _by_bound(p: Form, signs: Signs) -> Decision | None:
     return None
 
 
-def _compared(p: Form, above: bool, x: Expander) -> Decision:
+def _compared(p: Form, above: bool, x: Expander) -> ProvedVerdict:
     """The verdict on a bound of the bias, and what follows where it lies on the right side."""
     q, step = bound(p, above, x)
     decision = _climb(q, x, x.function(q))
     *steps, last = decision.proof
     rule = "upper_bound" if above else "lower_bound"
-    return Decision(
+    return ProvedVerdict(
         decision.converges,
         (
             *steps,
@@ -77,7 +77,7 @@ def _compared(p: Form, above: bool, x: Expander) -> Decision:
     )
 
 
-def _on_class(p: Form, signs: Signs, place: tuple[int, int] | None) -> Decision:
+def _on_class(p: Form, signs: Signs, place: tuple[int, int] | None) -> ProvedVerdict:
     """The whole series, or one residue class of it."""
     return _expanded(
         lambda x: _climb(p, x, "p" if place is None else f"(fun n : nat => p ({x.index})%nat)"),
@@ -87,8 +87,8 @@ def _on_class(p: Form, signs: Signs, place: tuple[int, int] | None) -> Decision:
 
 
 def _expanded(
-    attempt: Callable[[Expander], Decision], signs: Signs, place: tuple[int, int] | None = None
-) -> Decision:
+    attempt: Callable[[Expander], ProvedVerdict], signs: Signs, place: tuple[int, int] | None = None
+) -> ProvedVerdict:
     """What is found with as many terms as it takes."""
     for terms in ORDERS:
         try:
@@ -98,7 +98,7 @@ def _expanded(
     raise NoCertificate(f"no expansion of up to {ORDERS[-1]} terms decides it")
 
 
-def _climb(p: Form, x: Expander, bias: str) -> Decision:
+def _climb(p: Form, x: Expander, bias: str) -> ProvedVerdict:
     """Climb the rungs of the ladder; `bias` is what the form is called."""
     if is_extended(p.expr):
         facts: list[str] = []
@@ -108,7 +108,7 @@ def _climb(p: Form, x: Expander, bias: str) -> Decision:
         by = f"unfold p; pieces {together(facts)}"
         ends = x.asserted("P", f"eventually (fun n : nat => p {place} = {value})", by)
         if finite is None:
-            return Decision(True, (*x.steps, f"apply (extended_masked {bias} {ends})."))
+            return ProvedVerdict(True, (*x.steps, f"apply (extended_masked {bias} {ends})."))
         function = x.function(finite)
         x.steps.append(f"rewrite (extended_finite {bias} {function} {ends}).")
         bias, p = function, finite
@@ -138,7 +138,7 @@ def _climb(p: Form, x: Expander, bias: str) -> Decision:
         f"expands {bias} {listed(tuple(terms))} {order(expansion.rest)}",
         f"unfold p; {adding_up(cancelled)}",
     )
-    return Decision(converges, (*x.steps, f"apply ({rule} {name}); [{ends}]."))
+    return ProvedVerdict(converges, (*x.steps, f"apply ({rule} {name}); [{ends}]."))
 
 
 def _finite_part(p: Form, x: Expander, facts: list[str]) -> Form | None:
@@ -157,7 +157,7 @@ def _finite_part(p: Form, x: Expander, facts: list[str]) -> Form | None:
     return p.args[0] if p.op == "finite" else None
 
 
-def _in_classes(p: Form, signs: Signs, size: int) -> Decision:
+def _in_classes(p: Form, signs: Signs, size: int) -> ProvedVerdict:
     """Split into residue classes: all must converge, or one diverge."""
     failure: NoCertificate | None = None
     rule = "extended_classes" if is_extended(p.expr) else "converges_classes"
@@ -170,7 +170,7 @@ def _in_classes(p: Form, signs: Signs, size: int) -> Decision:
             continue
         claim = f"ex_series (fun n : nat => exp (p ({size} * n + {r})%nat))"
         if not decision.converges:
-            return Decision(
+            return ProvedVerdict(
                 False,
                 (
                     f"assert (C : ~ {claim}).",
@@ -182,7 +182,7 @@ def _in_classes(p: Form, signs: Signs, size: int) -> Decision:
     if failure is not None:
         raise failure
     classes = " | ".join(f"exact C{r}" for r in range(size))
-    return Decision(
+    return ProvedVerdict(
         True,
         (
             *lines,

@@ -23,7 +23,7 @@ from farfield.theory.certificates.forms import (
     is_extended,
 )
 from farfield.theory.certificates.signs import Branch, Cell, Signs, explore
-from farfield.theory.certificates.verdicts import Decision, braced, decide
+from farfield.theory.certificates.verdicts import ProvedVerdict, braced, decide
 from farfield.theory.formula.parameters import interval
 from farfield.theory.functions.nodes import n
 
@@ -118,7 +118,7 @@ def source(
     return "\n\n".join(parts)
 
 
-def _decided(bias: Form, signs: Signs) -> tuple[Decision, list[str]]:
+def _decided(bias: Form, signs: Signs) -> tuple[ProvedVerdict, list[str]]:
     """A decision with the comparisons of constants that it asked for."""
     decision = decide(bias, signs)
     return decision, facts(signs.asked)

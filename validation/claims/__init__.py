@@ -18,7 +18,15 @@ from farfield.theory.answers.names import nearest
 from farfield.theory.answers.notation import code
 from farfield.theory.answers.wording import listed, plural
 from farfield.validation.claims.chi2023 import LEDGER as CHI
-from farfield.validation.claims.claim import RANGE, Check, Claim, Finding, Missing, Passage, Verdict
+from farfield.validation.claims.claim import (
+    RANGE,
+    Check,
+    Claim,
+    Finding,
+    Missing,
+    Passage,
+    Verdict,
+)
 from farfield.validation.claims.qin2024 import LEDGER as QIN
 from farfield.validation.claims.sun2023 import LEDGER as SUN
 

@@ -54,8 +54,8 @@ from farfield.validation.outside.family import Attention
 from farfield.validation.outside.folder import Folder, describe
 from farfield.validation.outside.head_window import HeadBounds, head_window
 from farfield.validation.outside.layers import (
-    Cache,
     LayerAudit,
+    LayerKeys,
     Terms,
     cache_of,
     layer_blocks,
@@ -156,7 +156,7 @@ class Audit(Answer):
     note: str = ""
     layers_alike: tuple[LayerAudit, ...] = ()
     reach: tuple[float, ...] = ()
-    caches: tuple[Cache, ...] = ()
+    caches: tuple[LayerKeys, ...] = ()
 
     def blocks(self) -> Sequence[Block]:
         return (

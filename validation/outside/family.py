@@ -89,7 +89,7 @@ class Config:
 
 
 @dataclass(frozen=True)
-class Shape:
+class ModelSize:
     """The size of a model (of the decoder, if there are two parts)."""
 
     layers: int
@@ -110,7 +110,7 @@ def shape(
     vocabulary: int,
     head_size: int | None = None,
     key_heads: int | None = None,
-) -> Shape:
+) -> ModelSize:
     """The size of a model whose heads share its width, unless they have a size of their own.
 
     Raises:
@@ -124,7 +124,7 @@ def shape(
         raise config.wrong(
             f"{heads} heads for a width of {width}", "a number of heads that divides the width"
         )
-    return Shape(layers, heads, head_size or width // heads, width, vocabulary, key_heads)
+    return ModelSize(layers, heads, head_size or width // heads, width, vocabulary, key_heads)
 
 
 @dataclass(frozen=True)
@@ -193,7 +193,7 @@ class Description:
         longest: the row that its table of positions ends with; None where there is none.
     """
 
-    shape: Shape
+    shape: ModelSize
     attention: tuple[Attention, ...]
     trained: int | None = None
     note: str = ""
@@ -243,13 +243,13 @@ class Opening:
     layers: str
     attention: str
     forward: Callable[..., Any] | None = None
-    projections: Callable[[Any, Shape], Projections] | None = None
+    projections: Callable[[Any, ModelSize], Projections] | None = None
     arguments: Callable[[Tensor], Mapping[str, Any]] = field(default=lambda embedded: {})
     finished: Callable[[Any, Tensor], Tensor] = field(default=lambda network, scores: scores)
 
 
 @dataclass(frozen=True)
-class Family:
+class ModelFamily:
     """One family of models.
 
     Args:

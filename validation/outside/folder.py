@@ -18,7 +18,7 @@ from typing import Any
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import Encoding
 from farfield.validation.outside.families import FAMILIES
-from farfield.validation.outside.family import Attention, Config, Description, Family
+from farfield.validation.outside.family import Attention, Config, Description, ModelFamily
 from farfield.validation.outside.run import RUN, describe_run
 from farfield.validation.outside.weights import tensor
 
@@ -45,7 +45,7 @@ class Folder:
         return self.path.resolve().name
 
     @property
-    def family(self) -> Family | None:
+    def family(self) -> ModelFamily | None:
         """Its family; None for a run."""
         return FAMILIES.get(self.kind)
 

@@ -60,7 +60,7 @@ class LayerAudit:
 
 
 @dataclass(frozen=True)
-class Cache:
+class LayerKeys:
     """Keys that the layers of a model hold in a row of one length.
 
     Fields:
@@ -184,18 +184,18 @@ def reach(attention: Sequence[Attention]) -> tuple[float, ...]:
     return tuple(float(1 + sum(steps[: k + 1])) for k in range(len(steps)))
 
 
-def cache_of(folder: Folder, length: int) -> Cache:
+def cache_of(folder: Folder, length: int) -> LayerKeys:
     """What a row of so many tokens takes."""
     shape = folder.description.shape
     keys = sum(length if a.window is None else min(a.window, length) for a in folder.attention)
     numbers = 2 * (shape.key_heads or shape.heads) * shape.head_size
-    return Cache(length, keys, 2 * numbers * keys, keys / (length * shape.layers))
+    return LayerKeys(length, keys, 2 * numbers * keys, keys / (length * shape.layers))
 
 
 def layer_blocks(
     layers: Sequence[LayerAudit],
     reaches: Sequence[float],
-    caches: Sequence[Cache],
+    caches: Sequence[LayerKeys],
     row: int,
     error: sympy.Rational,
 ) -> Iterator[Block]:

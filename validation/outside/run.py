@@ -21,7 +21,7 @@ from farfield.theory.encodings import (
 )
 from farfield.theory.formula.given import as_expression
 from farfield.validation.files import CorruptFile, read_json
-from farfield.validation.outside.family import THETA, Attention, Description, Shape
+from farfield.validation.outside.family import THETA, Attention, Description, ModelSize
 from farfield.validation.settings.configuration import describe
 from farfield.validation.settings.presets import Preset
 from farfield.validation.text.corpus import BYTES
@@ -47,7 +47,7 @@ def describe_run(path: Path) -> tuple[Description, Mapping[str, Any]]:
     size = preset.width // preset.heads
     turned = None if surrogate_of(found.name) is None else (size, THETA)
     vocabulary = record["configuration"].get("vocabulary", BYTES)
-    shape = Shape(preset.layers, preset.heads, size, preset.width, vocabulary)
+    shape = ModelSize(preset.layers, preset.heads, size, preset.width, vocabulary)
     attention = (Attention(found, turned),) * preset.layers
     return Description(shape, attention, preset.length), record
 

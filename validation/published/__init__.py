@@ -36,7 +36,7 @@ COLUMNS = (
 
 
 @dataclass(frozen=True)
-class Cell:
+class PrintedNumber:
     """One number of a printed table.
 
     Fields:
@@ -108,7 +108,7 @@ def rows(name: str) -> tuple[Mapping[str, str], ...]:
 
 
 @lru_cache(maxsize=32)
-def table(name: str) -> tuple[Cell, ...]:
+def table(name: str) -> tuple[PrintedNumber, ...]:
     """The cells of a result table.
 
     >>> [c.value for c in table("qin2024_table1")]
@@ -119,9 +119,9 @@ def table(name: str) -> tuple[Cell, ...]:
     return tuple(_cell(row) for row in rows(name))
 
 
-def _cell(row: Mapping[str, str]) -> Cell:
+def _cell(row: Mapping[str, str]) -> PrintedNumber:
     trained, evaluated = (int(row[k]) if row[k] else None for k in ("train_length", "eval_length"))
-    return Cell(
+    return PrintedNumber(
         row["paper"],
         row["table"],
         row["dataset"],
@@ -149,7 +149,7 @@ def keys(name: str) -> dict[str, str]:
     return {row["key"]: row["value"] for row in rows(name)}
 
 
-def select(cells: tuple[Cell, ...], **wanted: Any) -> Iterator[Cell]:
+def select(cells: tuple[PrintedNumber, ...], **wanted: Any) -> Iterator[PrintedNumber]:
     """The cells whose fields have the wanted values, in order.
 
     >>> [c.printed for c in select(table("sun2023_table3"), encoding="Roformer")]
@@ -158,7 +158,7 @@ def select(cells: tuple[Cell, ...], **wanted: Any) -> Iterator[Cell]:
     return (c for c in cells if all(getattr(c, k) == v for k, v in wanted.items()))
 
 
-def curve(cells: tuple[Cell, ...], **wanted: Any) -> dict[int, float]:
+def curve(cells: tuple[PrintedNumber, ...], **wanted: Any) -> dict[int, float]:
     """Value by evaluation length of the cells that `select` gives.
 
     >>> curve(table("sun2023_table2"), dataset="PG22", encoding="LeX")[8192]

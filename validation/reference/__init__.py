@@ -11,15 +11,13 @@
     python -m farfield.validation.reference collect FOLDER    takes finished runs into this folder
     python -m farfield.validation.reference missing FOLDER    makes the runs that are not here yet
     python -m farfield.validation.reference add NAME          what rules say that came later
-    python -m farfield.validation.reference summary           what they say, in five sentences
-    python -m farfield.validation.reference answers           all of it
 
 A result that is here already is never replaced silently: one that differs is shown, by how much.
 
 `committed` says how files are named and numbers written; `predictions` and `registration` hold what
 was said beforehand, `results` what came out, `observations` both for each encoding, `trials` what a
-forecast rests on; `collection` takes finished runs in. `evidence` asks whether the theory predicts,
-with a module for each group of questions.
+forecast rests on; `collection` takes finished runs in. `farfield.validation.evidence` asks them
+whether the theory predicts.
 """
 
 from farfield.validation.reference.collection import collect, differences, planned

@@ -6,14 +6,11 @@ import sys
 
 from farfield.theory.answers.answer import InputError
 from farfield.validation.reference.collection import collect, planned
-from farfield.validation.reference.committed import HERE, place
+from farfield.validation.reference.committed import place
 from farfield.validation.reference.forecasts import add, register
 from farfield.validation.reference.registration import REGISTRATIONS
 
-USAGE = (
-    "accepted: register NAME, add NAME, missing FOLDER, collect FOLDER [--replace], "
-    "mixtures FOLDER, summary or answers"
-)
+USAGE = "accepted: register NAME, add NAME, missing FOLDER or collect FOLDER [--replace]"
 
 
 def main(arguments: list[str]) -> None:
@@ -37,25 +34,6 @@ def main(arguments: list[str]) -> None:
                 lacking = [job for job in jobs if not place(job, home).exists()]
                 print(sweep(lacking, Store(folder)))
             print("\n".join(collect(folder)))
-        case ["mixtures", folder]:
-            from farfield.validation.reference import mixtures
-            from farfield.validation.text.reading import corpus
-
-            for jobs, home, _ in planned(corpus()):
-                if home in (HERE, REGISTRATIONS[0].folder):
-                    for line in mixtures.measure(jobs, folder):
-                        print(line, flush=True)
-        case ["summary"]:
-            from farfield.validation.reference.evidence import summary
-
-            print("\n".join(f"* {sentence}" for sentence in summary()))
-        case ["answers"]:
-            from farfield.validation.reference import judged
-            from farfield.validation.reference.evidence import answers
-
-            print("\n\n".join(str(answer) for answer in judged.answers()))
-            for length in (64, 128):
-                print("\n\n".join(str(answer) for answer in answers(length=length)))
         case _:
             raise InputError(f"arguments {arguments!r}; {USAGE}")
 

@@ -14,7 +14,7 @@ from farfield.theory.verdicts import Verdict
 from farfield.validation.reference.committed import Row
 from farfield.validation.reference.predictions import plan, predictions, stand_in
 from farfield.validation.reference.results import results as committed_results
-from farfield.validation.settings.plan import Subject
+from farfield.validation.settings.plan import PlannedEncoding
 
 HEADS = 8  # of the models of the reference plan
 PLAIN = "finite-row TRF(1/100)"
@@ -165,7 +165,7 @@ def assumed_bias(label: str, length: int) -> Encoding:
     return stand_in(found, length, bca=False)[0]
 
 
-def subject_of(label: str, length: int) -> Subject:
+def subject_of(label: str, length: int) -> PlannedEncoding:
     """The encoding that the reference plan calls so."""
     return next(
         subject

@@ -19,7 +19,7 @@ from farfield.theory.encodings import Encoding, encoding
 from farfield.theory.functions.nodes import n as distance
 from farfield.theory.verdicts import Verdict
 from farfield.validation.reference.committed import HERE, rounded, sha256
-from farfield.validation.settings.plan import ROTATED, Plan, Subject, read_plan
+from farfield.validation.settings.plan import ROTATED, Plan, PlannedEncoding, read_plan
 from farfield.validation.settings.presets import preset, resized
 
 EPS = ("1/10", "1/20", "1/100", "1/1000")
@@ -78,7 +78,7 @@ def predict() -> dict[str, Any]:
 
 
 def _prediction(
-    subject: Subject,
+    subject: PlannedEncoding,
     found: Encoding,
     length: int,
     tested: list[int],

@@ -37,7 +37,7 @@ def identity(named: Row) -> Identity:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CaseOutcome:
     """What came out of a case: last-token perplexity beyond the training length.
 
     Fields:
@@ -57,11 +57,11 @@ class Outcome:
         return max(self.log_ratios.values())
 
 
-def _outcome(runs: Mapping[int, Mapping[int, float]]) -> Outcome:
+def _outcome(runs: Mapping[int, Mapping[int, float]]) -> CaseOutcome:
     by_length = {n: [run[n] for run in runs.values()] for n in next(iter(runs.values()))}
     spread = max(float(np.std(v, ddof=1)) for v in by_length.values()) if len(runs) > 1 else 0.0
     means = {n: float(np.mean(v)) for n, v in by_length.items()}
-    return Outcome(tuple(sorted(runs)), means, spread)
+    return CaseOutcome(tuple(sorted(runs)), means, spread)
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class Registration:
         paths = sorted(p for p in self.folder.glob("*.json") if p not in said)
         return tuple(json.loads(path.read_text(encoding="utf-8")) for path in paths)
 
-    def outcomes(self) -> dict[Identity, Outcome]:
+    def outcomes(self) -> dict[Identity, CaseOutcome]:
         """What came out, for each case of which a seed is finished."""
         found: dict[Identity, dict[int, dict[int, float]]] = {}
         for run in self.results():

@@ -18,7 +18,7 @@ from typing import Any
 from farfield.theory.answers.answer import InputError
 from farfield.validation.optional import library
 from farfield.validation.runs.store import Store
-from farfield.validation.runs.sweep import Outcome, Tell, attempt
+from farfield.validation.runs.sweep import JobOutcome, Tell, attempt
 from farfield.validation.settings.configuration import Configuration
 from farfield.validation.settings.plan import Job
 from farfield.validation.text.corpus import Corpus
@@ -89,7 +89,7 @@ class Cluster:
         )
         self.running[reference] = job.key
 
-    def outcomes(self, tell: Tell) -> Iterable[Outcome]:
+    def outcomes(self, tell: Tell) -> Iterable[JobOutcome]:
         import ray
 
         done, _ = ray.wait(list(self.running), timeout=_PAUSE)
@@ -102,9 +102,11 @@ class Cluster:
                 ended.append(ray.get(reference))
             except ray.exceptions.RayTaskError as error:
                 what = (str(error.cause).strip().splitlines() or [""])[0]
-                ended.append(Outcome(key, "failed", f"{type(error.cause).__name__}: {what}"[:300]))
+                ended.append(
+                    JobOutcome(key, "failed", f"{type(error.cause).__name__}: {what}"[:300])
+                )
             except ray.exceptions.RayError as error:
-                ended.append(Outcome(key, "lost", _first_line(error)))
+                ended.append(JobOutcome(key, "lost", _first_line(error)))
         return ended
 
     def close(self) -> None:
@@ -150,7 +152,7 @@ class Cluster:
 
 def _attempt(
     label: str, rest: Mapping[str, Any], text: Corpus, store: Store, device: str, queue: Any
-) -> Outcome:
+) -> JobOutcome:
     """The task: its key is that of the job, whatever machine it runs on."""
     import torch
 

@@ -48,7 +48,7 @@ _WORDS = 0.1  # seconds between two words of a worker about one stage
 
 
 @dataclass(frozen=True)
-class Outcome:
+class JobOutcome:
     """How an attempt at a job ended.
 
     Args:
@@ -72,7 +72,7 @@ class Engine(Protocol):
     def start(self, job: Job, store: Store) -> None:
         """Begin an attempt at a job."""
 
-    def outcomes(self, tell: Tell) -> Iterable[Outcome]:
+    def outcomes(self, tell: Tell) -> Iterable[JobOutcome]:
         """The attempts that have ended, after a short wait for one; passes on their progress."""
 
     def close(self) -> None:
@@ -233,7 +233,7 @@ def sweep(
 
 def attempt(
     job: Job, store: Store, tell: Tell, device: str = "auto", words: float = _WORDS
-) -> Outcome:
+) -> JobOutcome:
     """Run a job now, in this process, unless another holds it; never raises for the job's sake.
 
     Args:
@@ -258,15 +258,15 @@ def attempt(
     try:
         result = train_and_measure(job.configuration, store, progress, device=device, wait=False)
     except InUse:
-        return Outcome(job.key, "held")
+        return JobOutcome(job.key, "held")
     except (InputError, TrainingDiverged, CorruptFile) as error:
-        return Outcome(job.key, "failed", str(error))
+        return JobOutcome(job.key, "failed", str(error))
     except (BrokenPipeError, EOFError):
         raise  # nobody listens any more
     except Exception as error:  # the other jobs go on; this one is reported
         what = (str(error).strip().splitlines() or [""])[0]
-        return Outcome(job.key, "failed", f"{type(error).__name__}: {what}"[:300])
-    return Outcome(job.key, "finished", result=result)
+        return JobOutcome(job.key, "failed", f"{type(error).__name__}: {what}"[:300])
+    return JobOutcome(job.key, "finished", result=result)
 
 
 class Here:
@@ -284,7 +284,7 @@ class Here:
     def start(self, job: Job, store: Store) -> None:
         self.next = job, store
 
-    def outcomes(self, tell: Tell) -> Iterable[Outcome]:
+    def outcomes(self, tell: Tell) -> Iterable[JobOutcome]:
         return [attempt(*self.next, tell, self.device)]
 
     def close(self) -> None:
@@ -323,7 +323,7 @@ class Processes:
         theirs.close()
         self.running[ours] = job.key, process
 
-    def outcomes(self, tell: Tell) -> Iterable[Outcome]:
+    def outcomes(self, tell: Tell) -> Iterable[JobOutcome]:
         ended = []
         for ours in wait(list(self.running), _PAUSE):
             assert isinstance(ours, Connection)
@@ -331,13 +331,13 @@ class Processes:
             outcome = None
             try:
                 said = ours.recv()
-                if isinstance(said, Outcome):
+                if isinstance(said, JobOutcome):
                     outcome = said
                 else:
                     tell(job_key, *said)
             except (EOFError, OSError):  # it ended without a last word
                 process.join()
-                outcome = Outcome(job_key, "lost", f"worker {_ending(process.exitcode)}")
+                outcome = JobOutcome(job_key, "lost", f"worker {_ending(process.exitcode)}")
             if outcome is not None:
                 process.join()
                 del self.running[ours]

@@ -55,7 +55,7 @@ ROTATED = ("rotation", "rotation_decay", "sinusoidal")
 
 
 @dataclass(frozen=True)
-class Subject:
+class PlannedEncoding:
     """An encoding of a plan, before it is known how many heads the model has.
 
     Args:
@@ -81,7 +81,7 @@ class Subject:
 class Sweep:
     """A product of encodings, seeds and architectures; see the module's text."""
 
-    encodings: tuple[Subject, ...]
+    encodings: tuple[PlannedEncoding, ...]
     seeds: tuple[int, ...] = (0,)
     lengths: tuple[int, ...] = ()
     presets: tuple[str, ...] = ("demo",)
@@ -114,7 +114,7 @@ class Sweep:
                     chosen, layers=layers, width=width, heads=heads, steps=steps
                 )
 
-    def subjects(self, chosen: Preset) -> Iterator[tuple[Subject, Encoding]]:
+    def subjects(self, chosen: Preset) -> Iterator[tuple[PlannedEncoding, Encoding]]:
         """The encodings as a model of this architecture has them."""
         for subject in self.encodings:
             found = subject.encoding(chosen.heads)
@@ -284,7 +284,7 @@ def _sweep(given: Mapping[str, Any]) -> Sweep:
     return Sweep(**values)
 
 
-def _subject(given: Any) -> Subject:
+def _subject(given: Any) -> PlannedEncoding:
     if isinstance(given, (str, list)):
         given = {"name": given}
     if not isinstance(given, dict) or not isinstance(given.get("name"), (str, list)):
@@ -296,7 +296,7 @@ def _subject(given: Any) -> Subject:
     found = encoding(**options)  # refused now, with its own message
     written = given["name"] if isinstance(given["name"], str) else found.name
     label = str(given.get("label", written))
-    return Subject(label, options, str(given.get("family", label)))
+    return PlannedEncoding(label, options, str(given.get("family", label)))
 
 
 def _settings(given: Any) -> dict[str, Any]:

@@ -73,7 +73,7 @@ _CORNERS = (sympy.Abs, sympy.sign, sympy.frac)
 
 
 @dataclass(frozen=True)
-class Rotation(Averaged):
+class RotationKernel(Averaged):
     """See the module's description: `base` sums F, `pieces` are those of g by their left ends."""
 
     omega: Expr
@@ -174,7 +174,7 @@ class Rotation(Averaged):
     def _ramped(self, j: int, goal: int) -> arb:
         """T_j by a ramp so long that E is below 2^-goal F(j), or of MAX_RAMP terms."""
         with precision(64):
-            term, weight = terms(self.source), terms(self.smooth)
+            wave, weight = terms(self.source - self.smooth), terms(self.smooth)
             m, tail, size = self.mean(), to_arb(self.base.tail(j)), weight(j)
             bend = self._variation(1)[0] / (2 * arb.pi() ** 2)
             length, error = 1 << 10, arb.pos_inf()
@@ -187,7 +187,7 @@ class Rotation(Averaged):
             for i in range(length):
                 if i % 1024 == 0:
                     check_time()
-                total += (length - i) * (term(j + i) - m * weight(j + i))
+                total += (length - i) * weight(j + i) * (wave(j + i) - m)
             return m * tail + total / length + arb(0, (error * size).upper())
 
     def _beyond(self, j: int) -> arb:
@@ -236,7 +236,7 @@ def expansion(omega: Expr) -> tuple[tuple[int, int], ...]:
     return tuple(found)
 
 
-def rotation_kernel(p: Expr, start: int, find: Callable[[Expr, int], Kernel]) -> Rotation:
+def rotation_kernel(p: Expr, start: int, find: Callable[[Expr, int], Kernel]) -> RotationKernel:
     """The kernel of a bias with an additive function of one rotation; `find` sums the rest."""
     smooth, circle, omega = _split(p)
     first = start + DIRECT
@@ -246,7 +246,9 @@ def rotation_kernel(p: Expr, start: int, find: Callable[[Expr, int], Kernel]) ->
     if not base.converges:
         raise Unrecognised("the bias without its oscillation diverges")
     continuous = not circle.has(sympy.frac, sympy.sign)
-    built = Rotation(start, S.Zero, p, first, smooth, base, omega, _pieces(circle), continuous)
+    built = RotationKernel(
+        start, S.Zero, p, first, smooth, base, omega, _pieces(circle), continuous
+    )
     with recognising(), precision(64):
         if not (built.mean() > 0 and built.noise(first).is_finite()):
             raise Unrecognised("an oscillation whose mean is not enclosed")

@@ -7,7 +7,7 @@ from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.summation.general import (
     Classes,
     Envelope,
-    Steps,
+    StepsKernel,
     _linear_in_waves,
     general_kernel,
 )
@@ -18,8 +18,8 @@ from farfield.theory.functions.nodes import n
 from farfield.theory.values import enclose
 
 KINDS = {
-    "-2*floor(log(n+1)/log(2))": Steps,
-    "-3*floor(log(n+2)/log(3))-1": Steps,
+    "-2*floor(log(n+1)/log(2))": StepsKernel,
+    "-3*floor(log(n+2)/log(3))-1": StepsKernel,
     "-n/9-Mod(n,3)": Classes,
     "-2*log(n+1)-frac(n/4)": Classes,
     "-2*log(n+1)*(1+sin(pi*n/2)**2)": Classes,

@@ -6,6 +6,7 @@ import torch
 
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
+from farfield.validation.evidence import mixtures
 from farfield.validation.measures.interventions import (
     foreign,
     last_losses,
@@ -16,7 +17,6 @@ from farfield.validation.measures.interventions import (
 )
 from farfield.validation.models.attention import fused, materialised
 from farfield.validation.models.model import initialised
-from farfield.validation.reference import mixtures
 from farfield.validation.settings.visibility import CAUSAL
 from farfield.validation.text.corpus import segments
 

@@ -14,7 +14,7 @@ from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
 from farfield.validation.runs.experiment import train_and_measure
 from farfield.validation.runs.store import InUse, Store
-from farfield.validation.runs.sweep import Outcome, Processes, finished, sweep
+from farfield.validation.runs.sweep import JobOutcome, Processes, finished, sweep
 from farfield.validation.settings.configuration import Configuration
 from farfield.validation.settings.plan import Job
 
@@ -179,7 +179,7 @@ def test_a_job_is_begun_again_so_often_and_no_more(retries, jobs, tmp_path):
             self.key = job.key
 
         def outcomes(self, tell):
-            return [Outcome(self.key, "lost", "killed")]
+            return [JobOutcome(self.key, "lost", "killed")]
 
         def close(self):
             heard.append("closed")

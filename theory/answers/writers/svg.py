@@ -40,7 +40,7 @@ NARROW = Shape("narrow", 340, 300, 12, 56)
 
 
 @dataclass(frozen=True)
-class Box:
+class Rectangle:
     """Where a text stands."""
 
     left: float
@@ -48,7 +48,7 @@ class Box:
     right: float
     bottom: float
 
-    def meets(self, other: Box) -> bool:
+    def meets(self, other: Rectangle) -> bool:
         """Whether the two share a point."""
         return (
             self.left < other.right
@@ -107,7 +107,7 @@ class _Drawing:
             ys = [low, high, *(v for _, v in curve.marks if low <= v <= high)]
         self.x = Axis(xs, curve.log_x, shape.left, self.right)
         self.y = Axis(ys, curve.log_y, self.bottom, self.top)
-        self.placed: list[Box] = []
+        self.placed: list[Rectangle] = []
 
     def _outside(self) -> bool:
         """Whether names stand to the right of the frame."""
@@ -170,13 +170,13 @@ class _Drawing:
         """Posts and level lines, each name at the first place where it covers nothing."""
         size = self.shape.type
         posts = [(name, self.x.at(v)) for name, v in self.curve.posts if self.x.shows(v)]
-        stand = [Box(at - 2, self.top, at + 2, self.bottom) for _, at in posts]
+        stand = [Rectangle(at - 2, self.top, at + 2, self.bottom) for _, at in posts]
         for name, at in posts:
             width = len(name) * size * GLYPH
             yield f'<path d="M{at:.1f} {self.top:.0f}V{self.bottom:.0f}" class="mark"/>'
             for others, row, left in product((stand, []), range(1, 8), (at + 5, at - 5 - width)):
                 base = self.top + row * STEP * size
-                box = Box(left, base - size, left + width, base + 3)
+                box = Rectangle(left, base - size, left + width, base + 3)
                 if any(map(box.meets, others)):
                     continue
                 if self._take(box, self.shape.width):
@@ -190,11 +190,11 @@ class _Drawing:
             yield f'<path d="M{self.shape.left} {at:.1f}H{self.right}" class="mark"/>'
             sides = (self.shape.left + 6, self.right - width - 6)
             for left, base in product(sides, (at - 5, at + size + 2)):
-                if self._take(Box(left, base - size, left + width, base + 3)):
+                if self._take(Rectangle(left, base - size, left + width, base + 3)):
                     yield f'<text x="{left:.1f}" y="{base:.1f}" class="halo">{escape(name)}</text>'
                     break
 
-    def _take(self, box: Box, right: float | None = None) -> bool:
+    def _take(self, box: Rectangle, right: float | None = None) -> bool:
         """Keep a place free of other texts, if it is free and within the frame."""
         edge = self.right if right is None else right
         fits = box.left >= self.shape.left and box.right <= edge and box.top >= self.top - 4
@@ -276,7 +276,7 @@ class _Drawing:
                 for left in (x + 7, x - width - 7):
                     base = y + (-6 if line.weight is Weight.POINTS else 0.35 * size)
                     if k not in found and self._take(
-                        Box(left, base - size, left + width, base + 0.3 * size)
+                        Rectangle(left, base - size, left + width, base + 0.3 * size)
                     ):
                         found[k] = (
                             f'<text x="{left:.1f}" y="{base:.1f}" class="name halo">'

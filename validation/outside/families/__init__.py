@@ -18,9 +18,9 @@ from farfield.validation.outside.families.opt import OPT
 from farfield.validation.outside.families.phi import PHI
 from farfield.validation.outside.families.qwen import QWEN
 from farfield.validation.outside.families.t5 import T5
-from farfield.validation.outside.family import Family
+from farfield.validation.outside.family import ModelFamily
 
-FAMILIES: dict[str, Family] = {
+FAMILIES: dict[str, ModelFamily] = {
     kind: family
     for family in (
         BLOOM,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from farfield.theory.encodings import encoding, of_mechanism
-from farfield.validation.outside.family import Attention, Description, Shape
+from farfield.validation.outside.family import Attention, Description, ModelSize
 
 
-def learned(size: Shape, longest: int) -> Description:
+def learned(size: ModelSize, longest: int) -> Description:
     """A model whose table of positions is added to the embeddings: no row is longer than it."""
     attention = Attention(encoding(of_mechanism("learned_absolute").name))
     note = f"a table of {longest} positions, with which every row ends"

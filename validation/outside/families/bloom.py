@@ -11,10 +11,10 @@ from farfield.validation.outside.family import (
     Attention,
     Config,
     Description,
-    Family,
+    ModelFamily,
+    ModelSize,
     Opening,
     Projections,
-    Shape,
     Tables,
     normalised,
     shape,
@@ -50,7 +50,7 @@ def _forward(
     return module.dense(attended.transpose(1, 2).flatten(2)) + residual, None
 
 
-def _projections(layer: Any, size: Shape) -> Projections:
+def _projections(layer: Any, size: ModelSize) -> Projections:
     parts = split(
         layer.self_attention.query_key_value,
         lambda w: w.unflatten(0, (size.heads, 3, size.head_size)).transpose(0, 1),
@@ -58,7 +58,7 @@ def _projections(layer: Any, size: Shape) -> Projections:
     return normalised(layer.input_layernorm, parts, 1 / math.sqrt(size.head_size))
 
 
-BLOOM = Family(
+BLOOM = ModelFamily(
     ("bloom",),
     _describe,
     Opening("transformer", "h", "self_attention", _forward, _projections),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from farfield.validation.outside.family import Config, Shape, shape
+from farfield.validation.outside.family import Config, ModelSize, shape
 
 SLIDING, FULL = "sliding_attention", "full_attention"
 
@@ -18,7 +18,7 @@ def decoder(
     vocabulary: int,
     key_heads: int | None = None,
     head_size: int | None = None,
-) -> Shape:
+) -> ModelSize:
     """The size of a decoder, by the library's usual names; the numbers are its defaults.
 
     Args:

@@ -15,10 +15,10 @@ from farfield.validation.outside.family import (
     Attention,
     Config,
     Description,
-    Family,
+    ModelFamily,
+    ModelSize,
     Opening,
     Projections,
-    Shape,
     Tables,
     normalised,
     shape,
@@ -85,7 +85,7 @@ def _forward(
     return module.dense(attended.transpose(1, 2).flatten(2)), None
 
 
-def _projections(layer: Any, size: Shape) -> Projections:
+def _projections(layer: Any, size: ModelSize) -> Projections:
     norm = getattr(layer, "ln_attn", None) or layer.input_layernorm
     attention = layer.self_attention
     groups = attention.num_kv_heads
@@ -103,7 +103,7 @@ def _grouped(groups: Tensor, heads: int) -> tuple[Tensor, Tensor, Tensor]:
     return groups[:, :-2].flatten(0, 1), key, value
 
 
-FALCON = Family(
+FALCON = ModelFamily(
     ("falcon",),
     _describe,
     Opening("transformer", "h", "self_attention", _forward, _projections),

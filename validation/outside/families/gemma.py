@@ -14,8 +14,8 @@ from farfield.validation.outside.families.rotary import rotary
 from farfield.validation.outside.family import (
     Config,
     Description,
-    Family,
     Gains,
+    ModelFamily,
     Opening,
     Tables,
 )
@@ -96,6 +96,6 @@ def _capped(network: Any, scores: Tensor) -> Tensor:
 
 
 _OPENING = Opening("model", "layers", "self_attn", finished=_capped)
-GEMMA_2 = Family(("gemma2",), _second, _OPENING)
-GEMMA_3 = Family(("gemma3_text",), _third, _OPENING)
-GEMMA_3_PICTURES = Family(("gemma3",), _of_text)
+GEMMA_2 = ModelFamily(("gemma2",), _second, _OPENING)
+GEMMA_3 = ModelFamily(("gemma3_text",), _third, _OPENING)
+GEMMA_3_PICTURES = ModelFamily(("gemma3",), _of_text)

@@ -6,7 +6,7 @@ from farfield.validation.outside.families.absolute import learned
 from farfield.validation.outside.family import (
     Config,
     Description,
-    Family,
+    ModelFamily,
     Opening,
     Tables,
     shape,
@@ -27,4 +27,4 @@ def _describe(config: Config, tables: Tables) -> Description:
     return learned(size, longest)
 
 
-GPT_2 = Family(("gpt2",), _describe, Opening("transformer", "h", "attn"))
+GPT_2 = ModelFamily(("gpt2",), _describe, Opening("transformer", "h", "attn"))

@@ -6,7 +6,7 @@ from farfield.validation.outside.families.rotary import rotary
 from farfield.validation.outside.family import (
     Config,
     Description,
-    Family,
+    ModelFamily,
     Opening,
     Tables,
     shape,
@@ -28,4 +28,4 @@ def _describe(config: Config, tables: Tables) -> Description:
     return Description(size, (attention,) * size.layers, trained, note)
 
 
-GPT_NEOX = Family(("gpt_neox",), _describe, Opening("gpt_neox", "layers", "attention"))
+GPT_NEOX = ModelFamily(("gpt_neox",), _describe, Opening("gpt_neox", "layers", "attention"))

@@ -6,7 +6,7 @@ import dataclasses
 
 from farfield.validation.outside.families.decoder import decoder, sliding_window, windows
 from farfield.validation.outside.families.rotary import rotary
-from farfield.validation.outside.family import Config, Description, Family, Opening, Tables
+from farfield.validation.outside.family import Config, Description, ModelFamily, Opening, Tables
 
 THETA = 150_000
 SINKS = "model.layers.{layer}.self_attn.sinks"
@@ -34,4 +34,4 @@ def _describe(config: Config, tables: Tables) -> Description:
     return Description(size, layers, trained, note)
 
 
-GPT_OSS = Family(("gpt_oss",), _describe, Opening("model", "layers", "self_attn"))
+GPT_OSS = ModelFamily(("gpt_oss",), _describe, Opening("model", "layers", "self_attn"))

@@ -10,7 +10,7 @@ from farfield.validation.outside.family import (
     Attend,
     Config,
     Description,
-    Family,
+    ModelFamily,
     Opening,
     Tables,
     shape,
@@ -49,4 +49,4 @@ def _forward(module: Any, attend: Attend, *given: Any, **named: Any) -> Any:
     return type(module).forward(module, *given, **named)
 
 
-GPT_J = Family(("gptj",), _describe, Opening("transformer", "h", "attn", _forward))
+GPT_J = ModelFamily(("gptj",), _describe, Opening("transformer", "h", "attn", _forward))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from farfield.validation.outside.families.decoder import decoder
 from farfield.validation.outside.families.rotary import rotary
-from farfield.validation.outside.family import Config, Description, Family, Opening, Tables
+from farfield.validation.outside.family import Config, Description, ModelFamily, Opening, Tables
 
 
 def _describe(config: Config, tables: Tables) -> Description:
@@ -14,4 +14,4 @@ def _describe(config: Config, tables: Tables) -> Description:
     return Description(size, (attention,) * size.layers, trained, note)
 
 
-LLAMA = Family(("llama",), _describe, Opening("model", "layers", "self_attn"))
+LLAMA = ModelFamily(("llama",), _describe, Opening("model", "layers", "self_attn"))

@@ -6,7 +6,7 @@ import dataclasses
 
 from farfield.validation.outside.families.decoder import decoder, sliding_window
 from farfield.validation.outside.families.rotary import rotary
-from farfield.validation.outside.family import Config, Description, Family, Opening, Tables
+from farfield.validation.outside.family import Config, Description, ModelFamily, Opening, Tables
 
 
 def _describe(config: Config, tables: Tables) -> Description:
@@ -20,4 +20,4 @@ def _describe(config: Config, tables: Tables) -> Description:
     return Description(size, (attention,) * size.layers, trained, note)
 
 
-MISTRAL = Family(("mistral",), _describe, Opening("model", "layers", "self_attn"))
+MISTRAL = ModelFamily(("mistral",), _describe, Opening("model", "layers", "self_attn"))

@@ -13,10 +13,10 @@ from farfield.validation.outside.family import (
     Attention,
     Config,
     Description,
-    Family,
+    ModelFamily,
+    ModelSize,
     Opening,
     Projections,
-    Shape,
     Tables,
     normalised,
     shape,
@@ -78,7 +78,7 @@ def _forward(module: Any, attend: Attend, hidden: Tensor, **_: Any) -> tuple[Ten
     return module.out_proj(attended.transpose(1, 2).flatten(2)), None
 
 
-def _projections(layer: Any, size: Shape) -> Projections:
+def _projections(layer: Any, size: ModelSize) -> Projections:
     attention = layer.attn
     parts = split(attention.Wqkv, lambda w: w.unflatten(0, (3, size.heads, size.head_size)))
     clip = attention.clip_qkv or None
@@ -90,7 +90,7 @@ def _mask(embedded: Tensor) -> dict[str, Tensor]:
     return {"attention_mask": embedded.new_zeros(1, 1, 1, 1)}
 
 
-MPT = Family(
+MPT = ModelFamily(
     ("mpt",),
     _describe,
     Opening("transformer", "blocks", "attn", _forward, _projections, _mask),

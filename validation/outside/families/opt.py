@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from farfield.validation.outside.families.absolute import learned
 from farfield.validation.outside.families.decoder import decoder
-from farfield.validation.outside.family import Config, Description, Family, Opening, Tables
+from farfield.validation.outside.family import Config, Description, ModelFamily, Opening, Tables
 
 
 def _describe(config: Config, tables: Tables) -> Description:
@@ -12,4 +12,4 @@ def _describe(config: Config, tables: Tables) -> Description:
     return learned(size, config.whole("max_position_embeddings", usual=2048))
 
 
-OPT = Family(("opt",), _describe, Opening("model.decoder", "layers", "self_attn"))
+OPT = ModelFamily(("opt",), _describe, Opening("model.decoder", "layers", "self_attn"))

@@ -9,8 +9,8 @@ from farfield.validation.outside.families.rotary import rotary
 from farfield.validation.outside.family import (
     Config,
     Description,
-    Family,
     Gains,
+    ModelFamily,
     Opening,
     Tables,
 )
@@ -32,4 +32,4 @@ def _describe(config: Config, tables: Tables) -> Description:
     return Description(size, layers, trained, note)
 
 
-PHI = Family(("phi",), _describe, Opening("model", "layers", "self_attn"))
+PHI = ModelFamily(("phi",), _describe, Opening("model", "layers", "self_attn"))

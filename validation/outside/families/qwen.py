@@ -10,8 +10,8 @@ from farfield.validation.outside.families.rotary import rotary
 from farfield.validation.outside.family import (
     Config,
     Description,
-    Family,
     Gains,
+    ModelFamily,
     Opening,
     Tables,
 )
@@ -49,4 +49,4 @@ def _describe(config: Config, tables: Tables) -> Description:
     return Description(size, layers, trained, note)
 
 
-QWEN = Family(tuple(HEAD_SIZE), _describe, Opening("model", "layers", "self_attn"))
+QWEN = ModelFamily(tuple(HEAD_SIZE), _describe, Opening("model", "layers", "self_attn"))

@@ -19,7 +19,7 @@ import math
 from dataclasses import dataclass
 
 from farfield.theory.encodings import Encoding, encoding, of_mechanism
-from farfield.validation.outside.family import THETA, Attention, Config, Shape
+from farfield.validation.outside.family import THETA, Attention, Config, ModelSize
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ _OLD = {"su": "longrope"}  # names of older versions
 
 def rotary(
     config: Config,
-    size: Shape,
+    size: ModelSize,
     given: Config | None = None,
     *,
     usual_theta: float = THETA,

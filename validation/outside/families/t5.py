@@ -11,8 +11,8 @@ from farfield.validation.outside.family import (
     Attention,
     Config,
     Description,
-    Family,
-    Shape,
+    ModelFamily,
+    ModelSize,
     Tables,
 )
 
@@ -28,7 +28,7 @@ def _describe(config: Config, tables: Tables) -> Description:
     kind = config.value("model_type")
     layers, heads, vocabulary = USUAL[kind]
     deep = config.whole("num_layers", "num_hidden_layers", usual=layers)
-    size = Shape(
+    size = ModelSize(
         config.whole("num_decoder_layers", usual=deep),
         config.whole("num_heads", "num_attention_heads", usual=heads),
         config.whole("d_kv", "head_dim", usual=64),
@@ -50,7 +50,9 @@ def _describe(config: Config, tables: Tables) -> Description:
     )
 
 
-def _table(config: Config, tables: Tables, layer: int, starts: list[int], size: Shape) -> Encoding:
+def _table(
+    config: Config, tables: Tables, layer: int, starts: list[int], size: ModelSize
+) -> Encoding:
     name = TENSOR.format(layer=layer)
     weight = tables(name)
     if weight.shape != (len(starts), size.heads) or not np.isfinite(weight).all():
@@ -66,4 +68,4 @@ def _table(config: Config, tables: Tables, layer: int, starts: list[int], size: 
     )
 
 
-T5 = Family(tuple(USUAL), _describe)
+T5 = ModelFamily(tuple(USUAL), _describe)

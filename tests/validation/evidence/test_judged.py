@@ -2,10 +2,10 @@ import math
 
 import pytest
 
-from farfield.validation.reference import judged
-from farfield.validation.reference.judged import LIMIT, Said, printed
+from farfield.validation.evidence import judged
+from farfield.validation.evidence.judged import LIMIT, Said, printed
+from farfield.validation.evidence.referee import UNSEEN, blind, fields, verdicts
 from farfield.validation.reference.observations import observations
-from farfield.validation.reference.referee import UNSEEN, blind, fields, verdicts
 from farfield.validation.reference.registration import REGISTRATIONS, identity
 from farfield.validation.rules import RULES
 

@@ -12,7 +12,7 @@ import sympy
 
 from farfield import check_convergence, cli, encoding
 from farfield.theory.answers.errors import InputError
-from farfield.theory.certificates import Claim, NoCertificate, certificate
+from farfield.theory.certificates import Certifiable, NoCertificate, certificate
 from farfield.theory.certificates import prover as prover_module
 from farfield.theory.certificates.certificate import check
 from farfield.theory.certificates.reading import NotTheStatement
@@ -182,7 +182,7 @@ def test_a_certificate_is_of_its_own_formula_alone():
 @pytest.mark.parametrize("formula", [f for f in ALTERED if "b" not in f and "r1" not in f])
 def test_a_wrong_verdict_has_no_certificate(formula):
     (claim,) = check_convergence(formula).claims().values()
-    wrong = Claim(claim.formula, claim.domains, sympy.Not(claim.condition))
+    wrong = Certifiable(claim.formula, claim.domains, sympy.Not(claim.condition))
     with pytest.raises((RuntimeError, NoCertificate)):
         certificate(claim.formula, {None: wrong})
 
@@ -227,7 +227,7 @@ def test_a_condition_that_cannot_be_stated_has_none():
     condition = sympy.Symbol("a", positive=True) > sympy.zeta(3)
     formula = -sympy.Symbol("a", positive=True) * sympy.log(n + 1)
     with pytest.raises(NoCertificate, match="no certificate for this form"):
-        certificate(formula, {None: Claim(formula, {"a": "positive"}, condition)})
+        certificate(formula, {None: Certifiable(formula, {"a": "positive"}, condition)})
 
 
 def test_the_file_and_what_is_said_of_it(farfield, tmp_path):

@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,14 +31,14 @@ from farfield.validation.measures.perplexity import by_position
 from farfield.validation.measures.receptive_fields import attention_receptive_field
 from farfield.validation.models.attention import fused
 from farfield.validation.models.model import Transformer
-from farfield.validation.reference.committed import HERE, Row, rounded
+from farfield.validation.reference.committed import Row, rounded
 from farfield.validation.runs.experiment import train_and_measure, trained_model
 from farfield.validation.runs.store import Store
 from farfield.validation.settings.measurement import Measurement
 from farfield.validation.settings.plan import Job
 from farfield.validation.text.corpus import segments
 
-FILE = "mixtures.json"
+FILE = Path(__file__).resolve().parent / "mixtures.json"
 MODELS = {
     "1 head 1/4": (0, 1, 2),
     "nope": (0, 1),
@@ -129,14 +130,13 @@ def measure(jobs: Sequence[Job], folder: str) -> Iterator[str]:
         assert model is not None
         done.append(rounded({**named, **measured(model, job.configuration.corpus.held_out)}))
         lines = ",\n".join(json.dumps(row) for row in done)
-        write(HERE / FILE, f"[{lines}]\n".encode())
+        write(FILE, f"[{lines}]\n".encode())
         yield f"{job.name}: measured"
 
 
 def measurements() -> tuple[Row, ...]:
     """What is committed, a model each."""
-    path = HERE / FILE
-    return tuple(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else ()
+    return tuple(json.loads(FILE.read_text(encoding="utf-8"))) if FILE.exists() else ()
 
 
 def answer() -> Evidence | None:

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from farfield.numerics.resolution import attention_resolution
+from farfield.validation.evidence.statements import groups
 from farfield.validation.measures.evidence import Evidence
 from farfield.validation.measures.statistics import rank_correlation
 from farfield.validation.reference.observations import Observation, assumed_bias
-from farfield.validation.reference.statements import groups
 
 
 def receptive_fields(found: Sequence[Observation]) -> Iterator[Evidence]:

@@ -18,7 +18,7 @@ from farfield.theory.encodings import Encoding, encoding
 from farfield.validation.measures.evidence import Evidence
 from farfield.validation.measures.extrapolation import TOLERANCE
 from farfield.validation.measures.statistics import proportion
-from farfield.validation.published import Cell, table
+from farfield.validation.published import PrintedNumber, table
 from farfield.validation.reference.committed import Row
 from farfield.validation.reference.registration import REGISTRATIONS, Registration, identity
 from farfield.validation.reference.trials import left_out, slope, trials
@@ -251,7 +251,7 @@ def _alibi(variant: str, heads: int) -> Encoding:
 def printed() -> Iterator[Printed]:
     """The models of the printed tables whose encoding is a formula without learned parameters."""
     for name in _TABLES:
-        groups: dict[tuple[str, str, str], list[Cell]] = {}
+        groups: dict[tuple[str, str, str], list[PrintedNumber]] = {}
         for cell in table(name):
             if cell.encoding in _READ and cell.metric == "perplexity":
                 groups.setdefault((cell.dataset, cell.encoding, cell.variant), []).append(cell)

@@ -21,7 +21,7 @@ from farfield.numerics.enclosures.tails import UNIT, HalfLine, TailEnclosure, le
 from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.receptive_field import Exact, theoretical_receptive_field
 from farfield.numerics.summation.analytic import analytic_kernel, smooth_row
-from farfield.numerics.summation.oscillatory.rotations import Rotation
+from farfield.numerics.summation.oscillatory.rotations import RotationKernel
 from farfield.numerics.summation.oscillatory.waves import ByParts
 from farfield.numerics.summation.recognition import kernel
 from farfield.numerics.summation.series import _series, series
@@ -31,7 +31,7 @@ from farfield.theory.functions.balls import precision, to_arb
 from farfield.theory.functions.bessel import bessel_rest
 from farfield.theory.functions.nodes import n
 
-BATTERY = Path(__file__).resolve().parents[1] / "data" / "battery.jsonl"
+BATTERY = Path(__file__).resolve().parents[2] / "data" / "battery.jsonl"
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_averages_over_a_rotation(text, g):
     """The bound of the noise against float64 sums, and exact answers by direct sums."""
     s = series(read(text))
     k = s.last.kernel
-    assert isinstance(k, Rotation)
+    assert isinstance(k, RotationKernel)
     x, last = np.arange(2.0 * 10**6), 2 * 10**6
     weights, values = (1 + x) ** -2, g(x)
     with precision(64):
@@ -430,7 +430,7 @@ def test_the_battery_is_answered():
 def test_functions_of_a_wave_are_averaged(text, mean):
     """Also a frequency whose product SymPy multiplies out to a factor (-1)^n."""
     k = series(read(text)).last.kernel
-    assert isinstance(k, Rotation)
+    assert isinstance(k, RotationKernel)
     found = mpmath.quad(mean, [0, mpmath.pi, 2 * mpmath.pi]) / (2 * mpmath.pi)
     assert float(k.mean().mid()) == pytest.approx(float(found)) and k.mean().rad() < 1e-12
 

@@ -13,15 +13,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from farfield.theory.answers.answer import InputError
+from farfield.validation.evidence import judged, referee
+from farfield.validation.evidence.depth import depth
+from farfield.validation.evidence.fields import receptive_fields, resolutions
+from farfield.validation.evidence.losses import coverage, forecasts, verdicts
+from farfield.validation.evidence.statements import unreproduced
 from farfield.validation.measures.evidence import Evidence
 from farfield.validation.measures.extrapolation import TOLERANCE
-from farfield.validation.reference import judged, referee
 from farfield.validation.reference.committed import Row
-from farfield.validation.reference.depth import depth
-from farfield.validation.reference.fields import receptive_fields, resolutions
-from farfield.validation.reference.losses import coverage, forecasts, verdicts
 from farfield.validation.reference.observations import Observation, observations
-from farfield.validation.reference.statements import unreproduced
 from farfield.validation.reference.trials import trials
 from farfield.validation.rules import ORDER_LOSS
 
