@@ -231,20 +231,3 @@ def rotation_with_decay() -> tuple[Place, Place]:
         lambda place: zeta**place * rotation(theta * place),
         lambda place: zeta ** (-place) * rotation(theta * place),
     )
-
-
-def relative_defect(query: Place, key: Place) -> Matrix:
-    """`f_q(n + r)^T f_k(n) - f_q(r)^T f_k(0)`, simplified: zero exactly if [S, Eq. 6] holds.
-
-    >>> relative_defect(*rotation_with_decay())
-    Matrix([
-    [0, 0],
-    [0, 0]])
-    """
-    r = Symbol("r", real=True)
-    place = Symbol("n", real=True)
-    defect = query(place + r).T * key(place) - query(r).T * key(S.Zero)
-    reduced: Matrix = defect.applyfunc(
-        lambda e: sympy.simplify(sympy.powsimp(sympy.expand_power_exp(sympy.expand_trig(e))))
-    )
-    return reduced

@@ -9,7 +9,6 @@ import pytest
 from farfield.numerics.leak import leak
 from farfield.numerics.windows.certificate import window_certificate
 from farfield.numerics.windows.certified import certified_window, window_error
-from farfield.numerics.windows.mechanisms import half_mass_length
 from farfield.numerics.windows.rows import NormalisedBias, ScaledBias, row_window_error
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
@@ -214,7 +213,7 @@ def test_bounded_logits_need_windows_as_long_as_the_row():
             assert j == 1 or row_window_error(np.zeros(i), j - 1, str(beta), 1) > eta
         assert certified_window("rope", str(eta), str(beta), 1).width == math.inf
         j = 4
-        i = half_mass_length(j, str(beta))
+        i = math.ceil(j * (1 + math.exp(2 * beta)))
         for _ in range(50):
             weights = softmax(RNG.uniform(-beta, beta, i))
             assert weights[j:].sum() >= 0.5
