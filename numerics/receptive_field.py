@@ -537,7 +537,7 @@ class _Comparison:
         `coarse` tries the first precision alone, or for magnitudes the first two.
         """
         bits = max(bits_for(j), 0 if self.series.last.end is None else self.series.first_bits)
-        last, near = bits + EXTRA_BITS, None
+        last, near, tail = bits + EXTRA_BITS, None, None
         if coarse:
             bits = min(bits, self.series.first_bits)
             last = bits if j <= COUNTED else 2 * bits
@@ -545,7 +545,8 @@ class _Comparison:
             with precision(bits):
                 try:
                     goal = rational(eps) * self.total(bits)
-                    tail = self.series.tail(j)
+                    if near is None or not to_arb(goal).contains(to_arb(tail)):
+                        tail = self.series.tail(j)  # else a sharper one would decide no more
                 except (Undefined, ZeroDivisionError):
                     bits *= 2
                     continue

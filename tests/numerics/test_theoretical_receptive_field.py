@@ -4,6 +4,7 @@ import dataclasses
 import json
 import math
 import threading
+import types
 from fractions import Fraction
 
 import mpmath
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 import scipy.integrate
 import sympy
+from flint import arb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,6 +20,8 @@ from farfield.numerics.receptive_field import (
     Bracket,
     Enclosure,
     Exact,
+    _Comparison,
+    _Tie,
     theoretical_receptive_field,
 )
 from farfield.numerics.summation.series import series
@@ -528,3 +532,24 @@ def test_no_sum_is_sought_of_a_series_that_diverges(text):
     assert theoretical_receptive_field(text, "1/10").tokens == math.inf
     row = theoretical_receptive_field(text, "1/10", length=5000)
     assert isinstance(row.tokens, int) and row.label == "certified"
+
+
+@pytest.mark.parametrize("known, asked", [(1e-6, 1), (1e-12, 3)])
+def test_no_sharper_tail_where_the_total_decides_nothing(known, asked):
+    """A tail within the ball of eps B stays there: it is not asked for again."""
+    tails = []
+
+    class Sums:
+        first_bits, stretches, bias = 64, (1, 2), None
+        last = types.SimpleNamespace(end=None, kernel=None)
+
+        def total(self):
+            return arb(2, known)
+
+        def tail(self, j):
+            tails.append(j)
+            return arb(1, 1e-9)
+
+    with pytest.raises(_Tie, match="differ by at most"):
+        _Comparison(Sums()).below(10**9, sympy.Rational(1, 2))
+    assert len(tails) == asked

@@ -174,7 +174,7 @@ class RotationKernel(Averaged):
     def _ramped(self, j: int, goal: int) -> arb:
         """T_j by a ramp so long that E is below 2^-goal F(j), or of MAX_RAMP terms."""
         with precision(64):
-            term, weight = terms(self.source), terms(self.smooth)
+            wave, weight = terms(self.source - self.smooth), terms(self.smooth)
             m, tail, size = self.mean(), to_arb(self.base.tail(j)), weight(j)
             bend = self._variation(1)[0] / (2 * arb.pi() ** 2)
             length, error = 1 << 10, arb.pos_inf()
@@ -187,7 +187,7 @@ class RotationKernel(Averaged):
             for i in range(length):
                 if i % 1024 == 0:
                     check_time()
-                total += (length - i) * (term(j + i) - m * weight(j + i))
+                total += (length - i) * weight(j + i) * (wave(j + i) - m)
             return m * tail + total / length + arb(0, (error * size).upper())
 
     def _beyond(self, j: int) -> arb:
