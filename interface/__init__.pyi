@@ -41,6 +41,9 @@ from .numerics.windows.certified import certified_window as certified_window
 from .numerics.windows.certified import window_error as window_error
 from .numerics.windows.question import Window as Window
 from .numerics.windows.question import WindowError as WindowError
+from .numerics.windows.rows import NormalisedBias as NormalisedBias
+from .numerics.windows.rows import ScaledBias as ScaledBias
+from .numerics.windows.rows import row_window_error as row_window_error
 from .theory.answers.errors import InputError as InputError
 from .theory.convergence import check_convergence as check_convergence
 from .theory.encodings import Encoding as Encoding

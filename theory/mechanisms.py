@@ -16,6 +16,7 @@ from sympy import Symbol
 
 from farfield.theory.answers.answer import Code, Reason
 
+CONTENT = "content logits lie in [-beta, beta]"
 VALUES = "values of bounded norm, free of the logits"
 BOUNDED = "every logit, position included, lies in [-beta, beta]"
 GAMMA = Symbol("gamma", positive=True)
@@ -66,7 +67,7 @@ MECHANISMS = {
             "windowable exactly where the exp-series converges",
             None,
             "equivalence",
-            ("content logits lie in [-beta, beta]", VALUES),
+            (CONTENT, VALUES),
             trainable=True,
         ),
         _bounded("rotation", "its rotations keep every logit bounded", _NORMS, True),
@@ -96,10 +97,18 @@ MECHANISMS = {
             True,
             "rows as long as one likes, though they end with the table of positions",
         ),
-        _bounded(
+        Mechanism(
             "row_dependent",
-            "a continuous function of a position in [0, 1] is bounded",
-            "content and f, continuous on [0, 1], are bounded",
+            "no fixed window is ever enough: distances are normalised by the row, so nearer and "
+            "nearer to 0 as rows grow, and outside any window the mass tends to 1",
+            False,
+            "normalised-bias",
+            (
+                CONTENT,
+                "distances are normalised by what grows without bound with the row",
+                "the function of the normalised distance is bounded near 0, as a continuous one is",
+                VALUES,
+            ),
         ),
         _bounded(
             "interpolated",
@@ -122,7 +131,7 @@ MECHANISMS = {
             "gated-decay",
             (
                 "every gate is at most gamma, for all inputs",
-                "content logits lie in [-beta, beta]",
+                CONTENT,
                 VALUES,
             ),
             condition=GAMMA < 1,
@@ -142,7 +151,7 @@ MECHANISMS = {
             None,
             "lipschitz-mixing",
             (
-                "content logits lie in [-beta, beta]",
+                CONTENT,
                 "the network is L-Lipschitz in the logits of the heads",
                 VALUES,
             ),

@@ -98,6 +98,57 @@ def _growing() -> Theorem:
     )
 
 
+def _normalised() -> Theorem:
+    steps = (
+        says("Adding a constant to all biases changes nothing: let 0 <= f <= log s on [0, d]. For "
+             "any k, the j + k nearest keys have psi(n)/psi(i) <= d once the row is long enough: "
+             "those outside weigh e^-L k + x, x >= 0, the j inside I = e^L s j - y, y >= 0."),
+        at_most("So for every input the share outside is at least k/(k + e^{2L} s j)",
+                (K / (K + exp(2 * L) * S * J)).subs(J, exp(-L) * (I + Y) / S),
+                (exp(-L) * K + X) / (exp(-L) * K + X + I)),
+        tends("As k is any number, with the row it grows to", K / (K + exp(2 * L) * S * J), 1, K),
+    )
+    return Theorem(
+        "normalised-bias", "Biases of the normalised distance are never windowable", "ours",
+        "a row of i keys have the biases f(psi(n)/psi(i)), psi grow without bound, f be bounded on "
+        "some [0, d], content logits lie in [-L, L]",
+        "for every input the mass outside any j keys tends to 1 as rows grow",
+        Proof("what is normalised comes nearer to 0 than any d: only f near 0 counts", steps),
+    )
+
+
+def _scaled() -> Theorem:
+    steps = (
+        says("Row i has logits c(i) x + s(i) p(n), |x| <= L; let 0 be the largest p(n), s -> s', "
+             "c -> c'. By window-error with c(i) L for L the worst error is 2 V T/(T + e^{-2 c L} "
+             "B), and B >= 1 once the maximiser is kept."),
+        says("c' finite, 0 < s' finite: if sum e^{t p} converges for a t < s', rows with s(i) >= t "
+             "have T <= sum_{n>=j} e^{t p(n)}, which tends to 0: windowable. If it diverges for a "
+             "t > s', then T >= sum_{j<=n<i} e^{t p(n)} in all long rows, while B <= j: the error"),
+        tends("tends to 2 V times", T / (T + exp(-2 * L) * J), 1, T),
+        says("So it does if s' = 0, where T >= (k - j)(1 - h) for any k and h > 0. A constant s is "
+             "its own t."),
+        says("c' infinite, s' finite, or c/s -> oo: for fixed j, e^{2 c L} T >= e^{2 c L + s p(j)} "
+             "=: k grows without bound, and the error"),
+        tends("tends to 2 V times", K / (K + J), 1, K),
+        says("s' infinite, c <= b s, p -> -oo, q = the least -p(n) from j on, which grows without "
+             "bound. If s >= a log(i), a > 0: e^{2 c L} T <= i e^{s (2 b L - q)} <= i^r <= j^r "
+             "-> 0, r = 1 - a (q - 2 b L). If sum e^{t p} converges for some t: once q >= 4 b L, "
+             "s >= 2 t, e^{2 c L} T <= sum_{n>=j} e^{s p(n)/2} <= sum_{n>=j} e^{t p(n)} -> 0. Both "
+             "times windowable."),
+    )
+    return Theorem(
+        "scaled-bias", "Biases scaled by the row", "ours",
+        "a row of i keys have logits c(i) x + s(i) p(n), |x| <= L, L > 0, values be free of them, "
+        "p be finite and fall without bound, c and s have limits",
+        "windowable if c is bounded and s tends to an s' > t with sum e^{t p} convergent, or if s "
+        "grows without bound, c within a multiple of it, and s is log(i) or more, up to a factor, "
+        "or sum e^{t p} converges for some t; not windowable if c outgrows s, or c is bounded and "
+        "s tends to an s' < t with sum e^{t p} divergent, or to 0",
+        Proof("the supremum over rows of e^{2 c L} T/B, case by case", steps),
+    )
+
+
 def _gated() -> Theorem:
     ratio = Q**J / (1 - Q**J)
     steps = (
@@ -254,6 +305,7 @@ def _support() -> Theorem:
 
 
 WINDOWS: tuple[Callable[[], Theorem], ...] = (
-    _bounded, _growing, _gated, _stick, _sinks, _certificate, _leak, _mixing, _support,
+    _bounded, _growing, _normalised, _scaled, _gated, _stick, _sinks, _certificate, _leak, _mixing,
+    _support,
 )
 """The theorems of this module, in the order of their use."""

@@ -403,7 +403,10 @@ class ResolutionTarget(Quantity):
         raise Unreachable(str(found.reason or f"the resolution is {limit} to all digits known"))
 
     def gauge(self, bias: Expr, limit: Rational) -> Any:
-        return _log(arb(float(self.answer(bias))) / rational(limit))
+        value = self.number(bias)
+        if value is None:
+            raise Unreachable("the resolution is not known there")
+        return _log(arb(value) / rational(limit))
 
 
 TARGETS: dict[str, type[Quantity]] = {

@@ -20,6 +20,7 @@ from flint import arb, arb_series, ctx, fmpq
 from sympy import Expr
 
 from farfield.numerics.summation.kernel import Kernel, number
+from farfield.theory.algebra.budget import check_time
 
 MAX_SHIFT = 1 << 16  # terms before the formula is applied
 
@@ -93,6 +94,7 @@ class Smooth(Kernel):
             head, at, best, stalls = arb(0), j, arb(0, arb.pos_inf()), 0
             upto = j if u > bits // 2 + 8 else j + bits // 2 + 8 - min(0, int(float(u)))
             while True:
+                check_time()
                 for i in range(at, upto):
                     head += self.term(i)
                 at, before = upto, best.rel_accuracy_bits()

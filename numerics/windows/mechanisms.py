@@ -26,7 +26,7 @@ from farfield.numerics.windows.question import MAX_BITS, Window, WindowError, Wi
 from farfield.numerics.windows.toeplitz import of_bias
 from farfield.theory.algebra.outcomes import Unreachable
 from farfield.theory.answers.answer import Code, InputError, Label, Reason, Status
-from farfield.theory.answers.number import exact, natural
+from farfield.theory.answers.number import exact
 from farfield.theory.functions.balls import precision, rational
 from farfield.theory.functions.nodes import n
 from farfield.theory.mechanisms import MECHANISMS
@@ -58,7 +58,7 @@ def of_mechanism(name: str, asked: WindowQuestion, gate: Any = None) -> Window:
         )
     if name == "row_scaled" and asked.temper is None:
         asked = replace(asked, temper=sympy.Integer(1))
-    return _bounded(asked, rule.theorem)
+    return _bounded(asked, "growing-logits" if name == "row_scaled" else "bounded-logits")
 
 
 def error_of_mechanism(
@@ -127,23 +127,8 @@ def _stick(asked: WindowQuestion) -> Window:
     return asked.answer(None, width, proof=proof)
 
 
-def half_mass_length(window: Any, logit_bound: Any) -> int:
-    """The row length from which on at least half of the mass lies outside a window, whatever the
-    input, where all logits are bounded: the least i >= j (1 + e^{2 beta}).
-
-    Args:
-        window: keys that are kept, j.
-        logit_bound: bound beta of every logit, position included.
-
-    >>> half_mass_length(128, 1)
-    1074
-    """
-    j, beta = natural(window, "window"), rational(exact(logit_bound, "logit_bound"))
-    return _ceiling(lambda: j * (1 + (2 * arb(beta)).exp()))
-
-
 def half_mass_text(logit_bound: sympy.Rational) -> str:
-    """What `half_mass_length` says of every window."""
+    """From which row length on j keys of bounded logits hold at most half: (1 + e^{2 beta}) j."""
     with precision(64):
         factor = float((1 + (2 * arb(rational(logit_bound))).exp()).mid())
     return (

@@ -1,36 +1,304 @@
-"""Biases that depend on the row: the sharp error of one row (ours).
+r"""Biases that depend on the row (ours).
 
-A row of i keys has logits `x + p_i(n)`, content `|x| <= beta` free. Keeping its j nearest keys, the
-worst error is exactly (a maximum over inputs)
+A row of i keys has logits `x + p_i(n)`, content `|x| <= beta_i` free. Keeping its j nearest keys,
+the worst error is exactly (a maximum over inputs)
 
-    2 V T / (T + e^{-2 beta} B),    B = sum_{n<j} e^{p_i(n)},    T = sum_{j<=n<i} e^{p_i(n)}.
+    2 V T / (T + e^{-2 beta_i} B),    B = sum_{n<j} e^{p_i(n)},    T = sum_{j<=n<i} e^{p_i(n)}.
 
-Windowable is such an encoding exactly if the supremum over rows `i > j` of `e^{2 beta} T/B` tends
-to 0; it is not where the biases of all rows lie in one bounded interval.
+Windowable is such an encoding exactly if the supremum over rows `i > j` of `e^{2 beta_i} T/B` tends
+to 0. Two kinds are objects, whose supremum is decided: `f(psi(n)/psi(i))`, as FIRE has it, never
+(`normalised-bias`); `s(i) p(n)` with content scaled by c(i), as SSMax has it, by the limits of s
+and c and the exp-series of `t p` (`scaled-bias`).
 """
 
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+import sympy
+from flint import arb, fmpq
+from sympy import Expr, Integer, Rational, S, Symbol
 
 from farfield.numerics.windows.question import read_bounds
-from farfield.theory.answers.answer import InputError
+from farfield.theory.answers.answer import Code, InputError, Label, Reason, Status
 from farfield.theory.answers.number import natural
+from farfield.theory.convergence import check_convergence
+from farfield.theory.decision.differences import limit_of_difference
+from farfield.theory.encodings import encoding
+from farfield.theory.formula.grammar import read
+from farfield.theory.functions.balls import Undefined, precision, to_arb
+from farfield.theory.functions.nodes import n
+from farfield.theory.mechanisms import CONTENT, VALUES
+from farfield.theory.values import compile_ball, tabulate
+from farfield.theory.verdicts import Verdict
+from farfield.theory.windowability import Windowable, of_mechanism
+
+NEAR = tuple(fmpq(1, 1 << k) for k in (1, 4, 16, 64))
+"""Ends of the stretches [0, d] on which a function is tried to be bounded."""
+
+
+class RowBias:
+    """A bias that depends on the row: `p_i(n)` for a row of i keys."""
+
+    def row(self, keys: Any) -> Expr:
+        """The bias of a row, a formula in the distance `n`.
+
+        Args:
+            keys: of the row, i, at least 1.
+
+        Raises:
+            InputError: a row in which it is not defined.
+        """
+        raise NotImplementedError
+
+    def content_scale(self, keys: int) -> Rational | Expr:
+        """The factor of the content logits in a row."""
+        return S.One
+
+    def bias(self, keys: Any) -> np.ndarray:
+        """The bias of a row at distances 0 .. i - 1, float64, shape (i,)."""
+        count = natural(keys, "keys")
+        row = tabulate(self.row(count), np.arange(count))
+        if np.isnan(row).any() or (row == np.inf).any():
+            raise InputError(f"{self}: the bias of a row of {count} keys is undefined or infinite")
+        return row
+
+    @property
+    def windowable(self) -> Windowable:
+        """Whether one window comes as near to full attention as one likes, in all rows."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class NormalisedBias(RowBias):
+    """A bias of the normalised distance, `f(psi(n)/psi(max(i, L)))` in a row of i keys, as FIRE has
+    it (Li et al. 2024, Eq. 6).
+
+    Args:
+        f: a formula in `x`, the normalised distance.
+        normaliser: psi, a formula in `n`, at least 0, growing without bound; `log(1+n)` is FIRE's.
+        threshold: the length L in tokens below which rows are normalised alike.
+
+    Raises:
+        InputError: formulas that cannot be read, or have other symbols.
+
+    >>> fire = NormalisedBias("-4*x", "log(1+n/2)", threshold=64)
+    >>> fire.row(64), fire.bias(1024).round(3)[[0, 1, 1023]]
+    (-4*log(n/2 + 1)/log(33), array([ 0.  , -0.26 , -3.999]))
+    >>> fire.windowable.value, fire.windowable.theorem
+    (False, 'normalised-bias')
+    """
+
+    f: str
+    normaliser: str = "log(1+n)"
+    threshold: int = 1
+
+    def __post_init__(self) -> None:
+        natural(self.threshold, "threshold")
+        _in_one(self.f, "x", "f")
+        _in_one(self.normaliser, "n", "normaliser")
+
+    def row(self, keys: Any) -> Expr:
+        length = Integer(max(natural(keys, "keys"), int(self.threshold)))
+        psi = _in_one(self.normaliser, "n", "normaliser")
+        whole = psi.subs(n, length)
+        if not whole.is_positive:
+            raise InputError(f"normaliser {self.normaliser} must be positive at {length} tokens")
+        return _in_one(self.f, "x", "f").xreplace({_X: psi / whole})
+
+    @cached_property
+    def windowable(self) -> Windowable:
+        psi = _in_one(self.normaliser, "n", "normaliser")
+        if limit_of_difference(psi, S.Zero) is not S.Infinity:
+            return _unknown(str(self), "the normaliser is not proved to grow without bound")
+        if not _bounded_near_zero(_in_one(self.f, "x", "f")):
+            return _unknown(str(self), "f is not proved to be bounded near 0")
+        return of_mechanism("row_dependent", str(self))
+
+
+@dataclass(frozen=True)
+class ScaledBias(RowBias):
+    """A bias whose scale depends on the row: logits `c(i) x + s(i) p(n)` in a row of i keys.
+
+    Args:
+        formula: the bias p(n), without free parameters.
+        scale: s, of the bias, a formula in `i`; positive.
+        content: c, of the content logits, a formula in `i`; positive. Equal to `scale` where whole
+            logits are scaled, as SSMax prints it; with `scale="1"` the query alone is scaled.
+
+    Raises:
+        InputError: formulas that cannot be read, or have other symbols.
+
+    >>> scaled = ScaledBias("-log(1+n)/2", scale="log(i)", content="log(i)")
+    >>> scaled.windowable.value                      # though the exp-series diverges
+    True
+    >>> ScaledBias("-n/8", content="log(i)").windowable.value      # the query scaled, of ALiBi
+    False
+    >>> ScaledBias("-n/8", scale="1+log(1+floor(i/8192))/10").windowable.value
+    True
+    """
+
+    formula: str
+    scale: str = "1"
+    content: str = "1"
+
+    def __post_init__(self) -> None:
+        found = encoding(self.formula)
+        if found.formula is None or found.free or found.num_heads > 1:
+            raise InputError(f"{self.formula!r}: accepted is a bias p(n) without free parameters")
+        for name in ("scale", "content"):
+            _in_one(getattr(self, name), "i", name)
+
+    @property
+    def _bias(self) -> Expr:
+        return encoding(self.formula).biases[0]
+
+    def _at(self, name: str, keys: int) -> Expr:
+        value = _in_one(getattr(self, name), "i", name).xreplace({_I: Integer(keys)})
+        if not value.is_nonnegative:
+            raise InputError(f"{name} {getattr(self, name)} is not 0 or more in a row of {keys}")
+        return value
+
+    def row(self, keys: Any) -> Expr:
+        return self._at("scale", natural(keys, "keys")) * self._bias
+
+    def content_scale(self, keys: int) -> Expr:
+        return self._at("content", keys)
+
+    @cached_property
+    def windowable(self) -> Windowable:
+        said = str(self)
+        s, c = (_in_one(getattr(self, k), "i", k).xreplace({_I: n}) for k in ("scale", "content"))
+        ends = {k: limit_of_difference(e, S.Zero) for k, e in (("scale", s), ("content", c))}
+        for name, end in ends.items():
+            if end is None or not end.is_extended_nonnegative:
+                return _unknown(said, f"the {name} is not proved to have a limit, 0 or more")
+        value, why = self._decided(s, c, ends["scale"], ends["content"])
+        if value is None:
+            return _unknown(said, why)
+        hypotheses = (f"{CONTENT}, before it is scaled", why, VALUES)
+        return Windowable(value, None, "scaled-bias", hypotheses, label=Label.THEOREM, subject=said)
+
+    def _decided(self, s: Expr, c: Expr, scale: Expr, content: Expr) -> tuple[bool | None, str]:
+        """Whether it is windowable, and the case of `scaled-bias`, or what is missing."""
+        p = self._bias
+        falls = limit_of_difference(p, S.Zero)
+        if falls is not S.NegativeInfinity:
+            return None, "p is not proved to fall without bound"
+        if p.has(S.NegativeInfinity):
+            return None, "p masks some keys"
+        if content is S.Infinity and scale is not S.Infinity:
+            return False, "the content grows with the row, the bias does not"
+        if scale is S.Zero:
+            return False, "the bias fades as rows grow"
+        if content is S.Infinity:
+            ratio = limit_of_difference(sympy.log(c), sympy.log(s))
+            if ratio is None:
+                return None, "whether the content outgrows the bias is not decided"
+            if ratio is S.Infinity:
+                return False, "the content outgrows the bias"
+        if scale is S.Infinity:
+            quick = limit_of_difference(sympy.log(s), sympy.log(sympy.log(n + 2)))
+            if quick is not None and quick is not S.NegativeInfinity:
+                return True, "the bias is scaled by log(i) or more"
+            if _converges(p, None):
+                return True, "the scale grows, and the exp-series of t p converges for large t"
+            return None, "whether the scale grows fast enough for p is not decided"
+        constant = not s.has(n)
+        near = {
+            _converges(p, t) for t in ((scale,) if constant else (_below(scale), _above(scale)))
+        }
+        if len(near) != 1 or None in near:
+            return None, f"the exp-series of t p is not decided for t around {scale}"
+        if near == {True}:
+            return (
+                True,
+                f"the exp-series of t p converges for t around {scale}, the limit of scales",
+            )
+        return False, f"the exp-series of t p diverges for t around {scale}, the limit of scales"
+
+
+_X, _I = Symbol("x", nonnegative=True), Symbol("i", positive=True)
+_T = Symbol("t", positive=True)
+
+
+def _in_one(text: Any, name: str, what: str) -> Expr:
+    """A formula in one symbol."""
+    if not isinstance(text, str):
+        raise InputError(f"{what} is text, a formula in {name}, not {type(text).__name__}")
+    symbol = {"x": _X, "i": _I, "n": n}[name]
+    own = name != "n" and re.search(rf"\b{name}\b", text)
+    found = read(text, {name: "nonnegative" if name == "x" else "positive"} if own else None, name)
+    strange = sorted(s.name for s in found.free_symbols - {symbol})
+    if strange:
+        raise InputError(f"{what} {text[:40]!r} has {strange[0]}; accepted: a formula in {name}")
+    return found
+
+
+def _bounded_near_zero(f: Expr) -> bool:
+    """Whether a function is proved bounded on some [0, d]: its ball there is finite."""
+    value = compile_ball(f)
+    with precision(64):
+        for d in NEAR:
+            try:
+                if to_arb(value({_X: arb(0).union(arb(d))})).is_finite():
+                    return True
+            except Undefined:
+                continue
+    return False
+
+
+def _converges(p: Expr, t: Expr | None) -> bool | None:
+    """Whether the exp-series of t p converges; t None: for all large t."""
+    found = check_convergence((_T if t is None else t) * p)
+    if found.verdict in (Verdict.CONVERGES, Verdict.DIVERGES):
+        return found.verdict is Verdict.CONVERGES
+    if found.verdict is Verdict.CONDITIONAL and t is None:
+        return isinstance(found.condition, (sympy.Gt, sympy.Ge)) and found.condition.lhs == _T
+    return None
+
+
+def _below(t: Expr) -> Expr:
+    return t * Rational(999_999, 1_000_000)
+
+
+def _above(t: Expr) -> Expr:
+    return t * Rational(1_000_001, 1_000_000)
+
+
+def _unknown(subject: str, why: str) -> Windowable:
+    return Windowable(
+        None,
+        status=Status.UNKNOWN,
+        label=None,
+        reason=Reason(Code.MISSING_BOUND, why),
+        subject=subject,
+    )
 
 
 def row_window_error(
-    bias: Any, width: Any, logit_bound: Any, value_bound: Any, *, sink: float | None = None
+    bias: Sequence[float] | np.ndarray | RowBias,
+    width: Any,
+    logit_bound: Any,
+    value_bound: Any,
+    *,
+    row: Any = None,
+    sink: float | None = None,
 ) -> float:
     """The worst error of one row, from its own biases, in float64.
 
     Args:
-        bias: `p_i(n)` at distances 0 .. i - 1, finite or -inf; shape (i,).
+        bias: `p_i(n)` at distances 0 .. i - 1, finite or -inf, shape (i,); or a `RowBias`.
         width: nearest keys that are kept, at least 1.
-        logit_bound: bound beta of the content logits.
+        logit_bound: bound beta of the content logits, before a `RowBias` scales them.
         value_bound: bound V of the values.
+        row: keys of the row, i, of a `RowBias`.
         sink: the logit of a learned constant in the denominator, whose value is 0; None without.
 
     Raises:
@@ -38,16 +306,25 @@ def row_window_error(
 
     >>> row_window_error([0.0, 0.0, 0.0, 0.0], 2, 0, 1)
     1.0
+    >>> round(row_window_error(NormalisedBias("-4*x"), 256, 1, 1, row=4096), 4)
+    1.7137
     """
-    row = np.asarray(bias, dtype=np.float64)
-    if row.ndim != 1 or not row.size or np.isnan(row).any() or (row == np.inf).any():
-        raise InputError(f"bias has shape {row.shape}; accepted: finite or -inf, shape (keys,)")
     w = natural(width, "width")
     beta, value = map(float, read_bounds(logit_bound, value_bound))
-    top = row.max() if sink is None else max(row.max(), sink)
-    if not np.isfinite(row[:w].max()):
+    if isinstance(bias, RowBias):
+        if row is None:
+            raise InputError("a bias that depends on the row needs row, the keys of one")
+        beta *= float(bias.content_scale(natural(row, "row")))
+        bias = bias.bias(row)
+    elif row is not None:
+        raise InputError("row belongs to a bias that depends on it; an array is a row itself")
+    given = np.asarray(bias, dtype=np.float64)
+    if given.ndim != 1 or not given.size or np.isnan(given).any() or (given == np.inf).any():
+        raise InputError(f"bias has shape {given.shape}; accepted: finite or -inf, shape (keys,)")
+    top = given.max() if sink is None else max(given.max(), sink)
+    if not np.isfinite(given[:w].max()):
         raise InputError(f"the bias masks all of the {w} nearest keys")
-    weights = np.exp(row - top)
+    weights = np.exp(given - top)
     inside, outside = float(weights[:w].sum()), float(weights[w:].sum())
     if sink is None:
         return 2 * value * outside / (outside + math.exp(-2 * beta) * inside)

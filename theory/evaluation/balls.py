@@ -250,14 +250,3 @@ _DEFERRED: tuple[tuple[Any, Callable[[Any, Compile], Callable[..., Any]]], ...] 
 
 PLAIN = RealBalls()
 """Real balls without a zero test: what needs a proof at a jump is undetermined."""
-
-
-def compiled_plainly(e: Any) -> Callable[[Environment], Any]:
-    """A function of the values of the symbols of `e`: fmpq (exact) or arb, in; the same out.
-
-    >>> from farfield.theory.functions.nodes import n
-    >>> with precision(53):
-    ...     print(compiled_plainly(-sympy.log(1 + n))({n: fmpq(1)}))
-    [-0.69314718055994... +/- ...]
-    """
-    return PLAIN.compiled(e)

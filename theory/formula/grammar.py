@@ -281,12 +281,13 @@ def _spelling(head: str, body: str) -> Spelling:
 register(*(_spelling(head, body) for head, body in SYNONYMS.items()))
 
 
-def read(text: str, domains: Mapping[str, str] | None = None) -> Expr:
+def read(text: str, domains: Mapping[str, str] | None = None, variable: str = "n") -> Expr:
     """The SymPy expression of a formula in the distance `n` and named parameters.
 
     Args:
         text: the formula, at most 10,000 characters.
         domains: the domain of each parameter (see `parameter`); positive where nothing is said.
+        variable: what the formula is in, where that is not the distance but a parameter.
 
     Raises:
         InputError: one line with the column and what is accepted.
@@ -319,9 +320,12 @@ def read(text: str, domains: Mapping[str, str] | None = None) -> Expr:
     if expr in (S.Infinity, S.NegativeInfinity) or expr.has(S.NaN):
         raise InputError(f"formula {text[:40]!r} is infinite or undefined for all n")
     names = sorted(s.name for s in expr.free_symbols if s != n)
-    if names and not expr.has(n) and not set(names) <= set(domains):
-        hint = f"did you mean n for {names[0]}?" if len(names) == 1 else "write n for the distance"
-        raise InputError(f"formula {text[:40]!r} has no n, the distance; {hint}")
+    given = {s.name for s in expr.free_symbols}
+    if names and variable not in given and not set(names) <= set(domains):
+        what = f"{variable}, the distance" if variable == "n" else variable
+        mean = f"did you mean {variable} for {names[0]}?"
+        hint = mean if len(names) == 1 else "write n for the distance"
+        raise InputError(f"formula {text[:40]!r} has no {what}; {hint}")
     unused = sorted(set(domains) - set(names))
     if unused:
         has = ", ".join(names) or "none"

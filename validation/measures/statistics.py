@@ -354,15 +354,6 @@ def interval_text(value: tuple[float, float, float]) -> str:
     return f"{value[0]:.2f} ({value[1]:.2f} to {value[2]:.2f})"
 
 
-def percent_text(interval: tuple[float, float]) -> str:
-    """An interval of shares.
-
-    >>> percent_text((0.484, 0.828))
-    '48% to 83%'
-    """
-    return f"{interval[0]:.0%} to {interval[1]:.0%}"
-
-
 def _rho(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Pearson's correlation of each row."""
     x, y = (v - v.mean(1, keepdims=True) for v in (x, y))

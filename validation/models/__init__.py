@@ -1,1 +1,1 @@
-"""The model, its positional encodings on tensors, its attention, its cache."""
+"""The model, its positional encodings on tensors, its attention."""

@@ -8,7 +8,7 @@ import torch
 from farfield.theory.answers.answer import InputError, plain
 from farfield.theory.encodings import encoding
 from farfield.validation.measures import perplexity
-from farfield.validation.measures.extrapolation import definition
+from farfield.validation.measures.extrapolation import holds
 from farfield.validation.measures.inference_time import relative_inference_time
 from farfield.validation.measures.perplexity import (
     binned,
@@ -168,38 +168,16 @@ def test_scores_of_a_large_vocabulary_a_few_positions_at_a_time(model, text, mon
     )
 
 
-def test_definition_as_printed_and_one_sided(speaks):
-    def rows(*values):
-        lengths = (64, 128, 256)
-        return [
-            {"protocol": "last token", "length": n, "perplexity": p}
-            for n, p in zip(lengths, values, strict=True)
-        ]
-
+def test_definition_as_printed_and_one_sided():
     cases = {
-        (4, 4.1, 3.9): (True, True),
-        (4, 3.5, 3.9): (False, True),
-        (4, 3.9, 4.2): (False, False),
-        (4, 4.2, 3.9): (False, False),
+        (0.025, -0.025): (True, True),
+        (-0.125, -0.025): (False, True),
+        (-0.025, 0.05): (False, False),
+        (0.05, -0.025): (False, False),
     }
-    for values, verdicts in cases.items():
-        (found,) = definition(rows(*values), 64)
-        assert (found.printed, found.one_sided) == verdicts
-    both = definition(
-        [
-            *rows(4, 4, 4),
-            dict(rows(4, 5, 5)[0], protocol="non-overlapping"),
-            dict(rows(4, 5, 5)[1], protocol="non-overlapping"),
-        ],
-        64,
-    )
-    assert [d.protocol for d in both] == ["last token", "non-overlapping"]
-    assert both[0].printed and not both[1].printed
-    speaks(both[0])
-    with pytest.raises(InputError, match="needs the perplexity at the training length 32"):
-        definition(rows(4, 4, 4), 32)
-    with pytest.raises(InputError, match="tolerance 0"):
-        definition(rows(4, 4, 4), 64, 0)
+    for changes, (printed, one_sided) in cases.items():
+        assert holds(changes, both_ways=True) is printed
+        assert holds(changes) is one_sided
 
 
 def test_sliding_inference_is_slower(model, text, speaks):

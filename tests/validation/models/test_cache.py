@@ -1,16 +1,21 @@
-import dataclasses
+"""A model one token after the other, with a cache of keys, is the model on the whole text.
 
-import numpy as np
+A cache of `w` tokens is a sliding window: every layer of every token sees the `w` most recent keys.
+Keys are cached before their rotation and rotated at their distance from the query.
+"""
+
+import dataclasses
+import math
+
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding, encodings
 from farfield.validation.models.attention import materialised
-from farfield.validation.models.cache import extend, generate
-from farfield.validation.models.model import initialised
+from farfield.validation.models.model import Transformer, initialised
+from farfield.validation.models.positional import rows_of
 from farfield.validation.settings.presets import Preset
 from farfield.validation.settings.trainable import TRAINABLE
 from farfield.validation.settings.visibility import Visibility
@@ -26,6 +31,72 @@ def build(name, **changes):
     if e.num_heads > 1:
         e = encoding(name, heads=4, **given)
     return initialised(e, dataclasses.replace(PRESET, **changes), 1).double().eval()
+
+
+@dataclasses.dataclass(frozen=True)
+class Cache:
+    """What a model remembers of a text.
+
+    Args:
+        tokens: how many the text has.
+        keys, values: of each layer, shape (batch, heads, kept, head size); keys not rotated.
+    """
+
+    tokens: int = 0
+    keys: tuple[torch.Tensor, ...] = ()
+    values: tuple[torch.Tensor, ...] = ()
+
+
+@torch.no_grad()
+def extend(
+    model: Transformer, tokens: torch.Tensor, cache: Cache | None = None, width: int | None = None
+) -> tuple[torch.Tensor, Cache]:
+    """Scores after each of some new tokens, given what is cached of those before.
+
+    Args:
+        model: the model.
+        tokens: int64, shape (batch, new), at least one.
+        cache: of the tokens before; None at the beginning.
+        width: keys that a query sees, its own included; None for all.
+
+    Returns:
+        Scores, shape (batch, new, vocabulary), and the cache with the new tokens.
+    """
+    cache = cache or Cache()
+    x, new = model.embed(tokens, cache.tokens), tokens.shape[1]
+    keys: list[torch.Tensor] = []
+    values: list[torch.Tensor] = []
+    mask: torch.Tensor | None = None
+
+    def attend(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+        nonlocal mask
+        layer = len(keys)
+        if cache.tokens:
+            key = torch.cat([cache.keys[layer], key], -2)
+            value = torch.cat([cache.values[layer], value], -2)
+        kept = key.shape[-2]
+        keys.append(key if width is None else key[:, :, kept - min(kept, width - 1) :])
+        values.append(value if width is None else value[:, :, kept - min(kept, width - 1) :])
+        if mask is None:
+            mask = _mask(model, new, kept, width).to(query)
+        own = rows_of(mask, layer, query.shape[1])[None]
+        if model.rotation is not None:
+            query, key = model.rotation(query, key)
+        return torch.nn.functional.scaled_dot_product_attention(query, key, value, attn_mask=own)
+
+    for layer in model.layers:
+        x = layer(x, attend)
+    return model.logits(model.norm(x)), Cache(cache.tokens + new, tuple(keys), tuple(values))
+
+
+def _mask(model: Transformer, new: int, kept: int, width: int | None) -> torch.Tensor:
+    """The bias between the last `new` of `kept` tokens and all of them, -inf where unseen."""
+    position = torch.arange(kept)
+    distance = position[kept - new :, None] - position
+    seen = distance >= 0 if width is None else (distance >= 0) & (distance < width)
+    table = model.bias_table(kept)
+    table = torch.zeros(1, kept, dtype=torch.float64) if table is None else table
+    return table[:, distance.clamp(min=0)].masked_fill(~seen, -math.inf)
 
 
 @pytest.mark.parametrize("width", [None, 1, 5, 30])
@@ -59,33 +130,11 @@ def test_blocks_of_any_size(cuts, width):
     torch.testing.assert_close(torch.cat(found, 1), whole, rtol=1e-6, atol=1e-9)
 
 
-def test_generated_tokens_are_the_likeliest_of_the_whole_text():
-    model = build("alibi")
-    model.norm.weight.data *= 30
-    prompt = np.arange(5)
-    found = generate(model, prompt, 12, width=6)
-    text = torch.from_numpy(np.concatenate([prompt, found]))[None]
-    with torch.no_grad():
-        expected = model(text, Visibility(window=6))[0].argmax(-1)
-    assert found.tolist() == expected[4:-1].tolist()
-    drawn = [generate(model, prompt, 9, temperature=5.0, seed=s).tolist() for s in (0, 0, 1)]
-    assert drawn[0] == drawn[1] != drawn[2]
-
-
 def test_far_beyond_the_training_length():
     """xPos scales and rotary angles stay those of the distance: nothing overflows in float32."""
     model = build("xpos").float()
-    assert len(generate(model, np.zeros(3), 2000, width=16)) == 2000
     scores, cache = None, None
     for part in torch.zeros(1, 600, dtype=torch.long).split(100, 1):
         scores, cache = extend(model, part, cache, 16)
     short, _ = extend(model, torch.zeros(1, 100, dtype=torch.long), None, 16)
     torch.testing.assert_close(scores[:, -1], short[:, -1], rtol=1e-3, atol=1e-4)
-
-
-def test_what_cannot_be_generated():
-    with pytest.raises(InputError, match="knows 40 positions; 41 tokens"):
-        generate(build("learned"), np.zeros(30), 12)
-    for prompt, options in (([], {}), ([1], {"width": 0}), ([1], {"temperature": -1.0})):
-        with pytest.raises(InputError, match="accepted: a prompt"):
-            generate(build("nope"), np.array(prompt), 1, **options)

@@ -1,4 +1,4 @@
-"""Germs against numbers: what an expansion leaves out is as small as it says, at huge distances."""
+"""Transseries against numbers: what an expansion leaves out is as small as it says, far out."""
 
 import itertools
 import random
@@ -60,11 +60,10 @@ def value(e, at):
 def test_what_is_left_out_is_as_small_as_it_says(named):
     """|e - sum of the terms|/remainder does not grow from 10^12 to 10^40."""
     rng = random.Random(7)
-    checked = 0
-    for _ in range(24):
-        e = read(random_expression(rng, rng.choice((1, 2, 2, 3))))
-        if not e.has(n):
-            continue
+    drawn = (read(random_expression(rng, rng.choice((1, 2, 2, 3)))) for _ in itertools.count())
+    formulas = list(itertools.islice((e for e in drawn if e.has(n)), 24))
+    open_ones = []
+    for e in formulas:
         try:
             with deciding(Context(order=4, named=named)):
                 g = transseries(e)
@@ -81,29 +80,27 @@ def test_what_is_left_out_is_as_small_as_it_says(named):
                     )
                 )
                 error = None if remainder is None else monomial_expression(remainder)
-        except (Undecided, NeedMore, NotReal):
+        except NeedMore:
+            open_ones.append(e)
             continue
         if "t" in {s.name for s in total.free_symbols} or (
             error is not None and len(error.free_symbols) > 1
         ):
+            open_ones.append(e)
             continue
         with mpmath.workdps(700):
-            try:
-                ratios = []
-                for at in FAR:
-                    gap = abs(value(e, at) - value(total, at))
-                    scale = (
-                        value(error, at)
-                        if error is not None
-                        else abs(value(e, at)) * mpmath.mpf(10) ** -600
-                    )
-                    lost = scale < abs(value(e, at)) * mpmath.mpf(10) ** -650
-                    ratios.append(mpmath.mpf(0) if lost else gap / scale)
-            except (OverflowError, ZeroDivisionError, TypeError, ValueError):
-                continue
+            ratios = []
+            for at in FAR:
+                gap = abs(value(e, at) - value(total, at))
+                scale = (
+                    value(error, at)
+                    if error is not None
+                    else abs(value(e, at)) * mpmath.mpf(10) ** -600
+                )
+                lost = scale < abs(value(e, at)) * mpmath.mpf(10) ** -650
+                ratios.append(mpmath.mpf(0) if lost else gap / scale)
             assert max(ratios) < 1e20 and ratios[2] <= 10 * max(ratios[:2]) + 1e-6, (e, ratios)
-        checked += 1
-    assert checked >= 16, "too many formulas were passed over"
+    assert len(open_ones) <= 4, open_ones
 
 
 def test_terms_descend_and_lie_above_the_remainder():

@@ -16,7 +16,7 @@ from farfield.theory.convergence import check_convergence
 
 ROWS = [
     json.loads(line)
-    for line in (Path(__file__).resolve().parents[1] / "data" / "series.jsonl")
+    for line in (Path(__file__).resolve().parents[2] / "data" / "series.jsonl")
     .read_text(encoding="utf-8")
     .splitlines()
 ]

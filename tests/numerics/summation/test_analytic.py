@@ -31,7 +31,7 @@ from farfield.theory.functions.balls import precision, to_arb
 from farfield.theory.functions.bessel import bessel_rest
 from farfield.theory.functions.nodes import n
 
-BATTERY = Path(__file__).resolve().parents[1] / "data" / "battery.jsonl"
+BATTERY = Path(__file__).resolve().parents[2] / "data" / "battery.jsonl"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,124 @@
+"""Tail enclosures: they hold at every point of their half-line, and say where nothing is proved."""
+
+import random
+
+import pytest
+import sympy
+from flint import acb, arb, fmpq
+
+from farfield.numerics.enclosures.tails import (
+    UNIT,
+    HalfLine,
+    TailEnclosure,
+    Unproved,
+    growth,
+    level,
+    monomial,
+    raised,
+    tail_enclosure,
+    times,
+)
+from farfield.numerics.outcomes import Unrecognised
+from farfield.numerics.summation.analytic_bias import half_line
+from farfield.theory.functions.balls import precision
+from farfield.theory.values import enclose
+
+S = sympy.Symbol("s", positive=True)
+ENDS = (40, 400, 10_000)  # log X, further and further out
+
+
+def variable(log_x):
+    return TailEnclosure(half_line(arb(log_x)), {level(1): fmpq(1)})
+
+
+def at(found, log_x):
+    """The sum of the terms at a point of the half-line."""
+    there, total = half_line(arb(log_x)), acb(0)
+    for m, c in found.terms.items():
+        total += (c if isinstance(c, acb) else acb(arb(c))) * there.log_value(m).exp()
+    return total
+
+
+def formula(rng, depth):
+    """A formula in s = log x of moderate growth that is real far out."""
+    if depth == 0:
+        return rng.choice([S, 1 / S, sympy.log(S), S**2, sympy.Rational(1, 3), sympy.exp(-S)])
+    a, b = formula(rng, depth - 1), formula(rng, depth - 1)
+    return rng.choice(
+        [a + b, a - 2 * b, a * b, a / (S + b**2), sympy.log(2 + a**2), sympy.sqrt(1 + b**2)]
+    )
+
+
+def test_a_formula_lies_in_its_enclosure_everywhere_beyond():
+    """What is not proved on one half-line may be on a smaller one: most is on the last."""
+    rng, proved = random.Random(5), dict.fromkeys(ENDS, 0)
+    for _ in range(40):
+        e = formula(rng, 3)
+        with precision(128):
+            for log_x in ENDS:
+                try:
+                    found = tail_enclosure(e, S, variable(log_x))
+                except Unproved:
+                    continue
+                for point in (log_x, log_x + 1, 7 * log_x, 200 * log_x):
+                    exact = enclose(e, 128, {S: fmpq(point)})
+                    assert at(found, point).real.overlaps(exact), (e, log_x, point)
+                proved[log_x] += 1
+    assert proved[ENDS[0]] >= 20 and proved[ENDS[-1]] >= 32, proved
+
+
+@pytest.mark.parametrize(
+    "chain, exponents",
+    [
+        ((-1,), ()),
+        ((0, -1), ()),
+        ((0, 0, -2), ()),
+        ((0, -1, 3), ()),
+        ((5,), (((0, 2), -1),)),
+        ((0, 9), (((1,), fmpq(-1, 2)),)),
+    ],
+)
+def test_the_supremum_of_a_decreasing_monomial_is_at_the_end(chain, exponents):
+    m = monomial(
+        tuple(map(fmpq, chain)), tuple((tuple(map(fmpq, c)), fmpq(a)) for c, a in exponents)
+    )
+    assert growth(m) == -1
+    where = half_line(arb(40))
+    with precision(128):
+        bound = where.bound(m)
+        assert where.log_value(m).exp().lower() <= bound
+        for log_x in (41, 60, 400):
+            assert half_line(arb(log_x)).log_value(m).exp().upper() < bound
+
+
+def test_what_grows_or_is_too_near_is_unproved():
+    where = half_line(arb(40))
+    with pytest.raises(Unproved, match="not proved to decrease"):
+        where.bound(level(1))
+    with pytest.raises(Unproved, match="not yet positive"):
+        HalfLine((arb(10),)).log_value(level(3))
+    slow = times(raised(level(1), fmpq(-1)), raised(level(2), fmpq(3)))  # rises until log x = e^3
+    with pytest.raises(Unproved):
+        half_line(arb(12)).bound(slow)
+    assert half_line(arb(40)).bound(slow) > 0
+
+
+def test_equal_monomials_are_one_object():
+    a, b = monomial((fmpq(1), fmpq(-2))), monomial((fmpq(-1), fmpq(2)))
+    assert times(a, b) is UNIT and raised(raised(a, fmpq(3)), fmpq(1, 3)) is a
+    assert times(a, monomial((fmpq(2),))) is monomial((fmpq(3), fmpq(-2)))
+
+
+def test_the_leading_term_and_what_has_none():
+    g = tail_enclosure(3 * S**2 - S, S, variable(12))
+    m, c, delta = g.factored()
+    assert (m, c) == (raised(level(1), fmpq(2)), fmpq(3)) and not delta.grows
+    assert not g.negative() and g.scaled(fmpq(-1)).negative()
+    nothing = tail_enclosure(S - S * (S + 1) / S + 1, S, variable(12))
+    with pytest.raises(Unproved, match="no leading term"):
+        nothing.factored()
+
+
+def test_a_function_without_bounds_is_named():
+    with pytest.raises(Unrecognised, match="has no bounds at infinity"):
+        tail_enclosure(sympy.floor(S), S, variable(12))

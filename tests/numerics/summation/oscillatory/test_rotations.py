@@ -1,0 +1,67 @@
+"""Rotations and waves of constant amplitude: differences of tails are the terms between."""
+
+import pytest
+from flint import arb
+
+from farfield.numerics.outcomes import Unrecognised
+from farfield.numerics.summation.general import _rotation, _waves_of
+from farfield.numerics.summation.kernel import terms
+from farfield.numerics.summation.oscillatory.rotations import RotationKernel
+from farfield.numerics.summation.oscillatory.waves import Waves
+from farfield.theory.algebra.outcomes import Unreachable
+from farfield.theory.formula.grammar import read
+from farfield.theory.functions.balls import precision, to_arb
+
+ROTATIONS = ["-3*log(n+1)-Abs(sin(n))", "-2*log(n+2)-frac(n*sqrt(2))", "-sqrt(n)-Abs(cos(n/2))"]
+WAVES = ["-2*log(n+1)+cos(n)", "-n/50+sin(n)/2", "-3*log(n+2)+cos(n)/3-sin(2*n)/5"]
+
+
+def gap(kernel, p, a, b):
+    """T_a - T_b, and the sum of the terms between."""
+    between = sum(map(terms(p), range(a, b)), arb(0))
+    return to_arb(kernel.tail(a)) - to_arb(kernel.tail(b)), between
+
+
+@pytest.mark.parametrize("text", ROTATIONS)
+def test_rotations(text):
+    p = read(text)
+    kernel = _rotation(p, 0)
+    assert isinstance(kernel, RotationKernel)
+    with precision(64):
+        for a, b in ((0, 3), (5, 200)):
+            found, between = gap(kernel, p, a, b)
+            assert found.overlaps(between) and found.rad() < 1e-3 * between, (a, b)
+
+
+@pytest.mark.parametrize("text", WAVES)
+def test_waves(text):
+    p = read(text)
+    kernel = _waves_of(p, 0)
+    assert isinstance(kernel, Waves)
+    with precision(96):
+        for a, b in ((0, 7), (30, 90), (700, 900)):
+            found, between = gap(kernel, p, a, b)
+            assert found.overlaps(between), (a, b)
+            assert found.rad() < 1e-15 * to_arb(kernel.tail(a)), (a, b)
+
+
+def test_a_mean_beyond_the_direct_terms():
+    """frac(n sqrt 2) is equidistributed: the tail tends to (1 - 1/e) times that of (n + 2)^-2."""
+    kernel = _rotation(read("-2*log(n+2)-frac(n*sqrt(2))"), 0)
+    with precision(64):
+        share = to_arb(kernel.tail(10**9)) * (10**9 + arb(3) / 2)
+        assert abs(share - (1 - (-arb(1)).exp())) < 1e-3
+
+
+@pytest.mark.parametrize("text", ["-n", "-log(n+1)-frac(n*sqrt(2))", "-2*log(n+1)-frac(n/3)"])
+def test_no_rotation(text):
+    """No oscillation, a mean that diverges, a rational frequency."""
+    with pytest.raises(Unrecognised):
+        _rotation(read(text), 0)
+
+
+@pytest.mark.parametrize("text", ["-n", "-2*log(n+1)+cos(n**2)", "-n+n*cos(n)"])
+def test_no_waves(text):
+    """No oscillation, a phase that is not linear, an amplitude that grows."""
+    with pytest.raises((Unrecognised, Unreachable)):
+        _waves_of(read(text), 0)
