@@ -106,7 +106,7 @@ class _Look:
             return ""
         a = self.line.family.parameter
         said = listed([f"{float(self.line.at(arb(u))):.6g}" for u in missing], 6)
-        return f"{before}not decided within the time at {a} = {said}"
+        return f"{before}not decided at {a} = {said}"
 
 
 def _between(look: _Look, low: float, high: float) -> float | None:

@@ -12,6 +12,7 @@ from sympy import cos, exp, log, sin
 from farfield.numerics.theorems import vanishes, verify
 from farfield.theory.answers.errors import InputError
 from farfield.theory.convergence import check_convergence
+from farfield.theory.encodings import encodings
 from farfield.theory.mechanisms import MECHANISMS
 from farfield.theory.statements import TheoremStep, excess
 from farfield.theory.theorems import theorem, theorems
@@ -140,6 +141,14 @@ def test_every_mechanism_has_its_theorem():
     assert all(m.theorem in known for m in MECHANISMS.values())
     named = {check_convergence(name).windowable.theorem for name in ("rope", "fox", "alibi")}
     assert named == {"bounded-logits", "gated-decay", "equivalence"}
+
+
+@pytest.mark.parametrize("name", encodings())
+def test_every_entry_is_decided_or_names_what_is_missing(name):
+    found = check_convergence(name).windowable
+    assert found.theorem in theorems() and found.hypotheses
+    decided = found.value is not None or found.condition is not None
+    assert decided or found.reason.code == "missing_bound"
 
 
 def test_names():

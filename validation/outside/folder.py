@@ -82,7 +82,9 @@ class Folder:
     @property
     def note(self) -> str:
         """What the configuration says beyond the formulas."""
-        return self.description.note
+        own = f"read as {self.kind} of the library: code of the folder (auto_map) is not run"
+        said = (self.description.note, own if "auto_map" in self.values else "")
+        return "; ".join(filter(None, said))
 
     @property
     def attention(self) -> tuple[Attention, ...]:

@@ -280,9 +280,19 @@ def test_the_verb_and_bad_input(capsys, outside_models, t5, tmp_path):
     assert code == 0 and said.splitlines()[-1] == f"page: {out}/index.html"
     assert json.loads(call(bloom, "--json")[1])["trained_from"].startswith("assumed")
     (root / "t5" / "model.safetensors").rename(root / "t5" / "kept")
+    bare = tmp_path / "bare"  # a configuration alone, where bounds need weights, with own code
+    bare.mkdir()
+    values = json.loads((outside_models.folder("qwen3") / "config.json").read_text())
+    values["auto_map"] = {"AutoModel": "own.M"}
+    (bare / "config.json").write_text(json.dumps(values))
+    (bare / "own.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
+    code, said, _ = call(bare)
+    assert code == 0 and "code of the folder (auto_map) is not run" in " ".join(said.split())
+    assert not (tmp_path / "ran").exists()
     for args, message in (
         ((tmp_path / "none",), "does not exist"),
         ((root / "t5",), "has no weights"),
+        ((bare, "--bounds", "weights"), "has no weights"),
         ((bloom, "--length", "5", "--trained", "6"), "accepted are lengths from 6"),
         ((bloom, "--eps", "2"), "between 0 and 1"),
         ((bloom, "--bounds", "text"), "accepted: given, weights"),
