@@ -300,10 +300,11 @@ def gradient_by_position(
             rows += [(g["name"], length, g["seed"], int(p), float(share)) for g, curve in
                      zip(models, shares, strict=True) for p, share in zip(position, curve,
                                                                           strict=True)]  # fmt: skip
-            for axes in (whole, near):
+            for axes, end in ((whole, position[-1]), (near, 2 * lengths[-1])):
+                p, *parts = (a[position <= end] for a in (position, *shares))
                 style = {"color": COLOURS[k], "linestyle": LINES[k]}
-                axes.plot(position, shares.mean(0), label=f"trained on {length}", **style)
-                axes.fill_between(position, shares.min(0), shares.max(0), alpha=0.18, linewidth=0,
+                axes.plot(p, np.mean(parts, 0), label=f"trained on {length}", **style)
+                axes.fill_between(p, np.min(parts, 0), np.max(parts, 0), alpha=0.18, linewidth=0,
                                   color=COLOURS[k])  # fmt: skip
                 axes.axvline(length, color=COLOURS[k], linewidth=0.7, linestyle=":")
         for axes, end in ((whole, position[-1]), (near, 2 * lengths[-1])):

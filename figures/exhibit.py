@@ -14,15 +14,19 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import sympy
 from matplotlib.figure import Figure
 
-from farfield.figures.document import Item, Picture, piece
+from farfield.figures.document import Fold, Item, Picture, piece
 from farfield.figures.index import INDEX
 from farfield.figures.style import for_page, svg
 from farfield.theory.answers.answer import InputError, Result
 from farfield.theory.answers.blocks import Block, Note, Sentence, Table, table
-from farfield.theory.answers.notation import code
+from farfield.theory.answers.notation import code, words
+
+ROWS = 12
+"""A page folds tables of more."""
 
 
 @dataclass(frozen=True)
@@ -102,14 +106,39 @@ class Drawing(Result):
         """
         caption = code(self.caption)
         if self.figure is None:
-            return [self.table.table(title), Sentence(caption, kind) if kind else Note(caption)]
+            said = Sentence(caption, kind) if kind else Note(caption)
+            shown, k = self.table.table(title), len(self.table.rows)
+            return [
+                said,
+                shown if k <= ROWS else Fold(words("The table of {k} rows", k=k), [shown]),
+            ]
         narrow = svg(self.figure, f"{name}-narrow")
-        return [Picture(for_page(self.figure, name), caption, title or "a figure", kind, narrow)]
+        alt = f"{title or 'A figure'}. {seen(self.figure)}".strip()
+        return [Picture(for_page(self.figure, name), caption, alt, kind, narrow)]
 
     def _repr_html_(self) -> str:
         if self.figure is None:
             return piece(self.items())
-        return piece([Picture(svg(self.figure, "drawing"), code(self.caption), "a figure")])
+        drawn = svg(self.figure, "drawing")
+        return piece([Picture(drawn, code(self.caption), seen(self.figure) or "A figure")])
+
+
+def seen(figure: Figure) -> str:
+    """The named lines of a figure with their ends, for those who cannot see it."""
+    parts = []
+    across = [axes.get_xlabel() for axes in figure.axes if axes.get_xlabel()]
+    for axes in figure.axes:
+        lines = [
+            f"{line.get_label()} from {y[0]:.3g} at {x[0]:.3g} to {y[-1]:.3g} at {x[-1]:.3g}"
+            for line in axes.lines
+            if not str(line.get_label()).startswith("_")
+            and len(x := np.asarray(line.get_xdata(), float)) > 1
+            and len(y := np.asarray(line.get_ydata(), float)) > 1
+        ]
+        if lines:
+            named = f"{axes.get_ylabel()} by {(axes.get_xlabel() or (across or ['x'])[-1])}"
+            parts.append(f"{named}: {'; '.join(lines)}.")
+    return " ".join(parts)
 
 
 @dataclass(frozen=True)

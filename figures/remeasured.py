@@ -86,12 +86,12 @@ def measured_table(runs: Sequence[Run], *, layout: Layout) -> Drawing:
     ]  # fmt: skip
     if lacking:
         caption += (
-            f" Not measured ({ABSENT}): {', '.join(r.printed for r in lacking)}; to make them: "
+            f" Not measured: {', '.join(r.printed for r in lacking)}; to make them: "
             f"{_commands(layout, lacking)}."
         )
     outside = [row.printed for row in layout.rows if not row.label]
     if outside:
-        caption += f" Not in the catalogue ({ABSENT}): {', '.join(outside)}."
+        caption += f" Not in the catalogue: {', '.join(outside)}."
     return Drawing(_long(found, agreed), caption, shown=_wide(layout, found, agreed))
 
 
@@ -162,13 +162,15 @@ def _theirs(e: Pair) -> str:
 
 
 def _wide(layout: Layout, found: Sequence[Pair], agreed: Sequence[Agreement]) -> Data:
-    """For reading: a row of ours, then the printed rows it answers to; below them the ranks."""
+    """For reading: a row of ours that was measured, then the printed rows it answers to; below
+    them the ranks."""
     multiples = sorted({e.multiple for e in found})
     rows: list[tuple[Any, ...]] = []
     for base in dict.fromkeys(e.base for e in found):
         for row in layout.rows:
             own = [e for e in found if e.base == base and e.row == row]
-            rows += _lines(row, own, multiples) if own else []
+            if any(e.values for e in own):
+                rows += _lines(row, own, multiples)
         rows += _ranks([a for a in agreed if a.base == base], multiples)
     columns = ("encoding", "of", "trained", *map(_multiple, multiples), "direction", "side")
     return Data(columns, tuple(rows))
@@ -182,10 +184,10 @@ def _lines(
     for e in own:
         by_set.setdefault(e.dataset, {})[e.multiple] = e
     ours = {m: e for by in by_set.values() for m, e in by.items()}
-    seeds = max((len(e.values) for e in ours.values()), default=0)
+    seeds = max(len(e.values) for e in ours.values())
     trained = own[0].trained
     who = spoken(row.ours(trained)) if row.label else ABSENT
-    n = f"measured,\u00a0n\u00a0=\u00a0{seeds}" if seeds else "not\u00a0measured"
+    n = f"measured,\u00a0n\u00a0=\u00a0{seeds}"
     yield who, n, trained, *(_ours(ours[m]) if m in ours else "" for m in multiples), "", ""
     for k, (dataset, by) in enumerate(by_set.items()):
         length, side = (agreeing([d for e in by.values() if (d := get(e)) is not None])

@@ -40,6 +40,6 @@ class Shown:
         return state.html(self.items)
 
 
-question = state.ask("-r*log(1+n)")
+question = state.decide(state.read("-r*log(1+n)"))
 at = state.values_of({"r": 1.5})
-Shown(state.first(question, at), state.picture([question], at))
+Shown(*state.head([question], at))

@@ -221,7 +221,7 @@ _WIDTHS = (
     " Windows answer to the printed ones with the nearest w R / L, the window over all layers in "
     "training lengths: 16, 32, 64 here to 40, 80, 160."
 )
-_HEADS = " 8 heads here, 12 in the print; slopes 2^-h."
+_HEADS = " 8 heads here, 12 in the print; slopes 2⁻ʰ."
 _MARKS = "; † Sandwich significantly better, * worse"
 _TABLES = (
     (1, "", _VARIANTS, _VARIANTS[1], {512: 1}, _WIDTHS + _HEADS),

@@ -167,7 +167,7 @@ def fig7() -> Drawing:
     return Drawing(
         Data(("encoding", "n", "exp(p(n))"), tuple(rows)),
         f"exp(RPE) of a query row at a key column, {size} tokens, dialect paper (Type 1: "
-        "(n+1)^-2, Type 2: exp(-log(n+1)^2)). Logarithmic colours from 1e-6, since on a linear "
+        "(n + 1)⁻², Type 2: exp(−log²(n + 1))). Logarithmic colours from 1e-6, since on a linear "
         "scale both are a bright diagonal; the paper gives neither size nor scale.",
         figure,
     )

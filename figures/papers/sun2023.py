@@ -104,8 +104,8 @@ def fig3() -> Drawing:
     return Drawing(
         data,
         f"Training: causal, {length} tokens. Inference: blocks of half the training length "
-        f"({length // 2} tokens); key j is seen by query i if j <= i and floor(j / half) >= "
-        "floor(i / half) - 1, so a row sees from half + 1 to 2 half keys (fewer in the first "
+        f"({length // 2} tokens); key j is seen by query i if j ≤ i and ⌊j/half⌋ ≥ "
+        "⌊i/half⌋ − 1, so a row sees from half + 1 to 2 half keys (fewer in the first "
         "block). Positions from 0; drawn from the mask that the harness measures with.",
         figure,
     )
@@ -175,7 +175,7 @@ def table3() -> Drawing:
               "2048, position part", "scale", "same direction"), tuple(rows)),
         "Attention resolution R [Eq. 4] as printed (trained models, mean over texts and layers), "
         "beside R of the position part alone: ALiBi's bias (mean of 16 heads), the surrogate g of "
-        "RoPE and xPos (d = 64, sum of Eq. 10 divided by sqrt(d)), BCA with half = 512 at 2048 "
+        "RoPE and xPos (d = 64, sum of Eq. 10 divided by √d), BCA with half = 512 at 2048 "
         "tokens. The value and even the order of R depend on the scale given to g, so only the "
         "direction from 1024 to 2048 compares. R as printed in Eq. 4 cannot exceed 1, the printed "
         "1.08 does.",

@@ -133,7 +133,7 @@ class HalfLine:
         rest = arb(0)
         for chain, c in slopes.items():
             if chain != lead and c > 0:
-                ratio = _product(chain, _inverse(lead))
+                ratio = _product(chain, tuple(-a for a in lead))
                 if not self._chain_decreases(ratio):
                     return False
                 rest += arb(c) * self._log_chain(ratio).exp()
@@ -174,10 +174,6 @@ def _product(a: Chain, b: Chain) -> Chain:
     size = max(len(a), len(b))
     wide = [(c + (fmpq(0),) * (size - len(c))) for c in (a, b)]
     return _strip(x + y for x, y in zip(*wide, strict=True))
-
-
-def _inverse(a: Chain) -> Chain:
-    return tuple(-x for x in a)
 
 
 @lru_cache(maxsize=1 << 14)

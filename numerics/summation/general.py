@@ -15,6 +15,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import sympy
@@ -54,9 +55,9 @@ def general_kernel(p: Expr, start: int) -> Kernel:
         _classes,
         analytic_kernel,
         kernel,
-        _waves_of,
+        partial(waves_kernel, find=_any_kernel),
         growing_wave_kernel,
-        _rotation,
+        partial(rotation_kernel, find=_any_kernel),
         _envelope,
     ):
         try:
@@ -88,14 +89,6 @@ def _any_kernel(p: Expr, start: int) -> Kernel:
         return kernel(p, start)
     except Unrecognised:
         return analytic_kernel(p, start)
-
-
-def _waves_of(p: Expr, start: int) -> Kernel:
-    return waves_kernel(p, start, _any_kernel)
-
-
-def _rotation(p: Expr, start: int) -> Kernel:
-    return rotation_kernel(p, start, _any_kernel)
 
 
 # -- residue classes ------------------------------------------------------------------------------

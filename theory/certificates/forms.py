@@ -293,10 +293,6 @@ def _finite_sum(e: Expr) -> Form:
     return Form("sum", (body,), e, (counter, int(low), int(high)))
 
 
-def _piecewise(e: Expr) -> Form:
-    return _pieces(e, form)
-
-
 def _pieces(e: Expr, read: Callable[[Expr], Form]) -> Form:
     """Piecewise as nested if; the last piece must be what remains."""
     *pieces, (last, condition) = e.args
@@ -306,10 +302,6 @@ def _pieces(e: Expr, read: Callable[[Expr], Form]) -> Form:
     for value, condition in reversed(pieces):
         result = Form("if", (_condition(condition), read(value), result), e)
     return result
-
-
-def _table(e: Expr) -> Form:
-    return _entries(e, form)
 
 
 def _entries(e: Expr, read: Callable[[Expr], Form]) -> Form:
@@ -334,8 +326,8 @@ _BUILDERS: dict[Any, Callable[[Expr], Form]] = {
     sympy.Min: _extreme("min"),
     sympy.Mod: _mod,
     sympy.Sum: _finite_sum,
-    sympy.Piecewise: _piecewise,
-    Lookup: _table,
+    sympy.Piecewise: lambda e: _pieces(e, form),
+    Lookup: lambda e: _entries(e, form),
     type(S.Pi): lambda e: Form("pi", (), e),
     type(S.Exp1): lambda e: Form("exp", (form(S.One),), e),
 }

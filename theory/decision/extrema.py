@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -334,10 +334,6 @@ def _at_zero(g: Expr) -> Expr:
     return value
 
 
-def _radii() -> Iterator[float]:
-    return (2.0**-k for k in range(1, 14))
-
-
 def _positive_on(g: Expr, radius: float) -> bool:
     """Whether g > 0 on [0, radius], by one ball."""
     with precision(BITS):
@@ -349,7 +345,7 @@ def _positive_on(g: Expr, radius: float) -> bool:
 
 def _radius_above(g: Expr) -> float:
     """An r with g > 0 on [0, r]."""
-    for radius in _radii():
+    for radius in (2.0**-k for k in range(1, 14)):
         if _positive_on(g, radius):
             return radius
     raise Undecided("the sign of an oscillation near its minimum")

@@ -217,7 +217,9 @@ def _from_formula(
         for h in range(1, count + 1)
     )
     plainly = re.fullmatch(r"[\w\s+\-*/%!^().,<>=&|]+", text, re.ASCII)
-    return Encoding(text if plainly else _line(formula), formula, biases, parameters)
+    return Encoding(
+        text if plainly else expression_line(formula, unicode=False), formula, biases, parameters
+    )
 
 
 def _from_heads(
@@ -250,10 +252,6 @@ def _from_heads(
     label = grouped([part.name for part in parts])
     built = Encoding(label, None, tuple(biases), free, source=LISTED)
     return _assuming(built, domains)
-
-
-def _line(formula: Expr) -> str:
-    return expression_line(formula, unicode=False)
 
 
 def _has_zero(value: Any, name: str) -> bool:

@@ -149,7 +149,8 @@ class Floats(Arrays):
             if record.node is sympy.sign:
                 return sign, parts
             at_zero = self.constant(e.args[1])
-            return lambda *values: np.array([0.0, at_zero, 1.0])[_places(sign(*values))], parts
+            sides = np.array([0.0, at_zero, 1.0])
+            return lambda *at: sides[(np.asarray(sign(*at)) + 1).astype(np.int64)], parts
         if not record.jumps:
             return self._wave(e) or super().function(record, e)
         return self._in_integers(record, e) or (self._repaired(record, e), (n, *e.args))
@@ -301,11 +302,6 @@ def _integer_form(e: Expr) -> _IntegerForm | None:
         return None
     q = math.lcm(*(int(c.q) for _, c in terms))
     return _IntegerForm((n, *whole), tuple((powers, int(c * q)) for powers, c in terms), q)
-
-
-def _places(sign: Any) -> Any:
-    """A sign as a place in a row of three: below, at, above."""
-    return (np.asarray(sign) + 1).astype(np.int64)
 
 
 def _outermost(e: Expr, kinds: tuple[Any, ...]) -> list[Expr]:

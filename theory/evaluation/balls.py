@@ -8,7 +8,7 @@ it is the arithmetic's one parameter, so that whoever evaluates says whose proof
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -176,14 +176,14 @@ RELATIONS: dict[Any, Callable[[int], bool]] = {
 Compile = Callable[..., Program]
 
 
-def _both(e: Any, compiled: Compile) -> Callable[..., bool]:
-    parts = [compiled(a) for a in e.args]
-    return lambda *values: all(p(*values) for p in parts)
+def _joined(join: Callable[[Iterable[bool]], bool]) -> Callable[[Any, Compile], Any]:
+    """`all` or `any` of the parts, as far as they have to be looked at."""
 
+    def rule(e: Any, compiled: Compile) -> Callable[..., bool]:
+        parts = [compiled(a) for a in e.args]
+        return lambda *values: join(p(*values) for p in parts)
 
-def _either(e: Any, compiled: Compile) -> Callable[..., bool]:
-    parts = [compiled(a) for a in e.args]
-    return lambda *values: any(p(*values) for p in parts)
+    return rule
 
 
 def _if_else(e: Any, compiled: Compile) -> Callable[..., bool]:
@@ -240,8 +240,8 @@ def _finite_sum(e: sympy.Sum, compiled: Compile) -> Callable[..., Ball]:
 
 
 _DEFERRED: tuple[tuple[Any, Callable[[Any, Compile], Callable[..., Any]]], ...] = (
-    (sympy.And, _both),
-    (sympy.Or, _either),
+    (sympy.And, _joined(all)),
+    (sympy.Or, _joined(any)),
     (sympy.ITE, _if_else),
     (sympy.Piecewise, _piecewise),
     (Lookup, _lookup),

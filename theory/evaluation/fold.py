@@ -57,7 +57,7 @@ class Arithmetic:
         reduced = None if record.reduced is None else record.reduced(*e.args)
         if reduced is None:
             raise self.lacking(record.name, record.lacks.get(self.rule, "not for these arguments"))
-        return _itself, (reduced,)
+        return lambda x: x, (reduced,)
 
     def applied(self, rule: Callable[..., Any]) -> Callable[..., Any]:
         """A rule as a function of values alone."""
@@ -81,10 +81,6 @@ def _of_many(operation: Callable[[Any, Any], Any], args: Sequence[Any]) -> Calla
     if len(args) == 2:
         return operation
     return lambda *values: functools.reduce(operation, values)
-
-
-def _itself(x: Any) -> Any:
-    return x
 
 
 def value(e: Any, arithmetic: Arithmetic, known: MutableMapping[Any, Any]) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any
 
@@ -18,7 +18,15 @@ from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import alibi_slope, encoding
 from farfield.validation.claims.claim import Data, Finding, Ledger
 from farfield.validation.claims.gradients import STEP, gradients
-from farfield.validation.claims.results import LAST, WHOLE, Model, models
+from farfield.validation.claims.results import (
+    LAST,
+    WHOLE,
+    Model,
+    all_models,
+    models,
+    named,
+    of_models,
+)
 from farfield.validation.claims.words import (
     BY_CHANCE,
     EXPLODES,
@@ -66,10 +74,6 @@ def _both() -> Data:
     return {"cells": table("chi2023_table1") + table("chi2023_table4")}
 
 
-def _models() -> Data:
-    return {"models": models()}
-
-
 def _row(cells: Any, dataset: str, **wanted: Any) -> dict[int, float]:
     return curve(tuple(cells), dataset=dataset, **wanted)
 
@@ -77,21 +81,6 @@ def _row(cells: Any, dataset: str, **wanted: Any) -> dict[int, float]:
 def _rise(data: Data, dataset: str, variant: str) -> float:
     """The increase of a column of Table 1 or 4 beyond its training length."""
     return increase(_row(data["cells"], dataset, variant=variant), TRAINED)
-
-
-def _named(found: tuple[Model, ...], *names: str) -> dict[str, Model]:
-    return {m.name: m for m in found if m.name in names}
-
-
-def _of_models(found: Iterable[Model], evidence: Mapping[str, Any], holds: bool | None,
-               corrected: str = "", corrected_holds: bool = False,
-               reason: str = "the results do not hold the models") -> Finding:
-    """A finding on models, with what every such finding names."""
-    group = list(found)
-    more = {"seeds": {m.name: len(m.seeds) for m in group},
-            "results": sorted({m.source for m in group})}
-    return Finding(holds, {**evidence, **more}, corrected, corrected_holds, reason, len(group),
-                   "; ".join(sorted({m.scale for m in group})))
 
 
 def _plain(found: tuple[Model, ...]) -> list[Model]:
@@ -213,7 +202,7 @@ def _covered(data: Data) -> Finding:
 )
 def _alibi_covered(data: Data) -> Finding:
     found = [m for m in data["models"] if m.name == "alibi"]
-    return _of_models(
+    return of_models(
         found,
         {"share by training length": {m.trained: m.mass for m in found},
          "printed": "an ERF(0.99) of 2048 tokens, the whole context, which says nothing of most"},
@@ -233,7 +222,7 @@ def _alibi_covered(data: Data) -> Finding:
 def _violation(data: Data) -> Finding:
     found = [m for m in data["models"] if m.name in ("alibi", "rope", "sinusoidal")]
     shares = {f"{m.name}, {m.trained}": m.mass for m in found}
-    return _of_models(
+    return of_models(
         found, {"share on the most recent L_tr tokens": shares},
         all((m.mass > 0.5) == (m.name == "alibi") for m in found) if len(found) > 2 else None,
     )
@@ -322,7 +311,7 @@ def _window_size(data: Data) -> Finding:
     "such a model whose segments gain nothing either",
     kind="experiment", label="measured",
     source=f"{RUNS}: models whose last-token perplexity stays within 1 %",
-    data=_models,
+    data=all_models,
 )
 def _early_token(data: Data) -> Finding:
     found = [m for m in data["models"] if stays(m.mean(LAST), 0.01)]
@@ -330,8 +319,8 @@ def _early_token(data: Data) -> Finding:
     for m in found:
         whole = m.mean(WHOLE, 16 * m.trained)
         gains[m.name] = 1 - whole[max(whole)] / whole[m.trained]
-    return _of_models(found, {"fall of segments to 16 times": gains},
-                      all(g > 0 for g in gains.values()) if found else None)
+    return of_models(found, {"fall of segments to 16 times": gains},
+                     all(g > 0 for g in gains.values()) if found else None)
 
 
 # -- Section 4 ------------------------------------------------------------------------------------
@@ -378,12 +367,12 @@ def _diversity(data: Data) -> Finding:
     "the equal slopes 2^-2 keep it.",
     "the other outcome of either",
     kind="experiment", label="measured", source=RUNS, tolerant=True,
-    data=_models,
+    data=all_models,
 )
 def _diversity_experiment(data: Data) -> Finding:
-    found = _named(data["models"], "alibi shift 8", "alibi equal 2")
+    found = named(data["models"], "alibi shift 8", "alibi equal 2")
     rises = {k: m.increase() for k, m in found.items()}
-    return _of_models(
+    return of_models(
         found.values(), {"largest increase": rises},
         rises["alibi shift 8"] >= data["tolerance"] > rises["alibi equal 2"]
         if len(found) == 2 else None,
@@ -415,15 +404,15 @@ def _same_h(data: Data) -> Finding:
     "only the larger slopes keep it.",
     "a larger slope with a larger rise, or all or none that keep it",
     kind="experiment", label="measured", source=RUNS, tolerant=True,
-    data=_models,
+    data=all_models,
 )
 def _same_h_experiment(data: Data) -> Finding:
     order = ("alibi equal 2", "alibi equal 4", "alibi equal 6")
-    found = _named(data["models"], *order)
+    found = named(data["models"], *order)
     if len(found) < 3:
-        return _of_models([], {}, None)
+        return of_models([], {}, None)
     row = [found[k].increase() for k in order]
-    return _of_models(
+    return of_models(
         found.values(), {"increase at h = 2, 4, 6": row},
         row == sorted(row) and row[0] < data["tolerance"] <= row[-1],
     )
@@ -570,7 +559,7 @@ def _original(data: Data) -> Finding:
 def _alibi_experiment(data: Data) -> Finding:
     found = [m for m in data["models"] if m.name == "alibi"]
     rises = {m.trained: m.increase() for m in found}
-    return _of_models(
+    return of_models(
         found, {"largest increase by training length": rises},
         all(r > 0 for r in rises.values()) if found else None,
         "At this scale it falls at every length, by less than 1 %.",
@@ -757,14 +746,14 @@ def _coverage(data: Data) -> Finding:
     "others keep it.",
     "a model with the other outcome",
     kind="experiment", label="measured", source=RUNS, tolerant=True,
-    data=_models,
+    data=all_models,
 )
 def _coverage_experiment(data: Data) -> Finding:
     found = _plain(data["models"])
     outcome = {m.name: (m.gradient <= m.trained, m.increase() < data["tolerance"]) for m in found}
     strict = [k for k, (covered, kept) in outcome.items() if kept and not covered]
     lenient = [k for k, (covered, kept) in outcome.items() if covered and not kept]
-    return _of_models(
+    return of_models(
         found, {"kept, not covered": strict, "covered, lost": lenient},
         not (strict or lenient) if found else None,
         "It is enough, not necessary: no covered model loses its perplexity.",
@@ -861,7 +850,7 @@ def _plateau(data: Data) -> Finding:
     "Over trained models a larger gradient ERF goes with a larger increase of perplexity, beyond "
     "chance.",
     "a rank correlation that chance reaches in one of twenty orders",
-    kind="experiment", label="measured", source=RUNS, data=_models,
+    kind="experiment", label="measured", source=RUNS, data=all_models,
 )
 def _erf_experiment(data: Data) -> Finding:
     found = _plain(data["models"])
@@ -869,7 +858,7 @@ def _erf_experiment(data: Data) -> Finding:
         return Finding(None, {}, reason="fewer than four models to rank")
     rises = [m.increase() for m in found]
     fields, masses = [m.gradient for m in found], [-m.mass for m in found]
-    return _of_models(
+    return of_models(
         found,
         {"Spearman rank correlation of gradient ERF and increase": rank_correlation(fields, rises),
          "by chance": by_chance(fields, rises),
@@ -920,8 +909,8 @@ for _encoding, _words, _quote in (
 def _fixed(data: Data) -> Finding:
     found = list(data["models"])
     rises = {m.name: m.increase() for m in found}
-    return _of_models(found, {"largest increase": rises},
-                      all(r < data["tolerance"] for r in rises.values()) if found else None)
+    return of_models(found, {"largest increase": rises},
+                     all(r < data["tolerance"] for r in rises.values()) if found else None)
 
 
 passed(GRADIENT, "neither of the configurations reaches 0.99 within the most recent L_tr = 512 "
@@ -1230,7 +1219,7 @@ def _t5_slower(data: Data) -> Finding:
     if data["times"] is not None:
         more = 100 * (data["times"]["t5"] / data["times"]["sandwich"] - 1)
         return Finding(about(more, "10"), {"longer, percent": more}, n=1)
-    found = _named(data["models"], "t5", "sandwich")
+    found = named(data["models"], "t5", "sandwich")
     means = {k: float(np.mean(list(m.seconds.values()))) for k, m in found.items() if m.seconds}
     ours = ("" if len(means) < 2 else
             f"; on a CPU, 4 layers of it take {means['t5'] / means['sandwich'] - 1:.0%} longer")
@@ -1322,7 +1311,7 @@ def _beyond(data: Data) -> Finding:
 def _beyond_experiment(data: Data) -> Finding:
     found = [m for m in data["models"] if m.name == "sandwich"]
     rows_ = {m.trained: m.mean(LAST) for m in found}
-    return _of_models(
+    return of_models(
         found, {"perplexity by training length": rows_},
         all(min(v, key=lambda n: v[n]) > t for t, v in rows_.items()) if found else None,
     )
@@ -1340,7 +1329,7 @@ def _beyond_experiment(data: Data) -> Finding:
 def _sandwich_mass(data: Data) -> Finding:
     if data["share"] is not None:
         return Finding(about(100 * data["share"], "60"), {"share": data["share"]}, n=1)
-    found = _named(data["models"], "sandwich")
+    found = named(data["models"], "sandwich")
     ours = "".join(f"; with {m.scale} it is {m.mass:.0%} on the most recent {m.trained}"
                    for m in found.values())
     return Finding(None, {}, reason=f"a number of models of 12 layers and 512 tokens{ours}")
@@ -1359,7 +1348,7 @@ def _distant(data: Data) -> Finding:
     found = [m for m in data["models"] if m.name == "sandwich"]
     alibi = {m.trained: 1 - m.mass for m in data["models"] if m.name == "alibi"}
     beyond = {m.trained: 1 - m.mass for m in found}
-    return _of_models(
+    return of_models(
         found, {"share beyond, by training length": beyond, "ALiBi's": alibi},
         all(b > data["tolerance"] for b in beyond.values()) if found else None,
     )
@@ -1377,15 +1366,15 @@ def _apart(a: Model, b: Model) -> float:
     "more than the tolerance somewhere.",
     "one that lies closer",
     kind="experiment", label="measured", source=RUNS, tolerant=True,
-    data=_models,
+    data=all_models,
 )
 def _distinct(data: Data) -> Finding:
-    found = _named(data["models"], "sandwich", "alibi", "window 16", "window 64")
+    found = named(data["models"], "sandwich", "alibi", "window 16", "window 64")
     if not {"sandwich", "alibi"} <= set(found):
-        return _of_models([], {}, None)
+        return of_models([], {}, None)
     apart = {k: _apart(found["sandwich"], m) for k, m in found.items() if k != "sandwich"}
-    return _of_models(found.values(), {"largest difference from Sandwich": apart},
-                      all(v > data["tolerance"] for v in apart.values()))
+    return of_models(found.values(), {"largest difference from Sandwich": apart},
+                     all(v > data["tolerance"] for v in apart.values()))
 
 
 def _fit(dialect: str, points: int) -> tuple[float, float]:
@@ -1665,9 +1654,9 @@ def _t5_bins(data: Data) -> Finding:
     data=lambda: {"models": models(), "cells": table("chi2023_table3")},
 )
 def _similar(data: Data) -> Finding:
-    found = _named(data["models"], "sandwich", "kerple_log", "t5")
+    found = named(data["models"], "sandwich", "kerple_log", "t5")
     if len(found) < 3:
-        return _of_models([], {}, None)
+        return of_models([], {}, None)
     printed = max(_three(data["cells"], d, "T5")[TRAINED] / _three(data["cells"], d, "Sandwich")[
         TRAINED] for d in ALL_SETS)
     home = {k: m.mean(LAST)[m.trained] for k, m in found.items()}
@@ -1680,8 +1669,8 @@ def _similar(data: Data) -> Finding:
         f"{_apart(found['sandwich'], found['kerple_log']):.1%}"
     )
     alike = all(v < data["tolerance"] for v in apart.values())
-    return _of_models(found.values(), {"largest differences": apart},
-                      None if ours > 1 + data["tolerance"] else alike, reason=reason)
+    return of_models(found.values(), {"largest differences": apart},
+                     None if ours > 1 + data["tolerance"] else alike, reason=reason)
 
 
 @check(
@@ -1692,15 +1681,15 @@ def _similar(data: Data) -> Finding:
     "its perplexity.",
     "one that loses it",
     kind="experiment", label="measured", source=RUNS, tolerant=True,
-    data=_models,
+    data=all_models,
 )
 def _covers(data: Data) -> Finding:
     found = [m for m in _plain(data["models"])
              if m.name.startswith(("alibi", "window")) and m.gradient <= m.trained]
     rises = {m.name: m.increase() for m in found}
-    return _of_models(found, {"largest increase": rises},
-                      all(r < data["tolerance"] for r in rises.values()) if found else None,
-                      reason="the results hold no such model")
+    return of_models(found, {"largest increase": rises},
+                     all(r < data["tolerance"] for r in rises.values()) if found else None,
+                     reason="the results hold no such model")
 
 
 @check(
@@ -1726,16 +1715,16 @@ passed(CONCLUSION, "such pattern is likely to be the secret to successful length
     "In Sandwich, KERPLE and T5 models the nearest 8 of 1024 tokens hold more than ten times their "
     "even share of the gradient.",
     "one with less",
-    kind="experiment", label="measured", source=RUNS, data=_models,
+    kind="experiment", label="measured", source=RUNS, data=all_models,
 )
 def _recency(data: Data) -> Finding:
-    found = _named(data["models"], "sandwich", "kerple_log", "t5")
+    found = named(data["models"], "sandwich", "kerple_log", "t5")
     if len(found) < 3:
-        return _of_models([], {}, None)
+        return of_models([], {}, None)
     shares = {k: m.curve[8] for k, m in found.items()}
     even = 8 / max(found["sandwich"].curve)
-    return _of_models(found.values(), {"share of the nearest 8": shares, "even share": even},
-                      all(s > 10 * even for s in shares.values()))
+    return of_models(found.values(), {"share of the nearest 8": shares, "even share": even},
+                     all(s > 10 * even for s in shares.values()))
 
 
 passed(LIMITATIONS, "Transformer language models with current RPEs still struggle on this simple "
@@ -1871,8 +1860,8 @@ def _cached_sandwich(data: Data) -> Finding:
 def _cache_experiment(data: Data) -> Finding:
     found = [m for m in data["models"] if m.name.startswith("alibi + window")]
     rises = {m.name: m.increase() for m in found}
-    return _of_models(found, {"largest increase": rises},
-                      all(r < data["tolerance"] for r in rises.values()) if found else None)
+    return of_models(found, {"largest increase": rises},
+                     all(r < data["tolerance"] for r in rises.values()) if found else None)
 
 
 passed(ARTIFACTS, "We use the gpt-neox library", "about licences and data sets")

@@ -30,7 +30,7 @@ from farfield.theory.values import compile_ball, enclose
 from farfield.theory.verdicts import Convergence
 from farfield.theory.verdicts import Verdict as Series_
 from farfield.validation.claims.claim import Data, Finding, Ledger, Missing
-from farfield.validation.claims.results import LAST, WHOLE, Model, models
+from farfield.validation.claims.results import LAST, WHOLE, Model, all_models, models
 from farfield.validation.claims.words import (
     BY_CHANCE,
     EXPLODES,
@@ -86,10 +86,6 @@ def verdicts(bias: str, **options: Any) -> list[str]:
     """The verdict on each head of a bias."""
     found = decided(bias, **options)
     return [str(h.verdict) for h in found.heads or (found,)]
-
-
-def _models() -> Data:
-    return {"models": models()}
 
 
 def _tokens(bias: str, eps: str, **values: Any) -> float:
@@ -168,7 +164,7 @@ def _variant(variant: str) -> list[str]:
     "Every trained model whose exp-series converges in all heads keeps its perplexity.",
     "a model whose series converges and whose perplexity rises",
     kind="experiment", label="measured", source=RUNS, tolerant=True,
-    data=_models,
+    data=all_models,
 )
 def _sufficiency(data: Data) -> Finding:
     found = [m for m in _biased(data["models"]) if m.verdict == "converges"]
@@ -854,7 +850,7 @@ def _eq_20(data: Data) -> Finding:
     "The verdict on the exp-series says which trained models keep their perplexity.",
     "a model that keeps it with a divergent series, or loses it with a convergent one",
     kind="experiment", label="measured", source=RUNS, tolerant=True,
-    data=_models,
+    data=all_models,
 )
 def _principle(data: Data) -> Finding:
     found = [m for m in _biased(data["models"]) if m.verdict in ("converges", "diverges")]
@@ -1544,7 +1540,7 @@ def _necessity_two_sided(data: Data) -> Finding:
     "Every trained model whose series diverges in some head loses its perplexity.",
     "a divergent model that keeps it",
     kind="experiment", label="measured", source=RUNS, tolerant=True,
-    data=_models,
+    data=all_models,
 )
 def _necessity(data: Data) -> Finding:
     found = [m for m in _biased(data["models"]) if m.verdict == "diverges"]
@@ -1564,7 +1560,7 @@ def _necessity(data: Data) -> Finding:
     "Over all models with a bias the finite-row TRF and the attention ERF are ranked alike, beyond "
     "chance, at each eps.",
     "an eps at which chance does as well in one of twenty orders",
-    kind="experiment", label="measured", source=RUNS, data=_models,
+    kind="experiment", label="measured", source=RUNS, data=all_models,
 )
 def _trf_trend(data: Data) -> Finding:
     found = [m for m in _biased(data["models"]) if m.trf]
@@ -1652,7 +1648,7 @@ def _figure_7(data: Data) -> Finding:
     "indicating a smaller TRF and ERF as shown in Figure 6 and Figure 5",
     "The attention ERF of Type 2 is smaller than that of Type 1 in trained models, at each eps.",
     "an eps with the other order",
-    kind="experiment", label="measured", source=RUNS, data=_models,
+    kind="experiment", label="measured", source=RUNS, data=all_models,
 )
 def _figure_5(data: Data) -> Finding:
     found = {m.name: m for m in _biased(data["models"], "type1", "type2")}
@@ -1696,7 +1692,7 @@ def _without_training(data: Data) -> Finding:
     "The finite-row TRF is the attention ERF, within the tolerance, for every trained model.",
     "a model whose two fields differ by more",
     kind="experiment", label="measured", source=RUNS, tolerant=True,
-    data=_models,
+    data=all_models,
 )
 def _accurately(data: Data) -> Finding:
     found = [m for m in _biased(data["models"]) if m.trf]

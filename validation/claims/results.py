@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from farfield.theory.answers.errors import InputError
-from farfield.validation.claims.claim import Missing
+from farfield.validation.claims.claim import Finding, Missing
 from farfield.validation.claims.words import increase
 from farfield.validation.progress import Progress
 
@@ -288,3 +288,35 @@ def _decided(mechanism: str, heads: tuple[str, ...]) -> str:
         return "undecided"
     order = ("diverges", "undecided", "conditional", "converges")
     return next((v for v in order if v in found), "undecided")
+
+
+# -- what checks of several papers say of models --------------------------------------------------
+
+
+def all_models() -> dict[str, tuple[Model, ...]]:
+    """The data of a check that reads all models."""
+    return {"models": models()}
+
+
+def named(found: tuple[Model, ...], *names: str) -> dict[str, Model]:
+    """Those of some models that have these names."""
+    return {m.name: m for m in found if m.name in names}
+
+
+def of_models(
+    found: Iterable[Model],
+    evidence: Mapping[str, Any],
+    holds: bool | None,
+    corrected: str = "",
+    corrected_holds: bool = False,
+    reason: str = "the results do not hold the models",
+) -> Finding:
+    """A finding on models, with what every such finding names."""
+    group = list(found)
+    more = {
+        "seeds": {m.name: len(m.seeds) for m in group},
+        "results": sorted({m.source for m in group}),
+    }
+    scales = "; ".join(sorted({m.scale for m in group}))
+    found_in = {**evidence, **more}
+    return Finding(holds, found_in, corrected, corrected_holds, reason, len(group), scales)

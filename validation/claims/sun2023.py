@@ -23,7 +23,7 @@ from farfield.theory.functions.balls import precision
 from farfield.theory.resolution import rotation, rotation_with_decay
 from farfield.theory.theorems import theorem
 from farfield.validation.claims.claim import Data, Finding, Ledger
-from farfield.validation.claims.results import LAST, WHOLE, Model, models
+from farfield.validation.claims.results import LAST, WHOLE, Model, all_models, named, of_models
 from farfield.validation.claims.words import (
     BY_CHANCE,
     EXPLODES,
@@ -74,10 +74,6 @@ def _given(make: Callable[[], Data], **more: Any) -> Callable[[], Data]:
     return lambda: {**make(), **more}
 
 
-def _models() -> Data:
-    return {"models": models()}
-
-
 def _cell(cells: Any, length: int, **wanted: Any) -> float:
     (found,) = select(tuple(cells), eval_length=length, **wanted)
     assert found.value is not None
@@ -96,21 +92,6 @@ def _of(curves: Mapping[Any, dict[int, float]], *names: str) -> dict[Any, dict[i
 
 def _keyed(found: Mapping[Any, Any]) -> dict[str, Any]:
     return {" ".join(map(str, k)) if isinstance(k, tuple) else str(k): v for k, v in found.items()}
-
-
-def _named(found: tuple[Model, ...], *names: str) -> dict[str, Model]:
-    return {m.name: m for m in found if m.name in names}
-
-
-def _of_models(found: Iterable[Model], evidence: Mapping[str, Any], holds: bool | None,
-               corrected: str = "", corrected_holds: bool = False) -> Finding:
-    """A finding on models, with what every such finding names."""
-    group = list(found)
-    more = {"seeds": {m.name: len(m.seeds) for m in group},
-            "results": sorted({m.source for m in group})}
-    return Finding(holds, {**evidence, **more}, corrected, corrected_holds,
-                   "the results do not hold the models", len(group),
-                   "; ".join(sorted({m.scale for m in group})))
 
 
 def _increases(found: Mapping[str, Model], protocol: str = LAST) -> dict[str, float]:
@@ -245,7 +226,7 @@ def _row_resolution(scores: tuple[float, ...], length: int) -> float:
     "Over trained models a larger measured R at twice the training length goes with a smaller "
     "growth of perplexity, beyond chance.",
     "a rank correlation that chance reaches in one of twenty orders",
-    kind="experiment", label="measured", source=RUNS, data=_models,
+    kind="experiment", label="measured", source=RUNS, data=all_models,
 )
 def _indicator_experiment(data: Data) -> Finding:
     found = [m for m in data["models"] if " + " not in m.name
@@ -256,7 +237,7 @@ def _indicator_experiment(data: Data) -> Finding:
              for m in found]
     growth = [m.increase() for m in found]
     pair = [-r for r in rates], growth
-    return _of_models(
+    return of_models(
         found, {"Spearman rank correlation of -R and growth": rank_correlation(*pair),
                 "by chance": by_chance(*pair),
                 "R": dict(zip([m.name for m in found], rates, strict=True))},
@@ -364,15 +345,15 @@ def _sacrifices(data: Data) -> Finding:
     "mitigates the extrapolation problem but sacrifices the general performance",
     "At the training length ALiBi's perplexity is above RoPE's in every seed.",
     "a seed in which it is not",
-    kind="experiment", label="measured", source=RUNS, data=_models,
+    kind="experiment", label="measured", source=RUNS, data=all_models,
 )
 def _sacrifices_experiment(data: Data) -> Finding:
-    found = _named(data["models"], "alibi", "rope")
+    found = named(data["models"], "alibi", "rope")
     if len(found) < 2:
-        return _of_models([], {}, None)
+        return of_models([], {}, None)
     home = {k: m.perplexity[WHOLE][m.trained] for k, m in found.items()}
     seeds = sorted(set(home["alibi"]) & set(home["rope"]))
-    return _of_models(
+    return of_models(
         found.values(), {"perplexity by seed": home},
         all(home["alibi"][s] > home["rope"][s] for s in seeds),
     )
@@ -631,16 +612,16 @@ def _extrapolation_marks(data: Data) -> Finding:
     "Position modeling capabilities of Transformer variants for language modeling",
     "In trained models the four growths of perplexity are in the order of the marks.",
     "two of the four in the other order",
-    kind="experiment", label="measured", source=RUNS, data=_models,
+    kind="experiment", label="measured", source=RUNS, data=all_models,
 )
 def _marks_experiment(data: Data) -> Finding:
     order = ("sinusoidal", "rope", "alibi", "xpos + BCA")
-    found = _named(data["models"], *order)
+    found = named(data["models"], *order)
     if len(found) < 4:
-        return _of_models([], {}, None)
+        return of_models([], {}, None)
     rises = _increases(found)
     row = [rises[k] for k in order]
-    return _of_models(
+    return of_models(
         found.values(), {"largest increase": rises}, row == sorted(row, reverse=True),
         "ALiBi and xPos with BCA stay within 2 %, the other two at least double.",
         max(row[2:]) < 0.02 and min(row[:2]) >= EXPLODES,
@@ -669,11 +650,11 @@ def _t5(data: Data) -> Finding:
     "Trained with sinusoidal positions or with RoPE a model at least doubles its perplexity beyond "
     "the training length.",
     "one of the two with a smaller increase",
-    kind="experiment", label="measured", source=RUNS, data=_models,
+    kind="experiment", label="measured", source=RUNS, data=all_models,
 )
 def _rope_experiment(data: Data) -> Finding:
-    found = _named(data["models"], "sinusoidal", "rope")
-    return _of_models(
+    found = named(data["models"], "sinusoidal", "rope")
+    return of_models(
         found.values(), {"largest increase": _increases(found)},
         all(m.increase() >= EXPLODES for m in found.values()) if len(found) == 2 else None,
     )
@@ -1121,15 +1102,15 @@ def _paired(found: Mapping[str, Model], protocol: str = WHOLE) -> dict[int, list
     "seed.",
     "a seed with a larger loss",
     kind="experiment", label="measured", source=RUNS, tolerant=True,
-    data=_models,
+    data=all_models,
 )
 def _fitting_experiment(data: Data) -> Finding:
-    found = _named(data["models"], "xpos", "rope")
+    found = named(data["models"], "xpos", "rope")
     if len(found) < 2:
-        return _of_models([], {}, None)
+        return of_models([], {}, None)
     pairs = _paired(found)
-    return _of_models(found.values(), {"perplexity of xPos, RoPE by seed": pairs},
-                      all(x / r - 1 < data["tolerance"] for x, r in pairs.values()))
+    return of_models(found.values(), {"perplexity of xPos, RoPE by seed": pairs},
+                     all(x / r - 1 < data["tolerance"] for x, r in pairs.values()))
 
 
 @check(
@@ -1138,16 +1119,16 @@ def _fitting_experiment(data: Data) -> Finding:
     "The mean training loss with the decay is below that of RoPE in every seed.",
     "a seed in which it is not",
     kind="experiment", label="measured", source="training losses of the reference runs",
-    data=_models,
+    data=all_models,
 )
 def _convergence_rope(data: Data) -> Finding:
-    found = _named(data["models"], "xpos", "rope")
+    found = named(data["models"], "xpos", "rope")
     if len(found) < 2:
-        return _of_models([], {}, None)
+        return of_models([], {}, None)
     x, r = found["xpos"].losses, found["rope"].losses
     seeds = sorted(set(x[min(x)]) & set(r[min(r)]))
     gaps = {s: float(np.mean([x[t][s] - r[t][s] for t in x])) for s in seeds}
-    return _of_models(
+    return of_models(
         found.values(), {"mean loss of xPos minus RoPE, nats, by seed": gaps},
         all(v < 0 for v in gaps.values()),
         "The two learn alike: their mean losses differ by less than 0.01 nats in every seed.",
@@ -1260,13 +1241,13 @@ def _as_rope(data: Data) -> Finding:
     "Inference with xPos takes 6 % more time than with absolute positions.",
     "another ratio, timed with the kernels and models of the paper",
     kind="experiment", label="measured", source="no times of such models", scale="that of Table 7",
-    data=_given(_models, times=None),
+    data=_given(all_models, times=None),
 )
 def _six_percent(data: Data) -> Finding:
     if data["times"] is not None:
         more = 100 * (data["times"]["xpos"] / data["times"]["absolute"] - 1)
         return Finding(about(more, "6"), {"additional time, percent": more}, n=1)
-    found = _named(data["models"], "xpos", "sinusoidal")
+    found = named(data["models"], "xpos", "sinusoidal")
     means = {k: float(np.mean(list(m.seconds.values()))) for k, m in found.items() if m.seconds}
     ours = ("" if len(means) < 2 else
             f"; training on a CPU takes {means['xpos'] / means['sinusoidal'] - 1:.0%} longer")
@@ -1478,15 +1459,15 @@ def _stable_decrease(data: Data) -> Finding:
     "A trained xPos model with BCA has, in non-overlapping segments, a perplexity that falls with "
     "every doubling up to 16 times the training length.",
     "a doubling with a rise",
-    kind="experiment", label="measured", source=RUNS, data=_models,
+    kind="experiment", label="measured", source=RUNS, data=all_models,
 )
 def _decrease_experiment(data: Data) -> Finding:
-    found = _named(data["models"], "xpos + BCA")
+    found = named(data["models"], "xpos + BCA")
     if not found:
-        return _of_models([], {}, None)
+        return of_models([], {}, None)
     (m,) = found.values()
     values = m.mean(WHOLE, 16 * m.trained)
-    return _of_models([m], {"perplexity": values}, falls(values))
+    return of_models([m], {"perplexity": values}, falls(values))
 
 
 @check(
@@ -1495,15 +1476,15 @@ def _decrease_experiment(data: Data) -> Finding:
     "The perplexity of the last token of a row falls when an xPos model with BCA sees a longer "
     "row.",
     "a longer row without a gain",
-    kind="experiment", label="measured", source=RUNS, data=_models,
+    kind="experiment", label="measured", source=RUNS, data=all_models,
 )
 def _longer_context(data: Data) -> Finding:
-    found = _named(data["models"], "xpos + BCA")
+    found = named(data["models"], "xpos + BCA")
     if not found:
-        return _of_models([], {}, None)
+        return of_models([], {}, None)
     (m,) = found.values()
     last, whole = m.mean(LAST), m.mean(WHOLE, 16 * m.trained)
-    return _of_models(
+    return of_models(
         [m], {"last token": last, "non-overlapping segments": whole}, falls(last),
         "It stays, to 1 %, while that of segments falls: what falls is the share of tokens near "
         "the start of a segment.",
@@ -1711,19 +1692,19 @@ def _table_3_order(data: Data) -> Finding:
     "twice that, in every seed.",
     "a seed with the other order",
     kind="experiment", label="measured", source="mean expected scores of the reference runs",
-    data=_models,
+    data=all_models,
 )
 def _order_experiment(data: Data) -> Finding:
-    found = _named(data["models"], "xpos", "rope")
+    found = named(data["models"], "xpos", "rope")
     if len(found) < 2:
-        return _of_models([], {}, None)
+        return of_models([], {}, None)
     x, r = found["xpos"], found["rope"]
     pairs = {
         (k, s): [_row_resolution(m.scores[s], k * m.trained) for m in (x, r)]
         for k in (1, 2) for s in sorted(set(x.scores) & set(r.scores))
     }
     above = {k: [a > b for (j, _), (a, b) in pairs.items() if j == k] for k in (1, 2)}
-    return _of_models(
+    return of_models(
         found.values(),
         {"R of xPos, RoPE": {f"{k}x, seed {s}": v for (k, s), v in pairs.items()}},
         all(above[1]) and all(above[2]),
@@ -1910,11 +1891,11 @@ for _name, _helps, _words, _quote in (
 
 def _blocked(data: Data) -> Finding:
     """Does a model explode without BCA and keep its perplexity with it?"""
-    found = _named(data["models"], data["name"], f"{data['name']} + BCA")
+    found = named(data["models"], data["name"], f"{data['name']} + BCA")
     if len(found) < 2:
-        return _of_models([], {}, None)
+        return of_models([], {}, None)
     rises = _increases(found)
-    return _of_models(
+    return of_models(
         found.values(), {"largest increase": rises},
         rises[data["name"]] >= EXPLODES
         and (rises[f"{data['name']} + BCA"] < data["tolerance"]) is data["keeps"],
@@ -1934,7 +1915,7 @@ for _name, _keeps, _words, _quote in (
         f"bca.experiment.{_name}", ABLATION, "", _quote, _words,
         "an increase below 1 without BCA, or the other outcome with it",
         kind="experiment", label="measured", source=RUNS, tolerant=True,
-        data=_given(_models, name=_name, keeps=_keeps),
+        data=_given(all_models, name=_name, keeps=_keeps),
     )(_blocked)
 
 
@@ -2099,18 +2080,18 @@ passed(CONCLUSION, "our method achieves lower perplexity on longer sequences whi
     "seed.",
     "a seed that needs more",
     kind="experiment", label="measured", source="training losses of the reference runs",
-    data=_models,
+    data=all_models,
 )
 def _convergence_absolute(data: Data) -> Finding:
-    found = _named(data["models"], "xpos", "sinusoidal")
+    found = named(data["models"], "xpos", "sinusoidal")
     if len(found) < 2:
-        return _of_models([], {}, None)
+        return of_models([], {}, None)
     x, a = found["xpos"].losses, found["sinusoidal"].losses
     last = max(a)
     steps = {s: min(t for t in x if x[t][s] <= a[last][s]) / last
              for s in sorted(set(x[last]) & set(a[last]))}
-    return _of_models(found.values(), {"share of the steps by seed": steps},
-                      all(v <= 0.5 for v in steps.values()))
+    return of_models(found.values(), {"share of the steps by seed": steps},
+                     all(v <= 0.5 for v in steps.values()))
 
 
 passed(LIMITATIONS, "introduces about 6% inference cost compared with absolute position embeddings",

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -176,7 +177,8 @@ class Audit(Answer):
         if self.heads:
             verdicts = [h.verdict for h in self.heads]
             counts = [
-                f"{verdicts.count(v)} of {len(verdicts)} {v}" for v in dict.fromkeys(verdicts)
+                f"{k} of {len(verdicts)} {str(v).removesuffix('s') if k > 1 else v}"
+                for v, k in Counter(verdicts).items()
             ]
             yield sentence("Heads: {counts}.", Label.THEOREM, counts=listed(counts))
         if self.note:
