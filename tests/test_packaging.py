@@ -107,10 +107,14 @@ def test_the_contracts_of_imports_can_fail(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("allowed", "passes"),
-    [([], False), (["no such device"], True), (["test_it.py::test_gap"], True)],
+    ("gap", "allowed", "passes"),
+    [
+        ("skip", [], False),
+        ("skip", ["no such device"], True),
+        ("xfail", [], False),
+        ("xfail", ["test_it.py::test_gap"], True),
+    ],
 )
-@pytest.mark.parametrize("gap", ["skip", "xfail"])
 def test_a_gap_that_is_not_allowed_fails_the_run(tmp_path, allowed, passes, gap):
     (tmp_path / "pyproject.toml").write_text(
         f"[tool.farfield]\nallowed_skips = {allowed}\n[tool.pytest.ini_options]\n"

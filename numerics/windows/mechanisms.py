@@ -97,7 +97,11 @@ def _bounded(asked: WindowQuestion, theorem: str) -> Window:
             reason=reason,
         )
     row = asked.row
-    width = _ceiling(lambda: arb(row) / (1 + asked.share()))
+    share = asked.exact_share()
+    if share is None:
+        width = _ceiling(lambda: arb(row) / (1 + asked.share()))
+    else:  # which may be an integer itself
+        width = max(1, int((row / (1 + share)).ceil()))
     proof = Proof(f"{width} keys are enough in a row of {row}, and necessary", (step,))
     return asked.answer(None, width, proof=proof)
 
@@ -122,7 +126,10 @@ def _stick(asked: WindowQuestion) -> Window:
         return asked.answer(None, 1, proof=Proof("one key is enough", (step,)))
     ratio = arb(rational(asked.value_bound / asked.error))
     beta = rational(asked.logit_bound)
-    width = _ceiling(lambda: ratio.log() / (-arb(beta)).exp().log1p())
+    if beta:
+        width = _ceiling(lambda: ratio.log() / (-arb(beta)).exp().log1p())
+    else:  # half of the stick is left by each key
+        width = (int(sympy.ceiling(asked.value_bound / asked.error)) - 1).bit_length()
     proof = Proof(f"{width} keys are enough, and necessary in long rows", (step,))
     return asked.answer(None, width, proof=proof)
 

@@ -1,5 +1,8 @@
 import json
+import multiprocessing
+import os
 import random
+import signal
 
 import numpy as np
 import pytest
@@ -48,6 +51,50 @@ def speaks():
         return terminal(first.text)
 
     return check
+
+
+class Forked:
+    """A process that does some work, forked from this one, where torch is loaded already."""
+
+    def __init__(self, work):
+        context = multiprocessing.get_context("fork")
+        self.heard, tells = context.Pipe(duplex=False)
+        self.process = context.Process(target=work, args=(tells.send,))
+        self.process.start()
+        tells.close()
+
+    def kill_at(self, event):
+        """Kill it without a word as soon as it tells this."""
+        while self.heard.recv() != event:  # EOFError: it ended before
+            pass
+        os.kill(self.process.pid, signal.SIGKILL)
+        self.process.join()
+
+    def told(self):
+        """All that it tells until it ends well."""
+        events = []
+        try:
+            while True:
+                events.append(self.heard.recv())
+        except EOFError:
+            self.process.join()
+            assert self.process.exitcode == 0
+            return events
+
+
+@pytest.fixture
+def forked():
+    """Starts such processes; none outlives the test."""
+    started = []
+
+    def start(work):
+        started.append(Forked(work))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.process.kill()
+        one.process.join()
 
 
 @pytest.fixture(scope="session")

@@ -228,7 +228,7 @@ def test_a_ramp_settles_a_rotation(text, g, eps, expected):
     with precision(64):
         mean = float(k.mean().mid())
         sums = np.cumsum((g(x) / (1 + x) ** 2)[::-1])[::-1] + mean / (last + 0.5)
-        for j in (2**17, 200_000, 500_000):
+        for j in (2**17, 200_000):
             ball, size = k._ramped(j, 4), (1 + j) ** -2.0
             assert float(ball.rad()) < size / 8
             assert abs(float(ball.mid()) - sums[j]) < float(ball.rad()) + 0.2 * size
@@ -310,7 +310,7 @@ GENERAL = [
 SOME = st.fractions(min_value="1/4", max_value=3, max_denominator=8)
 
 
-@settings(max_examples=15)
+@settings(max_examples=6)
 @given(
     a=SOME,
     b=SOME,

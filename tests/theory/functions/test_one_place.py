@@ -42,9 +42,11 @@ def code(source):
 def modules():
     files = [path for room in ROOMS for path in sorted((ROOT / room).rglob("*.py"))]
     assert len(files) > 200
+    sources = {path.relative_to(ROOT).as_posix(): path.read_text("utf-8") for path in files}
     return {
-        path.relative_to(ROOT).as_posix(): " ".join(code(path.read_text(encoding="utf-8")))
-        for path in files
+        place: " ".join(code(source))
+        for place, source in sources.items()
+        if any(name in source for name in NAMES)
     }
 
 

@@ -2,7 +2,6 @@ import dataclasses
 import json
 import math
 import os
-import signal
 import subprocess
 import sys
 
@@ -136,43 +135,24 @@ def test_a_corrupted_run_is_set_aside_and_made_again(configuration, tmp_path, da
         assert ("notice", 0, 0, again["notes"][0]) in heard
 
 
-SCRIPT = """
-import sys, torch
-from farfield.theory.encodings import encoding
-from farfield.validation.settings.presets import PRESETS
-from farfield.validation.settings.configuration import Configuration
-from farfield.validation.text.reading import corpus
-from farfield.validation.runs.experiment import train_and_measure
-from farfield.validation.runs.store import Store
-torch.set_num_threads(1)
-def progress(stage, done, total, note):
-    print(stage, done, flush=True)
-train_and_measure(
-    Configuration(encoding("type1"), corpus(sys.argv[2]), PRESETS["tiny"]), Store(sys.argv[1]),
-    progress,
-)
-"""
-
-
-def test_a_killed_run_is_lost_alone(tmp_path):
+def test_a_killed_run_is_lost_alone(forked, tmp_path):
     source = tmp_path / "words.txt"
     source.write_text("what is lost is one run alone, " * 2000)
-    start = [sys.executable, "-c", SCRIPT, tmp_path / "runs", source]
-    for stage in ("train 9", "perplexity, last token 1"):
-        with subprocess.Popen(start, stdout=subprocess.PIPE, text=True) as process:
-            while process.stdout.readline().strip() != stage:
-                assert process.poll() is None
-            os.kill(process.pid, signal.SIGKILL)
+    configuration = Configuration(encoding("type1"), corpus(source), PRESETS["tiny"])
+    store = Store(tmp_path / "runs")
+
+    def run(tell):
+        train_and_measure(configuration, store, lambda stage, done, *_: tell((stage, done)))
+
+    for event in (("train", 9), ("perplexity, last token", 1)):
+        forked(run).kill_at(event)
     stages = []
-    with subprocess.Popen(start, stdout=subprocess.PIPE, text=True) as other:
-        configuration = Configuration(encoding("type1"), corpus(source), PRESETS["tiny"])
-        mine = train_and_measure(
-            configuration, Store(tmp_path / "runs"), lambda stage, *_: stages.append(stage)
-        )
-        theirs = other.stdout.read().split()
-    assert other.returncode == 0
+    other = forked(run)
+    mine = train_and_measure(configuration, store, lambda stage, *_: stages.append(stage))
+    theirs = [stage for stage, _ in other.told()]
     assert "train" not in stages and "train" not in theirs  # the second kill came after training
-    assert ("last" in theirs) != ("perplexity, last token" in stages)  # one measured, one waited
+    measured = [("perplexity, last token" in each) for each in (stages, theirs)]
+    assert sorted(measured) == [False, True]  # one measured, one waited
     assert mine["notes"] == []
 
 

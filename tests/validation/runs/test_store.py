@@ -1,6 +1,6 @@
+import itertools
 import json
 import os
-import signal
 import subprocess
 import sys
 
@@ -48,29 +48,15 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypat
     assert (tmp_path / "a").read_bytes() == b"old"
 
 
-WRITER = """
-import sys, pathlib
-from farfield.validation.runs.store import Store
-from farfield.validation.files import write_json
-with Store(sys.argv[1]).locked("run") as folder:
-    k = 0
-    while True:
-        write_json(folder / "a.json", {"k": k, "filler": [k] * 2000})
-        k += 1
-        if k == 20:
-            print("ready", flush=True)
-"""
+def test_a_kill_leaves_whole_files_and_a_free_lock(forked, tmp_path):
+    def write_on(tell):
+        with Store(tmp_path).locked("run") as folder:
+            for k in itertools.count():
+                write_json(folder / "a.json", {"k": k, "filler": [k] * 2000})
+                tell(k)
 
-
-def test_a_kill_leaves_whole_files_and_a_free_lock(tmp_path):
-    for pause in (0.0, 0.003, 0.01):
-        with subprocess.Popen(
-            [sys.executable, "-c", WRITER, tmp_path], stdout=subprocess.PIPE
-        ) as process:
-            process.stdout.readline()
-            with pytest.raises(subprocess.TimeoutExpired):
-                process.wait(pause)
-            os.kill(process.pid, signal.SIGKILL)
+    for k in (20, 23, 31):
+        forked(write_on).kill_at(k)
         with Store(tmp_path).locked("run") as folder:
             value = read_json(folder / "a.json")
             assert value["filler"] == [value["k"]] * 2000

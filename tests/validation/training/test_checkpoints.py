@@ -1,7 +1,4 @@
 import os
-import signal
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -161,34 +158,19 @@ def test_numbers_that_are_none_leave_the_last_good_state(where, text, small, tmp
     train(model, text.train, small, 1, None, tmp_path)  # and it can be continued
 
 
-SCRIPT = """
-import sys, torch
-from farfield.theory.encodings import encoding
-from farfield.validation.settings.presets import PRESETS
-from farfield.validation.settings.configuration import Configuration
-from farfield.validation.text.reading import corpus
-from farfield.validation.runs.experiment import train_and_measure
-from farfield.validation.runs.store import Store
-torch.set_num_threads(1)
-def progress(stage, done, total, note):
-    print(stage, done, flush=True)
-train_and_measure(
-    Configuration(encoding("kerple_log"), corpus(sys.argv[2]), PRESETS["tiny"]),
-    Store(sys.argv[1]), progress, 0,
-)
-"""
-
-
-def test_kill_9_loses_the_steps_since_the_last_checkpoint_only(tmp_path):
+def test_kill_9_loses_the_steps_since_the_last_checkpoint_only(forked, tmp_path):
     source = tmp_path / "words.txt"
     source.write_text("what is lost is a step or two, " * 2000)
-    start = [sys.executable, "-c", SCRIPT, tmp_path / "runs", source]
-    for stage in ("train 9", "train 20"):
-        with subprocess.Popen(start, stdout=subprocess.PIPE, text=True) as process:
-            while process.stdout.readline().strip() != stage:
-                assert process.poll() is None
-            os.kill(process.pid, signal.SIGKILL)
     configuration = Configuration(encoding("kerple_log"), corpus(source), PRESETS["tiny"])
+
+    def run(tell):
+        def progress(stage, done, *_):
+            tell((stage, done))
+
+        train_and_measure(configuration, Store(tmp_path / "runs"), progress, 0)
+
+    for step in (9, 20):
+        forked(run).kill_at(("train", step))
     result = train_and_measure(configuration, Store(tmp_path / "runs"))
     first, second = result["training"]["resumed"]
     assert 8 <= first < second and 19 <= second < 30

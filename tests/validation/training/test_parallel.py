@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import signal
 import subprocess
 import sys
 
@@ -208,27 +209,21 @@ def test_one_process_is_no_group(text, small, monkeypatch):
 
 
 @pytest.fixture
-def pair(tmp_path):
-    """Makes this process the second of two; the first is a script that says what it is given."""
+def pair(forked, tmp_path):
+    """Makes this process the second of two; the first says what it is given."""
+    place = f"file://{tmp_path}/store"
 
     def first(*said):
-        place = tmp_path / "store"
-        code = (
-            "import sys, torch, torch.distributed as dist; dist.init_process_group('gloo', "
-            f"init_method='file://{place}', rank=0, world_size=2); "
-            f"dist.broadcast(torch.tensor({list(said)}), 0); sys.stdin.readline()"
-        )
-        process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE)
-        started.append(process)
-        torch.distributed.init_process_group(
-            "gloo", init_method=f"file://{place}", rank=1, world_size=2
-        )
+        def leader(tell):
+            torch.distributed.init_process_group("gloo", init_method=place, rank=0, world_size=2)
+            torch.distributed.broadcast(torch.tensor(said), 0)
+            signal.pause()
 
-    started = []
+        forked(leader)
+        torch.distributed.init_process_group("gloo", init_method=place, rank=1, world_size=2)
+
     yield first
     parallel.part()
-    for process in started:
-        process.communicate(b"\n")
 
 
 def test_a_process_with_another_text_is_refused(pair, text, small):
