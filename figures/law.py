@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from farfield.figures.style import COLOURS, INK, MARKERS, house
@@ -21,6 +22,14 @@ def _look(family: str) -> tuple[str, str]:
     return looks[FAMILIES.index(family) if family in FAMILIES else -1]
 
 
+def _ratios(axes: Axes, largest: float) -> None:
+    """Ticks of a logarithmic axis of ratios, up to the largest logarithm."""
+    near = (1.05,) if largest < 1 else ()
+    ticks = [r for r in (1, *near, 1.2, 1.5, 2, 4, 8, 16) if np.log(r) <= largest]
+    axes.set_yticks(ticks, [str(r) for r in ticks])
+    axes.yaxis.set_minor_formatter("")
+
+
 def law_curve() -> Figure:
     """The ratio of perplexity of every committed trial against its order loss, by family.
 
@@ -34,7 +43,7 @@ def law_curve() -> Figure:
         figure = Figure(figsize=(8, 4.6))
         axes = figure.add_subplot()
         constant = slope(np.array([t.value for t in known]), np.array([t.loss for t in known]))
-        at = np.linspace(0, 1, 101)
+        at = np.linspace(0, max(t.value for t in known), 101)
         axes.plot(at, np.exp(constant * at), color=INK, linewidth=1)
         axes.axhline(1 + TOLERANCE, color=INK, linewidth=0.8, linestyle="--")
         for family in families:
@@ -52,10 +61,8 @@ def law_curve() -> Figure:
             xlabel="order loss, from the formula alone",
             yscale="log",
             ylabel="ratio of perplexity, measured",
-            yticks=[1, 1.05, 1.2, 1.5],
-            yticklabels=["1", "1.05", "1.2", "1.5"],
         )
-        axes.yaxis.set_minor_formatter("")
+        _ratios(axes, max(t.loss for t in known))
         axes.legend(loc="upper left", ncols=2)
     return figure
 
@@ -83,9 +90,7 @@ def mixture_curve() -> Figure:
             xticks=[0, 1, 2, 4, 8],
             yscale="log",
             ylabel="ratio of perplexity, measured",
-            yticks=[1, 1.05, 1.2, 1.5],
-            yticklabels=["1", "1.05", "1.2", "1.5"],
         )
-        axes.yaxis.set_minor_formatter("")
+        _ratios(axes, max(loss[label] for label in ("nope", *SLOPES.values())))
         axes.legend(loc="upper right")
     return figure

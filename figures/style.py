@@ -186,10 +186,9 @@ _SMALLER: Any = tuple((re.compile(what), instead) for what, instead in (
     (" font-family: [^;]*;", ""),  # that of the page
     (r' (?:d|x|y)="[^"]*"', lambda part: _NUMBER.sub(_tenth, part[0])),
     (r"(?<=\d|\") ?([MLz]) ", r"\1"),
-    (r"<g> (<use[^>]*/>) </g>", r"\1"),
+    ('<path d="[^"]*" style="fill: none"/>', ""),
     (r"(?<=>) (?=<)", ""),
-    (r"<g>((?:<use[^>]*/>)*)</g>", r"\1"),
-    (r"<g>((?:<use[^>]*/>)*)</g>", r"\1"),
+    *(("<g>((?:(?!</?g[ >]).)*)</g>", r"\1"),) * 8,  # groups of nothing in common, inner ones first
 ))  # fmt: skip
 """What a page can do without: a page of all figures is of a size to send."""
 

@@ -215,24 +215,24 @@ def _last_above(s: Series, limit: fmpq, closed: bool) -> int | Reason:
 def _in_stretch(s: Stretch, origin: Expr, limit: fmpq, closed: bool) -> int | None:
     """One more than the last distance of the stretch whose term does not vanish."""
     falling = s.kernel is not None and s.kernel.direction < 0
-    settled = _settled(s, origin, limit) if falling else s.end
-    assert settled is not None, "the last stretch falls"
-    if settled - s.start > MAX_SCAN:
-        raise Unreachable(f"the bias is monotone only from n = {settled} on")
-    inside = falling and (s.end is None or settled < s.end)
-    if inside and not _vanishes(s.bias, settled, origin, limit, closed):
-        return _bisect(s, settled, origin, limit, closed)
-    for j in range(min(settled, s.end or settled) - 1, s.start - 1, -1):
+    since = _monotone_from(s, origin, limit) if falling else s.end
+    assert since is not None, "the last stretch falls"
+    if since - s.start > MAX_SCAN:
+        raise Unreachable(f"the bias is monotone only from n = {since} on")
+    inside = falling and (s.end is None or since < s.end)
+    if inside and not _vanishes(s.bias, since, origin, limit, closed):
+        return _bisect(s, since, origin, limit, closed)
+    for j in range(min(since, s.end or since) - 1, s.start - 1, -1):
         if not _vanishes(s.bias, j, origin, limit, closed):
             return j + 1
     return None
 
 
-def _settled(s: Stretch, origin: Expr, limit: fmpq) -> int:
+def _monotone_from(s: Stretch, origin: Expr, limit: fmpq) -> int:
     """A distance from which on the bias falls, or from which on all terms vanish."""
     assert s.kernel is not None
     try:
-        return s.kernel.settled
+        return s.kernel.monotone_from
     except Unreachable:
         if s.end is not None:
             return s.end

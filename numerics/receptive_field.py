@@ -56,12 +56,12 @@ from farfield.theory.functions.balls import Undefined, precision, rational, to_a
 from farfield.theory.values import tabulate
 from farfield.theory.verdicts import Verdict
 
-EXTRA_BITS = 256
-COUNTED = 10**18
-FINE = 10**9
-MAX_EPS_BITS = 4_096
-MAX_STEPS = 40
-MAX_FLOAT_LENGTH = 2 * 10**7
+EXTRA_BITS = 256  # beyond those that j asks for, before a comparison counts as a tie
+COUNTED = 10**18  # the largest answer that is counted exactly without being asked to
+FINE = 10**9  # one part in so many is how finely a larger answer is enclosed
+MAX_EPS_BITS = 4_096  # of the denominator of eps
+MAX_STEPS = 40  # doublings, and halvings, of a bracket
+MAX_FLOAT_LENGTH = 2 * 10**7  # keys of a row that is summed in floats
 BLOCKWISE = Reason(
     Code.BOUNDED_SUPPORT, "blockwise causal attention is not a function of the distance alone"
 )

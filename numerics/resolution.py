@@ -418,7 +418,7 @@ def _neighbours(s: Series, squares: Series, first: int = 4_096) -> arb:
     known = sum((a * b for a, b in itertools.pairwise(x)), arb(0))
     here, after = to_arb(squares.tail(first)), to_arb(squares.tail(first + 1))
     kernel = s.last.kernel
-    falls = kernel is not None and kernel.direction < 0 and kernel.settled <= first
+    falls = kernel is not None and kernel.direction < 0 and kernel.monotone_from <= first
     low, high = (after if falls else arb(0)), (here * after).sqrt()
     return known + low.union(high)
 

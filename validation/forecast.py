@@ -239,10 +239,12 @@ def _of_bias(subject: Encoding, trained: int, tested: int, layers: int) -> Forec
 
 
 def _distance(parts: tuple[float, float, float], trial: Trial) -> float:
-    """The largest of the differences between the quantity, the leak, and the order that is kept."""
+    """The largest of three differences: of the leak, of the order that is kept, and of the
+    quantity, which counts relative where it is above 1."""
     leak, kept, value = parts
     sharp = kept / (kept + HALF) - trial.kept / (trial.kept + HALF)
-    return max(abs(leak - trial.leak), abs(sharp), abs(value - trial.value))
+    apart = abs(value - trial.value) / max(1.0, trial.value)
+    return max(abs(leak - trial.leak), abs(sharp), apart)
 
 
 def _beyond(trained: int, tested: int, layers: int) -> str | None:

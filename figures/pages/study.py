@@ -378,7 +378,8 @@ def _theory(s: Study) -> Iterator[Item]:
                    [table(every, more, numeric=tuple(range(1, len(every))))])  # fmt: skip
     rest = [(named(p), _verdict(p.convergence)) for p in entries if not p.row_fields]
     if rest:
-        yield table(("encoding", "verdict"), rest, "Without receptive fields")
+        yield Fold(words("{k} without receptive fields", k=len(rest)),
+                   [table(("encoding", "verdict"), rest)])  # fmt: skip
         yield from _without_numbers(s)
 
 

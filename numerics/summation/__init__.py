@@ -5,10 +5,11 @@
     families         closed forms, and Euler-Maclaurin with an integral in closed form
     monotone         completely monotone terms, the integral by quadrature
     analytic         analytic terms of no family (`analytic_bias`, `integral`), or `light` ones
-    oscillatory      sums with waves, swelling waves and rotations
+    oscillatory      sums with waves, growing waves and rotations
     euler_maclaurin  the formula itself, once
     telescoping      exact shares, which settle ties
     memory           what is remembered of a sum: sums are values, a question never changes them
 
-A new way to sum is one more kernel; nothing else knows them.
+A new way to sum is one more kernel; nothing else knows them. What the constants cost is measured by
+`benchmarks/constants.py`.
 """

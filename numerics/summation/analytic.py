@@ -75,7 +75,7 @@ class Analytic(Kernel):
     max_bits: ClassVar[int] = 1_100
 
     @property
-    def settled(self) -> int:
+    def monotone_from(self) -> int:
         if self.falls_from is None:
             raise Unreachable("the bias is not proved to be monotone")
         return self.falls_from

@@ -178,7 +178,7 @@ class Stretched(Smooth):
         return sign(1 - self.q) >= 0 and sign(self.d) >= 0
 
     @property
-    def settled(self) -> int:
+    def monotone_from(self) -> int:
         if sign(self.d) >= 0:
             return self.start
         turn = (-self.d / (self.q * self.r)) ** (1 / self.q) - self.h
@@ -244,7 +244,7 @@ class LogNormal(Smooth):
     l: Expr
 
     @property
-    def settled(self) -> int:
+    def monotone_from(self) -> int:
         return max(self.start, above(sympy.exp(self.l) - self.h))
 
     def exponent(self, u: Any) -> Any:
@@ -299,7 +299,7 @@ class Rational(Smooth):
         return -sign(self.r)
 
     @property
-    def settled(self) -> int:
+    def monotone_from(self) -> int:
         return max(self.start, above(-self.h))
 
     def exponent(self, u: Any) -> Any:

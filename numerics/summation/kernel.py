@@ -34,9 +34,9 @@ def number(e: Expr) -> arb:
 class Kernel:
     """exp(p) on `n >= start`; `gamma` is the constant of p.
 
-    `converges` tells whether the series does; p is monotone from the integer `settled` on, and
-    `direction` is the sign of its slope there. Sums begin at the precision `first_bits`; receptive
-    fields are sought as integers of up to `max_bits`.
+    `converges` tells whether the series does; p is monotone from the integer `monotone_from` on,
+    and `direction` is the sign of its slope there. Sums begin at the precision `first_bits`;
+    receptive fields are sought as integers of up to `max_bits`.
     """
 
     start: int
@@ -50,7 +50,7 @@ class Kernel:
         return True
 
     @property
-    def settled(self) -> int:
+    def monotone_from(self) -> int:
         return self.start
 
     @property
@@ -101,7 +101,7 @@ class ComposedKernel(Kernel):
     """A kernel that proves neither monotony nor that its terms are defined."""
 
     @property
-    def settled(self) -> int:
+    def monotone_from(self) -> int:
         raise Unreachable("the bias is not proved to be monotone")
 
     @property

@@ -331,7 +331,7 @@ def _with_kernel(start: int, end: int | None, bias: Expr) -> list[Stretch]:
         if isinstance(found, Monotone) and end is None:
             other = _general(start, bias, Unrecognised("")).kernel
             if isinstance(other, Analytic):  # the same sums by faster panels
-                found = replace(other, falls_from=found.settled)
+                found = replace(other, falls_from=found.monotone_from)
         return [Stretch(start, end, bias, found)]
     except Unrecognised as reason:
         if end is None and reason.later is not None and reason.later > start:

@@ -58,7 +58,11 @@ def of_mechanism(name: str, asked: WindowQuestion, gate: Any = None) -> Window:
         )
     if name == "row_scaled" and asked.temper is None:
         asked = replace(asked, temper=sympy.Integer(1))
-    return _bounded(asked, "growing-logits" if name == "row_scaled" else "bounded-logits")
+    if name == "row_dependent" and asked.row is not None and asked.error < 2 * asked.value_bound:
+        said = "its function of the distance is learned; row_window_error of a NormalisedBias tells"
+        reason = Reason(Code.MISSING_BOUND, said)
+        return asked.answer(None, status=Status.UNKNOWN, label=None, reason=reason)
+    return _bounded(asked, rule.theorem, rule.words if name == "row_dependent" else "")
 
 
 def error_of_mechanism(
@@ -81,13 +85,13 @@ def error_of_mechanism(
     return WindowError(None, width, float(ball.mid()), (float(ball.lower()), float(ball.upper())))
 
 
-def _bounded(asked: WindowQuestion, theorem: str) -> Window:
+def _bounded(asked: WindowQuestion, theorem: str, why: str = "") -> Window:
     """With logits in [-L, L] a row of N keys needs N/(1 + share) of them; as N grows all."""
     step = Step("bounded logits", {"theorem": theorem})
     if asked.error >= 2 * asked.value_bound:
         return asked.answer(None, 1, proof=Proof("one key is enough", (step,)))
     if asked.row is None:
-        reason = Reason(Code.BOUNDED_LOGITS, half_mass_text(asked.logit_bound))
+        reason = Reason(Code.BOUNDED_LOGITS, why or half_mass_text(asked.logit_bound))
         return asked.answer(
             None,
             math.inf,
@@ -97,7 +101,11 @@ def _bounded(asked: WindowQuestion, theorem: str) -> Window:
             reason=reason,
         )
     row = asked.row
-    width = _ceiling(lambda: arb(row) / (1 + asked.share()))
+    share = asked.exact_share()
+    if share is None:
+        width = _ceiling(lambda: arb(row) / (1 + asked.share()))
+    else:  # which may be an integer itself
+        width = max(1, int((row / (1 + share)).ceil()))
     proof = Proof(f"{width} keys are enough in a row of {row}, and necessary", (step,))
     return asked.answer(None, width, proof=proof)
 
@@ -122,7 +130,10 @@ def _stick(asked: WindowQuestion) -> Window:
         return asked.answer(None, 1, proof=Proof("one key is enough", (step,)))
     ratio = arb(rational(asked.value_bound / asked.error))
     beta = rational(asked.logit_bound)
-    width = _ceiling(lambda: ratio.log() / (-arb(beta)).exp().log1p())
+    if beta:
+        width = _ceiling(lambda: ratio.log() / (-arb(beta)).exp().log1p())
+    else:  # half of the stick is left by each key
+        width = (int(sympy.ceiling(asked.value_bound / asked.error)) - 1).bit_length()
     proof = Proof(f"{width} keys are enough, and necessary in long rows", (step,))
     return asked.answer(None, width, proof=proof)
 

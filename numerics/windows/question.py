@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import sympy
-from flint import arb
+from flint import arb, fmpq
 from sympy import Expr
 
 from farfield.theory.answers.answer import Answer, InputError, Status
@@ -229,6 +229,11 @@ class WindowQuestion:
         """eta' e^{-2 beta}, eta' = eta/(2 V - eta): what T may be of B_w."""
         eta = rational(self.error)
         return self.spread() * arb(eta) / (2 * rational(self.value_bound) - eta)
+
+    def exact_share(self) -> fmpq | None:
+        """The same as a rational, where it is one: content logits that are 0."""
+        eta = rational(self.error)
+        return None if self.logit_bound else eta / (2 * rational(self.value_bound) - eta)
 
     def answer(self, formula: Expr | None, width: float | None = None, **more: Any) -> Window:
         """The answer with what was asked."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 
 import sympy
-from flint import arb
+from flint import arb, fmpq
 from sympy import Expr
 
 from farfield.numerics.receptive_field import (
@@ -111,6 +111,9 @@ def _least(s: Series, bias: Expr, asked: WindowQuestion) -> int:
 
 def _within(s: Series, w: int, asked: WindowQuestion) -> bool:
     """Whether T_w <= eta' e^{-2 beta} B_w, proved either way."""
+    tail, total, share = s.tail(w), s.total(), asked.exact_share()
+    if share is not None and isinstance(tail, fmpq) and isinstance(total, fmpq):
+        return bool(tail <= share * (total - tail))
     bits = 128 + 2 * w.bit_length()
     while bits <= MAX_BITS:
         with precision(bits):

@@ -26,11 +26,11 @@ _BRACKET = re.compile(r"<mo>([()\[\]{}])</mo>")
 _TALL = ("<mfrac", "<mtable", "<munder", "<mover")
 
 
-def settled(markup: str) -> str:
+def unstretched(markup: str) -> str:
     """Brackets around what is no taller than a line keep their size: without a font for
     mathematics a browser draws those that may stretch far too high.
 
-    >>> settled("<mi>p</mi><mo>(</mo><mi>n</mi><mo>)</mo>")[10:35]
+    >>> unstretched("<mi>p</mi><mo>(</mo><mi>n</mi><mo>)</mo>")[10:36]
     '<mo stretchy="false">(</mo'
     """
     parts, opened = _BRACKET.split(markup), list[int]()

@@ -449,9 +449,9 @@ def _mathml() -> Any:
 
 
 def _settled(markup: str) -> str:
-    from farfield.theory.answers.mathml import settled  # as above
+    from farfield.theory.answers.mathml import unstretched  # as above
 
-    return settled(markup)
+    return unstretched(markup)
 
 
 def expression_mathml(e: Any) -> str:

@@ -32,10 +32,9 @@ from farfield.theory.certificates.monomials import (
     shown,
     times,
 )
-from farfield.theory.certificates.periods import value_on_class
+from farfield.theory.certificates.periods import bounded, value_on_class
 from farfield.theory.certificates.script import Script, Step
 from farfield.theory.coefficients.arithmetic import expand
-from farfield.theory.functions.nodes import n
 
 LINEAR = ("plus", "minus", "opp", "mult")
 
@@ -109,11 +108,11 @@ class Expander(Script):
             return f"(expands_const ({f.show()}))", FiniteExpansion(
                 ((kept_roots(f.expr), UNIT),), None
             )
-        if (found := self._on_class(f)) is not None:
+        if (found := value_on_class(f, self.period)) is not None:
             value, tactic = found
             by = f"periodic ({shown(value)}) by ({tactic})"
             return self.ruled(f, ((value, UNIT),), None, by)
-        if self.bounded(f):
+        if bounded(f, self.period):
             return self.step(f, FiniteExpansion((), UNIT), "apply expands_bounded; bounded")
         if f.op in LINEAR and not self._is_product(f):
             expansion, cancelled = self.linear(f)
@@ -131,7 +130,7 @@ class Expander(Script):
 
     def _parts(self, f: Form) -> tuple[Terms, list[Rest]]:
         """The terms of the parts of a sum, not yet put together, and their remainders."""
-        if f.constant or f.op not in LINEAR or self._is_product(f) or self.bounded(f):
+        if f.constant or f.op not in LINEAR or self._is_product(f) or bounded(f, self.period):
             _, expansion = self.expand(f)
             return expansion.terms, [expansion.rest]
         terms, rests = self._parts(f.args[-1])
@@ -311,24 +310,6 @@ class Expander(Script):
         rule = "eventually_rbar_table" if tail.op in ("finite", "masked") else "eventually_table"
         claim = f"{f.show(self.index)} = {tail.show(self.index)}"
         return self.fact(claim, f"apply {rule}; intros; lia")
-
-    # -- bounded and periodic parts ---------------------------------------------------------------
-
-    def bounded(self, f: Form) -> bool:
-        """Whether a part is put together from waves, signs, residues and constants, and has no
-        value of its own on the residue class at hand."""
-        if f.op in ("cos", "sin", "sign", "mod"):
-            return self._on_class(f) is None
-        if f.op == "rpower" and f.args[0].constant:  # z^(c n) with 0 < z <= 1 and c >= 0
-            z, speed = f.args[0].expr, f.args[1].expr / n
-            return bool(z.is_Rational and 0 < z <= 1 and speed.is_Rational and speed >= 0)
-        if f.op == "div":
-            return self.bounded(f.args[0]) and f.args[1].constant
-        parts = f.op in ("plus", "minus", "opp", "mult", "power", "sum")
-        return f.constant or (parts and all(map(self.bounded, f.args)))
-
-    def _on_class(self, f: Form) -> tuple[Expr, str] | None:
-        return None if self.period is None else value_on_class(f, *self.period)
 
 
 def told(f: Form) -> str:

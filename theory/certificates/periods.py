@@ -11,6 +11,8 @@ from sympy import Expr, Integer, S
 from farfield.theory.certificates.forms import Form
 from farfield.theory.functions.nodes import n
 
+Place = tuple[int, int] | None  # the residue class q n + r as (q, r); None for all n
+
 
 def period(p: Form) -> int:
     """A common period of the signs, residues and waves of a formula; 1 where there are none."""
@@ -39,8 +41,25 @@ def _speed(f: Form) -> Expr | None:
     return speed if speed.is_Rational and speed != 0 and not rest.has(n) else None
 
 
-def value_on_class(f: Form, q: int, r: int) -> tuple[Expr, str] | None:
+def bounded(f: Form, place: Place) -> bool:
+    """Whether a part is put together from waves, signs, residues and constants, and has no
+    value of its own on the residue class at hand."""
+    if f.op in ("cos", "sin", "sign", "mod"):
+        return value_on_class(f, place) is None
+    if f.op == "rpower" and f.args[0].constant:  # z^(c n) with 0 < z <= 1 and c >= 0
+        z, speed = f.args[0].expr, f.args[1].expr / n
+        return bool(z.is_Rational and 0 < z <= 1 and speed.is_Rational and speed >= 0)
+    if f.op == "div":
+        return bounded(f.args[0], place) and f.args[1].constant
+    parts = f.op in ("plus", "minus", "opp", "mult", "power", "sum")
+    return f.constant or (parts and all(bounded(a, place) for a in f.args))
+
+
+def value_on_class(f: Form, place: Place) -> tuple[Expr, str] | None:
     """The rational value of a periodic part at q n + r, and the tactic that proves it."""
+    if place is None:
+        return None
+    q, r = place
     if f.op == "sign":
         a, b = f.value
         if (a * q) % 2:

@@ -59,6 +59,8 @@ def corpus(text: str | os.PathLike[str] | None = None) -> Corpus:
             code, what = {name: _documentation(c) for name, c in code.items()}, "documentation"
         source = f"{what} of the standard library of Python {platform.python_version()}"
         return _split(source, code)
+    if str(text).startswith("builtin:"):
+        raise InputError(f"text {str(text)!r} is not built in; accepted: {DOCUMENTATION}")
     if str(text).startswith("dataset:"):
         return _from_dataset(str(text).removeprefix("dataset:"))
     path = Path(text).expanduser()

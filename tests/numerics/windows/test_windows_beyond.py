@@ -221,6 +221,33 @@ def test_bounded_logits_need_windows_as_long_as_the_row():
         assert softmax(nearly)[j:].sum() < 0.5 + 1e-9
 
 
+def test_a_learned_function_of_the_distance_has_no_window_of_a_row():
+    found = certified_window("fire", "1/10", 1, 1, row=512)
+    assert found.width is None and found.reason.code == "missing_bound"
+    none = certified_window("fire", "1/10", 1, 1)
+    assert none.width == math.inf and "normalised" in str(none.reason)
+    assert certified_window("fire", 2, 1, 1, row=512).width == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "error", "width"),
+    [
+        ("window", {"w": 20}, "1/10", 19),
+        ("nope", {"row": 20}, "1/10", 19),
+        ("rope", {"row": 20}, "1/10", 19),
+        ("rope", {"row": 21}, "1/10", 20),
+        ("fox", {"gate": "1/2"}, "1/16", 5),
+        ("stick_breaking", {}, "1/8", 3),
+        ("stick_breaking", {}, "1/9", 4),
+    ],
+)
+def test_without_content_an_error_may_equal_its_budget(name, options, error, width):
+    """Then sums and shares are rational, and compared as such."""
+    own = {"w": options["w"]} if "w" in options else {}
+    asked = {k: v for k, v in options.items() if k not in own}
+    assert certified_window(encoding(name, **own), error, 0, 1, **asked).width == width
+
+
 def test_logits_that_grow_need_windows_that_grow():
     widths = []
     for i in (64, 256, 1024):

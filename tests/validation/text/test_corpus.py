@@ -26,6 +26,8 @@ def test_what_the_library_says_in_english():
     both = found.train.tobytes() + found.held_out.tobytes()
     assert len(both) > 1_000_000 and 0.05 < len(found.held_out) / len(both) < 0.2
     assert b"Record of phased-in incompatible language changes." in both  # of __future__
+    with pytest.raises(InputError, match="accepted: builtin:documentation"):
+        corpus("builtin:manual")
     assert b"def astuple(" not in both and b"Return the fields of a dataclass instance" in both
 
 
