@@ -2,6 +2,7 @@
 
     python benchmarks/waiting.py                 # all of them, a table
     python benchmarks/waiting.py check trf       # those whose name begins so
+    python benchmarks/waiting.py tests           # the test suite too, by its name alone: long
     python benchmarks/waiting.py --json --rounds 5
 
 Processor time of the child and its children, user and system. The yardstick runs before every
@@ -20,12 +21,32 @@ import sys
 import tempfile
 from pathlib import Path
 
+ROOT = Path(__file__).parents[1]
 FARFIELD = (sys.executable, "-m", "farfield")
 YARDSTICK = (sys.executable, "-c", "import sympy")
 BIAS = (
     "import numpy as np, sys; from farfield import encoding; "
     "encoding(sys.argv[1], **({'heads': 1} if len(sys.argv) > 2 else {})).bias(np.arange(10**6))"
 )
+
+MEASURING = """
+import dataclasses, sys, numpy as np
+from farfield import encoding
+from farfield.validation.runs.experiment import train_and_measure
+from farfield.validation.runs.store import Store
+from farfield.validation.settings.configuration import Configuration
+from farfield.validation.settings.presets import preset
+from farfield.validation.text.reading import corpus
+random = np.random.default_rng()
+open(sys.argv[1] + ".txt", "wb").write(random.integers(32, 120, 400_000).astype("u1").tobytes())
+small = preset("small")
+eighth = dataclasses.replace(small.measurement, blocks=8, last_tokens=64, gradient_segments=4)
+shape = dataclasses.replace(small, steps=1, measurement=eighth)
+train_and_measure(
+    Configuration(encoding("-2*log(1+n)"), corpus(sys.argv[1] + ".txt"), shape), Store(sys.argv[1])
+)
+"""
+TESTS = ("-m", "pytest", "-q", "-n", "2", "--rootdir", str(ROOT), str(ROOT / "tests"))
 
 # name: (what is run, the exit code it should have, the bound on the ratio that is aimed at)
 VERBS = {
@@ -40,15 +61,18 @@ VERBS = {
     "trf": ((*FARFIELD, "trf", "-2*log(1+n)"), 0, None),
     "trf-vast": ((*FARFIELD, "trf", "-log(1+n)-2*log(1+log(1+n))"), 0, None),
     "trf-wave": ((*FARFIELD, "trf", "-2*log(1+n)*(1+sin(log(1+n))/4)"), 0, None),
+    "trf-rotation": ((*FARFIELD, "trf", "-1.2*log(1+n)-Abs(sin(n))"), 0, None),
     "leak": ((*FARFIELD, "leak", "alibi", "--trained", "512"), 0, None),
     "bias-floor": ((sys.executable, "-c", BIAS, "-floor(n/3)"), 0, None),
     "bias-mod": ((sys.executable, "-c", BIAS, "-Mod(n,7)"), 0, None),
     "bias-harmonic": ((sys.executable, "-c", BIAS, "-harmonic(n+1)"), 0, None),
     "bias-loggamma": ((sys.executable, "-c", BIAS, "-loggamma(n+2)"), 0, None),
     "bias-sandwich": ((sys.executable, "-c", BIAS, "sandwich", "one head"), 0, None),
+    "measuring": ((sys.executable, "-c", MEASURING, "{out}/runs"), 0, None),
     "claims": ((*FARFIELD, "claims"), 0, None),
     "report": ((*FARFIELD, "report", "--out", "{out}/report"), 0, None),
     "figures": ((*FARFIELD, "figures", "--out", "{out}/figures"), 0, None),
+    "tests": ((sys.executable, *TESTS), 0, None),
 }
 
 
@@ -100,7 +124,8 @@ def main(args=None):
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--json", action="store_true")
     asked = parser.parse_args(args)
-    names = [v for v in VERBS if not asked.names or v.startswith(tuple(asked.names))]
+    asked_for = tuple(asked.names or (v for v in VERBS if v != "tests"))
+    names = [v for v in VERBS if v.startswith(asked_for)]
     if not names:
         parser.error(f"no such verb; known: {', '.join(VERBS)}")
     with tempfile.TemporaryDirectory() as folder:

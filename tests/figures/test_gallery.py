@@ -130,10 +130,11 @@ def test_printed_tables_keep_the_print_and_compute_the_rest():
 
 @pytest.mark.parametrize("name", QUICK)
 def test_the_same_bytes_each_time(name, tmp_path):
+    """What differs between formats, dates and names of objects, differs in any figure."""
     one, two = exhibit(name).draw(), exhibit(name).draw()
     assert one.data == two.data and one.caption == two.caption
     if one.figure is not None:
-        for kind in FORMATS:
+        for kind in FORMATS if name == QUICK[0] else ("svg",):
             first = rendered(one.figure, kind, name, one.caption)
             assert first == rendered(two.figure, kind, name, two.caption), kind
 

@@ -30,7 +30,7 @@ def unstretched(markup: str) -> str:
     """Brackets around what is no taller than a line keep their size: without a font for
     mathematics a browser draws those that may stretch far too high.
 
-    >>> unstretched("<mi>p</mi><mo>(</mo><mi>n</mi><mo>)</mo>")[10:35]
+    >>> unstretched("<mi>p</mi><mo>(</mo><mi>n</mi><mo>)</mo>")[10:36]
     '<mo stretchy="false">(</mo'
     """
     parts, opened = _BRACKET.split(markup), list[int]()

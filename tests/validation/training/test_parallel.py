@@ -1,9 +1,12 @@
 """One training divided among processes is the training that one process does, to rounding."""
 
+import contextlib
 import dataclasses
+import io
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 
@@ -11,6 +14,7 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
+from farfield.cli import main
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
 from farfield.validation.models.model import initialised
@@ -44,43 +48,72 @@ def source(tmp_path):
     return path
 
 
+def verb(folder, source, *more):
+    """The command that trains the run."""
+    given = ("--preset", "tiny", "--text", str(source), "--runs", str(folder), "--device", "cpu")
+    return ["train", "kerple_log", *given, *more]
+
+
 def torchrun(processes, folder, source, *more):
     """The run that so many processes make, and what they say."""
-    command = [
-        sys.executable,
-        "-m",
-        "torch.distributed.run",
-        "--standalone",
-        "--nproc-per-node",
-        str(processes),
-        "-m",
-        "farfield.cli",
-        "train",
-        "kerple_log",
-        "--preset",
-        "tiny",
-        "--text",
-        str(source),
-        "--runs",
-        str(folder),
-        "--device",
-        "cpu",
-        *more,
-    ]
+    alone = ["--standalone", "--nproc-per-node", str(processes)]
+    command = [sys.executable, "-m", "torch.distributed.run", *alone, "-m", "farfield.cli"]
+    command += verb(folder, source, *more)
     return subprocess.run(command, capture_output=True, text=True, timeout=200)
 
 
-def test_two_processes_train_what_one_trains(source, tmp_path):
+@pytest.fixture
+def divided(forked):
+    """What the processes of a run say that are started as torchrun starts them."""
+
+    def start(processes, folder, source):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = str(free.getsockname()[1])
+        given = {"WORLD_SIZE": str(processes), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+
+        def process(rank):
+            def work(tell):
+                os.environ.update(given, RANK=str(rank), LOCAL_RANK=str(rank))
+                with (
+                    contextlib.redirect_stdout(io.StringIO()) as said,
+                    pytest.raises(SystemExit) as ended,
+                ):
+                    main(verb(folder, source, "--json"))
+                tell((ended.value.code, said.getvalue()))
+
+            return forked(work)
+
+        told = [one.told() for one in [process(rank) for rank in range(processes)]]
+        assert [code for ((code, _),) in told] == [0] * processes
+        return "".join(said for ((_, said),) in told)
+
+    return start
+
+
+@pytest.fixture
+def by_torchrun():
+    def start(processes, folder, source):
+        done = torchrun(processes, folder, source, "--json")
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return start
+
+
+@pytest.mark.parametrize(
+    "started", ["divided", pytest.param("by_torchrun", marks=pytest.mark.slow)]
+)
+def test_two_processes_train_what_one_trains(started, request, source, tmp_path):
     """They continue what one process began and one process continues what they began."""
     configuration = Configuration(encoding("kerple_log"), corpus(source), preset("tiny"))
     one, two = Store(tmp_path / "one"), Store(tmp_path / "two")
     alone = train_and_measure(configuration, one, device="cpu")
     with pytest.raises(Killed):
         train_and_measure(configuration, two, killed_at(9), 0, "cpu")
-    done = torchrun(2, two.root, source, "--json")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count('"key"') == 1  # one of them speaks
-    divided = json.loads(done.stdout)["run"]
+    said = request.getfixturevalue(started)(2, two.root, source)
+    assert said.count('"key"') == 1  # one of them speaks
+    divided = json.loads(said)["run"]
     assert divided["key"] == alone["key"] == key(configuration.training())
     training = divided["training"]
     assert training["environment"]["processes"] == 2 and training["resumed"] == [8]
