@@ -307,7 +307,7 @@ def row_window_error(
     >>> row_window_error([0.0, 0.0, 0.0, 0.0], 2, 0, 1)
     1.0
     >>> round(row_window_error(NormalisedBias("-4*x"), 256, 1, 1, row=4096), 4)
-    1.7137
+    1.9223
     """
     w = natural(width, "width")
     beta, value = map(float, read_bounds(logit_bound, value_bound))
