@@ -56,8 +56,12 @@ from .validation.claims import claims as claims
 from .validation.design import design as design
 from .validation.forecast import Forecast as Forecast
 from .validation.forecast import forecast as forecast
-from .validation.outside.empirical import EmpiricalReceptiveField as EmpiricalReceptiveField
-from .validation.outside.empirical import empirical_receptive_field as empirical_receptive_field
+from .validation.outside.measured.empirical import (
+    EmpiricalReceptiveField as EmpiricalReceptiveField,
+)
+from .validation.outside.measured.empirical import (
+    empirical_receptive_field as empirical_receptive_field,
+)
 from .validation.study.study import Study as Study
 from .validation.study.study import study as study
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from farfield.figures.comparison import Layout, Row, direction
 from farfield.figures.curves import measured, perplexity
 from farfield.figures.exhibit import Data, Drawing, Exhibit, rows
 from farfield.figures.masks import cells, positions
-from farfield.figures.printed_tables import (
+from farfield.figures.papers.comparison import Layout, Row, direction
+from farfield.figures.papers.printed_tables import (
     MARKS,
     by_row,
     printed_table,
@@ -19,7 +19,7 @@ from farfield.figures.printed_tables import (
     verdict,
     yes_or_no,
 )
-from farfield.figures.remeasured import measured_again, resolution_table
+from farfield.figures.papers.remeasured import measured_again, resolution_table
 from farfield.figures.samples import BCA, MODE
 from farfield.figures.style import column_figure, house, look
 from farfield.numerics.resolution import attention_resolution

@@ -76,7 +76,7 @@ def window(
     if keep is not None:
         if bounds:
             raise InputError("--keep certifies each row by its own logits; leave --bounds out")
-        from farfield.validation.outside.certificates import model_certificate
+        from farfield.validation.outside.measured.certificates import model_certificate
 
         with progress("certificates of the model", output) as step:
             return emit(
@@ -92,7 +92,7 @@ def window(
                 ),
                 output,
             )
-    from farfield.validation.outside.windows import model_window
+    from farfield.validation.outside.measured.windows import model_window
 
     with progress("window of the model", output) as step:
         return emit(
@@ -143,7 +143,7 @@ def erf(
     if (run is None) == (model is None):
         raise InputError("give the key of a run, or a model's folder with --model")
     (require_torch if model is None else require_models)()
-    from farfield.validation.outside.empirical import empirical_receptive_field
+    from farfield.validation.outside.measured.empirical import empirical_receptive_field
     from farfield.validation.runs.inventory import finished_run
     from farfield.validation.runs.store import Store
     from farfield.validation.settings.visibility import Visibility
@@ -191,7 +191,7 @@ def perplexity(
     if sinks and window is None:
         raise InputError("--sinks are kept beside a window: give --window, its nearest keys")
     require_models()
-    from farfield.validation.outside.perplexities import model_perplexity
+    from farfield.validation.outside.measured.perplexities import model_perplexity
     from farfield.validation.settings.visibility import Visibility, WithSinks
 
     view = WithSinks(bca, window, sinks) if sinks else Visibility(bca, window)

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from farfield.cli import main
-from farfield.figures.comparison import Layout, Row, agreements, pairs
 from farfield.figures.curves import perplexity
 from farfield.figures.exhibit import Data, NoResults
 from farfield.figures.gallery import PAPERS, Gallery, draw, exhibit, exhibits
 from farfield.figures.index import INDEX, KINDS
 from farfield.figures.pages.gallery import gallery_page, save
 from farfield.figures.papers import chi2023, qin2024, sun2023
-from farfield.figures.remeasured import measured_table
+from farfield.figures.papers.comparison import Layout, Row, agreements, pairs
+from farfield.figures.papers.remeasured import measured_table
 from farfield.figures.samples import command, label, of_store, reference, settings
 from farfield.figures.style import FORMATS, rendered
 from farfield.numerics.resolution import attention_resolution

@@ -76,6 +76,7 @@ class Said(Answer):
         return (sentence("It is {status}.", self.label, status=self.status),)
 
 
+MEASURED = "validation.outside.measured."
 QUESTIONS = {
     "check -n": "theory.convergence.check_convergence",
     "trf -n": "numerics.receptive_field.theoretical_receptive_field",
@@ -85,10 +86,10 @@ QUESTIONS = {
     "compare -n -2*n": "numerics.comparison.compare_tails",
     "resolution -n": "numerics.resolution.attention_resolution",
     "window -n --error 1/10 --logit-bound 1": "numerics.windows.certified.certified_window",
-    "window --model FOLDER --error 1/10": "validation.outside.windows.model_window",
-    "window --model FOLDER --error 1 --keep 8": "validation.outside.certificates.model_certificate",
-    "perplexity --model FOLDER --length 8": "validation.outside.perplexities.model_perplexity",
-    "erf --model FOLDER": "validation.outside.empirical.empirical_receptive_field",
+    "window --model FOLDER --error 1/10": MEASURED + "windows.model_window",
+    "window --model FOLDER --error 1 --keep 8": MEASURED + "certificates.model_certificate",
+    "perplexity --model FOLDER --length 8": MEASURED + "perplexities.model_perplexity",
+    "erf --model FOLDER": MEASURED + "empirical.empirical_receptive_field",
     "audit FOLDER": "validation.outside.audit.audit",
     "study -n --out OUT": "validation.study.study.study",
     "report --out OUT": "validation.report.report",

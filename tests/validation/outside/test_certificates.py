@@ -12,10 +12,10 @@ from farfield.numerics.windows.certificate import window_certificate
 from farfield.theory.answers.answer import InputError, Status
 from farfield.validation.measures.receptive_fields import samples_of
 from farfield.validation.models.attention import fused, materialised
-from farfield.validation.outside.certificates import model_certificate
 from farfield.validation.outside.folder import describe
 from farfield.validation.outside.loading import load
-from farfield.validation.outside.windows import model_window
+from farfield.validation.outside.measured.certificates import model_certificate
+from farfield.validation.outside.measured.windows import model_window
 from farfield.validation.settings.visibility import Visibility, WithSinks
 
 NAMES = ("bloom", "gpt2", "mistral", "qwen3", "gemma2", "gemma3_text", "gpt_oss")

@@ -16,9 +16,9 @@ from farfield.validation.measures.gradient_fields import gradient_shares
 from farfield.validation.measures.receptive_fields import attention_rows
 from farfield.validation.models.attention import materialised
 from farfield.validation.outside import loading
-from farfield.validation.outside.empirical import empirical_receptive_field
 from farfield.validation.outside.folder import describe
 from farfield.validation.outside.loading import load
+from farfield.validation.outside.measured.empirical import empirical_receptive_field
 from farfield.validation.outside.texts import tokens_of
 from farfield.validation.runs.experiment import train_and_measure, trained_model
 from farfield.validation.runs.store import Store

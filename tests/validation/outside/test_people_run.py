@@ -11,11 +11,11 @@ from farfield.cli import main
 from farfield.theory.answers.answer import InputError
 from farfield.validation.measures.perplexity import last_token, non_overlapping
 from farfield.validation.outside.audit import audit
-from farfield.validation.outside.certificates import model_certificate
-from farfield.validation.outside.empirical import empirical_receptive_field
 from farfield.validation.outside.folder import describe
 from farfield.validation.outside.loading import load
-from farfield.validation.outside.perplexities import model_perplexity
+from farfield.validation.outside.measured.certificates import model_certificate
+from farfield.validation.outside.measured.empirical import empirical_receptive_field
+from farfield.validation.outside.measured.perplexities import model_perplexity
 from farfield.validation.settings.visibility import WithSinks
 from farfield.validation.text.reading import corpus
 

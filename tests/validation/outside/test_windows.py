@@ -15,7 +15,7 @@ from farfield.validation.models.attention import materialised
 from farfield.validation.outside.bounds import projections, text_bounds, weight_bounds
 from farfield.validation.outside.folder import describe
 from farfield.validation.outside.loading import load
-from farfield.validation.outside.windows import model_window
+from farfield.validation.outside.measured.windows import model_window
 from farfield.validation.runs.experiment import train_and_measure
 from farfield.validation.runs.store import Store
 from farfield.validation.settings.configuration import Configuration

@@ -25,9 +25,9 @@ from farfield.theory.answers.number import exact, natural
 from farfield.theory.answers.wording import count, plural
 from farfield.validation.measures.receptive_fields import LanguageModel, samples_of
 from farfield.validation.models.attention import PLAIN, Weighting, fused
-from farfield.validation.outside.composed import Composed, composed
 from farfield.validation.outside.folder import Folder, describe
 from farfield.validation.outside.loading import load
+from farfield.validation.outside.measured.composed import Composed, composed
 from farfield.validation.outside.texts import tokens_of
 from farfield.validation.progress import Progress, silent
 from farfield.validation.settings.visibility import CAUSAL, Visibility, WithSinks

@@ -25,10 +25,10 @@ from farfield.validation.measures.receptive_fields import LanguageModel, samples
 from farfield.validation.models.attention import Path, fused
 from farfield.validation.outside.audit import audit
 from farfield.validation.outside.bounds import chunks, text_bounds, through_layers, weight_bounds
-from farfield.validation.outside.composed import Composed, View, composed
 from farfield.validation.outside.folder import Folder, describe
 from farfield.validation.outside.head_window import head_window
 from farfield.validation.outside.loading import load
+from farfield.validation.outside.measured.composed import Composed, View, composed
 from farfield.validation.outside.texts import tokens_of
 from farfield.validation.progress import Progress, silent
 from farfield.validation.settings.visibility import Visibility

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from farfield.figures.comparison import (
+from farfield.figures.exhibit import Data, Drawing, Exhibit, NoResults
+from farfield.figures.papers.comparison import (
     Agreement,
     Layout,
     Pair,
@@ -26,8 +27,7 @@ from farfield.figures.comparison import (
     samples_of,
     worth,
 )
-from farfield.figures.exhibit import Data, Drawing, Exhibit, NoResults
-from farfield.figures.printed_tables import MARKS, yes_or_no
+from farfield.figures.papers.printed_tables import MARKS, yes_or_no
 from farfield.figures.samples import (
     BCA,
     MODE,
