@@ -242,24 +242,21 @@ def results_page(app: Any) -> None:
         "$L^2$. For windows that are flat inside, it is the mass that depth carries beyond $L$. "
         "`farfield forecast` computes it.",
     ]
-    drawn = re.sub(r"\n+", "\n", svg(law_curve(), "law"))
-    parts += [
-        f"```{{raw}} html\n<figure>{drawn}</figure>\n```",
+    parts += _figure(
+        svg(law_curve(), "law"),
         "*Every trial: the ratio of its perplexity at the worst length against the order that it "
         "loses, by family; the line is the law with its one constant. Below the dashed line "
         "perplexity holds.*",
-    ]
+    )
     for answer in judged.answers():
         parts += _answer(answer)
     if why := mixtures.answer():
-        drawn = re.sub(r"\n+", "\n", svg(mixture_curve(), "mixtures"))
-        parts += [
-            *_answer(why),
-            f"```{{raw}} html\n<figure>{drawn}</figure>\n```",
+        parts += _answer(why) + _figure(
+            svg(mixture_curve(), "mixtures"),
             "*The ratio of perplexity at 16 times the training length by the number of local heads "
             "of eight, the others without bias.* What is proved of such models stands on the page "
             "[Local heads beside free ones](theory/mixtures.md).",
-        ]
+        )
     for length in (64, 128):
         given = answers(length=length)
         if given:
@@ -270,6 +267,12 @@ def results_page(app: Any) -> None:
             if len(answer.runs) < len(given[0].runs):
                 parts.append(f"Of these runs the {len(answer.runs)} with an additive bias.")
     _written(Path(app.srcdir) / "results.md", parts)
+
+
+def _figure(drawn: str, words: str) -> list[str]:
+    """A drawing and what it shows; a blank line would end the HTML."""
+    one = re.sub(r"\n+", "\n", drawn)
+    return [f"```{{raw}} html\n<figure>{one}</figure>\n```", words]
 
 
 def _answer(answer: Any) -> list[str]:

@@ -105,6 +105,15 @@ def kept_resolution(bias: np.ndarray, trained: int) -> float:
     return float(kept.mean()) * trained**2
 
 
+def kept_share(kept: float) -> float:
+    """The share of the order that is there, of a kept resolution, in [0, 1).
+
+    >>> kept_share(0.75)
+    0.75
+    """
+    return kept / (kept + HALF)
+
+
 def order_loss(bias: np.ndarray, trained: int, layers: int) -> float:
     """The order that a long row lacks and that is drowned in it; 0 or more, 1 without any order.
 
@@ -127,7 +136,7 @@ def order_loss(bias: np.ndarray, trained: int, layers: int) -> float:
     sharp = head_resolutions(bias, trained).clip(min=0)
     relied_on = float(sharp @ sharp) / max(float(sharp.sum()), 1e-300) * trained**2
     drowned = resolution_weighted_leak(bias, trained) * math.log1p(relied_on)
-    return 1 - kept / (kept + HALF) + DROWNED * drowned**2
+    return 1 - kept_share(kept) + DROWNED * drowned**2
 
 
 def lost_order(bias: np.ndarray, trained: int, layers: int | None = None) -> float:
@@ -146,7 +155,7 @@ def lost_order(bias: np.ndarray, trained: int, layers: int | None = None) -> flo
     if layers is not None and not any(map(has_order, bias[:, :trained])):
         return float(head_layered_masses(bias, trained, layers).mean())
     kept = kept_resolution(bias, trained)
-    return 1 - (1 - resolution_weighted_leak(bias, trained)) * kept / (kept + HALF)
+    return 1 - (1 - resolution_weighted_leak(bias, trained)) * kept_share(kept)
 
 
 def has_order(row: np.ndarray) -> bool:

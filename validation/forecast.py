@@ -21,10 +21,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from farfield.numerics.finite_length import (
-    HALF,
     head_leaks,
     head_resolutions,
     kept_resolution,
+    kept_share,
     order_loss,
     resolution_weighted_leak,
 )
@@ -242,7 +242,7 @@ def _distance(parts: tuple[float, float, float], trial: Trial) -> float:
     """The largest of three differences: of the leak, of the order that is kept, and of the
     quantity, which counts relative where it is above 1."""
     leak, kept, value = parts
-    sharp = kept / (kept + HALF) - trial.kept / (trial.kept + HALF)
+    sharp = kept_share(kept) - kept_share(trial.kept)
     apart = abs(value - trial.value) / max(1.0, trial.value)
     return max(abs(leak - trial.leak), abs(sharp), apart)
 

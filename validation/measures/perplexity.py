@@ -139,11 +139,7 @@ def last_token(
         InputError: the text is shorter than the longest length, or the encoding knows less.
     """
     rows = segments(_long_enough(text, max(lengths)), targets, max(lengths))
-    losses = []
-    for done, length in enumerate(lengths):
-        losses.append(token_losses(model, rows[:, -length - 1 :], visible, path, last=1))
-        if progress is not None:
-            progress(done + 1, len(lengths))
+    losses = _of_ends(model, rows, lengths, 1, visible, path, progress)
     return summary("last token", model.length, lengths, losses)
 
 
@@ -189,12 +185,26 @@ def sliding_window(
         ]  # a view: nothing is copied
     else:
         rows = segments(_long_enough(text, longest), windows, longest)
-    losses = []
-    for done, length in enumerate(lengths):
-        losses.append(token_losses(model, rows[:, -length - 1 :], visible, path, last=stride))
-        if progress is not None:
-            progress(done + 1, len(lengths))
+    losses = _of_ends(model, rows, lengths, stride, visible, path, progress)
     return summary(f"sliding window, stride {stride}", model.length, lengths, losses)
+
+
+def _of_ends(
+    model: LanguageModel,
+    rows: np.ndarray,
+    lengths: Sequence[int],
+    last: int,
+    visible: Visibility,
+    path: Path,
+    progress: Callable[[int, int], None] | None,
+) -> list[np.ndarray]:
+    """Nats of the `last` targets of each row, from its end of each length."""
+    losses = []
+    for done, length in enumerate(lengths, 1):
+        losses.append(token_losses(model, rows[:, -length - 1 :], visible, path, last=last))
+        if progress is not None:
+            progress(done, len(lengths))
+    return losses
 
 
 @dataclass(frozen=True)

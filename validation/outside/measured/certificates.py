@@ -28,7 +28,7 @@ from farfield.validation.models.attention import PLAIN, Weighting, fused
 from farfield.validation.outside.folder import Folder, describe
 from farfield.validation.outside.loading import load
 from farfield.validation.outside.measured.composed import Composed, composed
-from farfield.validation.outside.texts import tokens_of
+from farfield.validation.outside.texts import require_counts, tokens_of
 from farfield.validation.progress import Progress, silent
 from farfield.validation.settings.visibility import CAUSAL, Visibility, WithSinks
 from farfield.validation.short import sampled
@@ -213,9 +213,7 @@ def model_certificate(
     eta = exact(error, "error")
     if eta <= 0:
         raise InputError(f"error {eta} must be positive")
-    for name, value in (("length", length), ("segments", segments)):
-        if value is not None and (not isinstance(value, int) or value < 1):
-            raise InputError(f"{name} {value!r}: accepted is a whole number from 1")
+    require_counts(length=length, segments=segments)
     folder = model if isinstance(model, Folder) else describe(model)
     size = length or min(folder.trained or 1024, 1024)
     network = load(folder, tokens=size)

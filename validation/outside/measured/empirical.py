@@ -30,7 +30,7 @@ from farfield.validation.measures.receptive_fields import (
 from farfield.validation.models.model import Transformer
 from farfield.validation.outside.folder import Folder, describe
 from farfield.validation.outside.loading import OutsideModel, load
-from farfield.validation.outside.texts import tokens_of
+from farfield.validation.outside.texts import require_counts, tokens_of
 from farfield.validation.progress import Progress, silent
 from farfield.validation.settings.visibility import CAUSAL, Visibility
 from farfield.validation.short import sampled
@@ -200,10 +200,7 @@ def empirical_receptive_field(
     threshold = exact(given, name)
     if not 0 < threshold < 1:
         raise InputError(f"{name} {str(given)[:40]}: accepted is a number between 0 and 1")
-    sizes = {"length": length, "segments": segments, "rows": rows}
-    for name, value in sizes.items():
-        if value is not None and (not isinstance(value, int) or value < 1):
-            raise InputError(f"{name} {value!r}: accepted is a whole number from 1")
+    require_counts(length=length, segments=segments, rows=rows)
     size, count = length or _LENGTH[kind], segments or _SEGMENTS[kind]
     model, name, tokens, source = _opened(model, text, size)
     part = float(threshold)

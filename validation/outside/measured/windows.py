@@ -29,7 +29,7 @@ from farfield.validation.outside.folder import Folder, describe
 from farfield.validation.outside.head_window import head_window
 from farfield.validation.outside.loading import load
 from farfield.validation.outside.measured.composed import Composed, View, composed
-from farfield.validation.outside.texts import tokens_of
+from farfield.validation.outside.texts import require_counts, tokens_of
 from farfield.validation.progress import Progress, silent
 from farfield.validation.settings.visibility import Visibility
 from farfield.validation.short import sampled
@@ -195,9 +195,7 @@ def model_window(
         raise InputError(f"error {eta} must be positive")
     if bounds not in SOURCES:
         raise InputError(f"bounds {bounds!r} are not known; accepted: {', '.join(SOURCES)}")
-    for name, value in (("length", length), ("segments", segments)):
-        if value is not None and (not isinstance(value, int) or value < 1):
-            raise InputError(f"{name} {value!r}: accepted is a whole number from 1")
+    require_counts(length=length, segments=segments)
     folder = model if isinstance(model, Folder) else describe(model)
     given = folder.encodings[0]
     if not given.biases:
