@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from farfield.exits import BAD_INPUT, UNKNOWN
+from farfield.exits import BAD_INPUT, OK, UNKNOWN
 from farfield.options import Formula, Listed, Output, Subject, seconds
-from farfield.output import emit, say, tell
+from farfield.output import emit, say, speaks_unicode, tell
 from farfield.progress import progress
 from farfield.theory.answers.errors import InputError
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 VERDICTS = ("converges", "diverges", "conditional", "out_of_scope", "undecided")
 BUDGET = 10.0
+INDEX = "theory/encodings/index.txt"
 
 
 def check(
@@ -344,11 +346,14 @@ def encodings(
     Args:
         name: of the encoding, in any case; or a formula in n.
     """
+    if name is None and subject.given():
+        raise InputError("options describe one encoding; name it")
+    if name is None and not output.json and not output.ascii and speaks_unicode():
+        say(files("farfield").joinpath(INDEX).read_text(encoding="utf-8").rstrip())
+        return OK
     from farfield.theory.encodings.listing import catalogue, of_entry
 
     if name is not None:
         return emit(of_entry(subject.read(name)), output)
-    if subject.given():
-        raise InputError("options describe one encoding; name it")
     every = catalogue()
     return emit(every.encodings if output.json else every, output)

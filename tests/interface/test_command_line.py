@@ -190,7 +190,13 @@ def test_light_start_and_names():
 
 @pytest.mark.parametrize(
     "args",
-    [["figures", "--list"], ["figures", "--format", "bmp"], ["report", "--formt", "x"], ["--help"]],
+    [
+        ["figures", "--list"],
+        ["figures", "--format", "bmp"],
+        ["report", "--formt", "x"],
+        ["--help"],
+        ["encodings"],
+    ],
 )
 def test_lists_and_usage_errors_import_no_heavy_library(args):
     code = (

@@ -1,4 +1,9 @@
-"""The catalogue for a reader: an entry with all that it takes, or every entry on a line."""
+"""The catalogue for a reader: an entry with all that it takes, or every entry on a line.
+
+`index.txt` holds the lines, for a command line that does not load what computes them:
+
+    python -m farfield.theory.encodings.listing > theory/encodings/index.txt
+"""
 
 from __future__ import annotations
 
@@ -106,3 +111,7 @@ def catalogue() -> Catalogue:
     True
     """
     return Catalogue(tuple(encoding(name) for name in CATALOGUE))
+
+
+if __name__ == "__main__":
+    print(catalogue())

@@ -1,6 +1,7 @@
 """The catalogue against values computed independently from the papers and the reference code."""
 
 import math
+from importlib.resources import files
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from farfield.theory.encodings import (
     alibi_slope,
     encoding,
     encodings,
+    listing,
     t5_bucket_starts,
 )
 from farfield.theory.formula.parameters import parameter
@@ -281,3 +283,8 @@ def test_arrays_are_tables_and_values_of_heads():
     for values in (np.array([2.0, 1.0]), torch.tensor([2.0, 1.0])):
         assert encoding("-r*n", r=values).biases == encoding("-r*n", r=[2, 1]).biases
     assert encoding("-r*n", r=np.float32(0.1)).head(1) == -n / 10
+
+
+def test_the_lines_that_are_shown_at_once_are_the_catalogue():
+    kept = files("farfield").joinpath("theory/encodings/index.txt").read_text(encoding="utf-8")
+    assert kept == f"{listing.catalogue()}\n"
