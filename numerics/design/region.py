@@ -21,6 +21,7 @@ import sympy
 from flint import arb, fmpq
 from sympy import Expr, Integer, Rational, S
 
+from farfield.numerics.design.chart import REACH, Chart
 from farfield.numerics.design.family import Family
 from farfield.numerics.design.rationals import decimals_around, simplest
 from farfield.numerics.design.targets import Diverges, Quantity, Target
@@ -30,17 +31,16 @@ from farfield.theory.algebra.outcomes import Undecided, Unreachable
 from farfield.theory.answers.answer import InputError
 from farfield.theory.answers.number import MAX_INTEGER
 from farfield.theory.answers.wording import decimal
-from farfield.theory.functions.balls import Undefined, precision, rational, to_arb
+from farfield.theory.functions.balls import Undefined, precision
 from farfield.theory.functions.nodes import n
-from farfield.theory.values import compile_ball
 
 DIGITS = 11
 """Of the decimals around a threshold, unless more are needed to tell two thresholds apart."""
 MAX_DIGITS = 352
 MAX_WIDER = 12
 MAX_STEPS = 120
-REACH, REACH_OF_EXPONENT = 64, 12
-"""Parameters are sought up to 2^64, exponents up to 2^12, and down to 2^-64 from an end."""
+REACH_OF_EXPONENT = 12
+"""Exponents are sought up to 2^12, other parameters up to 2^REACH."""
 FROZEN = 8
 
 Coordinate = tuple[arb, arb]
@@ -165,53 +165,14 @@ class ParameterLine:
 
     whole = False
 
-    # the coordinate u, in which parameters near an end are far from each other
-
     @cached_property
-    def _ends(self) -> tuple[fmpq | None, fmpq | None]:
-        """Rationals at the ends, or just inside."""
-        return _rational(self.low, up=True), _rational(self.high, up=False)
-
-    @cached_property
-    def _reach(self) -> tuple[int, int]:
-        """The least and the largest coordinate."""
+    def chart(self) -> Chart:
+        """The coordinate in which thresholds are sought."""
         a = self.family.parameter
         powers = (e.exp for e in self.family.formula.atoms(sympy.Pow, sympy.exp))
-        far = REACH_OF_EXPONENT if any(e.has(a) for e in powers) else REACH
-        return -far if self.low is S.NegativeInfinity else -REACH, (
-            far if self.high is S.Infinity else REACH
+        return Chart(
+            self.low, self.high, REACH_OF_EXPONENT if any(e.has(a) for e in powers) else REACH
         )
-
-    def at(self, u: arb) -> Rational:
-        """The parameter of a coordinate, a rational."""
-        low, high = self._ends
-        size = arb(2) ** u
-        if low is not None and high is not None:
-            value = arb(low) + arb(high - low) * size / (1 + size)
-        elif low is not None:
-            value = low + size
-        elif high is not None:
-            value = high - 1 / size
-        else:
-            value = (size - 1 / size) / 2
-        mantissa, exponent = value.mid().man_exp()
-        return Rational(int(mantissa)) * Integer(2) ** int(exponent)
-
-    def _coordinate(self, a: Rational) -> arb:
-        low, high = self._ends
-        x, two = rational(a), arb(2).log()
-        if low is not None and high is not None:
-            return ((arb(x - low) / (high - x)).log() / two).mid()
-        if low is not None:
-            return (arb(x - low).log() / two).mid()
-        if high is not None:
-            return (-arb(high - x).log() / two).mid()
-        return (arb(x).asinh() / two).mid()
-
-    def _scale(self, a: Rational) -> Rational:
-        """What counts as large near a parameter: its size, its distance from the ends."""
-        ends = [Rational(int(e.p), int(e.q)) for e in self._ends if e is not None]
-        return min((abs(x) for x in (a, *(a - e for e in ends)) if x), default=S.One)
 
     def holds(self, event: Event, a: Rational) -> bool:
         """Whether an event is as wanted at a parameter, proved."""
@@ -226,7 +187,7 @@ class ParameterLine:
         if event.quantity.integer and event.limit < 1:
             return not event.wanted
         if self.order == 0:
-            return self.holds(event, self.at(arb(0)))
+            return self.holds(event, self.chart.at(arb(0)))
         with precision(128):
             u, value = self._first(event)
             low, high = self._bracketed(event, u, value)
@@ -242,7 +203,7 @@ class ParameterLine:
         event, bits = edge.event, 8 * edge.digits + 64
         with precision(bits):
             ends = sorted((edge.outside, edge.inside))
-            low, high = (self.gauged(event, u) for u in map(self._coordinate, ends))
+            low, high = (self.gauged(event, u) for u in map(self.chart.of, ends))
         return self.sharp(event, low, high, 2 * edge.digits, edge.below)
 
     def _rising(self, event: Event) -> bool:
@@ -253,7 +214,7 @@ class ParameterLine:
     def _gauge(self, event: Event, u: arb) -> arb | None:
         check_time()
         try:
-            value = event.quantity.gauge(self.family.at(self.at(u)), event.limit)
+            value = event.quantity.gauge(self.family.at(self.chart.at(u)), event.limit)
         except Diverges:
             return arb.pos_inf()
         except (Unreachable, Undecided, Undefined, ZeroDivisionError, OverflowError, InputError):
@@ -264,7 +225,9 @@ class ParameterLine:
         """A coordinate with the gauge there."""
         value = self._gauge(event, u)
         if value is None:
-            raise Unreachable(f"{event.quantity.words()} is not known at {float(self.at(u)):.6g}")
+            raise Unreachable(
+                f"{event.quantity.words()} is not known at {float(self.chart.at(u)):.6g}"
+            )
         return u, value
 
     def _first(self, event: Event) -> tuple[arb, arb]:
@@ -277,7 +240,7 @@ class ParameterLine:
     def _bracketed(self, event: Event, u: arb, value: arb) -> tuple[Coordinate, Coordinate | None]:
         """Two coordinates between which the gauge changes its sign; only the farthest if none."""
         way = 1 if (value < 0) != self._rising(event) else -1
-        step, least, most = 1, *self._reach
+        step, least, most = 1, *self.chart.reach
         while least < u < most:
             beyond = (u + way * step).min(arb(most)).max(arb(least))
             other = self._gauge(event, beyond)
@@ -289,7 +252,7 @@ class ParameterLine:
             if other is None:
                 raise Unreachable(
                     f"{event.quantity.words()} is not known beyond {self.family.parameter} = "
-                    f"{float(self.at(u)):.6g}"
+                    f"{float(self.chart.at(u)):.6g}"
                 )
             if bool(other < 0) != bool(value < 0):
                 return (u, value), (beyond, other)
@@ -303,8 +266,8 @@ class ParameterLine:
         if not `rising`, before which; from two coordinates with a gauge of either sign."""
         with precision(4 * digits + 64):
             tolerance = arb(10) ** -(digits + 3)
-            guess = self.at(_root(lambda u: self._gauge(event, u), low, high, tolerance))
-        down, up = decimals_around(guess, self._scale(guess), digits)
+            guess = self.chart.at(_root(lambda u: self._gauge(event, u), low, high, tolerance))
+        down, up = decimals_around(guess, self.chart.scale(guess), digits)
         unit = up - down
         for widen in range(MAX_WIDER):
             (down, first), (up, second) = (self._decided(event, a, unit) for a in (down, up))
@@ -358,7 +321,7 @@ class ParameterLine:
             p = self.family.formula
             fixed = (p.subs(n, j) - p.subs(n, 0) for j in range(1, k + 1))
             if not any(e.has(self.family.parameter) for e in fixed):
-                row = (self.family.at(self.at(arb(0))), n <= k)
+                row = (self.family.at(self.chart.at(arb(0))), n <= k)
                 limit = sympy.Piecewise(row, (S.NegativeInfinity, True))
         try:
             return limit is not None and within == event.quantity.within(
@@ -374,7 +337,7 @@ class ParameterLine:
             bias = self._limit(upper)
             try:
                 if bias is None:
-                    bias = self.family.at(self.at(arb(self._reach[upper])))
+                    bias = self.family.at(self.chart.at(arb(self.chart.reach[upper])))
                 found = quantity.answer(bias).span()
             except (Unreachable, Undecided, InputError, Undefined, ArithmeticError):
                 found = None
@@ -390,7 +353,7 @@ class ParameterLine:
         """The interval between two edges, or up to the ends of the line."""
         ends = [None if e is None else (e.outside, x) for e, x in zip(edges, inner, strict=True)]
         closed = [e.contained if e else c for e, c in zip(edges, self.closed, strict=True)]
-        for k, end in enumerate(self._ends):
+        for k, end in enumerate(self.chart.ends):
             if ends[k] is None and not self.outer[k]:
                 assert end is not None, "convergence ends at a finite parameter"
                 ends[k], closed[k] = self._boundary(end, k == 0), False
@@ -401,7 +364,7 @@ class ParameterLine:
         """Rationals on both sides of the end of convergence, or at it."""
         at = Rational(int(end.p), int(end.q))
         exact = at == (self.low if lower else self.high)
-        down, up = decimals_around(at, self._scale(at), DIGITS)
+        down, up = decimals_around(at, self.chart.scale(at), DIGITS)
         if lower:
             return (at if exact else down), at + (up - down)
         return (at if exact else up), at - (up - down)
@@ -454,18 +417,6 @@ def _root(g: Callable[[arb], arb | None], low: Coordinate, high: Coordinate, tol
             fa = (fa * (scale if scale > 0 else arb(0.5))).mid()
         b, fb = x, fx
     return ((a + b) / 2).mid()
-
-
-def _rational(end: Expr, up: bool) -> fmpq | None:
-    """A rational at a finite end, or within 2^-512 on the inner side of an irrational one."""
-    if not end.is_finite:
-        return None
-    if end.is_Rational:
-        return rational(end)
-    with precision(512):
-        ball = to_arb(compile_ball(end)({}))
-        mantissa, exponent = (ball.upper() if up else ball.lower()).man_exp()
-        return fmpq(int(mantissa)) * fmpq(2) ** int(exponent)
 
 
 def _range_text(quantity: Quantity, values: Sequence[Any]) -> str:

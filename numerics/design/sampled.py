@@ -50,7 +50,7 @@ def sampled(line: ParameterLine, targets: Sequence[Target]) -> tuple[Region, str
         near = next(filter(look.misses, beyond), None)
         ends.append(None if near is None else _edge(look, near, good))
     low, high = (None if end is None else end[1] for end in ends)
-    chosen = line.at(arb(good))
+    chosen = line.chart.at(arb(good))
     if low is not None and high is not None:
         short = simplest(low, high, True, True)
         if short is not None and all(look.decided(short)):
@@ -73,7 +73,7 @@ class _Look:
     def at(self, u: float) -> tuple[bool | None, ...]:
         """Of the parameter of a coordinate."""
         if u not in self.known:
-            self.known[u] = self.decided(self.line.at(arb(u)))
+            self.known[u] = self.decided(self.line.chart.at(arb(u)))
         return self.known[u]
 
     def decided(self, a: Rational) -> tuple[bool | None, ...]:
@@ -105,7 +105,7 @@ class _Look:
         if not missing:
             return ""
         a = self.line.family.parameter
-        said = listed([f"{float(self.line.at(arb(u))):.6g}" for u in missing], 6)
+        said = listed([f"{float(self.line.chart.at(arb(u))):.6g}" for u in missing], 6)
         return f"{before}not decided at {a} = {said}"
 
 
@@ -149,4 +149,4 @@ def _edge(look: _Look, bad: float, good: float) -> tuple[Rational, Rational]:
             bad = middle
         else:
             break
-    return line.at(arb(bad)), line.at(arb(good))
+    return line.chart.at(arb(bad)), line.chart.at(arb(good))

@@ -6,13 +6,16 @@ from pathlib import Path
 
 import pytest
 import sympy
+from flint import arb
 from sympy import Rational, S, Symbol
 
 import farfield
+from farfield.numerics.design.chart import Chart
 from farfield.numerics.design.family import read_family
 from farfield.numerics.design.order import rises, support_step, tail_order
 from farfield.numerics.design.rationals import decimals_around, simplest
 from farfield.numerics.design.targets import TARGETS, options, quantity, read_targets
+from farfield.theory.functions.balls import precision
 from farfield.theory.functions.nodes import n
 
 a = Symbol("a", positive=True)
@@ -374,6 +377,18 @@ def test_bad_input_is_one_clear_line(args, options, said):
     with pytest.raises(farfield.InputError, match=said) as error:
         farfield.design(*args, **{"budget_s": BUSY, **options})
     assert "\n" not in str(error.value) and len(str(error.value)) < 400
+
+
+@pytest.mark.parametrize(
+    "ends", [(0, 1), (0, S.Infinity), (S.NegativeInfinity, -2), (-1, sympy.pi)]
+)
+def test_a_chart_keeps_the_order_and_stays_inside(ends):
+    chart = Chart(*map(sympy.sympify, ends))
+    with precision(256):
+        found = [chart.at(arb(u)) for u in range(chart.reach[0], chart.reach[1] + 1, 8)]
+        assert ends[0] < found[0] and found[-1] < ends[1] and found == sorted(set(found))
+        for u in (-60, -1, 0, 7, 60):
+            assert abs(float(chart.of(chart.at(arb(u)))) - u) < 1e-9
 
 
 # -- at random ------------------------------------------------------------------------------------
