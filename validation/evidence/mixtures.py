@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from farfield.theory.answers.wording import plural
 from farfield.validation.files import write
 from farfield.validation.measures.evidence import Evidence
 from farfield.validation.measures.interventions import (
@@ -163,8 +164,8 @@ def answer() -> Evidence | None:
     seeds = len(by_label["1 head 1/4"])
     return Evidence(
         "Why does a mixture hold?",
-        f"One head of slope 1/4 beside seven without bias ({seeds} seeds), at {MULTIPLE} times the "
-        f"training length: without the local head its loss grows by "
+        f"One head of slope 1/4 beside seven without bias ({plural(seeds, 'seed')}), at "
+        f"{MULTIPLE} times the training length: without the local head its loss grows by "
         f"{one['silence local, long']:.2f} nats, without the seven by "
         f"{one['silence free, long']:.2f}. Another text beyond the training length costs "
         f"{one['foreign']:+.3f}, the far context as a whole changes the loss by {one['far']:+.3f}; "
@@ -172,7 +173,7 @@ def answer() -> Evidence | None:
         f"correlation of position and what a linear probe reads beyond the training length is "
         f"{read:.2f}.",
         sum(map(len, by_label.values())),
-        {**one, "read": read},
+        {**one, "read": read, "seeds": seeds},
         (
             (
                 "model",

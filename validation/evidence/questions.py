@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from farfield.theory.answers.answer import InputError
-from farfield.validation.evidence import judged, referee
+from farfield.theory.answers.wording import plural
+from farfield.validation.evidence import judged, mixtures, referee
 from farfield.validation.evidence.depth import depth
 from farfield.validation.evidence.fields import receptive_fields, resolutions
 from farfield.validation.evidence.losses import coverage, forecasts, verdicts
@@ -73,12 +74,19 @@ def summary() -> tuple[str, ...]:
     first, second = verdict[64], verdict[128]
     layered, plain = fields[64][referee.LAYERED], fields[64][referee.PLAIN_ROW]
     local = next(t for t in trials() if t.name == "1 head 1/4")
+    why = mixtures.answer()
+    assert why is not None, "mixtures.json is committed"
     return (
         "Which heads must be local? Not all: one head of slope 1/4 beside seven without any bias "
         f"loses {math.expm1(local.loss):.1%} at 16 times the training length ({local.seeds} "
         f'seeds). The rule "{chosen}", registered before the runs, '
         f"is right for {numbers[chosen]} of {rules.n} finished cases, convergence of every head "
         f"for {numbers['verdict']}, the better constant answer for {numbers['null']}.",
+        f"Why? Without that head the loss grows by {why.numbers['silence local, long']:.2f} nats "
+        f"there ({plural(why.numbers['seeds'], 'seed')}), without the seven by "
+        f"{why.numbers['silence free, long']:.2f}; another text in place of all that lies beyond "
+        f"the training length changes it by {why.numbers['foreign']:.2f}: perplexity is flat "
+        "because the model hardly looks.",
         f"By how much? The logarithm of the ratio is {law['slope']:.2f} times the order loss, what "
         "a row beyond the training length lacks of the order that the heads had and what is "
         f"drowned in it: R² = {law['left out']:.2f} on {size.n} cases, each forecast without its "
