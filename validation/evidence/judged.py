@@ -146,11 +146,11 @@ def _r2(loss: np.ndarray, forecast: np.ndarray) -> str:
     return f"{1 - float(((loss - forecast) ** 2).sum()) / spread:.2f}"
 
 
-def law(later: int) -> Evidence:
+def law(later: Sequence[Said]) -> Evidence:
     """The law behind a forecast, on every trial, each forecast without its family.
 
     Args:
-        later: how many of the trials came out after the law was written down.
+        later: what was said beforehand of the trials that came out after the law was written down.
     """
     known = trials()
     loss, value = np.array([t.loss for t in known]), np.array([t.value for t in known])
@@ -158,20 +158,25 @@ def law(later: int) -> Evidence:
     right = int(((without < LIMIT) == (loss < LIMIT)).sum())
     wrong = [t.name for t, x in zip(known, without, strict=True) if (x < LIMIT) != (t.loss < LIMIT)]
     fitted = _r2(loss, slope(value, loss) * value)
+    unseen = _r2(*(np.array([getattr(s, what) for s in later]) for what in ("loss", "forecast")))
+    hits = sum(s.right for s in later)
     return Evidence(
         "Is the growth of perplexity the order loss times one constant?",
         f"log ratio = {slope(value, loss):.2f} times the order loss: R² = {fitted} on "
         f"{len(known)} trials, {_r2(loss, without)} with the constant fitted without the family of "
         f"each; so forecast, {right} of {len(known)} fall on the right side of "
         f"{TOLERANCE:.0%} (wrong: {', '.join(wrong) or 'none'}). The law was found on all but "
-        f"{later} of these.",
+        f"{len(later)} of these; with the constant of that time it is right for {hits} of them, "
+        f"R² = {unseen}.",
         len(known),
         {
             "slope": slope(value, loss),
             "R2": float(fitted),
             "left out": float(_r2(loss, without)),
             "right": right,
-            "later": later,
+            "later": len(later),
+            "later right": hits,
+            "later R2": unseen,
         },
         (
             ("trial", "family", "order loss", "log ratio", "forecast without the family"),
@@ -198,7 +203,7 @@ def answers() -> Iterator[Evidence]:
             yield judged
         for part in (registration.predictions, *registration.added):
             numbers |= part["rules"]
-    yield law(sum(len(rows) for r in REGISTRATIONS for rows in [said(r).get(ORDER_LOSS, [])]))
+    yield law([s for r in REGISTRATIONS for s in said(r).get(ORDER_LOSS, [])])
     yield outside(numbers)
 
 

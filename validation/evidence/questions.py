@@ -90,8 +90,9 @@ def summary() -> tuple[str, ...]:
         f"By how much? The logarithm of the ratio is {law['slope']:.2f} times the order loss, what "
         "a row beyond the training length lacks of the order that the heads had and what is "
         f"drowned in it: R² = {law['left out']:.2f} on {size.n} cases, each forecast without its "
-        f"family, {law['right']} of them on the right side of {TOLERANCE:.0%}; {law['later']} came "
-        "out after that was written down.",
+        f"family, {law['right']} of them on the right side of {TOLERANCE:.0%}. Of the "
+        f"{law['later']} that came out after that was written down, the forecast of that time is "
+        f"right for {law['later right']} (R² = {law['later R2']}).",
         f"At which scale? At this one: of {outside.n} printed models of 162M parameters and more, "
         f"trained on 512 and 1,024 tokens, the order loss is right for "
         f"{outside.numbers[ORDER_LOSS]}, a constant answer for {outside.numbers['null']}, "
