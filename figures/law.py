@@ -73,7 +73,7 @@ SLOPES = {"1/2": "8 heads 1/2", "1/4": "alibi equal 2", "1/16": "alibi equal 4"}
 
 def mixture_curve() -> Figure:
     """The ratio of perplexity by the number of local heads of eight, a line a slope."""
-    loss = {t.label: t.loss for t in trials() if t.length == 64 and t.window is None}
+    loss = {t.name: t.loss for t in trials()}
     with house():
         figure = Figure(figsize=(6.4, 4))
         axes = figure.add_subplot()

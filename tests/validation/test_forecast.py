@@ -24,7 +24,7 @@ def test_one_local_head_is_enough_and_none_is_not():
 
 
 def test_a_trial_is_forecast_as_it_came_out():
-    seen = {t.label: t.loss for t in trials() if (t.length, t.layers) == (64, 4)}
+    seen = {t.name: t.loss for t in trials()}
     for label, f, holds in (
         ("alibi equal 4", "-n/16", True),
         ("type1", "-2*log(1+n)", True),

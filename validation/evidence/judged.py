@@ -20,7 +20,7 @@ from farfield.validation.measures.extrapolation import TOLERANCE
 from farfield.validation.measures.statistics import proportion
 from farfield.validation.published import PrintedNumber, table
 from farfield.validation.reference.committed import Row
-from farfield.validation.reference.registration import REGISTRATIONS, Registration, identity
+from farfield.validation.reference.registration import REGISTRATIONS, Registration, identity, titled
 from farfield.validation.reference.trials import left_out, slope, trials
 from farfield.validation.rules import ORDER_LOSS, RULES, Calibrated, Case, case
 
@@ -62,10 +62,9 @@ def said(registration: Registration) -> dict[str, list[Said]]:
             if outcome is None:
                 continue
             for rule, forecast in c["forecasts"].items():
-                name = c["label"] + (f", window {c['window']}" if c["window"] else "")
                 found.setdefault(rule, []).append(
                     Said(
-                        name,
+                        titled(c),
                         str(c["family"]).split()[0],
                         forecast["quantity"],
                         part["rules"][rule]["threshold"],

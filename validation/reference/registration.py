@@ -36,6 +36,21 @@ def identity(named: Row) -> Identity:
     return tuple(named[part] for part in _NAMED)
 
 
+def titled(named: Row) -> str:
+    """The label of a case, with its window and what else is not usual.
+
+    >>> usual = {"length": 64, "layers": 4, "width": 128, "steps": 1000, "window": None}
+    >>> titled({**usual, "label": "slope 1/8"}), titled({**usual, "label": "t5", "layers": 1})
+    ('slope 1/8', 't5, layers 1')
+    """
+    window = (f"window {named['window']}",) if named["window"] else ()
+    others = (f"{what} {named[what]}" for what, usual in _USUAL.items() if named[what] != usual)
+    return ", ".join((named["label"], *window, *others))
+
+
+_USUAL = {"length": 64, "layers": 4, "width": 128, "steps": 1000}  # of the models of the plans
+
+
 @dataclass(frozen=True)
 class CaseOutcome:
     """What came out of a case: last-token perplexity beyond the training length.

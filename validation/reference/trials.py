@@ -21,7 +21,7 @@ from farfield.validation.files import write
 from farfield.validation.reference.committed import HERE, OUTCOMES, Row, rounded
 from farfield.validation.reference.forecasts import first_cases
 from farfield.validation.reference.observations import family
-from farfield.validation.reference.registration import REGISTRATIONS, cases, identity
+from farfield.validation.reference.registration import REGISTRATIONS, cases, identity, titled
 from farfield.validation.rules import Case
 
 
@@ -56,8 +56,8 @@ class Trial:
 
     @property
     def name(self) -> str:
-        """The label, with the window at inference."""
-        return self.label if self.window is None else f"{self.label}, window {self.window}"
+        """The label, with the window at inference and what else is not usual."""
+        return titled(vars(self))
 
 
 @functools.cache
