@@ -73,13 +73,16 @@ def summary() -> tuple[str, ...]:
     )
     first, second = verdict[64], verdict[128]
     layered, plain = fields[64][referee.LAYERED], fields[64][referee.PLAIN_ROW]
-    local = next(t for t in trials() if t.name == "1 head 1/4")
+    named = {t.name: t for t in trials()}
+    local = named["1 head 1/4"]
+    layer = max(math.expm1(named[f"layer {k} of 1/4"].loss) for k in (1, 4))
     why = mixtures.answer()
     assert why is not None, "mixtures.json is committed"
     return (
         "Which heads must be local? Not all: one head of slope 1/4 beside seven without any bias "
         f"loses {math.expm1(local.loss):.1%} at 16 times the training length ({local.seeds} "
-        f'seeds). The rule "{chosen}", registered before the runs, '
+        f"seeds); all heads of the first or the last layer of four alone, {layer:.1%}. "
+        f'The rule "{chosen}", registered before the runs, '
         f"is right for {numbers[chosen]} of {rules.n} finished cases, convergence of every head "
         f"for {numbers['verdict']}, the better constant answer for {numbers['null']}.",
         f"Why? Without that head the loss grows by {why.numbers['silence local, long']:.2f} nats "
