@@ -102,7 +102,7 @@ class Program:
         self.arithmetic, self.symbols = arithmetic, frozenset(symbols)
         self.places: dict[Any, int] = {s: i for i, s in enumerate(symbols)}
         self.constants: list[tuple[int, Any]] = []
-        self.steps: list[tuple[int, Callable[..., Any], tuple[int, ...]]] = []
+        self.steps: list[tuple[int, Callable[..., Any], Any, bool]] = []
         self.out = self._place(e)
         self.known: dict[int, list[Any]] = {}
         self.given = len(symbols)
@@ -117,7 +117,9 @@ class Program:
                 operation, parts = self.arithmetic.operation(e)
                 inputs = tuple(map(self._place, parts))
                 place = len(self.places)
-                self.steps.append((place, operation, inputs))
+                single = len(inputs) == 1
+                taken = inputs[0] if single else operator.itemgetter(*inputs)
+                self.steps.append((place, operation, taken, single))
             self.places[e] = place
         return self.places[e]
 
@@ -135,6 +137,6 @@ class Program:
         """The value of the formula."""
         memory = (self.known.get(ctx.prec) or self._memory()).copy()
         memory[: self.given] = values
-        for place, operation, inputs in self.steps:
-            memory[place] = operation(*[memory[i] for i in inputs])
+        for place, operation, taken, single in self.steps:
+            memory[place] = operation(memory[taken]) if single else operation(*taken(memory))
         return memory[self.out]
