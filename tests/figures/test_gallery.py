@@ -435,7 +435,13 @@ def test_committed_results_of_another_kind_are_refused(content, said, tmp_path, 
 def test_committed_results_are_labelled_as_the_plan_and_do_not_mix():
     runs = reference()
     plans = [plan(), *map(read_plan, HERE.glob("*/*.toml"))]
-    labels = {s.label for p in plans for sweep in p.sweeps for s in sweep.encodings}
+    labels = {
+        subject.label
+        for p in plans
+        for sweep in p.sweeps
+        for architecture in sweep.architectures()
+        for subject, _ in sweep.subjects(architecture)
+    }
     named = {label(r) for r in runs}
     assert named <= labels
     for group in settings(runs, sorted(named)):
