@@ -27,7 +27,7 @@ def emit(answers: Result | Sequence[Result], output: Output) -> int:
         whole = found if isinstance(answers, Sequence) else found[0]
         say(json.dumps(whole, indent=2, ensure_ascii=False, allow_nan=False))
     else:
-        unicode = not output.ascii and speaks_unicode()
+        unicode = speaks_unicode(output)
         each = [a.text(details=output.proof, unicode=unicode) for a in many]
         say("\n\n".join(dict.fromkeys(each)))  # what several have to say alike is said once
     return exit_code(many)
@@ -43,8 +43,10 @@ def tell(text: str) -> None:
     print(text, file=sys.stderr)
 
 
-def speaks_unicode() -> bool:
-    """Whether standard output takes the signs of mathematics."""
+def speaks_unicode(output: Output) -> bool:
+    """Whether the signs of mathematics are wanted, and standard output takes them."""
+    if output.ascii:
+        return False
     try:
         "−≤→ρ₀".encode(sys.stdout.encoding or "ascii")
     except (UnicodeEncodeError, LookupError):

@@ -348,7 +348,7 @@ def encodings(
     """
     if name is None and subject.given():
         raise InputError("options describe one encoding; name it")
-    if name is None and not output.json and not output.ascii and speaks_unicode():
+    if name is None and not output.json and speaks_unicode(output):
         say(files("farfield").joinpath(INDEX).read_text(encoding="utf-8").rstrip())
         return OK
     from farfield.theory.encodings.listing import catalogue, of_entry

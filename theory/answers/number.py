@@ -46,6 +46,21 @@ def exact(value: Any, what: str = "number") -> sympy.Rational:
     return sympy.Rational(fraction.numerator, fraction.denominator)
 
 
+def positive(value: Any, what: str) -> sympy.Rational:
+    """A rational number above 0, as `exact` reads it.
+
+    Raises:
+        InputError: it is none.
+
+    >>> positive("1/100", "error")
+    1/100
+    """
+    found = exact(value, what)
+    if found <= 0:
+        raise InputError(f"{what} {found} must be positive")
+    return found
+
+
 def _scalar(value: Any) -> Any:
     """A scalar of NumPy or torch as Python prints it: 0.1 in float32 is 0.1."""
     item = value.item()

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from farfield.theory.answers.answer import InputError
-from farfield.validation.models.attention import PLAIN, Path, Weighting, fused
+from farfield.validation.models.attention import Path, Weighting, observed
 from farfield.validation.models.positional import rows_of
 from farfield.validation.settings.visibility import CAUSAL, Visibility
 from farfield.validation.text.corpus import segments as spaced
@@ -302,17 +302,7 @@ def attention_rows(
         trfs.append(tokens(b_tails, log_eps[:, 0]).double())
         gaps.append(gap.flatten())
 
-    def path(
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        bias: Tensor | None,
-        visible: Visibility,
-        weighting: Weighting = PLAIN,
-    ) -> Tensor:
-        measure(query, key, value, visible, weighting)
-        return fused(query, key, value, bias, visible, weighting)
-
+    path = observed(measure)
     for done, sample in enumerate(samples.split(1), 1):  # one at a time bounds the memory
         model.hidden(model.embed(sample.to(model.device)), visible, path)
         if progress is not None:

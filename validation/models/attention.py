@@ -599,3 +599,21 @@ def fused(
     if on_gpu and not plain and _flex_works(query.device, query.shape[-1], query.dtype):
         return flexible(query, key, value, bias, visible)
     return toeplitz(query, key, value, bias, visible)
+
+
+def observed(look: Callable[[Tensor, Tensor, Tensor, Visibility, Weighting], object]) -> Path:
+    """The path `fused`, in each layer after a look at query, key, value, what is visible, and the
+    weighting."""
+
+    def path(
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        bias: Tensor | None,
+        visible: Visibility,
+        weighting: Weighting = PLAIN,
+    ) -> Tensor:
+        look(query, key, value, visible, weighting)
+        return fused(query, key, value, bias, visible, weighting)
+
+    return path

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from farfield.theory.answers.answer import InputError
@@ -9,12 +11,14 @@ from farfield.validation.optional import library
 from farfield.validation.outside.folder import Folder
 from farfield.validation.outside.run import RUN
 from farfield.validation.text.corpus import Corpus
+from farfield.validation.text.reading import corpus
 
 _TEXT_BYTES = 2 << 20  # of each part of a text: seconds of a tokeniser, and more than is measured
 
 
-def tokens_of(folder: Folder, text: Corpus) -> Corpus:
-    """A text in the tokens of a model; of each part at most 2 MiB are read.
+def tokens_of(folder: Folder, text: Any) -> Corpus:
+    """A text, a `Corpus` or what `corpus` reads, in the tokens of a model; of each part at most
+    2 MiB are taken.
 
     A folder with tokenizer.json is read by the library tokenizers; one without must have a
     vocabulary of 256, and takes bytes.
@@ -22,6 +26,7 @@ def tokens_of(folder: Folder, text: Corpus) -> Corpus:
     Raises:
         InputError: the folder has no tokenizer, or one that does not fit the model.
     """
+    text = text if isinstance(text, Corpus) else corpus(text)
     if text.vocabulary == folder.vocabulary:
         return text
     place = folder.path / "tokenizer.json"

@@ -28,6 +28,9 @@ from farfield.validation.settings.visibility import CAUSAL
 Identity = tuple[Any, ...]
 """What tells one case from the others: label, architecture and window at inference."""
 
+USUAL = {"length": 64, "layers": 4, "width": 128, "steps": 1000}
+"""Of the models of the plans."""
+
 _NAMED = ("label", "length", "layers", "width", "steps", "window")
 
 
@@ -39,16 +42,13 @@ def identity(named: Row) -> Identity:
 def titled(named: Row) -> str:
     """The label of a case, with its window and what else is not usual.
 
-    >>> usual = {"length": 64, "layers": 4, "width": 128, "steps": 1000, "window": None}
+    >>> usual = {**USUAL, "window": None}
     >>> titled({**usual, "label": "slope 1/8"}), titled({**usual, "label": "t5", "layers": 1})
     ('slope 1/8', 't5, layers 1')
     """
     window = (f"window {named['window']}",) if named["window"] else ()
-    others = (f"{what} {named[what]}" for what, usual in _USUAL.items() if named[what] != usual)
+    others = (f"{what} {named[what]}" for what, usual in USUAL.items() if named[what] != usual)
     return ", ".join((named["label"], *window, *others))
-
-
-_USUAL = {"length": 64, "layers": 4, "width": 128, "steps": 1000}  # of the models of the plans
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from farfield.validation.files import write
 from farfield.validation.reference.committed import HERE, OUTCOMES, Row, rounded
 from farfield.validation.reference.forecasts import first_cases
 from farfield.validation.reference.observations import family
-from farfield.validation.reference.registration import REGISTRATIONS, cases, identity, titled
+from farfield.validation.reference.registration import REGISTRATIONS, USUAL, cases, identity, titled
 from farfield.validation.rules import Case
 
 
@@ -71,14 +71,14 @@ def gathered() -> Iterator[Trial]:
     """The trials of the committed results, computed anew."""
     for length in (64, 128):
         for o, c in first_cases(length):
-            seen = {
+            seen = USUAL | {
                 "label": o.label,
                 "family": family(o.label),
                 "registration": "",
                 "length": length,
                 "layers": o.layers,
                 "tested": c.tested,
-                **_FIRST,
+                "window": None,
             }
             loss = math.log(max(o.last.values()))
             yield _trial(seen, c, loss, len(o.seeds))
@@ -91,9 +91,6 @@ def gathered() -> Iterator[Trial]:
                     "registration": registration.folder.name,
                 }
                 yield _trial({**named, **place}, c, outcome.loss, len(outcome.seeds))
-
-
-_FIRST = {"width": 128, "steps": 1000, "window": None}  # of the models of the first plan
 
 
 def _trial(named: Row, c: Case, loss: float, seeds: int) -> Trial:

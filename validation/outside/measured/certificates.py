@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,10 +22,10 @@ from torch import Tensor
 
 from farfield.theory.answers.answer import Answer, InputError, Label
 from farfield.theory.answers.blocks import Block, note, sentence, table
-from farfield.theory.answers.number import exact, natural
+from farfield.theory.answers.number import natural, positive
 from farfield.theory.answers.wording import count, plural
 from farfield.validation.measures.receptive_fields import LanguageModel, samples_of
-from farfield.validation.models.attention import PLAIN, Weighting, fused
+from farfield.validation.models.attention import Weighting, observed
 from farfield.validation.outside.folder import Folder, describe
 from farfield.validation.outside.loading import load
 from farfield.validation.outside.measured.composed import Composed, composed
@@ -32,8 +33,6 @@ from farfield.validation.outside.texts import require_counts, tokens_of
 from farfield.validation.progress import Progress, silent
 from farfield.validation.settings.visibility import CAUSAL, Visibility, WithSinks
 from farfield.validation.short import sampled
-from farfield.validation.text.corpus import Corpus
-from farfield.validation.text.reading import corpus
 
 _ROWS = 128  # of a segment, evenly spaced
 
@@ -210,14 +209,12 @@ def model_certificate(
     near, first = natural(keep, "keep"), natural(sinks, "sinks", 0)
     if first > near:
         raise InputError(f"sinks {first} are more than the window of {near} keys")
-    eta = exact(error, "error")
-    if eta <= 0:
-        raise InputError(f"error {eta} must be positive")
+    eta = positive(error, "error")
     require_counts(length=length, segments=segments)
     folder = model if isinstance(model, Folder) else describe(model)
     size = length or min(folder.trained or 1024, 1024)
     network = load(folder, tokens=size)
-    read = tokens_of(folder, text if isinstance(text, Corpus) else corpus(text))
+    read = tokens_of(folder, text)
     rows = samples_of(read.held_out, segments, size)
     found = _measured(network, rows, near, first, float(eta), progress)
     counted = [k for k in found if k.rows]
@@ -247,28 +244,15 @@ def _measured(
     model: LanguageModel, rows: np.ndarray, keep: int, sinks: int, eta: float, progress: Progress
 ) -> tuple[LayerCertificate, ...]:
     """Every layer on the segments, one after the other."""
-    sums: dict[int, list[_Rows]] = {}
     table = model.bias_table(rows.shape[1] - 1)
+    found: list[_Rows] = []  # all layers of a segment, then of the next
+    of = partial(_Rows.of, table=table, keep=keep, sinks=sinks)
+    path = observed(lambda *seen: found.append(of(*seen)))
     for done, row in enumerate(torch.from_numpy(rows[:, :-1].astype(np.int64)), 1):
-        layer = 0
-
-        def path(
-            query: Tensor,
-            key: Tensor,
-            value: Tensor,
-            bias: Tensor | None,
-            visible: Visibility,
-            weighting: Weighting = PLAIN,
-        ) -> Tensor:
-            nonlocal layer
-            layer += 1
-            one = _Rows.of(query, key, value, table, visible, weighting, keep, sinks)
-            sums.setdefault(layer, []).append(one)
-            return fused(query, key, value, bias, visible, weighting)
-
         model.hidden(model.embed(row[None].to(model.device)), CAUSAL, path)
         progress("rows of the layers", done, len(rows))
-    return tuple(_of_layer(k, parts, eta) for k, parts in sums.items())
+    layers = len(found) // len(rows)
+    return tuple(_of_layer(k + 1, found[k::layers], eta) for k in range(layers))
 
 
 @dataclass(frozen=True)
@@ -291,9 +275,9 @@ class _Rows:
         query: Tensor,
         key: Tensor,
         value: Tensor,
-        table: Tensor | None,
         visible: Visibility,
         weighting: Weighting,
+        table: Tensor | None,
         keep: int,
         sinks: int,
     ) -> _Rows:

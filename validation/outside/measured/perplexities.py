@@ -16,8 +16,6 @@ from farfield.validation.outside.loading import load
 from farfield.validation.outside.texts import tokens_of
 from farfield.validation.progress import Progress, silent
 from farfield.validation.settings.visibility import CAUSAL, Visibility
-from farfield.validation.text.corpus import Corpus
-from farfield.validation.text.reading import corpus
 
 PROTOCOLS = ("last-token", "non-overlapping")
 
@@ -115,7 +113,7 @@ def model_perplexity(
         raise InputError(f"samples {samples!r}: accepted is a whole number from 1")
     folder = model if isinstance(model, Folder) else describe(model)
     network = load(folder, tokens=sizes[-1])
-    read = tokens_of(folder, text if isinstance(text, Corpus) else corpus(text))
+    read = tokens_of(folder, text)
 
     def done(step: int, total: int) -> None:
         progress("lengths", step, total)

@@ -19,7 +19,7 @@ from torch import Tensor
 from farfield.numerics.windows.question import SCOPE, Window
 from farfield.theory.answers.answer import Answer, InputError, Label, Reason, Status, decisive
 from farfield.theory.answers.blocks import Block, facts, note, sentence, table
-from farfield.theory.answers.number import exact
+from farfield.theory.answers.number import positive
 from farfield.theory.answers.wording import count, listed, plural
 from farfield.validation.measures.receptive_fields import LanguageModel, samples_of
 from farfield.validation.models.attention import Path, fused
@@ -33,8 +33,6 @@ from farfield.validation.outside.texts import require_counts, tokens_of
 from farfield.validation.progress import Progress, silent
 from farfield.validation.settings.visibility import Visibility
 from farfield.validation.short import sampled
-from farfield.validation.text.corpus import Corpus
-from farfield.validation.text.reading import corpus
 
 SOURCES = {
     "text": "bounds measured on a text, maxima that another text may exceed",
@@ -190,9 +188,7 @@ def model_window(
     Raises:
         InputError: as `folder.describe` and `loading.load`; a bad argument; a text too short.
     """
-    eta = exact(error, "error")
-    if eta <= 0:
-        raise InputError(f"error {eta} must be positive")
+    eta = positive(error, "error")
     if bounds not in SOURCES:
         raise InputError(f"bounds {bounds!r} are not known; accepted: {', '.join(SOURCES)}")
     require_counts(length=length, segments=segments)
@@ -211,7 +207,7 @@ def model_window(
         )
     size = length or min(folder.trained or 1024, 1024)
     network = load(folder, tokens=size)
-    read = tokens_of(folder, text if isinstance(text, Corpus) else corpus(text))
+    read = tokens_of(folder, text)
     rows = samples_of(read.held_out, segments, size)
     if bounds == "weights":
         limits = list(weight_bounds(network))
