@@ -38,11 +38,11 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from farfield.numerics.windows.certified import certified_window
 from farfield.theory.encodings import encoding, encodings
+from farfield.validation.checkpoints.head_window import upwards
 from farfield.validation.files import CorruptFile, read_json, recorded, write_json
 from farfield.validation.measures.cost import GPT2
 from farfield.validation.models.attention import flexible, fused, materialised
 from farfield.validation.models.positional import LearnedBias, additive_bias
-from farfield.validation.outside.head_window import upwards
 from farfield.validation.runs.experiment import chosen_device, environment, train_and_measure
 from farfield.validation.runs.store import Store
 from farfield.validation.settings.configuration import Configuration

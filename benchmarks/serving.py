@@ -31,10 +31,10 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from farfield.numerics.windows.certified import certified_window
 from farfield.theory.encodings import encoding
+from farfield.validation.checkpoints.bounds import weight_bounds
+from farfield.validation.checkpoints.head_window import upwards
 from farfield.validation.models.attention import fused
 from farfield.validation.models.model import Transformer, initialised
-from farfield.validation.outside.bounds import weight_bounds
-from farfield.validation.outside.head_window import upwards
 from farfield.validation.settings.presets import preset
 from farfield.validation.settings.visibility import CAUSAL
 

@@ -51,17 +51,17 @@ from .theory.encodings import encoding as encoding
 from .theory.encodings import encodings as encodings
 from .theory.verdicts import Convergence as Convergence
 from .theory.verdicts import Verdict as Verdict
+from .validation.checkpoints.measured.empirical import (
+    EmpiricalReceptiveField as EmpiricalReceptiveField,
+)
+from .validation.checkpoints.measured.empirical import (
+    empirical_receptive_field as empirical_receptive_field,
+)
 from .validation.claims import Claim as Claim
 from .validation.claims import claims as claims
 from .validation.design import design as design
 from .validation.forecast import Forecast as Forecast
 from .validation.forecast import forecast as forecast
-from .validation.outside.measured.empirical import (
-    EmpiricalReceptiveField as EmpiricalReceptiveField,
-)
-from .validation.outside.measured.empirical import (
-    empirical_receptive_field as empirical_receptive_field,
-)
 from .validation.study.study import Study as Study
 from .validation.study.study import study as study
 

@@ -11,8 +11,8 @@ from farfield.figures.document import Columns, Fold, Item, Section, page, write_
 from farfield.figures.pages.terms import PAPERS, THEORY, definitions
 from farfield.theory.answers.blocks import Curve, Note, Table
 from farfield.theory.answers.notation import words
+from farfield.validation.checkpoints.audit import Audit
 from farfield.validation.files import write
-from farfield.validation.outside.audit import Audit
 
 
 def write_audit(a: Audit, folder: str | os.PathLike[str]) -> Path:

@@ -76,7 +76,7 @@ def window(
     if keep is not None:
         if bounds:
             raise InputError("--keep certifies each row by its own logits; leave --bounds out")
-        from farfield.validation.outside.measured.certificates import model_certificate
+        from farfield.validation.checkpoints.measured.certificates import model_certificate
 
         with progress("certificates of the model", output) as step:
             return emit(
@@ -92,7 +92,7 @@ def window(
                 ),
                 output,
             )
-    from farfield.validation.outside.measured.windows import model_window
+    from farfield.validation.checkpoints.measured.windows import model_window
 
     with progress("window of the model", output) as step:
         return emit(
@@ -143,7 +143,7 @@ def erf(
     if (run is None) == (model is None):
         raise InputError("give the key of a run, or a model's folder with --model")
     (require_torch if model is None else require_models)()
-    from farfield.validation.outside.measured.empirical import empirical_receptive_field
+    from farfield.validation.checkpoints.measured.empirical import empirical_receptive_field
     from farfield.validation.runs.inventory import finished_run
     from farfield.validation.runs.store import Store
     from farfield.validation.settings.visibility import Visibility
@@ -191,7 +191,7 @@ def perplexity(
     if sinks and window is None:
         raise InputError("--sinks are kept beside a window: give --window, its nearest keys")
     require_models()
-    from farfield.validation.outside.measured.perplexities import model_perplexity
+    from farfield.validation.checkpoints.measured.perplexities import model_perplexity
     from farfield.validation.settings.visibility import Visibility, WithSinks
 
     view = WithSinks(bca, window, sinks) if sinks else Visibility(bca, window)
@@ -238,7 +238,7 @@ def audit(
         out: folder of the page.
     """
     from farfield.figures.pages.audit import write_audit
-    from farfield.validation.outside.audit import audit as examine
+    from farfield.validation.checkpoints.audit import audit as examine
 
     with progress("audit", output):
         result = examine(

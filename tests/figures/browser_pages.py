@@ -21,8 +21,8 @@ from farfield.figures.pages.audit import write_audit
 from farfield.figures.pages.gallery import save
 from farfield.figures.pages.report import write_report
 from farfield.figures.pages.study import write_study
+from farfield.validation.checkpoints.audit import audit
 from farfield.validation.claims import claim
-from farfield.validation.outside.audit import audit
 from farfield.validation.report import Report
 from farfield.validation.study.study import study, survey
 

@@ -76,7 +76,7 @@ class Said(Answer):
         return (sentence("It is {status}.", self.label, status=self.status),)
 
 
-MEASURED = "validation.outside.measured."
+MEASURED = "validation.checkpoints.measured."
 QUESTIONS = {
     "check -n": "theory.convergence.check_convergence",
     "trf -n": "numerics.receptive_field.theoretical_receptive_field",
@@ -90,7 +90,7 @@ QUESTIONS = {
     "window --model FOLDER --error 1 --keep 8": MEASURED + "certificates.model_certificate",
     "perplexity --model FOLDER --length 8": MEASURED + "perplexities.model_perplexity",
     "erf --model FOLDER": MEASURED + "empirical.empirical_receptive_field",
-    "audit FOLDER": "validation.outside.audit.audit",
+    "audit FOLDER": "validation.checkpoints.audit.audit",
     "study -n --out OUT": "validation.study.study.study",
     "report --out OUT": "validation.report.report",
     "claims qin2024.eq13": "validation.claims.claim",

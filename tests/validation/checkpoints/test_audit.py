@@ -1,0 +1,309 @@
+"""The audit of models from outside, against the library's own biases."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from farfield.cli import main
+from farfield.figures.pages.audit import audit_page, write_audit
+from farfield.numerics.windows.certified import certified_window
+from farfield.theory.answers.answer import Code, InputError, Label, Status
+from farfield.theory.encodings import encoding
+from farfield.theory.verdicts import Verdict
+from farfield.validation.checkpoints.audit import audit
+from farfield.validation.checkpoints.bounds import weight_bounds
+from farfield.validation.checkpoints.folder import describe
+from farfield.validation.checkpoints.head_window import upwards
+from farfield.validation.checkpoints.loading import load
+from farfield.validation.models.attention import fused
+from farfield.validation.runs.experiment import train_and_measure, trained_model
+from farfield.validation.runs.store import Store
+from farfield.validation.settings.configuration import Configuration
+
+N = np.arange(400)
+
+
+@pytest.fixture(scope="module")
+def t5(tmp_path_factory):
+    """Decoders with a table for all layers, and with a table in each."""
+    import transformers as hf
+
+    root = tmp_path_factory.mktemp("tables")
+    shape = {
+        "vocab_size": 64,
+        "d_model": 32,
+        "d_kv": 8,
+        "d_ff": 32,
+        "num_layers": 1,
+        "num_decoder_layers": 2,
+        "num_heads": 3,
+    }
+    models = {
+        "t5": hf.T5ForConditionalGeneration(hf.T5Config(**shape)),
+        "umt5": hf.UMT5ForConditionalGeneration(
+            hf.UMT5Config(
+                **shape, relative_attention_num_buckets=8, relative_attention_max_distance=20
+            )
+        ),
+    }
+    for name, model in models.items():
+        model.save_pretrained(root / name)
+    return root, models
+
+
+@pytest.mark.parametrize("heads", [1, 6, 16, 71])
+def test_slopes_are_those_of_the_library(heads, tmp_path):
+    import transformers as hf
+    from transformers.models.bloom.modeling_bloom import _get_alibi_slopes
+    from transformers.models.falcon.modeling_falcon import build_alibi_tensor
+    from transformers.models.mpt.modeling_mpt import build_mpt_alibi_tensor
+
+    def of(config):
+        config.save_pretrained(tmp_path)
+        return describe(tmp_path).encodings[0].bias(N)
+
+    found = of(hf.BloomConfig(n_head=heads, hidden_size=8 * heads))
+    slopes = _get_alibi_slopes(heads, "cpu").double().numpy()
+    np.testing.assert_allclose(found, -slopes[:, None] * N, rtol=1e-5)
+    for most in (8, 16):
+        found = of(
+            hf.MptConfig(n_heads=heads, d_model=8 * heads, attn_config={"alibi_bias_max": most})
+        )
+        theirs = build_mpt_alibi_tensor(heads, len(N), most)[:, 0].double().numpy()
+        np.testing.assert_allclose(found, theirs[:, ::-1], rtol=1e-5)
+    found = of(hf.FalconConfig(num_attention_heads=heads, hidden_size=16 * heads, alibi=True))
+    theirs = build_alibi_tensor(torch.ones(1, len(N), dtype=torch.long), heads, torch.float32)
+    np.testing.assert_allclose(
+        found, -theirs[:, 0].double().numpy() / 4, rtol=3 * 2**-8
+    )  # three roundings to bfloat16
+
+
+def test_what_the_library_does_besides(outside_models, tmp_path):
+    """What the notes of an audit say of the library itself."""
+    from transformers import AutoModelForCausalLM
+    from transformers.models.falcon.modeling_falcon import build_alibi_tensor
+
+    steps = build_alibi_tensor(torch.ones(1, 400, dtype=torch.long), 4, torch.float32).diff()
+    assert (steps[..., :256] == steps[..., :1]).all() and (steps[..., 256:] != steps[..., :1]).any()
+    assert "bfloat16" in describe(outside_models.folder("falcon")).note
+    falcon, x = load(describe(outside_models.folder("falcon"))), torch.arange(40)[None]
+    eager = AutoModelForCausalLM.from_pretrained(
+        outside_models.folder("falcon"), attn_implementation="eager"
+    ).eval()
+    once = falcon.bias_table
+    falcon.bias_table = lambda length: 2 * once(length)
+    with torch.no_grad():
+        twice = falcon.logits(falcon.hidden(falcon.embed(x)))
+        torch.testing.assert_close(twice, eager(x).logits, rtol=1e-4, atol=1e-4)
+    assert "adds the bias twice" in describe(outside_models.folder("falcon")).note
+    from transformers.models.bloom.modeling_bloom import build_alibi_tensor as of_bloom
+
+    rounded = of_bloom(torch.ones(1, 400, dtype=torch.long), 4, torch.bfloat16).double().diff()
+    assert (rounded[..., 256:] != rounded[..., :1]).any()
+    assert "16 bits" in describe(outside_models.folder("bloom")).note
+    network = outside_models.network("mpt")
+    x = torch.arange(50)[None]
+    with torch.no_grad():
+        before = network(x).logits
+        network.config.attn_config.alibi_bias_max = 16
+        assert (network(x).logits == before).all()
+    network.save_pretrained(tmp_path)
+    folder = describe(tmp_path)
+    assert "alibi_bias_max is 16" in folder.note and str(folder.encodings[0].head(1)) == "-n/16"
+
+
+@pytest.mark.parametrize("name", ["t5", "umt5"])
+def test_tables_are_those_of_the_library(name, t5):
+    root, models = t5
+    folder = describe(root / name)
+    layers = models[name].decoder.block
+    assert len(folder.encodings) == (1 if name == "t5" else 2)
+    for k, given in enumerate(folder.encodings):
+        attention = layers[k].layer[0].SelfAttention
+        theirs = attention.compute_bias(len(N), len(N))[0, :, -1].detach().double().numpy()
+        np.testing.assert_array_equal(given.bias(N), theirs[:, ::-1])
+
+
+def test_the_numbers_are_those_of_the_theory(outside_models, speaks):
+    found = audit(outside_models.folder("mpt"), logit_bound=3, value_bound=2, error="1/100")
+    assert [h.bias for h in found.heads] == ["-n/4", "-n/16", "-n/64", "-n/256", "-n/2", "-n/8"]
+    assert all(h.layers == (1, 2) and h.verdict is Verdict.CONVERGES for h in found.heads)
+    widest, steep = found.heads[3], found.heads[4]
+    assert [f.tokens for f in widest.receptive_fields] == [590, 1179, 1769]
+    assert steep.horizons == (35, 186, 208) and widest.horizons == (4437, 23778, 26617)
+    assert found.trained == 64 and found.lengths == (128, 256, 1024)
+    b = np.exp(-N / 256)
+    assert widest.leaks[0] == pytest.approx(1 - b[:64].sum() / b[:128].sum())
+    assert widest.window == certified_window("-n/256", "1/100", 3, 2).width
+    assert found.sliding_window == int(found) == widest.window
+    assert found.label is Label.CERTIFIED and speaks(found)
+    assert json.loads(found.to_json())["heads"][4]["horizons"] == [35, 186, 208]
+
+
+def test_windows_by_the_weights(outside_models):
+    place = outside_models.folder("bloom")
+    found = audit(place, bounds="weights")
+    folder = describe(place)
+    proved = list(weight_bounds(load(folder)))
+    assert len(found.heads) == 12 and {h.layers for h in found.heads} == {(1,), (2,)}
+    for h in found.heads:
+        bound = proved[h.layers[0] - 1][h.head - 1]
+        bias = folder.encodings[0].head(h.head)
+        expected = certified_window(bias, "1/1000", upwards(bound.logit), upwards(bound.value))
+        assert (h.window, h.logit_bound) == (expected.width, bound.logit)
+
+
+def test_tables_have_no_window(t5, speaks):
+    root, _ = t5
+    one, each = (audit(root / name, trained=64, lengths=(128,)) for name in ("t5", "umt5"))
+    assert [h.layers for h in one.heads] == [(1, 2)] * 3
+    assert [h.layers for h in each.heads] == [(1,)] * 3 + [(2,)] * 3
+    for h, row in zip(one.heads, describe(root / "t5").encodings[0].bias(N), strict=True):
+        assert h.verdict is Verdict.DIVERGES and h.reason.code is Code.DIVERGES
+        assert h.window == math.inf and h.horizons == (math.inf,) * 3
+        assert [f.tokens for f in h.receptive_fields] == [math.inf] * 3
+        b = np.exp(row[:128])
+        assert h.leaks[0] == pytest.approx(1 - b[:64].sum() / b.sum())
+        tails = b[::-1].cumsum()[::-1]
+        assert h.row_fields[0].tokens == int((tails >= 0.1 * b.sum()).sum())
+    assert one.sliding_window == math.inf and one.status is Status.INFINITE and speaks(one)
+
+
+def test_rotations_are_decided_and_have_a_surrogate(outside_models, speaks):
+    """Partial rotation: half of 8 dimensions, two angles; the scale is that of a logit."""
+    found = audit(outside_models.folder("gpt_neox"), trained=64, surrogate=True)
+    assert found.heads == () and found.status is Status.INFINITE
+    assert "no fixed window is ever enough" in speaks(found)
+    assert found.reason.code is Code.BOUNDED_LOGITS and found.label is Label.THEOREM
+    assert found.note.startswith("4 of 8") and found.surrogate.verdict is Verdict.DIVERGES
+    n = np.arange(1024)
+    b = np.exp((np.cos(n) + np.cos(n / 100)) * 2 / np.sqrt(8))
+    leaks = [1 - b[:64].sum() / b[:m].sum() for m in (128, 256, 1024)]
+    np.testing.assert_allclose(found.surrogate.leaks, leaks, rtol=1e-6)
+    tails = b[::-1].cumsum()[::-1]
+    expected = [int((tails >= e * b.sum()).sum()) for e in (0.1, 0.01, 0.001)]
+    assert list(found.surrogate.row_fields) == expected
+    assert audit(outside_models.folder("gpt_neox")).surrogate is None
+
+
+def test_each_layer_is_decided(outside_models, speaks):
+    """Sliding layers by their support, full ones by their bounded logits."""
+    found = audit(outside_models.folder("mistral"), trained=64, lengths=(100,))
+    assert found.sliding_window == 9 and found.status is Status.EXACT and "9 keys" in speaks(found)
+    (layer,) = found.layers_alike
+    assert layer.windowable.value is True and layer.windowable.theorem == "window-support"
+    assert found.reach == (9, 17) and [c.keys for c in found.caches] == [18, 18]
+    assert found.caches[1].bytes == 2 * 2 * 2 * 6 * 18  # keys, values; 2 heads of 6; 16 bits
+    found = audit(outside_models.folder("gemma3_text"), trained=64, error="1/10")
+    sliding, full = found.layers_alike
+    assert (sliding.layers, full.layers) == ((1, 2, 4), (3,))
+    assert full.windowable.value is False and full.windowable.theorem == "bounded-logits"
+    assert found.reach == (9, 17, math.inf, math.inf) and found.sliding_window == math.inf
+    assert full.needed == certified_window("rope", "1/10", 1, 1, row=found.lengths[-1]).width
+    assert full.half == pytest.approx(1 + math.e**2)
+    assert "3 layers see a window and no more" in speaks(found)
+    written = json.loads(found.to_json())
+    assert written["sliding_window"] is None and written["layers_alike"][1]["keys"] is None
+    biased = audit(outside_models.folder("bloom"), trained=64)
+    assert biased.layers_alike[0].windowable.theorem == "equivalence"
+
+
+def test_logits_that_a_configuration_or_the_weights_bound(outside_models):
+    capped = audit(outside_models.folder("gemma2"), trained=64).layers_alike[1]
+    assert (capped.logit_bound, capped.bound_from) == (2.0, "the soft cap")
+    assert "soft cap" in capped.windowable.hypotheses[0]
+    sinks = audit(outside_models.folder("gpt_oss"), trained=160).layers_alike[1]
+    assert sinks.sink and "changes no limit" in sinks.windowable.hypotheses[-1]
+    for name, norms in (("qwen3", "_norm"), ("gemma3_text", "_norm"), ("phi", "_layernorm")):
+        folder = describe(outside_models.folder(name))
+        found = audit(folder, trained=64, bounds="weights").layers_alike
+        bounded = [k for k in found if k.logit_bound is not None]
+        assert all(k.bound_from == "the gains of queries and keys" for k in bounded)
+        model, largest = load(folder), {}
+
+        def path(query, key, value, bias, visible, seen=largest):
+            size = query.shape[-1]
+            seen[len(seen) + 1] = float((query @ key.mT).abs().max() / math.sqrt(size))
+            return fused(query, key, value, bias, visible)
+
+        x = torch.randint(0, 256, (1, 60), generator=torch.Generator().manual_seed(3))
+        model.hidden(model.embed(x), path=path)
+        for k in bounded:
+            assert all(0.05 * k.logit_bound < largest[n] <= k.logit_bound for n in k.layers)
+        module = getattr(model.blocks[bounded[0].layers[0] - 1].self_attn, "q" + norms)
+        assert module.weight.numel() == folder.head_size
+
+
+def test_learned_biases_of_a_run(text, small, tmp_path):
+    settings = Configuration(encoding("kerple_log"), text, small)
+    place = tmp_path / train_and_measure(settings, Store(tmp_path))["key"]
+    found = audit(place)
+    learned = trained_model(settings, Store(tmp_path)).learned_values()
+    assert len(found.heads) == 4 and found.trained == 12
+    for h, r1, r2 in zip(found.heads, learned["r1"], learned["r2"], strict=True):
+        assert h.verdict is (Verdict.CONVERGES if r1 > 1 else Verdict.DIVERGES)
+        b = np.exp(-r1 * np.log1p(r2 * np.arange(24)))
+        assert h.leaks[0] == pytest.approx(1 - b[:12].sum() / b.sum(), rel=1e-6)
+
+
+def test_the_page(outside_models, t5, tmp_path):
+    root, _ = t5
+    for place in (outside_models.folder("bloom"), outside_models.folder("llama"), root / "t5"):
+        found = audit(place, trained=64)
+        page = audit_page(found)
+        assert "http" not in page.replace("http://www.w3.org", "") and "<script src" not in page
+        assert page.count("<table") == page.count("</table>") >= 1
+        assert str(root) not in page and str(outside_models.root) not in page
+        assert ("<svg" in page) == (found.status is Status.EXACT)
+    written = write_audit(found, tmp_path / "out")
+    assert written.read_text() == page
+    assert json.loads((tmp_path / "out" / "audit.json").read_text())["kind"] == "Audit"
+
+
+def test_the_verb_and_bad_input(capsys, outside_models, t5, tmp_path):
+    root, _ = t5
+    out = str(tmp_path / "out")
+
+    def call(*args):
+        with pytest.raises(SystemExit) as stop:
+            main(["audit", *map(str, args), "--out", out])
+        captured = capsys.readouterr()
+        return stop.value.code, captured.out, captured.err
+
+    bloom = outside_models.folder("bloom")
+    llama, gpt2 = (outside_models.folder(name) for name in ("llama", "gpt2"))
+    capsys.readouterr()  # the library's progress bars
+    code, said, _ = call(bloom, "--eps", "1/10", "--length", "4096", "--trained", "1024")
+    assert code == 0 and said.splitlines()[-1] == f"page: {out}/index.html"
+    assert json.loads(call(bloom, "--json")[1])["trained_from"].startswith("assumed")
+    (root / "t5" / "model.safetensors").rename(root / "t5" / "kept")
+    bare = tmp_path / "bare"  # a configuration alone, where bounds need weights, with own code
+    bare.mkdir()
+    values = json.loads((outside_models.folder("qwen3") / "config.json").read_text())
+    values["auto_map"] = {"AutoModel": "own.M"}
+    (bare / "config.json").write_text(json.dumps(values))
+    (bare / "own.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
+    code, said, _ = call(bare)
+    assert code == 0 and "code of the folder (auto_map) is not run" in " ".join(said.split())
+    assert not (tmp_path / "ran").exists()
+    for args, message in (
+        ((tmp_path / "none",), "does not exist"),
+        ((root / "t5",), "has no weights"),
+        ((bare, "--bounds", "weights"), "has no weights"),
+        ((bloom, "--length", "5", "--trained", "6"), "accepted are lengths from 6"),
+        ((bloom, "--eps", "2"), "between 0 and 1"),
+        ((bloom, "--bounds", "text"), "accepted: given, weights"),
+        ((bloom, "--trained", "x"), "trained"),
+        ((bloom, "--error", "0"), "accepted are a positive error"),
+        ((bloom, "--logit-bound", "1001"), "logits from 0 to 1000"),
+        ((llama, "--length", "10000000", "--surrogate"), "up to 4194304"),
+        ((gpt2, "--length", "91"), "up to 90, where the rows of 'gpt2' e"),
+    ):
+        code, _, err = call(*args)
+        assert code == 2 and message in err and len(err.splitlines()) == 1
+    (root / "t5" / "kept").rename(root / "t5" / "model.safetensors")
+    with pytest.raises(InputError, match="can only be audited"):
+        load(describe(root / "t5"))

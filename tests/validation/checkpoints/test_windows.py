@@ -1,0 +1,259 @@
+"""Bounds from weights and from text, windows for each head, and what they do to the model."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from farfield.cli import main
+from farfield.theory.answers.answer import Code, InputError, Label, Status
+from farfield.theory.encodings import encoding
+from farfield.validation.checkpoints.bounds import projections, text_bounds, weight_bounds
+from farfield.validation.checkpoints.folder import describe
+from farfield.validation.checkpoints.loading import load
+from farfield.validation.checkpoints.measured.windows import model_window
+from farfield.validation.measures.receptive_fields import samples_of
+from farfield.validation.models.attention import materialised
+from farfield.validation.runs.experiment import train_and_measure
+from farfield.validation.runs.store import Store
+from farfield.validation.settings.configuration import Configuration
+from farfield.validation.settings.measurement import Measurement
+from farfield.validation.text.reading import corpus
+
+BIASED = ("bloom", "mpt", "falcon", "falcon_groups", "falcon_whole", "farfield")
+
+
+@pytest.fixture(scope="module")
+def opened(outside_models, text, small, tmp_path_factory):
+    """A model of each family that has an additive bias, ours too."""
+    root = tmp_path_factory.mktemp("runs")
+    settings = Configuration(
+        encoding("alibi", heads=4),
+        text,
+        small,
+        measurement=Measurement(
+            lengths=(12,),
+            blocks=1,
+            last_tokens=2,
+            row_length=20,
+            row_segments=1,
+            rows=2,
+            gradient_segments=1,
+        ),
+    )
+    run = root / train_and_measure(settings, Store(root))["key"]
+    places = {name: outside_models.folder(name) for name in BIASED[:-1]}
+    folders = {name: describe(place) for name, place in (places | {"farfield": run}).items()}
+    return {name: (folder, load(folder)) for name, folder in folders.items()}
+
+
+def recorder():
+    """A path, and the list in which it leaves the queries, keys, values and biases it was given."""
+    recorded = []
+
+    def path(query, key, value, bias, visible):
+        recorded.append((query.double(), key.double(), value.double(), bias))
+        return materialised(query, key, value, bias, visible)
+
+    return recorded, path
+
+
+@pytest.mark.parametrize("name", BIASED)
+def test_the_projections_are_those_of_the_model(name, opened, numbers):
+    folder, model = opened[name]
+    inputs, (recorded, path) = [], recorder()
+    layers = list(projections(model))
+    hooks = [
+        p.norm.register_forward_hook(lambda *call: inputs.append(call[-1][0].double()))
+        for p in layers
+    ]
+    x = torch.from_numpy(numbers[:40].astype(np.int64))[None]
+    with torch.no_grad():
+        model.hidden(model.embed(x), path=path)
+    for hook in hooks:
+        hook.remove()
+    for p, y, (query, key, value, _) in zip(layers, inputs, recorded, strict=True):
+        z = (y - p.shift) / p.gain
+        assert z.norm(dim=-1).max() <= math.sqrt(folder.width) * (1 + 1e-6)
+        assert z.mean(-1).abs().max() < 1e-5
+        factor = p.scale * math.sqrt(folder.head_size)
+        for found, (weight, bias), times in (
+            (query, p.query, factor),
+            (key, p.key, 1),
+            (value, p.value, 1),
+        ):
+            expected = times * (torch.einsum("hdw,lw->hld", weight, y) + bias[:, None])
+            torch.testing.assert_close(found[0], expected, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", BIASED)
+def test_bounds_from_weights_hold_and_are_attained(name, opened):
+    """Inputs of norm sqrt(width) along the singular vectors reach each of the terms."""
+    folder, model = opened[name]
+    root = math.sqrt(folder.width)
+    for p, heads in zip(projections(model), weight_bounds(model), strict=True):
+        a, b, v = (w * p.gain for w, _ in (p.query, p.key, p.value))
+        constant = p.query[0] @ p.shift + p.query[1]
+        centre = torch.eye(folder.width, dtype=torch.float64) - 1 / folder.width
+        for h, bound in enumerate(heads):
+            product = centre @ a[h].T @ b[h] @ centre
+            left, _, right = torch.linalg.svd(product)
+            zq, zk = root * left[:, 0], root * right[0]
+            logits = [p.scale * float((a[h] @ zq + constant[h]) @ b[h] @ (s * zk)) for s in (1, -1)]
+            also = p.scale * root * float((b[h] @ centre).T.mv(constant[h]).norm())
+            whole = p.scale * root**2 * float(torch.linalg.matrix_norm(product, 2)) + also
+            assert max(map(abs, logits)) <= bound.logit
+            assert whole <= bound.logit <= whole * (1 + 1e-4)
+            worst = torch.linalg.svd(v[h] @ centre)[2][0]
+            assert float((v[h] @ worst).norm()) * root <= bound.value
+            assert bound.value <= float((v[h] @ worst).norm()) * root * (1 + 1e-4)
+
+
+@pytest.mark.parametrize("name", BIASED)
+def test_text_stays_within_the_bounds_of_the_weights(name, opened, numbers):
+    folder, model = opened[name]
+    rows = samples_of(numbers, 2, 60)
+    measured = text_bounds(model, rows)
+    for proved, found in zip(weight_bounds(model), measured, strict=True):
+        for p, f in zip(proved, found, strict=True):
+            assert 0 < f.logit <= p.logit and f.value > 0
+    # by the definition, the last head of the last layer
+    recorded, path = recorder()
+    halves, values = [], []
+    for row in torch.from_numpy(rows[:, :-1]):
+        with torch.no_grad():
+            model.hidden(model.embed(row[None]), path=path)
+        query, key, value = (x[0, -1] for x in recorded[-1][:3])
+        scores = query @ key.T / math.sqrt(folder.head_size)
+        halves += [float(s[: i + 1].max() - s[: i + 1].min()) / 2 for i, s in enumerate(scores)]
+        values.append(value)
+    assert measured[-1][-1].logit == pytest.approx(max(halves))
+    radius = (torch.cat(values) - values[0].mean(0)).norm(dim=-1).max()
+    assert measured[-1][-1].value == pytest.approx(float(radius))
+
+
+def test_a_clamped_projection(outside_models, numbers, tmp_path):
+    """MPT's clip_qkv: the bound is that of clamped vectors, and holds on text."""
+    network = outside_models.network("mpt")
+    network.config.attn_config.clip_qkv = 0.5
+    network.save_pretrained(tmp_path / "mpt")
+    folder = describe(tmp_path / "mpt")
+    model = load(folder)
+    for proved, found in zip(
+        weight_bounds(model), text_bounds(model, samples_of(numbers, 1, 60)), strict=True
+    ):
+        for p, f in zip(proved, found, strict=True):
+            assert f.logit <= p.logit <= 0.5**2 * folder.head_size * 0.4 * (1 + 1e-9)
+            assert p.value <= 0.5 * math.sqrt(folder.head_size) * (1 + 1e-9)
+
+
+def test_windows_of_a_model(outside_models, text, speaks):
+    place = outside_models.folder("bloom")
+    proved = model_window(place, "1/100", bounds="weights", text=text, length=200, segments=2)
+    found = model_window(place, "1/100", text=text, length=200, segments=2)
+    assert (proved.label, found.label) == (Label.CERTIFIED, Label.MEASURED)
+    assert len(found.heads) == 12 and found.sliding_window == max(h.width for h in found.heads)
+    assert any(h.error > 0 for h in found.heads)
+    for wide, h in zip(proved.heads, found.heads, strict=True):
+        assert h.width <= wide.width and h.rows == wide.rows == 400
+        assert wide.error <= 0.01 and wide.exceeded == 0
+    assert [c.windows for c in found.composed][1] == f"{found.sliding_window} tokens for all"
+    own, widest = found.composed
+    assert widest.largest == 0 and found.sliding_window >= found.length
+    assert speaks(found) and int(found) == found.sliding_window
+    assert 0 < own.largest < 0.05 and own.ratio_low <= own.ratio <= own.ratio_high
+    assert abs(own.ratio - 1) < 0.01 and own.tokens == 400
+    data = json.loads(found.to_json())
+    assert data["sliding_window"] == found.sliding_window and len(data["heads"]) == 12
+
+
+def test_the_error_of_a_head_by_its_definition(opened, text, numbers):
+    """A budget so large that windows bite: errors of 0.05 and more, none above the bound."""
+    folder, model = opened["falcon"]
+    found = model_window(folder, "3/2", text=text, length=64, segments=1)
+    recorded, path = recorder()
+    row = torch.from_numpy(samples_of(text.held_out, 1, 64)[0])[None, :-1]
+    with torch.no_grad():
+        model.hidden(model.embed(row), path=path)
+    for h in found.heads:
+        query, key, value, bias = recorded[h.layer - 1]
+        cut = bias[h.head - 1 : h.head].clone()
+        cut[:, h.width :] = -math.inf
+        one = slice(h.head - 1, h.head)
+        args = [x[:, one] for x in (query, key, value)]
+        change = materialised(*args, bias[one]) - materialised(*args, cut)
+        assert h.error == pytest.approx(float(change.norm(dim=-1).max()), rel=1e-6, abs=1e-9)
+        assert h.exceeded == 0
+    assert max(h.error for h in found.heads) > 0.05
+
+
+def test_no_window(outside_models, small, text, tmp_path, speaks):
+    llama = model_window(outside_models.folder("llama"), "1/100", text=text)
+    assert llama.sliding_window == math.inf and llama.status is Status.INFINITE
+    assert llama.reason.code is Code.BOUNDED_LOGITS and speaks(llama)
+    settings = Configuration(encoding("-log(1+n)/2"), text, small)
+    place = tmp_path / train_and_measure(settings, Store(tmp_path))["key"]
+    found = model_window(place, "1/100", text=text, length=40, segments=1)
+    assert found.sliding_window == math.inf and found.reason.code is Code.DIVERGES
+    assert (found.status, found.label) == (Status.INFINITE, Label.THEOREM)
+    assert found.composed == () and speaks(found)
+    assert json.loads(found.to_json())["sliding_window"] is None
+    with pytest.raises(InputError, match="accepted: text, weights"):
+        model_window(place, 1, bounds="guess", text=text)
+    with pytest.raises(InputError, match="must be positive"):
+        model_window(place, 0, text=text)
+
+
+def test_windows_beyond_every_integer_of_a_machine(small, text, tmp_path, speaks):
+    """A heavy tail: windows of more than 2^63 keys are printed, and keep every key."""
+    settings = Configuration(encoding("-11/10*log(1+n)"), text, small)
+    place = tmp_path / train_and_measure(settings, Store(tmp_path))["key"]
+    found = model_window(place, "1/1000", bounds="weights", text=text, length=30, segments=1)
+    assert found.sliding_window > 2**63 and found.status is Status.EXACT and speaks(found)
+    assert all(h.error == 0 for h in found.heads)
+    assert found.composed[1].largest == 0
+
+
+def test_a_bound_beyond_reach(outside_models, text, tmp_path, speaks):
+    network = outside_models.network("bloom")
+    with torch.no_grad():
+        for block in network.transformer.h:
+            block.self_attention.query_key_value.weight.mul_(30)
+    network.save_pretrained(tmp_path / "steep")
+    found = model_window(
+        tmp_path / "steep", "1/100", bounds="weights", text=text, length=40, segments=1
+    )
+    assert found.sliding_window is None and found.status is Status.UNKNOWN
+    assert found.reason.code is Code.TOO_LARGE and speaks(found)
+
+
+def test_the_verb(capsys, outside_models, tmp_path):
+    words = tmp_path / "words.txt"
+    words.write_text("one word after another, " * 400)
+
+    def call(*args):
+        with pytest.raises(SystemExit) as stop:
+            main(["window", *args, "--error", "1e-3"])
+        captured = capsys.readouterr()
+        return stop.value.code, captured.out, captured.err
+
+    given = ("--model", str(outside_models.folder("mpt")), "--text", str(words), "--length", "50")
+    code, out, _ = call(*given, "--segments", "1", "--bounds", "weights", "--json")
+    found = json.loads(out)
+    assert code == 0 and (found["model"], found["label"]) == ("mpt", "certified")
+    assert call("--model", str(outside_models.folder("gpt_neox")))[0] == 0
+    assert call("alibi", "--logit-bound", "1")[0] == 0
+    for args, message in (
+        ((), "give a formula, or a model's folder"),
+        (("alibi", *given), "give a formula, or a model's folder"),
+        (("alibi",), "needs --logit-bound"),
+        ((*given, "--logit-bound", "1"), "brings its own biases and bounds"),
+        (("alibi", "--logit-bound", "1", "--bounds", "text"), "belong to --model"),
+        ((*given[:4], "--length", "100000"), "takes 100001"),
+        ((*given[:4], "--length", "-5"), "length -5: accepted is a whole number"),
+    ):
+        code, _, err = call(*args)
+        assert code == 2 and message in err and len(err.splitlines()) == 1
+    assert corpus(str(words)).unit == "byte"

@@ -1,0 +1,274 @@
+"""Models from outside, opened: the same interface as `models.model.Transformer`.
+
+The layers stay the library's; only the attention between projections and output goes through a
+path of `models.attention`, with the encoding's exact bias, in memory linear in the length. Nothing
+is downloaded, unpickled, or run from the folder: weights are safetensors, architectures the
+library's own, loaded in float32 whatever their type on disk.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import math
+import os
+from collections.abc import Callable, Iterator
+from operator import attrgetter
+from types import ModuleType
+from typing import Any
+
+import safetensors
+import safetensors.torch
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from farfield.theory.answers.answer import InputError
+from farfield.validation.checkpoints.families import FAMILIES
+from farfield.validation.checkpoints.family import Opening
+from farfield.validation.checkpoints.folder import Folder
+from farfield.validation.checkpoints.run import RUN, encoding_of, preset_of
+from farfield.validation.checkpoints.weights import headers
+from farfield.validation.files import CorruptFile
+from farfield.validation.models.attention import PLAIN, Weighting, fused
+from farfield.validation.models.attention import Path as AttentionPath
+from farfield.validation.models.model import Transformer
+from farfield.validation.models.positional import FixedBias
+from farfield.validation.optional import library
+from farfield.validation.settings.visibility import CAUSAL, Visibility
+from farfield.validation.training.checkpoints import require_tensors
+from farfield.validation.training.memory import available
+
+_FLOATS = 60  # a token takes this many times the width while the gradient of a layer is made
+_ROWS = 32  # query rows a head whose attention is looked at
+
+
+def load(folder: Folder, *, tokens: int = 1024) -> Transformer | OutsideModel:
+    """The model of a folder in float32, in evaluation mode, on the CPU.
+
+    Args:
+        folder: from `folder.describe`.
+        tokens: the longest segment it will be given; enters the estimate of the memory.
+
+    Raises:
+        InputError: weights are pickled, missing, misshapen or damaged; the architecture is no
+            causal language model; the memory is too small for it.
+    """
+    if folder.kind == RUN:
+        return _loaded_run(folder)
+    opening = None if folder.family is None else folder.family.opening
+    if opening is None:
+        measured = sorted(kind for kind, family in FAMILIES.items() if family.opening is not None)
+        raise InputError(
+            f"model {folder.name!r} ({folder.kind}) is no causal language model, it can only be "
+            f"audited; accepted: {', '.join(measured)}"
+        )
+    _require_memory(folder, tokens)
+    transformers = _library()
+    with _quiet(transformers):
+        try:
+            settings = transformers.CONFIG_MAPPING[folder.kind].from_dict(dict(folder.values))
+            network, report = transformers.AutoModelForCausalLM.from_pretrained(
+                folder.path,
+                config=settings,
+                local_files_only=True,
+                use_safetensors=True,
+                trust_remote_code=False,
+                dtype=torch.float32,
+                output_loading_info=True,
+                ignore_mismatched_sizes=True,  # they are reported, and refused below
+            )
+        except Exception as error:  # whatever the library raises: the user wants one line
+            why = " ".join(str(error).split())[:160] or type(error).__name__
+            raise InputError(f"model {folder.name!r} cannot be loaded: {why}") from None
+    for names, wrong in (("missing_keys", "lacks"), ("mismatched_keys", "has misshapen")):
+        found = sorted(
+            name if isinstance(name, str) else f"{name[0]} of shape {list(name[1])}"
+            for name in report.get(names) or ()
+        )
+        if found:
+            more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+            raise InputError(f"model {folder.name!r} {wrong} tensor {found[0]!r}{more}")
+    return OutsideModel(folder, opening, network)
+
+
+def _require_memory(folder: Folder, tokens: int) -> None:
+    """Raise InputError where weights and activations take more than is free."""
+    numbers = sum(math.prod(shape) for _, shape in headers(folder.path).values())
+    activations = max(
+        4 * tokens * folder.width * (_FLOATS + folder.layers), 80 * tokens * folder.heads * _ROWS
+    )
+    wanted, free = 4 * numbers + activations, available(torch.device("cpu"))
+    if free is not None and wanted > free:
+        raise InputError(
+            f"model {folder.name!r} takes about {wanted >> 20:,} MiB in float32 with segments of "
+            f"{tokens} tokens, {max(0, free) >> 20:,} MiB are free; accepted: a smaller model, "
+            "or shorter segments"
+        )
+
+
+def _library() -> ModuleType:
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    return library("transformers", "a model from outside", "hf")
+
+
+@contextlib.contextmanager
+def _quiet(transformers: Any) -> Iterator[None]:
+    """No progress bars and no reports: what matters is raised."""
+    logging = transformers.utils.logging
+    before, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity(logging.CRITICAL)
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(before)
+        if bars:
+            logging.enable_progress_bar()
+
+
+def _loaded_run(folder: Folder) -> Transformer:
+    content = folder.path / "weights.safetensors"
+    try:
+        weights = safetensors.torch.load(content.read_bytes())
+        model = Transformer(encoding_of(folder.values), preset_of(folder.values), folder.vocabulary)
+        require_tensors(model, weights, f"run {folder.name!r}")
+    except (OSError, safetensors.SafetensorError):
+        raise InputError(f"run {folder.name!r} has no readable weights.safetensors") from None
+    except CorruptFile as error:
+        raise InputError(str(error)) from None
+    model.load_state_dict(weights)
+    return model.eval()
+
+
+class OutsideModel:
+    """A causal model of the library with the interface of `models.model.Transformer`.
+
+    Its attention layers hand their queries, keys and values to a path; norms, projections, MLPs
+    and the order of the residuals stay the library's. While a gradient is taken, the activations
+    within a layer are computed again instead of kept.
+    """
+
+    def __init__(self, folder: Folder, opening: Opening, network: nn.Module) -> None:
+        self.folder, self.length = folder, folder.trained
+        self.network = network.eval().requires_grad_(False)
+        biased = [given for given in folder.encodings if given.biases]
+        self.bias = FixedBias(biased[0]) if biased else None
+        self.now: tuple[Tensor | None, Visibility, AttentionPath] = (None, CAUSAL, fused)
+        self.opening = opening
+        self.body = attrgetter(opening.body)(network)
+        self.blocks = list(getattr(self.body, opening.layers))
+        for layer, block in enumerate(self.blocks):
+            inner = getattr(block, opening.attention)
+            attend = functools.partial(self.attend, layer)
+            if opening.forward is not None:
+                inner.forward = functools.partial(opening.forward, inner, attend)
+            else:
+                inner.attend = attend
+            block.forward = functools.partial(self._sparing, block.forward)
+        if opening.forward is None:
+            _library().AttentionInterface.register(RUN, _through_path)
+        network.config._attn_implementation = RUN  # unknown to the library's masks: it makes none
+
+    def _sparing(self, forward: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """A layer whose activations are made again in the backward pass, as they were made."""
+        if not torch.is_grad_enabled():
+            return forward(*args, **kwargs)
+        state = self.now
+
+        def again(*args: Any, **kwargs: Any) -> Any:
+            self.now = state
+            return forward(*args, **kwargs)
+
+        return checkpoint(again, *args, use_reentrant=False, preserve_rng_state=False, **kwargs)
+
+    def attend(
+        self,
+        layer: int,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        scale: float,
+        weighting: Weighting = PLAIN,
+    ) -> Tensor:
+        """Attention of one layer by the path in force, shapes (batch, heads, length, size)."""
+        bias, visible, path = self.now
+        size, groups = query.shape[-1], query.shape[1] // key.shape[1]
+        if groups > 1:  # several heads share a key
+            key, value = (x.repeat_interleave(groups, 1) for x in (key, value))
+        if not math.isclose(scale, 1 / math.sqrt(size), rel_tol=1e-6):
+            query = query * (scale * math.sqrt(size))
+        visible = visible.within(self.folder.attention[layer].window)
+        more = {} if weighting.plain else {"weighting": weighting}
+        return path(query, key, value, bias, visible, **more)
+
+    def embed(self, tokens: Tensor) -> Tensor:
+        """The input embedding of tokens, shape (batch, length, width)."""
+        embedded: Tensor = self.network.get_input_embeddings()(tokens)
+        return embedded
+
+    def hidden(
+        self,
+        embedded: Tensor,
+        visible: Visibility = CAUSAL,
+        path: AttentionPath = fused,
+        last: int = 0,
+    ) -> Tensor:
+        """The normalised last residual, shape (batch, length, width), from input embeddings; with
+        `last`, of so many last tokens.
+
+        Raises:
+            InputError: rows longer than the model's table of positions.
+        """
+        length, longest = embedded.shape[1], self.folder.description.longest
+        if longest is not None and length > longest:
+            raise InputError(
+                f"model {self.folder.name!r} has positions for {longest} tokens, {length} are "
+                "asked for; accepted: rows up to that length"
+            )
+        table = self.bias_table(length)
+        bias = None if table is None else table.to(embedded.device, torch.float32)
+        self.now = (bias, visible, path)
+        more = self.opening.arguments(embedded)
+        out: Tensor = self.body(inputs_embeds=embedded, use_cache=False, **more).last_hidden_state
+        return out[:, -last:]
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """Scores of the next token, shape (..., vocabulary), from the last residual."""
+        scores: Tensor = self.network.get_output_embeddings()(hidden)
+        return self.opening.finished(self.network, scores)
+
+    def bias_table(self, length: int) -> Tensor | None:
+        """The bias at distances 0 .. length - 1 in float64, shape (heads or 1, length)."""
+        return None if self.bias is None else self.bias(length)
+
+    @property
+    def vocabulary(self) -> int:
+        """How many different tokens it scores."""
+        return self.folder.vocabulary
+
+    def parameters(self) -> Iterator[nn.Parameter]:
+        """The weights; none asks for a gradient."""
+        return self.network.parameters()
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return next(self.network.parameters()).device
+
+
+def _through_path(
+    module: Any,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Any,
+    scaling: float,
+    softcap: float | None = None,
+    s_aux: Tensor | None = None,
+    **_: Any,
+) -> tuple[Tensor, None]:
+    """The library's own hook for attention: rotated queries and keys come in, with the soft cap and
+    the learned constant of the layer."""
+    weighting = Weighting(softcap, s_aux)
+    return module.attend(query, key, value, scaling, weighting).transpose(1, 2), None

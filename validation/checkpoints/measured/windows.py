@@ -1,0 +1,341 @@
+"""The certified window of a whole model: a width for every layer and head, and what it does.
+
+`numerics.window` needs a bound of the content logits and one of the values; `bounds` takes them
+from the weights, a proof for every text, or from a text, which another text may exceed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import sympy
+import torch
+from torch import Tensor
+
+from farfield.numerics.windows.question import SCOPE, Window
+from farfield.theory.answers.answer import Answer, InputError, Label, Reason, Status, decisive
+from farfield.theory.answers.blocks import Block, facts, note, sentence, table
+from farfield.theory.answers.number import positive
+from farfield.theory.answers.wording import count, listed, plural
+from farfield.validation.checkpoints.audit import audit
+from farfield.validation.checkpoints.bounds import (
+    chunks,
+    text_bounds,
+    through_layers,
+    weight_bounds,
+)
+from farfield.validation.checkpoints.folder import Folder, describe
+from farfield.validation.checkpoints.head_window import head_window
+from farfield.validation.checkpoints.loading import load
+from farfield.validation.checkpoints.measured.composed import Composed, View, composed
+from farfield.validation.checkpoints.texts import require_counts, tokens_of
+from farfield.validation.measures.receptive_fields import LanguageModel, samples_of
+from farfield.validation.models.attention import Path, fused
+from farfield.validation.progress import Progress, silent
+from farfield.validation.settings.visibility import Visibility
+from farfield.validation.short import sampled
+
+SOURCES = {
+    "text": "bounds measured on a text, maxima that another text may exceed",
+    "weights": "bounds from the norms of the weights, which hold for every text",
+}
+
+
+@dataclass(frozen=True)
+class HeadWindow:
+    """The window of one head, and its error on real activations.
+
+    Fields:
+        layer, head: from 1.
+        bias: the formula.
+        logit_bound, value_bound: what it is certified for.
+        width: keys to keep; infinite where no window is enough, None where that is not known.
+        reason: why it is no number.
+        error: the largest change of the head's output on the rows read, measured; None without.
+        rows, exceeded: rows measured, and how many changed by more than the budget.
+    """
+
+    layer: int
+    head: int
+    bias: str
+    logit_bound: float
+    value_bound: float
+    width: float | None
+    reason: Reason | None = None
+    error: float | None = None
+    rows: int = 0
+    exceeded: int = 0
+
+
+@dataclass(frozen=True, repr=False)
+class ModelWindow(Answer):
+    """Certified windows of a model; see `model_window`.
+
+    Fields:
+        model, source: its name, and where the bounds are from: `weights` or `text`.
+        error: the budget of a head's output.
+        heads: one a layer and head.
+        sliding_window: the widest; infinite where a head has none, None where it is not known.
+        composed: the measured effect, of the windows of each head and of the widest for all.
+        length, segments, text_source: what was read to check.
+        note: what the library does besides the formula.
+        label: `certified` for bounds from weights, `measured` for those from text.
+    """
+
+    VALUE: ClassVar[str] = "sliding_window"
+
+    model: str
+    source: str
+    error: sympy.Rational
+    heads: tuple[HeadWindow, ...] = ()
+    sliding_window: float | None = None
+    composed: tuple[Composed, ...] = ()
+    length: int = 0
+    segments: int = 0
+    text_source: str = ""
+    note: str = ""
+
+    def blocks(self) -> Sequence[Block]:
+        return tuple(self._blocks())
+
+    def _blocks(self) -> Iterator[Block]:
+        said = {
+            Status.INFINITE: "no window serves every head: {why}.",
+            Status.UNKNOWN: "whether a window serves every head is not known: {why}.",
+        }.get(
+            self.status,
+            "a sliding window of {width} keeps the output of every head within {error}.",
+        )
+        width = plural(int(self), "token") if self.status is Status.EXACT else ""
+        yield sentence(
+            "{model}: " + said,
+            self.label,
+            model=self.model,
+            width=width,
+            error=self.error,
+            why=self.reason,
+        )
+        if not self.heads:
+            return
+        yield note(
+            "{scope}; {source}.", scope=SCOPE[0].upper() + SCOPE[1:], source=SOURCES[self.source]
+        )
+        layers: dict[int, list[HeadWindow]] = {}
+        for h in self.heads:
+            layers.setdefault(h.layer, []).append(h)
+        rows = [
+            (
+                layer,
+                listed([count(h.width) for h in own]),
+                f"{max(h.logit_bound for h in own):.4g}",
+                f"{max(h.value_bound for h in own):.4g}",
+            )
+            for layer, own in layers.items()
+        ]
+        yield table(
+            ("layer", "windows by head", "logits within", "values within"), rows, numeric=(0, 2, 3)
+        )
+        if checked := [h for h in self.heads if h.error is not None]:
+            worst = max(h.error or 0.0 for h in checked)
+            yield facts(
+                error_by_the_bound=f"at most {float(self.error):g}",
+                error_measured=f"at most {worst:.3g} on {sum(h.rows for h in checked):,} rows, "
+                f"{sum(h.exceeded for h in checked)} above the bound",
+            )
+        if self.composed:
+            yield table(
+                ("whole model", "perplexity ratio", "log-probability of a token", "last residual"),
+                [c.row() for c in self.composed],
+                f"The whole model with its windows, measured: "
+                f"{sampled(self.segments, self.length)}",
+            )
+            yield note("Text: {text}.", text=self.text_source)
+        if self.status is Status.EXACT and int(self) >= self.length > 0:
+            yield note(
+                "Segments of {length} tokens never leave the widest window.", length=self.length
+            )
+        if self.note:
+            yield note("{note}.", note=self.note[0].upper() + self.note[1:])
+
+
+def model_window(
+    model: Any,
+    error: Any,
+    *,
+    bounds: str = "text",
+    text: Any = None,
+    length: int | None = None,
+    segments: int = 4,
+    progress: Progress = silent,
+) -> ModelWindow:
+    """Windows that keep the output of every head within `error`, for a model on this machine.
+
+    Args:
+        model: a folder that `folder.describe` knows, or what it says of one.
+        error: the budget eta > 0 of the norm of a head's output, before the output projection.
+        bounds: `text` takes maxima over the training part of the text, measured; `weights` takes
+            norms of the weights, which holds for every text.
+        text: a file, a folder or a `Corpus`; None takes the source code of the standard library.
+            Errors and perplexity are measured on its held-out part.
+        length: tokens a segment; None takes the training length, at most 1024.
+        segments: how many, of either part.
+        progress: told how far it is.
+
+    Returns:
+        One window a layer and head, each with its measured error, and the measured effect on the
+        whole model. Without an additive bias it is what `audit` says: the widest sliding layer, or
+        that no window is ever enough; `certificates` then asks row by row.
+
+    Raises:
+        InputError: as `folder.describe` and `loading.load`; a bad argument; a text too short.
+    """
+    eta = positive(error, "error")
+    if bounds not in SOURCES:
+        raise InputError(f"bounds {bounds!r} are not known; accepted: {', '.join(SOURCES)}")
+    require_counts(length=length, segments=segments)
+    folder = model if isinstance(model, Folder) else describe(model)
+    given = folder.encodings[0]
+    if not given.biases:
+        known = audit(folder, error=eta)
+        return ModelWindow(
+            folder.name,
+            bounds,
+            eta,
+            sliding_window=known.sliding_window,
+            status=known.status,
+            label=known.label,
+            reason=known.reason,
+        )
+    size = length or min(folder.trained or 1024, 1024)
+    network = load(folder, tokens=size)
+    read = tokens_of(folder, text)
+    rows = samples_of(read.held_out, segments, size)
+    if bounds == "weights":
+        limits = list(weight_bounds(network))
+    else:
+        limits = text_bounds(network, samples_of(read.train, segments, size), progress)
+    found = [
+        [
+            head_window(given.head(h if given.num_heads > 1 else 1), limit, eta)
+            for h, limit in enumerate(of_layer, 1)
+        ]
+        for of_layer in limits
+    ]
+    heads = [
+        [
+            HeadWindow(
+                layer, h, _bias_text(w, given.name), limit.logit, limit.value, w.width, w.reason
+            )
+            for h, (w, limit) in enumerate(zip(each, own, strict=True), 1)
+        ]
+        for layer, (each, own) in enumerate(zip(found, limits, strict=True), 1)
+    ]
+    checked = _checked(network, rows, heads, float(eta), progress)
+    worst = decisive([w for each in found for w in each], lambda w: w.width)
+    views: dict[str, View] = {}
+    if any(w.status is Status.EXACT for each in found for w in each):
+        views["each head its own"] = _head_windows([[h.width for h in layer] for layer in heads])
+    if worst.status is Status.EXACT:
+        every = [[worst.width for _ in layer] for layer in heads]
+        views[f"{count(worst.width)} tokens for all"] = _head_windows(every)
+    label = Label.CERTIFIED if bounds == "weights" else Label.MEASURED
+    if worst.status is Status.INFINITE:
+        label = Label.THEOREM
+    return ModelWindow(
+        folder.name,
+        bounds,
+        eta,
+        checked,
+        worst.width,
+        composed(network, rows, views, progress),
+        size,
+        len(rows),
+        read.source,
+        folder.note,
+        status=worst.status,
+        label=None if worst.status is Status.UNKNOWN else label,
+        reason=_why(worst, checked),
+    )
+
+
+def _bias_text(window: Window, name: str) -> str:
+    described = str(window.formula)
+    return described if len(described) <= 60 else name
+
+
+def _why(worst: Window, heads: Sequence[HeadWindow]) -> Reason | None:
+    """The reason of the head that decides, with its place."""
+    if worst.status is Status.EXACT or worst.reason is None:
+        return None
+    at = next(h for h in heads if h.reason == worst.reason)
+    said = f"layer {at.layer}, head {at.head} has no window: {worst.reason}"
+    return Reason(worst.reason.code, said)
+
+
+def _checked(
+    model: LanguageModel,
+    rows: np.ndarray,
+    heads: Sequence[Sequence[HeadWindow]],
+    eta: float,
+    progress: Progress,
+) -> tuple[HeadWindow, ...]:
+    """The windows with the largest error of each head on every row of the segments."""
+    worst = [torch.zeros(len(layer), dtype=torch.float64) for layer in heads]
+    exceeded = [torch.zeros(len(layer), dtype=torch.long) for layer in heads]
+    table = model.bias_table(rows.shape[1] - 1)
+    assert table is not None
+
+    def measure(layer: int, query: Tensor, key: Tensor, value: Tensor) -> None:
+        length, v = query.shape[2], value[0].double()
+        widths = torch.tensor([_within(w.width, length) for w in heads[layer]])
+        for at, content, seen in chunks(query, key, table):
+            distance = (at[:, None] - torch.arange(content.shape[-1])).clamp(min=0)
+            scores = (content + table[:, distance]).masked_fill(~seen, -math.inf)
+            near = scores.masked_fill(distance >= widths[:, None, None], -math.inf)
+            change = (scores.softmax(-1) - near.softmax(-1)) @ v[:, : content.shape[-1]]
+            norms = change.norm(dim=-1)
+            worst[layer] = torch.maximum(worst[layer], norms.amax(-1))
+            exceeded[layer] += (norms > eta).sum(-1)
+
+    with torch.no_grad():
+        through_layers(model, rows, measure, "errors of the heads", progress)
+    read = len(rows) * (rows.shape[1] - 1)
+    return tuple(
+        replace(w, error=float(worst[k][h]), rows=read, exceeded=int(exceeded[k][h]))
+        if w.width is not None and math.isfinite(w.width)
+        else w
+        for k, layer in enumerate(heads)
+        for h, w in enumerate(layer)
+    )
+
+
+def _within(width: float | None, length: int) -> int:
+    """The keys that a head keeps of a row; all of them without a window."""
+    return length if width is None else int(min(width, length))
+
+
+def _head_windows(widths: list[list[float | None]]) -> Callable[[], Path]:
+    """Makes a path with a window for each layer and head."""
+
+    def make() -> Path:
+        layer = 0
+
+        def path(
+            query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, visible: Visibility
+        ) -> Tensor:
+            nonlocal layer
+            if bias is not None:
+                length = query.shape[2]
+                own = torch.tensor([_within(w, length) for w in widths[layer]], device=bias.device)
+                beyond = torch.arange(length, device=bias.device) >= own[:, None]
+                bias = bias.expand(len(own), -1).masked_fill(beyond, -math.inf)
+            layer += 1
+            return fused(query, key, value, bias, visible)
+
+        return path
+
+    return make

@@ -1,0 +1,71 @@
+"""Texts in the tokens of a model from outside."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from farfield.theory.answers.answer import InputError
+from farfield.validation.checkpoints.folder import Folder
+from farfield.validation.checkpoints.run import RUN
+from farfield.validation.optional import library
+from farfield.validation.text.corpus import Corpus
+from farfield.validation.text.reading import corpus
+
+_TEXT_BYTES = 2 << 20  # of each part of a text: seconds of a tokeniser, and more than is measured
+
+
+def tokens_of(folder: Folder, text: Any) -> Corpus:
+    """A text, a `Corpus` or what `corpus` reads, in the tokens of a model; of each part at most
+    2 MiB are taken.
+
+    A folder with tokenizer.json is read by the library tokenizers; one without must have a
+    vocabulary of 256, and takes bytes.
+
+    Raises:
+        InputError: the folder has no tokenizer, or one that does not fit the model.
+    """
+    text = text if isinstance(text, Corpus) else corpus(text)
+    if text.vocabulary == folder.vocabulary:
+        return text
+    place = folder.path / "tokenizer.json"
+    if folder.kind == RUN or not place.is_file() or text.unit != "byte":
+        raise InputError(
+            f"model {folder.name!r} has {folder.vocabulary} tokens, {text.source} has "
+            f"{text.vocabulary}; accepted: a text of bytes for a folder with tokenizer.json, or "
+            "the tokens it was trained on"
+        )
+    tokenizers = library("tokenizers", "a text in the tokens of a model", "hf")
+    try:
+        coder = tokenizers.Tokenizer.from_file(str(place))
+    except Exception as error:  # the library raises Exception itself
+        why = " ".join(str(error).split())[:160]
+        raise InputError(f"model {folder.name!r}: tokenizer.json: {why}") from None
+    parts = []
+    for part in (text.train, text.held_out):
+        words = part[:_TEXT_BYTES].tobytes().decode(errors="replace")
+        parts.append(np.array(coder.encode(words, add_special_tokens=False).ids, dtype=np.uint32))
+    largest = max((int(p.max()) for p in parts if len(p)), default=0)
+    if largest >= folder.vocabulary:
+        raise InputError(
+            f"model {folder.name!r}: tokenizer.json gives token {largest}, the model has "
+            f"{folder.vocabulary}; accepted: the tokenizer of the model"
+        )
+    read = min(len(text.held_out), _TEXT_BYTES)
+    return Corpus(
+        f"{text.source}, in tokens of {folder.name}",
+        parts[0],
+        parts[1],
+        text.files,
+        text.split,
+        folder.vocabulary,
+        read / max(1, len(parts[1])),
+    )
+
+
+def require_counts(**given: int | None) -> None:
+    """Raises InputError where something is given that is no whole number from 1."""
+    for name, value in given.items():
+        if value is not None and (not isinstance(value, int) or value < 1):
+            raise InputError(f"{name} {value!r}: accepted is a whole number from 1")
