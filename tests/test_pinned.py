@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,6 @@ HERE = Path(__file__).parent / "pinned"
 
 @pytest.fixture(scope="module")
 def check():
-    import sys
-
     sys.path.insert(0, str(HERE))
     try:
         spec = importlib.util.spec_from_file_location("pinned_check", HERE / "check.py")
@@ -32,15 +31,51 @@ def test_another_answer_and_a_missing_case_are_differences(check):
     assert not check.meant({"where": "s / * / y", "now": "0"}, *found[0])
 
 
+@pytest.mark.parametrize(
+    ("now", "changed"),
+    [
+        (["1.5", "2"], False),
+        (["1.6", "1.7"], False),
+        (["1.4", "1.7"], True),
+        (["1.6", "2.1"], True),
+        ("missing", True),
+    ],
+)
+def test_an_enclosure_may_become_tighter_and_nothing_else(check, now, changed):
+    recorded, answered = ({"s": {"a": {"enclosure": e}}} for e in (["1.5", "2"], now))
+    assert bool(list(check.differences(recorded, answered))) is changed
+
+
+def test_a_text_is_one_field(check):
+    found = list(check.differences({"s": {"a": ["x", "y"]}}, {"s": {"a": ["x", "z"]}}))
+    assert found == [("s / a", ["x", "y"], ["x", "z"])]
+
+
 def test_a_changed_answer_and_a_change_that_nothing_needs_fail(check, monkeypatch, tmp_path):
-    (tmp_path / "answers.json").write_text(json.dumps({"s": {"a": {"x": 1}}}))
+    for net in ("facts", "words"):
+        (tmp_path / f"{net}.json").write_text(json.dumps({"s": {"a": {"x": 1}}}))
     (tmp_path / "changes.toml").write_text("")
+    answer = {"facts": 2, "words": 1}
+    nets = {net: {"s": lambda net=net: {"a": {"x": answer[net]}}} for net in answer}
     monkeypatch.setattr(check, "HERE", tmp_path)
-    monkeypatch.setattr(check, "SECTIONS", {"s": lambda: {"a": {"x": 2}}})
+    monkeypatch.setattr(check, "NETS", nets)
     assert check.main([]) == 1
     (tmp_path / "changes.toml").write_text(
         '[[change]]\nwhere = "s / a / x"\nwas = "1"\nnow = "2"\n'
     )
     assert check.main([]) == 0
-    monkeypatch.setattr(check, "SECTIONS", {"s": lambda: {"a": {"x": 1}}})
+    answer["words"] = 2
     assert check.main([]) == 1
+    answer |= {"facts": 1, "words": 1}
+    assert check.main([]) == 1
+    assert check.main(["words"]) == 0
+
+
+def test_results_that_came_later_do_not_enter(check, tmp_path):
+    record = sys.modules["record"]
+    path = tmp_path / "new.json"
+    path.write_text(json.dumps({"measurements": []}))
+    assert record.later(path, set())
+    assert not record.later(path, {record.sha256(path)})
+    path.write_text(json.dumps({"rules": {}}))
+    assert not record.later(path, set())

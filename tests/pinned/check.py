@@ -1,27 +1,44 @@
-"""Ask again for all that is recorded, and show what is answered otherwise; see record.py."""
+"""Ask again for all that is recorded, and show what is answered otherwise; see record.py.
+
+python tests/pinned/check.py [facts | words] [SECTION ...]
+"""
 
 import fnmatch
 import json
+import os
 import sys
 import tomllib
 
-from record import HERE, SECTIONS
+from record import HERE, NETS
 
 
 def leaves(value, path=()):
-    """Every field with its place: "section / case / field", and "/ i" for the head number i."""
-    if isinstance(value, (dict, list)):
+    """Every field with its place: "section / case / field", and "/ i" for the head number i.
+
+    A text of several lines and an enclosure are one field each.
+    """
+    one = isinstance(value, list) and (
+        path[-1] == "enclosure" or all(isinstance(v, str) for v in value)
+    )
+    if isinstance(value, (dict, list)) and not one:
         for name, inner in value.items() if isinstance(value, dict) else enumerate(value):
             yield from leaves(inner, (*path, str(name)))
     else:
         yield " / ".join(path), value
 
 
+def same(place, was, now):
+    """Whether an answer is the one recorded; an enclosure may have become tighter."""
+    if place.endswith(" / enclosure") and isinstance(now, list):
+        return float(was[0]) <= float(now[0]) <= float(now[1]) <= float(was[1])
+    return was == now
+
+
 def differences(recorded, answered):
     """Places whose answers differ, with both; a new case is no difference, a missing one is."""
     now = dict(leaves(answered))
     for place, was in leaves(recorded):
-        if now.get(place, "missing") != was:
+        if not same(place, was, now.get(place, "missing")):
             yield place, was, now.get(place, "missing")
 
 
@@ -31,26 +48,49 @@ def meant(change, place, was, now):
     )
 
 
-def main(names):
-    recorded = json.loads((HERE / "answers.json").read_text(encoding="utf-8"))
-    changes = tomllib.loads((HERE / "changes.toml").read_text(encoding="utf-8")).get("change", [])
+def check_net(net, names, changes):
+    """Print the differences of one net that no change explains; the changes that were needed."""
+    recorded = json.loads((HERE / f"{net}.json").read_text(encoding="utf-8"))
     needed, failed = set(), 0
-    for name in names or SECTIONS:
-        answered = json.loads(json.dumps({name: SECTIONS[name]()}))
+    for name in names:
+        answered = json.loads(json.dumps({name: NETS[net][name]()}))
         for place, was, now in differences({name: recorded[name]}, answered):
             lines = [k for k, change in enumerate(changes) if meant(change, place, was, now)]
             needed |= set(lines)
             if not lines:
                 failed += 1
-                print(f"{place}: {was!r} is now {now!r}")
-    if not names:
-        for k, change in enumerate(changes):
-            if k not in needed:
-                failed += 1
-                print(f"changes.toml: nothing needs {change['where']!r} any more")
+                print(f"{place}:\n  was {shown(was)}\n  now {shown(now)}")
+    return needed, failed
+
+
+def shown(value):
+    """A value for a reader: a text line by line."""
+    if isinstance(value, list) and all(isinstance(v, str) for v in value):
+        return "\n      ".join(value)
+    return repr(value)
+
+
+def main(arguments):
+    nets = [a for a in arguments if a in NETS] or list(NETS)
+    names = [a for a in arguments if a not in NETS]
+    changes = tomllib.loads((HERE / "changes.toml").read_text(encoding="utf-8")).get("change", [])
+    failed = 0
+    for net in nets:
+        needed, more = check_net(
+            net,
+            [n for n in names or NETS[net] if n in NETS[net]],
+            changes if net == "facts" else [],
+        )
+        failed += more
+        if net == "facts" and not names:
+            for k, change in enumerate(changes):
+                if k not in needed:
+                    failed += 1
+                    print(f"changes.toml: nothing needs {change['where']!r} any more")
     print(f"{failed} unexpected differences")
     return failed
 
 
 if __name__ == "__main__":
+    os.environ["COLUMNS"] = "100"
     sys.exit(bool(main(sys.argv[1:])))

@@ -1,10 +1,17 @@
 """What farfield answers today, so that a change of its inside cannot change an answer unseen.
 
-    make pinned                              asks all of it again
-    python tests/pinned/record.py            writes answers.json anew
+    make pinned                            asks for all of it again
+    python tests/pinned/record.py facts    writes facts.json anew
+    python tests/pinned/record.py words    writes words.json anew
 
-An answer that is meant to change has a line in `changes.toml`, which says which, and why;
-`answers.json` stays as it was recorded. Only the public names and the command line are used.
+Two nets. *Facts* are verdicts, integers, enclosures, conditions, exit codes, verdicts and numbers
+of the claims and of the evidence, keys of runs, hashes. A fact that is meant to change has a line
+in `changes.toml`, which says which and why; `facts.json` stays as it was recorded. *Words* are
+texts, errors, names of rules, certificates: `words.json` is recorded anew with the change that
+rewords them, and the difference is read.
+
+Claims and evidence are asked over the committed results that `results.txt` lists, by path and hash:
+later results never enter. Public names and the command line are used wherever there are any.
 """
 
 import contextlib
@@ -12,6 +19,12 @@ import hashlib
 import io
 import json
 import math
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +33,7 @@ import farfield
 
 HERE = Path(__file__).resolve().parent
 DATA = HERE.parent / "data"
+ROOT = HERE.parents[1]
 LENGTHS = np.arange(1024)
 SLOW = {  # seconds for their receptive fields: asked for a verdict alone
     "loggamma(n+1/2)-loggamma(n+2)",
@@ -33,14 +47,26 @@ def lines(name):
     return [json.loads(line) for line in (DATA / name).read_text(encoding="utf-8").splitlines()]
 
 
-def exit_code(*args):
+def command(*args):
+    """Exit code, standard output and standard error of a command line."""
     from farfield.cli import main
 
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+    out, error, code = io.StringIO(), io.StringIO(), 0
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(error):
         try:
             main(list(args))
         except SystemExit as end:
-            return end.code or 0
+            code = end.code or 0
+    return code, out.getvalue(), error.getvalue()
+
+
+def command_lines(name):
+    """The command lines of a file, one a line."""
+    return [
+        line
+        for line in (HERE / name).read_text(encoding="utf-8").splitlines()
+        if line and not line.startswith("#")
+    ]
 
 
 def number(value):
@@ -57,6 +83,12 @@ def heads(answer, field):
     return [number(getattr(h, field)) for h in answer.heads] or number(getattr(answer, field))
 
 
+def key(entry):
+    """The name of a formula under its assumptions."""
+    assumed = ", ".join(f"{k} {v}" for k, v in sorted((entry["params"] or {}).items()))
+    return f"{entry['expr']} [{assumed}]" if assumed else entry["expr"]
+
+
 def verdict(subject, assumptions):
     found = farfield.check_convergence(subject, assumptions=assumptions or None)
     condition = None if found.condition is None else str(found.condition)
@@ -69,7 +101,10 @@ def asked(call, *fields):
         answer = call()
     except farfield.InputError:
         return {"refused": True}
-    return {f: heads(answer, f) for f in fields}
+    found = {f: heads(answer, f) for f in fields}
+    if getattr(answer, "enclosure", None) is not None:
+        found["enclosure"] = [f"{end:.17g}" for end in answer.enclosure]
+    return found
 
 
 def numbers(subject):
@@ -93,10 +128,13 @@ def numbers(subject):
 
 def exits(*formula):
     return {
-        "check": exit_code("check", *formula),
-        "trf": exit_code("trf", *formula),
-        "leak": exit_code("leak", *formula, "--trained", "64"),
-        "window": exit_code("window", *formula, "--error", "1/10", "--logit-bound", "1"),
+        verb: command(verb, *formula, *options)[0]
+        for verb, *options in (
+            ["check"],
+            ["trf"],
+            ["leak", "--trained", "64"],
+            ["window", "--error", "1/10", "--logit-bound", "1"],
+        )
     }
 
 
@@ -107,12 +145,12 @@ def battery():
         case = verdict(entry["expr"], entry["params"])
         if not entry["params"] and entry["expr"] not in SLOW:
             case |= numbers(entry["expr"])
-        found[entry["expr"]] = case
+        found[key(entry)] = case
     return found
 
 
 def series():
-    return {e["expr"]: verdict(e["expr"], e["params"]) for e in lines("series.jsonl")}
+    return {key(e): verdict(e["expr"], e["params"]) for e in lines("series.jsonl")}
 
 
 DIALECTS = {
@@ -160,8 +198,12 @@ def catalogue():
                 w for k in ("dialect", "heads") if k in options for w in (f"--{k}", str(options[k]))
             ]
             case["exit"] = exits(name, *given)
-            found[" ".join([name, *(f"{k}={v}" for k, v in options.items())])] = case
+            found[titled(name, options)] = case
     return found
+
+
+def titled(name, options):
+    return " ".join([name, *(f"{k}={v}" for k, v in options.items())])
 
 
 def runs():
@@ -181,20 +223,198 @@ def runs():
     return found
 
 
-def claims():
-    return {claim.id: {"verdict": str(claim.verdict)} for claim in farfield.claims()}
+def registered():
+    """The bytes of every committed result and of every committed prediction."""
+    listed = dict(reversed(line.split("  ")) for line in command_lines("results.txt"))
+    now = {sha256(p): p for p in ROOT.glob("validation/**/*.json")}
+    kept = {name: {"unchanged": digest in now} for name, digest in listed.items()}
+    for digest, name in [(digest, name) for name, digest in listed.items() if digest in now]:
+        result = json.loads(now[digest].read_text(encoding="utf-8"))
+        if "measurements" in result:
+            kept[name] |= {"key": result["key"], "registered": result["registered"]}
+    return kept
 
 
-SECTIONS = {
+def sha256(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def later(path, listed):
+    """Whether a file is a result that came after those listed."""
+    if path.suffix != ".json" or sha256(path) in listed:
+        return False
+    content = json.loads(path.read_text(encoding="utf-8"))
+    return isinstance(content, dict) and "measurements" in content
+
+
+def over_listed_results(section):
+    """A section, asked in a copy of the installed package that has the listed results alone."""
+    listed = {line.split("  ")[0] for line in command_lines("results.txt")}
+    with tempfile.TemporaryDirectory() as folder:
+        package = Path(folder) / "farfield"
+        shutil.copytree(
+            Path(farfield.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__")
+        )
+        for path in package.glob("validation/**/*.json"):
+            if later(path, listed):
+                path.unlink()
+        done = subprocess.run(
+            [sys.executable, str(HERE / "record.py"), "--section", section],
+            env=os.environ | {"PYTHONPATH": folder},
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+    return json.loads(done.stdout)
+
+
+def numeric(value):
+    """The numbers of a nested value, floats to twelve digits; what is none of them is left out."""
+    if isinstance(value, dict):
+        found = {str(k): numeric(v) for k, v in value.items()}
+        return {k: v for k, v in found.items() if v not in (None, {}, [])}
+    if isinstance(value, (list, tuple)):
+        return [v for v in map(numeric, value) if v is not None]
+    return number(value) if isinstance(value, (bool, int, float)) else None
+
+
+def judged_claims():
+    found = {}
+    for claim in farfield.claims():
+        told = claim.to_dict()
+        facts = {"verdict": told["verdict"], "n": told["n"], "evidence": numeric(told["evidence"])}
+        del told["seconds"]
+        found[claim.id] = {"facts": facts, "words": told}
+    return found
+
+
+def judged_evidence():
+    from farfield.validation.evidence import judged, mixtures
+    from farfield.validation.evidence.questions import answers, summary
+
+    found = [*judged.answers(), mixtures.answer()]
+    for length in (64, 128):
+        found += answers(length=length)
+    told = {}
+    for k, answer in enumerate(found, 1):
+        told[f"{k}. {answer.question}"] = {
+            "facts": {"n": answer.n, "numbers": numeric(dict(answer.numbers))},
+            "words": answer.to_dict(),
+        }
+    for k, sentence in enumerate(summary(), 1):
+        told[f"summary {k}"] = {"facts": {}, "words": sentence}
+    return told
+
+
+JUDGED = {"claims": judged_claims, "evidence": judged_evidence}
+
+
+def judged(section, kind):
+    return {name: case[kind] for name, case in over_listed_results(section).items()}
+
+
+def rules(proof):
+    """The names of the rules of a proof, in order."""
+    return [step["rule"] for step in proof["steps"]]
+
+
+def told(answer):
+    """The whole text of an answer, a hash of its JSON form, its fields and its rules."""
+    form = answer.to_dict()
+    found = {"text": answer.text(details=True).splitlines(), "fields": sorted(form)}
+    found["json"] = hashlib.sha256(json.dumps(form, sort_keys=True).encode()).hexdigest()[:16]
+    for part in [form, *form["heads"]]:
+        if part["proof"] is not None:
+            found.setdefault("rules", []).append(rules(part["proof"]))
+    return found
+
+
+def proofs():
+    """What is said of every encoding and of 200 formulas."""
+    found = {}
+    for name in farfield.encodings():
+        for options in DIALECTS.get(name, [{}]):
+            answer = farfield.check_convergence(farfield.encoding(name, **options))
+            found[titled(name, options)] = told(answer)
+    for entry in lines("battery.jsonl")[:200]:
+        answer = farfield.check_convergence(entry["expr"], assumptions=entry["params"] or None)
+        found[key(entry)] = told(answer)
+    return found
+
+
+def certificates(kind):
+    """Of 60 formulas that are decided: whether there is a certificate, and what it says."""
+    found = {}
+    for entry in lines("battery.jsonl")[:90:3] + lines("series.jsonl")[:450:15]:
+        answer = farfield.check_convergence(entry["expr"], assumptions=entry["params"] or None)
+        try:
+            made = answer.certificate()
+        except farfield.InputError as refused:
+            found[key(entry)] = {"given": False} if kind == "facts" else {"refused": str(refused)}
+            continue
+        source = made.source.splitlines()
+        begin = next(k for k, line in enumerate(source) if line.startswith("Definition p"))
+        found[key(entry)] = (
+            {"given": True}
+            if kind == "facts"
+            else {
+                "statement": made.statement,
+                "p": source[begin : begin + 2],
+                "sha256": hashlib.sha256(made.source.encode()).hexdigest()[:16],
+            }
+        )
+    return found
+
+
+def bad_input(kind):
+    """Exit codes and messages of command lines that are wrong."""
+    found = {}
+    with contextlib.chdir(tempfile.gettempdir()):
+        for line in command_lines("bad_input.txt"):
+            code, out, error = command(*shlex.split(line))
+            found[line] = {"exit": code} if kind == "facts" else (out + error).splitlines()
+    return found
+
+
+def texts():
+    """The whole text of some answers on a terminal of 100 columns."""
+    return {line: command(*shlex.split(line))[1].splitlines() for line in command_lines("said.txt")}
+
+
+FACTS = {
     "battery": battery,
     "series": series,
     "catalogue": catalogue,
     "runs": runs,
-    "claims": claims,
+    "registered": registered,
+    "claims": lambda: judged("claims", "facts"),
+    "evidence": lambda: judged("evidence", "facts"),
+    "certificates": lambda: certificates("facts"),
+    "bad input": lambda: bad_input("facts"),
 }
+WORDS = {
+    "proofs": proofs,
+    "claims": lambda: judged("claims", "words"),
+    "evidence": lambda: judged("evidence", "words"),
+    "certificates": lambda: certificates("words"),
+    "bad input": lambda: bad_input("words"),
+    "texts": texts,
+}
+NETS = {"facts": FACTS, "words": WORDS}
+
+
+def main(arguments):
+    match arguments:
+        case ["--section", section]:
+            print(json.dumps(JUDGED[section]()))
+        case [net] if net in NETS:
+            answers = {name: section() for name, section in NETS[net].items()}
+            text = json.dumps(answers, indent=0, ensure_ascii=False, sort_keys=True)
+            (HERE / f"{net}.json").write_text(text + "\n", encoding="utf-8")
+        case _:
+            sys.exit(f"arguments {arguments!r}; accepted: {' or '.join(NETS)}")
 
 
 if __name__ == "__main__":
-    answers = {name: section() for name, section in SECTIONS.items()}
-    text = json.dumps(answers, indent=0, ensure_ascii=False, sort_keys=True)
-    (HERE / "answers.json").write_text(text + "\n", encoding="utf-8")
+    os.environ["COLUMNS"] = "100"
+    main(sys.argv[1:])
