@@ -80,6 +80,27 @@ def head_resolutions(bias: np.ndarray, trained: int) -> np.ndarray:
     return (shares[:, :-1] * (shares[:, :-1] - shares[:, 1:])).sum(axis=1)
 
 
+def order_resolutions(bias: np.ndarray, trained: int, *, own: bool = False) -> np.ndarray:
+    """How well each head tells neighbouring keys apart that it both sees, shape (heads,).
+
+    `sum_i min(P_i, P_{i+1}) |P_i - P_{i+1}|` over a row of `trained` keys: continuous in the
+    weights, and the step at the edge of a mask counts nothing, however the mask is written.
+
+    Args:
+        bias: shape (heads, N).
+        trained: the training length in tokens.
+        own: count the step from the query's own key too; a head that sees only itself has no order.
+
+    >>> n = np.arange(64.0)
+    >>> window, itself, local = np.where(n < 8, 0, -np.inf), -50 * n, -n / 4
+    >>> order_resolutions(np.stack([window, itself, local]), 64).round(4)
+    array([0.   , 0.   , 0.013])
+    """
+    weights = head_weights(bias[:, :trained])[:, 0 if own else 1 :]
+    near, far = weights[:, :-1], weights[:, 1:]
+    return (np.minimum(near, far) * np.abs(near - far)).sum(axis=1)
+
+
 def head_layered_masses(
     bias: np.ndarray, trained: int, layers: int, mixing: float = 1.0
 ) -> np.ndarray:

@@ -47,6 +47,7 @@ class Case:
         trained, tested: the training length and the longest length at inference, in tokens.
         layers: depth.
         converges: whether the exp-series of every head converges.
+        steps: of training.
     """
 
     bias: np.ndarray
@@ -54,10 +55,16 @@ class Case:
     tested: int
     layers: int
     converges: bool
+    steps: int = 1000
 
 
 def case(
-    found: Encoding, trained: int, tested: int, layers: int, window: int | None = None
+    found: Encoding,
+    trained: int,
+    tested: int,
+    layers: int,
+    window: int | None = None,
+    steps: int = 1000,
 ) -> Case:
     """The case of an encoding whose parameters have values.
 
@@ -67,12 +74,13 @@ def case(
         tested: the longest length at inference.
         layers: depth.
         window: width of a sliding window at inference, None without.
+        steps: of training.
     """
     bias = found.bias(np.arange(tested))
     converges = window is not None or str(check_convergence(found).verdict) == "converges"
     if window is not None:
         bias = np.where(np.arange(tested) < window, bias, -np.inf)
-    return Case(bias, trained, tested, layers, converges)
+    return Case(bias, trained, tested, layers, converges, steps)
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from farfield.theory.encodings import Encoding, encoding
+from farfield.validation.forms import FORMS
 from farfield.validation.measures.evidence import Evidence
 from farfield.validation.measures.extrapolation import TOLERANCE
 from farfield.validation.measures.statistics import proportion
@@ -98,7 +99,7 @@ def judge(registration: Registration) -> Evidence | None:
             f'"{rule}", written down when {len(held) - len(by_rule[rule])} of them were '
             f"finished, is right for {sum(s.right for s in by_rule[rule])} of the other "
             f"{len(by_rule[rule])}."
-            for rule in RULES
+            for rule in (*RULES, *FORMS)
             if rule in later and rule in by_rule
         )
     return Evidence(
@@ -282,6 +283,8 @@ def outside(numbers: Row) -> Evidence:
     seen = [(m, m.case()) for m in models]
     by_rule: dict[str, list[Said]] = {}
     for rule, its in numbers.items():
+        if rule in FORMS:  # sizes of models of bytes, not of tokens
+            continue
         c = Calibrated(rule, its["threshold"], its["slope"])
         for m, its_case in seen:
             quantity = c.rule.quantity(its_case)

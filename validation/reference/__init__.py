@@ -5,7 +5,7 @@
     <run>.json          one finished run, with the SHA-256 of predictions.json
     further/            more plans and their runs, which no prediction is about
     <name>/             further registrations: every rule's forecast of every case
-                        (`registration`, `forecasts`)
+                        (`registration`, `forecasts`); `README.md` says what was added when
 
     python -m farfield.validation.reference register NAME     writes the predictions of one
     python -m farfield.validation.reference collect FOLDER    takes finished runs into this folder

@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 
 from farfield.theory.answers.answer import InputError
-from farfield.validation.reference.collection import collect, planned
-from farfield.validation.reference.committed import place
+from farfield.validation.reference.collection import collect
 from farfield.validation.reference.forecasts import add, register
 from farfield.validation.reference.registration import REGISTRATIONS
 
@@ -26,14 +25,10 @@ def main(arguments: list[str]) -> None:
         case ["collect", folder, "--replace"]:
             print("\n".join(collect(folder, replace=True)))
         case ["missing", folder]:
-            from farfield.validation.runs.store import Store
-            from farfield.validation.runs.sweep import sweep
-            from farfield.validation.text.reading import corpus
+            from farfield.validation.reference.missing import missing
 
-            for jobs, home, _ in planned(corpus()):
-                lacking = [job for job in jobs if not place(job, home).exists()]
-                print(sweep(lacking, Store(folder)))
-            print("\n".join(collect(folder)))
+            for line in missing(folder):
+                print(line, flush=True)
         case _:
             raise InputError(f"arguments {arguments!r}; {USAGE}")
 

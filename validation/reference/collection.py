@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from farfield.theory.answers.answer import InputError
-from farfield.validation.files import write
+from farfield.validation.files import read_json, write
 from farfield.validation.reference.committed import HERE, Row, place, rounded
 from farfield.validation.reference.predictions import plan, registered
 from farfield.validation.reference.registration import REGISTRATIONS
@@ -21,16 +21,26 @@ from farfield.validation.text.corpus import Corpus
 from farfield.validation.text.reading import corpus
 
 LONG = 100
-
-
 TOLERANCE = 0.02
-
-
 COMMAND = "make reference"
+STARTED, MORE = "started.json", "more-targets.json"  # beside a run in its store; see `missing`
 
 
-def condensed(result: Row, label: str, hashed: str | None) -> dict[str, Any]:
-    """A result as it is committed: rounded, without long formulas and the score curve a layer."""
+def condensed(
+    result: Row, label: str, hashed: str | None, beside: Path | None = None
+) -> dict[str, Any]:
+    """A result as it is committed: rounded, without long formulas and the score curve a layer.
+
+    Args:
+        result: of a run.
+        label: of its encoding in the plan.
+        hashed: the hash of the predictions.
+        beside: the run's folder in its store, for what is kept beside it.
+    """
+    more = {}
+    for name, file in (("started", STARTED), ("more_targets", MORE)):
+        if beside is not None and (beside / file).exists():
+            more[name] = read_json(beside / file)
     encoding = result["encoding"]
     heads = [h if len(h) < LONG else h[:LONG] + "..." for h in encoding["heads"]]
     measurements = []
@@ -45,6 +55,7 @@ def condensed(result: Row, label: str, hashed: str | None) -> dict[str, Any]:
             "measurements": measurements,
             "registered": hashed,
             "command": COMMAND,
+            **more,
             **({"commit": made} if (made := commit()) else {}),
         }
     )
@@ -91,11 +102,13 @@ def collect(folder: str | Path, *, replace: bool = False) -> list[str]:
         home.mkdir(exist_ok=True)
         for job in jobs:
             result = finished(job, Store(folder))
-            if result is None:
+            beside = Store(folder).folder(job.key)
+            measured_more = (beside / MORE).exists() or not (beside / STARTED).exists()
+            if result is None or not measured_more:
                 continue
             count += 1
             path = place(job, home)
-            new = condensed(result, job.label, hashed)
+            new = condensed(result, job.label, hashed, beside)
             if path.exists() and not replace:
                 old = json.loads(path.read_text(encoding="utf-8"))
                 lines += [f"{job.name}: {line}" for line in differences(old, new)]

@@ -1,15 +1,16 @@
-"""Registered forecasts: what every rule says of every case of a plan, before its runs."""
+"""Registered forecasts: what every rule and form says of every case of a plan, before its runs."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from farfield.theory.answers.answer import InputError
 from farfield.validation.files import write
+from farfield.validation.forms import FORMS, Size
 from farfield.validation.measures.extrapolation import TOLERANCE
 from farfield.validation.reference.committed import Row, rounded, sha256
 from farfield.validation.reference.observations import Observation, assumed_bias, observations
@@ -17,20 +18,23 @@ from farfield.validation.reference.registration import REGISTRATIONS, Registrati
 from farfield.validation.rules import RULES, Calibrated, Case, calibrated, case
 from farfield.validation.settings.plan import Plan
 
+LIMIT = math.log1p(TOLERANCE)
+
 Seen = Sequence[tuple[Row, Case, float]]
 """Cases with what names them and the measured logarithm of their perplexity ratio."""
 
 
 def forecasts(plan: Plan, seen: Seen, names: Collection[str]) -> dict[str, Any]:
-    """What rules say of every case of a plan, their numbers taken from what was seen.
+    """What rules and forms say of every case of a plan, their numbers taken from what was seen.
 
     Args:
         plan: of the runs to come.
         seen: the cases that calibrate the rules.
-        names: of the rules.
+        names: of the rules and forms.
     """
     known = [(c, loss) for _, c, loss in seen]
     rules = [calibrated(rule, known) for name, rule in RULES.items() if name in names]
+    forms = {name: form.given(known) for name, form in FORMS.items() if name in names}
     return {
         "tolerance": TOLERANCE,
         "rules": {
@@ -40,14 +44,20 @@ def forecasts(plan: Plan, seen: Seen, names: Collection[str]) -> dict[str, Any]:
                 "slope": r.slope,
             }
             for r in rules
-        },
+        }
+        | {name: {"says": FORMS[name].words, "threshold": LIMIT, "slope": 1.0} for name in forms},
         "seen": [{**named, "log_ratio": loss} for named, _, loss in seen],
-        "cases": [{**named, "forecasts": _said(rules, c)} for named, c in cases(plan)],
+        "cases": [{**named, "forecasts": _said(rules, forms, c)} for named, c in cases(plan)],
     }
 
 
-def _said(rules: Sequence[Calibrated], c: Case) -> dict[str, dict[str, Any]]:
+def _said(
+    rules: Sequence[Calibrated], forms: Mapping[str, Size], c: Case
+) -> dict[str, dict[str, Any]]:
     said = {}
+    for name, size in forms.items():
+        loss = size(c)
+        said[name] = {"quantity": loss, "holds": loss <= LIMIT, "log_ratio": loss}
     for r in rules:
         quantity = r.rule.quantity(c)
         said[r.name] = {
@@ -118,7 +128,7 @@ def register(registration: Registration) -> None:
         raise InputError(f"the predictions are registered: {count} results carry their hash")
     found = {
         "plan_sha256": sha256(registration.folder / "plan.toml"),
-        **forecasts(registration.plan, everything_seen(), RULES),
+        **forecasts(registration.plan, everything_seen(), (*RULES, *FORMS)),
     }
     _write(registration.folder / "predictions.json", found)
 
@@ -131,7 +141,7 @@ def add(registration: Registration) -> None:
     """
     seen = everything_seen()
     said = (registration.predictions, *registration.added)
-    later = RULES.keys() - {name for part in said for name in part["rules"]}
+    later = (RULES.keys() | FORMS.keys()) - {name for part in said for name in part["rules"]}
     found = forecasts(registration.plan, seen, later)
     known = registration.outcomes()
     found["cases"] = [c for c in found["cases"] if identity(c) not in known]

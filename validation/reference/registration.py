@@ -152,7 +152,15 @@ def cases(plan: Plan) -> Iterator[tuple[Row, Case]]:
                         "tested": tested,
                         "window": visible.window,
                     }
-                    yield named, case(found, chosen.length, tested, chosen.layers, visible.window)
+                    its_case = case(
+                        found,
+                        chosen.length,
+                        tested,
+                        chosen.layers,
+                        visible.window,
+                        chosen.steps,
+                    )
+                    yield named, its_case
 
 
 REGISTRATIONS = (
@@ -160,4 +168,5 @@ REGISTRATIONS = (
     Registration(HERE / "lengths_and_depths"),
     Registration(HERE / "floors"),
     Registration(HERE / "prose_and_layers"),
+    Registration(HERE / "longer_training"),
 )

@@ -5,6 +5,7 @@ import pytest
 from farfield.validation.evidence import judged
 from farfield.validation.evidence.judged import LIMIT, Said, printed
 from farfield.validation.evidence.referee import UNSEEN, blind, fields, verdicts
+from farfield.validation.forms import FORMS
 from farfield.validation.reference.observations import observations
 from farfield.validation.reference.registration import REGISTRATIONS, identity
 from farfield.validation.rules import RULES
@@ -20,7 +21,7 @@ def test_a_rule_is_right_and_near():
 def test_every_registered_rule_is_scored_and_none_dropped():
     found = judged.judge(REGISTRATIONS[0])
     rules = {name for name, *_ in found.table[1:]}
-    assert {*judged.registered_rules()} <= rules <= {*RULES}
+    assert {*judged.registered_rules()} <= rules <= {*RULES, *FORMS}
     assert all(0 <= found.numbers[rule] <= found.n for rule in rules)
     assert 2 * found.numbers["null"] >= found.n
     assert found.n == len(REGISTRATIONS[0].outcomes())
