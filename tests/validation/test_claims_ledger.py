@@ -650,8 +650,8 @@ def test_an_entry_says_all_that_a_reader_who_disagrees_needs(identifier):
 
 
 def entry(decide, tolerant=True):
-    return Check("x.y", "s", "p", "q", "a statement of some length", "a", "printed tables",
-                 "measured", "d", "scale", tolerant, dict, decide)
+    return Check("x.y", "s", "q", "a statement of some length", "a", "printed tables", "measured",
+                 "d", "scale", dict, decide, tolerant=tolerant)
 
 
 def test_a_verdict_that_depends_on_the_tolerance_is_not_robust():

@@ -1,9 +1,10 @@
 """The ledger of claims: every checkable sentence of the three papers, decided by a check.
 
-One file a paper; `claim` says what an entry is, `words` how the papers' words are read. A check is
-a pure function of its data, so it can be run on altered data and then returns another verdict; the
-tests do that for every entry. Experiments are read from committed results (`results`) or say how
-they are made. Sentences without an entry are named with the reason (`sections`).
+What a claim is stands in `validation/published/<paper>.toml`; `ledger` reads it, and the module of
+the paper decides. `words` says how the papers' words are read. A check is a pure function of
+its data, so it can be run on altered data and then returns another verdict; the tests do that for
+every entry. Experiments are read from committed results (`results`) or say how they are made.
+Sentences without an entry are named with the reason (`sections`).
 """
 
 from __future__ import annotations
@@ -17,18 +18,15 @@ from farfield.theory.answers.errors import InputError
 from farfield.theory.answers.names import nearest
 from farfield.theory.answers.notation import code
 from farfield.theory.answers.wording import listed, plural
-from farfield.validation.claims.chi2023 import LEDGER as CHI
 from farfield.validation.claims.claim import (
     RANGE,
     Check,
     Claim,
     Finding,
     Missing,
-    Passage,
     Verdict,
 )
-from farfield.validation.claims.qin2024 import LEDGER as QIN
-from farfield.validation.claims.sun2023 import LEDGER as SUN
+from farfield.validation.claims.ledger import PAPERS, Passage, ledger
 
 __all__ = [
     "KINDS",
@@ -46,7 +44,6 @@ __all__ = [
     "sections",
 ]
 
-_LEDGERS = {ledger.paper: ledger for ledger in (QIN, SUN, CHI)}
 KINDS = (
     "proof",
     "symbolic identity",
@@ -63,16 +60,16 @@ def checks(paper: str | None = None, kind: str | None = None) -> tuple[Check, ..
     Raises:
         InputError: unknown paper or kind.
     """
-    if paper is not None and paper not in _LEDGERS:
-        close = nearest(paper, _LEDGERS)
+    if paper is not None and paper not in PAPERS:
+        close = nearest(paper, PAPERS)
         hint = f"did you mean {close}? " if close else ""
-        raise InputError(f"no paper {paper!r}; {hint}accepted: {', '.join(_LEDGERS)}")
+        raise InputError(f"no paper {paper!r}; {hint}accepted: {', '.join(PAPERS)}")
     if kind is not None and kind not in KINDS:
         raise InputError(f"no kind {kind!r}; accepted: {', '.join(KINDS)}")
     return tuple(
         c
-        for name, ledger in _LEDGERS.items()
-        for c in ledger.ordered()
+        for name in PAPERS
+        for c in ledger(name).checks
         if paper in (None, name) and kind in (None, c.kind)
     )
 
@@ -91,9 +88,9 @@ def sections(paper: str) -> dict[str, tuple[tuple[Check, ...], tuple[Passage, ..
     return {
         name: (
             tuple(c for c in found if c.section == name),
-            tuple(p for p in _LEDGERS[paper].passages if p.section == name),
+            tuple(p for p in ledger(paper).passages if p.section == name),
         )
-        for name in _LEDGERS[paper].sections
+        for name in ledger(paper).sections
     }
 
 
@@ -175,5 +172,5 @@ def claim(identifier: str) -> Claim:
         return known[identifier].run()
     text = str(identifier)
     close = nearest(text, known, 0.5)
-    hint = f"did you mean {close!r}?" if close else f"papers: {', '.join(_LEDGERS)}"
+    hint = f"did you mean {close!r}?" if close else f"papers: {', '.join(PAPERS)}"
     raise InputError(f"no claim {text[:60]!r}; {hint}")

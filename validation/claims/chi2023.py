@@ -1,6 +1,5 @@
 """[C] Chi et al., Dissecting Transformer Length Extrapolation, ACL 2023: its claims and checks."""
 
-# fmt: off
 from __future__ import annotations
 
 import itertools
@@ -16,7 +15,7 @@ from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.numerics.theorems import proved, vanishes
 from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import alibi_slope, encoding
-from farfield.validation.claims.claim import Data, Finding, Ledger
+from farfield.validation.claims.claim import Data, Decisions, Finding
 from farfield.validation.claims.gradients import STEP, gradients
 from farfield.validation.claims.results import (
     LAST,
@@ -38,35 +37,11 @@ from farfield.validation.claims.words import (
 )
 from farfield.validation.published import curve, keys, rows, select, table
 
-ABSTRACT, INTRODUCTION = "Abstract", "1 Introduction"
-RELATED, POSITIONAL = "2.1 Length Extrapolation", "2.2 Positional Embeddings"
-SPARSE, FIELDS = "2.3 Windowed and Sparse Attention", "2.4 Receptive Field"
-MODEL, ALIBI, WINDOW = "3.1 Transformer Language Model", "3.2 ALiBi", "3.3 Windowed Attention"
-EVALUATION = "3.4 Evaluation of Length Extrapolation"
-SHIFT, EQUAL = "4.1 Slope Shift", "4.2 Slope Equalization"
-WINDOWED, OBSERVED = "4.3 Windowed Attention", "4.4 Other Observations"
-MEASURE, GRADIENT = "5 Receptive Field Measurement", "5.1 Quantifying Empirical Receptive Field"
-FIXING, ANALYSES = "5.2 Fixing Failed Cases", "5.3 Analyses of Sinusoidal and Rotary"
-SANDWICH, EXPERIMENTS = "6.1 Introduction to Sandwich", "6.2 Experiments and Discussion"
-CONNECTION, CONCLUSION = "6.3 Connection to KERPLE and T5", "7 Conclusion"
-LIMITATIONS, MORE = "Limitations", "A Results on OpenWebText2"
-INFERENCE, ARTIFACTS = "B Efficient Inference", "C Scientific Artifacts"
-DETAILS, CODE = "D Implementation Details", "E Python Implementation of Sandwich"
-LEDGER = Ledger(
-    "chi2023",
-    (ABSTRACT, INTRODUCTION, RELATED, POSITIONAL, SPARSE, FIELDS, MODEL, ALIBI, WINDOW, EVALUATION,
-     SHIFT, EQUAL, WINDOWED, OBSERVED, MEASURE, GRADIENT, FIXING, ANALYSES, SANDWICH, EXPERIMENTS,
-     CONNECTION, CONCLUSION, LIMITATIONS, MORE, INFERENCE, ARTIFACTS, DETAILS, CODE),
-    "12 layers, 768 wide, 12 heads, trained on 512 tokens",
-)
-check, passed = LEDGER.check, LEDGER.passed
+decides = Decisions()
 
 TRAINED, LAYERS, SETS = 512, 12, ("ArXiv", "OpenWebText2")
 ALL_SETS = ("OpenWebText2", "ArXiv", "GitHub")
 WINDOWS, SHIFTS, EQUALS = (40, 80, 100, 120, 160, 320), (-3, 0, 2, 4, 6, 8), (0, 2, 4, 6, 8)
-RUNS = "the reference runs"
-TABLES_14 = "Tables 1 and 4"
-BYTES = "4 layers, 128 wide, trained on 64 bytes"
 
 
 def _both() -> Data:
@@ -95,16 +70,7 @@ def _parameter_free() -> Data:
     return {"cells": tuple(c for c in cells if c.encoding not in ("KERPLE", "T5"))}
 
 
-@check(
-    "first", ABSTRACT, "also 6.2",
-    "the first parameter-free relative positional embedding design that truly length information "
-    "uses longer than the training sequence",
-    "By the paper's sign, a perplexity below that at 512 at a longer length, Sandwich (and its "
-    "smoothed form) is the only parameter-free bias of the tables.",
-    "another parameter-free column with a lower perplexity beyond 512",
-    kind="printed tables", label="measured", source="Tables 1, 3 and 4 without KERPLE and T5",
-    data=_parameter_free,
-)
+@decides("first", _parameter_free)
 def _first(data: Data) -> Finding:
     columns = {(c.table, c.dataset, c.encoding, c.variant) for c in data["cells"]}
     using = {}
@@ -121,37 +87,25 @@ def _first(data: Data) -> Finding:
     )
 
 
-@check(
-    "extrapolate-better", INTRODUCTION, "Table 3",
-    "they extrapolate to L_ex ≫ L_tr much better than other absolute and relative positional "
-    "embeddings including Sinusoidal (Vaswani et al., 2017), Rotary (Su et al., 2021), and T5",
-    "On every data set the perplexities of ALiBi and KERPLE rise less, to 8192 tokens, than those "
-    "of Sinusoidal, Rotary and T5.",
-    "a data set with the other order",
-    kind="printed tables", label="measured", source="Table 3",
-    data=lambda: {"cells": table("chi2023_table3")},
-)
+@decides("extrapolate-better", lambda: {"cells": table("chi2023_table3")})
 def _better(data: Data) -> Finding:
     rises = {
         (d, e): increase(_row(data["cells"], d, encoding=e), TRAINED)
-        for d in ALL_SETS for e in ("ALiBi", "KERPLE", "Sinusoidal", "Rotary", "T5")
+        for d in ALL_SETS
+        for e in ("ALiBi", "KERPLE", "Sinusoidal", "Rotary", "T5")
     }
     good = {d: max(rises[d, e] for e in ("ALiBi", "KERPLE")) for d in ALL_SETS}
     rest = {d: min(rises[d, e] for e in ("Sinusoidal", "Rotary", "T5")) for d in ALL_SETS}
     return Finding(
         all(good[d] < rest[d] for d in ALL_SETS),
-        {"largest rise of ALiBi, KERPLE": good, "least of the others": rest}, n=len(rises),
+        {"largest rise of ALiBi, KERPLE": good, "least of the others": rest},
+        n=len(rises),
     )
 
 
-@check(
-    "wR.reach", INTRODUCTION, "also 5",
-    "a theoretical (maximum) receptive field: wR for an R layer transformer model with windowed "
-    "attention size w",
-    "w R is the number of tokens that contribute in R layers with windows of w.",
-    "windows and layers that reach another number",
-    kind="proof", label="theorem", source="three stacks of windows, counted; theorem layered-reach",
-    data={"reach": lambda w, layers: w * layers, "exact": lambda w, layers: layers * (w - 1) + 1},
+@decides(
+    "wR.reach",
+    {"reach": lambda w, layers: w * layers, "exact": lambda w, layers: layers * (w - 1) + 1},
 )
 def _reach(data: Data) -> Finding:
     def reached(w: int, layers: int) -> int:
@@ -166,116 +120,80 @@ def _reach(data: Data) -> Finding:
     found = {(w, r): reached(w, r) for w, r in ((2, 3), (5, 4), (8, 12))}
     return Finding(
         all(n == data["reach"](*k) for k, n in found.items()),
-        {"tokens reached, as printed (w, R)": {str(k): [n, data["reach"](*k)]
-                                               for k, n in found.items()}},
+        {
+            "tokens reached, as printed (w, R)": {
+                str(k): [n, data["reach"](*k)] for k, n in found.items()
+            }
+        },
         "R (w - 1) + 1 tokens; w R is an upper bound that is not reached for R > 1.",
         all(n == data["exact"](*k) for k, n in found.items()) and proved("layered-reach"),
         n=len(found),
     )
 
 
-@check(
-    "windows.covered", INTRODUCTION, "also 5",
-    "A windowed attention model can extrapolate if L_tr > wR",
-    "The window whose w R is below 512 keeps its perplexity.",
-    "a rise of that column",
-    kind="printed tables", label="measured", source=TABLES_14, tolerant=True,
-    data=lambda: {**_both(), "window": 40},
-)
+@decides("windows.covered", lambda: {**_both(), "window": 40})
 def _covered(data: Data) -> Finding:
     w = data["window"]
     rises = {d: _rise(data, d, f"w={w}") for d in SETS}
     return Finding(
         w * LAYERS < TRAINED and all(r < data["tolerance"] for r in rises.values()),
-        {"w R": w * LAYERS, "increase": rises}, n=len(rises),
+        {"w R": w * LAYERS, "increase": rises},
+        n=len(rises),
     )
 
 
-@check(
-    "erf.alibi-covered", INTRODUCTION, "",
-    "The tool we develop can be applied back on ALiBi to show that L_tr covers most of its "
-    "empirical receptive field",
-    "More than half of ALiBi's gradient lies on the most recent L_tr tokens.",
-    "half of it, or less",
-    kind="experiment", label="measured", source=f"{RUNS}, at both training lengths",
-    data=lambda: {"models": (*models(trained=64), *models(trained=128))},
-)
+@decides("erf.alibi-covered", lambda: {"models": (*models(trained=64), *models(trained=128))})
 def _alibi_covered(data: Data) -> Finding:
     found = [m for m in data["models"] if m.name == "alibi"]
     return of_models(
         found,
-        {"share by training length": {m.trained: m.mass for m in found},
-         "printed": "an ERF(0.99) of 2048 tokens, the whole context, which says nothing of most"},
+        {
+            "share by training length": {m.trained: m.mass for m in found},
+            "printed": "an ERF(0.99) of 2048 tokens, the whole context, which says nothing of most",
+        },
         all(m.mass > 0.5 for m in found) if found else None,
     )
 
 
-@check(
-    "coverage.rotary", INTRODUCTION, "also 5.3",
-    "showing their violation of the empirical receptive field coverage principle",
-    "The most recent L_tr tokens hold less than half of the gradient of sinusoidal and of rotary "
-    "models, and more than half of ALiBi's.",
-    "a share on the other side of one half",
-    kind="experiment", label="measured", source=f"{RUNS}, at both training lengths",
-    data=lambda: {"models": (*models(trained=64), *models(trained=128))},
-)
+@decides("coverage.rotary", lambda: {"models": (*models(trained=64), *models(trained=128))})
 def _violation(data: Data) -> Finding:
     found = [m for m in data["models"] if m.name in ("alibi", "rope", "sinusoidal")]
     shares = {f"{m.name}, {m.trained}": m.mass for m in found}
     return of_models(
-        found, {"share on the most recent L_tr tokens": shares},
+        found,
+        {"share on the most recent L_tr tokens": shares},
         all((m.mass > 0.5) == (m.name == "alibi") for m in found) if len(found) > 2 else None,
     )
 
 
-passed(INTRODUCTION, "When two tokens are distant, ALiBi becomes highly similar to windowed "
-       "attention", "no measure is given; [Q] no-effect and figure1.alibi judge it in two readings")
-passed(INTRODUCTION, "A vanilla transformer language model has a quadratic training cost",
-       "judged at [Q] (quadratic)")
-passed(RELATED, "we expect token-level perplexities to remain at least the same, if not lower",
-       "a definition: one-sided, as it is read here")
-passed(POSITIONAL, "It is challenging for APE to extrapolate well without any further fine-tuning",
-       "judged for sinusoidal positions in 5.3 and at [S]")
-passed(SPARSE, "ALiBi can be viewed as imposing a windowed attention mask", "a view; see above")
-passed(FIELDS, "the size of the input region that contributes the most to model outputs",
-       "a definition without a threshold")
-passed(MODEL, "A layer normalization (Ba et al., 2016) on o_m", "leaves out residuals and the "
-       "feed-forward layer, which table7.parameters counts")
-
-
-@check(
-    "eq3.slopes", ALIBI, "Eq. 3",
-    "The range of h is n · 8/H, where n = {1 . . . H}",
-    "ALiBi's slopes for 12 heads are 2^{-8n/12}, n = 1 .. 12.",
-    "another slope in ALiBi's published rule",
-    kind="symbolic identity", label="theorem", source="both rules for 12 heads, and for 1 to 32",
-    data={"heads": 12, "rule": alibi_slope},
-)
+@decides("eq3.slopes", {"heads": 12, "rule": alibi_slope})
 def _slopes(data: Data) -> Finding:
     heads, rule = data["heads"], data["rule"]
     pairs = [(rule(h, heads), alibi_slope(h, heads, "geometric")) for h in range(1, heads + 1)]
     equal = [
-        h for h in range(1, 33)
+        h
+        for h in range(1, 33)
         if all(rule(k, h) == alibi_slope(k, h, "geometric") for k in range(1, h + 1))
     ]
     return Finding(
         all(sympy.simplify(a - b) == 0 for a, b in pairs),
-        {"original rule, Eq. 3 (first four heads)": [(float(a), float(b)) for a, b in pairs[:4]],
-         "equal for heads =": equal},
+        {
+            "original rule, Eq. 3 (first four heads)": [(float(a), float(b)) for a, b in pairs[:4]],
+            "equal for heads =": equal,
+        },
         "Eq. 3 is ALiBi's rule for powers of two only; for 12 heads the original takes the 8 "
         "slopes of 8 heads and 4 of 16.",
-        equal == [1, 2, 4, 8, 16, 32], n=heads,
+        equal == [1, 2, 4, 8, 16, 32],
+        n=heads,
     )
 
 
-@check(
-    "eq3.scaling", ALIBI, "Eq. 3 with Eq. 1",
-    "ALiBi modifies l_{m,n} to be",
-    "Eq. 3 put into Eq. 1 adds -2^-h (m - n) to the scaled logit.",
-    "another bias on the scaled logit",
-    kind="symbolic identity", label="theorem", source="the exponent of Eq. 1 with l of Eq. 3",
-    data={"logit": lambda qk, bias, root: (qk + bias) / root,
-          "outside": lambda qk, bias, root: qk / root + bias},
+@decides(
+    "eq3.scaling",
+    {
+        "logit": lambda qk, bias, root: (qk + bias) / root,
+        "outside": lambda qk, bias, root: qk / root + bias,
+    },
 )
 def _scaling(data: Data) -> Finding:
     qk, slope, n = sympy.symbols("qk s n", real=True)
@@ -283,129 +201,86 @@ def _scaling(data: Data) -> Finding:
     wanted = qk / root - slope * n
     printed = data["logit"](qk, -slope * n, root)
     return Finding(
-        vanishes(printed - wanted), {"as printed, sqrt(d/H) = 8": sympy.expand(printed)},
+        vanishes(printed - wanted),
+        {"as printed, sqrt(d/H) = 8": sympy.expand(printed)},
         "The bias stands outside the division by sqrt(d/H), as Eq. 6 is said to be added.",
-        vanishes(data["outside"](qk, -slope * n, root) - wanted), n=1,
+        vanishes(data["outside"](qk, -slope * n, root) - wanted),
+        n=1,
     )
 
 
-@check(
-    "window.size", WINDOW, "before 3.4",
-    "If the windowed attention has a size w, then",
-    "n + w > m >= n keeps w keys of a long row.",
-    "another number of keys",
-    kind="symbolic identity", label="theorem", source="the condition at w = 1, 2, 7, 40, row 64",
-    data={"keeps": lambda m, n, w: n + w > m >= n},
-)
+@decides("window.size", {"keeps": lambda m, n, w: n + w > m >= n})
 def _window_size(data: Data) -> Finding:
     found = {w: sum(data["keeps"](64, n, w) for n in range(1, 65)) for w in (1, 2, 7, 40)}
     return Finding(all(k == w for w, k in found.items()), {"keys by w": found}, n=len(found))
 
 
-@check(
-    "early-token", EVALUATION, "footnote 2",
-    "It is not the most suitable protocol for length extrapolation evaluation as it suffers from "
-    "the “early token” curse",
-    "Models whose last token gains nothing from longer rows still have a perplexity of "
-    "non-overlapping segments that falls with their length.",
-    "such a model whose segments gain nothing either",
-    kind="experiment", label="measured",
-    source=f"{RUNS}: models whose last-token perplexity stays within 1 %",
-    data=all_models,
-)
+@decides("early-token", all_models)
 def _early_token(data: Data) -> Finding:
     found = [m for m in data["models"] if stays(m.mean(LAST), 0.01)]
     gains = {}
     for m in found:
         whole = m.mean(WHOLE, 16 * m.trained)
         gains[m.name] = 1 - whole[max(whole)] / whole[m.trained]
-    return of_models(found, {"fall of segments to 16 times": gains},
-                     all(g > 0 for g in gains.values()) if found else None)
+    return of_models(
+        found,
+        {"fall of segments to 16 times": gains},
+        all(g > 0 for g in gains.values()) if found else None,
+    )
 
 
 # -- Section 4 ------------------------------------------------------------------------------------
 
 
-@check(
-    "shift.fails", SHIFT, "Tables 1 and 4",
-    "We shift h by a fixed amount Δ and find that the model, unfortunately, fails to extrapolate "
-    "beyond a certain quantity",
-    "From some shift on perplexity at least doubles, on both data sets.",
-    "no such shift",
-    kind="printed tables", label="measured", source=TABLES_14, data=_both,
-)
+@decides("shift.fails", _both)
 def _shift_fails(data: Data) -> Finding:
     rises = {d: {v: _rise(data, d, f"delta={v}") for v in SHIFTS} for d in SETS}
     lost = {d: [v for v, r in row.items() if r >= EXPLODES] for d, row in rises.items()}
-    return Finding(all(v and v == list(SHIFTS[-len(v) :]) for v in lost.values()),
-                   {"increase by shift": rises, "at least doubled": lost}, n=12)
+    return Finding(
+        all(v and v == list(SHIFTS[-len(v) :]) for v in lost.values()),
+        {"increase by shift": rises, "at least doubled": lost},
+        n=12,
+    )
 
 
-@check(
-    "diversity", SHIFT, "Tables 1 and 4",
-    "This implies that diversity itself might not be the deciding factor, but that the actual "
-    "slope value is more important",
-    "Slopes as diverse as ALiBi's may explode (a shift keeps their ratios), and slopes without "
-    "diversity may keep the perplexity.",
-    "no shift that explodes, or no equal slopes that keep it",
-    kind="printed tables", label="measured", source=TABLES_14, tolerant=True, data=_both,
-)
+@decides("diversity", _both)
 def _diversity(data: Data) -> Finding:
     diverse = {v: [_rise(data, d, f"delta={v}") for d in SETS] for v in SHIFTS}
     equal = {h: [_rise(data, d, f"h={h}") for d in SETS] for h in EQUALS}
     explode = [v for v, r in diverse.items() if min(r) >= EXPLODES]
     keep = [h for h, r in equal.items() if max(r) < data["tolerance"]]
-    return Finding(bool(explode and keep),
-                   {"diverse and exploding, delta": explode, "equal and kept, h": keep}, n=11)
+    return Finding(
+        bool(explode and keep),
+        {"diverse and exploding, delta": explode, "equal and kept, h": keep},
+        n=11,
+    )
 
 
-@check(
-    "diversity.experiment", SHIFT, "",
-    "This implies that diversity itself might not be the deciding factor, but that the actual "
-    "slope value is more important",
-    "In trained models, slopes as diverse as ALiBi's lose their perplexity when shifted by 8, and "
-    "the equal slopes 2^-2 keep it.",
-    "the other outcome of either",
-    kind="experiment", label="measured", source=RUNS, tolerant=True,
-    data=all_models,
-)
+@decides("diversity.experiment", all_models)
 def _diversity_experiment(data: Data) -> Finding:
     found = named(data["models"], "alibi shift 8", "alibi equal 2")
     rises = {k: m.increase() for k, m in found.items()}
     return of_models(
-        found.values(), {"largest increase": rises},
+        found.values(),
+        {"largest increase": rises},
         rises["alibi shift 8"] >= data["tolerance"] > rises["alibi equal 2"]
-        if len(found) == 2 else None,
+        if len(found) == 2
+        else None,
     )
 
 
-@check(
-    "same-h", EQUAL, "Tables 1 and 4",
-    "find that only large slopes (1/2^h), or equivalently small h, allow a model to extrapolate "
-    "well",
-    "The equal slopes that keep the perplexity are the largest ones: some, and not all.",
-    "a slope that keeps it beside a larger one that does not",
-    kind="printed tables", label="measured", source=TABLES_14, tolerant=True, data=_both,
-)
+@decides("same-h", _both)
 def _same_h(data: Data) -> Finding:
     rises = {d: {h: _rise(data, d, f"h={h}") for h in EQUALS} for d in SETS}
     kept = {d: [h for h, r in row.items() if r < data["tolerance"]] for d, row in rises.items()}
     return Finding(
         all(0 < len(v) < len(EQUALS) and v == list(EQUALS[: len(v)]) for v in kept.values()),
-        {"increase by h": rises, "kept": kept}, n=10,
+        {"increase by h": rises, "kept": kept},
+        n=10,
     )
 
 
-@check(
-    "same-h.experiment", EQUAL, "",
-    "find that only large slopes (1/2^h), or equivalently small h, allow a model to extrapolate "
-    "well",
-    "In trained models with equal slopes perplexity rises the more, the smaller the slope, and "
-    "only the larger slopes keep it.",
-    "a larger slope with a larger rise, or all or none that keep it",
-    kind="experiment", label="measured", source=RUNS, tolerant=True,
-    data=all_models,
-)
+@decides("same-h.experiment", all_models)
 def _same_h_experiment(data: Data) -> Finding:
     order = ("alibi equal 2", "alibi equal 4", "alibi equal 6")
     found = named(data["models"], *order)
@@ -413,53 +288,41 @@ def _same_h_experiment(data: Data) -> Finding:
         return of_models([], {}, None)
     row = [found[k].increase() for k in order]
     return of_models(
-        found.values(), {"increase at h = 2, 4, 6": row},
+        found.values(),
+        {"increase at h = 2, 4, 6": row},
         row == sorted(row) and row[0] < data["tolerance"] <= row[-1],
     )
 
 
-@check(
-    "same-h.values", EQUAL, "",
-    "We then steadily increase the slope value from 0 to 8",
-    "The slope grows from the first column (h = 0) to the last (h = 8).",
-    "a slope that falls",
-    kind="symbolic identity", label="theorem", source="2^-h at h = 0, 2, 4, 6, 8",
-    data={"slope": lambda h: sympy.Rational(1, 2**h)},
-)
+@decides("same-h.values", {"slope": lambda h: sympy.Rational(1, 2**h)})
 def _slope_values(data: Data) -> Finding:
     slopes = [data["slope"](h) for h in EQUALS]
     return Finding(
-        slopes == sorted(slopes), {"slopes": slopes},
+        slopes == sorted(slopes),
+        {"slopes": slopes},
         "h grows from 0 to 8, the slope falls from 1 to 1/256.",
-        slopes == sorted(slopes, reverse=True) and slopes[0] == 1
-        and slopes[-1] == sympy.Rational(1, 256), n=len(slopes),
+        slopes == sorted(slopes, reverse=True)
+        and slopes[0] == 1
+        and slopes[-1] == sympy.Rational(1, 256),
+        n=len(slopes),
     )
 
 
-@check(
-    "same-h.narrow", EQUAL, "",
-    "Large slopes implicitly enforce a narrow windowed bias on the self-attention matrix",
-    "The TRF(1/100) falls with the slope.",
-    "a larger slope with a larger field",
-    kind="certified number", label="certified", source="certified TRF at h = 0, 2, 4, 6, 8",
-    data={"bias": "-n/2^{h}"},
-)
+@decides("same-h.narrow", {"bias": "-n/2^{h}"})
 def _narrow(data: Data) -> Finding:
-    found = [theoretical_receptive_field(data["bias"].replace("{h}", str(h)), "1/100").tokens
-             for h in EQUALS]
+    found = [
+        theoretical_receptive_field(data["bias"].replace("{h}", str(h)), "1/100").tokens
+        for h in EQUALS
+    ]
     fields = [f for f in found if f is not None]
-    return Finding(all(a < b for a, b in itertools.pairwise(fields)),
-                   {"TRF(1/100) by h": dict(zip(EQUALS, fields, strict=True))}, n=len(fields))
+    return Finding(
+        all(a < b for a, b in itertools.pairwise(fields)),
+        {"TRF(1/100) by h": dict(zip(EQUALS, fields, strict=True))},
+        n=len(fields),
+    )
 
 
-@check(
-    "windows.trade-off", WINDOWED, "Tables 1 and 4",
-    "The model underperforms at small w and diverges on long L_ex at large w",
-    "At 512 tokens perplexity falls from w = 40 to 100 to 320; beyond, w = 40 keeps it and 320 at "
-    "least doubles.",
-    "another order at 512, or another outcome beyond",
-    kind="printed tables", label="measured", source=TABLES_14, tolerant=True, data=_both,
-)
+@decides("windows.trade-off", _both)
 def _trade_off(data: Data) -> Finding:
     at_home = {
         d: [_row(data["cells"], d, variant=f"w={w}")[TRAINED] for w in (40, 100, 320)] for d in SETS
@@ -468,33 +331,31 @@ def _trade_off(data: Data) -> Finding:
     return Finding(
         all(v == sorted(v, reverse=True) for v in at_home.values())
         and all(a < data["tolerance"] and b >= EXPLODES for a, b in beyond.values()),
-        {"perplexity at 512, w = 40, 100, 320": at_home, "increase, w = 40, 320": beyond}, n=8,
+        {"perplexity at 512, w = 40, 100, 320": at_home, "increase, w = 40, 320": beyond},
+        n=8,
     )
 
 
-@check(
-    "trend", WINDOWED, "Tables 1 and 4",
-    "The same trend holds in the first two experiments when h is too small or large",
-    "In both experiments the smallest h has the highest perplexity at 512 of those that do not "
-    "explode, and the largest h explodes.",
-    "an experiment and a data set with another outcome",
-    kind="printed tables", label="measured", source=TABLES_14, data=_both,
-)
+@decides("trend", _both)
 def _trend(data: Data) -> Finding:
     against = []
     for d, (name, values) in itertools.product(SETS, (("delta", SHIFTS), ("h", EQUALS))):
         rises = {v: _rise(data, d, f"{name}={v}") for v in values}
-        home = {v: _row(data["cells"], d, variant=f"{name}={v}")[TRAINED]
-                for v, r in rises.items() if r < EXPLODES}
+        home = {
+            v: _row(data["cells"], d, variant=f"{name}={v}")[TRAINED]
+            for v, r in rises.items()
+            if r < EXPLODES
+        }
         worst = max(home, key=lambda v: home[v]) if home else None
         if worst != values[0] or rises[values[-1]] < EXPLODES:
             against.append(f"{name} on {d}")
     return Finding(
-        not against, {"another outcome": against},
+        not against,
+        {"another outcome": against},
         "With equal slopes on both data sets, with shifts on ArXiv; on OpenWebText2 the shift by "
         "-3 is the best at 512 tokens.",
-        against == ["delta on OpenWebText2"]
-        and _least(data, "OpenWebText2") == "delta=-3", n=4,
+        against == ["delta on OpenWebText2"] and _least(data, "OpenWebText2") == "delta=-3",
+        n=4,
     )
 
 
@@ -504,14 +365,7 @@ def _least(data: Data, dataset: str) -> str:
     return min(variants, key=lambda v: _row(data["cells"], dataset, variant=v)[TRAINED])
 
 
-@check(
-    "alibi.all-increase", OBSERVED, "Tables 1 and 4",
-    "ALiBi does not in fact extrapolate since its perplexities all increase instead of staying the "
-    "same when L_ex > L_tr",
-    "Beyond 512 tokens every perplexity of an ALiBi column is above that at 512.",
-    "one that is not",
-    kind="printed tables", label="measured", source=TABLES_14, data=_both,
-)
+@decides("alibi.all-increase", _both)
 def _all_increase(data: Data) -> Finding:
     lower: dict[str, list[float]] = {}
     pairs = 0
@@ -519,108 +373,95 @@ def _all_increase(data: Data) -> Finding:
         for v in sorted({c.variant for c in data["cells"] if c.encoding == "ALiBi"}):
             values = _row(data["cells"], d, variant=v)
             pairs += len(values) - 1
-            lower |= {f"{d} {v} {n}": [x, values[TRAINED]] for n, x in values.items()
-                      if n > TRAINED and x <= values[TRAINED]}
+            lower |= {
+                f"{d} {v} {n}": [x, values[TRAINED]]
+                for n, x in values.items()
+                if n > TRAINED and x <= values[TRAINED]
+            }
     return Finding(
-        not lower, {"lower or equal (value, at 512)": lower},
+        not lower,
+        {"lower or equal (value, at 512)": lower},
         "83 of 88 do; the exceptions are delta = 2 at 1024 tokens and h = 0, both on ArXiv.",
-        pairs == 88 and len(lower) == 5
-        and all(k.startswith(("ArXiv delta=2 1024", "ArXiv h=0")) for k in lower), n=pairs,
+        pairs == 88
+        and len(lower) == 5
+        and all(k.startswith(("ArXiv delta=2 1024", "ArXiv h=0")) for k in lower),
+        n=pairs,
     )
 
 
-@check(
-    "alibi.original", OBSERVED, "Tables 1, 3 and 4",
-    "ALiBi does not in fact extrapolate since its perplexities all increase instead of staying the "
-    "same when L_ex > L_tr",
-    "ALiBi with its own slopes (delta = 0) raises its perplexity beyond the tolerance, on each "
-    "data set and in each table.",
-    "a table and data set with a smaller rise",
-    kind="printed tables", label="measured", source="delta = 0 of Tables 1 and 4, ALiBi of Table 3",
-    tolerant=True, data=lambda: {**_both(), "third": table("chi2023_table3")},
-)
+@decides("alibi.original", lambda: {**_both(), "third": table("chi2023_table3")})
 def _original(data: Data) -> Finding:
     rises = {f"{d}, delta = 0": _rise(data, d, "delta=0") for d in SETS}
-    rises |= {f"{d}, Table 3": increase(_row(data["third"], d, encoding="ALiBi"), TRAINED)
-              for d in ALL_SETS}
-    return Finding(all(r >= data["tolerance"] for r in rises.values()), {"increase": rises},
-                   n=len(rises))
+    rises |= {
+        f"{d}, Table 3": increase(_row(data["third"], d, encoding="ALiBi"), TRAINED)
+        for d in ALL_SETS
+    }
+    return Finding(
+        all(r >= data["tolerance"] for r in rises.values()), {"increase": rises}, n=len(rises)
+    )
 
 
-@check(
-    "alibi.experiment", OBSERVED, "",
-    "ALiBi does not in fact extrapolate since its perplexities all increase instead of staying the "
-    "same when L_ex > L_tr",
-    "A trained ALiBi model raises its perplexity beyond the training length.",
-    "a perplexity at or below that at the training length, at every length",
-    kind="experiment", label="measured", source=f"{RUNS}, at both training lengths",
-    data=lambda: {"models": (*models(trained=64), *models(trained=128))},
-)
+@decides("alibi.experiment", lambda: {"models": (*models(trained=64), *models(trained=128))})
 def _alibi_experiment(data: Data) -> Finding:
     found = [m for m in data["models"] if m.name == "alibi"]
     rises = {m.trained: m.increase() for m in found}
     return of_models(
-        found, {"largest increase by training length": rises},
+        found,
+        {"largest increase by training length": rises},
         all(r > 0 for r in rises.values()) if found else None,
         "At this scale it falls at every length, by less than 1 %.",
         all(-0.01 < r < 0 for r in rises.values()),
     )
 
 
-@check(
-    "windows.w100", OBSERVED, "Tables 1 and 4",
-    "windowed attention models are extrapolatable up to w = 100",
-    "Windows of 40, 80 and 100 keep their perplexity on both data sets, wider ones do not.",
-    "another set of windows",
-    kind="printed tables", label="measured", source=TABLES_14, tolerant=True, data=_both,
-)
+@decides("windows.w100", _both)
 def _windows(data: Data) -> Finding:
     rises = {(d, w): _rise(data, d, f"w={w}") for d in SETS for w in WINDOWS}
     kept = {d: [w for w in WINDOWS if rises[d, w] < data["tolerance"]] for d in SETS}
-    return Finding(all(v == [40, 80, 100] for v in kept.values()),
-                   {"increase": {f"{d} w={w}": r for (d, w), r in rises.items()}, "kept": kept},
-                   n=len(rises))
-
-
-@check(
-    "same-or-explodes", OBSERVED, "Tables 1 and 4",
-    "once L_ex passes a certain threshold, the perplexity either remains the same or explodes",
-    "Beyond 512 tokens each column either stays within the tolerance of its perplexity at 512 or "
-    "at least doubles it.",
-    "a column in between",
-    kind="printed tables", label="measured", source=TABLES_14, tolerant=True, data=_both,
-)
-def _same_or_explodes(data: Data) -> Finding:
-    columns = {(d, v): _row(data["cells"], d, variant=v) for d in SETS
-               for v in sorted({c.variant for c in data["cells"]})}
-    between = {f"{d} {v}": increase(c, TRAINED) for (d, v), c in columns.items()
-               if data["tolerance"] <= increase(c, TRAINED) < EXPLODES}
-    late = {k: {n: x for n, x in c.items() if n >= 2048} for k, c in columns.items()}
     return Finding(
-        not between, {"in between": between},
-        "Many rise by a tenth to a half; from 2048 tokens on every column stays, to 2 %.",
-        bool(between) and all(stays(c, 0.02) for c in late.values()), n=len(columns),
+        all(v == [40, 80, 100] for v in kept.values()),
+        {"increase": {f"{d} w={w}": r for (d, w), r in rises.items()}, "kept": kept},
+        n=len(rises),
     )
 
 
-@check(
-    "tables14.columns", OBSERVED, "Tables 1 and 4",
-    "Shift all h by Δ",
-    "The columns delta = 6, delta = 8 and h = 8 are three models: their numbers differ.",
-    "columns that agree in every cell",
-    kind="printed tables", label="measured", source=f"{TABLES_14}, ten cells a column",
-    data=lambda: {**_both(), "columns": ("delta=6", "delta=8", "h=8")},
-)
+@decides("same-or-explodes", _both)
+def _same_or_explodes(data: Data) -> Finding:
+    columns = {
+        (d, v): _row(data["cells"], d, variant=v)
+        for d in SETS
+        for v in sorted({c.variant for c in data["cells"]})
+    }
+    between = {
+        f"{d} {v}": increase(c, TRAINED)
+        for (d, v), c in columns.items()
+        if data["tolerance"] <= increase(c, TRAINED) < EXPLODES
+    }
+    late = {k: {n: x for n, x in c.items() if n >= 2048} for k, c in columns.items()}
+    return Finding(
+        not between,
+        {"in between": between},
+        "Many rise by a tenth to a half; from 2048 tokens on every column stays, to 2 %.",
+        bool(between) and all(stays(c, 0.02) for c in late.values()),
+        n=len(columns),
+    )
+
+
+@decides("tables14.columns", lambda: {**_both(), "columns": ("delta=6", "delta=8", "h=8")})
 def _columns(data: Data) -> Finding:
     equal = [
-        f"{a} and {b}" for a, b in itertools.combinations(data["columns"], 2)
+        f"{a} and {b}"
+        for a, b in itertools.combinations(data["columns"], 2)
         if all(_row(data["cells"], d, variant=a) == _row(data["cells"], d, variant=b) for d in SETS)
     ]
     flattest = {f"delta={v}": float(alibi_slope(1, 12, "geometric")) / 2**v for v in (6, 8)}
     return Finding(
         not equal,
-        {"identical in every cell": equal, "largest slope": flattest | {"h=8": 2.0**-8},
-         "so": "their slopes differ up to fourfold; at least two of the columns look copied"},
+        {
+            "identical in every cell": equal,
+            "largest slope": flattest | {"h=8": 2.0**-8},
+            "so": "their slopes differ up to fourfold; at least two of the columns look copied",
+        },
         n=10 * len(data["columns"]),
     )
 
@@ -628,33 +469,19 @@ def _columns(data: Data) -> Finding:
 # -- Section 5 ------------------------------------------------------------------------------------
 
 
-@check(
-    "wR.threshold", MEASURE, "",
-    "as long as w < 42.6 = 512/12, TRF will be fully covered by L_tr",
-    "The widest window whose reach in 12 layers lies within 512 tokens is 42.",
-    "another widest window",
-    kind="certified number", label="theorem", source="the reach R (w - 1) + 1, w = 1 .. 599",
-    data={"reach": lambda w, layers: layers * (w - 1) + 1},
-)
+@decides("wR.threshold", {"reach": lambda w, layers: layers * (w - 1) + 1})
 def _threshold(data: Data) -> Finding:
     widest = max(w for w in range(1, 600) if data["reach"](w, LAYERS) <= TRAINED)
     return Finding(
         widest == 42,
         {"widest covered window": widest, "512/12": TRAINED / LAYERS},
         "up to w = 43: 12 (43 - 1) + 1 = 505 tokens (and 512/12 = 42.67)",
-        widest == 43 and data["reach"](43, LAYERS) == 505, n=599,
+        widest == 43 and data["reach"](43, LAYERS) == 505,
+        n=599,
     )
 
 
-@check(
-    "windows.beyond", MEASURE, "also 1",
-    "Surprisingly, the model is still able to extrapolate up to w = 100, leading to a TRF of "
-    "100 ∗ 12 = 1200 ≫ 512",
-    "Windows whose reach exceeds 512 tokens keep the perplexity: 80 and 100.",
-    "a rise of those columns",
-    kind="printed tables", label="measured", source=TABLES_14, tolerant=True,
-    data=lambda: {**_both(), "windows": (80, 100)},
-)
+@decides("windows.beyond", lambda: {**_both(), "windows": (80, 100)})
 def _beyond_reach(data: Data) -> Finding:
     rises = {f"{d} w={w}": _rise(data, d, f"w={w}") for d in SETS for w in data["windows"]}
     return Finding(
@@ -665,15 +492,13 @@ def _beyond_reach(data: Data) -> Finding:
     )
 
 
-@check(
-    "erf.definition", GRADIENT, "ERF = min{m | c_m > 0.99}",
-    "We define the ERF of a model as",
-    "With c_m the sum of s_n for n = m .. L, min{m | c_m > 0.99} counts the recent tokens with "
-    "0.99 of the gradient.",
-    "shares for which it is another number",
-    kind="symbolic identity", label="theorem", source="shares 2^-k of 11 tokens, nearest first",
-    data={"shares": tuple(2.0**-k for k in range(1, 12)), "pick": min,
-          "tokens": lambda length, m: length + 1 - m},
+@decides(
+    "erf.definition",
+    {
+        "shares": tuple(2.0**-k for k in range(1, 12)),
+        "pick": min,
+        "tokens": lambda length, m: length + 1 - m,
+    },
 )
 def _erf_definition(data: Data) -> Finding:
     """Shares nearest first; c_m sums from position m (1 = the first token) to the last."""
@@ -684,11 +509,15 @@ def _erf_definition(data: Data) -> Finding:
     suffix = int(np.searchsorted(nearest.cumsum(), 0.99, "right")) + 1
     return Finding(
         data["tokens"](len(c), printed) == suffix,
-        {"c_m": [round(float(x), 4) for x in c], "as printed, m": printed,
-         "shortest suffix": suffix,
-         "why": "c_m falls as m grows and c_1 = 1, so the minimum is always the first position"},
+        {
+            "c_m": [round(float(x), 4) for x in c],
+            "as printed, m": printed,
+            "shortest suffix": suffix,
+            "why": "c_m falls as m grows and c_1 = 1, so the minimum is always the first position",
+        },
         "the length of the shortest suffix that holds more than 0.99: L + 1 - max{m | c_m > 0.99}",
-        data["tokens"](len(c), max(holds)) == suffix, n=1,
+        data["tokens"](len(c), max(holds)) == suffix,
+        n=1,
     )
 
 
@@ -706,70 +535,46 @@ def _printed_fields() -> Data:
     return {"erf": rows("chi2023_erf"), "cells": table("chi2023_table1")}
 
 
-@check(
-    "erf.within-reach", GRADIENT, "Figure 4",
-    "models with w ∈ [120, 160, 320] have ERF = 768, 1024, and 1536 tokens, respectively",
-    "The printed ERFs of windows do not exceed what 12 layers can reach, 12 (w - 1) + 1.",
-    "a printed field beyond the reach",
-    kind="proof", label="theorem", source="the ERFs of Figure 4; theorem layered-reach",
-    data=_printed_fields,
-)
+@decides("erf.within-reach", _printed_fields)
 def _within_reach(data: Data) -> Finding:
-    found = {v: (f, LAYERS * (int(v[2:]) - 1) + 1) for v, (f, _) in _fields(data).items()
-             if v.startswith("w=")}
+    found = {
+        v: (f, LAYERS * (int(v[2:]) - 1) + 1)
+        for v, (f, _) in _fields(data).items()
+        if v.startswith("w=")
+    }
     equal = {v: f for v, f in found.items() if not _fields(data)[v][1]}
     return Finding(
         all(f <= reach for f, reach in equal.values()) and proved("layered-reach"),
-        {"ERF, reach": found}, n=len(equal),
+        {"ERF, reach": found},
+        n=len(equal),
     )
 
 
-@check(
-    "erf.coverage", GRADIENT, "Figures 4 and 5 against Table 1",
-    "Since L_tr = 512 does not fully cover their ERFs, they fail to extrapolate well",
-    "The models whose ERF the training length covers are those whose perplexity stays.",
-    "a covered model that loses it, or another that keeps it",
-    kind="printed tables", label="measured", source="the ERFs of Section 5.1 against Table 1",
-    tolerant=True, data=_printed_fields,
-)
+@decides("erf.coverage", _printed_fields)
 def _coverage(data: Data) -> Finding:
-    found = {v: (covered, round(_rise(data, "ArXiv", v), 4)) for v, (_, covered) in
-             _fields(data).items()}
+    found = {
+        v: (covered, round(_rise(data, "ArXiv", v), 4)) for v, (_, covered) in _fields(data).items()
+    }
     wrong = [v for v, (covered, rise) in found.items() if covered != (rise < data["tolerance"])]
     return Finding(not wrong, {"covered, increase": found, "exceptions": wrong}, n=len(found))
 
 
-@check(
-    "erf.coverage.experiment", GRADIENT, "",
-    "Since L_tr = 512 does not fully cover their ERFs, they fail to extrapolate well",
-    "Trained models whose gradient ERF exceeds the training length lose their perplexity, the "
-    "others keep it.",
-    "a model with the other outcome",
-    kind="experiment", label="measured", source=RUNS, tolerant=True,
-    data=all_models,
-)
+@decides("erf.coverage.experiment", all_models)
 def _coverage_experiment(data: Data) -> Finding:
     found = _plain(data["models"])
     outcome = {m.name: (m.gradient <= m.trained, m.increase() < data["tolerance"]) for m in found}
     strict = [k for k, (covered, kept) in outcome.items() if kept and not covered]
     lenient = [k for k, (covered, kept) in outcome.items() if covered and not kept]
     return of_models(
-        found, {"kept, not covered": strict, "covered, lost": lenient},
+        found,
+        {"kept, not covered": strict, "covered, lost": lenient},
         not (strict or lenient) if found else None,
         "It is enough, not necessary: no covered model loses its perplexity.",
         bool(found) and not lenient and any(c for c, _ in outcome.values()),
     )
 
 
-@check(
-    "erf.rank", GRADIENT, "Figures 4 and 5 against Table 1",
-    "the difference between L_tr and ERF is too large to be handled, resulting in exploded "
-    "perplexities",
-    "The larger the printed ERF, the larger the increase of perplexity.",
-    "two models in the other order",
-    kind="printed tables", label="measured", source="the ERFs of Section 5.1 against Table 1",
-    data=_printed_fields,
-)
+@decides("erf.rank", _printed_fields)
 def _erf_rank(data: Data) -> Finding:
     fields = {v: f for v, (f, _) in _fields(data).items()}
     rises = {v: _rise(data, "ArXiv", v) for v in fields}
@@ -781,39 +586,30 @@ def _erf_rank(data: Data) -> Finding:
     windows = sorted((v for v in fields if v[0] == "w"), key=lambda v: rises[v])
     shift = min((v for v in fields if v[0] == "d"), key=lambda v: fields[v], default="")
     return Finding(
-        not against, {"pairs in the wrong order": len(against), "counterexamples": against[:4]},
+        not against,
+        {"pairs in the wrong order": len(against), "counterexamples": against[:4]},
         "Among the windows it does; ALiBi with delta = -3 has the smallest ERF of the shifts and "
         "rises more than delta = 0 and 2.",
-        all(fields[a] <= fields[b] for a, b in itertools.pairwise(windows)) and shift == "delta=-3"
+        all(fields[a] <= fields[b] for a, b in itertools.pairwise(windows))
+        and shift == "delta=-3"
         and all(rises[shift] > rises.get(f"delta={v}", math.inf) for v in (0, 2)),
         n=len(fields) * (len(fields) - 1) // 2,
     )
 
 
-@check(
-    "erf.explains", GRADIENT, "Figure 5 against Table 1",
-    "For Δ ∈ [6, 8] models specifically, the difference between L_tr and ERF is too large to be "
-    "handled, resulting in exploded perplexities",
-    "Models with the ERF of delta = 6 and 8 explode.",
-    "a model with the same printed ERF whose perplexity does not double",
-    kind="printed tables", label="measured", source="the ERFs of Section 5.1 against Table 1",
-    data=_printed_fields,
-)
+@decides("erf.explains", _printed_fields)
 def _explains(data: Data) -> Finding:
     fields = {v: f for v, (f, _) in _fields(data).items()}
     same = [v for v, f in fields.items() if f == fields["delta=8"] == fields["delta=6"]]
     rises = {v: _rise(data, "ArXiv", v) for v in same}
-    return Finding(all(r >= EXPLODES for r in rises.values()),
-                   {"ERF": fields["delta=8"], "increase of all with it": rises}, n=len(rises))
+    return Finding(
+        all(r >= EXPLODES for r in rises.values()),
+        {"ERF": fields["delta=8"], "increase of all with it": rises},
+        n=len(rises),
+    )
 
 
-@check(
-    "bumps", GRADIENT, "Table 1",
-    "Generally, this explains why the perplexity often bumps up when L_ex goes from 512 to 1024",
-    "From 512 to 1024 tokens most of the shifted columns rise.",
-    "half of them, or fewer",
-    kind="printed tables", label="measured", source=TABLES_14, data=_both,
-)
+@decides("bumps", _both)
 def _bumps(data: Data) -> Finding:
     steps = {}
     for d, v in itertools.product(SETS, SHIFTS):
@@ -824,34 +620,24 @@ def _bumps(data: Data) -> Finding:
     return Finding(2 * up > len(steps), {"rise": up, "do not": rest}, n=len(steps))
 
 
-@check(
-    "plateau", GRADIENT, "Table 1",
-    "therefore its perplexity plateaus the soonest at L_ex = 1024 in Table 1",
-    "delta = -3 stays from 1024 tokens on, the other shifts from 2048 on and not before.",
-    "another length from which one of them stays",
-    kind="printed tables", label="measured", source="Table 1", tolerant=True,
-    data=lambda: {"cells": table("chi2023_table1")},
-)
+@decides("plateau", lambda: {"cells": table("chi2023_table1")})
 def _plateau(data: Data) -> Finding:
     def stable_from(values: dict[int, float]) -> int:
-        return next(n for n in sorted(values)
-                    if stays({m: v for m, v in values.items() if m >= n}, data["tolerance"]))
+        return next(
+            n
+            for n in sorted(values)
+            if stays({m: v for m, v in values.items() if m >= n}, data["tolerance"])
+        )
 
     found = {v: stable_from(_row(data["cells"], "ArXiv", variant=f"delta={v}")) for v in SHIFTS}
     return Finding(
         found[-3] == 1024 and all(n == 2048 for v, n in found.items() if v != -3),
-        {"stays from": found}, n=len(found),
+        {"stays from": found},
+        n=len(found),
     )
 
 
-@check(
-    "erf.experiment", GRADIENT, "",
-    "Since L_tr = 512 does not fully cover their ERFs, they fail to extrapolate well",
-    "Over trained models a larger gradient ERF goes with a larger increase of perplexity, beyond "
-    "chance.",
-    "a rank correlation that chance reaches in one of twenty orders",
-    kind="experiment", label="measured", source=RUNS, data=all_models,
-)
+@decides("erf.experiment", all_models)
 def _erf_experiment(data: Data) -> Finding:
     found = _plain(data["models"])
     if len(found) < 4:
@@ -860,71 +646,53 @@ def _erf_experiment(data: Data) -> Finding:
     fields, masses = [m.gradient for m in found], [-m.mass for m in found]
     return of_models(
         found,
-        {"Spearman rank correlation of gradient ERF and increase": rank_correlation(fields, rises),
-         "by chance": by_chance(fields, rises),
-         "of the gradient mass beyond the training length": rank_correlation(masses, rises)},
+        {
+            "Spearman rank correlation of gradient ERF and increase": rank_correlation(
+                fields, rises
+            ),
+            "by chance": by_chance(fields, rises),
+            "of the gradient mass beyond the training length": rank_correlation(masses, rises),
+        },
         by_chance(fields, rises) < BY_CHANCE,
     )
 
 
-for _encoding, _words, _quote in (
-    ("ALiBi", "ALiBi with delta = 6, trained on 2048 tokens,",
-     "For shifted ALiBi with Δ = 6, we need L_tr = 2048 tokens"),
-    ("Windowed", "The window of 160, trained on 1024 tokens,",
-     "We increase L_tr to 1024 for windowed attention with w = 160"),
-):
-
-    @check(
-        f"table2.{_encoding.lower()}", FIXING, "Table 2", _quote,
-        f"{_words} keeps its perplexity from 2048 to 8192 tokens.",
-        "a rise beyond the tolerance",
-        kind="printed tables", label="measured", source="Table 2", tolerant=True,
-        scale="12 layers, 768 wide, 12 heads",
-        data={"cells": table("chi2023_table2"), "encoding": _encoding},
+@decides("table2.alibi", {"cells": table("chi2023_table2"), "encoding": "ALiBi"})
+@decides("table2.windowed", {"cells": table("chi2023_table2"), "encoding": "Windowed"})
+def _stable(data: Data) -> Finding:
+    values = {d: _row(data["cells"], d, encoding=data["encoding"]) for d in SETS}
+    rises = {d: increase(v, 2048) for d, v in values.items()}
+    late = [{n: x for n, x in v.items() if n >= 4096} for v in values.values()]
+    return Finding(
+        all(r < data["tolerance"] for r in rises.values()),
+        {"perplexity by length": values, "increase": rises},
+        "It jumps from 2048 to 4096 tokens (4.4 to 6.2, 15.2 to 19.8) and stays after.",
+        [list(v.values())[:2] for v in values.values()] == [[4.4, 6.2], [15.2, 19.8]]
+        and all(stays(v, 0.01) for v in late),
+        n=len(values),
     )
-    def _stable(data: Data) -> Finding:
-        values = {d: _row(data["cells"], d, encoding=data["encoding"]) for d in SETS}
-        rises = {d: increase(v, 2048) for d, v in values.items()}
-        late = [{n: x for n, x in v.items() if n >= 4096} for v in values.values()]
-        return Finding(
-            all(r < data["tolerance"] for r in rises.values()),
-            {"perplexity by length": values, "increase": rises},
-            "It jumps from 2048 to 4096 tokens (4.4 to 6.2, 15.2 to 19.8) and stays after.",
-            [list(v.values())[:2] for v in values.values()] == [[4.4, 6.2], [15.2, 19.8]]
-            and all(stays(v, 0.01) for v in late), n=len(values),
+
+
+@decides(
+    "table2.experiment",
+    lambda: {
+        "models": (
+            *models(folder="further/longer", trained=128),
+            *models(folder="further/longer", trained=256),
         )
-
-
-@check(
-    "table2.experiment", FIXING, "",
-    "We fix the failed cases in Table 1 section 1 (varying Δ) and section 3 (varying w) by "
-    "increasing L_tr to cover their ERFs",
-    "A window and a shift that lose their perplexity, trained on longer rows, keep it.",
-    "one that loses it still",
-    kind="experiment", label="measured", source="the runs of further/longer (window 64 trained on "
-    "128 tokens, shift 6 on 256)", tolerant=True,
-    data=lambda: {"models": (*models(folder="further/longer", trained=128),
-                             *models(folder="further/longer", trained=256))},
+    },
 )
 def _fixed(data: Data) -> Finding:
     found = list(data["models"])
     rises = {m.name: m.increase() for m in found}
-    return of_models(found, {"largest increase": rises},
-                     all(r < data["tolerance"] for r in rises.values()) if found else None)
+    return of_models(
+        found,
+        {"largest increase": rises},
+        all(r < data["tolerance"] for r in rises.values()) if found else None,
+    )
 
 
-passed(GRADIENT, "neither of the configurations reaches 0.99 within the most recent L_tr = 512 "
-       "tokens", "read off a figure whose values are not at hand")
-
-
-@check(
-    "eq5.index", ANALYSES, "Eq. 5",
-    "constructs the positional embedding at position m and ∀i ∈ [1, d/2] as",
-    "The indices 2i and 2i + 1, i = 1 .. d/2, are the d coordinates.",
-    "a coordinate that is missing or too many",
-    kind="symbolic identity", label="theorem", source="the indices at d = 8, counted from 0 or 1",
-    data={"planes": lambda d: range(1, d // 2 + 1), "d": 8},
-)
+@decides("eq5.index", {"planes": lambda d: range(1, d // 2 + 1), "d": 8})
 def _eq_5(data: Data) -> Finding:
     d = data["d"]
 
@@ -934,18 +702,16 @@ def _eq_5(data: Data) -> Finding:
     printed = indices(data["planes"](d))
     accepted = (list(range(d)), list(range(1, d + 1)))
     return Finding(
-        printed in accepted, {"indices": printed},
-        "With i = 0 .. d/2 - 1 they are 0 .. d - 1.", indices(range(d // 2)) in accepted, n=1,
+        printed in accepted,
+        {"indices": printed},
+        "With i = 0 .. d/2 - 1 they are 0 .. d - 1.",
+        indices(range(d // 2)) in accepted,
+        n=1,
     )
 
 
-@check(
-    "eq4.expansion", ANALYSES, "Eq. 4, first line",
-    "They will be added with the input embeddings",
-    "The product of two sums is one term of contents, two mixed ones and one of positions.",
-    "a difference of the two sides",
-    kind="symbolic identity", label="theorem", source="random vectors of 6, in integers",
-    data={"terms": lambda a, e, f, p, q: e @ a @ f + e @ a @ q + p @ a @ f + p @ a @ q},
+@decides(
+    "eq4.expansion", {"terms": lambda a, e, f, p, q: e @ a @ f + e @ a @ q + p @ a @ f + p @ a @ q}
 )
 def _expansion(data: Data) -> Finding:
     random = np.random.default_rng(0)
@@ -956,16 +722,7 @@ def _expansion(data: Data) -> Finding:
     return Finding(bool(left == right), {"left, right": [int(left), int(right)]}, n=1)
 
 
-@check(
-    "eq4.approximation", ANALYSES, "Eq. 4, last line",
-    "we drop the cross terms and keep only the inner product of two positional embeddings",
-    "In a random sinusoidal model what Eq. 4 drops is, on average, less than the tolerance of the "
-    "term p_m . p_n that it keeps.",
-    "a larger part that is dropped",
-    kind="property test", label="measured", tolerant=True,
-    source="pairs of 60 positions, unit-variance contents and weights of variance 1/d, d = 64",
-    data={"d": 64, "weights": None, "content": 1.0, "kept": lambda p: p @ p.T},
-)
+@decides("eq4.approximation", {"d": 64, "weights": None, "content": 1.0, "kept": lambda p: p @ p.T})
 def _approximation(data: Data) -> Finding:
     d, random = data["d"], np.random.default_rng(0)
     angle = np.arange(60)[:, None] / 10_000.0 ** (2 * np.arange(d // 2) / d)
@@ -980,21 +737,15 @@ def _approximation(data: Data) -> Finding:
     weights = wq.T @ wk if data["weights"] is None else data["weights"]
     found = ratio(weights, e)
     return Finding(
-        found < data["tolerance"], {"mean size of what is dropped over what is kept": found},
+        found < data["tolerance"],
+        {"mean size of what is dropped over what is kept": found},
         "It is exact where W_q^T W_k = 1 and contents are orthogonal to positions, here 0.",
-        ratio(np.eye(d), 0 * e) < 1e-12, n=60 * 60,
+        ratio(np.eye(d), 0 * e) < 1e-12,
+        n=60 * 60,
     )
 
 
-@check(
-    "rotary.embedding", ANALYSES, "",
-    "Rotary (Su et al., 2021) multiplies each token embedding with a position-specific rotation "
-    "matrix R_m e_m",
-    "With R_m e_m in place of e_m the score depends on m - n alone, as Rotary's does.",
-    "a score that changes when both positions move",
-    kind="property test", label="measured", source="one random head of 16, shifts by 1, 37 and 200",
-    data={"place": "embedding", "right": "query"},
-)
+@decides("rotary.embedding", {"place": "embedding", "right": "query"})
 def _rotary(data: Data) -> Finding:
     random = np.random.default_rng(0)
     wq, wk = random.normal(size=(2, 16, 16)) / 4
@@ -1003,8 +754,9 @@ def _rotary(data: Data) -> Finding:
     def turned(x: np.ndarray, place: int) -> np.ndarray:
         angle = place * 10_000.0 ** (-np.arange(8) / 8)
         a, b = x[:8], x[8:]
-        return np.concatenate([a * np.cos(angle) - b * np.sin(angle),
-                               a * np.sin(angle) + b * np.cos(angle)])
+        return np.concatenate(
+            [a * np.cos(angle) - b * np.sin(angle), a * np.sin(angle) + b * np.cos(angle)]
+        )
 
     def change(where: str) -> float:
         def score(m: int, n: int) -> float:
@@ -1016,8 +768,11 @@ def _rotary(data: Data) -> Finding:
 
     found, right = change(data["place"]), change(data["right"])
     return Finding(
-        found < 1e-9, {"largest change of the score": found, "of queries and keys": right},
-        "Rotary turns queries and keys: R_m W_q e_m; then it does.", right < 1e-9, n=3,
+        found < 1e-9,
+        {"largest change of the score": found, "of queries and keys": right},
+        "Rotary turns queries and keys: R_m W_q e_m; then it does.",
+        right < 1e-9,
+        n=3,
     )
 
 
@@ -1025,87 +780,73 @@ def _gradients() -> Data:
     return {"gradients": gradients()}
 
 
-@check(
-    "gradient-jump", ANALYSES, "Figure 7",
-    "Sinusoidal focuses on the 512-th token when L_tr = 512 and the 128-th token when L_tr = 128 "
-    "as indicated by the sudden jump",
-    "In a long row the gradient of a sinusoidal model is largest, away from the last tokens, near "
-    "the token at the training length, and moves with it.",
-    "a largest share further than an eighth of the training length from it",
-    kind="experiment", label="measured", source="gradients by token of sinusoidal models trained "
-    "on 64 and on 128 tokens, rows of 1024 (claims/gradients.json)", data=_gradients,
-)
+@decides("gradient-jump", _gradients)
 def _jump(data: Data) -> Finding:
     found = [g for g in data["gradients"] if g["name"] == "sinusoidal"]
     if len({g["trained"] for g in found}) < 2:
-        return Finding(None, {}, reason="no gradients by token of two training lengths; `python -m "
-                       "farfield.validation.claims.gradients` makes them")
+        return Finding(
+            None,
+            {},
+            reason="no gradients by token of two training lengths; `python -m "
+            "farfield.validation.claims.gradients` makes them",
+        )
     places = {}
     for g in found:
         far = np.array(g["shares"][8:])  # without the last 8 steps
         step = int(far.argmax()) + 8
         places[f"{g['trained']}, seed {g['seed']}"] = STEP * (len(g["shares"]) - step)
-    hits = [abs(place - g["trained"]) <= g["trained"] / 8
-            for place, g in zip(places.values(), found, strict=True)]
-    inside = {f"{g['trained']}, seed {g['seed']}":
-              round(sum(g["shares"][-g["trained"] // STEP :]), 3) for g in found}
+    hits = [
+        abs(place - g["trained"]) <= g["trained"] / 8
+        for place, g in zip(places.values(), found, strict=True)
+    ]
+    inside = {
+        f"{g['trained']}, seed {g['seed']}": round(sum(g["shares"][-g["trained"] // STEP :]), 3)
+        for g in found
+    }
     return Finding(
-        all(hits), {"token with the largest share, from the start": places,
-                    "share of the first L_tr tokens of the row": inside},
-        n=len(found), scale="; ".join(sorted({g["scale"] for g in found})),
+        all(hits),
+        {
+            "token with the largest share, from the start": places,
+            "share of the first L_tr tokens of the row": inside,
+        },
+        n=len(found),
+        scale="; ".join(sorted({g["scale"] for g in found})),
     )
-
-
-passed(ANALYSES, "This is because the model has only seen at most L_tr positional embeddings and "
-       "overfitted on them", "a cause; its sign is judged as gradient-jump")
-passed(ANALYSES, "They cannot overfit on the positional embeddings", "a conjecture; rotary "
-       "positions are relative and fail (coverage.rotary)")
 
 
 # -- Sandwich -------------------------------------------------------------------------------------
 
 
-@check(
-    "eq6.identity", SANDWICH, "before Eq. 6",
-    "Now p_m^⊤ p_n with m, n ∈ [1, L] become the temporal bias terms of Sandwich",
-    "sin a sin b + cos a cos b = cos(a - b), so p_m . p_n is a sum of cosines of m - n.",
-    "a difference of the two sides",
-    kind="symbolic identity", label="theorem", source="one plane, by algebra",
-    data={"product": lambda a, b: sympy.sin(a) * sympy.sin(b) + sympy.cos(a) * sympy.cos(b)},
+@decides(
+    "eq6.identity",
+    {"product": lambda a, b: sympy.sin(a) * sympy.sin(b) + sympy.cos(a) * sympy.cos(b)},
 )
 def _eq_6(data: Data) -> Finding:
     a, b = sympy.symbols("a b", real=True)
-    return Finding(vanishes(data["product"](a, b) - sympy.cos(a - b)),
-                   {"one plane": data["product"](a, b)}, n=1)
+    return Finding(
+        vanishes(data["product"](a, b) - sympy.cos(a - b)),
+        {"one plane": data["product"](a, b)},
+        n=1,
+    )
 
 
-@check(
-    "eq6.maximum", SANDWICH, "before Eq. 6",
-    "The largest value of p_m^⊤ p_n happens at the point where m − n = 0, which gives the maximum "
-    "value of d̄/2",
-    "The sum of cosines is largest at distance 0 alone, where it is d/2.",
-    "another distance with as much",
-    kind="proof", label="theorem", source="64 waves at 0 .. 19,999, and cos(n/10000) < 1",
-    data={"waves": lambda n: np.cos(n[:, None] / 10_000.0 ** (np.arange(1, 65) / 64))},
+@decides(
+    "eq6.maximum", {"waves": lambda n: np.cos(n[:, None] / 10_000.0 ** (np.arange(1, 65) / 64))}
 )
 def _maximum(data: Data) -> Finding:
     values = data["waves"](np.arange(0, 20_000.0)).sum(1)
     return Finding(
         int(values.argmax()) == 0 and math.isclose(values[0], 64) and values[1:].max() < 64,
-        {"at 0": values[0], "largest beyond, n < 20000": values[1:].max(),
-         "why": "each cosine is at most 1, and cos(n/10000) < 1 for 0 < n < 20000 pi"},
+        {
+            "at 0": values[0],
+            "largest beyond, n < 20000": values[1:].max(),
+            "why": "each cosine is at most 1, and cos(n/10000) < 1 for 0 < n < 20000 pi",
+        },
         n=values.size,
     )
 
 
-@check(
-    "eq6.after-softmax", SANDWICH, "Eq. 6",
-    "Eq. (6) is added after the scaled softmax is done in Eq. (1)",
-    "Added to the weights of Eq. 1, Eq. 6 leaves weights that are not negative and sum to 1.",
-    "a negative weight, or another sum",
-    kind="property test", label="measured", source="random logits of 64 keys, head h = 8",
-    data={"where": "weights", "right": "logits"},
-)
+@decides("eq6.after-softmax", {"where": "weights", "right": "logits"})
 def _after_softmax(data: Data) -> Finding:
     logits = np.random.default_rng(0).normal(size=64)
     bias = encoding("sandwich", heads=1).bias(np.arange(64))[0]
@@ -1120,20 +861,15 @@ def _after_softmax(data: Data) -> Finding:
 
     found = weights(data["where"])
     return Finding(
-        proper(found), {"least weight, sum": [float(found.min()), float(found.sum())]},
-        "It is added to the scaled logits, before the softmax.", proper(weights(data["right"])),
+        proper(found),
+        {"least weight, sum": [float(found.min()), float(found.sum())]},
+        "It is added to the scaled logits, before the softmax.",
+        proper(weights(data["right"])),
         n=64,
     )
 
 
-@check(
-    "same-pattern", SANDWICH, "Figures 8 and 9",
-    "Sandwich indeed has the same decay-with-distance pattern as ALiBi",
-    "Like ALiBi's, Sandwich's bias falls with the distance, on average over octaves.",
-    "an octave with a larger mean than the one before",
-    kind="certified number", label="approximate", source="h = 8, distances 0 .. 8191, float64",
-    data={"bias": "sandwich", "options": {"heads": 1}},
-)
+@decides("same-pattern", {"bias": "sandwich", "options": {"heads": 1}})
 def _same_pattern(data: Data) -> Finding:
     bias = encoding(data["bias"], **data["options"]).bias(np.arange(8192))[0]
     steps = np.diff(bias)
@@ -1141,19 +877,16 @@ def _same_pattern(data: Data) -> Finding:
     first = int((steps > 0).argmax()) + 1 if (steps > 0).any() else None
     return Finding(
         all(b < a for a, b in itertools.pairwise(octaves)),
-        {"means over octaves": octaves, "but the first distance above the one before": first,
-         "share of steps upwards": float((steps > 0).mean())}, n=len(octaves),
+        {
+            "means over octaves": octaves,
+            "but the first distance above the one before": first,
+            "share of steps upwards": float((steps > 0).mean()),
+        },
+        n=len(octaves),
     )
 
 
-@check(
-    "d-bar", SANDWICH, "Figure 10",
-    "A larger d̄ leads to a stronger windowed attention effect as shown in Figure 10",
-    "The finite-row TRF(1/10) of 1024 keys falls with d-bar.",
-    "a larger d-bar with a field that is not smaller",
-    kind="certified number", label="approximate", source="h = 8, d-bar = 32 .. 256, float64 sums",
-    data={"sizes": (32, 64, 128, 256), "length": 1024},
-)
+@decides("d-bar", {"sizes": (32, 64, 128, 256), "length": 1024})
 def _d_bar(data: Data) -> Finding:
     fields, margins = [], []
     for size in data["sizes"]:
@@ -1163,15 +896,12 @@ def _d_bar(data: Data) -> Finding:
         margins.append(float(np.abs(outside - 0.1).min()))
     return Finding(
         all(b < a for a, b in itertools.pairwise(fields)),
-        {"TRF(1/10) by d-bar": dict(zip(data["sizes"], fields, strict=True)),
-         "least distance of a share from 1/10": min(margins)}, n=len(fields),
+        {
+            "TRF(1/10) by d-bar": dict(zip(data["sizes"], fields, strict=True)),
+            "least distance of a share from 1/10": min(margins),
+        },
+        n=len(fields),
     )
-
-
-passed(SANDWICH, "We also experiment with smaller and larger d̄ and only find worse performance",
-       "nothing is printed of them")
-passed(SANDWICH, "we set the compression ratios to be the same as ALiBi's h",
-       "a choice; it divides by h, where ALiBi's slope is 2^-h")
 
 
 # -- Section 6.2 ----------------------------------------------------------------------------------
@@ -1185,13 +915,7 @@ def _three(cells: Any, dataset: str, encoding_name: str) -> dict[int, float]:
     return _row(cells, dataset, encoding=encoding_name)
 
 
-@check(
-    "table3.learned", EXPERIMENTS, "Table 3",
-    "In general, models on the right achieve lower perplexities across the three datasets",
-    "KERPLE and T5 have lower perplexities than Sandwich at every length.",
-    "a length at which one of them has not",
-    kind="printed tables", label="measured", source="Table 3", data=_table_3,
-)
+@decides("table3.learned", _table_3)
 def _learned(data: Data) -> Finding:
     higher: dict[str, list[str]] = {"KERPLE": [], "T5": []}
     for name, d in itertools.product(higher, ALL_SETS):
@@ -1200,156 +924,118 @@ def _learned(data: Data) -> Finding:
             f"{d} {n}" for n, v in _three(data["cells"], d, name).items() if v > sandwich[n]
         ]
     return Finding(
-        not any(higher.values()), {"higher than Sandwich": higher},
+        not any(higher.values()),
+        {"higher than Sandwich": higher},
         "KERPLE does in every cell; T5 does not at 4096 and 8192 tokens.",
-        not higher["KERPLE"] and bool(higher["T5"])
-        and all(k.split()[1] in ("4096", "8192") for k in higher["T5"]), n=30,
+        not higher["KERPLE"]
+        and bool(higher["T5"])
+        and all(k.split()[1] in ("4096", "8192") for k in higher["T5"]),
+        n=30,
     )
 
 
-@check(
-    "t5.slower", EXPERIMENTS, "",
-    "For example, T5 is 10% slower than Sandwich during the training stage",
-    "Training takes 10 % longer with T5 than with Sandwich.",
-    "another ratio, timed with the code and machine of the paper",
-    kind="experiment", label="measured", source="no times of such models",
-    scale="12 layers, 768 wide, one A-100", data=lambda: {"times": None, "models": models()},
-)
+@decides("t5.slower", lambda: {"times": None, "models": models()})
 def _t5_slower(data: Data) -> Finding:
     if data["times"] is not None:
         more = 100 * (data["times"]["t5"] / data["times"]["sandwich"] - 1)
         return Finding(about(more, "10"), {"longer, percent": more}, n=1)
     found = named(data["models"], "t5", "sandwich")
     means = {k: float(np.mean(list(m.seconds.values()))) for k, m in found.items() if m.seconds}
-    ours = ("" if len(means) < 2 else
-            f"; on a CPU, 4 layers of it take {means['t5'] / means['sandwich'] - 1:.0%} longer")
-    return Finding(None, {}, reason="a time of other code on another machine, at another scale"
-                   + ours)
+    ours = (
+        ""
+        if len(means) < 2
+        else f"; on a CPU, 4 layers of it take {means['t5'] / means['sandwich'] - 1:.0%} longer"
+    )
+    return Finding(
+        None, {}, reason="a time of other code on another machine, at another scale" + ours
+    )
 
 
-@check(
-    "table3.comparable", EXPERIMENTS, "Table 3",
-    "When L_ex = L_tr = 512, Sandwich is comparable to other models except that Rotary performs a "
-    "bit better on OpenWebText2",
-    "At 512 tokens the one column without parameters that is marked as significantly better than "
-    "Sandwich is Rotary on OpenWebText2.",
-    "another marked column, or none",
-    kind="printed tables", label="measured", source="the marks of Table 3 at 512 tokens",
-    data=_table_3,
-)
+@decides("table3.comparable", _table_3)
 def _comparable(data: Data) -> Finding:
-    free = [c for c in select(data["cells"], eval_length=TRAINED)
-            if c.encoding in ("ALiBi", "Sinusoidal", "Rotary", "Sandwich_Smoothed")]
+    free = [
+        c
+        for c in select(data["cells"], eval_length=TRAINED)
+        if c.encoding in ("ALiBi", "Sinusoidal", "Rotary", "Sandwich_Smoothed")
+    ]
     better = [f"{c.encoding} on {c.dataset}" for c in free if c.marker == "star"]
     return Finding(
         better == ["Rotary on OpenWebText2"],
-        {"marked as better": better,
-         "but": "ALiBi on GitHub, 2.83 against 2.88, is marked as worse (table3.marks)"},
+        {
+            "marked as better": better,
+            "but": "ALiBi on GitHub, 2.83 against 2.88, is marked as worse (table3.marks)",
+        },
         n=len(free),
     )
 
 
-@check(
-    "table3.sandwich-best", EXPERIMENTS, "Table 3",
-    "On ArXiv and GitHub, it is consistently better than all the baselines",
-    "Beyond 512 tokens Sandwich is below ALiBi, Sinusoidal and Rotary on both.",
-    "a length at which one of them is as low",
-    kind="printed tables", label="measured", source="Table 3", data=_table_3,
-)
+@decides("table3.sandwich-best", _table_3)
 def _sandwich_best(data: Data) -> Finding:
     against = [
         f"{d} {b} {n}"
-        for d in ("ArXiv", "GitHub") for b in ("ALiBi", "Sinusoidal", "Rotary")
+        for d in ("ArXiv", "GitHub")
+        for b in ("ALiBi", "Sinusoidal", "Rotary")
         for n, v in _three(data["cells"], d, b).items()
         if n > TRAINED and v <= _three(data["cells"], d, "Sandwich")[n]
     ]
     return Finding(not against, {"exceptions": against}, n=24)
 
 
-@check(
-    "table3.marginal", EXPERIMENTS, "Table 3",
-    "but only marginally worse than ALiBi when L_ex ≥ 4096 on OpenWebText2",
-    "On OpenWebText2 Sandwich is above ALiBi from 4096 tokens on and not before, by less than the "
-    "tolerance.",
-    "a larger difference, or another length",
-    kind="printed tables", label="measured", source="Table 3", tolerant=True, data=_table_3,
-)
+@decides("table3.marginal", _table_3)
 def _marginal(data: Data) -> Finding:
     sandwich, alibi = (_three(data["cells"], "OpenWebText2", k) for k in ("Sandwich", "ALiBi"))
     ratio = {n: sandwich[n] / alibi[n] - 1 for n in sandwich if n > TRAINED}
     return Finding(
         all((r > 0) == (n >= 4096) and r < data["tolerance"] for n, r in ratio.items()),
-        {"Sandwich over ALiBi - 1": ratio}, n=len(ratio),
+        {"Sandwich over ALiBi - 1": ratio},
+        n=len(ratio),
     )
 
 
-@check(
-    "table3.beyond", EXPERIMENTS, "Table 3",
-    "To see this, notice that lower (better) perplexities occur at L_ex > L_tr = 512",
-    "Sandwich reaches its lowest perplexity beyond 512 tokens, on each data set.",
-    "a data set with the lowest at 512",
-    kind="printed tables", label="measured", source="Table 3", data=_table_3,
-)
+@decides("table3.beyond", _table_3)
 def _beyond(data: Data) -> Finding:
     best = {}
     for d in ALL_SETS:
         values = _three(data["cells"], d, "Sandwich")
         best[d] = min(values, key=lambda n: values[n])
-    return Finding(all(n > TRAINED for n in best.values()),
-                   {"length of the lowest perplexity": best}, n=len(best))
+    return Finding(
+        all(n > TRAINED for n in best.values()),
+        {"length of the lowest perplexity": best},
+        n=len(best),
+    )
 
 
-@check(
-    "beyond.experiment", EXPERIMENTS, "",
-    "To see this, notice that lower (better) perplexities occur at L_ex > L_tr = 512",
-    "A trained Sandwich model reaches its lowest last-token perplexity beyond the training length, "
-    "at both training lengths.",
-    "the lowest at the training length",
-    kind="experiment", label="measured", source=f"{RUNS}, at both training lengths",
-    data=lambda: {"models": (*models(trained=64), *models(trained=128))},
-)
+@decides("beyond.experiment", lambda: {"models": (*models(trained=64), *models(trained=128))})
 def _beyond_experiment(data: Data) -> Finding:
     found = [m for m in data["models"] if m.name == "sandwich"]
     rows_ = {m.trained: m.mean(LAST) for m in found}
     return of_models(
-        found, {"perplexity by training length": rows_},
+        found,
+        {"perplexity by training length": rows_},
         all(min(v, key=lambda n: v[n]) > t for t, v in rows_.items()) if found else None,
     )
 
 
-@check(
-    "sandwich.mass", EXPERIMENTS, "Figure 11",
-    "Even though Sandwich allocates about 60% of the total cumulative gradient on the most recent "
-    "L_tr = 512 tokens",
-    "Sandwich has about 60 % of its gradient on the most recent 512 tokens.",
-    "another share, measured in models of that scale",
-    kind="experiment", label="measured", source="no gradients of such models",
-    data=lambda: {"share": None, "models": models()}, scale="12 layers, trained on 512 tokens",
-)
+@decides("sandwich.mass", lambda: {"share": None, "models": models()})
 def _sandwich_mass(data: Data) -> Finding:
     if data["share"] is not None:
         return Finding(about(100 * data["share"], "60"), {"share": data["share"]}, n=1)
     found = named(data["models"], "sandwich")
-    ours = "".join(f"; with {m.scale} it is {m.mass:.0%} on the most recent {m.trained}"
-                   for m in found.values())
+    ours = "".join(
+        f"; with {m.scale} it is {m.mass:.0%} on the most recent {m.trained}"
+        for m in found.values()
+    )
     return Finding(None, {}, reason=f"a number of models of 12 layers and 512 tokens{ours}")
 
 
-@check(
-    "sandwich.distant", EXPERIMENTS, "Figure 11",
-    "distant tokens beyond L_tr still contribute substantially to the model prediction",
-    "Tokens beyond the training length hold more of a Sandwich model's gradient than the "
-    "tolerance, at both training lengths.",
-    "a smaller share",
-    kind="experiment", label="measured", source=f"{RUNS}, at both training lengths", tolerant=True,
-    data=lambda: {"models": (*models(trained=64), *models(trained=128))},
-)
+@decides("sandwich.distant", lambda: {"models": (*models(trained=64), *models(trained=128))})
 def _distant(data: Data) -> Finding:
     found = [m for m in data["models"] if m.name == "sandwich"]
     alibi = {m.trained: 1 - m.mass for m in data["models"] if m.name == "alibi"}
     beyond = {m.trained: 1 - m.mass for m in found}
     return of_models(
-        found, {"share beyond, by training length": beyond, "ALiBi's": alibi},
+        found,
+        {"share beyond, by training length": beyond, "ALiBi's": alibi},
         all(b > data["tolerance"] for b in beyond.values()) if found else None,
     )
 
@@ -1359,22 +1045,17 @@ def _apart(a: Model, b: Model) -> float:
     return max(abs(a.curve[n] - b.curve[n]) for n in a.curve)
 
 
-@check(
-    "figure11.distinct", EXPERIMENTS, "Figure 11",
-    "which reveals a receptive field pattern distinct from that of ALiBi and windowed attention",
-    "The cumulative gradient of a Sandwich model differs from those of ALiBi and of the windows by "
-    "more than the tolerance somewhere.",
-    "one that lies closer",
-    kind="experiment", label="measured", source=RUNS, tolerant=True,
-    data=all_models,
-)
+@decides("figure11.distinct", all_models)
 def _distinct(data: Data) -> Finding:
     found = named(data["models"], "sandwich", "alibi", "window 16", "window 64")
     if not {"sandwich", "alibi"} <= set(found):
         return of_models([], {}, None)
     apart = {k: _apart(found["sandwich"], m) for k, m in found.items() if k != "sandwich"}
-    return of_models(found.values(), {"largest difference from Sandwich": apart},
-                     all(v > data["tolerance"] for v in apart.values()))
+    return of_models(
+        found.values(),
+        {"largest difference from Sandwich": apart},
+        all(v > data["tolerance"] for v in apart.values()),
+    )
 
 
 def _fit(dialect: str, points: int) -> tuple[float, float]:
@@ -1398,67 +1079,56 @@ def _near(fit: tuple[float, float], printed: tuple[float, float]) -> bool:
     return all(abs(a - b) <= 0.01 for a, b in zip(fit, printed, strict=True))
 
 
-@check(
-    "log-fit.values", EXPERIMENTS, "Figure 9",
-    "y = −0.825 · log(1 + |m − n|) − 0.8",
-    "The least-squares logarithm of Eq. 6 at h = 8 over 8192 tokens is the printed one, to 0.01.",
-    "another slope or constant",
-    kind="certified number", label="approximate", source="0 .. 8191, index range of Appendix E",
-    data={"dialect": "appendix", "printed": (-0.825, -0.8)},
-)
+@decides("log-fit.values", {"dialect": "appendix", "printed": (-0.825, -0.8)})
 def _fit_values(data: Data) -> Finding:
     fit = _fit(data["dialect"], 8192)
     return Finding(
         _near(fit, data["printed"]),
-        {"fit": fit, "with the index range of Eq. 6": _fit("equation", 8192),
-         "printed": data["printed"]}, n=8192,
+        {
+            "fit": fit,
+            "with the index range of Eq. 6": _fit("equation", 8192),
+            "printed": data["printed"],
+        },
+        n=8192,
     )
 
 
-@check(
-    "log-fit.points", EXPERIMENTS, "footnote 7",
-    "we fit the curve using the most recent 50 points of Sandwich",
-    "The printed curve is the fit to the most recent 50 points.",
-    "another slope or constant on 50 points",
-    kind="certified number", label="approximate", source="fits to 50 and to 8192 points",
-    data={"points": 50, "printed": (-0.825, -0.8), "dialects": ("appendix", "equation")},
+@decides(
+    "log-fit.points",
+    {"points": 50, "printed": (-0.825, -0.8), "dialects": ("appendix", "equation")},
 )
 def _fit_points(data: Data) -> Finding:
     fits = {d: _fit(d, data["points"]) for d in data["dialects"]}
     whole = {d: _fit(d, 8192) for d in data["dialects"]}
     return Finding(
         any(_near(f, data["printed"]) for f in fits.values()),
-        {"slope, constant on these points": fits, "on all 8192 points": whole,
-         "printed": data["printed"]},
+        {
+            "slope, constant on these points": fits,
+            "on all 8192 points": whole,
+            "printed": data["printed"],
+        },
         "It is the fit to all 8192 points; 50 points give about -1.02 log(1+n) - 0.02.",
         any(_near(f, data["printed"]) for f in whole.values())
-        and _near(_fit("appendix", 50), (-1.02, -0.02)), n=2,
+        and _near(_fit("appendix", 50), (-1.02, -0.02)),
+        n=2,
     )
 
 
-@check(
-    "log-fit.snug", EXPERIMENTS, "Figure 9",
-    "using a log curve, which gives a snug fit",
-    "The curve leaves less of the variance of the bias unexplained than the tolerance.",
-    "a larger share",
-    kind="certified number", label="approximate", source="h = 8, distances 0 .. 8191, float64",
-    tolerant=True, data={"bias": "sandwich", "dialect": "appendix", "points": 8192},
-)
+@decides("log-fit.snug", {"bias": "sandwich", "dialect": "appendix", "points": 8192})
 def _snug(data: Data) -> Finding:
     rest = _fitted(data["bias"], data["dialect"], data["points"])[2]
-    return Finding(rest < data["tolerance"], {"share of the variance left": rest},
-                   "It explains about 72 % of the variance.", about(100 * (1 - rest), "72"),
-                   n=data["points"])
+    return Finding(
+        rest < data["tolerance"],
+        {"share of the variance left": rest},
+        "It explains about 72 % of the variance.",
+        about(100 * (1 - rest), "72"),
+        n=data["points"],
+    )
 
 
-@check(
-    "log.plateau", EXPERIMENTS, "Figure 9",
-    "the log curve decays relatively fast when two tokens are nearby and plateaus when the "
-    "distance between them increases",
-    "The fitted curve falls ever more slowly, its slope tends to 0.",
-    "a slope that does not shrink",
-    kind="symbolic identity", label="theorem", source="the printed formula",
-    data={"curve": lambda n: -sympy.Rational(33, 40) * sympy.log(1 + n) - sympy.Rational(4, 5)},
+@decides(
+    "log.plateau",
+    {"curve": lambda n: -sympy.Rational(33, 40) * sympy.log(1 + n) - sympy.Rational(4, 5)},
 )
 def _plateaus(data: Data) -> Finding:
     n = sympy.Symbol("n", positive=True)
@@ -1467,48 +1137,41 @@ def _plateaus(data: Data) -> Finding:
     slope = sympy.limit(sympy.diff(at, n), n, sympy.oo)
     return Finding(
         bool(bend.is_positive and slope == 0),
-        {"second derivative": bend, "but its limit": sympy.limit(at, n, sympy.oo)}, n=1,
+        {"second derivative": bend, "but its limit": sympy.limit(at, n, sympy.oo)},
+        n=1,
     )
 
 
-@check(
-    "averaging.rise", EXPERIMENTS, "Table 3",
-    "The averaging hypothesis also explains why Sandwich, KERPLE, and T5's perplexities go up in "
-    "Table 3 instead of continuing to decrease after some L_ex",
-    "Each of the three, on each data set, has its lowest perplexity before 8192 tokens and rises "
-    "from there on.",
-    "one that falls to the end, or wavers",
-    kind="printed tables", label="measured", source="Table 3", data=_table_3,
-)
+@decides("averaging.rise", _table_3)
 def _rise_again(data: Data) -> Finding:
     turning = {}
     for d, e in itertools.product(ALL_SETS, ("Sandwich", "KERPLE", "T5")):
         values = _three(data["cells"], d, e)
         least = min(values, key=lambda n: values[n])
         after = [values[n] for n in sorted(values) if n >= least]
-        turning[f"{d} {e}"] = [least, len(after) > 1 and all(
-            b >= a for a, b in itertools.pairwise(after))]
-    return Finding(all(v[1] for v in turning.values()),
-                   {"length of the lowest, and rises after": turning}, n=len(turning))
+        turning[f"{d} {e}"] = [
+            least,
+            len(after) > 1 and all(b >= a for a, b in itertools.pairwise(after)),
+        ]
+    return Finding(
+        all(v[1] for v in turning.values()),
+        {"length of the lowest, and rises after": turning},
+        n=len(turning),
+    )
 
 
-@check(
-    "averaging.linear", EXPERIMENTS, "Figure 11",
-    "The almost linear segment ranging from 1536 to 1792 suggests that Sandwich was trained to "
-    "perform averaging within L_tr",
-    "In a Sandwich model the gradients of the tokens in the far half of the training length are "
-    "alike: those of its two quarters differ by less than the tolerance, in every seed.",
-    "a seed in which they differ by more",
-    kind="experiment", label="measured", tolerant=True,
-    source="gradients by token of models trained on 64 tokens, distances 32 to 47 and 48 to 63 "
-    "(claims/gradients.json)", data=_gradients,
-)
+@decides("averaging.linear", _gradients)
 def _linear(data: Data) -> Finding:
-    found = [g for g in data["gradients"] if g["name"] in ("sandwich", "alibi")
-             and g["trained"] == 64]
+    found = [
+        g for g in data["gradients"] if g["name"] in ("sandwich", "alibi") and g["trained"] == 64
+    ]
     if not any(g["name"] == "sandwich" for g in found):
-        return Finding(None, {}, reason="no gradients by token of such models; `python -m "
-                       "farfield.validation.claims.gradients` makes them")
+        return Finding(
+            None,
+            {},
+            reason="no gradients by token of such models; `python -m "
+            "farfield.validation.claims.gradients` makes them",
+        )
     ratios: dict[str, dict[int, float]] = {}
     for g in found:
         near, far = (sum(g["shares"][k // STEP : (k + 16) // STEP]) for k in (32, 48))
@@ -1518,17 +1181,12 @@ def _linear(data: Data) -> Finding:
         {"gradient at 48 .. 63 over that at 32 .. 47, by seed": ratios},
         "At this scale it falls by 30 to 40 % from one quarter to the next, as ALiBi's does.",
         "alibi" in ratios and all(0.6 <= r <= 0.7 for by in ratios.values() for r in by.values()),
-        n=len(found), scale="; ".join(sorted({g["scale"] for g in found})),
+        n=len(found),
+        scale="; ".join(sorted({g["scale"] for g in found})),
     )
 
 
-@check(
-    "table3.marks", EXPERIMENTS, "caption of Table 3",
-    "means sandwich is statistically significantly better than x",
-    "A dagger stands where Sandwich's mean is better, a star where it is worse.",
-    "a mark on the other side",
-    kind="printed tables", label="measured", source="every marked cell of Table 3", data=_table_3,
-)
+@decides("table3.marks", _table_3)
 def _marks(data: Data) -> Finding:
     wrong, marked = {}, 0
     for c in data["cells"]:
@@ -1540,21 +1198,15 @@ def _marks(data: Data) -> Finding:
                     f"{c.marker} at {c.value}, Sandwich {sandwich}"
                 )
     return Finding(
-        not wrong, {"contradicted": wrong},
+        not wrong,
+        {"contradicted": wrong},
         "All but one do: ALiBi on GitHub at 512 tokens should have a star.",
-        list(wrong) == ["GitHub ALiBi 512"], n=marked,
+        list(wrong) == ["GitHub ALiBi 512"],
+        n=marked,
     )
 
 
-@check(
-    "table3.delta0", EXPERIMENTS, "Table 3 against Tables 1 and 4",
-    "All models are trained for 50k steps with a training length of 512 and five random seeds",
-    "The columns delta = 0 and ALiBi are one model: their perplexities agree within two standard "
-    "deviations.",
-    "a cell further off",
-    kind="printed tables", label="measured", source="delta = 0 of Tables 1 and 4, ALiBi of Table 3",
-    data=lambda: {"single": _both()["cells"], "cells": table("chi2023_table3")},
-)
+@decides("table3.delta0", lambda: {"single": _both()["cells"], "cells": table("chi2023_table3")})
 def _delta_0(data: Data) -> Finding:
     z = {}
     for d in SETS:
@@ -1564,28 +1216,18 @@ def _delta_0(data: Data) -> Finding:
             z[f"{d} {c.eval_length}"] = round((single[c.eval_length] - c.value) / c.std, 2)
     return Finding(
         max(map(abs, z.values())) < 2,
-        {"(Table 1 or 4 minus Table 3) over its std": z,
-         "sign": "above on ArXiv, below on OpenWebText2, at every length"}, n=len(z),
+        {
+            "(Table 1 or 4 minus Table 3) over its std": z,
+            "sign": "above on ArXiv, below on OpenWebText2, at every length",
+        },
+        n=len(z),
     )
-
-
-passed(EXPERIMENTS, "They often consume more GPU memory and run much slower",
-       "no numbers but T5's (t5.slower)")
-passed(EXPERIMENTS, "ALiBi's linear bias lacks the middle ground to learn the averaging behavior",
-       "no measure is given of a middle ground")
 
 
 # -- Section 6.3 and after ------------------------------------------------------------------------
 
 
-@check(
-    "softmax-shift", CONNECTION, "",
-    "The −0.8 in our fitted log curve term can be absorbed by c, as Softmax is shift-invariant",
-    "Softmax does not change when a constant is added to all logits.",
-    "a weight that changes",
-    kind="symbolic identity", label="theorem", source="three logits, by algebra",
-    data={"shift": lambda x, c: x + c},
-)
+@decides("softmax-shift", {"shift": lambda x, c: x + c})
 def _softmax_shift(data: Data) -> Finding:
     x, y, z, c = sympy.symbols("x y z c", real=True)
 
@@ -1596,14 +1238,9 @@ def _softmax_shift(data: Data) -> Finding:
     return Finding(vanishes(shifted - share(x, y, z)), {"shifted weight": shifted}, n=1)
 
 
-@check(
-    "kerple.case", CONNECTION, "",
-    "if we set r1 = 0.825 and r2 = 1, Sandwich becomes a special case of KERPLE",
-    "Sandwich is KERPLE with r1 = 0.825, r2 = 1, up to a constant.",
-    "biases that differ by more than a constant",
-    kind="proof", label="theorem", source="both biases at h = 8, distances 0 .. 39,999",
-    data={"bias": "sandwich", "options": {"heads": 1}, "smoothed": "sandwich_smoothed",
-          "slope": 0.825},
+@decides(
+    "kerple.case",
+    {"bias": "sandwich", "options": {"heads": 1}, "smoothed": "sandwich_smoothed", "slope": 0.825},
 )
 def _kerple_case(data: Data) -> Finding:
     n = np.arange(0, 40_000)
@@ -1614,23 +1251,19 @@ def _kerple_case(data: Data) -> Finding:
     converges = check_convergence("-r1*log(1+r2*n)").at(r1=str(data["slope"]), r2=1)
     return Finding(
         gap < 1e-9,
-        {"Sandwich minus KERPLE, largest minus least": gap, "the same for the fitted curve": fitted,
-         "series at these parameters converges": converges},
+        {
+            "Sandwich minus KERPLE, largest minus least": gap,
+            "the same for the fitted curve": fitted,
+            "series at these parameters converges": converges,
+        },
         "The fitted curve at h = 8 is (its constant cancels in the softmax), and its series "
         "diverges; Sandwich itself is bounded and no logarithm.",
-        fitted < 1e-9 and converges is False, n=n.size,
+        fitted < 1e-9 and converges is False,
+        n=n.size,
     )
 
 
-@check(
-    "t5.bins", CONNECTION, "",
-    "assigns distinct bins to nearby tokens whereas distant tokens all share the same bin",
-    "Of T5's 32 causal buckets each of the 16 nearest distances has one of its own, and all from "
-    "some distance on share the last.",
-    "two near distances with one bucket, or two far ones with two",
-    kind="property test", label="theorem", source="T5's rule (128 its maximal distance), 0 .. 4095",
-    data={"last": 31},
-)
+@decides("t5.bins", {"last": 31})
 def _t5_bins(data: Data) -> Finding:
     def bucket(n: int) -> int:
         far = 16 + int(math.log(max(n, 16) / 16) / math.log(8) * 16)
@@ -1639,115 +1272,96 @@ def _t5_bins(data: Data) -> Finding:
     row = [bucket(n) for n in range(4096)]
     first = row.index(max(row))
     return Finding(
-        len(set(row[:16])) == 16 and set(row[:16]).isdisjoint(row[16:])
+        len(set(row[:16])) == 16
+        and set(row[:16]).isdisjoint(row[16:])
         and len(set(row[128:])) == 1,
-        {"buckets": len(set(row)), "first distance of the last": first}, n=len(row),
+        {"buckets": len(set(row)), "first distance of the last": first},
+        n=len(row),
     )
 
 
-@check(
-    "figure11.similar", CONNECTION, "Figure 11",
-    "Figure 11 verifies that all three of them share a similar empirical receptive field pattern",
-    "The cumulative gradients of Sandwich, KERPLE and T5 models lie within the tolerance.",
-    "two of the three further apart, where T5 is as good as in print",
-    kind="experiment", label="measured", source=RUNS, tolerant=True,
-    data=lambda: {"models": models(), "cells": table("chi2023_table3")},
-)
+@decides("figure11.similar", lambda: {"models": models(), "cells": table("chi2023_table3")})
 def _similar(data: Data) -> Finding:
     found = named(data["models"], "sandwich", "kerple_log", "t5")
     if len(found) < 3:
         return of_models([], {}, None)
-    printed = max(_three(data["cells"], d, "T5")[TRAINED] / _three(data["cells"], d, "Sandwich")[
-        TRAINED] for d in ALL_SETS)
+    printed = max(
+        _three(data["cells"], d, "T5")[TRAINED] / _three(data["cells"], d, "Sandwich")[TRAINED]
+        for d in ALL_SETS
+    )
     home = {k: m.mean(LAST)[m.trained] for k, m in found.items()}
     ours = home["t5"] / home["sandwich"]
-    apart = {f"{a.name}, {b.name}": _apart(a, b)
-             for a, b in itertools.combinations(found.values(), 2)}
+    apart = {
+        f"{a.name}, {b.name}": _apart(a, b) for a, b in itertools.combinations(found.values(), 2)
+    }
     reason = (
         f"T5 is not learned at this scale: {ours - 1:.0%} above Sandwich at the training length, "
         f"in print {1 - printed:.0%} below or better; Sandwich and KERPLE lie within "
         f"{_apart(found['sandwich'], found['kerple_log']):.1%}"
     )
     alike = all(v < data["tolerance"] for v in apart.values())
-    return of_models(found.values(), {"largest differences": apart},
-                     None if ours > 1 + data["tolerance"] else alike, reason=reason)
+    return of_models(
+        found.values(),
+        {"largest differences": apart},
+        None if ours > 1 + data["tolerance"] else alike,
+        reason=reason,
+    )
 
 
-@check(
-    "covers", CONCLUSION, "",
-    "length extrapolation of ALiBi and windowed attention is possible when the training sequence "
-    "length covers the empirical receptive field",
-    "Every trained window or ALiBi model whose gradient ERF is within the training length keeps "
-    "its perplexity.",
-    "one that loses it",
-    kind="experiment", label="measured", source=RUNS, tolerant=True,
-    data=all_models,
-)
+@decides("covers", all_models)
 def _covers(data: Data) -> Finding:
-    found = [m for m in _plain(data["models"])
-             if m.name.startswith(("alibi", "window")) and m.gradient <= m.trained]
+    found = [
+        m
+        for m in _plain(data["models"])
+        if m.name.startswith(("alibi", "window")) and m.gradient <= m.trained
+    ]
     rises = {m.name: m.increase() for m in found}
-    return of_models(found, {"largest increase": rises},
-                     all(r < data["tolerance"] for r in rises.values()) if found else None,
-                     reason="the results hold no such model")
+    return of_models(
+        found,
+        {"largest increase": rises},
+        all(r < data["tolerance"] for r in rises.values()) if found else None,
+        reason="the results hold no such model",
+    )
 
 
-@check(
-    "no-use", CONCLUSION, "Table 3",
-    "the models' limitation of not utilizing information beyond the training sequence length",
-    "ALiBi's perplexity is nowhere below that at 512 tokens.",
-    "a lower one beyond",
-    kind="printed tables", label="measured", source="ALiBi in Table 3", data=_table_3,
-)
+@decides("no-use", _table_3)
 def _no_use(data: Data) -> Finding:
-    lower = [f"{d} {n}" for d in ALL_SETS for values in (_three(data["cells"], d, "ALiBi"),)
-             for n, v in values.items() if v < values[TRAINED]]
+    lower = [
+        f"{d} {n}"
+        for d in ALL_SETS
+        for values in (_three(data["cells"], d, "ALiBi"),)
+        for n, v in values.items()
+        if v < values[TRAINED]
+    ]
     return Finding(not lower, {"lower beyond": lower}, n=12)
 
 
-passed(CONCLUSION, "such pattern is likely to be the secret to successful length extrapolation",
-       "a conjecture; [Q] principle and the results page test its rivals")
-
-
-@check(
-    "recency", LIMITATIONS, "",
-    "their receptive fields still highly favor the most recent tokens",
-    "In Sandwich, KERPLE and T5 models the nearest 8 of 1024 tokens hold more than ten times their "
-    "even share of the gradient.",
-    "one with less",
-    kind="experiment", label="measured", source=RUNS, data=all_models,
-)
+@decides("recency", all_models)
 def _recency(data: Data) -> Finding:
     found = named(data["models"], "sandwich", "kerple_log", "t5")
     if len(found) < 3:
         return of_models([], {}, None)
     shares = {k: m.curve[8] for k, m in found.items()}
     even = 8 / max(found["sandwich"].curve)
-    return of_models(found.values(), {"share of the nearest 8": shares, "even share": even},
-                     all(s > 10 * even for s in shares.values()))
-
-
-passed(LIMITATIONS, "Transformer language models with current RPEs still struggle on this simple "
-       "task", "a result of another paper")
-passed(MORE, "Their corresponding receptive field plots are shown in Figure 12 and 13",
-       "the images are not at hand; Table 4 is judged together with Table 1")
+    return of_models(
+        found.values(),
+        {"share of the nearest 8": shares, "even share": even},
+        all(s > 10 * even for s in shares.values()),
+    )
 
 
 # -- appendices -----------------------------------------------------------------------------------
 
 
-@check(
-    "appendixB.constant", INFERENCE, "Tables 1 and 4",
-    "Tables 1 and 4 show that ALiBi perplexities stay constant when L_ex ≥ 2048",
-    "From 2048 tokens on ALiBi's perplexities (delta = 0) stay within the tolerance.",
-    "a larger change",
-    kind="printed tables", label="measured", source=TABLES_14, tolerant=True, data=_both,
-)
+@decides("appendixB.constant", _both)
 def _constant_from(data: Data) -> Finding:
-    late = {d: {n: v for n, v in _row(data["cells"], d, variant="delta=0").items() if n >= 2048}
-            for d in SETS}
-    return Finding(all(stays(v, data["tolerance"]) for v in late.values()), {"perplexity": late},
-                   n=len(late))
+    late = {
+        d: {n: v for n, v in _row(data["cells"], d, variant="delta=0").items() if n >= 2048}
+        for d in SETS
+    }
+    return Finding(
+        all(stays(v, data["tolerance"]) for v in late.values()), {"perplexity": late}, n=len(late)
+    )
 
 
 def _order(cost: Callable[[int, int], int], window: int) -> tuple[float, float]:
@@ -1769,129 +1383,92 @@ def _encoded_again(length: int, window: int) -> int:
     return first + (length - window) * first
 
 
-for _name, _cost, _wanted, _quote, _words in (
-    ("cost", _cached_scores, (1, 1), "the complexity is O(w̄ × L_ex) instead of O(L_ex^2)",
-     "Generation with a cache of w tokens costs O(w L)."),
-    ("absolute", _encoded_again, (1, 2),
-     "that of an APE model, which is O(w̄^2 × L_ex) since an APE model needs to completely "
-     "re-encode",
-     "With the window encoded again for every token it costs O(w^2 L)."),
-):
-
-    @check(
-        f"appendixB.{_name}", INFERENCE, "", _quote, _words,
-        "another exponent of the length or of the window",
-        kind="proof", label="theorem", source="scores counted at L = 2^14 and 2^15, w = 64 and 128",
-        data={"cost": _cost, "wanted": _wanted},
+@decides("appendixB.cost", {"cost": _cached_scores, "wanted": (1, 1)})
+@decides("appendixB.absolute", {"cost": _encoded_again, "wanted": (1, 2)})
+def _complexity(data: Data) -> Finding:
+    found = _order(data["cost"], 64)
+    return Finding(
+        all(abs(a - b) < 0.05 for a, b in zip(found, data["wanted"], strict=True)),
+        {"exponents of L and w": found},
+        n=3,
     )
-    def _complexity(data: Data) -> Finding:
-        found = _order(data["cost"], 64)
-        return Finding(
-            all(abs(a - b) < 0.05 for a, b in zip(found, data["wanted"], strict=True)),
-            {"exponents of L and w": found}, n=3,
-        )
 
 
 def _cached() -> Data:
     return {"cached": table("chi2023_table5"), "cells": table("chi2023_table3")}
 
 
-@check(
-    "table5.alibi", INFERENCE, "Table 5",
-    "verify that ALiBi indeed allows for efficient inference",
-    "With a cache of 2048 tokens ALiBi's perplexity is that of Table 3, within the tolerance.",
-    "a larger difference",
-    kind="printed tables", label="measured", source="Tables 3 and 5, 4096 and 8192 tokens",
-    tolerant=True, data=_cached,
-)
+@decides("table5.alibi", _cached)
 def _cached_alibi(data: Data) -> Finding:
     ratio = {
         f"{d} {n}": _row(data["cached"], d, encoding="ALiBi")[n]
-        / _three(data["cells"], d, "ALiBi")[n] - 1
-        for d in ALL_SETS for n in (4096, 8192)
+        / _three(data["cells"], d, "ALiBi")[n]
+        - 1
+        for d in ALL_SETS
+        for n in (4096, 8192)
     }
-    return Finding(all(abs(r) < data["tolerance"] for r in ratio.values()),
-                   {"cached over full - 1": ratio}, n=len(ratio))
+    return Finding(
+        all(abs(r) < data["tolerance"] for r in ratio.values()),
+        {"cached over full - 1": ratio},
+        n=len(ratio),
+    )
 
 
-@check(
-    "table5.both", INFERENCE, "Table 5",
-    "Both ALiBi and Sandwich permit efficient inference by setting w̄ = 2048",
-    "With a cache of 2048 tokens neither is above its own perplexity of Table 3 by more than the "
-    "tolerance.",
-    "a larger rise",
-    kind="printed tables", label="measured", source="Tables 3 and 5, 4096 and 8192 tokens",
-    tolerant=True, data=_cached,
-)
+@decides("table5.both", _cached)
 def _cached_both(data: Data) -> Finding:
     ratio = {
         f"{e} {d} {n}": _row(data["cached"], d, encoding=e)[n] / _three(data["cells"], d, e)[n] - 1
-        for e in ("ALiBi", "Sandwich") for d in ALL_SETS for n in (4096, 8192)
+        for e in ("ALiBi", "Sandwich")
+        for d in ALL_SETS
+        for n in (4096, 8192)
     }
-    return Finding(all(r < data["tolerance"] for r in ratio.values()),
-                   {"cached over full - 1": ratio}, n=len(ratio))
+    return Finding(
+        all(r < data["tolerance"] for r in ratio.values()),
+        {"cached over full - 1": ratio},
+        n=len(ratio),
+    )
 
 
-@check(
-    "table5.sandwich-worse", INFERENCE, "Table 5",
-    "the performance of Sandwich at L_ex = 4096 becomes a bit worse compared to that in Table 3",
-    "At 4096 tokens Sandwich with the cache is above Table 3 on each data set.",
-    "a data set on which it is not",
-    kind="printed tables", label="measured", source="Tables 3 and 5", data=_cached,
-)
+@decides("table5.sandwich-worse", _cached)
 def _cached_sandwich(data: Data) -> Finding:
     gap = {
-        n: {d: round(_row(data["cached"], d, encoding="Sandwich")[n]
-                     - _three(data["cells"], d, "Sandwich")[n], 3) for d in ALL_SETS}
+        n: {
+            d: round(
+                _row(data["cached"], d, encoding="Sandwich")[n]
+                - _three(data["cells"], d, "Sandwich")[n],
+                3,
+            )
+            for d in ALL_SETS
+        }
         for n in (4096, 8192)
     }
     return Finding(all(v > 0 for v in gap[4096].values()), {"cached minus full": gap}, n=3)
 
 
-@check(
-    "cache.experiment", INFERENCE, "",
-    "verify that ALiBi indeed allows for efficient inference",
-    "A trained ALiBi model keeps its perplexity with a cache of four training lengths, up to 32 "
-    "times the training length.",
-    "a rise beyond the tolerance",
-    kind="experiment", label="measured", source="the runs of further/cache", tolerant=True,
-    data=lambda: {"models": models(folder="further/cache")},
-)
+@decides("cache.experiment", lambda: {"models": models(folder="further/cache")})
 def _cache_experiment(data: Data) -> Finding:
     found = [m for m in data["models"] if m.name.startswith("alibi + window")]
     rises = {m.name: m.increase() for m in found}
-    return of_models(found, {"largest increase": rises},
-                     all(r < data["tolerance"] for r in rises.values()) if found else None)
-
-
-passed(ARTIFACTS, "We use the gpt-neox library", "about licences and data sets")
-
-
-@check(
-    "table7.hidden", DETAILS, "Table 7 against 3.1",
-    "The configurations and hyperparameters are outlined in Table 7",
-    "The hidden size of Table 7 is that of Section 3.1, d = 768.",
-    "another number",
-    kind="printed tables", label="measured", source="Table 7 and Section 3.1",
-    data=lambda: {"table": keys("chi2023_table7"), "d": 768, "heads": 12},
-)
-def _hidden(data: Data) -> Finding:
-    printed = int(data["table"]["Hidden Size"])
-    return Finding(
-        printed == data["d"], {"Table 7": printed, "Section 3.1": data["d"]},
-        "768; 64 = 768/12 is the size of a head.", printed * data["heads"] == data["d"], n=1,
+    return of_models(
+        found,
+        {"largest increase": rises},
+        all(r < data["tolerance"] for r in rises.values()) if found else None,
     )
 
 
-@check(
-    "table7.parameters", DETAILS, "Table 7",
-    "162M Model Configurations",
-    "12 layers, 768 wide, with feed-forward layers of four times the width and input and output "
-    "embeddings apart, have 162 million parameters.",
-    "another number of millions",
-    kind="certified number", label="approximate", source="a count; 50,304 rows of GPT-2's padded "
-    "vocabulary (assumed)", data={"width": 768, "layers": 12, "vocabulary": 50_304, "printed": 162},
-)
+@decides("table7.hidden", lambda: {"table": keys("chi2023_table7"), "d": 768, "heads": 12})
+def _hidden(data: Data) -> Finding:
+    printed = int(data["table"]["Hidden Size"])
+    return Finding(
+        printed == data["d"],
+        {"Table 7": printed, "Section 3.1": data["d"]},
+        "768; 64 = 768/12 is the size of a head.",
+        printed * data["heads"] == data["d"],
+        n=1,
+    )
+
+
+@decides("table7.parameters", {"width": 768, "layers": 12, "vocabulary": 50_304, "printed": 162})
 def _parameters(data: Data) -> Finding:
     d = data["width"]
     blocks = data["layers"] * (12 * d * d + 13 * d) + 2 * d
@@ -1899,45 +1476,31 @@ def _parameters(data: Data) -> Finding:
     return Finding(abs(millions - data["printed"]) < 1, {"millions": millions}, n=1)
 
 
-@check(
-    "five-hours", DETAILS, "",
-    "The pretraining takes 5 hours on a single NVIDIA A-100 GPU",
-    "50,000 steps of 32 x 512 tokens through 162 million parameters fit into 5 hours of the peak "
-    "rate of that GPU.",
-    "more operations than 5 hours hold",
-    kind="certified number", label="approximate", source="6 operations a parameter and token, 312 "
-    "teraflops", data={"steps": 50_000, "batch": 32 * 512, "parameters": 162e6, "hours": 5},
-)
+@decides("five-hours", {"steps": 50_000, "batch": 32 * 512, "parameters": 162e6, "hours": 5})
 def _hours(data: Data) -> Finding:
     work = 6 * data["parameters"] * data["steps"] * data["batch"]
     least = work / 312e12 / 3600
     return Finding(least <= data["hours"], {"hours at the peak rate": least}, n=1)
 
 
-@check(
-    "appendixE.constant", CODE, "Eq. 6 against the code",
-    "readers can find the reference Python implementation in Appendix E",
-    "Leaving out the constant d/2 of Eq. 6, as the code does, does not change the attention.",
-    "a weight that changes",
-    kind="property test", label="measured", source="random logits, 5 rows of 30 keys",
-    data={"shift": -8.0},
-)
+@decides("appendixE.constant", {"shift": -8.0})
 def _constant(data: Data) -> Finding:
     logits, bias = np.random.default_rng(0).normal(size=(2, 5, 30))
-    first, second = (w / w.sum(1, keepdims=True) for w in
-                     (np.exp(logits + bias), np.exp(logits + bias + data["shift"])))
+    first, second = (
+        w / w.sum(1, keepdims=True)
+        for w in (np.exp(logits + bias), np.exp(logits + bias + data["shift"]))
+    )
     gap = float(np.abs(first - second).max())
     return Finding(gap < 1e-12, {"largest change of a weight": gap}, n=first.size)
 
 
-@check(
-    "appendixE.index", CODE, "Eq. 6 against the code",
-    "readers can find the reference Python implementation in Appendix E",
-    "The code of Appendix E computes Eq. 6, up to a constant.",
-    "a distance at which the difference changes",
-    kind="symbolic identity", label="theorem", source="both biases at h = 8, distances 0 .. 1999",
-    data={"code": "appendix", "equation": "equation", "change": lambda n: (np.cos(n) - np.cos(
-        n / 10_000.0)) / 8},
+@decides(
+    "appendixE.index",
+    {
+        "code": "appendix",
+        "equation": "equation",
+        "change": lambda n: (np.cos(n) - np.cos(n / 10_000.0)) / 8,
+    },
 )
 def _appendix_index(data: Data) -> Finding:
     at = np.arange(0, 2000)
@@ -1947,9 +1510,12 @@ def _appendix_index(data: Data) -> Finding:
     gap = code - printed
     return Finding(
         float(np.ptp(gap)) < 1e-9,
-        {"largest minus least difference": float(np.ptp(gap)),
-         "counterexample": f"n = 3: {code[3]:.6f} against {printed[3]:.6f}"},
+        {
+            "largest minus least difference": float(np.ptp(gap)),
+            "counterexample": f"n = 3: {code[3]:.6f} against {printed[3]:.6f}",
+        },
         "The code sums i = 0 .. d/2 - 1, Eq. 6 i = 1 .. d/2; they differ by (cos n - "
         "cos(n/10000))/h, which no constant absorbs.",
-        bool(np.allclose(gap, data["change"](at), atol=1e-9)), n=at.size,
+        bool(np.allclose(gap, data["change"](at), atol=1e-9)),
+        n=at.size,
     )

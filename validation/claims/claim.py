@@ -176,13 +176,15 @@ def shown(value: Any) -> str:
     return str(value)
 
 
+Decide = Callable[[Data], Finding]
+
+
 @dataclass(frozen=True)
 class Check:
-    """How one claim is decided: its sentence and statement, its data, and the decision."""
+    """How one claim is decided: what its paper's file says of it, its data, and the decision."""
 
     id: str
     section: str
-    place: str
     quote: str
     statement: str
     against: str
@@ -190,9 +192,10 @@ class Check:
     label: str
     source: str
     scale: str
-    tolerant: bool
     data: Callable[[], Data]
-    decide: Callable[[Data], Finding]
+    decide: Decide
+    place: str = ""
+    tolerant: bool = False
 
     @property
     def paper(self) -> str:
@@ -210,31 +213,24 @@ class Check:
         except Missing as why:
             found[TOLERANCE] = Finding(None, {}, reason=str(why))
         finding, verdict, reason = found[TOLERANCE], found[TOLERANCE].verdict, ""
-        tolerance = "" if len(found) == 1 else _over(found)
         if len({f.verdict for f in found.values()}) > 1:
             verdict, reason = Verdict.NOT_ROBUST, "it depends on the tolerance"
         elif finding.holds is None:
             reason = finding.reason
+        own = ("id", "paper", "section", "place", "quote", "statement", "against", "kind")
         return Claim(
-            self.id,
-            self.paper,
-            self.section,
-            self.place,
-            self.quote,
-            self.statement,
-            self.against,
-            self.kind,
-            verdict,
-            None if verdict is Verdict.NOT_TESTABLE else self.label,
-            self.source,
-            tolerance,
-            finding.scale or self.scale,
-            finding.n,
-            finding.evidence,
-            finding.corrected if verdict is Verdict.CORRECTED else "",
-            reason,
-            f"farfield claims {self.id}",
-            time.perf_counter() - begin,
+            **{name: getattr(self, name) for name in own},
+            verdict=verdict,
+            label=None if verdict is Verdict.NOT_TESTABLE else self.label,
+            data=self.source,
+            tolerance="" if len(found) == 1 else _over(found),
+            scale=finding.scale or self.scale,
+            n=finding.n,
+            evidence=finding.evidence,
+            corrected=finding.corrected if verdict is Verdict.CORRECTED else "",
+            reason=reason,
+            command=f"farfield claims {self.id}",
+            seconds=time.perf_counter() - begin,
         )
 
 
@@ -248,90 +244,17 @@ def _over(found: Mapping[float, Finding]) -> str:
     return f"{TOLERANCE:.0%}; {', '.join(parts)}"
 
 
-@dataclass(frozen=True)
-class Passage:
-    """A sentence that looks checkable and has no entry, and why."""
+class Decisions(dict[str, tuple[Callable[[], Data], Decide]]):
+    """The functions that decide the claims of one paper, with their data, by the name of the claim.
 
-    section: str
-    quote: str
-    why: str
-
-
-class Ledger(list[Check]):
-    """The checks of one paper, in the order in which they are declared.
-
-    Args:
-        paper: its key.
-        sections: its sections, in order.
-        scale: of the models of its tables.
+    Only what no predicate on a table can say is decided so: algebra, certified numbers, proofs.
     """
 
-    def __init__(self, paper: str, sections: tuple[str, ...], scale: str) -> None:
-        super().__init__()
-        self.paper, self.sections, self.scale = paper, sections, scale
-        self.passages: list[Passage] = []
+    def __call__(self, name: str, data: Callable[[], Data] | Data) -> Callable[[Decide], Decide]:
+        """Let the function below decide a claim, on these data or on what a function makes."""
 
-    def check(
-        self,
-        name: str,
-        section: str,
-        place: str,
-        quote: str,
-        statement: str,
-        against: str,
-        *,
-        kind: str,
-        label: str,
-        source: str,
-        data: Callable[[], Data] | Data,
-        scale: str = "",
-        tolerant: bool = False,
-    ) -> Callable[[Callable[[Data], Finding]], Callable[[Data], Finding]]:
-        """Declare the function below as the check of a claim.
-
-        Args:
-            name: of the claim within the paper.
-            section: where the sentence stands.
-            place: the equation, figure or table there; may be empty.
-            quote: the sentence, or the part that is judged.
-            statement: what is judged, in our own words.
-            against: what would refute it.
-            kind: as in `Claim`.
-            label: as in `Claim`.
-            source: what the data are, in words.
-            data: the data, or a function that makes them.
-            scale: of the models; where nothing is said, that of the paper's tables.
-            tolerant: whether the check takes the tolerance, which is then `data["tolerance"]`.
-        """
-        default = {"printed tables": self.scale, "experiment": "that of the runs"}.get(kind, EXACT)
-
-        def declare(decide: Callable[[Data], Finding]) -> Callable[[Data], Finding]:
-            make = data if callable(data) else lambda: data
-            self.append(
-                Check(
-                    f"{self.paper}.{name}",
-                    section,
-                    place,
-                    quote,
-                    statement,
-                    against,
-                    kind,
-                    label,
-                    source,
-                    scale or default,
-                    tolerant,
-                    make,
-                    decide,
-                )
-            )
+        def declare(decide: Decide) -> Decide:
+            self[name] = (data if callable(data) else lambda: data), decide
             return decide
 
         return declare
-
-    def passed(self, section: str, quote: str, why: str) -> None:
-        """Name a sentence that has no entry, and say why."""
-        self.passages.append(Passage(section, quote, why))
-
-    def ordered(self) -> list[Check]:
-        """The checks by the section of the paper."""
-        return sorted(self, key=lambda c: self.sections.index(c.section))

@@ -1,6 +1,5 @@
 """[Q] Qin et al., Exploring Transformer Extrapolation, AAAI 2024: its claims and their checks."""
 
-# fmt: off
 from __future__ import annotations
 
 import itertools
@@ -29,7 +28,7 @@ from farfield.theory.theorems import theorem
 from farfield.theory.values import compile_ball, enclose
 from farfield.theory.verdicts import Convergence
 from farfield.theory.verdicts import Verdict as Series_
-from farfield.validation.claims.claim import Data, Finding, Ledger, Missing
+from farfield.validation.claims.claim import Data, Decisions, Finding, Missing
 from farfield.validation.claims.results import LAST, WHOLE, Model, all_models, models
 from farfield.validation.claims.words import (
     BY_CHANCE,
@@ -42,26 +41,11 @@ from farfield.validation.claims.words import (
 )
 from farfield.validation.published import curve, select, table
 
-ABSTRACT, INTRODUCTION, SOFTMAX = "Abstract", "Introduction", "Softmax Attention"
-RPE, DEFINITION = "Relative Positional Encoding", "Definition Of Length Extrapolation"
-WINDOW, HYPOTHESIS, CONDITIONS = "Sliding Window Attention", "The Hypothesis", "The Conditions"
-FIELD, NEW, SETTING = "Theoretical Receptive Field", "Two New RPEs", "Setting and Dataset"
-SUFFICIENCY, NECESSITY = "Validating The Sufficiency", "Validating The Necessity"
-TRF, VISUAL, CONCLUSION = "Validating TRF", "Visualizing RPE", "Conclusion"
-LEDGER = Ledger(
-    "qin2024",
-    (ABSTRACT, INTRODUCTION, SOFTMAX, RPE, DEFINITION, WINDOW, HYPOTHESIS, CONDITIONS, FIELD, NEW,
-     SETTING, SUFFICIENCY, NECESSITY, TRF, VISUAL, CONCLUSION),
-    "6 layers, 512 wide (WikiText-103) or 12 layers, 768 wide, trained on 512 tokens",
-)
-check, passed = LEDGER.check, LEDGER.passed
+decides = Decisions()
 
 TYPE1, TYPE2 = "-2*log(1+n)", "-(log(1+n))^2"
 EXAMPLE1, EXAMPLE2 = "-log(1+n)", "-log(n+3) - log(log(n+3))"
 FIVE = ("alibi", "kerple_log", "sandwich", "type1", "type2")
-FORMULA, RUNS = "the formula", "the reference runs"
-PRINTED_BY_CHI = "perplexities printed in Tables 1 and 4 of [C]"
-CHI_SCALE = "12 layers, 768 wide, 12 heads, trained on 512 tokens ([C])"
 
 
 @lru_cache(maxsize=64)
@@ -104,13 +88,28 @@ def _biased(found: tuple[Model, ...], *names: str) -> list[Model]:
     return [m for m in plain if not names or m.name in names]
 
 
-def _of_models(found: list[Model], evidence: Mapping[str, Any], holds: bool | None,
-               corrected: str = "", corrected_holds: bool = False, reason: str = "") -> Finding:
+def _of_models(
+    found: list[Model],
+    evidence: Mapping[str, Any],
+    holds: bool | None,
+    corrected: str = "",
+    corrected_holds: bool = False,
+    reason: str = "",
+) -> Finding:
     """A finding on models, with what every such finding names."""
-    more = {"seeds": max((len(m.seeds) for m in found), default=0),
-            "results": sorted({m.source for m in found})}
-    return Finding(holds, {**evidence, **more}, corrected, corrected_holds, reason, len(found),
-                   "; ".join(sorted({m.scale for m in found})))
+    more = {
+        "seeds": max((len(m.seeds) for m in found), default=0),
+        "results": sorted({m.source for m in found}),
+    }
+    return Finding(
+        holds,
+        {**evidence, **more},
+        corrected,
+        corrected_holds,
+        reason,
+        len(found),
+        "; ".join(sorted({m.scale for m in found})),
+    )
 
 
 def _rises(found: list[Model], protocol: str = LAST) -> dict[str, float]:
@@ -120,14 +119,8 @@ def _rises(found: list[Model], protocol: str = LAST) -> dict[str, float]:
 # -- abstract and introduction --------------------------------------------------------------------
 
 
-@check(
-    "sufficiency.printed", ABSTRACT, "",
-    "a transformer is certain to possess this property as long as the series that corresponds to "
-    "the RPE's exponential converges",
-    "Every transformer whose exp-series converges in all heads keeps its perplexity.",
-    "nothing but a model whose series converges and whose perplexity rises",
-    kind="printed tables", label="measured", source=PRINTED_BY_CHI, scale=CHI_SCALE, tolerant=True,
-    data=lambda: {"cells": table("chi2023_table1") + table("chi2023_table4")},
+@decides(
+    "sufficiency.printed", lambda: {"cells": table("chi2023_table1") + table("chi2023_table4")}
 )
 def _sufficiency_printed(data: Data) -> Finding:
     """[C] prints shifted and equal slopes of ALiBi and windows, all of which converge."""
@@ -141,8 +134,12 @@ def _sufficiency_printed(data: Data) -> Finding:
     top = max(rises, key=lambda k: rises[k])
     return Finding(
         not failed,
-        {"convergent models": len(rises), "of them beyond the tolerance": len(failed),
-         "counterexample": f"{top}: perplexity rises by {rises[top]:.0%}"}, n=len(rises),
+        {
+            "convergent models": len(rises),
+            "of them beyond the tolerance": len(failed),
+            "counterexample": f"{top}: perplexity rises by {rises[top]:.0%}",
+        },
+        n=len(rises),
     )
 
 
@@ -157,55 +154,30 @@ def _variant(variant: str) -> list[str]:
     return verdicts("alibi", heads=1, dialect="equal", slope_exponent=value)
 
 
-@check(
-    "sufficiency.experiment", ABSTRACT, "",
-    "a transformer is certain to possess this property as long as the series that corresponds to "
-    "the RPE's exponential converges",
-    "Every trained model whose exp-series converges in all heads keeps its perplexity.",
-    "a model whose series converges and whose perplexity rises",
-    kind="experiment", label="measured", source=RUNS, tolerant=True,
-    data=all_models,
-)
+@decides("sufficiency.experiment", all_models)
 def _sufficiency(data: Data) -> Finding:
     found = [m for m in _biased(data["models"]) if m.verdict == "converges"]
     lost = [m.name for m in found if m.increase() >= data["tolerance"]]
     return _of_models(
-        found, {"lose their perplexity": lost, "largest increase": _rises(found)},
-        None if not found else not lost, reason="the results hold no model of this verdict",
+        found,
+        {"lose their perplexity": lost, "largest increase": _rises(found)},
+        None if not found else not lost,
+        reason="the results hold no model of this verdict",
     )
 
 
-passed(ABSTRACT, "we derive a new Theoretical Receptive Field (TRF) to measure the receptive field "
-       "of RPEs without taking any training steps", "judged in Conclusion (trf.without-training)")
-passed(ABSTRACT, "showing consistently matched trends on these datasets",
-       "judged under Validating TRF (trf-trend)")
-
-
-@check(
-    "quadratic", INTRODUCTION, "",
-    "the space-time complexity grows quadratically with the sequence length",
-    "The number of attention scores of a causal row of n tokens grows like n^2.",
-    "an exponent of the length other than 2",
-    kind="certified number", label="theorem", source="the count of query-key pairs",
-    data={"pairs": lambda n: n * (n + 1) // 2},
-)
+@decides("quadratic", {"pairs": lambda n: n * (n + 1) // 2})
 def _quadratic(data: Data) -> Finding:
     lengths = [2**k for k in range(9, 20)]
     ratios = [data["pairs"](2 * n) / data["pairs"](n) for n in lengths]
     return Finding(
         abs(ratios[-1] - 4) < 1e-4 and ratios == sorted(ratios),
-        {"pairs at 2n over pairs at n, n = 2^9 and 2^19": [ratios[0], ratios[-1]]}, n=len(lengths),
+        {"pairs at 2n over pairs at n, n = 2^9 and 2^19": [ratios[0], ratios[-1]]},
+        n=len(lengths),
     )
 
 
-@check(
-    "alibi-is-kerple", INTRODUCTION, "",
-    "It also shows that ALiBi is one of its instances",
-    "KERPLE in its power form, -r1 n^r2, is ALiBi for r2 = 1.",
-    "an r2 = 1 that gives another function of n",
-    kind="symbolic identity", label="theorem", source="the catalogue's formulas of both",
-    data={"kerple": "kerple_power", "r2": 1},
-)
+@decides("alibi-is-kerple", {"kerple": "kerple_power", "r2": 1})
 def _alibi_is_kerple(data: Data) -> Finding:
     slope = sympy.Rational(1, 4)
     alibi = encoding("alibi", heads=4).head(1)
@@ -215,52 +187,29 @@ def _alibi_is_kerple(data: Data) -> Finding:
     )
 
 
-@check(
-    "no-effect", INTRODUCTION, "Figure 2",
-    "only tokens within a certain range can influence the attention scores",
-    "Under ALiBi tokens beyond some distance have no effect on the attention output.",
-    "a weight that is positive at every distance",
-    kind="certified number", label="certified",
-    source="ALiBi with slope 1/2, content logits within [-1, 1], values of norm 1",
-    data={"bias": "-n/2", "distances": (10, 1000, 10**6), "width": 64},
-)
+@decides("no-effect", {"bias": "-n/2", "distances": (10, 1000, 10**6), "width": 64})
 def _no_effect(data: Data) -> Finding:
     weight = sympy.exp(read(data["bias"]))
     balls = {d: enclose(weight, 64, {n: sympy.Integer(d)}) for d in data["distances"]}
     error = window_error(data["bias"], data["width"], 1, 1).value
     return Finding(
         not all(b is not None and b > 0 for b in balls.values()),
-        {"weight relative to the nearest key, by distance":
-         {str(d): None if b is None else b.str(3, radius=False) for d, b in balls.items()},
-         f"largest change of the output without all beyond {data['width']} keys": error},
+        {
+            "weight relative to the nearest key, by distance": {
+                str(d): None if b is None else b.str(3, radius=False) for d, b in balls.items()
+            },
+            f"largest change of the output without all beyond {data['width']} keys": error,
+        },
         "Together they change the output by less than 10^-12, beyond 64 tokens at slope 1/2.",
-        error is not None and error < 1e-12, n=len(balls),
+        error is not None and error < 1e-12,
+        n=len(balls),
     )
-
-
-passed(INTRODUCTION, "A transformer can extrapolate for certain in this scenario since the "
-       "out-of-range tokens have no effect on the attention outcomes",
-       "its premise is judged as no-effect, its conclusion as window.printed")
-passed(INTRODUCTION, "this will result in significantly worse efficiency than the full attention "
-       "speed", "a result of another paper; the printed time is judged as table1.slower")
-passed(INTRODUCTION, "previous RPE-based methods (Press, Smith, and Lewis 2022; Chi et al. 2022) "
-       "can be seen as particular instances under the conditions",
-       "judged in The Conditions (satisfies.*)")
-passed(INTRODUCTION, "In contrast to prior approaches that require training gradients to compute "
-       "TRF", "about other papers")
 
 
 # -- preliminary ----------------------------------------------------------------------------------
 
 
-@check(
-    "mask", SOFTMAX, "Eq. 3",
-    "is used to ensure that current tokens can only see previous tokens and themselves",
-    "Adding M, 0 below and -oo above the diagonal, gives every later key the weight 0.",
-    "a positive weight on a later key",
-    kind="property test", label="measured", source="random scores, 12 by 12",
-    data={"apply": lambda s, m: s + m},
-)
+@decides("mask", {"apply": lambda s, m: s + m})
 def _mask(data: Data) -> Finding:
     scores = np.random.default_rng(0).normal(size=(12, 12))
     mask = np.where(np.tri(12, dtype=bool), 0.0, -np.inf)
@@ -268,22 +217,12 @@ def _mask(data: Data) -> Finding:
         shifted = np.exp(data["apply"](scores, mask))
     weights = shifted / shifted.sum(1, keepdims=True)
     later = weights[~np.tri(12, dtype=bool)]
-    return Finding(bool((later == 0).all()), {"largest later weight": float(later.max())},
-                   n=later.size)
+    return Finding(
+        bool((later == 0).all()), {"largest later weight": float(later.max())}, n=later.size
+    )
 
 
-passed(SOFTMAX, "when the elements of M are all 0, Eq. 3 is degenerated to Eq. 2",
-       "true as written, adding 0")
-
-
-@check(
-    "toeplitz", RPE, "before Eq. 5",
-    "the merged matrix is still a Toeplitz matrix",
-    "Causal mask and Toeplitz bias merge into one Toeplitz matrix.",
-    "a diagonal that is not constant",
-    kind="property test", label="theorem", source="Type 1 under the causal mask, 24 by 24",
-    data={"bias": TYPE1, "mask": lambda i, j: j <= i},
-)
+@decides("toeplitz", {"bias": TYPE1, "mask": lambda i, j: j <= i})
 def _toeplitz(data: Data) -> Finding:
     size = 24
     bias = encoding(data["bias"]).bias(np.arange(size))[0]
@@ -294,37 +233,24 @@ def _toeplitz(data: Data) -> Finding:
     constant = all(
         merged[i][j] == merged[i + 1][j + 1] for i in range(size - 1) for j in range(size - 1)
     )
-    return Finding(constant, {"neighbours on a diagonal compared": (size - 1) ** 2},
-                   n=(size - 1) ** 2)
-
-
-passed(RPE, "it is the key for length extrapolation, as shown in (Press, Smith, and Lewis 2022)",
-       "a result of another paper")
-passed(DEFINITION, "RNNs (Hochreiter and Schmidhuber 1997) and CNNs (Gehring et al. 2017) often "
-       "naturally possess this property", "no numbers of such models in the three papers")
-passed(DEFINITION, "This property is only present in sliding window transformers and a few "
-       "transformer variants with specifically designed RPEs", "about the literature of its day")
-passed(DEFINITION, "becomes very large", "a criterion, taken up in the reading of words: 1 and "
-       "more; between it and delta the definition is silent")
+    return Finding(
+        constant, {"neighbours on a diagonal compared": (size - 1) ** 2}, n=(size - 1) ** 2
+    )
 
 
 def _printed_by_sun() -> Data:
     sets = ((2, "PG22"), (2, "QMSum"), (6, "arXiv"), (6, "NarrativeQA"))
-    return {"trained": 1024, "curves": {
-        (d, e): curve(table(f"sun2023_table{k}"), dataset=d, encoding=e)
-        for k, d in sets for e in ("Transformer", "Alibi", "Roformer", "LeX")
-    }}
+    return {
+        "trained": 1024,
+        "curves": {
+            (d, e): curve(table(f"sun2023_table{k}"), dataset=d, encoding=e)
+            for k, d in sets
+            for e in ("Transformer", "Alibi", "Roformer", "LeX")
+        },
+    }
 
 
-@check(
-    "def0.1", DEFINITION, "Definition 0.1, Eq. 6",
-    "if for any n, there is,",
-    "Some model that was tested at shorter and at longer lengths has the property as printed, for "
-    "any n.",
-    "in every model a change beyond the tolerance at some n",
-    kind="printed tables", label="measured", source="Tables 2 and 6 of [S]", tolerant=True,
-    scale="24 layers, 1024 wide, 16 heads, trained on 1024 tokens ([S])", data=_printed_by_sun,
-)
+@decides("def0.1", _printed_by_sun)
 def _definition(data: Data) -> Finding:
     m, curves = data["trained"], data["curves"]
     any_n = {k: max(abs(v / c[m] - 1) for v in c.values()) for k, c in curves.items()}
@@ -332,115 +258,82 @@ def _definition(data: Data) -> Finding:
     longer = {k[0]: increase(c, m) for k, c in curves.items() if k[1] == "LeX"}
     return Finding(
         any_n[least] < data["tolerance"],
-        {"least of the largest changes, any n": {" ".join(least): any_n[least]},
-         "LeX's largest increase, n > m": longer},
+        {
+            "least of the largest changes, any n": {" ".join(least): any_n[least]},
+            "LeX's largest increase, n > m": longer,
+        },
         "Read n > m, and one-sided, an increase alone counting: then LeX has it on each data set.",
-        all(v < data["tolerance"] for v in longer.values()), n=len(curves),
+        all(v < data["tolerance"] for v in longer.values()),
+        n=len(curves),
     )
 
 
 # -- windows --------------------------------------------------------------------------------------
 
 
-@check(
-    "eq7.preceding", WINDOW, "Eq. 7",
-    "represents the attention output of the i-th token, which interacts with the j tokens "
-    "preceding it",
-    "The sum of Eq. 7 takes j tokens before the i-th one.",
-    "another number of tokens before it",
-    kind="symbolic identity", label="theorem", source="the limits of the sum, j = 1 .. 9",
-    data={"first": lambda i, j: i - j + 1, "last": lambda i, j: i},
-)
+@decides("eq7.preceding", {"first": lambda i, j: i - j + 1, "last": lambda i, j: i})
 def _preceding(data: Data) -> Finding:
     taken = {j: range(data["first"](20, j), data["last"](20, j) + 1) for j in range(1, 10)}
     before = {j: sum(s < 20 for s in row) for j, row in taken.items()}
     return Finding(
-        all(before[j] == j for j in before), {"tokens before the 20th, by j": before},
+        all(before[j] == j for j in before),
+        {"tokens before the 20th, by j": before},
         "j tokens with its own: j - 1 before it.",
-        all(before[j] == j - 1 and len(row) == j for j, row in taken.items()), n=len(before),
+        all(before[j] == j - 1 and len(row) == j for j, row in taken.items()),
+        n=len(before),
     )
 
 
-@check(
-    "window-extrapolates", WINDOW, "after Eq. 7",
-    "Note that window attention naturally possesses the length extrapolation ability",
-    "The exp-series of a window converges: Eq. 9 holds for it.",
-    "a window whose series does not converge",
-    kind="proof", label="theorem", source=FORMULA,
-    data={"bias": "Piecewise((0, n < 128), (-oo, True))"},
-)
+@decides("window-extrapolates", {"bias": "Piecewise((0, n < 128), (-oo, True))"})
 def _window_satisfies(data: Data) -> Finding:
     found = decided(data["bias"])
     return Finding(found.verdict is Series_.CONVERGES, {"proof": found.proof.text()})
 
 
-@check(
-    "window.printed", WINDOW, "after Eq. 7",
-    "Note that window attention naturally possesses the length extrapolation ability",
-    "A model trained with windows keeps its perplexity, whatever their size.",
-    "a window whose perplexity rises",
-    kind="printed tables", label="measured", source=f"{PRINTED_BY_CHI}, windows of 40 to 320",
-    scale=CHI_SCALE, tolerant=True,
-    data=lambda: {"cells": table("chi2023_table1") + table("chi2023_table4")},
-)
+@decides("window.printed", lambda: {"cells": table("chi2023_table1") + table("chi2023_table4")})
 def _window_printed(data: Data) -> Finding:
     rises = {}
     for d, w in itertools.product(("ArXiv", "OpenWebText2"), (40, 80, 100, 120, 160, 320)):
         rises[d, w] = increase(curve(tuple(data["cells"]), dataset=d, variant=f"w={w}"), 512)
     kept = {k for k, v in rises.items() if v < data["tolerance"]}
     return Finding(
-        len(kept) == len(rises), {"increase": {f"{d} w={w}": v for (d, w), v in rises.items()}},
+        len(kept) == len(rises),
+        {"increase": {f"{d} w={w}": v for (d, w), v in rises.items()}},
         "Windows of up to 100 do; those of 120 and more lose it: 12 layers carry them beyond the "
         "training length.",
-        kept == {k for k in rises if k[1] <= 100}, n=len(rises),
+        kept == {k for k in rises if k[1] <= 100},
+        n=len(rises),
     )
 
 
-@check(
-    "table1.reencoded", WINDOW, "Figure 1, right",
-    "In sliding window inference, the tokens within each sliding window must be re-encoded "
-    "multiple times",
-    "Sliding by one token, a token is encoded once for every window that holds it.",
-    "a window size at which each token is encoded once",
-    kind="certified number", label="theorem", source="the window sizes of Table 1",
-    data={"windows": (16, 32, 64, 128, 256, 512), "stride": 1},
-)
+@decides("table1.reencoded", {"windows": (16, 32, 64, 128, 256, 512), "stride": 1})
 def _reencoded(data: Data) -> Finding:
     times = {w: Fraction(w, data["stride"]) for w in data["windows"]}
-    return Finding(all(t > 1 for t in times.values()),
-                   {"encodings of a token, by window": times, "non-overlapping": 1},
-                   n=len(times))
+    return Finding(
+        all(t > 1 for t in times.values()),
+        {"encodings of a token, by window": times, "non-overlapping": 1},
+        n=len(times),
+    )
 
 
-@check(
-    "table1.slower", WINDOW, "Table 1",
-    "The sliding window one is more than 44 times slower than the nonoverlapping one",
-    "The printed time of sliding windows is more than 44 times the other.",
-    "a printed ratio of 44 or less",
-    kind="printed tables", label="measured", source="Table 1 (times not measured again)",
-    data=lambda: {"cells": table("qin2024_table1")},
-)
+@decides("table1.slower", lambda: {"cells": table("qin2024_table1")})
 def _table_1(data: Data) -> Finding:
     times = {c.encoding: c.value for c in data["cells"]}
     ratio = times["Sliding Window"] / times["Nonoverlapping Window"]
     return Finding(ratio > 44, {"ratio": ratio}, n=1)
 
 
-@check(
-    "table1.sizes", WINDOW, "caption of Table 1",
-    "over a set of window sizes {16, 32, 64, 128, 258, 512}",
-    "The set of window sizes doubles from 16 to 512.",
-    "a size that is not twice the one before",
-    kind="printed tables", label="theorem", source="the caption",
-    data={"sizes": (16, 32, 64, 128, 258, 512)},
-)
+@decides("table1.sizes", {"sizes": (16, 32, 64, 128, 258, 512)})
 def _table_1_sizes(data: Data) -> Finding:
     sizes = data["sizes"]
     doubles = [b == 2 * a for a, b in itertools.pairwise(sizes)]
     wrong = [a for a, b in zip(sizes, (16, 32, 64, 128, 256, 512), strict=True) if a != b]
     return Finding(
-        all(doubles), {"sizes": sizes, "doubles": doubles}, "With 256 in place of 258 it does.",
-        wrong == [258], n=len(doubles),
+        all(doubles),
+        {"sizes": sizes, "doubles": doubles},
+        "With 256 in place of 258 it does.",
+        wrong == [258],
+        n=len(doubles),
     )
 
 
@@ -448,15 +341,7 @@ def _windows_data() -> Data:
     return {"windows": models(folder="further/windows"), "models": models()}
 
 
-@check(
-    "figure1.sliding", WINDOW, "Figure 1, left",
-    "the sliding window inference has much lower ppl than the nonoverlapping one",
-    "At windows shorter than the training length, sliding inference has a perplexity lower than "
-    "non-overlapping inference, on average over the windows by more than the tolerance.",
-    "a model whose perplexity suffers as much from short windows when they slide",
-    kind="experiment", label="measured", source="the runs of further/windows", tolerant=True,
-    data=_windows_data,
-)
+@decides("figure1.sliding", _windows_data)
 def _figure_1_sliding(data: Data) -> Finding:
     """The protocols score other tokens, so each is taken relative to its own widest window, where
     sliding is at least as good: what is found is less than the whole advantage."""
@@ -464,27 +349,21 @@ def _figure_1_sliding(data: Data) -> Finding:
     for m in data["windows"]:
         sliding, blocks = m.mean(LAST), m.mean(WHOLE)
         widest = max(sliding)
-        gains[m.name] = {w: blocks[w] / blocks[widest] * sliding[widest] / sliding[w] - 1
-                         for w in sliding if w < widest}
+        gains[m.name] = {
+            w: blocks[w] / blocks[widest] * sliding[widest] / sliding[w] - 1
+            for w in sliding
+            if w < widest
+        }
     means = {k: float(np.mean(list(v.values()))) for k, v in gains.items()}
     return _of_models(
-        list(data["windows"]), {"non-overlapping over sliding - 1, by window": gains,
-                                "mean": means},
+        list(data["windows"]),
+        {"non-overlapping over sliding - 1, by window": gains, "mean": means},
         all(v > data["tolerance"] for v in means.values())
         and all(x > 0 for v in gains.values() for x in v.values()),
     )
 
 
-@check(
-    "figure1.alibi", HYPOTHESIS, "Figure 1, left",
-    "the performance of Alibi is similar to the sliding window attention when the window size is "
-    "sufficiently large",
-    "A model with ALiBi has with a sliding window of half its training length the perplexity that "
-    "it has with all tokens, up to 16 times the training length.",
-    "a difference beyond the tolerance",
-    kind="experiment", label="measured", source="the reference runs and further/windows",
-    tolerant=True, data=_windows_data,
-)
+@decides("figure1.alibi", _windows_data)
 def _figure_1_alibi(data: Data) -> Finding:
     (short,) = (m for m in data["windows"] if m.name == "alibi")
     (long,) = _biased(data["models"], "alibi")
@@ -494,21 +373,17 @@ def _figure_1_alibi(data: Data) -> Finding:
     beyond = whole[max(whole)] / whole[long.trained] - 1
     return _of_models(
         [short, long],
-        {f"window over {widest} tokens - 1": change,
-         f"{max(whole)} tokens over {long.trained} - 1": beyond},
+        {
+            f"window over {widest} tokens - 1": change,
+            f"{max(whole)} tokens over {long.trained} - 1": beyond,
+        },
         max(abs(change[widest // 2]), abs(beyond)) < data["tolerance"],
     )
 
 
-@check(
-    "eq7-eq8", HYPOTHESIS, "Eq. 8 against Eq. 7",
-    "A sliding window attention with window size w is equivalent to the following RPE on full "
-    "attention",
-    "A sliding window of w tokens [Eq. 7] is the bias that is 0 for i - j <= w and -oo beyond.",
-    "two masks that keep different numbers of keys",
-    kind="symbolic identity", label="theorem", source="both masks at w = 1, 2, 7, 64",
-    data={"window": "Piecewise((0, n < w), (-oo, True))",
-          "bias": "Piecewise((0, n <= w), (-oo, True))"},
+@decides(
+    "eq7-eq8",
+    {"window": "Piecewise((0, n < w), (-oo, True))", "bias": "Piecewise((0, n <= w), (-oo, True))"},
 )
 def _window_sizes(data: Data) -> Finding:
     def keys(formula: str, w: int) -> int:
@@ -520,7 +395,8 @@ def _window_sizes(data: Data) -> Finding:
         all(a == b for a, b in sizes.values()),
         {"keys at w = 1, 2, 7, 64 (Eq. 7, Eq. 8)": list(sizes.values())},
         "Eq. 8 with i - j < w (it keeps w + 1 keys as printed)",
-        narrower == [sizes[w][0] for w in sizes if w > 1], n=len(sizes),
+        narrower == [sizes[w][0] for w in sizes if w > 1],
+        n=len(sizes),
     )
 
 
@@ -530,14 +406,7 @@ def _worst(bias: str, row: int, kept: int) -> float:
     return float(2 * (1 - b[:kept].sum() / b.sum()))
 
 
-@check(
-    "eq9.uniform", HYPOTHESIS, "Eq. 9",
-    "∀ε > 0, ∃j_0, s.t. j > j_0, δ(i, j) < ε",
-    "Eq. 9 as printed, with i fixed, tells a bias that acts like a window from no bias at all.",
-    "no bias at all, which satisfies it",
-    kind="proof", label="theorem", source="worst cases of rows of 64 keys, and of 64 j keys",
-    data={"local": "-n/2", "none": "0", "row": lambda j: 64},
-)
+@decides("eq9.uniform", {"local": "-n/2", "none": "0", "row": lambda j: 64})
 def _eq_9(data: Data) -> Finding:
     def satisfies(bias: str, row: Callable[[int], int]) -> bool:
         return all(_worst(bias, max(row(j), j), j) < 0.01 for j in (64, 256))
@@ -549,18 +418,16 @@ def _eq_9(data: Data) -> Finding:
     uniform = {k: satisfies(data[k], growing) for k in ("local", "none")}
     return Finding(
         local and not none,
-        {"worst delta at j = 64 in a row of 64 keys": [_worst(data[k], 64, 64)
-                                                       for k in ("local", "none")],
-         "in a row of 4096 keys": [_worst(data[k], 4096, 64) for k in ("local", "none")]},
+        {
+            "worst delta at j = 64 in a row of 64 keys": [
+                _worst(data[k], 64, 64) for k in ("local", "none")
+            ],
+            "in a row of 4096 keys": [_worst(data[k], 4096, 64) for k in ("local", "none")],
+        },
         "It must hold for all i with one j_0: then it fails without a bias.",
-        uniform["local"] and not uniform["none"], n=2,
+        uniform["local"] and not uniform["none"],
+        n=2,
     )
-
-
-passed(HYPOTHESIS, "they both concentrate tokens inside a specified range",
-       "of the figure; judged as no-effect")
-passed(HYPOTHESIS, "A RPE that makes a transformer extrapolatable needs to have similar behavior "
-       "to sliding window attention", "a hypothesis; its test is necessity.*")
 
 
 # -- the conditions -------------------------------------------------------------------------------
@@ -576,7 +443,6 @@ def _squares(row: int) -> list[Fraction]:
 
 
 _ROWS = {"weights": _far_key, "toeplitz": _squares}
-_ROW_SOURCE = "rows of up to 512 keys, exact; c_ij = 1 for j = i and for j = 1, else 0"
 SIZES = (64, 128, 256, 512)
 
 
@@ -592,21 +458,18 @@ def _rows_of_a_limit(data: Data, corrected: str) -> Finding:
     settles = abs(totals[-1] - totals[-2]) < Fraction(1, 100)
     return Finding(
         not settles or worst[-2] < Fraction(1, 100),
-        {"C_ii at i = 64, 128, 256, 512": totals,
-         "delta(512, j)/l at j = 2, 8, 64, 256, 511": worst,
-         "at j = 256 for b_t = 1/(t+1)^2": float(series)},
-        corrected, series < Fraction(1, 100) and proved("window-error"), n=len(SIZES),
+        {
+            "C_ii at i = 64, 128, 256, 512": totals,
+            "delta(512, j)/l at j = 2, 8, 64, 256, 511": worst,
+            "at j = 256 for b_t = 1/(t+1)^2": float(series),
+        },
+        corrected,
+        series < Fraction(1, 100) and proved("window-error"),
+        n=len(SIZES),
     )
 
 
-@check(
-    "lemma0.2", CONDITIONS, "Lemma 0.2",
-    "When the following condition is satisfied, Eq. 9 holds",
-    "If the row sums C_ii converge to a finite limit, window attention approximates full "
-    "attention.",
-    "rows whose sums converge and whose window error does not fall",
-    kind="proof", label="theorem", source=_ROW_SOURCE, data=_ROWS,
-)
+@decides("lemma0.2", _ROWS)
 def _lemma_02(data: Data) -> Finding:
     return _rows_of_a_limit(
         data,
@@ -615,14 +478,7 @@ def _lemma_02(data: Data) -> Finding:
     )
 
 
-@check(
-    "eq11", CONDITIONS, "Eq. 11",
-    "Therefore we have",
-    "Full output minus window output is the outside share times (inside mean minus outside mean).",
-    "a difference of the two sides",
-    kind="symbolic identity", label="theorem", source="both sides in masses and means, by algebra",
-    data={"right": lambda share, inside, outside: share * (inside - outside)},
-)
+@decides("eq11", {"right": lambda share, inside, outside: share * (inside - outside)})
 def _eq_11(data: Data) -> Finding:
     i, o = sympy.symbols("I O", positive=True)
     u, w = sympy.symbols("u w", real=True)
@@ -635,14 +491,7 @@ def _eq_11(data: Data) -> Finding:
     )
 
 
-@check(
-    "eq13", CONDITIONS, "Eq. 12 and 13",
-    "We have",
-    "delta(i, j) <= 2 (1 - C_ij/C_ii) l.",
-    "a row whose change exceeds the bound",
-    kind="proof", label="theorem", source="200 random rows, and the theorem window-error",
-    data={"factor": 2, "trials": 200, "theorem": "window-error"},
-)
+@decides("eq13", {"factor": 2, "trials": 200, "theorem": "window-error"})
 def _eq_13(data: Data) -> Finding:
     random = np.random.default_rng(0)
     largest = 0.0
@@ -659,115 +508,89 @@ def _eq_13(data: Data) -> Finding:
         largest = max(largest, float(np.linalg.norm(full - part) / bound))
     return Finding(
         largest <= 1 + 1e-9 and proved(data["theorem"]),
-        {"largest delta over bound": largest,
-         "sharp": "attained by opposite values inside and outside"}, n=data["trials"],
+        {
+            "largest delta over bound": largest,
+            "sharp": "attained by opposite values inside and outside",
+        },
+        n=data["trials"],
     )
 
 
-@check(
-    "eq14", CONDITIONS, "Eq. 14",
-    "the tail of convergence series is arbitrarily small",
-    "If C_ii converges, C_ii - C_ij < eps for all i >= j > j_0.",
-    "rows with convergent sums whose far end keeps a share",
-    kind="proof", label="theorem", source=_ROW_SOURCE, data=_ROWS,
-)
+@decides("eq14", _ROWS)
 def _eq_14(data: Data) -> Finding:
     rest = {j: sum(data["weights"](512)[j:], Fraction(0)) for j in (2, 64, 256, 511)}
     series = sum(data["toeplitz"](512)[256:], Fraction(0))
     return Finding(
-        rest[256] < Fraction(1, 100), {"C_ii - C_ij at i = 512, by j": rest},
+        rest[256] < Fraction(1, 100),
+        {"C_ii - C_ij at i = 512, by j": rest},
         "It holds where the rows are the partial sums of one convergent series.",
-        series < Fraction(1, 100), n=len(rest),
+        series < Fraction(1, 100),
+        n=len(rest),
     )
 
 
-@check(
-    "eq15", CONDITIONS, "Eq. 15",
-    "So when i ≥ j ≥ j_2, we have",
-    "2 eps l/(C - eps) <= 2 l eps/(C - C/2) = 4 l eps/C for 0 < eps < C/2.",
-    "an eps below C/2 at which it fails",
-    kind="proof", label="theorem", source="all C = 2 eps + x, x > 0, by algebra",
-    data={"last": lambda eps, c: 4 * eps / c},
-)
+@decides("eq15", {"last": lambda eps, c: 4 * eps / c})
 def _eq_15(data: Data) -> Finding:
     eps, x = sympy.symbols("epsilon x", positive=True)
     c = 2 * eps + x
     middle = 2 * eps / (c - c / 2)
     return Finding(
         never_exceeds(2 * eps / (c - eps), middle) and vanishes(middle - data["last"](eps, c)),
-        {"with C = 2 eps + x, the difference of the first two": sympy.factor(
-            middle - 2 * eps / (c - eps))},
+        {
+            "with C = 2 eps + x, the difference of the first two": sympy.factor(
+                middle - 2 * eps / (c - eps)
+            )
+        },
     )
 
 
-passed(CONDITIONS, "According to the definition of limitation, Eq. 10 holds",
-       "a slip for Eq. 9, the claim of the lemma")
-passed(CONDITIONS, "for any token if the attention of the model focuses on its neighboring j",
-       "judged as window.printed")
-
-
-@check(
-    "concentration", CONDITIONS, "after Lemma 0.2",
-    "concentrating more weights on neighboring tokens does not guarantee the transformer has the "
-    "length extrapolation property",
-    "Some model whose weights fall with the distance loses its perplexity.",
-    "no such model",
-    kind="experiment", label="measured", source="the reference runs of Examples 1 and 2",
-    tolerant=True, data=lambda: {"models": models(), "names": ("example1", "example2")},
-)
+@decides("concentration", lambda: {"models": models(), "names": ("example1", "example2")})
 def _concentration(data: Data) -> Finding:
     found = _biased(data["models"], *data["names"])
-    falling = {m.name: bool((np.diff(encoding(m.name).bias(np.arange(1024))[0]) < 0).all())
-               for m in found}
+    falling = {
+        m.name: bool((np.diff(encoding(m.name).bias(np.arange(1024))[0]) < 0).all()) for m in found
+    }
     lost = [m.name for m in found if falling[m.name] and m.increase() >= data["tolerance"]]
-    return _of_models(found, {"largest increase": _rises(found), "weights fall": falling},
-                      bool(lost) if found else None, reason="the results hold none of them",
+    return _of_models(
+        found,
+        {"largest increase": _rises(found), "weights fall": falling},
+        bool(lost) if found else None,
+        reason="the results hold none of them",
     )
 
 
-@check(
-    "thm0.3", CONDITIONS, "Theorem 0.3, Eq. 16",
-    "When the following condition is satisfied, Eq. 9 holds",
-    "If the row sums B_ii of b_it converge to a finite limit, window attention approximates full "
-    "attention.",
-    "rows whose sums converge and whose window error does not fall",
-    kind="proof", label="theorem", source=_ROW_SOURCE, data=_ROWS,
-)
+@decides("thm0.3", _ROWS)
 def _theorem_03(data: Data) -> Finding:
     return _rows_of_a_limit(
         data, "It holds where b_it depends on i - t alone, which is Theorem 0.4."
     )
 
 
-@check(
-    "eq17.equality", CONDITIONS, "Eq. 17 against Eq. 2 and 7",
-    "Since we assume ‖q_i‖ ≤ l, ‖k_i‖ ≤ l, then",
-    "a_ij = exp(q_i . k_j) of Eq. 17 is the a_ij of Eq. 7.",
-    "another exponent in Eq. 7",
-    kind="symbolic identity", label="theorem", source="the exponents of Eq. 2, 7 and 17",
-    data={"eq2": lambda q, k, d: q * k / sympy.sqrt(d),
-          "eq7": lambda q, k, d: q * k / sympy.sqrt(d),
-          "eq17": lambda q, k, d: q * k},
+@decides(
+    "eq17.equality",
+    {
+        "eq2": lambda q, k, d: q * k / sympy.sqrt(d),
+        "eq7": lambda q, k, d: q * k / sympy.sqrt(d),
+        "eq17": lambda q, k, d: q * k,
+    },
 )
 def _eq_17_equality(data: Data) -> Finding:
     q, k, d = sympy.symbols("q k d", positive=True)
     attention, used, printed = (data[key](q, k, d) for key in ("eq2", "eq7", "eq17"))
     return Finding(
         vanishes(used - printed),
-        {"Eq. 7": used, "Eq. 17": printed,
-         "counterexample": "d = 4, q . k = 1: exp(1/2) against exp(1)"},
+        {
+            "Eq. 7": used,
+            "Eq. 17": printed,
+            "counterexample": "d = 4, q . k = 1: exp(1/2) against exp(1)",
+        },
         "a_ij = exp(q_i . k_j / sqrt(d)), which is Eq. 7 and the softmax of Eq. 2",
         vanishes(used - attention),
     )
 
 
-@check(
-    "eq17.bound", CONDITIONS, "Eq. 17",
-    "Since we assume ‖q_i‖ ≤ l, ‖k_i‖ ≤ l, then",
-    "With norms at most l, a_ij <= exp(l^2).",
-    "a head size and a norm at which q . k/sqrt(d) exceeds l^2",
-    kind="proof", label="theorem", source="q = k of norm l = 1/4 .. 8, d = 1, 4, 64, 1024",
-    data={"power": 2, "sizes": (1, 4, 64, 1024), "sharp": lambda l, d: l**2 / math.sqrt(d)},
+@decides(
+    "eq17.bound", {"power": 2, "sizes": (1, 4, 64, 1024), "sharp": lambda l, d: l**2 / math.sqrt(d)}
 )
 def _eq_17_bound(data: Data) -> Finding:
     cases = [(Fraction(k, 4), d) for k in range(1, 33) for d in data["sizes"]]
@@ -775,23 +598,20 @@ def _eq_17_bound(data: Data) -> Finding:
     slack = min(float(l) ** data["power"] - x for (l, d), x in largest.items())
     sharp = max(abs(data["sharp"](float(l), d) - x) for (l, d), x in largest.items())
     return Finding(
-        slack >= 0, {"least slack": slack, "distance of l^2/sqrt(d) from the largest": sharp},
-        "a_ij <= exp(l^2/sqrt(d)), attained at q = k", sharp < 1e-12, n=len(cases),
+        slack >= 0,
+        {"least slack": slack, "distance of l^2/sqrt(d) from the largest": sharp},
+        "a_ij <= exp(l^2/sqrt(d)), attained at q = k",
+        sharp < 1e-12,
+        n=len(cases),
     )
 
 
-@check(
-    "eq18", CONDITIONS, "Eq. 18",
-    "Therefore, Eq. 10 can be derived from Eq. 16",
-    "If B_ii converges, so does C_ii.",
-    "content logits, within the bound, under which C_ii has no limit",
-    kind="proof", label="theorem",
-    source="b_t = 1/(t+1)^2 and content logits 1 and -1 in alternate rows, up to 512 keys",
-    data={"toeplitz": _squares, "logit": lambda i: (-1) ** i},
-)
+@decides("eq18", {"toeplitz": _squares, "logit": lambda i: (-1) ** i})
 def _eq_18(data: Data) -> Finding:
-    sums = {i: math.exp(data["logit"](i)) * float(sum(data["toeplitz"](i))) for i in
-            (255, 256, 511, 512)}
+    sums = {
+        i: math.exp(data["logit"](i)) * float(sum(data["toeplitz"](i)))
+        for i in (255, 256, 511, 512)
+    }
     series = float(sum(data["toeplitz"](512)))
     bounded = all(c <= math.e * series * (1 + 1e-12) for c in sums.values())
     outside = _outside(data["toeplitz"](512), 256)  # the logit of a row cancels in its shares
@@ -799,19 +619,12 @@ def _eq_18(data: Data) -> Finding:
         abs(sums[512] - sums[511]) < 0.01,
         {"C_ii by i": sums, "e B_ii": math.e * series},
         "C_ii is bounded, which is enough: the outside share falls for all rows at once.",
-        bounded and outside < Fraction(1, 100), n=len(sums),
+        bounded and outside < Fraction(1, 100),
+        n=len(sums),
     )
 
 
-@check(
-    "thm0.4", CONDITIONS, "Theorem 0.4, Eq. 19",
-    "By leveraging the property of RPE, Theorem 0.3 can be further simplified as",
-    "If sum b_t converges, window attention approximates full attention, uniformly in the row.",
-    "a bias with a convergent series whose worst window error does not fall",
-    kind="proof", label="theorem",
-    source="the theorem theorem-0.4, and Type 1 in rows of 40,000 keys",
-    data={"bias": TYPE1, "logit_bound": 1.0, "theorem": "theorem-0.4"},
-)
+@decides("thm0.4", {"bias": TYPE1, "logit_bound": 1.0, "theorem": "theorem-0.4"})
 def _theorem_04(data: Data) -> Finding:
     sums = np.exp(encoding(data["bias"]).bias(np.arange(40_000))[0]).cumsum()
     worst = {}
@@ -821,21 +634,20 @@ def _theorem_04(data: Data) -> Finding:
         worst[j] = float((2 * outside / (outside + inside)).max())
     found = verdicts(data["bias"])
     return Finding(
-        found == ["converges"] and worst[1000] < worst[100] < worst[10] and worst[1000] < 0.05
+        found == ["converges"]
+        and worst[1000] < worst[100] < worst[10]
+        and worst[1000] < 0.05
         and proved(data["theorem"]),
-        {"proof": theorem(data["theorem"]).proof.claim, "exp-series": found,
-         "worst delta(i, j)/l, logits within [-1, 1], by j": worst}, n=len(worst),
+        {
+            "proof": theorem(data["theorem"]).proof.claim,
+            "exp-series": found,
+            "worst delta(i, j)/l, logits within [-1, 1], by j": worst,
+        },
+        n=len(worst),
     )
 
 
-@check(
-    "eq20", CONDITIONS, "Eq. 20",
-    "According to the definition of RPE",
-    "For a Toeplitz bias the row sum B_ii is the partial sum of one series.",
-    "a row whose sum is another",
-    kind="symbolic identity", label="theorem", source="1/(i - t + 1)^2 in rows 1 .. 39, exact",
-    data={"term": lambda i, t: Fraction(1, (i - t + 1) ** 2)},
-)
+@decides("eq20", {"term": lambda i, t: Fraction(1, (i - t + 1) ** 2)})
 def _eq_20(data: Data) -> Finding:
     term = data["term"]
     rows = [sum(term(i, t) for t in range(1, i + 1)) for i in range(1, 40)]
@@ -843,72 +655,55 @@ def _eq_20(data: Data) -> Finding:
     return Finding(rows == partial, {"B_33": float(rows[32])}, n=len(rows))
 
 
-@check(
-    "principle", CONDITIONS, "after Theorem 0.4",
-    "we can mathematically determine whether an RPE allows for length extrapolation before "
-    "conducting experiments",
-    "The verdict on the exp-series says which trained models keep their perplexity.",
-    "a model that keeps it with a divergent series, or loses it with a convergent one",
-    kind="experiment", label="measured", source=RUNS, tolerant=True,
-    data=all_models,
-)
+@decides("principle", all_models)
 def _principle(data: Data) -> Finding:
     found = [m for m in _biased(data["models"]) if m.verdict in ("converges", "diverges")]
     kept = {m.name: m.increase() < data["tolerance"] for m in found}
     wrong = [m.name for m in found if kept[m.name] != (m.verdict == "converges")]
     most = max(sum(kept.values()), len(kept) - sum(kept.values()))
     return _of_models(
-        found, {"right": len(found) - len(wrong), "wrong": wrong,
-                "right for who says the same of all": most},
-        None if not found else not wrong, reason="the results hold no model with a verdict",
+        found,
+        {
+            "right": len(found) - len(wrong),
+            "wrong": wrong,
+            "right for who says the same of all": most,
+        },
+        None if not found else not wrong,
+        reason="the results hold no model with a verdict",
     )
 
 
-_SATISFY = "satisfy our derived conditions for length extrapolation"
-
-
-@check(
-    "satisfies.alibi", CONDITIONS, "after Theorem 0.4", f"Alibi [...] {_SATISFY}",
-    "The exp-series of ALiBi converges in every head.", "a head whose series diverges",
-    kind="proof", label="theorem", source="1, 8 and 12 heads, and any slope m > 0",
-    data={"bias": "alibi", "heads": (1, 8, 12), "general": "-m*n"},
-)
+@decides("satisfies.alibi", {"bias": "alibi", "heads": (1, 8, 12), "general": "-m*n"})
 def _alibi(data: Data) -> Finding:
     found = {h: verdicts(data["bias"], heads=h) for h in data["heads"]}
     general = decided(data["general"])
     return Finding(
         all(map(_all_converge, found.values())) and general.converges is True,
-        {"heads": {h: f"{v.count('converges')} converge" for h, v in found.items()},
-         "any slope m > 0": general.verdict}, n=sum(data["heads"]),
+        {
+            "heads": {h: f"{v.count('converges')} converge" for h, v in found.items()},
+            "any slope m > 0": general.verdict,
+        },
+        n=sum(data["heads"]),
     )
 
 
-@check(
-    "satisfies.kerple-log", CONDITIONS, "after Theorem 0.4", f"Kerple [...] {_SATISFY}",
-    "The exp-series of KERPLE in its logarithmic form converges for all r1, r2 > 0.",
-    "parameters for which it diverges",
-    kind="proof", label="theorem", source="the formula with free parameters, and r1 = r2 = 1",
-    data={"bias": "-r1*log(1 + r2*n)", "instance": {"r1": 1, "r2": 1}},
-)
+@decides("satisfies.kerple-log", {"bias": "-r1*log(1 + r2*n)", "instance": {"r1": 1, "r2": 1}})
 def _kerple_log(data: Data) -> Finding:
     found = decided(data["bias"])
     instance = verdicts(data["bias"], **data["instance"])
     return Finding(
         found.verdict is Series_.CONVERGES,
-        {"condition": found.condition, "counterexample": f"{data['instance']}: {instance[0]}",
-         "reference start": "r1 uniform on (0, 2): half of the heads start where it diverges"},
+        {
+            "condition": found.condition,
+            "counterexample": f"{data['instance']}: {instance[0]}",
+            "reference start": "r1 uniform on (0, 2): half of the heads start where it diverges",
+        },
         "It converges exactly if r1 > 1.",
         str(found.condition) == "r1 > 1" and instance == ["diverges"],
     )
 
 
-@check(
-    "satisfies.kerple-power", CONDITIONS, "after Theorem 0.4", f"Kerple [...] {_SATISFY}",
-    "The exp-series of KERPLE in its power form converges for all r1, r2 > 0.",
-    "parameters for which it diverges",
-    kind="proof", label="theorem", source="the formula with free parameters",
-    data={"bias": "-r1*n^r2"},
-)
+@decides("satisfies.kerple-power", {"bias": "-r1*n^r2"})
 def _kerple_power(data: Data) -> Finding:
     found = decided(data["bias"])
     return Finding(
@@ -916,52 +711,43 @@ def _kerple_power(data: Data) -> Finding:
     )
 
 
-@check(
-    "satisfies.sandwich", CONDITIONS, "after Theorem 0.4", f"Sandwich [...] {_SATISFY}",
-    "The exp-series of Sandwich converges.", "nothing but a convergent head",
-    kind="proof", label="theorem",
-    source="[C, Eq. 6 and Appendix E] at c = 8; other heads differ by the factor 1/c",
-    data={"bias": "sandwich", "options": {"heads": 1}},
-)
+@decides("satisfies.sandwich", {"bias": "sandwich", "options": {"heads": 1}})
 def _sandwich(data: Data) -> Finding:
     found = verdicts(data["bias"], **data["options"])
     sums = np.exp(encoding(data["bias"], **data["options"]).bias(np.arange(100_000))).cumsum(1)
     return Finding(
         _all_converge(found),
-        {"verdict": found, "B_j/j at j = 10^4, 10^5": [sums[-1, 9_999] / 1e4, sums[-1, -1] / 1e5],
-         "every head": "a finite sum of waves is bounded below (theorem trigonometric)",
-         "that theorem's relations hold": proved("trigonometric")}, n=len(found),
+        {
+            "verdict": found,
+            "B_j/j at j = 10^4, 10^5": [sums[-1, 9_999] / 1e4, sums[-1, -1] / 1e5],
+            "every head": "a finite sum of waves is bounded below (theorem trigonometric)",
+            "that theorem's relations hold": proved("trigonometric"),
+        },
+        n=len(found),
     )
 
 
-@check(
-    "satisfies.sandwich-smoothed", CONDITIONS, "after Theorem 0.4", f"Sandwich [...] {_SATISFY}",
-    "The exp-series of Sandwich's printed logarithmic fit converges in every head.",
-    "a head whose series diverges",
-    kind="proof", label="theorem",
-    source="[C, Section 6.2] at c = 8, scaled to the other of 8 heads (our assumption)",
-    data={"bias": "sandwich_smoothed", "heads": 8, "general": "-(33/40*log(1+n) + 4/5)*8/c"},
+@decides(
+    "satisfies.sandwich-smoothed",
+    {"bias": "sandwich_smoothed", "heads": 8, "general": "-(33/40*log(1+n) + 4/5)*8/c"},
 )
 def _sandwich_smoothed(data: Data) -> Finding:
     found = verdicts(data["bias"], heads=data["heads"])
     general = decided(data["general"])
     return Finding(
-        _all_converge(found), {"verdict by head": found, "condition": general.condition},
+        _all_converge(found),
+        {"verdict by head": found, "condition": general.condition},
         "It converges exactly if c < 33/5, in the heads with a compression ratio below 6.6.",
-        str(general.condition) == "c < 33/5" and "diverges" in found, n=len(found),
+        str(general.condition) == "c < 33/5" and "diverges" in found,
+        n=len(found),
     )
 
 
 # -- receptive fields -----------------------------------------------------------------------------
 
 
-@check(
-    "nemp.gap", FIELD, "before Eq. 22",
-    "represents the minimal sequence length required to maintain the performance within a gap of ε",
-    "Keeping n_emp(eps) tokens changes the output by less than eps l.",
-    "weights and values with a larger change",
-    kind="proof", label="theorem", source="weights 2^-t in a row of 40, opposite values, exact",
-    data={"weights": lambda t: Fraction(1, 2**t), "eps": Fraction(1, 10), "values": (1, -1)},
+@decides(
+    "nemp.gap", {"weights": lambda t: Fraction(1, 2**t), "eps": Fraction(1, 10), "values": (1, -1)}
 )
 def _gap(data: Data) -> Finding:
     row = [data["weights"](t) for t in range(40)]
@@ -971,19 +757,13 @@ def _gap(data: Data) -> Finding:
     return Finding(
         change < data["eps"],
         {"eps": data["eps"], "n_emp(eps)": kept, "change of the output over l": float(change)},
-        "By less than 2 eps l [Eq. 13], and no better in general.", change < 2 * data["eps"], n=1,
+        "By less than 2 eps l [Eq. 13], and no better in general.",
+        change < 2 * data["eps"],
+        n=1,
     )
 
 
-@check(
-    "nemp.training", FIELD, "before Eq. 22",
-    "Since it is related to both a_ij and b_ij, it can only be calculated after training",
-    "The ERF depends on the content logits: one bias has several.",
-    "the same ERF under all logits",
-    kind="property test", label="measured",
-    source="ALiBi with slope 1/8, 20 random rows of 64 keys",
-    data={"bias": "-n/8", "spread": 2.0},
-)
+@decides("nemp.training", {"bias": "-n/8", "spread": 2.0})
 def _training(data: Data) -> Finding:
     bias = encoding(data["bias"]).bias(np.arange(64))[0]
     random = np.random.default_rng(0)
@@ -993,20 +773,15 @@ def _training(data: Data) -> Finding:
         fields.add(int(np.searchsorted(c.cumsum(), 0.9 * c.sum(), "right")) + 1)
     return Finding(
         len(fields) > 1,
-        {"ERF(0.1), least and largest": [min(fields), max(fields)],
-         "bounds before training": "TRF(eps e^lambda) to TRF(eps e^-lambda) (theorem two-sided)"},
+        {
+            "ERF(0.1), least and largest": [min(fields), max(fields)],
+            "bounds before training": "TRF(eps e^lambda) to TRF(eps e^-lambda) (theorem two-sided)",
+        },
         n=20,
     )
 
 
-@check(
-    "cij-bij", FIELD, "before Eq. 22",
-    "C_ij is upper bounded by B_ij",
-    "C_ij is at most B_ij, whatever the content logits.",
-    "content logits with C_ij above B_ij",
-    kind="proof", label="theorem", source="three keys with content logits 1/2",
-    data={"logits": (0.5, 0.5, 0.5), "terms": (1.0, 0.25, 0.0625), "logit_bound": 0.5},
-)
+@decides("cij-bij", {"logits": (0.5, 0.5, 0.5), "terms": (1.0, 0.25, 0.0625), "logit_bound": 0.5})
 def _content_sum(data: Data) -> Finding:
     c = sum(b * math.exp(a) for a, b in zip(data["logits"], data["terms"], strict=True))
     b = sum(data["terms"])
@@ -1016,18 +791,12 @@ def _content_sum(data: Data) -> Finding:
         {"C_ij": c, "B_ij": b, "content logits": data["logits"], "e^logit_bound B_ij": bound},
         "C_ij <= e^{l^2/sqrt(d)} B_ij; the factor cancels in no ratio of tail to total, so the TRF "
         "bounds the attention ERF only at eps e^{-lambda} (theorem two-sided)",
-        c <= bound * (1 + 1e-12) and proved("two-sided"), n=1,
+        c <= bound * (1 + 1e-12) and proved("two-sided"),
+        n=1,
     )
 
 
-@check(
-    "eq22.forms", FIELD, "Eq. 22",
-    "Therefore, we can define the TRF",
-    "The three forms of Eq. 22 are one number.",
-    "terms and an eps at which they differ",
-    kind="symbolic identity", label="theorem", source="15 random series of 30 integers, 9 eps each",
-    data={"below": lambda tail, bound: tail < bound},
-)
+@decides("eq22.forms", {"below": lambda tail, bound: tail < bound})
 def _forms(data: Data) -> Finding:
     random = np.random.default_rng(0)
     different = 0
@@ -1044,66 +813,54 @@ def _forms(data: Data) -> Finding:
 def _field_of(terms: tuple[Any, ...], eps: Fraction, strict: bool = True) -> int:
     total = sum(terms)
     return next(
-        j for j in range(len(terms) + 1)
+        j
+        for j in range(len(terms) + 1)
         if sum(terms[j:]) < eps * total or (not strict and sum(terms[j:]) == eps * total)
     )
 
 
-@check(
-    "thm0.5", FIELD, "Theorem 0.5",
-    "If the following conditions hold",
-    "If a_t/A <= b_t/B for all large t, then TRF_a(eps) <= TRF_b(eps) for all small eps.",
-    "two series with the hypothesis and the other order",
-    kind="proof", label="theorem", source="two finite series; ALiBi against Type 1, certified",
-    data={"a": (4, 2, 1, 1), "b": (3, 1), "light": "-n/4", "heavy": TYPE1},
-)
+@decides("thm0.5", {"a": (4, 2, 1, 1), "b": (3, 1), "light": "-n/4", "heavy": TYPE1})
 def _theorem_05(data: Data) -> Finding:
     a, b = data["a"], data["b"]
     fields = [_field_of(x, Fraction(1, 10**6)) for x in (a, b)]
     infinite = [_tokens(data[k], "1e-6") for k in ("light", "heavy")]
     return Finding(
         fields[0] <= fields[1],
-        {"a": a, "b": b, "TRF_a, TRF_b at eps = 10^-6": fields,
-         "hypothesis": f"a_t = b_t = 0 for t >= {max(len(a), len(b))}, so it holds there",
-         f"TRF(10^-6) of {data['light']} and {data['heavy']}": infinite},
+        {
+            "a": a,
+            "b": b,
+            "TRF_a, TRF_b at eps = 10^-6": fields,
+            "hypothesis": f"a_t = b_t = 0 for t >= {max(len(a), len(b))}, so it holds there",
+            f"TRF(10^-6) of {data['light']} and {data['heavy']}": infinite,
+        },
         "It needs infinitely many b_t > 0; with finite support compare the supports.",
-        infinite[0] <= infinite[1], n=2,
+        infinite[0] <= infinite[1],
+        n=2,
     )
 
 
-@check(
-    "thm0.5.eps0", FIELD, "Eq. 26 and 27",
-    "Let ε < ε_0, where",
-    "For every t_0 there is an eps_0 whose TRF is t_0, and TRF(eps) > t_0 for all smaller eps.",
-    "a t_0 that is no TRF, or a smaller eps with the same TRF",
-    kind="proof", label="theorem", source="b_t = 2^-t with b_2 = 0, t up to 24, exact",
-    data={"terms": tuple(Fraction(int(t != 2), 2**t) for t in range(24))},
-)
+@decides("thm0.5.eps0", {"terms": tuple(Fraction(int(t != 2), 2**t) for t in range(24))})
 def _eps_0(data: Data) -> Finding:
     b = data["terms"]
     shares = [_outside(list(b), j) for j in range(len(b))]
     reached = {_field_of(b, x) for x in shares if 0 < x < 1}
     missed = [t for t in range(2, 12) if t not in reached]
     between = [(shares[t] + shares[t - 1]) / 2 for t in range(2, 12)]
-    same = [t for t, x in zip(range(2, 12), between, strict=True)
-            if x > 0 and _field_of(b, x) == _field_of(b, (x + shares[t]) / 2) == t]
+    same = [
+        t
+        for t, x in zip(range(2, 12), between, strict=True)
+        if x > 0 and _field_of(b, x) == _field_of(b, (x + shares[t]) / 2) == t
+    ]
     return Finding(
         not missed and not same,
         {"t_0 that are no TRF": missed, "t_0 that a smaller eps has too": same},
         "TRF(eps) > t_0 for all eps up to T_{t_0}/B, where infinitely many b_t > 0.",
-        all(x > 0 and _field_of(b, x) > t for t, x in enumerate(shares[:12]) if t), n=10,
+        all(x > 0 and _field_of(b, x) > t for t, x in enumerate(shares[:12]) if t),
+        n=10,
     )
 
 
-@check(
-    "thm0.5.last-step", FIELD, "after Eq. 27",
-    "According to Eq. 22, we have",
-    "From sum_{t >= j} a_t <= A eps follows TRF_a(eps) <= j.",
-    "a series with equality, whose TRF is larger",
-    kind="proof", label="theorem",
-    source="a_t = 2^-t to t = 60, eps = T_j/A for j = 1 .. 10, exact",
-    data={"ratio": Fraction(1, 2), "field": _field_of},
-)
+@decides("thm0.5.last-step", {"ratio": Fraction(1, 2), "field": _field_of})
 def _last_step(data: Data) -> Finding:
     a = tuple(data["ratio"] ** t for t in range(60))
     equal = [_outside(list(a), j) for j in range(1, 11)]
@@ -1113,18 +870,12 @@ def _last_step(data: Data) -> Finding:
         all(f <= j for j, f in enumerate(fields, 1)),
         {"j": list(range(1, 11)), "TRF(T_j/A)": fields},
         "It follows from <, which Eq. 22 gives for b; Eq. 27 weakens it to <=.",
-        all(f <= j for j, f in enumerate(above, 1)), n=len(fields),
+        all(f <= j for j, f in enumerate(above, 1)),
+        n=len(fields),
     )
 
 
-@check(
-    "thm0.5.smaller-series", FIELD, "after Theorem 0.5",
-    "the smaller the series, the smaller the TRF",
-    "A series with smaller terms has the smaller TRF.",
-    "two series, one below the other, with the other order",
-    kind="proof", label="theorem", source="1, 1, 1, 1 and 9, 1, 1, 1 at eps = 1/3",
-    data={"a": (1, 1, 1, 1), "b": (9, 1, 1, 1), "eps": Fraction(1, 3)},
-)
+@decides("thm0.5.smaller-series", {"a": (1, 1, 1, 1), "b": (9, 1, 1, 1), "eps": Fraction(1, 3)})
 def _smaller_series(data: Data) -> Finding:
     a, b = data["a"], data["b"]
     assert all(x <= y for x, y in zip(a, b, strict=True))
@@ -1135,95 +886,73 @@ def _smaller_series(data: Data) -> Finding:
         {"a (every term at most b's)": a, "b": b, "eps": data["eps"], "TRF_a, TRF_b": fields},
         "What counts is the normalised tail T_j/B: it is larger for a at every j, and so is the "
         "TRF.",
-        all(x >= y for x, y in zip(*shares, strict=True)) and fields[0] >= fields[1], n=1,
+        all(x >= y for x, y in zip(*shares, strict=True)) and fields[0] >= fields[1],
+        n=1,
     )
-
-
-passed(FIELD, "we can still compute the TRF numerically",
-       "farfield does so, with a certificate; the printed curves are not given as numbers")
-passed(FIELD, "ERF can be viewed as the smallest window that contains the majority of the "
-       "information within an attention", "a definition in other words")
 
 
 # -- the two new encodings ------------------------------------------------------------------------
 
-for _name, _formula, _shown in (("type1", TYPE1, "1/n^2"), ("type2", TYPE2, "exp(-log^2 n)")):
 
-    @check(
-        f"satisfies.{_name}", NEW, "Type 1 and Type 2",
-        "we propose two new RPEs to empirically prove the conditions and hypothesis",
-        f"The exp-series of b_n = {_shown} (shifted to n + 1) converges.", "a divergent series",
-        kind="proof", label="theorem", source=FORMULA, data={"bias": _formula},
-    )
-    def _new(data: Data) -> Finding:
-        found = decided(data["bias"])
-        return Finding(found.verdict is Series_.CONVERGES, {"proof": found.proof.claim})
+@decides("satisfies.type1", {"bias": TYPE1})
+@decides("satisfies.type2", {"bias": TYPE2})
+def _new(data: Data) -> Finding:
+    found = decided(data["bias"])
+    return Finding(found.verdict is Series_.CONVERGES, {"proof": found.proof.claim})
 
 
-@check(
-    "infinite-kinds", NEW, "",
-    "we can design infinite kinds of RPEs with the length extrapolation property",
-    "-c log(1 + n) satisfies the condition for every c > 1.",
-    "a c > 1 whose series diverges",
-    kind="proof", label="theorem", source="the formula with c = 1 + d, d > 0",
-    data={"bias": "-(1 + d)*log(1 + n)"},
-)
+@decides("infinite-kinds", {"bias": "-(1 + d)*log(1 + n)"})
 def _infinite(data: Data) -> Finding:
     found = decided(data["bias"])
-    return Finding(found.verdict is Series_.CONVERGES,
-                   {"for all d > 0": found.verdict, "proof": found.proof.claim})
+    return Finding(
+        found.verdict is Series_.CONVERGES,
+        {"for all d > 0": found.verdict, "proof": found.proof.claim},
+    )
 
 
-@check(
-    "types.zero", NEW, "Type 1 and Type 2",
-    "Type1 : b_n = 1/n^2 = exp(-2 ln n)",
-    "b_n of both types is a finite positive weight at every distance, the query's own key "
-    "included.",
-    "a distance with an infinite weight, or with none",
-    kind="certified number", label="theorem", source="both formulas as printed, n = 0, 1, 2",
-    data={"type1": lambda n: n**-2, "type2": lambda n: sympy.exp(-sympy.log(n) ** 2)},
+@decides(
+    "types.zero", {"type1": lambda n: n**-2, "type2": lambda n: sympy.exp(-(sympy.log(n) ** 2))}
 )
 def _zero(data: Data) -> Finding:
     at = sympy.Symbol("n", nonnegative=True)
-    values = {k: [sympy.limit(data[k](at), at, j, "+") for j in (0, 1, 2)]
-              for k in ("type1", "type2")}
+    values = {
+        k: [sympy.limit(data[k](at), at, j, "+") for j in (0, 1, 2)] for k in ("type1", "type2")
+    }
     shifted = {k: [data[k](sympy.Integer(j + 1)) for j in (0, 1, 2)] for k in values}
 
     def good(found: dict[str, list[Any]]) -> bool:
         return all(v.is_finite and v.is_positive for row in found.values() for v in row)
 
     return Finding(
-        good(values), {"b_0, b_1, b_2 as printed": values},
-        "With n + 1 in place of n, as Eq. 29 sums them, they are.", good(shifted), n=6,
+        good(values),
+        {"b_0, b_1, b_2 as printed": values},
+        "With n + 1 in place of n, as Eq. 29 sums them, they are.",
+        good(shifted),
+        n=6,
     )
 
 
-@check(
-    "type1.total", NEW, "Eq. 29",
-    "B_ij = Σ 1/(i+1)^2 ≈ ∫ 1/x^2 dx = 1 − 1/j, B = 1",
-    "The Type 1 series has B = 1.", "a certified total away from 1",
-    kind="certified number", label="certified", source="the series from n = 0, in balls",
-    data={"bias": TYPE1},
-)
+@decides("type1.total", {"bias": TYPE1})
 def _type1_total(data: Data) -> Finding:
     total = to_arb(at_precision(series(read(data["bias"])).total, 128))
     with precision(128):
         zeta = arb.pi() ** 2 / 6
         return Finding(
-            bool(total.overlaps(arb(1))), {"B": total.str(20)},
+            bool(total.overlaps(arb(1))),
+            {"B": total.str(20)},
             "B = pi^2/6; 1 is the integral from 1, which leaves out 0.645 of the sum.",
-            bool(total.overlaps(zeta)), n=1,
+            bool(total.overlaps(zeta)),
+            n=1,
         )
 
 
-@check(
-    "type1.trf", NEW, "Eq. 29",
-    "= inf_j (1 − 1/j > 1 − ε)",
-    "The TRF of Type 1 is the least j with 1 - 1/j > 1 - eps, that is above 1/eps.",
-    "an eps whose certified TRF is another",
-    kind="certified number", label="certified", source="certified TRF at four eps",
-    data={"bias": TYPE1, "eps": ("1/10", "1/100", "1/1000", "1/10000"),
-          "printed": lambda eps: math.floor(1 / eps) + 1},
+@decides(
+    "type1.trf",
+    {
+        "bias": TYPE1,
+        "eps": ("1/10", "1/100", "1/1000", "1/10000"),
+        "printed": lambda eps: math.floor(1 / eps) + 1,
+    },
 )
 def _type1_trf(data: Data) -> Finding:
     fields = [_tokens(data["bias"], e) for e in data["eps"]]
@@ -1233,29 +962,20 @@ def _type1_trf(data: Data) -> Finding:
         fields == printed,
         {"eps": data["eps"], "TRF": fields, "by Eq. 29": printed},
         "6/(pi^2 eps), that is 1/(B eps), within one token",
-        all(abs(f - x) <= 1 for f, x in zip(fields, near, strict=True)), n=len(fields),
+        all(abs(f - x) <= 1 for f, x in zip(fields, near, strict=True)),
+        n=len(fields),
     )
 
 
-@check(
-    "type1.order", NEW, "Eq. 29",
-    "= Θ(1/ε)",
-    "The TRF of Type 1 is of the exact order 1/eps.",
-    "a product eps TRF(eps) that is not bounded on both sides",
-    kind="proof", label="theorem",
-    source="certified TRF for eps = 10^-1 .. 10^-12; theorem trf-power",
-    data={"bias": TYPE1, "powers": (1, 2, 4, 8, 12)},
-)
+@decides("type1.order", {"bias": TYPE1, "powers": (1, 2, 4, 8, 12)})
 def _type1_order(data: Data) -> Finding:
     fields = [_tokens(data["bias"], f"1e-{k}") for k in data["powers"]]
     products = [f / 10.0**k for f, k in zip(fields, data["powers"], strict=True)]
     return Finding(
         max(products) < 2 * min(products) and proved("trf-power"),
-        {"eps TRF(eps)": products, "limit": "6/pi^2 (theorem trf-power)"}, n=len(products),
+        {"eps TRF(eps)": products, "limit": "6/pi^2 (theorem trf-power)"},
+        n=len(products),
     )
-
-
-passed(NEW, "it is difficult to provide the analytical form of its TRF", "a judgement")
 
 
 @lru_cache(maxsize=32)
@@ -1273,16 +993,7 @@ def crossover(light: str, heavy: str, count: int = 80) -> arb | None:
     return min(above, key=lambda x: float(x.mid())) if above else None
 
 
-@check(
-    "type2-below-type1.small-eps", NEW, "after Eq. 29",
-    "the TRF of Type 2 is smaller than the TRF of Type 1 using Theorem 0.5 and the inequality "
-    "below",
-    "The TRF of Type 2 is at most that of Type 1 for all small eps.",
-    "normalised tails in the other order far out",
-    kind="proof", label="theorem",
-    source="normalised tails from 8 to 199 in balls; biases to 10^15",
-    data={"light": TYPE2, "heavy": TYPE1, "from": 8},
-)
+@decides("type2-below-type1.small-eps", {"light": TYPE2, "heavy": TYPE1, "from": 8})
 def _type2_small(data: Data) -> Finding:
     u, v = (_normalised_tails(data[k], 200) for k in ("light", "heavy"))
     ordered = all(x < y for x, y in zip(u[data["from"] :], v[data["from"] :], strict=True))
@@ -1290,99 +1001,62 @@ def _type2_small(data: Data) -> Finding:
     gap = light - heavy
     return Finding(
         bool(ordered and (np.diff(gap) < 0).all() and gap[-1] < -100),
-        {"p_2 - p_1 at n = 10, 10^5, 10^15": gap[[0, 4, 14]].tolist()}, n=200 - data["from"],
+        {"p_2 - p_1 at n = 10, 10^5, 10^15": gap[[0, 4, 14]].tolist()},
+        n=200 - data["from"],
     )
 
 
-@check(
-    "type-inequality", NEW, "before Empirical Validation",
-    "∀c_1, c_2 > 0",
-    "For all c1, c2 > 0: exp(-log^2 n)/c1 < n^-2/c2 for all large n.",
-    "constants for which it fails far out",
-    kind="proof", label="theorem",
-    source="x = log n = 2 + z + s with log(c2/c1) = (1 + z)^2 - 1, all z, s > 0, by algebra",
-    data={"left": lambda x: -(x**2), "right": lambda x: -2 * x},
-)
+@decides("type-inequality", {"left": lambda x: -(x**2), "right": lambda x: -2 * x})
 def _type_inequality(data: Data) -> Finding:
     z, s = sympy.symbols("z s", positive=True)
     x, ratio = 2 + z + s, (1 + z) ** 2 - 1
     return Finding(
         never_exceeds(data["left"](x) + ratio, data["right"](x)),
-        {"holds from log n =": "1 + sqrt(1 + log(c2/c1))",
-         "log of right over left": sympy.factor(data["right"](x) - data["left"](x) - ratio)},
+        {
+            "holds from log n =": "1 + sqrt(1 + log(c2/c1))",
+            "log of right over left": sympy.factor(data["right"](x) - data["left"](x) - ratio),
+        },
     )
 
 
 # -- experiments of the paper ---------------------------------------------------------------------
 
-passed(SETTING, "We use the same model architecture and training configuration for all RPE "
-       "variants to ensure fairness", "nothing printed to compare")
-passed(SETTING, "WikiBook is a 22-gigabyte corpus", "about a data set")
 
-
-@check(
-    "figure3", SUFFICIENCY, "Figure 3",
-    "All these methods demonstrate good length extrapolation capability",
-    "ALiBi, KERPLE, Sandwich, Type 1 and Type 2 keep their perplexity up to 16 times the training "
-    "length.",
-    "one of the five whose perplexity rises",
-    kind="experiment", label="measured", source=RUNS, tolerant=True,
-    data=lambda: {"models": models(), "names": FIVE},
-)
+@decides("figure3", lambda: {"models": models(), "names": FIVE})
 def _figure_3(data: Data) -> Finding:
     found = _biased(data["models"], *data["names"])
     lost = [m.name for m in found if m.increase() >= data["tolerance"]]
     enough = len(found) == len(data["names"])
     return _of_models(
-        found, {"largest increase": _rises(found), "lose": lost}, not lost if enough else None,
+        found,
+        {"largest increase": _rises(found), "lose": lost},
+        not lost if enough else None,
         reason="the results do not hold all five",
     )
 
 
-@check(
-    "figure3.sinusoidal", SUFFICIENCY, "Figure 3",
-    "which grows rapidly as the inference sequence length increases",
-    "With sinusoidal positions perplexity more than doubles within 16 times the training length.",
-    "an increase below 1",
-    kind="experiment", label="measured", source=RUNS,
-    data=lambda: {"models": models(), "names": ("sinusoidal",)},
-)
+@decides("figure3.sinusoidal", lambda: {"models": models(), "names": ("sinusoidal",)})
 def _figure_3_sinusoidal(data: Data) -> Finding:
     found = _biased(data["models"], *data["names"])
     return _of_models(
-        found, {"largest increase": _rises(found)},
+        found,
+        {"largest increase": _rises(found)},
         all(m.increase() >= EXPLODES for m in found) if found else None,
         reason="the results hold no such model",
     )
 
 
-passed(SUFFICIENCY, "the stabilized PPL may vary due to the effectiveness of different positional "
-       "encoding strategies", "says that anything may be")
-
-
-@check(
-    "examples.close", NECESSITY, "",
-    "we pick two RPEs that are very close to satisfying Theorem 0.4",
-    "With any larger exponent, n^-(1+d) or 1/(n log^(1+d) n), the series converge.",
-    "a d > 0 with which one diverges",
-    kind="proof", label="theorem", source="both formulas with d > 0",
-    data={"biases": ("-(1+d)*log(1+n)", "-log(n+3) - (1+d)*log(log(n+3))")},
-)
+@decides("examples.close", {"biases": ("-(1+d)*log(1+n)", "-log(n+3) - (1+d)*log(log(n+3))")})
 def _close(data: Data) -> Finding:
     found = [decided(b) for b in data["biases"]]
-    return Finding(all(f.verdict is Series_.CONVERGES for f in found),
-                   {b: str(f.verdict) for b, f in zip(data["biases"], found, strict=True)},
-                   n=len(found))
+    return Finding(
+        all(f.verdict is Series_.CONVERGES for f in found),
+        {b: str(f.verdict) for b, f in zip(data["biases"], found, strict=True)},
+        n=len(found),
+    )
 
 
-@check(
-    "examples.concentrate", NECESSITY, "",
-    "both of them concentrate their weight on neighboring tokens",
-    "In a row of 9216 keys the nearest 512 hold more than half of the weight.",
-    "half of the weight, or less",
-    kind="certified number", label="approximate", source="float64 sums over the row",
-    data={"biases": (EXAMPLE1, EXAMPLE2), "row": 9216, "near": 512},
-)
+@decides("examples.concentrate", {"biases": (EXAMPLE1, EXAMPLE2), "row": 9216, "near": 512})
 def _concentrate(data: Data) -> Finding:
     shares = {}
     for bias in data["biases"]:
@@ -1390,25 +1064,19 @@ def _concentrate(data: Data) -> Finding:
         shares[bias] = float(b[: data["near"]].sum() / b.sum())
     return Finding(
         all(s > 0.5 for s in shares.values()),
-        {"share of the nearest 512": shares,
-         "in ever longer rows": "it tends to 0, as the series diverge (theorem equivalence)"},
+        {
+            "share of the nearest 512": shares,
+            "in ever longer rows": "it tends to 0, as the series diverge (theorem equivalence)",
+        },
         n=len(shares),
     )
 
 
-for _name, _formula, _shown in (
-    ("example1", EXAMPLE1, "1/n"), ("example2", EXAMPLE2, "1/(n log n)"),
-):
-
-    @check(
-        f"{_name}.diverges", NECESSITY, "",
-        "Below is a brief mathematical proof that the above RPEs do not satisfy Theorem 0.4",
-        f"The exp-series of b_n = {_shown} diverges.", "a proof that it converges",
-        kind="proof", label="theorem", source=FORMULA, data={"bias": _formula},
-    )
-    def _example(data: Data) -> Finding:
-        found = decided(data["bias"])
-        return Finding(found.verdict is Series_.DIVERGES, {"proof": found.proof.text()})
+@decides("example1.diverges", {"bias": EXAMPLE1})
+@decides("example2.diverges", {"bias": EXAMPLE2})
+def _example(data: Data) -> Finding:
+    found = decided(data["bias"])
+    return Finding(found.verdict is Series_.DIVERGES, {"proof": found.proof.text()})
 
 
 def _lower_bound(data: Data) -> Finding:
@@ -1428,24 +1096,25 @@ def _lower_bound(data: Data) -> Finding:
         falls = bool(to_arb(compile_ball(sympy.diff(term, at))({at: fmpq(5)})) < 0)
         return Finding(
             bool(slope == 0 and falls and least > 0),
-            {"derivative of the integral minus the term": slope,
-             "least gap": float(least.mid()),
-             "why": "the term decreases, so it exceeds its integral over [n, n + 1]"},
+            {
+                "derivative of the integral minus the term": slope,
+                "least gap": float(least.mid()),
+                "why": "the term decreases, so it exceeds its integral over [n, n + 1]",
+            },
             n=last - first,
         )
 
 
-check(
-    "example1.bound", NECESSITY, "", "> ∫ 1/x dx = ln(k+1)", "sum_{n=1}^k 1/n > log(k + 1).",
-    "a k with the other sign", kind="proof", label="certified", source="k = 1 .. 119 in balls",
-    data={"term": lambda n: 1 / n, "primitive": sympy.log, "first": 1},
-)(_lower_bound)
-check(
-    "example2.bound", NECESSITY, "", "= ln ln(k+1) − ln ln 3",
-    "sum_{n=3}^k 1/(n log n) > log log(k + 1) - log log 3.", "a k with the other sign",
-    kind="proof", label="certified", source="k = 3 .. 119 in balls",
-    data={"term": lambda n: 1 / (n * sympy.log(n)), "primitive": lambda n: sympy.log(sympy.log(n)),
-          "first": 3},
+decides("example1.bound", {"term": lambda n: 1 / n, "primitive": sympy.log, "first": 1})(
+    _lower_bound
+)
+decides(
+    "example2.bound",
+    {
+        "term": lambda n: 1 / (n * sympy.log(n)),
+        "primitive": lambda n: sympy.log(sympy.log(n)),
+        "first": 3,
+    },
 )(_lower_bound)
 
 
@@ -1453,18 +1122,13 @@ def _examples() -> Data:
     return {"models": models(), "names": ("example1", "example2")}
 
 
-@check(
-    "figure4.rapidly", NECESSITY, "Figure 4",
-    "the PPLs of both RPEs grow rapidly as the length of the testing sequence increases",
-    "The perplexity of both examples at least doubles within 16 times the training length.",
-    "an increase below 1",
-    kind="experiment", label="measured", source=RUNS, data=_examples,
-)
+@decides("figure4.rapidly", _examples)
 def _figure_4_rapidly(data: Data) -> Finding:
     found = _biased(data["models"], *data["names"])
     grows = [falls({-n: p for n, p in m.mean().items()}) for m in found]
     return _of_models(
-        found, {"largest increase": _rises(found), "perplexity": {m.name: m.mean() for m in found}},
+        found,
+        {"largest increase": _rises(found), "perplexity": {m.name: m.mean() for m in found}},
         all(m.increase() >= EXPLODES for m in found) if len(found) == 2 else None,
         "They grow at every doubling of the length, by less than a quarter in all.",
         all(grows) and all(0 < m.increase() < 0.25 for m in found),
@@ -1472,17 +1136,12 @@ def _figure_4_rapidly(data: Data) -> Finding:
     )
 
 
-@check(
-    "figure4.cannot", NECESSITY, "Figure 4",
-    "It demonstrates that both of them cannot extrapolate",
-    "The perplexity of both examples rises beyond the tolerance.",
-    "one of them that keeps its perplexity",
-    kind="experiment", label="measured", source=RUNS, tolerant=True, data=_examples,
-)
+@decides("figure4.cannot", _examples)
 def _figure_4_cannot(data: Data) -> Finding:
     found = _biased(data["models"], *data["names"])
     return _of_models(
-        found, {"largest increase": _rises(found)},
+        found,
+        {"largest increase": _rises(found)},
         all(m.increase() >= data["tolerance"] for m in found) if len(found) == 2 else None,
         reason="the results do not hold both",
     )
@@ -1500,68 +1159,41 @@ def _necessary(data: Data, change: Callable[[Mapping[int, float], int], float]) 
     }
     return Finding(
         not (diverges and min(found.values()) < data["tolerance"]),
-        {"bias": data["bias"], "some head diverges": diverges,
-         "largest change of perplexity from 512 to 8192 tokens": found}, n=len(found),
+        {
+            "bias": data["bias"],
+            "some head diverges": diverges,
+            "largest change of perplexity from 512 to 8192 tokens": found,
+        },
+        n=len(found),
     )
 
 
-_CHI_SANDWICH = "Sandwich in Table 3 of [C]"
-
-
-@check(
-    "necessity.printed", NECESSITY, "",
-    "we also attempt to verify their necessity empirically in this section",
-    "A model whose series diverges in some head raises its perplexity on every data set "
-    "(one-sided: an increase alone counts).",
-    "a divergent model that keeps it on a data set",
-    kind="printed tables", label="measured", source=_CHI_SANDWICH, scale=CHI_SCALE, tolerant=True,
-    data=_sandwich_cells,
-)
+@decides("necessity.printed", _sandwich_cells)
 def _necessity_printed(data: Data) -> Finding:
     return _necessary(data, increase)
 
 
-@check(
-    "necessity.two-sided", NECESSITY, "Eq. 6 as printed",
-    "we also attempt to verify their necessity empirically in this section",
-    "A model whose series diverges in some head changes its perplexity on every data set, in "
-    "either direction.",
-    "a divergent model whose perplexity changes by less than the tolerance on a data set",
-    kind="printed tables", label="measured", source=_CHI_SANDWICH, scale=CHI_SCALE, tolerant=True,
-    data=_sandwich_cells,
-)
+@decides("necessity.two-sided", _sandwich_cells)
 def _necessity_two_sided(data: Data) -> Finding:
     return _necessary(data, drift)
 
 
-@check(
-    "necessity.experiment", NECESSITY, "",
-    "we also attempt to verify their necessity empirically in this section",
-    "Every trained model whose series diverges in some head loses its perplexity.",
-    "a divergent model that keeps it",
-    kind="experiment", label="measured", source=RUNS, tolerant=True,
-    data=all_models,
-)
+@decides("necessity.experiment", all_models)
 def _necessity(data: Data) -> Finding:
     found = [m for m in _biased(data["models"]) if m.verdict == "diverges"]
     kept = [m.name for m in found if m.increase() < data["tolerance"]]
     return _of_models(
-        found, {"keep their perplexity": kept, "largest increase": _rises(found)},
-        None if not found else not kept, reason="the results hold no model of this verdict",
+        found,
+        {"keep their perplexity": kept, "largest increase": _rises(found)},
+        None if not found else not kept,
+        reason="the results hold no model of this verdict",
     )
 
 
 # -- receptive fields against measurements --------------------------------------------------------
 
 
-@check(
-    "trf-trend", TRF, "Figures 5 and 6",
-    "TRF estimates a similar overall trend of ERFs",
-    "Over all models with a bias the finite-row TRF and the attention ERF are ranked alike, beyond "
-    "chance, at each eps.",
-    "an eps at which chance does as well in one of twenty orders",
-    kind="experiment", label="measured", source=RUNS, data=all_models,
-)
+@decides("trf-trend", all_models)
 def _trf_trend(data: Data) -> Finding:
     found = [m for m in _biased(data["models"]) if m.trf]
     if len({m.trf[min(m.trf)] for m in found}) < 4:
@@ -1571,46 +1203,39 @@ def _trf_trend(data: Data) -> Finding:
         pair = [m.trf[eps] for m in found], [m.erf[eps] for m in found]
         ranks[eps], chances[eps] = rank_correlation(*pair), by_chance(*pair)
     return _of_models(
-        found, {"Spearman rank correlation by eps": ranks, "by chance": chances},
+        found,
+        {"Spearman rank correlation by eps": ranks, "by chance": chances},
         all(p < BY_CHANCE for p in chances.values()),
     )
 
 
-@check(
-    "figure6.order", TRF, "Figures 5 and 6",
-    "TRF estimates a similar overall trend of ERFs",
-    "The TRF puts the five encodings in the order of their attention ERF, at each eps.",
-    "two of the five in the other order",
-    kind="experiment", label="measured", source=RUNS,
-    data=lambda: {"models": models(), "names": FIVE},
-)
+@decides("figure6.order", lambda: {"models": models(), "names": FIVE})
 def _figure_6(data: Data) -> Finding:
     found = [m for m in _biased(data["models"], *data["names"]) if m.trf]
     against = [
-        f"{a.name}, {b.name} at {eps}" for a, b in itertools.combinations(found, 2) for eps in a.trf
+        f"{a.name}, {b.name} at {eps}"
+        for a, b in itertools.combinations(found, 2)
+        for eps in a.trf
         if (a.trf[eps] - b.trf[eps]) * (a.erf[eps] - b.erf[eps]) < 0
     ]
     return _of_models(
-        found, {"TRF": {m.name: m.trf for m in found}, "ERF": {m.name: m.erf for m in found},
-                "other order": against},
+        found,
+        {
+            "TRF": {m.name: m.trf for m in found},
+            "ERF": {m.name: m.erf for m in found},
+            "other order": against,
+        },
         not against if len(found) == len(data["names"]) else None,
         reason="the results do not hold all five",
     )
 
 
-@check(
-    "type2-below-type1.all-eps", TRF, "caption of Figure 6",
-    "The TRF of Type 1 is larger than Type 2",
-    "The TRF of Type 1 is at least that of Type 2, whatever eps.",
-    "an eps with the other order",
-    kind="certified number", label="certified", source="certified TRF at five eps, tails in balls",
-    data={"light": TYPE2, "heavy": TYPE1, "eps": ("1/4", "1/5", "1/10", "1/100", "1/1000")},
+@decides(
+    "type2-below-type1.all-eps",
+    {"light": TYPE2, "heavy": TYPE1, "eps": ("1/4", "1/5", "1/10", "1/100", "1/1000")},
 )
 def _type2_all(data: Data) -> Finding:
-    fields = {
-        e: [_tokens(data[k], e) for k in ("light", "heavy")]
-        for e in data["eps"]
-    }
+    fields = {e: [_tokens(data[k], e) for k in ("light", "heavy")] for e in data["eps"]}
     last = crossover(data["light"], data["heavy"])
     point = None if last is None else float(last.mid())
     small = [pair for e, pair in fields.items() if point is None or Fraction(e) <= point]
@@ -1618,60 +1243,45 @@ def _type2_all(data: Data) -> Finding:
         all(a <= b for a, b in fields.values()),
         {"TRF of Type 2, of Type 1 by eps": fields, "crossover": point},
         "For all eps <= 0.2400911227; it fails just above, as at 1/4.",
-        point is not None and abs(point - 0.2400911227) < 1e-10 and bool(small)
-        and all(a <= b for a, b in small), n=len(fields),
+        point is not None
+        and abs(point - 0.2400911227) < 1e-10
+        and bool(small)
+        and all(a <= b for a, b in small),
+        n=len(fields),
     )
 
 
-@check(
-    "figure7.closer", VISUAL, "Figure 7",
-    "Type 2 concentrates weights on closer neighboring tokens than Type 1",
-    "For every j the nearest j keys hold a larger share under Type 2 than under Type 1.",
-    "a j with the other order",
-    kind="certified number", label="certified", source="normalised tails, j = 1 .. 199, in balls",
-    data={"light": TYPE2, "heavy": TYPE1, "from": 3},
-)
+@decides("figure7.closer", {"light": TYPE2, "heavy": TYPE1, "from": 3})
 def _figure_7(data: Data) -> Finding:
     u, v = (_normalised_tails(data[k], 200) for k in ("light", "heavy"))
     other = [j for j in range(1, 200) if not u[j] < v[j]]
     return Finding(
         not other,
-        {"j with the other order": other,
-         "share of the own key (Type 2, Type 1)": [float(1 - x[1].mid()) for x in (u, v)]},
+        {
+            "j with the other order": other,
+            "share of the own key (Type 2, Type 1)": [float(1 - x[1].mid()) for x in (u, v)],
+        },
         "From j = 3 on; Type 1 holds more on the nearest one and the nearest two.",
-        other == list(range(1, data["from"])), n=199,
+        other == list(range(1, data["from"])),
+        n=199,
     )
 
 
-@check(
-    "figure5.types", VISUAL, "Figures 5 and 6",
-    "indicating a smaller TRF and ERF as shown in Figure 6 and Figure 5",
-    "The attention ERF of Type 2 is smaller than that of Type 1 in trained models, at each eps.",
-    "an eps with the other order",
-    kind="experiment", label="measured", source=RUNS, data=all_models,
-)
+@decides("figure5.types", all_models)
 def _figure_5(data: Data) -> Finding:
     found = {m.name: m for m in _biased(data["models"], "type1", "type2")}
     if len(found) < 2:
         return Finding(None, {}, reason="the results do not hold both")
     one, two = found["type1"].erf, found["type2"].erf
-    return _of_models(list(found.values()), {"ERF of Type 1": one, "of Type 2": two},
-                      all(two[e] < one[e] for e in one))
+    return _of_models(
+        list(found.values()),
+        {"ERF of Type 1": one, "of Type 2": two},
+        all(two[e] < one[e] for e in one),
+    )
 
 
-passed(VISUAL, "We also visualize other methods in Appendix", "the appendix is not at hand")
-passed(CONCLUSION, "a transformer model is certain to be capable of length extrapolation if the "
-       "series that corresponds to the exponential of its RPE converges",
-       "the abstract's sentence (sufficiency.*)")
-
-
-@check(
-    "trf.without-training", CONCLUSION, "",
-    "we can estimate TRFs of RPEs solely based on their formulations",
-    "The TRF of each of the five encodings compared follows from its formula alone.",
-    "an encoding with learned parameters on which its TRF depends",
-    kind="certified number", label="certified", source="free parameters in the catalogue; two TRF",
-    data={"names": FIVE, "values": ({"r1": "6/5", "r2": 1}, {"r1": 2, "r2": 1})},
+@decides(
+    "trf.without-training", {"names": FIVE, "values": ({"r1": "6/5", "r2": 1}, {"r1": 2, "r2": 1})}
 )
 def _without_training(data: Data) -> Finding:
     free = {name: [p.name for p in encoding(name).free] for name in data["names"]}
@@ -1679,21 +1289,17 @@ def _without_training(data: Data) -> Finding:
     fields = [_tokens("kerple_log", "1/10", **v) for v in data["values"]]
     return Finding(
         not learned,
-        {"learned parameters": {k: free[k] for k in learned},
-         "TRF(0.1) of KERPLE at r1 = 6/5 and 2": fields},
+        {
+            "learned parameters": {k: free[k] for k in learned},
+            "TRF(0.1) of KERPLE at r1 = 6/5 and 2": fields,
+        },
         "For all but KERPLE, whose TRF depends on what is learned.",
-        learned == ["kerple_log"] and fields[0] != fields[1], n=len(free),
+        learned == ["kerple_log"] and fields[0] != fields[1],
+        n=len(free),
     )
 
 
-@check(
-    "accurately", CONCLUSION, "",
-    "our TRFs can accurately reflect the actual receptive fields of RPEs before training",
-    "The finite-row TRF is the attention ERF, within the tolerance, for every trained model.",
-    "a model whose two fields differ by more",
-    kind="experiment", label="measured", source=RUNS, tolerant=True,
-    data=all_models,
-)
+@decides("accurately", all_models)
 def _accurately(data: Data) -> Finding:
     found = [m for m in _biased(data["models"]) if m.trf]
     if not found:
@@ -1701,8 +1307,8 @@ def _accurately(data: Data) -> Finding:
     gaps = {m.name: max(abs(m.erf[e] / m.trf[e] - 1) for e in m.trf) for m in found}
     furthest = max(gaps, key=lambda k: gaps[k])
     return _of_models(
-        found, {"largest |ERF/TRF - 1|": {k: round(v, 3) for k, v in gaps.items()},
-                "furthest": furthest},
+        found,
+        {"largest |ERF/TRF - 1|": {k: round(v, 3) for k, v in gaps.items()}, "furthest": furthest},
         all(v < data["tolerance"] for v in gaps.values()),
         "Half of the models are within 15 % at every eps; the furthest is off by a factor below 4.",
         float(np.median(list(gaps.values()))) < 0.15 and max(gaps.values()) < 3,
