@@ -63,7 +63,7 @@ def read_json(path: Path) -> dict[str, Any]:
     try:
         value = json.loads(path.read_bytes())
         seal = value.pop("sha256")
-    except (ValueError, KeyError, TypeError, AttributeError, OSError):
+    except (ValueError, KeyError, TypeError, AttributeError, OSError, RecursionError):
         raise CorruptFile(f"{path.parent.name}/{path.name} is not readable") from None
     if seal != _seal(value):
         raise CorruptFile(f"{path.parent.name}/{path.name} has changed since it was written")

@@ -217,8 +217,8 @@ def audit(
     eps: tuple[str, ...] = ("1/10", "1/100", "1/1000"),
     error: str = "1/1000",
     bounds: str = "given",
-    logit_bound: str = "1",
-    value_bound: str = "1",
+    logit_bound: str | None = None,
+    value_bound: str | None = None,
     surrogate: bool = False,
     out: str = "out/audit",
     output: Output = Output(),
@@ -232,8 +232,8 @@ def audit(
         eps: mass left outside (repeatable).
         error: budget of the windows.
         bounds: given, or from weights.
-        logit_bound: bound of |q.k|/sqrt(d).
-        value_bound: bound of ||v||.
+        logit_bound: bound of |q.k|/sqrt(d); 1 if not given, a hypothesis.
+        value_bound: bound of ||v||, in the same way.
         surrogate: numbers of a rotation's additive surrogate as well.
         out: folder of the page.
     """

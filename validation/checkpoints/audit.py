@@ -74,8 +74,8 @@ FRAME = 10**9
 """The widest window that is drawn."""
 
 BOUNDS = {
-    "given": "for the logit and value bounds given",
-    "weights": "for bounds from the norms of the weights",
+    "given": "for logits and values within the bounds of the table",
+    "weights": "for every text, by the norms of the weights",
 }
 
 
@@ -123,6 +123,8 @@ class Audit(Answer):
         trained: the training length in tokens, and `trained_from`: where it is from.
         lengths, eps, dtypes: of the numbers.
         error: the budget of the windows, and `bounds`: `given` or `weights`.
+        hypothesis: under which the windows are enough, in words.
+        assumed: whether it rests on bounds that nobody gave or measured.
         heads: one entry a head, or a layer and head where layers differ.
         sliding_window: the widest window; infinite where a head or layer has none, None where it
             is not known.
@@ -131,7 +133,8 @@ class Audit(Answer):
         caches: keys that a row of the training length, and of each other, takes.
         surrogate: for rotations.
         note: what the configuration says beyond the formula.
-        label: `certified`; `theorem` where the series of a head diverges.
+        label: `certified` for bounds that were given or proved, `approximate` for assumed ones;
+            `theorem` where the series of a head diverges.
     """
 
     VALUE: ClassVar[str] = "sliding_window"
@@ -150,6 +153,8 @@ class Audit(Answer):
     dtypes: tuple[str, ...]
     error: sympy.Rational
     bounds: str
+    hypothesis: str
+    assumed: bool
     heads: tuple[HeadAudit, ...] = ()
     sliding_window: float | None = None
     surrogate: Surrogate | None = None
@@ -197,11 +202,15 @@ class Audit(Answer):
         said = {
             Status.INFINITE: "; no window serves every head.",
             Status.UNKNOWN: "; whether a window serves every head is not known.",
-        }.get(self.status, "; {width} keep the output of every head within {error}.")
-        width = plural(int(self), "key") if self.status is Status.EXACT else ""
+        }.get(
+            self.status,
+            "; {setting} = {width} keeps the output of every head within {error}, {hypothesis}.",
+        )
+        width = count(int(self)) if self.status is Status.EXACT else ""
         if not self.heads:
-            said = self._of_layers()
-        return (*size, *words(said, width=width, error=self.error))
+            said, width = self._of_layers(), plural(int(self), "key") if width else ""
+        terms = {"width": width, "error": self.error, "hypothesis": self.hypothesis}
+        return (*size, *words(said, setting="sliding_window", **terms))
 
     def _of_layers(self) -> str:
         """Where there is no bias: which layers a window is enough for."""
@@ -300,12 +309,12 @@ class Audit(Answer):
         """The certified windows."""
         if not self.heads:
             return
-        if self.status is Status.EXACT:
+        if self.assumed:
             yield sentence(
-                "Widest: {width}, the value of a setting such as {setting}.",
-                self.label,
-                width=plural(int(self), "key"),
-                setting="sliding_window",
+                "Nobody measured these logits and values: {text} measures them on a text, "
+                "{weights} proves bounds.",
+                text="farfield window --model FOLDER",
+                weights="farfield audit FOLDER --bounds weights",
             )
         rows = [
             (
@@ -343,8 +352,8 @@ def audit(
     eps: Sequence[Any] = EPS,
     error: Any = "1/1000",
     bounds: str = "given",
-    logit_bound: Any = 1,
-    value_bound: Any = 1,
+    logit_bound: Any = None,
+    value_bound: Any = None,
     surrogate: bool = False,
 ) -> Audit:
     """The per-head audit of a model on this machine.
@@ -358,8 +367,8 @@ def audit(
         error: budget of the certified windows.
         bounds: `given` takes the two numbers; `weights` computes them from the weights of each
             layer and head, which loads the model.
-        logit_bound: of |q.k|/sqrt(d), where bounds are given.
-        value_bound: of ||v||, where bounds are given.
+        logit_bound: of |q.k|/sqrt(d), where bounds are given; 1 if not, which is assumed.
+        value_bound: of ||v||, in the same way.
         surrogate: whether the numbers of a rotation's additive surrogate are given, in seconds.
 
     Raises:
@@ -389,7 +398,15 @@ def audit(
     if not shares or not all(0 < e < 1 for e in shares):
         raise InputError("eps: accepted are numbers between 0 and 1")
     budget = exact(error, "error")
-    logit, value = exact(logit_bound, "logit_bound"), exact(value_bound, "value_bound")
+    assumed = bounds == "given" and None in (logit_bound, value_bound)
+    logit, value = (
+        exact(1 if given is None else given, name)
+        for name, given in (("logit_bound", logit_bound), ("value_bound", value_bound))
+    )
+    hypothesis = BOUNDS[bounds]
+    if bounds == "given":
+        hypothesis = f"if its logits stay within {logit} and its values within {value}"
+        hypothesis += ", which nobody measured" if assumed else ""
     if budget <= 0 or value <= 0 or not 0 <= logit <= MAX_LOGIT:
         raise InputError(
             f"error {budget}, logit_bound {logit}, value_bound {value}: accepted are a positive "
@@ -415,6 +432,8 @@ def audit(
         DTYPES,
         budget,
         bounds,
+        hypothesis,
+        assumed,
         note=folder.note,
         layers_alike=layers_of(folder, terms),
         reach=reach(folder.attention),
@@ -496,7 +515,7 @@ def _with_heads(folder: Folder, a: Audit, limits: list[tuple[HeadBounds, ...]]) 
         heads=tuple(entries),
         sliding_window=worst.width,
         status=worst.status,
-        label=worst.label,
+        label=Label.APPROXIMATE if a.assumed and worst.label is Label.CERTIFIED else worst.label,
         reason=worst.reason,
     )
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import Encoding, encoding, of_mechanism, surrogate_of
+from farfield.validation.checkpoints.guarded import Config
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -29,63 +29,6 @@ Attend = Callable[["Tensor", "Tensor", "Tensor", float], "Tensor"]
 
 Tables = Callable[[str], np.ndarray]
 """Reads a tensor of the folder by its name, in float64."""
-
-
-@dataclass(frozen=True)
-class Config:
-    """What `config.json` says, read by the names that a family gives it.
-
-    Args:
-        model: the folder's name, for messages.
-        values: the content of the file.
-    """
-
-    model: str
-    values: Mapping[str, Any]
-
-    def value(self, *names: str, usual: Any = None) -> Any:
-        """The value under one of several names, or what is usual where none is there.
-
-        Raises:
-            InputError: two names with unlike values.
-        """
-        given = {name: v for name in names if (v := self.values.get(name)) is not None}
-        if len({repr(v) for v in given.values()}) > 1:
-            said = ", ".join(f"{name} {v!r}" for name, v in given.items())
-            raise self.wrong(f"{said}, which contradict each other", "one of them")
-        return next(iter(given.values()), usual)
-
-    def whole(self, *names: str, usual: int, least: int = 1) -> int:
-        """A whole number that is not too small."""
-        found = self.value(*names, usual=usual)
-        if not isinstance(found, int) or isinstance(found, bool) or found < least:
-            raise self.wrong(f"{names[0]} {found!r}", f"a whole number from {least}")
-        return found
-
-    def number(self, *names: str, usual: float) -> float:
-        """A positive number."""
-        found = self.value(*names, usual=usual)
-        if not isinstance(found, (int, float)) or isinstance(found, bool) or not found > 0:
-            raise self.wrong(f"{names[0]} {found!r}", "a positive number")
-        return found
-
-    def flag(self, *names: str, usual: bool) -> bool:
-        """True or false."""
-        found = self.value(*names, usual=usual)
-        if not isinstance(found, bool):
-            raise self.wrong(f"{names[0]} {found!r}", "true or false")
-        return found
-
-    def part(self, *names: str) -> Config:
-        """A table within the file; empty where it is not there."""
-        found = self.value(*names, usual={})
-        if not isinstance(found, dict):
-            raise self.wrong(f"{names[0]} {str(found)[:40]!r}", "a table")
-        return Config(self.model, found)
-
-    def wrong(self, what: str, accepted: str) -> InputError:
-        """The error that says what is wrong with the file."""
-        return InputError(f"model {self.model!r}: config.json has {what}; accepted: {accepted}")
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ alone: no torch, no library that wrote them, no code of the folder.
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +17,8 @@ from typing import Any
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import Encoding
 from farfield.validation.checkpoints.families import FAMILIES
-from farfield.validation.checkpoints.family import Attention, Config, Description, ModelFamily
+from farfield.validation.checkpoints.family import Attention, Description, ModelFamily
+from farfield.validation.checkpoints.guarded import document
 from farfield.validation.checkpoints.run import RUN, describe_run
 from farfield.validation.checkpoints.weights import tensor
 
@@ -117,16 +117,10 @@ def describe(folder: str | os.PathLike[str]) -> Folder:
         raise InputError(f"{given} {wrong}; accepted: {_ACCEPTED}")
     if (path / "training.json").is_file():
         return Folder(path, RUN, *describe_run(path))
-    try:
-        values = json.loads((path / "config.json").read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError):
-        raise InputError(f"{given} has no readable config.json; accepted: {_ACCEPTED}") from None
-    except ValueError as error:
-        why = " ".join(str(error).split())[:160]
-        raise InputError(
-            f"{given}: config.json is not valid JSON: {why}; accepted: {_ACCEPTED}"
-        ) from None
-    kind = values.get("model_type") if isinstance(values, dict) else None
+    if not os.path.lexists(path / "config.json"):
+        raise InputError(f"{given} has no config.json; accepted: {_ACCEPTED}")
+    config = document(path, "config.json")
+    kind = config.value("model_type")
     if not isinstance(kind, str):
         raise InputError(f"{given}: config.json names no model_type; accepted: {_ACCEPTED}")
     if kind not in FAMILIES:
@@ -134,5 +128,5 @@ def describe(folder: str | os.PathLike[str]) -> Folder:
             f"{given}: the architecture {kind[:40]!r} is not known here; accepted: "
             f"{', '.join(sorted(FAMILIES))}"
         )
-    described = FAMILIES[kind].describe(Config(path.name, values), partial(tensor, path))
-    return Folder(path, kind, described, values)
+    described = FAMILIES[kind].describe(config, partial(tensor, path))
+    return Folder(path, kind, described, config.values)

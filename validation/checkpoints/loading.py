@@ -27,6 +27,7 @@ from farfield.theory.answers.answer import InputError
 from farfield.validation.checkpoints.families import FAMILIES
 from farfield.validation.checkpoints.family import Opening
 from farfield.validation.checkpoints.folder import Folder
+from farfield.validation.checkpoints.guarded import opened, require_plain
 from farfield.validation.checkpoints.run import RUN, encoding_of, preset_of
 from farfield.validation.checkpoints.weights import headers
 from farfield.validation.files import CorruptFile
@@ -63,6 +64,7 @@ def load(folder: Folder, *, tokens: int = 1024) -> Transformer | OutsideModel:
             f"model {folder.name!r} ({folder.kind}) is no causal language model, it can only be "
             f"audited; accepted: {', '.join(measured)}"
         )
+    require_plain(folder.path)
     _require_memory(folder, tokens)
     transformers = _library()
     with _quiet(transformers):
@@ -94,7 +96,7 @@ def load(folder: Folder, *, tokens: int = 1024) -> Transformer | OutsideModel:
 
 def _require_memory(folder: Folder, tokens: int) -> None:
     """Raise InputError where weights and activations take more than is free."""
-    numbers = sum(math.prod(shape) for _, shape in headers(folder.path).values())
+    numbers = sum(math.prod(one.shape) for one in headers(folder.path).values())
     activations = max(
         4 * tokens * folder.width * (_FLOATS + folder.layers), 80 * tokens * folder.heads * _ROWS
     )
@@ -130,6 +132,7 @@ def _quiet(transformers: Any) -> Iterator[None]:
 def _loaded_run(folder: Folder) -> Transformer:
     content = folder.path / "weights.safetensors"
     try:
+        opened(folder.path, content.name).close()
         weights = safetensors.torch.load(content.read_bytes())
         model = Transformer(encoding_of(folder.values), preset_of(folder.values), folder.vocabulary)
         require_tensors(model, weights, f"run {folder.name!r}")

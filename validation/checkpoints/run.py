@@ -21,6 +21,7 @@ from farfield.theory.encodings import (
 )
 from farfield.theory.formula.given import as_expression
 from farfield.validation.checkpoints.family import THETA, Attention, Description, ModelSize
+from farfield.validation.checkpoints.guarded import DOCUMENT, Config, opened
 from farfield.validation.files import CorruptFile, read_json
 from farfield.validation.settings.configuration import describe
 from farfield.validation.settings.presets import Preset
@@ -36,13 +37,19 @@ def describe_run(path: Path) -> tuple[Description, Mapping[str, Any]]:
     Raises:
         InputError: its files are not what was written, or are those of another version.
     """
+    opened(path, "training.json", most=DOCUMENT).close()
     try:
         record = read_json(path / "training.json")
+        own = Config(path.name, record["configuration"]["preset"], "training.json")
+        for name in ("layers", "heads", "width", "length"):
+            own.whole(name, usual=None)
         preset = preset_of(record)
         found = _learned(encoding_of(record), record["learned"], preset.heads)
     except CorruptFile as error:
         raise InputError(f"run {path.name!r} cannot be read: {error}") from None
-    except (KeyError, TypeError):
+    except InputError:
+        raise
+    except (KeyError, TypeError, AttributeError, IndexError, ValueError):
         raise InputError(f"run {path.name!r} was written by another version") from None
     size = preset.width // preset.heads
     turned = None if surrogate_of(found.name) is None else (size, THETA)

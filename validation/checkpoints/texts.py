@@ -8,11 +8,13 @@ import numpy as np
 
 from farfield.theory.answers.answer import InputError
 from farfield.validation.checkpoints.folder import Folder
+from farfield.validation.checkpoints.guarded import opened
 from farfield.validation.checkpoints.run import RUN
 from farfield.validation.optional import library
 from farfield.validation.text.corpus import Corpus
 from farfield.validation.text.reading import corpus
 
+_TOKENIZER = 256 << 20  # bytes
 _TEXT_BYTES = 2 << 20  # of each part of a text: seconds of a tokeniser, and more than is measured
 
 
@@ -29,8 +31,8 @@ def tokens_of(folder: Folder, text: Any) -> Corpus:
     text = text if isinstance(text, Corpus) else corpus(text)
     if text.vocabulary == folder.vocabulary:
         return text
-    place = folder.path / "tokenizer.json"
-    if folder.kind == RUN or not place.is_file() or text.unit != "byte":
+    name = "tokenizer.json"
+    if folder.kind == RUN or not (folder.path / name).exists() or text.unit != "byte":
         raise InputError(
             f"model {folder.name!r} has {folder.vocabulary} tokens, {text.source} has "
             f"{text.vocabulary}; accepted: a text of bytes for a folder with tokenizer.json, or "
@@ -38,7 +40,10 @@ def tokens_of(folder: Folder, text: Any) -> Corpus:
         )
     tokenizers = library("tokenizers", "a text in the tokens of a model", "hf")
     try:
-        coder = tokenizers.Tokenizer.from_file(str(place))
+        with opened(folder.path, name, most=_TOKENIZER) as file:
+            coder = tokenizers.Tokenizer.from_buffer(file.read())
+    except InputError:
+        raise
     except Exception as error:  # the library raises Exception itself
         why = " ".join(str(error).split())[:160]
         raise InputError(f"model {folder.name!r}: tokenizer.json: {why}") from None

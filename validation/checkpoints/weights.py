@@ -1,27 +1,46 @@
 """The weights of a folder, as safetensors files say: names, shapes, and a tensor where it is asked
-for. Nothing is unpickled, and torch is not needed."""
+for. Nothing is unpickled, and no library is needed."""
 
 from __future__ import annotations
 
-import json
+import math
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from farfield.theory.answers.answer import InputError
-from farfield.validation.optional import library
+from farfield.validation.checkpoints.guarded import DOCUMENT, Config, document, opened, parsed
 
 _PICKLED = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
+_SHARDS = 2000
+_HEADER = DOCUMENT
+_TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
+_TABLE = 1 << 30  # bytes of a tensor that is read here: a gain, or a table of positions
 
 
-def headers(path: Path) -> dict[str, tuple[Path, tuple[int, ...]]]:
-    """Each tensor of the folder's safetensors with its file and shape.
+@dataclass(frozen=True)
+class Stored:
+    """Where a tensor is: its file, type, shape, and the bytes that hold it."""
+
+    file: str
+    dtype: str
+    shape: tuple[int, ...]
+    start: int
+    stop: int
+
+
+def headers(path: Path) -> dict[str, Stored]:
+    """Each tensor of the folder's safetensors.
 
     Raises:
-        InputError: there are none, or only pickled ones; a file is missing or cannot be read.
+        InputError: there are none, or only pickled ones; a file is missing or damaged.
     """
-    files = sorted(path.glob("*.safetensors"))
-    _require_all(path, {f.name for f in files})
+    files = sorted(f.name for f in path.glob("*.safetensors"))
+    if len(files) > _SHARDS:
+        raise InputError(f"model {path.name!r} has {len(files)} files; accepted: {_SHARDS}")
+    _require_all(path, {*files})
     if not files:
         pickled = [p.name for pattern in _PICKLED for p in path.glob(pattern)]
         wrong = (
@@ -30,32 +49,61 @@ def headers(path: Path) -> dict[str, tuple[Path, tuple[int, ...]]]:
             else "has no weights"
         )
         raise InputError(f"model {path.name!r} {wrong}; accepted: *.safetensors")
-    safetensors = library("safetensors", "the weights of a model", "hf")
-    found: dict[str, tuple[Path, tuple[int, ...]]] = {}
-    for place in files:
-        try:
-            with safetensors.safe_open(place, framework="np") as file:
-                for name in file.keys():  # noqa: SIM118
-                    found[name] = (place, tuple(file.get_slice(name).get_shape()))
-        except (OSError, safetensors.SafetensorError):
+    return {name: stored for file in files for name, stored in _header(path, file).items()}
+
+
+def _header(path: Path, name: str) -> dict[str, Stored]:
+    """The tensors of one file, whose header says where each begins and ends."""
+    with opened(path, name) as file:
+        whole = file.seek(0, 2)
+        file.seek(0)
+        size = int.from_bytes(file.read(8), "little")
+        if not 2 <= size <= min(_HEADER, whole - 8):
             raise InputError(
-                f"model {path.name!r}: {place.name} is no whole safetensors file"
-            ) from None
-    return found
+                f"model {path.name!r}: {name} is no whole safetensors file: its header would take "
+                f"{size} bytes; accepted: at most {_HEADER}, within the file"
+            )
+        said = parsed(path.name, name, file.read(size))
+    return {k: _stored(said, k, 8 + size, whole) for k in said.values if k != "__metadata__"}
+
+
+def _stored(said: Config, name: str, start: int, whole: int) -> Stored:
+    entry = said.part(name)
+    dtype = entry.value("dtype")
+    shape, ends = (_counts(entry.value(k)) for k in ("shape", "data_offsets"))
+    if (
+        not isinstance(dtype, str)
+        or shape is None
+        or ends is None
+        or len(ends) != 2
+        or not ends[0] <= ends[1] <= whole - start
+        or (dtype in _TYPES and math.prod(shape) * int(_TYPES[dtype][2]) != ends[1] - ends[0])
+    ):
+        raise said.wrong(f"a tensor {name[:60]!r} that is not whole", "a whole safetensors file")
+    return Stored(said.file, dtype, shape, start + ends[0], start + ends[1])
+
+
+def _counts(given: Any) -> tuple[int, ...] | None:
+    """A few whole numbers from 0, or None."""
+    if not isinstance(given, list) or len(given) > 16:
+        return None
+    return tuple(given) if all(type(x) is int and x >= 0 for x in given) else None
 
 
 def _require_all(path: Path, present: set[str]) -> None:
     """Raise InputError unless every file is there that the index names, if there is an index."""
-    index = path / "model.safetensors.index.json"
-    if not index.is_file():
+    index = "model.safetensors.index.json"
+    if not (path / index).is_symlink() and not (path / index).exists():
         return
-    try:
-        named = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        raise InputError(f"model {path.name!r}: {index.name} cannot be read") from None
-    if missing := sorted(named - present):
+    named = document(path, index).part("weight_map").values.values()
+    if wrong := next((v for v in named if not isinstance(v, str)), None):
         raise InputError(
-            f"model {path.name!r} lacks the file {missing[0]!r} that {index.name} names; accepted: "
+            f"model {path.name!r}: {index} has {str(wrong)[:40]!r} in weight_map; accepted: names "
+            "of files"
+        )
+    if missing := sorted({*named} - present):
+        raise InputError(
+            f"model {path.name!r} lacks the file {missing[0][:60]!r} that {index} names; accepted: "
             "all of them"
         )
 
@@ -64,24 +112,20 @@ def tensor(path: Path, name: str) -> np.ndarray:
     """A tensor of a folder in float64.
 
     Raises:
-        InputError: it is not there; as `headers`.
+        InputError: it is not there, or of a type that is not read here; as `headers`.
     """
-    stored = headers(path)
-    if name not in stored:
+    stored = headers(path).get(name)
+    if stored is None:
         raise InputError(f"model {path.name!r} lacks the tensor {name!r}; accepted: all of them")
-    place, shape = stored[name]
-    safetensors = library("safetensors", "the weights of a model", "hf")
-    with safetensors.safe_open(place, framework="np") as file:
-        if file.get_slice(name).get_dtype() != "BF16":
-            return np.asarray(file.get_tensor(name), dtype=np.float64)
-    return _bfloat16(place, name).reshape(shape)
-
-
-def _bfloat16(place: Path, name: str) -> np.ndarray:
-    """A tensor in a type that NumPy lacks: the upper half of a float32."""
-    with open(place, "rb") as file:
-        size = int.from_bytes(file.read(8), "little")
-        first, last = json.loads(file.read(size))[name]["data_offsets"]
-        file.seek(8 + size + first)
-        halves = np.frombuffer(file.read(last - first), dtype="<u2")
-    return (halves.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+    size = stored.stop - stored.start
+    if stored.dtype not in _TYPES or size > _TABLE:
+        raise InputError(
+            f"model {path.name!r}: {stored.file} holds {name!r} as {size} bytes of "
+            f"{stored.dtype[:20]!r}; accepted: at most {_TABLE} of {', '.join(_TYPES)}"
+        )
+    with opened(path, stored.file) as file:
+        file.seek(stored.start)
+        found = np.frombuffer(file.read(size), dtype=_TYPES[stored.dtype])
+    if stored.dtype == "BF16":  # the upper half of a float32
+        found = (found.astype(np.uint32) << 16).view(np.float32)
+    return found.astype(np.float64).reshape(stored.shape)

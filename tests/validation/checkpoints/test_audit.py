@@ -139,8 +139,24 @@ def test_the_numbers_are_those_of_the_theory(outside_models, speaks):
     assert widest.leaks[0] == pytest.approx(1 - b[:64].sum() / b[:128].sum())
     assert widest.window == certified_window("-n/256", "1/100", 3, 2).width
     assert found.sliding_window == int(found) == widest.window
-    assert found.label is Label.CERTIFIED and speaks(found)
+    assert found.label is Label.CERTIFIED
+    given = "if its logits stay within 3 and its values within 2."
+    assert speaks(found).endswith(
+        f"sliding_window = {int(found)} keeps the output of every head within 1/100, {given}"
+    )
     assert json.loads(found.to_json())["heads"][4]["horizons"] == [35, 186, 208]
+
+
+def test_no_certificate_rests_on_bounds_that_nobody_measured(outside_models, speaks):
+    place = outside_models.folder("bloom")
+    for given in ({}, {"logit_bound": 1}, {"value_bound": 1}):
+        found = audit(place, **given)
+        assert found.label is Label.APPROXIMATE and found.assumed
+        assert "if its logits stay within 1 and its values within 1, which nobody" in speaks(found)
+    found = audit(place, logit_bound=1, value_bound=1)
+    assert found.label is Label.CERTIFIED and "nobody" not in speaks(found)
+    proved = audit(place, bounds="weights")
+    assert proved.label is Label.CERTIFIED and "for every text, by the norms" in speaks(proved)
 
 
 def test_windows_by_the_weights(outside_models):

@@ -10,8 +10,8 @@ from safetensors.numpy import save_file
 
 from farfield.theory.answers.answer import InputError
 from farfield.validation.checkpoints.families import FAMILIES
-from farfield.validation.checkpoints.family import Config
 from farfield.validation.checkpoints.folder import describe
+from farfield.validation.checkpoints.guarded import Config
 from farfield.validation.checkpoints.weights import tensor
 
 TABLE = "decoder.block.{}.layer.0.SelfAttention.relative_attention_bias.weight"

@@ -283,8 +283,8 @@ def _without(folder, tensor):
 
 
 BROKEN = {
-    "no_config": (lambda f: (f / "config.json").unlink(), "has no readable config.json"),
-    "no_type": (lambda f: (f / "config.json").write_text("[1]"), "names no model_type"),
+    "no_config": (lambda f: (f / "config.json").unlink(), "has no config.json"),
+    "no_type": (lambda f: (f / "config.json").write_text("[1]"), "config.json is no table of keys"),
     "no_json": (lambda f: (f / "config.json").write_text("{"), "is not valid JSON"),
     "unknown": (
         lambda f: _config(f, model_type="mamba"),

@@ -9,7 +9,6 @@ from farfield.theory.encodings import encoding
 from farfield.validation.checkpoints.family import (
     Attend,
     Attention,
-    Config,
     Description,
     ModelFamily,
     ModelSize,
@@ -20,6 +19,7 @@ from farfield.validation.checkpoints.family import (
     shape,
     split,
 )
+from farfield.validation.checkpoints.guarded import Config
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -36,7 +36,7 @@ def _describe(config: Config, tables: Tables) -> Description:
     return Description(
         size,
         (Attention(encoding("alibi", heads=size.heads)),) * size.layers,
-        config.value("seq_length"),
+        config.whole("seq_length", usual=None),
         "run in 16 bits, the library rounds slope times position to that type; the formula is "
         "without rounding",
     )

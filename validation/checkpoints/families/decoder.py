@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from farfield.validation.checkpoints.family import Config, ModelSize, shape
+from farfield.validation.checkpoints.family import ModelSize, shape
+from farfield.validation.checkpoints.guarded import Config, short
 
 SLIDING, FULL = "sliding_attention", "full_attention"
 
@@ -64,10 +65,9 @@ def windows(
     kinds = config.value(
         "layer_types", usual=[SLIDING if slides(k) else FULL for k in range(layers)]
     )
-    if not isinstance(kinds, list) or len(kinds) != layers or {*kinds} - {SLIDING, FULL}:
-        raise config.wrong(
-            f"layer_types {str(kinds)[:60]}", f"{layers} of {SLIDING!r} and {FULL!r}"
-        )
+    known = isinstance(kinds, list) and all(k in (SLIDING, FULL) for k in kinds)
+    if not known or len(kinds) != layers:
+        raise config.wrong(f"layer_types {short(kinds)}", f"{layers} of {SLIDING!r} and {FULL!r}")
     if width is None and SLIDING in kinds:
         raise config.wrong(
             f"a layer with {SLIDING!r} and no sliding_window", "a whole number from 1 for it"

@@ -13,7 +13,6 @@ from farfield.validation.checkpoints.families.rotary import rotary
 from farfield.validation.checkpoints.family import (
     Attend,
     Attention,
-    Config,
     Description,
     ModelFamily,
     ModelSize,
@@ -24,6 +23,7 @@ from farfield.validation.checkpoints.family import (
     shape,
     split,
 )
+from farfield.validation.checkpoints.guarded import Config
 
 if TYPE_CHECKING:
     from torch import Tensor

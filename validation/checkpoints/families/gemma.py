@@ -11,14 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from farfield.validation.checkpoints.families.decoder import decoder, sliding_window, windows
 from farfield.validation.checkpoints.families.rotary import rotary
-from farfield.validation.checkpoints.family import (
-    Config,
-    Description,
-    Gains,
-    ModelFamily,
-    Opening,
-    Tables,
-)
+from farfield.validation.checkpoints.family import Description, Gains, ModelFamily, Opening, Tables
+from farfield.validation.checkpoints.guarded import Config
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -79,7 +73,7 @@ def _third(config: Config, tables: Tables) -> Description:
 
 def _one_sided(config: Config, note: str) -> str:
     """The note, unless the model is no causal one."""
-    if config.value("use_bidirectional_attention"):
+    if config.flag("use_bidirectional_attention", usual=False):
         raise config.wrong("use_bidirectional_attention true", "false: a causal language model")
     return note
 

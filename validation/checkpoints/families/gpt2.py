@@ -3,14 +3,8 @@
 from __future__ import annotations
 
 from farfield.validation.checkpoints.families.absolute import learned
-from farfield.validation.checkpoints.family import (
-    Config,
-    Description,
-    ModelFamily,
-    Opening,
-    Tables,
-    shape,
-)
+from farfield.validation.checkpoints.family import Description, ModelFamily, Opening, Tables, shape
+from farfield.validation.checkpoints.guarded import Config
 
 
 def _describe(config: Config, tables: Tables) -> Description:

@@ -3,14 +3,8 @@
 from __future__ import annotations
 
 from farfield.validation.checkpoints.families.rotary import rotary
-from farfield.validation.checkpoints.family import (
-    Config,
-    Description,
-    ModelFamily,
-    Opening,
-    Tables,
-    shape,
-)
+from farfield.validation.checkpoints.family import Description, ModelFamily, Opening, Tables, shape
+from farfield.validation.checkpoints.guarded import Config
 
 USUAL_SHARE = 0.25  # of a head's dimensions
 

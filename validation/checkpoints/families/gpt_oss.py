@@ -6,7 +6,8 @@ import dataclasses
 
 from farfield.validation.checkpoints.families.decoder import decoder, sliding_window, windows
 from farfield.validation.checkpoints.families.rotary import rotary
-from farfield.validation.checkpoints.family import Config, Description, ModelFamily, Opening, Tables
+from farfield.validation.checkpoints.family import Description, ModelFamily, Opening, Tables
+from farfield.validation.checkpoints.guarded import Config
 
 THETA = 150_000
 SINKS = "model.layers.{layer}.self_attn.sinks"

@@ -8,13 +8,13 @@ from farfield.validation.checkpoints.families.rotary import turning
 from farfield.validation.checkpoints.family import (
     THETA,
     Attend,
-    Config,
     Description,
     ModelFamily,
     Opening,
     Tables,
     shape,
 )
+from farfield.validation.checkpoints.guarded import Config
 
 if TYPE_CHECKING:
     from torch import Tensor

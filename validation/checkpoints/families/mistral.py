@@ -6,7 +6,8 @@ import dataclasses
 
 from farfield.validation.checkpoints.families.decoder import decoder, sliding_window
 from farfield.validation.checkpoints.families.rotary import rotary
-from farfield.validation.checkpoints.family import Config, Description, ModelFamily, Opening, Tables
+from farfield.validation.checkpoints.family import Description, ModelFamily, Opening, Tables
+from farfield.validation.checkpoints.guarded import Config
 
 
 def _describe(config: Config, tables: Tables) -> Description:

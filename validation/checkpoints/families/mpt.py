@@ -11,7 +11,6 @@ from farfield.theory.encodings import Encoding, encoding
 from farfield.validation.checkpoints.family import (
     Attend,
     Attention,
-    Config,
     Description,
     ModelFamily,
     ModelSize,
@@ -22,6 +21,7 @@ from farfield.validation.checkpoints.family import (
     shape,
     split,
 )
+from farfield.validation.checkpoints.guarded import Config
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from farfield.validation.checkpoints.families.absolute import learned
 from farfield.validation.checkpoints.families.decoder import decoder
-from farfield.validation.checkpoints.family import Config, Description, ModelFamily, Opening, Tables
+from farfield.validation.checkpoints.family import Description, ModelFamily, Opening, Tables
+from farfield.validation.checkpoints.guarded import Config
 
 
 def _describe(config: Config, tables: Tables) -> Description:

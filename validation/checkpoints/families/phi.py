@@ -6,14 +6,8 @@ import dataclasses
 
 from farfield.validation.checkpoints.families.decoder import decoder
 from farfield.validation.checkpoints.families.rotary import rotary
-from farfield.validation.checkpoints.family import (
-    Config,
-    Description,
-    Gains,
-    ModelFamily,
-    Opening,
-    Tables,
-)
+from farfield.validation.checkpoints.family import Description, Gains, ModelFamily, Opening, Tables
+from farfield.validation.checkpoints.guarded import Config
 
 USUAL_SHARE = 0.5  # of a head's dimensions
 GAINS = "model.layers.{layer}.self_attn.{which}_layernorm.weight"

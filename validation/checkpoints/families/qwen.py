@@ -7,14 +7,8 @@ import dataclasses
 
 from farfield.validation.checkpoints.families.decoder import decoder, sliding_window, windows
 from farfield.validation.checkpoints.families.rotary import rotary
-from farfield.validation.checkpoints.family import (
-    Config,
-    Description,
-    Gains,
-    ModelFamily,
-    Opening,
-    Tables,
-)
+from farfield.validation.checkpoints.family import Description, Gains, ModelFamily, Opening, Tables
+from farfield.validation.checkpoints.guarded import Config
 
 HEAD_SIZE = {"qwen2": None, "qwen3": 128}
 GAINS = "model.layers.{layer}.self_attn.{which}_norm.weight"

@@ -19,7 +19,8 @@ import math
 from dataclasses import dataclass
 
 from farfield.theory.encodings import Encoding, encoding, of_mechanism
-from farfield.validation.checkpoints.family import THETA, Attention, Config, ModelSize
+from farfield.validation.checkpoints.family import THETA, Attention, ModelSize
+from farfield.validation.checkpoints.guarded import Config, short
 
 
 @dataclass(frozen=True)
@@ -102,22 +103,21 @@ def turning(
     """The attention of a layer that rotates so many dimensions, and what is to be said of it."""
     note = f"{turned} of {head_size} dimensions of a head are rotated, base {theta:g}"
     kind = given.value("rope_type", "type", usual="default")
-    kind = _OLD.get(kind, kind)
+    kind = _OLD.get(kind, kind) if isinstance(kind, str) else short(kind)
     if kind == "default":
         return Attention(_rotation(None), (turned, theta)), note
     if kind not in SCALINGS:
-        raise given.wrong(f"rope_type {str(kind)[:40]!r}", ", ".join(("default", *SCALINGS)))
+        raise given.wrong(f"rope_type {short(kind)}", ", ".join(("default", *SCALINGS)))
     if missing := [name for name in SCALINGS[kind].needs if given.value(name) is None]:
         raise given.wrong(f"rope_type {kind!r} without {missing[0]}", "that number too")
-    original = given.value("original_max_position_embeddings") or config.value(
-        "original_max_position_embeddings", usual=length
-    )
+    name = "original_max_position_embeddings"
+    original = given.whole(name, usual=config.whole(name, usual=length))
     factor = given.number("factor", usual=_ratio(length, original))
     if kind == "longrope":
         for name in SCALINGS[kind].needs:
             numbers = given.value(name)
             if not isinstance(numbers, list) or len(numbers) != turned // 2:
-                raise given.wrong(f"{name} {str(numbers)[:40]}", f"{turned // 2} numbers")
+                raise given.wrong(f"{name} {short(numbers)}", f"{turned // 2} numbers")
     said = SCALINGS[kind].words.format(factor=factor, original=original)
     scale = _logit_factor(kind, given, factor, original)
     if scale != 1:
@@ -140,8 +140,8 @@ def _logit_factor(kind: str, given: Config, factor: float, original: int | None)
         return 1.0
     if kind == "longrope":
         return 1 + math.log(factor) / math.log(original) if original and original > 1 else 1.0
-    one, all_dim = (given.value(name) for name in ("mscale", "mscale_all_dim"))
-    if one and all_dim:
+    if given.value("mscale") and given.value("mscale_all_dim"):
+        one, all_dim = (given.number(k, usual=1.0) for k in ("mscale", "mscale_all_dim"))
         return ((0.1 * one * math.log(factor) + 1) / (0.1 * all_dim * math.log(factor) + 1)) ** 2
     return (0.1 * math.log(factor) + 1) ** 2
 

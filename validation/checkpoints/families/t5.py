@@ -9,12 +9,12 @@ import numpy as np
 from farfield.theory.encodings import Encoding, encoding, t5_bucket_starts
 from farfield.validation.checkpoints.family import (
     Attention,
-    Config,
     Description,
     ModelFamily,
     ModelSize,
     Tables,
 )
+from farfield.validation.checkpoints.guarded import Config
 
 TENSOR = "decoder.block.{layer}.layer.0.SelfAttention.relative_attention_bias.weight"
 USUAL = {  # layers, heads, vocabulary

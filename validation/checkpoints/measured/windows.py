@@ -55,8 +55,9 @@ class HeadWindow:
         logit_bound, value_bound: what it is certified for.
         width: keys to keep; infinite where no window is enough, None where that is not known.
         reason: why it is no number.
-        error: the largest change of the head's output on the rows read, measured; None without.
-        rows, exceeded: rows measured, and how many changed by more than the budget.
+        error: the largest change of the head's output on the rows that drop keys, measured; None
+            where no row drops any.
+        rows, exceeded: rows that drop keys, and how many changed by more than the budget.
     """
 
     layer: int
@@ -80,7 +81,8 @@ class ModelWindow(Answer):
         error: the budget of a head's output.
         heads: one a layer and head.
         sliding_window: the widest; infinite where a head has none, None where it is not known.
-        composed: the measured effect, of the windows of each head and of the widest for all.
+        composed: the measured effect, of the windows of each head and of the widest for all, each
+            only where it drops a key of a segment.
         length, segments, text_source: what was read to check.
         note: what the library does besides the formula.
         label: `certified` for bounds from weights, `measured` for those from text.
@@ -108,15 +110,17 @@ class ModelWindow(Answer):
             Status.UNKNOWN: "whether a window serves every head is not known: {why}.",
         }.get(
             self.status,
-            "a sliding window of {width} keeps the output of every head within {error}.",
+            "{setting} = {width} keeps the output of every head within {error}, {hypothesis}.",
         )
-        width = plural(int(self), "token") if self.status is Status.EXACT else ""
+        width = count(int(self)) if self.status is Status.EXACT else ""
         yield sentence(
             "{model}: " + said,
             self.label,
             model=self.model,
+            setting="sliding_window",
             width=width,
             error=self.error,
+            hypothesis=self._hypothesis(),
             why=self.reason,
         )
         if not self.heads:
@@ -154,12 +158,30 @@ class ModelWindow(Answer):
                 f"{sampled(self.segments, self.length)}",
             )
             yield note("Text: {text}.", text=self.text_source)
-        if self.status is Status.EXACT and int(self) >= self.length > 0:
+        idle = sum(self.length <= (h.width or 0) < math.inf for h in self.heads)
+        if idle:
             yield note(
-                "Segments of {length} tokens never leave the widest window.", length=self.length
+                "The windows of {idle} of {heads} drop no key of a segment of {length} tokens: "
+                "nothing was measured of them. Longer segments do, with {option}.",
+                idle=idle,
+                heads=plural(len(self.heads), "head"),
+                length=self.length,
+                option="--length",
             )
         if self.note:
             yield note("{note}.", note=self.note[0].upper() + self.note[1:])
+
+    def _hypothesis(self) -> str:
+        if not self.heads:
+            return "whatever the input: no layer sees more"
+        if self.source == "weights":
+            return "for every text, by the norms of the weights"
+        logit = max(h.logit_bound for h in self.heads)
+        value = max(h.value_bound for h in self.heads)
+        return (
+            f"while logits stay within {logit:.4g} and values within {value:.4g}, the most on "
+            "this text"
+        )
 
 
 def model_window(
@@ -237,9 +259,10 @@ def model_window(
     checked = _checked(network, rows, heads, float(eta), progress)
     worst = decisive([w for each in found for w in each], lambda w: w.width)
     views: dict[str, View] = {}
-    if any(w.status is Status.EXACT for each in found for w in each):
-        views["each head its own"] = _head_windows([[h.width for h in layer] for layer in heads])
-    if worst.status is Status.EXACT:
+    widths = [[h.width for h in layer] for layer in heads]
+    if any(_within(w, size) < size for layer in widths for w in layer):
+        views["each head its own"] = _head_windows(widths)
+    if worst.status is Status.EXACT and _within(worst.width, size) < size:
         every = [[worst.width for _ in layer] for layer in heads]
         views[f"{count(worst.width)} tokens for all"] = _head_windows(every)
     label = Label.CERTIFIED if bounds == "weights" else Label.MEASURED
@@ -303,10 +326,15 @@ def _checked(
 
     with torch.no_grad():
         through_layers(model, rows, measure, "errors of the heads", progress)
-    read = len(rows) * (rows.shape[1] - 1)
+    length = rows.shape[1] - 1
     return tuple(
-        replace(w, error=float(worst[k][h]), rows=read, exceeded=int(exceeded[k][h]))
-        if w.width is not None and math.isfinite(w.width)
+        replace(
+            w,
+            error=float(worst[k][h]),
+            rows=len(rows) * (length - _within(w.width, length)),
+            exceeded=int(exceeded[k][h]),
+        )
+        if _within(w.width, length) < length
         else w
         for k, layer in enumerate(heads)
         for h, w in enumerate(layer)
