@@ -23,6 +23,10 @@ from .numerics.horizon import Horizon as Horizon
 from .numerics.horizon import dtype_horizon as dtype_horizon
 from .numerics.leak import Leak as Leak
 from .numerics.leak import leak as leak
+from .numerics.price import DistancePrice as DistancePrice
+from .numerics.price import Reach as Reach
+from .numerics.price import price_of_distance as price_of_distance
+from .numerics.price import reach as reach
 from .numerics.receptive_field import (
     ReceptiveField as ReceptiveField,
 )
@@ -35,6 +39,8 @@ from .numerics.resolution import (
 from .numerics.resolution import (
     attention_resolution as attention_resolution,
 )
+from .numerics.retrieval import RetrievalCurve as RetrievalCurve
+from .numerics.retrieval import retrieval_curve as retrieval_curve
 from .numerics.windows.certificate import RowCertificates as RowCertificates
 from .numerics.windows.certificate import window_certificate as window_certificate
 from .numerics.windows.certified import certified_window as certified_window

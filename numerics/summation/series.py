@@ -206,6 +206,16 @@ def series(bias: Expr) -> Series:
     Raises:
         InputError: free parameters, or a term b_n that is undefined or infinite, or b_0 = 0.
     """
+    found = exp_series(bias)
+    if found.stretches[0].bias is S.NegativeInfinity:
+        raise InputError(
+            "b_0 = exp(p(0)) must be positive, and the bias is minus infinite at n = 0"
+        )
+    return found
+
+
+def exp_series(bias: Expr) -> Series:
+    """The same, where b_0 may be 0."""
     try:
         return _series(bias)
     except Unreachable as why:
@@ -214,7 +224,7 @@ def series(bias: Expr) -> Series:
 
 @lru_cache(maxsize=256)
 def _series(bias: Expr) -> Series:
-    """The stretches of a bias, each checked; b_0 must be positive."""
+    """The stretches of a bias, each checked."""
     free = sorted(s.name for s in bias.free_symbols - {n})
     if free:
         raise MissingValues("the bias", free)
@@ -222,10 +232,6 @@ def _series(bias: Expr) -> Series:
         built = Series(bias, tuple(_stretches(bias)))
     for s in built.stretches:
         _check(s)
-    if built.stretches[0].bias is S.NegativeInfinity:
-        raise InputError(
-            "b_0 = exp(p(0)) must be positive, and the bias is minus infinite at n = 0"
-        )
     return built
 
 

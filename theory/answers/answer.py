@@ -75,6 +75,8 @@ class Code(enum.StrEnum):
     NOT_COVERED = "not_covered"
     MISSING_BOUND = "missing_bound"
     BOUNDED_LOGITS = "bounded_logits"
+    NO_WEIGHT = "no_weight"
+    ONLY_KEY = "only_key"
 
 
 @dataclasses.dataclass(frozen=True)

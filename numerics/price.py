@@ -1,0 +1,776 @@
+r"""The price of distance: which logit advantage a head must have to use a far key (ours).
+
+One query sees keys at distances `0 <= k < N` with prior weights `b_k = exp(p(k))`. The *price* of
+distance n is
+
+    pi_N(n) = log((B_N - b_n) / b_n),        pi(n) = log((B - b_n) / b_n)
+
+for a row of N keys and for the whole series; it is infinite where the series diverges. The
+attention on a key is `sigma(g - pi)`: the logistic function of its *advantage* g, its logit less
+the prior-weighted log-mean-exp of the other logits, less the price. So an advantage g gives a share
+alpha of the attention, or more, to the distances with
+
+    pi(n) + log(alpha / (1 - alpha)) <= g,
+
+which are *within reach*. They are the n with `p(n) >= log B - log(1 + e^{g'})`, where
+`g' = g - log(alpha / (1 - alpha))`. A stretch of distances is decided by one ball of p over all of
+it, or by halves; a single distance whose ball meets the threshold is decided by its own price. The
+weights of the other keys are summed without that of the key itself: no price is a difference of
+sums.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import sympy
+from flint import arb, fmpq
+from sympy import Expr, S
+
+from farfield.numerics.receptive_field import (
+    MAX_FLOAT_LENGTH,
+    Bracket,
+    Exact,
+    obstacle,
+    out_of_reach,
+    resolve,
+)
+from farfield.numerics.summation.series import Series, Stretch, exp_series
+from farfield.numerics.summation.telescoping import share as telescoped_share
+from farfield.theory.algebra.budget import check_time
+from farfield.theory.algebra.outcomes import Unreachable
+from farfield.theory.answers.answer import (
+    Answer,
+    Code,
+    InputError,
+    Label,
+    Reason,
+    Status,
+    decisive,
+)
+from farfield.theory.answers.blocks import Block, Formula, Sentence, facts
+from farfield.theory.answers.notation import Text, expression_line, shortened, words
+from farfield.theory.answers.number import exact, natural
+from farfield.theory.answers.wording import decimal, listed, plural
+from farfield.theory.answers.wording import share as share_text
+from farfield.theory.answers.wording import tokens as tokens_text
+from farfield.theory.functions.balls import Undefined, precision, rational, to_arb
+from farfield.theory.functions.nodes import n as N_
+from farfield.theory.values import compile_ball, tabulate
+
+PRICE_BITS = 58  # correct bits of a price, absolute or relative, whichever is the coarser
+MAX_BITS = 8_192  # at which a price is settled or given up
+MAX_COUNT_BITS = 1_024  # of a distance that is counted
+MAX_BALLS = 200_000  # balls of the bias that decide one reach
+MAX_RUNS = 64  # runs of distances that an answer lists
+
+
+@dataclass(frozen=True, repr=False)
+class DistancePrice(Answer):
+    """The price of a distance, in nats of logit.
+
+    Fields:
+        formula: the bias, None where several heads are aggregated.
+        distance: from the query to the key; 0 is the query's own key.
+        length: keys of the row, None for the whole series.
+        value: the price, the cheapest head's; infinite where the series diverges or the key has no
+            weight; minus infinite where no other key has any; None where it is not known.
+        enclosure: floats around it.
+        heads: one answer a head where there are several; the cheapest speaks for all.
+        label: `certified`; `theorem` where the price is infinite; `approximate` where only float64
+            sums were in reach.
+    """
+
+    formula: Expr | None
+    distance: int
+    length: int | None = None
+    value: float | None = None
+    enclosure: tuple[float, float] | None = None
+    heads: tuple[DistancePrice, ...] = ()
+
+    def blocks(self) -> Sequence[Block]:
+        found: list[Block] = [Sentence(self._first(), self.label)]
+        if self.status is Status.OUT_OF_SCOPE:
+            return found
+        if self.formula is not None:
+            found.append(Formula(words("`p(n)`"), self.formula))
+        found.append(
+            facts(
+                price=decimal(self.value, 10),
+                by_head=listed([decimal(h.value) for h in self.heads]) or None,
+                why=None if self.reason is None else str(self.reason),
+            )
+        )
+        return found
+
+    def _first(self) -> Text:
+        """The answer in one sentence, for each status."""
+        if self.status is Status.OUT_OF_SCOPE:
+            said = "no price belongs to a distance alone: {why}."
+        elif self.status is Status.ENCLOSED:
+            said = "the key at distance {n}{row} costs more than float64 holds."
+        elif self.value is None:
+            said = "what the key at distance {n}{row} costs is not known."
+        elif self.value == -math.inf:
+            said = "the key at distance {n}{row} has all of the attention at any logit{cheapest}."
+        elif self.reason is not None and self.reason.code is Code.DIVERGES:
+            said = "as rows grow, no fixed advantage keeps half of the attention at distance {n}."
+        elif self.value == math.inf:
+            said = "no advantage reaches the key at distance {n}{row}: it has no weight."
+        else:
+            said = (
+                "half of the attention on the key at distance {n}{row} costs a logit advantage of "
+                "{value} nats{cheapest}."
+            )
+        return words(
+            "{subject}: " + said,
+            subject=shortened(self.subject or expression_line(self.formula or 0), 80),
+            n=self.distance,
+            row=_of_row(self.length),
+            value=decimal(self.value),
+            cheapest=", in the cheapest head" if self.heads else "",
+            why=str(self.reason),
+        )
+
+
+@dataclass(frozen=True, repr=False)
+class Reach(Answer):
+    """The distances that an advantage reaches.
+
+    Fields:
+        formula: the bias, None where several heads are aggregated.
+        advantage: in nats of logit, exact.
+        share: of the attention that the key is to have, exact.
+        length: keys of the row, None for the whole series.
+        tokens: how many distances are within reach, the most of any head; None where only a bracket
+            is known, or nothing.
+        farthest: the largest of them, of any head; None if there is none.
+        answer: `Exact` or `Bracket`; None where nothing is known.
+        intervals: the distances within reach as runs (first, last), at most 64 of them.
+        heads: one answer a head where there are several.
+        label: `certified`; `theorem` for a series that diverges; `approximate` where only float64
+            sums were in reach.
+    """
+
+    VALUE: ClassVar[str] = "tokens"
+
+    formula: Expr | None
+    advantage: sympy.Rational
+    share: sympy.Rational
+    length: int | None = None
+    tokens: int | None = None
+    farthest: int | None = None
+    answer: Exact | Bracket | None = None
+    intervals: tuple[tuple[int, int], ...] = ()
+    heads: tuple[Reach, ...] = ()
+
+    def span(self) -> tuple[Any, Any] | None:
+        if not isinstance(self.answer, Bracket):
+            return super().span()
+        high = self.answer.high
+        return self.answer.low, math.inf if high is None else high
+
+    def blocks(self) -> Sequence[Block]:
+        found: list[Block] = [Sentence(self._first(), self.label)]
+        if self.status is Status.OUT_OF_SCOPE:
+            return found
+        if self.formula is not None:
+            found.append(Formula(words("`p(n)`"), self.formula))
+        parts = [str(a) if a == b else f"{a} to {b}" for a, b in self.intervals]
+        by_head = [tokens_text(h.tokens).removesuffix(" tokens") for h in self.heads]
+        found.append(
+            facts(
+                tokens=None if self.answer is None else self.answer.text(),
+                distances=listed(parts) if len(parts) > 1 else None,
+                by_head=listed(by_head) or None,
+                why=None if self.reason is None else str(self.reason),
+            )
+        )
+        return found
+
+    def _first(self) -> Text:
+        """The answer in one sentence, for each status."""
+        if self.status is Status.OUT_OF_SCOPE:
+            said = "no reach belongs to the distance alone: {why}."
+        elif self.status is Status.UNKNOWN:
+            said = "how far an advantage of {g} nats reaches{row} is not known."
+        elif self.tokens is None:
+            said = "an advantage of {g} nats reaches {count}{row}, each with {share} of the "
+            said += "attention{head}."
+        elif self.tokens:
+            said = "with an advantage of {g} nats a key has {share} of the attention up to {far} "
+            said += "back{row}{head}{holes}."
+        elif self.reason is not None and self.reason.code is Code.DIVERGES:
+            said = "as rows grow, an advantage of {g} nats comes to reach no key: the exp-series "
+            said += "diverges{head}."
+        else:
+            said = "an advantage of {g} nats gives no key {share} of the attention{row}{head}."
+        gaps = self.farthest is not None and self.tokens != self.farthest + 1
+        return words(
+            "{subject}: " + said,
+            subject=shortened(self.subject or expression_line(self.formula or 0), 80),
+            g=_number(self.advantage),
+            share="half" if self.share == S.Half else share_text(self.share),
+            row=_of_row(self.length),
+            far=tokens_text(self.farthest),
+            count=tokens_text(None) if self.answer is None else self.answer.text(),
+            head=", in any head" if self.heads and not self.tokens else "",
+            holes=f", at {tokens_text(self.tokens).replace('token', 'distance')} in all"
+            if gaps and not self.heads
+            else ", in the head that reaches farthest"
+            if self.heads
+            else "",
+            why=str(self.reason),
+        )
+
+
+def _of_row(length: int | None) -> str:
+    return "" if length is None else f" in a row of {plural(length, 'key')}"
+
+
+def _number(value: sympy.Rational) -> str:
+    return decimal(float(value)) if abs(value) < 10**300 else shortened(str(value), 20)
+
+
+def price_of_distance(f: Any, distance: Any, *, length: Any = None, **values: Any) -> DistancePrice:
+    """The logit advantage with which the key at a distance gets half of the attention (ours).
+
+    Args:
+        f: a formula in `n`, a SymPy expression, a name of the catalogue or an `Encoding`.
+        distance: from the query to the key, at least 0; below `length` where that is given.
+        length: keys of the row; None for the whole series, the limit of ever longer rows.
+        **values: parameters and options, as `farfield.theory.encodings.encoding` takes them.
+
+    Returns:
+        A `DistancePrice`: `log((B - b_n) / b_n)`, of the row or of the whole series.
+
+    Raises:
+        InputError: a distance or length that is no integer in range; free parameters; terms that
+            are undefined or infinite.
+
+    >>> price_of_distance("-40*n", 0).value
+    -40.0
+    >>> round(price_of_distance("-2*log(1+n)", 500).value, 6)
+    12.93091
+    >>> price_of_distance("-log(1+n)", 500).value
+    inf
+    >>> round(price_of_distance("-log(1+n)", 500, length=10**9).value, 6)
+    9.275242
+    """
+    at = natural(distance, "distance", 0)
+    row = None if length is None else natural(length, "length")
+    if row is not None and at >= row:
+        raise InputError(
+            f"distance {at} is outside a row of {plural(row, 'key')}: accepted are 0 to {row - 1}"
+        )
+    subject = resolve(f, values)
+    if reason := out_of_reach(subject):
+        nothing: dict[str, Any] = {"status": Status.OUT_OF_SCOPE, "label": None}
+        return DistancePrice(None, at, row, reason=reason, subject=subject.name, **nothing)
+    known = {b: _price_of_bias(b, at, row) for b in dict.fromkeys(subject.biases)}
+    heads = tuple(known[b] for b in subject.biases)
+    if len(heads) == 1:
+        return replace(heads[0], subject=subject.name)
+    found = decisive(heads, _cheapness, lambda h: h.value == -math.inf)
+    return replace(found, formula=None, heads=heads, subject=subject.name)
+
+
+def reach(
+    f: Any, advantage: Any, *, share: Any = "1/2", length: Any = None, **values: Any
+) -> Reach:
+    """How many distances an advantage reaches with a share of the attention (ours).
+
+    Args:
+        f: a formula in `n`, a SymPy expression, a name of the catalogue or an `Encoding`.
+        advantage: how far the key's logit lies above the prior-weighted log-mean-exp of the other
+            logits, in nats, read exactly.
+        share: of the attention that the key is to have, 0 < share < 1, read exactly.
+        length: keys of the row; None for the whole series, the limit of ever longer rows.
+        **values: parameters and options, as `farfield.theory.encodings.encoding` takes them.
+
+    Returns:
+        A `Reach`: the distances with `price + log(share / (1 - share)) <= advantage`, counted.
+
+    Raises:
+        InputError: an advantage that is not finite; a share outside (0, 1); a length that is no
+            integer; free parameters; terms that are undefined or infinite.
+
+    >>> found = reach("-2*log(1+n)", 7)
+    >>> found.tokens, found.farthest
+    (25, 24)
+    >>> reach("-log(1+n)", 7).tokens, reach("-log(1+n)", 7, length=1024).tokens
+    (0, 146)
+    >>> reach("-(n-50)^2/100", 4).intervals
+    ((40, 60),)
+    """
+    wanted = "accepted: a finite number of nats, such as 7 or 6.5"
+    try:
+        gain = exact(advantage, "advantage")
+    except InputError:
+        raise InputError(f"advantage {str(advantage)[:40]} is no finite number; {wanted}") from None
+    part = exact(share, "share")
+    if not 0 < part < 1:
+        raise InputError(
+            f"share {str(share)[:40]} is outside (0, 1); accepted: a share of the attention, such "
+            "as 1/2"
+        )
+    row = None if length is None else natural(length, "length")
+    asked = _Asked(gain, part, row)
+    subject = resolve(f, values)
+    if reason := out_of_reach(subject):
+        return asked.nothing(None, reason, Status.OUT_OF_SCOPE, subject.name)
+    known = {b: _reach_of_bias(b, asked) for b in dict.fromkeys(subject.biases)}
+    heads = tuple(known[b] for b in subject.biases)
+    if len(heads) == 1:
+        return replace(heads[0], subject=subject.name)
+    found = decisive(heads, lambda h: h.span()[1])  # type: ignore[index]
+    far = [h.farthest for h in heads if h.farthest is not None]
+    return replace(
+        found,
+        formula=None,
+        farthest=max(far, default=None) if found.answer is not None else None,
+        intervals=(),
+        heads=heads,
+        subject=subject.name,
+    )
+
+
+def _cheapness(head: DistancePrice) -> float:
+    """What heads are ordered by: the cheapest is the largest."""
+    return -math.inf if head.value is None else -head.value
+
+
+# -- the price of one distance --------------------------------------------------------------------
+
+
+def _price_of_bias(bias: Expr, at: int, length: int | None) -> DistancePrice:
+    """The price in one head."""
+    s = exp_series(bias)
+    if length is None and (reason := obstacle(s)) is not None:
+        if reason.code is Code.DIVERGES:
+            said = "the exp-series diverges: the other keys come to outweigh any one of them"
+            reason = Reason(Code.DIVERGES, said)
+            return _infinite(bias, at, length, math.inf, reason)
+        return DistancePrice(bias, at, length, status=Status.UNKNOWN, label=None, reason=reason)
+    try:
+        ball = _price(s if length is None else s.truncated(length), at)
+    except Unreachable as why:
+        if length is not None and length <= MAX_FLOAT_LENGTH:
+            value = float(head_prices(_table(bias, length))[0, at])
+            found = Reason(Code.NO_ENCLOSURE, f"{why}; float64 sums")
+            return DistancePrice(bias, at, length, value, label=Label.APPROXIMATE, reason=found)
+        return DistancePrice(
+            bias,
+            at,
+            length,
+            status=Status.UNKNOWN,
+            label=None,
+            reason=Reason(Code.NO_ENCLOSURE, str(why)),
+        )
+    if ball == math.inf:
+        reason = Reason(Code.NO_WEIGHT, f"the bias masks the key at distance {at}")
+        return _infinite(bias, at, length, math.inf, reason)
+    if ball == -math.inf:
+        reason = Reason(Code.ONLY_KEY, "no other key has any weight")
+        return _infinite(bias, at, length, -math.inf, reason)
+    low, high = float(ball.lower()), float(ball.upper())
+    if not ball.is_exact():
+        low, high = math.nextafter(low, -math.inf), math.nextafter(high, math.inf)
+    middle = float(ball.mid())
+    if math.isinf(middle):
+        reason = Reason(Code.TOO_LARGE, "the price is finite and beyond float64")
+        return DistancePrice(
+            bias, at, length, None, (low, high), status=Status.ENCLOSED, reason=reason
+        )
+    return DistancePrice(bias, at, length, middle, (low, high))
+
+
+def _infinite(
+    bias: Expr, at: int, length: int | None, value: float, reason: Reason
+) -> DistancePrice:
+    return DistancePrice(
+        bias,
+        at,
+        length,
+        value,
+        (value, value),
+        status=Status.INFINITE,
+        label=Label.THEOREM,
+        reason=reason,
+    )
+
+
+def _price(row: Series, at: int) -> Any:
+    """log(others / weight) as a ball, or an infinite float."""
+    bits = 64
+    while bits <= MAX_BITS:
+        with precision(bits + 2 * at.bit_length()):
+            odds = _log_odds(row, at)
+            if not isinstance(odds, arb):
+                return odds
+            if odds.is_finite() and _settled(odds):
+                return odds
+        bits *= 2
+    raise Unreachable(f"the price of distance {at} is not enclosed at {MAX_BITS} bits")
+
+
+def _settled(ball: arb) -> bool:
+    return bool(ball.rad() * arb(2) ** PRICE_BITS <= abs(ball.mid()).max(arb(1)))
+
+
+def _log_odds(row: Series, at: int) -> Any:
+    """The price at the precision at work; a ball that is not finite where that is too low."""
+    others, weight = _others(row, at), _weight(row, at)
+    if weight == 0:
+        return math.inf
+    if others == 0:
+        return -math.inf
+    if isinstance(others, fmpq) and isinstance(weight, fmpq):
+        return arb(others / weight).log()
+    height = _height(row, at)
+    return arb.nan() if height is None else arb(others).log() - height
+
+
+def _weight(row: Series, at: int) -> Any:
+    try:
+        return _exactly(row.term(at))
+    except Undefined:
+        return arb.nan()
+
+
+def _others(row: Series, at: int) -> Any:
+    """The weight of all keys but one, a sum of positive terms."""
+    try:
+        try:
+            return _exactly(row.truncated(at).total() + row.tail(at + 1))
+        except Unreachable:  # terms that fall so fast are not summed so far out
+            return _exactly(row.total() - row.term(at))
+    except (Undefined, ZeroDivisionError):
+        return arb.nan()
+
+
+def _height(row: Series, at: int) -> Any:
+    """p(at); None where it is not defined at this precision."""
+    try:
+        return compile_ball(_stretch(row, at).bias)({N_: fmpq(at)})
+    except Undefined:
+        return None
+
+
+def _stretch(row: Series, at: int) -> Stretch:
+    return next(s for s in row.stretches if s.end is None or at < s.end)
+
+
+def _exactly(value: Any) -> Any:
+    """A ball without a radius as a rational, where that is short."""
+    if isinstance(value, arb) and value.is_exact() and value.is_finite():
+        digits, exponent = value.man_exp()
+        if abs(int(exponent)) <= MAX_BITS:
+            return fmpq(int(digits)) * fmpq(2) ** int(exponent)
+    return value
+
+
+# -- the distances within reach -------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """An advantage and a share, exact; keys of the row, None for the whole series."""
+
+    advantage: sympy.Rational
+    share: sympy.Rational
+    length: int | None
+
+    @property
+    def gain(self) -> fmpq:
+        """g."""
+        return rational(self.advantage)
+
+    @property
+    def against(self) -> fmpq:
+        """(1 - alpha) / alpha."""
+        return rational((1 - self.share) / self.share)
+
+    def level(self, total: Any) -> arb:
+        """log B - log(1 + e^{g'}): what p must be at least."""
+        price = arb(self.gain) + arb(self.against).log()
+        most = price.max(arb(0))
+        return arb(total).log() - most - (-abs(price)).exp().log1p()
+
+    def answer(self, formula: Expr | None, **more: Any) -> Reach:
+        """The answer with what was asked."""
+        return Reach(formula, self.advantage, self.share, self.length, **more)
+
+    def nothing(self, formula: Expr | None, reason: Reason, status: Status, name: str) -> Reach:
+        """The answer where nothing is known."""
+        return self.answer(formula, status=status, label=None, reason=reason, subject=name)
+
+
+def _reach_of_bias(bias: Expr, asked: _Asked) -> Reach:
+    """The distances that one head reaches."""
+    s = exp_series(bias)
+    if asked.length is None and (reason := obstacle(s)) is not None:
+        if reason.code is Code.DIVERGES:
+            said = "the exp-series diverges: every price grows beyond all bounds with the row"
+            return asked.answer(
+                bias,
+                tokens=0,
+                answer=Exact(0),
+                label=Label.THEOREM,
+                reason=Reason(Code.DIVERGES, said),
+            )
+        return asked.nothing(bias, reason, Status.UNKNOWN, "")
+    search = _Search(s if asked.length is None else s.truncated(asked.length), asked)
+    try:
+        runs = search.runs()
+    except _Vast as vast:
+        reason = Reason(Code.TOO_LARGE, f"the answer has more than {MAX_COUNT_BITS} bits")
+        if vast.low is None:
+            return asked.nothing(bias, reason, Status.UNKNOWN, "")
+        return asked.answer(
+            bias, answer=Bracket(vast.low, None), status=Status.ENCLOSED, reason=reason
+        )
+    except Unreachable as why:
+        reason = Reason(Code.NO_ENCLOSURE, str(why))
+        if asked.length is None or asked.length > MAX_FLOAT_LENGTH:
+            return asked.nothing(bias, reason, Status.UNKNOWN, "")
+        return _by_floats(bias, asked, reason)
+    low = sum(b - a for a, b in runs)
+    if search.ties:
+        high = low + sum(b - a for a, b in search.ties)
+        said = f"at distance {search.ties[0][0]} price and advantage agree to all digits tried"
+        return asked.answer(
+            bias,
+            answer=Bracket(low, high),
+            intervals=_shown(runs),
+            status=Status.ENCLOSED,
+            reason=Reason(Code.TIE, said),
+        )
+    return asked.answer(
+        bias,
+        tokens=low,
+        farthest=runs[-1][1] - 1 if runs else None,
+        answer=Exact(low),
+        intervals=_shown(runs),
+    )
+
+
+def _shown(runs: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    return tuple((a, b - 1) for a, b in runs[:MAX_RUNS])
+
+
+class _Vast(Exception):
+    """Distances beyond counting are within reach, at least `low` of them if that is known."""
+
+    def __init__(self, low: int | None) -> None:
+        self.low = low
+
+
+class _Search:
+    """The runs of distances within reach, by balls of the bias over whole stretches."""
+
+    def __init__(self, row: Series, asked: _Asked) -> None:
+        self.row, self.asked = row, asked
+        self.ties: list[tuple[int, int]] = []
+        self.balls = 0
+        self.levels: dict[int, arb | None] = {}
+
+    def level(self, bits: int) -> arb | None:
+        """What p must be at least, to so many bits; None where no key has any weight."""
+        if bits not in self.levels:
+            for more in (1, 2, 4, 8):
+                with precision(bits * more):
+                    try:
+                        total = self.row.total()
+                    except (Undefined, ZeroDivisionError):
+                        continue
+                    level = None if total == 0 else self.asked.level(total)
+                    if level is None or level.is_finite():
+                        break
+            else:
+                raise Unreachable(f"the sum is not enclosed at {8 * bits} bits")
+            self.levels[bits] = level
+        return self.levels[bits]
+
+    def runs(self) -> list[tuple[int, int]]:
+        """The runs (first, last + 1) within reach, in order."""
+        if self.level(64) is None:
+            return []
+        found: list[tuple[int, int]] = []
+        for s in self.row.stretches:
+            if s.bias is S.NegativeInfinity:
+                continue
+            for a, b in self._of_stretch(s, self._end(s) if s.end is None else s.end):
+                if found and found[-1][1] == a:
+                    found[-1] = found[-1][0], b
+                else:
+                    found.append((a, b))
+        return found
+
+    def _of_stretch(self, s: Stretch, end: int) -> Iterator[tuple[int, int]]:
+        """The runs between its start and its end, by halves where a ball does not decide."""
+        height, open_ = compile_ball(s.bias), [(s.start, end)] if s.start < end else []
+        while open_:
+            a, b = open_.pop()
+            within = self._decided(height, a, b)
+            if within is None and (b - a == 1 or not s.bias.has(N_)):
+                within = self._alike(a, b)
+            if within is None:
+                middle = (a + b) // 2 if b <= 4 * a + 4 else max(a + 1, math.isqrt((a + 1) * b))
+                open_ += [(middle, b), (a, middle)]
+            elif within:
+                yield a, b
+
+    def _decided(self, height: Callable[[Any], Any], a: int, b: int) -> bool | None:
+        """Whether all of a <= n < b is within reach, or none; None where one ball does not tell."""
+        self.balls += 1
+        if self.balls > MAX_BALLS:
+            raise Unreachable(f"the bias crosses the threshold too often for {MAX_BALLS} balls")
+        if self.balls % 1024 == 0:
+            check_time()
+        bits = 64 << max(0, (b.bit_length() // 24).bit_length())
+        level = self.level(bits)
+        assert level is not None
+        with precision(bits):
+            place = fmpq(a) if b - a == 1 else arb(a).union(arb(b - 1))
+            try:
+                value = to_arb(height({N_: place}))
+            except Undefined:
+                return None
+            return True if value > level else False if value < level else None
+
+    def _alike(self, a: int, b: int) -> bool:
+        """Whether distances of one weight are within reach, by the price of the first."""
+        within = _within(self.row, a, self.asked)
+        if within is None:
+            self.ties.append((a, b))
+        return bool(within)
+
+    def _end(self, s: Stretch) -> int:
+        """A distance from which on none is within reach, as p falls or as a whole tail is less than
+        the weight that is needed."""
+        try:
+            falls = s.kernel.monotone_from if s.kernel is not None else None
+        except Unreachable:
+            falls = None
+        j = max(s.start + 16, falls or 0)
+        height = compile_ball(s.bias)
+        while True:
+            if self._beyond(s, j, height if falls is not None else None):
+                return j
+            if j.bit_length() >= MAX_COUNT_BITS:
+                raise _Vast(j - falls if falls is not None else None)
+            j = min(j * j, 1 << MAX_COUNT_BITS)
+
+    def _beyond(self, s: Stretch, j: int, falling: Callable[[Any], Any] | None) -> bool:
+        """Whether no n >= j is within reach; a ball that does not tell is no."""
+        bits = 64 + j.bit_length()
+        level = self.level(64)
+        assert level is not None
+        with precision(bits):
+            try:
+                if falling is not None:
+                    return bool(to_arb(falling({N_: fmpq(j)})) < level)
+                return bool(to_arb(s.tail(j)) < level.exp())
+            except (Undefined, ZeroDivisionError):
+                return False
+
+
+def _within(row: Series, at: int, asked: _Asked) -> bool | None:
+    """Whether a price is low enough; None where no precision tells and no exact form is known."""
+    against, gain = asked.against, asked.gain
+    bits = 64
+    while bits <= MAX_BITS:
+        with precision(bits + 2 * at.bit_length()):
+            others, weight, height = _others(row, at), _weight(row, at), _height(row, at)
+            if weight == 0:
+                return False
+            if others == 0:
+                return True
+            least = arb(others / against) if isinstance(others, fmpq) else others / arb(against)
+            if height is not None:
+                exact_ = isinstance(others, fmpq) and isinstance(height, fmpq)
+                if exact_ and others == against:
+                    return bool(height + gain >= 0)
+                if least.log() < height + gain:
+                    return True
+                if least.log() > height + gain:
+                    return False
+            if gain == 0 and isinstance(others, fmpq) and isinstance(weight, fmpq):
+                return bool(others <= weight * against)
+        if bits == 512 and (tied := _telescoped(row, at, asked)) is not None:
+            return tied
+        bits *= 2
+    return None
+
+
+def _telescoped(row: Series, at: int, asked: _Asked) -> bool | None:
+    """By the exact shares of a series from 0 that telescopes, where the advantage is 0."""
+    if asked.gain != 0 or len(row.stretches) > 1 or (tail := telescoped_share(row.bias)) is None:
+        return None
+    ends = [tail(at), tail(at + 1), fmpq(0) if asked.length is None else tail(asked.length)]
+    if any(e is None for e in ends):
+        return None
+    here, after, cut = (fmpq(e) for e in ends if e is not None)
+    return bool((1 - cut) - (here - after) <= asked.against * (here - after))
+
+
+# -- float64 --------------------------------------------------------------------------------------
+
+
+def head_prices(bias: np.ndarray) -> np.ndarray:
+    """The price of each distance in a row, in float64; shape (heads, N) as the bias.
+
+    A key that is masked costs `inf`, the only key that is not `-inf`.
+
+    Raises:
+        InputError: a bias that is no number or `+inf`.
+
+    >>> head_prices(np.array([[0.0, 0.0, 0.0], [0.0, -np.inf, -np.inf]])).round(3)
+    array([[0.693, 0.693, 0.693],
+           [ -inf,   inf,   inf]])
+    """
+    row = np.atleast_2d(np.asarray(bias, dtype=np.float64))
+    if np.isnan(row).any() or (row == np.inf).any():
+        raise InputError("a head's bias is undefined or infinite")
+    edge = np.full((len(row), 1), -np.inf)
+    near = np.hstack([edge, np.logaddexp.accumulate(row, axis=1)[:, :-1]])
+    far = np.logaddexp.accumulate(row[:, ::-1], axis=1)[:, ::-1]
+    others = np.logaddexp(near, np.hstack([far[:, 1:], edge]))
+    masked = np.isneginf(row)
+    return np.where(masked, np.inf, others - np.where(masked, 0, row))
+
+
+def head_reaches(bias: np.ndarray, advantage: float, share: float = 0.5) -> np.ndarray:
+    """How many distances of a row an advantage reaches, by float64 prices; shape (heads,).
+
+    >>> head_reaches(np.zeros((1, 64)), 4.2), head_reaches(np.zeros((1, 64)), 4.1)
+    (array([64]), array([0]))
+    """
+    return (head_prices(bias) + math.log(share / (1 - share)) <= advantage).sum(axis=1)
+
+
+def _table(bias: Expr, length: int) -> np.ndarray:
+    return tabulate(bias, np.arange(length))[None]
+
+
+def _by_floats(bias: Expr, asked: _Asked, why: Reason) -> Reach:
+    """The reach from float64 prices: labelled approximate."""
+    assert asked.length is not None
+    bar = float(asked.advantage) - math.log(asked.share / (1 - asked.share))
+    inside = np.flatnonzero(head_prices(_table(bias, asked.length))[0] <= bar)
+    parts = np.split(inside, np.flatnonzero(np.diff(inside) > 1) + 1) if len(inside) else []
+    runs = [(int(part[0]), int(part[-1]) + 1) for part in parts]
+    return asked.answer(
+        bias,
+        tokens=len(inside),
+        farthest=runs[-1][1] - 1 if runs else None,
+        answer=Exact(len(inside)),
+        intervals=_shown(runs),
+        label=Label.APPROXIMATE,
+        reason=Reason(why.code, f"{why.sentence}; float64 sums"),
+    )

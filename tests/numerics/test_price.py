@@ -1,0 +1,265 @@
+"""Prices and reaches: brute force on rows and series, ties, rows of a billion keys, bad input."""
+
+import json
+import math
+import random
+
+import mpmath
+import numpy as np
+import pytest
+import sympy
+
+from farfield.numerics.price import head_prices, head_reaches, price_of_distance, reach
+from farfield.theory.answers.errors import InputError
+from farfield.theory.encodings import encoding
+from farfield.theory.functions.nodes import n
+
+mpmath.mp.dps = 40
+MASKED = "Piecewise((-oo, n < {0}), (-n/{1}, True))"
+SHAPES = (
+    "-n*{0}/16",
+    "-{0}/16*log(1+n)",
+    "-(n-{0})^2/{1}",
+    "{0}/16*cos(n/{1})-n/{2}",
+    "-abs(n-{0})/{1}",
+    MASKED,
+    "-{0}/16*log(1+n)-n/{1}+{2}*exp(-n/9)",
+    "-max(n-{0},0)/{1}",
+    "-{0}/16*sqrt(n)",
+    "n/{0}",
+    "0",
+    "{0}/16*log(1+n)-{1}/16*log(1+n)^2",
+)
+
+
+def random_row(rng):
+    """A bias and its values on a row, as text and as numbers of 40 digits."""
+    text = rng.choice(SHAPES).format(*(rng.randint(1, 40) for _ in range(3)))
+    evaluate = sympy.lambdify(n, encoding(text).biases[0], "mpmath")
+    return text, [mpmath.mpf(evaluate(mpmath.mpf(k))) for k in range(rng.randint(1, 160))]
+
+
+def prices_by_sums(p):
+    """Every price of a row, the others summed anew at each distance."""
+    weights = [mpmath.exp(v) for v in p]
+    near = [mpmath.mpf(0)]
+    for w in weights:
+        near.append(near[-1] + w)
+    far = [mpmath.mpf(0)]
+    for w in reversed(weights):
+        far.append(far[-1] + w)
+    found = []
+    for k, w in enumerate(weights):
+        others = near[k] + far[len(p) - 1 - k]
+        found.append(
+            mpmath.inf if w == 0 else -mpmath.inf if others == 0 else mpmath.log(others / w)
+        )
+    return found
+
+
+def assert_price(found, expected):
+    if mpmath.isinf(expected):
+        assert found.value == expected and found.status == "infinite"
+    else:
+        assert abs(found.value - expected) <= 1e-14 * max(1, abs(expected))
+        assert found.enclosure[0] <= expected <= found.enclosure[1]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_rows_against_brute_force(seed):
+    rng = random.Random(seed)
+    for _ in range(50):
+        text, p = random_row(rng)
+        prices, length, gain = prices_by_sums(p), len(p), rng.randint(-24, 96) / 8
+        share = sympy.Rational(rng.choice(("1/2", "1/3", "9/10", "1/100")))
+        bar = gain - mpmath.log(mpmath.mpf(share.p) / (share.q - share.p))
+        inside = [k for k, v in enumerate(prices) if v <= bar + mpmath.mpf(10) ** -30]
+        found = reach(text, gain, share=share, length=length)
+        assert (found.tokens, found.farthest) == (len(inside), max(inside, default=None)), text
+        counted = sum(b - a + 1 for a, b in found.intervals)
+        assert counted == found.tokens or len(found.intervals) == 64
+        at = rng.randrange(length)
+        assert_price(price_of_distance(text, at, length=length), prices[at])
+        table = np.array([[float(v) for v in p]])
+        floats = head_prices(table)[0]
+        with np.errstate(invalid="ignore"):
+            expected = np.array([float(v) for v in prices])
+            close = np.abs(floats - expected) <= 1e-11 * np.maximum(1, np.abs(expected))
+        assert (close | (floats == expected)).all()
+
+
+SERIES = (
+    ("-n/4", lambda k: 1 / (1 - mpmath.exp(-0.25)), lambda k: mpmath.exp(-mpmath.mpf(k) / 4)),
+    ("-40*n", lambda k: 1 / (1 - mpmath.exp(-40)), lambda k: mpmath.exp(-mpmath.mpf(40) * k)),
+    ("-2*log(1+n)", lambda k: mpmath.zeta(2), lambda k: mpmath.mpf(1 + k) ** -2),
+    ("-5/4*log(3+n)", lambda k: mpmath.zeta(1.25, 3), lambda k: mpmath.mpf(3 + k) ** -1.25),
+    ("-log(n+1)-log(n+2)", lambda k: mpmath.mpf(1), lambda k: mpmath.mpf(1) / (k + 1) / (k + 2)),
+    (
+        "Piecewise((0, n < 64), (-oo, True))",
+        lambda k: mpmath.mpf(64),
+        lambda k: mpmath.mpf(k < 64),
+    ),
+)
+
+
+@pytest.mark.parametrize("text, total, weight", SERIES, ids=[s[0] for s in SERIES])
+def test_series_against_closed_forms(text, total, weight):
+    whole = total(0)
+    for gain in (-3, 0, 1.5, 4.2, 7, 9.25):
+        bound = int(mpmath.exp(gain)) + 2
+        inside = [k for k in range(bound) if weight(k) * (1 + mpmath.exp(gain)) >= whole]
+        found = reach(text, gain)
+        assert (found.tokens, found.farthest) == (len(inside), max(inside, default=None))
+        assert found.status == "exact" and found.label == "certified"
+    for at in (0, 1, 7, 63, 1000):
+        with mpmath.workdps(60):
+            w = weight(at)
+            expected = mpmath.log((total(0) - w) / w) if w else mpmath.inf
+        if text != "-log(n+1)-log(n+2)" or at:
+            assert_price(price_of_distance(text, at), expected)
+
+
+def test_a_price_does_not_cancel():
+    assert price_of_distance("-40*n", 0).value == -40
+    assert price_of_distance("-1000000*n", 0, length=9).value == -1e6
+    assert head_prices(-40.0 * np.arange(9)[None])[0, 0] == -40
+    assert price_of_distance("-exp(n)", 1000).status == "enclosed"
+
+
+def test_ties_are_within_reach():
+    assert reach("-n/2", "1/2", length=2).tokens == 2
+    assert reach("-n*log(2)", 0).farthest == 0
+    assert reach("-log(n+1)-log(n+2)", 0, share="1/6").tokens == 2
+    assert reach("-log(n+1)-log(n+2)", 0, share="0.1666666667").tokens == 1
+    assert reach("-log(n+1)-log(n+2)", 0, share="3/5", length=5).tokens == 1
+    assert reach("0", 0, length=10**9, share="1e-9").tokens == 10**9
+    near = reach("-1000000*n", -1000000)
+    assert near.status == "enclosed" and near.reason.code == "tie" and near.tokens is None
+    assert near.answer.low == 0 and near.answer.high == 1
+
+
+def test_rows_of_a_billion_keys():
+    assert price_of_distance("0", 10**8, length=10**9).value == pytest.approx(math.log(10**9 - 1))
+    with mpmath.workdps(30):
+        harmonic = mpmath.harmonic(10**9)
+        value = mpmath.log(harmonic * 501 - 1)
+    assert_price(price_of_distance("-log(1+n)", 500, length=10**9), value)
+    assert reach("-log(1+n)", 7, length=10**9).tokens == int((1 + mpmath.exp(7)) / harmonic)
+    smooth = price_of_distance("-log(log(n+3))", 10**6, length=10**9)
+    assert smooth.label == "certified" and smooth.enclosure[1] - smooth.enclosure[0] < 1e-13
+    assert reach("n/4", 7, length=10**9).intervals == ((10**9 - 22, 10**9 - 1),)
+
+
+def test_series_that_diverge_and_keys_without_weight():
+    for found in (price_of_distance("-log(1+n)", 3), price_of_distance(MASKED.format(3, 1), 2)):
+        assert found.value == math.inf and found.status == "infinite" and found.label == "theorem"
+        assert json.loads(found.to_json())["value"] is None
+    alone = price_of_distance("-n", 0, length=1)
+    assert alone.value == -math.inf and alone.reason.code == "only_key"
+    assert (reach("-n", -100, length=1).farthest, reach("0", 100).farthest) == (0, None)
+    assert reach("0", 100).tokens == 0 and reach("0", 100).label == "theorem"
+    assert reach(MASKED.format(3, 1), 50, length=3).tokens == 0
+    assert price_of_distance("-log(n+2)*(2+sin(n**2))-log(log(n+2))", 1).status == "unknown"
+
+
+def test_reach_may_have_holes():
+    found = reach("-(n-50)^2/100", 4)
+    assert found.intervals == ((40, 60),) and (found.tokens, found.farthest) == (21, 60)
+    wave = reach("4*cos(n/8)-n/100", 5)
+    assert len(wave.intervals) > 1 and wave.tokens < wave.farthest
+
+
+def test_heads_are_asked_each():
+    found = reach("alibi", 7, length=512)
+    assert len(found.heads) == 8 and found.tokens == max(h.tokens for h in found.heads)
+    assert found.farthest == max(h.farthest for h in found.heads)
+    cheap = price_of_distance("alibi", 100)
+    assert cheap.value == min(h.value for h in cheap.heads)
+
+
+def test_monotone_in_advantage_share_and_row():
+    counts = [reach("-3/2*log(1+n)", g).tokens for g in range(-2, 30, 4)]
+    assert counts == sorted(counts)
+    rows = [reach("-log(1+n)", 4, length=10**k).farthest for k in range(2, 7)]
+    assert rows == [9, 6, 4, 3, 2]
+    assert reach("-log(1+n)", 4, length=50).farthest == 11
+    assert reach("-n/9", 7, share="9/10").tokens < reach("-n/9", 7).tokens
+
+
+@pytest.mark.parametrize(
+    "ask, said",
+    [
+        (lambda: price_of_distance("-n", 5, length=5), "outside a row of 5 keys"),
+        (lambda: price_of_distance("-n", -1), "integer from 0"),
+        (lambda: price_of_distance("-n", 2.5), "integer from 0"),
+        (lambda: price_of_distance("-n*a", 2), "free parameters"),
+        (lambda: price_of_distance("-log(n)", 2), "undefined or infinite at n = 0"),
+        (lambda: reach("-n", math.nan), "no finite number"),
+        (lambda: reach("-n", math.inf), "no finite number"),
+        (lambda: reach("-n", "much"), "no finite number"),
+        (lambda: reach("-n", 7, share=0), "outside"),
+        (lambda: reach("-n", 7, share="1"), "outside"),
+        (lambda: reach("-n", 7, share=math.nan), "share"),
+        (lambda: reach("-n", 7, length=0), "integer from 1"),
+        (lambda: head_prices(np.array([[math.nan]])), "undefined"),
+    ],
+)
+def test_bad_input_is_one_line(ask, said):
+    with pytest.raises(InputError, match=said) as error:
+        ask()
+    assert "\n" not in str(error.value)
+
+
+# -- laws of every bias ---------------------------------------------------------------------------
+
+
+def assert_laws(rows, rng):
+    """The sum rule, the count, the odds law and the monotone bound on rows of random biases."""
+    heads, length = 4096, 24
+    for _ in range(rows // heads):
+        scale = 10 ** rng.uniform(-1, 1.5)
+        bias = rng.normal(size=(heads, length)) * scale
+        bias[rng.random(bias.shape) < 0.1] = -np.inf
+        bias[:, 0] = 0
+        prices = head_prices(bias)
+        shares = 1 / (1 + np.exp(np.clip(prices, -700, 700)))
+        assert np.allclose(shares.sum(axis=1), 1, atol=1e-10)
+        gain, start = rng.uniform(0.1, 8), int(rng.integers(0, length))
+        level = rng.uniform(0.05, 0.95)
+        odds = level / (1 - level)
+        inside = prices + math.log(odds) <= gain
+        assert (inside.sum(axis=1) <= 1 + np.exp(gain) / odds + 1e-9).all()
+        far = np.exp(bias[:, start:]).sum(axis=1) / np.exp(bias).sum(axis=1)
+        count = inside[:, start:].sum(axis=1)
+        assert (count <= far * (1 + np.exp(gain) / odds) * (1 + 1e-9) + 1e-9).all()
+        worst = math.exp(gain) * far / np.maximum(1 - far, 1e-300)
+        assert (count * odds <= worst * (1 + 1e-9)).all()
+        falling = head_prices(-np.sort(-bias, axis=1))
+        assert (falling >= np.log(np.maximum(np.arange(length), 1e-300)) - 1e-9).all()
+
+
+def test_laws_on_random_rows():
+    assert_laws(40_960, np.random.default_rng(0))
+
+
+@pytest.mark.slow
+def test_laws_on_a_million_random_rows():
+    assert_laws(10**6 + 4096, np.random.default_rng(1))
+
+
+def test_rows_that_attain_the_laws():
+    gain = math.log(63)
+    assert head_reaches(np.zeros((1, 64)), gain + 1e-12).item() == 64  # the count, an equality
+    for g in (1.0, 6.0, 30.0):  # the odds law at c = 1: nothing else beyond, the share exact
+        price = head_prices(np.array([[0.0, -g]]))[0, 1]
+        share = 1 / (1 + math.exp(price - g))
+        worst = math.exp(g) * math.exp(-g)
+        assert share / (1 - share) == pytest.approx(worst)
+    ratios = []
+    for g in (5.0, 10.0, 20.0):  # and c places, as the advantage grows
+        price = g
+        weight = 1 / (math.exp(price) - 3)  # of each of four keys, beside one of weight 1
+        bias = np.log(np.array([[1.0] + [weight] * 4]))
+        assert head_reaches(bias, g + 1e-9).item() == 4 + (g >= 0)
+        ratios.append(math.exp(g) * 4 * weight / 4)
+    assert ratios == sorted(ratios, reverse=True) and ratios[-1] == pytest.approx(1, abs=1e-6)
