@@ -123,5 +123,10 @@ def test_a_gap_that_is_not_allowed_fails_the_run(tmp_path, allowed, passes, gap)
     (tmp_path / "test_it.py").write_text(
         f"import pytest\ndef test_gap(): pytest.{gap}('no such device')\ndef test_fine(): pass\n"
     )
-    done = subprocess.run([sys.executable, "-m", "pytest", "-q"], cwd=tmp_path, capture_output=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q"],
+        cwd=tmp_path,
+        capture_output=True,
+        env=os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+    )
     assert (done.returncode == 0) == passes

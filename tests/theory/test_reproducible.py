@@ -35,7 +35,7 @@ def battery(step):
     return [(e["expr"], e["params"]) for e in map(json.loads, lines)][::step]
 
 
-@pytest.mark.parametrize("step", [12, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("step", [30, pytest.param(1, marks=pytest.mark.slow)])
 def test_answers_are_the_same_under_any_hash_seed(step):
     cases = battery(step)
     first, *others = (answers(cases, seed) for seed in (0, 1, 31_337))

@@ -72,7 +72,7 @@ def formula(rng):
     return text, r > 1 or (r == 1 and low == 0 and kappa > 1)
 
 
-SEEDS = [*range(4), *(pytest.param(k, marks=pytest.mark.slow) for k in range(4, 10))]
+SEEDS = [0, *(pytest.param(k, marks=pytest.mark.slow) for k in range(1, 10))]
 
 
 @pytest.mark.parametrize("seed", SEEDS)

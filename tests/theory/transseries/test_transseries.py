@@ -56,12 +56,13 @@ def value(e, at):
     return mpmath.mpf(f(mpmath.mpf(at)))
 
 
+@pytest.mark.parametrize("count", [9, pytest.param(24, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("named", [False, True])
-def test_what_is_left_out_is_as_small_as_it_says(named):
+def test_what_is_left_out_is_as_small_as_it_says(named, count):
     """|e - sum of the terms|/remainder does not grow from 10^12 to 10^40."""
     rng = random.Random(7)
     drawn = (read(random_expression(rng, rng.choice((1, 2, 2, 3)))) for _ in itertools.count())
-    formulas = list(itertools.islice((e for e in drawn if e.has(n)), 24))
+    formulas = list(itertools.islice((e for e in drawn if e.has(n)), count))
     open_ones = []
     for e in formulas:
         try:
