@@ -40,14 +40,14 @@ from farfield.numerics.windows.certified import certified_window
 from farfield.theory.encodings import encoding, encodings
 from farfield.validation.checkpoints.head_window import upwards
 from farfield.validation.files import CorruptFile, read_json, recorded, write_json
-from farfield.validation.measures.cost import GPT2
-from farfield.validation.models.attention import flexible, fused, materialised
-from farfield.validation.models.positional import LearnedBias, additive_bias
-from farfield.validation.runs.experiment import chosen_device, environment, train_and_measure
-from farfield.validation.runs.store import Store
-from farfield.validation.settings.configuration import Configuration
-from farfield.validation.settings.presets import preset
-from farfield.validation.text.reading import corpus
+from farfield.validation.harness.attention import flexible, fused, materialised
+from farfield.validation.harness.configuration import Configuration
+from farfield.validation.harness.experiment import chosen_device, environment, train_and_measure
+from farfield.validation.harness.measures.cost import GPT2
+from farfield.validation.harness.positional import LearnedBias, additive_bias
+from farfield.validation.harness.presets import preset
+from farfield.validation.harness.reading import corpus
+from farfield.validation.harness.store import Store
 
 ROOT = Path(__file__).parents[1]
 GIVEN = {"window": {"w": 30}, "alibi_log": {"m": 2}}  # encodings without a value of their own

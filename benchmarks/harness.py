@@ -27,13 +27,13 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, gelu, scaled_dot_product_attention
 
 from farfield.theory.encodings import encoding
-from farfield.validation.measures.gradient_fields import gradient_shares
-from farfield.validation.measures.inference_time import relative_inference_time
-from farfield.validation.models.attention import toeplitz
-from farfield.validation.models.model import Transformer, initialised
-from farfield.validation.settings.presets import preset
-from farfield.validation.settings.visibility import CAUSAL
-from farfield.validation.training.training import batch, optimiser
+from farfield.validation.harness.attention import toeplitz
+from farfield.validation.harness.measures.gradient_fields import gradient_shares
+from farfield.validation.harness.measures.inference_time import relative_inference_time
+from farfield.validation.harness.model import Transformer, initialised
+from farfield.validation.harness.presets import preset
+from farfield.validation.harness.training import batch, optimiser
+from farfield.validation.harness.visibility import CAUSAL
 
 TEXT = np.random.default_rng(0).integers(0, 250, 200_000).astype(np.uint8)
 

@@ -33,18 +33,18 @@ from harness import peak
 
 from farfield.theory.encodings import encoding
 from farfield.validation.files import read_json, write_json
-from farfield.validation.measures.cost import GPT2, flops_a_token, replication, tokens
-from farfield.validation.models.model import initialised
-from farfield.validation.runs.experiment import chosen_device, train_and_measure
-from farfield.validation.runs.store import Store
-from farfield.validation.runs.sweep import Processes, sweep
-from farfield.validation.settings.configuration import Configuration
-from farfield.validation.settings.plan import Job
-from farfield.validation.settings.presets import Preset, preset
-from farfield.validation.text.corpus import Corpus
-from farfield.validation.text.reading import corpus
-from farfield.validation.training.parallel import rank, together, total
-from farfield.validation.training.training import train
+from farfield.validation.harness.configuration import Configuration
+from farfield.validation.harness.corpus import Corpus
+from farfield.validation.harness.experiment import chosen_device, train_and_measure
+from farfield.validation.harness.measures.cost import GPT2, flops_a_token, replication, tokens
+from farfield.validation.harness.model import initialised
+from farfield.validation.harness.parallel import rank, together, total
+from farfield.validation.harness.plan import Job
+from farfield.validation.harness.presets import Preset, preset
+from farfield.validation.harness.reading import corpus
+from farfield.validation.harness.store import Store
+from farfield.validation.harness.sweep import Processes, sweep
+from farfield.validation.harness.training import train
 
 STATED = {"H200": 989e12, "H100": 989e12, "A100": 312e12}  # bfloat16, dense, by their maker
 TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone")

@@ -33,10 +33,10 @@ from farfield.numerics.windows.certified import certified_window
 from farfield.theory.encodings import encoding
 from farfield.validation.checkpoints.bounds import weight_bounds
 from farfield.validation.checkpoints.head_window import upwards
-from farfield.validation.models.attention import fused
-from farfield.validation.models.model import Transformer, initialised
-from farfield.validation.settings.presets import preset
-from farfield.validation.settings.visibility import CAUSAL
+from farfield.validation.harness.attention import fused
+from farfield.validation.harness.model import Transformer, initialised
+from farfield.validation.harness.presets import preset
+from farfield.validation.harness.visibility import CAUSAL
 
 TEXT = np.random.default_rng(0).integers(0, 250, 1 << 16).astype(np.int64)
 SHAPE = dataclasses.replace(preset("demo"), layers=2)

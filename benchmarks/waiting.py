@@ -32,11 +32,11 @@ BIAS = (
 MEASURING = """
 import dataclasses, sys, numpy as np
 from farfield import encoding
-from farfield.validation.runs.experiment import train_and_measure
-from farfield.validation.runs.store import Store
-from farfield.validation.settings.configuration import Configuration
-from farfield.validation.settings.presets import preset
-from farfield.validation.text.reading import corpus
+from farfield.validation.harness.experiment import train_and_measure
+from farfield.validation.harness.store import Store
+from farfield.validation.harness.configuration import Configuration
+from farfield.validation.harness.presets import preset
+from farfield.validation.harness.reading import corpus
 random = np.random.default_rng()
 open(sys.argv[1] + ".txt", "wb").write(random.integers(32, 120, 400_000).astype("u1").tobytes())
 small = preset("small")

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from farfield.figures.style import COLOURS, INK, MARKERS, house
-from farfield.validation.measures.extrapolation import TOLERANCE
+from farfield.validation.harness.measures.extrapolation import TOLERANCE
 from farfield.validation.reference.trials import slope, trials
 
 FAMILIES = (

@@ -26,11 +26,11 @@ from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import CATALOGUE
 from farfield.theory.formula.grammar import read
 from farfield.validation.files import CorruptFile
+from farfield.validation.harness.configuration import SCHEMA, describe
+from farfield.validation.harness.labels import label_of, options_of, variants_of
+from farfield.validation.harness.plan import PlannedEncoding
+from farfield.validation.harness.store import stored
 from farfield.validation.reference.predictions import plan
-from farfield.validation.runs.store import stored
-from farfield.validation.settings.configuration import SCHEMA, describe
-from farfield.validation.settings.labels import label_of, options_of, variants_of
-from farfield.validation.settings.plan import PlannedEncoding
 
 Run = Mapping[str, Any]
 MODE = " + "

@@ -24,7 +24,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 def _export(name: str) -> Any:
     """A view for torch, from the room where torch is."""
     try:
-        return getattr(import_module("farfield.validation.models.exports"), name)
+        return getattr(import_module("farfield.validation.harness.exports"), name)
     except ImportError:
         error = import_module("farfield.theory.answers.answer").InputError
         raise error(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from farfield.validation.settings.plan import Job
+    from farfield.validation.harness.plan import Job
 
 ENDS = ("finished", "failed", "held", "lost")
 

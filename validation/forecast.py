@@ -35,9 +35,9 @@ from farfield.theory.answers.notation import expression_line, shortened
 from farfield.theory.answers.number import natural
 from farfield.theory.answers.wording import decimal, plural
 from farfield.theory.encodings import Encoding
-from farfield.validation.measures.extrapolation import TOLERANCE
+from farfield.validation.harness.measures.extrapolation import TOLERANCE
+from farfield.validation.harness.trainable import trainable
 from farfield.validation.reference.trials import Trial, left_out, slope, trials
-from farfield.validation.settings.trainable import trainable
 
 QUANTITY = "order loss"
 MAX_TESTED = 1 << 20

@@ -13,9 +13,9 @@ from farfield.theory.answers.answer import Result, plain
 from farfield.theory.answers.blocks import Block, note
 from farfield.theory.answers.wording import listed
 from farfield.validation.claims import Claim, checks, claims
+from farfield.validation.harness.presets import preset as named
+from farfield.validation.harness.trainable import trainable
 from farfield.validation.progress import Progress, silent
-from farfield.validation.settings.presets import preset as named
-from farfield.validation.settings.trainable import trainable
 from farfield.validation.study.findings import findings
 from farfield.validation.study.study import Study, catalogue, demo_encodings, save, survey
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from farfield.figures.document import Terms
 from farfield.theory.answers.blocks import Facts
 from farfield.theory.answers.notation import words
-from farfield.validation.measures.extrapolation import TOLERANCE
+from farfield.validation.harness.measures.extrapolation import TOLERANCE
 
 PAPERS = words(
     "[Q] Qin et al., Exploring Transformer Extrapolation, AAAI 2024. [S] Sun et al., A "

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from farfield.figures.samples import Run, Sample, settings
-from farfield.validation.measures.statistics import paired_test
+from farfield.validation.harness.measures.statistics import paired_test
 from farfield.validation.published import PrintedNumber, table
 
 SAME = 0.01

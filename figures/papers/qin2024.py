@@ -17,8 +17,8 @@ from farfield.figures.samples import Run
 from farfield.figures.style import column_figure, house, look
 from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.theory.encodings import Encoding, encoding
+from farfield.validation.harness.visibility import Visibility
 from farfield.validation.published import table
-from farfield.validation.settings.visibility import Visibility
 
 NAME = "qin2024"
 CITATION = "Qin et al., Exploring Transformer Extrapolation, AAAI 2024"
@@ -193,7 +193,7 @@ def table1_measured(runs: Sequence[Run]) -> Drawing:
     """Relative inference time of sliding windows; a time is of a machine, so none is committed."""
     raise NoResults(
         "a time is of a machine, so none is committed; to measure it on this one: "
-        "`python -m farfield.validation.measures.inference_time`"
+        "`python -m farfield.validation.harness.measures.inference_time`"
     )
 
 

@@ -40,9 +40,9 @@ from farfield.figures.samples import (
 )
 from farfield.figures.style import spoken
 from farfield.numerics.resolution import attention_resolution
+from farfield.validation.harness.presets import preset
+from farfield.validation.harness.trainable import variants
 from farfield.validation.published import table
-from farfield.validation.settings.presets import preset
-from farfield.validation.settings.trainable import variants
 
 ABSENT = "-"
 PLUS_MINUS = "\u00a0±\u00a0"

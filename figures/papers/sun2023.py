@@ -24,8 +24,8 @@ from farfield.figures.samples import BCA, MODE
 from farfield.figures.style import column_figure, house, look
 from farfield.numerics.resolution import attention_resolution
 from farfield.theory.encodings import CATALOGUE, Encoding, encoding
+from farfield.validation.harness.visibility import Visibility
 from farfield.validation.published import PrintedNumber, table
-from farfield.validation.settings.visibility import Visibility
 
 NAME = "sun2023"
 CITATION = "Sun et al., A Length-Extrapolatable Transformer, ACL 2023"

@@ -144,9 +144,9 @@ def erf(
         raise InputError("give the key of a run, or a model's folder with --model")
     (require_torch if model is None else require_models)()
     from farfield.validation.checkpoints.measured.empirical import empirical_receptive_field
-    from farfield.validation.runs.inventory import finished_run
-    from farfield.validation.runs.store import Store
-    from farfield.validation.settings.visibility import Visibility
+    from farfield.validation.harness.inventory import finished_run
+    from farfield.validation.harness.store import Store
+    from farfield.validation.harness.visibility import Visibility
 
     place = model if run is None else finished_run(Store(runs), run)
     with progress("receptive field", output) as step:
@@ -192,7 +192,7 @@ def perplexity(
         raise InputError("--sinks are kept beside a window: give --window, its nearest keys")
     require_models()
     from farfield.validation.checkpoints.measured.perplexities import model_perplexity
-    from farfield.validation.settings.visibility import Visibility, WithSinks
+    from farfield.validation.harness.visibility import Visibility, WithSinks
 
     view = WithSinks(bca, window, sinks) if sinks else Visibility(bca, window)
     with progress("perplexity") as step:

@@ -17,7 +17,7 @@ from farfield.progress import progress
 from farfield.theory.answers.errors import InputError
 
 if TYPE_CHECKING:
-    from farfield.validation.runs.sweep import Engine
+    from farfield.validation.harness.sweep import Engine
 
 
 def train(
@@ -50,13 +50,13 @@ def train(
         tested: context lengths to measure in tokens, as 64,256,1024.
         window: measure with a sliding window of so many tokens.
     """
-    from farfield.validation.runs.inventory import Trained
-    from farfield.validation.runs.store import Store
-    from farfield.validation.settings.configuration import Configuration
-    from farfield.validation.settings.presets import preset as named
-    from farfield.validation.settings.presets import resized
-    from farfield.validation.settings.trainable import variants
-    from farfield.validation.settings.visibility import Visibility
+    from farfield.validation.harness.configuration import Configuration
+    from farfield.validation.harness.inventory import Trained
+    from farfield.validation.harness.presets import preset as named
+    from farfield.validation.harness.presets import resized
+    from farfield.validation.harness.store import Store
+    from farfield.validation.harness.trainable import variants
+    from farfield.validation.harness.visibility import Visibility
 
     chosen = resized(named(preset), length or named(preset).length)
     measure = chosen.measurement
@@ -68,16 +68,16 @@ def train(
     if subject.heads is None and found.num_heads not in (1, chosen.heads):
         found = dataclasses.replace(subject, heads=chosen.heads).read(formula)
     require_torch()
-    from farfield.validation.runs.experiment import chosen_device, follow, train_and_measure
-    from farfield.validation.text.reading import corpus
-    from farfield.validation.training.parallel import leader_first, together
-    from farfield.validation.training.training import TrainingDiverged
+    from farfield.validation.harness.experiment import chosen_device, follow, train_and_measure
+    from farfield.validation.harness.parallel import leader_first, together
+    from farfield.validation.harness.reading import corpus
+    from farfield.validation.harness.training import TrainingDiverged
 
     with together(chosen_device(device)) as leads:
         with leader_first():
             source = corpus(text)
             if tokens is not None:
-                from farfield.validation.text.tokens import tokenized
+                from farfield.validation.harness.tokens import tokenized
 
                 place = Path(runs) / f".tokens-{source.sha256[:16]}-{tokens}"
                 source = tokenized(source, tokens, place)
@@ -128,8 +128,8 @@ def sweep(
         cpus_per_job: with --engine ray.
         gpus_per_job: with --engine ray.
     """
-    from farfield.validation.runs.store import Store
-    from farfield.validation.settings.plan import read_plan
+    from farfield.validation.harness.plan import read_plan
+    from farfield.validation.harness.store import Store
 
     ours = (address, cpus_per_job, gpus_per_job)
     if engine not in ("local", "ray"):
@@ -139,15 +139,15 @@ def sweep(
     read = read_plan(plan)
     require_torch()
     from farfield.board import board
-    from farfield.validation.runs.experiment import chosen_device
-    from farfield.validation.runs.sweep import Here, Processes
-    from farfield.validation.runs.sweep import sweep as run
-    from farfield.validation.text.reading import corpus
+    from farfield.validation.harness.experiment import chosen_device
+    from farfield.validation.harness.reading import corpus
+    from farfield.validation.harness.sweep import Here, Processes
+    from farfield.validation.harness.sweep import sweep as run
 
     jobs = read.jobs(corpus(text))
     chosen: Engine
     if engine == "ray":
-        from farfield.validation.runs.cluster import Cluster
+        from farfield.validation.harness.cluster import Cluster
 
         if device != "auto":
             raise InputError("--device belongs to --engine local; --gpus-per-job decides for Ray")
@@ -177,9 +177,9 @@ def runs(
         yes: with --prune, remove it.
         older: with --prune, what is not newer than so many days.
     """
-    from farfield.validation.runs.inventory import Inventory, compare, inventory, prunable
-    from farfield.validation.runs.inventory import prune as remove
-    from farfield.validation.runs.store import Store
+    from farfield.validation.harness.inventory import Inventory, compare, inventory, prunable
+    from farfield.validation.harness.inventory import prune as remove
+    from farfield.validation.harness.store import Store
 
     if (prune and keys) or (not prune and (yes or older)):
         raise InputError("--prune takes no keys, and --yes and --older belong to it")

@@ -21,10 +21,10 @@ from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
 from farfield.validation import published
 from farfield.validation.files import write_json
+from farfield.validation.harness.configuration import describe
+from farfield.validation.harness.plan import read_plan
 from farfield.validation.reference.committed import HERE
 from farfield.validation.reference.predictions import plan
-from farfield.validation.settings.configuration import describe
-from farfield.validation.settings.plan import read_plan
 
 QUICK = (
     "qin2024.fig1-right",

@@ -209,8 +209,8 @@ def titled(name, options):
 def runs():
     """The keys of every registered run, on a text that is the same everywhere."""
     from farfield.validation import reference
-    from farfield.validation.settings.configuration import key
-    from farfield.validation.text.corpus import Corpus
+    from farfield.validation.harness.configuration import key
+    from farfield.validation.harness.corpus import Corpus
 
     text = (np.arange(60_000) * 7919 % 251).astype(np.uint8)
     corpus = Corpus("numbers", text[:20_000], text[20_000:], 1, "two parts")

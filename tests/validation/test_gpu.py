@@ -11,7 +11,7 @@ import torch
 
 from farfield.theory.encodings import encodings
 from farfield.validation.files import read_json
-from farfield.validation.models.attention import toeplitz
+from farfield.validation.harness.attention import toeplitz
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 

@@ -27,11 +27,11 @@ from farfield.theory.answers.answer import InputError
 from farfield.validation.checkpoints.family import Projections, normalised, split
 from farfield.validation.checkpoints.head_window import HeadBounds
 from farfield.validation.checkpoints.loading import OutsideModel
-from farfield.validation.measures.receptive_fields import LanguageModel
-from farfield.validation.models.attention import fused
-from farfield.validation.models.model import Transformer
+from farfield.validation.harness.attention import fused
+from farfield.validation.harness.measures.receptive_fields import LanguageModel
+from farfield.validation.harness.model import Transformer
+from farfield.validation.harness.visibility import CAUSAL, Visibility
 from farfield.validation.progress import Progress, silent
-from farfield.validation.settings.visibility import CAUSAL, Visibility
 
 _MARGIN = 1e-6  # of a product of Frobenius norms: more than rounding in float64 amounts to
 _SCORES = 1 << 22  # numbers of scores held at a time

@@ -1,4 +1,4 @@
-"""Models from outside, opened: the same interface as `models.model.Transformer`.
+"""Models from outside, opened: the same interface as `harness.model.Transformer`.
 
 The layers stay the library's; only the attention between projections and output goes through a
 path of `models.attention`, with the encoding's exact bias, in memory linear in the length. Nothing
@@ -31,14 +31,14 @@ from farfield.validation.checkpoints.guarded import opened, require_plain
 from farfield.validation.checkpoints.run import RUN, encoding_of, preset_of
 from farfield.validation.checkpoints.weights import headers
 from farfield.validation.files import CorruptFile
-from farfield.validation.models.attention import PLAIN, Weighting, fused
-from farfield.validation.models.attention import Path as AttentionPath
-from farfield.validation.models.model import Transformer
-from farfield.validation.models.positional import FixedBias
+from farfield.validation.harness.attention import PLAIN, Weighting, fused
+from farfield.validation.harness.attention import Path as AttentionPath
+from farfield.validation.harness.checkpoints import require_tensors
+from farfield.validation.harness.memory import available
+from farfield.validation.harness.model import Transformer
+from farfield.validation.harness.positional import FixedBias
+from farfield.validation.harness.visibility import CAUSAL, Visibility
 from farfield.validation.optional import library
-from farfield.validation.settings.visibility import CAUSAL, Visibility
-from farfield.validation.training.checkpoints import require_tensors
-from farfield.validation.training.memory import available
 
 _FLOATS = 60  # a token takes this many times the width while the gradient of a layer is made
 _ROWS = 32  # query rows a head whose attention is looked at
@@ -145,7 +145,7 @@ def _loaded_run(folder: Folder) -> Transformer:
 
 
 class OutsideModel:
-    """A causal model of the library with the interface of `models.model.Transformer`.
+    """A causal model of the library with the interface of `harness.model.Transformer`.
 
     Its attention layers hand their queries, keys and values to a path; norms, projections, MLPs
     and the order of the residuals stay the library's. While a gradient is taken, the activations

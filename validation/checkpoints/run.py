@@ -23,9 +23,9 @@ from farfield.theory.formula.given import as_expression
 from farfield.validation.checkpoints.family import THETA, Attention, Description, ModelSize
 from farfield.validation.checkpoints.guarded import DOCUMENT, Config, opened
 from farfield.validation.files import CorruptFile, read_json
-from farfield.validation.settings.configuration import describe
-from farfield.validation.settings.presets import Preset
-from farfield.validation.text.corpus import BYTES
+from farfield.validation.harness.configuration import describe
+from farfield.validation.harness.corpus import BYTES
+from farfield.validation.harness.presets import Preset
 
 RUN = "farfield"
 """The kind of a folder that holds a run."""

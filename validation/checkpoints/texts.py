@@ -10,9 +10,9 @@ from farfield.theory.answers.answer import InputError
 from farfield.validation.checkpoints.folder import Folder
 from farfield.validation.checkpoints.guarded import opened
 from farfield.validation.checkpoints.run import RUN
+from farfield.validation.harness.corpus import Corpus
+from farfield.validation.harness.reading import corpus
 from farfield.validation.optional import library
-from farfield.validation.text.corpus import Corpus
-from farfield.validation.text.reading import corpus
 
 _TOKENIZER = 256 << 20  # bytes
 _TEXT_BYTES = 2 << 20  # of each part of a text: seconds of a tokeniser, and more than is measured

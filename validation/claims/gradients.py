@@ -42,13 +42,13 @@ def measured() -> Iterator[dict[str, Any]]:
     """Train the models, one after the other, and measure each (needs torch)."""
     import safetensors.torch
 
-    from farfield.validation.measures.gradient_fields import gradient_shares
-    from farfield.validation.measures.receptive_fields import samples_of
+    from farfield.validation.harness.experiment import fresh
+    from farfield.validation.harness.measures.gradient_fields import gradient_shares
+    from farfield.validation.harness.measures.receptive_fields import samples_of
+    from farfield.validation.harness.reading import corpus
+    from farfield.validation.harness.training import train
     from farfield.validation.reference.predictions import plan
     from farfield.validation.reference.results import results
-    from farfield.validation.runs.experiment import fresh
-    from farfield.validation.text.reading import corpus
-    from farfield.validation.training.training import train
 
     text = corpus()
     known = {r["training"]["weights_sha256"] for r in results()}

@@ -33,8 +33,8 @@ from farfield.validation.claims.words import (
     rank_correlation,
     stays,
 )
+from farfield.validation.harness.visibility import Visibility
 from farfield.validation.published import curve, keys, select, table
-from farfield.validation.settings.visibility import Visibility
 
 decides = Decisions()
 

@@ -7,8 +7,8 @@ import sys
 from farfield.theory.answers.answer import InputError
 from farfield.validation.evidence import judged, mixtures
 from farfield.validation.evidence.questions import answers, summary
+from farfield.validation.harness.reading import corpus
 from farfield.validation.reference.collection import planned
-from farfield.validation.text.reading import corpus
 
 
 def main(arguments: list[str]) -> None:

@@ -12,8 +12,8 @@ import numpy as np
 from farfield.numerics.depth import layered_quantile, layered_receptive_field
 from farfield.theory.encodings import encoding
 from farfield.theory.values import tabulate
-from farfield.validation.measures.evidence import Evidence
-from farfield.validation.measures.statistics import rank_correlation
+from farfield.validation.harness.measures.evidence import Evidence
+from farfield.validation.harness.measures.statistics import rank_correlation
 from farfield.validation.reference.observations import (
     PLAIN,
     Observation,

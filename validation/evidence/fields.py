@@ -9,8 +9,8 @@ import numpy as np
 
 from farfield.numerics.resolution import attention_resolution
 from farfield.validation.evidence.statements import groups
-from farfield.validation.measures.evidence import Evidence
-from farfield.validation.measures.statistics import rank_correlation
+from farfield.validation.harness.measures.evidence import Evidence
+from farfield.validation.harness.measures.statistics import rank_correlation
 from farfield.validation.reference.observations import Observation, assumed_bias
 
 

@@ -16,9 +16,9 @@ import numpy as np
 
 from farfield.theory.encodings import Encoding, encoding
 from farfield.validation.forms import FORMS
-from farfield.validation.measures.evidence import Evidence
-from farfield.validation.measures.extrapolation import TOLERANCE
-from farfield.validation.measures.statistics import proportion
+from farfield.validation.harness.measures.evidence import Evidence
+from farfield.validation.harness.measures.extrapolation import TOLERANCE
+from farfield.validation.harness.measures.statistics import proportion
 from farfield.validation.published import PrintedNumber, table
 from farfield.validation.reference.committed import Row
 from farfield.validation.reference.registration import REGISTRATIONS, Registration, identity, titled

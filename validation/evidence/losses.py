@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from farfield.validation.measures.evidence import Evidence
-from farfield.validation.measures.extrapolation import TOLERANCE, holds
-from farfield.validation.measures.statistics import (
+from farfield.validation.harness.measures.evidence import Evidence
+from farfield.validation.harness.measures.extrapolation import TOLERANCE, holds
+from farfield.validation.harness.measures.statistics import (
     area_under_curve,
     proportion,
     rank_correlation,

@@ -19,8 +19,12 @@ import numpy as np
 
 from farfield.theory.answers.wording import plural
 from farfield.validation.files import write
-from farfield.validation.measures.evidence import Evidence
-from farfield.validation.measures.interventions import (
+from farfield.validation.harness.attention import fused
+from farfield.validation.harness.corpus import segments
+from farfield.validation.harness.experiment import train_and_measure, trained_model
+from farfield.validation.harness.measurement import Measurement
+from farfield.validation.harness.measures.evidence import Evidence
+from farfield.validation.harness.measures.interventions import (
     foreign,
     last_losses,
     position_readout,
@@ -28,16 +32,12 @@ from farfield.validation.measures.interventions import (
     silenced,
     tempered,
 )
-from farfield.validation.measures.perplexity import by_position
-from farfield.validation.measures.receptive_fields import attention_receptive_field
-from farfield.validation.models.attention import fused
-from farfield.validation.models.model import Transformer
+from farfield.validation.harness.measures.perplexity import by_position
+from farfield.validation.harness.measures.receptive_fields import attention_receptive_field
+from farfield.validation.harness.model import Transformer
+from farfield.validation.harness.plan import Job
+from farfield.validation.harness.store import Store
 from farfield.validation.reference.committed import Row, rounded
-from farfield.validation.runs.experiment import train_and_measure, trained_model
-from farfield.validation.runs.store import Store
-from farfield.validation.settings.measurement import Measurement
-from farfield.validation.settings.plan import Job
-from farfield.validation.text.corpus import segments
 
 FILE = Path(__file__).resolve().parent / "mixtures.json"
 MODELS = {

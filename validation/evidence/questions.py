@@ -19,8 +19,8 @@ from farfield.validation.evidence.depth import depth
 from farfield.validation.evidence.fields import receptive_fields, resolutions
 from farfield.validation.evidence.losses import coverage, forecasts, verdicts
 from farfield.validation.evidence.statements import unreproduced
-from farfield.validation.measures.evidence import Evidence
-from farfield.validation.measures.extrapolation import TOLERANCE
+from farfield.validation.harness.measures.evidence import Evidence
+from farfield.validation.harness.measures.extrapolation import TOLERANCE
 from farfield.validation.reference.committed import Row
 from farfield.validation.reference.observations import Observation, observations
 from farfield.validation.reference.trials import trials

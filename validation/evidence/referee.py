@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from farfield.numerics.finite_length import head_weights
-from farfield.validation.measures.evidence import Evidence
-from farfield.validation.measures.extrapolation import holds
+from farfield.validation.harness.measures.evidence import Evidence
+from farfield.validation.harness.measures.extrapolation import holds
 from farfield.validation.reference.committed import Row
 from farfield.validation.reference.observations import Observation, assumed_bias, family
 from farfield.validation.reference.results import results as committed_results

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from farfield.validation.measures.evidence import Evidence
-from farfield.validation.measures.extrapolation import holds
+from farfield.validation.harness.measures.evidence import Evidence
+from farfield.validation.harness.measures.extrapolation import holds
 from farfield.validation.reference.committed import HERE
 from farfield.validation.reference.observations import Observation
 

@@ -10,15 +10,15 @@ from typing import Any
 
 from farfield.theory.answers.answer import InputError
 from farfield.validation.files import read_json, write
+from farfield.validation.harness.corpus import Corpus
+from farfield.validation.harness.plan import Job, read_plan
+from farfield.validation.harness.reading import corpus
+from farfield.validation.harness.store import Store
+from farfield.validation.harness.sweep import finished
 from farfield.validation.reference.committed import HERE, Row, place, rounded
 from farfield.validation.reference.predictions import plan, registered
 from farfield.validation.reference.registration import REGISTRATIONS
 from farfield.validation.reference.trials import write_outcomes
-from farfield.validation.runs.store import Store
-from farfield.validation.runs.sweep import finished
-from farfield.validation.settings.plan import Job, read_plan
-from farfield.validation.text.corpus import Corpus
-from farfield.validation.text.reading import corpus
 
 LONG = 100
 TOLERANCE = 0.02

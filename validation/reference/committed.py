@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from farfield.validation.settings.plan import Job
+from farfield.validation.harness.plan import Job
 
 HERE = Path(__file__).resolve().parent
 OUTCOMES = "outcomes.json"  # see `trials`

@@ -11,12 +11,12 @@ from typing import Any
 from farfield.theory.answers.answer import InputError
 from farfield.validation.files import write
 from farfield.validation.forms import FORMS, Size
-from farfield.validation.measures.extrapolation import TOLERANCE
+from farfield.validation.harness.measures.extrapolation import TOLERANCE
+from farfield.validation.harness.plan import Plan
 from farfield.validation.reference.committed import Row, rounded, sha256
 from farfield.validation.reference.observations import Observation, assumed_bias, observations
 from farfield.validation.reference.registration import REGISTRATIONS, Registration, cases, identity
 from farfield.validation.rules import RULES, Calibrated, Case, calibrated, case
-from farfield.validation.settings.plan import Plan
 
 LIMIT = math.log1p(TOLERANCE)
 

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from farfield.validation.files import recorded, write_json
+from farfield.validation.harness.plan import Job
+from farfield.validation.harness.reading import corpus
+from farfield.validation.harness.store import Store
+from farfield.validation.harness.sweep import attempt, finished
 from farfield.validation.reference.collection import MORE, STARTED, commit, planned
 from farfield.validation.reference.committed import place
-from farfield.validation.runs.store import Store
-from farfield.validation.runs.sweep import attempt, finished
-from farfield.validation.settings.plan import Job
-from farfield.validation.text.reading import corpus
 
 
 def missing(folder: str | Path) -> Iterator[str]:
@@ -59,8 +59,8 @@ def targets(length: int) -> int:
 
 
 def _measure_more(job: Job, store: Store) -> None:
-    from farfield.validation.measures.perplexity import last_token
-    from farfield.validation.runs.experiment import trained_model
+    from farfield.validation.harness.experiment import trained_model
+    from farfield.validation.harness.measures.perplexity import last_token
 
     configuration = job.configuration
     model = trained_model(configuration, store)

@@ -11,10 +11,10 @@ import numpy as np
 
 from farfield.theory.encodings import Encoding
 from farfield.theory.verdicts import Verdict
+from farfield.validation.harness.plan import PlannedEncoding
 from farfield.validation.reference.committed import Row
 from farfield.validation.reference.predictions import plan, predictions, stand_in
 from farfield.validation.reference.results import results as committed_results
-from farfield.validation.settings.plan import PlannedEncoding
 
 HEADS = 8  # of the models of the reference plan
 PLAIN = "finite-row TRF(1/100)"

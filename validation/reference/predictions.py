@@ -18,9 +18,9 @@ from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import Encoding, encoding
 from farfield.theory.functions.nodes import n as distance
 from farfield.theory.verdicts import Verdict
+from farfield.validation.harness.plan import ROTATED, Plan, PlannedEncoding, read_plan
+from farfield.validation.harness.presets import preset, resized
 from farfield.validation.reference.committed import HERE, rounded, sha256
-from farfield.validation.settings.plan import ROTATED, Plan, PlannedEncoding, read_plan
-from farfield.validation.settings.presets import preset, resized
 
 EPS = ("1/10", "1/20", "1/100", "1/1000")
 MIXING = "2/5"  # of the layered receptive field

@@ -20,10 +20,10 @@ from typing import Any
 
 import numpy as np
 
+from farfield.validation.harness.plan import Plan, read_plan
+from farfield.validation.harness.visibility import CAUSAL
 from farfield.validation.reference.committed import HERE, Row, sha256
 from farfield.validation.rules import Case, case
-from farfield.validation.settings.plan import Plan, read_plan
-from farfield.validation.settings.visibility import CAUSAL
 
 Identity = tuple[Any, ...]
 """What tells one case from the others: label, architecture and window at inference."""

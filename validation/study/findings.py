@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from farfield.theory.verdicts import Verdict
-from farfield.validation.measures.evidence import Evidence
-from farfield.validation.measures.extrapolation import TOLERANCE, holds
-from farfield.validation.measures.statistics import rank_correlation
+from farfield.validation.harness.measures.evidence import Evidence
+from farfield.validation.harness.measures.extrapolation import TOLERANCE, holds
+from farfield.validation.harness.measures.statistics import rank_correlation
 from farfield.validation.study.prediction import Prediction
 
 

@@ -23,19 +23,19 @@ from farfield.theory.answers.wording import listed, plural
 from farfield.theory.encodings import CATALOGUE, Encoding, encoding
 from farfield.theory.verdicts import Verdict
 from farfield.validation.files import writable_folder, write
+from farfield.validation.harness.configuration import Configuration
+from farfield.validation.harness.labels import label_of
+from farfield.validation.harness.plan import parse_plan
+from farfield.validation.harness.presets import Preset
+from farfield.validation.harness.presets import preset as named_preset
+from farfield.validation.harness.reading import corpus as read_text
+from farfield.validation.harness.store import Store
+from farfield.validation.harness.trainable import variants
 from farfield.validation.optional import require_torch
 from farfield.validation.progress import Progress, about, silent
-from farfield.validation.runs.store import Store
-from farfield.validation.settings.configuration import Configuration
-from farfield.validation.settings.labels import label_of
-from farfield.validation.settings.plan import parse_plan
-from farfield.validation.settings.presets import Preset
-from farfield.validation.settings.presets import preset as named_preset
-from farfield.validation.settings.trainable import variants
 from farfield.validation.study.findings import Studied, findings
 from farfield.validation.study.place import Place, place
 from farfield.validation.study.prediction import predict
-from farfield.validation.text.reading import corpus as read_text
 
 BASELINES = tuple(entry.name for entry in CATALOGUE.values() if entry.baseline)
 
@@ -332,6 +332,8 @@ def survey(
 
 
 def _run(configuration: Configuration, store: Store, progress: Progress) -> dict[str, Any]:
-    from farfield.validation.runs.experiment import train_and_measure  # torch, where it is wanted
+    from farfield.validation.harness.experiment import (
+        train_and_measure,  # torch, where it is wanted
+    )
 
     return train_and_measure(configuration, store, progress)

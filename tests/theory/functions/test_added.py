@@ -13,7 +13,7 @@ from farfield.numerics.checking.checker import check_proof
 from farfield.numerics.checking.outcomes import ProofError
 from farfield.theory.functions.balls import to_arb
 from farfield.theory.functions.record import Function, registered
-from farfield.validation.models.positional import additive_bias
+from farfield.validation.harness.positional import additive_bias
 
 
 class verhulst(sympy.Function):

@@ -18,10 +18,10 @@ from farfield.validation.checkpoints.bounds import weight_bounds
 from farfield.validation.checkpoints.folder import describe
 from farfield.validation.checkpoints.head_window import upwards
 from farfield.validation.checkpoints.loading import load
-from farfield.validation.models.attention import fused
-from farfield.validation.runs.experiment import train_and_measure, trained_model
-from farfield.validation.runs.store import Store
-from farfield.validation.settings.configuration import Configuration
+from farfield.validation.harness.attention import fused
+from farfield.validation.harness.configuration import Configuration
+from farfield.validation.harness.experiment import train_and_measure, trained_model
+from farfield.validation.harness.store import Store
 
 N = np.arange(400)
 

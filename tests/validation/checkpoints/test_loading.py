@@ -17,17 +17,17 @@ from farfield.validation.checkpoints.folder import describe
 from farfield.validation.checkpoints.loading import load
 from farfield.validation.checkpoints.measured.empirical import empirical_receptive_field
 from farfield.validation.checkpoints.texts import tokens_of
-from farfield.validation.measures.gradient_fields import gradient_shares
-from farfield.validation.measures.receptive_fields import attention_rows
-from farfield.validation.models.attention import materialised
-from farfield.validation.runs.experiment import train_and_measure, trained_model
-from farfield.validation.runs.store import Store
-from farfield.validation.settings.configuration import Configuration
-from farfield.validation.settings.measurement import Measurement
-from farfield.validation.settings.visibility import Visibility
-from farfield.validation.text.corpus import segments
-from farfield.validation.text.reading import corpus
-from farfield.validation.training import memory
+from farfield.validation.harness import memory
+from farfield.validation.harness.attention import materialised
+from farfield.validation.harness.configuration import Configuration
+from farfield.validation.harness.corpus import segments
+from farfield.validation.harness.experiment import train_and_measure, trained_model
+from farfield.validation.harness.measurement import Measurement
+from farfield.validation.harness.measures.gradient_fields import gradient_shares
+from farfield.validation.harness.measures.receptive_fields import attention_rows
+from farfield.validation.harness.reading import corpus
+from farfield.validation.harness.store import Store
+from farfield.validation.harness.visibility import Visibility
 
 FAMILIES = (
     "bloom",

@@ -14,13 +14,13 @@ from farfield.validation.checkpoints.bounds import projections, text_bounds, wei
 from farfield.validation.checkpoints.folder import describe
 from farfield.validation.checkpoints.loading import load
 from farfield.validation.checkpoints.measured.windows import model_window
-from farfield.validation.measures.receptive_fields import samples_of
-from farfield.validation.models.attention import materialised
-from farfield.validation.runs.experiment import train_and_measure
-from farfield.validation.runs.store import Store
-from farfield.validation.settings.configuration import Configuration
-from farfield.validation.settings.measurement import Measurement
-from farfield.validation.text.reading import corpus
+from farfield.validation.harness.attention import materialised
+from farfield.validation.harness.configuration import Configuration
+from farfield.validation.harness.experiment import train_and_measure
+from farfield.validation.harness.measurement import Measurement
+from farfield.validation.harness.measures.receptive_fields import samples_of
+from farfield.validation.harness.reading import corpus
+from farfield.validation.harness.store import Store
 
 BIASED = ("bloom", "mpt", "falcon", "falcon_groups", "falcon_whole", "farfield")
 

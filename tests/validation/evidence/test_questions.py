@@ -12,7 +12,7 @@ from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.theory.convergence import check_convergence
 from farfield.validation import reference
 from farfield.validation.evidence.questions import answers, summary
-from farfield.validation.measures.extrapolation import TOLERANCE
+from farfield.validation.harness.measures.extrapolation import TOLERANCE
 from farfield.validation.reference.observations import observations
 from farfield.validation.reference.predictions import predict
 

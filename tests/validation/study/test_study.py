@@ -90,7 +90,7 @@ def test_measurements_stand_beside_predictions(tiny):
 
 def test_a_finished_run_is_not_repeated(tiny, monkeypatch):
     s, chosen, store = tiny
-    import farfield.validation.runs.experiment as experiment
+    import farfield.validation.harness.experiment as experiment
 
     def refuse(*_args, **_kwargs):
         raise AssertionError("trained again")

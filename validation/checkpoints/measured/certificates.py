@@ -28,10 +28,10 @@ from farfield.validation.checkpoints.folder import Folder, describe
 from farfield.validation.checkpoints.loading import load
 from farfield.validation.checkpoints.measured.composed import Composed, composed
 from farfield.validation.checkpoints.texts import require_counts, tokens_of
-from farfield.validation.measures.receptive_fields import LanguageModel, samples_of
-from farfield.validation.models.attention import Weighting, observed
+from farfield.validation.harness.attention import Weighting, observed
+from farfield.validation.harness.measures.receptive_fields import LanguageModel, samples_of
+from farfield.validation.harness.visibility import CAUSAL, Visibility, WithSinks
 from farfield.validation.progress import Progress, silent
-from farfield.validation.settings.visibility import CAUSAL, Visibility, WithSinks
 from farfield.validation.short import sampled
 
 _ROWS = 128  # of a segment, evenly spaced

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from farfield.validation.measures.receptive_fields import LanguageModel, resampled
-from farfield.validation.models.attention import Path, fused
+from farfield.validation.harness.attention import Path, fused
+from farfield.validation.harness.measures.receptive_fields import LanguageModel, resampled
+from farfield.validation.harness.visibility import CAUSAL, Visibility
 from farfield.validation.progress import Progress
-from farfield.validation.settings.visibility import CAUSAL, Visibility
 
 View = Visibility | Callable[[], Path]
 """Which keys are seen: by a rule for all heads, or by what makes a path that leaves keys out."""

@@ -21,8 +21,9 @@ from farfield.theory.answers.wording import listed, share
 from farfield.validation.checkpoints.folder import Folder, describe
 from farfield.validation.checkpoints.loading import OutsideModel, load
 from farfield.validation.checkpoints.texts import require_counts, tokens_of
-from farfield.validation.measures.gradient_fields import gradient_shares, shortest_suffix
-from farfield.validation.measures.receptive_fields import (
+from farfield.validation.harness.corpus import Corpus
+from farfield.validation.harness.measures.gradient_fields import gradient_shares, shortest_suffix
+from farfield.validation.harness.measures.receptive_fields import (
     Bounds,
     attention_rows,
     powers,
@@ -30,12 +31,11 @@ from farfield.validation.measures.receptive_fields import (
     samples_of,
     share_within,
 )
-from farfield.validation.models.model import Transformer
+from farfield.validation.harness.model import Transformer
+from farfield.validation.harness.reading import corpus
+from farfield.validation.harness.visibility import CAUSAL, Visibility
 from farfield.validation.progress import Progress, silent
-from farfield.validation.settings.visibility import CAUSAL, Visibility
 from farfield.validation.short import sampled
-from farfield.validation.text.corpus import Corpus
-from farfield.validation.text.reading import corpus
 
 KINDS = ("gradient", "attention")
 _TOKENS = 8192  # of gradients at a time, unless one segment has more
@@ -186,8 +186,8 @@ def empirical_receptive_field(
             argument.
 
     >>> from farfield.theory.encodings import encoding
-    >>> from farfield.validation.settings.presets import preset
-    >>> from farfield.validation.models.model import initialised
+    >>> from farfield.validation.harness.presets import preset
+    >>> from farfield.validation.harness.model import initialised
     >>> model = initialised(encoding("window", w=4), preset("tiny"), 0)
     >>> tokens = np.arange(500, dtype=np.uint8) % 97
     >>> found = empirical_receptive_field(model, tokens, q="0.999999", length=64, segments=2)

@@ -13,9 +13,9 @@ from farfield.theory.answers.wording import plural
 from farfield.validation.checkpoints.folder import Folder, describe
 from farfield.validation.checkpoints.loading import load
 from farfield.validation.checkpoints.texts import tokens_of
-from farfield.validation.measures.perplexity import Perplexity, last_token, non_overlapping
+from farfield.validation.harness.measures.perplexity import Perplexity, last_token, non_overlapping
+from farfield.validation.harness.visibility import CAUSAL, Visibility
 from farfield.validation.progress import Progress, silent
-from farfield.validation.settings.visibility import CAUSAL, Visibility
 
 PROTOCOLS = ("last-token", "non-overlapping")
 

@@ -33,10 +33,10 @@ from farfield.validation.checkpoints.head_window import head_window
 from farfield.validation.checkpoints.loading import load
 from farfield.validation.checkpoints.measured.composed import Composed, View, composed
 from farfield.validation.checkpoints.texts import require_counts, tokens_of
-from farfield.validation.measures.receptive_fields import LanguageModel, samples_of
-from farfield.validation.models.attention import Path, fused
+from farfield.validation.harness.attention import Path, fused
+from farfield.validation.harness.measures.receptive_fields import LanguageModel, samples_of
+from farfield.validation.harness.visibility import Visibility
 from farfield.validation.progress import Progress, silent
-from farfield.validation.settings.visibility import Visibility
 from farfield.validation.short import sampled
 
 SOURCES = {

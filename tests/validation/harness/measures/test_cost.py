@@ -1,0 +1,68 @@
+import dataclasses
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from farfield.theory.answers.answer import InputError
+from farfield.theory.encodings import encoding
+from farfield.validation.harness.attention import materialised
+from farfield.validation.harness.measures.cost import (
+    GPT2,
+    REPLICATION,
+    flops_a_token,
+    hours,
+    replication,
+    tokens,
+)
+from farfield.validation.harness.model import initialised
+from farfield.validation.harness.presets import preset
+
+
+@pytest.mark.parametrize("change", [{}, {"layers": 3}, {"width": 64, "heads": 4}, {"length": 48}])
+def test_the_products_are_those_that_torch_counts(change):
+    """Torch counts the products with keys that causality hides too, and no product twice."""
+    shape = dataclasses.replace(preset("tiny"), **change)
+    model = initialised(encoding("nope"), shape, 0)
+    rows = torch.zeros(2, shape.length, dtype=torch.long)
+    with FlopCounterMode(display=False) as counter:
+        model(rows, path=materialised)
+    hidden = 2 * shape.layers * shape.width * (shape.length - 1)
+    forward = flops_a_token(shape) // 3 + hidden
+    assert counter.get_total_flops() == forward * rows.numel()
+
+
+def test_training_takes_three_times_the_forward_pass():
+    """All products but one have two in the backward pass; the embedding is looked up."""
+    shape = dataclasses.replace(preset("tiny"), layers=4, width=64)
+    model = initialised(encoding("nope"), shape, 0)
+    rows = torch.zeros(2, shape.length, dtype=torch.long)
+    counts = []
+    for backward in (False, True):
+        with FlopCounterMode(display=False) as counter:
+            scores = model(rows, path=materialised)
+            if backward:
+                scores.sum().backward()
+        counts.append(counter.get_total_flops())
+    assert counts[1] == 3 * counts[0]
+
+
+def test_hours_are_operations_over_a_rate():
+    chi = preset("paper:chi2023")
+    assert tokens(chi) == 50_000 * 32 * 512
+    assert hours(chi, 1e15, GPT2) == pytest.approx(flops_a_token(chi, GPT2) * tokens(chi) / 3.6e18)
+    # six operations a weight and token, for weights outweigh all else; [C, Table 7] has 162M
+    assert flops_a_token(chi, 2 * GPT2) == pytest.approx(6 * 162e6, rel=0.05)
+    for wrong in (0, -1, float("nan"), float("inf")):
+        with pytest.raises(InputError, match="accepted is a number of operations a second above 0"):
+            hours(chi, wrong)
+
+
+def test_a_replication_is_the_sum_of_its_runs(speaks):
+    found = replication(1e14)
+    assert [row[:2] for row in found.rows] == [row[:2] for row in REPLICATION]
+    assert found.hours == pytest.approx(
+        sum(runs * hours(model, 1e14, GPT2) for _, _, model, runs in REPLICATION)
+    )
+    assert replication(2e14).hours == pytest.approx(found.hours / 2)
+    speaks(found)

@@ -1,0 +1,231 @@
+import math
+import os
+import shutil
+import subprocess
+import sys
+import time
+
+import pytest
+
+from farfield.theory.answers.answer import InputError
+from farfield.theory.encodings import encoding
+from farfield.validation.files import read_json, write_json
+from farfield.validation.harness.configuration import Configuration, key
+from farfield.validation.harness.experiment import train_and_measure
+from farfield.validation.harness.inventory import Trained, compare, inventory, prunable, prune
+from farfield.validation.harness.store import Store
+
+
+class Killed(Exception):
+    pass
+
+
+def stop(stage, done, total, note):
+    if stage == "train" and done == 5:
+        raise Killed
+
+
+@pytest.fixture
+def store(text, small, tmp_path):
+    """Two finished runs, one killed, one set aside."""
+    store = Store(tmp_path / "runs")
+    for name, seed in (("rope", 0), ("rope", 1)):
+        train_and_measure(Configuration(encoding(name), text, small, seed), store)
+    killed = Configuration(encoding("type1"), text, small)
+    with pytest.raises(Killed):
+        train_and_measure(killed, store, stop, 0)
+    aside = Configuration(encoding("type2"), text, small)
+    with store.locked(key(aside.training())):
+        store.set_aside(key(aside.training()))
+    (store.folder(key(aside.training()))).rmdir()
+    return store
+
+
+def test_every_run_is_listed_with_its_state(store, speaks):
+    runs = inventory(store).runs
+    assert sorted(r.state for r in runs) == ["finished", "finished", "set aside", "unfinished"]
+    finished = [r for r in runs if r.state == "finished"]
+    assert {(r.encoding, r.preset, r.seed, r.steps) for r in finished} == {
+        ("rope", "small", 0, 12),
+        ("rope", "small", 1, 12),
+    }
+    for run in finished:
+        (path,) = store.folder(run.key).glob("measurement-*")
+        measured = read_json(path)["perplexity"]
+        assert [r[3] for r in run.ratios] == [p["ratio"] for p in measured]
+        assert run.size == sum(p.stat().st_size for p in store.folder(run.key).iterdir())
+    (killed,) = (r for r in runs if r.state == "unfinished")
+    assert killed.steps == 4 and killed.loss is None
+    assert (killed.encoding, killed.formula) == ("type1 (paper)", "-2*log(n + 1)")
+    assert (killed.preset, killed.seed, killed.length) == ("small", 0, finished[0].length)
+    assert speaks(inventory(store)) == "4 runs: 2 finished, 1 unfinished, 1 set aside."
+    assert len(inventory(store).blocks()[1].rows) == 4
+    speaks(runs[0])
+
+
+def test_runs_are_compared_where_they_differ(store, speaks):
+    keys = [r.key for r in inventory(store).runs if r.state == "finished"]
+    found = compare(store, [k[:8] for k in keys])
+    assert [name for name, _ in found.differences] == ["seed"]
+    assert {len(values) for _, values in found.ratios} == {2}
+    assert ("causal", "last token", 40) in dict(found.ratios)
+    assert speaks(found) == "2 runs that differ in seed."
+    assert ("seed",) in {row[0] for row in found.blocks()[1].rows}
+    for wrong, message in (("", "names several"), ("nothing", "names no finished run")):
+        with pytest.raises(InputError, match=message):
+            compare(store, [wrong, keys[0]])
+
+
+def test_pruning_spares_what_is_finished_or_held(store):
+    chosen = prunable(store)
+    assert {r.state for r in chosen} == {"unfinished", "set aside"}
+    (killed,) = (r for r in chosen if r.state == "unfinished")
+    assert prunable(store, older_than_days=1) == ()
+    old = time.time() - 2 * 86_400
+    for path in store.folder(killed.key).iterdir():
+        os.utime(path, (old, old))
+    assert [r.key for r in prunable(store, older_than_days=1)] == [killed.key]
+    with store.locked(killed.key):
+        assert {r.state for r in prune(store, chosen)} == {"set aside"}
+    assert prune(store, chosen[:0]) == ()
+    assert [r.key for r in prune(store, [killed])] == [killed.key]
+    assert [r.state for r in inventory(store).runs] == ["finished"] * 2
+
+
+def test_a_run_that_was_finished_meanwhile_is_not_removed(store, text, small):
+    (killed,) = (r for r in prunable(store) if r.state == "unfinished")
+    train_and_measure(Configuration(encoding("type1"), text, small), store)
+    assert prune(store, [killed]) == ()
+
+
+def test_damaged_and_foreign_runs_are_listed(store):
+    first, second, *_ = (r for r in inventory(store).runs if r.state == "finished")
+    (store.folder(first.key) / "training.json").write_text("{")
+    write_json(store.folder(second.key) / "training.json", {"of": "another program"})
+    notes = {r.key: r.note for r in inventory(store).runs if r.state == "corrupted"}
+    assert "is not readable" in notes[first.key]
+    assert notes[second.key] == "written by another version"
+    with pytest.raises(InputError, match="cannot be compared"):
+        compare(store, [first.key, first.key])
+
+
+def test_runs_without_names_say_what_they_computed(store):
+    (run, *_) = (r for r in inventory(store).runs if r.state == "finished")
+    record = read_json(store.folder(run.key) / "training.json")
+    del record["labels"]
+    write_json(store.folder(run.key) / "training.json", record)
+    (found,) = (r for r in inventory(store).runs if r.key == run.key)
+    assert (found.encoding, found.preset) == ("rotation", "2x32")
+
+
+def test_perplexities_that_are_no_numbers_are_shown(text, small, tmp_path, speaks):
+    """Finite in training, above what float32 holds at longer distances."""
+    store = Store(tmp_path)
+    result = train_and_measure(Configuration(encoding("exp(n)*10**30"), text, small), store)
+    assert "nan" in {p["ratio"] for m in result["measurements"] for p in m["perplexity"]}
+    assert math.isnan(inventory(store).runs[0].ratios[-1][3])
+    for shown in (Trained(result), inventory(store)):
+        speaks(shown)
+        assert any("nan" in word for word in shown.text().split())
+
+
+@pytest.fixture
+def opened(monkeypatch):
+    """The files that listings open, in order."""
+    found = []
+
+    def counted(path):
+        found.append(path.parent.name)
+        return read_json(path)
+
+    monkeypatch.setattr("farfield.validation.harness.inventory.read_json", counted)
+    return found
+
+
+def age(folder, seconds=60):
+    """Make the files of a store as old as that."""
+    then = time.time() - seconds
+    for path in folder.rglob("*"):
+        os.utime(path, (then, then))
+
+
+def test_a_second_listing_opens_what_has_changed_and_nothing_else(store, opened):
+    first = inventory(store)
+    assert opened
+    opened.clear()
+    assert inventory(store) == first and opened  # too new to be sure that they stay
+    age(store.root)
+    aged = inventory(store)
+    opened.clear()
+    assert inventory(store) == aged and not opened
+    one, two = (r.key for r in aged.runs if r.state == "finished")
+    path = store.folder(one) / "training.json"
+    record = read_json(path)
+    write_json(path, {**record, "steps": 13})
+    runs = {r.key: r for r in inventory(store).runs}
+    assert set(opened) == {one} and (runs[one].steps, runs[two].steps) == (13, 12)
+    path.write_text("{")
+    assert {r.key: r for r in inventory(store).runs}[one].state == "corrupted"
+    path.unlink()
+    assert {r.key: r for r in inventory(store).runs}[one].state == "unfinished"
+    shutil.rmtree(store.folder(two))
+    assert two not in {r.key for r in inventory(store).runs}
+
+
+def test_a_copy_of_a_store_is_listed_as_fast(store, opened, tmp_path):
+    age(store.root)
+    first = inventory(store)
+    opened.clear()
+    shutil.copytree(store.root, tmp_path / "copy")  # keeps the times of files
+    assert inventory(Store(tmp_path / "copy")).runs == first.runs and not opened
+
+
+@pytest.mark.parametrize("damage", [b"", b"nothing", b"\xff\n{}", None])
+def test_a_listing_needs_no_index(store, damage, monkeypatch):
+    age(store.root)
+    first, place = inventory(store), store.root / ".runs.json"
+    content = place.read_bytes()
+    if damage is None:  # the lines are another's
+        place.write_bytes(content.replace(b'"rope"', b'"nope"'))
+    else:
+        place.write_bytes(damage)
+    assert inventory(store) == first and place.read_bytes() == content
+    place.unlink()
+
+    def refuses(*_):
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(os, "replace", refuses)
+    assert inventory(store) == first and not place.exists()
+
+
+WRITER = """
+import shutil, sys
+from pathlib import Path
+root, source = Path(sys.argv[1]), Path(sys.argv[2])
+for k in range(150):
+    shutil.copytree(source, root / f"{k:016x}")
+    if k % 3 == 0:
+        shutil.rmtree(root / f"{k:016x}")
+"""
+
+
+def test_listings_beside_a_writer(store, tmp_path):
+    """Runs appear and vanish while they are listed; in the end the listing is what is there."""
+    (one, *_) = (r.key for r in inventory(store).runs if r.state == "finished")
+    source = tmp_path / "source"
+    shutil.copytree(store.folder(one), source)
+    writer = subprocess.Popen([sys.executable, "-c", WRITER, store.root, source])
+    seen = 0
+    while writer.poll() is None:
+        found = inventory(store).runs
+        assert {r.state for r in found} <= {"finished", "unfinished", "set aside", "corrupted"}
+        seen = max(seen, len(found))
+    assert writer.returncode == 0 and seen >= 4
+    runs = inventory(store).runs
+    assert len(runs) == 4 + 100 and [r.state for r in runs].count("finished") == 2 + 100
+
+
+def test_a_store_that_is_not_there(tmp_path):
+    with pytest.raises(InputError, match="cannot be read: No such file"):
+        inventory(Store(tmp_path / "none"))

@@ -1,0 +1,180 @@
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+
+from farfield.theory.answers.answer import InputError
+from farfield.theory.encodings import encoding
+from farfield.validation.harness import memory
+from farfield.validation.harness.configuration import Configuration, key
+from farfield.validation.harness.corpus import Corpus
+from farfield.validation.harness.experiment import train_and_measure
+from farfield.validation.harness.measurement import Measurement
+from farfield.validation.harness.memory import available, needed, parameters
+from farfield.validation.harness.model import initialised
+from farfield.validation.harness.presets import PRESETS, Preset, preset
+from farfield.validation.harness.store import Store
+from farfield.validation.harness.training import learning_rate, train
+from farfield.validation.harness.visibility import Visibility
+
+BYTES = np.arange(250, dtype=np.uint8).repeat(20)
+TEXT = Corpus("made up", BYTES, BYTES, 1, "")
+
+
+@pytest.mark.parametrize(
+    ("name", "run"), [("type1", "de066eb0baf3e624"), ("rope", "66ab5672518094b3")]
+)
+def test_runs_made_before_a_setting_existed_are_found_again(name, run):
+    configuration = Configuration(encoding(name), TEXT, PRESETS["demo"])
+    assert key(configuration.training()) == run
+    assert key(configuration.measured(Visibility(bca=32))) == "d2194b6d1480d133"
+
+
+def test_later_settings_are_in_the_keys_where_they_matter(text, small):
+    changes = [
+        {"betas": (0.9, 0.98)},
+        {"epsilon": 1e-6},
+        {"schedule": "linear"},
+        {"dropout": 0.1},
+        {"precision": "bfloat16"},
+        {"parts": 2},
+    ]
+    presets = [small, *(dataclasses.replace(small, **c) for c in changes)]
+    keys = [key(Configuration(encoding("rope"), text, p).training()) for p in presets]
+    assert len(set(keys)) == len(presets)
+    longer = [{"gradient_length": 20}, {"strides": (3,)}, {"positions": 4}, {"scores": 20}]
+    measures = [small.measurement, *(dataclasses.replace(small.measurement, **c) for c in longer)]
+    configurations = [Configuration(encoding("rope"), text, small, measurement=m) for m in measures]
+    assert len({key(c.measured(Visibility())) for c in configurations}) == len(measures)
+
+
+def test_settings_of_the_papers():
+    """CATALOGUE of the papers' settings: what is printed, and the sibling script of [Q]."""
+    q, c, s = (preset(f"paper:{name}") for name in ("qin2024", "chi2023", "sun2023"))
+    assert (q.layers, q.width, q.length, q.batch, q.dropout) == (6, 512, 512, 128, 0.1)
+    assert (c.layers, c.width, c.heads, c.length, c.batch) == (12, 768, 12, 512, 32)
+    assert c.measurement.last_tokens == 1000 and c.measurement.gradient_length == 2048
+    assert (s.layers, s.width, s.heads, s.length) == (24, 1024, 16, 1024)
+    assert s.batch * s.length == 2**19 and s.betas == (0.9, 0.98) and s.clip == 2.0
+    assert {q.steps, c.steps, s.steps} == {50_000}
+    assert preset("small").steps == 1000 and preset("small").length == 64
+    big = Corpus("", np.zeros(20_000, np.uint16), np.zeros(20_000, np.uint16), 1, "", 50_257)
+    chi = Configuration(encoding("alibi", heads=12), big, c)
+    assert parameters(chi) == pytest.approx(124e6, rel=0.01)  # + 38M if the output were untied
+
+
+def test_schedules():
+    def rates(schedule, **changes):
+        p = Preset("", 1, 16, 2, 8, 2, 100, 1.0, 10, schedule=schedule, **changes)
+        return np.array([learning_rate(k, p) for k in range(100)])
+
+    for schedule in ("cosine", "linear", "inverse sqrt"):
+        assert rates(schedule)[9] == 1 and (np.diff(rates(schedule)[9:]) < 0).all()
+    assert rates("linear")[-1] == 0 and rates("linear")[54] == pytest.approx(0.5)
+    assert rates("inverse sqrt")[39] == pytest.approx(0.5)
+
+
+def trained(text, p, name="kerple_log"):
+    model = initialised(encoding(name), p, 0)
+    losses = train(model, text.train, dataclasses.replace(p, steps=30)).losses
+    return model, losses[-1][1]
+
+
+def test_variants_of_training(text, small):
+    """A batch in parts is the batch; bfloat16 and dropout train too, and change the weights."""
+    model, loss = trained(text, small)
+    for changes, near in (
+        ({"parts": 4}, 1e-3),
+        ({"precision": "bfloat16"}, 0.2),
+        ({"dropout": 0.2}, 0.5),
+    ):
+        other, other_loss = trained(text, dataclasses.replace(small, **changes))
+        assert other_loss == pytest.approx(loss, abs=near)
+        assert all(p.dtype == torch.float32 for p in other.parameters())
+        assert not torch.equal(other.embedding.weight, model.embedding.weight)
+    with torch.no_grad():  # dropout is off in evaluation
+        x = torch.zeros(1, 9, dtype=torch.long)
+        assert torch.equal(other(x), other(x))
+
+
+def test_a_killed_training_with_dropout_ends_in_the_same_weights(text, small, tmp_path):
+    thinned = dataclasses.replace(small, dropout=0.3, parts=2)
+
+    class Killed(Exception):
+        pass
+
+    def stop(stage, done, total, note):
+        if done == 7:
+            raise Killed
+
+    def fresh():
+        return initialised(encoding("rope"), thinned, 0)
+
+    whole, parts = fresh(), fresh()
+    train(whole, text.train, thinned)
+    with pytest.raises(Killed):
+        train(fresh(), text.train, thinned, 0, stop, tmp_path, 0)
+    train(parts, text.train, thinned, 0, None, tmp_path)
+    for a, b in zip(whole.parameters(), parts.parameters(), strict=True):
+        assert torch.equal(a, b)
+
+
+def test_the_bias_is_never_rounded_to_half_precision(text, small):
+    seen = []
+
+    def path(query, key, value, bias, visible):
+        seen.append((query.dtype, bias.dtype))
+        return value
+
+    model = initialised(encoding("alibi", heads=4), small, 0)
+    with torch.autocast("cpu", torch.bfloat16):
+        model(torch.zeros(1, 600, dtype=torch.long), path=path)
+    assert set(seen) == {(torch.bfloat16, torch.float32)}
+    assert len(model.bias(600)[0].unique()) == 600
+
+
+def test_the_number_of_parameters_is_that_of_the_model(text):
+    for name, p in (("alibi", "demo"), ("rope", "tiny"), ("learned", "tiny")):
+        configuration = Configuration(encoding(name), text, preset(p))
+        model = initialised(encoding(name), preset(p), 0)
+        assert parameters(configuration) == sum(q.numel() for q in model.parameters())
+
+
+def test_what_does_not_fit_is_refused_before_it_starts(text, small, tmp_path, monkeypatch):
+    configuration, stages = Configuration(encoding("rope"), text, small), []
+    monkeypatch.setattr(memory, "available", lambda _: 1 << 20)
+    with pytest.raises(InputError, match=r"takes about .* MiB of memory, 1 MiB are free") as error:
+        train_and_measure(configuration, Store(tmp_path), lambda *event: stages.append(event))
+    assert stages == [] and "\n" not in str(error.value) and "accepted" in str(error.value)
+    monkeypatch.setattr(memory, "available", lambda _: None)
+    train_and_measure(configuration, Store(tmp_path))
+
+
+def test_estimates_grow_with_what_takes_memory(text):
+    demo = Configuration(encoding("rope"), text, preset("demo"))
+    assert available(torch.device("cpu")) > 0
+    assert 4e8 < needed(demo) < 2e9
+    for changes in ({"width": 256}, {"layers": 8}, {"batch": 512}):
+        wider = dataclasses.replace(demo, preset=dataclasses.replace(demo.preset, **changes))
+        assert needed(wider) > needed(demo)
+    parts = dataclasses.replace(demo.preset, batch=512, parts=16)
+    assert needed(dataclasses.replace(demo, preset=parts)) == needed(demo)
+    longer = dataclasses.replace(demo, measurement=Measurement(lengths=(64,), gradient_length=1000))
+    assert needed(longer) <= needed(demo)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"schedule": "none"},
+        {"precision": "float16"},
+        {"dropout": 1.0},
+        {"parts": 3},
+        {"parts": 0},
+        {"layers": 0},
+    ],
+)
+def test_values_that_no_preset_has(changes, small):
+    with pytest.raises(InputError, match=r"preset: .*accepted"):
+        dataclasses.replace(small, **changes)

@@ -1,0 +1,619 @@
+"""Causal softmax attention with a bias that depends on the distance alone.
+
+Every path has one interface, `path(query, key, value, bias, visible)`, and computes
+
+    o_i = sum_j softmax_j(q_i . k_j / sqrt(d) + p(i - j)) v_j     over the keys j that i sees.
+
+`materialised` is the specification: float64, the whole matrix, written to be read. `toeplitz` is
+the path of a CPU: since row `i` of the bias is `p` shifted by `i`, a strided view of one vector is
+the mask of a whole chunk of queries, and memory stays linear in the length; heads whose bias falls
+below what float32 can hold are computed in a band. `flexible` is the path of a GPU, one kernel with
+the bias as its score function. `fused` takes the one that the device has. Where models do more to
+their logits than softmax, a `Weighting` says so, and `weighted` computes it on every device.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import scaled_dot_product_attention
+from torch.utils.checkpoint import checkpoint
+from torch.utils.weak import WeakIdKeyDictionary
+
+from farfield.validation.harness.visibility import CAUSAL, Visibility
+
+_CHUNK, _SHORT_CHUNK = 512, 256  # queries at a time, in texts beyond 1024 tokens and to there
+_BACKWARD_CHUNK = 32  # of a learned bias, whose weights are made anew and should stay in the cache
+_NOTHING = {torch.float64: -745.2}  # log of the largest weight that rounds to 0; else float32's
+_NOTHING_FLOAT32 = -104.0
+
+Path = Callable[..., Tensor]
+"""Called as `path(query, key, value, bias, visible)`; with `weighting=` besides, where that is not
+plain."""
+
+
+@dataclass(frozen=True, eq=False)
+class Weighting:
+    """What is done to the logits of a layer before softmax, or in its denominator.
+
+    Args:
+        cap: of a soft cap, `cap tanh(q.k/sqrt(d)/cap)` before the bias; None without.
+        sink: logits of a learned constant in the denominator, a key of value 0, shape (heads,);
+            None without.
+    """
+
+    cap: float | None = None
+    sink: Tensor | None = None
+
+    @property
+    def plain(self) -> bool:
+        """Whether there is nothing but softmax."""
+        return self.cap is None and self.sink is None
+
+    def content(self, logits: Tensor) -> Tensor:
+        """Content logits as they enter the softmax."""
+        return logits if self.cap is None else self.cap * (logits / self.cap).tanh()
+
+    def softmax(self, scores: Tensor) -> Tensor:
+        """Weights along the last axis, shape (batch, heads, rows, keys)."""
+        if self.sink is None:
+            return scores.softmax(-1)
+        constant = self.sink.to(scores)[:, None, None].expand(*scores.shape[:-1], 1)
+        return torch.cat([scores, constant], -1).softmax(-1)[..., :-1]
+
+
+PLAIN = Weighting()
+
+
+def materialised(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    bias: Tensor | None = None,
+    visible: Visibility = CAUSAL,
+    weighting: Weighting = PLAIN,
+) -> Tensor:
+    """Attention in float64 with every matrix in memory: the specification of the other paths.
+
+    Args:
+        query: shape (batch, heads, length, head size).
+        key: the same shape.
+        value: the same shape.
+        bias: `p(n)` for n = 0 .. length - 1, shape (heads or 1, length), may hold -inf but not at
+            n = 0; None for no bias.
+        visible: which keys a query sees.
+        weighting: what is done to the logits besides.
+
+    Returns:
+        The outputs, shape of `value`, rounded to its type.
+
+    >>> x = torch.ones(1, 1, 3, 2)
+    >>> materialised(x, x, x.cumsum(2))[0, 0, :, 0]
+    tensor([1.0000, 1.5000, 2.0000])
+    """
+    length, size = query.shape[-2:]
+    position = torch.arange(length, device=query.device)
+    distance = position[:, None] - position
+    scores = query.double() @ key.double().transpose(-2, -1) / math.sqrt(size)
+    scores = weighting.content(scores)
+    if bias is not None:
+        scores = scores + bias.double()[:, distance.clamp(min=0)]
+    seen = visible.sees(position[:, None], position)
+    weights = weighting.softmax(scores.masked_fill(~seen, -math.inf))
+    return (weights @ value.double()).to(value.dtype)
+
+
+def toeplitz(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    bias: Tensor | None = None,
+    visible: Visibility = CAUSAL,
+    chunk: int | None = None,
+) -> Tensor:
+    """Attention in chunks of queries whose masks are views of one vector; no matrix is stored.
+
+    With `v = [p(L-1), ..., p(0), -inf, ..., -inf]` and the queries of a chunk `[start, stop)` in
+    reverse order, entry (row a, key j) of the mask is `v[L - stop + a + j]`: both strides are 1.
+
+    A head sees only its `bands`: keys beyond have weights that round to 0 in the type of the
+    computation. The bound of the logits that this needs is computed from the norms of the queries
+    and keys at hand, so it always holds.
+
+    Args:
+        query: shape (batch, heads, length, head size), as in `materialised`.
+        key: the same shape.
+        value: the same shape.
+        bias: shape (heads or 1, length), or None; float32 at least.
+        visible: which keys a query sees.
+        chunk: queries a chunk; with blockwise causal attention a chunk is a block. None chooses.
+
+    Returns:
+        The outputs, shape and type of `value`; differentiable once in all tensors.
+
+    >>> x = torch.randn(1, 2, 9, 4, dtype=torch.float64)
+    >>> p = -torch.arange(9.0, dtype=torch.float64).expand(2, 9)
+    >>> torch.allclose(toeplitz(x, x, x, p, chunk=4), materialised(x, x, x, p))
+    True
+    """
+    if bias is None and visible == CAUSAL:
+        return scaled_dot_product_attention(query, key, value, is_causal=True)
+    length = query.shape[-2]
+    table = query.new_zeros(1, length, dtype=_exact(query)) if bias is None else bias
+    if visible.window is not None:
+        beyond = torch.arange(length, device=table.device) >= visible.window
+        table = table.masked_fill(beyond, -math.inf)
+    with torch.autocast(query.device.type, enabled=False):
+        if table.requires_grad and torch.is_grad_enabled():
+            result: Tensor = _LearnedToeplitz.apply(query, key, value, table, visible, chunk)
+            return result
+        return _by_bands(query, key, value, table, visible, chunk)
+
+
+def bands(query: Tensor, key: Tensor, table: Tensor) -> list[int]:
+    """How many of the nearest keys can have a weight that is not 0, for each row of a bias.
+
+    A row's logits differ by at most `lam = 2 max |q| max |k| / sqrt(d)`, so where
+    `p(n) - p(0) + lam` is below the logarithm of what rounds to 0, so is every weight at distance
+    `n` relative to that at distance 0.
+
+    Args:
+        query: shape (batch, heads, length, head size).
+        key: the same shape.
+        table: the bias, shape (heads or 1, length).
+
+    Returns:
+        One number a row of the table, from 1 to the length.
+
+    >>> x = torch.ones(1, 1, 1000, 4)
+    >>> bands(x, x, -torch.arange(1000.0)[None])
+    [109]
+    """
+    norms = [x.detach().to(table.dtype).norm(dim=-1).amax((0, 2)) for x in (query, key)]
+    spread = 2 * norms[0] * norms[1] / math.sqrt(query.shape[-1])
+    spread = spread if len(table) > 1 else spread.amax(0, keepdim=True)
+    least = table[:, :1] + _NOTHING.get(query.dtype, _NOTHING_FLOAT32) - spread[:, None]
+    counted = ~(table < least)  # a norm that is no number bounds nothing
+    last = torch.arange(1, table.shape[1] + 1, device=table.device) * counted
+    return [max(1, int(width)) for width in last.amax(-1)]
+
+
+def _by_bands(
+    query: Tensor, key: Tensor, value: Tensor, table: Tensor, visible: Visibility, chunk: int | None
+) -> Tensor:
+    """Neighbouring heads of similar bands together, each group in chunks."""
+    length, size = query.shape[-2], chunk or _SHORT_CHUNK
+    widths = bands(query, key, table) if length > size else [length]
+    rounded = [min(length, 1 << (width - 1).bit_length()) for width in widths]
+    if len(set(rounded)) == 1:
+        return _by_chunks(query, key, value, table, visible, max(widths), chunk)
+    whole = _differentiated(query, key, value)
+    result, parts = value if whole else torch.empty_like(value), []
+    start = 0
+    for _, group in itertools.groupby(rounded):  # neighbours, so that a group is a view
+        heads = slice(start, start := start + len(list(group)))
+        part = _by_chunks(
+            query[:, heads],
+            key[:, heads],
+            value[:, heads],
+            table[heads],
+            visible,
+            max(widths[heads]),
+            chunk,
+        )
+        if whole:
+            parts.append(part)
+        else:
+            result[:, heads] = part
+    return torch.cat(parts, 1) if whole else result
+
+
+def _by_chunks(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    table: Tensor,
+    visible: Visibility,
+    width: int,
+    chunk: int | None,
+) -> Tensor:
+    length = query.shape[-2]
+    vector = _vector(table)
+    whole = _differentiated(query, key, value)
+    result, outputs = value if whole else torch.empty_like(value), []
+    if chunk is None:  # a chunk of c queries takes c + width keys a query
+        chunk = _SHORT_CHUNK if length <= 1024 else _CHUNK
+        chunk = min(chunk, max(128, width // 2))
+    step = visible.bca or chunk
+    for start in range(0, length, step):
+        stop = min(start + step, length)
+        first = max(visible.first(start), start - width + 1)
+        mask = _mask(vector, length, first, start, stop)[None]
+        q, k, v = query[:, :, start:stop].flip(-2), key[:, :, first:stop], value[:, :, first:stop]
+        if query.device.type == "cuda":  # its kernels take masks in one type and in whole rows
+            q, k, v, mask = q.to(mask.dtype), k.to(mask.dtype), v.to(mask.dtype), mask.contiguous()
+        output = scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        if whole:
+            outputs.append(output.flip(-2).to(value.dtype))
+        else:
+            result[:, :, start:stop] = output.flip(-2)
+    return torch.cat(outputs, -2) if whole else result
+
+
+def _differentiated(*tensors: Tensor) -> bool:
+    """Whether a graph is kept; otherwise results are written in place, which spares memory."""
+    return torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
+
+
+def _vector(table: Tensor) -> Tensor:
+    return torch.cat([table.flip(-1), torch.full_like(table, -math.inf)], -1)
+
+
+def _mask(vector: Tensor, length: int, first: int, start: int, stop: int) -> Tensor:
+    """The view, shape (rows of the table, stop - start, stop - first), for queries in reverse."""
+    return vector.as_strided(
+        (len(vector), stop - start, stop - first), (2 * length, 1, 1), length - stop + first
+    )
+
+
+def _exact(tensor: Tensor) -> torch.dtype:
+    return torch.float64 if tensor.dtype == torch.float64 else torch.float32
+
+
+class _LearnedToeplitz(torch.autograd.Function):
+    """The same with a gradient of the bias: sums of the scores' gradient along diagonals.
+
+    The backward pass computes the weights of a chunk of queries again, so memory stays linear.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        table: Tensor,
+        visible: Visibility,
+        chunk: int | None,
+    ) -> Tensor:
+        output = _by_bands(query, key, value, table, visible, chunk)
+        ctx.save_for_backward(query, key, value, table, output)
+        ctx.visible, ctx.chunk = visible, chunk or _BACKWARD_CHUNK
+        return output
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        like = ctx.saved_tensors[0]
+        query, key, value, table, output, gradient = (
+            x.to(_exact(like)).contiguous() for x in (*ctx.saved_tensors, gradient)
+        )
+        length, scale = query.shape[-2], 1 / math.sqrt(query.shape[-1])
+        by_query, by_key, by_value = (torch.zeros_like(x) for x in (query, key, value))
+        vector = _vector(table)
+        by_vector = torch.zeros_like(vector)
+        inner = (gradient * output).sum(-1, keepdim=True)
+        step = ctx.visible.bca or ctx.chunk
+        for start in range(0, length, step):
+            stop = min(start + step, length)
+            first = ctx.visible.first(start)
+            q, g, d = (x[:, :, start:stop].flip(-2) for x in (query, gradient, inner))
+            k, v = key[:, :, first:stop], value[:, :, first:stop]
+            scores = (q * scale) @ k.transpose(-2, -1)
+            scores += _mask(vector, length, first, start, stop)
+            weights = scores.softmax(-1)
+            by_scores = (g @ v.transpose(-2, -1)).sub_(d).mul_(weights)
+            by_query[:, :, start:stop] = (by_scores @ k).flip(-2) * scale
+            by_key[:, :, first:stop] += by_scores.transpose(-2, -1) @ (q * scale)
+            by_value[:, :, first:stop] += weights.transpose(-2, -1) @ g
+            summed = by_scores.sum(0)
+            summed = summed.sum(0, keepdim=True) if len(table) == 1 else summed
+            begin = length - stop + first
+            along = _diagonals(summed)
+            by_vector[:, begin : begin + along.shape[1]] += along
+        grads = (by_query, by_key, by_value)
+        return (
+            *(x.to(like.dtype) for x in grads),
+            by_vector[:, :length].flip(-1),
+            None,
+            None,
+        )
+
+
+def _diagonals(matrix: Tensor) -> Tensor:
+    """Sums over entries with the same `row + column`, shape (..., rows + columns - 1).
+
+    >>> _diagonals(torch.tensor([[[1.0, 2, 3], [10, 20, 30]]]))
+    tensor([[ 1., 12., 23., 30.]])
+    """
+    heads, rows, columns = matrix.shape
+    padded = matrix.new_zeros(heads, rows, columns + rows)
+    padded[:, :, :columns] = matrix
+    width = columns + rows - 1  # a row of this width begins one entry earlier than the one above
+    return padded.flatten(1)[:, : rows * width].view(heads, rows, width).sum(1)
+
+
+# -- the last queries alone -----------------------------------------------------------------------
+
+
+def recent(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    bias: Tensor | None = None,
+    visible: Visibility = CAUSAL,
+) -> Tensor:
+    """Attention of the last queries of a text to all of its keys, their scores in one matrix.
+
+    Args:
+        query: of the last positions, shape (batch, heads, last, head size).
+        key: shape (batch, heads, length, head size).
+        value: the same shape.
+        bias: shape (heads or 1, length), or None.
+        visible: which keys a query sees.
+
+    Returns:
+        The outputs, shape of `query`, type of `value`.
+
+    >>> x = torch.randn(1, 2, 9, 4, dtype=torch.float64)
+    >>> torch.allclose(recent(x[:, :, 7:], x, x), materialised(x, x, x)[:, :, 7:])
+    True
+    """
+    length = key.shape[-2]
+    position = torch.arange(length, device=key.device)
+    at = position[length - query.shape[-2] :, None]
+    table = key.new_zeros(1, length, dtype=_exact(key)) if bias is None else bias
+    mask = table[:, (at - position).clamp(min=0)]
+    mask = mask.masked_fill(~visible.sees(at, position), -math.inf)[None]
+    with torch.autocast(query.device.type, enabled=False):
+        q, k, v = (x.to(mask.dtype) for x in (query, key, value))
+        return scaled_dot_product_attention(q, k, v, attn_mask=mask).to(value.dtype)
+
+
+# -- soft caps, learned sinks, first keys ---------------------------------------------------------
+
+
+def weighted(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    bias: Tensor | None = None,
+    visible: Visibility = CAUSAL,
+    weighting: Weighting = PLAIN,
+    chunk: int = 128,
+) -> Tensor:
+    """Attention with a weighting or with first keys that are kept, a chunk of queries at a time;
+    memory is linear in the length.
+
+    Args:
+        query: shape (batch, heads, length, head size), as in `materialised`.
+        key: the same shape.
+        value: the same shape.
+        bias: shape (heads or 1, length), or None.
+        visible: which keys a query sees.
+        weighting: what is done to the logits besides.
+        chunk: queries a chunk, whose weights are made again in the backward pass.
+
+    Returns:
+        The outputs, shape and type of `value`.
+
+    >>> x = torch.randn(1, 2, 9, 4, dtype=torch.float64)
+    >>> bent = Weighting(cap=0.5, sink=torch.ones(2))
+    >>> torch.allclose(weighted(x, x, x, weighting=bent, chunk=4),
+    ...                materialised(x, x, x, weighting=bent))
+    True
+    """
+    length, size = query.shape[-2:]
+
+    def part(
+        q: Tensor, k: Tensor, v: Tensor, table: Tensor | None, start: int, keys: Tensor
+    ) -> Tensor:
+        at = torch.arange(start, start + q.shape[-2], device=q.device)[:, None]
+        scores = weighting.content(q @ k.transpose(-2, -1) / math.sqrt(size))
+        if table is not None:
+            scores = scores + table[:, (at - keys).clamp(min=0)].to(scores.dtype)
+        scores = scores.masked_fill(~visible.sees(at, keys), -math.inf)
+        return weighting.softmax(scores) @ v
+
+    outputs = []
+    for start in range(0, length, chunk):
+        stop = min(start + chunk, length)
+        first = visible.first(start)
+        early = range(min(visible.kept_first(), first))
+        keys = torch.tensor([*early, *range(first, stop)], device=query.device)
+        q, k, v = query[:, :, start:stop], key[:, :, keys], value[:, :, keys]
+        if _differentiated(query, key, value):
+            outputs.append(checkpoint(part, q, k, v, bias, start, keys, use_reentrant=False))
+        else:
+            outputs.append(part(q, k, v, bias, start, keys))
+    return torch.cat(outputs, -2)
+
+
+# -- one kernel on a GPU --------------------------------------------------------------------------
+
+
+def flexible(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    bias: Tensor | None = None,
+    visible: Visibility = CAUSAL,
+) -> Tensor:
+    """Attention by torch's FlexAttention: the bias is its score function, visibility its mask.
+
+    The bias is looked up in float32 whatever the type of the queries, and gets a gradient. Blocks
+    of keys that nobody sees are left out. Without a compiler, and on a CPU, it is slow.
+
+    Args:
+        query: shape (batch, heads, length, head size), as in `materialised`.
+        key: the same shape.
+        value: the same shape.
+        bias: shape (heads or 1, length), or None.
+        visible: which keys a query sees.
+
+    Returns:
+        The outputs, shape and type of `value`.
+    """
+    from torch.nn.attention.flex_attention import flex_attention
+
+    length, heads = query.shape[-2], query.shape[1]
+    score: Callable[..., Tensor] | None = None
+    if bias is not None:
+        table = bias.masked_fill(bias == -math.inf, 0.0)
+        rows = len(table)
+
+        def score(score: Tensor, batch: Tensor, head: Tensor, i: Tensor, j: Tensor) -> Tensor:
+            row = head if rows > 1 else head * 0
+            return score + table[row, (i - j).clamp(min=0)]
+
+    mask = _block_mask(bias, length, heads, visible, query.device)
+    alone = query.device.type == "cuda" and not torch.compiler.is_compiling()
+    kernel = _compiled(flex_attention) if alone else flex_attention
+    output: Tensor = kernel(query, key, value, score_mod=score, block_mask=mask)
+    return output.to(value.dtype)
+
+
+_masks: dict[Any, Any] = {}
+_supports: list[Tensor] = []
+_known_supports = WeakIdKeyDictionary()
+_KEPT = 64
+
+
+@torch.compiler.disable
+def _block_mask(
+    bias: Tensor | None, length: int, heads: int, visible: Visibility, device: torch.device
+) -> Any:
+    """The blocks in which a query sees a key; kept, since the layers of a model share them."""
+    from torch.nn.attention.flex_attention import create_block_mask
+
+    finite = None if bias is None else _support(bias)
+    known: Any = (length, heads, visible, device, id(finite))
+    if known not in _masks:
+        if len(_masks) >= _KEPT:
+            _masks.clear()
+
+        def sees(batch: Tensor, head: Tensor, i: Tensor, j: Tensor) -> Tensor:
+            found: Tensor = visible.sees(i, j)
+            if finite is None:
+                return found
+            return found & finite[head if len(finite) > 1 else head * 0, (i - j).clamp(min=0)]
+
+        own = heads if finite is not None and len(finite) > 1 else None
+        compiled = device.type == "cuda"  # otherwise the matrix of all pairs is made
+        _masks[known] = create_block_mask(
+            sees, None, own, length, length, device=device, _compile=compiled
+        )
+    return _masks[known]
+
+
+def _support(bias: Tensor) -> Tensor | None:
+    """Where a bias is finite, None for everywhere; the same tensor for the same places.
+
+    A device is asked once a bias, not once a layer, and keeps the answer: a copy of the table to
+    the processor would make it wait for each.
+    """
+    version = 0 if bias.is_inference() else bias._version
+    told = _known_supports.get(bias)
+    if told is None or told[0] != version:
+        finite = bias.detach() != -math.inf
+        like = (s for s in _supports if s.device == finite.device and torch.equal(s, finite))
+        found = None if bool(finite.all()) else next(like, finite)
+        if found is finite:
+            if len(_supports) >= _KEPT:
+                _supports.clear()
+                _known_supports.clear()
+                _masks.clear()  # whose keys name supports by identity
+            _supports.append(finite)
+        told = _known_supports[bias] = (version, found)
+    support: Tensor | None = told[1]
+    return support
+
+
+@functools.cache
+def _compiled(kernel: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """The kernel, compiled anew for each shape; after torch's usual 8 it would run uncompiled."""
+    compiled: Callable[..., Tensor] = torch._dynamo.config.patch(recompile_limit=256)(
+        torch.compile(kernel, dynamic=False)
+    )
+    return compiled
+
+
+@torch.compiler.disable
+def _flex_works(device: torch.device, size: int, dtype: torch.dtype) -> bool:
+    return _tried(device, size, dtype)
+
+
+@functools.cache
+def _tried(device: torch.device, size: int, dtype: torch.dtype) -> bool:
+    """Whether the kernel compiles and runs, forward and backward; tried once, on a small text."""
+    x = torch.ones(1, 1, 128, size, device=device, dtype=dtype, requires_grad=True)
+    try:
+        with torch.enable_grad():
+            bias = torch.zeros(1, 128, device=device, requires_grad=True)
+            flexible(x, x, x, bias).sum().backward()
+    except Exception as error:  # whatever a compiler says: there is another path
+        why = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        warnings.warn(
+            f"FlexAttention does not work here ({why[:100]}); the slower path is taken",
+            stacklevel=2,
+        )
+        return False
+    return True
+
+
+def fused(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    bias: Tensor | None = None,
+    visible: Visibility = CAUSAL,
+    weighting: Weighting = PLAIN,
+) -> Tensor:
+    """The fastest path that the device has: `flexible` on a GPU where it works, else `toeplitz`;
+    `weighted` where more is done to the logits, or first keys are kept.
+
+    Args:
+        query: shape (batch, heads, length, head size), as in `materialised`.
+        key: the same shape.
+        value: the same shape.
+        bias: shape (heads or 1, length), or None.
+        visible: which keys a query sees.
+        weighting: what is done to the logits besides.
+
+    >>> x = torch.ones(1, 1, 3, 2)
+    >>> fused(x, x, x.cumsum(2))[0, 0, :, 0]
+    tensor([1.0000, 1.5000, 2.0000])
+    """
+    if not weighting.plain or visible.kept_first():
+        return weighted(query, key, value, bias, visible, weighting)
+    plain = bias is None and visible == CAUSAL
+    on_gpu = query.device.type == "cuda" and query.dtype != torch.float64
+    if on_gpu and not plain and _flex_works(query.device, query.shape[-1], query.dtype):
+        return flexible(query, key, value, bias, visible)
+    return toeplitz(query, key, value, bias, visible)
+
+
+def observed(look: Callable[[Tensor, Tensor, Tensor, Visibility, Weighting], object]) -> Path:
+    """The path `fused`, in each layer after a look at query, key, value, what is visible, and the
+    weighting."""
+
+    def path(
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        bias: Tensor | None,
+        visible: Visibility,
+        weighting: Weighting = PLAIN,
+    ) -> Tensor:
+        look(query, key, value, visible, weighting)
+        return fused(query, key, value, bias, visible, weighting)
+
+    return path

@@ -1,0 +1,361 @@
+"""One whole run: train, or find the finished training, then measure, or find the measurement."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import os
+import platform
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import safetensors.torch
+import torch
+
+from farfield.theory.answers.answer import InputError
+from farfield.validation.files import CorruptFile, read_json, recorded, write, write_json
+from farfield.validation.harness import checkpoints, parallel
+from farfield.validation.harness.checkpoints import require_tensors
+from farfield.validation.harness.configuration import SCHEMA, Configuration, key
+from farfield.validation.harness.measures.gradient_fields import gradient_receptive_field
+from farfield.validation.harness.measures.perplexity import (
+    binned,
+    block_losses,
+    last_token,
+    non_overlapping,
+    sliding_window,
+    summary,
+)
+from farfield.validation.harness.measures.receptive_fields import attention_receptive_field
+from farfield.validation.harness.measures.scores import expected_scores
+from farfield.validation.harness.memory import require_memory
+from farfield.validation.harness.model import Transformer, initialised
+from farfield.validation.harness.store import InUse, Store
+from farfield.validation.harness.training import Progress, Training, TrainingDiverged, train
+from farfield.validation.harness.visibility import Visibility
+
+
+def train_and_measure(
+    configuration: Configuration,
+    store: Store,
+    progress: Progress | None = None,
+    checkpoint_every: float = 30.0,
+    device: str = "auto",
+    wait: bool = True,
+) -> dict[str, Any]:
+    """One run, from a configuration to its result; what is finished in the store is not repeated.
+
+    Args:
+        configuration: what to train and to measure.
+        store: where runs are kept. A corrupted run is set aside there and made again, and the
+            result's `notes` say so.
+        progress: called as `progress(stage, done, total, note)`; stages are `train`,
+            `perplexity, ...`, `receptive fields, ...` and `notice` (0 of 0, the note matters).
+        checkpoint_every: seconds between the checkpoints of a training. A training that was
+            killed is resumed from its last one, to the same weights, bit for bit, on a CPU.
+        device: `auto` (a GPU if there is one), `cpu` or `cuda`. It is in no key: the same
+            configuration has one run, wherever it was made; `environment` says where.
+        wait: for another process that works on the same run.
+
+    Returns:
+        The result in JSON form: `schema`, `key`, `encoding`, `seed`, `preset`, `text`, `training`
+        (`Training`, `learned`: the learned parameters a head, `parameters`, `environment`),
+        `notes`, and `measurements`, one for each of the configuration's `variants`, with
+        `inference`, `perplexity` (`Perplexity`, both protocols), `attention` (`AttentionField`,
+        one a threshold), `bounds` (`Bounds` and its `violations`), `gradient` (`GradientField`),
+        `positions` (`PositionPerplexity`) and `scores` (`ExpectedScores`) where the measurement
+        asks for them,
+        `settings`, `environment`, `seconds`, `cpu_seconds`.
+
+    Raises:
+        InputError: the store cannot be written to, there is no GPU when one is asked for, or the
+            memory is too small for the preset.
+        InUse: another process works on this run, and `wait` is false.
+        TrainingDiverged: the loss is not finite; the message names the last good state, if the
+            training had come as far as a checkpoint.
+    """
+    report, place = progress or _silent, chosen_device(device)
+    notes: list[str] = []
+
+    def notice(note: str) -> None:
+        notes.append(note)
+        report("notice", 0, 0, note)
+
+    def waiting() -> None:
+        if not wait:
+            raise InUse(run)
+        report("notice", 0, 0, "waiting for another process")
+
+    described = configuration.training()
+    run = key(described)
+    with store.locked(run, waiting):
+        try:
+            model, training = _finished(configuration, store)
+        except CorruptFile as error:
+            aside = store.set_aside(run)
+            notice(f"a corrupted run was set aside as {aside.name} and made again: {error}")
+            model, training = None, None
+        if model is None or training is None:
+            model, training = _trained(
+                configuration, store, described, report, notice, checkpoint_every, place
+            )
+        model = model.to(place)
+        measurements = []
+        for visible in configuration.variants:
+            settings = configuration.measured(visible)
+            path = store.folder(run) / f"measurement-{key(settings)}.json"
+            measurement = None
+            if path.exists():
+                try:
+                    measurement = read_json(path)
+                except CorruptFile as error:
+                    os.replace(path, path.with_suffix(".corrupt"))
+                    notice(f"a corrupted measurement was set aside and made again: {error}")
+            if measurement is None:
+                measured = _measured(configuration, model, visible, report)
+                measurement = {"settings": settings, **measured}
+                write_json(path, measurement)
+            measurements.append(measurement)
+    encoding = configuration.encoding
+    return {
+        "schema": SCHEMA,
+        "key": run,
+        "encoding": {"name": encoding.name, "dialect": encoding.dialect, **described["encoding"]},
+        "seed": configuration.seed,
+        "preset": {"name": configuration.preset.name, **described["preset"]},
+        "text": configuration.corpus.describe(),
+        "training": training,
+        "measurements": measurements,
+        "notes": notes,
+    }
+
+
+def fresh(configuration: Configuration) -> Transformer:
+    """The model of a configuration with its initial weights."""
+    return initialised(
+        configuration.encoding,
+        configuration.preset,
+        configuration.seed,
+        configuration.corpus.vocabulary,
+    )
+
+
+def follow(configuration: Configuration, device: str = "auto") -> None:
+    """Take part in the training that process 0 does, if it does one; it alone has the result."""
+    preset, text = configuration.preset, configuration.corpus.train
+    model = fresh(configuration).to(chosen_device(device))
+    with contextlib.suppress(parallel.NothingToTrain, TrainingDiverged):
+        train(model, text, preset, configuration.seed)
+
+
+def trained_model(configuration: Configuration, store: Store) -> Transformer | None:
+    """The trained model of a configuration, in evaluation mode; None unless its run is finished.
+
+    Raises:
+        CorruptFile: its files are not what was written.
+    """
+    return _finished(configuration, store)[0]
+
+
+def chosen_device(name: str = "auto") -> torch.device:
+    """The device of this name.
+
+    Raises:
+        InputError: the name is not known, or there is no GPU.
+
+    >>> chosen_device("cpu")
+    device(type='cpu')
+    """
+    if name not in ("auto", "cpu", "cuda"):
+        raise InputError(f"device {name!r} is not known; accepted: auto, cpu, cuda")
+    visible = torch.cuda.is_available()
+    if name == "cuda" and not visible:
+        raise InputError("device 'cuda': torch sees no GPU here; accepted: cpu, or auto")
+    return torch.device("cuda" if visible and name != "cpu" else "cpu")
+
+
+def environment(device: torch.device) -> dict[str, Any]:
+    """Versions and the class of machine: what a number may depend on, and no name of a host."""
+    found = {
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "machine": platform.machine(),
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+    }
+    if parallel.size() > 1:
+        found["processes"] = parallel.size()
+    if device.type == "cuda":
+        found |= {"gpu": torch.cuda.get_device_name(device), "cuda": torch.version.cuda}
+    return found
+
+
+def _silent(stage: str, done: int, total: int, note: str) -> None:
+    pass
+
+
+def _finished(
+    configuration: Configuration, store: Store
+) -> tuple[Transformer, dict[str, Any]] | tuple[None, None]:
+    folder = store.folder(key(configuration.training()))
+    if not (folder / "training.json").exists():
+        return None, None
+    record = read_json(folder / "training.json")
+    try:
+        content = (folder / "weights.safetensors").read_bytes()
+    except OSError:
+        raise CorruptFile(f"{folder.name}/weights.safetensors is not readable") from None
+    if hashlib.sha256(content).hexdigest() != record["weights_sha256"]:
+        raise CorruptFile(f"{folder.name}/weights.safetensors has changed since it was written")
+    model = fresh(configuration)
+    weights = safetensors.torch.load(content)
+    require_tensors(model, weights, f"{folder.name}/weights.safetensors")
+    model.load_state_dict(weights)
+    return model.eval(), record
+
+
+def _trained(
+    configuration: Configuration,
+    store: Store,
+    described: dict[str, Any],
+    report: Progress,
+    notice: Callable[[str], None],
+    checkpoint_every: float,
+    device: torch.device,
+) -> tuple[Transformer, dict[str, Any]]:
+    preset, seed = configuration.preset, configuration.seed
+    require_memory(configuration, device)
+    model = fresh(configuration)
+    settings = configuration.settings
+    model.bias_table(
+        max(*settings.lengths, settings.row_length, settings.far)
+    )  # refused now, not at the end
+    folder = store.folder(key(described))
+    encoding = configuration.encoding
+    labels = {"encoding": encoding.name, "dialect": encoding.dialect, "preset": preset.name}
+    asked = {"configuration": described, "labels": labels}
+    write_json(folder / "asked.json", asked)  # what an unfinished run is listed by
+
+    def trained(model: Transformer) -> Training:
+        text = configuration.corpus.train
+        return train(model.to(device), text, preset, seed, report, folder, checkpoint_every)
+
+    try:
+        training = trained(model)
+    except CorruptFile as error:
+        checkpoints.set_aside(folder)
+        notice(f"a corrupted checkpoint was set aside, the training begins anew: {error}")
+        model = fresh(configuration)
+        training = trained(model)
+    except TrainingDiverged:
+        (folder / "asked.json").unlink(missing_ok=True)
+        raise
+    where = environment(device)
+    parallel.part()  # what remains is for this process alone
+    content = safetensors.torch.save(model.state_dict())
+    record = {
+        **asked,
+        "text": configuration.corpus.describe(),
+        **recorded(training),
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "learned": model.learned_values(),
+        "weights_sha256": hashlib.sha256(content).hexdigest(),
+        "environment": where,
+    }
+    write(folder / "weights.safetensors", content)
+    write_json(folder / "training.json", record)
+    checkpoints.remove(folder)
+    (folder / "asked.json").unlink()
+    return model, read_json(folder / "training.json")
+
+
+def _measured(
+    configuration: Configuration, model: Transformer, visible: Visibility, report: Progress
+) -> dict[str, Any]:
+    measure, text = configuration.settings, configuration.corpus.held_out
+    lengths = measure.lengths
+    began, began_cpu = time.perf_counter(), time.process_time()
+
+    def stage(name: str) -> Callable[[int, int], None]:
+        return lambda done, total: report(name, done, total, str(visible))
+
+    losses = block_losses(
+        model,
+        text,
+        lengths,
+        blocks=measure.blocks,
+        visible=visible,
+        progress=stage("perplexity, non-overlapping"),
+    )
+    perplexities = summary("non-overlapping", model.length, lengths, losses) + last_token(
+        model,
+        text,
+        lengths,
+        targets=measure.last_tokens,
+        visible=visible,
+        progress=stage("perplexity, last token"),
+    )
+    for stride in measure.strides:
+        perplexities += sliding_window(
+            model,
+            text,
+            [n for n in lengths if n >= stride],
+            stride=stride,
+            windows=measure.last_tokens,
+            visible=visible,
+            progress=stage(f"perplexity, stride {stride}"),
+        )
+    if measure.far:
+        blocks = max(1, measure.blocks * lengths[-1] // measure.far)
+        trained = configuration.preset.length
+        perplexities += non_overlapping(
+            model,
+            text,
+            (trained, measure.far),
+            blocks=blocks,
+            visible=visible,
+            progress=stage(f"perplexity at {measure.far}"),
+        )[1:]
+    more: dict[str, Any] = {}
+    if measure.positions:
+        more["positions"] = recorded(binned(losses[-1], measure.positions))
+    if measure.scores:
+        found = expected_scores(
+            model, text, length=measure.scores, segments=measure.row_segments, visible=visible
+        )
+        more["scores"] = recorded(found)
+    attention, bounds = attention_receptive_field(
+        model,
+        text,
+        thresholds=measure.thresholds,
+        length=measure.row_length,
+        segments=measure.row_segments,
+        rows=measure.rows,
+        visible=visible,
+    )
+    stage("receptive fields")(1, 2)
+    gradient = gradient_receptive_field(
+        model,
+        text,
+        share=measure.share,
+        length=measure.gradient_length or lengths[-1],
+        segments=measure.gradient_segments,
+        visible=visible,
+    )
+    stage("receptive fields")(2, 2)
+    return {
+        "inference": dataclasses.asdict(visible) | {"label": str(visible)},
+        "perplexity": recorded(perplexities),
+        "attention": recorded(attention),
+        "bounds": recorded(bounds) | {"violations": bounds.violations},
+        "gradient": recorded(gradient),
+        **more,
+        "environment": environment(model.device),
+        "seconds": round(time.perf_counter() - began, 2),
+        "cpu_seconds": round(time.process_time() - began_cpu, 2),
+    }

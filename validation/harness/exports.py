@@ -1,0 +1,198 @@
+"""An encoding as the kernels of others take it: a tensor, a score function, a block mask.
+
+Each is one more view of the formula: the float64 table of `Encoding.bias`, or the formula on
+tensors where parameters are learned, rounded once to the type of the scores.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from farfield.theory.answers.answer import InputError
+from farfield.theory.encodings import Encoding
+from farfield.theory.functions.nodes import n
+from farfield.validation.harness.positional import FixedBias, evaluate
+from farfield.validation.harness.visibility import Visibility
+
+if TYPE_CHECKING:
+    from torch.nn.attention.flex_attention import BlockMask
+
+ScoreMod = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
+
+
+def bias_tensor(
+    encoding: Encoding,
+    length: int,
+    *,
+    dtype: torch.dtype = torch.float32,
+    device: Any = "cpu",
+    values: Mapping[str, Tensor] | None = None,
+) -> Tensor:
+    """`p(n)` for n = 0 .. length - 1, shape (heads, length), -inf where the encoding masks.
+
+    Args:
+        encoding: an additive one.
+        length: of the table, in tokens.
+        dtype: of the result; float32 at least, since bfloat16 rounds distances above 256.
+        device: of the result.
+        values: a tensor of shape (heads,) for each parameter without a value; gradients reach it.
+
+    Raises:
+        InputError: there is no additive bias; a parameter has no value; a bad length or shape.
+
+    >>> from farfield.theory.encodings import encoding
+    >>> bias_tensor(encoding("-r*n"), 3, values={"r": torch.tensor([1.0, 0.5])})
+    tensor([[-0.0000, -1.0000, -2.0000],
+            [-0.0000, -0.5000, -1.0000]])
+    """
+    if not isinstance(length, int) or length < 1:
+        raise InputError(f"length {length!r}: accepted is a whole number of tokens from 1")
+    if dtype not in (torch.float32, torch.float64):
+        raise InputError(f"dtype {dtype}: accepted are float32 and float64")
+    encoding.head(1)  # refuses what has no bias
+    given = dict(values or {})
+    names = {p.name for p in encoding.free}
+    if names != set(given):
+        wanted = ", ".join(sorted(names)) or "none"
+        raise InputError(f"{encoding.name} needs values of {wanted}; given: {', '.join(given)}")
+    if not names:
+        return FixedBias(encoding)(length).to(device, dtype)
+    for name, value in given.items():
+        if not isinstance(value, Tensor):
+            raise InputError(
+                f"{encoding.name}: {name} is {type(value).__name__} {str(value)[:40]}; accepted "
+                "is a tensor of shape (heads,)"
+            )
+    counts = {len(v) if v.dim() == 1 else 0 for v in given.values()}
+    heads = counts.pop()
+    if counts or heads < 1 or encoding.num_heads not in (1, heads):
+        raise InputError(
+            f"{encoding.name}: values must have one shape (heads,), heads a number"
+            + ("" if encoding.num_heads == 1 else f" equal to {encoding.num_heads}")
+        )
+    exact = {name: value.to(device, dtype) for name, value in given.items()}
+    distance = torch.arange(length, dtype=dtype, device=device)
+    rows = []
+    for h in range(heads):
+        at = {p.symbol: exact[p.name][h : h + 1, None] for p in encoding.free}
+        formula = encoding.head(h + 1 if encoding.num_heads > 1 else 1)
+        row = evaluate(formula, {**at, n: distance[None]})
+        rows.append(torch.as_tensor(row, dtype=dtype, device=device).expand(1, length))
+    return torch.cat(rows)
+
+
+def score_mod(
+    encoding: Encoding,
+    length: int,
+    *,
+    dtype: torch.dtype = torch.float32,
+    device: Any = "cpu",
+    values: Mapping[str, Tensor] | None = None,
+) -> ScoreMod:
+    """The score function of FlexAttention that adds `p(query - key)`; causal where it is finite.
+
+    The arguments are those of `bias_tensor`. A query that comes before the key keeps its score:
+    causality is the block mask's. With learned values, make it anew at every step: it holds the
+    graph of its table.
+
+    >>> from farfield.theory.encodings import encoding
+    >>> add = score_mod(encoding("alibi"), 8)
+    >>> zero, head = torch.tensor(0.0), torch.tensor(0)
+    >>> add(zero, head, head, torch.tensor(5), torch.tensor(3))
+    tensor(-1.)
+    """
+    table = bias_tensor(encoding, length, dtype=dtype, device=device, values=values)
+    finite = table > -math.inf
+    filled = table.masked_fill(~finite, 0.0)
+    rows = len(table)
+
+    def add(score: Tensor, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
+        row = head if rows > 1 else head * 0
+        distance = (query - key).clamp(min=0)
+        return torch.where(finite[row, distance], score + filled[row, distance], -math.inf)
+
+    return add
+
+
+def block_mask(
+    encoding: Encoding,
+    length: int,
+    *,
+    widths: int | Sequence[int] | None = None,
+    sinks: int = 0,
+    heads: int | None = None,
+    block: int = 128,
+    device: Any = "cpu",
+) -> BlockMask:
+    """FlexAttention's block mask: causal, within the support of the bias, within given windows.
+
+    Args:
+        encoding: an additive one, with its `bca` if it has one.
+        length: of the text, in tokens.
+        widths: keys to keep, the query's own included: one number, or one a head, as the widths
+            of a `certified_window` and of its heads.
+        sinks: first keys that every query sees besides, within the support; at most as many as the
+            least width.
+        heads: of the model, where the encoding has fewer and widths are given for each.
+        block: side of the blocks that a kernel may skip.
+        device: of the mask.
+
+    Returns:
+        A `torch.nn.attention.flex_attention.BlockMask`.
+
+    Raises:
+        InputError: no additive bias, a bad length or width.
+
+    >>> from farfield.theory.encodings import encoding
+    >>> block_mask(encoding("alibi"), 256, widths=100).to_dense()[0, 0]
+    tensor([[1, 0],
+            [1, 1]], dtype=torch.int32)
+    """
+    from torch.nn.attention.flex_attention import create_block_mask
+
+    each = [widths] if isinstance(widths, int) else list(widths or ())
+    for width in each:
+        if not isinstance(width, int | np.integer) or width < 1:
+            raise InputError(f"width {width!r}: accepted is a whole number of tokens from 1")
+    if not isinstance(sinks, int) or not 0 <= sinks <= min((int(w) for w in each), default=0):
+        raise InputError(
+            f"sinks {sinks!r} with widths {each[:4]}: accepted are at most as many as the least of "
+            "them"
+        )
+    own = max(len(each), encoding.num_heads, heads or 1)
+    for count, what in ((len(each), "widths"), (encoding.num_heads, "heads of the encoding")):
+        if count not in (0, 1, own):
+            raise InputError(f"{count} {what}, {own} heads: accepted are 1 and {own}")
+    support = torch.ones(own, length, dtype=torch.bool)
+    if not encoding.free:
+        support = (bias_tensor(encoding, length) > -math.inf).expand(own, -1).clone()
+    near = support.clone()
+    if each:
+        near &= torch.arange(length) < torch.tensor([min(int(w), length) for w in each])[:, None]
+    seen, whole, visible = near.to(device), support.to(device), Visibility(bca=encoding.bca)
+    alike = bool((seen == seen[:1]).all() and (whole == whole[:1]).all())
+
+    def sees(batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
+        row = head * 0 if alike else head
+        distance = (query - key).clamp(min=0)
+        found: Tensor = visible.sees(query, key) & seen[row, distance]
+        if sinks:
+            found = found | (visible.sees(query, key) & (key < sinks) & whole[row, distance])
+        return found
+
+    return create_block_mask(
+        sees,
+        None,
+        None if alike else own,
+        length,
+        length,
+        device=device,
+        BLOCK_SIZE=block,
+        _compile=torch.device(device).type == "cuda",  # else the matrix of all pairs is made
+    )

@@ -1,0 +1,336 @@
+"""Perplexity by three protocols, each on the same targets at every context length.
+
+*Non-overlapping*: a text is cut into segments of the length and every token of a segment is
+predicted from those before it in the segment [S]. *Last token*: every target is predicted from
+exactly as many tokens before it as the length says [C, 3.4]; the sharper protocol, since in the
+other one a longer segment also spares early tokens their short contexts. *Sliding window*: a window
+of the length moves by a stride, and the tokens that are new in it are scored; stride 1 is the last
+token of every window, a stride of the length is non-overlapping. Tokens are bytes unless the text
+says otherwise. Memory is bounded: one window at a time if need be, and scores of the vocabulary for
+a part of its positions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch.nn.functional import cross_entropy
+
+from farfield.theory.answers.answer import InputError
+from farfield.validation.harness.attention import Path, fused
+from farfield.validation.harness.corpus import segments
+from farfield.validation.harness.measures.receptive_fields import LanguageModel
+from farfield.validation.harness.visibility import CAUSAL, Visibility
+
+_TOKENS = 8_192  # a forward pass, unless one segment has more
+_SCORES = 1 << 22  # numbers of scores of the vocabulary held at a time
+_NORMAL = 1.959964  # two-sided 95 %
+
+
+@dataclass(frozen=True)
+class Perplexity:
+    """A measured perplexity, and its ratio to that at the training length on the same targets.
+
+    Args:
+        protocol: `non-overlapping`, `last token`, or `sliding window, stride ...`.
+        length: tokens of context.
+        perplexity: exp of `nats`, the mean loss in nats a token.
+        standard_error: of `nats`, over the independent samples: blocks or targets.
+        targets, samples: bytes predicted, and independent samples among them.
+        ratio, ratio_low, ratio_high: to the perplexity at `base` tokens, with its 95 % interval,
+            paired over the samples; `base` is the training length, or the shortest length.
+    """
+
+    protocol: str
+    length: int
+    perplexity: float
+    nats: float
+    standard_error: float
+    targets: int
+    samples: int
+    base: int
+    ratio: float
+    ratio_low: float
+    ratio_high: float
+
+
+def non_overlapping(
+    model: LanguageModel,
+    text: np.ndarray,
+    lengths: Sequence[int],
+    *,
+    blocks: int = 64,
+    visible: Visibility = CAUSAL,
+    path: Path = fused,
+    progress: Callable[[int, int], None] | None = None,
+) -> tuple[Perplexity, ...]:
+    """Perplexity over segments of each length, all their bytes scored [S].
+
+    Args:
+        model: the model.
+        text: `uint8`, shape (bytes,).
+        lengths: segment lengths in tokens; a block whose length is no multiple ends with a
+            shorter segment, so that the targets stay the same.
+        blocks: number of blocks of the longest length, evenly spaced in the text.
+        visible: which keys a query sees.
+        path: the attention path.
+        progress: called with the number of lengths done, and of all.
+
+    Raises:
+        InputError: the text is shorter than the longest length, or the encoding knows less.
+    """
+    losses = block_losses(
+        model, text, lengths, blocks=blocks, visible=visible, path=path, progress=progress
+    )
+    return summary("non-overlapping", model.length, lengths, losses)
+
+
+def block_losses(
+    model: LanguageModel,
+    text: np.ndarray,
+    lengths: Sequence[int],
+    *,
+    blocks: int = 64,
+    visible: Visibility = CAUSAL,
+    path: Path = fused,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[np.ndarray]:
+    """Nats of every byte of the blocks of `non_overlapping`, at each length an array of shape
+    (blocks, longest length)."""
+    rows = segments(_long_enough(text, max(lengths)), blocks, max(lengths))
+    losses = []
+    for done, length in enumerate(lengths):
+        scored = np.empty((len(rows), max(lengths)))
+        for start in range(0, max(lengths), length):
+            stop = min(start + length, max(lengths))
+            scored[:, start:stop] = token_losses(model, rows[:, start : stop + 1], visible, path)
+        losses.append(scored)
+        if progress is not None:
+            progress(done + 1, len(lengths))
+    return losses
+
+
+def last_token(
+    model: LanguageModel,
+    text: np.ndarray,
+    lengths: Sequence[int],
+    *,
+    targets: int = 512,
+    visible: Visibility = CAUSAL,
+    path: Path = fused,
+    progress: Callable[[int, int], None] | None = None,
+) -> tuple[Perplexity, ...]:
+    """Perplexity of single bytes, each predicted from exactly `length` bytes before it [C, 3.4].
+
+    Args:
+        model: the model.
+        text: `uint8`, shape (bytes,).
+        lengths: context lengths in tokens.
+        targets: number of target bytes, evenly spaced in the text.
+        visible: which keys a query sees.
+        path: the attention path.
+        progress: called with the number of lengths done, and of all.
+
+    Raises:
+        InputError: the text is shorter than the longest length, or the encoding knows less.
+    """
+    rows = segments(_long_enough(text, max(lengths)), targets, max(lengths))
+    losses = _of_ends(model, rows, lengths, 1, visible, path, progress)
+    return summary("last token", model.length, lengths, losses)
+
+
+def sliding_window(
+    model: LanguageModel,
+    text: np.ndarray,
+    lengths: Sequence[int],
+    *,
+    stride: int = 1,
+    windows: int | None = 64,
+    visible: Visibility = CAUSAL,
+    path: Path = fused,
+    progress: Callable[[int, int], None] | None = None,
+) -> tuple[Perplexity, ...]:
+    """Perplexity of the tokens that are new in a window which moves by a stride.
+
+    A target has `length - stride + 1` to `length` tokens before it. The targets are the same at
+    every length.
+
+    Args:
+        model: the model.
+        text: of bytes or tokens, one-dimensional.
+        lengths: of the window, in tokens.
+        stride: tokens that the window moves by, at most the shortest length.
+        windows: how many, evenly spaced in the text; None takes all that follow each other.
+        visible: which keys a query sees.
+        path: the attention path.
+        progress: called with the number of lengths done, and of all.
+
+    Raises:
+        InputError: the text is shorter than the longest length, the stride is longer than the
+            shortest, or the encoding knows less.
+    """
+    if not 1 <= stride <= min(lengths):
+        raise InputError(
+            f"stride {stride} with windows of {min(lengths)} tokens; accepted is a stride from 1 "
+            "to the shortest length"
+        )
+    longest = max(lengths)
+    if windows is None:
+        rows = np.lib.stride_tricks.sliding_window_view(_long_enough(text, longest), longest + 1)[
+            ::stride
+        ]  # a view: nothing is copied
+    else:
+        rows = segments(_long_enough(text, longest), windows, longest)
+    losses = _of_ends(model, rows, lengths, stride, visible, path, progress)
+    return summary(f"sliding window, stride {stride}", model.length, lengths, losses)
+
+
+def _of_ends(
+    model: LanguageModel,
+    rows: np.ndarray,
+    lengths: Sequence[int],
+    last: int,
+    visible: Visibility,
+    path: Path,
+    progress: Callable[[int, int], None] | None,
+) -> list[np.ndarray]:
+    """Nats of the `last` targets of each row, from its end of each length."""
+    losses = []
+    for done, length in enumerate(lengths, 1):
+        losses.append(token_losses(model, rows[:, -length - 1 :], visible, path, last=last))
+        if progress is not None:
+            progress(done, len(lengths))
+    return losses
+
+
+@dataclass(frozen=True)
+class PositionPerplexity:
+    """A measured perplexity of the targets at some positions of a segment.
+
+    Args:
+        first, last: positions, the number of tokens before the target, both included.
+        perplexity: exp of `nats`, the mean loss in nats a token.
+        standard_error: of `nats`, over the segments.
+        targets, samples: tokens predicted, and segments.
+    """
+
+    first: int
+    last: int
+    perplexity: float
+    nats: float
+    standard_error: float
+    targets: int
+    samples: int
+
+
+def by_position(
+    model: LanguageModel,
+    text: np.ndarray,
+    length: int,
+    *,
+    bins: int = 16,
+    blocks: int = 64,
+    visible: Visibility = CAUSAL,
+    path: Path = fused,
+) -> tuple[PositionPerplexity, ...]:
+    """Perplexity by the number of tokens before the target, in segments of one length.
+
+    Args:
+        model: the model.
+        text: of bytes or tokens, one-dimensional.
+        length: tokens a segment.
+        bins: positions are put together in so many bins of nearly equal size.
+        blocks: number of segments, evenly spaced in the text.
+        visible: which keys a query sees.
+        path: the attention path.
+
+    Raises:
+        InputError: the text is shorter than the length, or the encoding knows less.
+    """
+    (losses,) = block_losses(model, text, (length,), blocks=blocks, visible=visible, path=path)
+    return binned(losses, bins)
+
+
+def binned(losses: np.ndarray, bins: int) -> tuple[PositionPerplexity, ...]:
+    """Perplexity by position from the nats of whole segments, shape (segments, length)."""
+    length = losses.shape[1]
+    results, edges = [], np.linspace(0, length, min(bins, length) + 1).round().astype(int)
+    for start, stop in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+        scored = losses[:, start:stop]
+        nats, error = _mean(scored.mean(1))
+        results.append(
+            PositionPerplexity(
+                start + 1, stop, math.exp(nats), nats, error, scored.size, len(scored)
+            )
+        )
+    return tuple(results)
+
+
+def _long_enough(text: np.ndarray, length: int) -> np.ndarray:
+    if len(text) <= length:
+        raise InputError(
+            f"the text has {len(text)} tokens, length {length} takes {length + 1}; accepted: a "
+            "longer text, or shorter lengths"
+        )
+    return text
+
+
+@torch.no_grad()
+def token_losses(
+    model: LanguageModel, rows: np.ndarray, visible: Visibility, path: Path, *, last: int = 0
+) -> np.ndarray:
+    """Nats of each target, shape (rows, length), or of the `last` targets; in float64."""
+    results = []
+    alone = last if path is fused else 0  # a path that is asked for computes every row itself
+    step = max(1, _TOKENS // rows.shape[1])
+    for start in range(0, len(rows), step):
+        part = torch.from_numpy(rows[start : start + step].astype(np.int64)).to(model.device)
+        hidden = model.hidden(model.embed(part[:, :-1]), visible, path, alone)[:, -last:]
+        targets = part[:, 1:][:, -last:]
+        losses = []
+        positions = max(1, _SCORES // (len(part) * model.vocabulary))
+        for h, t in zip(hidden.split(positions, 1), targets.split(positions, 1), strict=True):
+            logits = model.logits(h).double().transpose(1, 2)
+            losses.append(cross_entropy(logits, t, reduction="none").cpu())
+        results.append(torch.cat(losses, 1))
+    return torch.cat(results).numpy()
+
+
+def summary(
+    protocol: str, trained: int | None, lengths: Sequence[int], losses: Sequence[np.ndarray]
+) -> tuple[Perplexity, ...]:
+    """The perplexities of some losses, an array of shape (samples, targets) at each length."""
+    base = trained if trained is not None and trained in lengths else min(lengths)
+    means = [scored.mean(1) for scored in losses]  # one number a sample
+    results = []
+    for length, scored, mean in zip(lengths, losses, means, strict=True):
+        nats, error = _mean(mean)
+        log_ratio, ratio_error = _mean(mean - means[lengths.index(base)])
+        low, high = (math.exp(log_ratio + s * _NORMAL * ratio_error) for s in (-1, 1))
+        ratio = math.exp(log_ratio)
+        results.append(
+            Perplexity(
+                protocol,
+                length,
+                math.exp(nats),
+                nats,
+                error,
+                scored.size,
+                len(mean),
+                base,
+                ratio,
+                low,
+                high,
+            )
+        )
+    return tuple(results)
+
+
+def _mean(samples: np.ndarray) -> tuple[float, float]:
+    """Mean and its standard error, 0 for a single sample."""
+    spread = samples.std(ddof=1) if len(samples) > 1 else 0.0
+    return float(samples.mean()), float(spread / math.sqrt(len(samples)))

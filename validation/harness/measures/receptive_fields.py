@@ -1,0 +1,368 @@
+"""Empirical receptive fields of a model: by attention mass, and by input gradient.
+
+The attention receptive field asks, row by row, how many of the nearest keys hold all but `eps` of
+the attention; the gradient one asks how much of the text the last prediction depends on, through
+all layers. Both are one function, `tokens`, of tail sums in float64: a threshold as small as 1e-17
+is met exactly, where `1 - cumulative sum` would round to 0.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from farfield.theory.answers.answer import InputError
+from farfield.validation.harness.attention import Path, Weighting, observed
+from farfield.validation.harness.corpus import segments as spaced
+from farfield.validation.harness.positional import rows_of
+from farfield.validation.harness.visibility import CAUSAL, Visibility
+
+_SLACK = 1e-9  # of a logarithm, so that exact ties are no violation
+_RESAMPLES = 1000
+
+
+class LanguageModel(Protocol):
+    """What is measured: `Transformer` says what each does, `OutsideModel` too."""
+
+    length: int | None
+    "Tokens that it was trained on; None where that is not known."
+
+    def embed(self, tokens: Tensor) -> Tensor:
+        """Shape (batch, length, width)."""
+
+    def hidden(
+        self, embedded: Tensor, visible: Visibility = ..., path: Path = ..., last: int = ...
+    ) -> Tensor:
+        """Shape (batch, last or length, width)."""
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """Shape (..., vocabulary)."""
+
+    def bias_table(self, length: int) -> Tensor | None:
+        """Shape (1, heads or layers * heads; length), float64."""
+
+    def parameters(self) -> Iterator[nn.Parameter]:
+        """The weights."""
+
+    @property
+    def vocabulary(self) -> int:
+        """How many different tokens it scores."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where they are."""
+
+
+@dataclass(frozen=True)
+class AttentionRows:
+    """Every sampled row of every head, before any mean.
+
+    Args:
+        erf: attention ERF, shape (layers, thresholds, segments, heads, rows).
+        trf: finite-row TRF of the bias alone, shape (thresholds, heads, rows); the mean of the
+            layers where they see unlike keys.
+        shares: attention mass on the nearest `within` tokens, mean over layers, heads and rows,
+            float64, shape (segments, len(within)).
+        within: numbers of tokens.
+        bounds: the bounds checked on every row.
+    """
+
+    erf: Tensor
+    trf: Tensor
+    shares: np.ndarray
+    within: tuple[int, ...]
+    bounds: Bounds
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Checks of the theoretical bounds on measured rows; they hold for every model.
+
+    With `lam` the logit range of a row, `TRF_i(eps e^lam) <= ERF_i(eps) <= TRF_i(eps e^-lam)`, and
+    by Jensen's inequality `ERF_i(eps) <= TRF_i(eps e^-g)`, `g` the largest logit less the mean
+    weighted by `exp(bias)`.
+
+    Args:
+        checks: comparisons made, three a row and threshold.
+        lower, upper, jensen: how many failed.
+        informative: share of the rows where Jensen's bound is shorter than the row.
+        range_median, range_max: of `lam` over the rows.
+        logit_bound, value_bound: the largest `|q.k|/sqrt(d)` of the rows and `||v||` of the
+            segments, as measured: a maximum over data, no proof.
+    """
+
+    checks: int
+    lower: int
+    upper: int
+    jensen: int
+    informative: float
+    range_median: float
+    range_max: float
+    logit_bound: float | None = None
+    value_bound: float | None = None
+
+    @property
+    def violations(self) -> int:
+        """Failed comparisons of all three kinds."""
+        return self.lower + self.upper + self.jensen
+
+
+@dataclass(frozen=True)
+class AttentionField:
+    """Attention ERF of a model at one threshold, measured, beside the TRF of the same rows.
+
+    Args:
+        eps: the threshold.
+        tokens: mean over segments and rows, then heads, then layers.
+        spread: standard deviation of the row values over everything.
+        heads: mean over segments and rows, one list of heads a layer.
+        trf: the finite-row TRF of the bias alone (all equal where the encoding is not additive),
+            averaged in the same way.
+        trf_heads: the same, one value a head.
+        length, segments, rows: tokens of a segment, segments, rows a head and segment.
+        averaged: how, in words.
+    """
+
+    eps: float
+    tokens: float
+    spread: float
+    heads: tuple[tuple[float, ...], ...]
+    trf: float
+    trf_heads: tuple[float, ...]
+    length: int
+    segments: int
+    rows: int
+    averaged: str = (
+        "mean over rows and segments, then heads, then layers; "
+        "rows evenly spaced in the second half of a segment"
+    )
+
+
+def tail_sums(weights: Tensor) -> Tensor:
+    """`T_j = sum_{t >= j} w_t` along the last axis."""
+    return weights.flip(-1).cumsum(-1).flip(-1)
+
+
+def tokens(tails: Tensor, log_eps: Tensor | float) -> Tensor:
+    """`min { j >= 0 : T_j < eps T_0 }`, the length of the nearest part that holds all but `eps`.
+
+    Args:
+        tails: float64 tail sums, nearest first, shape (..., length); `T_length = 0`.
+        log_eps: natural logarithm of `eps`; `eps >= 1` is allowed and gives 0 above 1.
+
+    Returns:
+        int64, shape (...); the whole support where `eps` is too small for float64.
+
+    >>> tokens(tail_sums(torch.tensor([0.5, 0.25, 0.25, 0.0], dtype=torch.float64)), math.log(0.3))
+    tensor(2)
+    """
+    log_eps = torch.as_tensor(log_eps, dtype=torch.float64)[..., None]
+    threshold = log_eps.clamp(max=700).exp() * tails[..., :1]
+    return ((tails >= threshold) & (tails > 0)).sum(-1)
+
+
+def attention_receptive_field(
+    model: LanguageModel,
+    text: np.ndarray,
+    *,
+    thresholds: tuple[float, ...] = (0.1, 0.05, 0.01),
+    length: int = 512,
+    segments: int = 2,
+    rows: int = 32,
+    visible: Visibility = CAUSAL,
+) -> tuple[tuple[AttentionField, ...], Bounds]:
+    """Attention ERF of every layer and head: `min { j : C_ij > (1 - eps) C_ii }` [Q, after Eq. 21].
+
+    `C_ij` is the sum of `exp(logit + bias)` over the `j` nearest keys of row `i`, in float64 from
+    the model's queries and keys, a soft cap of theirs, and the float64 bias. A learned constant in
+    the denominator is no key: it has no part.
+
+    Args:
+        model: the model.
+        text: `uint8`, shape (bytes,).
+        thresholds: the `eps`, each between 0 and 1.
+        length: tokens a segment.
+        segments: how many, evenly spaced in the text.
+        rows: query rows a head and segment, evenly spaced in the second half.
+        visible: which keys a query sees.
+
+    Returns:
+        One `AttentionField` a threshold, and the bounds checked on every row.
+
+    Raises:
+        InputError: the text is too short, or the encoding knows less than `length`.
+    """
+    found = attention_rows(
+        model,
+        text,
+        thresholds=thresholds,
+        length=length,
+        segments=segments,
+        rows=rows,
+        visible=visible,
+    )
+    erf, trf = found.erf, found.trf
+    fields = tuple(
+        AttentionField(
+            eps=eps,
+            tokens=erf[:, k].mean().item(),
+            spread=erf[:, k].std().item(),
+            heads=tuple(map(tuple, erf[:, k].mean((1, 3)).tolist())),
+            trf=trf[k].mean().item(),
+            trf_heads=tuple(trf[k].mean(-1).tolist()),
+            length=length,
+            segments=erf.shape[2],
+            rows=erf.shape[4],
+        )
+        for k, eps in enumerate(thresholds)
+    )
+    return fields, found.bounds
+
+
+@torch.no_grad()
+def attention_rows(
+    model: LanguageModel,
+    text: np.ndarray,
+    *,
+    thresholds: tuple[float, ...],
+    length: int,
+    segments: int,
+    rows: int,
+    visible: Visibility = CAUSAL,
+    within: tuple[int, ...] = (),
+    progress: Callable[[int], None] | None = None,
+) -> AttentionRows:
+    """The rows behind `attention_receptive_field`, a segment and a layer at a time.
+
+    Memory holds the sampled rows of one layer, never a matrix of all pairs. The arguments are
+    those of `attention_receptive_field`; `within` asks for the mass on so many nearest tokens, and
+    `progress` is called with the number of segments done.
+
+    Raises:
+        InputError: the text is too short, or the encoding knows less than `length`.
+    """
+    samples = torch.from_numpy(samples_of(text, segments, length))[:, :-1]
+    at = torch.linspace(length // 2, length - 1, min(rows, length - length // 2)).long().unique()
+    keys_at = at[:, None] - torch.arange(length)  # row, distance
+    bias = model.bias_table(length)
+    bias = torch.zeros(1, length, dtype=torch.float64) if bias is None else bias
+
+    @functools.lru_cache
+    def prior(visible: Visibility, layer: int, heads: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Which keys are seen, the bias on them, its tails: of the layers that see so."""
+        seen = (keys_at >= 0) & visible.sees(at[:, None], keys_at)
+        log_b = rows_of(bias, layer, heads)[:, None].masked_fill(
+            ~seen, -math.inf
+        )  # head, row, distance
+        return seen, log_b, tail_sums((log_b - log_b.amax(-1, keepdim=True)).exp())
+
+    log_eps = torch.tensor(thresholds, dtype=torch.float64).log()[:, None, None, None]
+
+    measured: list[Tensor] = []
+    gaps, failed, informative = [], torch.zeros(3, dtype=torch.long), []
+    masses = []
+    beyond = torch.tensor([w < length for w in within], dtype=torch.float64)
+    largest = torch.zeros(2, dtype=torch.float64)
+
+    trfs: list[Tensor] = []
+
+    def measure(
+        query: Tensor, key: Tensor, value: Tensor, visible: Visibility, weighting: Weighting
+    ) -> None:
+        heads = query.shape[1]  # layers without a bias of their own share the first one's
+        own = len(measured) % (len(bias) // heads) if len(bias) > heads else 0
+        seen, log_b, b_tails = prior(visible, own, heads)
+        scores = (query[:, :, at].double() @ key.double().transpose(-2, -1)).cpu()
+        scores = weighting.content(scores / math.sqrt(query.shape[-1]))
+        logits = scores.gather(-1, keys_at.clamp(min=0).expand(*scores.shape[:2], -1, -1))
+        weights = logits + log_b
+        tails = tail_sums((weights - weights.amax(-1, keepdim=True)).exp())
+        erf = tokens(tails, log_eps)
+        outside = tails[..., [min(w, length - 1) for w in within]] / tails[..., :1]
+        masses.append(1 - (outside * beyond).mean((0, 1, 2)))
+        counted = log_b > -math.inf
+        bounds = (logits.masked_fill(~counted, 0).abs().amax(), value.double().norm(dim=-1).amax())
+        torch.maximum(largest, torch.stack([bound.cpu() for bound in bounds]), out=largest)
+        highest = logits.masked_fill(~counted, -math.inf).amax(-1)
+        gap = highest - logits.masked_fill(~counted, math.inf).amin(-1)
+        mean = (log_b.softmax(-1) * logits).sum(-1)
+        lower = tokens(b_tails, log_eps + gap + _SLACK)
+        upper = tokens(b_tails, log_eps - gap - _SLACK)
+        jensen = tokens(b_tails, log_eps - (highest - mean) - _SLACK)
+        failed.add_(torch.stack([(lower > erf).sum(), (erf > upper).sum(), (erf > jensen).sum()]))
+        informative.append((jensen < seen.sum(-1)).double().mean())
+        measured.append(erf.double())
+        trfs.append(tokens(b_tails, log_eps[:, 0]).double())
+        gaps.append(gap.flatten())
+
+    path = observed(measure)
+    for done, sample in enumerate(samples.split(1), 1):  # one at a time bounds the memory
+        model.hidden(model.embed(sample.to(model.device)), visible, path)
+        if progress is not None:
+            progress(done)
+    erf = torch.stack(measured).unflatten(0, (len(samples), -1)).squeeze(3)
+    erf, gap = erf.permute(1, 2, 0, 3, 4), torch.cat(gaps)  # layer, eps, segment, head, row
+    trf = trfs[0] if prior.cache_info().currsize == 1 else torch.stack(trfs).mean(0)
+    trf = trf.expand(-1, erf.shape[3], -1)
+    lower, upper, jensen = failed.tolist()
+    bounds = Bounds(
+        checks=3 * erf.numel(),
+        lower=lower,
+        upper=upper,
+        jensen=jensen,
+        informative=torch.stack(informative).mean().item(),
+        range_median=gap.median().item(),
+        range_max=gap.max().item(),
+        logit_bound=largest[0].item(),
+        value_bound=largest[1].item(),
+    )
+    shares = torch.stack(masses).unflatten(0, (len(samples), -1)).mean(1).numpy()
+    return AttentionRows(erf, trf, shares, within, bounds)
+
+
+def resampled(values: np.ndarray) -> np.ndarray:
+    """Means over segments drawn with replacement, shape (resamples, ...), from one seed."""
+    generator = np.random.default_rng(0)
+    picks = generator.integers(len(values), size=(_RESAMPLES, len(values)))
+    counts = np.stack([np.bincount(pick, minlength=len(values)) for pick in picks])
+    means: np.ndarray = counts @ values / len(values)
+    return means
+
+
+def powers(length: int) -> tuple[int, ...]:
+    """1, 2, 4, ... up to the length.
+
+    >>> powers(9)
+    (1, 2, 4, 8)
+    """
+    return tuple(1 << k for k in range(length.bit_length()))
+
+
+def share_within(curves: np.ndarray, length: int) -> np.ndarray:
+    """The share on the nearest `length` tokens of each curve, shape (segments,).
+
+    >>> share_within(np.array([[0.5, 0.25, 0.25]]), 2)
+    array([0.75])
+    """
+    return curves[:, :length].sum(1)
+
+
+def samples_of(text: np.ndarray, count: int, length: int) -> np.ndarray:
+    """Evenly spaced segments with the token that follows each, as `corpus.segments`.
+
+    Raises:
+        InputError: the text is not longer than a segment.
+    """
+    if len(text) <= length:
+        raise InputError(
+            f"the text has {len(text)} tokens, a segment takes {length + 1}; accepted: a longer "
+            "text, or a shorter length"
+        )
+    return spaced(text, count, length)

@@ -1,0 +1,331 @@
+"""Plans of many runs: encodings, seeds, training lengths and presets, read from a TOML file.
+
+    title = "..."
+    [[sweep]]
+    encodings = [
+        "alibi",
+        { name = "alibi", dialect = "shift", delta = -3, label = "alibi -3" },
+        { name = ["-n/4", "0"], label = "half", family = "mixtures" },       # a formula a head,
+    ]                          # or one for each head of each layer, layer by layer
+    seeds = [0, 1]
+    presets = ["small"]
+    lengths = [64]             # training lengths; the preset's own where none is given
+    layers = [2, 4]            # depths, widths, heads and training steps likewise
+    widths = [128]
+    heads = [8]
+    steps = [1000]
+    text = "builtin:documentation"     # in place of the text that the plan runs on
+    stretch = true             # the bias p(n L0 / L), L0 the preset's length, L the training length
+    multiples = [1, 4, 16]     # test lengths, in training lengths
+    tested = [8, 64]           # the same in tokens, in place of multiples
+    far = 144                  # one more in training lengths, without overlap only
+    window = 256               # a sliding window of so many tokens at inference
+    windows = [256]            # such windows beside causal attention
+    bca = true                 # rotations and sinusoids with blockwise causal attention too
+    measure = { last_tokens = 256 }    # other settings of `configuration.Measurement`
+
+A job is one run: what it is called, its configuration, and its key in the store. Jobs come in the
+order of the file, seeds before encodings, so that a plan that is cut short has whole columns.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import os
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from farfield.theory.answers.answer import InputError
+from farfield.theory.answers.names import nearest
+from farfield.theory.encodings import LISTED, Encoding, encoding
+from farfield.validation.harness.configuration import Configuration, key
+from farfield.validation.harness.corpus import Corpus
+from farfield.validation.harness.measurement import Measurement
+from farfield.validation.harness.presets import Preset, preset, resized
+from farfield.validation.harness.reading import corpus as read_text
+from farfield.validation.harness.visibility import Visibility
+
+ROTATED = ("rotation", "rotation_decay", "sinusoidal")
+
+
+@dataclass(frozen=True)
+class PlannedEncoding:
+    """An encoding of a plan, before it is known how many heads the model has.
+
+    Args:
+        label: its name in the results.
+        family: what it is counted with when a rule is judged; its label where nothing is said.
+        options: what `farfield.theory.encodings.encoding` takes.
+    """
+
+    label: str
+    options: Mapping[str, Any]
+    family: str = ""
+
+    def encoding(self, heads: int) -> Encoding:
+        """The encoding, with so many heads where it has one formula a head."""
+        found = encoding(**self.options)
+        told = "heads" in self.options or found.source == LISTED
+        if not told and found.num_heads not in (1, heads):
+            found = encoding(heads=heads, **self.options)
+        return found
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A product of encodings, seeds and architectures; see the module's text."""
+
+    encodings: tuple[PlannedEncoding, ...]
+    seeds: tuple[int, ...] = (0,)
+    lengths: tuple[int, ...] = ()
+    presets: tuple[str, ...] = ("demo",)
+    layers: tuple[int, ...] = ()
+    widths: tuple[int, ...] = ()
+    heads: tuple[int, ...] = ()
+    steps: tuple[int, ...] = ()
+    text: str = ""
+    stretch: bool = False
+    multiples: tuple[int, ...] = ()
+    tested: tuple[int, ...] = ()
+    far: int = 0
+    window: int = 0
+    windows: tuple[int, ...] = ()
+    bca: bool = False
+    measure: Mapping[str, Any] = field(default_factory=dict)
+
+    def architectures(self) -> Iterator[Preset]:
+        """The presets with each length, depth, width and number of heads and of steps."""
+        for base in map(preset, self.presets):
+            for length, layers, width, heads, steps in itertools.product(
+                self.lengths or (base.length,),
+                self.layers or (base.layers,),
+                self.widths or (base.width,),
+                self.heads or (base.heads,),
+                self.steps or (base.steps,),
+            ):
+                chosen = resized(base, length)
+                yield dataclasses.replace(
+                    chosen, layers=layers, width=width, heads=heads, steps=steps
+                )
+
+    def subjects(self, chosen: Preset) -> Iterator[tuple[PlannedEncoding, Encoding]]:
+        """The encodings as a model of this architecture has them."""
+        for subject in self.encodings:
+            found = subject.encoding(chosen.heads)
+            if self.stretch:
+                factor = Fraction(chosen.length, preset(chosen.name).length)
+                found = found.stretched(factor)
+                label = f"{subject.label} stretched {factor}" if factor != 1 else subject.label
+                subject = dataclasses.replace(subject, label=label)
+            yield subject, found
+
+    def measured(self, length: int) -> dict[str, Any]:
+        """The settings of a measurement that this sweep changes, at a training length."""
+        found: dict[str, Any] = {**self.measure, "far": self.far * length}
+        if lengths := self.tested or tuple(length * m for m in self.multiples):
+            found["lengths"] = lengths
+        return found
+
+    def inference(self, found: Encoding, length: int) -> tuple[Visibility, ...]:
+        """How a model of this encoding is measured; none where only as it was trained."""
+        if self.window:
+            return (Visibility(window=self.window),)
+        if self.bca and found.mechanism in ROTATED:
+            return (Visibility(), Visibility(bca=found.bca or length // 2))
+        if self.windows:
+            return (Visibility(), *(Visibility(window=w) for w in self.windows))
+        return ()
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of a plan, by the name that its result carries."""
+
+    label: str
+    configuration: Configuration
+    family: str = ""
+
+    @cached_property
+    def key(self) -> str:
+        """The key of its run in a store."""
+        return key(self.configuration.training())
+
+    @property
+    def name(self) -> str:
+        """Label, training length, seed, and what else is not the preset's own."""
+        chosen = self.configuration.preset
+        own = preset(chosen.name)
+        name = f"{self.label}, {chosen.length}, {self.configuration.seed}"
+        for what in ("layers", "width", "heads", "steps"):
+            if getattr(chosen, what) != getattr(own, what):
+                name += f", {what} {getattr(chosen, what)}"
+        return name
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a plan file holds."""
+
+    title: str
+    sweeps: tuple[Sweep, ...]
+
+    def jobs(self, corpus: Corpus) -> tuple[Job, ...]:
+        """Every run of the plan, each once.
+
+        Raises:
+            InputError: an encoding that cannot be trained, a text that is too short, one name for
+                unlike runs, or one run with unlike measurements.
+        """
+        found: dict[str, Job] = {}
+        names: dict[tuple[str, str], Job] = {}
+        for sweep in self.sweeps:
+            for job in _jobs(sweep, corpus):
+                chosen = job.configuration.preset.name
+                if names.setdefault((chosen, job.name), job).key != job.key:
+                    raise InputError(
+                        f"plan: {job.name!r} (label, length, seed) is the name of two unlike runs; "
+                        "accepted: a label = ... for one of the encodings"
+                    )
+                if _measured(found.setdefault(job.key, job)) != _measured(job):
+                    raise InputError(
+                        f"plan: {job.name!r} (label, length, seed) is asked for twice, with unlike "
+                        "measurements; accepted: one sweep with all test lengths"
+                    )
+        return tuple(found.values())
+
+
+def _measured(job: Job) -> list[str]:
+    return [key(job.configuration.measured(v)) for v in job.configuration.variants]
+
+
+def _jobs(sweep: Sweep, corpus: Corpus) -> list[Job]:
+    jobs = []
+    if sweep.text:
+        corpus = read_text(sweep.text)
+    for chosen in sweep.architectures():
+        length = chosen.length
+        measure = dataclasses.replace(chosen.measurement, **sweep.measured(length))
+        for seed in sweep.seeds:
+            for subject, found in sweep.subjects(chosen):
+                inference = sweep.inference(found, length)
+                configuration = Configuration(found, corpus, chosen, seed, measure, inference)
+                jobs.append(Job(subject.label, configuration, subject.family))
+    return jobs
+
+
+def read_plan(path: str | os.PathLike[str]) -> Plan:
+    """The plan in a TOML file.
+
+    Raises:
+        InputError: the file cannot be read, or holds what no plan holds; one line says what.
+    """
+    try:
+        content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"plan {str(path)!r} cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"plan {str(path)!r} is no TOML text: {error}") from None
+    return parse_plan(content)
+
+
+def parse_plan(content: Mapping[str, Any]) -> Plan:
+    """The plan in what a TOML file holds.
+
+    >>> plan = parse_plan({"sweep": [{"encodings": ["alibi", "-2*log(1+n)"], "seeds": [0, 1]}]})
+    >>> [subject.label for subject in plan.sweeps[0].encodings]
+    ['alibi', '-2*log(1+n)']
+    """
+    _known(content, ("title", "sweep"), "plan")
+    sweeps = content.get("sweep")
+    if not isinstance(sweeps, list) or not sweeps or not all(isinstance(s, dict) for s in sweeps):
+        raise InputError("plan: there is no [[sweep]]; accepted is at least one")
+    return Plan(str(content.get("title", "sweep")), tuple(_sweep(s) for s in sweeps))
+
+
+def _sweep(given: Mapping[str, Any]) -> Sweep:
+    _known(given, tuple(f.name for f in dataclasses.fields(Sweep)), "sweep")
+    encodings = given.get("encodings")
+    if not isinstance(encodings, list) or not encodings:
+        raise InputError("sweep: encodings are missing; accepted is a list of names and formulas")
+    values: dict[str, Any] = {"encodings": tuple(_subject(e) for e in encodings)}
+    counts = ("lengths", "layers", "widths", "heads", "steps", "multiples", "tested", "windows")
+    for name in ("seeds", *counts):
+        if name in given:
+            values[name] = _numbers(given[name], name, int(name in counts))
+    if "presets" in given:
+        names = given["presets"]
+        if not isinstance(names, list) or not names:
+            raise InputError(f"sweep: presets {names!r}; accepted is a list of names")
+        values["presets"] = tuple(preset(str(name)).name for name in names)
+    for name in ("far", "window"):
+        if name in given:
+            values[name] = _numbers([given[name]], name, 0)[0]
+    for name in ("bca", "stretch"):
+        if name in given:
+            if not isinstance(given[name], bool):
+                raise InputError(f"sweep: {name} {given[name]!r}; accepted: true, false")
+            values[name] = given[name]
+    if "text" in given:
+        if not isinstance(given["text"], str):
+            raise InputError(f"sweep: text {given['text']!r}; accepted: a file, a folder or a name")
+        values["text"] = given["text"]
+    if "measure" in given:
+        values["measure"] = _settings(given["measure"])
+    pairs = (("multiples", "tested"), ("bca", "window"), ("bca", "windows"), ("window", "windows"))
+    for one, other in pairs:
+        if values.get(one) and values.get(other):
+            raise InputError(f"sweep: {one} and {other} are both given; accepted is one of them")
+    return Sweep(**values)
+
+
+def _subject(given: Any) -> PlannedEncoding:
+    if isinstance(given, (str, list)):
+        given = {"name": given}
+    if not isinstance(given, dict) or not isinstance(given.get("name"), (str, list)):
+        raise InputError(
+            f"sweep: encoding {given!r}; accepted: a name, a formula, a list of formulas one a "
+            "head, or a table with a name"
+        )
+    options = {k: v for k, v in given.items() if k not in ("label", "family")}
+    found = encoding(**options)  # refused now, with its own message
+    written = given["name"] if isinstance(given["name"], str) else found.name
+    label = str(given.get("label", written))
+    return PlannedEncoding(label, options, str(given.get("family", label)))
+
+
+def _settings(given: Any) -> dict[str, Any]:
+    """Settings of a measurement that a sweep has no word of its own for."""
+    if not isinstance(given, dict):
+        raise InputError(f"sweep: measure {given!r}; accepted is a table of settings")
+    own = ("lengths", "far")
+    _known(given, [f.name for f in dataclasses.fields(Measurement) if f.name not in own], "measure")
+    settings: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in given.items()}
+    for name, value in settings.items():
+        default = getattr(Measurement(), name)
+        if type(value) is not (int if default is None else type(default)):
+            raise InputError(f"measure: {name} {given[name]!r}; accepted is such as {default!r}")
+    Measurement(**settings)  # refused now, with its own message
+    return settings
+
+
+def _numbers(given: Any, name: str, least: int) -> tuple[int, ...]:
+    fine = isinstance(given, list) and given and all(type(v) is int and v >= least for v in given)
+    if not fine:
+        raise InputError(f"sweep: {name} {given!r}; accepted are whole numbers from {least}")
+    return tuple(given)
+
+
+def _known(given: Mapping[str, Any], accepted: Sequence[str], what: str) -> None:
+    for name in given:
+        if name not in accepted:
+            near = nearest(name, accepted, 0.6)
+            hint = f"did you mean {near}? " if near else ""
+            raise InputError(
+                f"{what}: {name!r} is not known; {hint}accepted: {', '.join(accepted)}"
+            )

@@ -1,0 +1,231 @@
+"""Presets: an architecture, a training schedule, and the measurement that goes with them."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+from farfield.theory.answers.answer import InputError
+from farfield.validation.harness.measurement import USUAL, Measurement
+
+
+@dataclass(frozen=True)
+class Preset:
+    """An architecture, a training schedule, and the measurement that goes with them by default.
+
+    `tiny` takes seconds (tests); `demo` and `small` one and two minutes on two cores, for models
+    where the phenomena of the papers show; `base` minutes on a GPU. The presets of the papers take
+    a large GPU for hours; none of them says everything, so each has choices of ours:
+
+    * `paper:qin2024` [Q]: printed are the architecture on WikiText-103 (6 layers of 512) and the
+      length 512. Heads are the default of the laboratory's code. From a sibling script, not the
+      paper: Adam (0.9, 0.98), 5e-4 by the inverse square root after 4000 steps, 128 x 512 tokens,
+      50k steps, weight decay 0.2, clip 1.0, dropout 0.1. Ours: where dropout acts (embedding and
+      residual branches), bfloat16, the decay of matrices alone.
+    * `paper:chi2023` [C]: printed are 12 layers of 768, 12 heads, length 512, Adam 6e-4, batch 32,
+      50k steps, bfloat16, the last-token protocol with 1000 targets, and the gradient at the
+      2048-th token. The cosine is that of KERPLE's configuration. Ours: warm-up of 500 steps, betas
+      (0.9, 0.95), weight decay 0.1, clip 1.0. Five seeds are five runs.
+    * `paper:sun2023` [S]: printed are 24 layers of 1024, 16 heads, length 1024, 512 sequences a
+      step, Adam (0.9, 0.98, 1e-6), 3e-4 with 20k steps of warm-up and polynomial decay, 50k steps,
+      clip 2.0, weight decay 0.01. Ours: the power of the polynomial (1, to 0), bfloat16, and 50k
+      as the end of the schedule.
+
+    All have this model's pre-norm layers, GELU and tied embedding, which the papers' need not have.
+
+    Args:
+        name: a label, in no key.
+        layers, width, heads: depth, model width, heads; `width` is a multiple of `heads`.
+        length, batch, steps: training length in tokens, sequences a step, steps.
+        learning_rate, warmup: peak of the cosine schedule, and the steps that lead up to it.
+        weight_decay, clip: AdamW's decay of the matrices; bound of the gradient norm.
+        betas, epsilon: of AdamW.
+        schedule: after the warm-up, `cosine` to 5 % of the peak, `linear` to 0, or `inverse sqrt`.
+        dropout: share of the embedding and of each residual branch set to 0 in training.
+        precision: `float32`, or `bfloat16` for products under autocast; weights, optimiser, loss
+            and the bias of the attention stay in float32.
+        parts: a step's sequences go through the model in so many parts, to save memory.
+        measurement: what `train_and_measure` measures when nothing else is asked.
+    """
+
+    name: str
+    layers: int
+    width: int
+    heads: int
+    length: int
+    batch: int
+    steps: int
+    learning_rate: float = 2e-3
+    warmup: int = 50
+    weight_decay: float = 0.1
+    clip: float = 1.0
+    measurement: Measurement = USUAL
+    betas: tuple[float, float] = (0.9, 0.95)
+    epsilon: float = 1e-8
+    schedule: str = "cosine"
+    dropout: float = 0.0
+    precision: str = "float32"
+    parts: int = 1
+
+    def __post_init__(self) -> None:
+        for name, accepted in (
+            ("schedule", ("cosine", "linear", "inverse sqrt")),
+            ("precision", ("float32", "bfloat16")),
+        ):
+            if getattr(self, name) not in accepted:
+                raise InputError(
+                    f"preset: {name} {getattr(self, name)!r}; accepted: {', '.join(accepted)}"
+                )
+        if not 0 <= self.dropout < 1:
+            raise InputError(f"preset: dropout {self.dropout}; accepted is 0 or more, less than 1")
+        if self.parts < 1 or self.batch % self.parts:
+            raise InputError(
+                f"preset: batch {self.batch} in {self.parts} parts; accepted are parts of equal "
+                "size"
+            )
+        for name in ("layers", "width", "heads", "length", "batch", "steps"):
+            if getattr(self, name) < 1:
+                raise InputError(f"preset: {name} {getattr(self, name)}; accepted is 1 or more")
+        if self.width % (2 * self.heads):
+            raise InputError(
+                f"preset: width {self.width} with {self.heads} heads; accepted is a width that "
+                "is an even multiple of the heads"
+            )
+
+
+PRESETS = {
+    p.name: p
+    for p in (
+        Preset("demo", layers=4, width=128, heads=8, length=64, batch=32, steps=400),
+        Preset(
+            "tiny",
+            layers=2,
+            width=32,
+            heads=8,
+            length=16,
+            batch=8,
+            steps=30,
+            warmup=5,
+            measurement=Measurement(
+                blocks=4, last_tokens=8, row_length=64, row_segments=1, rows=4, gradient_segments=4
+            ),
+        ),
+        Preset(
+            "small",
+            layers=4,
+            width=128,
+            heads=8,
+            length=64,
+            batch=32,
+            steps=1000,
+            measurement=Measurement(positions=16, scores=256),
+        ),
+        Preset(
+            "base",
+            layers=8,
+            width=512,
+            heads=8,
+            length=256,
+            batch=64,
+            steps=4000,
+            learning_rate=1e-3,
+            warmup=200,
+            precision="bfloat16",
+            measurement=Measurement(positions=16, scores=1024, row_length=1024),
+        ),
+        Preset(
+            "paper:qin2024",
+            layers=6,
+            width=512,
+            heads=8,
+            length=512,
+            batch=128,
+            steps=50_000,
+            learning_rate=5e-4,
+            warmup=4000,
+            weight_decay=0.2,
+            betas=(0.9, 0.98),
+            schedule="inverse sqrt",
+            dropout=0.1,
+            precision="bfloat16",
+            parts=4,
+            measurement=Measurement(
+                lengths=(512, 1024, 2048, 3072, 4096, 5120, 6144, 7168, 8192, 9216),
+                positions=18,
+                row_length=1024,
+                gradient_length=2048,
+            ),
+        ),
+        Preset(
+            "paper:chi2023",
+            layers=12,
+            width=768,
+            heads=12,
+            length=512,
+            batch=32,
+            steps=50_000,
+            learning_rate=6e-4,
+            warmup=500,
+            precision="bfloat16",
+            parts=2,
+            measurement=Measurement(
+                lengths=(512, 1024, 2048, 4096, 8192),
+                last_tokens=1000,
+                positions=16,
+                row_length=1024,
+                gradient_length=2048,
+            ),
+        ),
+        Preset(
+            "paper:sun2023",
+            layers=24,
+            width=1024,
+            heads=16,
+            length=1024,
+            batch=512,
+            steps=50_000,
+            learning_rate=3e-4,
+            warmup=20_000,
+            weight_decay=0.01,
+            clip=2.0,
+            betas=(0.9, 0.98),
+            epsilon=1e-6,
+            schedule="linear",
+            precision="bfloat16",
+            parts=32,
+            measurement=Measurement(
+                lengths=(256, 512, 1024, 2048, 4096, 8192),
+                positions=16,
+                row_length=2048,
+                scores=2048,
+                gradient_length=2048,
+            ),
+        ),
+    )
+}
+
+
+def preset(name: str) -> Preset:
+    """The preset of this name.
+
+    Raises:
+        InputError: no preset has this name.
+
+    >>> preset("demo").layers
+    4
+    """
+    if name not in PRESETS:
+        raise InputError(f"preset {name!r} is not known; accepted: {', '.join(PRESETS)}")
+    return PRESETS[name]
+
+
+def resized(chosen: Preset, length: int) -> Preset:
+    """A preset with another training length and as many tokens a step.
+
+    >>> resized(preset("small"), 128).batch
+    16
+    """
+    if length == chosen.length:
+        return chosen
+    batch = max(chosen.parts, chosen.batch * chosen.length // length)
+    return dataclasses.replace(chosen, length=length, batch=batch)

@@ -1,1 +1,0 @@
-"""The model, its positional encodings on tensors, its attention."""

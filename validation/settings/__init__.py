@@ -1,1 +1,0 @@
-"""What is asked of a run, as data: presets, measurements, configurations, plans. No torch."""

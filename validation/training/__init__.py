@@ -1,1 +1,0 @@
-"""Training of a model: the loop, checkpoints, several processes, memory."""
