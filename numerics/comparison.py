@@ -39,7 +39,7 @@ from farfield.theory.answers.notation import expression_line, shortened, words
 from farfield.theory.answers.wording import decimal
 from farfield.theory.decision.differences import limit_of_difference
 from farfield.theory.encodings import Encoding
-from farfield.theory.functions.balls import Undefined, precision, to_arb
+from farfield.theory.functions.balls import Undefined, outward, precision, to_arb
 from farfield.theory.functions.nodes import n
 from farfield.theory.proofs import Proof, Step
 
@@ -357,7 +357,6 @@ def _with_crossover(
         return Comparison(formulas, names, lighter, limit, proof=proof, reason=reason)
     steps.append(Step("dominated", {"index": m}))
     steps.append(Step("crossover", {"index": "none" if index is None else index}))
-    low, high = float(crossover.lower()), float(crossover.upper())
     claim = f"{claim}; its receptive field is the smaller one for all eps up to eps*"
     return Comparison(
         formulas,
@@ -365,7 +364,7 @@ def _with_crossover(
         lighter,
         limit,
         float(crossover.mid()),
-        (low, high),
+        outward(crossover),
         index,
         Proof(claim, tuple(steps)),
     )

@@ -8,12 +8,10 @@ to 1 if the series diverges.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from flint import arb
 from sympy import Expr
 
 from farfield.numerics.receptive_field import at_precision, obstacle, out_of_reach, resolve
@@ -32,7 +30,7 @@ from farfield.theory.answers.blocks import Block, Formula, Sentence, facts
 from farfield.theory.answers.notation import Text, expression_line, shortened, words
 from farfield.theory.answers.number import natural
 from farfield.theory.answers.wording import decimal, listed, plural
-from farfield.theory.functions.balls import to_arb
+from farfield.theory.functions.balls import outward, to_arb
 
 
 @dataclass(frozen=True, repr=False)
@@ -153,13 +151,5 @@ def _of_bias(bias: Expr, m: int, n: int | None) -> Leak:
         ball = to_arb(at_precision(lambda: s.tail(m) / s.total(), 128))
     except Unreachable as why:
         return unknown(Reason(Code.NO_ENCLOSURE, str(why)))
-    return Leak(bias, m, n, float(ball.mid()), outward(ball))
-
-
-def outward(ball: arb) -> tuple[float, float]:
-    """Floats below and above every point of a ball in [0, 1]."""
-    low, high = float(ball.lower()), float(ball.upper())
-    exact = ball.is_exact() and arb(low) == ball
-    if exact:
-        return low, low
-    return max(0.0, math.nextafter(low, -math.inf)), min(1.0, math.nextafter(high, math.inf))
+    low, high = outward(ball)
+    return Leak(bias, m, n, float(ball.mid()), (max(0.0, low), min(1.0, high)))

@@ -58,7 +58,7 @@ from farfield.theory.answers.number import exact, natural
 from farfield.theory.answers.wording import decimal, listed, plural
 from farfield.theory.answers.wording import share as share_text
 from farfield.theory.answers.wording import tokens as tokens_text
-from farfield.theory.functions.balls import Undefined, precision, rational, to_arb
+from farfield.theory.functions.balls import Undefined, outward, precision, rational, to_arb
 from farfield.theory.functions.nodes import n as N_
 from farfield.theory.values import compile_ball, tabulate
 
@@ -377,9 +377,7 @@ def _price_of_bias(bias: Expr, at: int, length: int | None) -> DistancePrice:
     if ball == -math.inf:
         reason = Reason(Code.ONLY_KEY, "no other key has any weight")
         return _infinite(bias, at, length, -math.inf, reason)
-    low, high = float(ball.lower()), float(ball.upper())
-    if not ball.is_exact():
-        low, high = math.nextafter(low, -math.inf), math.nextafter(high, math.inf)
+    low, high = outward(ball)
     middle = float(ball.mid())
     if math.isinf(middle):
         reason = Reason(Code.TOO_LARGE, "the price is finite and beyond float64")

@@ -25,6 +25,7 @@ import sympy
 from flint import arb, fmpq
 from sympy import Expr, S
 
+from farfield.numerics.arrays import ROUNDOFF, TINY, floats
 from farfield.numerics.receptive_field import at_precision, obstacle, resolve
 from farfield.numerics.summation.series import Series, series
 from farfield.theory.algebra.outcomes import Unreachable
@@ -43,7 +44,7 @@ from farfield.theory.answers.notation import Text, expression_line, shortened, w
 from farfield.theory.answers.number import exact, natural
 from farfield.theory.answers.wording import decimal, listed
 from farfield.theory.formula.given import as_expression
-from farfield.theory.functions.balls import Undefined, to_arb
+from farfield.theory.functions.balls import Undefined, outward, to_arb
 from farfield.theory.functions.nodes import n
 from farfield.theory.resolution import (
     ROWS,
@@ -72,9 +73,10 @@ class Resolution(Answer):
         mask: `none`, `window W` or `bca HALF`.
         last: what `s_{N+1}` was.
         value: R; the mean of the heads; None where it is not known.
-        enclosure: floats around it, where it is certified.
+        enclosure: floats around it, where it is certified or of given scores, true under every
+            rounding.
         bounds: for a non-increasing row `((P_0^2 - P_{N+1}^2)/2, P_0 (P_0 - P_{N+1}))`, else
-            (None, sum P_i^2): theorems (ours), evaluated in float64.
+            (None, sum P_i^2): theorems (ours), rounded outward from float64.
         limit: R of ever longer rows under the same mask; None where it is not known.
         closed_form: R, or its limit if `length` is None, as an expression where there is one.
         heads: one answer a head where there are several; their mean speaks for all.
@@ -366,14 +368,7 @@ Found = tuple[float | None, tuple[float, float] | None, Label | None, Reason | N
 
 def _certified(ball: arb) -> Found:
     """The ball's middle with its ends rounded outward."""
-    low, high = float(ball.lower()), float(ball.upper())
-    outer = (math.nextafter(low, -math.inf), math.nextafter(high, math.inf))
-    return (
-        float(ball.mid()),
-        (low, high) if ball.is_exact() and arb(low) == ball else outer,
-        Label.CERTIFIED,
-        None,
-    )
+    return float(ball.mid()), outward(ball), Label.CERTIFIED, None
 
 
 def _shifted(bias: Expr) -> Expr:
@@ -536,21 +531,12 @@ def table(bias: Expr, count: int) -> np.ndarray:
     return scores
 
 
-def _logs(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """log of `B_N` and of `sum_{i<=N} (x_i - x_{i+1})^2`, shape (len - 1,) each."""
-    here, after = scores[:-1], scores[1:]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        gap = np.where(here == after, 0.0, np.abs(here - after))
-        steps = 2 * (np.maximum(here, after) + np.log(-np.expm1(-gap)))
-    steps = np.where(np.isnan(steps), -np.inf, steps)
-    return np.logaddexp.accumulate(here), np.logaddexp.accumulate(steps)
-
-
 def resolution_curve(scores: Any) -> np.ndarray:
     """R of every row that ends within the scores: N = 0, 1, ..., T - 2, in one vectorised pass.
 
-    By the identity `2 R = P_0^2 - P_{N+1}^2 + sum (P_i - P_{i+1})^2` (ours) in logarithms, so
-    that no score overflows.
+    By the identity `R = W - P_N P_{N+1}` (ours) with
+    `2 W = P_0^2 + P_N^2 + sum_{i<N} (P_i - P_{i+1})^2`, in logarithms: no score overflows, and one
+    difference alone cancels.
 
     Args:
         scores: `s_0 .. s_{T-1}`, shape (T,), T >= 2; -inf means masked.
@@ -562,22 +548,45 @@ def resolution_curve(scores: Any) -> np.ndarray:
     [0.0, 0.0]
     """
     s = np.asarray(scores, dtype=np.float64)
-    total, steps = _logs(s)
-    first, after = 2 * (s[0] - total), 2 * (s[1:] - total)
-    with np.errstate(over="ignore", invalid="ignore"):
-        ends = np.where(first == after, 0.0, np.exp(first) - np.exp(after))
-        curve: np.ndarray = (ends + np.exp(steps - 2 * total)) / 2
+    s = s - s.max()
+    total = np.logaddexp.accumulate(s[:-1])
+    with np.errstate(over="ignore"):
+        curve: np.ndarray = _windowed_curve(s[:-1]) - np.exp(s[:-1] + s[1:] - 2 * total)
     return curve
 
 
 def _windowed_curve(scores: np.ndarray) -> np.ndarray:
     """R of the windows of 1, 2, ..., T tokens, shape (T,): the score after each is -oo."""
-    closed = np.append(scores, -np.inf)
-    total, steps = _logs(closed)
-    before = np.concatenate([[-np.inf], steps[:-1]])
-    first, last = 2 * (scores[0] - total), 2 * (scores - total)
+    s = scores - scores.max()
+    total = np.logaddexp.accumulate(s)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        gap = np.where(s[:-1] == s[1:], 0.0, np.abs(s[:-1] - s[1:]))
+        steps = 2 * (np.maximum(s[:-1], s[1:]) + np.log(-np.expm1(-gap)))
+    steps = np.where(np.isnan(steps), -np.inf, steps)
+    before = np.concatenate([[-np.inf], np.logaddexp.accumulate(steps)])
+    first, last = 2 * (s[0] - total), 2 * (s - total)
     windows: np.ndarray = (np.exp(first) + np.exp(before - 2 * total) + np.exp(last)) / 2
     return windows
+
+
+def _row(s: np.ndarray, after: float, off: float) -> tuple[float, float]:
+    """R of scores with one after them, and a bound of its error where each is off by at most `off`.
+
+    With x_i = e^(s_i - max) the terms `x_i (x_i - x_{i+1})` are taken by expm1. Each is off by some
+    units of roundoff u, and by u times its exponents; a sum of m adds m u of absolute values.
+    """
+    top, count = s.max(), len(s)
+    step = np.diff(s, append=after)
+    with np.errstate(over="ignore"):
+        logs = np.append(s, after) - top
+        squares, products = np.exp(2 * logs[:-1]), np.exp(logs[:-1] + logs[1:])
+        terms = np.where(step > 0, products, -squares) * np.expm1(-np.abs(step))
+        mass = np.exp(logs[:-1]).sum() ** 2
+        exponents = 8 * (np.abs(s - top) + np.maximum(step, 0))
+        wide = ROUNDOFF * (np.abs(terms) * (64 + 8 * count + exponents)).sum() + TINY * count
+        if off:
+            wide += 16 * off * (squares + products).sum() if off < 0.01 else math.inf
+        return float(terms.sum() / mass), float(wide / mass)
 
 
 def _bounds(scores: np.ndarray, terms: int, cut: bool) -> tuple[float | None, float]:
@@ -585,68 +594,69 @@ def _bounds(scores: np.ndarray, terms: int, cut: bool) -> tuple[float | None, fl
     s = scores[: terms + 1].copy()
     if cut:
         s[terms] = -np.inf
+    slack = ROUNDOFF * (64 + 8 * terms)  # e^-x x is at most 1/e: exponents add no more
     with np.errstate(over="ignore"):
-        share = np.exp(s - np.logaddexp.reduce(s[:-1]))
-    top = float(share[0])
+        weight = np.exp(s - s[:-1].max())
+    share = weight / weight[:-1].sum()
+    top, last = float(share[0]), float(share[-1])
     if (s[1:] <= s[:-1]).all():
-        return (top**2 - float(share[-1]) ** 2) / 2, top * (top - float(share[-1]))
-    return None, float((share[:-1] ** 2).sum())
+        low = (top**2 - last**2) / 2 - slack * top
+        return max(0.0, low), min(1.0, top * (top - last) + slack * top)
+    return None, min(1.0, float((share[:-1] ** 2).sum()) + slack)
 
 
 def _scores(given: Any) -> np.ndarray:
     """A list of finite numbers as float64; what is wrong with others is said."""
-    wanted = "accepted: a one-dimensional list of at least two finite numbers"
-    try:
-        s = np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"the scores are not all numbers; {wanted}") from None
+    wanted = "a one-dimensional list of at least two finite numbers"
+    s = floats(given, "the list of scores", wanted)
     if s.ndim != 1:
-        raise InputError(f"the scores have shape {s.shape}; {wanted}")
+        raise InputError(f"the scores have shape {s.shape}; accepted: {wanted}")
     if len(s) < 2:
-        raise InputError(f"{len(s)} score(s) given: s_(N+1) must exist; {wanted}")
+        raise InputError(f"{len(s)} score(s) given: s_(N+1) must exist; accepted: {wanted}")
     bad = np.flatnonzero(~np.isfinite(s))
     if len(bad):
-        raise InputError(f"score s_{bad[0]} is {s[bad[0]]}; {wanted}")
+        raise InputError(f"score s_{bad[0]} is {s[bad[0]]}; accepted: {wanted}")
     return s
 
 
 def _of_scores(given: Any, length: Any, scale: Expr, mask: Mask) -> Resolution:
-    """The resolution of given scores, measured in floats."""
+    """The resolution of given scores, with a bound of what float64 may be off."""
     s = _scores(given)
     if (np.abs(s) > MAX_SCORE / float(scale)).any():
         raise InputError(f"scores times scale {scale} exceed {MAX_SCORE:g}; accepted: smaller ones")
-    s = s * float(scale)
+    off = 0.0
+    if scale != 1:
+        s = s * float(scale)
+        off = 4 * ROUNDOFF * float(np.abs(s).max())
     tokens = len(s) if length is None else natural(length, "length", 2)
     if tokens > len(s):
         raise InputError(f"length {tokens} needs scores up to s_{tokens - 1}; {len(s)} given")
     _mask_fits(mask, tokens)
-    s = s[:tokens]
-    if mask.half is not None:
-        each = _block_rows(s, mask.half)
-        return Resolution(
-            None,
-            tokens,
-            scale,
-            str(mask),
-            "-oo, masked",
-            float(each.mean()),
-            rows=(float(each.min()), float(each.max())),
-            label=Label.MEASURED,
-            reason=_BLOCKS,
-        )
+    s, rows = s[:tokens], None
     cut = mask.window is not None and mask.window < tokens
     terms = mask.window if cut and mask.window is not None else tokens - 1
-    value = float(_windowed_curve(s[:terms])[-1] if cut else resolution_curve(s)[-1])
-    last = "-oo, masked" if cut else f"the last score given, s_{tokens - 1}"
+    last = "-oo, masked" if cut or mask.half else f"the last score given, s_{tokens - 1}"
+    if mask.half is not None:
+        each = _block_rows(s, mask.half)
+        value, rows = float(each.mean()), (float(each.min()), float(each.max()))
+        size = 1_000 + float(np.ptp(s))
+        wide = value * (ROUNDOFF * 32 * len(s) * size + 16 * off)
+    else:
+        value, wide = _row(s[:terms], -np.inf if cut else float(s[terms]), off)
+    asked = (None, tokens, scale, str(mask), last)
+    if not math.isfinite(value) or not math.isfinite(wide):
+        said = "it is too large for a float64, or rounding leaves nothing of it"
+        reason = Reason(Code.TOO_LARGE, said)
+        return Resolution(*asked, status=Status.UNKNOWN, label=None, reason=reason)
+    enclosure = (math.nextafter(value - wide, -math.inf), math.nextafter(value + wide, math.inf))
     return Resolution(
-        None,
-        tokens,
-        scale,
-        str(mask),
-        last,
+        *asked,
         value,
-        bounds=_bounds(s, terms, cut),
+        enclosure,
+        bounds=None if mask.half is not None else _bounds(s, terms, cut),
+        rows=rows,
         label=Label.MEASURED,
+        reason=None if rows is None else _BLOCKS,
     )
 
 

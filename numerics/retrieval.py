@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sympy import Expr
 
+from farfield.numerics.arrays import floats
 from farfield.numerics.receptive_field import MAX_FLOAT_LENGTH, out_of_reach, resolve
 from farfield.theory.answers.answer import Answer, InputError, Label, Reason, Status
 from farfield.theory.answers.blocks import Block, Curve, Formula, Line, Sentence
@@ -218,10 +219,7 @@ class _Logits:
 
 def _numbers(given: Any, what: str, dimensions: int) -> np.ndarray:
     wanted = "(rows,)" if dimensions == 1 else "(rows, keys)"
-    try:
-        found = np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"{what} is no array of numbers of shape {wanted}") from None
+    found = floats(given, what, f"an array of numbers of shape {wanted}")
     if found.ndim != dimensions:
         raise InputError(f"{what} has shape {found.shape}: accepted is {wanted}")
     if not np.isfinite(found).all():

@@ -281,8 +281,8 @@ def resolution(
     if (formula is None) == (scores is None):
         raise InputError("give a formula, or a file of scores with --scores")
     if scores is not None:
-        words = read_text(scores).replace(",", " ").split()
-        return emit(attention_resolution(words, length, scale=scale, mask=mask), output)
+        numbers = _numbers(read_text(scores), scores)
+        return emit(attention_resolution(numbers, length, scale=scale, mask=mask), output)
     assert formula is not None
     if best_gamma:
         return _best_gamma(formula, subject, length, scale, output)
@@ -290,6 +290,15 @@ def resolution(
         return emit(
             attention_resolution(subject.read(formula), length, scale=scale, mask=mask), output
         )
+
+
+def _numbers(text: str, name: str) -> list[float]:
+    """The numbers of a file, between spaces or commas."""
+    words = text.replace(",", " ").split()
+    try:
+        return [float(word) for word in words]
+    except ValueError:
+        raise InputError(f"{name}: accepted is a list of numbers, one-dimensional") from None
 
 
 def _best_gamma(

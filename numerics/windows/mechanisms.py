@@ -27,7 +27,7 @@ from farfield.numerics.windows.toeplitz import of_bias
 from farfield.theory.algebra.outcomes import Unreachable
 from farfield.theory.answers.answer import Code, InputError, Label, Reason, Status
 from farfield.theory.answers.number import exact
-from farfield.theory.functions.balls import precision, rational
+from farfield.theory.functions.balls import outward, precision, rational
 from farfield.theory.functions.nodes import n
 from farfield.theory.mechanisms import MECHANISMS
 from farfield.theory.proofs import Proof, Step
@@ -82,7 +82,7 @@ def error_of_mechanism(
     with precision(128):
         leaves = 1 / (1 + (-arb(rational(logit_bound))).exp())
         ball = arb(rational(value_bound)) * leaves**width
-    return WindowError(None, width, float(ball.mid()), (float(ball.lower()), float(ball.upper())))
+    return WindowError(None, width, float(ball.mid()), outward(ball))
 
 
 def _bounded(asked: WindowQuestion, theorem: str, why: str = "") -> Window:

@@ -25,6 +25,7 @@ import sympy
 from flint import arb, fmpq
 from sympy import Expr, Integer, Rational, S, Symbol
 
+from farfield.numerics.arrays import ROUNDOFF, floats
 from farfield.numerics.windows.question import read_bounds
 from farfield.theory.answers.answer import Code, InputError, Label, Reason, Status
 from farfield.theory.answers.number import natural
@@ -39,6 +40,9 @@ from farfield.theory.values import compile_ball, tabulate
 from farfield.theory.verdicts import Verdict
 from farfield.theory.windowability import Windowable, of_mechanism
 
+MAX_ROW = 10**7  # keys of a row that is tabulated
+MAX_BALLS = 20_000  # keys of a row whose biases are rounded from balls
+MAX_VALUE = 10**300  # of a bound of values
 NEAR = tuple(fmpq(1, 1 << k) for k in (1, 4, 16, 64))
 """Ends of the stretches [0, d] on which a function is tried to be bounded."""
 
@@ -64,6 +68,8 @@ class RowBias:
     def bias(self, keys: Any) -> np.ndarray:
         """The bias of a row at distances 0 .. i - 1, float64, shape (i,)."""
         count = natural(keys, "keys")
+        if count > MAX_ROW:
+            raise InputError(f"a row of {count} keys; at most {MAX_ROW} are tabulated")
         row = tabulate(self.row(count), np.arange(count))
         if np.isnan(row).any() or (row == np.inf).any():
             raise InputError(f"{self}: the bias of a row of {count} keys is undefined or infinite")
@@ -291,50 +297,97 @@ def row_window_error(
     row: Any = None,
     sink: float | None = None,
 ) -> float:
-    """The worst error of one row, from its own biases, in float64.
+    """A bound of the worst error of one row, from its own biases, sharp to ten digits (ours).
 
     Args:
         bias: `p_i(n)` at distances 0 .. i - 1, finite or -inf, shape (i,); or a `RowBias`.
         width: nearest keys that are kept, at least 1.
         logit_bound: bound beta of the content logits, before a `RowBias` scales them.
         value_bound: bound V of the values.
-        row: keys of the row, i, of a `RowBias`.
+        row: keys of the row, i, of a `RowBias`, at most 10^7. Up to 20,000 keys its biases are
+            rounded from balls, beyond that they are computed in float64.
         sink: the logit of a learned constant in the denominator, whose value is 0; None without.
+
+    Returns:
+        A float no less than the worst error, whatever was rounded on the way.
 
     Raises:
         InputError: a misshapen bias, one that masks the whole window, numbers out of range.
 
-    >>> row_window_error([0.0, 0.0, 0.0, 0.0], 2, 0, 1)
+    >>> round(row_window_error([0.0, 0.0, 0.0, 0.0], 2, 0, 1), 9)
     1.0
     >>> round(row_window_error(NormalisedBias("-4*x"), 256, 1, 1, row=4096), 4)
     1.9223
     """
     w = natural(width, "width")
-    beta, value = map(float, read_bounds(logit_bound, value_bound))
+    logit, most = read_bounds(logit_bound, value_bound)
+    if most > MAX_VALUE:
+        raise InputError(f"value_bound {str(value_bound)[:40]}: accepted is at most 1e300")
+    beta, value, table = float(logit), float(most), isinstance(bias, RowBias)
     if isinstance(bias, RowBias):
         if row is None:
             raise InputError("a bias that depends on the row needs row, the keys of one")
         beta *= float(bias.content_scale(natural(row, "row")))
-        bias = bias.bias(row)
+        bias = _rounded(bias, natural(row, "row"))
     elif row is not None:
         raise InputError("row belongs to a bias that depends on it; an array is a row itself")
-    given = np.asarray(bias, dtype=np.float64)
+    wanted = "finite numbers or -inf, shape (keys,)"
+    given = floats(bias, "bias", wanted)
     if given.ndim != 1 or not given.size or np.isnan(given).any() or (given == np.inf).any():
-        raise InputError(f"bias has shape {given.shape}; accepted: finite or -inf, shape (keys,)")
-    top = given.max() if sink is None else max(given.max(), sink)
+        raise InputError(f"bias has shape {given.shape}; accepted: {wanted}")
+    if sink is not None and not abs(sink) <= MAX_VALUE:
+        raise InputError(f"sink {sink}: accepted is a finite logit")
     if not np.isfinite(given[:w].max()):
         raise InputError(f"the bias masks all of the {w} nearest keys")
-    weights = np.exp(given - top)
-    inside, outside = float(weights[:w].sum()), float(weights[w:].sum())
-    if sink is None:
-        return 2 * value * outside / (outside + math.exp(-2 * beta) * inside)
-    return _with_sink(outside * math.exp(beta), inside, beta, value, math.exp(sink - top))
-
-
-def _with_sink(outside: float, inside: float, beta: float, value: float, sink: float) -> float:
-    """V O (2I + S)/((O + I + S)(I + S)) at the worst inner mass I in [e^-beta B, e^beta B]."""
-    if outside == 0:
+    if (given[w:] == -np.inf).all():
         return 0.0
-    worst = (math.sqrt(sink * sink + 2 * sink * outside) - sink) / 2
-    kept = min(max(worst, math.exp(-beta) * inside), math.exp(beta) * inside)
-    return value * outside * (2 * kept + sink) / ((outside + kept + sink) * (kept + sink))
+    top = float(given.max() if sink is None else max(given.max(), sink))
+    with np.errstate(over="ignore"):
+        given = given - top
+    inside, outside, constant = _log_sum(given[:w]), _log_sum(given[w:]), (sink or 0.0) - top
+    # what rounding takes from logarithms of sums, from their differences, and from biases before
+    size = abs(inside) + abs(outside) + 4 * beta + (abs(constant) if sink is not None else 0.0)
+    margin = ROUNDOFF * (4096 + 2 * len(given) + 16 * size + (16 * abs(top) if table else 0.0))
+    if not math.isfinite(margin):
+        return 2 * value
+    if sink is None:
+        share = 2 * _sigmoid(outside - inside + 2 * beta + margin)
+    else:
+        share = _with_sink(outside + beta, inside, beta, constant, margin)
+    return min(2 * value, math.nextafter(value * share * (1 + 64 * ROUNDOFF), math.inf))
+
+
+def _rounded(bias: RowBias, keys: int) -> np.ndarray:
+    """The biases of a row, rounded from balls unless it is long."""
+    found = bias.bias(keys)
+    if keys > MAX_BALLS:
+        return found
+    value = compile_ball(bias.row(keys))
+    with precision(128):
+        for i in np.flatnonzero(np.isfinite(found)):
+            found[i] = float(to_arb(value({n: fmpq(int(i))})).mid())
+    return found
+
+
+def _log_sum(logits: np.ndarray) -> float:
+    """log of the sum of exp."""
+    top = logits.max(initial=-np.inf)
+    if top == -np.inf:
+        return -math.inf
+    with np.errstate(over="ignore"):
+        return float(top + np.log(np.exp(logits - top).sum()))
+
+
+def _sigmoid(x: float) -> float:
+    """1/(1 + e^-x), never below it where e^-x overflows."""
+    return 1 / (1 + math.exp(min(-x, 700)))
+
+
+def _with_sink(outside: float, inside: float, beta: float, sink: float, margin: float) -> float:
+    """O (2I + S)/((O + I + S)(I + S)) at the worst inner mass I in [e^-beta B, e^beta B], all in
+    logarithms; the outer mass is taken larger by the margin, the sum I + S smaller."""
+    near = np.logaddexp(2 * sink, math.log(2) + sink + outside) / 2
+    worst = sink + outside - np.logaddexp(near, sink)
+    kept = min(max(worst, inside - beta), inside + beta)
+    lost = _sigmoid(float(outside - np.logaddexp(kept, sink)) + margin)
+    return lost * (1 + _sigmoid(kept - sink + margin))

@@ -28,7 +28,7 @@ from farfield.numerics.summation.series import Series, series
 from farfield.numerics.windows.question import MAX_BITS, Window, WindowError, WindowQuestion
 from farfield.theory.algebra.outcomes import Unreachable
 from farfield.theory.answers.answer import Code, Label, Reason, Status
-from farfield.theory.functions.balls import precision, rational, to_arb
+from farfield.theory.functions.balls import outward, precision, rational, to_arb
 from farfield.theory.proofs import Proof, Step
 
 
@@ -50,7 +50,7 @@ def error_of(
         return 2 * arb(rational(value)) * tail / (tail + kept)
 
     ball = to_arb(at_precision(formula, 128))
-    return WindowError(bias, w, float(ball.mid()), (float(ball.lower()), float(ball.upper())))
+    return WindowError(bias, w, float(ball.mid()), outward(ball))
 
 
 def of_bias(bias: Expr, asked: WindowQuestion) -> Window:

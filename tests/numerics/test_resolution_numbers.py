@@ -3,6 +3,7 @@
 from fractions import Fraction
 from itertools import pairwise
 
+import mpmath
 import numpy as np
 import pytest
 import sympy
@@ -47,6 +48,51 @@ def test_bounds_hold(scores):
     r = attention_resolution(sorted(scores, reverse=True))
     low, high = r.bounds
     assert low is not None and low - 1e-12 <= r.value <= high + 1e-12
+
+
+def exactly(scores, after=None):
+    """[S, Eq. 4] in 400 bits."""
+    with mpmath.workprec(400):
+        x = [mpmath.exp(mpmath.mpf(v)) for v in scores]
+        x += [mpmath.mpf(0)] if after is None else [mpmath.exp(mpmath.mpf(after))]
+        return sum(a * (a - b) for a, b in pairwise(x)) / sum(x[:-1]) ** 2
+
+
+@pytest.mark.parametrize("size", [1e-8, 1.0, 30.0, 500.0, 1e6])
+def test_the_resolution_of_scores_is_enclosed_under_every_rounding(size):
+    rng = np.random.default_rng(int(size) + 1)
+    for _ in range(200):
+        scores = rng.normal(size=rng.integers(3, 9)) * size
+        scores = np.rint(scores) if rng.random() < 0.3 else scores
+        r = attention_resolution(scores)
+        if r.value is None:  # beyond a float64
+            assert scores[-1] - scores[:-1].max() > 300 and r.reason.code == "too_large"
+            continue
+        truth, (low, high) = exactly(scores[:-1], scores[-1]), r.enclosure
+        assert low <= truth <= high and high - low <= 1e-9 * max(1, abs(truth)), scores
+        assert r.bounds[1] >= truth and (r.bounds[0] is None or r.bounds[0] <= truth)
+        width = int(rng.integers(1, len(scores)))
+        r = attention_resolution(scores, mask=f"window {width}")
+        assert r.enclosure[0] <= exactly(scores[:width]) <= r.enclosure[1]
+        half = len(scores) // 2
+        r = attention_resolution(scores[: 2 * half], mask=f"bca {half}")
+        truth = sum(exactly(scores[:k]) for k in range(half + 1, 2 * half + 1)) / half
+        assert r.enclosure[0] <= truth <= r.enclosure[1]
+
+
+def test_scores_whose_definition_cancels_in_floats():
+    for scores, value in (
+        ([0, 40], -2.35385266837019e17),
+        ([0, 30], -1.06864745815234e13),
+        ([0, 0, 36], -1.07780788677879e15),
+        ([29.43, -66.28, -54.61, -97.54, -60.1, 84.02], 1.0),
+        ([0, 100, 64], 1.0),
+        ([-2000, 0, -950, 900], 1.0),
+    ):
+        r = attention_resolution(scores)
+        assert r.value == pytest.approx(value, rel=1e-12) and r.bounds[1] <= 1
+    vast = attention_resolution([5, 5, 1e10])
+    assert vast.status == "unknown" and vast.value is None and vast.reason.code == "too_large"
 
 
 @given(st.lists(st.fractions(min_value="1/9", max_value=9, max_denominator=9), min_size=2))
@@ -193,7 +239,10 @@ def test_half_precision(options, fits):
         (lambda: attention_resolution([1.0]), "s_(N+1) must exist"),
         (lambda: attention_resolution([1.0, float("nan")]), "score s_1 is nan"),
         (lambda: attention_resolution(np.ones((2, 2))), "shape (2, 2)"),
-        (lambda: attention_resolution(["a", "b"]), "not all numbers"),
+        (lambda: attention_resolution(["a", "b"]), "text"),
+        (lambda: attention_resolution(np.ones(3) * 1j), "complex128"),
+        (lambda: attention_resolution(np.ma.masked_array([1.0, 2.0], mask=[1, 0])), "masked"),
+        (lambda: attention_resolution([0, 10**400]), "no numbers of a float64"),
         (lambda: attention_resolution([1, 2], 3), "needs scores up to s_2"),
         (lambda: attention_resolution("-n", 1), "integer from 2"),
         (lambda: attention_resolution("-n", scale=0), "positive number"),

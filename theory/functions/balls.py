@@ -10,6 +10,7 @@ holds a lock, so that calls from several threads do not disturb each other.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -55,6 +56,19 @@ def precision(bits: int) -> Iterator[None]:
 def rational(value: sympy.Rational | int) -> fmpq:
     """The flint rational of a SymPy rational."""
     return fmpq(int(value.p), int(value.q)) if isinstance(value, sympy.Rational) else fmpq(value)
+
+
+def outward(ball: arb) -> tuple[float, float]:
+    """Floats no greater and no less than any point of a ball.
+
+    >>> outward(arb(1) / 4), outward(arb(1) / 3)
+    ((0.25, 0.25), (0.3333333333333333, 0.33333333333333337))
+    """
+    low, high = float(ball.lower()), float(ball.upper())
+    return (
+        low if arb(low) <= ball else math.nextafter(low, -math.inf),
+        high if arb(high) >= ball else math.nextafter(high, math.inf),
+    )
 
 
 def to_arb(value: Ball) -> arb:

@@ -3,6 +3,7 @@
 import itertools
 import math
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -147,6 +148,38 @@ def test_a_learned_sink_has_an_exact_error():
         v = np.where(np.arange(i) < j, 1.0, -1.0)[:, None] * np.array([[1.0, 0.0]])
         best = max(best, moved(x + p, v, np.arange(i) < j, sink))
     assert best == pytest.approx(row_window_error(p, j, 1, 1, sink=sink), rel=1e-4)
+
+
+def test_the_error_of_a_row_is_a_bound_at_every_size():
+    """Against the definition in 400 bits: underflow, huge logits, ties, masks, learned sinks."""
+
+    def truth(p, width, beta, sink):
+        with mpmath.workprec(400):
+            weights = [mpmath.exp(mpmath.mpf(x)) for x in p]
+            inside, outside = mpmath.fsum(weights[:width]), mpmath.fsum(weights[width:])
+            spread = mpmath.exp(mpmath.mpf(beta))
+            if sink is None:
+                return 2 * outside / (outside + inside / spread**2)
+            constant, outside = mpmath.exp(mpmath.mpf(sink)), outside * spread
+            kept = (mpmath.sqrt(constant**2 + 2 * constant * outside) - constant) / 2
+            kept = min(max(kept, inside / spread), inside * spread)
+            both = kept + constant
+            return outside * (kept + both) / ((outside + both) * both)
+
+    for trial in range(1_500):
+        size = 10.0 ** RNG.uniform(-20, RNG.choice([1, 3, 14]))
+        p = RNG.normal(size=int(RNG.integers(2, 7))) * size
+        p = np.repeat(p[:1], len(p)) if trial % 3 == 0 else p
+        p[1:] = np.where(RNG.random(len(p) - 1) < 0.1, -np.inf, p[1:])
+        width, beta = int(RNG.integers(1, len(p))), int(RNG.choice([0, 1, 50, 372, 1000]))
+        sink = None if trial % 2 else float(RNG.normal() * size)
+        found, exact = row_window_error(p, width, beta, 1, sink=sink), truth(p, width, beta, sink)
+        assert found >= exact
+        assert size > 1e4 or found <= exact * (1 + mpmath.mpf(10) ** -9) + 1e-300
+    assert row_window_error([0.0, -746.0], 1, 372.5, 1) == pytest.approx(0.53788, abs=1e-5)
+    scaled = ScaledBias("-n/8", content="log(i)")
+    assert row_window_error(scaled, 5970, 42.6, 1, row=6200) == pytest.approx(0.18938, abs=1e-5)
+    assert row_window_error(scaled, 6000, 50, 1, row=8000) == 2.0
 
 
 def test_kept_sinks_need_no_bound():
@@ -389,5 +422,10 @@ def test_misshapen_arrays():
     for bad in ([], [[0.0]], [math.nan]):
         with pytest.raises(InputError, match="bias has shape"):
             row_window_error(bad, 1, 1, 1)
+    for bad in (["1"], [10**400], np.ones(3) * 1j, np.ma.masked_array([1.0, 2.0], mask=[1, 0])):
+        with pytest.raises(InputError, match=r"bias (holds|is a masked)"):
+            row_window_error(bad, 1, 1, 1)
+    with pytest.raises(InputError, match="at most 10000000"):
+        row_window_error(FIRE, 1, 1, 1, row=10**14)
     with pytest.raises(InputError, match="masks all"):
         row_window_error([-math.inf, 0.0], 1, 1, 1)

@@ -1,0 +1,136 @@
+"""Certificates at run time hold for the exact error of every row, in every float type."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import torch
+from flint import arb
+
+from farfield.numerics.windows.certificate import window_certificate
+from farfield.theory.answers.errors import InputError
+from farfield.theory.functions.balls import precision
+
+ROWS, SIZE = 8, 3
+TYPES = (np.float64, np.float32, np.float16, torch.bfloat16, torch.float32)
+CLASSES = ("ordinary", "parallel", "huge", "mixed", "tiny", "ties", "zeros")
+
+
+def drawn(rng, kind):
+    """A query and keys of one class, float64."""
+    q, k = rng.normal(size=(2, ROWS, SIZE))
+    if kind in ("parallel", "ties"):  # every logit is the bound of the dropped ones
+        k = np.repeat(rng.normal(size=(1, SIZE)), ROWS, 0)
+        q = k * rng.uniform(0.5, 2, size=(ROWS, 1)) if kind == "parallel" else k
+        if rng.random() < 0.5:
+            q, k = np.rint(q * 4), np.rint(k * 4)
+    if kind in ("parallel", "huge"):
+        power = rng.uniform(0, 300)
+        q, k = q * 10.0**power, k * 10.0 ** rng.uniform(-power, min(power, 300 - power) + 1)
+    if kind == "mixed":
+        q, k = (x * 10.0 ** rng.uniform(-290, 290, size=(ROWS, 1)) for x in (q, k))
+    if kind == "tiny":
+        q, k = q * 10.0 ** rng.uniform(-323, -150), k * 10.0 ** rng.uniform(-323, 300)
+    if kind == "zeros":
+        q, k = (x * (rng.random((ROWS, 1)) < 0.5) for x in (q, k))
+    return q, k
+
+
+def as_type(x, dtype):
+    """The array in a type, clipped to its range, and the same numbers in float64."""
+    if isinstance(dtype, torch.dtype):
+        most = torch.finfo(dtype).max
+        given = torch.tensor(np.clip(x, -most, most)).to(dtype)
+        given = torch.nan_to_num(given, posinf=most, neginf=-most)
+        return given, given.double().numpy()
+    most = np.finfo(dtype).max
+    given = np.clip(x, -float(most), float(most)).astype(dtype)
+    return given, given.astype(np.float64)
+
+
+def worst(q, k, row, window, sinks, scale):
+    """2 T/(T + Z) of one row, the exact worst case over values, as a ball."""
+    kept = {*range(sinks), *range(row - window + 1, row + 1)}
+    for bits in (192, 1024, 9000):
+        with precision(bits):
+            ours, keys = q[row].tolist(), k[: row + 1].tolist()
+            logits = [scale * sum(arb(x) * key[i] for i, x in enumerate(ours)) for key in keys]
+            top = logits[int(np.argmax([float(x.mid()) for x in logits]))]
+            weights = [(x - top).exp() for x in logits]
+            outside = sum((w for j, w in enumerate(weights) if j not in kept), arb(0))
+            found = 2 * outside / sum(weights, arb(0))
+        if found.is_finite() and found.rad() < arb(2) ** -80:
+            return found
+    raise AssertionError("the truth is not known")
+
+
+def violations(count, seed):
+    """Rows whose bound is below the truth, of `count` that drop keys; how many are certified."""
+    rng, seen, wrong, certified = np.random.default_rng(seed), 0, [], 0
+    while seen < count:
+        kind, dtype = rng.choice(CLASSES), TYPES[rng.integers(len(TYPES))]
+        (given_q, q), (given_k, k) = (as_type(x, dtype) for x in drawn(rng, kind))
+        window, sinks = int(rng.integers(1, 4)), int(rng.integers(0, 3))
+        power = int(rng.integers(-3, 3))
+        error = Fraction(int(rng.integers(1, 20)), 10)
+        found = window_certificate(
+            given_q, given_k, window=window, sinks=sinks, error=error, scale=Fraction(2) ** power
+        )
+        dropping = range(window + sinks, ROWS)
+        assert np.isfinite(found.bound).all() and not found.bound[: window + sinks].any()
+        assert found.share == found.certified[window + sinks :].mean()
+        for row in dropping:
+            truth = worst(q, k, row, window, sinks, arb(2) ** power)
+            budget = arb(error.numerator) / error.denominator
+            certified += bool(found.certified[row])
+            if truth > arb(found.bound[row]) or (found.certified[row] and truth > budget):
+                wrong.append((kind, dtype, found.bound[row], truth))
+        seen += len(dropping)
+    return wrong, certified / seen
+
+
+def test_no_bound_is_below_the_truth():
+    wrong, certified = violations(4_000, seed=1)
+    assert not wrong and certified > 0.1
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3_000)
+def test_no_bound_of_a_million_rows_is_below_the_truth():
+    wrong, certified = violations(10**6, seed=2)
+    assert not wrong and certified > 0.1
+
+
+def test_huge_equal_keys_are_not_certified_and_ties_are():
+    for size in (1e8, 1e10, 1e20, 1e150):
+        x = np.random.default_rng(0).normal(size=(1, 4)) * size
+        same = np.repeat(x, 3, 0)
+        open_ = window_certificate(same, same, window=2, error="1/2", scale=1)
+        assert open_.bound[2] >= 2 / 3 and not open_.certified[2] and open_.share == 0
+        tie = window_certificate(same, same, window=1, error=1, scale=1)
+        assert tie.bound.tolist() == [0, 1, pytest.approx(4 / 3)] and tie.share == 0.5
+    vast = np.full((5, 2), 1e200)
+    found = window_certificate(vast, vast, window=2, error="1/10", scale=1)
+    assert found.bound[2] == pytest.approx(2 / 3) and found.share == 0
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (np.ones((3, 2)) * 1j, "complex128"),
+        (torch.ones(3, 2) * 1j, "complex64"),
+        (np.ma.masked_array(np.ones((3, 2)), mask=np.eye(3, 2)), "masked"),
+        ([["1", "2"]], "text"),
+        (np.array([["2020-01-01"]], dtype="datetime64"), "datetime64"),
+        ([[10**400, 1]], "no numbers of a float64"),
+        ([[2**60 + 1, 1]], "2\\^53"),
+        ([[None]], "no numbers"),
+        ([[1], [2, 3]], "no numbers"),
+        ([[True]], "bool"),
+        (np.full((2, 2), np.nan), "not finite"),
+        (np.ones((2, 2), dtype=np.longdouble), "float128|longdouble"),
+    ],
+)
+def test_arrays_that_are_no_float64_are_refused(bad, message):
+    with pytest.raises(InputError, match=message):
+        window_certificate(bad, bad, window=1, error=1)
