@@ -69,6 +69,6 @@ class Forecasted(Quantity):
 
     def _value(self, bias: Expr) -> float:
         found = self.answer(bias)
-        if found.value is None:
+        if found.value is None or found.holds is None:
             raise Unreachable(str(found.reason))
         return found.value

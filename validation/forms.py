@@ -30,6 +30,7 @@ from farfield.numerics.finite_length import (
     head_resolutions,
     kept_resolution,
     kept_share,
+    kernel_order,
     order_loss,
     order_resolutions,
     resolution_weighted_leak,
@@ -78,13 +79,7 @@ def _changed(c: Case, *, length: int, half: float) -> float:
 
 
 def _mended(c: Case, length: int) -> float:
-    leaks = head_leaks(c.bias, c.trained)
-    kept = float((order_resolutions(c.bias, c.trained) * (1 - leaks)).mean()) * length**2
-    sharp = order_resolutions(c.bias, c.trained, own=True)
-    total = max(float(sharp.sum()), 1e-300)
-    drowned = float(sharp @ leaks) / total * math.log1p(float(sharp @ sharp) / total * length**2)
-    beyond = float(head_layered_masses(c.bias, c.trained, c.layers).mean())
-    return MENDED * ((1 - kept_share(kept)) * beyond + DROWNED * drowned**2)
+    return MENDED * kernel_order(c.bias, c.trained, c.layers, length).loss
 
 
 def _relied_on(c: Case, values: np.ndarray) -> float:

@@ -46,7 +46,7 @@ from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import Encoding, encoding
 from farfield.theory.formula.parameters import interval
 from farfield.theory.verdicts import Convergence
-from farfield.validation.forecast import forecast
+from farfield.validation.forecast import chance, forecast
 from farfield.validation.short import field_text, share_text
 
 EPS, TRAINED, TESTED, ERROR = "1/100", 64, 1024, "1/100"
@@ -285,8 +285,8 @@ def numbers(question: Question, values: Mapping[str, Fraction], budget_s: float 
                words("keys for an error of {e}, logits within 1", e=ERROR), window.label,
                told["window"]),
         Number(words("forecast"),
-               as_text("not known" if holds.holds is None else f"{100 * holds.holds:.0f}\u00a0%"),
-               words("probability that perplexity holds from {m} to {n} tokens", m=TRAINED,
+               as_text("not known" if holds.holds is None else chance(holds.holds)),
+               words("probability that perplexity holds from {m} to {n} bytes", m=TRAINED,
                      n=TESTED) if holds.holds is not None else as_text(str(holds.reason)),
                holds.label, told["forecast"]),
     ])  # fmt: skip

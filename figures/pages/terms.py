@@ -48,8 +48,8 @@ THEORY: Terms = {
         "kernel of one (ours, approximate)."
     )),
     "forecast": ("ratio of perplexity", words(
-        "the perplexity at the longer length over that at the training length, as forecast from "
-        "what of the order is lacking or drowned beyond it; judged on trained models (ours)."
+        "the perplexity at the longer length over that at the training length, as a regression on "
+        "small models of bytes forecasts it from the formula (ours)."
     )),
     "label": ("labels", LABELS),
 }  # fmt: skip

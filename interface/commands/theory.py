@@ -217,15 +217,17 @@ def forecast(
     trained: str,
     tested: str,
     layers: str = "4",
+    steps: str | None = None,
     output: Output = Output(),
 ) -> int:
     """Will perplexity hold beyond the training length? Forecast from trained models.
 
     Args:
         formulas: a formula in n, or a name of the catalogue; several are one a head.
-        trained: training length in tokens.
-        tested: longest length at inference in tokens.
+        trained: training length in bytes.
+        tested: longest length at inference in bytes.
         layers: depth of the model.
+        steps: of training; 1000 where none are given.
     """
     from farfield.theory.encodings import encoding
     from farfield.validation.forecast import forecast as forecast_of
@@ -236,7 +238,8 @@ def forecast(
         found = subject.read(formulas[0])
     else:
         found = encoding([str(subject.about(f).read(f).head(1)) for f in formulas])
-    return emit(forecast_of(found, trained=trained, tested=tested, layers=layers), output)
+    answer = forecast_of(found, trained=trained, tested=tested, layers=layers, steps=steps)
+    return emit(answer, output)
 
 
 def compare(*formulas: Formula, subject: Subject = Subject(), output: Output = Output()) -> int:

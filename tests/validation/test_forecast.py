@@ -37,6 +37,49 @@ def test_a_trial_is_forecast_as_it_came_out():
         assert found.interval[0] < math.exp(seen[label]) < found.interval[1]
 
 
+def test_a_forecast_is_one_of_the_kernel_and_not_of_its_spelling():
+    def value(f):
+        return forecast(f, trained=64, tested=1024).value
+
+    free = 7 * ["0"]
+    for one, other in (
+        (["where(n<1,0,-oo)", *free], ["-1000*n", *free]),
+        (encoding("window", w=32), "where(n<32,0,-1000)"),
+    ):
+        assert value(one) == pytest.approx(value(other))
+
+
+@pytest.mark.parametrize("f", ["-1000*n", "-20*n", "where(n<1,0,-oo)"])
+def test_a_head_that_sees_itself_alone_does_not_hold_a_model(f):
+    found = forecast([f, *7 * ["0"]], trained=64, tested=1024)
+    assert found.holds is None or found.holds < 0.5
+    assert found.value > 0.8
+
+
+@pytest.mark.parametrize(
+    "f", ["n", "n/10000", "n^2", "exp(n)", "where(n<63,0,1000)", "where(n<64,-oo,0)", "-(n-40)^2/4"]
+)
+def test_a_bias_that_rises_is_not_forecast(f):
+    for heads in (f, ["-n/4", f, *6 * ["0"]]):
+        found = forecast(heads, trained=64, tested=1024)
+        assert found.reason.code is Code.BEYOND_EVIDENCE and "rises" in found.reason.sentence
+        assert found.ratio is found.holds is found.interval is None
+
+
+def test_what_the_law_says_otherwise_of_the_nearest_model_is_not_forecast():
+    found = forecast(["where(n<16,0,-oo)", *7 * ["0"]], trained=64, tested=1024)
+    assert found.support[0] == "1 head window 16" and found.distance < 1e-3
+    assert "1 head window 16, has the ratio 1.11" in found.reason.sentence
+
+
+def test_no_probability_is_certain():
+    for f in ("-n/4", "0", "-n", "-Min(n/3, 9/2)"):
+        found = forecast(f, trained=64, tested=1024)
+        assert 0 < found.holds < 1
+        assert "probability > 0.99" in repr(found), "the surest say so"
+        assert "64 bytes" in repr(found) and "token" not in str(found)
+
+
 def test_a_stretched_bias_on_a_stretched_row_is_the_same_case():
     here, there = (forecast(f"-n/{k}", trained=k, tested=16 * k) for k in (64, 128))
     assert there.value == pytest.approx(here.value, abs=0.01)
@@ -58,6 +101,10 @@ def test_heads_count_by_their_share():
         ("-n/4", {"trained": 2048, "tested": 4096}, "trained on"),
         ("-n/4", {"trained": 64, "tested": 2048}, "16 times the training length"),
         ("-n/4", {"trained": 64, "tested": 128, "layers": 24}, "layers"),
+        ("-n/4", {"trained": 64, "tested": 128, "heads": 64}, "8 heads, not 64"),
+        (encoding("-n/4"), {"trained": 64, "tested": 128, "heads": 12}, "8 heads, not 12"),
+        (["-n/4", "0"], {"trained": 64, "tested": 128}, "8 heads, not 2"),
+        ("-n/4", {"trained": 64, "tested": 128, "steps": 4000}, "1000 steps, not 4000"),
     ],
 )
 def test_beyond_the_evidence_nothing_is_forecast(f, options, why):
@@ -69,7 +116,7 @@ def test_beyond_the_evidence_nothing_is_forecast(f, options, why):
 
 def test_far_from_every_trial_nothing_is_forecast(monkeypatch):
     lost = tuple(t for t in trials() if t.label == "nope")
-    monkeypatch.setattr("farfield.validation.forecast.trials", lambda: lost)
+    monkeypatch.setattr("farfield.validation.forecast._known", lambda: lost)
     found = forecast("-n/4", trained=64, tested=1024)
     assert found.reason.code is Code.BEYOND_EVIDENCE and found.distance > 0.5
 

@@ -202,7 +202,8 @@ def answers() -> Iterator[Evidence]:
         if judged := judge(registration):
             yield judged
         for part in (registration.predictions, *registration.added):
-            numbers |= part["rules"]
+            if not FORMS.keys() & part["rules"].keys():  # as they were before the forms
+                numbers |= part["rules"]
     yield law([s for r in REGISTRATIONS for s in said(r).get(ORDER_LOSS, [])])
     yield outside(numbers)
 
@@ -283,8 +284,6 @@ def outside(numbers: Row) -> Evidence:
     seen = [(m, m.case()) for m in models]
     by_rule: dict[str, list[Said]] = {}
     for rule, its in numbers.items():
-        if rule in FORMS:  # sizes of models of bytes, not of tokens
-            continue
         c = Calibrated(rule, its["threshold"], its["slope"])
         for m, its_case in seen:
             quantity = c.rule.quantity(its_case)

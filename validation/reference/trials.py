@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from farfield.numerics.finite_length import kept_resolution, order_loss, resolution_weighted_leak
+from farfield.numerics.finite_length import KernelOrder, kernel_order, order_loss
 from farfield.validation.files import write
 from farfield.validation.reference.committed import HERE, OUTCOMES, Row, rounded
 from farfield.validation.reference.forecasts import first_cases
@@ -34,8 +34,8 @@ class Trial:
         registration: the folder of its registration; empty for the first.
         length, layers, width, steps, window, tested: as its plan says, in tokens.
         seeds: how many models.
-        leak, kept, value: the resolution-weighted leak, the kept resolution, and the order loss
-            that they make.
+        value: its order loss.
+        kept, beyond, leak, drowned: what makes its kernel order loss (`order`).
         loss: the largest mean logarithm of the perplexity ratio at any tested length, in nats.
     """
 
@@ -49,15 +49,22 @@ class Trial:
     window: int | None
     tested: int
     seeds: int
-    leak: float
-    kept: float
     value: float
+    kept: float
+    beyond: float
+    leak: float
+    drowned: float
     loss: float
 
     @property
     def name(self) -> str:
         """The label, with the window at inference and what else is not usual."""
         return titled(vars(self))
+
+    @property
+    def order(self) -> KernelOrder:
+        """What a forecast rests on."""
+        return KernelOrder(self.kept, self.beyond, self.leak, self.drowned)
 
 
 @functools.cache
@@ -98,9 +105,8 @@ def _trial(named: Row, c: Case, loss: float, seeds: int) -> Trial:
         **named,
         seeds=seeds,
         loss=loss,
-        leak=resolution_weighted_leak(c.bias, c.trained),
-        kept=kept_resolution(c.bias, c.trained),
         value=order_loss(c.bias, c.trained, c.layers),
+        **dataclasses.asdict(kernel_order(c.bias, c.trained, c.layers)),
     )
 
 

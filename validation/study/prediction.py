@@ -21,7 +21,7 @@ from farfield.theory.answers.wording import count, decimal, listed
 from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import Encoding
 from farfield.theory.verdicts import Convergence, Verdict
-from farfield.validation.forecast import Forecast, forecast
+from farfield.validation.forecast import Forecast, chance, forecast
 from farfield.validation.short import field_text, share_text
 from farfield.validation.usual import DTYPES, EPS
 
@@ -156,7 +156,7 @@ class Prediction(Result):
             yield "layered receptive field", of, count(m.tokens), *_detail(m, [])
         if (g := self.forecast) is not None:
             value = None if g.ratio is None else decimal(g.ratio, 4)
-            sure = "" if g.holds is None else f"holds with probability {g.holds:.2f}"
+            sure = "" if g.holds is None else f"holds with probability {chance(g.holds)}"
             yield (
                 "ratio of perplexity",
                 f"{g.trained} to {g.tested}",
