@@ -7,6 +7,7 @@ from typing import Any
 
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import CATALOGUE, Encoding, encoding
+from farfield.theory.encodings.heads import notation
 
 LONG = 200
 
@@ -30,7 +31,8 @@ def spoken(subject: Encoding) -> str:
         dialect = {"dialect": subject.dialect} if subject.dialect else {}
         heads = {"heads": subject.num_heads}
         tried = [(subject.name, options) for options in ({}, heads, dialect, heads | dialect)]
-    if len(subject.biases) == 1 and len(text := str(subject.biases[0])) <= LONG:
+    each = [str(bias) for bias in subject.biases]
+    if each and len(text := each[0] if len(each) == 1 else notation(each)) <= LONG:
         tried.append((text, {}))
     blocks: dict[str, Any] = {"bca": subject.bca} if subject.bca else {}
     for name, options in tried:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from typing import Any
 
@@ -13,18 +14,18 @@ MAX_INTEGER = 10**15
 
 
 def exact(value: Any, what: str = "number") -> sympy.Rational:
-    """The rational number a user wrote: `"1/2"`, `"0.01"`, `Fraction`, an int, a SymPy rational, a
-    NumPy or torch scalar.
+    """The rational number a user wrote: `"1/2"`, `"0.01"`, `"1 %"`, `Fraction`, an int, a SymPy
+    rational, a NumPy or torch scalar.
 
     A float is read as the decimal the user sees (its shortest text), never as its binary value.
 
     Raises:
         InputError: when it is no finite rational number, or has more than 1000 digits.
 
-    >>> exact(0.1), exact("1e-3"), exact("6/5")
-    (1/10, 1/1000, 6/5)
+    >>> exact(0.1), exact("1e-3"), exact("6/5"), exact("0.5 %")
+    (1/10, 1/1000, 6/5, 1/200)
     """
-    wanted = "accepted: a rational number such as 1/2, 0.01, 1e-3, Fraction(1, 2)"
+    wanted = "accepted: a rational number such as 1/2, 0.01, 1 %, 1e-3, Fraction(1, 2)"
     if isinstance(value, bool) or value is None:
         raise InputError(f"{what} {value!r} is not a number; {wanted}")
     if hasattr(value, "item") and getattr(value, "ndim", None) == 0:
@@ -39,8 +40,9 @@ def exact(value: Any, what: str = "number") -> sympy.Rational:
     digits = sum(c.isdigit() for c in mantissa)
     if digits > 1000 or (exponent.lstrip("+-").isdigit() and abs(int(exponent[:8])) > 1000):
         raise InputError(f"{what} {shown} has more than 1000 digits; {wanted}")
+    number = text.removesuffix("%")
     try:
-        fraction = Fraction(text.replace(" ", ""))
+        fraction = Fraction(number.replace(" ", "")) / (1 if number == text else 100)
     except (ValueError, ZeroDivisionError):
         raise InputError(f"{what} {shown!r} is not a rational number; {wanted}") from None
     return sympy.Rational(fraction.numerator, fraction.denominator)
@@ -71,15 +73,28 @@ def _scalar(value: Any) -> Any:
 
 
 def natural(value: Any, what: str, least: int = 1) -> int:
-    """An integer from `least` to 10^15.
+    """An integer from `least` to 10^15, as a number or as text; `4k` is 4096, `1M` 1024 times 1024.
 
     Raises:
         InputError: anything else.
 
-    >>> natural("512", "length")
-    512
+    >>> natural("512", "length"), natural("4k", "length"), natural("1.5 K", "length")
+    (512, 4096, 1536)
     """
-    number = exact(value, what)
-    if not number.is_Integer or not least <= number <= MAX_INTEGER:
-        raise InputError(f"{what} {str(value)[:40]!r} must be an integer from {least} to 10^15")
+    wanted = f"accepted: a whole number from {least} to 10^15, such as 512 or 4k (4096)"
+    shown = f"{what} {str(value)[:40]!r}"
+    scaled = _SCALED.fullmatch(value) if isinstance(value, str) else None
+    try:
+        number = exact(value if scaled is None else scaled[1], what)
+    except InputError:
+        raise InputError(f"{shown} is not a number; {wanted}") from None
+    number *= 1 if scaled is None else _SCALES[scaled[2]]
+    if not number.is_Integer or "%" in shown:
+        raise InputError(f"{shown} is no whole number; {wanted}")
+    if not least <= number <= MAX_INTEGER:
+        raise InputError(f"{shown} is out of range; {wanted}")
     return int(number)
+
+
+_SCALES = {"k": 1024, "K": 1024, "M": 1024**2}
+_SCALED = re.compile(r"\s*([\d.]+)\s*([kKM])\s*")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -21,6 +20,7 @@ from farfield.theory.answers.notation import (
 )
 from farfield.theory.answers.number import exact
 from farfield.theory.answers.wording import listed
+from farfield.theory.encodings.heads import notation
 from farfield.theory.formula.parameters import parameter
 from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.values import tabulate_all
@@ -28,16 +28,6 @@ from farfield.theory.views import view
 
 if TYPE_CHECKING:
     import numpy as np
-
-
-def grouped(names: Sequence[str]) -> str:
-    """One name a head, equal neighbours counted.
-
-    >>> grouped(["-n", "0", "0"])
-    '-n; 0 (2 heads)'
-    """
-    each = ((name, len(list(same))) for name, same in itertools.groupby(names))
-    return "; ".join(f"{name} ({k} heads)" if k > 1 else name for name, k in each)
 
 
 @dataclass(frozen=True)
@@ -215,12 +205,12 @@ class Encoding(Result):
         """The formula as plain text; those of the heads where they differ, `-` where none is.
 
         >>> from farfield import encoding
-        >>> encoding(["-n/4", "0", "0"]).formula_text()
-        '−n/4; 0 (2 heads)'
+        >>> encoding("[-n/4; 0 x2]").formula_text()
+        '[−n/4; 0 x2]'
         """
         if self.formula is not None or not self.biases:
             return "-" if self.formula is None else expression_line(self.formula)
-        return grouped([expression_line(bias) for bias in self.biases])
+        return notation([expression_line(bias) for bias in self.biases])
 
     def stretched(self, factor: Any) -> Encoding:
         """The encoding with the bias `p(n / factor)`: as far-sighted at `factor` times the length.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -15,11 +16,13 @@ from farfield.theory.answers.answer import InputError
 from farfield.theory.answers.names import nearest, plain
 from farfield.theory.answers.notation import expression_line
 from farfield.theory.answers.number import exact, natural
+from farfield.theory.answers.wording import plural
 from farfield.theory.encodings.catalogue import CATALOGUE
-from farfield.theory.encodings.encoding import LISTED, Encoding, Parameter, grouped
+from farfield.theory.encodings.encoding import LISTED, Encoding, Parameter
 from farfield.theory.encodings.entry import Entry, Values
+from farfield.theory.encodings.heads import as_list, is_table, repeated, worded
 from farfield.theory.formula.given import as_expression
-from farfield.theory.formula.parameters import parameter
+from farfield.theory.formula.parameters import interval
 from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.functions.record import spellings
 
@@ -32,7 +35,7 @@ def encoding(
     heads: int | None = None,
     dialect: str | None = None,
     values: Any = None,
-    tail: str = "constant",
+    tail: str | None = None,
     bca: int | None = None,
     assumptions: Mapping[str, str] | None = None,
     **given: Any,
@@ -42,12 +45,13 @@ def encoding(
     Args:
         name: a name of the catalogue (see `encodings`; any case, any separator), a formula in `n`
             as text, a SymPy expression, a Python function of the distance, or a list of them, one
-            a head; an array is a table, as `values`.
+            a head, as text `[-n/4; 0 x7]`; an array or a list of numbers, as text `[0, -1, -2]`,
+            is a table, as `values`.
         heads: number of heads of a per-head formula (8 where nothing is said).
         dialect: which variant of the formula; the entry's first where nothing is said.
         values: instead of a name, a table of the bias at distances 0, 1, ...; shape `(length,)`
             or `(heads, length)`, finite or -inf.
-        tail: past the table, `constant` (its last value) or `cut` (masked).
+        tail: past the table, `constant` (its last value, where nothing is said) or `cut` (masked).
         bca: half-width in tokens of blockwise causal attention at inference [S, 3.3].
         assumptions: domains of parameters without a value: positive (the default), nonnegative,
             negative, nonpositive, real, or an interval such as `[0, 2)`.
@@ -62,34 +66,47 @@ def encoding(
     (8, 1)
     >>> encoding("kerple_log", r1="6/5", r2=1).head(1)
     -6*log(n + 1)/5
-    >>> encoding(["-n/4", "0", "0"]).head(1)
-    -n/4
+    >>> encoding("[-n/4; 0 x7]").name, encoding([0, -1, -2], tail="cut").name
+    ('one head -n/4, seven without bias', 'table of 3 values, masked beyond')
     """
     given = {k: _per_head(v) for k, v in given.items()}
     if heads is not None and not (isinstance(heads, int) and 1 <= heads <= 1024):
         raise InputError(f"heads {heads!r} must be an integer from 1 to 1024")
     if bca is not None:
         bca = natural(bca, "bca")
-    if values is None and getattr(name, "ndim", 0) > 0:
+    if isinstance(name, str):
+        name = as_list(name) or name
+    if values is None and (getattr(name, "ndim", 0) > 0 or (_lists(name) and is_table(name))):
         name, values = None, name
     if values is not None:
-        if name is not None or given or dialect:
-            raise InputError("a table of values takes no name, dialect or parameters beside it")
-        return dataclasses.replace(_from_table(values, tail), bca=bca)
+        if name is not None or given or dialect or heads or assumptions:
+            raise InputError(
+                "a table of values takes no name, heads, dialect, parameters or assumptions beside "
+                "it; accepted: tail and bca"
+            )
+        return dataclasses.replace(_from_table(values, tail or "constant"), bca=bca)
+    if tail is not None:
+        raise InputError(
+            f"tail {tail!r} says how a table of values goes on; accepted with a table alone, such "
+            "as [0, -1, -2]"
+        )
     if isinstance(name, Encoding):
         if dialect or given or heads or assumptions:
             raise InputError("an Encoding is complete: it takes no further options")
         return name if bca is None else dataclasses.replace(name, bca=bca)
-    if isinstance(name, (list, tuple)):
+    if _lists(name):
         built = _from_heads(name, heads, dialect, given, assumptions or {})
     elif isinstance(name, str) and (entry := named(name)) is not None:
-        built = _from_entry(entry, heads, dialect, given)
-        built = _assuming(built, assumptions or {})
+        built = _from_entry(entry, heads, dialect, given, assumptions or {})
     else:
         if dialect is not None:
             raise InputError(f"a formula has no dialect; {dialect!r} was given")
         built = _from_formula(name, heads, given, assumptions or {})
     return built if bca is None else dataclasses.replace(built, bca=bca)
+
+
+def _lists(given: Any) -> bool:
+    return isinstance(given, (list, tuple))
 
 
 def _per_head(value: Any) -> Any:
@@ -112,7 +129,11 @@ _ENTRIES = {plain(spelled): e for e in CATALOGUE.values() for spelled in (e.name
 
 
 def _from_entry(
-    entry: Entry, heads: int | None, dialect: str | None, given: dict[str, Any]
+    entry: Entry,
+    heads: int | None,
+    dialect: str | None,
+    given: dict[str, Any],
+    domains: Mapping[str, str],
 ) -> Encoding:
     """A catalogue's formula with what is given put in head by head, else the paper's values."""
     if dialect is not None and dialect not in entry.dialects:
@@ -126,8 +147,10 @@ def _from_entry(
     _options_fit(entry, dialect, options)
     per_head = entry.per_head(dialect) if callable(entry.per_head) else entry.per_head
     if entry.formula is None:
-        if given:
-            raise InputError(f"{entry.name} has no parameters; {', '.join(given)} given")
+        if given or domains:
+            raise InputError(
+                f"{entry.name} has no parameters; {', '.join((*given, *domains))} given"
+            )
         return Encoding(
             entry.name,
             None,
@@ -141,12 +164,21 @@ def _from_entry(
     parameters = entry.parameters
     if callable(parameters):
         parameters = parameters(heads=1, **chosen, **options)
+    usual = {p.name: p.symbol for p in parameters}
+    parameters = _with_domains(entry.name, parameters, domains)
     count = _count(heads, parameters, given, DEFAULT_HEADS if per_head else 1)
     formula = entry.formula(heads=count, **chosen, **options)
+    if domains:
+        formula = formula.xreplace({usual[p.name]: p.symbol for p in parameters})
     biases = []
     default = entry.values
     for h in range(1, count + 1):
         own = dict(default(h, count, **chosen, **options)) if default else {}
+        for name in domains.keys() & own.keys() - given.keys():
+            raise InputError(
+                f"{entry.name} has values for {name}, so that an assumption about it says nothing; "
+                f"accepted: --set {name}=... beside it, or the formula"
+            )
         own |= _head_values(entry.name, parameters, given, h)
         biases.append(_substitute(formula, parameters, own))
     return Encoding(
@@ -170,26 +202,12 @@ def _options_fit(entry: Entry, dialect: str | None, options: Mapping[str, Any]) 
             raise InputError(f"{entry.name}: {key} needs {accepted}, not {dialect!r}")
 
 
-def _assuming(e: Encoding, assumptions: Mapping[str, str]) -> Encoding:
-    """The encoding with other domains for its free parameters."""
-    if not assumptions:
-        return e
-    free = {p.name: p for p in e.free}
-    for name in assumptions:
-        if name not in free:
-            has = ", ".join(free) or "none"
-            raise InputError(f"{e.name} has no free parameter {name!r}; free parameters: {has}")
-    swap = {free[k].symbol: parameter(k, d) for k, d in assumptions.items()}
-    parameters = tuple(
-        dataclasses.replace(p, domain=assumptions.get(p.name, p.domain)) for p in e.parameters
-    )
-    formula = None if e.formula is None else e.formula.xreplace(swap)
-    biases = tuple(b.xreplace(swap) for b in e.biases)
-    return dataclasses.replace(e, formula=formula, biases=biases, parameters=parameters)
-
-
 def _from_formula(
-    source: Any, heads: int | None, given: dict[str, Any], domains: Mapping[str, str]
+    source: Any,
+    heads: int | None,
+    given: dict[str, Any],
+    domains: Mapping[str, str],
+    said: Collection[str] = (),
 ) -> Encoding:
     """A formula with its free symbols as parameters; a word that is none is refused with a hint."""
     if source is None:
@@ -204,6 +222,8 @@ def _from_formula(
         raise InputError(f"{text[:40]!r} is neither an encoding nor a formula in n; {hint}")
     formula = as_expression(source, domains)
     names = {s.name for s in formula.free_symbols} - {n.name, *domains}
+    if text:
+        _no_encodings(text, names - {*given, *said})
     if wider := {k: "nonnegative" for k, v in given.items() if k in names and _has_zero(v, k)}:
         domains = {**domains, **wider}  # as the formula is read: a/a is 1 where a is positive
         formula = as_expression(source, domains)
@@ -222,6 +242,21 @@ def _from_formula(
     )
 
 
+def _no_encodings(text: str, names: Collection[str]) -> None:
+    """Refuse names of the catalogue as parameters that nothing was said of."""
+    for name in sorted(names):
+        if (entry := named(name)) is not None:
+            formula = encoding(entry.name).formula
+            means = f", written {expression_line(formula, unicode=False)}" if formula else ""
+            column = re.search(rf"\b{name}\b", text)
+            raise InputError(
+                f"formula {text[:60]!r}, column {column.start() + 1 if column else 1}: {name} may "
+                f"mean the encoding {entry.title or entry.name}{means}, or a parameter; a formula "
+                f"takes no encoding by its name, and a parameter has another name or a value "
+                f"(--set {name}=2) or a domain (--assume {name}=positive)"
+            )
+
+
 def _from_heads(
     each: Sequence[Any],
     heads: int | None,
@@ -230,28 +265,49 @@ def _from_heads(
     domains: Mapping[str, str],
 ) -> Encoding:
     """One bias a head; equal parameters of several heads are one parameter."""
+    each = repeated(each)
     if dialect is not None:
         raise InputError(f"a list of formulas has no dialect; {dialect!r} was given")
     if not each or heads not in (None, len(each)):
         raise InputError(
             f"{len(each)} formulas are given{'' if heads is None else f' for {heads} heads'}; "
-            "accepted: one formula a head"
+            "accepted: one formula a head, such as [-n/4; 0 x7]"
         )
-    parts = [encoding(one) for one in each]
+    parts = [_one_head(one, {*given, *domains}) for one in each]
     parameters: dict[str, Parameter] = {}
     for part in parts:
         if part.num_heads > 1 or part.bca is not None or not part.biases:
             what = part.out_of_scope or "it has a bias for several heads, or blocks"
             raise InputError(f"{part.name} is no bias of one head: {what}")
         parameters |= {p.name: p for p in part.free}
-    free = tuple(parameters.values())
+    free = _with_domains("the list of formulas", tuple(parameters.values()), domains)
+    swap = {parameters[p.name].symbol: p.symbol for p in free}
     biases = []
     for h, part in enumerate(parts, 1):
         own = _head_values("the list of formulas", free, given, h)
-        biases.append(_substitute(part.biases[0], free, own))
-    label = grouped([part.name for part in parts])
-    built = Encoding(label, None, tuple(biases), free, source=LISTED)
-    return _assuming(built, domains)
+        biases.append(_substitute(part.biases[0].xreplace(swap), free, own))
+    names = [
+        expression_line(bias, unicode=False) if given or bias == 0 else part.name
+        for bias, part in zip(biases, parts, strict=True)
+    ]
+    return Encoding(worded(names), None, tuple(biases), free, source=LISTED)
+
+
+def _one_head(given: Any, said: Collection[str]) -> Encoding:
+    """A formula of a list, or a name; `said` are the parameters that the list has values for."""
+    if isinstance(given, str) and named(given) is None and as_list(given) is None:
+        return _from_formula(given, None, {}, {}, said)
+    return encoding(given)
+
+
+def _with_domains(
+    name: str, parameters: tuple[Parameter, ...], domains: Mapping[str, str]
+) -> tuple[Parameter, ...]:
+    """The parameters with what is assumed of them."""
+    for strange in domains.keys() - {p.name for p in parameters}:
+        has = ", ".join(p.name for p in parameters) or "none"
+        raise InputError(f"assumption about {strange!r}, which {name} does not have; it has: {has}")
+    return tuple(dataclasses.replace(p, domain=domains.get(p.name, p.domain)) for p in parameters)
 
 
 def _has_zero(value: Any, name: str) -> bool:
@@ -273,26 +329,36 @@ def _domain_of(symbol: Symbol) -> str:
 
 
 def _from_table(values: Any, tail: str) -> Encoding:
-    """One lookup a head, exact in the given floats, with the tail behind its last entry."""
-    import numpy as np
-
+    """One lookup a head, exact in the given numbers, with the tail behind its last entry."""
     if tail not in ("constant", "cut"):
         raise InputError(f"tail {tail!r} is not known; accepted: constant, cut")
+    if hasattr(values, "tolist"):
+        values = values.tolist()
+    rows = values if _lists(values) and values and all(map(_lists, values)) else [values]
+    if not all(_lists(row) and row and len(row) == len(rows[0]) for row in rows):
+        raise InputError("a table of values has shape (length,) or (heads, length), each row alike")
+    table = [[_entry(v) for v in row] for row in rows]
+    ends = [row[-1] if tail == "constant" else S.NegativeInfinity for row in table]
+    biases = tuple(Lookup(n, sympy.Tuple(*row), end) for row, end in zip(table, ends, strict=True))
+    size = plural(len(rows[0]), "value")
+    of = f" for each of {len(rows)} heads" if len(rows) > 1 else ""
+    beyond = "constant" if tail == "constant" else "masked"
+    name = f"table of {size}{of}, {beyond} beyond"
+    return Encoding(name, biases[0], biases, source=f"table of {size}")
+
+
+def _entry(value: Any) -> Expr:
+    """An entry of a table: a float as its binary value, all else as written."""
+    if value == -math.inf:
+        return S.NegativeInfinity
+    if isinstance(value, float) and math.isfinite(value):
+        return Rational(*value.as_integer_ratio())
     try:
-        table = np.atleast_2d(np.asarray(values, dtype=np.float64))
-    except (TypeError, ValueError):
-        raise InputError("a table of values must hold numbers") from None
-    if table.ndim != 2 or not table.size or np.isnan(table).any() or (table == np.inf).any():
-        raise InputError("a table of values has shape (length,) or (heads, length), finite or -inf")
-    biases = []
-    for row in table:
-        entries = [
-            S.NegativeInfinity if v == -np.inf else Rational(*float(v).as_integer_ratio())
-            for v in row
-        ]
-        end = entries[-1] if tail == "constant" else S.NegativeInfinity
-        biases.append(Lookup(n, sympy.Tuple(*entries), end))
-    return Encoding("table", biases[0], tuple(biases), source=f"table of {table.shape[1]} values")
+        return exact(value, "entry")
+    except InputError:
+        raise InputError(
+            f"a table of values holds {str(value)[:40]!r}; accepted are finite numbers and -inf"
+        ) from None
 
 
 def _count(
@@ -326,13 +392,10 @@ def _head_values(
             value = value[h - 1]
         number = _number(value, key)
         domain = known[key].domain
-        test = {
-            "positive": number > 0,
-            "nonnegative": number >= 0,
-            "negative": number < 0,
-            "nonpositive": number <= 0,
-        }.get(domain, True)
-        if not bool(test) and not (known[key].zero and number == 0):
+        low, high, closed_low, closed_high = interval(domain)
+        inside = low < number < high or (number == low and closed_low)
+        inside |= number == high and closed_high
+        if not inside and not (known[key].zero and number == 0):
             raise InputError(f"{key} = {number} is outside its domain ({domain})")
         own[key] = number
     return own

@@ -5,7 +5,7 @@
     encodings = [
         "alibi",
         { name = "alibi", dialect = "shift", delta = -3, label = "alibi -3" },
-        { name = ["-n/4", "0"], label = "half", family = "mixtures" },       # a formula a head,
+        { name = "[-n/4; 0 x7]", label = "one", family = "mixtures" },       # a formula a head,
     ]                          # or one for each head of each layer, layer by layer
     seeds = [0, 1]
     presets = ["small"]
@@ -289,12 +289,13 @@ def _subject(given: Any) -> PlannedEncoding:
         given = {"name": given}
     if not isinstance(given, dict) or not isinstance(given.get("name"), (str, list)):
         raise InputError(
-            f"sweep: encoding {given!r}; accepted: a name, a formula, a list of formulas one a "
-            "head, or a table with a name"
+            f"sweep: encoding {given!r}; accepted: a name, a formula, heads such as "
+            '"[-n/4; 0 x7]", or a table with a name'
         )
     options = {k: v for k, v in given.items() if k not in ("label", "family")}
     found = encoding(**options)  # refused now, with its own message
-    written = given["name"] if isinstance(given["name"], str) else found.name
+    named = isinstance(given["name"], str) and found.source != LISTED
+    written = given["name"] if named else found.name
     label = str(given.get("label", written))
     return PlannedEncoding(label, options, str(given.get("family", label)))
 

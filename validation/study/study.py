@@ -21,6 +21,7 @@ from farfield.theory.answers.blocks import Block, Sentence, sentence
 from farfield.theory.answers.notation import words
 from farfield.theory.answers.wording import listed, plural
 from farfield.theory.encodings import CATALOGUE, Encoding, encoding
+from farfield.theory.encodings.heads import is_table
 from farfield.theory.verdicts import Verdict
 from farfield.validation.files import writable_folder, write
 from farfield.validation.harness.configuration import Configuration
@@ -255,7 +256,7 @@ def named_encodings(f: Any) -> tuple[tuple[str, Encoding], ...]:
     >>> [name for name, _ in named_encodings(["alibi", "-n", "alibi"])]
     ['alibi', '-n', 'alibi (2)']
     """
-    many = isinstance(f, (list, tuple))
+    many = isinstance(f, (list, tuple)) and not is_table(f)
     pairs: dict[str, Encoding] = {}
     for subject in map(encoding, f if many else (f,)):
         base = subject.name + (f" {subject.dialect}" if _unusual(subject) else "")

@@ -1,0 +1,129 @@
+"""Heads and tables: one notation, one meaning; what may mean two things is refused with both."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import sympy
+
+from farfield.theory.answers.answer import InputError
+from farfield.theory.convergence import check_convergence
+from farfield.theory.encodings import encoding
+
+MIXTURE = encoding(["-n/4", *["0"] * 7])
+TABLE = encoding(np.array([0.0, -1.0, -2.0]))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[-n/4; 0 x7]",
+        "[-n/4, 0 x7]",
+        " [ -n/4 ;0 ×7 ] ",
+        "[-n/4; 0 x 7]",
+        "[−n/4; 0 x3; 0 x4]",
+        "[-0.25n; nope x7]",
+        "[-n/4; 0; 0; 0; 0; 0; 0; 0]",
+        ["-n/4", "0 x7"],
+        ["-n/4", 0, 0, "0 x5"],
+        (lambda n: -n / 4, "0 x7"),
+        (encoding("-n/4"), *["nope"] * 7),
+    ],
+)
+def test_heads_have_one_notation(text):
+    found = encoding(text)
+    assert found.biases == MIXTURE.biases and found.source == MIXTURE.source
+    assert encoding(found.formula_text()).biases == found.biases
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        [0, -1, -2],
+        (0, -1.0, -2),
+        [Fraction(0), np.float64(-1), sympy.Integer(-2)],
+        "[0, -1, -2]",
+        "[0,-1.0,−2e0]",
+        "[0, -2/2, -4/2]",
+    ],
+)
+def test_numbers_are_a_table(table):
+    assert encoding(table).biases == TABLE.biases
+    assert encoding(table, tail="cut").biases == encoding(values=[0, -1, -2], tail="cut").biases
+
+
+@pytest.mark.parametrize("rows", ["[0, -1; 0, -2]", "[[0, -1], [0, -2]]", [[0, -1], [0, -2]]])
+def test_rows_of_numbers_are_heads_of_a_table(rows):
+    assert encoding(rows).biases == encoding(values=np.array([[0, -1], [0, -2]])).biases
+
+
+def test_zeros_are_heads_without_bias():
+    for text in ("[0 x8]", "[0; 0; 0; 0; 0; 0; 0; 0]", "[0; 0 x7]"):
+        assert encoding(text).biases == (sympy.Integer(0),) * 8
+
+
+def test_the_sentence_says_what_a_table_and_a_mixture_are():
+    constant, cut = (check_convergence([0, -1, -2.0], tail=tail) for tail in (None, "cut"))
+    assert (constant.verdict.value, cut.verdict.value) == ("diverges", "converges")
+    assert "table of 3 values, constant beyond" in str(constant)
+    assert "table of 3 values, masked beyond" in str(cut)
+    assert MIXTURE.name == "one head -n/4, seven without bias"
+    assert encoding("[-m*n; 0 x7]", m="1/16").name == "one head -n/16, seven without bias"
+
+
+@pytest.mark.parametrize(
+    ("text", "readings"),
+    [
+        ("[0; -1; -2]", ("[0, -1, -2]", "heads")),
+        ("[-n/4; 0×7]", ("0 x7", "(0)*7")),
+        ("[-n/4; 0x7]", ("0 x7", "(0)*7")),
+        ("[-n/4; 0*7]", ("0 x7", "(0)*7")),
+        ("[-n × 2; 0]", ("-n x2", "(-n)*2")),
+        ("[-n; 0, 0]", ("; and ,",)),
+        ("[-n/4; ]", ("nothing between",)),
+        ("[]", ("nothing between",)),
+        ("[-n/4; 0 x7", ("']'",)),
+        ("[-n/4; 0 x0]", ("1 to 4096",)),
+        ("[-n/4; 0 x99999999999999]", ("1 to 4096",)),
+        ("[alibi; 0]", ("no bias of one head",)),
+        ("[rope]", ("no bias of one head",)),
+        ("[0, -1, x]", ("formula in n",)),
+        ("[0, -1; 0]", ("each row alike",)),
+        ([0, float("nan")], ("finite numbers and -inf",)),
+        ([0, float("inf")], ("finite numbers and -inf",)),
+        ([[0, -1], [0]], ("each row alike",)),
+        ([], ("0 formulas",)),
+        ([True, False], ("not bool",)),
+    ],
+)
+def test_what_is_no_list_of_heads_is_refused_with_what_would_be(text, readings):
+    with pytest.raises(InputError) as error:
+        encoding(text)
+    assert all(reading in str(error.value) for reading in readings)
+    assert "\n" not in str(error.value)
+
+
+def test_a_tail_belongs_to_a_table_and_a_table_takes_nothing_else():
+    for given, options in (("-n", {"tail": "cut"}), ([0, -1], {"heads": 8}), ([0], {"m": 1})):
+        with pytest.raises(InputError, match="table"):
+            encoding(given, **options)
+
+
+@pytest.mark.parametrize("given", ["-n/8 + alibi", "-window*n", "-fire*n", ["-T5*n", "0"]])
+def test_a_name_of_the_catalogue_is_no_parameter_unless_that_is_said(given):
+    name = next(w for w in ("alibi", "window", "fire", "T5") if w in str(given))
+    with pytest.raises(InputError, match=rf"column \d+: {name} may mean the encoding .* parameter"):
+        encoding(given)
+    assert encoding(given, **{name: 2}).num_heads == (2 if isinstance(given, list) else 1)
+    if isinstance(given, str):
+        assert encoding(given, assumptions={name: "positive"}).free
+
+
+def test_a_value_and_a_domain_of_one_parameter_agree_or_are_refused():
+    assert encoding("alibi", m="-1/4", assumptions={"m": "real"}).head(1) == encoding("n/4").head(1)
+    assert encoding("-m*n", m=["1/4", 0], assumptions={"m": "nonnegative"}).num_heads == 2
+    assert encoding(["-m*n", "0"], m="-1", assumptions={"m": "real"}).head(1) == encoding("n").head(
+        1
+    )
+    with pytest.raises(InputError, match=r"m = 3 is outside its domain"):
+        encoding("-m*n", m=3, assumptions={"m": "[0, 2)"})
