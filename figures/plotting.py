@@ -19,6 +19,7 @@ from farfield.figures.exhibit import Data
 from farfield.figures.labels import Named, name_lines
 from farfield.figures.style import COLOURS, FORMATS, house, look, new_figure, rendered, svg
 from farfield.numerics.leak import leak
+from farfield.numerics.price import head_prices
 from farfield.numerics.receptive_field import resolve, theoretical_receptive_field
 from farfield.numerics.windows.certified import certified_window
 from farfield.theory.answers.answer import InputError, Result
@@ -156,6 +157,14 @@ def _leaks(p: Expr, length: int, eps: Fraction) -> Points:
             yield float(trained), value
 
 
+def _prices(p: Expr, length: int, eps: Fraction) -> Points:
+    n = _distances(length)
+    prices = head_prices(tabulate(p, np.arange(length))[None])[0, n]
+    for x, y in zip(n, prices, strict=True):
+        if math.isfinite(y):
+            yield float(x + 1), float(y)
+
+
 def _windows(p: Expr, length: int, eps: Fraction) -> Points:
     for error in sorted({*(e for e in SHARES if e >= eps / 1000), eps}, reverse=True):
         width = certified_window(p, error, 1, 1).width
@@ -170,6 +179,8 @@ KINDS = {
     "trf": _Kind("eps, share of the mass left outside", "TRF(eps) in tokens",
                  _fields, falling=True),
     "leak": _Kind("training length (tokens)", "leak, share of the mass beyond", _leaks),
+    "price": _Kind("n + 1 (tokens)", "price of distance n in the row (nats)", _prices,
+                   log_y=False),
     "window": _Kind("error budget, for |logits| and |values| up to 1", "certified window in tokens",
                     _windows, falling=True),
 }  # fmt: skip
@@ -186,8 +197,9 @@ def plot(
         formulas: formulas in `n`, names of the catalogue or any `Encoding`, with a value for every
             parameter.
         what: `bias`, p(n); `weights`, exp(p(n)) over the largest; `trf`, TRF(eps) by eps; `leak`,
-            the leak by training length; `window`, the certified window by error budget, for logits
-            and values of at most 1.
+            the leak by training length; `price`, the logit advantage that half of the attention on
+            a key costs in a row of `length` keys; `window`, the certified window by error budget,
+            for logits and values of at most 1.
         length: the largest distance or training length that is drawn, in tokens.
         eps: receptive fields and windows are drawn from a share of 1/2 to a thousandth of this one.
         notice: called as `notice(stage, done, total)`.
@@ -298,9 +310,8 @@ def _draw(
 
 def _frame_y(axes: Any, what: str, ys: Sequence[float]) -> None:
     least = LOWEST.get(what)
-    if what == "bias":
-        assert least is not None
-        bottom = max(min(ys), max(ys) + least)
+    if what in ("bias", "price"):
+        bottom = min(ys) if least is None else max(min(ys), max(ys) + least)
         pad = 0.04 * (max(ys) - bottom or 1)
         axes.set_ylim(bottom - pad, max(ys) + pad)
     elif least is not None:

@@ -29,6 +29,7 @@ GROUPS = {
         theory.forecast,
         theory.trf,
         theory.leak,
+        theory.reach,
         models.window,
         theory.compare,
         theory.resolution,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from farfield.numerics.price import Reach
 from farfield.numerics.receptive_field import Bracket, Enclosure, Exact, ReceptiveField
 from farfield.theory.answers.answer import Status
 from farfield.theory.answers.wording import count
@@ -32,6 +33,18 @@ def field_text(field: ReceptiveField) -> str:
         case Bracket(low, _):
             return f"at least {count(low)}"
     return "infinite" if field.status is Status.INFINITE else "unknown"
+
+
+def reach_text(reach: Reach) -> str:
+    """The farthest distance within reach, in tokens.
+
+    >>> from farfield.numerics.price import reach
+    >>> reach_text(reach("-n/4", 7)), reach_text(reach("-log(1+n)", 7))
+    ('21 back', 'none')
+    """
+    if reach.tokens is None:
+        return "unknown" if reach.answer is None else reach.answer.text()
+    return "none" if reach.farthest is None else f"{count(reach.farthest)} back"
 
 
 def share_text(x: float | None) -> str:

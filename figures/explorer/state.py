@@ -34,6 +34,7 @@ from farfield.figures.explorer.map import parameter_map
 from farfield.figures.pages.pictures import against_critical, name_of
 from farfield.figures.pages.terms import THEORY, definitions
 from farfield.numerics.leak import leak
+from farfield.numerics.price import reach
 from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.numerics.windows.certified import certified_window
 from farfield.theory.algebra.budget import check_time, unless, until
@@ -47,7 +48,8 @@ from farfield.theory.encodings import Encoding, encoding
 from farfield.theory.formula.parameters import interval
 from farfield.theory.verdicts import Convergence
 from farfield.validation.forecast import chance, forecast
-from farfield.validation.short import field_text, share_text
+from farfield.validation.short import field_text, reach_text, share_text
+from farfield.validation.study.prediction import ADVANTAGE
 
 EPS, TRAINED, TESTED, ERROR = "1/100", 64, 1024, "1/100"
 FIRST, WHOLE = 0.3, 5.0
@@ -264,7 +266,7 @@ def chart(question: Question, values: Mapping[str, Fraction]) -> list[Item]:
 
 
 def numbers(question: Question, values: Mapping[str, Fraction], budget_s: float = WHOLE) -> Item:
-    """TRF, leak and window at these values, each an enclosure where the time is over."""
+    """TRF, leak, window and reach at these values, each an enclosure where the time is over."""
     subject = question.at(values)
     if not subject.biases or subject.free:
         why = "no additive bias" if not subject.biases else "parameters without a value"
@@ -273,6 +275,7 @@ def numbers(question: Question, values: Mapping[str, Fraction], budget_s: float 
         fields = theoretical_receptive_field(subject, EPS, budget_s=budget_s)
         beyond = leak(subject, TRAINED, TESTED)
         window = certified_window(subject, ERROR, 1, 1)
+        far = reach(subject, ADVANTAGE, length=TESTED)
         holds = forecast(subject, trained=TRAINED, tested=TESTED)
     told = commands(question, values)
     return KeyNumbers([
@@ -284,6 +287,9 @@ def numbers(question: Question, values: Mapping[str, Fraction], budget_s: float 
         Number((about("window", "window"),), as_text(count(window.width)),
                words("keys for an error of {e}, logits within 1", e=ERROR), window.label,
                told["window"]),
+        Number((about("reach", "reach"),), as_text(reach_text(far)),
+               words("with an advantage of {g} nats, in a row of {n}", g=ADVANTAGE, n=TESTED),
+               far.label, told["reach"]),
         Number(words("forecast"),
                as_text("not known" if holds.holds is None else chance(holds.holds)),
                words("probability that perplexity holds from {m} to {n} bytes", m=TRAINED,
@@ -325,6 +331,7 @@ def commands(question: Question, values: Mapping[str, Fraction]) -> dict[str, st
         "trf": f"farfield trf {said} --eps {EPS}",
         "leak": f"farfield leak {said} --trained {TRAINED} --evaluated {TESTED}",
         "window": f"farfield window {said} --error {ERROR} --logit-bound 1",
+        "reach": f"farfield reach {said} --advantage {ADVANTAGE} --length {TESTED}",
         "forecast": f"farfield forecast {said} --trained {TRAINED} --tested {TESTED}",
         "python": "import farfield\n"
         f"bias = farfield.encoding({question.text!r}{python})\n"

@@ -12,15 +12,18 @@ from typing import Any
 
 import numpy as np
 
+from farfield.numerics.price import head_prices
 from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.numerics.windows.certified import window_error
 from farfield.theory.answers.blocks import Curve, Line, Weight
 from farfield.theory.answers.notation import Text, as_text, shortened, terminal
 from farfield.theory.encodings import CATALOGUE, Encoding, encoding
 from farfield.theory.verdicts import Verdict
+from farfield.validation.short import reach_text
 from farfield.validation.study.findings import last_token_ratio
 from farfield.validation.study.place import references
 from farfield.validation.study.prediction import (
+    ADVANTAGE,
     LOGIT_BOUND,
     VALUE_BOUND,
     WINDOW_ERRORS,
@@ -120,6 +123,30 @@ def tail(p: Prediction) -> Curve | None:
         "nearest keys (tokens)", "share left outside, ε",
         (Line("", x, y, 0, weight=Weight.STRONG),), True, True,
         marks=tuple((f"ε = {e}", float(Fraction(e))) for e in EPS), posts=tuple(named),
+    )  # fmt: skip
+
+
+def price(p: Prediction) -> Curve | None:
+    """The price of each distance of a row, with what an advantage reaches and the receptive field
+    on the same axis."""
+    prices = head_prices(p.encoding.bias(np.arange(p.row_length))).min(axis=0)
+    n = np.unique(np.concatenate([[0], np.geomspace(1, p.row_length - 1, 150).astype(int)]))
+    kept = n[np.isfinite(prices[n])]
+    if len(kept) < 2:
+        return None
+    posts = [(f"reach, {reach_text(r)}", r.farthest + 1.0) for r in p.reaches[:1]
+             if r.farthest is not None]  # fmt: skip
+    posts += [(f"TRF({f.eps}) = {f.tokens}", float(f.tokens)) for f in p.row_fields[1:2]
+              if f.tokens is not None]  # fmt: skip
+    line = Line("", tuple((kept + 1.0).tolist()), tuple(prices[kept].tolist()), 2,
+                weight=Weight.STRONG)  # fmt: skip
+    return Curve(
+        f"The price of a distance in a row of {p.row_length} keys: the logit advantage that half "
+        "of the attention on its key costs. What lies under the line of an advantage can still be "
+        "used; what lies beyond the receptive field can hardly disturb."
+        + (" Cheapest head." if p.encoding.num_heads > 1 else ""),
+        "n + 1 (tokens)", "price (nats)", (line,), True,
+        marks=((f"advantage {ADVANTAGE}", float(ADVANTAGE)),), posts=tuple(posts),
     )  # fmt: skip
 
 

@@ -41,10 +41,10 @@ from farfield.theory.answers.blocks import (
 from farfield.theory.answers.notation import Latex, Term, Text, as_text, terminal, words
 from farfield.theory.answers.wording import count, decimal, listed, plural
 from farfield.theory.verdicts import Convergence, Verdict
-from farfield.validation.short import field_text, share_text
+from farfield.validation.short import field_text, reach_text, share_text
 from farfield.validation.study.findings import findings, last_token_ratio
 from farfield.validation.study.place import PLACE_EPS
-from farfield.validation.study.prediction import LOGIT_BOUND, Prediction
+from farfield.validation.study.prediction import ADVANTAGE, LOGIT_BOUND, Prediction
 from farfield.validation.study.study import Study
 
 HEADS = 4
@@ -186,6 +186,13 @@ def head_numbers(p: Prediction) -> Iterator[Item]:
             command("leak", own, f"--trained {p.trained} --evaluated {p.row_length}"),
         ),
         _window_number(p),
+        Number(
+            (about("reach", "reach"),), as_text(reach_text(p.reaches[0])),
+            words("with an advantage of {g} nats, in a row of {n}{best}", g=ADVANTAGE,
+                  n=p.row_length, best=" (best head)" if worst else ""),
+            p.reaches[0].label,
+            command("reach", own, f"--advantage {ADVANTAGE} --length {p.row_length}"),
+        ),
     ])  # fmt: skip
 
 
@@ -229,8 +236,8 @@ def reach(p: Prediction) -> Iterator[Item]:
         "Windows: for all inputs whose logits stay within {bound} and values within 1; one head, "
         "one layer, exact arithmetic.", bound=LOGIT_BOUND,
     )]  # fmt: skip
-    curves = [c for c in (pictures.tail(p), pictures.window_curve(p)) if c is not None]
-    yield Columns(told, [*climbed, *curves])
+    curves = (pictures.tail(p), pictures.price(p), pictures.window_curve(p))
+    yield Columns(told, [*climbed, *(c for c in curves if c is not None)])
 
 
 def _numbers(p: Prediction) -> Table:
@@ -274,6 +281,12 @@ def _rows(p: Prediction) -> Iterator[tuple[str, str, str, str, str, Any, str]]:
         yield ("leak", "leak", f"{k.trained} to {k.evaluated}", share_text(k.value),
                *detail(k, [share_text(h.value) for h in k.heads]), command(
                    "leak", own, f"--trained {k.trained} --evaluated {k.evaluated}"))  # fmt: skip
+    for a in p.reaches:
+        length = "" if a.length is None else f" --length {a.length}"
+        yield ("reach", f"reach of {a.advantage} nats",
+               "whole series" if a.length is None else f"row of {a.length} keys", reach_text(a),
+               *detail(a, [reach_text(h) for h in a.heads]),
+               command("reach", own, f"--advantage {a.advantage}{length}"))  # fmt: skip
     for d in p.horizons:
         yield ("horizon", "dtype horizon", d.dtype, count(d.tokens),
                *detail(d, [count(h.tokens) for h in d.heads]),

@@ -32,6 +32,11 @@ THEORY: Terms = {
         "`1 - B_m/B_n`: the share of the prior mass of a row of `n` tokens that lies beyond the "
         "`m` trained on (ours)."
     )),
+    "reach": ("reach", words(
+        "the farthest key that gets half of the attention when its logit leads the others by an "
+        "advantage of so many nats; `log((B - b_n)/b_n)` is the price of distance `n` (ours). Of "
+        "several heads the best."
+    )),
     "window": ("certified window", words(
         "keys that are provably enough for an error of the output, for all inputs within the "
         "bounds of logits and values; no smaller window can be guaranteed (ours)."

@@ -145,7 +145,7 @@ def plot(
 
     Args:
         formulas: formulas in n, or names of the catalogue.
-        what: bias, weights, trf, leak or window.
+        what: bias, weights, trf, leak, price or window.
         length: the largest distance or training length that is drawn, in tokens.
         eps: receptive fields and windows are drawn down to a thousandth of this share.
         out: the figure, .svg, .png or .pdf.

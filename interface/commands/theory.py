@@ -211,6 +211,41 @@ def leak(
     return emit(results[0] if len(results) == 1 else results, output)
 
 
+def reach(
+    formula: Formula,
+    /,
+    *,
+    subject: Subject = Subject(),
+    advantage: str | None = None,
+    distance: str | None = None,
+    share: str = "1/2",
+    length: str | None = None,
+    output: Output = Output(),
+) -> int:
+    """How far a logit advantage reaches, and which advantage a distance costs.
+
+    Args:
+        formula: a formula in n, or a name of the catalogue.
+        advantage: of the key that is sought over the others, in nats.
+        distance: from the query to the key; the advantage that half of the attention on it costs.
+        share: with --advantage, of the attention that the key is to have.
+        length: keys of the row; the whole series if not given.
+    """
+    from farfield.numerics.price import price_of_distance
+    from farfield.numerics.price import reach as reached
+
+    if advantage is None and distance is None:
+        raise InputError("give --advantage, in nats, or --distance, in tokens, or both")
+    found = subject.read(formula)
+    with subject.thinking(), progress("reach", output):
+        results: list[Any] = []
+        if advantage is not None:
+            results.append(reached(found, advantage, share=share, length=length))
+        if distance is not None:
+            results.append(price_of_distance(found, distance, length=length))
+    return emit(results[0] if len(results) == 1 else results, output)
+
+
 def forecast(
     *formulas: Formula,
     subject: Subject = Subject(),

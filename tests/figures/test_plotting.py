@@ -175,3 +175,11 @@ def test_the_verbs(capsys, tmp_path):
         str(plan),
     )
     assert code == 0 and "[[sweep]]" in plan.read_text()
+
+
+def test_plots_show_the_price():
+    drawn = farfield.plot("-n/8", "0", what="price", length=64)
+    found = {(p.formula, p.x): p.y for p in drawn.data}
+    assert found["0", 64.0] == pytest.approx(math.log(63))
+    price = farfield.price_of_distance("-n/8", 9, length=64).value
+    assert found["-n/8", 10.0] == pytest.approx(price)

@@ -207,3 +207,11 @@ def test_lists_and_usage_errors_import_no_heavy_library(args):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout.splitlines()[-1] == "[]", done.stderr[-300:]
+
+
+def test_a_study_says_first_how_far_an_advantage_reaches(capsys, tmp_path):
+    with pytest.raises(SystemExit) as stop:
+        main(["study", "-2*log(1+n)", "--out", str(tmp_path)])
+    said = " ".join(capsys.readouterr().out.split("p(n)")[0].split())
+    assert stop.value.code == 0
+    assert "an advantage of 7 nats a key has half of the attention up to 24 tokens back" in said

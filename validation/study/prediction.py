@@ -10,6 +10,7 @@ from typing import Any
 from farfield.numerics.depth import LayeredReceptiveField, layered_receptive_field
 from farfield.numerics.horizon import Horizon, dtype_horizon
 from farfield.numerics.leak import Leak, leak
+from farfield.numerics.price import Reach, reach
 from farfield.numerics.receptive_field import ReceptiveField, theoretical_receptive_field
 from farfield.numerics.resolution import Resolution, attention_resolution
 from farfield.numerics.windows.certified import certified_window
@@ -22,10 +23,12 @@ from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import Encoding
 from farfield.theory.verdicts import Convergence, Verdict
 from farfield.validation.forecast import Forecast, chance, forecast
-from farfield.validation.short import field_text, share_text
+from farfield.validation.short import field_text, reach_text, share_text
 from farfield.validation.usual import DTYPES, EPS
 
 WINDOW_ERRORS, LOGIT_BOUND, VALUE_BOUND = ("1/10", "1/100"), 1, 1
+ADVANTAGE = 7
+"""Nats of logit, whose reach is told: about what a head that retrieves was measured to have."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -37,6 +40,8 @@ class Prediction(Result):
         convergence: the verdict with its proof.
         receptive_fields: the TRF at each of `EPS` where the series converges, else empty.
         row_fields: the finite-row TRF at each of `EPS` for rows of `row_length` tokens.
+        reaches: the distances that an advantage of `ADVANTAGE` nats reaches, in a row of
+            `row_length` tokens and, where the series converges, in every row.
         leaks: the prior mass beyond `trained` tokens for rows of each tested length.
         horizons: the dtype horizon in each of `DTYPES`.
         resolution: the attention resolution of a row of `trained` tokens, at scale 1.
@@ -52,6 +57,7 @@ class Prediction(Result):
     convergence: Convergence
     receptive_fields: tuple[ReceptiveField, ...] = ()
     row_fields: tuple[ReceptiveField, ...] = ()
+    reaches: tuple[Reach, ...] = ()
     leaks: tuple[Leak, ...] = ()
     horizons: tuple[Horizon, ...] = ()
     resolution: Resolution | None = None
@@ -76,7 +82,8 @@ class Prediction(Result):
 
     def blocks(self) -> Sequence[Block]:
         said = dataclasses.replace(self.convergence, subject=self.name)
-        return (*self.opening(), *said.blocks(), *self._numbers())
+        reached = [dataclasses.replace(r, subject=self.name).blocks()[0] for r in self.reaches[:1]]
+        return (*self.opening(), *reached, *said.blocks(), *self._numbers())
 
     def opening(self, name: str = "") -> Sequence[Block]:
         """The forecast in a sentence; nothing where none can be made.
@@ -96,7 +103,8 @@ class Prediction(Result):
         header = ("quantity", "of", "value", "by head, or why not", "label")
         yield table(header, list(self._rows()), numeric=(2,))
         yield note(
-            "TRF, leak, horizon, window: the worst head of several; resolution: their mean. "
+            "TRF, leak, horizon, window: the worst head of several; reach: the one that reaches "
+            "farthest, half of the attention on the key; resolution: their mean. "
             "Windows: logits within {logit}, values within {value}; {scope}.",
             scope=SCOPE,
             logit=LOGIT_BOUND,
@@ -128,6 +136,13 @@ class Prediction(Result):
                 f"{k.trained} to {k.evaluated}",
                 share_text(k.value),
                 *_detail(k, [share_text(h.value) for h in k.heads]),
+            )
+        for a in self.reaches:
+            yield (
+                f"reach of {a.advantage} nats",
+                "whole series" if a.length is None else f"row of {a.length} keys",
+                reach_text(a),
+                *_detail(a, [reach_text(h) for h in a.heads]),
             )
         for d in self.horizons:
             yield (
@@ -221,6 +236,7 @@ def predict(
     fields: tuple[ReceptiveField, ...] = ()
     if convergence.verdict is Verdict.CONVERGES:
         fields = theoretical_receptive_field(subject, list(eps))
+    rows = (row_length, *((None,) if fields else ()))
     windows: tuple[Window, ...] = ()
     if not base.windowless:
         windows = tuple(
@@ -230,6 +246,7 @@ def predict(
         base,
         receptive_fields=fields,
         row_fields=theoretical_receptive_field(subject, list(eps), length=row_length),
+        reaches=tuple(reach(subject, ADVANTAGE, length=n) for n in rows),
         leaks=tuple(leak(subject, trained, length) for length in evaluated),
         horizons=tuple(dtype_horizon(subject, kind) for kind in DTYPES),
         resolution=attention_resolution(subject, trained),
