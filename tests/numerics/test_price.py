@@ -190,8 +190,8 @@ def test_monotone_in_advantage_share_and_row():
     "ask, said",
     [
         (lambda: price_of_distance("-n", 5, length=5), "outside a row of 5 keys"),
-        (lambda: price_of_distance("-n", -1), "integer from 0"),
-        (lambda: price_of_distance("-n", 2.5), "integer from 0"),
+        (lambda: price_of_distance("-n", -1), "whole number from 0"),
+        (lambda: price_of_distance("-n", 2.5), "whole number from 0"),
         (lambda: price_of_distance("-n*a", 2), "free parameters"),
         (lambda: price_of_distance("-log(n)", 2), "undefined or infinite at n = 0"),
         (lambda: reach("-n", math.nan), "no finite number"),
@@ -200,7 +200,7 @@ def test_monotone_in_advantage_share_and_row():
         (lambda: reach("-n", 7, share=0), "outside"),
         (lambda: reach("-n", 7, share="1"), "outside"),
         (lambda: reach("-n", 7, share=math.nan), "share"),
-        (lambda: reach("-n", 7, length=0), "integer from 1"),
+        (lambda: reach("-n", 7, length=0), "whole number from 1"),
         (lambda: head_prices(np.array([[math.nan]])), "undefined"),
     ],
 )

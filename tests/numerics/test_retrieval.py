@@ -71,10 +71,10 @@ def test_what_has_no_bias_by_distance_is_out_of_scope():
         ({"others": [["a"]]}, "array of numbers"),
         ({"others": np.empty((50, 0))}, "at least one"),
         ({"distances": [64]}, "outside a row"),
-        ({"distances": [-1]}, "integer from 0"),
+        ({"distances": [-1]}, "whole number from 0"),
         ({"distances": []}, "empty"),
         ({"length": 10**9}, "too many"),
-        ({"draws": 0}, "integer from 1"),
+        ({"draws": 0}, "whole number from 1"),
         ({"f": "alibi"}, "8 heads"),
     ],
 )
