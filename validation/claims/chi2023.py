@@ -27,12 +27,9 @@ from farfield.validation.claims.results import (
     of_models,
 )
 from farfield.validation.claims.words import (
-    BY_CHANCE,
     EXPLODES,
     about,
-    by_chance,
     increase,
-    rank_correlation,
     stays,
 )
 from farfield.validation.published import curve, keys, rows, select, table
@@ -87,22 +84,6 @@ def _first(data: Data) -> Finding:
     )
 
 
-@decides("extrapolate-better", lambda: {"cells": table("chi2023_table3")})
-def _better(data: Data) -> Finding:
-    rises = {
-        (d, e): increase(_row(data["cells"], d, encoding=e), TRAINED)
-        for d in ALL_SETS
-        for e in ("ALiBi", "KERPLE", "Sinusoidal", "Rotary", "T5")
-    }
-    good = {d: max(rises[d, e] for e in ("ALiBi", "KERPLE")) for d in ALL_SETS}
-    rest = {d: min(rises[d, e] for e in ("Sinusoidal", "Rotary", "T5")) for d in ALL_SETS}
-    return Finding(
-        all(good[d] < rest[d] for d in ALL_SETS),
-        {"largest rise of ALiBi, KERPLE": good, "least of the others": rest},
-        n=len(rises),
-    )
-
-
 @decides(
     "wR.reach",
     {"reach": lambda w, layers: w * layers, "exact": lambda w, layers: layers * (w - 1) + 1},
@@ -139,30 +120,6 @@ def _covered(data: Data) -> Finding:
         w * LAYERS < TRAINED and all(r < data["tolerance"] for r in rises.values()),
         {"w R": w * LAYERS, "increase": rises},
         n=len(rises),
-    )
-
-
-@decides("erf.alibi-covered", lambda: {"models": (*models(trained=64), *models(trained=128))})
-def _alibi_covered(data: Data) -> Finding:
-    found = [m for m in data["models"] if m.name == "alibi"]
-    return of_models(
-        found,
-        {
-            "share by training length": {m.trained: m.mass for m in found},
-            "printed": "an ERF(0.99) of 2048 tokens, the whole context, which says nothing of most",
-        },
-        all(m.mass > 0.5 for m in found) if found else None,
-    )
-
-
-@decides("coverage.rotary", lambda: {"models": (*models(trained=64), *models(trained=128))})
-def _violation(data: Data) -> Finding:
-    found = [m for m in data["models"] if m.name in ("alibi", "rope", "sinusoidal")]
-    shares = {f"{m.name}, {m.trained}": m.mass for m in found}
-    return of_models(
-        found,
-        {"share on the most recent L_tr tokens": shares},
-        all((m.mass > 0.5) == (m.name == "alibi") for m in found) if len(found) > 2 else None,
     )
 
 
@@ -232,68 +189,6 @@ def _early_token(data: Data) -> Finding:
 # -- Section 4 ------------------------------------------------------------------------------------
 
 
-@decides("shift.fails", _both)
-def _shift_fails(data: Data) -> Finding:
-    rises = {d: {v: _rise(data, d, f"delta={v}") for v in SHIFTS} for d in SETS}
-    lost = {d: [v for v, r in row.items() if r >= EXPLODES] for d, row in rises.items()}
-    return Finding(
-        all(v and v == list(SHIFTS[-len(v) :]) for v in lost.values()),
-        {"increase by shift": rises, "at least doubled": lost},
-        n=12,
-    )
-
-
-@decides("diversity", _both)
-def _diversity(data: Data) -> Finding:
-    diverse = {v: [_rise(data, d, f"delta={v}") for d in SETS] for v in SHIFTS}
-    equal = {h: [_rise(data, d, f"h={h}") for d in SETS] for h in EQUALS}
-    explode = [v for v, r in diverse.items() if min(r) >= EXPLODES]
-    keep = [h for h, r in equal.items() if max(r) < data["tolerance"]]
-    return Finding(
-        bool(explode and keep),
-        {"diverse and exploding, delta": explode, "equal and kept, h": keep},
-        n=11,
-    )
-
-
-@decides("diversity.experiment", all_models)
-def _diversity_experiment(data: Data) -> Finding:
-    found = named(data["models"], "alibi shift 8", "alibi equal 2")
-    rises = {k: m.increase() for k, m in found.items()}
-    return of_models(
-        found.values(),
-        {"largest increase": rises},
-        rises["alibi shift 8"] >= data["tolerance"] > rises["alibi equal 2"]
-        if len(found) == 2
-        else None,
-    )
-
-
-@decides("same-h", _both)
-def _same_h(data: Data) -> Finding:
-    rises = {d: {h: _rise(data, d, f"h={h}") for h in EQUALS} for d in SETS}
-    kept = {d: [h for h, r in row.items() if r < data["tolerance"]] for d, row in rises.items()}
-    return Finding(
-        all(0 < len(v) < len(EQUALS) and v == list(EQUALS[: len(v)]) for v in kept.values()),
-        {"increase by h": rises, "kept": kept},
-        n=10,
-    )
-
-
-@decides("same-h.experiment", all_models)
-def _same_h_experiment(data: Data) -> Finding:
-    order = ("alibi equal 2", "alibi equal 4", "alibi equal 6")
-    found = named(data["models"], *order)
-    if len(found) < 3:
-        return of_models([], {}, None)
-    row = [found[k].increase() for k in order]
-    return of_models(
-        found.values(),
-        {"increase at h = 2, 4, 6": row},
-        row == sorted(row) and row[0] < data["tolerance"] <= row[-1],
-    )
-
-
 @decides("same-h.values", {"slope": lambda h: sympy.Rational(1, 2**h)})
 def _slope_values(data: Data) -> Finding:
     slopes = [data["slope"](h) for h in EQUALS]
@@ -319,20 +214,6 @@ def _narrow(data: Data) -> Finding:
         all(a < b for a, b in itertools.pairwise(fields)),
         {"TRF(1/100) by h": dict(zip(EQUALS, fields, strict=True))},
         n=len(fields),
-    )
-
-
-@decides("windows.trade-off", _both)
-def _trade_off(data: Data) -> Finding:
-    at_home = {
-        d: [_row(data["cells"], d, variant=f"w={w}")[TRAINED] for w in (40, 100, 320)] for d in SETS
-    }
-    beyond = {d: [_rise(data, d, f"w={w}") for w in (40, 320)] for d in SETS}
-    return Finding(
-        all(v == sorted(v, reverse=True) for v in at_home.values())
-        and all(a < data["tolerance"] and b >= EXPLODES for a, b in beyond.values()),
-        {"perplexity at 512, w = 40, 100, 320": at_home, "increase, w = 40, 320": beyond},
-        n=8,
     )
 
 
@@ -398,52 +279,6 @@ def _original(data: Data) -> Finding:
     }
     return Finding(
         all(r >= data["tolerance"] for r in rises.values()), {"increase": rises}, n=len(rises)
-    )
-
-
-@decides("alibi.experiment", lambda: {"models": (*models(trained=64), *models(trained=128))})
-def _alibi_experiment(data: Data) -> Finding:
-    found = [m for m in data["models"] if m.name == "alibi"]
-    rises = {m.trained: m.increase() for m in found}
-    return of_models(
-        found,
-        {"largest increase by training length": rises},
-        all(r > 0 for r in rises.values()) if found else None,
-        "At this scale it falls at every length, by less than 1 %.",
-        all(-0.01 < r < 0 for r in rises.values()),
-    )
-
-
-@decides("windows.w100", _both)
-def _windows(data: Data) -> Finding:
-    rises = {(d, w): _rise(data, d, f"w={w}") for d in SETS for w in WINDOWS}
-    kept = {d: [w for w in WINDOWS if rises[d, w] < data["tolerance"]] for d in SETS}
-    return Finding(
-        all(v == [40, 80, 100] for v in kept.values()),
-        {"increase": {f"{d} w={w}": r for (d, w), r in rises.items()}, "kept": kept},
-        n=len(rises),
-    )
-
-
-@decides("same-or-explodes", _both)
-def _same_or_explodes(data: Data) -> Finding:
-    columns = {
-        (d, v): _row(data["cells"], d, variant=v)
-        for d in SETS
-        for v in sorted({c.variant for c in data["cells"]})
-    }
-    between = {
-        f"{d} {v}": increase(c, TRAINED)
-        for (d, v), c in columns.items()
-        if data["tolerance"] <= increase(c, TRAINED) < EXPLODES
-    }
-    late = {k: {n: x for n, x in c.items() if n >= 2048} for k, c in columns.items()}
-    return Finding(
-        not between,
-        {"in between": between},
-        "Many rise by a tenth to a half; from 2048 tokens on every column stays, to 2 %.",
-        bool(between) and all(stays(c, 0.02) for c in late.values()),
-        n=len(columns),
     )
 
 
@@ -606,89 +441,6 @@ def _explains(data: Data) -> Finding:
         all(r >= EXPLODES for r in rises.values()),
         {"ERF": fields["delta=8"], "increase of all with it": rises},
         n=len(rises),
-    )
-
-
-@decides("bumps", _both)
-def _bumps(data: Data) -> Finding:
-    steps = {}
-    for d, v in itertools.product(SETS, SHIFTS):
-        values = _row(data["cells"], d, variant=f"delta={v}")
-        steps[f"{d} delta={v}"] = values[1024] - values[512]
-    up = sum(s > 0 for s in steps.values())
-    rest = [k for k, s in steps.items() if s <= 0]
-    return Finding(2 * up > len(steps), {"rise": up, "do not": rest}, n=len(steps))
-
-
-@decides("plateau", lambda: {"cells": table("chi2023_table1")})
-def _plateau(data: Data) -> Finding:
-    def stable_from(values: dict[int, float]) -> int:
-        return next(
-            n
-            for n in sorted(values)
-            if stays({m: v for m, v in values.items() if m >= n}, data["tolerance"])
-        )
-
-    found = {v: stable_from(_row(data["cells"], "ArXiv", variant=f"delta={v}")) for v in SHIFTS}
-    return Finding(
-        found[-3] == 1024 and all(n == 2048 for v, n in found.items() if v != -3),
-        {"stays from": found},
-        n=len(found),
-    )
-
-
-@decides("erf.experiment", all_models)
-def _erf_experiment(data: Data) -> Finding:
-    found = _plain(data["models"])
-    if len(found) < 4:
-        return Finding(None, {}, reason="fewer than four models to rank")
-    rises = [m.increase() for m in found]
-    fields, masses = [m.gradient for m in found], [-m.mass for m in found]
-    return of_models(
-        found,
-        {
-            "Spearman rank correlation of gradient ERF and increase": rank_correlation(
-                fields, rises
-            ),
-            "by chance": by_chance(fields, rises),
-            "of the gradient mass beyond the training length": rank_correlation(masses, rises),
-        },
-        by_chance(fields, rises) < BY_CHANCE,
-    )
-
-
-@decides("table2.alibi", {"cells": table("chi2023_table2"), "encoding": "ALiBi"})
-@decides("table2.windowed", {"cells": table("chi2023_table2"), "encoding": "Windowed"})
-def _stable(data: Data) -> Finding:
-    values = {d: _row(data["cells"], d, encoding=data["encoding"]) for d in SETS}
-    rises = {d: increase(v, 2048) for d, v in values.items()}
-    late = [{n: x for n, x in v.items() if n >= 4096} for v in values.values()]
-    return Finding(
-        all(r < data["tolerance"] for r in rises.values()),
-        {"perplexity by length": values, "increase": rises},
-        "It jumps from 2048 to 4096 tokens (4.4 to 6.2, 15.2 to 19.8) and stays after.",
-        [list(v.values())[:2] for v in values.values()] == [[4.4, 6.2], [15.2, 19.8]]
-        and all(stays(v, 0.01) for v in late),
-        n=len(values),
-    )
-
-
-@decides(
-    "table2.experiment",
-    lambda: {
-        "models": (
-            *models(folder="further/longer", trained=128),
-            *models(folder="further/longer", trained=256),
-        )
-    },
-)
-def _fixed(data: Data) -> Finding:
-    found = list(data["models"])
-    rises = {m.name: m.increase() for m in found}
-    return of_models(
-        found,
-        {"largest increase": rises},
-        all(r < data["tolerance"] for r in rises.values()) if found else None,
     )
 
 
@@ -915,25 +667,6 @@ def _three(cells: Any, dataset: str, encoding_name: str) -> dict[int, float]:
     return _row(cells, dataset, encoding=encoding_name)
 
 
-@decides("table3.learned", _table_3)
-def _learned(data: Data) -> Finding:
-    higher: dict[str, list[str]] = {"KERPLE": [], "T5": []}
-    for name, d in itertools.product(higher, ALL_SETS):
-        sandwich = _three(data["cells"], d, "Sandwich")
-        higher[name] += [
-            f"{d} {n}" for n, v in _three(data["cells"], d, name).items() if v > sandwich[n]
-        ]
-    return Finding(
-        not any(higher.values()),
-        {"higher than Sandwich": higher},
-        "KERPLE does in every cell; T5 does not at 4096 and 8192 tokens.",
-        not higher["KERPLE"]
-        and bool(higher["T5"])
-        and all(k.split()[1] in ("4096", "8192") for k in higher["T5"]),
-        n=30,
-    )
-
-
 @decides("t5.slower", lambda: {"times": None, "models": models()})
 def _t5_slower(data: Data) -> Finding:
     if data["times"] is not None:
@@ -969,53 +702,6 @@ def _comparable(data: Data) -> Finding:
     )
 
 
-@decides("table3.sandwich-best", _table_3)
-def _sandwich_best(data: Data) -> Finding:
-    against = [
-        f"{d} {b} {n}"
-        for d in ("ArXiv", "GitHub")
-        for b in ("ALiBi", "Sinusoidal", "Rotary")
-        for n, v in _three(data["cells"], d, b).items()
-        if n > TRAINED and v <= _three(data["cells"], d, "Sandwich")[n]
-    ]
-    return Finding(not against, {"exceptions": against}, n=24)
-
-
-@decides("table3.marginal", _table_3)
-def _marginal(data: Data) -> Finding:
-    sandwich, alibi = (_three(data["cells"], "OpenWebText2", k) for k in ("Sandwich", "ALiBi"))
-    ratio = {n: sandwich[n] / alibi[n] - 1 for n in sandwich if n > TRAINED}
-    return Finding(
-        all((r > 0) == (n >= 4096) and r < data["tolerance"] for n, r in ratio.items()),
-        {"Sandwich over ALiBi - 1": ratio},
-        n=len(ratio),
-    )
-
-
-@decides("table3.beyond", _table_3)
-def _beyond(data: Data) -> Finding:
-    best = {}
-    for d in ALL_SETS:
-        values = _three(data["cells"], d, "Sandwich")
-        best[d] = min(values, key=lambda n: values[n])
-    return Finding(
-        all(n > TRAINED for n in best.values()),
-        {"length of the lowest perplexity": best},
-        n=len(best),
-    )
-
-
-@decides("beyond.experiment", lambda: {"models": (*models(trained=64), *models(trained=128))})
-def _beyond_experiment(data: Data) -> Finding:
-    found = [m for m in data["models"] if m.name == "sandwich"]
-    rows_ = {m.trained: m.mean(LAST) for m in found}
-    return of_models(
-        found,
-        {"perplexity by training length": rows_},
-        all(min(v, key=lambda n: v[n]) > t for t, v in rows_.items()) if found else None,
-    )
-
-
 @decides("sandwich.mass", lambda: {"share": None, "models": models()})
 def _sandwich_mass(data: Data) -> Finding:
     if data["share"] is not None:
@@ -1026,18 +712,6 @@ def _sandwich_mass(data: Data) -> Finding:
         for m in found.values()
     )
     return Finding(None, {}, reason=f"a number of models of 12 layers and 512 tokens{ours}")
-
-
-@decides("sandwich.distant", lambda: {"models": (*models(trained=64), *models(trained=128))})
-def _distant(data: Data) -> Finding:
-    found = [m for m in data["models"] if m.name == "sandwich"]
-    alibi = {m.trained: 1 - m.mass for m in data["models"] if m.name == "alibi"}
-    beyond = {m.trained: 1 - m.mass for m in found}
-    return of_models(
-        found,
-        {"share beyond, by training length": beyond, "ALiBi's": alibi},
-        all(b > data["tolerance"] for b in beyond.values()) if found else None,
-    )
 
 
 def _apart(a: Model, b: Model) -> float:
@@ -1324,18 +998,6 @@ def _covers(data: Data) -> Finding:
     )
 
 
-@decides("no-use", _table_3)
-def _no_use(data: Data) -> Finding:
-    lower = [
-        f"{d} {n}"
-        for d in ALL_SETS
-        for values in (_three(data["cells"], d, "ALiBi"),)
-        for n, v in values.items()
-        if v < values[TRAINED]
-    ]
-    return Finding(not lower, {"lower beyond": lower}, n=12)
-
-
 @decides("recency", all_models)
 def _recency(data: Data) -> Finding:
     found = named(data["models"], "sandwich", "kerple_log", "t5")
@@ -1351,17 +1013,6 @@ def _recency(data: Data) -> Finding:
 
 
 # -- appendices -----------------------------------------------------------------------------------
-
-
-@decides("appendixB.constant", _both)
-def _constant_from(data: Data) -> Finding:
-    late = {
-        d: {n: v for n, v in _row(data["cells"], d, variant="delta=0").items() if n >= 2048}
-        for d in SETS
-    }
-    return Finding(
-        all(stays(v, data["tolerance"]) for v in late.values()), {"perplexity": late}, n=len(late)
-    )
 
 
 def _order(cost: Callable[[int, int], int], window: int) -> tuple[float, float]:
@@ -1391,68 +1042,6 @@ def _complexity(data: Data) -> Finding:
         all(abs(a - b) < 0.05 for a, b in zip(found, data["wanted"], strict=True)),
         {"exponents of L and w": found},
         n=3,
-    )
-
-
-def _cached() -> Data:
-    return {"cached": table("chi2023_table5"), "cells": table("chi2023_table3")}
-
-
-@decides("table5.alibi", _cached)
-def _cached_alibi(data: Data) -> Finding:
-    ratio = {
-        f"{d} {n}": _row(data["cached"], d, encoding="ALiBi")[n]
-        / _three(data["cells"], d, "ALiBi")[n]
-        - 1
-        for d in ALL_SETS
-        for n in (4096, 8192)
-    }
-    return Finding(
-        all(abs(r) < data["tolerance"] for r in ratio.values()),
-        {"cached over full - 1": ratio},
-        n=len(ratio),
-    )
-
-
-@decides("table5.both", _cached)
-def _cached_both(data: Data) -> Finding:
-    ratio = {
-        f"{e} {d} {n}": _row(data["cached"], d, encoding=e)[n] / _three(data["cells"], d, e)[n] - 1
-        for e in ("ALiBi", "Sandwich")
-        for d in ALL_SETS
-        for n in (4096, 8192)
-    }
-    return Finding(
-        all(r < data["tolerance"] for r in ratio.values()),
-        {"cached over full - 1": ratio},
-        n=len(ratio),
-    )
-
-
-@decides("table5.sandwich-worse", _cached)
-def _cached_sandwich(data: Data) -> Finding:
-    gap = {
-        n: {
-            d: round(
-                _row(data["cached"], d, encoding="Sandwich")[n]
-                - _three(data["cells"], d, "Sandwich")[n],
-                3,
-            )
-            for d in ALL_SETS
-        }
-        for n in (4096, 8192)
-    }
-    return Finding(all(v > 0 for v in gap[4096].values()), {"cached minus full": gap}, n=3)
-
-
-@decides("cache.experiment", lambda: {"models": models(folder="further/cache")})
-def _cache_experiment(data: Data) -> Finding:
-    found = [m for m in data["models"] if m.name.startswith("alibi + window")]
-    rises = {m.name: m.increase() for m in found}
-    return of_models(
-        found,
-        {"largest increase": rises},
-        all(r < data["tolerance"] for r in rises.values()) if found else None,
     )
 
 

@@ -1,7 +1,8 @@
 """The claims of one paper, read from its file in `validation/published`.
 
 A file names the sections and says of each claim what it is: the sentence, where it stands, what it
-says in our own words, what would refute it, and the data. The function of the same name decides.
+says in our own words, what would refute it, and the data. What reads printed tables or runs names
+predicates of `judge` there; the function of the same name decides the rest.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-from farfield.validation.claims import chi2023, qin2024, sun2023
+from farfield.validation.claims import chi2023, judge, qin2024, sun2023
 from farfield.validation.claims.claim import EXACT, Check
 
 DECISIONS = {
@@ -54,7 +55,8 @@ def parsed(paper: str, text: str) -> Ledger:
     checks = []
     for entry in found["claim"]:
         name = entry.pop("id")
-        data, decide = DECISIONS[paper][name]
+        judged = {key: entry.pop(key) for key in judge.KEYS if key in entry}
+        data, decide = judge.decision(judged) if judged else DECISIONS[paper][name]
         scale = entry.pop("scale", scales.get(entry["kind"], EXACT))
         checks.append(Check(id=f"{paper}.{name}", scale=scale, data=data, decide=decide, **entry))
     order = found["sections"]

@@ -29,13 +29,11 @@ from farfield.theory.values import compile_ball, enclose
 from farfield.theory.verdicts import Convergence
 from farfield.theory.verdicts import Verdict as Series_
 from farfield.validation.claims.claim import Data, Decisions, Finding, Missing
-from farfield.validation.claims.results import LAST, WHOLE, Model, all_models, models
+from farfield.validation.claims.results import LAST, WHOLE, Model, all_models, models, of_models
 from farfield.validation.claims.words import (
     BY_CHANCE,
-    EXPLODES,
     by_chance,
     drift,
-    falls,
     increase,
     rank_correlation,
 )
@@ -88,30 +86,6 @@ def _biased(found: tuple[Model, ...], *names: str) -> list[Model]:
     return [m for m in plain if not names or m.name in names]
 
 
-def _of_models(
-    found: list[Model],
-    evidence: Mapping[str, Any],
-    holds: bool | None,
-    corrected: str = "",
-    corrected_holds: bool = False,
-    reason: str = "",
-) -> Finding:
-    """A finding on models, with what every such finding names."""
-    more = {
-        "seeds": max((len(m.seeds) for m in found), default=0),
-        "results": sorted({m.source for m in found}),
-    }
-    return Finding(
-        holds,
-        {**evidence, **more},
-        corrected,
-        corrected_holds,
-        reason,
-        len(found),
-        "; ".join(sorted({m.scale for m in found})),
-    )
-
-
 def _rises(found: list[Model], protocol: str = LAST) -> dict[str, float]:
     return {m.name: round(m.increase(protocol), 4) for m in found}
 
@@ -152,18 +126,6 @@ def _variant(variant: str) -> list[str]:
     if name == "w":
         return verdicts("window", w=int(value))
     return verdicts("alibi", heads=1, dialect="equal", slope_exponent=value)
-
-
-@decides("sufficiency.experiment", all_models)
-def _sufficiency(data: Data) -> Finding:
-    found = [m for m in _biased(data["models"]) if m.verdict == "converges"]
-    lost = [m.name for m in found if m.increase() >= data["tolerance"]]
-    return _of_models(
-        found,
-        {"lose their perplexity": lost, "largest increase": _rises(found)},
-        None if not found else not lost,
-        reason="the results hold no model of this verdict",
-    )
 
 
 @decides("quadratic", {"pairs": lambda n: n * (n + 1) // 2})
@@ -290,22 +252,6 @@ def _window_satisfies(data: Data) -> Finding:
     return Finding(found.verdict is Series_.CONVERGES, {"proof": found.proof.text()})
 
 
-@decides("window.printed", lambda: {"cells": table("chi2023_table1") + table("chi2023_table4")})
-def _window_printed(data: Data) -> Finding:
-    rises = {}
-    for d, w in itertools.product(("ArXiv", "OpenWebText2"), (40, 80, 100, 120, 160, 320)):
-        rises[d, w] = increase(curve(tuple(data["cells"]), dataset=d, variant=f"w={w}"), 512)
-    kept = {k for k, v in rises.items() if v < data["tolerance"]}
-    return Finding(
-        len(kept) == len(rises),
-        {"increase": {f"{d} w={w}": v for (d, w), v in rises.items()}},
-        "Windows of up to 100 do; those of 120 and more lose it: 12 layers carry them beyond the "
-        "training length.",
-        kept == {k for k in rises if k[1] <= 100},
-        n=len(rises),
-    )
-
-
 @decides("table1.reencoded", {"windows": (16, 32, 64, 128, 256, 512), "stride": 1})
 def _reencoded(data: Data) -> Finding:
     times = {w: Fraction(w, data["stride"]) for w in data["windows"]}
@@ -355,7 +301,7 @@ def _figure_1_sliding(data: Data) -> Finding:
             if w < widest
         }
     means = {k: float(np.mean(list(v.values()))) for k, v in gains.items()}
-    return _of_models(
+    return of_models(
         list(data["windows"]),
         {"non-overlapping over sliding - 1, by window": gains, "mean": means},
         all(v > data["tolerance"] for v in means.values())
@@ -371,7 +317,7 @@ def _figure_1_alibi(data: Data) -> Finding:
     widest = max(sliding)
     change = {w: sliding[w] / sliding[widest] - 1 for w in sliding}
     beyond = whole[max(whole)] / whole[long.trained] - 1
-    return _of_models(
+    return of_models(
         [short, long],
         {
             f"window over {widest} tokens - 1": change,
@@ -551,7 +497,7 @@ def _concentration(data: Data) -> Finding:
         m.name: bool((np.diff(encoding(m.name).bias(np.arange(1024))[0]) < 0).all()) for m in found
     }
     lost = [m.name for m in found if falling[m.name] and m.increase() >= data["tolerance"]]
-    return _of_models(
+    return of_models(
         found,
         {"largest increase": _rises(found), "weights fall": falling},
         bool(lost) if found else None,
@@ -661,7 +607,7 @@ def _principle(data: Data) -> Finding:
     kept = {m.name: m.increase() < data["tolerance"] for m in found}
     wrong = [m.name for m in found if kept[m.name] != (m.verdict == "converges")]
     most = max(sum(kept.values()), len(kept) - sum(kept.values()))
-    return _of_models(
+    return of_models(
         found,
         {
             "right": len(found) - len(wrong),
@@ -1022,30 +968,6 @@ def _type_inequality(data: Data) -> Finding:
 # -- experiments of the paper ---------------------------------------------------------------------
 
 
-@decides("figure3", lambda: {"models": models(), "names": FIVE})
-def _figure_3(data: Data) -> Finding:
-    found = _biased(data["models"], *data["names"])
-    lost = [m.name for m in found if m.increase() >= data["tolerance"]]
-    enough = len(found) == len(data["names"])
-    return _of_models(
-        found,
-        {"largest increase": _rises(found), "lose": lost},
-        not lost if enough else None,
-        reason="the results do not hold all five",
-    )
-
-
-@decides("figure3.sinusoidal", lambda: {"models": models(), "names": ("sinusoidal",)})
-def _figure_3_sinusoidal(data: Data) -> Finding:
-    found = _biased(data["models"], *data["names"])
-    return _of_models(
-        found,
-        {"largest increase": _rises(found)},
-        all(m.increase() >= EXPLODES for m in found) if found else None,
-        reason="the results hold no such model",
-    )
-
-
 @decides("examples.close", {"biases": ("-(1+d)*log(1+n)", "-log(n+3) - (1+d)*log(log(n+3))")})
 def _close(data: Data) -> Finding:
     found = [decided(b) for b in data["biases"]]
@@ -1118,35 +1040,6 @@ decides(
 )(_lower_bound)
 
 
-def _examples() -> Data:
-    return {"models": models(), "names": ("example1", "example2")}
-
-
-@decides("figure4.rapidly", _examples)
-def _figure_4_rapidly(data: Data) -> Finding:
-    found = _biased(data["models"], *data["names"])
-    grows = [falls({-n: p for n, p in m.mean().items()}) for m in found]
-    return _of_models(
-        found,
-        {"largest increase": _rises(found), "perplexity": {m.name: m.mean() for m in found}},
-        all(m.increase() >= EXPLODES for m in found) if len(found) == 2 else None,
-        "They grow at every doubling of the length, by less than a quarter in all.",
-        all(grows) and all(0 < m.increase() < 0.25 for m in found),
-        "the results do not hold both",
-    )
-
-
-@decides("figure4.cannot", _examples)
-def _figure_4_cannot(data: Data) -> Finding:
-    found = _biased(data["models"], *data["names"])
-    return _of_models(
-        found,
-        {"largest increase": _rises(found)},
-        all(m.increase() >= data["tolerance"] for m in found) if len(found) == 2 else None,
-        reason="the results do not hold both",
-    )
-
-
 def _sandwich_cells() -> Data:
     return {"bias": "sandwich", "cells": table("chi2023_table3"), "name": "Sandwich"}
 
@@ -1178,18 +1071,6 @@ def _necessity_two_sided(data: Data) -> Finding:
     return _necessary(data, drift)
 
 
-@decides("necessity.experiment", all_models)
-def _necessity(data: Data) -> Finding:
-    found = [m for m in _biased(data["models"]) if m.verdict == "diverges"]
-    kept = [m.name for m in found if m.increase() < data["tolerance"]]
-    return _of_models(
-        found,
-        {"keep their perplexity": kept, "largest increase": _rises(found)},
-        None if not found else not kept,
-        reason="the results hold no model of this verdict",
-    )
-
-
 # -- receptive fields against measurements --------------------------------------------------------
 
 
@@ -1202,7 +1083,7 @@ def _trf_trend(data: Data) -> Finding:
     for eps in found[0].trf:
         pair = [m.trf[eps] for m in found], [m.erf[eps] for m in found]
         ranks[eps], chances[eps] = rank_correlation(*pair), by_chance(*pair)
-    return _of_models(
+    return of_models(
         found,
         {"Spearman rank correlation by eps": ranks, "by chance": chances},
         all(p < BY_CHANCE for p in chances.values()),
@@ -1218,7 +1099,7 @@ def _figure_6(data: Data) -> Finding:
         for eps in a.trf
         if (a.trf[eps] - b.trf[eps]) * (a.erf[eps] - b.erf[eps]) < 0
     ]
-    return _of_models(
+    return of_models(
         found,
         {
             "TRF": {m.name: m.trf for m in found},
@@ -1267,19 +1148,6 @@ def _figure_7(data: Data) -> Finding:
     )
 
 
-@decides("figure5.types", all_models)
-def _figure_5(data: Data) -> Finding:
-    found = {m.name: m for m in _biased(data["models"], "type1", "type2")}
-    if len(found) < 2:
-        return Finding(None, {}, reason="the results do not hold both")
-    one, two = found["type1"].erf, found["type2"].erf
-    return _of_models(
-        list(found.values()),
-        {"ERF of Type 1": one, "of Type 2": two},
-        all(two[e] < one[e] for e in one),
-    )
-
-
 @decides(
     "trf.without-training", {"names": FIVE, "values": ({"r1": "6/5", "r2": 1}, {"r1": 2, "r2": 1})}
 )
@@ -1306,7 +1174,7 @@ def _accurately(data: Data) -> Finding:
         return Finding(None, {}, reason="the results hold no model with a bias")
     gaps = {m.name: max(abs(m.erf[e] / m.trf[e] - 1) for e in m.trf) for m in found}
     furthest = max(gaps, key=lambda k: gaps[k])
-    return _of_models(
+    return of_models(
         found,
         {"largest |ERF/TRF - 1|": {k: round(v, 3) for k, v in gaps.items()}, "furthest": furthest},
         all(v < data["tolerance"] for v in gaps.values()),

@@ -72,6 +72,11 @@ class Model:
     losses: Mapping[int, Mapping[int, float]] = field(default_factory=dict)
     seconds: Mapping[int, float] = field(default_factory=dict)
 
+    @property
+    def mask(self) -> str:
+        """What inference used beside the encoding, empty for none."""
+        return self.name.partition(" + ")[2]
+
     def mean(self, protocol: str = LAST, most: int | None = None) -> dict[int, float]:
         """Perplexity by length, geometric means over seeds."""
         return {

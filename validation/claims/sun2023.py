@@ -22,16 +22,13 @@ from farfield.theory.functions.balls import precision
 from farfield.theory.resolution import rotation, rotation_with_decay
 from farfield.theory.theorems import theorem
 from farfield.validation.claims.claim import Data, Decisions, Finding
-from farfield.validation.claims.results import LAST, WHOLE, Model, all_models, named, of_models
+from farfield.validation.claims.results import WHOLE, Model, all_models, named, of_models
 from farfield.validation.claims.words import (
     BY_CHANCE,
-    EXPLODES,
     about,
     by_chance,
-    falls,
     increase,
     rank_correlation,
-    stays,
 )
 from farfield.validation.harness.visibility import Visibility
 from farfield.validation.published import curve, keys, select, table
@@ -41,12 +38,6 @@ decides = Decisions()
 D = 64
 """Head size of the LeX Transformer: 1024 wide, 16 heads (Table 7)."""
 TRAINED = 1024
-SETS = {
-    "PG22": "sun2023_table2",
-    "QMSum": "sun2023_table2",
-    "arXiv": "sun2023_table6",
-    "NarrativeQA": "sun2023_table6",
-}
 FOUR = ("Transformer", "Alibi", "Roformer", "LeX")
 
 
@@ -62,27 +53,6 @@ def _cell(cells: Any, length: int, **wanted: Any) -> float:
     (found,) = select(tuple(cells), eval_length=length, **wanted)
     assert found.value is not None
     return found.value
-
-
-def _curves() -> Data:
-    """Perplexity by data set, encoding and length, of Tables 2 and 6."""
-    return {
-        "curves": {
-            (d, e): curve(table(t), dataset=d, encoding=e) for d, t in SETS.items() for e in FOUR
-        }
-    }
-
-
-def _of(curves: Mapping[Any, dict[int, float]], *names: str) -> dict[Any, dict[int, float]]:
-    return {k: c for k, c in curves.items() if k[1] in names}
-
-
-def _keyed(found: Mapping[Any, Any]) -> dict[str, Any]:
-    return {" ".join(map(str, k)) if isinstance(k, tuple) else str(k): v for k, v in found.items()}
-
-
-def _increases(found: Mapping[str, Model], protocol: str = LAST) -> dict[str, float]:
-    return {k: round(m.increase(protocol), 4) for k, m in found.items()}
 
 
 # -- resolutions of the surrogate -----------------------------------------------------------------
@@ -245,105 +215,6 @@ def _efficiency(data: Data) -> Finding:
         abs(exponents[-1] - 1) < 0.05,
         {"visible pairs by half blocks": seen, "exponent of the length": exponents},
         n=len(seen),
-    )
-
-
-@decides("figure1.rapidly", _curves)
-def _figure_1(data: Data) -> Finding:
-    rises = {
-        k: increase(c, TRAINED)
-        for k, c in data["curves"].items()
-        if k[0] in ("PG22", "QMSum") and k[1] != "LeX"
-    }
-    slow = {k[1] for k, v in rises.items() if v < EXPLODES}
-    return Finding(
-        not slow,
-        {"increase": _keyed(rises)},
-        "Those of Transformer and Roformer do, at least seventeenfold; Alibi's rises by a fifth.",
-        slow == {"Alibi"}
-        and all(v > 16 for k, v in rises.items() if k[1] != "Alibi")
-        and all(0.15 < v < 0.25 for k, v in rises.items() if k[1] == "Alibi"),
-        n=len(rises),
-    )
-
-
-@decides("absolute.worse", _curves)
-def _absolute_worse(data: Data) -> Finding:
-    curves = data["curves"]
-    against = [
-        f"{d} {e} {n}"
-        for (d, e), c in curves.items()
-        for n, v in c.items()
-        if e != "Transformer" and n <= TRAINED and v >= curves[d, "Transformer"][n]
-    ]
-    return Finding(not against, {"exceptions": against}, n=36)
-
-
-@decides("rope.exceeding", _curves)
-def _rope_exceeding(data: Data) -> Finding:
-    rises = {k: increase(c, TRAINED) for k, c in _of(data["curves"], "Roformer").items()}
-    return Finding(
-        all(v >= data["tolerance"] for v in rises.values()),
-        {"increase": _keyed(rises)},
-        n=len(rises),
-    )
-
-
-@decides("alibi.sacrifices", _curves)
-def _sacrifices(data: Data) -> Finding:
-    curves = data["curves"]
-    gaps = {
-        (d, n): round(curves[d, "Alibi"][n] - curves[d, "Roformer"][n], 2)
-        for d in SETS
-        for n in (256, 512, 1024)
-    }
-    return Finding(
-        all(v > 0 for v in gaps.values()), {"Alibi minus RoPE": _keyed(gaps)}, n=len(gaps)
-    )
-
-
-@decides("alibi.sacrifices.experiment", all_models)
-def _sacrifices_experiment(data: Data) -> Finding:
-    found = named(data["models"], "alibi", "rope")
-    if len(found) < 2:
-        return of_models([], {}, None)
-    home = {k: m.perplexity[WHOLE][m.trained] for k, m in found.items()}
-    seeds = sorted(set(home["alibi"]) & set(home["rope"]))
-    return of_models(
-        found.values(),
-        {"perplexity by seed": home},
-        all(home["alibi"][s] > home["rope"][s] for s in seeds),
-    )
-
-
-def _extrapolated(data: Data) -> dict[Any, dict[int, float]]:
-    return {k: c for k, c in data["curves"].items() if k[0] in ("PG22", "QMSum")}
-
-
-@decides("opposite", _curves)
-def _opposite(data: Data) -> Finding:
-    steps = {
-        (*k, b): c[b] - c[a]
-        for k, c in _extrapolated(data).items()
-        for a, b in itertools.pairwise(sorted(n for n in c if n >= TRAINED))
-    }
-    against = [k for k, v in steps.items() if (v < 0) != (k[1] == "LeX")]
-    return Finding(
-        not against,
-        {"against": [" ".join(map(str, k)) for k in against]},
-        "From 2048 tokens on; Alibi's falls too from 1024 to 2048.",
-        bool(against) and all(k[1:] == ("Alibi", 2048) for k in against),
-        n=len(steps),
-    )
-
-
-@decides("others-increase", _curves)
-def _others_increase(data: Data) -> Finding:
-    change = {k: c[8192] / c[TRAINED] - 1 for k, c in _extrapolated(data).items()}
-    return Finding(
-        all((v > 0) == (k[1] != "LeX") for k, v in change.items()),
-        {"change from 1024 to 8192": _keyed(change)},
-        n=len(change),
     )
 
 
@@ -542,70 +413,11 @@ def _extrapolation_marks(data: Data) -> Finding:
     )
 
 
-@decides("table1.extrapolation.experiment", all_models)
-def _marks_experiment(data: Data) -> Finding:
-    order = ("sinusoidal", "rope", "alibi", "xpos + BCA")
-    found = named(data["models"], *order)
-    if len(found) < 4:
-        return of_models([], {}, None)
-    rises = _increases(found)
-    row = [rises[k] for k in order]
-    return of_models(
-        found.values(),
-        {"largest increase": rises},
-        row == sorted(row, reverse=True),
-        "ALiBi and xPos with BCA stay within 2 %, the other two at least double.",
-        max(row[2:]) < 0.02 and min(row[:2]) >= EXPLODES,
-    )
-
-
-@decides("table1.t5", lambda: {"cells": table("chi2023_table3")})
-def _t5(data: Data) -> Finding:
-    rises = {
-        d: increase(curve(tuple(data["cells"]), dataset=d, encoding="T5"), 512)
-        for d in ("OpenWebText2", "ArXiv", "GitHub")
-    }
-    return Finding(
-        all(v >= data["tolerance"] for v in rises.values()), {"increase": rises}, n=len(rises)
-    )
-
-
-@decides("rope.experiment", all_models)
-def _rope_experiment(data: Data) -> Finding:
-    found = named(data["models"], "sinusoidal", "rope")
-    return of_models(
-        found.values(),
-        {"largest increase": _increases(found)},
-        all(m.increase() >= EXPLODES for m in found.values()) if len(found) == 2 else None,
-    )
-
-
 @decides("alibi.exponential", {"bias": lambda m, n: -m * n})
 def _exponential(data: Data) -> Finding:
     m, n = sympy.symbols("m n", positive=True)
     ratio = sympy.exp(data["bias"](m, n + 1) - data["bias"](m, n))
     return Finding(vanishes(sympy.diff(ratio, n)), {"b_{n+1}/b_n": sympy.simplify(ratio)})
-
-
-@decides("alibi-above-rope", _tables("table2"))
-def _alibi_above(data: Data) -> Finding:
-    gaps = {
-        f"{d} {n}": round(
-            _cell(data["table2"], n, dataset=d, encoding="Alibi")
-            - _cell(data["table2"], n, dataset=d, encoding="Roformer"),
-            2,
-        )
-        for d in ("PG22", "QMSum")
-        for n in (256, 512, 1024)
-    }
-    trained = [gaps["PG22 1024"], gaps["QMSum 1024"]]
-    return Finding(
-        all(about(v, "0.3") for v in trained),
-        {"Alibi minus RoPE": gaps},
-        "0.66 on PG22 and 0.05 on QMSum at 1024 tokens (their mean is about 0.36).",
-        trained == [0.66, 0.05] and about(sum(trained) / 2, "0.36"),
-        n=len(trained),
-    )
 
 
 @decides("rope-with-bca", _tables("table2", "table5"))
@@ -906,12 +718,6 @@ for _key, _base, _centred in (
     )
 
 
-@decides("fitting", _tables("table4"))
-def _fitting(data: Data) -> Finding:
-    lex, rope = (_cell(data["table4"], 1024, variant=v) for v in ("", "zeta=0"))
-    return Finding(lex <= rope, {"xPos": lex, "RoPE": rope}, n=1)
-
-
 def _paired(found: Mapping[str, Model], protocol: str = WHOLE) -> dict[int, list[float]]:
     """Perplexities at the training length of xPos and RoPE, by seed of both."""
     x, r = (found[k].perplexity[protocol][found[k].trained] for k in ("xpos", "rope"))
@@ -1125,133 +931,6 @@ def _gpt3(data: Data) -> Finding:
     )
 
 
-def _at_home(curves: Mapping[Any, dict[int, float]], names: Iterable[str]) -> dict[Any, float]:
-    """Largest over least perplexity - 1 at each data set and length up to the training length."""
-    return {
-        (d, n): max(row) / min(row) - 1
-        for d in ("PG22", "QMSum")
-        for n in (256, 512, 1024)
-        for row in ([curves[d, e][n] for e in names],)
-    }
-
-
-@decides("interpolation.close", _curves)
-def _close(data: Data) -> Finding:
-    spread = _at_home(data["curves"], FOUR)
-    relative = _at_home(data["curves"], FOUR[1:])
-    return Finding(
-        all(v < data["tolerance"] for v in spread.values()),
-        {"largest over least - 1": _keyed(spread)},
-        "Those of the three relative encodings do, to 4 %.",
-        all(v < 0.04 for v in relative.values()),
-        n=len(spread),
-    )
-
-
-@decides("table2.stable-advantage", _curves)
-def _advantage(data: Data) -> Finding:
-    curves = data["curves"]
-    drops = {
-        (d, n): round(min(curves[d, e][n] for e in FOUR[:3]) - curves[d, "LeX"][n], 2)
-        for d in ("PG22", "QMSum")
-        for n in (256, 512, 1024)
-    }
-    return Finding(
-        (drops["PG22", 1024], drops["QMSum", 1024]) == (0.09, 0.27) and min(drops.values()) > 0,
-        {"best other minus LeX": _keyed(drops)},
-        n=len(drops),
-    )
-
-
-@decides("table2.stable-decrease", _curves)
-def _stable_decrease(data: Data) -> Finding:
-    found = {k: c for k, c in _extrapolated(data).items() if k[1] == "LeX"}
-    return Finding(all(map(falls, found.values())), {"perplexity": _keyed(found)}, n=len(found))
-
-
-@decides("decrease.experiment", all_models)
-def _decrease_experiment(data: Data) -> Finding:
-    found = named(data["models"], "xpos + BCA")
-    if not found:
-        return of_models([], {}, None)
-    (m,) = found.values()
-    values = m.mean(WHOLE, 16 * m.trained)
-    return of_models([m], {"perplexity": values}, falls(values))
-
-
-@decides("longer-context.experiment", all_models)
-def _longer_context(data: Data) -> Finding:
-    found = named(data["models"], "xpos + BCA")
-    if not found:
-        return of_models([], {}, None)
-    (m,) = found.values()
-    last, whole = m.mean(LAST), m.mean(WHOLE, 16 * m.trained)
-    return of_models(
-        [m],
-        {"last token": last, "non-overlapping segments": whole},
-        falls(last),
-        "It stays, to 1 %, while that of segments falls: what falls is the share of tokens near "
-        "the start of a segment.",
-        stays(last, 0.01) and falls(whole),
-    )
-
-
-@decides("others-4096", _curves)
-def _others_4096(data: Data) -> Finding:
-    steps = {k: c[4096] - c[2048] for k, c in _extrapolated(data).items() if k[1] != "LeX"}
-    return Finding(
-        all(v > 0 for v in steps.values()), {"at 4096 minus at 2048": _keyed(steps)}, n=len(steps)
-    )
-
-
-@decides("alibi-increases", _curves)
-def _alibi_increases(data: Data) -> Finding:
-    steps = {k: c[8192] / c[4096] - 1 for k, c in _extrapolated(data).items() if k[1] == "Alibi"}
-    return Finding(
-        all(0 < v < EXPLODES for v in steps.values()),
-        {"at 8192 over 4096 - 1": _keyed(steps)},
-        n=len(steps),
-    )
-
-
-def _falling(curves: Mapping[Any, dict[int, float]], sets: tuple[str, ...]) -> dict[str, list[str]]:
-    return {d: [e for e in FOUR if falls(curves[d, e])] for d in sets}
-
-
-def _lex_alone(data: Data) -> Finding:
-    found = _falling(data["curves"], data["sets"])
-    return Finding(
-        all(v == ["LeX"] for v in found.values()),
-        {"perplexity falls throughout": found},
-        n=len(FOUR) * len(found),
-    )
-
-
-def _lex_best(data: Data) -> Finding:
-    curves, cells = data["curves"], 0
-    wrong: dict[str, str] = {}
-    for (d, e), c in curves.items():
-        if d in data["sets"] and e != "LeX":
-            cells += len(c)
-            wrong |= {
-                f"{d} {n}": f"{e} {v}, LeX {curves[d, 'LeX'][n]}"
-                for n, v in c.items()
-                if v <= curves[d, "LeX"][n]
-            }
-    return Finding(
-        not wrong,
-        {"comparisons": cells, "exceptions": wrong},
-        "In all but one: Alibi is lower on arXiv at 2048 tokens, 15.38 against 15.81.",
-        set(wrong.values()) == {"Alibi 15.38, LeX 15.81"},
-        n=cells,
-    )
-
-
-for _number, _sets in ((2, ("PG22", "QMSum")), (6, ("arXiv", "NarrativeQA"))):
-    decides(f"table{_number}.only-lex", _given(_curves, sets=_sets))(_lex_alone)
-    decides(f"table{_number}.lex-best", _given(_curves, sets=_sets))(_lex_best)
-
-
 @decides(
     "mask-not-decay",
     {
@@ -1273,24 +952,6 @@ def _mask_not_decay(data: Data) -> Finding:
             "reason": masked.reason or decay.reason,
             "without the surrogate": theorem("rotation-divergence").proof.claim,
         },
-    )
-
-
-@decides("mask-better.printed", _tables("table5"))
-def _mask_better(data: Data) -> Finding:
-    rows = {
-        n: [
-            _cell(data["table5"], n, encoding="RoPE", variant="attention=BCA"),
-            _cell(data["table5"], n, encoding="Alibi", variant="attention=full"),
-        ]
-        for n in (2048, 8192)
-    }
-    return Finding(
-        all(a < b for a, b in rows.values()),
-        {"RoPE with BCA, Alibi": rows},
-        "At 8192 tokens; at 2048 Alibi is lower.",
-        rows[8192][0] < rows[8192][1] and rows[2048][0] > rows[2048][1],
-        n=2,
     )
 
 
@@ -1336,25 +997,6 @@ def _table_3_range(data: Data) -> Finding:
     )
 
 
-@decides("table3.order", _tables("table3"))
-def _table_3_order(data: Data) -> Finding:
-    cells = data["table3"]
-    lex, plain = (
-        {n: _cell(cells, n, encoding="LeX", variant=v) for n in (1024, 2048)}
-        for v in ("bca=1", "bca=0")
-    )
-    others = {
-        n: max(c.value for c in cells if c.encoding != "LeX" and c.eval_length == n) for n in lex
-    }
-    return Finding(
-        all(v > others[n] for d in (lex, plain) for n, v in d.items()),
-        {"LeX": lex, "LeX without BCA": plain, "best other": others},
-        "At 2048 tokens only together with BCA: without it 0.54, below Alibi's 0.88.",
-        all(lex[n] > others[n] for n in lex) and (plain[2048], others[2048]) == (0.54, 0.88),
-        n=4,
-    )
-
-
 @decides("table3.order.experiment", all_models)
 def _order_experiment(data: Data) -> Finding:
     found = named(data["models"], "xpos", "rope")
@@ -1376,47 +1018,7 @@ def _order_experiment(data: Data) -> Finding:
     )
 
 
-@decides("table3.alibi-stable", _tables("table3"))
-def _alibi_stable(data: Data) -> Finding:
-    here, twice = (_cell(data["table3"], n, encoding="Alibi") for n in (1024, 2048))
-    return Finding(
-        abs(twice / here - 1) < data["tolerance"],
-        {"R at 1024, 2048": [here, twice], "change": twice / here - 1},
-        n=1,
-    )
-
-
-@decides("table3.bca", _tables("table3"))
-def _table_3_bca(data: Data) -> Finding:
-    gain = {
-        n: _cell(data["table3"], n, encoding="LeX", variant="bca=1")
-        - _cell(data["table3"], n, encoding="LeX", variant="bca=0")
-        for n in (1024, 2048)
-    }
-    return Finding(
-        all(v > 0 for v in gain.values()),
-        {"R with BCA minus without": gain},
-        "Only at 2048 tokens; at the training length BCA masks nothing.",
-        gain[1024] == 0 and gain[2048] > 0 and _masked_pairs(1024, 512) == 0,
-        n=2,
-    )
-
-
 # -- Section 4.4 ----------------------------------------------------------------------------------
-
-
-def _table_4(data: Data) -> dict[str, list[float]]:
-    return {
-        v or "LeX": [_cell(data["table4"], n, variant=v) for n in (1024, 8192)]
-        for v in ("", "rotation=0", "zeta=0", "zeta=scalar")
-    }
-
-
-@decides("table4.rotation", _tables("table4"))
-def _rotation_needed(data: Data) -> Finding:
-    rows = _table_4(data)
-    worse = [b / a - 1 for a, b in zip(rows["LeX"], rows["rotation=0"], strict=True)]
-    return Finding(min(worse) > data["tolerance"], {"without rotation over with - 1": worse}, n=2)
 
 
 @decides("theta0", {"theta": 0})
@@ -1451,83 +1053,6 @@ def _zeta_zero(data: Data) -> Finding:
     )
 
 
-@decides("table4.roformer-row", _tables("table2", "table4", "table5"))
-def _roformer_row(data: Data) -> Finding:
-    row = dict(zip((1024, 8192), _table_4(data)["zeta=0"], strict=True))
-    other = {n: _cell(data["table2"], n, dataset="PG22", encoding="Roformer") for n in row}
-    masked = _cell(data["table5"], 8192, encoding="RoPE", variant="attention=BCA")
-    return Finding(
-        row == other,
-        {"zeta = 0": row, "Roformer, Table 2": other, "RoPE with BCA, Table 5": masked},
-        "At 1024 tokens; at 8192 it is RoPE with BCA of Table 5.",
-        row[1024] == other[1024] and row[8192] == masked != other[8192],
-        n=2,
-    )
-
-
-@decides("table4.vector", _tables("table4"))
-def _vector_zeta(data: Data) -> Finding:
-    rows = _table_4(data)
-    return Finding(
-        all(
-            a < b
-            for k in ("zeta=0", "zeta=scalar")
-            for a, b in zip(rows["LeX"], rows[k], strict=True)
-        ),
-        {"perplexity at 1024, 8192 tokens": rows},
-        n=4,
-    )
-
-
-def _bca_gains(data: Data, name: str) -> dict[int, float]:
-    return {
-        n: round(
-            _cell(data["table5"], n, encoding=name, variant="attention=full")
-            - _cell(data["table5"], n, encoding=name, variant="attention=BCA"),
-            2,
-        )
-        for n in (2048, 8192)
-    }
-
-
-def _bca_helps(data: Data) -> Finding:
-    gains = _bca_gains(data, data["encoding"])
-    return Finding(
-        tuple(v > 0 for v in gains.values()) == data["helps"],
-        {"full minus BCA by length": gains},
-        n=len(gains),
-    )
-
-
-for _name, _helps in (
-    ("RoPE", (True, True)),
-    ("Alibi", (False, True)),
-    ("XPos", (True, True)),
-    ("Absolute", (False, False)),
-):
-    decides(f"table5.bca.{_name.lower()}", _given(_tables("table5"), encoding=_name, helps=_helps))(
-        _bca_helps
-    )
-
-
-def _blocked(data: Data) -> Finding:
-    """Does a model explode without BCA and keep its perplexity with it?"""
-    found = named(data["models"], data["name"], f"{data['name']} + BCA")
-    if len(found) < 2:
-        return of_models([], {}, None)
-    rises = _increases(found)
-    return of_models(
-        found.values(),
-        {"largest increase": rises},
-        rises[data["name"]] >= EXPLODES
-        and (rises[f"{data['name']} + BCA"] < data["tolerance"]) is data["keeps"],
-    )
-
-
-for _name, _keeps in (("rope", True), ("xpos", True), ("sinusoidal", False)):
-    decides(f"bca.experiment.{_name}", _given(all_models, name=_name, keeps=_keeps))(_blocked)
-
-
 @decides("alibi.broader", {"heads": 16, "eps": "1/100", "keys": 513})
 def _broader(data: Data) -> Finding:
     found = theoretical_receptive_field("alibi", data["eps"], heads=data["heads"])
@@ -1542,35 +1067,6 @@ def _broader(data: Data) -> Finding:
     )
 
 
-def _increase(data: Data) -> Finding:
-    gap = _bca_gains(data, "XPos")[data["length"]]
-    return Finding(
-        about(gap, data["about"]),
-        {"full minus BCA": gap, "printed": data["about"]},
-        "It is about 1.8.",
-        about(gap, "1.8"),
-        n=1,
-    )
-
-
-for _length, _about in ((2048, "1.5"), (8192, "40")):
-    decides(f"table5.increase-{_length}", _given(_tables("table5"), length=_length, about=_about))(
-        _increase
-    )
-
-
-@decides("table5.sliding", _tables("table5"))
-def _sliding(data: Data) -> Finding:
-    rows = {
-        n: [
-            _cell(data["table5"], n, encoding="XPos", variant=f"attention={v}")
-            for v in ("sliding_window", "BCA")
-        ]
-        for n in (2048, 8192)
-    }
-    return Finding(all(a < b for a, b in rows.values()), {"sliding window, BCA": rows}, n=2)
-
-
 @decides("sliding.broader", {"window": 1024, "half": 512})
 def _sliding_broader(data: Data) -> Finding:
     blocks = [data["half"] + k + 1 for k in range(data["half"])]
@@ -1582,19 +1078,6 @@ def _sliding_broader(data: Data) -> Finding:
 
 
 # -- Section 5 and after --------------------------------------------------------------------------
-
-
-@decides("retained", _curves)
-def _retained(data: Data) -> Finding:
-    curves = data["curves"]
-    gaps = {
-        (d, n): round(curves[d, "LeX"][n] - curves[d, "Roformer"][n], 2)
-        for d in SETS
-        for n in (256, 512, 1024)
-    }
-    return Finding(
-        all(v <= 0 for v in gaps.values()), {"LeX minus RoPE": _keyed(gaps)}, n=len(gaps)
-    )
 
 
 @decides("eq14.wavelengths", {"last": lambda d: (d - 2) / d, "d": sympy.Integer(512)})

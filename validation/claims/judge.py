@@ -1,0 +1,404 @@
+"""Named predicates that judge printed tables and runs; a claim's entry gives their arguments.
+
+An entry *reads* tables or runs, *finds* quantities by group, and says which predicates must hold of
+them: its own, and those of what holds *instead* where it fails.
+
+    read = { cells = ["chi2023_table3"] }
+    find."lowest at" = { of = "lowest", where = { encoding = "Sandwich" }, by = ["dataset"] }
+    holds = [{ is = "above", of = "lowest at", limit = 512 }]
+
+A quantity takes a measure of each group of rows (`MEASURES`), or ranks, or the keys at which a
+predicate holds. Every quantity whose name does not begin with `_` is evidence. A predicate is asked
+of each number (`NUMBERS`) or of each row of numbers (`ROWS`) and has to hold of all, unless it says
+`some`, `most` or `only`; those of which it does not hold can be shown.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from farfield.validation.claims.claim import Data, Finding, Missing
+from farfield.validation.claims.results import LAST, Model, models
+from farfield.validation.claims.words import (
+    BY_CHANCE,
+    EXPLODES,
+    about,
+    by_chance,
+    drift,
+    falls,
+    increase,
+    rank_correlation,
+    stays,
+)
+from farfield.validation.published import PrintedNumber, table
+
+Spec = Mapping[str, Any]
+Item = PrintedNumber | Model
+Path = tuple[Any, ...]
+KEYS = ("read", "find", "holds", "corrected", "instead", "notes", "count", "reason")
+LIMITS = {"double": EXPLODES, "chance": BY_CHANCE}
+FEWEST = 4  # models whose ranks say something
+
+
+def decision(entry: Spec) -> tuple[Callable[[], Data], Callable[[Data], Finding]]:
+    """The data of an entry and the function that judges them."""
+    return (
+        lambda: {key: _read(source) for key, source in entry["read"].items()},
+        lambda data: _judged(entry, data),
+    )
+
+
+def _read(source: Sequence[Any]) -> tuple[Item, ...]:
+    """Printed tables by name, or runs by training length and folder."""
+    return tuple(
+        item
+        for part in source
+        for item in (table(part) if isinstance(part, str) else models(**part))
+    )
+
+
+# -- rows and groups ------------------------------------------------------------------------------
+
+
+def _field(item: Item, name: str) -> Any:
+    """A field of a cell or model; the variant `delta=-3` of a cell is a field `delta` too."""
+    if name == "length" and isinstance(item, PrintedNumber):
+        return item.eval_length
+    if hasattr(item, name):
+        return getattr(item, name)
+    key, _, value = item.variant.partition("=") if isinstance(item, PrintedNumber) else ("", "", "")
+    return (int(value) if value.lstrip("-").isdigit() else value) if key == name else None
+
+
+def _like(value: Any, pattern: Any) -> bool:
+    if isinstance(pattern, str) and "*" in pattern:
+        return fnmatch.fnmatchcase(str(value), pattern)
+    return bool(value == pattern)
+
+
+def _selected(items: Sequence[Item], where: Spec) -> list[Item]:
+    """The items whose fields have the wanted values, in the order in which a list names these.
+
+    Raises:
+        Missing: no model has a name that is wanted.
+    """
+    found = list(items)
+    for name, wanted in where.items():
+        values = wanted if isinstance(wanted, list) else [wanted]
+        places = [[i for i in found if _like(_field(i, name), v)] for v in values]
+        if name == "name" and not all(places):
+            raise Missing("the results do not hold the models")
+        found = [item for place in places for item in place]
+    return found
+
+
+@dataclass(frozen=True)
+class _Group:
+    """What a measure looks at: value by length, the training length, and the items behind them."""
+
+    items: Sequence[Item]
+    spec: Spec
+    tolerance: float
+
+    @property
+    def model(self) -> Model:
+        (found,) = self.items
+        assert isinstance(found, Model)
+        return found
+
+    @property
+    def trained(self) -> int:
+        first = self.items[0]
+        length = first.trained if isinstance(first, Model) else first.train_length
+        return int(self.spec.get("trained", length))
+
+    def curve(self, items: Sequence[Item] | None = None) -> dict[int, float]:
+        found = self.items if items is None else items
+        if found and isinstance(found[0], Model):
+            most = self.spec.get("times")
+            return found[0].mean(self.spec.get("protocol", LAST), most and most * found[0].trained)
+        cells = (c for c in found if isinstance(c, PrintedNumber))
+        return {c.eval_length: c.value for c in cells if c.eval_length and c.value is not None}
+
+    def bounded(self, values: Mapping[int, float]) -> Any:
+        """A curve between `start` and `end`; a number where one length is wanted."""
+        if "at" in self.spec:
+            return values[self.spec["at"]]
+        start, end = self.spec.get("start", 0), self.spec.get("end", max(values, default=0))
+        found = {n: v for n, v in values.items() if start <= n <= end}
+        return next(iter(found.values())) if "length" in self.spec.get("by", ()) else found
+
+    def reference(self, items: Sequence[Item]) -> dict[int, float]:
+        """The curve of the column with which this one is compared, else of the same group."""
+        by = {"dataset", *self.spec.get("by", ())} - {"length"}
+        same = {name: value for name in by if (value := _field(self.items[0], name))}
+        than = {k: v for k, v in self.spec["than"].items() if k != "from"}
+        return self.curve(_selected(items, same | than))
+
+
+def _settled(g: _Group) -> int:
+    values = g.curve()
+    late = ({m: v for m, v in values.items() if m >= n} for n in sorted(values))
+    return min(next(part for part in late if stays(part, g.tolerance)))
+
+
+def _doublings(g: _Group) -> dict[int, float]:
+    values = g.bounded(g.curve())
+    return {b: values[b] - values[a] for a, b in itertools.pairwise(sorted(values))}
+
+
+def _change(g: _Group) -> float:
+    values, (a, b) = g.curve(), g.spec["to"]
+    return values[b] / values[a] - 1
+
+
+MEASURES: Mapping[str, Callable[[_Group], Any]] = {
+    "perplexity": lambda g: g.bounded(g.curve()),
+    "increase": lambda g: increase(g.curve(), g.trained),
+    "drift": lambda g: drift(g.curve(), g.trained),
+    "change": _change,
+    "step": lambda g: g.curve()[g.spec["to"][1]] - g.curve()[g.spec["to"][0]],
+    "doublings": _doublings,
+    "above home": lambda g: g.bounded({n: v - g.curve()[g.trained] for n, v in g.curve().items()}),
+    "lowest": lambda g: min(g.curve(), key=g.curve().__getitem__),
+    "settled": _settled,
+    "trained": lambda g: g.trained,
+    "mass": lambda g: g.model.mass,
+    "mass beyond": lambda g: 1 - g.model.mass,
+    "gradient": lambda g: g.model.gradient,
+    "erf": lambda g: g.model.erf,
+    "by seed": lambda g: g.model.perplexity[g.spec.get("protocol", LAST)][g.trained],
+}
+"""Of a group; `over` and `minus` compare its curve with that of another column."""
+
+
+# -- quantities -----------------------------------------------------------------------------------
+
+
+@dataclass
+class _Found:
+    """The quantities of an entry, with how many numbers they are and the models behind them."""
+
+    data: Data
+    first: str
+    values: dict[str, Any] = field(default_factory=dict)
+    sizes: dict[str, int] = field(default_factory=dict)
+    models: dict[str, list[Model]] = field(default_factory=dict)
+
+    def add(self, name: str, spec: Spec) -> None:
+        if "rank" in spec or "chance" in spec:
+            judge = rank_correlation if "rank" in spec else by_chance
+            pair = [
+                [*leaves(self.values[k]).values()] for k in spec.get("rank", spec.get("chance"))
+            ]
+            if len(pair[0]) < FEWEST:
+                raise Missing("fewer than four models to rank")
+            self.values[name] = judge(*pair)
+        elif "keys" in spec:
+            self.values[name] = _keys(self.values[spec["keys"]], spec, self.data["tolerance"])
+        else:
+            self._measured(name, spec)
+
+    def _measured(self, name: str, spec: Spec) -> None:
+        items = _selected(self.data[spec.get("from", self.first)], spec.get("where", {}))
+        if not items:
+            raise Missing("the results do not hold the models")
+        groups: dict[Path, list[Item]] = {}
+        for item in items:
+            path = tuple(_field(item, by) for by in spec.get("by", ()))
+            groups.setdefault(path, []).append(item)
+        values = {
+            path: self._value(_Group(group, spec, self.data["tolerance"]))
+            for path, group in groups.items()
+        }
+        self.models[name] = [i for i in items if isinstance(i, Model)]
+        self.values[name] = _shaped(values, spec)
+        self.sizes[name] = len(groups) if spec.get("series") else len(leaves(self.values[name]))
+
+    def _value(self, group: _Group) -> Any:
+        if (how := group.spec["of"]) not in ("over", "minus"):
+            return MEASURES[how](group)
+        source = group.spec["than"].get("from", group.spec.get("from", self.first))
+        other, mine = group.reference(self.data[source]), group.curve()
+        return group.bounded(
+            {
+                n: v / other[n] - 1 if how == "over" else v - other[n]
+                for n, v in mine.items()
+                if n in other
+            }
+        )
+
+
+PICKS: Mapping[str, Callable[[Any], float]] = {
+    "largest": max,
+    "least": min,
+    "spread": lambda row: max(row) / min(row) - 1,
+}
+"""Of each row of a quantity."""
+
+
+def _shaped(values: Mapping[Path, Any], spec: Spec) -> Any:
+    """Values by path as nested mappings, with what the entry wants of their form."""
+    if "digits" in spec:
+        values = {p: round(v, spec["digits"]) for p, v in leaves(values, ()).items()}
+    nested: Any = {}
+    for path, value in values.items():
+        place = nested
+        flat = _flat(path)
+        if not flat:
+            return value
+        for key in flat[:-1]:
+            place = place.setdefault(key, {})
+        place[flat[-1]] = value
+    if "pick" in spec:
+        nested = _rows(nested, lambda row: PICKS[spec["pick"]](row.values()))
+    if "join" in spec:
+        return {spec["join"].join(map(str, p)): v for p, v in leaves(nested).items()}
+    return _rows(nested, lambda row: list(row.values())) if spec.get("list") else nested
+
+
+def _flat(path: Path) -> Path:
+    return tuple(k for part in path for k in (_flat(part) if isinstance(part, tuple) else (part,)))
+
+
+def leaves(value: Any, path: Path = ()) -> dict[Path, Any]:
+    """The numbers of nested mappings and lists, each by its path."""
+    if isinstance(value, Mapping):
+        parts = value.items()
+    elif isinstance(value, list):
+        parts = dict(enumerate(value)).items()
+    else:
+        return {_flat(path): value}
+    return {k: v for key, part in parts for k, v in leaves(part, (*path, key)).items()}
+
+
+def _rows(value: Any, of: Callable[[Mapping[Any, Any]], Any]) -> Any:
+    """The innermost mappings, each replaced."""
+    if all(isinstance(v, Mapping) for v in value.values()):
+        return {k: _rows(v, of) for k, v in value.items()}
+    return of(value)
+
+
+def _each_row(value: Any, path: Path = ()) -> Iterator[tuple[Path, Mapping[Any, float]]]:
+    row = dict(enumerate(value)) if isinstance(value, list) else value
+    if any(isinstance(v, (Mapping, list)) for v in row.values()):
+        for key, part in row.items():
+            yield from _each_row(part, (*path, key))
+    else:
+        yield path, row
+
+
+def _keys(value: Mapping[Any, Any], spec: Spec, tolerance: float) -> Any:
+    """The keys of each row at which a predicate on numbers holds."""
+    limit = _limit(spec.get("limit"), tolerance)
+    return _rows(value, lambda row: [k for k, v in row.items() if NUMBERS[spec["is"]](v, limit)])
+
+
+# -- predicates -----------------------------------------------------------------------------------
+
+
+def _crosses(row: Mapping[Any, float], limit: float) -> bool:
+    """Below the limit at first, and from some place on not any more."""
+    lost = [v >= limit for v in row.values()]
+    return lost == sorted(lost) and not lost[0] and lost[-1]
+
+
+NUMBERS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "below": lambda x, limit: x < limit,
+    "at most": lambda x, limit: x <= limit,
+    "above": lambda x, limit: x > limit,
+    "at least": lambda x, limit: x >= limit,
+    "within": lambda x, limit: abs(x) < limit,
+    "about": about,
+    "equals": lambda x, value: x == value,
+    "stays or doubles": lambda x, limit: x < limit or x >= EXPLODES,
+}
+ROWS: Mapping[str, Callable[[Mapping[Any, float], Any], bool]] = {
+    "falls": lambda row, _: falls(dict(enumerate(row.values()))),
+    "rises": lambda row, _: falls({-n: v for n, v in enumerate(row.values())}),
+    "stays": lambda row, limit: stays(row, limit),
+    "crosses": _crosses,
+    "is": lambda row, value: list(row.values()) == value,
+}
+
+
+def _limit(given: Any, tolerance: float) -> Any:
+    if given == "tolerance":
+        return tolerance
+    return LIMITS.get(given, given) if isinstance(given, str) else given
+
+
+def _against(spec: Spec, found: _Found) -> tuple[dict[Path, Any], dict[Path, Any]]:
+    """What a predicate is asked of, and the part of it of which it does not hold."""
+    value = found.values[spec["of"]]
+    if spec["is"] in ROWS:
+        asked: dict[Path, Any] = dict(_each_row(value))
+        judge: Callable[[Any, Any], bool] = ROWS[spec["is"]]
+    else:
+        asked, judge = leaves(value), NUMBERS[spec["is"]]
+    if "at" in spec:
+        asked = {p: v for p, v in asked.items() if spec["at"] in map(str, p)}
+    if "but" in spec:
+        asked = {p: v for p, v in asked.items() if spec["but"] not in map(str, p)}
+    limits: dict[Path, Any] = {}
+    if "than" in spec:
+        others = leaves(found.values[spec["than"]])
+        limits = {p: others.get(p, others.get(())) for p in asked}
+    fixed = _limit(spec.get("limit", spec.get("value")), found.data["tolerance"])
+    return asked, {p: v for p, v in asked.items() if not judge(v, limits.get(p, fixed))}
+
+
+def _true(spec: Spec, asked: Mapping[Path, Any], against: Mapping[Path, Any]) -> bool:
+    if spec.get("some"):
+        return len(against) < len(asked)
+    if spec.get("most"):
+        return 2 * len(against) < len(asked)
+    if "only" in spec:
+        return all((p in against) != (spec["only"] in map(str, p)) for p in asked)
+    return not against
+
+
+def _shown(spec: Spec, asked: Mapping[Path, Any], against: Mapping[Path, Any]) -> Iterator[Any]:
+    named = {" ".join(map(str, p)): v for p, v in against.items()}
+    if "shows" in spec:
+        yield spec["shows"], named
+    if "lists" in spec:
+        yield spec["lists"], list(named)
+    if "counts" in spec:
+        yield spec["counts"], len(asked) - len(against)
+
+
+def _judged(entry: Spec, data: Data) -> Finding:
+    """The finding of an entry on some data."""
+    found = _Found(data, next(iter(entry["read"])))
+    try:
+        for name, spec in entry["find"].items():
+            found.add(name, spec)
+    except Missing as why:
+        return Finding(None, {}, reason=entry.get("reason", str(why)))
+    evidence = {k: v for k, v in found.values.items() if not k.startswith("_")}
+    answers = []
+    for spec in entry["holds"]:
+        asked, against = _against(spec, found)
+        answers.append(_true(spec, asked, against))
+        evidence |= dict(_shown(spec, asked, against))
+    instead = [_true(spec, *_against(spec, found)) for spec in entry.get("instead", ())]
+    counted = entry.get("count", [next(iter(found.sizes))])
+    behind = {id(m): m for name in counted for m in found.models[name]}
+    if behind:
+        evidence |= {
+            "seeds": {m.name: len(m.seeds) for m in behind.values()},
+            "results": sorted({m.source for m in behind.values()}),
+        }
+    return Finding(
+        all(answers),
+        evidence | entry.get("notes", {}),
+        entry.get("corrected", ""),
+        bool(instead) and all(instead),
+        n=len(behind) or sum(found.sizes[name] for name in counted),
+        scale="; ".join(sorted({m.scale for m in behind.values()})),
+    )
