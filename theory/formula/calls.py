@@ -61,15 +61,28 @@ def power_of(p: Reading, value: str, column: int) -> Expr:
         p.position -= 1
         return p.parameter(value, column)
     grouped = p.accept("{") or p.accept("(")
-    kind, digits, at = p.next()
-    if grouped:
+    at = p.column
+    if not grouped:
+        kind, digits, _ = p.next()
+        exponent = Integer(int(digits)) if kind == "number" and digits.isdigit() else None
+    elif grouped == "{" and p.begins("("):
+        p.fail(at, f"{value}^{{(...)}} may mean a power or a function applied again; write which")
+    else:
+        exponent = p.choice()
         p.expect("}" if grouped == "{" else ")")
-    if kind != "number" or not digits.isdigit() or not 1 <= int(digits) <= 99:
-        p.fail(at, f"{value}^... takes a whole power, as {value}^2(n); write it outside")
+    if exponent is None or not exponent.is_Rational or not 0 < exponent < 100:
+        p.fail(at, f"{value}^... takes a positive power, as {value}^2(n); write another outside")
+    if p.begins("/"):
+        shown = "".join(p.ahead(2))
+        p.fail(
+            at,
+            f"{value}^{exponent}{shown}(...) may mean {value}^({exponent}{shown})(...) or a "
+            "quotient; write it with brackets",
+        )
     if not p.begins("(") and not names_argument(p):
         p.fail(p.column, f"expected the argument of {value} in brackets")
     base = _applied(p, value, column, []) if p.begins("(") else of_argument(p, value, column)
-    return p.build(column, power, base, Integer(int(digits)))
+    return p.build(column, power, base, exponent)
 
 
 def names_argument(p: Reading) -> bool:
@@ -93,12 +106,15 @@ def _argument(p: Reading, value: str, column: int) -> Expr:
     if grouped:
         return argument
     follows = p.token[1]
-    if follows in ("^", "**", "!", "(") or names_argument(p):
+    open_ended = ("^", "**", "!", "(", "/", "//", "%", *(() if p.latex else ("*",)))
+    if follows in open_ended or names_argument(p):
         said = p.tokens[p.position - 1][1]
+        next_one = p.ahead(2)[1:]
+        after = next_one[0] if next_one and next_one[0].isalnum() else "..."
         p.fail(
             column,
-            f"{value} {said}{follows}... may be read in two ways; write {value}({said}...) or "
-            f"{value}({said}){follows}...",
+            f"{value} {said}{follows}{after} may mean {value}({said}{follows}{after}) or "
+            f"{value}({said}){follows}{after}; write it with brackets",
         )
     return argument
 

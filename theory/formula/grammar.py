@@ -14,9 +14,9 @@ formed, special functions of numbers stay unevaluated, comparisons are never dec
     call      := name "(" arguments ")" | name "^" number "(" arguments ")" | name name+
 
 What people write is spelled alike first (`spelling`): signs of print, LaTeX, `np.log1p`. Where a
-text may mean two things (`1/2n`, `log n^2`) it is refused, with both. Numbers are exact: `0.1` is
-1/10. Every name that is no function and no constant is a parameter; so are Greek letters that name
-a function, where no argument follows.
+text may mean two things (`1/2n`, `x^1/2`, `log n^2`) it is refused, with both (`ambiguities`).
+Numbers are exact: `0.1` is 1/10. Every name that is no function and no constant is a parameter; so
+are Greek letters that name a function, where no argument follows.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from sympy import Expr, Integer, Rational, S
 from farfield.theory.algebra.budget import until
 from farfield.theory.algebra.outcomes import Undecided, Unreachable
 from farfield.theory.answers.errors import InputError
-from farfield.theory.formula import calls, conditions, typeset
+from farfield.theory.formula import ambiguities, calls, conditions, typeset
 from farfield.theory.formula.limits import MAX_DIGITS, MAX_LENGTH, READ_S, power
 from farfield.theory.formula.parameters import parameter
 from farfield.theory.formula.reading import Reading
@@ -97,6 +97,8 @@ class Parser(Reading):
             op = self.accept("*", "/", "//", "%") or self._implied()
             if not op:
                 break
+            if op == "implied":
+                ambiguities.require_product(self)
             if op == "implied" and before in ("/", "//", "%") and not self._apart(at):
                 self._two_meanings(at, before)
             at = self.column
@@ -151,7 +153,10 @@ class Parser(Reading):
         base = self.atom()
         if self.accept("**", "^") is None:
             return base
-        return self.build(column, power, base, self.nested(self.exponent))
+        begin = self.position
+        exponent = self.nested(self.exponent)
+        ambiguities.require_closed(self, base, column, begin)
+        return self.build(column, power, base, exponent)
 
     def exponent(self) -> Expr:
         """After `^`: in LaTeX a group or a single digit or letter."""
@@ -166,6 +171,8 @@ class Parser(Reading):
         value = self.bare()
         while True:
             if self.accept("!"):
+                if self.begins("!"):
+                    self.fail(column, "!! may mean a double factorial, or (x!)!; write which")
                 value = self.build(column, spellings()["factorial"].build, value)
             elif self.begins("."):
                 value = calls.method(self, value)
@@ -232,6 +239,7 @@ class Parser(Reading):
 
     def parameter(self, value: str, column: int) -> Expr:
         """A name that is no function, as a symbol of its domain."""
+        ambiguities.require_name(self, value, column)
         try:
             return parameter(value, self.domains.get(value, "positive"))
         except InputError as error:

@@ -10,7 +10,6 @@ from sympy import Expr
 from farfield.theory.algebra.door import supervised
 from farfield.theory.algebra.outcomes import Undecided
 from farfield.theory.formula.limits import MAX_DEPTH, bounded
-from farfield.theory.formula.spelling import distance_of
 from farfield.theory.formula.tokens import Tokens
 from farfield.theory.functions.record import Refused
 
@@ -19,11 +18,7 @@ class Reading(Tokens):
     """What the rules of the grammar share; what raises here is the grammar's own."""
 
     def __init__(self, text: str, domains: Mapping[str, str]) -> None:
-        super().__init__(text)
-        self.domains = domains
-        self.distance = distance_of(text)
-        if not self.distance.isidentifier():
-            self.fail(0, f"{self.distance[:20]!r} is no name for the distance; one is accepted")
+        super().__init__(text, domains)
         self.bound: dict[str, Expr] = {}  # the indices of the sums around
         self.depth = 0
         self.bars = 0

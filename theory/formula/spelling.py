@@ -53,6 +53,9 @@ GREEK = (
     "omega",
 )
 
+POSITIONS = (("i", "j"), ("m", "n"), ("q", "k"), ("q_idx", "kv_idx"), ("t", "s"))
+"""What a query's position and its key's are called; their difference is the distance."""
+
 _LETTERS = dict(zip("αβγδεζηθκλμνξρστφχψω", GREEK, strict=True)) | {"ϵ": "epsilon", "ϕ": "phi"}
 _SIGNS = {
     "\u2212": "-",
@@ -171,7 +174,8 @@ def distance_of(text: str) -> str:
     found = _HEADING.match(text)
     said = next((g for g in found.groups() if g), "n") if found else "n"
     name = said.partition(":")[0].strip()
-    positions = sorted(re.findall(r"[A-Za-z]+", said)) == ["i", "j"] or name == "ij"
+    said_of = {*re.findall(r"[A-Za-z_]+", said)}
+    positions = any(said_of in ({q, k}, {q + k}) for q, k in POSITIONS)
     return "n" if positions else name
 
 

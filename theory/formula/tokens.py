@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NoReturn
 
 from farfield.theory.answers.errors import InputError
 from farfield.theory.formula.limits import MAX_TOKENS
-from farfield.theory.formula.spelling import Token, is_latex, spelled
+from farfield.theory.formula.spelling import POSITIONS, Token, distance_of, is_latex, spelled
 from farfield.theory.formula.words import CALLED, RESERVED
 from farfield.theory.functions.record import spellings
 
@@ -14,8 +15,11 @@ from farfield.theory.functions.record import spellings
 class Tokens:
     """A text as symbols that are read one by one."""
 
-    def __init__(self, text: str) -> None:
-        self.text = text
+    def __init__(self, text: str, domains: Mapping[str, str]) -> None:
+        self.text, self.domains = text, domains
+        self.distance = distance_of(text)
+        if not self.distance.isidentifier():
+            self.fail(0, f"{self.distance[:20]!r} is no name for the distance; one is accepted")
         self.latex = is_latex(text)
         self.braces = self.latex or "{" in text
         self.position = 0
@@ -33,33 +37,60 @@ class Tokens:
     def _positions(self) -> None:
         """Read `i - j`, query less key, as the distance; `|i - j|` and `|j - i|` likewise."""
         names = {value for kind, value, _ in self.tokens if kind == "name"}
-        if not {"i", "j"} <= names:
-            return
+        for pair in POSITIONS:
+            meant = {self.distance, *self.domains} - {"n"}
+            if {*pair} <= names and not meant & {*pair}:
+                self._distance_of(*pair, "n" in names)
+
+    def _distance_of(self, query: str, key: str, named: bool) -> None:
+        """Read one query less its key as the distance; `named`: n stands in the text as well."""
         found: list[Token] = []
-        rest = self.tokens
+        rest, read = self.tokens, False
         while rest:
             values = [value for _, value, _ in rest[:3]]
-            kinds = [kind for kind, _, _ in rest[:3]]
-            if kinds == ["name", "op", "name"] and values in (["i", "-", "j"], ["j", "-", "i"]):
-                column, alone = rest[0][2], self._stands_alone(found, rest[3:4])
-                if not alone:
-                    self.fail(column, "write i - j in brackets: (i - j), the distance n")
-                bars = found[-1:] and found[-1][1] in ("|", "abs", "Abs")
-                if len(found) > 1 and found[-1][1] == "(" and found[-2][1] in ("abs", "Abs"):
-                    bars = True
-                if values[0] == "j" and not bars:
-                    found.append(("op", "-", column))
+            column, after = rest[0][2], rest[3:6]
+            if values not in ([query, "-", key], [key, "-", query]):
+                found.append(rest[0])
+                rest = rest[1:]
+                continue
+            alone = self._stands_alone(found, after[:1])
+            if self._absolute(found, after):
                 found.append(("name", "n", column))
+            elif query == "i" and not alone:
+                self.fail(column, "write i - j in brackets: (i - j), the distance n")
+            elif query != "i" and (named or not alone):
+                if alone:
+                    self.fail(
+                        column,
+                        f"{' '.join(values)} may mean the distance n, of a query at {query} and a "
+                        f"key at {key}, or a difference with a parameter; write n, or |{query} - "
+                        f"{key}|, or say that it is a parameter: --assume {query}=positive",
+                    )
+                found += rest[:3]
                 rest = rest[3:]
                 continue
-            if rest[0][:2] in (("name", "i"), ("name", "j")):
+            else:
+                sign: list[Token] = [("op", "-", column)] if values[0] == key else []
+                found += [*sign, ("name", "n", column)]
+            rest, read = rest[3:], True
+        for kind, value, column in found:
+            if kind == "name" and value in {query, key} - {"n"} and (read or query == "i"):
                 self.fail(
-                    rest[0][2],
-                    f"{rest[0][1]} alone: a bias is a function of the distance i - j, written n",
+                    column,
+                    f"{value} alone: a bias is a function of the distance {query} - {key}, written "
+                    "n; give a parameter another name",
                 )
-            found.append(rest[0])
-            rest = rest[1:]
         self.tokens = found
+
+    @staticmethod
+    def _absolute(before: list[Token], after: list[Token]) -> bool:
+        """Whether what stands between is all of an absolute value."""
+        left = [value for _, value, _ in before[-2:]]
+        right = [value for _, value, _ in after]
+        if left[-1:] == ["|"]:
+            return right[:1] == ["|"]
+        called = left[:1] in (["abs"], ["Abs"]) or right[1:] in ([".", "abs"], [".", "Abs"])
+        return left[-1:] == ["("] and right[:1] == [")"] and called
 
     @staticmethod
     def _stands_alone(before: list[Token], after: list[Token]) -> bool:

@@ -50,6 +50,8 @@ SYNONYMS: dict[str, str] = {  # head: body
     "log1p(x)": "log(1 + x)",
     "log2(x)": "log(x)/log(2)",
     "log10(x)": "log(x)/log(10)",
+    "log_2(x)": "log(x)/log(2)",
+    "log_10(x)": "log(x)/log(10)",
     "exp2(x)": "2**x",
     "expm1(x)": "exp(x) - 1",
     "sqrt(x)": "x**(1/2)",

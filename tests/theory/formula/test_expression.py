@@ -207,7 +207,7 @@ BAD = {
     "sin(oo)*n": "infinity",
     "n 2": r"write \* for a product",
     "1/2n": r"may mean \(a/b\)\*c or a/\(b\*c\)",
-    "log n^2": "may be read in two ways",
+    "log n^2": "may mean",
     "log2n(n)": "unknown function 'log2n'; accepted",
     "clp(n)": "unknown function 'clp'; accepted",
     "round(n/2)": "may mean floor",

@@ -1,0 +1,147 @@
+"""What may mean two things is refused with both; what has one meaning is read."""
+
+import pytest
+import sympy
+
+from farfield.theory.answers.answer import InputError
+from farfield.theory.formula.grammar import read
+
+REFUSED = {  # the text: both readings, as the message says them
+    "-n^1/2": ("n^(1/2)", "(n^1)/2"),
+    "-log(1+n)^1/2": ("log(1+n)^(1/2)", "(log(1+n)^1)/2"),
+    "-(1+n)^3/2": ("(1+n)^(3/2)", "((1+n)^3)/2"),
+    "-log(1+n)^3/2": ("log(1+n)^(3/2)", "(log(1+n)^3)/2"),
+    "-n ^ 3 / 4": ("n^(3/4)", "(n^3)/4"),
+    "-n^2/3": ("n^(2/3)", "(n^2)/3"),
+    "n^-1/2": ("n^(-1/2)", "(n^-1)/2"),
+    "-n^-3/2": ("n^(-3/2)", "(n^-3)/2"),
+    "-n^a/2": ("n^(a/2)", "(n^a)/2"),
+    "-n^1/a": ("n^(1/a)", "(n^1)/a"),
+    "-n**1/2": ("n**(1/2)", "(n**1)/2"),
+    "-(1+n)**-1/4": ("(1+n)**(-1/4)", "((1+n)**-1)/4"),
+    "$-n^1/2$": ("n^(1/2)", "(n^1)/2"),
+    "2^n/2": ("2^(n/2)", "(2^n)/2"),
+    "-2^-n/8": ("2^(-n/8)", "(2^-n)/8"),
+    "e^-n/64": ("e^(-n/64)", "(e^-n)/64"),
+    "e^-n/a": ("e^(-n/a)", "(e^-n)/a"),
+    "e^-2*n": ("e^(-2*n)", "(e^-2)*n"),
+    "e^-2n": ("e^(-2*n)", "(e^-2)*n"),
+    "e^-a n": ("e^(-a*n)", "(e^-a)*n"),
+    "-2^2n": ("2^(2*n)", "(2^2)*n"),
+    "-n^2a": ("n^(2*a)", "(n^2)*a"),
+    "-n^2log(n)": ("n^(2*log(...))", "(n^2)*log(...)"),
+    "-n^a(1+n)": ("n^(a*(...))", "(n^a)*(...)"),
+    "-1/2n": ("(a/b)*c", "a/(b*c)"),
+    "-n/2a": ("(a/b)*c", "a/(b*c)"),
+    "log n/2": ("log(n/2)", "log(n)/2"),
+    "-sqrt n*2": ("sqrt(n*2)", "sqrt(n)*2"),
+    r"\log n/2": ("log(n/2)", "log(n)/2"),
+    "log n^2": ("log(n^2)", "log(n)^2"),
+    "-log^3/2(1+n)": ("log^(3/2)(...)", "quotient"),
+    r"-\log^{(2)} n": ("power", "applied again"),
+    "-n!!": ("double factorial", "(x!)!"),
+    "-0x10*n": ("hexadecimal number (16)", "0*x10"),
+    "-0b101*n": ("binary number (5)", "0*b101"),
+    "-0o17*n": ("octal number (15)", "0*o17"),
+    "0 x7": ("[-n/4; 0 x7]", "a product"),
+    "-0n": ("heads of a list", "a product"),
+    "-0.1f*n": ("single precision", "0.1*f"),
+    "-2j*n": ("imaginary", "2*j"),
+    "-e1*n": ("1e1", "a parameter"),
+    "-logn*n": ("log(n)", "a parameter"),
+    "-log2n - n": ("log2(n)", "a parameter"),
+    "-(m-n)/8": ("distance n", "parameter"),
+    "-Max(n-m, 0)": ("distance n", "parameter"),
+    "-|m-n+1|": ("distance n", "parameter"),
+    "-(q-k)*n": ("distance n", "parameter"),
+}
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_two_meanings_are_refused_with_both(text):
+    with pytest.raises(InputError, match=r"column \d+: ") as error:
+        read(text)
+    assert all(reading in str(error.value) for reading in REFUSED[text])
+    assert text in str(error.value).replace("\\\\", "\\") and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("text", [t for t, (one, _) in REFUSED.items() if "^(" in one])
+def test_both_readings_that_a_message_says_can_be_typed(text):
+    one, other = (reading.replace("(...)", "(1+n)") for reading in REFUSED[text])
+    if "log^" not in one:
+        assert read(f"0*n + {one}") != read(f"0*n + {other}")
+
+
+READ = {  # the text: what it means, in a text that can be read in one way
+    "-n^(1/2)": "-sqrt(n)",
+    "-n^{1/2}": "-sqrt(n)",
+    r"$-n^{1/2}$": "-sqrt(n)",
+    r"-\sqrt{n}": "-sqrt(n)",
+    r"-\frac{n^3}{2}": "-(n*n*n)/2",
+    r"-\log(1+n)^3/2": "-(log(1+n)^3)/2",
+    "-(1+n)**3/2": "-((1+n)**3)/2",
+    "-n^2/2": "-(n*n)/2",
+    "-n^2/512": "-(n*n)/512",
+    "-(n-40)^2/9": "-((n-40)*(n-40))/9",
+    "-n^3/8": "-(n*n*n)/8",
+    "-n²/3": "-(n*n)/3",
+    "-n^0.5/2": "-sqrt(n)/2",
+    "-10^-3*n": "-n/1000",
+    "(-1)^n/2 - n": "((-1)^n)/2 - n",
+    "-n^2 log(n)": "-(n*n)*log(n)",
+    "-n^2(1+n)": "-(n*n)*(1+n)",
+    "2e^-n": "2*exp(-n)",
+    "-1.5e-3n": "-3*n/2000",
+    "-log n - n/8": "-log(n) - n/8",
+    "-1/2 n": "-n/2",
+    "-log_2(1+n)": "-log(1+n)/log(2)",
+    "-log_10(1+n)": "-log10(1+n)",
+    r"-\log_2(1+n)": "-log2(1+n)",
+    r"-\log^{3/2}(1+n)": "-log(1+n)^(3/2)",
+    r"-\log^{2}(1+n)": "-log(1+n)^2",
+    "-log^(3/2)(1+n)": "-log(1+n)^(3/2)",
+    "-m*n": "-n*m",
+    "-q*n^k": "-(n^k)*q",
+    "-a*n - m*log(1+n)": "-n*a - log(1+n)*m",
+}
+
+
+@pytest.mark.parametrize("text", READ)
+def test_one_meaning_is_read(text):
+    assert sympy.expand(read(text) - read(READ[text])) == 0
+
+
+DISTANCE = [
+    *(f"-|{q}-{k}|/8" for q, k in ("mn", "nm", "ij", "ji", "qk", "kq", "ts")),
+    *(f"-abs({q}-{k})/8" for q, k in ("mn", "ij", "qk")),
+    r"-\lvert i-j \rvert/8",
+    r"-\left| m - n \right| / 8",
+    "-|m − n|/8",
+    "-np.abs(m - n)/8",
+    "-(m - n).abs()/8",
+    "-(i-j)/8",
+    "(j-i)/8",
+    "-(q-k)/8",
+    "(k - q)/8",
+    "-(q_idx - kv_idx)/8",
+    "-torch.abs(kv_idx - q_idx)/8",
+    "b_{m-n} = -|m-n|/8",
+    "b(q, k) = -|q-k|/8",
+    "lambda i, j: -abs(i - j)/8",
+]
+
+
+@pytest.mark.parametrize("text", DISTANCE)
+def test_a_query_less_its_key_is_the_distance(text):
+    assert read(text) == read("-n/8")
+
+
+def test_a_position_is_a_parameter_where_that_is_said_and_nothing_else_remains():
+    assert read("-|m-n|/8", {"m": "positive"}).has(sympy.Abs)
+    assert read("-Max(n-m, 0)", {"m": "positive"}).has(sympy.Max)
+    assert read("-e1*n", {"e1": "positive"}).free_symbols != read("-n").free_symbols
+    assert read("p(t) = -|t-s|", {}).has(sympy.Abs)  # the heading says that t is the distance
+    assert read("-|j-i+1|") == read("-|1-n|") and read("-|j-i|") == read("-n")
+    for text in ("-|m-n|/8 - m", "-|i-j| - i", "-|q-k|*q"):
+        with pytest.raises(InputError, match="alone: a bias is a function of the distance"):
+            read(text)
