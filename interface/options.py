@@ -21,7 +21,7 @@ Formula = Annotated[str, Parameter(allow_leading_hyphen=True)]
 Listed = Annotated[str, Parameter(allow_leading_hyphen=True)]
 """A file, or `-` for standard input."""
 
-_RESERVED = ("heads", "head", "dialect", "bca", "values", "name", "assumptions")
+_RESERVED = ("heads", "head", "dialect", "tail", "bca", "values", "name", "assumptions")
 
 
 @Parameter(name="*", negative=())
@@ -39,6 +39,8 @@ class Subject:
     "This head alone, counted from 1."
     dialect: str | None = None
     "Variant of an encoding of the catalogue."
+    tail: str | None = None
+    "How a table of values goes on: constant (if not given) or cut."
     bca: int | None = None
     "Half-width in tokens of blockwise causal attention."
     budget: float | None = None
@@ -71,6 +73,7 @@ class Subject:
             formula,
             heads=self.heads,
             dialect=self.dialect,
+            tail=self.tail,
             bca=self.bca,
             assumptions=assumptions or None,
             **values,

@@ -111,7 +111,7 @@ def test_public_names():
     ("args", "message"),
     [
         (("resolution",), "give a formula, or a file of scores"),
-        (("resolution", "-n", "--length", "1"), "integer from 2"),
+        (("resolution", "-n", "--length", "1"), "number from 2"),
         (("resolution", "-n", "--scale", "-1"), "positive number"),
         (("resolution", "-n", "--mask", "circle 3"), "accepted: None"),
         (("resolution", "-n", "--best-gamma"), "takes xpos_surrogate"),
