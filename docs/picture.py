@@ -1,8 +1,9 @@
-"""The picture of the README and of the documentation's home, made of what farfield computes.
+"""The picture of the README and of the documentation's home, and the essay.
 
     python docs/picture.py
 
-writes `docs/_static/farfield.svg`; every number in it is computed when it is made.
+writes `docs/_static/farfield.svg` and `docs/how-far-does-it-see.html`. Every number in them is
+computed when they are made.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ from html import escape
 from pathlib import Path
 
 import farfield
-from farfield.figures.pages.pictures import against_critical
+from farfield.figures.essay import write_essay
+from farfield.figures.pages.pictures import kept_share
 from farfield.theory.answers.notation import expression_line
 from farfield.theory.answers.writers.html import stylesheet
 from farfield.theory.answers.writers.svg import WIDE, drawn
 
 FILE = Path(__file__).parent / "_static" / "farfield.svg"
+ESSAY = Path(__file__).parent / "how-far-does-it-see.html"
 FORMULAS = ("-2*log(1+n)", "-log(1+n)")
 EPS, ERROR = "1/100", "1/10"
 WIDTH, HEIGHT, LEFT = 1140, 470, 425
@@ -71,10 +74,11 @@ def picture() -> str:
             )
             y += round(size * 1.75)
         y += 34
-    named = [
-        (expression_line(farfield.encoding(f).formula), farfield.encoding(f)) for f in FORMULAS
+    shown = [
+        (expression_line(e.formula), e, str(farfield.check_convergence(e).verdict))
+        for e in map(farfield.encoding, FORMULAS)
     ]
-    curve = drawn(against_critical(named), WIDE)
+    curve = drawn(kept_share(shown), WIDE)
     curve = re.sub(
         r"<svg ",
         f'<svg x="{LEFT}" y="24" width="{WIDTH - LEFT - 10}" height="{HEIGHT - 40}" ',
@@ -93,3 +97,4 @@ def picture() -> str:
 
 if __name__ == "__main__":
     FILE.write_text(picture(), encoding="utf-8")
+    write_essay(ESSAY)

@@ -127,7 +127,7 @@ def about(key: str, word: str) -> Term:
 
 
 @cache
-def _environment() -> Environment:
+def environment() -> Environment:
     """The templates of blocks, and those of pages around them."""
     blocks: Environment = writer.environment()
     assert blocks.loader is not None
@@ -142,7 +142,7 @@ def piece(items: Sequence[Item], terms: Terms | None = None) -> str:
     >>> piece([note("a < b")])
     '<p class="note">a &lt; b</p>\n'
     """
-    template = _environment().get_template("piece.html")
+    template = environment().get_template("piece.html")
     return template.render(items=list(map(_values, items)), terms=_explained(terms))
 
 
@@ -151,7 +151,7 @@ def page(
 ) -> str:
     """A page with a table of contents; a title breaks at its spaces alone."""
     return (
-        _environment()
+        environment()
         .get_template("page.html")
         .render(
             title=terminal(title),

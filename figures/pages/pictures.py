@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from farfield.numerics.leak import leak
 from farfield.numerics.price import head_prices
 from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.numerics.windows.certified import window_error
@@ -41,6 +42,10 @@ LONG = 160
 LEAST = 1e-8
 """The least weight that is drawn."""
 WIDTHS = tuple(2**k for k in range(15))
+NEAREST = 64
+"""Tokens whose share is drawn as the text grows."""
+GREY = (("ALiBi, slope 1/64", encoding("-n/64")), ("no bias", encoding("0")))
+"""Biases that everyone knows, drawn behind others."""
 
 
 def name_of(e: Encoding) -> Text:
@@ -95,6 +100,35 @@ def against_critical(shown: Sequence[tuple[str, Encoding]]) -> Curve:
         "power above 1." + several * " Of several heads the one that falls slowest.",
         "n + 1 (tokens)", "exp(p(n) − p(0))", tuple(lines), True, True,
         frame=(LEAST, max(2.0, *(max(line.y) for line in lines))),
+    )  # fmt: skip
+
+
+def kept_share(shown: Sequence[tuple[str, Encoding, int | str]]) -> Curve:
+    """The share of the mass that the nearest 64 tokens keep as the text grows.
+
+    Args:
+        shown: names and encodings, every parameter with a value, each with its colour: a place in
+            the palette or a verdict.
+    """
+    lengths = [round(NEAREST * 10 ** (k / 10)) for k in range(73)]
+    own = {e.biases for _, e, _ in shown}
+    lines = []
+    for name, e, *look in (*GREY, *shown):
+        if not look and e.biases in own:
+            continue
+        known = [(n, leak(e, NEAREST, n).value if n > NEAREST else 0.0) for n in lengths]
+        points = [(float(n), 1 - value) for n, value in known if value is not None]
+        if len(points) > 1:
+            x, y = zip(*points, strict=True)
+            weight = Weight.STRONG if look else Weight.CONTEXT
+            lines.append(Line(shortened(name, 40), x, y, *look, weight=weight))
+    several = any(e.num_heads > 1 for _, e, _ in shown)
+    return Curve(
+        f"The share of the attention that the nearest {NEAREST} tokens keep as the text grows, all "
+        "contents alike. Flat for ever: a window is enough. Falling to 0, however slowly: none is."
+        + several * " Of several heads the one that keeps least.",
+        "length of the text (tokens)", f"share of the nearest {NEAREST}", tuple(lines), True,
+        frame=(0.0, 1.0),
     )  # fmt: skip
 
 

@@ -114,8 +114,8 @@ def _lead(s: Study) -> Iterator[Item]:
         yield head(asked[0].prediction)
         return
     yield s.lead()
-    drawn = [(terminal(named(e.prediction)), e.prediction.encoding) for e in asked
-             if e.prediction.row_fields]  # fmt: skip
+    drawn = [(terminal(named(e.prediction)), e.prediction.encoding, k)
+             for k, e in enumerate(asked) if e.prediction.row_fields]  # fmt: skip
     if drawn:
         rows = [_summary(e.prediction) for e in asked]
         header = ("encoding", "verdict", "TRF(1/100)", "leak", "window")
@@ -129,7 +129,7 @@ def _lead(s: Study) -> Iterator[Item]:
                 ),
                 *_without_numbers(s),
             ],
-            [pictures.against_critical(drawn)],
+            [pictures.kept_share(drawn)],
         )
     elif not asked and any(e.prediction.row_fields for e in s.entries):
         yield Columns([_tally(s), note(
@@ -157,7 +157,7 @@ def head(p: Prediction) -> Item:
         left.append(note("{missing}.", missing=p.missing))
     if not p.row_fields:
         return Columns(left, list(_why(found)))
-    return Columns(left, [pictures.against_critical([(terminal(named(p)), p.encoding)])])
+    return Columns(left, [pictures.kept_share([(terminal(named(p)), p.encoding, 0)])])
 
 
 def head_numbers(p: Prediction) -> Iterator[Item]:

@@ -365,7 +365,8 @@ class Axis:
             step = max(1, math.ceil((high - low + 1) / most))
             found = [10.0**k for k in range(low, high + 1, step)]
             if len(found) > 1:
-                return [(v, tick(v)) for v in found]
+                powers = low < -3 or high > 4
+                return [(v, power(v) if powers and v != 1 else tick(v)) for v in found]
             ends = range(math.floor(math.log10(self.low)), high + 1)
             near = [m * 10.0**k for k in ends for m in (1, 2, 3, 5, 7)]
             near = [v for v in near if self.low <= v <= self.high]
@@ -388,8 +389,17 @@ def tick(value: float) -> str:
     """
     exponent = round(math.log10(value)) if value > 0 else 0
     if not -3 <= exponent <= 4 and math.isclose(value, 10.0**exponent):
-        return "10" + str(exponent).translate(_POWER)
+        return power(value)
     return f"{value:.10g}".replace("-", "−")
+
+
+def power(value: float) -> str:
+    """A power of ten by its exponent.
+
+    >>> power(100.0)
+    '10²'
+    """
+    return "10" + str(round(math.log10(value))).translate(_POWER)
 
 
 # -- ladders --------------------------------------------------------------------------------------
@@ -447,7 +457,8 @@ def climbed(ladder: Ladder, shape: Shape = WIDE) -> str:
             if wide
             else f'x="{left + 4}" y="{y - 1.9 * size:.0f}"'
         )
-        anchor = "end" if x > middle + (right - middle) * 0.45 else "start"
+        leftwards = before is not None and before[0] > x + 1  # the line comes from the right
+        anchor = "end" if leftwards or x > middle + (right - middle) * 0.45 else "start"
         if before is not None:
             parts.append(
                 f'<path d="M{before[0]:.1f} {before[1] + 7:.1f}L{x:.1f} {y - 8:.1f}" '

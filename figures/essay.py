@@ -1,0 +1,154 @@
+"""The essay "How far does it see?": one page on which a reader moves the things themselves.
+
+Curves are drawn by the page in float64, and say so. Verdicts, conditions, receptive fields, proofs,
+measured ratios and the verdicts on the papers are computed here and written into the page.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+
+from farfield.figures.document import environment
+from farfield.numerics.receptive_field import ReceptiveField, theoretical_receptive_field
+from farfield.theory.answers.blocks import Ladder, Steps
+from farfield.theory.answers.notation import html
+from farfield.theory.answers.writers.svg import NARROW, WIDE, climbed
+from farfield.theory.convergence import check_convergence
+from farfield.validation.claims import claims
+from farfield.validation.claims.claim import shown
+from farfield.validation.files import write
+from farfield.validation.reference.trials import trials
+
+EPS = Fraction(1, 100)
+TEXTS = (("-n/8", "−n/8"), ("-2*log(1+n)", "−2 log(1+n)"), ("-log(1+n)", "−log(1+n)"))
+"""Biases under which a text fades, each as a formula and as the page writes it."""
+RATES = tuple(Fraction(k, 20) for k in range(10, 41))
+"""Values of r on the slider of -r log(1+n)."""
+LADDERS = (
+    ("-log(1+n)", "−log(1+n)"),
+    ("-2*log(1+n)", "−2 log(1+n)"),
+    ("-log(1+n)-log(log(n+3))", "−log(1+n) − log log(n+3)"),
+    ("-log(1+n)-2*log(log(n+3))", "−log(1+n) − 2 log log(n+3)"),
+    (
+        "-log(1+n)-log(log(n+3))-log(log(log(n+16)))",
+        "−log(1+n) − log log(n+3) − log log log(n+16)",
+    ),
+    ("-log(1+n)^(11/10)", "−log(1+n)^1.1"),
+)
+SLOPES = ("1/2", "1/4", "1/16")
+HEADS = 8
+
+
+def held(field: ReceptiveField) -> str:
+    """How many tokens hold 99 % of the mass, in words.
+
+    >>> held(theoretical_receptive_field("-2*log(1+n)", EPS))
+    '61 tokens hold 99 %'
+    >>> held(theoretical_receptive_field("-log(1+n)", EPS))
+    'no number of tokens ever holds 99 %'
+    >>> held(theoretical_receptive_field("-21/20*log(1+n)", EPS))
+    'about 10^39.8 tokens hold 99 %'
+    """
+    if field.tokens == math.inf:
+        return "no number of tokens ever holds 99 %"
+    if field.tokens is not None:
+        return f"{field.tokens:,} tokens hold 99 %"
+    low, _ = field.answer.low, field.answer.high  # type: ignore[union-attr]
+    return f"about 10^{low / math.log(10):.1f} tokens hold 99 %"
+
+
+def _decided(formula: str) -> dict[str, Any]:
+    """The verdict on a formula and its receptive field."""
+    verdict, field = check_convergence(formula), theoretical_receptive_field(formula, EPS)
+    tokens = field.tokens if field.tokens not in (None, math.inf) else None
+    return {"verdict": str(verdict.verdict), "held": held(field), "tokens": tokens}
+
+
+def _ladders() -> Iterator[dict[str, Any]]:
+    """The proof of each formula as a picture and as steps."""
+    for formula, name in LADDERS:
+        verdict = check_convergence(formula)
+        blocks = verdict.blocks()
+        (ladder,) = (b for b in blocks if isinstance(b, Ladder))
+        (steps,) = (b for b in blocks if isinstance(b, Steps))
+        yield {
+            "name": name,
+            "verdict": str(verdict.verdict),
+            "wide": Markup(climbed(ladder, WIDE)),
+            "narrow": Markup(climbed(ladder, NARROW)),
+            "steps": [Markup(html(step)) for step in steps.steps],
+        }
+
+
+def _heads() -> dict[str, dict[int, tuple[float, int]]]:
+    """Measured ratios and seeds, by the slope of the local heads and by their number."""
+    named = {t.name: t for t in trials()}
+    found: dict[str, dict[int, tuple[float, int]]] = {}
+    for slope in SLOPES:
+        names = {0: "nope", 1: f"1 head {slope}", HEADS: f"8 heads {slope}"}
+        names |= {k: f"{k} heads {slope}" for k in range(2, HEADS)}
+        found[slope] = {
+            k: (round(math.exp(named[name].loss), 3), named[name].seeds)
+            for k, name in sorted(names.items())
+            if name in named
+        }
+    return found
+
+
+def _claims() -> list[dict[str, str]]:
+    """What the papers say, and whether it holds."""
+    return [
+        {
+            "id": c.id,
+            "paper": c.paper,
+            "verdict": str(c.verdict),
+            "quote": c.quote,
+            "where": ", ".join(filter(None, (c.section, c.place))),
+            "said": c.corrected or c.reason or c.statement,
+            "against": shown(c.evidence) if str(c.verdict) == "refuted" else "",
+        }
+        for c in claims()
+    ]
+
+
+def contents() -> Mapping[str, Any]:
+    """All that the page is told by farfield."""
+    return {
+        "texts": [{"formula": f, "name": name} | _decided(f) for f, name in TEXTS],
+        "rates": [{"r": float(r)} | _decided(f"-({r})*log(1+n)") for r in RATES],
+        "condition": str(check_convergence("-r*log(1+n)").condition),
+        "heads": _heads(),
+        "claims": _claims(),
+    }
+
+
+def essay() -> str:
+    """The page, whole: styles, script and data inside it, nothing asked of another host."""
+    told = contents()
+    data = json.dumps(told, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
+    counts: dict[str, int] = {}
+    for claim in told["claims"]:
+        counts[claim["verdict"]] = counts.get(claim["verdict"], 0) + 1
+    template = environment().get_template("essay.html")
+    return template.render(
+        data=Markup(data), texts=told["texts"], ladders=list(_ladders()), counts=counts,
+        condition=told["condition"], slopes=SLOPES, heads=range(HEADS), total=len(told["claims"]),
+    )  # fmt: skip
+
+
+def write_essay(path: str | os.PathLike[str]) -> Path:
+    """Write the essay to a file; returns its path.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
+    write(Path(path), essay().encode())
+    return Path(path)
