@@ -21,6 +21,7 @@ exclude_patterns = ["_build", "gallery", "examples/*.ipynb", "examples/sg_execut
 html_theme = "furo"
 html_title = "farfield"
 html_static_path = ["_static"]
+html_extra_path = ["how-far-does-it-see.html"]
 html_css_files = ["site.css"]
 html_show_sphinx = False
 html_copy_source = False

@@ -17,6 +17,7 @@ from docutils import nodes
 from latex2mathml.converter import convert
 
 SECTION = re.compile(r"^\s*(Args|Returns|Raises|Fields|Yields|Note|Example|Examples):\s*$")
+ESSAY = "how-far-does-it-see.html"
 BULLET = re.compile(r"^(\s*)([*-]|\d+\.)\s")
 
 
@@ -396,6 +397,16 @@ def _written(place: Path, parts: list[str]) -> None:
         place.write_text(text, encoding="utf-8")
 
 
+def essay_is_current(app: Any) -> None:
+    """Warn where the committed essay is not what farfield computes now."""
+    from sphinx.util.logging import getLogger
+
+    from farfield.figures.essay import essay
+
+    if (Path(app.srcdir) / ESSAY).read_text(encoding="utf-8") != essay():
+        getLogger(__name__).warning("%s is out of date: python docs/picture.py", ESSAY)
+
+
 def setup(app: Any) -> dict[str, Any]:
     """Connect to Sphinx; docstrings are rewritten before their sections are read."""
     app.connect("autodoc-process-docstring", rewrite, priority=100)
@@ -404,5 +415,6 @@ def setup(app: Any) -> dict[str, Any]:
     app.connect("builder-inited", exhibits_pages)
     app.connect("builder-inited", results_page)
     app.connect("builder-inited", claims_pages)
+    app.connect("builder-inited", essay_is_current)
     app.add_html_math_renderer("mathml", (inline_math, None), (display_math, None))
     return {"version": "1", "parallel_read_safe": True}

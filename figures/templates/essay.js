@@ -80,11 +80,12 @@
       const tokens = told.texts[k].tokens;
       box.replaceChildren(...WORDS.slice(0, end).flatMap((word, i) => {
         const span = document.createElement("span"), n = end - 1 - i;
-        span.textContent = `${word} `;
+        span.dataset.word = `${word} `;
         span.style.opacity = Math.max(.07, 1 + (BIASES[k](n) - BIASES[k](0)) / 8).toFixed(3);
         if (n + 1 === tokens) { span.className = "bar"; span.style.opacity = 1; }
         return [span];
       }));
+      box.setAttribute("aria-label", `${end} words, darker the more weight the bias leaves them. ${told.texts[k].held}.`);
       box.append(Object.assign(document.createElement("span"), { className: "cursor", textContent: "▮" }));
     });
   };
@@ -126,7 +127,7 @@
     get("ratio-said").textContent = `${local} of 8 heads local` + (found ? `, ${found[1]} seed${found[1] > 1 ? "s" : ""} [measured]` : ". No run has this mixture.");
     const top = 1.9, points = Object.entries(of);
     const wide = get("ratios").clientWidth > 560, W = wide ? 720 : 340, at = (k) => 50 + (W - 90) * k / 8, over = (v) => 150 - 125 * (v - .9) / (top - .9);
-    get("ratios").innerHTML = `<svg viewBox="0 0 ${W} 190" role="img" aria-label="Measured ratios by the number of local heads">`
+    get("ratios").innerHTML = `<svg viewBox="0 0 ${W} 200" role="img" aria-label="Measured ratios by the number of local heads">`
       + [1, 1.25, 1.5, 1.75].map((t) => `<path class="grid" d="M50 ${over(t)}H${W - 30}"/><text x="44" y="${over(t) + 4}" text-anchor="end">${t}</text>`).join("")
       + [...Array(9).keys()].map((k) => `<text x="${at(k)}" y="170" text-anchor="middle">${k}</text>`).join("")
       + `<text x="${W / 2}" y="188" text-anchor="middle">local heads</text>`
@@ -143,7 +144,7 @@
     get("g-value").value = g.toFixed(1);
     const share = (bias, k) => 1 / (1 + Math.exp(price(bias, k) - g));
     const places = Array.from({ length: 241 }, (_, k) => 10 ** (k / 40));
-    const lines = PRICED.map((b, k) => ({ name: b.name, look: "grey", level: [.85, .5, .12, 0][k] * share(b, 0), left: k === 1, points: places.map((x) => [x, share(b, x - 1)]) }));
+    const lines = PRICED.map((b, k) => ({ name: b.name, look: "grey", level: [.85, .06, .12, 0][k] * share(b, 0), left: k === 1, points: places.map((x) => [x, share(b, x - 1)]) }));
     const told = PRICED.map((b) => `${b.name} ${percent(share(b, n))}`).join(", ");
     get("found-said").textContent = `The needle gets: ${told}.`;
     const bar = { name: "", look: "yours", points: [[n + 1, 0], [n + 1, 1]] };

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Error, sync_playwright
 
+from farfield.figures.essay import write_essay
 from farfield.figures.gallery import draw
 from farfield.figures.pages.audit import write_audit
 from farfield.figures.pages.gallery import save
@@ -28,7 +29,7 @@ from farfield.validation.study.study import study, survey
 
 WIDTHS = (360, 768, 1280, 1920)
 SCHEMES = ("light", "dark")
-PAGES = ("study", "trained", "report", "figures", "claims", "audit")
+PAGES = ("study", "trained", "report", "figures", "claims", "audit", "essay")
 MEASURE = Path(__file__).with_name("page_faults.js").read_text(encoding="utf-8")
 
 
@@ -67,6 +68,7 @@ def written(folder):
     pages["figures"] = folder / "figures" / "index.html"
     BloomConfig(n_head=12, n_layer=3, hidden_size=96).save_pretrained(folder / "bloom")
     pages["audit"] = write_audit(audit(folder / "bloom"), folder / "audit")
+    pages["essay"] = write_essay(folder / "essay.html")
     return pages
 
 
@@ -152,6 +154,54 @@ def test_a_page_is_small_and_whole(pages, name):
     content = pages[name].read_text(encoding="utf-8")
     assert pages[name].stat().st_size < 1_000_000
     assert not re.search(r'(?:src|href)="(?!#|data:)', content), "a page stands alone"
+
+
+def test_the_essay_answers_the_hand(opened, pages):
+    assert pages["essay"].stat().st_size < 400_000
+    page, said = opened("essay", 1280)
+
+    def read(element):
+        return page.locator(element).inner_text()
+
+    assert read("#r-verdict") == "diverges"
+    page.locator("#r").press("ArrowRight")
+    assert read("#r-value") == "1.05" and read("#r-verdict") == "converges"
+    for _ in range(19):
+        page.locator("#r").press("ArrowRight")
+    assert read("#r-held") == "61 tokens hold 99 %."
+    before = page.locator("#fade .text span").count()
+    page.locator("#cursor").press("ArrowLeft")
+    assert page.locator("#fade .text span").count() == before - 3
+    assert read("#ratio") == "1.03"
+    page.get_by_role("button", name="head 3").click()
+    page.get_by_role("button", name="head 5").click()
+    assert read("#ratio") == "not measured" and "3 of 8 heads" in read("#ratio-said")
+    page.get_by_role("button", name="−2 log(1+n)", exact=True).click()
+    assert page.locator(".proof:visible strong").inner_text() == "converges"
+    page.locator("#dots button[tabindex='0']").press("ArrowRight")
+    chosen = page.locator("#dots button[aria-pressed='true']").get_attribute("aria-label")
+    page.locator("#formula").fill("alert(1)")
+    assert "not known here" in read("#formula-said")
+    page.locator("#formula").fill("-sqrt(n)")
+    assert read("#command") == 'farfield check "-sqrt(n)"' and page.locator("#own svg").count() == 1
+    page.reload()  # the state stands in the address
+    assert read("#r-value") == "2.00" and read("#ratio") == "not measured"
+    assert page.locator("#formula").input_value() == "-sqrt(n)"
+    assert page.locator("#dots button[aria-pressed='true']").get_attribute("aria-label") == chosen
+    assert page.locator(".proof:visible strong").inner_text() == "converges"
+    assert not said
+
+
+@pytest.mark.parametrize(
+    "state", ["r=nonsense&n=-5&heads=2&claim=x&ladder=99", "slope=7&g=1e9", "%"]
+)
+def test_a_broken_address_of_the_essay_is_no_fault(browser, pages, state):
+    page, said = browser.new_page(), []
+    page.on("pageerror", lambda e: said.append(str(e)))
+    page.goto(f"{pages['essay'].as_uri()}#{state}")
+    assert page.locator("#kept svg").count() == 1 and page.locator("#ratios svg").count() == 1
+    assert not said
+    page.close()
 
 
 @pytest.fixture(scope="module")

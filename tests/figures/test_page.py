@@ -142,7 +142,7 @@ def test_the_page_of_an_idea_holds_all_that_is_known():
         "ε → 0",
         "KERPLE-power",
         "fp16",
-        "critical",
+        "share of the nearest 64",
         "error of the output",
     ):
         assert said in shown, said

@@ -414,7 +414,7 @@ def climbed(ladder: Ladder, shape: Shape = WIDE) -> str:
     """
     size, wide = shape.type, shape is WIDE
     left, right = (170, shape.width - 30) if wide else (14, shape.width - 14)
-    tall = (4.2 if wide else 5.4) * size
+    tall = (4.2 if wide else 5.9) * size
     top = 3.2 * size
     height = top + tall * len(ladder.rungs) + 2.6 * size
     middle = (left + right) / 2
@@ -455,7 +455,7 @@ def climbed(ladder: Ladder, shape: Shape = WIDE) -> str:
         place = (
             f'x="{left - 12}" y="{y + 0.35 * size:.0f}" text-anchor="end"'
             if wide
-            else f'x="{left + 4}" y="{y - 1.9 * size:.0f}"'
+            else f'x="{left + 4}" y="{y - 2.3 * size:.0f}"'
         )
         leftwards = before is not None and before[0] > x + 1  # the line comes from the right
         anchor = "end" if leftwards or x > middle + (right - middle) * 0.45 else "start"
