@@ -113,15 +113,14 @@ def kept_share(shown: Sequence[tuple[str, Encoding, int | str]]) -> Curve:
     lengths = [round(NEAREST * 10 ** (k / 10)) for k in range(73)]
     own = {e.biases for _, e, _ in shown}
     lines = []
-    for name, e, *look in (*GREY, *shown):
-        if not look and e.biases in own:
-            continue
-        known = [(n, leak(e, NEAREST, n).value if n > NEAREST else 0.0) for n in lengths]
-        points = [(float(n), 1 - value) for n, value in known if value is not None]
+    known = [(name, e, None) for name, e in GREY if e.biases not in own]
+    for name, e, colour in (*known, *shown):
+        lost = [(n, leak(e, NEAREST, n).value if n > NEAREST else 0.0) for n in lengths]
+        points = [(float(n), 1 - value) for n, value in lost if value is not None]
         if len(points) > 1:
             x, y = zip(*points, strict=True)
-            weight = Weight.STRONG if look else Weight.CONTEXT
-            lines.append(Line(shortened(name, 40), x, y, *look, weight=weight))
+            weight = Weight.CONTEXT if colour is None else Weight.STRONG
+            lines.append(Line(shortened(name, 40), x, y, colour, weight=weight))
     several = any(e.num_heads > 1 for _, e, _ in shown)
     return Curve(
         f"The share of the attention that the nearest {NEAREST} tokens keep as the text grows, all "
