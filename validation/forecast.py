@@ -366,6 +366,19 @@ def within(value: float) -> tuple[float, float]:
     return center + scale * float(low), center + scale * float(high)
 
 
+def calibration() -> dict[str, float]:
+    """How the law fits its trials, each forecast without its family: `n`, `right`, `R2`."""
+    known = _known()
+    loss = np.array([t.loss for t in known])
+    said = left_out(np.array([t.order.loss for t in known]), loss, [t.family for t in known])
+    limit = math.log1p(TOLERANCE)
+    return {
+        "n": len(known),
+        "right": int(((said < limit) == (loss < limit)).sum()),
+        "R2": 1 - float(((loss - said) ** 2).sum() / ((loss - loss.mean()) ** 2).sum()),
+    }
+
+
 @functools.cache
 def _law() -> _Law:
     known = _known()

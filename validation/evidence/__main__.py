@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from farfield.theory.answers.answer import InputError
-from farfield.validation.evidence import judged, mixtures
+from farfield.validation.evidence import competing, judged, mixtures
 from farfield.validation.evidence.questions import answers, summary
 from farfield.validation.harness.reading import corpus
 from farfield.validation.reference.collection import planned
@@ -17,7 +17,11 @@ def main(arguments: list[str]) -> None:
         case ["summary"]:
             print("\n".join(f"* {sentence}" for sentence in summary()))
         case ["answers"]:
-            found = [*judged.answers(), *filter(None, [mixtures.answer()])]
+            found = [
+                *judged.answers(),
+                *competing.answers(),
+                *filter(None, [mixtures.answer()]),
+            ]
             for length in (64, 128):
                 found += answers(length=length)
             print("\n\n".join(map(str, found)))

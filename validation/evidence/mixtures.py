@@ -161,6 +161,7 @@ def answer() -> Evidence | None:
         for name in ("silence local, long", "silence free, long", "foreign", "far", "tempered")
     }
     read = mean("1 head 1/4", "readout", "beyond") or 0.0
+    field = mean("1 head 1/4", "fields", "free") or 0.0
     seeds = len(by_label["1 head 1/4"])
     return Evidence(
         "Why does a mixture hold?",
@@ -173,7 +174,7 @@ def answer() -> Evidence | None:
         f"correlation of position and what a linear probe reads beyond the training length is "
         f"{read:.2f}.",
         sum(map(len, by_label.values())),
-        {**one, "read": read, "seeds": seeds},
+        {**one, "read": read, "field": field, "seeds": seeds},
         (
             (
                 "model",

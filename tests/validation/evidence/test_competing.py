@@ -1,0 +1,47 @@
+import math
+
+import pytest
+
+from farfield.validation.evidence.competing import DECIDED, LIMIT, Open, _answer, _mean, came_out
+from farfield.validation.forms import FORMS
+from farfield.validation.reference.registration import REGISTRATIONS
+
+NAMED = {"label": "x", "length": 64, "layers": 4, "width": 128, "steps": 4000, "window": None}
+
+
+def made(loss, error=0.005, label="x", **said):
+    every = dict.fromkeys(FORMS, 0.0) | said
+    return Open({**NAMED, "label": label}, every, loss, loss, error, 1)
+
+
+def test_a_case_is_decided_beyond_two_standard_errors():
+    assert made(LIMIT + 0.02).decided and not made(LIMIT + 0.02, error=0.011).decided
+    assert made(0.5, law=0.3).right("law") and not made(0.5, law=0.01).right("law")
+    assert DECIDED == 2
+
+
+def test_only_cases_that_are_decided_and_were_not_seen_count():
+    found = [
+        made(0.5, label="a", mended=0.4),
+        made(0.0, label="b"),
+        made(LIMIT, label="c"),
+        made(0.85, label="slope 1/32", mended=0.9),
+    ]
+    answer = _answer("x", found)
+    assert answer.numbers["decided"] == 2 and answer.numbers["hold"] == 1
+    assert answer.numbers["right"]["mended"] == 2 and answer.numbers["right"]["law"] == 1
+    assert "1 more are not decided" in answer.sentence
+    assert "slope 1/32, steps 4000 +0.850" in answer.sentence
+
+
+def test_models_are_averaged():
+    loss, error = _mean([(0.1, 0.03), (0.3, 0.04)])
+    assert loss == pytest.approx(0.2) and error == pytest.approx(0.025)
+
+
+def test_what_was_registered_is_read_from_the_results():
+    for registration in REGISTRATIONS:
+        for case in came_out(registration):
+            assert case.said.keys() == FORMS.keys() and math.isfinite(case.loss)
+            assert abs(case.loss - case.registered) < 0.1 + 0.2 * abs(case.loss)
+            assert 0 < case.error < 0.1
