@@ -215,7 +215,7 @@ def results_page(app: Any) -> None:
     from farfield.validation.evidence import competing, judged, mixtures
     from farfield.validation.evidence.questions import answers, summary
     from farfield.validation.reference.predictions import plan, predictions, registered
-    from farfield.validation.reference.results import results
+    from farfield.validation.reference.table import results
 
     found = results()
     planned = sum(len(s.encodings) * len(s.seeds) * len(s.lengths) for s in plan().sweeps)

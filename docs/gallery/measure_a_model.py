@@ -11,7 +11,7 @@ import tempfile
 import farfield
 from farfield.figures.gallery import draw
 from farfield.validation.reference.predictions import predictions
-from farfield.validation.reference.results import results
+from farfield.validation.reference.table import results
 
 # %%
 # A tiny model for each of two biases, on the same text and seed. The preset is made for tests and

@@ -32,12 +32,12 @@ from farfield.validation.claims import (
 from farfield.validation.claims.claim import EXACT, Check
 from farfield.validation.claims.gradients import WANTED, gradients
 from farfield.validation.claims.ledger import parsed
-from farfield.validation.claims.results import LAST, WHOLE, Model, models, read_results, using
+from farfield.validation.claims.results import models, read_results, using
 from farfield.validation.claims.words import about, by_chance, rank_correlation
 from farfield.validation.harness.visibility import Visibility
 from farfield.validation.published import table
 from farfield.validation.reference.predictions import predictions
-from farfield.validation.reference.results import results
+from farfield.validation.reference.table import LAST, WHOLE, Model, results
 
 # -- altered data ---------------------------------------------------------------------------------
 

@@ -17,15 +17,7 @@ from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import alibi_slope, encoding
 from farfield.validation.claims.claim import Data, Decisions, Finding
 from farfield.validation.claims.gradients import STEP, gradients
-from farfield.validation.claims.results import (
-    LAST,
-    WHOLE,
-    Model,
-    all_models,
-    models,
-    named,
-    of_models,
-)
+from farfield.validation.claims.results import all_models, models, named, of_models
 from farfield.validation.claims.words import (
     EXPLODES,
     about,
@@ -33,6 +25,7 @@ from farfield.validation.claims.words import (
     stays,
 )
 from farfield.validation.published import curve, keys, rows, select, table
+from farfield.validation.reference.table import LAST, WHOLE, Model
 
 decides = Decisions()
 

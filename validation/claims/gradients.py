@@ -48,7 +48,7 @@ def measured() -> Iterator[dict[str, Any]]:
     from farfield.validation.harness.reading import corpus
     from farfield.validation.harness.training import train
     from farfield.validation.reference.predictions import plan
-    from farfield.validation.reference.results import results
+    from farfield.validation.reference.table import results
 
     text = corpus()
     known = {r["training"]["weights_sha256"] for r in results()}

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from farfield.validation.claims.claim import Data, Finding, Missing
-from farfield.validation.claims.results import LAST, Model, models
+from farfield.validation.claims.results import models
 from farfield.validation.claims.words import (
     BY_CHANCE,
     EXPLODES,
@@ -35,6 +35,7 @@ from farfield.validation.claims.words import (
     stays,
 )
 from farfield.validation.published import PrintedNumber, table
+from farfield.validation.reference.table import LAST, Model
 
 Spec = Mapping[str, Any]
 Item = PrintedNumber | Model

@@ -29,7 +29,7 @@ from farfield.theory.values import compile_ball, enclose
 from farfield.theory.verdicts import Convergence
 from farfield.theory.verdicts import Verdict as Series_
 from farfield.validation.claims.claim import Data, Decisions, Finding, Missing
-from farfield.validation.claims.results import LAST, WHOLE, Model, all_models, models, of_models
+from farfield.validation.claims.results import all_models, models, of_models
 from farfield.validation.claims.words import (
     BY_CHANCE,
     by_chance,
@@ -38,6 +38,7 @@ from farfield.validation.claims.words import (
     rank_correlation,
 )
 from farfield.validation.published import curve, select, table
+from farfield.validation.reference.table import LAST, WHOLE, Model
 
 decides = Decisions()
 

@@ -9,85 +9,27 @@ perplexities of two settings do not compare.
 
 from __future__ import annotations
 
+import dataclasses
 import json
-import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from farfield.theory.answers.errors import InputError
 from farfield.validation.claims.claim import Finding, Missing
-from farfield.validation.claims.words import increase
 from farfield.validation.progress import Progress
+from farfield.validation.reference.committed import Row
+from farfield.validation.reference.table import Model, grouped, results
 
-Row = Mapping[str, Any]
 Named = tuple[str, Any]
 HOW = (
     "no results of trained models; `farfield report --train --out out/demo` makes them (needs the "
     "extra farfield[train]), then add --results out/demo/study.json, or run with --fresh"
 )
-LAST, WHOLE = "last token", "non-overlapping"
 _GIVEN: ContextVar[tuple[Named, ...] | None] = ContextVar("results", default=None)
-
-
-@dataclass(frozen=True)
-class Model:
-    """The runs of one encoding in one setting, one a seed; numbers are means over them.
-
-    Fields:
-        name: label of the encoding, with ` + BCA` or ` + window W` where inference used it.
-        verdict: on the exp-series of its heads.
-        trained: tokens of the training length.
-        scale: of the models, in words.
-        source: where the runs come from.
-        seeds: of the runs.
-        perplexity: by protocol, length and seed.
-        gradient, mass: gradient ERF, and the share of the gradient in the training length.
-        curve: share of the gradient on the most recent tokens, by their number.
-        erf, trf: attention ERF and finite-row TRF by eps; trf empty where there is no bias.
-        scores: mean expected scores by distance and seed, as far as both are seen.
-        losses: of training by step and seed.
-        seconds: processor time of training by seed.
-    """
-
-    name: str
-    verdict: str = ""
-    trained: int = 64
-    scale: str = ""
-    source: str = ""
-    seeds: tuple[int, ...] = (0,)
-    perplexity: Mapping[str, Mapping[int, Mapping[int, float]]] = field(default_factory=dict)
-    gradient: float = math.nan
-    mass: float = math.nan
-    curve: Mapping[int, float] = field(default_factory=dict)
-    erf: Mapping[float, float] = field(default_factory=dict)
-    trf: Mapping[float, float] = field(default_factory=dict)
-    scores: Mapping[int, tuple[float, ...]] = field(default_factory=dict)
-    losses: Mapping[int, Mapping[int, float]] = field(default_factory=dict)
-    seconds: Mapping[int, float] = field(default_factory=dict)
-
-    @property
-    def mask(self) -> str:
-        """What inference used beside the encoding, empty for none."""
-        return self.name.partition(" + ")[2]
-
-    def mean(self, protocol: str = LAST, most: int | None = None) -> dict[int, float]:
-        """Perplexity by length, geometric means over seeds."""
-        return {
-            n: math.exp(float(np.mean([math.log(p) for p in by_seed.values()])))
-            for n, by_seed in sorted(self.perplexity.get(protocol, {}).items())
-            if most is None or n <= most
-        }
-
-    def increase(self, protocol: str = LAST) -> float:
-        """The largest relative increase of perplexity beyond the training length."""
-        return increase(self.mean(protocol), self.trained)
 
 
 @contextmanager
@@ -137,40 +79,21 @@ def fresh(
 
 
 def runs_of(content: Any) -> tuple[Row, ...]:
-    """The runs in the content of a file, each with a `name`."""
+    """The runs in the content of a file; those of a study go by the names of its predictions."""
     if isinstance(content, dict) and "entries" in content:
-        found = [
+        found: list[Any] = [
             {"name": e["prediction"]["name"], **e["run"]}
             for e in content["entries"]
             if e.get("run")
         ]
     else:
         held = content.get("runs", [content]) if isinstance(content, dict) else content
-        found = [
-            {"name": r["encoding"].get("label") or _label(r["encoding"]), **r}
-            for r in (held if isinstance(held, list) else [])
-            if isinstance(r, dict) and "measurements" in r and "encoding" in r
-        ]
-    return tuple(r for r in found if r["measurements"])
-
-
-def _label(encoding: Row) -> str:
-    dialect = encoding.get("dialect")
-    return f"{encoding['name']} ({dialect})" if dialect else str(encoding["name"])
-
-
-@lru_cache(maxsize=8)
-def _committed(folder: str) -> tuple[Named, ...]:
-    from farfield.validation.reference.committed import HERE
-    from farfield.validation.reference.results import results
-
-    found = (
-        [json.loads(p.read_text(encoding="utf-8")) for p in sorted((HERE / folder).glob("*.json"))]
-        if folder
-        else results()
+        found = held if isinstance(held, list) else []
+    return tuple(
+        r
+        for r in found
+        if isinstance(r, dict) and "measurements" in r and "encoding" in r and r["measurements"]
     )
-    source = f"validation/reference/{folder}".rstrip("/")
-    return ((source, {"runs": list(found)}),) if found else ()
 
 
 def models(*, trained: int | None = None, folder: str = "") -> tuple[Model, ...]:
@@ -184,100 +107,43 @@ def models(*, trained: int | None = None, folder: str = "") -> tuple[Model, ...]
         Missing: there are no such results.
     """
     given = _GIVEN.get()
-    if given is None:
-        return _committed_models(folder, trained)
-    if folder:
+    if given is not None and folder:
         raise Missing(f"the results given do not hold the runs of {folder}")
-    return _grouped(given, trained)
+    found = _committed(folder) if given is None else _judged(given)
+    settings: dict[str, list[Model]] = {}
+    for model in found:
+        if trained in (None, model.trained):
+            settings.setdefault(model.scale, []).append(model)
+    if not settings:
+        raise Missing(HOW)
+    most: list[Model] = max(settings.values(), key=len)
+    return tuple(most)
 
 
 @lru_cache(maxsize=16)
-def _committed_models(folder: str, trained: int | None) -> tuple[Model, ...]:
-    return _grouped(_committed(folder), trained)
+def _committed(folder: str) -> tuple[Model, ...]:
+    return _judged([(f"validation/reference/{folder}".rstrip("/"), {"runs": [*results(folder)]})])
 
 
-def _grouped(sources: tuple[Named, ...], trained: int | None) -> tuple[Model, ...]:
-    settings: dict[str, dict[tuple[str, str], list[tuple[Row, Row]]]] = {}
-    for source, content in sources:
-        for run in runs_of(content):
-            for measurement in run["measurements"]:
-                if trained in (None, run["preset"]["length"]):
-                    name = run["name"] + _mask(measurement["inference"])
-                    group = settings.setdefault(_scale(run["preset"]), {})
-                    group.setdefault((source, name), []).append((run, measurement))
-    if not settings:
-        raise Missing(HOW)
-    best = max(settings.items(), key=lambda item: len(item[1]))
-    return tuple(_model(name, source, best[0], group) for (source, name), group in best[1].items())
-
-
-def _mask(inference: Row) -> str:
-    window = inference.get("window")
-    return " + BCA" * (inference["bca"] is not None) + (f" + window {window}" if window else "")
-
-
-def _scale(preset: Row) -> str:
-    name = preset.get("name") or "a preset of its own"
-    wide = f", {preset['width']} wide, {preset['heads']} heads" if "width" in preset else ""
-    return f"{name}: {preset['layers']} layers{wide}, trained on {preset['length']} tokens"
-
-
-def _model(name: str, source: str, scale: str, group: list[tuple[Row, Row]]) -> Model:
-    seeds = [run["seed"] for run, _ in group]
-    perplexity: dict[str, dict[int, dict[int, float]]] = {}
-    fields: dict[str, dict[float, list[float]]] = {"tokens": {}, "trf": {}}
-    curves: dict[int, list[float]] = {}
-    losses: dict[int, dict[int, float]] = {}
-    scores = {}
-    biased = group[0][0]["encoding"]["mechanism"] == "bias"
-    for run, m in group:
-        for p in m["perplexity"]:
-            by_length = perplexity.setdefault(p["protocol"], {})
-            by_length.setdefault(p["length"], {})[run["seed"]] = p["perplexity"]
-        for f in m["attention"]:
-            for key in ("tokens", "trf") if biased else ("tokens",):
-                fields[key].setdefault(f["eps"], []).append(f[key])
-        for tokens, share in m["gradient"].get("curve", ()):
-            curves.setdefault(tokens, []).append(share)
-        for step, loss in run.get("training", {}).get("losses", ()):
-            losses.setdefault(step, {})[run["seed"]] = loss
-        known = m.get("scores", {}).get("scores", ())
-        scores[run["seed"]] = tuple(known[: known.index(None) if None in known else None])
-    first = group[0][0]
-    return Model(
-        name,
-        _verdict(first),
-        first["preset"]["length"],
-        scale,
-        source,
-        tuple(seeds),
-        perplexity,
-        float(np.mean([m["gradient"]["tokens"] for _, m in group])),
-        float(np.mean([m["gradient"]["mass"] for _, m in group])),
-        {k: float(np.mean(v)) for k, v in curves.items()},
-        {k: float(np.mean(v)) for k, v in fields["tokens"].items()},
-        {k: float(np.mean(v)) for k, v in fields["trf"].items()},
-        scores,
-        losses,
-        {
-            run["seed"]: run["training"]["cpu_seconds"]
-            for run, _ in group
-            if "cpu_seconds" in run.get("training", {})
-        },
+def _judged(sources: Sequence[Named]) -> tuple[Model, ...]:
+    """The models of some sources, each with the verdict on its heads."""
+    return tuple(
+        dataclasses.replace(model, verdict=_verdict(model))
+        for source, content in sources
+        for model in grouped(runs_of(content), source)
     )
 
 
-def _verdict(run: Row) -> str:
+def _verdict(model: Model) -> str:
     """The registered verdict of a reference run, which may not hold its formula in full; else that
     on the formulas of the heads."""
-    encoding, length = run["encoding"], run["preset"]["length"]
-    if "registered" in run:
+    if model.encoding.get("registered"):
         from farfield.validation.reference.predictions import predictions
 
         for p in predictions()["encodings"]:
-            if (p["label"], p["length"], p["bca"]) == (run["name"], length, False):
+            if (p["label"], p["length"], p["bca"]) == (model.label, model.trained, False):
                 return str(p["verdict"])
-    return _decided(encoding["mechanism"], tuple(encoding["heads"]))
+    return _decided(model.encoding["mechanism"], tuple(model.encoding["heads"]))
 
 
 @lru_cache(maxsize=256)

@@ -22,7 +22,7 @@ from farfield.theory.functions.balls import precision
 from farfield.theory.resolution import rotation, rotation_with_decay
 from farfield.theory.theorems import theorem
 from farfield.validation.claims.claim import Data, Decisions, Finding
-from farfield.validation.claims.results import WHOLE, Model, all_models, named, of_models
+from farfield.validation.claims.results import all_models, named, of_models
 from farfield.validation.claims.words import (
     BY_CHANCE,
     about,
@@ -32,6 +32,7 @@ from farfield.validation.claims.words import (
 )
 from farfield.validation.harness.visibility import Visibility
 from farfield.validation.published import curve, keys, select, table
+from farfield.validation.reference.table import WHOLE, Model
 
 decides = Decisions()
 

@@ -16,11 +16,11 @@ from farfield.validation.harness.measures.evidence import Evidence
 from farfield.validation.harness.measures.statistics import rank_correlation
 from farfield.validation.reference.observations import (
     PLAIN,
-    Observation,
     assumed_bias,
     subject_of,
 )
 from farfield.validation.reference.predictions import MIXING
+from farfield.validation.reference.table import Model
 
 SPLITS = 400  # into halves: more change no printed digit
 MIXINGS = tuple(k / 20 for k in range(1, 20))
@@ -35,11 +35,11 @@ def _weights(label: str, length: int, row: int) -> np.ndarray:
     return np.array([tabulate(b, np.arange(row)) for b in assumed_bias(label, length).biases])
 
 
-def _trained(o: Observation, row: int) -> float | None:
+def _trained(o: Model, row: int) -> float | None:
     """The layered prediction with the values that each seed learned, where it did; the mean."""
     if not o.learned:
         return None
-    subject = subject_of(o.label, o.length)
+    subject = subject_of(o.label, o.trained)
     found = (encoding(**subject.options, **values) for values in o.learned)
     fields = [layered_receptive_field(e, o.layers, mixing=MIXING, length=row) for e in found]
     return float(np.mean([f.tokens for f in fields]))
@@ -66,11 +66,11 @@ def _kernel(label: str, length: int, row: int, noise: float) -> np.ndarray:
     return np.asarray(total / DRAWS)
 
 
-def depth(found: Sequence[Observation]) -> Iterator[Evidence]:
+def depth(found: Sequence[Model]) -> Iterator[Evidence]:
     """The convolution model of depth: as registered, with a fitted mixing, and with noise."""
     biased = [o for o in found if o.biased]
     row = max(n for o in found for n in o.last)
-    layers, length = found[0].layers, found[0].length
+    layers, length = found[0].layers, found[0].trained
     measured = np.array([o.gradient for o in biased])
 
     def model(mixing: float, noise: float) -> np.ndarray:

@@ -11,10 +11,11 @@ from farfield.numerics.resolution import attention_resolution
 from farfield.validation.evidence.statements import groups
 from farfield.validation.harness.measures.evidence import Evidence
 from farfield.validation.harness.measures.statistics import rank_correlation
-from farfield.validation.reference.observations import Observation, assumed_bias
+from farfield.validation.reference.observations import assumed_bias
+from farfield.validation.reference.table import Model
 
 
-def receptive_fields(found: Sequence[Observation]) -> Iterator[Evidence]:
+def receptive_fields(found: Sequence[Model]) -> Iterator[Evidence]:
     """TRF against the attention ERF and the gradient ERF."""
     biased = [o for o in found if o.biased]
     every = {"all with an additive bias": biased}
@@ -66,14 +67,14 @@ def receptive_fields(found: Sequence[Observation]) -> Iterator[Evidence]:
     yield from _heads(biased)
 
 
-def _heads(biased: Sequence[Observation]) -> Iterator[Evidence]:
+def _heads(biased: Sequence[Model]) -> Iterator[Evidence]:
     eps = 0.05
     pairs: list[tuple[float, float]] = []
     rows: list[tuple[str, ...]] = [("encoding", "Spearman's rho over layers and heads", "n")]
     within = {}
     for o in biased:
-        erf = np.atleast_2d(o.erf_heads[eps])
-        trf = np.broadcast_to(o.trf_heads[eps], erf.shape)
+        erf = np.atleast_2d(o.heads["heads"][eps])
+        trf = np.broadcast_to(o.heads["trf_heads"][eps], erf.shape)
         pairs += zip(trf.ravel(), erf.ravel(), strict=True)
         if len(set(trf.ravel())) > 2:
             r = rank_correlation(trf.ravel().tolist(), erf.ravel().tolist())
@@ -92,7 +93,7 @@ def _heads(biased: Sequence[Observation]) -> Iterator[Evidence]:
     )
 
 
-def resolutions(found: Sequence[Observation]) -> Iterator[Evidence]:
+def resolutions(found: Sequence[Model]) -> Iterator[Evidence]:
     """Measured R(s) of trained models beside the theory's, with and without BCA."""
     length = 256  # of the measured scores
     pairs, rows = [], [("encoding", "measured R", "R of the bias", "ratio of perplexity")]
@@ -102,7 +103,7 @@ def resolutions(found: Sequence[Observation]) -> Iterator[Evidence]:
             continue
         value = None
         if o.biased:
-            value = attention_resolution(assumed_bias(o.label, o.length), length).value
+            value = attention_resolution(assumed_bias(o.label, o.trained), length).value
             if value is not None:
                 pairs.append((value, o.resolution))
         rows.append(

@@ -13,7 +13,8 @@ from farfield.validation.harness.measures.statistics import (
     rank_correlation,
     rank_gain,
 )
-from farfield.validation.reference.observations import PLAIN, Observation
+from farfield.validation.reference.observations import PLAIN
+from farfield.validation.reference.table import Model
 
 RANK = "registered rank (layered mass beyond the training length)"
 
@@ -21,9 +22,9 @@ RANK = "registered rank (layered mass beyond the training length)"
 LEAK = "leak, mean of heads"
 
 
-def verdicts(found: Sequence[Observation]) -> Iterator[Evidence]:
+def verdicts(found: Sequence[Model]) -> Iterator[Evidence]:
     """Verdict against Definition 0.1, as a confusion table, for each protocol and reach."""
-    trained = found[0].length
+    trained = found[0].trained
     far = max(n for o in found for n in o.whole)
     reach = max(n for o in found for n in o.last)
     for protocol, longest in (
@@ -70,13 +71,13 @@ def verdicts(found: Sequence[Observation]) -> Iterator[Evidence]:
         )
 
 
-def _kind(o: Observation) -> str:
-    if o.bca:
+def _kind(o: Model) -> str:
+    if o.mask:
         return "bounded support (BCA)"
     return str(o.prediction["verdict"]).replace("_", " ")
 
 
-def forecasts(found: Sequence[Observation]) -> Iterator[Evidence]:
+def forecasts(found: Sequence[Model]) -> Iterator[Evidence]:
     """Rank correlations of what was registered with the loss in extrapolation."""
     reach = max(n for o in found for n in o.last)
     loss = [math.log(o.last[reach]) for o in found]
@@ -121,12 +122,12 @@ def forecasts(found: Sequence[Observation]) -> Iterator[Evidence]:
     )
 
 
-def coverage(found: Sequence[Observation]) -> Iterator[Evidence]:
+def coverage(found: Sequence[Model]) -> Iterator[Evidence]:
     """Chi et al.'s rule against the gradient mass, as predictors of the loss."""
     reach = max(n for o in found for n in o.last)
     loss = [math.log(o.last[reach]) for o in found]
     fails = [x >= math.log(1 + TOLERANCE) for x in loss]
-    covered = [o.gradient <= o.length for o in found]
+    covered = [o.gradient <= o.trained for o in found]
     right = sum(c != f for c, f in zip(covered, fails, strict=True))
     low, high = proportion(right, len(found))
     field = rank_correlation([o.gradient for o in found], loss)

@@ -23,15 +23,16 @@ from farfield.validation.forecast import calibration
 from farfield.validation.harness.measures.evidence import Evidence
 from farfield.validation.harness.reading import corpus
 from farfield.validation.reference.committed import Row
-from farfield.validation.reference.observations import Observation, observations
+from farfield.validation.reference.observations import observations
 from farfield.validation.reference.registration import REGISTRATIONS, USUAL
-from farfield.validation.reference.results import results as committed_results
+from farfield.validation.reference.table import Model
+from farfield.validation.reference.table import results as committed_results
 from farfield.validation.reference.trials import trials
 from farfield.validation.rules import ORDER_LOSS
 
 LEAST = 5  # encodings below which nothing is concluded
 
-QUESTIONS: Mapping[str, Callable[[Sequence[Observation]], Iterable[Evidence]]] = {
+QUESTIONS: Mapping[str, Callable[[Sequence[Model]], Iterable[Evidence]]] = {
     "verdict": verdicts,
     "referee": referee.referee,
     "forecast": forecasts,
@@ -202,7 +203,7 @@ LONGER = {
 """Cases of 4,000 steps, each with its name at 1,000."""
 
 
-def _first(part: str, found: Sequence[Observation]) -> Mapping[str, Any]:
+def _first(part: str, found: Sequence[Model]) -> Mapping[str, Any]:
     """The numbers of the referee's answer on verdicts or on fields."""
     answer = {"referee": referee.verdicts, "fields": referee.fields}[part]
     return answer(found).numbers

@@ -16,8 +16,9 @@ from farfield.numerics.finite_length import head_weights
 from farfield.validation.harness.measures.evidence import Evidence
 from farfield.validation.harness.measures.extrapolation import holds
 from farfield.validation.reference.committed import Row
-from farfield.validation.reference.observations import Observation, assumed_bias, family
-from farfield.validation.reference.results import results as committed_results
+from farfield.validation.reference.observations import assumed_bias, family
+from farfield.validation.reference.table import Model
+from farfield.validation.reference.table import results as committed_results
 
 UNSEEN = (
     "kerple_power",
@@ -35,7 +36,7 @@ SATURATED = 0.9  # of the row: a field beyond is cut by it
 RESAMPLES = 2000
 
 
-def referee(found: Sequence[Observation]) -> Iterator[Evidence]:
+def referee(found: Sequence[Model]) -> Iterator[Evidence]:
     """What has to stand beside the other answers, at the training length of these observations."""
     results = committed_results()
     yield verdicts(found)
@@ -44,17 +45,17 @@ def referee(found: Sequence[Observation]) -> Iterator[Evidence]:
     yield from _spread(found, results)
 
 
-def blind(o: Observation) -> bool:
+def blind(o: Model) -> bool:
     """Whether no model of the kind had been trained when its prediction was made."""
-    return o.length != PILOTED or o.name in UNSEEN
+    return o.trained != PILOTED or o.name in UNSEEN
 
 
-def right(o: Observation) -> bool:
+def right(o: Model) -> bool:
     """Whether the verdict said what happened, one-sided, last token."""
     return bool(holds(r - 1 for r in o.last.values()) == o.prediction["extrapolates"])
 
 
-def verdicts(found: Sequence[Observation]) -> Evidence:
+def verdicts(found: Sequence[Model]) -> Evidence:
     """The verdict beside a constant answer; which rows were blind, which are one model."""
     results = committed_results()
     kept = [holds(r - 1 for r in o.last.values()) for o in found]
@@ -66,7 +67,7 @@ def verdicts(found: Sequence[Observation]) -> Evidence:
         frozenset(
             run["training"]["weights_sha256"]
             for run in results
-            if run["encoding"]["label"] == o.label and run["preset"]["length"] == o.length
+            if run["encoding"]["label"] == o.label and run["preset"]["length"] == o.trained
         )
         for o in found
     }
@@ -98,7 +99,7 @@ def verdicts(found: Sequence[Observation]) -> Evidence:
     )
 
 
-def _key(o: Observation) -> tuple[Any, ...]:
+def _key(o: Model) -> tuple[Any, ...]:
     return (
         o.prediction["extrapolates"],
         round(o.prediction["layered"]["beyond"], 6),
@@ -106,12 +107,12 @@ def _key(o: Observation) -> tuple[Any, ...]:
     )
 
 
-def fields(found: Sequence[Observation]) -> Evidence:
+def fields(found: Sequence[Model]) -> Evidence:
     """Predictions of the gradient field, all on the row that it was measured on."""
     biased = [o for o in found if o.biased]
     row = max(n for o in found for n in o.last)
     layers = found[0].layers
-    kernels = [head_weights(assumed_bias(o.label, o.length).bias(np.arange(row))) for o in biased]
+    kernels = [head_weights(assumed_bias(o.label, o.trained).bias(np.arange(row))) for o in biased]
     measured = np.array([o.gradient for o in biased])
     unsaturated = measured < SATURATED * row
 
@@ -185,14 +186,14 @@ def _rank_interval(
     return float(low), float(high)
 
 
-def _paired(found: Sequence[Observation], results: Sequence[Row]) -> Iterator[Evidence]:
+def _paired(found: Sequence[Model], results: Sequence[Row]) -> Iterator[Evidence]:
     def resolution(label: str, masked: bool) -> dict[int, float]:
         return {
             run["seed"]: m["scores"]["resolution"]
             for run in results
             for m in run["measurements"]
             if run["encoding"]["label"] == label
-            and run["preset"]["length"] == found[0].length
+            and run["preset"]["length"] == found[0].trained
             and (m["inference"]["bca"] is not None) is masked
             and m.get("scores", {}).get("resolution") is not None
         }
@@ -217,15 +218,15 @@ def _paired(found: Sequence[Observation], results: Sequence[Row]) -> Iterator[Ev
     )
 
 
-def _spread(found: Sequence[Observation], results: Sequence[Row]) -> Iterator[Evidence]:
+def _spread(found: Sequence[Model], results: Sequence[Row]) -> Iterator[Evidence]:
     seeds = {
         o.label: [
             run["measurements"][0]["gradient"]["tokens"]
             for run in results
-            if run["encoding"]["label"] == o.label and run["preset"]["length"] == o.length
+            if run["encoding"]["label"] == o.label and run["preset"]["length"] == o.trained
         ]
         for o in found
-        if not o.bca
+        if not o.mask
     }
     wide = {k: sorted(v) for k, v in seeds.items() if len(v) > 1 and max(v) > 2 * min(v)}
     if not wide:

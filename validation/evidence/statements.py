@@ -13,7 +13,7 @@ from typing import Any
 from farfield.validation.harness.measures.evidence import Evidence
 from farfield.validation.harness.measures.extrapolation import holds
 from farfield.validation.reference.committed import HERE
-from farfield.validation.reference.observations import Observation
+from farfield.validation.reference.table import Model
 
 
 @lru_cache
@@ -26,11 +26,11 @@ def groups() -> Mapping[str, Sequence[str]]:
     return {group["name"]: group["runs"] for group in _read()["group"]}
 
 
-def unreproduced(found: Sequence[Observation]) -> Iterator[Evidence]:
+def unreproduced(found: Sequence[Model]) -> Iterator[Evidence]:
     """Statements of the papers beside the numbers here, those that fail first."""
     reach = max(n for o in found for n in o.last)
     ratios = {o.name: o.last[reach] for o in found}
-    times = reach // found[0].length
+    times = reach // found[0].trained
     checks = [
         (
             said["text"].format(run=run, reach=times),
@@ -46,7 +46,7 @@ def unreproduced(found: Sequence[Observation]) -> Iterator[Evidence]:
     yield Evidence(
         "What of the papers does not reproduce at this scale?",
         f"{failed} of {len(checks)} statements do not hold for these models of "
-        f"{found[0].layers} layers, bytes and a training length of {found[0].length}; that says "
+        f"{found[0].layers} layers, bytes and a training length of {found[0].trained}; that says "
         "nothing of larger ones.",
         len(checks),
         {statement: ok for statement, _, ok in checks},

@@ -24,7 +24,7 @@ from farfield.validation.reference.collection import collect, differences, plann
 from farfield.validation.reference.committed import HERE, place, sha256
 from farfield.validation.reference.predictions import plan, predictions, registered
 from farfield.validation.reference.registration import REGISTRATIONS
-from farfield.validation.reference.results import results
+from farfield.validation.reference.table import results
 
 __all__ = [
     "HERE",

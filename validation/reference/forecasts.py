@@ -14,8 +14,9 @@ from farfield.validation.forms import FORMS, Size
 from farfield.validation.harness.measures.extrapolation import TOLERANCE
 from farfield.validation.harness.plan import Plan
 from farfield.validation.reference.committed import Row, rounded, sha256
-from farfield.validation.reference.observations import Observation, assumed_bias, observations
+from farfield.validation.reference.observations import assumed_bias, observations
 from farfield.validation.reference.registration import REGISTRATIONS, Registration, cases, identity
+from farfield.validation.reference.table import Model
 from farfield.validation.rules import RULES, Calibrated, Case, calibrated, case
 
 LIMIT = math.log1p(TOLERANCE)
@@ -72,7 +73,12 @@ def first_seen() -> Seen:
     """The encodings of the first registration whose formula is fixed, as they came out."""
     return [
         (
-            {"label": o.label, "length": o.length, "layers": o.layers, "tested": c.tested},
+            {
+                "label": o.label,
+                "length": o.trained,
+                "layers": o.layers,
+                "tested": c.tested,
+            },
             c,
             math.log(o.last[c.tested]),
         )
@@ -80,12 +86,12 @@ def first_seen() -> Seen:
     ]
 
 
-def first_cases(length: int) -> Iterator[tuple[Observation, Case]]:
+def first_cases(length: int) -> Iterator[tuple[Model, Case]]:
     """The encodings of the first registration whose formula is fixed, at a training length."""
     for o in observations(length=length):
-        if o.prediction["basis"] == "the formula" and not o.bca:
-            bias = assumed_bias(o.label, o.length)
-            yield o, case(bias, o.length, max(o.last), o.layers)
+        if o.prediction["basis"] == "the formula" and not o.mask:
+            bias = assumed_bias(o.label, o.trained)
+            yield o, case(bias, o.trained, max(o.last), o.layers)
 
 
 def seen_of(registration: Registration) -> Seen:

@@ -11,18 +11,16 @@ A case is what all seeds share: an encoding, an architecture, and how the model 
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from farfield.validation.harness.plan import Plan, read_plan
 from farfield.validation.harness.visibility import CAUSAL
 from farfield.validation.reference.committed import HERE, Row, sha256
+from farfield.validation.reference.table import Model, grouped, results
 from farfield.validation.rules import Case, case
 
 Identity = tuple[Any, ...]
@@ -49,34 +47,6 @@ def titled(named: Row) -> str:
     window = (f"window {named['window']}",) if named["window"] else ()
     others = (f"{what} {named[what]}" for what, usual in USUAL.items() if named[what] != usual)
     return ", ".join((named["label"], *window, *others))
-
-
-@dataclass(frozen=True)
-class CaseOutcome:
-    """What came out of a case: last-token perplexity beyond the training length.
-
-    Fields:
-        seeds: of the models.
-        log_ratios: mean logarithm of the ratio to the perplexity at the training length, by
-            tested length.
-        spread: standard deviation of that over the seeds, the largest of any length; 0 for one.
-    """
-
-    seeds: tuple[int, ...]
-    log_ratios: Mapping[int, float]
-    spread: float
-
-    @property
-    def loss(self) -> float:
-        """The largest of the mean log ratios, in nats."""
-        return max(self.log_ratios.values())
-
-
-def _outcome(runs: Mapping[int, Mapping[int, float]]) -> CaseOutcome:
-    by_length = {n: [run[n] for run in runs.values()] for n in next(iter(runs.values()))}
-    spread = max(float(np.std(v, ddof=1)) for v in by_length.values()) if len(runs) > 1 else 0.0
-    means = {n: float(np.mean(v)) for n, v in by_length.items()}
-    return CaseOutcome(tuple(sorted(runs)), means, spread)
 
 
 @dataclass(frozen=True)
@@ -116,23 +86,11 @@ class Registration:
 
     def results(self) -> tuple[Row, ...]:
         """The committed results, in the order of their names."""
-        said = (self._predictions, *self._added)
-        paths = sorted(p for p in self.folder.glob("*.json") if p not in said)
-        return tuple(json.loads(path.read_text(encoding="utf-8")) for path in paths)
+        return results(self.folder.name)
 
-    def outcomes(self) -> dict[Identity, CaseOutcome]:
+    def outcomes(self) -> dict[Identity, Model]:
         """What came out, for each case of which a seed is finished."""
-        found: dict[Identity, dict[int, dict[int, float]]] = {}
-        for run in self.results():
-            for m in run["measurements"]:
-                ratios = {
-                    p["length"]: math.log(p["ratio"])
-                    for p in m["perplexity"]
-                    if p["protocol"] == "last token" and p["length"] > run["preset"]["length"]
-                }
-                named = {**m["inference"], **run["preset"], "label": run["encoding"]["label"]}
-                found.setdefault(identity(named), {})[run["seed"]] = ratios
-        return {key: _outcome(runs) for key, runs in found.items()}
+        return {identity(model.named): model for model in grouped(self.results())}
 
 
 def cases(plan: Plan) -> Iterator[tuple[Row, Case]]:

@@ -28,7 +28,7 @@ def made_up(loss, length=64, gradient=lambda e: e["layered"]["tokens"]):
         run = runs.setdefault(
             e["label"],
             {
-                "encoding": {"label": e["label"]},
+                "encoding": {"label": e["label"], "mechanism": "bias"},
                 "seed": 0,
                 "preset": {"length": length, "layers": 4},
                 "training": {},
@@ -79,7 +79,7 @@ def test_a_loss_that_is_the_leak_is_ranked_by_the_leak():
 
 def test_a_verdict_that_is_always_right_and_one_that_is_always_wrong():
     right = find(made_up(lambda e: 0.0 if e["extrapolates"] else 1.0), "verdict").numbers
-    count = len({(o.label, o.bca) for o in observations(made_up(lambda e: 0.0))})
+    count = len({(o.label, o.mask) for o in observations(made_up(lambda e: 0.0))})
     assert right["one-sided"] == right["printed"] == count
     wrong = find(made_up(lambda e: 1.0 if e["extrapolates"] else 0.0), "verdict").numbers
     assert wrong["one-sided"] == wrong["printed"] == 0
@@ -116,7 +116,7 @@ def test_fields_that_equal_the_prediction_are_ranked_perfectly():
 def test_seeds_are_averaged_and_lengths_are_not_mixed():
     results = made_up(lambda e: 0.2) + [{**r, "seed": 1} for r in made_up(lambda e: 0.4)]
     other = observations(results + made_up(lambda e: 3.0, length=128))
-    assert {o.length for o in other} == {64}
+    assert {o.trained for o in other} == {64}
     assert all(o.seeds == (0, 1) for o in other)
     assert other[0].last[1024] == pytest.approx(math.exp(0.3))
 

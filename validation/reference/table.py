@@ -1,0 +1,278 @@
+"""The table of results: one reader, one mean over seeds, one notion of "perplexity holds".
+
+`results` reads the committed files of a folder. `rows` is the table: a row for each run, way of
+inference, protocol and length, with the run's configuration. `grouped` puts together the runs that
+differ in their seed alone: a `Model`, whose numbers are means over seeds.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from farfield.theory.verdicts import Verdict
+from farfield.validation.harness.measures.extrapolation import TOLERANCE, holds
+from farfield.validation.reference.committed import HERE, OUTCOMES, Row
+
+LAST, WHOLE = "last token", "non-overlapping"
+Measured = tuple[Row, Row]
+"""A run and one of its measurements."""
+
+
+@lru_cache(maxsize=16)
+def results(folder: str = "") -> tuple[Row, ...]:
+    """The committed results of a folder, in the order of their names.
+
+    Args:
+        folder: "" for the runs of the first registration, `floors`, `further/windows` and others.
+    """
+    paths = sorted((HERE / folder).glob("*.json"))
+    return tuple(
+        json.loads(p.read_text(encoding="utf-8"))
+        for p in paths
+        if p.name not in ("predictions.json", OUTCOMES) and not p.name.startswith("added_")
+    )
+
+
+def rows(runs: Iterable[Row]) -> Iterator[dict[str, Any]]:
+    """The table of some runs.
+
+    >>> row = next(r for r in rows(results()) if r["length"] == 1024)
+    >>> row["label"], row["seed"], row["layers"], row["trained"], row["protocol"]
+    ('alibi', 0, 4, 128, 'last token')
+    """
+    for run in runs:
+        for m in run["measurements"]:
+            named = {"label": _named(run), "mask": _mask(m["inference"]), "seed": run["seed"]}
+            for p in m["perplexity"]:
+                yield {**run["preset"], "trained": run["preset"]["length"], **named, **p}
+
+
+@dataclass(frozen=True)
+class Model:
+    """The runs of one encoding in one setting, one a seed; numbers are means over them.
+
+    Fields:
+        name: label of the encoding, with ` + BCA` or ` + window W` where inference used it.
+        verdict: on the exp-series of its heads, where it was asked for.
+        trained: tokens of the training length.
+        scale: of the models, in words.
+        source: where the runs come from.
+        seeds: of the runs.
+        perplexity: by protocol, length and seed.
+        ratio: the same over that at the training length.
+        gradient, mass: gradient ERF, and the share of the gradient in the training length.
+        curve: share of the gradient on the most recent tokens, by their number.
+        erf, trf: attention ERF and finite-row TRF by eps; trf empty where there is no bias.
+        heads: both by eps, of each layer and head: `tokens` and `trf_heads`.
+        resolution: measured R of the mean scores; None where it is not known.
+        scores: mean expected scores by distance and seed, as far as both are seen.
+        losses: of training by step and seed.
+        learned: values of learned parameters, one entry a seed; empty where there are none.
+        seconds: processor time of training by seed.
+        encoding: formulas of the heads and their mechanism, and whether it was registered.
+        named: label, architecture and window, which tell it from others.
+        prediction: its entry of the first registration, where it is in it.
+    """
+
+    name: str
+    verdict: str = ""
+    trained: int = 64
+    scale: str = ""
+    source: str = ""
+    seeds: tuple[int, ...] = (0,)
+    perplexity: Mapping[str, Mapping[int, Mapping[int, float]]] = field(default_factory=dict)
+    ratio: Mapping[str, Mapping[int, Mapping[int, float]]] = field(default_factory=dict)
+    gradient: float = math.nan
+    mass: float = math.nan
+    curve: Mapping[int, float] = field(default_factory=dict)
+    erf: Mapping[float, float] = field(default_factory=dict)
+    trf: Mapping[float, float] = field(default_factory=dict)
+    heads: Mapping[str, Mapping[float, np.ndarray]] = field(default_factory=dict)
+    resolution: float | None = None
+    scores: Mapping[int, tuple[float, ...]] = field(default_factory=dict)
+    losses: Mapping[int, Mapping[int, float]] = field(default_factory=dict)
+    learned: tuple[Row, ...] = ()
+    seconds: Mapping[int, float] = field(default_factory=dict)
+    encoding: Row = field(default_factory=dict)
+    named: Row = field(default_factory=dict)
+    prediction: Row = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        """Of the encoding."""
+        return self.name.partition(" + ")[0]
+
+    @property
+    def mask(self) -> str:
+        """What inference used beside the encoding, empty for none."""
+        return self.name.partition(" + ")[2]
+
+    @property
+    def layers(self) -> int:
+        """Depth."""
+        return int(self.named["layers"])
+
+    @property
+    def runs(self) -> str:
+        """The runs it is the mean of."""
+        seeds = ", ".join(map(str, self.seeds))
+        return f"{self.name}, length {self.trained}, seeds {seeds}"
+
+    def mean(self, protocol: str = LAST, most: int | None = None) -> dict[int, float]:
+        """Perplexity by length, geometric means over seeds."""
+        means = _log_means(self.perplexity, protocol)
+        return {n: math.exp(v) for n, v in means if most is None or n <= most}
+
+    def ratios(self, protocol: str = LAST) -> dict[int, float]:
+        """Ratio to the perplexity at the training length, by length beyond it."""
+        return {n: math.exp(v) for n, v in _log_means(self.ratio, protocol) if n > self.trained}
+
+    def increase(self, protocol: str = LAST) -> float:
+        """The largest relative increase of perplexity beyond the training length."""
+        mean = self.mean(protocol)
+        return max(v for n, v in mean.items() if n > self.trained) / mean[self.trained] - 1
+
+    @property
+    def last(self) -> dict[int, float]:
+        """Ratios of the last token's perplexity."""
+        return self.ratios(LAST)
+
+    @property
+    def whole(self) -> dict[int, float]:
+        """Ratios of the perplexity of non-overlapping segments."""
+        return self.ratios(WHOLE)
+
+    @property
+    def loss(self) -> float:
+        """The largest logarithm of those of the last token, in nats."""
+        return max(v for n, v in _log_means(self.ratio, LAST) if n > self.trained)
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation of that logarithm over seeds, the largest of any length; 0 for one."""
+        beyond = (by for n, by in self.ratio[LAST].items() if n > self.trained)
+        logs = [[math.log(r) for r in by.values()] for by in beyond]
+        return max(float(np.std(v, ddof=1)) for v in logs) if len(self.seeds) > 1 else 0.0
+
+    def holds(self, tolerance: float = TOLERANCE) -> bool:
+        """Whether the last token's perplexity rises by less than the tolerance at every length."""
+        return holds((r - 1 for r in self.last.values()), tolerance)
+
+    # -- beside its registered prediction
+
+    @property
+    def biased(self) -> bool:
+        """Whether the prediction is that of an additive bias, causal mask."""
+        return not self.mask and self.prediction["verdict"] != Verdict.OUT_OF_SCOPE
+
+    def leak(self, length: int, worst: bool = True) -> float:
+        """The registered leak to a test length: of the worst head, or the mean of the heads."""
+        values = self.prediction["leak"][str(length)]
+        return float(max(values) if worst else np.mean(values))
+
+    def registered(self, kind: str, eps: str = "1/100") -> float:
+        """A registered receptive field, the mean of the heads; infinite for a divergent series."""
+        fields = self.prediction[kind]
+        return math.inf if fields is None else float(np.mean([float(v) for v in fields[eps]]))
+
+
+def _log_means(
+    values: Mapping[str, Mapping[int, Mapping[int, float]]], protocol: str
+) -> Iterator[tuple[int, float]]:
+    """Mean logarithms over seeds, by length in ascending order."""
+    for n, by_seed in sorted(values.get(protocol, {}).items()):
+        yield n, float(np.mean([math.log(p) for p in by_seed.values()]))
+
+
+def grouped(runs: Iterable[Row], source: str = "") -> tuple[Model, ...]:
+    """The models of some runs, for each way of inference that was measured."""
+    groups: dict[tuple[Any, ...], list[Measured]] = {}
+    for run in runs:
+        for m in run["measurements"]:
+            name = _named(run) + _mask(m["inference"])
+            groups.setdefault((name, *sorted(run["preset"].items())), []).append((run, m))
+    return tuple(_model(key[0], source, group) for key, group in groups.items())
+
+
+def _named(run: Row) -> str:
+    """The label of a run; where it has none, the name of its encoding with the dialect."""
+    own = run["encoding"]
+    dialect = f" ({own['dialect']})" if own.get("dialect") else ""
+    return str(run.get("name") or own.get("label") or own["name"] + dialect)
+
+
+def _mask(inference: Row) -> str:
+    window = inference.get("window")
+    return " + BCA" * (inference["bca"] is not None) + (f" + window {window}" if window else "")
+
+
+def _scale(preset: Row) -> str:
+    name = preset.get("name") or "a preset of its own"
+    wide = f", {preset['width']} wide, {preset['heads']} heads" if "width" in preset else ""
+    return f"{name}: {preset['layers']} layers{wide}, trained on {preset['length']} tokens"
+
+
+def _by_length(group: Sequence[Measured], what: str) -> dict[str, dict[int, dict[int, float]]]:
+    found: dict[str, dict[int, dict[int, float]]] = {}
+    for run, m in group:
+        for p in m["perplexity"]:
+            if what in p:
+                by_length = found.setdefault(p["protocol"], {}).setdefault(p["length"], {})
+                by_length[run["seed"]] = p[what]
+    return found
+
+
+def _fields(group: Sequence[Measured], what: str) -> dict[float, Any]:
+    """Means by eps of a field of the attention measurements."""
+    found: dict[float, list[Any]] = {}
+    for _, m in group:
+        for f in m["attention"]:
+            if what in f:
+                found.setdefault(f["eps"], []).append(f[what])
+    return {eps: np.mean(v, axis=0) for eps, v in found.items()}
+
+
+def _model(name: str, source: str, group: Sequence[Measured]) -> Model:
+    (first, measured), preset = group[0], group[0][0]["preset"]
+    curves: dict[int, list[float]] = {}
+    losses: dict[int, dict[int, float]] = {}
+    scores = {}
+    for run, m in group:
+        for tokens, share in m["gradient"].get("curve", ()):
+            curves.setdefault(tokens, []).append(share)
+        for step, loss in run.get("training", {}).get("losses", ()):
+            losses.setdefault(step, {})[run["seed"]] = loss
+        known = m.get("scores", {}).get("scores", ())
+        scores[run["seed"]] = tuple(known[: known.index(None) if None in known else None])
+    resolutions = [m.get("scores", {}).get("resolution") for _, m in group]
+    training = [(run["seed"], run.get("training", {})) for run, _ in group]
+    biased = first["encoding"]["mechanism"] == "bias"
+    return Model(
+        name=name,
+        trained=preset["length"],
+        scale=_scale(preset),
+        source=source,
+        seeds=tuple(run["seed"] for run, _ in group),
+        perplexity=_by_length(group, "perplexity"),
+        ratio=_by_length(group, "ratio"),
+        gradient=float(np.mean([m["gradient"]["tokens"] for _, m in group])),
+        mass=float(np.mean([m["gradient"]["mass"] for _, m in group])),
+        curve={k: float(np.mean(v)) for k, v in curves.items()},
+        erf={eps: float(v) for eps, v in _fields(group, "tokens").items()},
+        trf={eps: float(v) for eps, v in _fields(group, "trf").items()} if biased else {},
+        heads={what: _fields(group, what) for what in ("heads", "trf_heads")},
+        resolution=None if None in resolutions else float(np.mean(resolutions)),
+        scores=scores,
+        losses=losses,
+        learned=tuple(v for _, t in training if (v := t.get("learned"))),
+        seconds={seed: t["cpu_seconds"] for seed, t in training if "cpu_seconds" in t},
+        encoding={**first["encoding"], "registered": "registered" in first},
+        named={**preset, "label": _named(first), "window": measured["inference"].get("window")},
+    )
