@@ -15,8 +15,11 @@ from sympy import Expr, Rational, Symbol
 from farfield.numerics.design.search import design as design
 from farfield.numerics.design.targets import Quantity, registered
 from farfield.theory.algebra.outcomes import Unreachable
+from farfield.theory.answers.errors import InputError
+from farfield.theory.answers.number import natural
 from farfield.theory.encodings import Encoding
-from farfield.validation.forecast import Forecast, forecast
+from farfield.validation.forecast import Forecast, forecast, outside
+from farfield.validation.reference.registration import USUAL
 
 
 @registered
@@ -45,13 +48,20 @@ class Forecasted(Quantity):
         return False
 
     def words(self) -> str:
-        return f"forecast of {self.trained} to {self.tested} tokens, its quantity"
+        return f"forecast of {self.trained} to {self.tested} bytes, its quantity"
 
     def brief(self) -> str:
         return "forecast"
 
     def ordered(self, p: Expr, a: Symbol) -> bool:
-        """Heavier tails leak more and resolve less or more: no order is proved."""
+        """Heavier tails leak more and resolve less or more: no order is proved.
+
+        Raises:
+            InputError: no forecast is possible at these lengths and this depth.
+        """
+        m, n, layers = (natural(v, "a length") for v in (self.trained, self.tested, self.layers))
+        if why := outside(m, n, layers, USUAL["steps"]):
+            raise InputError(f"a target on forecast is not possible: {why}")
         return False
 
     def answer(self, bias: Expr | Encoding) -> Forecast:

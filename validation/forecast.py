@@ -273,7 +273,8 @@ def _refused(asked: Forecast, why: str) -> Forecast:
 
 def _rises(bias: np.ndarray, trained: int) -> bool:
     """Whether a far key weighs more than all near ones, or much of a row more than a nearer key."""
-    if np.isposinf(bias).any():  # finite, but beyond the floats
+    beyond = np.isposinf(bias)
+    if (beyond.any(axis=1) & ~beyond[:, 0]).any():  # it grows beyond the floats
         return True
     weights = head_weights(bias)
     near, far = weights[:, :trained].max(axis=1), weights[:, trained:].max(axis=1)
@@ -289,24 +290,31 @@ def _distance(one: KernelOrder, other: KernelOrder) -> float:
 
 def _beyond(subject: Encoding, asked: Forecast, heads: int) -> str | None:
     """How a case lies outside what the trials have; None inside."""
-    known = _known()
     if not trainable(subject):
         return "no model is trained with it: it stands for the scores of another encoding"
     if heads not in (1, HEADS, HEADS * asked.layers):  # 1: the same formula in all heads
         return f"the evidence is of models with {HEADS} heads, not {heads}"
+    if why := outside(asked.trained, asked.tested, asked.layers, asked.steps):
+        return why
+    assert asked.distance is not None
+    return "no trained model is near it" if asked.distance > FAR else None
+
+
+def outside(trained: int, tested: int, layers: int, steps: int) -> str | None:
+    """How lengths, depth or steps lie outside what the trials have; None inside."""
+    known = _known()
     for what, value, seen in (
-        ("trained on {} bytes", asked.trained, [t.length for t in known]),
-        ("with {} layers", asked.layers, [t.layers for t in known]),
-        ("trained for {} steps", asked.steps, [t.steps for t in known]),
+        ("trained on {} bytes", trained, [t.length for t in known]),
+        ("with {} layers", layers, [t.layers for t in known]),
+        ("trained for {} steps", steps, [t.steps for t in known]),
     ):
         low, high = min(seen), max(seen)
         if not low <= value <= high:
             return f"the evidence is of models {what.format(_span(low, high))}, not {value}"
     reach = max(t.tested // t.length for t in known)
-    if asked.tested > reach * asked.trained:
+    if tested > reach * trained:
         return f"the evidence ends at {reach} times the training length"
-    assert asked.distance is not None
-    return "no trained model is near it" if asked.distance > FAR else None
+    return None
 
 
 def _misled(trial: Trial) -> str | None:

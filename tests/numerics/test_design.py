@@ -356,6 +356,7 @@ BAD = [
     (("alibi",), {"forecast": "1/10"}, "trained"),
     (("alibi",), {"forecast": 2, "trained": 64, "tested": 256}, r"\(0, 1\)"),
     (("alibi",), {"forecast": "1/10", "trained": 64, "tested": 32}, "above trained"),
+    (("-a*n",), {"forecast": "1/10", "trained": 2048, "tested": 8192}, "64 to 128 bytes, not 2048"),
     (("alibi",), {"forecast": "1/10", "trained": 64, "tested": 256, "heads": 2}, "all heads"),
     (("nope",), {"trf": 5}, "no free parameter"),
     (("rope",), {"trf": 5}, "."),

@@ -57,7 +57,17 @@ def test_a_head_that_sees_itself_alone_does_not_hold_a_model(f):
 
 
 @pytest.mark.parametrize(
-    "f", ["n", "n/10000", "n^2", "exp(n)", "where(n<63,0,1000)", "where(n<64,-oo,0)", "-(n-40)^2/4"]
+    "f",
+    [
+        "n",
+        "n/10000",
+        "n^2",
+        "exp(n)",
+        "exp(exp(n))",
+        "where(n<63,0,1000)",
+        "where(n<64,-oo,0)",
+        "-(n-40)^2/4",
+    ],
 )
 def test_a_bias_that_rises_is_not_forecast(f):
     for heads in (f, ["-n/4", f, *6 * ["0"]]):
@@ -139,6 +149,7 @@ def test_what_has_no_bias_is_out_of_scope():
         ("-n", {"trained": 64, "tested": 1 << 21}, "at most 1048576"),
         ("-a*n", {"trained": 64, "tested": 128}, "free parameters: give values for a"),
         ("-n", {"trained": 64, "tested": 128, "layers": 0}, "layers"),
+        ("1/n", {"trained": 64, "tested": 128}, "infinite"),
     ],
 )
 def test_bad_input(f, options, message):
