@@ -56,11 +56,17 @@ class Data:
         return buffer.getvalue()
 
     def table(self, title: str = "") -> Table:
-        """The data as a block; of its first two columns those that hold words align left."""
-        words = [k for k, cell in enumerate(self.rows[0][:2]) if isinstance(cell, str)]
-        numeric = tuple(k for k in range(len(self.columns)) if k not in words)
+        """The data as a block; columns of numbers align right, columns of words left."""
+        numeric = tuple(
+            k for k in range(len(self.columns)) if all(map(_numeric, (row[k] for row in self.rows)))
+        )
         rows = [[_cell(v) for v in row] for row in self.rows]
         return table(self.columns, rows, title, numeric=numeric)
+
+
+def _numeric(cell: Any) -> bool:
+    """Whether a cell holds a number, or a text that begins with one, or nothing."""
+    return not isinstance(cell, str) or not cell or cell.lstrip("-−<>≤≥~ ")[:1].isdigit()
 
 
 def _cell(value: Any) -> str:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, NullFormatter
 from sympy import Expr, Rational, Symbol
 
 from farfield.figures.exhibit import Data
@@ -277,6 +277,7 @@ def _scaled(axis: Any, xs: Sequence[Rational]) -> None:
     if xs[0] > 0 and xs[-1] / xs[0] > DECADES:
         (axis.axes.set_xscale if axis.axis_name == "x" else axis.axes.set_yscale)("log")
     axis.set_major_formatter(plain)
+    axis.set_minor_formatter(NullFormatter())
 
 
 def _draw_line(

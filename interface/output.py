@@ -27,8 +27,13 @@ def emit(answers: Result | Sequence[Result], output: Output) -> int:
         whole = found if isinstance(answers, Sequence) else found[0]
         say(json.dumps(whole, indent=2, ensure_ascii=False, allow_nan=False))
     else:
+        from farfield.theory.answers.writers.terminal import columns, in_colour
+
         unicode = speaks_unicode(output)
-        each = [a.text(details=output.proof, unicode=unicode) for a in many]
+        each = [
+            a.text(details=output.proof, unicode=unicode, width=columns(), colour=in_colour())
+            for a in many
+        ]
         say("\n\n".join(dict.fromkeys(each)))  # what several have to say alike is said once
     return exit_code(many)
 

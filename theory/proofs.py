@@ -211,8 +211,8 @@ class Proof(Result):
     def blocks(self) -> Sequence[Block]:
         return (Sentence(as_text(self.claim)), self.block())
 
-    def text(self, *, details: bool = True, unicode: bool = True) -> str:
-        return super().text(details=details, unicode=unicode)
+    def text(self, *, details: bool = True, unicode: bool = True, **terminal: Any) -> str:
+        return super().text(details=details, unicode=unicode, **terminal)
 
     def latex(self) -> str:
         """The proof as a LaTeX enumeration."""

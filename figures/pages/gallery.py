@@ -61,7 +61,8 @@ def said_of(e: Exhibit) -> Iterator[Item]:
     ]
     if found:
         yield Facts(tuple(
-            (as_text(c.verdict), words("{said} {again}", said=c.statement,
+            (as_text(c.verdict), words("{said}{holds} {again}", said=c.statement,
+                                       holds=f" Holds instead: {c.corrected}" * bool(c.corrected),
                                        again=Term(c.command, "command")))
             for c in found
         ))  # fmt: skip

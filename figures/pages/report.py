@@ -12,6 +12,7 @@ from farfield.theory.answers.blocks import note, table
 from farfield.theory.answers.notation import Term, words
 from farfield.theory.answers.wording import listed, plural
 from farfield.validation.claims import Claim, Verdict
+from farfield.validation.claims.claim import shown
 from farfield.validation.report import Report
 
 ORDER = (
@@ -51,7 +52,7 @@ def _ledger(claims: Sequence[Claim]) -> Iterator[Item]:
                     Term(c.id.removeprefix(f"{paper}."), "code"),
                     ", ".join(filter(None, (c.section, c.place))),
                     None if c.label is None else Term(c.label, "label"),
-                    c.statement, c.corrected or c.reason,
+                    c.statement, c.corrected or c.reason or shown(c.evidence),
                 )
                 for c in own if c.verdict is verdict
             ]  # fmt: skip

@@ -5,7 +5,8 @@ import json
 
 import pytest
 
-from farfield import cli
+from farfield import check_convergence, cli
+from farfield.theory.answers.writers.terminal import in_colour
 
 
 @pytest.fixture
@@ -128,3 +129,21 @@ def test_the_catalogue(farfield):
     assert farfield("encodings", "alibi", "--heads", "12")[0] == 0
     assert farfield("encodings", "nothing")[0] == 2
     assert farfield("encodings", "--heads", "12")[0] == 2
+
+
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_lines_are_as_wide_as_the_terminal(width):
+    text = check_convergence("-log(1+n)").text(details=True, width=width)
+    assert max(map(len, text.splitlines())) <= width
+    assert "".join(text.split()) == "".join(
+        check_convergence("-log(1+n)").text(details=True).split()
+    )
+
+
+def test_a_verdict_has_a_colour_on_a_terminal_alone(monkeypatch):
+    answer = check_convergence("-log(1+n)")
+    assert "\033[1;33mdiverges\033[0m" in answer.text(colour=True) and "\033" not in answer.text()
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    assert in_colour()
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert not in_colour()

@@ -124,11 +124,14 @@ class Result:
         """What it says, the first block in one plain sentence."""
         raise TypeError(f"{type(self).__name__} says nothing")
 
-    def text(self, *, details: bool = False, unicode: bool = True) -> str:
-        """The blocks for a terminal; with `details`, proofs as well."""
+    def text(self, *, details: bool = False, unicode: bool = True, **terminal: Any) -> str:
+        """The blocks for a terminal; with `details`, proofs as well.
+
+        `width` and `colour` are those of `writers.terminal.written`.
+        """
         from farfield.theory.answers.writers.terminal import written
 
-        return written(self.blocks(), details=details, unicode=unicode)
+        return written(self.blocks(), details=details, unicode=unicode, **terminal)
 
     def __str__(self) -> str:
         return self.text()
