@@ -139,7 +139,9 @@ class Forecast(Answer):
             found.append(
                 note(
                     "Known without trained models: its verdict, receptive field and leak "
-                    "(`farfield check`, `trf`, `leak`)."
+                    "(`farfield check`, `trf`, `leak`). A run would tell: `farfield sweep "
+                    "PLAN.toml` trains and measures models of the encodings, lengths, layers, "
+                    "heads and steps that its plan names."
                 )
             )
         if self.value is not None:
