@@ -41,6 +41,8 @@ from .numerics.resolution import (
 )
 from .numerics.retrieval import RetrievalCurve as RetrievalCurve
 from .numerics.retrieval import retrieval_curve as retrieval_curve
+from .numerics.scaling import LogitScale as LogitScale
+from .numerics.scaling import logit_scale as logit_scale
 from .numerics.windows.certificate import RowCertificates as RowCertificates
 from .numerics.windows.certificate import window_certificate as window_certificate
 from .numerics.windows.certified import certified_window as certified_window

@@ -1,0 +1,171 @@
+r"""How far content logits must be scaled for a key of a long row to stay within reach (ours).
+
+Content logits times s, the bias left as it is. With level others an advantage g becomes `s g`, so
+half of the attention reaches distance n of a row of N keys from `s = pi_N(n) / g` on; without a
+bias that is the schedule `s_N = log(N - 1) / g`. With others that are normal of deviation sigma,
+and a lead x over their mean, the mean advantage is at least `s x - (s sigma)^2 / 2` (Jensen), at
+most `x^2 / (2 sigma^2)`: a dearer distance is not sure to be paid at any scale.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import sympy
+from sympy import Expr
+
+from farfield.numerics.price import DistancePrice, price_of_distance
+from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status, decisive
+from farfield.theory.answers.blocks import Block, Formula, Sentence, facts
+from farfield.theory.answers.notation import Text, expression_line, shortened, words
+from farfield.theory.answers.number import exact, natural, positive
+from farfield.theory.answers.wording import decimal, listed, plural
+
+
+@dataclass(frozen=True, repr=False)
+class LogitScale(Answer):
+    """The least factor of the content logits that pays a price.
+
+    Fields:
+        formula: the bias, None where several heads are aggregated.
+        advantage: at scale 1, in nats, exact; with noise the lead over the mean of the others.
+        length, distance: keys of the row, and the distance that is to be reached.
+        noise: the deviation of the other logits, exact; 0 where they are level.
+        value: the factor, the least of any head; infinite where none is sure to be enough; None
+            where it is not known.
+        enclosure: floats around it.
+        heads: one answer a head where there are several.
+        label: `certified` without noise; `approximate` with it.
+    """
+
+    formula: Expr | None
+    advantage: sympy.Rational
+    length: int
+    distance: int
+    noise: sympy.Rational
+    value: float | None = None
+    enclosure: tuple[float, float] | None = None
+    heads: tuple[LogitScale, ...] = ()
+
+    def blocks(self) -> Sequence[Block]:
+        found: list[Block] = [Sentence(self._first(), self.label)]
+        if self.formula is not None:
+            found.append(Formula(words("`p(n)`"), self.formula))
+        by_head = listed([decimal(h.value) for h in self.heads])
+        why = None if self.reason is None else str(self.reason)
+        return [*found, facts(by_head=by_head or None, why=why)]
+
+    def _first(self) -> Text:
+        said = "which scale of the logits reaches distance {n} of {row} is not known."
+        if self.value == math.inf:
+            said = "no scale of the logits is sure to reach distance {n} of {row}: {why}."
+        elif self.value is not None:
+            said = "an advantage of {g} nats reaches distance {n} of {row} once the content logits "
+            said += "are multiplied by {value}."
+        return words(
+            "{subject}: " + said,
+            subject=shortened(self.subject or expression_line(self.formula or 0), 80),
+            n=self.distance,
+            row=f"a row of {plural(self.length, 'key')}",
+            g=decimal(float(self.advantage)),
+            value=decimal(self.value),
+            why=str(self.reason),
+        )
+
+
+def logit_scale(
+    f: Any,
+    advantage: Any,
+    *,
+    length: Any,
+    distance: Any = None,
+    share: Any = "1/2",
+    noise: Any = 0,
+    **values: Any,
+) -> LogitScale:
+    """The least factor of the content logits that brings a key of a row within reach (ours).
+
+    Args:
+        f: a formula in `n`, a SymPy expression, a name of the catalogue or an `Encoding`.
+        advantage: of the key at scale 1, positive, in nats; with noise, its lead over the mean of
+            the other logits.
+        length: keys of the row.
+        distance: from the query to the key; the farthest of the row if not given, which costs most
+            where the bias does not rise.
+        share: of the attention that the key is to have, 0 < share < 1.
+        noise: the standard deviation of the other logits at scale 1; 0: they are level.
+        **values: parameters and options, as `farfield.theory.encodings.encoding` takes them.
+
+    Returns:
+        A `LogitScale`: `(pi + logit(share)) / g`, at least 0; with noise the least s with
+        `s x - (s sigma)^2 / 2` at least that price, label `approximate`.
+
+    Raises:
+        InputError: numbers out of range; free parameters; terms that are undefined or infinite.
+
+    >>> [round(logit_scale("0", 5, length=n).value, 3) for n in (64, 1024, 10**6)]
+    [0.829, 1.386, 2.763]
+    >>> logit_scale("0", 5, length=10**6, noise=1).value
+    inf
+    """
+    gain, spread, part = positive(advantage, "advantage"), exact(noise, "noise"), exact(share)
+    if spread < 0:
+        raise InputError(f"noise {spread} is negative; accepted: a standard deviation, 0 or more")
+    if not 0 < part < 1:
+        raise InputError(f"share {part} is outside (0, 1); accepted: a share such as 1/2")
+    row = natural(length, "length")
+    price = price_of_distance(f, row - 1 if distance is None else distance, length=row, **values)
+    asked = LogitScale(price.formula, gain, row, price.distance, spread, subject=price.subject)
+    found = tuple(_of_price(asked, h, part) for h in price.heads or (price,))
+    if len(found) == 1:
+        return found[0]
+    best = decisive(found, lambda h: -math.inf if h.value is None else -h.value, lambda h: False)
+    return replace(best, formula=None, heads=found)
+
+
+def _of_price(asked: LogitScale, price: DistancePrice, share: sympy.Rational) -> LogitScale:
+    """The scale that pays the price in one head."""
+    asked = replace(asked, formula=price.formula)
+    if price.value is None:
+        return replace(asked, status=price.status, label=price.label, reason=price.reason)
+    ends = price.enclosure or (price.value, price.value)
+    level = math.log(share / (1 - share))
+    lead, spread = float(asked.advantage), float(asked.noise)
+    if ends[1] == math.inf:
+        return _never(asked, str(price.reason))
+    low, high = (_scale(end + level, lead, spread) for end in ends)
+    if high is None or low is None:
+        most = lead**2 / (2 * spread**2)
+        said = f"the distance costs {ends[1] + level:.4g} nats, and such a lead pays {most:.4g}"
+        return _never(asked, said + " on average at most")
+    label = Label.APPROXIMATE if spread else price.label
+    slack = 1e-14 * max(1.0, high)
+    return replace(
+        asked,
+        value=(low + high) / 2,
+        enclosure=(max(0.0, low - slack), high + slack),
+        label=label,
+    )
+
+
+def _never(asked: LogitScale, why: str) -> LogitScale:
+    reason, label = Reason(Code.NEVER, why), Label.APPROXIMATE if asked.noise else Label.THEOREM
+    never = (math.inf, math.inf)
+    return replace(
+        asked, value=math.inf, enclosure=never, status=Status.INFINITE, label=label, reason=reason
+    )
+
+
+def _scale(price: float, lead: float, spread: float) -> float | None:
+    """The least s >= 0 with s lead - (s spread)^2 / 2 >= price; None where there is none.
+
+    >>> _scale(2.0, 4.0, 0.0), _scale(6.0, 4.0, 1.0), _scale(9.0, 4.0, 1.0)
+    (0.5, 2.0, None)
+    """
+    if price <= 0:
+        return 0.0
+    root = lead**2 - 2 * spread**2 * price
+    return 2 * price / (lead + math.sqrt(root)) if root >= 0 else None
