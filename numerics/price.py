@@ -304,7 +304,7 @@ def reach(
     (25, 24)
     >>> reach("-log(1+n)", 7).tokens, reach("-log(1+n)", 7, length=1024).tokens
     (0, 146)
-    >>> reach("-(n-50)^2/100", 4).intervals
+    >>> reach("-((n-50)^2)/100", 4).intervals
     ((40, 60),)
     """
     wanted = "accepted: a finite number of nats, such as 7 or 6.5"
@@ -319,7 +319,7 @@ def reach(
             "as 1/2"
         )
     row = None if length is None else natural(length, "length")
-    asked = _Asked(gain, part, row)
+    asked = _Advantage(gain, part, row)
     subject = resolve(f, values)
     if reason := out_of_reach(subject):
         return asked.nothing(None, reason, Status.OUT_OF_SCOPE, subject.name)
@@ -476,7 +476,7 @@ def _exactly(value: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Advantage:
     """An advantage and a share, exact; keys of the row, None for the whole series."""
 
     advantage: sympy.Rational
@@ -508,7 +508,7 @@ class _Asked:
         return self.answer(formula, status=status, label=None, reason=reason, subject=name)
 
 
-def _reach_of_bias(bias: Expr, asked: _Asked) -> Reach:
+def _reach_of_bias(bias: Expr, asked: _Advantage) -> Reach:
     """The distances that one head reaches."""
     s = exp_series(bias)
     if asked.length is None and (reason := obstacle(s)) is not None:
@@ -571,7 +571,7 @@ class _Vast(Exception):
 class _Search:
     """The runs of distances within reach, by balls of the bias over whole stretches."""
 
-    def __init__(self, row: Series, asked: _Asked) -> None:
+    def __init__(self, row: Series, asked: _Advantage) -> None:
         self.row, self.asked = row, asked
         self.ties: list[tuple[int, int]] = []
         self.balls = 0
@@ -678,7 +678,7 @@ class _Search:
                 return False
 
 
-def _within(row: Series, at: int, asked: _Asked) -> bool | None:
+def _within(row: Series, at: int, asked: _Advantage) -> bool | None:
     """Whether a price is low enough; None where no precision tells and no exact form is known."""
     against, gain = asked.against, asked.gain
     bits = 64
@@ -706,7 +706,7 @@ def _within(row: Series, at: int, asked: _Asked) -> bool | None:
     return None
 
 
-def _telescoped(row: Series, at: int, asked: _Asked) -> bool | None:
+def _telescoped(row: Series, at: int, asked: _Advantage) -> bool | None:
     """By the exact shares of a series from 0 that telescopes, where the advantage is 0."""
     if asked.gain != 0 or len(row.stretches) > 1 or (tail := telescoped_share(row.bias)) is None:
         return None
@@ -756,7 +756,7 @@ def _table(bias: Expr, length: int) -> np.ndarray:
     return tabulate(bias, np.arange(length))[None]
 
 
-def _by_floats(bias: Expr, asked: _Asked, why: Reason) -> Reach:
+def _by_floats(bias: Expr, asked: _Advantage, why: Reason) -> Reach:
     """The reach from float64 prices: labelled approximate."""
     assert asked.length is not None
     bar = float(asked.advantage) - math.log(asked.share / (1 - asked.share))

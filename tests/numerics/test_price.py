@@ -19,7 +19,7 @@ MASKED = "Piecewise((-oo, n < {0}), (-n/{1}, True))"
 SHAPES = (
     "-n*{0}/16",
     "-{0}/16*log(1+n)",
-    "-(n-{0})^2/{1}",
+    "-((n-{0})^2)/{1}",
     "{0}/16*cos(n/{1})-n/{2}",
     "-abs(n-{0})/{1}",
     MASKED,
@@ -163,7 +163,7 @@ def test_series_that_diverge_and_keys_without_weight():
 
 
 def test_reach_may_have_holes():
-    found = reach("-(n-50)^2/100", 4)
+    found = reach("-((n-50)^2)/100", 4)
     assert found.intervals == ((40, 60),) and (found.tokens, found.farthest) == (21, 60)
     wave = reach("4*cos(n/8)-n/100", 5)
     assert len(wave.intervals) > 1 and wave.tokens < wave.farthest
