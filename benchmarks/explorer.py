@@ -64,8 +64,9 @@ def main(args=None):
         parser.error("no chromium; apt-get install chromium, or --browser PATH")
     port = free_port()
     command = [sys.executable, "-m", "farfield", "explore", asked.formula, "--headless"]
-    server = subprocess.Popen([*command, "--port", str(port)], stdout=subprocess.DEVNULL,
-                              start_new_session=True)  # fmt: skip
+    server = subprocess.Popen(
+        [*command, "--port", str(port)], stdout=subprocess.DEVNULL, start_new_session=True
+    )
     try:
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(

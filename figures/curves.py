@@ -104,8 +104,11 @@ def _draw(axes: Any, curves: Curves, others: Sequence[str] | None = None, **opti
 def _style(label: str, others: Sequence[str]) -> dict[str, Any]:
     """The look of an encoding; of several members of one family a look each."""
     base = label.partition(MODE)[0]
-    family = [o for o in dict.fromkeys(o.partition(MODE)[0] for o in others)
-              if o.split(" ")[0] == base.split(" ")[0]]  # fmt: skip
+    family = [
+        o
+        for o in dict.fromkeys(o.partition(MODE)[0] for o in others)
+        if o.split(" ")[0] == base.split(" ")[0]
+    ]
     style = look(base)
     if len(family) > 1:
         k = family.index(base)
@@ -116,14 +119,22 @@ def _style(label: str, others: Sequence[str]) -> dict[str, Any]:
 
 
 def _legend(entries: int) -> dict[str, Any]:
-    return {"loc": "outside upper center", "ncols": 2 if entries in (2, 4) else 3,
-            "columnspacing": 1, "handlelength": 2.2}  # fmt: skip
+    return {
+        "loc": "outside upper center",
+        "ncols": 2 if entries in (2, 4) else 3,
+        "columnspacing": 1,
+        "handlelength": 2.2,
+    }
 
 
 def perplexity(
-    runs: Sequence[Run], *, figure: str, wanted: Sequence[str],
-    protocol: str = "non-overlapping", printed: str = "",
-) -> Drawing:  # fmt: skip
+    runs: Sequence[Run],
+    *,
+    figure: str,
+    wanted: Sequence[str],
+    protocol: str = "non-overlapping",
+    printed: str = "",
+) -> Drawing:
     """Perplexity by context length, the mean over seeds with its range."""
     found = samples(runs, wanted, figure)
     curves: Curves = []
@@ -164,8 +175,13 @@ def _verdicts(found: Sequence[Sample]) -> str:
 
 def _far(found: Sequence[Sample]) -> str:
     """A sentence on the length that was scored on a text of its own."""
-    rows = [p for s in found for m in s.measurements for p in m["perplexity"]
-            if p["protocol"] == "non-overlapping"]  # fmt: skip
+    rows = [
+        p
+        for s in found
+        for m in s.measurements
+        for p in m["perplexity"]
+        if p["protocol"] == "non-overlapping"
+    ]
     base = {p.get("targets") for p in rows if p["length"] == found[0].length}
     far = sorted({p["length"] for p in rows if p.get("targets") not in base})
     if not far:
@@ -217,8 +233,12 @@ def windows(runs: Sequence[Run], *, figure: str, wanted: Sequence[str]) -> Drawi
                 ]
                 style = _style(s.label, [o.label for o in found])
                 style |= {"linestyle": "-" if mode == "sliding window" else "--"}
-                axes.plot(list(values), [np.mean(list(by.values())) for by in values.values()],
-                          label=f"{spoken(s.label)}, {mode}", **style)  # fmt: skip
+                axes.plot(
+                    list(values),
+                    [np.mean(list(by.values())) for by in values.values()],
+                    label=f"{spoken(s.label)}, {mode}",
+                    **style,
+                )
         _lengths(axes, {row[3] for row in rows}, found[0].length)
         axes.set(xlabel="inference window (tokens)", ylabel="perplexity")
         drawn.legend(loc="outside upper center", ncols=1)
@@ -233,9 +253,13 @@ def windows(runs: Sequence[Run], *, figure: str, wanted: Sequence[str]) -> Drawi
 
 
 def cumulative_gradient(
-    runs: Sequence[Run], *, figure: str, wanted: Sequence[str], printed: str = "",
+    runs: Sequence[Run],
+    *,
+    figure: str,
+    wanted: Sequence[str],
+    printed: str = "",
     every_length: bool = False,
-) -> Drawing:  # fmt: skip
+) -> Drawing:
     """Share of the input gradient on the nearest tokens, by their number."""
     found = samples(runs, wanted, figure)
     if every_length:  # the printed figure has one curve a training length
@@ -297,15 +321,18 @@ def gradient_by_position(
             models = [g for g in found if g["trained"] == length]
             shares = np.cumsum([g["shares"][::-1] for g in models], axis=1)
             position = STEP * np.arange(1, shares.shape[1] + 1)
-            rows += [(g["name"], length, g["seed"], int(p), float(share)) for g, curve in
-                     zip(models, shares, strict=True) for p, share in zip(position, curve,
-                                                                          strict=True)]  # fmt: skip
+            rows += [
+                (g["name"], length, g["seed"], int(p), float(share))
+                for g, curve in zip(models, shares, strict=True)
+                for p, share in zip(position, curve, strict=True)
+            ]
             for axes, end in ((whole, position[-1]), (near, 2 * lengths[-1])):
                 p, *parts = (a[position <= end] for a in (position, *shares))
                 style = {"color": COLOURS[k], "linestyle": LINES[k]}
                 axes.plot(p, np.mean(parts, 0), label=f"trained on {length}", **style)
-                axes.fill_between(p, np.min(parts, 0), np.max(parts, 0), alpha=0.18, linewidth=0,
-                                  color=COLOURS[k])  # fmt: skip
+                axes.fill_between(
+                    p, np.min(parts, 0), np.max(parts, 0), alpha=0.18, linewidth=0, color=COLOURS[k]
+                )
                 axes.axvline(length, color=COLOURS[k], linewidth=0.7, linestyle=":")
         for axes, end in ((whole, position[-1]), (near, 2 * lengths[-1])):
             axes.set(xlim=(0, end), ylim=(0, 1.02), ylabel="cumulative gradient")

@@ -175,9 +175,13 @@ def _values(item: Item) -> dict[str, Any]:
     match item:
         case Picture(svg, caption, alt, label, narrow):
             return {
-                "kind": "Picture", "svg": Markup(svg), "caption": Markup(html(caption)),
-                "alt": alt, "label": label, "narrow": Markup(narrow),
-            }  # fmt: skip
+                "kind": "Picture",
+                "svg": Markup(svg),
+                "caption": Markup(html(caption)),
+                "alt": alt,
+                "label": label,
+                "narrow": Markup(narrow),
+            }
         case Heading(text, anchor):
             return {"kind": "Heading", "text": Markup(html(text)), "anchor": anchor}
         case Fold(text, items, label):
@@ -185,17 +189,23 @@ def _values(item: Item) -> dict[str, Any]:
             return {"kind": "Fold", "text": Markup(html(text)), "label": label, "inside": inside}
         case Columns(left, right):
             return {
-                "kind": "Columns", "left": list(map(_values, left)),
+                "kind": "Columns",
+                "left": list(map(_values, left)),
                 "right": list(map(_values, right)),
-            }  # fmt: skip
+            }
         case Tiles(items):
             return {"kind": "Gallery", "inside": list(map(_values, items))}
         case KeyNumbers(numbers):
             shown = [
-                {"name": Markup(html(x.name)), "value": Markup(html(x.value)),
-                 "said": Markup(html(x.said)), "label": x.label, "command": x.command}
+                {
+                    "name": Markup(html(x.name)),
+                    "value": Markup(html(x.value)),
+                    "said": Markup(html(x.said)),
+                    "label": x.label,
+                    "command": x.command,
+                }
                 for x in numbers
-            ]  # fmt: skip
+            ]
             return {"kind": "Numbers", "numbers": shown}
     return writer.values(item)
 

@@ -139,9 +139,15 @@ def essay() -> str:
         counts[claim["verdict"]] = counts.get(claim["verdict"], 0) + 1
     template = environment().get_template("essay.html")
     return template.render(
-        data=Markup(data), texts=told["texts"], ladders=list(_ladders()), counts=counts,
-        condition=told["condition"], slopes=SLOPES, heads=range(HEADS), total=len(told["claims"]),
-    )  # fmt: skip
+        data=Markup(data),
+        texts=told["texts"],
+        ladders=list(_ladders()),
+        counts=counts,
+        condition=told["condition"],
+        slopes=SLOPES,
+        heads=range(HEADS),
+        total=len(told["claims"]),
+    )
 
 
 def write_essay(path: str | os.PathLike[str]) -> Path:

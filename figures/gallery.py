@@ -83,12 +83,14 @@ class Gallery(Result):
         missing = [(k, code(why)) for k, why in self.missing.items()]
         return (
             sentence(
-                "{drawn} of {all} recomputed, {missing} missing.", drawn=len(drawn),
-                all=plural(len(drawn) + len(missing), "exhibit"), missing=len(missing),
+                "{drawn} of {all} recomputed, {missing} missing.",
+                drawn=len(drawn),
+                all=plural(len(drawn) + len(missing), "exhibit"),
+                missing=len(missing),
             ),
             *([table(("id", "kind", "shows"), drawn)] if drawn else []),
             *([table(("missing", "why"), missing)] if missing else []),
-        )  # fmt: skip
+        )
 
     def fields(self) -> dict[str, Any]:
         known = {e.id: e for e in exhibits()}
@@ -103,9 +105,11 @@ class Gallery(Result):
 
 
 def draw(
-    names: Iterable[str] = (), *, runs: str | os.PathLike[str] | None = None,
+    names: Iterable[str] = (),
+    *,
+    runs: str | os.PathLike[str] | None = None,
     notice: Callable[[str], None] | None = None,
-) -> Gallery:  # fmt: skip
+) -> Gallery:
     """Draw the named exhibits, or all of them; those without results are listed as missing.
 
     Args:

@@ -44,8 +44,16 @@ def name_lines(axes: Any, lines: Sequence[Named]) -> None:
 
 
 def _text(axes: Any, x: float, y: float, line: Named, **options: Any) -> None:
-    axes.text(x, y, line.name, transform=axes.transAxes, color=line.colour, fontsize=8.5,
-              clip_on=False, **options)  # fmt: skip
+    axes.text(
+        x,
+        y,
+        line.name,
+        transform=axes.transAxes,
+        color=line.colour,
+        fontsize=8.5,
+        clip_on=False,
+        **options,
+    )
 
 
 def _column(axes: Any, ends: list[End]) -> None:
@@ -64,8 +72,14 @@ def _column(axes: Any, ends: list[End]) -> None:
             break
     for (x, y, line), height in zip(ends, heights, strict=True):
         if abs(height - y) > GAP / 2:
-            axes.plot([x, 1.025], [y, height], transform=axes.transAxes, color=line.colour,
-                      linewidth=0.5, clip_on=False)  # fmt: skip
+            axes.plot(
+                [x, 1.025],
+                [y, height],
+                transform=axes.transAxes,
+                color=line.colour,
+                linewidth=0.5,
+                clip_on=False,
+            )
         _text(axes, 1.03, height, line, va="center")
 
 
@@ -79,5 +93,11 @@ def _rows(axes: Any, ends: list[End], above: bool) -> None:
         row = next((r for r, end in enumerate(full) if end <= start), len(full))
         full[row : row + 1] = [x if free else start + width]
         height = 0.03 + row * GAP
-        _text(axes, start, 1 - height if above else height, line, va="center",
-              ha="right" if free else "left")  # fmt: skip
+        _text(
+            axes,
+            start,
+            1 - height if above else height,
+            line,
+            va="center",
+            ha="right" if free else "left",
+        )

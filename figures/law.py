@@ -12,9 +12,23 @@ from farfield.validation.reference.registration import USUAL
 from farfield.validation.reference.trials import slope, trials
 
 FAMILIES = (
-    "mixtures", "slopes", "windows", "powers", "shifted", "alibi", "nope",
-    "floors", "stretched", "bells", "flat", "kernels", "sandwich", "layers", "heads", "none",
-)  # fmt: skip
+    "mixtures",
+    "slopes",
+    "windows",
+    "powers",
+    "shifted",
+    "alibi",
+    "nope",
+    "floors",
+    "stretched",
+    "bells",
+    "flat",
+    "kernels",
+    "sandwich",
+    "layers",
+    "heads",
+    "none",
+)
 """Each has one look, whichever of them have results."""
 
 

@@ -14,9 +14,12 @@ SEEN, NEAR = "#0072b2", "#e69f00"
 
 
 def cells(
-    axes: Any, seen: np.ndarray, label: Callable[[int, int], str] | None = None,
-    colour: str = SEEN, accent: np.ndarray | None = None,
-) -> None:  # fmt: skip
+    axes: Any,
+    seen: np.ndarray,
+    label: Callable[[int, int], str] | None = None,
+    colour: str = SEEN,
+    accent: np.ndarray | None = None,
+) -> None:
     """Draw a boolean matrix, row 0 on top: seen keys filled, others empty.
 
     Args:

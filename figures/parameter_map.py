@@ -109,22 +109,38 @@ class ParameterMap(Result):
 
     def fields(self) -> dict[str, Any]:
         return {
-            "formula": self.formula, "names": self.names, "condition": self.condition,
-            "eps": str(self.eps), "trained": self.trained, "boundary": self.boundary,
+            "formula": self.formula,
+            "names": self.names,
+            "condition": self.condition,
+            "eps": str(self.eps),
+            "trained": self.trained,
+            "boundary": self.boundary,
             "columns": self._table().columns,
-            "rows": [[None if v in (math.inf, None) else float(v) if isinstance(v, Rational) else v
-                      for v in place] for place in self.data],
-        }  # fmt: skip
+            "rows": [
+                [
+                    None if v in (math.inf, None) else float(v) if isinstance(v, Rational) else v
+                    for v in place
+                ]
+                for place in self.data
+            ],
+        }
 
     def _repr_html_(self) -> str:
         return svg(self.figure, "parameter-map")
 
 
 def parameter_map(
-    formula: Any, ranges: Mapping[str, Any], *, eps: Any = "1/100", trained: Any = 2048,
-    points: Any = 16, values: Mapping[str, Any] | None = None, dialect: str | None = None,
-    assumptions: Mapping[str, str] | None = None, notice: Callable[..., None] | None = None,
-) -> ParameterMap:  # fmt: skip
+    formula: Any,
+    ranges: Mapping[str, Any],
+    *,
+    eps: Any = "1/100",
+    trained: Any = 2048,
+    points: Any = 16,
+    values: Mapping[str, Any] | None = None,
+    dialect: str | None = None,
+    assumptions: Mapping[str, str] | None = None,
+    notice: Callable[..., None] | None = None,
+) -> ParameterMap:
     """A formula over a range of one or two parameters.
 
     The boundary of convergence comes from the exact condition, never from the points; receptive
@@ -172,8 +188,9 @@ def parameter_map(
         fine = [between(*end, RASTER) for end in ends]
         never = (fine[0], fine[1], _divergent(verdict, names, *fine))
         figure = _draw_plane(names, grid, places, curves, never, goal, span)
-    return ParameterMap(found.name, names, _condition(verdict), goal, span, tuple(places), curves,
-                        figure)  # fmt: skip
+    return ParameterMap(
+        found.name, names, _condition(verdict), goal, span, tuple(places), curves, figure
+    )
 
 
 def _read(found: Any, ranges: Mapping[str, Any]) -> tuple[Expr, dict[Symbol, str]]:
@@ -221,9 +238,14 @@ def _converges(verdict: Convergence, at: Mapping[str, Rational]) -> str:
 
 
 def _places(
-    bias: Expr, names: Sequence[Symbol], grid: Sequence[Sequence[Rational]], eps: Rational,
-    trained: int, verdict: Convergence, notice: Callable[..., None] | None,
-) -> Iterator[MapPoint]:  # fmt: skip
+    bias: Expr,
+    names: Sequence[Symbol],
+    grid: Sequence[Sequence[Rational]],
+    eps: Rational,
+    trained: int,
+    verdict: Convergence,
+    notice: Callable[..., None] | None,
+) -> Iterator[MapPoint]:
     rows = grid[1] if len(grid) > 1 else [None]
     total = len(rows) * len(grid[0])
     for j, y in enumerate(rows):
@@ -281,27 +303,41 @@ def _scaled(axis: Any, xs: Sequence[Rational]) -> None:
 
 
 def _draw_line(
-    names: Sequence[str], grid: Sequence[Sequence[Rational]], places: Sequence[MapPoint],
-    curves: Sequence[Any], eps: Rational, trained: int,
-) -> Figure:  # fmt: skip
+    names: Sequence[str],
+    grid: Sequence[Sequence[Rational]],
+    places: Sequence[MapPoint],
+    curves: Sequence[Any],
+    eps: Rational,
+    trained: int,
+) -> Figure:
     """Receptive field and leak over one parameter, one above the other."""
     with house():
         figure, axes = new_figure(5.6, 4.8)
         axes.remove()
         above, below = figure.subplots(2, 1, sharex=True)
         known = [p for p in places if p.tokens is not None and p.tokens < math.inf]
-        above.plot([float(p.x) for p in known], [p.tokens for p in known], color=COLOURS[0],
-                   marker="o", markersize=3)  # fmt: skip
+        above.plot(
+            [float(p.x) for p in known],
+            [p.tokens for p in known],
+            color=COLOURS[0],
+            marker="o",
+            markersize=3,
+        )
         vague = [p for p in places if p.tokens is None and p.low is not None and p.high is not None]
         for p in vague:
             if p.high < 1e300:  # type: ignore[operator]
-                above.plot([float(p.x)] * 2, [p.low, p.high], color=COLOURS[0], linewidth=3,
-                           alpha=0.4)  # fmt: skip
+                above.plot(
+                    [float(p.x)] * 2, [p.low, p.high], color=COLOURS[0], linewidth=3, alpha=0.4
+                )
         for held in ("converges", "diverges"):
             leaking = [p for p in places if p.leak is not None and p.verdict == held]
-            below.plot([float(p.x) for p in leaking],
-                       [max(p.leak or 0, LEAST_LEAK) for p in leaking],
-                       color=COLOURS[1], marker="o", markersize=3)  # fmt: skip
+            below.plot(
+                [float(p.x) for p in leaking],
+                [max(p.leak or 0, LEAST_LEAK) for p in leaking],
+                color=COLOURS[1],
+                marker="o",
+                markersize=3,
+            )
         for axis in (above, below):
             axis.set_yscale("log")
             _scaled(axis.xaxis, grid[0])
@@ -322,15 +358,26 @@ def _hatched(
     cuts = sorted({float(xs[0]), float(xs[-1]), *(x for ((x, _),) in curves)})
     for low, high in pairwise(cuts):
         if any(low <= float(p.x) <= high for p in divergent):
-            axis.axvspan(low, high, facecolor="none", edgecolor="#888888", hatch="///",
-                         linewidth=0, alpha=0.6)  # fmt: skip
+            axis.axvspan(
+                low,
+                high,
+                facecolor="none",
+                edgecolor="#888888",
+                hatch="///",
+                linewidth=0,
+                alpha=0.6,
+            )
 
 
 def _draw_plane(
-    names: Sequence[str], grid: Sequence[Sequence[Rational]], places: Sequence[MapPoint],
-    curves: Sequence[Any], never: tuple[Sequence[Rational], Sequence[Rational], np.ndarray],
-    eps: Rational, trained: int,
-) -> Figure:  # fmt: skip
+    names: Sequence[str],
+    grid: Sequence[Sequence[Rational]],
+    places: Sequence[MapPoint],
+    curves: Sequence[Any],
+    never: tuple[Sequence[Rational], Sequence[Rational], np.ndarray],
+    eps: Rational,
+    trained: int,
+) -> Figure:
     """Contours of the receptive field over the leak as shade, with the boundary of convergence."""
     xs, ys = ([float(v) for v in axis] for axis in grid)
     shape = (len(ys), len(xs))
@@ -342,9 +389,14 @@ def _draw_plane(
         _scaled(axes.xaxis, grid[0])
         _scaled(axes.yaxis, grid[1])
         shade = axes.pcolormesh(
-            xs, ys, np.ma.masked_invalid(leaks.clip(LEAST_LEAK, 1)), cmap="Blues",
-            norm=LogNorm(LEAST_LEAK, 1), shading="nearest", rasterized=True,
-        )  # fmt: skip
+            xs,
+            ys,
+            np.ma.masked_invalid(leaks.clip(LEAST_LEAK, 1)),
+            cmap="Blues",
+            norm=LogNorm(LEAST_LEAK, 1),
+            shading="nearest",
+            rasterized=True,
+        )
         shade.set_alpha(0.7)
         bar = figure.colorbar(shade, ax=axes, pad=0.02)
         bar.set_label(f"leak beyond {trained} tokens")
@@ -354,16 +406,34 @@ def _draw_plane(
             lines = axes.contour(xs, ys, drawn, levels=levels, colors=INK, linewidths=1.1)
             axes.clabel(lines, fmt=lambda v: f"{10**v:,.0f}".replace(",", " "), fontsize=8)
         if never[2].any():
-            axes.contourf([float(v) for v in never[0]], [float(v) for v in never[1]], never[2],
-                          levels=[0.5, 1.5], colors="white")  # fmt: skip
-            axes.contourf([float(v) for v in never[0]], [float(v) for v in never[1]], never[2],
-                          levels=[0.5, 1.5], colors="none", hatches=["///"])  # fmt: skip
+            axes.contourf(
+                [float(v) for v in never[0]],
+                [float(v) for v in never[1]],
+                never[2],
+                levels=[0.5, 1.5],
+                colors="white",
+            )
+            axes.contourf(
+                [float(v) for v in never[0]],
+                [float(v) for v in never[1]],
+                never[2],
+                levels=[0.5, 1.5],
+                colors="none",
+                hatches=["///"],
+            )
         for curve in curves:
             axes.plot([x for x, _ in curve], [y for _, y in curve], color=COLOURS[1], linewidth=2.4)
         vague = [p for p in places if p.tokens is None]
-        axes.plot([float(p.x) for p in vague], [float(p.y or 0) for p in vague], "o",
-                  markerfacecolor="white", color="#444444", markersize=4, linestyle="",
-                  clip_on=False)  # fmt: skip
+        axes.plot(
+            [float(p.x) for p in vague],
+            [float(p.y or 0) for p in vague],
+            "o",
+            markerfacecolor="white",
+            color="#444444",
+            markersize=4,
+            linestyle="",
+            clip_on=False,
+        )
         axes.set(xlim=(xs[0], xs[-1]), ylim=(ys[0], ys[-1]), xlabel=names[0], ylabel=names[1])
         axes.grid(False)
         axes.set_title(

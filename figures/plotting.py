@@ -81,8 +81,10 @@ class Plot(Result):
 
     def blocks(self) -> Sequence[Block]:
         found: list[Block] = [Sentence(words("{said}", said=self._said()))]
-        found += [note("{name} is not drawn: {why}.", name=shortened(f, 60), why=why)
-                  for f, why in self.missing]  # fmt: skip
+        found += [
+            note("{name} is not drawn: {why}.", name=shortened(f, 60), why=why)
+            for f, why in self.missing
+        ]
         return found
 
     def _said(self) -> str:
@@ -176,21 +178,28 @@ def _windows(p: Expr, length: int, eps: Fraction) -> Points:
 KINDS = {
     "bias": _Kind("n + 1 (tokens)", "bias p(n)", _bias, log_y=False),
     "weights": _Kind("n + 1 (tokens)", "weight over the largest", _weights),
-    "trf": _Kind("eps, share of the mass left outside", "TRF(eps) in tokens",
-                 _fields, falling=True),
+    "trf": _Kind(
+        "eps, share of the mass left outside", "TRF(eps) in tokens", _fields, falling=True
+    ),
     "leak": _Kind("training length (tokens)", "leak, share of the mass beyond", _leaks),
-    "price": _Kind("n + 1 (tokens)", "price of distance n in the row (nats)", _prices,
-                   log_y=False),
-    "window": _Kind("error budget, for |logits| and |values| up to 1", "certified window in tokens",
-                    _windows, falling=True),
-}  # fmt: skip
+    "price": _Kind("n + 1 (tokens)", "price of distance n in the row (nats)", _prices, log_y=False),
+    "window": _Kind(
+        "error budget, for |logits| and |values| up to 1",
+        "certified window in tokens",
+        _windows,
+        falling=True,
+    ),
+}
 """What can be drawn, by its name."""
 
 
 def plot(
-    *formulas: Any, what: str = "bias", length: Any = 1024, eps: Any = "1/100",
+    *formulas: Any,
+    what: str = "bias",
+    length: Any = 1024,
+    eps: Any = "1/100",
     notice: Callable[..., None] | None = None,
-) -> Plot:  # fmt: skip
+) -> Plot:
     """Several formulas and encodings of the catalogue, each head a line, in one figure.
 
     Args:
@@ -286,8 +295,14 @@ def _draw(
             x, y = [p.x for p in points], [p.y for p in points]
             fade = 1.0 if heads == 1 else 1 - 0.6 * (head - 1) / (heads - 1)
             dash = look(subjects[name].name)["linestyle"] if subjects[name].title else "-"
-            axes.plot(x, y, color=colours[name], alpha=fade, linestyle=dash,
-                      marker="o" if len(x) == 1 else "")  # fmt: skip
+            axes.plot(
+                x,
+                y,
+                color=colours[name],
+                alpha=fade,
+                linestyle=dash,
+                marker="o" if len(x) == 1 else "",
+            )
             if head in (1, heads):
                 lines.append(Named(_title(subjects[name], name, head), x, y, colours[name]))
         axes.set(xscale="log", xlabel=kind.x_name, ylabel=kind.y_name)
@@ -299,8 +314,16 @@ def _draw(
         _frame_y(axes, what, ys)
         if kind.falling and low < eps < high:
             axes.axvline(float(eps), color="#888888", linewidth=0.7, zorder=0)
-            axes.text(float(eps), 1.01, share(eps), transform=axes.get_xaxis_transform(),
-                      ha="center", va="bottom", fontsize=8.5, color="#888888")  # fmt: skip
+            axes.text(
+                float(eps),
+                1.01,
+                share(eps),
+                transform=axes.get_xaxis_transform(),
+                ha="center",
+                va="bottom",
+                fontsize=8.5,
+                color="#888888",
+            )
         else:
             axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
         axes.margins(x=0)

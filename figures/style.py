@@ -136,8 +136,14 @@ def round_numbers(low: float, high: float) -> list[float]:
     ([5.0, 10.0, 20.0], [4.2, 4.4, 4.6, 4.8])
     """
     found: list[float] = []
-    for digits in ((10, 20, 50), (10, 20, 30, 40, 50, 60, 80), range(10, 100, 5),
-                   range(10, 100, 2), range(100, 1000, 5), range(1000, 10000, 5)):  # fmt: skip
+    for digits in (
+        (10, 20, 50),
+        (10, 20, 30, 40, 50, 60, 80),
+        range(10, 100, 5),
+        range(10, 100, 2),
+        range(100, 1000, 5),
+        range(1000, 10000, 5),
+    ):
         scale = 10.0 ** (len(str(digits[0])) - 1)
         found = [m * 10.0**e / scale for e in range(-6, 8) for m in digits]
         found = [x for x in found if low <= x <= high]
@@ -176,20 +182,24 @@ def _tenth(number: re.Match[str]) -> str:
     return f"{float(number[0]):.1f}".removesuffix(".0")
 
 
-_SMALLER: Any = tuple((re.compile(what), instead) for what, instead in (
-    ("(?s)^.*?(?=<svg)", ""),
-    ("(?s)<metadata>.*?</metadata>", ""),
-    (r"\s+", " "),
-    (' xmlns(:xlink)?="[^"]*"| version="1.1"| type="text/css"|xlink:(?=href)', ""),
-    ('(?<=<g) id="[^"]*"', ""),
-    (r' transform="rotate\(-?0 [^"]*"', ""),
-    (" font-family: [^;]*;", ""),  # that of the page
-    (r' (?:d|x|y)="[^"]*"', lambda part: _NUMBER.sub(_tenth, part[0])),
-    (r"(?<=\d|\") ?([MLz]) ", r"\1"),
-    ('<path d="[^"]*" style="fill: none"/>', ""),
-    (r"(?<=>) (?=<)", ""),
-    *(("<g>((?:(?!</?g[ >]).)*)</g>", r"\1"),) * 8,  # groups of nothing in common, inner ones first
-))  # fmt: skip
+_SMALLER: Any = tuple(
+    (re.compile(what), instead)
+    for what, instead in (
+        ("(?s)^.*?(?=<svg)", ""),
+        ("(?s)<metadata>.*?</metadata>", ""),
+        (r"\s+", " "),
+        (' xmlns(:xlink)?="[^"]*"| version="1.1"| type="text/css"|xlink:(?=href)', ""),
+        ('(?<=<g) id="[^"]*"', ""),
+        (r' transform="rotate\(-?0 [^"]*"', ""),
+        (" font-family: [^;]*;", ""),  # that of the page
+        (r' (?:d|x|y)="[^"]*"', lambda part: _NUMBER.sub(_tenth, part[0])),
+        (r"(?<=\d|\") ?([MLz]) ", r"\1"),
+        ('<path d="[^"]*" style="fill: none"/>', ""),
+        (r"(?<=>) (?=<)", ""),
+        *(("<g>((?:(?!</?g[ >]).)*)</g>", r"\1"),)
+        * 8,  # groups of nothing in common, inner ones first
+    )
+)
 """What a page can do without: a page of all figures is of a size to send."""
 
 

@@ -32,9 +32,12 @@ def _():
 def _(mo, state):
     given = mo.cli_args().get("formulas") or "-r*log(1+n)"
     typed = mo.ui.text_area(
-        value="\n".join(str(given).split(";")), full_width=True, rows=3, debounce=True,
+        value="\n".join(str(given).split(";")),
+        full_width=True,
+        rows=3,
+        debounce=True,
         label="Formulas in n, or names of the catalogue, one a line",
-    )  # fmt: skip
+    )
     session = state.Explorer()
     typed
     return session, typed
@@ -44,15 +47,22 @@ def _(mo, state):
 def _(mo, session, state, typed):
     asked = session.read(typed.value)
     domains = {s.name: s for q in asked.questions for s in q.sliders}
-    moved = mo.ui.dictionary({
-        name: mo.ui.slider(
-            steps=[float(v) for v in s.steps], value=float(s.value), label=f"{name} ({s.domain})",
-            show_value=True, debounce=False, full_width=True,
-        )
-        for name, s in domains.items()
-    })  # fmt: skip
-    trouble = [mo.callout(f"{line}. The last answer stands below.", kind="warn")
-               for line in asked.trouble]  # fmt: skip
+    moved = mo.ui.dictionary(
+        {
+            name: mo.ui.slider(
+                steps=[float(v) for v in s.steps],
+                value=float(s.value),
+                label=f"{name} ({s.domain})",
+                show_value=True,
+                debounce=False,
+                full_width=True,
+            )
+            for name, s in domains.items()
+        }
+    )
+    trouble = [
+        mo.callout(f"{line}. The last answer stands below.", kind="warn") for line in asked.trouble
+    ]
     mo.vstack([*trouble, mo.hstack(moved.elements.values(), widths="equal", wrap=True)])
     return asked, moved
 
@@ -86,13 +96,17 @@ def _(asked, mo, state, values):
         f"```sh\n{state.commands(q, values)['trf']}\n```"
         for q in asked.questions
     )
-    mo.accordion({
-        "Copy as Python, as a command": mo.md(told),
-        "Keep this state as a page": mo.download(
-            lambda: state.export(asked, values).encode(), filename="farfield.html",
-            mimetype="text/html", label="farfield.html",
-        ),
-    })  # fmt: skip
+    mo.accordion(
+        {
+            "Copy as Python, as a command": mo.md(told),
+            "Keep this state as a page": mo.download(
+                lambda: state.export(asked, values).encode(),
+                filename="farfield.html",
+                mimetype="text/html",
+                label="farfield.html",
+            ),
+        }
+    )
     return
 
 

@@ -39,8 +39,9 @@ def parameter_map(
         return None
     others = {k: Rational(v) for k, v in here.items() if k not in names}
     condition = sympy.sympify(c.condition)
-    condition = condition.xreplace({s: others[s.name] for s in condition.free_symbols
-                                    if s.name in others})  # fmt: skip
+    condition = condition.xreplace(
+        {s: others[s.name] for s in condition.free_symbols if s.name in others}
+    )
     ends = tuple((Rational(steps[a][0]), Rational(steps[a][-1])) for a in names)
     x, y = _axes(ends)
     at_y = y.at(float(here[names[1]])) if len(names) > 1 else (y.first + y.last) / 2
@@ -50,8 +51,9 @@ def parameter_map(
         f"{_ground(condition, tuple(names), ends)}"
         f'<circle cx="{x.at(float(here[names[0]])):.1f}" cy="{at_y:.1f}" r="6"/></svg>'
     )
-    said = words("Green: the series converges, exactly if {condition}. The dot: here.",
-                 condition=c.condition)  # fmt: skip
+    said = words(
+        "Green: the series converges, exactly if {condition}. The dot: here.", condition=c.condition
+    )
     alt = f"Where {' and '.join(names)} make the series converge"
     return Picture(drawn, said, alt, c.label)
 
@@ -73,13 +75,17 @@ def _ground(condition: sympy.Basic, names: tuple[str, ...], ends: tuple[Range, .
         path = f"M{line}" if plane else f"M{x.at(curve[0][0]):.1f} {y.first}V{y.last}"
         parts.append(f'<path d="{path}" fill="none" stroke="currentColor" stroke-width="1.5"/>')
     for value, name in x.ticks(5):
-        parts.append(f'<text x="{x.at(value):.1f}" y="{y.first + 18}" text-anchor="middle">'
-                     f"{name}</text>")  # fmt: skip
-    parts.append(f'<text x="{(x.first + x.last) / 2:.0f}" y="{y.first + 38}" '
-                 f'text-anchor="middle">{escape(names[0])}</text>')  # fmt: skip
+        parts.append(
+            f'<text x="{x.at(value):.1f}" y="{y.first + 18}" text-anchor="middle">{name}</text>'
+        )
+    parts.append(
+        f'<text x="{(x.first + x.last) / 2:.0f}" y="{y.first + 38}" '
+        f'text-anchor="middle">{escape(names[0])}</text>'
+    )
     for value, name in y.ticks(6) if plane else ():
-        parts.append(f'<text x="{LEFT - 8}" y="{y.at(value) + 5:.1f}" text-anchor="end">'
-                     f"{name}</text>")  # fmt: skip
+        parts.append(
+            f'<text x="{LEFT - 8}" y="{y.at(value) + 5:.1f}" text-anchor="end">{name}</text>'
+        )
     if plane:
         parts.append(f'<text x="8" y="{(y.first + y.last) / 2}">{escape(names[1])}</text>')
     return "".join(parts)
@@ -103,6 +109,8 @@ def _areas(
     for left, right, bottom, top, held in found:
         if held is not None:
             fill = VERDICTS["converges" if held else "diverges"]
-            yield (f'<rect x="{left:.2f}" y="{top:.2f}" width="{right - left:.2f}" '
-                   f'height="{bottom - top:.2f}" fill="{fill}" opacity="0.3" '
-                   'shape-rendering="crispEdges"/>')  # fmt: skip
+            yield (
+                f'<rect x="{left:.2f}" y="{top:.2f}" width="{right - left:.2f}" '
+                f'height="{bottom - top:.2f}" fill="{fill}" opacity="0.3" '
+                'shape-rendering="crispEdges"/>'
+            )

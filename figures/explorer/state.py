@@ -250,18 +250,23 @@ def first(question: Question, values: Mapping[str, Fraction]) -> list[Item]:
     if question.sliders:
         here = ", ".join(f"{s.name} = {values.get(s.name, s.value)}" for s in question.sliders)
         what = {True: "converges", False: "diverges", None: "undecided"}[holds]
-        shown.append(Sentence(
-            words("At {here}: {verdict}.", here=here, verdict=Term(what, "verdict")),
-            found.label if holds is not None else None,
-        ))  # fmt: skip
+        shown.append(
+            Sentence(
+                words("At {here}: {verdict}.", here=here, verdict=Term(what, "verdict")),
+                found.label if holds is not None else None,
+            )
+        )
     why = [b for b in others if isinstance(b, (Steps, Ladder, Table))]
     return [*shown, Fold(words("Why"), why)] if why else shown
 
 
 def chart(question: Question, values: Mapping[str, Fraction]) -> list[Item]:
     """The map of the parameters, where the verdict depends on them."""
-    drawn = parameter_map(question.decided, {s.name: s.steps for s in question.sliders}, {
-        s.name: values.get(s.name, s.value) for s in question.sliders})  # fmt: skip
+    drawn = parameter_map(
+        question.decided,
+        {s.name: s.steps for s in question.sliders},
+        {s.name: values.get(s.name, s.value) for s in question.sliders},
+    )
     return [] if drawn is None else [drawn]
 
 
@@ -278,24 +283,49 @@ def numbers(question: Question, values: Mapping[str, Fraction], budget_s: float 
         far = reach(subject, ADVANTAGE, length=TESTED)
         holds = forecast(subject, trained=TRAINED, tested=TESTED)
     told = commands(question, values)
-    return KeyNumbers([
-        Number((about("trf", f"TRF({EPS})"),), as_text(field_text(fields)),
-               words("nearest keys hold 99\u00a0%"), fields.label, told["trf"]),
-        Number((about("leak", "leak"),), as_text(share_text(beyond.value)),
-               words("of a row of {n} beyond {m}", n=TESTED, m=TRAINED), beyond.label,
-               told["leak"]),
-        Number((about("window", "window"),), as_text(count(window.width)),
-               words("keys for an error of {e}, logits within 1", e=ERROR), window.label,
-               told["window"]),
-        Number((about("reach", "reach"),), as_text(reach_text(far)),
-               words("with an advantage of {g} nats, in a row of {n}", g=ADVANTAGE, n=TESTED),
-               far.label, told["reach"]),
-        Number(words("forecast"),
-               as_text("not known" if holds.holds is None else chance(holds.holds)),
-               words("probability that perplexity holds from {m} to {n} bytes", m=TRAINED,
-                     n=TESTED) if holds.holds is not None else as_text(str(holds.reason)),
-               holds.label, told["forecast"]),
-    ])  # fmt: skip
+    return KeyNumbers(
+        [
+            Number(
+                (about("trf", f"TRF({EPS})"),),
+                as_text(field_text(fields)),
+                words("nearest keys hold 99\u00a0%"),
+                fields.label,
+                told["trf"],
+            ),
+            Number(
+                (about("leak", "leak"),),
+                as_text(share_text(beyond.value)),
+                words("of a row of {n} beyond {m}", n=TESTED, m=TRAINED),
+                beyond.label,
+                told["leak"],
+            ),
+            Number(
+                (about("window", "window"),),
+                as_text(count(window.width)),
+                words("keys for an error of {e}, logits within 1", e=ERROR),
+                window.label,
+                told["window"],
+            ),
+            Number(
+                (about("reach", "reach"),),
+                as_text(reach_text(far)),
+                words("with an advantage of {g} nats, in a row of {n}", g=ADVANTAGE, n=TESTED),
+                far.label,
+                told["reach"],
+            ),
+            Number(
+                words("forecast"),
+                as_text("not known" if holds.holds is None else chance(holds.holds)),
+                words(
+                    "probability that perplexity holds from {m} to {n} bytes", m=TRAINED, n=TESTED
+                )
+                if holds.holds is not None
+                else as_text(str(holds.reason)),
+                holds.label,
+                told["forecast"],
+            ),
+        ]
+    )
 
 
 def picture(questions: Sequence[Question], values: Mapping[str, Fraction]) -> Item:
@@ -314,8 +344,11 @@ def comparison(questions: Sequence[Question], values: Mapping[str, Fraction]) ->
         e, holds = q.at(values), q.holds(values)
         known = bool(e.biases) and not e.free
         tokens = field_text(theoretical_receptive_field(e, EPS, budget_s=FIRST)) if known else ""
-        verdict = q.decided.verdict if not q.sliders or holds is None else Term(
-            "converges" if holds else "diverges", "verdict")  # fmt: skip
+        verdict = (
+            q.decided.verdict
+            if not q.sliders or holds is None
+            else Term("converges" if holds else "diverges", "verdict")
+        )
         rows.append((name_of(q.subject), verdict, tokens))
     return table(("formula", "verdict", f"TRF({EPS})"), rows, numeric=(2,))
 
@@ -353,12 +386,18 @@ def export(explorer: Explorer, values: Mapping[str, Fraction]) -> str:
     """The state of the explorer as a page that stands alone."""
     questions = explorer.decided()
     sections = [
-        Section(name_of(q.subject), [
-            Columns([*first(q, values), numbers(q, values)],
-                    [picture([q], values), *chart(q, values)]),
-        ])
-        for q in questions if len(questions) > 1
-    ]  # fmt: skip
+        Section(
+            name_of(q.subject),
+            [
+                Columns(
+                    [*first(q, values), numbers(q, values)],
+                    [picture([q], values), *chart(q, values)],
+                ),
+            ],
+        )
+        for q in questions
+        if len(questions) > 1
+    ]
     sections.append(Section(words("What the words mean"), [definitions(THEORY)]))
     lead = [*explorer.refusals(), *head(questions, values)]
     return page(words("Explored"), lead, sections, THEORY)

@@ -33,18 +33,23 @@ def audit_page(a: Audit) -> str:
     curves = [b for b in fields if isinstance(b, Curve)]
     tables = [b for b in fields if isinstance(b, Table)]
     notes = [b for b in fields if not isinstance(b, (Curve, Table))]
-    brief = [*(_columns(t, 4 + len(a.eps)) for t in tables), *notes,
-             *(Fold(words("In rows, beyond the training length, in floating-point types"), [t])
-               for t in tables)]  # fmt: skip
+    brief = [
+        *(_columns(t, 4 + len(a.eps)) for t in tables),
+        *notes,
+        *(
+            Fold(words("In rows, beyond the training length, in floating-point types"), [t])
+            for t in tables
+        ),
+    ]
     windows = list(a.windows())
     lead = [Columns([answer, *what, *windows[:1]], curves)] if curves else [answer, *what]
     parts: dict[str, Sequence[Item]] = {
         "Layer by layer": list(a.by_layer()),
         "How far each head sees": brief,
-        "Certified windows": windows[bool(curves):],
+        "Certified windows": windows[bool(curves) :],
         "The additive surrogate": list(a.stand_in()),
         "What the words mean": [definitions(_TERMS), Note(PAPERS)],
-    }  # fmt: skip
+    }
     sections = [Section(words(title), blocks) for title, blocks in parts.items() if blocks]
     return page(words("Audit of {model}", model=a.model), lead, sections, _TERMS)
 

@@ -60,12 +60,20 @@ def said_of(e: Exhibit) -> Iterator[Item]:
         and (not panel or panel in c.place)
     ]
     if found:
-        yield Facts(tuple(
-            (as_text(c.verdict), words("{said}{holds} {again}", said=c.statement,
-                                       holds=f" Holds instead: {c.corrected}" * bool(c.corrected),
-                                       again=Term(c.command, "command")))
-            for c in found
-        ))  # fmt: skip
+        yield Facts(
+            tuple(
+                (
+                    as_text(c.verdict),
+                    words(
+                        "{said}{holds} {again}",
+                        said=c.statement,
+                        holds=f" Holds instead: {c.corrected}" * bool(c.corrected),
+                        again=Term(c.command, "command"),
+                    ),
+                )
+                for c in found
+            )
+        )
 
 
 def save(

@@ -85,8 +85,11 @@ def against_critical(shown: Sequence[tuple[str, Encoding]]) -> Curve:
     Args:
         shown: names and encodings, every parameter with a value.
     """
-    lines = [line for k, (name, e) in enumerate(shown) for line in
-             weights(e, shortened(name, 40), colour=k, weight=Weight.STRONG)]  # fmt: skip
+    lines = [
+        line
+        for k, (name, e) in enumerate(shown)
+        for line in weights(e, shortened(name, 40), colour=k, weight=Weight.STRONG)
+    ]
     asked = {e.name for _, e in shown}
     for title, name, head in references():
         if CATALOGUE[name].baseline and name not in asked:
@@ -98,9 +101,13 @@ def against_critical(shown: Sequence[tuple[str, Encoding]]) -> Curve:
         "The weight that the bias leaves a key, against that of the query's own. The series "
         "converges where the curve falls faster than the critical one by more than a logarithm's "
         "power above 1." + several * " Of several heads the one that falls slowest.",
-        "n + 1 (tokens)", "exp(p(n) − p(0))", tuple(lines), True, True,
+        "n + 1 (tokens)",
+        "exp(p(n) − p(0))",
+        tuple(lines),
+        True,
+        True,
         frame=(LEAST, max(2.0, *(max(line.y) for line in lines))),
-    )  # fmt: skip
+    )
 
 
 def kept_share(shown: Sequence[tuple[str, Encoding, int | str]]) -> Curve:
@@ -125,10 +132,14 @@ def kept_share(shown: Sequence[tuple[str, Encoding, int | str]]) -> Curve:
     return Curve(
         f"The share of the attention that the nearest {NEAREST} tokens keep as the text grows, all "
         "contents alike. Flat for ever: a window is enough. Falling to 0, however slowly: none is."
-        + several * " Of several heads the one that keeps least.",
-        "length of the text (tokens)", f"share of the nearest {NEAREST}", tuple(lines), True,
+        + several
+        * " Of several heads the one that keeps least.",
+        "length of the text (tokens)",
+        f"share of the nearest {NEAREST}",
+        tuple(lines),
+        True,
         frame=(0.0, 1.0),
-    )  # fmt: skip
+    )
 
 
 def _fields(subject: Encoding) -> Iterator[tuple[float, float]]:
@@ -148,15 +159,22 @@ def tail(p: Prediction) -> Curve | None:
     if len(points) < 2:
         return None
     x, y = zip(*points, strict=True)
-    named = [(f"TRF({f.eps}) = {f.tokens}", float(f.tokens)) for f in p.receptive_fields
-             if f.tokens is not None and 1 <= f.tokens < FRAME]  # fmt: skip
+    named = [
+        (f"TRF({f.eps}) = {f.tokens}", float(f.tokens))
+        for f in p.receptive_fields
+        if f.tokens is not None and 1 <= f.tokens < FRAME
+    ]
     return Curve(
         "The share of the mass that the nearest keys leave outside; where it falls to ε stands "
         "TRF(ε), certified at each point" + (", worst head." if p.encoding.num_heads > 1 else "."),
-        "nearest keys (tokens)", "share left outside, ε",
-        (Line("", x, y, 0, weight=Weight.STRONG),), True, True,
-        marks=tuple((f"ε = {e}", float(Fraction(e))) for e in EPS), posts=tuple(named),
-    )  # fmt: skip
+        "nearest keys (tokens)",
+        "share left outside, ε",
+        (Line("", x, y, 0, weight=Weight.STRONG),),
+        True,
+        True,
+        marks=tuple((f"ε = {e}", float(Fraction(e))) for e in EPS),
+        posts=tuple(named),
+    )
 
 
 def price(p: Prediction) -> Curve | None:
@@ -167,20 +185,31 @@ def price(p: Prediction) -> Curve | None:
     kept = n[np.isfinite(prices[n])]
     if len(kept) < 2:
         return None
-    posts = [(f"reach, {reach_text(r)}", r.farthest + 1.0) for r in p.reaches[:1]
-             if r.farthest is not None]  # fmt: skip
-    posts += [(f"TRF({f.eps}) = {f.tokens}", float(f.tokens)) for f in p.row_fields[1:2]
-              if f.tokens is not None]  # fmt: skip
-    line = Line("", tuple((kept + 1.0).tolist()), tuple(prices[kept].tolist()), 2,
-                weight=Weight.STRONG)  # fmt: skip
+    posts = [
+        (f"reach, {reach_text(r)}", r.farthest + 1.0)
+        for r in p.reaches[:1]
+        if r.farthest is not None
+    ]
+    posts += [
+        (f"TRF({f.eps}) = {f.tokens}", float(f.tokens))
+        for f in p.row_fields[1:2]
+        if f.tokens is not None
+    ]
+    line = Line(
+        "", tuple((kept + 1.0).tolist()), tuple(prices[kept].tolist()), 2, weight=Weight.STRONG
+    )
     return Curve(
         f"The price of a distance in a row of {p.row_length} keys: the logit advantage that half "
         "of the attention on its key costs. What lies under the line of an advantage can still be "
         "used; what lies beyond the receptive field can hardly disturb."
         + (" Cheapest head." if p.encoding.num_heads > 1 else ""),
-        "n + 1 (tokens)", "price (nats)", (line,), True,
-        marks=((f"advantage {ADVANTAGE}", float(ADVANTAGE)),), posts=tuple(posts),
-    )  # fmt: skip
+        "n + 1 (tokens)",
+        "price (nats)",
+        (line,),
+        True,
+        marks=((f"advantage {ADVANTAGE}", float(ADVANTAGE)),),
+        posts=tuple(posts),
+    )
 
 
 def window_curve(p: Prediction) -> Curve | None:
@@ -196,15 +225,22 @@ def window_curve(p: Prediction) -> Curve | None:
     if len(points) < 2:
         return None
     x, y = zip(*points, strict=True)
-    posts = tuple((f"{w.width} keys", float(w.width)) for w in p.windows
-                  if w.width is not None and w.width <= 2 * WIDTHS[-1])  # fmt: skip
+    posts = tuple(
+        (f"{w.width} keys", float(w.width))
+        for w in p.windows
+        if w.width is not None and w.width <= 2 * WIDTHS[-1]
+    )
     return Curve(
         "The greatest error of the output that any input within the bounds can have when the "
         "nearest keys alone are kept, certified; the windows are the least that keep the budgets.",
-        "window (keys)", "error of the output", (Line("", x, y, 1, weight=Weight.STRONG),),
-        True, True, posts=posts,
+        "window (keys)",
+        "error of the output",
+        (Line("", x, y, 1, weight=Weight.STRONG),),
+        True,
+        True,
+        posts=posts,
         marks=tuple((f"error {e}", float(Fraction(e))) for e in WINDOW_ERRORS),
-    )  # fmt: skip
+    )
 
 
 # -- among the catalogue --------------------------------------------------------------------------
@@ -212,9 +248,14 @@ def window_curve(p: Prediction) -> Curve | None:
 
 def biases(s: Study) -> Curve:
     """Those asked about before the reference heads of the catalogue."""
-    lines = [line for k, e in enumerate(s.about(asked=True)) if e.prediction.row_fields
-             for line in weights(e.prediction.encoding, _name(e.prediction), colour=k,
-                                 weight=Weight.STRONG)]  # fmt: skip
+    lines = [
+        line
+        for k, e in enumerate(s.about(asked=True))
+        if e.prediction.row_fields
+        for line in weights(
+            e.prediction.encoding, _name(e.prediction), colour=k, weight=Weight.STRONG
+        )
+    ]
     decided = {r.name: str(r.verdict) for r in s.place.ranks} if s.place else {}
     own = {e.prediction.encoding.biases for e in s.about(asked=True)}
     for title, _, subject in references():
@@ -223,9 +264,14 @@ def biases(s: Study) -> Curve:
         lines += weights(subject, title, colour=decided.get(title), weight=Weight.CONTEXT)
     return Curve(
         "Those asked about before the reference heads of the catalogue: green where the series "
-        "converges, orange where it diverges.", "n + 1 (tokens)", "exp(p(n) − p(0))",
-        tuple(lines), True, True, frame=(LEAST, 2.0),
-    )  # fmt: skip
+        "converges, orange where it diverges.",
+        "n + 1 (tokens)",
+        "exp(p(n) − p(0))",
+        tuple(lines),
+        True,
+        True,
+        frame=(LEAST, 2.0),
+    )
 
 
 def fields(s: Study) -> Curve:
@@ -236,8 +282,11 @@ def fields(s: Study) -> Curve:
         p = e.prediction
         if p.row_fields and p.convergence.verdict is Verdict.CONVERGES:
             lines.append((_name(p), p.encoding, {"colour": k, "weight": Weight.STRONG}))
-    lines += [(title, subject, {"colour": "converges", "weight": Weight.CONTEXT})
-              for title, _, subject in references() if subject.biases not in own]  # fmt: skip
+    lines += [
+        (title, subject, {"colour": "converges", "weight": Weight.CONTEXT})
+        for title, _, subject in references()
+        if subject.biases not in own
+    ]
     drawn = []
     for name, subject, look in lines:
         if points := [(eps, max(0.7, tokens)) for tokens, eps in _fields(subject)]:
@@ -246,9 +295,13 @@ def fields(s: Study) -> Curve:
     return Curve(
         "TRF(ε) of the whole series, certified at 15 values of ε, worst head; only encodings whose "
         "series converges. The order at one ε need not be that at another.",
-        "ε, share of the mass left outside", "TRF(ε) in tokens", tuple(drawn), True, True,
+        "ε, share of the mass left outside",
+        "TRF(ε) in tokens",
+        tuple(drawn),
+        True,
+        True,
         frame=(0.7, FRAME),
-    )  # fmt: skip
+    )
 
 
 def catalogue(s: Study) -> Curve:
@@ -263,8 +316,13 @@ def catalogue(s: Study) -> Curve:
     return Curve(
         "The weight that each bias leaves a key, of several heads the one that falls slowest: "
         "green where the series converges, orange where it diverges. Dashed: the critical one.",
-        "n + 1 (tokens)", "exp(p(n) − p(0))", tuple(lines), True, True, frame=(LEAST, 2.0),
-    )  # fmt: skip
+        "n + 1 (tokens)",
+        "exp(p(n) − p(0))",
+        tuple(lines),
+        True,
+        True,
+        frame=(LEAST, 2.0),
+    )
 
 
 # -- of trained models ----------------------------------------------------------------------------
@@ -288,8 +346,10 @@ class Measured:
         """The colour of the encoding, dotted with blockwise attention."""
         entry = CATALOGUE.get(self.prediction.encoding.name)
         colour = entry.look.colour if entry is not None else None
-        return {"colour": "ink" if colour is None else colour,
-                "dash": 2 if self.bca else entry.look.dash if entry else 0}  # fmt: skip
+        return {
+            "colour": "ink" if colour is None else colour,
+            "dash": 2 if self.bca else entry.look.dash if entry else 0,
+        }
 
 
 def measured(s: Study) -> Sequence[Measured]:
@@ -306,15 +366,20 @@ def perplexity_curves(s: Study, protocol: str = "last token") -> Curve:
     """Perplexity over that at the training length, by context length, one curve an encoding."""
     lines = []
     for m in measured(s):
-        rows = sorted((p["length"], p["ratio"]) for p in m.numbers["perplexity"]
-                      if p["protocol"] == protocol)  # fmt: skip
+        rows = sorted(
+            (p["length"], p["ratio"]) for p in m.numbers["perplexity"] if p["protocol"] == protocol
+        )
         x, y = zip(*rows, strict=True)
         lines.append(Line(m.name, tuple(map(float, x)), y, **m.look))
     return Curve(
         "Last-token perplexity relative to the training length. Flat is extrapolation; one seed.",
-        "context length (tokens)", f"perplexity / perplexity at {s.preset.length}", tuple(lines),
-        True, True, posts=(("trained on", float(s.preset.length)),),
-    )  # fmt: skip
+        "context length (tokens)",
+        f"perplexity / perplexity at {s.preset.length}",
+        tuple(lines),
+        True,
+        True,
+        posts=(("trained on", float(s.preset.length)),),
+    )
 
 
 def trf_against_erf(s: Study) -> Curve | None:
@@ -335,9 +400,12 @@ def trf_against_erf(s: Study) -> Curve | None:
         "Receptive field of the bias alone against that of the trained model's attention, at ε = "
         f"{', '.join(format(f['eps'], 'g') for f in rows)} (joined), rows of "
         f"{rows[0]['length']} tokens, means over heads. On the grey line they agree.",
-        "finite-row TRF (tokens), from the formula", "attention ERF (tokens), measured",
-        tuple(lines), True, True,
-    )  # fmt: skip
+        "finite-row TRF (tokens), from the formula",
+        "attention ERF (tokens), measured",
+        tuple(lines),
+        True,
+        True,
+    )
 
 
 def predictors(s: Study) -> Iterator[Curve]:
@@ -357,6 +425,9 @@ def predictors(s: Study) -> Iterator[Curve]:
     ):
         if lines:
             yield Curve(
-                f"{said} against the loss of extrapolation.", name,
-                f"perplexity ratio {longest}/{trained}", tuple(lines), log_y=True,
-            )  # fmt: skip
+                f"{said} against the loss of extrapolation.",
+                name,
+                f"perplexity ratio {longest}/{trained}",
+                tuple(lines),
+                log_y=True,
+            )

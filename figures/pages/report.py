@@ -16,8 +16,12 @@ from farfield.validation.claims.claim import shown
 from farfield.validation.report import Report
 
 ORDER = (
-    Verdict.REFUTED, Verdict.NOT_ROBUST, Verdict.CORRECTED, Verdict.CONFIRMED, Verdict.NOT_TESTABLE,
-)  # fmt: skip
+    Verdict.REFUTED,
+    Verdict.NOT_ROBUST,
+    Verdict.CORRECTED,
+    Verdict.CONFIRMED,
+    Verdict.NOT_TESTABLE,
+)
 """The verdicts, what a reader looks for first."""
 
 
@@ -52,10 +56,12 @@ def _ledger(claims: Sequence[Claim]) -> Iterator[Item]:
                     Term(c.id.removeprefix(f"{paper}."), "code"),
                     ", ".join(filter(None, (c.section, c.place))),
                     None if c.label is None else Term(c.label, "label"),
-                    c.statement, c.corrected or c.reason or shown(c.evidence),
+                    c.statement,
+                    c.corrected or c.reason or shown(c.evidence),
                 )
-                for c in own if c.verdict is verdict
-            ]  # fmt: skip
+                for c in own
+                if c.verdict is verdict
+            ]
             named = (Term(_word(verdict), "verdict"), f": {plural(len(rows), 'claim')}")
             found = table(header, rows, _word(verdict))
             yield found if verdict is Verdict.REFUTED else Fold(named, [found])

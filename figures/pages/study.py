@@ -114,8 +114,11 @@ def _lead(s: Study) -> Iterator[Item]:
         yield head(asked[0].prediction)
         return
     yield s.lead()
-    drawn = [(terminal(named(e.prediction)), e.prediction.encoding, k)
-             for k, e in enumerate(asked) if e.prediction.row_fields]  # fmt: skip
+    drawn = [
+        (terminal(named(e.prediction)), e.prediction.encoding, k)
+        for k, e in enumerate(asked)
+        if e.prediction.row_fields
+    ]
     if drawn:
         rows = [_summary(e.prediction) for e in asked]
         header = ("encoding", "verdict", "TRF(1/100)", "leak", "window")
@@ -132,10 +135,16 @@ def _lead(s: Study) -> Iterator[Item]:
             [pictures.kept_share(drawn)],
         )
     elif not asked and any(e.prediction.row_fields for e in s.entries):
-        yield Columns([_tally(s), note(
-            "Exactly where the series converges a long enough window is enough, in one layer. "
-            "Not a statement about perplexity."
-        )], [pictures.catalogue(s)])  # fmt: skip
+        yield Columns(
+            [
+                _tally(s),
+                note(
+                    "Exactly where the series converges a long enough window is enough, in one layer. "
+                    "Not a statement about perplexity."
+                ),
+            ],
+            [pictures.catalogue(s)],
+        )
 
 
 # -- the head -------------------------------------------------------------------------------------
@@ -167,33 +176,46 @@ def head_numbers(p: Prediction) -> Iterator[Item]:
     field = next(iter(p.receptive_fields[1:2]), None)
     own, row = p.encoding, p.row_fields[1]
     worst = " (worst head)" if own.num_heads > 1 else ""
-    yield KeyNumbers([
-        Number(
-            (about("trf", f"TRF({row.eps})"),),
-            as_text("infinite" if field is None else field_text(field)),
-            words("nearest keys hold 99\u00a0% of the whole{worst}", worst=worst)
-            if field is not None
-            else words("{row} in a row of {n}{worst}", row=field_text(row), n=p.row_length,
-                       worst=worst),
-            row.label if field is None else field.label,
-            command("trf", own, f"--eps {row.eps}"),
-        ),
-        Number(
-            (about("leak", "leak"),), as_text(share_text(p.longest_leak)),
-            words("of a row of {n} beyond {m} trained on{worst}", n=p.row_length, m=p.trained,
-                  worst=worst),
-            p.leaks[-1].label,
-            command("leak", own, f"--trained {p.trained} --evaluated {p.row_length}"),
-        ),
-        _window_number(p),
-        Number(
-            (about("reach", "reach"),), as_text(reach_text(p.reaches[0])),
-            words("with an advantage of {g} nats, in a row of {n}{best}", g=ADVANTAGE,
-                  n=p.row_length, best=" (best head)" if worst else ""),
-            p.reaches[0].label,
-            command("reach", own, f"--advantage {ADVANTAGE} --length {p.row_length}"),
-        ),
-    ])  # fmt: skip
+    yield KeyNumbers(
+        [
+            Number(
+                (about("trf", f"TRF({row.eps})"),),
+                as_text("infinite" if field is None else field_text(field)),
+                words("nearest keys hold 99\u00a0% of the whole{worst}", worst=worst)
+                if field is not None
+                else words(
+                    "{row} in a row of {n}{worst}", row=field_text(row), n=p.row_length, worst=worst
+                ),
+                row.label if field is None else field.label,
+                command("trf", own, f"--eps {row.eps}"),
+            ),
+            Number(
+                (about("leak", "leak"),),
+                as_text(share_text(p.longest_leak)),
+                words(
+                    "of a row of {n} beyond {m} trained on{worst}",
+                    n=p.row_length,
+                    m=p.trained,
+                    worst=worst,
+                ),
+                p.leaks[-1].label,
+                command("leak", own, f"--trained {p.trained} --evaluated {p.row_length}"),
+            ),
+            _window_number(p),
+            Number(
+                (about("reach", "reach"),),
+                as_text(reach_text(p.reaches[0])),
+                words(
+                    "with an advantage of {g} nats, in a row of {n}{best}",
+                    g=ADVANTAGE,
+                    n=p.row_length,
+                    best=" (best head)" if worst else "",
+                ),
+                p.reaches[0].label,
+                command("reach", own, f"--advantage {ADVANTAGE} --length {p.row_length}"),
+            ),
+        ]
+    )
 
 
 def _window_number(p: Prediction) -> Number:
@@ -203,11 +225,16 @@ def _window_number(p: Prediction) -> Number:
         return Number(name, as_text("none"), words("the series diverges"), "theorem", again)
     w = p.windows[-1]
     return Number(
-        name, as_text(count(w.width)),
-        words("keys for an error of {error}, logits within {bound}", error=str(w.error),
-              bound=LOGIT_BOUND), w.label,
+        name,
+        as_text(count(w.width)),
+        words(
+            "keys for an error of {error}, logits within {bound}",
+            error=str(w.error),
+            bound=LOGIT_BOUND,
+        ),
+        w.label,
         command("window", p.encoding, f"--error {w.error} --logit-bound {LOGIT_BOUND}"),
-    )  # fmt: skip
+    )
 
 
 def _why(c: Convergence) -> Iterator[Block]:
@@ -232,10 +259,14 @@ def reach(p: Prediction) -> Iterator[Item]:
     forms = [f.asymptotics for f in p.receptive_fields if f.asymptotics is not None]
     if forms:
         told.append(note("As `eps -> 0`, `TRF(eps)` behaves as {form}.", form=Latex(forms[0])))
-    told += [_numbers(p), note(
-        "Windows: for all inputs whose logits stay within {bound} and values within 1; one head, "
-        "one layer, exact arithmetic.", bound=LOGIT_BOUND,
-    )]  # fmt: skip
+    told += [
+        _numbers(p),
+        note(
+            "Windows: for all inputs whose logits stay within {bound} and values within 1; one head, "
+            "one layer, exact arithmetic.",
+            bound=LOGIT_BOUND,
+        ),
+    ]
     curves = (pictures.tail(p), pictures.price(p), pictures.window_curve(p))
     yield Columns(told, [*climbed, *(c for c in curves if c is not None)])
 
@@ -246,10 +277,12 @@ def _numbers(p: Prediction) -> Table:
     extra = ("by head, or why not",) if any(r[4] for r in rows) else ()
     return table(
         ("quantity", "of", "value", *extra, "weight"),
-        [(about(key, name), of, value, *((detail,) if extra else ()), _weight(label, again))
-         for key, name, of, value, detail, label, again in rows],
+        [
+            (about(key, name), of, value, *((detail,) if extra else ()), _weight(label, again))
+            for key, name, of, value, detail, label, again in rows
+        ],
         numeric=(2,),
-    )  # fmt: skip
+    )
 
 
 def _weight(label: str | None, again: str) -> Text:
@@ -266,46 +299,97 @@ def _rows(p: Prediction) -> Iterator[tuple[str, str, str, str, str, Any, str]]:
         return listed(heads, HEADS) or why, found.label
 
     for f in p.receptive_fields:
-        yield ("trf", f"TRF({f.eps})", "whole series", field_text(f),
-               *detail(f, [field_text(h) for h in f.heads]),
-               command("trf", own, f"--eps {f.eps}"))  # fmt: skip
+        yield (
+            "trf",
+            f"TRF({f.eps})",
+            "whole series",
+            field_text(f),
+            *detail(f, [field_text(h) for h in f.heads]),
+            command("trf", own, f"--eps {f.eps}"),
+        )
     for f in p.row_fields:
-        yield ("trf", f"TRF({f.eps})", f"row of {p.row_length} keys", field_text(f),
-               *detail(f, [field_text(h) for h in f.heads]),
-               command("trf", own, f"--eps {f.eps} --length {p.row_length}"))  # fmt: skip
+        yield (
+            "trf",
+            f"TRF({f.eps})",
+            f"row of {p.row_length} keys",
+            field_text(f),
+            *detail(f, [field_text(h) for h in f.heads]),
+            command("trf", own, f"--eps {f.eps} --length {p.row_length}"),
+        )
     for w in p.windows:
-        yield ("window", "window", f"error ≤ {w.error}", count(w.width),
-               *detail(w, [count(h.width) for h in w.heads]), command(
-                   "window", own, f"--error {w.error} --logit-bound {LOGIT_BOUND}"))  # fmt: skip
+        yield (
+            "window",
+            "window",
+            f"error ≤ {w.error}",
+            count(w.width),
+            *detail(w, [count(h.width) for h in w.heads]),
+            command("window", own, f"--error {w.error} --logit-bound {LOGIT_BOUND}"),
+        )
     for k in p.leaks:
-        yield ("leak", "leak", f"{k.trained} to {k.evaluated}", share_text(k.value),
-               *detail(k, [share_text(h.value) for h in k.heads]), command(
-                   "leak", own, f"--trained {k.trained} --evaluated {k.evaluated}"))  # fmt: skip
+        yield (
+            "leak",
+            "leak",
+            f"{k.trained} to {k.evaluated}",
+            share_text(k.value),
+            *detail(k, [share_text(h.value) for h in k.heads]),
+            command("leak", own, f"--trained {k.trained} --evaluated {k.evaluated}"),
+        )
     for a in p.reaches:
         length = "" if a.length is None else f" --length {a.length}"
-        yield ("reach", f"reach of {a.advantage} nats",
-               "whole series" if a.length is None else f"row of {a.length} keys", reach_text(a),
-               *detail(a, [reach_text(h) for h in a.heads]),
-               command("reach", own, f"--advantage {a.advantage}{length}"))  # fmt: skip
+        yield (
+            "reach",
+            f"reach of {a.advantage} nats",
+            "whole series" if a.length is None else f"row of {a.length} keys",
+            reach_text(a),
+            *detail(a, [reach_text(h) for h in a.heads]),
+            command("reach", own, f"--advantage {a.advantage}{length}"),
+        )
     for d in p.horizons:
-        yield ("horizon", "dtype horizon", d.dtype, count(d.tokens),
-               *detail(d, [count(h.tokens) for h in d.heads]),
-               command("leak", own, f"--dtype {d.dtype}"))  # fmt: skip
+        yield (
+            "horizon",
+            "dtype horizon",
+            d.dtype,
+            count(d.tokens),
+            *detail(d, [count(h.tokens) for h in d.heads]),
+            command("leak", own, f"--dtype {d.dtype}"),
+        )
     if (r := p.resolution) is not None:
-        yield ("resolution", "attention resolution", f"row of {r.length} tokens", decimal(r.value),
-               *detail(r, [decimal(h.value, 3) for h in r.heads]),
-               command("resolution", own, f"--length {r.length}"))  # fmt: skip
-        yield ("resolution", "attention resolution", "limit of long rows", decimal(r.limit),
-               "" if r.reason is None else str(r.reason), None if r.limit is None else r.label,
-               command("resolution", own))  # fmt: skip
+        yield (
+            "resolution",
+            "attention resolution",
+            f"row of {r.length} tokens",
+            decimal(r.value),
+            *detail(r, [decimal(h.value, 3) for h in r.heads]),
+            command("resolution", own, f"--length {r.length}"),
+        )
+        yield (
+            "resolution",
+            "attention resolution",
+            "limit of long rows",
+            decimal(r.limit),
+            "" if r.reason is None else str(r.reason),
+            None if r.limit is None else r.label,
+            command("resolution", own),
+        )
     if (g := p.forecast) is not None and g.ratio is not None:
-        yield ("forecast", "ratio of perplexity", f"{g.trained} to {g.tested}", f"{g.ratio:.3f}",
-               "", g.label,
-               command("forecast", own, f"--trained {g.trained} --tested {g.tested}"))  # fmt: skip
+        yield (
+            "forecast",
+            "ratio of perplexity",
+            f"{g.trained} to {g.tested}",
+            f"{g.ratio:.3f}",
+            "",
+            g.label,
+            command("forecast", own, f"--trained {g.trained} --tested {g.tested}"),
+        )
     if (m := p.layered) is not None:
-        yield ("layered", "layered receptive field", plural(m.layers, "layer"), count(m.tokens),
-               *detail(m, []), command(
-                   "trf", own, f"--layers {m.layers} --length {m.length}"))  # fmt: skip
+        yield (
+            "layered",
+            "layered receptive field",
+            plural(m.layers, "layer"),
+            count(m.tokens),
+            *detail(m, []),
+            command("trf", own, f"--layers {m.layers} --length {m.length}"),
+        )
 
 
 # -- several encodings ----------------------------------------------------------------------------
@@ -314,11 +398,12 @@ def _rows(p: Prediction) -> Iterator[tuple[str, str, str, str, str, Any, str]]:
 def _summary(p: Prediction) -> tuple[Any, ...]:
     field = next(iter(p.receptive_fields[1:2]), None)
     return (
-        named(p), _verdict(p.convergence),
+        named(p),
+        _verdict(p.convergence),
         field_text(field) if field else "infinite" if p.row_fields else "",
-        _share(p.longest_leak), count(p.windows[-1].width) if p.windows else
-        "none" if p.row_fields else "",
-    )  # fmt: skip
+        _share(p.longest_leak),
+        count(p.windows[-1].width) if p.windows else "none" if p.row_fields else "",
+    )
 
 
 def _without_numbers(s: Study) -> Iterator[Item]:
@@ -347,13 +432,16 @@ def _place(s: Study) -> Iterator[Item]:
     own: Text = ()
     for k, rank in enumerate(s.place.ranks, 1):
         if rank.asked:
-            own += words("{comma}{name} is number {k}", comma=", " if own else "",
-                         name=title[rank.name], k=k)  # fmt: skip
+            own += words(
+                "{comma}{name} is number {k}", comma=", " if own else "", name=title[rank.name], k=k
+            )
     yield sentence(
         "Among {count} by the number of keys that hold all but {eps}, the fewest first, {own}.",
-        Label.CERTIFIED, count=f"{len(s.place.ranks)} biases",
-        eps=PLACE_EPS[-1], own=own,
-    )  # fmt: skip
+        Label.CERTIFIED,
+        count=f"{len(s.place.ranks)} biases",
+        eps=PLACE_EPS[-1],
+        own=own,
+    )
     yield Tiles([pictures.biases(s), pictures.fields(s)])
     yield Fold(words("The whole order, and the tails compared"), [ranks, said])
 
@@ -364,35 +452,59 @@ def _theory(s: Study) -> Iterator[Item]:
     numbers = [p for p in entries if p.row_fields]
     if numbers:
         first = numbers[0]
-        header = ("encoding", "bias", "verdict", "TRF(1/100)", f"in a row of {first.row_length}",
-                  f"leak to {first.row_length}", "perplexity, forecast")  # fmt: skip
+        header = (
+            "encoding",
+            "bias",
+            "verdict",
+            "TRF(1/100)",
+            f"in a row of {first.row_length}",
+            f"leak to {first.row_length}",
+            "perplexity, forecast",
+        )
         rows = [
-            (named(p), "" if named(p) == _formula(p) else _formula(p), _verdict(p.convergence),
-             field_text(p.receptive_fields[1]) if p.receptive_fields else "infinite",
-             field_text(p.row_fields[1]), _share(p.longest_leak), _ratio(p))
+            (
+                named(p),
+                "" if named(p) == _formula(p) else _formula(p),
+                _verdict(p.convergence),
+                field_text(p.receptive_fields[1]) if p.receptive_fields else "infinite",
+                field_text(p.row_fields[1]),
+                _share(p.longest_leak),
+                _ratio(p),
+            )
             for p in numbers
-        ]  # fmt: skip
+        ]
         yield table(header, rows, numeric=(3, 4, 5, 6))
         yield note(
             "Perplexity, forecast: its expected ratio from {m} to {n} tokens, from trained models; "
-            "empty where they do not reach.", m=first.trained, n=first.row_length,
-        )  # fmt: skip
+            "empty where they do not reach.",
+            m=first.trained,
+            n=first.row_length,
+        )
         more = [
-            (named(p), *([field_text(f) for f in p.receptive_fields] or ["infinite"] * 3),
-             *(field_text(f) for f in p.row_fields), *(_share(k.value) for k in p.leaks))
+            (
+                named(p),
+                *([field_text(f) for f in p.receptive_fields] or ["infinite"] * 3),
+                *(field_text(f) for f in p.row_fields),
+                *(_share(k.value) for k in p.leaks),
+            )
             for p in numbers
-        ]  # fmt: skip
+        ]
         every = (
-            "encoding", *(f"TRF({f.eps})" for f in first.row_fields),
+            "encoding",
+            *(f"TRF({f.eps})" for f in first.row_fields),
             *(f"TRF({f.eps}) of a row" for f in first.row_fields),
             *(f"leak to {k.evaluated}" for k in first.leaks),
-        )  # fmt: skip
-        yield Fold(words("At every ε and length"),
-                   [table(every, more, numeric=tuple(range(1, len(every))))])  # fmt: skip
+        )
+        yield Fold(
+            words("At every ε and length"),
+            [table(every, more, numeric=tuple(range(1, len(every))))],
+        )
     rest = [(named(p), _verdict(p.convergence)) for p in entries if not p.row_fields]
     if rest:
-        yield Fold(words("{k} without receptive fields", k=len(rest)),
-                   [table(("encoding", "verdict"), rest)])  # fmt: skip
+        yield Fold(
+            words("{k} without receptive fields", k=len(rest)),
+            [table(("encoding", "verdict"), rest)],
+        )
         yield from _without_numbers(s)
 
 
@@ -443,29 +555,51 @@ def _measurements(s: Study) -> Iterator[Item]:
     drawn = [pictures.perplexity_curves(s), pictures.trf_against_erf(s), *pictures.predictors(s)]
     yield Tiles([c for c in drawn if isinstance(c, Curve)])
     yield table(
-        ("encoding", "verdict", f"leak to {lengths[-1]}", about("ratio", "ratio"), "95 %",
-         f"TRF({eps:g}) of the rows", about("erf", f"attention ERF({eps:g})"),
-         about("layered", "layered TRF"), about("gradient", "gradient ERF(0.99)"),
-         f"gradient mass in {lengths[0]}"),
-        [_measured_row(m) for m in shown], "What was measured", numeric=tuple(range(2, 10)),
-    )  # fmt: skip
-    header = ("encoding", *(f"last token {n}" for n in lengths),
-              *(f"non-overlapping {n}" for n in lengths))  # fmt: skip
+        (
+            "encoding",
+            "verdict",
+            f"leak to {lengths[-1]}",
+            about("ratio", "ratio"),
+            "95 %",
+            f"TRF({eps:g}) of the rows",
+            about("erf", f"attention ERF({eps:g})"),
+            about("layered", "layered TRF"),
+            about("gradient", "gradient ERF(0.99)"),
+            f"gradient mass in {lengths[0]}",
+        ),
+        [_measured_row(m) for m in shown],
+        "What was measured",
+        numeric=tuple(range(2, 10)),
+    )
+    header = (
+        "encoding",
+        *(f"last token {n}" for n in lengths),
+        *(f"non-overlapping {n}" for n in lengths),
+    )
     rows = []
     for m in shown:
-        by = {(r["protocol"], r["length"]): f"{r['perplexity']:.2f}" for r in
-              m.numbers["perplexity"]}  # fmt: skip
-        rows.append((m.name, *(by.get(("last token", n), "") for n in lengths),
-                     *(by.get(("non-overlapping", n), "") for n in lengths)))  # fmt: skip
-    yield Fold(words("Perplexities by context length, two protocols"),
-               [table(header, rows, numeric=tuple(range(1, len(header))))])  # fmt: skip
+        by = {
+            (r["protocol"], r["length"]): f"{r['perplexity']:.2f}" for r in m.numbers["perplexity"]
+        }
+        rows.append(
+            (
+                m.name,
+                *(by.get(("last token", n), "") for n in lengths),
+                *(by.get(("non-overlapping", n), "") for n in lengths),
+            )
+        )
+    yield Fold(
+        words("Perplexities by context length, two protocols"),
+        [table(header, rows, numeric=tuple(range(1, len(header))))],
+    )
     corpus = s.corpus or {}
     yield note(
         "One seed, bytes of {source} (SHA-256 {sha}…). Verdict: theorem; leak and TRF: certified "
         "or float64; layered TRF: approximate, a prediction of the gradient ERF; the rest: "
-        "measured.", source=corpus.get("source", "a text"),
+        "measured.",
+        source=corpus.get("source", "a text"),
         sha=Term(str(corpus.get("sha256", ""))[:16], "code"),
-    )  # fmt: skip
+    )
 
 
 def _measured_row(m: pictures.Measured) -> tuple[Any, ...]:
@@ -475,11 +609,17 @@ def _measured_row(m: pictures.Measured) -> tuple[Any, ...]:
     bounded = words("{verdict}: bounded support", verdict=Verdict.CONVERGES)
     layered = "" if m.bca or p.layered is None else count(p.layered.tokens)
     return (
-        m.name, bounded if m.bca else _verdict(p.convergence),
-        "" if m.bca else _share(p.longest_leak), f"{ratio:.3f}", f"{low:.3f} to {high:.3f}",
+        m.name,
+        bounded if m.bca else _verdict(p.convergence),
+        "" if m.bca else _share(p.longest_leak),
+        f"{ratio:.3f}",
+        f"{low:.3f} to {high:.3f}",
         f"{field['trf']:.1f}" if p.encoding.biases and not m.bca else "",
-        f"{field['tokens']:.1f}", layered, gradient["tokens"], _share(gradient["mass"]),
-    )  # fmt: skip
+        f"{field['tokens']:.1f}",
+        layered,
+        gradient["tokens"],
+        _share(gradient["mass"]),
+    )
 
 
 def _settings(s: Study) -> Iterator[Sentence]:
@@ -490,11 +630,23 @@ def _settings(s: Study) -> Iterator[Sentence]:
     assert run is not None
     where = run["training"]["environment"]
     p = s.preset
-    yield Sentence(words(
-        "Preset {name}: {layers} layers, width {width}, {heads} heads, {steps} steps of {batch} "
-        "rows of {length} tokens, AdamW {rate}, seed {seed}; Python {python}, torch {torch}, "
-        "{machine}, {cores} cores.",
-        name=p.name, layers=p.layers, width=p.width, heads=p.heads, steps=p.steps, batch=p.batch,
-        length=p.length, rate=f"{p.learning_rate:g}", seed=run["seed"], python=where["python"],
-        torch=where["torch"], machine=where["machine"], cores=where["cores"],
-    ))  # fmt: skip
+    yield Sentence(
+        words(
+            "Preset {name}: {layers} layers, width {width}, {heads} heads, {steps} steps of {batch} "
+            "rows of {length} tokens, AdamW {rate}, seed {seed}; Python {python}, torch {torch}, "
+            "{machine}, {cores} cores.",
+            name=p.name,
+            layers=p.layers,
+            width=p.width,
+            heads=p.heads,
+            steps=p.steps,
+            batch=p.batch,
+            length=p.length,
+            rate=f"{p.learning_rate:g}",
+            seed=run["seed"],
+            python=where["python"],
+            torch=where["torch"],
+            machine=where["machine"],
+            cores=where["cores"],
+        )
+    )

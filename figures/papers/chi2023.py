@@ -25,9 +25,14 @@ CITATION = (
 )
 HEADS = 12
 NAMES = {
-    "Sandwich": "sandwich", "Sandwich_Smoothed": "sandwich_smoothed", "ALiBi": "alibi",
-    "Sinusoidal": "sinusoidal", "Rotary": "rope", "KERPLE": "kerple_log", "T5": "t5",
-}  # fmt: skip
+    "Sandwich": "sandwich",
+    "Sandwich_Smoothed": "sandwich_smoothed",
+    "ALiBi": "alibi",
+    "Sinusoidal": "sinusoidal",
+    "Rotary": "rope",
+    "KERPLE": "kerple_log",
+    "T5": "t5",
+}
 """The catalogue's name of a printed one."""
 
 LENGTH = 8192
@@ -36,17 +41,19 @@ LENGTH = 8192
 def fig1() -> Drawing:
     """ALiBi: the attention matrix, and the biases added to it."""
     return _additive(
-        encoding("alibi", heads=8).head(1), "ALiBi",
+        encoding("alibi", heads=8).head(1),
+        "ALiBi",
         "The bias of the head with slope 1/2 (the paper leaves the slope, 1/2^h, a factor).",
-    )  # fmt: skip
+    )
 
 
 def fig2() -> Drawing:
     """Windowed attention with a window of 2: the attention matrix, and the biases."""
     return _additive(
-        encoding("window", w=2).head(1), "window",
+        encoding("window", w=2).head(1),
+        "window",
         "Windowed attention with w = 2 tokens, the query's own included: -oo beyond.",
-    )  # fmt: skip
+    )
 
 
 def _additive(bias: object, name: str, caption: str) -> Drawing:
@@ -90,8 +97,12 @@ def fig3() -> Drawing:
             target = np.arange(1, scored + 1)[:, None]
             place = np.arange(first, scored + 1)[None, :]
             inside = (place >= target - length) & (place <= target)
-            cells(axes, inside, lambda q, k: str(k + first) if k + first == q + 1 else "",
-                  accent=place == target)  # fmt: skip
+            cells(
+                axes,
+                inside,
+                lambda q, k: str(k + first) if k + first == q + 1 else "",
+                accent=place == target,
+            )
             axes.set_ylabel(f"$L_{{ex}}$ = {length}")
             axes.set_aspect("auto")
         panels[1].set_xticks(
@@ -99,13 +110,15 @@ def fig3() -> Drawing:
         )
         panels[1].set_xlabel("position of the token")
     return Drawing(
-        Data(("context length", "scored token", "first context token", "last context token"),
-             tuple(table)),
+        Data(
+            ("context length", "scored token", "first context token", "last context token"),
+            tuple(table),
+        ),
         "The five tokens numbered 1 to 5 are always the ones scored (orange), each in a segment "
         "of its own as the token after the last of exactly L_ex tokens of context (blue): only the "
         "number of earlier tokens varies.",
         figure,
-    )  # fmt: skip
+    )
 
 
 def _sandwich(d_bar: int = 128) -> Encoding:
@@ -149,22 +162,30 @@ def fig9() -> Drawing:
         style = look("sandwich") | {"marker": "", "linestyle": "-", "linewidth": 0.6}
         axes.plot(LENGTH - n, row, label="Eq. 6, last row", **style)
         axes.plot(LENGTH - n, printed, color="#d55e00", label="printed fit")
-        axes.plot(LENGTH - n, curves["last 50"], color="#0072b2", linestyle="--",
-                  label="least squares, 50 nearest")  # fmt: skip
-        axes.plot(LENGTH - n, curves["all"], color="#7a6ff0", linestyle=":",
-                  label="least squares, all")  # fmt: skip
+        axes.plot(
+            LENGTH - n,
+            curves["last 50"],
+            color="#0072b2",
+            linestyle="--",
+            label="least squares, 50 nearest",
+        )
+        axes.plot(
+            LENGTH - n, curves["all"], color="#7a6ff0", linestyle=":", label="least squares, all"
+        )
         axes.set(xlabel="key position", ylabel="bias", xlim=(0, LENGTH))
         axes.legend(loc="upper left")
     (a50, c50), (a, c) = fits["last 50"], fits["all"]
     return Drawing(
-        Data(("key position", "n", "bias", "printed fit", "fit to 50", "fit to all"),
-             rows(LENGTH - n, n, row, printed, curves["last 50"], curves["all"])),
+        Data(
+            ("key position", "n", "bias", "printed fit", "fit to 50", "fit to all"),
+            rows(LENGTH - n, n, row, printed, curves["last 50"], curves["all"]),
+        ),
         f"Eq. 6 for the query at {LENGTH}, compression ratio 8, d_bar = 128, against "
         f"-0.825 log(1+n) - 0.8 as printed. Least squares of a log(1+n) + c give a = {a50:.3f}, "
         f"c = {c50:.3f} over the 50 nearest keys (footnote 7) and a = {a:.3f}, c = {c:.3f} over "
         "all.",
         figure,
-    )  # fmt: skip
+    )
 
 
 def fig10() -> Drawing:
@@ -225,14 +246,19 @@ _HEADS = " 8 heads here, 12 in the print; slopes 2⁻ʰ."
 _MARKS = "; † Sandwich significantly better, * worse"
 _TABLES = (
     (1, "", _VARIANTS, _VARIANTS[1], {512: 1}, _WIDTHS + _HEADS),
-    (2, "", _LONGER, _LONGER[1], {1024: 2, 2048: 4},
-     _WIDTHS),
+    (2, "", _LONGER, _LONGER[1], {1024: 2, 2048: 4}, _WIDTHS),
     (3, "", _SEVEN, _SEVEN[0], {512: 1}, ""),
     (4, "", _VARIANTS, _VARIANTS[1], {512: 1}, _WIDTHS + _HEADS),
-    (5, " The cache bounds what is seen to 2048 keys; verdict and leak are those of the encoding "
-     "without it.", _CACHED, _CACHED[0], {512: 1},
-     " The cache holds four training lengths, here as in the print."),
-)  # fmt: skip
+    (
+        5,
+        " The cache bounds what is seen to 2048 keys; verdict and leak are those of the encoding "
+        "without it.",
+        _CACHED,
+        _CACHED[0],
+        {512: 1},
+        " The cache holds four training lengths, here as in the print.",
+    ),
+)
 """Number, remark; the rows that are measured again, the one they are compared with, our
 training lengths by the printed ones, and a remark on those."""
 
@@ -240,26 +266,44 @@ EXHIBITS = (
     Exhibit("chi2023.fig1", fig1),
     Exhibit("chi2023.fig2", fig2),
     Exhibit("chi2023.fig3", fig3),
-    measured(cumulative_gradient, "chi2023.fig4", ("window 16", "window 32", "window 64"),
-             printed=" Windows of 40 to 320 tokens in 12 layers at a training length of 512 in "
-             "the print."),
-    measured(cumulative_gradient, "chi2023.fig5", ("alibi shift -3", "alibi", "alibi shift 8"),
-             printed=" Shifts of -3, 0, 2, 4, 6 and 8 in the print."),
-    measured(gradient_by_position, "chi2023.fig6", ("rope",),
-             printed=" Trained on 512 tokens in the print."),
-    measured(gradient_by_position, "chi2023.fig7", ("sinusoidal",),
-             printed=" Trained on 128 and on 512 tokens in the print."),
+    measured(
+        cumulative_gradient,
+        "chi2023.fig4",
+        ("window 16", "window 32", "window 64"),
+        printed=" Windows of 40 to 320 tokens in 12 layers at a training length of 512 in "
+        "the print.",
+    ),
+    measured(
+        cumulative_gradient,
+        "chi2023.fig5",
+        ("alibi shift -3", "alibi", "alibi shift 8"),
+        printed=" Shifts of -3, 0, 2, 4, 6 and 8 in the print.",
+    ),
+    measured(
+        gradient_by_position,
+        "chi2023.fig6",
+        ("rope",),
+        printed=" Trained on 512 tokens in the print.",
+    ),
+    measured(
+        gradient_by_position,
+        "chi2023.fig7",
+        ("sinusoidal",),
+        printed=" Trained on 128 and on 512 tokens in the print.",
+    ),
     Exhibit("chi2023.fig8", fig8),
     Exhibit("chi2023.fig9", fig9),
     Exhibit("chi2023.fig10", fig10),
-    measured(cumulative_gradient, "chi2023.fig11",
-             ("sandwich_smoothed", "sandwich", "kerple_log", "t5")),
+    measured(
+        cumulative_gradient, "chi2023.fig11", ("sandwich_smoothed", "sandwich", "kerple_log", "t5")
+    ),
     *(
         Exhibit(f"chi2023.fig{k}", partial(repeated, first=f"chi2023.fig{first}"))
         for k, first in ((12, 4), (13, 5))
     ),
-    *(printed_table(f"chi2023_table{k}", meant, remark, _MARKS)
-      for k, remark, *_ in _TABLES),
-    *(measured_again(Layout(f"chi2023_table{k}", rows, reference, "last token", factors, remark))
-      for k, _, rows, reference, factors, remark in _TABLES),
-)  # fmt: skip
+    *(printed_table(f"chi2023_table{k}", meant, remark, _MARKS) for k, remark, *_ in _TABLES),
+    *(
+        measured_again(Layout(f"chi2023_table{k}", rows, reference, "last token", factors, remark))
+        for k, _, rows, reference, factors, remark in _TABLES
+    ),
+)

@@ -186,21 +186,24 @@ def _compared(
                 values, ref = (x.get(int(multiple * trained), {}) for x in (own, theirs))
                 length = side = None
                 if first is not None and multiple > first:
-                    length = _directions(printed[first], cell, own.get(int(first * trained), {}),
-                                         values)  # fmt: skip
+                    length = _directions(
+                        printed[first], cell, own.get(int(first * trained), {}), values
+                    )
                 if row != layout.reference:
                     side = _directions(reference.get(multiple), cell, ref, values)
                 p, mark = _test(values, ref) if row != layout.reference else (None, "")
-                found.append(Pair(
-                    row, dataset, base, trained, multiple, cell, values, p, mark, length, side
-                ))  # fmt: skip
+                found.append(
+                    Pair(row, dataset, base, trained, multiple, cell, values, p, mark, length, side)
+                )
     return found
 
 
 def _directions(
-    first: PrintedNumber | None, second: PrintedNumber, ours_first: Mapping[int, float],
+    first: PrintedNumber | None,
+    second: PrintedNumber,
+    ours_first: Mapping[int, float],
     ours_second: Mapping[int, float],
-) -> tuple[int, int] | None:  # fmt: skip
+) -> tuple[int, int] | None:
     """Printed and measured; ours over the seeds that both have."""
     seeds = [s for s in ours_first if s in ours_second]
     if first is None or first.value is None or second.value is None or not seeds:
@@ -247,12 +250,17 @@ def agreements(found: Sequence[Pair]) -> list[Agreement]:
     for (dataset, base), group in groups.items():
         ranks = {}
         for multiple in sorted({e.multiple for e in group}):
-            both = [(e.cell.value, e.mean) for e in group
-                     if e.multiple == multiple and e.mean is not None]  # fmt: skip
+            both = [
+                (e.cell.value, e.mean)
+                for e in group
+                if e.multiple == multiple and e.mean is not None
+            ]
             if both:
                 ranks[multiple] = (rank_agreement(both), len(both))
-        length, side = (agreeing([d for e in group if (d := get(e)) is not None])
-                        for get in (lambda e: e.length, lambda e: e.side))  # fmt: skip
+        length, side = (
+            agreeing([d for e in group if (d := get(e)) is not None])
+            for get in (lambda e: e.length, lambda e: e.side)
+        )
         results.append(Agreement(dataset, base, length, side, ranks))
     return results
 

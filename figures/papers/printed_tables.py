@@ -97,16 +97,30 @@ def perplexities(name: str, meant: Meaning, remark: str = "", marks: str = "") -
         if kept is not None and decided in (Verdict.CONVERGES, Verdict.DIVERGES):
             total += 1
             agree += (decided is Verdict.CONVERGES) is kept
-        rows.append((
-            dataset, printed, variant, trained, *(_shown(row.get(n)) for n in lengths),
-            None if ratio is None else f"{ratio:.3f}",
-            "" if kept is None else yes_or_no(kept), spelled(decided),
-            _rounded(_leak(subject, trained, max(lengths))),
-        ))  # fmt: skip
+        rows.append(
+            (
+                dataset,
+                printed,
+                variant,
+                trained,
+                *(_shown(row.get(n)) for n in lengths),
+                None if ratio is None else f"{ratio:.3f}",
+                "" if kept is None else yes_or_no(kept),
+                spelled(decided),
+                _rounded(_leak(subject, trained, max(lengths))),
+            )
+        )
     columns = (
-        "dataset", "encoding", "variant", "trained", *map(str, lengths), "greatest ratio",
-        f"within {TOLERANCE:.0%}", "verdict", f"leak to {max(lengths)}",
-    )  # fmt: skip
+        "dataset",
+        "encoding",
+        "variant",
+        "trained",
+        *map(str, lengths),
+        "greatest ratio",
+        f"within {TOLERANCE:.0%}",
+        "verdict",
+        f"leak to {max(lengths)}",
+    )
     caption = (
         f"Perplexities as printed (± standard deviation{marks}). "
         f"Computed from them: the greatest ratio to the first tested length that is not shorter "

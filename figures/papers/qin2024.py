@@ -114,9 +114,13 @@ def fig6() -> Drawing:
                 axes.plot([float(e) for e in EPS], scaled.mean(axis=1), label=label, **look(name))
                 if heads.shape[1] > 1 and length is None:
                     axes.fill_between(
-                        [float(e) for e in EPS], scaled.min(axis=1), scaled.max(axis=1),
-                        color=look(name)["color"], alpha=0.15, linewidth=0,
-                    )  # fmt: skip
+                        [float(e) for e in EPS],
+                        scaled.min(axis=1),
+                        scaled.max(axis=1),
+                        color=look(name)["color"],
+                        alpha=0.15,
+                        linewidth=0,
+                    )
                 rows += [
                     (name, str(subject.formula), length, eps, h, g.tokens)
                     for eps, f in zip(EPS, fields, strict=True)
@@ -129,8 +133,13 @@ def fig6() -> Drawing:
         row.set(ylabel=f"TRF(eps, {ROW}) / {ROW}", ylim=(7e-4, 1.3))
         row.yaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
         series.set(xlabel="eps", ylabel="TRF(eps) in tokens", ylim=(0.7, 2e5))
-        figure.legend(*row.get_legend_handles_labels(), loc="outside upper center", ncols=3,
-                      columnspacing=1, handlelength=1.6)  # fmt: skip
+        figure.legend(
+            *row.get_legend_handles_labels(),
+            loc="outside upper center",
+            ncols=3,
+            columnspacing=1,
+            handlelength=1.6,
+        )
     return Drawing(
         Data(("encoding", "bias", "row", "eps", "head", "tokens"), tuple(rows)),
         f"Above: finite-row TRF(eps, {ROW}), the least number of nearest keys that hold more than "
@@ -210,4 +219,4 @@ EXHIBITS = (
     Exhibit("qin2024.fig7", fig7),
     Exhibit("qin2024.table1", table1),
     Exhibit("qin2024.table1-measured", table1_measured),
-)  # fmt: skip
+)

@@ -81,9 +81,8 @@ def measured_table(runs: Sequence[Run], *, layout: Layout) -> Drawing:
         f"{layout.remark}"
     )
     lacking = [
-        row for row in layout.rows
-        if row.label and not any(e.values for e in found if e.row == row)
-    ]  # fmt: skip
+        row for row in layout.rows if row.label and not any(e.values for e in found if e.row == row)
+    ]
     if lacking:
         caption += (
             f" Not measured: {', '.join(r.printed for r in lacking)}; to make them: "
@@ -100,8 +99,10 @@ def _said(agreed: Sequence[Agreement]) -> str:
     parts = []
     for base in dict.fromkeys(a.base for a in agreed):
         group = [a for a in agreed if a.base == base]
-        length, side = ([sum(x) for x in zip(*(getattr(a, k) for a in group), strict=True)]
-                        for k in ("length", "side"))  # fmt: skip
+        length, side = (
+            [sum(x) for x in zip(*(getattr(a, k) for a in group), strict=True)]
+            for k in ("length", "side")
+        )
         side_said = f", the side in {side[0]} of {side[1]}" * bool(side[1])
         parts.append(
             f"Trained on {base} tokens, the way from the training length agrees in {length[0]} "
@@ -190,13 +191,18 @@ def _lines(
     n = f"measured,\u00a0n\u00a0=\u00a0{seeds}"
     yield who, n, trained, *(_ours(ours[m]) if m in ours else "" for m in multiples), "", ""
     for k, (dataset, by) in enumerate(by_set.items()):
-        length, side = (agreeing([d for e in by.values() if (d := get(e)) is not None])
-                        for get in (lambda e: e.length, lambda e: e.side))  # fmt: skip
+        length, side = (
+            agreeing([d for e in by.values() if (d := get(e)) is not None])
+            for get in (lambda e: e.length, lambda e: e.side)
+        )
         yield (
-            "" if k else f"{row.printed}, printed", dataset or "printed",
+            "" if k else f"{row.printed}, printed",
+            dataset or "printed",
             next(iter(by.values())).cell.train_length,
-            *(_theirs(by[m]) if m in by else "" for m in multiples), _of(length), _of(side),
-        )  # fmt: skip
+            *(_theirs(by[m]) if m in by else "" for m in multiples),
+            _of(length),
+            _of(side),
+        )
 
 
 def _ranks(agreed: Sequence[Agreement], multiples: Sequence[Fraction]) -> Iterator[tuple[Any, ...]]:
@@ -205,9 +211,13 @@ def _ranks(agreed: Sequence[Agreement], multiples: Sequence[Fraction]) -> Iterat
         ranks = [a.ranks.get(m, (None, 0)) for m in multiples]
         shown = ["" if r is None else f"{r:+.2f}\u00a0({n})".replace("-", "−") for r, n in ranks]
         yield (
-            "" if k else "rank correlation", a.dataset or "printed", a.base, *shown,
-            _of(a.length), _of(a.side),
-        )  # fmt: skip
+            "" if k else "rank correlation",
+            a.dataset or "printed",
+            a.base,
+            *shown,
+            _of(a.length),
+            _of(a.side),
+        )
 
 
 def _of(pair: tuple[int, int]) -> str:
@@ -221,21 +231,59 @@ def _long(found: Sequence[Pair], agreed: Sequence[Agreement]) -> Data:
     for e in found:
         rho, n = ranks[e.dataset, e.base].get(e.multiple, (None, 0))
         c = e.cell
-        rows.append((
-            e.dataset, e.row.encoding, e.row.variant, e.row.ours(e.trained) or None, e.multiple,
-            c.train_length, c.eval_length, c.printed, c.std,
-            c.marker, e.trained, int(e.multiple * e.trained), e.mean, e.std,
-            " ".join(map(str, sorted(e.values))), e.p, e.mark,
-            *(e.length or (None, None)), *(e.side or (None, None)), rho, n,
-        ))  # fmt: skip
+        rows.append(
+            (
+                e.dataset,
+                e.row.encoding,
+                e.row.variant,
+                e.row.ours(e.trained) or None,
+                e.multiple,
+                c.train_length,
+                c.eval_length,
+                c.printed,
+                c.std,
+                c.marker,
+                e.trained,
+                int(e.multiple * e.trained),
+                e.mean,
+                e.std,
+                " ".join(map(str, sorted(e.values))),
+                e.p,
+                e.mark,
+                *(e.length or (None, None)),
+                *(e.side or (None, None)),
+                rho,
+                n,
+            )
+        )
     return Data(
-        ("dataset", "encoding", "variant", "ours", "multiple", "trained, printed",
-         "tested, printed", "printed", "std, printed", "mark, printed", "trained", "tested",
-         "measured", "std", "seeds", "p", "mark", "direction, printed", "direction, measured",
-         "side, printed", "side, measured", "rank correlation of the column",
-         "rows of the column"),
+        (
+            "dataset",
+            "encoding",
+            "variant",
+            "ours",
+            "multiple",
+            "trained, printed",
+            "tested, printed",
+            "printed",
+            "std, printed",
+            "mark, printed",
+            "trained",
+            "tested",
+            "measured",
+            "std",
+            "seeds",
+            "p",
+            "mark",
+            "direction, printed",
+            "direction, measured",
+            "side, printed",
+            "side, measured",
+            "rank correlation of the column",
+            "rows of the column",
+        ),
         tuple(rows),
-    )  # fmt: skip
+    )
 
 
 # -- attention resolution -------------------------------------------------------------------------
@@ -265,11 +313,17 @@ def resolution_table(runs: Sequence[Run], *, layout: Layout) -> Drawing:
             ways = direction(*(c.value or 0.0 for c in theirs)), direction(*means)
             spreads = [float(np.std(o, ddof=1)) if len(o) > 1 else None for o in ours]
             by_length.setdefault(trained, []).append((theirs, means, ways[0] == ways[1]))
-            rows.append((
-                row.printed, row.ours(trained), trained, *(c.printed for c in theirs),
-                *(_spread(m, s) for m, s in zip(means, spreads, strict=True)), len(sample.runs),
-                yes_or_no(ways[0] == ways[1]),
-            ))  # fmt: skip
+            rows.append(
+                (
+                    row.printed,
+                    row.ours(trained),
+                    trained,
+                    *(c.printed for c in theirs),
+                    *(_spread(m, s) for m, s in zip(means, spreads, strict=True)),
+                    len(sample.runs),
+                    yes_or_no(ways[0] == ways[1]),
+                )
+            )
     if not rows:
         raise NoResults(
             "no runs of its encodings with measured scores; to make them: "
@@ -278,15 +332,26 @@ def resolution_table(runs: Sequence[Run], *, layout: Layout) -> Drawing:
     said = " ".join(_resolution_agreement(trained, group) for trained, group in by_length.items())
     scores = used[0].measurements[0]["scores"]
     return Drawing(
-        Data(("model", "ours", "trained", *(f"{n}, printed" for n in lengths), "training length",
-              "twice that", "seeds", "same direction"), tuple(rows)),
+        Data(
+            (
+                "model",
+                "ours",
+                "trained",
+                *(f"{n}, printed" for n in lengths),
+                "training length",
+                "twice that",
+                "seeds",
+                "same direction",
+            ),
+            tuple(rows),
+        ),
         " ".join(conditions([s for s in used if s.length == n]) for n in by_length)
         + " Attention resolution R [Eq. 4] of the mean expected score s[n] over segments, heads "
         f"and layers (the paper averages R over layers), measured in {scores['segments']} segments "
         f"of {scores['length']} tokens, logits times {scores['scale']}, cut at the training length "
         "and at twice that; with BCA only pairs that are seen count. Cells: mean ± standard "
         f"deviation over seeds. {said}",
-    )  # fmt: skip
+    )
 
 
 def _spread(mean: float, std: float | None) -> str:

@@ -32,11 +32,20 @@ CITATION = "Sun et al., A Length-Extrapolatable Transformer, ACL 2023"
 HEADS = 16
 TRAINED = 1024
 NAMES = {
-    "Alibi": "alibi", "BLOOM / Alibi": "alibi", "RoPE": "rope", "Roformer": "rope",
-    "PaLM / Roformer (RoPE)": "rope", "LeX": "xpos", "XPos": "xpos",
-    "LeX Transformer (Ours)": "xpos", "Transformer": "sinusoidal", "Absolute": "sinusoidal",
-    "Transformer (Sinusoidal)": "sinusoidal", "GPT-2 (Learnable)": "learned", "T5": "t5",
-}  # fmt: skip
+    "Alibi": "alibi",
+    "BLOOM / Alibi": "alibi",
+    "RoPE": "rope",
+    "Roformer": "rope",
+    "PaLM / Roformer (RoPE)": "rope",
+    "LeX": "xpos",
+    "XPos": "xpos",
+    "LeX Transformer (Ours)": "xpos",
+    "Transformer": "sinusoidal",
+    "Absolute": "sinusoidal",
+    "Transformer (Sinusoidal)": "sinusoidal",
+    "GPT-2 (Learnable)": "learned",
+    "T5": "t5",
+}
 """The catalogue's name of a printed one."""
 
 
@@ -132,20 +141,32 @@ def table1() -> Drawing:
         by_name.setdefault(c.encoding, {})[c.metric] = c
     for name, marks in by_name.items():
         subject = meant(next(iter(marks.values())))
-        rows.append((
-            name, MARKS[marks["translation_invariance"].printed],
-            MARKS[marks["length_extrapolation"].printed],
-            subject.name + (" + BCA" if subject.bca else ""),
-            yes_or_no(subject.mechanism not in ("sinusoidal", "learned_absolute")),
-            spelled(verdict(subject)),
-        ))  # fmt: skip
+        rows.append(
+            (
+                name,
+                MARKS[marks["translation_invariance"].printed],
+                MARKS[marks["length_extrapolation"].printed],
+                subject.name + (" + BCA" if subject.bca else ""),
+                yes_or_no(subject.mechanism not in ("sinusoidal", "learned_absolute")),
+                spelled(verdict(subject)),
+            )
+        )
     return Drawing(
-        Data(("model", "translation invariance, printed", "length extrapolation, printed",
-              "encoding", "function of the distance", "verdict"), tuple(rows)),
+        Data(
+            (
+                "model",
+                "translation invariance, printed",
+                "length extrapolation, printed",
+                "encoding",
+                "function of the distance",
+                "verdict",
+            ),
+            tuple(rows),
+        ),
         "Capability marks as printed, beside whether the logit depends on positions through their "
         "distance alone (of the encoding by itself; BCA blocks do not) and the verdict on the "
         "exp-series (theorem). LeX is xPos with blockwise causal attention: bounded support.",
-    )  # fmt: skip
+    )
 
 
 def table3() -> Drawing:
@@ -171,15 +192,25 @@ def table3() -> Drawing:
             same = yes_or_no(direction(*print_) == direction(*values))
         rows.append((label, *(c.printed for c in row.values()), *ours, used, same))
     return Drawing(
-        Data(("model", "1024, printed", "2048, printed", "1024, position part",
-              "2048, position part", "scale", "same direction"), tuple(rows)),
+        Data(
+            (
+                "model",
+                "1024, printed",
+                "2048, printed",
+                "1024, position part",
+                "2048, position part",
+                "scale",
+                "same direction",
+            ),
+            tuple(rows),
+        ),
         "Attention resolution R [Eq. 4] as printed (trained models, mean over texts and layers), "
         "beside R of the position part alone: ALiBi's bias (mean of 16 heads), the surrogate g of "
         "RoPE and xPos (d = 64, sum of Eq. 10 divided by √d), BCA with half = 512 at 2048 "
         "tokens. The value and even the order of R depend on the scale given to g, so only the "
         "direction from 1024 to 2048 compares. R as printed in Eq. 4 cannot exceed 1, the printed "
         "1.08 does.",
-    )  # fmt: skip
+    )
 
 
 @cache
@@ -189,37 +220,54 @@ def _resolution(subject: Encoding, length: int, scale: str, mask: Any) -> float:
 
 
 _FOUR = (
-    Row("Transformer", "", "sinusoidal"), Row("Alibi", "", "alibi"), Row("Roformer", "", "rope"),
+    Row("Transformer", "", "sinusoidal"),
+    Row("Alibi", "", "alibi"),
+    Row("Roformer", "", "rope"),
     Row("LeX", "", f"xpos{BCA}"),
-)  # fmt: skip
+)
 _BLOCKS = (
-    *(Row(name, f"attention={mode}", label + (BCA if mode == "BCA" else ""))
-      for name, label in (("Absolute", "sinusoidal"), ("RoPE", "rope"), ("Alibi", "alibi"),
-                          ("XPos", "xpos"))
-      for mode in ("full", "BCA")),
+    *(
+        Row(name, f"attention={mode}", label + (BCA if mode == "BCA" else ""))
+        for name, label in (
+            ("Absolute", "sinusoidal"),
+            ("RoPE", "rope"),
+            ("Alibi", "alibi"),
+            ("XPos", "xpos"),
+        )
+        for mode in ("full", "BCA")
+    ),
     Row("XPos", "attention=sliding_window", f"xpos{MODE}window {{n}}"),
-)  # fmt: skip
+)
 _ABLATION = (
-    _FOUR[3], Row("LeX", "rotation=0", ""), Row("LeX", "zeta=0", f"rope{BCA}"),
+    _FOUR[3],
+    Row("LeX", "rotation=0", ""),
+    Row("LeX", "zeta=0", f"rope{BCA}"),
     Row("LeX", "zeta=scalar", ""),
-)  # fmt: skip
+)
 _RESOLUTIONS = (
-    *_FOUR[:3], Row("LeX", "bca=1", f"xpos{BCA}"), Row("LeX", "bca=0", "xpos"),
-)  # fmt: skip
+    *_FOUR[:3],
+    Row("LeX", "bca=1", f"xpos{BCA}"),
+    Row("LeX", "bca=0", "xpos"),
+)
 _TRAINED = {TRAINED: 1}
 _TABLES = (
     (2, "", _FOUR, _FOUR[3]),
-    (4, " The row zeta = 0 is called RoPE in the print; by Eq. 8 to 10 RoPE is zeta = 1.",
-     _ABLATION, _ABLATION[0]),
+    (
+        4,
+        " The row zeta = 0 is called RoPE in the print; by Eq. 8 to 10 RoPE is zeta = 1.",
+        _ABLATION,
+        _ABLATION[0],
+    ),
     (5, " The first printed length is 2048, twice the training length.", _BLOCKS, _BLOCKS[7]),
     (6, "", _FOUR, _FOUR[3]),
-)  # fmt: skip
+)
 """Number, remark, rows that are measured again, and the row they are compared with."""
 
 _RESOLUTION = Layout("sun2023_table3", _RESOLUTIONS, _RESOLUTIONS[3], "", _TRAINED)
 EXHIBITS = (
     measured(
-        perplexity, "sun2023.fig1",
+        perplexity,
+        "sun2023.fig1",
         ("sinusoidal", "alibi", "rope", "xpos", f"rope{BCA}", f"xpos{BCA}"),
         printed=" The paper names no data; its model is xPos with BCA, blockwise causal attention "
         "at inference.",
@@ -229,8 +277,9 @@ EXHIBITS = (
     Exhibit("sun2023.table1", table1),
     Exhibit("sun2023.table3", table3),
     Exhibit("sun2023.table3-measured", partial(resolution_table, layout=_RESOLUTION)),
-    *(printed_table(f"sun2023_table{k}", meant, remark)
-      for k, remark, *_ in _TABLES),
-    *(measured_again(Layout(f"sun2023_table{k}", rows, reference, "non-overlapping", _TRAINED))
-      for k, _, rows, reference in _TABLES),
-)  # fmt: skip
+    *(printed_table(f"sun2023_table{k}", meant, remark) for k, remark, *_ in _TABLES),
+    *(
+        measured_again(Layout(f"sun2023_table{k}", rows, reference, "non-overlapping", _TRAINED))
+        for k, _, rows, reference in _TABLES
+    ),
+)

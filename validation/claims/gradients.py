@@ -21,9 +21,13 @@ import numpy as np
 
 FILE = Path(__file__).with_name("gradients.json")
 WANTED = {
-    (64, "sinusoidal"): 2, (64, "sandwich"): 2, (64, "alibi"): 2, (64, "rope"): 1,
-    (128, "sinusoidal"): 2, (128, "rope"): 1,
-}  # fmt: skip
+    (64, "sinusoidal"): 2,
+    (64, "sandwich"): 2,
+    (64, "alibi"): 2,
+    (64, "rope"): 1,
+    (128, "sinusoidal"): 2,
+    (128, "rope"): 1,
+}
 """Seeds by training length and encoding."""
 LENGTH, SEGMENTS, STEP = 1024, 32, 4
 

@@ -52,9 +52,15 @@ TARGETS = 512
 POSITIONS = 16
 EPS = 0.1  # of the attention fields
 LEAST = Measurement(
-    lengths=(64,), blocks=1, last_tokens=1, row_length=64, row_segments=1, rows=1,
-    gradient_segments=1, gradient_length=64,
-)  # fmt: skip
+    lengths=(64,),
+    blocks=1,
+    last_tokens=1,
+    row_length=64,
+    row_segments=1,
+    rows=1,
+    gradient_segments=1,
+    gradient_length=64,
+)
 
 
 def local_heads(model: Transformer) -> tuple[int, ...]:
