@@ -213,7 +213,8 @@ def results_page(app: Any) -> None:
     from farfield.figures.law import law_curve, mixture_curve
     from farfield.figures.style import svg
     from farfield.validation.evidence import competing, judged, mixtures
-    from farfield.validation.evidence.questions import answers, summary
+    from farfield.validation.evidence.questions import answers
+    from farfield.validation.evidence.summary import summary
     from farfield.validation.reference.predictions import plan, predictions, registered
     from farfield.validation.reference.table import results
 

@@ -290,7 +290,8 @@ def judged_claims():
 
 def judged_evidence():
     from farfield.validation.evidence import judged, mixtures
-    from farfield.validation.evidence.questions import answers, summary
+    from farfield.validation.evidence.questions import answers
+    from farfield.validation.evidence.summary import summary
 
     found = [*judged.answers(), mixtures.answer()]
     for length in (64, 128):

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 from farfield.theory.answers.answer import InputError
 from farfield.validation.evidence import competing, judged, mixtures
-from farfield.validation.evidence.questions import answers, summary
+from farfield.validation.evidence.questions import answers
+from farfield.validation.evidence.summary import QUERIES, readme, summary, where
+from farfield.validation.files import write
 from farfield.validation.harness.reading import corpus
 from farfield.validation.reference.collection import planned
 
@@ -16,6 +19,15 @@ def main(arguments: list[str]) -> None:
     match arguments:
         case ["summary"]:
             print("\n".join(f"* {sentence}" for sentence in summary()))
+        case ["readme", path]:
+            text = Path(path).read_text(encoding="utf-8")
+            write(Path(path), readme(text).encode())
+        case ["where", *words]:
+            for shown in where(" ".join(words)):
+                query = getattr(QUERIES[shown.query], "func", QUERIES[shown.query])
+                print(f"{shown.text} is {shown.name!r} of the query {shown.query!r}, the function")
+                print(f"{query.__module__}.{query.__name__}, from {len(shown.files)} results:")
+                print("\n".join(f"  validation/{name}" for name in shown.files))
         case ["answers"]:
             found = [
                 *judged.answers(),
@@ -31,7 +43,8 @@ def main(arguments: list[str]) -> None:
                     print(line, flush=True)
         case _:
             raise InputError(
-                f"arguments {arguments!r}; accepted: summary, answers or mixtures FOLDER"
+                f"arguments {arguments!r}; accepted: summary, answers, where NUMBER, readme FILE "
+                "or mixtures FOLDER"
             )
 
 

@@ -242,7 +242,7 @@ class Printed:
         return case(self.found, self.trained, max(self.perplexity), self.layers)
 
 
-_TABLES = ("chi2023_table1", "chi2023_table4", "chi2023_table3", "sun2023_table2", "sun2023_table6")
+TABLES = ("chi2023_table1", "chi2023_table4", "chi2023_table3", "sun2023_table2", "sun2023_table6")
 _READ: Mapping[str, Callable[[str, int], Encoding]] = {
     "ALiBi": lambda variant, heads: _alibi(variant, heads),
     "Alibi": lambda variant, heads: _alibi(variant, heads),
@@ -263,7 +263,7 @@ def _alibi(variant: str, heads: int) -> Encoding:
 
 def printed() -> Iterator[Printed]:
     """The models of the printed tables whose encoding is a formula without learned parameters."""
-    for name in _TABLES:
+    for name in TABLES:
         groups: dict[tuple[str, str, str], list[PrintedNumber]] = {}
         for cell in table(name):
             if cell.encoding in _READ and cell.metric == "perplexity":

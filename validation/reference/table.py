@@ -27,14 +27,14 @@ Measured = tuple[Row, Row]
 
 @lru_cache(maxsize=16)
 def results(folder: str = "") -> tuple[Row, ...]:
-    """The committed results of a folder, in the order of their names.
+    """The committed results of a folder, in the order of their names, each with its `file`.
 
     Args:
         folder: "" for the runs of the first registration, `floors`, `further/windows` and others.
     """
     paths = sorted((HERE / folder).glob("*.json"))
     return tuple(
-        json.loads(p.read_text(encoding="utf-8"))
+        {**json.loads(p.read_text(encoding="utf-8")), "file": str(p.relative_to(HERE.parent))}
         for p in paths
         if p.name not in ("predictions.json", OUTCOMES) and not p.name.startswith("added_")
     )
@@ -49,7 +49,7 @@ def rows(runs: Iterable[Row]) -> Iterator[dict[str, Any]]:
     """
     for run in runs:
         for m in run["measurements"]:
-            named = {"label": _named(run), "mask": _mask(m["inference"]), "seed": run["seed"]}
+            named = {"label": _named(run), "mask": _mask(m["inference"])[3:], "seed": run["seed"]}
             for p in m["perplexity"]:
                 yield {**run["preset"], "trained": run["preset"]["length"], **named, **p}
 

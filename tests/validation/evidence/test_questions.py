@@ -9,9 +9,11 @@ import pytest
 
 from farfield.numerics.leak import leak
 from farfield.numerics.receptive_field import theoretical_receptive_field
+from farfield.theory.answers.errors import InputError
 from farfield.theory.convergence import check_convergence
 from farfield.validation import reference
-from farfield.validation.evidence.questions import answers, summary
+from farfield.validation.evidence.questions import answers
+from farfield.validation.evidence.summary import BEGIN, readme, summary, where
 from farfield.validation.harness.measures.extrapolation import TOLERANCE
 from farfield.validation.reference.observations import observations
 from farfield.validation.reference.predictions import predict
@@ -167,3 +169,39 @@ def test_differences_are_shown_not_hidden():
     assert list(reference.differences(run(4.0), run(4.0))) == []
     (line,) = reference.differences(run(4.0), run(4.4))
     assert "+10.0%" in line and "last token at 64" in line
+
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_the_numbers_of_the_readme_are_those_of_the_results():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert readme(text) == text, "python -m farfield.validation.evidence readme README.md"
+    assert readme(text.replace("loses 2.6%", "loses 2.5%")) == text
+
+
+def test_a_number_of_the_readme_leads_to_its_query_and_runs():
+    (shown,) = where("2.6%")
+    assert (shown.query, shown.name) == ("local", "loss")
+    runs = [json.loads((ROOT / "validation" / f).read_text(encoding="utf-8")) for f in shown.files]
+    models = [run for run in runs if run["encoding"]["label"] == "1 head 1/4"]
+    logs = [
+        math.log(p["ratio"])
+        for run in models
+        for p in run["measurements"][0]["perplexity"]
+        if (p["protocol"], p["length"]) == ("last token", 1024)
+    ]
+    assert len(logs) == 3 and f"{math.expm1(sum(logs) / 3):.1%}" == "2.6%"
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: where("2.61%"), "no number '2.61%'"),
+        (lambda: readme("# farfield\n"), f"no lines {BEGIN!r}"),
+    ],
+)
+def test_a_number_or_a_place_that_is_not_there(call, message):
+    with pytest.raises(InputError) as error:
+        call()
+    assert message in str(error.value) and "\n" not in str(error.value)

@@ -1,0 +1,287 @@
+"""The numbers of the README, each by a query on the table of results.
+
+A query returns numbers by name and the results they stand on. `sentences.toml` says the sentences
+around them; the build writes these into the README (`readme`), and `where` finds for a number in
+the README its query and the files of the runs.
+
+    python -m farfield.validation.evidence readme README.md    writes the sentences anew
+    python -m farfield.validation.evidence where 2.6%          the query and the runs of a number
+"""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache, partial
+from typing import Any
+
+import jinja2
+
+from farfield.theory.answers.errors import InputError
+from farfield.theory.answers.wording import plural
+from farfield.validation.evidence import judged, mixtures, referee
+from farfield.validation.evidence.told import FORMATS, sentences
+from farfield.validation.forecast import calibration
+from farfield.validation.harness.reading import corpus
+from farfield.validation.reference.committed import Row
+from farfield.validation.reference.observations import observations
+from farfield.validation.reference.registration import REGISTRATIONS, USUAL, identity
+from farfield.validation.reference.table import LAST, results, rows
+from farfield.validation.reference.trials import Trial, trials
+from farfield.validation.rules import ORDER_LOSS
+
+BEGIN, END = "<!-- numbers: python -m farfield.validation.evidence readme -->", "<!-- end -->"
+Found = tuple[Mapping[str, Any], tuple[str, ...]]
+"""What a query returns: numbers by name, and the files of the results they stand on."""
+
+LONGER = {
+    "1 head 1/4": "1 head 1/4",
+    "4 heads 1/4": "4 heads 1/4",
+    "1 head 1/16": "1 head 1/16",
+    "slope 1/16": "alibi equal 4",
+    "slope 1/32": "slope 1/32",
+    "window 24": "window 24",
+    "ALiBi": "alibi",
+    "no bias": "nope",
+}
+"""Cases of 4,000 steps, each with its name at 1,000."""
+
+
+def _everything() -> Iterator[Row]:
+    """The results of every registration."""
+    yield from results()
+    for registration in REGISTRATIONS:
+        yield from registration.results()
+
+
+def _files(runs: Iterator[Row]) -> tuple[str, ...]:
+    return tuple(sorted({run["file"] for run in runs}))
+
+
+def _of_trials(*found: Trial) -> tuple[str, ...]:
+    """The files of the runs of some trials."""
+    wanted = {identity(vars(t)) for t in found}
+    return _files(
+        run
+        for run in _everything()
+        for m in run["measurements"]
+        if identity({**m["inference"], **run["preset"], "label": run["encoding"]["label"]})
+        in wanted
+    )
+
+
+def _registered() -> Iterator[Row]:
+    return (run for r in REGISTRATIONS for run in r.results())
+
+
+def runs() -> Found:
+    """How many runs of the further registrations are planned, and how many finished."""
+    planned = sum(len(r.plan.jobs(corpus())) for r in REGISTRATIONS)
+    found = _files(_registered())
+    return {"planned": planned, "finished": len(found)}, found
+
+
+def steps() -> Found:
+    """Ratios of perplexity after 1,000 and after 4,000 steps, where both are known."""
+    named = {t.name: t for t in trials()}
+    pairs = {
+        label: (before, after)
+        for label, usual in LONGER.items()
+        if (after := named.get(f"{label}, steps 4000")) and (before := named.get(usual))
+    }
+    told = "; ".join(
+        f"{n} {math.exp(a.loss):.2f} and {math.exp(b.loss):.2f}" for n, (a, b) in pairs.items()
+    )
+    return {"pairs": told}, _of_trials(*(t for pair in pairs.values() for t in pair))
+
+
+def perplexity(label: str, length: int) -> float:
+    """The geometric mean over the models of a label, trained on 64 bytes, of the usual kind."""
+    usual = {"label": label, "mask": "", "protocol": LAST, "length": length, "trained": 64}
+    usual |= {name: USUAL[name] for name in ("layers", "width", "steps")}
+    found = [r["nats"] for r in rows(_everything()) if usual.items() <= r.items()]
+    return math.exp(sum(found) / len(found))
+
+
+def local() -> Found:
+    """What one local head loses, and its perplexity over that of ALiBi."""
+    named = {t.name: t for t in trials()}
+    one, alibi = named["1 head 1/4"], named["alibi"]
+    above = {
+        f"above at {n}": perplexity("1 head 1/4", n) / perplexity("alibi", n) - 1
+        for n in (64, 1024)
+    }
+    loss = {"loss": math.expm1(one.loss), "models": plural(one.seeds, "model")}
+    return loss | above, _of_trials(one, alibi)
+
+
+def layers() -> Found:
+    """What is lost with all heads of the first, or of the last, layer local."""
+    named = {t.name: t for t in trials()}
+    first, last = (named[f"layer {k} of 1/4"] for k in (1, 4))
+    losses = {"first": math.expm1(first.loss), "last": math.expm1(last.loss)}
+    return losses, _of_trials(first, last)
+
+
+def changes() -> Found:
+    """What changes at test time cost that model (`mixtures.json`)."""
+    why = mixtures.answer()
+    assert why is not None, "mixtures.json is committed"
+    return {**why.numbers, "models": plural(why.numbers["seeds"], "model")}, ("evidence/mixtures",)
+
+
+@cache
+def _judged() -> tuple[Any, ...]:
+    return tuple(judged.answers())
+
+
+def rules() -> Found:
+    """The rule that was registered first and is right most often, over all registrations."""
+    *found, _, _ = _judged()
+    chosen = max(judged.registered_rules(), key=lambda rule: found[0].numbers[rule])
+    said = [answer for answer in found if chosen in answer.numbers]
+    right = {
+        name: sum(answer.numbers[rule] for answer in said)
+        for name, rule in (("right", chosen), ("verdict", "verdict"), ("null", "null"))
+    }
+    counts = {"rule": chosen, "cases": sum(a.n for a in said), "registrations": len(said)}
+    return counts | right, _files(_registered())
+
+
+def law() -> Found:
+    """The regression of the loss on the order loss."""
+    size = _judged()[-2]
+    return {**size.numbers, "n": size.n}, _files(_everything())
+
+
+def kernel() -> Found:
+    """The regression on the kernel order loss, on which a forecast rests."""
+    return calibration(), _files(_everything())
+
+
+def outside() -> Found:
+    """The rules on printed models (the tables of `validation/published`)."""
+    found = _judged()[-1]
+    numbers = {"n": found.n, "order loss": found.numbers[ORDER_LOSS], **found.numbers}
+    return numbers, tuple(f"published/{name}" for name in judged.TABLES)
+
+
+def _first(length: int) -> Found:
+    found = observations(length=length)
+    numbers = {**referee.verdicts(found).numbers, "n": len(found), "blind": len(referee.UNSEEN)}
+    return numbers, _files(r for r in results() if r["preset"]["length"] == length)
+
+
+def fields() -> Found:
+    """The layered receptive field against the gradient field, by how large a factor it is off."""
+    found = dict(referee.fields(observations(length=64)).numbers)
+    return found | {"all": found[referee.LAYERED], "linear": found["R (TRF - 1) + 1"]}, _files(
+        r for r in results() if r["preset"]["length"] == 64
+    )
+
+
+QUERIES: Mapping[str, Callable[[], Found]] = {
+    "runs": runs,
+    "steps": steps,
+    "local": local,
+    "layers": layers,
+    "changes": changes,
+    "rules": rules,
+    "law": law,
+    "kernel": kernel,
+    "outside": outside,
+    "at_64": partial(_first, 64),
+    "at_128": partial(_first, 128),
+    "fields": fields,
+}
+"""By the name under which the sentences know them."""
+
+
+# -- sentences with their numbers -----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A number in a sentence: its text, the query and the name there, the results behind it."""
+
+    text: str
+    query: str
+    name: str
+    files: tuple[str, ...]
+
+
+@dataclass
+class _Page:
+    """The numbers that the sentences ask for, noted as they are written."""
+
+    shown: list[Shown] = field(default_factory=list)
+
+    def number(self, path: str, form: str = "") -> str:
+        """A number `query.name`, written as a form says."""
+        query, _, name = path.partition(".")
+        numbers, files = _asked(query)
+        text = FORMATS[form](numbers[name])
+        self.shown.append(Shown(text, query, name, files))
+        return text
+
+
+@cache
+def _asked(query: str) -> Found:
+    return QUERIES[query]()
+
+
+@cache
+def _written() -> tuple[tuple[str, ...], tuple[Shown, ...]]:
+    page = _Page()
+    environment = jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False)
+    environment.globals["number"] = page.number
+    told = [environment.from_string(s).render() for s in sentences()["summary"]]
+    return tuple(s for s in told if s), tuple(page.shown)
+
+
+def summary() -> tuple[str, ...]:
+    """What a reader in a hurry should know, in sentences: the law, then the first registration."""
+    return _written()[0]
+
+
+def readme(text: str) -> str:
+    """The text of the README with the sentences as the results have them now.
+
+    Raises:
+        InputError: the text has no place for them.
+    """
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise InputError(f"no lines {BEGIN!r} and {END!r} in this file, between which they go")
+    wrapped = (
+        textwrap.fill(
+            s,
+            100,
+            initial_indent="* ",
+            subsequent_indent="  ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        for s in summary()
+    )
+    return "\n".join((before + begin, *wrapped, end + after))
+
+
+def where(text: str) -> tuple[Shown, ...]:
+    """The numbers of the README that are written so.
+
+    Raises:
+        InputError: there is none.
+
+    >>> [(s.query, s.name) for s in where("2.6%")]
+    [('local', 'loss')]
+    """
+    wanted = text.replace(" ", "")
+    found = tuple(s for s in _written()[1] if s.text.replace(" ", "") == wanted)
+    if not found:
+        known = ", ".join(dict.fromkeys(s.text for s in _written()[1] if len(s.text) < 12))
+        raise InputError(f"no number {text!r} in the README's sentences; there are {known}")
+    return found
