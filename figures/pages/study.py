@@ -139,8 +139,8 @@ def _lead(s: Study) -> Iterator[Item]:
             [
                 _tally(s),
                 note(
-                    "Exactly where the series converges a long enough window is enough, in one layer. "
-                    "Not a statement about perplexity."
+                    "A window can replace full attention in one layer if and only if the series "
+                    "converges. That says nothing about perplexity."
                 ),
             ],
             [pictures.catalogue(s)],
@@ -262,8 +262,8 @@ def reach(p: Prediction) -> Iterator[Item]:
     told += [
         _numbers(p),
         note(
-            "Windows: for all inputs whose logits stay within {bound} and values within 1; one head, "
-            "one layer, exact arithmetic.",
+            "Windows: for all inputs whose logits stay within {bound} and values within 1; one "
+            "head, one layer, exact arithmetic.",
             bound=LOGIT_BOUND,
         ),
     ]
@@ -632,9 +632,9 @@ def _settings(s: Study) -> Iterator[Sentence]:
     p = s.preset
     yield Sentence(
         words(
-            "Preset {name}: {layers} layers, width {width}, {heads} heads, {steps} steps of {batch} "
-            "rows of {length} tokens, AdamW {rate}, seed {seed}; Python {python}, torch {torch}, "
-            "{machine}, {cores} cores.",
+            "Preset {name}: {layers} layers, width {width}, {heads} heads, {steps} steps of "
+            "{batch} rows of {length} tokens, AdamW {rate}, seed {seed}; Python {python}, torch "
+            "{torch}, {machine}, {cores} cores.",
             name=p.name,
             layers=p.layers,
             width=p.width,
