@@ -56,6 +56,12 @@ class Goal:
     "Share that a layer passes through attention, 2/5 if not given."
     q: Text = None
     "Quantile of the layered field, 99/100 if not given."
+    reach: Text = None
+    "Distances that an advantage reaches at least, with --advantage (and --share, --length)."
+    advantage: Text = None
+    "Of the key that is sought over the other keys, in nats."
+    share: Text = None
+    "Of the attention that the key is to have, 1/2 if not given."
     horizon: Text = None
     "Distance in tokens from which on weights round to 0, with --dtype."
     dtype: Text = None
@@ -93,7 +99,7 @@ def design(
         family: a formula or a name; several are ranked (repeatable).
         parameter: the free one, where the formula has several and --set fixes the others.
         optimise: rank by this quantity, and take its best value: trf, leak, window, layered,
-            horizon or resolution.
+            reach, horizon or resolution.
         plan: write a plan for `farfield sweep` that trains the encoding to this file.
     """
     from farfield.numerics.design.answer import Designs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import operator
 import time
 from collections.abc import Sequence
@@ -39,6 +40,8 @@ def sampled(line: ParameterLine, targets: Sequence[Target]) -> tuple[Region, str
         known = sorted(u for u in places if None not in look.at(u))
         between = (_between(look, *pair) for pair in itertools.pairwise(known))
         good = next((u for u in between if u is not None), None)
+    if good is None:
+        good = _summit(look)
     if good is None:
         raise Unreachable(
             f"no {line.family.parameter} that meets it was found among the {len(look.known)} tried"
@@ -125,6 +128,34 @@ def _between(look: _Look, low: float, high: float) -> float | None:
             high, at_high = middle, here
         else:
             low, at_low = middle, here
+    return None
+
+
+def _summit(look: _Look) -> float | None:
+    """A coordinate that meets all, by thirds towards the least violation between the places that
+    were tried, where the violation has one valley there."""
+
+    def violation(u: float) -> float:
+        worst = -math.inf
+        for event in look.events:
+            try:
+                gauge = float(look.line.gauged(event, arb(u))[1].mid())
+            except (Unreachable, InputError):
+                return math.inf
+            worst = max(worst, gauge if event.wanted else -gauge)
+        return worst
+
+    known = sorted(look.known)
+    best = min(range(len(known)), key=lambda k: violation(known[k]))
+    low, high = known[max(best - 1, 0)], known[min(best + 1, len(known) - 1)]
+    for _ in range(HALVINGS):
+        thirds = (2 * low + high) / 3, (low + 2 * high) / 3
+        if (good := next(filter(look.met, thirds), None)) is not None:
+            return good
+        if violation(thirds[0]) < violation(thirds[1]):
+            high = thirds[1]
+        else:
+            low = thirds[0]
     return None
 
 

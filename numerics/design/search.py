@@ -80,10 +80,11 @@ def design(
         notice: called as `notice(stage, done, total)`.
         **targets: `trf` with `eps` (and `length`), `leak` with `trained` (and `evaluated`),
             `window` with `error`, `logit_bound`, `value_bound` (and `sinks`, `row`, `temper`),
-            `layered` with `layers` (and `mixing`, `q`, `length`), `horizon` with `dtype` (and
-            `flush_to_zero`), `resolution` (with `scale`, `length`), `forecast` (the quantity of
+            `layered` with `layers` (and `mixing`, `q`, `length`), `reach` with `advantage` (and
+            `share`, `length`), `horizon` with `dtype` (and `flush_to_zero`), `resolution` (with `scale`, `length`), `forecast` (the quantity of
             `farfield.forecast`, for heads that are alike) with `trained`, `tested` (and `layers`).
-            A number means: leak and forecast at most, resolution at least, the others equal; a text
+            A number means: leak and forecast at most, resolution and reach at least, the others
+            equal; a text
             such as `">=1024"` or `">=64, <=128"` says otherwise.
 
     Returns:
@@ -507,7 +508,8 @@ def _first_sampled(
 ) -> tuple[Region, str]:
     why = Unreachable("no parameter was tried")
     for axis in axes:
-        assert isinstance(axis, ParameterLine)
+        if not isinstance(axis, ParameterLine):
+            raise Unreachable("no order is proved in a parameter that counts keys")
         try:
             return sampled(axis, targets)
         except Unreachable as none:

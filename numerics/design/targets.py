@@ -10,6 +10,7 @@ not import is `registered` where it stands.
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from farfield.numerics.depth import MAX_LAGS, convolved, layered_receptive_field
 from farfield.numerics.horizon import dtype_horizon, threshold
 from farfield.numerics.leak import leak
 from farfield.numerics.outcomes import Unrecognised
+from farfield.numerics.price import price_of_distance, reach
 from farfield.numerics.receptive_field import at_precision, obstacle, theoretical_receptive_field
 from farfield.numerics.resolution import attention_resolution
 from farfield.numerics.summation.monotone import has_monotone_slope
@@ -73,6 +75,11 @@ class Quantity:
     def whole(self) -> bool:
         """Whether it speaks of the whole series, so that a divergent one has none."""
         return True
+
+    @property
+    def most(self) -> Rational | None:
+        """What no bias exceeds; None where there is no such bound."""
+        return None
 
     def words(self) -> str:
         """The quantity as a reader sees it."""
@@ -314,6 +321,49 @@ class Layered(Quantity):
 
 
 @dataclass(frozen=True)
+class ReachTarget(Quantity):
+    """How many distances an advantage reaches: it rises and falls again as tails get heavier."""
+
+    name = "reach"
+    relation = ">="
+
+    advantage: Any
+    share: Any = "1/2"
+    length: Any = None
+
+    @property
+    def whole(self) -> bool:
+        return self.length is None
+
+    @property
+    def most(self) -> Rational | None:
+        gain, part = float(exact(self.advantage)), exact(self.share)
+        bound = gain - math.log(part / (1 - part))
+        return Rational(1 + math.floor(math.exp(bound) + 1e-6)) if bound < 30 else None
+
+    def words(self) -> str:
+        row = "" if self.length is None else f" in a row of {plural(int(self.length), 'key')}"
+        return f"reach of {exact(self.advantage)} nats{row}"
+
+    def brief(self) -> str:
+        return f"reach({exact(self.advantage)})"
+
+    def ordered(self, p: Expr, a: Symbol) -> bool:
+        """Light tails make far keys dear, heavy ones all keys."""
+        return False
+
+    def answer(self, bias: Expr) -> Answer:
+        return reach(_row(bias, self.length), self.advantage, share=self.share, length=self.length)
+
+    def gauge(self, bias: Expr, limit: Rational) -> Any:
+        found = price_of_distance(_row(bias, self.length), int(limit), length=self.length)
+        if found.value is None:
+            raise Unreachable(str(found.reason))
+        part = exact(self.share)
+        return arb(float(exact(self.advantage)) - math.log(part / (1 - part)) - found.value)
+
+
+@dataclass(frozen=True)
 class HorizonTarget(Quantity):
     """The distance from which on weights round to 0 in a floating-point type."""
 
@@ -411,7 +461,15 @@ class ResolutionTarget(Quantity):
 
 TARGETS: dict[str, type[Quantity]] = {
     kind.name: kind
-    for kind in (Field, LeakTarget, WindowTarget, Layered, HorizonTarget, ResolutionTarget)
+    for kind in (
+        Field,
+        LeakTarget,
+        WindowTarget,
+        Layered,
+        ReachTarget,
+        HorizonTarget,
+        ResolutionTarget,
+    )
 }
 """Every quantity by its name."""
 
@@ -493,9 +551,11 @@ def read_targets(asked: Quantity, given: Any) -> tuple[Target, ...]:
                 f"{asked.name} {part[:40]!r}: accepted: a number, or one after <=, >=, <, >, ="
             )
         relation, number = read.groups() if read else (None, part)
-        relation = {"==": "=", None: asked.relation}.get(relation, relation)
+        relation = str({"==": "=", None: asked.relation}.get(relation, relation))
         if asked.integer:
             limit = Rational(natural(number, asked.name))
+            if relation[0] in ">=" and asked.most is not None and limit > asked.most:
+                raise InputError(f"{asked.words()} is at most {asked.most}, whatever the bias")
         else:
             limit = exact(number, asked.name)
             if not 0 < limit < 1:
@@ -505,5 +565,5 @@ def read_targets(asked: Quantity, given: Any) -> tuple[Target, ...]:
                     f"{asked.name} = {number}: a share is met exactly by no rational parameter as "
                     "a rule; accepted: <=, <, >=, >"
                 )
-        found.append(Target(asked, str(relation), limit))
+        found.append(Target(asked, relation, limit))
     return tuple(found)

@@ -316,6 +316,27 @@ def test_families_are_shown_without_an_order():
     assert found.value == "alibi" and "2 of 2 families" in str(found)
 
 
+@pytest.mark.parametrize("tokens", [300, 404])
+def test_a_reach_is_a_target_with_two_ends(tokens):
+    """A slope that is too light makes all keys dear, one that is too steep the far ones."""
+    found = farfield.design("-m*n", reach=tokens, advantage=7)
+    assert found.achieved >= tokens and found.label == "certified" and not found.monotone
+    for outside, inside in (sorted(found.low), sorted(found.high, reverse=True)):
+        assert farfield.reach("-m*n", 7, m=outside).tokens < tokens
+        assert farfield.reach("-m*n", 7, m=inside).tokens >= tokens
+
+
+def test_reach_and_leak_together():
+    found = farfield.design("-m*n", reach=200, advantage=7, leak="<=1/100", trained=512)
+    assert found.achieved["reach"] >= 200 and found.achieved["leak"] <= 0.01
+    assert farfield.design("-m*n", reach=405, advantage=7).status == "unknown"
+    assert farfield.design("window", reach=200, advantage=7).status == "unknown"
+    with pytest.raises(farfield.InputError, match="at most 1097, whatever the bias"):
+        farfield.design("-m*n", reach=1098, advantage=7)
+    with pytest.raises(farfield.InputError, match="needs advantage"):
+        farfield.design("-m*n", reach=100)
+
+
 def test_the_quantity_of_a_forecast_is_a_target():
     lengths = {"trained": 64, "tested": 1024}
     found = design("-a*n", forecast="<=1/10", trf=">=8", **lengths)
