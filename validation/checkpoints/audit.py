@@ -49,10 +49,12 @@ from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import Encoding, encoding
 from farfield.theory.functions.nodes import Lookup
 from farfield.theory.verdicts import Verdict
-from farfield.validation.checkpoints.family import Attention
-from farfield.validation.checkpoints.folder import Folder, describe
+from farfield.validation.checkpoints.folder import UNCHECKED, Folder, describe
 from farfield.validation.checkpoints.head_window import HeadBounds, head_window
 from farfield.validation.checkpoints.layers import (
+    ASSUMED,
+    GIVEN,
+    STATE,
     LayerAudit,
     LayerKeys,
     Terms,
@@ -67,7 +69,7 @@ from farfield.validation.optional import library
 from farfield.validation.short import field_text, share_text
 from farfield.validation.usual import DTYPES, EPS
 
-ASSUMED = 2048
+USUAL = 2048
 """The training length where the configuration names none."""
 
 FRAME = 10**9
@@ -213,22 +215,39 @@ class Audit(Answer):
         return (*size, *words(said, setting="sliding_window", **terms))
 
     def _of_layers(self) -> str:
-        """Where there is no bias: which layers a window is enough for."""
-        sees = sum(len(k.layers) for k in self.layers_alike if k.windowable.value)
-        if sees == self.layers:
-            return "; every layer sees at most {width}, and keys beyond may be dropped."
-        why = "no fixed window is ever enough"
-        if not sees:
-            return f"; {why} for any layer, whatever the input."
+        """Where there is no bias: which layers are local, which see all, and what follows."""
+        if self.status is Status.OUT_OF_SCOPE:
+            return f"; no positional claim is made: {self.reason}."
+        counted = [
+            (sum(len(k.layers) for k in self.layers_alike if kind(k)), words)
+            for kind, words in (
+                (lambda k: k.keys is not None, "{n} local ({widths} keys)"),
+                (lambda k: k.keys is None and not _state(k), "{n} that see every key"),
+                (_state, "{n} with a state"),
+            )
+        ]
+        widths = " or ".join(
+            dict.fromkeys(count(k.keys) for k in self.layers_alike if k.keys is not None)
+        )
+        parts = [words.format(n=n, widths=widths) for n, words in counted if n]
+        said = f"; layers: {listed(parts)}; " if len(parts) > 1 else "; "
+        if self.status is Status.UNKNOWN:
+            return f"{said}{self.reason}."
+        if self.status is Status.EXACT:
+            return said + (
+                "every layer with attention sees at most {width}, and keys beyond may be dropped: "
+                "set {setting} = " + count(self.sliding_window) + "."
+            )
+        if len(parts) == 1:
+            return "; every layer sees every key, and no window is safe for every input."
         return (
-            f"; {sees} layers see a window and no more, for the other {self.layers - sees} {why}."
+            said + "a cache may drop what local layers do not see; in the others no window is safe "
+            "for every input."
         )
 
     def by_layer(self) -> Iterator[Block]:
         """Whether a window is ever enough, layer by layer, and what is to be kept of a row."""
-        return layer_blocks(
-            self.layers_alike, self.reach, self.caches, self.lengths[-1], self.error
-        )
+        return layer_blocks(self.layers_alike, self.reach, self.caches) if self.reach else iter(())
 
     def fields_by_head(self) -> Iterator[Block]:
         """How far each head sees: a curve, and a table."""
@@ -381,8 +400,8 @@ def audit(
     if trained is not None:
         known, origin = natural(trained, "trained"), "as given"
     elif known is None:
-        known, origin = ASSUMED, "assumed: the configuration names none"
-    m, ends = known, folder.description.longest
+        known, origin = USUAL, "assumed: the configuration names none"
+    m, ends = known, folder.longest
     tested = tuple(natural(n, "length") for n in lengths)
     tested = tested or ((2 * m, 4 * m, 16 * m) if ends is None else (max(m, ends),))
     if min(tested) < m:
@@ -412,19 +431,18 @@ def audit(
             f"error {budget}, logit_bound {logit}, value_bound {value}: accepted are a positive "
             f"error, logits from 0 to {MAX_LOGIT} and positive values"
         )
-    first = folder.encodings[0]
-    unread = folder.kind != RUN and folder.family is not None and bounds == "given"
     ordered = tuple(sorted(tested))
-    terms = Terms(logit, value, budget, ordered[-1], bounds == "weights")
-    whole = "; of config.json alone, no weights were read"
+    terms = Terms(float(logit), ASSUMED if assumed else GIVEN, ordered[-1], bounds == "weights")
+    named, source = _named(folder, bounds)
+    lengths = tuple(dict.fromkeys((m, *ordered)))
     found = Audit(
         folder.name,
         folder.kind,
-        folder.layers,
-        folder.heads,
-        folder.head_size,
-        first.name,
-        first.source + whole * (unread and not _tabulated(first)),
+        folder.shape.layers,
+        folder.shape.heads,
+        folder.shape.head_size,
+        named,
+        source,
         m,
         origin,
         ordered,
@@ -437,43 +455,55 @@ def audit(
         note=folder.note,
         layers_alike=layers_of(folder, terms),
         reach=reach(folder.attention),
-        caches=tuple(cache_of(folder, length) for length in dict.fromkeys((m, *ordered))),
+        caches=tuple(cache_of(folder.attention, folder.shape, length) for length in lengths),
         label=Label.THEOREM,
     )
     turned = next((a.surrogate() for a in folder.attention if surrogate and not a.window), None)
     if turned is not None:
         found = dataclasses.replace(
-            found, surrogate=surrogate_of(turned, folder.head_size, m, found.lengths, shares)
+            found, surrogate=surrogate_of(turned, folder.shape.head_size, m, found.lengths, shares)
         )
-    if not first.biases:
-        return _without_heads(found)
+    if not any(a.biased for a in folder.attention):
+        return _without_heads(found, folder)
     limits: list[tuple[HeadBounds, ...]]
-    limits = [(HeadBounds(float(logit), float(value)),) * folder.heads] * folder.layers
+    limits = [(HeadBounds(float(logit), float(value)),) * folder.shape.heads] * folder.shape.layers
     if bounds == "weights":
         limits = _of_weights(folder)
     return _with_heads(folder, found, limits)
 
 
-def _without_heads(a: Audit) -> Audit:
+def _named(folder: Folder, bounds: str) -> tuple[str, str]:
+    """The names of the positional encodings, and where they are from."""
+    names = list(dict.fromkeys(e.name for e in folder.encodings))
+    sources = list(dict.fromkeys(e.source for e in folder.encodings))
+    tables = any(bias.has(Lookup) for e in folder.encodings for bias in e.biases)
+    unread = folder.kind != RUN and bounds == "given" and not tables
+    whole = ["of config.json alone, no weights were read"] * unread
+    return " and ".join(names) or "no attention", "; ".join((*sources, *whole))
+
+
+def _without_heads(a: Audit, folder: Folder) -> Audit:
     """The answer of a model without biases: the widest of its layers."""
-    unlimited = next((k for k in a.layers_alike if not k.windowable.value), None)
-    if unlimited is None:
-        return dataclasses.replace(a, sliding_window=max(k.keys or 0 for k in a.layers_alike))
-    if unlimited.windowable.value is None:
-        return dataclasses.replace(
-            a, status=Status.UNKNOWN, label=None, reason=unlimited.windowable.reason
-        )
-    said = f"layer {unlimited.layers[0]} sees all keys, and its logits are bounded"
+    attending = [k for k in a.layers_alike if k.windowable.status is not Status.OUT_OF_SCOPE]
+    why = folder.no_claim or ("" if attending else f"each layer has {STATE}")
+    if why:
+        reason = Reason(Code.NOT_COVERED if folder.no_claim else Code.NOT_SOFTMAX, why)
+        return dataclasses.replace(a, status=Status.OUT_OF_SCOPE, label=None, reason=reason)
+    unknown = next((k for k in attending if k.windowable.value is None), None)
+    if unknown is not None or not folder.checked:
+        own = None if unknown is None else unknown.windowable.reason
+        reason = own or Reason(Code.NOT_COVERED, UNCHECKED)
+        return dataclasses.replace(a, status=Status.UNKNOWN, label=None, reason=reason)
+    free = [k for k in attending if not k.windowable.value]
+    if not free:
+        return dataclasses.replace(a, sliding_window=max(k.keys or 0 for k in attending))
+    said = f"layer {free[0].layers[0]} sees all keys, and its logits are bounded"
     return dataclasses.replace(
         a,
         sliding_window=math.inf,
         status=Status.INFINITE,
         reason=Reason(Code.BOUNDED_LOGITS, said),
     )
-
-
-def _tabulated(encoding: Encoding) -> bool:
-    return any(bias.has(Lookup) for bias in encoding.biases)
 
 
 def _of_weights(folder: Folder) -> list[tuple[HeadBounds, ...]]:
@@ -488,14 +518,16 @@ def _of_weights(folder: Folder) -> list[tuple[HeadBounds, ...]]:
 def _with_heads(folder: Folder, a: Audit, limits: list[tuple[HeadBounds, ...]]) -> Audit:
     """Layers that share a bias and its bounds share their entries."""
     groups: dict[tuple[int, tuple[HeadBounds, ...]], list[int]] = {}
-    each: dict[int, Attention] = {}
+    each: dict[int, Encoding] = {}
     for layer, (attention, limit) in enumerate(zip(folder.attention, limits, strict=True), 1):
-        each[id(attention.encoding)] = attention
+        if attention.encoding is None or not attention.biased:
+            continue
+        each[id(attention.encoding)] = attention.encoding
         groups.setdefault((id(attention.encoding), limit), []).append(layer)
-    theory = {k: list(_theory(x.encoding, folder.heads, a)) for k, x in each.items()}
+    theory = {k: list(_theory(x, folder.shape.heads, a)) for k, x in each.items()}
     entries, windows = [], []
     for (which, limit), layers in groups.items():
-        subject = each[which].encoding
+        subject = each[which]
         for entry, bound in zip(theory[which], limit, strict=True):
             window = head_window(_bias(subject, entry.head), bound, a.error)
             windows.append(window)
@@ -518,6 +550,10 @@ def _with_heads(folder: Folder, a: Audit, limits: list[tuple[HeadBounds, ...]]) 
         label=Label.APPROXIMATE if a.assumed and worst.label is Label.CERTIFIED else worst.label,
         reason=worst.reason,
     )
+
+
+def _state(layer: LayerAudit) -> bool:
+    return layer.windowable.status is Status.OUT_OF_SCOPE
 
 
 def _bias(subject: Encoding, head: int) -> sympy.Expr:

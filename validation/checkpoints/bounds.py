@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 
 from farfield.theory.answers.answer import InputError
-from farfield.validation.checkpoints.family import Projections, normalised, split
+from farfield.validation.checkpoints.biases import Projections, normalised, split
 from farfield.validation.checkpoints.head_window import HeadBounds
 from farfield.validation.checkpoints.loading import OutsideModel
 from farfield.validation.harness.attention import fused
@@ -101,11 +101,11 @@ def projections(model: Transformer | OutsideModel) -> Iterator[Projections]:
             size = len(layer.mixed.weight) // (3 * layer.heads)
             yield normalised(layer.attention_norm, parts, 1 / math.sqrt(size))
         return
-    of_layer = model.opening.projections
+    of_layer = None if model.own is None else model.own.projections
     if of_layer is None:
         raise InputError(f"{model.folder.kind} models have no additive bias to certify")
     for block in model.blocks:
-        yield of_layer(block, model.folder.description.shape)
+        yield of_layer(block, model.folder.shape)
 
 
 @torch.no_grad()

@@ -9,35 +9,57 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from farfield.theory.answers.answer import InputError
-from farfield.theory.encodings import Encoding
-from farfield.validation.checkpoints.families import FAMILIES
-from farfield.validation.checkpoints.family import Attention, Description, ModelFamily
-from farfield.validation.checkpoints.guarded import document
+from farfield.theory.encodings import Encoding, encoding, of_mechanism
+from farfield.validation.checkpoints.biases import POSITIONS
+from farfield.validation.checkpoints.family import (
+    NAMES,
+    POSITIONAL,
+    SLIDING,
+    STATE,
+    Attention,
+    Description,
+    Layers,
+    ModelSize,
+    Tables,
+    families,
+    layers_of,
+    size_of,
+    with_logits,
+)
+from farfield.validation.checkpoints.guarded import Config, document
+from farfield.validation.checkpoints.rotary import rotary
 from farfield.validation.checkpoints.run import RUN, describe_run
 from farfield.validation.checkpoints.weights import tensor
 
+UNCHECKED = "read from config.json, not checked against the library"
+"""What is said of a model whose family is not known here."""
+
+_ROTATES = ("rope_parameters", "rope_scaling", "rope_theta", "rotary_emb_base", "rotary_pct")
+_ACCEPTED = (
+    "a folder with config.json and *.safetensors, as the library transformers writes it, or a "
+    "finished run of a store"
+)
+
 
 @dataclass(frozen=True)
-class Folder:
+class Folder(Description):
     """What a folder says of its model.
 
     Args:
         path: the folder.
         kind: the model's type, or `farfield` for a run of a store.
-        description: its size, what its attention does with positions, its training length.
         values: the content of its configuration, or the record of the run.
     """
 
-    path: Path
-    kind: str
-    description: Description
-    values: Mapping[str, Any] = dataclasses.field(repr=False, default_factory=dict)
+    path: Path = Path()
+    kind: str = ""
+    values: Mapping[str, Any] = field(repr=False, default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -45,70 +67,18 @@ class Folder:
         return self.path.resolve().name
 
     @property
-    def family(self) -> ModelFamily | None:
-        """Its family; None for a run."""
-        return FAMILIES.get(self.kind)
-
-    @property
-    def layers(self) -> int:
-        """How many layers the model has (the decoder, if there are two parts)."""
-        return self.description.shape.layers
-
-    @property
-    def heads(self) -> int:
-        """How many heads a layer has."""
-        return self.description.shape.heads
-
-    @property
-    def head_size(self) -> int:
-        """The dimensions of a head."""
-        return self.description.shape.head_size
-
-    @property
-    def width(self) -> int:
-        """The dimensions of a residual."""
-        return self.description.shape.width
-
-    @property
-    def vocabulary(self) -> int:
-        """How many different tokens the model knows."""
-        return self.description.shape.vocabulary
-
-    @property
-    def trained(self) -> int | None:
-        """The training length in tokens that the configuration names; None if it does not."""
-        return self.description.trained
-
-    @property
-    def note(self) -> str:
-        """What the configuration says beyond the formulas."""
-        own = f"read as {self.kind} of the library: code of the folder (auto_map) is not run"
-        said = (self.description.note, own if "auto_map" in self.values else "")
-        return "; ".join(filter(None, said))
-
-    @property
-    def attention(self) -> tuple[Attention, ...]:
-        """What the attention of each layer does with positions."""
-        return self.description.attention
-
-    @property
     def encodings(self) -> tuple[Encoding, ...]:
         """The positional encodings, each once, in the order of the layers."""
-        return tuple({id(a.encoding): a.encoding for a in self.attention}.values())
-
-
-_ACCEPTED = (
-    "a folder with config.json and *.safetensors, as the library transformers writes it, or a "
-    "finished run of a store"
-)
+        given = (a.encoding for a in self.attention if a.encoding is not None)
+        return tuple({id(e): e for e in given}.values())
 
 
 def describe(folder: str | os.PathLike[str]) -> Folder:
     """What a folder says of its model; no weight is read but those that are the encoding.
 
     Raises:
-        InputError: the folder is missing, is no model, or has an architecture that is not known
-            here; its configuration is contradictory; learned biases cannot be read.
+        InputError: the folder is missing or is no model; its configuration is contradictory;
+            learned biases cannot be read.
     """
     path = Path(folder).expanduser()
     given = f"model {str(folder)!r}"
@@ -116,17 +86,165 @@ def describe(folder: str | os.PathLike[str]) -> Folder:
         wrong = "is no folder" if path.exists() else "does not exist"
         raise InputError(f"{given} {wrong}; accepted: {_ACCEPTED}")
     if (path / "training.json").is_file():
-        return Folder(path, RUN, *describe_run(path))
+        found, record = describe_run(path)
+        return _folder(found, path, RUN, record)
     if not os.path.lexists(path / "config.json"):
         raise InputError(f"{given} has no config.json; accepted: {_ACCEPTED}")
     config = document(path, "config.json")
     kind = config.value("model_type")
-    if not isinstance(kind, str):
+    if not isinstance(kind, str) or not kind.isprintable() or not 0 < len(kind) <= 40:
         raise InputError(f"{given}: config.json names no model_type; accepted: {_ACCEPTED}")
-    if kind not in FAMILIES:
-        raise InputError(
-            f"{given}: the architecture {kind[:40]!r} is not known here; accepted: "
-            f"{', '.join(sorted(FAMILIES))}"
+    found = described(kind, config, partial(tensor, path))
+    if "auto_map" in config.values:
+        own = f"read as {kind} of the library: code of the folder (auto_map) is not run"
+        found = replace(found, note="; ".join(filter(None, (found.note, own))))
+    return _folder(found, path, kind, config.values)
+
+
+def _folder(found: Description, path: Path, kind: str, values: Mapping[str, Any]) -> Folder:
+    fields = {f.name: getattr(found, f.name) for f in dataclasses.fields(found)}
+    return Folder(**fields, path=path, kind=kind, values=values)
+
+
+def described(kind: str, config: Config, tables: Tables) -> Description:
+    """What a configuration says of a model of some type.
+
+    Args:
+        kind: the `model_type`.
+        config: the content of `config.json`.
+        tables: reads a tensor of the folder by its name.
+
+    Raises:
+        InputError: a key is missing, contradictory, or of the wrong type or range.
+    """
+    known = families().get(kind)
+    family = _generic(config) if known is None else known
+    part = family.get("part")
+    config = config if part is None else config.part(part)
+    for key in family.get("refuses", ()):
+        if config.flag(key, usual=False):
+            raise config.wrong(f"{key} true", "false: a causal language model")
+    size, trained = size_of(config, family)
+    found = Description(size, (), trained, family=family, checked=known is not None)
+    if (both := family.get("causal")) is not None and not (
+        both != "never" and config.flag(both, usual=False)
+    ):
+        why = "every token sees those after it too, so there is no distance to the past alone"
+        return replace(found, no_claim=why)
+    position = family.get("position", "rotation")
+    if isinstance(position, dict):
+        said = config.value(position["key"], usual="")
+        position = position.get(said, position["usual"]) if isinstance(said, str) else ""
+    if position == "unknown":
+        return replace(found, no_claim="config.json names no positions that are known here")
+    if position in POSITIONS:
+        attention, note = POSITIONS[position](config, size, tables)
+        longest = None
+    else:
+        layers = layers_of(config, family, size.layers)
+        attention, note = _by_layers(config, family, size, layers, position, trained)
+        longest = trained if position == "absolute" or "ends" in family else None
+    shared = family.get("shared")
+    last = 0 if shared is None else config.whole(shared["key"], usual=shared["usual"], least=0)
+    attention = [
+        replace(
+            with_logits(config, family, size, k, a),
+            held=a.encoding is not None and k < max(1, size.layers - last),
         )
-    described = FAMILIES[kind].describe(config, partial(tensor, path))
-    return Folder(path, kind, described, config.values)
+        for k, a in enumerate(attention)
+    ]
+    notes = (note, _said(attention, longest, last), _ignored(config, family))
+    note = "; ".join(filter(None, (UNCHECKED if known is None else "", *notes)))
+    return replace(found, attention=tuple(attention), note=note, longest=longest)
+
+
+def _by_layers(
+    config: Config,
+    family: Mapping[str, Any],
+    size: ModelSize,
+    layers: Layers,
+    position: str,
+    trained: int | None,
+) -> tuple[list[Attention], str]:
+    """The attention of each layer by its kind, and what is to be said of the rotations."""
+    still, note = Attention(encoding("nope")), ""
+    far = near = still
+    if position == "absolute":
+        far = near = Attention(encoding(of_mechanism("learned_absolute").name))
+    elif position == "rotation" and "local" in family:
+        far, near, note = _two_rotations(config, family, size, layers, trained)
+    elif position == "rotation":
+        far, note = rotary(config, size, family, length=trained)
+        near = far
+
+    def of(kind: str, turned: bool) -> Attention:
+        if kind == STATE:
+            return Attention(None)
+        found = (near if kind == SLIDING else far) if turned else still
+        window = layers.window if kind == SLIDING else None
+        return replace(found, window=window, chunk=layers.chunk if kind == "chunked" else None)
+
+    return [of(*each) for each in zip(layers.kinds, layers.turned, strict=True)], note
+
+
+def _two_rotations(
+    config: Config, family: Mapping[str, Any], size: ModelSize, layers: Layers, trained: int | None
+) -> tuple[Attention, Attention, str]:
+    """Layers that see all rotate with one base, those that slide with another."""
+    given = config.part("rope_parameters")
+    wide = given.part("full_attention") if given.values else config.part("rope_scaling")
+    theta = config.number("rope_theta", usual=family["theta"])
+    key = family["local"].get("key")
+    other = family["local"]["usual"]
+    other = other if key is None else config.number(key, usual=other)
+    plain = config.with_values({})
+    far, note = rotary(plain, size, family, wide, theta=theta, length=trained)
+    near, close = rotary(plain, size, family, given.part("sliding_attention"), theta=other)
+    if SLIDING in layers.kinds:
+        note = f"in layers that see all, {note}; in the others, {close}"
+    return far, near, note
+
+
+def _said(attention: list[Attention], longest: int | None, shared: int) -> str:
+    """What the layers have besides rotations."""
+    turned = any(a.turned for a in attention)
+    still = sum(a.flat for a in attention)
+    found = []
+    if any(a.sink for a in attention):
+        found.append(
+            "the denominator of each head has a learned constant besides, a sink without value"
+        )
+    if still and turned:
+        found.append(f"{still} layers have no positions")
+    if longest is not None:
+        what = f"the library's rows end with its table of {longest} angles"
+        found.append(
+            what if turned else f"a table of {longest} positions, with which every row ends"
+        )
+    if shared:
+        found.append(f"the last {shared} layers reuse the keys of layers before them")
+    return "; ".join(found)
+
+
+def _ignored(config: Config, family: Mapping[str, Any]) -> str:
+    """Keys on positions that the library does not read in this family."""
+    used = repr((family, NAMES)) + ("" if family.get("types") is False else "'layer_types'")
+    used += "'sliding_window'" if "window" in family else ""
+    given = (k for k in POSITIONAL if config.values.get(k) not in (None, False, [], "rope"))
+    unread = [k for k in given if f"'{k}'" not in used]
+    if "ignored" in (cap := family.get("cap", {})) and config.value(cap["ignored"]) is not None:
+        unread.append(cap["ignored"])
+    return "; ".join(f"{k} is left out of account, as the library does" for k in unread)
+
+
+def _generic(config: Config) -> dict[str, Any]:
+    """A table for a family that is not known here: the library's usual keys, without defaults."""
+    family: dict[str, Any] = {"size": {}}
+    if config.value("num_hidden_layers") is None and config.part("text_config").values:
+        family["part"] = "text_config"
+        config = config.part("text_config")
+    if config.value("layer_types") is not None:
+        family["window"] = {}
+    if all(config.value(key) is None for key in _ROTATES):
+        family["position"] = "unknown"
+    return family

@@ -12,7 +12,7 @@ import json
 import math
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -197,7 +197,7 @@ class Config:
             return usual
         if not isinstance(found, int) or isinstance(found, bool) or not least <= found <= most:
             raise self.wrong(
-                f"{self._name(names)} {short(found)}", f"a whole number from {least} to {most}"
+                f"{self.named(names)} {short(found)}", f"a whole number from {least} to {most}"
             )
         return found
 
@@ -208,7 +208,7 @@ class Config:
         if not real or not least < found <= LARGEST or not math.isfinite(found):
             more = "a positive number" if least == 0 else f"a number above {least:g}"
             raise self.wrong(
-                f"{self._name(names)} {short(found)}", f"{more} of at most {LARGEST:.0e}"
+                f"{self.named(names)} {short(found)}", f"{more} of at most {LARGEST:.0e}"
             )
         return float(found)
 
@@ -216,17 +216,21 @@ class Config:
         """True or false."""
         found = self.value(*names, usual=usual)
         if not isinstance(found, bool):
-            raise self.wrong(f"{self._name(names)} {short(found)}", "true or false")
+            raise self.wrong(f"{self.named(names)} {short(found)}", "true or false")
         return found
 
     def part(self, *names: str) -> Config:
         """A table within the file; empty where it is not there."""
         found = self.value(*names, usual={})
         if not isinstance(found, dict):
-            raise self.wrong(f"{self._name(names)} {short(found)}", "a table")
-        return Config(self.model, found, self.file)
+            raise self.wrong(f"{self.named(names)} {short(found)}", "a table")
+        return self.with_values(found)
 
-    def _name(self, names: tuple[str, ...]) -> str:
+    def with_values(self, values: Mapping[str, Any]) -> Config:
+        """Another table of the same file."""
+        return Config(self.model, values, self.file)
+
+    def named(self, names: Sequence[str]) -> str:
         """The name that the file uses."""
         return next((n for n in names if self.values.get(n) is not None), names[0])
 

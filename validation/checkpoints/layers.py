@@ -1,4 +1,5 @@
-"""What each layer of a model does with positions: whether a window is enough for it, and why.
+"""What each layer of a model does with positions: what it sees, whether a window is ever enough for
+it, how far it reaches through depth, what it keeps in a cache.
 
 Read from the configuration; where queries and keys are normalised and weights are there, their
 gains bound every logit. No torch.
@@ -14,20 +15,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import sympy
 
-from farfield.numerics.windows.certified import certified_window
-from farfield.numerics.windows.question import MAX_LOGIT
+from farfield.theory.answers.answer import Code, Reason, Status
 from farfield.theory.answers.blocks import Block, note, sentence, table
 from farfield.theory.answers.wording import count, plural, runs
 from farfield.theory.convergence import check_convergence
 from farfield.theory.windowability import Windowable, of_support
-from farfield.validation.checkpoints.family import Attention, Gains
+from farfield.validation.checkpoints.family import Attention, Gains, ModelSize
 from farfield.validation.checkpoints.folder import Folder
-from farfield.validation.checkpoints.head_window import upwards
 from farfield.validation.checkpoints.weights import headers, tensor
 
 GIVEN = "as given"
+ASSUMED = "assumed: nobody measured it"
+STATE = "a state of fixed size in place of attention"
 
 
 @dataclass(frozen=True)
@@ -36,27 +36,28 @@ class LayerAudit:
 
     Fields:
         layers: from 1.
-        encoding: its name.
+        encoding: its name; `state` where there is no attention.
         keys: that a query sees at most, its own included; None for all before it.
+        chunked: whether these are those of a chunk, not the nearest.
         windowable: whether a window is ever enough for them, by which theorem.
-        logit_bound: of every logit, position included, where there is no additive bias; None
-            where a bias or a window makes it of no use.
-        bound_from: where that is from: as given, a soft cap, the gains of the weights.
-        half: half of the mass lies outside any j keys in rows of `half * j`, whatever the input;
-            None as before.
-        needed: keys that the error takes in a row of the audit's longest length; None as before.
+        logit_bound: of every logit in a row of the longest length, position included, where there
+            is no additive bias; None where a bias or a window makes it of no use.
+        bound_from: where that is from: as given or assumed, a soft cap, the gains of the weights.
         sink: whether there is a learned constant in each denominator.
+        cached: keys that one of them holds of a row of the longest length.
+        bytes: that one of them takes for it in 16 bits.
     """
 
     layers: tuple[int, ...]
     encoding: str
     keys: int | None
+    chunked: bool
     windowable: Windowable
     logit_bound: float | None = None
     bound_from: str = ""
-    half: float | None = None
-    needed: int | None = None
     sink: bool = False
+    cached: int = 0
+    bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -82,15 +83,13 @@ class Terms:
 
     Args:
         logit_bound: of every logit, where neither a soft cap nor gains bound it.
-        value_bound: of the norms of values.
-        error: the budget.
+        origin: of that bound: `GIVEN` or `ASSUMED`.
         row: the length of a row.
         weights: whether gains are read from the weights.
     """
 
-    logit_bound: sympy.Rational
-    value_bound: sympy.Rational
-    error: sympy.Rational
+    logit_bound: float
+    origin: str
     row: int
     weights: bool = False
 
@@ -105,158 +104,160 @@ def layers_of(folder: Folder, terms: Terms) -> tuple[LayerAudit, ...]:
     each: dict[Any, LayerAudit] = {}
     verdicts = {id(e): check_convergence(e).windowable for e in folder.encodings}
     for layer, attention in enumerate(folder.attention, 1):
-        one = _layer(folder, attention, verdicts[id(attention.encoding)], terms)
-        alike = (one.encoding, one.keys, one.logit_bound, one.bound_from, one.sink)
+        verdict = verdicts.get(id(attention.encoding), _STATE)
+        one = _layer(folder, attention, verdict, terms)
+        alike = tuple(getattr(one, f.name) for f in _FIELDS)
         found.setdefault(alike, []).append(layer)
         each.setdefault(alike, one)
-    return tuple(
-        _with_numbers(dataclasses.replace(each[k], layers=tuple(v)), folder, terms)
-        for k, v in found.items()
-    )
+    return tuple(dataclasses.replace(each[k], layers=tuple(v)) for k, v in found.items())
 
 
-def _with_numbers(layer: LayerAudit, folder: Folder, terms: Terms) -> LayerAudit:
-    if layer.logit_bound is None or layer.logit_bound > MAX_LOGIT:
-        return layer
-    width = certified_window(
-        folder.attention[layer.layers[0] - 1].encoding,
-        terms.error,
-        upwards(layer.logit_bound),
-        terms.value_bound,
-        row=terms.row,
-    ).width
-    half = 1 + math.exp(min(700, 2 * layer.logit_bound))
-    return dataclasses.replace(layer, half=half, needed=None if width is None else int(width))
+_FIELDS = [f for f in dataclasses.fields(LayerAudit) if f.name != "windowable"]
+_STATE = Windowable(
+    None,
+    status=Status.OUT_OF_SCOPE,
+    label=None,
+    reason=Reason(Code.NOT_SOFTMAX, STATE),
+)
 
 
 def _layer(folder: Folder, a: Attention, verdict: Windowable, terms: Terms) -> LayerAudit:
-    bare = LayerAudit((), a.encoding.name, a.window, verdict, sink=a.sink is not None)
-    if a.window is not None:
-        seen = of_support(a.window, a.encoding.name, "window-support")
-        return dataclasses.replace(bare, windowable=seen)
-    if a.encoding.biases:
+    name = "state" if a.encoding is None else a.encoding.name
+    held = held_by(a, terms.row)
+    bare = LayerAudit(
+        (),
+        name,
+        a.local,
+        a.chunk is not None,
+        verdict,
+        sink=a.sink is not None,
+        cached=held,
+        bytes=2 * folder.shape.cached * held,
+    )
+    if a.local is not None:
+        return dataclasses.replace(bare, windowable=of_support(a.local, name, "window-support"))
+    if a.encoding is None or a.biased:
         return bare
-    bound, origin = float(terms.logit_bound), GIVEN
-    why = ""
+    bounds = [(terms.logit_bound, terms.origin, "")]
     if terms.weights and a.gains is None:
-        origin = "as given: these weights are not read for bounds"
+        bounds = [(terms.logit_bound, "as given: these weights are not read for bounds", "")]
+    known = []
     if a.cap is not None:
-        bound, origin = a.cap, "the soft cap"
         why = f"a soft cap keeps every logit within {a.cap:g}, for every input"
-    if (
-        a.gains is not None
-        and terms.weights
-        and (proved := _by_gains(folder, a.gains, a.factor))
-        < (math.inf if origin == GIVEN else bound)
-    ):
-        bound, origin = proved, "the gains of queries and keys"
-        why = f"queries and keys are normalised, so every logit is within {bound:.4g}"
-    if why:
-        rest = verdict.hypotheses[1:]
-        verdict = dataclasses.replace(verdict, hypotheses=(why, *rest))
+        known.append((a.cap, "the soft cap", why))
+    if a.bound is not None:
+        known.append((a.bound[0], a.bound[1], f"{a.bound[1]}, so every logit is finite"))
+    if a.gains is not None and terms.weights:
+        proved = _by_gains(folder, a.gains, a.factor)
+        why = f"queries and keys are normalised, so every logit is within {proved:.4g}"
+        known.append((proved, "the gains of queries and keys", why))
+    bound, origin, why = min(known or bounds)
+    if a.temper is not None:
+        bound *= a.temper.at(terms.row - 1)
+        origin += f", times {a.temper.at(terms.row - 1):.4g} at the end of a row of {terms.row}"
+    hypotheses = verdict.hypotheses
+    if a.flat:  # whatever becomes of other logits, some inputs have none
+        hypotheses = ("keys that are alike have one logit, however it is scaled",)
+    elif why:
+        hypotheses = (why, *hypotheses[1:])
     if a.sink is not None:
-        extra = "a constant in the denominator changes no limit"
-        verdict = dataclasses.replace(verdict, hypotheses=(*verdict.hypotheses, extra))
+        hypotheses += ("a constant in the denominator changes no limit",)
+    verdict = dataclasses.replace(verdict, hypotheses=hypotheses)
     return dataclasses.replace(bare, windowable=verdict, logit_bound=bound, bound_from=origin)
 
 
 def _by_gains(folder: Folder, gains: Gains, factor: float) -> float:
     """`|q.k| scale <= scale |q| |k|`, a norm's output at most `sqrt(d) max |gain| + |shift|`."""
     norms = []
-    for name in (gains.query, gains.key):
-        gain = np.abs(tensor(folder.path, name) + gains.offset).max()
+    stored = headers(folder.path)
+    for name, heads in zip((gains.query, gains.key), gains.heads, strict=True):
+        gain = np.abs(tensor(folder.path, name, stored) + gains.offset).max()
         shift = name.removesuffix("weight") + "bias"
         moved = 0.0
-        if shift in headers(folder.path):  # RMSNorm has none
-            moved = float(np.linalg.norm(tensor(folder.path, shift)))
-        norms.append(math.sqrt(folder.head_size) * float(gain) + moved)
+        if shift in stored:  # RMSNorm has none
+            moved = float(np.linalg.norm(tensor(folder.path, shift, stored)))
+        norms.append(math.sqrt(folder.shape.head_size * heads) * float(gain) + moved)
     return gains.scale * factor * norms[0] * norms[1]
 
 
 def reach(attention: Sequence[Attention]) -> tuple[float, ...]:
-    """Input tokens that the output of each layer depends on at most: `1 + sum (w - 1)`.
+    """Input tokens that the output of each layer depends on at most: `1 + sum (w - 1)` over windows
+    of w keys; chunks of one width above each other reach no further than one.
 
     >>> from farfield.theory.encodings import encoding
     >>> reach([Attention(encoding("rope"), window=4096)] * 32)[-1]
     131041.0
+    >>> reach([Attention(encoding("rope"), chunk=8192)] * 3)
+    (8192.0, 8192.0, 8192.0)
     """
-    steps = [math.inf if a.window is None else a.window - 1 for a in attention]
-    return tuple(float(1 + sum(steps[: k + 1])) for k in range(len(steps)))
+    found, far = [], 1.0
+    for k, a in enumerate(attention):
+        alike = a.chunk is not None and all(b.chunk == a.chunk for b in attention[:k])
+        far = max(far, a.chunk or 0) if alike else far + (a.local or math.inf) - 1
+        found.append(float(far))
+    return tuple(found)
 
 
-def cache_of(folder: Folder, length: int) -> LayerKeys:
+def held_by(a: Attention, length: int) -> int:
+    """Keys of a row that a layer keeps."""
+    return min(a.local or length, length) if a.held else 0
+
+
+def cache_of(attention: Sequence[Attention], size: ModelSize, length: int) -> LayerKeys:
     """What a row of so many tokens takes."""
-    shape = folder.description.shape
-    keys = sum(length if a.window is None else min(a.window, length) for a in folder.attention)
-    numbers = 2 * (shape.key_heads or shape.heads) * shape.head_size
-    return LayerKeys(length, keys, 2 * numbers * keys, keys / (length * shape.layers))
+    keys = sum(held_by(a, length) for a in attention)
+    held = sum(a.held for a in attention)
+    return LayerKeys(length, keys, 2 * size.cached * keys, keys / max(1, length * held))
 
 
 def layer_blocks(
     layers: Sequence[LayerAudit],
     reaches: Sequence[float],
     caches: Sequence[LayerKeys],
-    row: int,
-    error: sympy.Rational,
 ) -> Iterator[Block]:
     """What is said of the layers.
 
     Args:
         layers: as `layers_of` gives them.
         reaches: as `reach` gives them.
-        caches: of several lengths.
-        row: the length of the row that an entry's `needed` is for.
-        error: the budget of it.
+        caches: of several lengths, the longest last.
     """
-    header = ("layers", "positions", "keys seen", "a window is enough", "by", "logits within")
-    named = {id(k): which(k.layers, len(reaches)) for k in layers}
+    row = caches[-1].length
+    header = ["layers", "positions", "sees", "a window is enough", "by", "logits within"]
+    header.append(f"cache of {count(row)}, each")
     rows = [
         (
-            named[id(k)],
+            which(k.layers, len(reaches)),
             k.encoding + " + sink" * k.sink,
-            "all" if k.keys is None else count(k.keys),
+            _sees(k),
             _word(k),
             k.windowable.theorem,
             "" if k.logit_bound is None else f"{k.logit_bound:.4g}, {k.bound_from}",
+            f"{count(k.cached)} keys, {_size(k.bytes)}" if k.cached else "no keys",
         )
         for k in layers
     ]
-    yield table(header, rows, "Whether a fixed window is ever enough, layer by layer", numeric=(2,))
+    yield table(header, rows, "What each layer sees, and what it keeps")
+    yield _depth(layers, reaches)
+    if any(k.windowable.value is False for k in layers):
+        yield note(
+            "No window is safe for every input in layers that see all. Whether one serves a text "
+            "is measured row by row: {command}.",
+            command="farfield window --model FOLDER --error 1/10 --keep 1024 --sinks 4",
+        )
     said: dict[str, list[str]] = {}
     for k in layers:
         if k.windowable.hypotheses:
             said.setdefault(k.windowable.theorem, []).append("; ".join(k.windowable.hypotheses))
     for theorem, hypotheses in said.items():
         yield note("{name}: {where}.", name=theorem, where="; or ".join(dict.fromkeys(hypotheses)))
-    yield _depth(layers, reaches)
-    for k in layers:
-        if k.needed is not None:
-            most = "at most " if k.sink else ""  # a constant in the denominator makes it no more
-            yield note(
-                "Layers ({which}): for logits within {bound}, an error of {error} takes {keys} of "
-                "a row of {row}, and half of the mass of its keys lies outside any j keys in rows "
-                "of {half} j, whatever the input.",
-                which=named[id(k)],
-                bound=f"{k.logit_bound:.4g}",
-                error=error,
-                keys=most + plural(k.needed, "key"),
-                row=count(row),
-                half=f"{k.half:.4g}",
-            )
-    if any(k.windowable.value is False for k in layers):
-        yield note(
-            "Which rows of a text a window serves nonetheless, with or without kept first keys: "
-            "{command}.",
-            command="farfield window --model FOLDER --error ETA --keep J --sinks K",
-        )
-    if any(k.keys is not None for k in layers):
-        cells = [(count(c.length), count(c.keys), f"{c.share:.1%}", _size(c.bytes)) for c in caches]
-        yield table(
-            ("row", "keys in the cache", "of full attention", "16-bit cache"),
-            cells,
-            "Keys that all layers together hold of one row; dropping others changes nothing",
-            numeric=(0, 1, 2, 3),
-        )
+    cells = [(count(c.length), count(c.keys), f"{c.share:.1%}", _size(c.bytes)) for c in caches]
+    yield table(
+        ("row", "keys in the cache", "of full attention", "16-bit cache"),
+        cells,
+        "Keys that all layers together hold of one row",
+        numeric=(0, 1, 2, 3),
+    )
 
 
 def which(layers: Sequence[int], of: int) -> str:
@@ -276,7 +277,17 @@ def which(layers: Sequence[int], of: int) -> str:
     return runs(layers)
 
 
+def _sees(k: LayerAudit) -> str:
+    if k.windowable.status is Status.OUT_OF_SCOPE:
+        return "all, by its state"
+    if k.keys is None:
+        return "all"
+    return f"its chunk of {count(k.keys)}" if k.chunked else f"nearest {count(k.keys)}"
+
+
 def _word(k: LayerAudit) -> str:
+    if k.windowable.status is Status.OUT_OF_SCOPE:
+        return "no claim"
     known = {True: "yes", False: "never", None: "not known"}[k.windowable.value]
     if k.keys is not None:
         return f"{known}: {count(k.keys)}"
@@ -286,18 +297,14 @@ def _word(k: LayerAudit) -> str:
 def _depth(layers: Sequence[LayerAudit], reaches: Sequence[float]) -> Block:
     if math.isfinite(reaches[-1]):
         return sentence(
-            "Through depth, the last output depends on the nearest {tokens} and on no more.",
+            "Through depth, the last output depends on the nearest {tokens} at most.",
             "theorem",
             tokens=plural(int(reaches[-1]), "token"),
         )
     first = next(k for k, r in enumerate(reaches, 1) if not math.isfinite(r))
-    below = (
-        ""
-        if first == 1
-        else (f"; the layers below reach {plural(int(reaches[first - 2]), 'token')}")
-    )
+    below = "" if first == 1 else f"; the layers below reach {count(reaches[first - 2])} tokens"
     return sentence(
-        "Through depth, the last output depends on every token: layer {first} sees all{below}.",
+        "Through depth, the last output may depend on every token: layer {first} sees all{below}.",
         "theorem",
         first=first,
         below=below,

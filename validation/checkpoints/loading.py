@@ -13,6 +13,7 @@ import functools
 import math
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from operator import attrgetter
 from types import ModuleType
 from typing import Any
@@ -24,8 +25,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from farfield.theory.answers.answer import InputError
-from farfield.validation.checkpoints.families import FAMILIES
-from farfield.validation.checkpoints.family import Opening
+from farfield.validation.checkpoints.biases import FORWARDS
 from farfield.validation.checkpoints.folder import Folder
 from farfield.validation.checkpoints.guarded import opened, require_plain
 from farfield.validation.checkpoints.run import RUN, encoding_of, preset_of
@@ -53,23 +53,23 @@ def load(folder: Folder, *, tokens: int = 1024) -> Transformer | OutsideModel:
 
     Raises:
         InputError: weights are pickled, missing, misshapen or damaged; the architecture is no
-            causal language model; the memory is too small for it.
+            causal language model, or not one of the library; the memory is too small for it.
     """
     if folder.kind == RUN:
         return _loaded_run(folder)
-    opening = None if folder.family is None else folder.family.opening
-    if opening is None:
-        measured = sorted(kind for kind, family in FAMILIES.items() if family.opening is not None)
-        raise InputError(
-            f"model {folder.name!r} ({folder.kind}) is no causal language model, it can only be "
-            f"audited; accepted: {', '.join(measured)}"
-        )
     require_plain(folder.path)
-    _require_memory(folder, tokens)
     transformers = _library()
+    causal = folder.family.get("measured", True) and not (folder.checked and folder.no_claim)
+    if not causal or folder.kind not in transformers.CONFIG_MAPPING:
+        why = "no architecture of the library" if causal else "no causal language model"
+        raise InputError(
+            f"model {folder.name!r} ({folder.kind}) is {why}, it can only be audited; accepted: "
+            "causal language models of the library transformers"
+        )
     with _quiet(transformers):
         try:
             settings = transformers.CONFIG_MAPPING[folder.kind].from_dict(dict(folder.values))
+            _require_memory(folder, tokens, settings)
             network, report = transformers.AutoModelForCausalLM.from_pretrained(
                 folder.path,
                 config=settings,
@@ -80,6 +80,8 @@ def load(folder: Folder, *, tokens: int = 1024) -> Transformer | OutsideModel:
                 output_loading_info=True,
                 ignore_mismatched_sizes=True,  # they are reported, and refused below
             )
+        except InputError:
+            raise
         except Exception as error:  # whatever the library raises: the user wants one line
             why = " ".join(str(error).split())[:160] or type(error).__name__
             raise InputError(f"model {folder.name!r} cannot be loaded: {why}") from None
@@ -91,16 +93,20 @@ def load(folder: Folder, *, tokens: int = 1024) -> Transformer | OutsideModel:
         if found:
             more = f" and {len(found) - 1} more" if len(found) > 1 else ""
             raise InputError(f"model {folder.name!r} {wrong} tensor {found[0]!r}{more}")
-    return OutsideModel(folder, opening, network)
+    return OutsideModel(folder, network)
 
 
-def _require_memory(folder: Folder, tokens: int) -> None:
+def _require_memory(folder: Folder, tokens: int, settings: Any) -> None:
     """Raise InputError where weights and activations take more than is free."""
-    numbers = sum(math.prod(one.shape) for one in headers(folder.path).values())
+    stored = sum(math.prod(one.shape) for one in headers(folder.path).values())
+    with torch.device("meta"):
+        made = _library().AutoModelForCausalLM.from_config(settings)
+    built = sum(x.numel() for x in (*made.parameters(), *made.buffers()))
+    shape = folder.shape
     activations = max(
-        4 * tokens * folder.width * (_FLOATS + folder.layers), 80 * tokens * folder.heads * _ROWS
+        4 * tokens * shape.width * (_FLOATS + shape.layers), 80 * tokens * shape.heads * _ROWS
     )
-    wanted, free = 4 * numbers + activations, available(torch.device("cpu"))
+    wanted, free = 4 * max(stored, built) + activations, available(torch.device("cpu"))
     if free is not None and wanted > free:
         raise InputError(
             f"model {folder.name!r} takes about {wanted >> 20:,} MiB in float32 with segments of "
@@ -134,7 +140,9 @@ def _loaded_run(folder: Folder) -> Transformer:
     try:
         opened(folder.path, content.name).close()
         weights = safetensors.torch.load(content.read_bytes())
-        model = Transformer(encoding_of(folder.values), preset_of(folder.values), folder.vocabulary)
+        model = Transformer(
+            encoding_of(folder.values), preset_of(folder.values), folder.shape.vocabulary
+        )
         require_tensors(model, weights, f"run {folder.name!r}")
     except (OSError, safetensors.SafetensorError):
         raise InputError(f"run {folder.name!r} has no readable weights.safetensors") from None
@@ -144,34 +152,75 @@ def _loaded_run(folder: Folder) -> Transformer:
     return model.eval()
 
 
+@dataclass(frozen=True)
+class Chunked(Visibility):
+    """What is visible, within chunks of a row.
+
+    Args:
+        seen: which keys a query sees besides.
+        chunk: tokens of a chunk.
+
+    >>> view = Chunked(chunk=4)
+    >>> view.sees(5, 4), view.sees(5, 3), view.first(6)
+    (True, False, 4)
+    """
+
+    seen: Visibility = CAUSAL
+    chunk: int = 1
+
+    def sees(self, query: Any, key: Any) -> Any:
+        """Whether the query at a position sees the key at another; arrays broadcast."""
+        return self.seen.sees(query, key) & (query // self.chunk == key // self.chunk)
+
+    def first(self, query: int) -> int:
+        """The first position that the query at this position sees."""
+        return max(self.seen.first(query), query // self.chunk * self.chunk)
+
+    def kept_first(self) -> int:
+        """At least one, so that a path looks at positions and not at distances alone."""
+        return max(1, self.seen.kept_first())
+
+
 class OutsideModel:
     """A causal model of the library with the interface of `harness.model.Transformer`.
 
-    Its attention layers hand their queries, keys and values to a path; norms, projections, MLPs
-    and the order of the residuals stay the library's. While a gradient is taken, the activations
-    within a layer are computed again instead of kept.
+    Where its family is known, its attention layers hand their queries, keys and values to a path;
+    norms, projections, MLPs, states and the order of the residuals stay the library's. Any other
+    model is run as the library runs it, and its scores are all that is seen. While a gradient is
+    taken, the activations within a layer are computed again instead of kept.
     """
 
-    def __init__(self, folder: Folder, opening: Opening, network: nn.Module) -> None:
+    def __init__(self, folder: Folder, network: nn.Module) -> None:
         self.folder, self.length = folder, folder.trained
         self.network = network.eval().requires_grad_(False)
-        biased = [given for given in folder.encodings if given.biases]
+        biased = [a.encoding for a in folder.attention if a.encoding is not None and a.biased]
         self.bias = FixedBias(biased[0]) if biased else None
         self.now: tuple[Tensor | None, Visibility, AttentionPath] = (None, CAUSAL, fused)
-        self.opening = opening
-        self.body = attrgetter(opening.body)(network)
-        self.blocks = list(getattr(self.body, opening.layers))
+        family = folder.family
+        self.own = FORWARDS.get(family.get("forward", ""))
+        self.opened = (
+            folder.checked
+            and "part" not in family
+            and "shared" not in family
+            and any(a.encoding is not None for a in folder.attention)
+        )
+        self.body = attrgetter(family.get("body", "model"))(network) if self.opened else network
+        layers = folder.shape.layers
+        lists = (m for m in self.body.modules() if isinstance(m, nn.ModuleList))
+        self.blocks: list[Any] = next(([*m] for m in lists if len(m) == layers), [])
         for layer, block in enumerate(self.blocks):
-            inner = getattr(block, opening.attention)
-            attend = functools.partial(self.attend, layer)
-            if opening.forward is not None:
-                inner.forward = functools.partial(opening.forward, inner, attend)
-            else:
-                inner.attend = attend
             block.forward = functools.partial(self._sparing, block.forward)
-        if opening.forward is None:
-            _library().AttentionInterface.register(RUN, _through_path)
-        network.config._attn_implementation = RUN  # unknown to the library's masks: it makes none
+            attend = functools.partial(self.attend, layer)
+            if self.opened and self.own is not None:
+                inner = attrgetter(self.own.attention)(block)
+                inner.forward = functools.partial(self.own.forward, inner, attend)
+            elif self.opened:  # its attention, wherever it is, finds its own path
+                for inner in block.modules():
+                    inner.attend = attend
+        if self.opened:
+            if self.own is None:
+                _library().AttentionInterface.register(RUN, _through_path)
+            network.config._attn_implementation = RUN  # unknown to the library's masks: none
 
     def _sparing(self, forward: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """A layer whose activations are made again in the backward pass, as they were made."""
@@ -201,7 +250,10 @@ class OutsideModel:
             key, value = (x.repeat_interleave(groups, 1) for x in (key, value))
         if not math.isclose(scale, 1 / math.sqrt(size), rel_tol=1e-6):
             query = query * (scale * math.sqrt(size))
-        visible = visible.within(self.folder.attention[layer].window)
+        own = self.folder.attention[layer]
+        visible = visible.within(own.window)
+        if own.chunk is not None:
+            visible = Chunked(seen=visible, chunk=own.chunk)
         more = {} if weighting.plain else {"weighting": weighting}
         return path(query, key, value, bias, visible, **more)
 
@@ -223,23 +275,43 @@ class OutsideModel:
         Raises:
             InputError: rows longer than the model's table of positions.
         """
-        length, longest = embedded.shape[1], self.folder.description.longest
+        length, longest = embedded.shape[1], self.folder.longest
         if longest is not None and length > longest:
             raise InputError(
                 f"model {self.folder.name!r} has positions for {longest} tokens, {length} are "
                 "asked for; accepted: rows up to that length"
             )
+        if not self.opened:
+            if visible != CAUSAL or path is not fused:
+                raise InputError(
+                    f"model {self.folder.name!r} ({self.folder.kind}) is run as the library runs "
+                    "it; accepted: its perplexity and its gradient, with every key that it sees"
+                )
+            scores: Tensor = self.network(inputs_embeds=embedded, use_cache=False).logits
+            return scores[:, -last:]
         table = self.bias_table(length)
         bias = None if table is None else table.to(embedded.device, torch.float32)
         self.now = (bias, visible, path)
-        more = self.opening.arguments(embedded)
+        more = {} if self.own is None else self.own.arguments(embedded)
         out: Tensor = self.body(inputs_embeds=embedded, use_cache=False, **more).last_hidden_state
         return out[:, -last:]
 
     def logits(self, hidden: Tensor) -> Tensor:
         """Scores of the next token, shape (..., vocabulary), from the last residual."""
+        if not self.opened:
+            return hidden
         scores: Tensor = self.network.get_output_embeddings()(hidden)
-        return self.opening.finished(self.network, scores)
+        said = self.folder.family.get("scores")
+        number = None if said is None else getattr(self.network.config, said["key"])
+        if said is None or number is None:
+            return scores
+        does = {
+            "cap": lambda x: number * (x / number).tanh(),
+            "times": lambda x: x * number,
+            "over": lambda x: x / number,
+        }
+        capped: Tensor = does[said["does"]](scores)
+        return capped
 
     def bias_table(self, length: int) -> Tensor | None:
         """The bias at distances 0 .. length - 1 in float64, shape (heads or 1, length)."""
@@ -248,7 +320,7 @@ class OutsideModel:
     @property
     def vocabulary(self) -> int:
         """How many different tokens it scores."""
-        return self.folder.vocabulary
+        return self.folder.shape.vocabulary
 
     def parameters(self) -> Iterator[nn.Parameter]:
         """The weights; none asks for a gradient."""

@@ -54,8 +54,11 @@ def describe_run(path: Path) -> tuple[Description, Mapping[str, Any]]:
     size = preset.width // preset.heads
     turned = None if surrogate_of(found.name) is None else (size, THETA)
     vocabulary = record["configuration"].get("vocabulary", BYTES)
-    shape = ModelSize(preset.layers, preset.heads, size, preset.width, vocabulary)
-    attention = (Attention(found, turned),) * preset.layers
+    cached = 2 * preset.width
+    shape = ModelSize(
+        preset.layers, preset.heads, size, preset.width, vocabulary, preset.heads, cached
+    )
+    attention = (Attention(found, turned, scale=size**-0.5),) * preset.layers
     return Description(shape, attention, preset.length), record
 
 

@@ -29,12 +29,12 @@ def tokens_of(folder: Folder, text: Any) -> Corpus:
         InputError: the folder has no tokenizer, or one that does not fit the model.
     """
     text = text if isinstance(text, Corpus) else corpus(text)
-    if text.vocabulary == folder.vocabulary:
+    if text.vocabulary == folder.shape.vocabulary:
         return text
     name = "tokenizer.json"
     if folder.kind == RUN or not (folder.path / name).exists() or text.unit != "byte":
         raise InputError(
-            f"model {folder.name!r} has {folder.vocabulary} tokens, {text.source} has "
+            f"model {folder.name!r} has {folder.shape.vocabulary} tokens, {text.source} has "
             f"{text.vocabulary}; accepted: a text of bytes for a folder with tokenizer.json, or "
             "the tokens it was trained on"
         )
@@ -52,10 +52,10 @@ def tokens_of(folder: Folder, text: Any) -> Corpus:
         words = part[:_TEXT_BYTES].tobytes().decode(errors="replace")
         parts.append(np.array(coder.encode(words, add_special_tokens=False).ids, dtype=np.uint32))
     largest = max((int(p.max()) for p in parts if len(p)), default=0)
-    if largest >= folder.vocabulary:
+    if largest >= folder.shape.vocabulary:
         raise InputError(
             f"model {folder.name!r}: tokenizer.json gives token {largest}, the model has "
-            f"{folder.vocabulary}; accepted: the tokenizer of the model"
+            f"{folder.shape.vocabulary}; accepted: the tokenizer of the model"
         )
     read = min(len(text.held_out), _TEXT_BYTES)
     return Corpus(
@@ -64,7 +64,7 @@ def tokens_of(folder: Folder, text: Any) -> Corpus:
         parts[1],
         text.files,
         text.split,
-        folder.vocabulary,
+        folder.shape.vocabulary,
         read / max(1, len(parts[1])),
     )
 

@@ -4,6 +4,7 @@ for. Nothing is unpickled, and no library is needed."""
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -108,13 +109,18 @@ def _require_all(path: Path, present: set[str]) -> None:
         )
 
 
-def tensor(path: Path, name: str) -> np.ndarray:
+def tensor(path: Path, name: str, known: Mapping[str, Stored] | None = None) -> np.ndarray:
     """A tensor of a folder in float64.
+
+    Args:
+        path: the folder.
+        name: of the tensor.
+        known: the headers, if they have been read.
 
     Raises:
         InputError: it is not there, or of a type that is not read here; as `headers`.
     """
-    stored = headers(path).get(name)
+    stored = (headers(path) if known is None else known).get(name)
     if stored is None:
         raise InputError(f"model {path.name!r} lacks the tensor {name!r}; accepted: all of them")
     size = stored.stop - stored.start

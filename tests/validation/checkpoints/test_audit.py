@@ -192,7 +192,7 @@ def test_rotations_are_decided_and_have_a_surrogate(outside_models, speaks):
     """Partial rotation: half of 8 dimensions, two angles; the scale is that of a logit."""
     found = audit(outside_models.folder("gpt_neox"), trained=64, surrogate=True)
     assert found.heads == () and found.status is Status.INFINITE
-    assert "no fixed window is ever enough" in speaks(found)
+    assert "every layer sees every key, and no window is safe" in speaks(found)
     assert found.reason.code is Code.BOUNDED_LOGITS and found.label is Label.THEOREM
     assert found.note.startswith("4 of 8") and found.surrogate.verdict is Verdict.DIVERGES
     n = np.arange(1024)
@@ -208,7 +208,11 @@ def test_rotations_are_decided_and_have_a_surrogate(outside_models, speaks):
 def test_each_layer_is_decided(outside_models, speaks):
     """Sliding layers by their support, full ones by their bounded logits."""
     found = audit(outside_models.folder("mistral"), trained=64, lengths=(100,))
-    assert found.sliding_window == 9 and found.status is Status.EXACT and "9 keys" in speaks(found)
+    assert (
+        found.sliding_window == 9
+        and found.status is Status.EXACT
+        and "set sliding_window = 9." in speaks(found)
+    )
     (layer,) = found.layers_alike
     assert layer.windowable.value is True and layer.windowable.theorem == "window-support"
     assert found.reach == (9, 17) and [c.keys for c in found.caches] == [18, 18]
@@ -218,9 +222,9 @@ def test_each_layer_is_decided(outside_models, speaks):
     assert (sliding.layers, full.layers) == ((1, 2, 4), (3,))
     assert full.windowable.value is False and full.windowable.theorem == "bounded-logits"
     assert found.reach == (9, 17, math.inf, math.inf) and found.sliding_window == math.inf
-    assert full.needed == certified_window("rope", "1/10", 1, 1, row=found.lengths[-1]).width
-    assert full.half == pytest.approx(1 + math.e**2)
-    assert "3 layers see a window and no more" in speaks(found)
+    assert "layers: 3 local (9 keys), 1 that see every key" in speaks(found)
+    assert (sliding.cached, full.cached) == (9, found.lengths[-1])
+    assert found.caches[-1].keys == 3 * 9 + found.lengths[-1]
     written = json.loads(found.to_json())
     assert written["sliding_window"] is None and written["layers_alike"][1]["keys"] is None
     biased = audit(outside_models.folder("bloom"), trained=64)
@@ -250,7 +254,7 @@ def test_logits_that_a_configuration_or_the_weights_bound(outside_models):
         for k in bounded:
             assert all(0.05 * k.logit_bound < largest[n] <= k.logit_bound for n in k.layers)
         module = getattr(model.blocks[bounded[0].layers[0] - 1].self_attn, "q" + norms)
-        assert module.weight.numel() == folder.head_size
+        assert module.weight.numel() == folder.shape.head_size
 
 
 def test_learned_biases_of_a_run(text, small, tmp_path):

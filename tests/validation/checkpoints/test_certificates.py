@@ -55,7 +55,7 @@ def test_the_rows_are_those_of_the_certificate(outside_models, text):
     found = model_certificate(folder, 9, "1/2", sinks=2, text=text, length=50, segments=1)
     for k, (query, key, value) in zip(found.layers, recorded, strict=True):
         certified = without = rows = 0
-        for h in range(folder.heads):
+        for h in range(folder.shape.heads):
             v = value[0, h].double()
             radius = float((v - v.mean(0)).norm(dim=-1).max())
             for sinks in (2, 0):

@@ -9,7 +9,7 @@ import pytest
 from safetensors.numpy import save_file
 
 from farfield.theory.answers.answer import InputError
-from farfield.validation.checkpoints.families import FAMILIES
+from farfield.validation.checkpoints.family import families
 from farfield.validation.checkpoints.folder import describe
 from farfield.validation.checkpoints.guarded import Config
 from farfield.validation.checkpoints.weights import tensor
@@ -46,14 +46,20 @@ def test_a_description_is_that_of_the_library(kind, values, tmp_path):
     theirs = transformers.CONFIG_MAPPING[kind].from_dict({"model_type": kind, **values})
     found = describe(written(tmp_path, kind, values))
     size = getattr(theirs, "head_dim", None) or theirs.hidden_size // theirs.num_attention_heads
-    assert (found.layers, found.heads, found.head_size, found.width, found.vocabulary) == (
+    assert (
+        found.shape.layers,
+        found.shape.heads,
+        found.shape.head_size,
+        found.shape.width,
+        found.shape.vocabulary,
+    ) == (
         theirs.num_hidden_layers,
         theirs.num_attention_heads,
         size,
         theirs.hidden_size,
         theirs.vocab_size,
     )
-    assert len(found.attention) == found.layers
+    assert len(found.attention) == found.shape.layers
     trained = {"bloom": values.get("seq_length"), "mpt": getattr(theirs, "max_seq_len", None)}
     assert found.trained == trained.get(kind, getattr(theirs, "max_position_embeddings", None))
     surrogate = found.attention[0].surrogate()
@@ -135,7 +141,13 @@ def test_layers_are_those_of_the_library(kind, values, tmp_path):
     given = json.loads(json.dumps(values).replace('"su"', '"longrope"'))
     theirs = transformers.CONFIG_MAPPING[kind].from_dict({"model_type": kind, **given})
     size = getattr(theirs, "head_dim", None) or theirs.hidden_size // theirs.num_attention_heads
-    assert (found.layers, found.heads, found.head_size, found.width, found.vocabulary) == (
+    assert (
+        found.shape.layers,
+        found.shape.heads,
+        found.shape.head_size,
+        found.shape.width,
+        found.shape.vocabulary,
+    ) == (
         theirs.num_hidden_layers,
         theirs.num_attention_heads,
         size,
@@ -143,11 +155,11 @@ def test_layers_are_those_of_the_library(kind, values, tmp_path):
         theirs.vocab_size,
     )
     assert found.trained == theirs.max_position_embeddings
-    keys = getattr(theirs, "num_key_value_heads", None) or found.heads
-    assert (found.description.shape.key_heads or found.heads) == keys
+    keys = getattr(theirs, "num_key_value_heads", None) or found.shape.heads
+    assert found.shape.key_heads == keys
     wide = getattr(theirs, "sliding_window", None)
     usual = "sliding_attention" if kind == "mistral" and wide else "full_attention"
-    kinds = getattr(theirs, "layer_types", None) or [usual] * found.layers
+    kinds = getattr(theirs, "layer_types", None) or [usual] * found.shape.layers
     assert [a.window for a in found.attention] == [
         wide if name == "sliding_attention" else None for name in kinds
     ]
@@ -191,7 +203,12 @@ def test_a_table_is_read_without_torch_in_each_type(kind, dtype, tmp_path):
         save_file({k: v.astype(dtype) for k, v in stored.items()}, tmp_path / "model.safetensors")
     np.testing.assert_array_equal(tensor(tmp_path, TABLE.format(1)), stored[TABLE.format(1)])
     found = describe(written(tmp_path, kind, values))
-    assert (found.layers, found.heads, found.head_size, found.vocabulary) == (
+    assert (
+        found.shape.layers,
+        found.shape.heads,
+        found.shape.head_size,
+        found.shape.vocabulary,
+    ) == (
         2,
         3,
         theirs.d_kv,
@@ -204,12 +221,12 @@ def test_a_table_is_read_without_torch_in_each_type(kind, dtype, tmp_path):
 
 
 WRONG = {
-    "heads": ("bloom", {"n_head": 7}, "7 heads for a width of 64"),
+    "heads": ("bloom", {"n_head": 7}, "n_head 7, which does not divide hidden_size 64"),
     "contradiction": ("bloom", {"n_head": 4, "num_attention_heads": 8}, "contradict each other"),
     "no number": ("llama", {"num_hidden_layers": "many"}, "num_hidden_layers 'many'; accepted"),
     "no flag": ("falcon", {"alibi": 1}, "alibi 1; accepted: true or false"),
     "no table": ("mpt", {"attn_config": [1]}, "accepted: a table"),
-    "share": ("gpt_neox", {"rotary_pct": 1.5}, "a share of 1.5 of 96 dimensions"),
+    "share": ("gpt_neox", {"rotary_pct": 1.5}, "partial_rotary_factor 1.5 of 96 dimensions"),
     "base": ("llama", {"rope_theta": -1.0}, "rope_theta -1.0; accepted: a positive number"),
     "mpt": ("mpt", {"attn_config": {"alibi": False}}, "alibi False; accepted: alibi True"),
     "buckets": ("t5", {}, "has no weights"),
@@ -225,7 +242,11 @@ WRONG = {
         {"rope_theta": 5.0, "rope_parameters": {"rope_theta": 6.0}},
         "rope_theta 5 and 6",
     ),
-    "keys": ("mistral", {"num_key_value_heads": 5}, "5 heads of keys for 32 of queries"),
+    "keys": (
+        "mistral",
+        {"num_key_value_heads": 5},
+        "num_attention_heads 32 and num_key_value_heads 5",
+    ),
     "kinds": ("gemma2", {"layer_types": ["chunked"] * 26}, "layer_types .'chunked'"),
     "too few": ("gpt_oss", {"layer_types": ["full_attention"]}, "accepted: 36 of"),
     "no width": ("gemma2", {"sliding_window": None}, "'sliding_attention' and no sliding_window"),
@@ -260,4 +281,4 @@ def test_reading_a_configuration_needs_neither_torch_nor_the_library(tmp_path):
 def test_what_is_not_said_is_as_usual():
     empty = Config("x", {})
     assert empty.value("a", usual=3) == 3 and empty.part("a").values == {}
-    assert all(kind in family.kinds for kind, family in FAMILIES.items())
+    assert families()["llama4"]["turned"] == families()["llama4_text"]["turned"]

@@ -213,7 +213,7 @@ def test_a_run_by_its_folder(text, small, tmp_path, capsys):
         )
         key = train_and_measure(settings, Store(tmp_path))["key"]
         folder = describe(tmp_path / key)
-        assert (folder.trained, folder.layers, folder.heads) == (12, 2, 4)
+        assert (folder.trained, folder.shape.layers, folder.shape.heads) == (12, 2, 4)
         model = trained_model(settings, Store(tmp_path))
         direct = empirical_receptive_field(model, text.held_out, length=30, segments=2)
         again = empirical_receptive_field(tmp_path / key, text, length=30, segments=2)
@@ -287,14 +287,20 @@ BROKEN = {
     "no_type": (lambda f: (f / "config.json").write_text("[1]"), "config.json is no table of keys"),
     "no_json": (lambda f: (f / "config.json").write_text("{"), "is not valid JSON"),
     "unknown": (
-        lambda f: _config(f, model_type="mamba"),
-        "the architecture 'mamba' is not known here; accepted: bloom",
+        lambda f: _config(f, model_type="custom", num_hidden_layers=2),
+        "config.json has no num_attention_heads",
     ),
     "own_code": (
-        lambda f: _config(f, model_type="custom", auto_map={"AutoModelForCausalLM": "x.Y"}),
-        "the architecture 'custom' is not known here",
+        lambda f: _config(
+            f,
+            model_type="custom",
+            num_hidden_layers=2,
+            num_attention_heads=6,
+            auto_map={"AutoModelForCausalLM": "x.Y"},
+        ),
+        "is no architecture of the library, it can only be audited",
     ),
-    "invalid": (lambda f: _config(f, n_head=7), "7 heads for a width of 48"),
+    "invalid": (lambda f: _config(f, n_head=7), "n_head 7, which does not divide hidden_size 48"),
     "pickled": (
         lambda f: (f / "model.safetensors").rename(f / "pytorch_model.bin"),
         "has pickled weights \\(pytorch_model.bin\\), which may run code",

@@ -40,7 +40,7 @@ def test_one_interface(name, outside_models, numbers, text):
     model, theirs = load(folder), outside_models.network(name)
     found = audit(folder, trained=32)
     widest = max((k.keys or math.inf) for k in found.layers_alike)
-    assert found.sliding_window == widest and len(found.reach) == folder.layers
+    assert found.sliding_window == widest and len(found.reach) == folder.shape.layers
 
     gradient = empirical_receptive_field(model, numbers, length=40, segments=2, q="0.999999")
     assert 1 <= gradient.tokens <= min(40, found.reach[-1])

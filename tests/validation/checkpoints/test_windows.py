@@ -76,9 +76,9 @@ def test_the_projections_are_those_of_the_model(name, opened, numbers):
         hook.remove()
     for p, y, (query, key, value, _) in zip(layers, inputs, recorded, strict=True):
         z = (y - p.shift) / p.gain
-        assert z.norm(dim=-1).max() <= math.sqrt(folder.width) * (1 + 1e-6)
+        assert z.norm(dim=-1).max() <= math.sqrt(folder.shape.width) * (1 + 1e-6)
         assert z.mean(-1).abs().max() < 1e-5
-        factor = p.scale * math.sqrt(folder.head_size)
+        factor = p.scale * math.sqrt(folder.shape.head_size)
         for found, (weight, bias), times in (
             (query, p.query, factor),
             (key, p.key, 1),
@@ -92,11 +92,11 @@ def test_the_projections_are_those_of_the_model(name, opened, numbers):
 def test_bounds_from_weights_hold_and_are_attained(name, opened):
     """Inputs of norm sqrt(width) along the singular vectors reach each of the terms."""
     folder, model = opened[name]
-    root = math.sqrt(folder.width)
+    root = math.sqrt(folder.shape.width)
     for p, heads in zip(projections(model), weight_bounds(model), strict=True):
         a, b, v = (w * p.gain for w, _ in (p.query, p.key, p.value))
         constant = p.query[0] @ p.shift + p.query[1]
-        centre = torch.eye(folder.width, dtype=torch.float64) - 1 / folder.width
+        centre = torch.eye(folder.shape.width, dtype=torch.float64) - 1 / folder.shape.width
         for h, bound in enumerate(heads):
             product = centre @ a[h].T @ b[h] @ centre
             left, _, right = torch.linalg.svd(product)
@@ -126,7 +126,7 @@ def test_text_stays_within_the_bounds_of_the_weights(name, opened, numbers):
         with torch.no_grad():
             model.hidden(model.embed(row[None]), path=path)
         query, key, value = (x[0, -1] for x in recorded[-1][:3])
-        scores = query @ key.T / math.sqrt(folder.head_size)
+        scores = query @ key.T / math.sqrt(folder.shape.head_size)
         halves += [float(s[: i + 1].max() - s[: i + 1].min()) / 2 for i, s in enumerate(scores)]
         values.append(value)
     assert measured[-1][-1].logit == pytest.approx(max(halves))
@@ -145,8 +145,8 @@ def test_a_clamped_projection(outside_models, numbers, tmp_path):
         weight_bounds(model), text_bounds(model, samples_of(numbers, 1, 60)), strict=True
     ):
         for p, f in zip(proved, found, strict=True):
-            assert f.logit <= p.logit <= 0.5**2 * folder.head_size * 0.4 * (1 + 1e-9)
-            assert p.value <= 0.5 * math.sqrt(folder.head_size) * (1 + 1e-9)
+            assert f.logit <= p.logit <= 0.5**2 * folder.shape.head_size * 0.4 * (1 + 1e-9)
+            assert p.value <= 0.5 * math.sqrt(folder.shape.head_size) * (1 + 1e-9)
 
 
 def test_windows_of_a_model(outside_models, text, speaks):

@@ -302,7 +302,7 @@ def _opened(
     if isinstance(text, np.ndarray):
         if text.ndim != 1 or text.dtype.kind not in "iu":
             raise InputError("the text has to be a one-dimensional array of tokens")
-        vocabulary = folder.vocabulary if folder else len(model.embedding.weight)
+        vocabulary = folder.shape.vocabulary if folder else len(model.embedding.weight)
         if text.size and not 0 <= int(text.min()) <= int(text.max()) < vocabulary:
             raise InputError(f"the text has tokens outside 0 to {vocabulary - 1}")
         return model, name, text, f"{len(text)} tokens"

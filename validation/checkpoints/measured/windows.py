@@ -21,7 +21,7 @@ from farfield.theory.answers.answer import Answer, InputError, Label, Reason, St
 from farfield.theory.answers.blocks import Block, facts, note, sentence, table
 from farfield.theory.answers.number import positive
 from farfield.theory.answers.wording import count, listed, plural
-from farfield.validation.checkpoints.audit import audit
+from farfield.validation.checkpoints.audit import Audit, audit
 from farfield.validation.checkpoints.bounds import (
     chunks,
     text_bounds,
@@ -192,6 +192,7 @@ def model_window(
     text: Any = None,
     length: int | None = None,
     segments: int = 4,
+    audited: Audit | None = None,
     progress: Progress = silent,
 ) -> ModelWindow:
     """Windows that keep the output of every head within `error`, for a model on this machine.
@@ -205,6 +206,7 @@ def model_window(
             Errors and perplexity are measured on its held-out part.
         length: tokens a segment; None takes the training length, at most 1024.
         segments: how many, of either part.
+        audited: the audit of the model, if there is one; it answers where no bias is added.
         progress: told how far it is.
 
     Returns:
@@ -220,9 +222,9 @@ def model_window(
         raise InputError(f"bounds {bounds!r} are not known; accepted: {', '.join(SOURCES)}")
     require_counts(length=length, segments=segments)
     folder = model if isinstance(model, Folder) else describe(model)
-    given = folder.encodings[0]
-    if not given.biases:
-        known = audit(folder, error=eta)
+    given = next((a.encoding for a in folder.attention if a.biased), None)
+    if given is None:
+        known = audit(folder, error=eta) if audited is None else audited
         return ModelWindow(
             folder.name,
             bounds,

@@ -16,7 +16,9 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from farfield.theory.encodings import Encoding, encoding, of_mechanism
 from farfield.validation.checkpoints.family import THETA, Attention, ModelSize
@@ -53,10 +55,10 @@ _OLD = {"su": "longrope"}  # names of older versions
 def rotary(
     config: Config,
     size: ModelSize,
+    family: Mapping[str, Any],
     given: Config | None = None,
     *,
-    usual_theta: float = THETA,
-    usual_share: float = 1.0,
+    theta: float | None = None,
     length: int | None = None,
 ) -> tuple[Attention, str]:
     """The attention of a layer with a rotation, and what is to be said of it.
@@ -67,25 +69,40 @@ def rotary(
     Args:
         config: of the model.
         size: of the model.
+        family: the table of its family.
         given: the part of the configuration that speaks of the rotation; None finds it.
-        usual_theta: the base of the angles where none is given.
-        usual_share: the share of a head's dimensions that is rotated where none is given.
+        theta: the base of the angles where none is given; None takes the family's.
         length: the longest row that the configuration names.
 
     Raises:
         InputError: a share that is not above 0 and at most 1; a kind of rescaling that is not
             known, or whose numbers are missing.
     """
-    given = config.part("rope_scaling", "rope_parameters") if given is None else given
-    theta = _either(config, given, ("rope_theta", "rotary_emb_base"), usual_theta)
-    share = _either(config, given, ("partial_rotary_factor", "rotary_pct"), usual_share)
-    turned = int(size.head_size * share)
-    if share > 1 or turned < 2 or turned % 2:
-        raise config.wrong(
-            f"a share of {share} of {size.head_size} dimensions to rotate",
-            "a share of at most 1 that is an even number of dimensions",
-        )
-    return turning(config, given, turned, size.head_size, theta, length)
+    if given is None:
+        given = config.part("rope_scaling", "rope_parameters")
+        given = given if given.values else config.with_values(family.get("scaling", {}))
+    usual = family.get("theta", THETA) if theta is None else theta
+    base = _either(config, given, ("rope_theta", "rotary_emb_base"), usual)
+    if "turns" in family:
+        name = family["turns"]["key"]
+        turned = config.whole(name, usual=family["turns"]["usual"])
+        if turned % 2 or turned > size.head_size:
+            raise config.wrong(
+                f"{name} {turned} of {size.head_size} dimensions",
+                "an even number of dimensions, at most those of a head",
+            )
+    elif "latent" in family:
+        turned = config.whole("qk_rope_head_dim", usual=family["latent"]["qk_rope_head_dim"])
+    else:
+        names = ("partial_rotary_factor", "rotary_pct")
+        share = _either(config, given, names, family.get("share", 1.0))
+        turned = int(size.head_size * share)
+        if share > 1 or turned < 2 or turned % 2:
+            raise config.wrong(
+                f"{names[0]} {share:g} of {size.head_size} dimensions",
+                "a share of at most 1 that is an even number of dimensions",
+            )
+    return turning(config, given, family, turned, size.head_size, base, length)
 
 
 def _either(config: Config, given: Config, names: tuple[str, str], usual: float) -> float:
@@ -98,21 +115,28 @@ def _either(config: Config, given: Config, names: tuple[str, str], usual: float)
 
 
 def turning(
-    config: Config, given: Config, turned: int, head_size: int, theta: float, length: int | None
+    config: Config,
+    given: Config,
+    family: Mapping[str, Any],
+    turned: int,
+    head_size: int,
+    theta: float,
+    length: int | None,
 ) -> tuple[Attention, str]:
     """The attention of a layer that rotates so many dimensions, and what is to be said of it."""
     note = f"{turned} of {head_size} dimensions of a head are rotated, base {theta:g}"
     kind = given.value("rope_type", "type", usual="default")
-    kind = _OLD.get(kind, kind) if isinstance(kind, str) else short(kind)
+    kind = (_OLD | family.get("renamed", {})).get(kind, kind) if isinstance(kind, str) else kind
     if kind == "default":
         return Attention(_rotation(None), (turned, theta)), note
-    if kind not in SCALINGS:
+    if not isinstance(kind, str) or kind not in SCALINGS:
         raise given.wrong(f"rope_type {short(kind)}", ", ".join(("default", *SCALINGS)))
     if missing := [name for name in SCALINGS[kind].needs if given.value(name) is None]:
         raise given.wrong(f"rope_type {kind!r} without {missing[0]}", "that number too")
     name = "original_max_position_embeddings"
-    original = given.whole(name, usual=config.whole(name, usual=length))
-    factor = given.number("factor", usual=_ratio(length, original))
+    usual = config.whole(name, usual=family.get("original", length))
+    original = usual if "original" in family else given.whole(name, usual=usual)
+    factor = given.number("factor", usual=length / original if length and original else 1.0)
     if kind == "longrope":
         for name in SCALINGS[kind].needs:
             numbers = given.value(name)
@@ -124,10 +148,6 @@ def turning(
         said += f", logits times {scale:.4g}"
     note += f", rescaled ({kind}: {said}); the surrogate is not"
     return Attention(_rotation(kind), (turned, theta), factor=scale), note
-
-
-def _ratio(length: int | None, original: int | None) -> float:
-    return length / original if length and original else 1.0
 
 
 def _logit_factor(kind: str, given: Config, factor: float, original: int | None) -> float:
