@@ -52,8 +52,6 @@ from farfield.theory.verdicts import Verdict
 from farfield.validation.checkpoints.folder import UNCHECKED, Folder, describe
 from farfield.validation.checkpoints.head_window import HeadBounds, head_window
 from farfield.validation.checkpoints.layers import (
-    ASSUMED,
-    GIVEN,
     STATE,
     LayerAudit,
     LayerKeys,
@@ -62,6 +60,7 @@ from farfield.validation.checkpoints.layers import (
     layer_blocks,
     layers_of,
     reach,
+    size_text,
 )
 from farfield.validation.checkpoints.run import RUN
 from farfield.validation.checkpoints.surrogate import Surrogate, surrogate_of
@@ -192,8 +191,9 @@ class Audit(Answer):
             yield note("{note}.", note=self.note[0].upper() + self.note[1:])
 
     def _first(self) -> Text:
+        attending = self.status is not Status.OUT_OF_SCOPE
         size = words(
-            "{model} ({family}): {layers} of {heads} of {size}, {encoding}",
+            "{model} ({family}): {layers}" + " of {heads} of {size}, {encoding}" * attending,
             model=self.model,
             family=self.family,
             layers=plural(self.layers, "layer"),
@@ -218,18 +218,24 @@ class Audit(Answer):
         """Where there is no bias: which layers are local, which see all, and what follows."""
         if self.status is Status.OUT_OF_SCOPE:
             return f"; no positional claim is made: {self.reason}."
-        counted = [
-            (sum(len(k.layers) for k in self.layers_alike if kind(k)), words)
-            for kind, words in (
-                (lambda k: k.keys is not None, "{n} local ({widths} keys)"),
-                (lambda k: k.keys is None and not _state(k), "{n} that see every key"),
-                (_state, "{n} with a state"),
+        widths = dict.fromkeys(count(k.keys) for k in self.layers_alike if k.keys is not None)
+        local, free, state = (
+            sum(len(k.layers) for k in self.layers_alike if kind(k))
+            for kind in (
+                lambda k: k.keys is not None,
+                lambda k: k.keys is None and not _state(k),
+                _state,
             )
-        ]
-        widths = " or ".join(
-            dict.fromkeys(count(k.keys) for k in self.layers_alike if k.keys is not None)
         )
-        parts = [words.format(n=n, widths=widths) for n, words in counted if n]
+        parts = [
+            words.format(n)
+            for n, words in (
+                (local, f"{{}} local ({' or '.join(widths)} keys)"),
+                (free, "{} that see every key"),
+                (state, "{} with a state"),
+            )
+            if n
+        ]
         said = f"; layers: {listed(parts)}; " if len(parts) > 1 else "; "
         if self.status is Status.UNKNOWN:
             return f"{said}{self.reason}."
@@ -238,11 +244,13 @@ class Audit(Answer):
                 "every layer with attention sees at most {width}, and keys beyond may be dropped: "
                 "set {setting} = " + count(self.sliding_window) + "."
             )
-        if len(parts) == 1:
+        if not local and not state:
             return "; every layer sees every key, and no window is safe for every input."
-        return (
-            said + "a cache may drop what local layers do not see; in the others no window is safe "
-            "for every input."
+        kept = self.caches[0]
+        return said + (
+            "no window of those that see every key is safe for every input; the cache of a row of "
+            f"{count(kept.length)} takes {size_text(kept.bytes)} in 16 bits, "
+            f"{kept.keys / (kept.length * self.layers):.1%} of what attention in every layer would."
         )
 
     def by_layer(self) -> Iterator[Block]:
@@ -432,7 +440,7 @@ def audit(
             f"error, logits from 0 to {MAX_LOGIT} and positive values"
         )
     ordered = tuple(sorted(tested))
-    terms = Terms(float(logit), ASSUMED if assumed else GIVEN, ordered[-1], bounds == "weights")
+    terms = Terms(None if logit_bound is None else float(logit), m, bounds == "weights")
     named, source = _named(folder, bounds)
     lengths = tuple(dict.fromkeys((m, *ordered)))
     found = Audit(
@@ -474,12 +482,13 @@ def audit(
 
 def _named(folder: Folder, bounds: str) -> tuple[str, str]:
     """The names of the positional encodings, and where they are from."""
-    names = list(dict.fromkeys(e.name for e in folder.encodings))
+    counts = Counter(a.encoding.name for a in folder.attention if a.encoding is not None)
+    names = [name if len(counts) == 1 else f"{n} {name}" for name, n in counts.items()]
     sources = list(dict.fromkeys(e.source for e in folder.encodings))
     tables = any(bias.has(Lookup) for e in folder.encodings for bias in e.biases)
     unread = folder.kind != RUN and bounds == "given" and not tables
     whole = ["of config.json alone, no weights were read"] * unread
-    return " and ".join(names) or "no attention", "; ".join((*sources, *whole))
+    return listed(names) or "no attention", "; ".join((*sources, *whole))
 
 
 def _without_heads(a: Audit, folder: Folder) -> Audit:

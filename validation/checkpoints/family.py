@@ -287,7 +287,7 @@ def layers_of(config: Config, family: Mapping[str, Any], layers: int) -> Layers:
         null = name in config.values and config.values[name] is None
         window = None if unused or null else config.whole(name, usual=said.get("usual"))
     turned = _turned(config, family, layers)
-    names = family.get("types", "layer_types")
+    names = family.get("types", "layer_types" if "layers" in family else False)
     given = config.value(*([names] if isinstance(names, str) else names or ()))
     rule = family.get("layers", {"rule": "full_attention"})
     kinds = _by_rule(config, rule, layers, window, turned) if given is None else given

@@ -40,6 +40,12 @@ from farfield.validation.checkpoints.weights import tensor
 UNCHECKED = "read from config.json, not checked against the library"
 """What is said of a model whose family is not known here."""
 
+_SYNONYMS = {
+    "layers": ("num_hidden_layers", "n_layer", "n_layers", "num_layers"),
+    "heads": ("num_attention_heads", "n_head", "n_heads", "num_heads", "attention_heads"),
+    "width": ("hidden_size", "n_embd", "d_model"),
+    "trained": ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length"),
+}
 _ROTATES = ("rope_parameters", "rope_scaling", "rope_theta", "rotary_emb_base", "rotary_pct")
 _ACCEPTED = (
     "a folder with config.json and *.safetensors, as the library transformers writes it, or a "
@@ -228,10 +234,12 @@ def _said(attention: list[Attention], longest: int | None, shared: int) -> str:
 
 def _ignored(config: Config, family: Mapping[str, Any]) -> str:
     """Keys on positions that the library does not read in this family."""
-    used = repr((family, NAMES)) + ("" if family.get("types") is False else "'layer_types'")
-    used += "'sliding_window'" if "window" in family else ""
-    given = (k for k in POSITIONAL if config.values.get(k) not in (None, False, [], "rope"))
-    unread = [k for k in given if f"'{k}'" not in used]
+    read = {"sliding_window"} if "window" in family else set()
+    read |= {"layer_types"} if "layers" in family and family.get("types") is not False else set()
+    plain: tuple[Any, ...]
+    plain = (None, False, [], "rope", ["full_attention"] * config.whole(*NAMES["layers"], usual=0))
+    given = (k for k in POSITIONAL if config.values.get(k) not in plain)
+    unread = [k for k in given if k not in read and f"'{k}'" not in repr(family)]
     if "ignored" in (cap := family.get("cap", {})) and config.value(cap["ignored"]) is not None:
         unread.append(cap["ignored"])
     return "; ".join(f"{k} is left out of account, as the library does" for k in unread)
@@ -239,12 +247,12 @@ def _ignored(config: Config, family: Mapping[str, Any]) -> str:
 
 def _generic(config: Config) -> dict[str, Any]:
     """A table for a family that is not known here: the library's usual keys, without defaults."""
-    family: dict[str, Any] = {"size": {}}
-    if config.value("num_hidden_layers") is None and config.part("text_config").values:
+    family: dict[str, Any] = {"size": {}, "keys": _SYNONYMS}
+    if config.value(*_SYNONYMS["layers"]) is None and config.part("text_config").values:
         family["part"] = "text_config"
         config = config.part("text_config")
     if config.value("layer_types") is not None:
-        family["window"] = {}
+        family |= {"window": {}, "layers": {"rule": "full_attention"}}
     if all(config.value(key) is None for key in _ROTATES):
         family["position"] = "unknown"
     return family

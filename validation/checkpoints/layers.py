@@ -22,11 +22,10 @@ from farfield.theory.answers.wording import count, plural, runs
 from farfield.theory.convergence import check_convergence
 from farfield.theory.windowability import Windowable, of_support
 from farfield.validation.checkpoints.family import Attention, Gains, ModelSize
-from farfield.validation.checkpoints.folder import Folder
+from farfield.validation.checkpoints.folder import UNCHECKED, Folder
 from farfield.validation.checkpoints.weights import headers, tensor
 
 GIVEN = "as given"
-ASSUMED = "assumed: nobody measured it"
 STATE = "a state of fixed size in place of attention"
 
 
@@ -40,11 +39,11 @@ class LayerAudit:
         keys: that a query sees at most, its own included; None for all before it.
         chunked: whether these are those of a chunk, not the nearest.
         windowable: whether a window is ever enough for them, by which theorem.
-        logit_bound: of every logit in a row of the longest length, position included, where there
+        logit_bound: of every logit in a row of the training length, position included, where there
             is no additive bias; None where a bias or a window makes it of no use.
-        bound_from: where that is from: as given or assumed, a soft cap, the gains of the weights.
+        bound_from: where that is from: as given, a soft cap, the gains of the weights.
         sink: whether there is a learned constant in each denominator.
-        cached: keys that one of them holds of a row of the longest length.
+        cached: keys that one of them holds of a row of the training length.
         bytes: that one of them takes for it in 16 bits.
     """
 
@@ -82,14 +81,13 @@ class Terms:
     """What the layers of a model are asked about.
 
     Args:
-        logit_bound: of every logit, where neither a soft cap nor gains bound it.
-        origin: of that bound: `GIVEN` or `ASSUMED`.
+        logit_bound: of every logit, where neither a soft cap nor gains bound it; None where nobody
+            gave one.
         row: the length of a row.
         weights: whether gains are read from the weights.
     """
 
-    logit_bound: float
-    origin: str
+    logit_bound: float | None
     row: int
     weights: bool = False
 
@@ -113,11 +111,12 @@ def layers_of(folder: Folder, terms: Terms) -> tuple[LayerAudit, ...]:
 
 
 _FIELDS = [f for f in dataclasses.fields(LayerAudit) if f.name != "windowable"]
-_STATE = Windowable(
-    None,
-    status=Status.OUT_OF_SCOPE,
-    label=None,
-    reason=Reason(Code.NOT_SOFTMAX, STATE),
+_STATE, _UNCHECKED = (
+    Windowable(None, status=status, label=None, reason=Reason(code, why))
+    for status, code, why in (
+        (Status.OUT_OF_SCOPE, Code.NOT_SOFTMAX, STATE),
+        (Status.UNKNOWN, Code.NOT_COVERED, UNCHECKED),
+    )
 )
 
 
@@ -134,27 +133,27 @@ def _layer(folder: Folder, a: Attention, verdict: Windowable, terms: Terms) -> L
         cached=held,
         bytes=2 * folder.shape.cached * held,
     )
+    if not folder.checked:
+        return dataclasses.replace(bare, windowable=_UNCHECKED)
     if a.local is not None:
         return dataclasses.replace(bare, windowable=of_support(a.local, name, "window-support"))
     if a.encoding is None or a.biased:
         return bare
-    bounds = [(terms.logit_bound, terms.origin, "")]
-    if terms.weights and a.gains is None:
-        bounds = [(terms.logit_bound, "as given: these weights are not read for bounds", "")]
-    known = []
+    known = [] if terms.logit_bound is None else [(terms.logit_bound, GIVEN, "")]
     if a.cap is not None:
         why = f"a soft cap keeps every logit within {a.cap:g}, for every input"
-        known.append((a.cap, "the soft cap", why))
+        known = [(a.cap, "the soft cap", why)]
     if a.bound is not None:
-        known.append((a.bound[0], a.bound[1], f"{a.bound[1]}, so every logit is finite"))
+        known = [(a.bound[0], a.bound[1], f"{a.bound[1]}, so every logit is bounded")]
     if a.gains is not None and terms.weights:
         proved = _by_gains(folder, a.gains, a.factor)
         why = f"queries and keys are normalised, so every logit is within {proved:.4g}"
         known.append((proved, "the gains of queries and keys", why))
-    bound, origin, why = min(known or bounds)
+    bound, origin, why = min(known) if known else (None, "not measured", "")
     if a.temper is not None:
-        bound *= a.temper.at(terms.row - 1)
-        origin += f", times {a.temper.at(terms.row - 1):.4g} at the end of a row of {terms.row}"
+        times = a.temper.at(terms.row - 1)
+        bound = None if bound is None else bound * times
+        origin += f", times {times:.4g} at the end of a row of {count(terms.row)}"
     hypotheses = verdict.hypotheses
     if a.flat:  # whatever becomes of other logits, some inputs have none
         hypotheses = ("keys that are alike have one logit, however it is scaled",)
@@ -220,9 +219,9 @@ def layer_blocks(
     Args:
         layers: as `layers_of` gives them.
         reaches: as `reach` gives them.
-        caches: of several lengths, the longest last.
+        caches: of several lengths, the first that of the entries.
     """
-    row = caches[-1].length
+    row = caches[0].length
     header = ["layers", "positions", "sees", "a window is enough", "by", "logits within"]
     header.append(f"cache of {count(row)}, each")
     rows = [
@@ -232,13 +231,14 @@ def layer_blocks(
             _sees(k),
             _word(k),
             k.windowable.theorem,
-            "" if k.logit_bound is None else f"{k.logit_bound:.4g}, {k.bound_from}",
-            f"{count(k.cached)} keys, {_size(k.bytes)}" if k.cached else "no keys",
+            f"{k.logit_bound:.4g}, {k.bound_from}" if k.logit_bound is not None else k.bound_from,
+            f"{count(k.cached)} keys, {size_text(k.bytes)}" if k.cached else "no keys",
         )
         for k in layers
     ]
     yield table(header, rows, "What each layer sees, and what it keeps")
-    yield _depth(layers, reaches)
+    if all(k.windowable.status is not Status.UNKNOWN for k in layers):
+        yield _depth(layers, reaches)
     if any(k.windowable.value is False for k in layers):
         yield note(
             "No window is safe for every input in layers that see all. Whether one serves a text "
@@ -251,7 +251,9 @@ def layer_blocks(
             said.setdefault(k.windowable.theorem, []).append("; ".join(k.windowable.hypotheses))
     for theorem, hypotheses in said.items():
         yield note("{name}: {where}.", name=theorem, where="; or ".join(dict.fromkeys(hypotheses)))
-    cells = [(count(c.length), count(c.keys), f"{c.share:.1%}", _size(c.bytes)) for c in caches]
+    if not caches[-1].keys:
+        return
+    cells = [(count(c.length), count(c.keys), f"{c.share:.1%}", size_text(c.bytes)) for c in caches]
     yield table(
         ("row", "keys in the cache", "of full attention", "16-bit cache"),
         cells,
@@ -286,9 +288,10 @@ def _sees(k: LayerAudit) -> str:
 
 
 def _word(k: LayerAudit) -> str:
-    if k.windowable.status is Status.OUT_OF_SCOPE:
-        return "no claim"
-    known = {True: "yes", False: "never", None: "not known"}[k.windowable.value]
+    unsaid = {Status.OUT_OF_SCOPE: "no claim", Status.UNKNOWN: "not known"}
+    if k.windowable.status in unsaid and k.windowable.value is None:
+        return unsaid[k.windowable.status]
+    known = "yes" if k.windowable.value else "never"
     if k.keys is not None:
         return f"{known}: {count(k.keys)}"
     return f"if {k.windowable.condition}" if k.windowable.condition is not None else known
@@ -311,7 +314,8 @@ def _depth(layers: Sequence[LayerAudit], reaches: Sequence[float]) -> Block:
     )
 
 
-def _size(bytes: int) -> str:
+def size_text(bytes: int) -> str:
+    """Bytes in a few characters."""
     for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
         if bytes >= size:
             return f"{bytes / size:.1f} {unit}"

@@ -223,12 +223,111 @@ def test_each_layer_is_decided(outside_models, speaks):
     assert full.windowable.value is False and full.windowable.theorem == "bounded-logits"
     assert found.reach == (9, 17, math.inf, math.inf) and found.sliding_window == math.inf
     assert "layers: 3 local (9 keys), 1 that see every key" in speaks(found)
-    assert (sliding.cached, full.cached) == (9, found.lengths[-1])
+    assert (sliding.cached, full.cached) == (9, 64)
     assert found.caches[-1].keys == 3 * 9 + found.lengths[-1]
     written = json.loads(found.to_json())
     assert written["sliding_window"] is None and written["layers_alike"][1]["keys"] is None
     biased = audit(outside_models.folder("bloom"), trained=64)
     assert biased.layers_alike[0].windowable.theorem == "equivalence"
+
+
+def configured(place, kind, **values):
+    place.mkdir(exist_ok=True)
+    (place / "config.json").write_text(json.dumps({"model_type": kind, **values}))
+    return audit(place)
+
+
+def test_a_hybrid_in_one_screen(tmp_path, speaks):
+    """What is local, what is free, how far each reaches, what the cache takes: Llama 4 and SmolLM3
+    at the sizes of their releases."""
+    text = {"max_position_embeddings": 1 << 20}
+    found = configured(tmp_path / "llama4", "llama4", text_config=text)
+    local, free = found.layers_alike
+    assert (len(local.layers), local.keys, local.chunked, local.cached) == (36, 8192, True, 8192)
+    assert (len(free.layers), free.keys, free.cached) == (12, None, 1 << 20)
+    assert local.windowable.value is True and free.windowable.value is False
+    assert found.reach[:4] == (8192, 8192, 8192, math.inf)
+    times = 1 + 0.1 * math.log1p((1 << 20) // 8192)
+    assert f"times {times:.4g} at the end" in free.bound_from and free.logit_bound is None
+    keys = 36 * 8192 + 12 * (1 << 20)
+    assert (found.caches[0].keys, found.caches[0].bytes) == (keys, keys * 2 * 8 * 128 * 2)
+    said = speaks(found)
+    assert "layers: 36 local (8192 keys), 12 that see every key" in said
+    assert "takes 49.1 GiB in 16 bits, 25.6% of" in said
+    found = configured(tmp_path / "smollm3", "smollm3", max_position_embeddings=65_536)
+    assert "27 rope, 9 nope; every layer sees every key" in speaks(found)
+    assert [len(k.layers) for k in found.layers_alike] == [27, 9]
+    assert {k.windowable.theorem for k in found.layers_alike} == {"bounded-logits", "equivalence"}
+    assert len(found.text().splitlines()) < 40
+    values = {"use_sliding_window": True, "sliding_window": 512}
+    slides = configured(tmp_path / "smollm3", "smollm3", **values).layers_alike[1]
+    assert (slides.keys, slides.layers[:2]) == (512, (4, 8)) and not slides.chunked
+
+
+def test_chunks_and_windows_through_depth():
+    from farfield.validation.checkpoints.family import Attention
+    from farfield.validation.checkpoints.layers import reach
+
+    rope = encoding("rope")
+    chunk, window = Attention(rope, chunk=8), Attention(rope, window=5)
+    assert reach([chunk, chunk, window, chunk]) == (8, 8, 12, 19)
+    assert reach([window, chunk, Attention(None)]) == (5, 12, math.inf)
+
+
+@pytest.mark.parametrize(
+    ("kind", "why"),
+    [
+        ("bert", "every token sees those after it too"),
+        ("modernbert", "every token sees those after it too"),
+        ("mamba", "each layer has a state of fixed size in place of attention"),
+        ("falcon_mamba", "each layer has a state"),
+    ],
+)
+def test_no_claim_without_causal_positions(kind, why, tmp_path, speaks):
+    found = configured(tmp_path / kind, kind)
+    assert (found.status, found.label, found.sliding_window) == (Status.OUT_OF_SCOPE, None, None)
+    assert f"no positional claim is made: {why}" in speaks(found)
+
+
+def test_a_family_that_is_not_known_is_read_and_never_certified(tmp_path, speaks, capsys):
+    values = {
+        "num_hidden_layers": 4,
+        "num_attention_heads": 4,
+        "hidden_size": 64,
+        "vocab_size": 99,
+        "max_position_embeddings": 4096,
+        "rope_theta": 1e4,
+        "layer_types": ["sliding_attention", "full_attention"] * 2,
+        "sliding_window": 64,
+    }
+    for shape in (values, {"text_config": values}):
+        found = configured(tmp_path / "new", "new", **shape)
+        assert (found.status, found.label, found.sliding_window) == (Status.UNKNOWN, None, None)
+        assert "read from config.json, not checked against the library" in speaks(found)
+        assert [k.keys for k in found.layers_alike] == [64, None]
+        assert all(k.windowable.label is None for k in found.layers_alike)
+        assert "[theorem]" not in found.text() and "[certified]" not in found.text()
+        assert found.caches[0].keys == 2 * 64 + 2 * 4096
+    bare = {k: v for k, v in values.items() if k != "rope_theta"}
+    found = configured(tmp_path / "new", "new", **bare)
+    assert found.status is Status.OUT_OF_SCOPE and "names no positions" in speaks(found)
+
+
+@pytest.mark.parametrize(
+    ("kind", "key", "value"),
+    [
+        ("llama", "sliding_window", 4096),
+        ("llama", "layer_types", ["chunked_attention"] * 32),
+        ("mistral", "layer_types", ["full_attention"] * 32),
+        ("qwen3_moe", "attn_logit_softcapping", 50.0),
+        ("gemma3_text", "attn_logit_softcapping", 50.0),
+        ("olmo", "alibi", True),
+    ],
+)
+def test_keys_that_the_library_does_not_read_are_named(kind, key, value, tmp_path):
+    found = configured(tmp_path / kind, kind, **{key: value})
+    assert f"{key} is left out of account, as the library does" in found.note
+    assert all(k.keys in (None, 4096) and not k.chunked for k in found.layers_alike)
 
 
 def test_logits_that_a_configuration_or_the_weights_bound(outside_models):

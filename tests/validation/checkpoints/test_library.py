@@ -13,7 +13,7 @@ import torch
 from farfield.validation.checkpoints.family import families
 from farfield.validation.checkpoints.folder import describe
 from farfield.validation.checkpoints.loading import Chunked, OutsideModel
-from farfield.validation.settings.visibility import CAUSAL
+from farfield.validation.harness.visibility import CAUSAL
 
 sys.path.insert(0, str(Path(__file__).parent))
 from library import TINY, looked, network, settings, written

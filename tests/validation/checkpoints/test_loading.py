@@ -2,12 +2,15 @@
 
 import json
 import shutil
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from torch.utils._python_dispatch import TorchDispatchMode
+from transformers import AutoModelForCausalLM
 
 from farfield.cli import main
 from farfield.theory.answers.answer import InputError
@@ -16,11 +19,12 @@ from farfield.validation.checkpoints import loading
 from farfield.validation.checkpoints.folder import describe
 from farfield.validation.checkpoints.loading import load
 from farfield.validation.checkpoints.measured.empirical import empirical_receptive_field
+from farfield.validation.checkpoints.measured.perplexities import model_perplexity
 from farfield.validation.checkpoints.texts import tokens_of
 from farfield.validation.harness import memory
 from farfield.validation.harness.attention import materialised
 from farfield.validation.harness.configuration import Configuration
-from farfield.validation.harness.corpus import segments
+from farfield.validation.harness.corpus import Corpus, segments
 from farfield.validation.harness.experiment import train_and_measure, trained_model
 from farfield.validation.harness.measurement import Measurement
 from farfield.validation.harness.measures.gradient_fields import gradient_shares
@@ -29,6 +33,7 @@ from farfield.validation.harness.reading import corpus
 from farfield.validation.harness.store import Store
 from farfield.validation.harness.visibility import Visibility
 
+sys.path.insert(0, str(Path(__file__).parent))
 FAMILIES = (
     "bloom",
     "mpt",
@@ -287,7 +292,7 @@ BROKEN = {
     "no_type": (lambda f: (f / "config.json").write_text("[1]"), "config.json is no table of keys"),
     "no_json": (lambda f: (f / "config.json").write_text("{"), "is not valid JSON"),
     "unknown": (
-        lambda f: _config(f, model_type="custom", num_hidden_layers=2),
+        lambda f: f.joinpath("config.json").write_text('{"model_type": "custom", "n_layer": 2}'),
         "config.json has no num_attention_heads",
     ),
     "own_code": (
@@ -364,6 +369,31 @@ def test_code_of_the_folder_is_not_run(outside_models, tmp_path, numbers):
     _config(place, auto_map={"AutoConfig": "own.C", "AutoModelForCausalLM": "own.M"})
     assert empirical_receptive_field(place, numbers, length=20, segments=1).tokens >= 1
     assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("kind", ["mamba", "gemma3n_text", "diffllama", "xglm"])
+def test_perplexity_and_gradients_refuse_nobody(kind, numbers, tmp_path):
+    """A model whose positions are not known here is run as the library runs it."""
+    from library import settings
+
+    small = {"num_hidden_layers": 2, "num_attention_heads": 2, "hidden_size": 16, "vocab_size": 256}
+    more = {"xglm": {"num_layers": 2, "d_model": 16, "attention_heads": 2, "ffn_dim": 16}}
+    given = small | {"intermediate_size": 16} | more.get(kind, {}) if kind != "mamba" else {}
+    config = settings(kind, **given, **({"vocab_size": 256} if kind == "mamba" else {}))
+    made = AutoModelForCausalLM.from_config(config).float().eval()
+    made.save_pretrained(tmp_path / "m")
+    (found,) = model_perplexity(tmp_path / "m", [20], text=words(numbers), samples=2).lengths
+    assert 1 < found.perplexity < 1e6
+    gradient = empirical_receptive_field(tmp_path / "m", numbers, length=20, segments=1)
+    assert 1 <= gradient.tokens <= 20
+    with pytest.raises(InputError, match="is run as the library runs it; accepted: its perplexity"):
+        empirical_receptive_field(
+            tmp_path / "m", numbers, length=20, segments=1, visible=Visibility(window=4)
+        )
+
+
+def words(numbers):
+    return Corpus("numbers", numbers[:2000], numbers[2000:], 1, "", 256, 1.0)
 
 
 def test_weights_that_are_not_finite(outside_models, tmp_path, numbers):
