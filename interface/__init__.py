@@ -23,14 +23,8 @@ __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 def _export(name: str) -> Any:
     """A view for torch, from the room where torch is."""
-    try:
-        return getattr(import_module("farfield.validation.harness.exports"), name)
-    except ImportError:
-        error = import_module("farfield.theory.answers.answer").InputError
-        raise error(
-            "a view for torch needs torch, which is not installed; install it with "
-            "pip install 'farfield[train]'"
-        ) from None
+    import_module("farfield.validation.optional").require_torch("a view for torch")
+    return getattr(import_module("farfield.validation.harness.exports"), name)
 
 
 provide("tensor", lambda: _export("bias_tensor"))

@@ -15,7 +15,14 @@ from collections.abc import Sequence
 from itertools import takewhile
 from typing import Any, Literal
 
-from cyclopts import App, CycloptsError, Group, Parameter
+from cyclopts import (
+    App,
+    CycloptsError,
+    Group,
+    MissingArgumentError,
+    Parameter,
+    UnusedCliTokensError,
+)
 
 from farfield import __version__
 from farfield.commands import explore, goals, models, pages, runs, theory
@@ -58,7 +65,9 @@ def application() -> App:
     """The verbs with their options."""
     app = App(
         name="farfield",
-        help="Relative positional encodings: convergence, receptive fields, checks on models.",
+        help="Relative positional encodings: convergence, receptive fields, checks on models. "
+        "A share is 1/100, 0.01 or 1%; a number of tokens is 4096 or 4k; [-n/4; 0 x7] is a formula "
+        "a head.",
         version=__version__,
         version_flags=["--version"],
         help_flags=["--help"],
@@ -97,7 +106,7 @@ def main(args: Sequence[str] | None = None) -> None:
     except InputError as error:
         code = _complain(str(error), BAD_INPUT)
     except CycloptsError as error:
-        code = _complain(" ".join(str(error).split()), BAD_INPUT)
+        code = _complain(_plainly(app, error, given), BAD_INPUT)
     except KeyboardInterrupt:
         code = _complain("interrupted", INTERRUPTED)
     except BrokenPipeError:
@@ -111,6 +120,32 @@ def main(args: Sequence[str] | None = None) -> None:
             f"internal error, {what}; FARFIELD_TRACEBACK=1 shows where, please report it", INTERNAL
         )
     sys.exit(code)
+
+
+def _plainly(app: App, error: CycloptsError, given: Sequence[str]) -> str:
+    """What is wrong with a command line, with what would be accepted."""
+    verb, argument = given[0] if given else "farfield", error.argument
+    if isinstance(error.__cause__, InputError):
+        return str(error.__cause__)
+    if isinstance(error, MissingArgumentError) and argument is not None:
+        said = _help(app, verb, argument.name)
+        name = argument.name if argument.name.startswith("--") else argument.name.upper()
+        if name in given:
+            return f"{verb}: {name} has no value ({said})"
+        return f"{verb} needs {name} ({said})"
+    if isinstance(error, UnusedCliTokensError) and error.unused_tokens:
+        return (
+            f"{verb}: {error.unused_tokens[0]!r} is one argument too many; "
+            f"farfield {verb} --help says what it takes"
+        )
+    return " ".join(str(error).split())
+
+
+def _help(app: App, verb: str, name: str) -> str:
+    """What the help of a verb says of an argument."""
+    arguments = app[verb].assemble_argument_collection(parse_docstring=True)
+    said = next((a.parameter.help for a in arguments if name in a.names), None)
+    return " ".join(str(said or "value").split()).rstrip(".")
 
 
 def _unraisable(seen: Any) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,6 +22,25 @@ Formula = Annotated[str, Parameter(allow_leading_hyphen=True)]
 
 Listed = Annotated[str, Parameter(allow_leading_hyphen=True)]
 """A file, or `-` for standard input."""
+
+
+def _count(least: int) -> Parameter:
+    """A whole number as people write it: 4096, or 4k."""
+
+    def read(_: Any, given: Sequence[Any]) -> int:
+        from farfield.theory.answers.number import natural
+
+        return natural(given[0].value, given[0].keyword or "the number", least)
+
+    return Parameter(converter=read)
+
+
+Count = Annotated[int, _count(1)]
+"""A number of tokens or the like, from 1; `4k` is 4096."""
+
+CountOrNone = Annotated[int | None, _count(1)]
+
+CountFrom0 = Annotated[int, _count(0)]
 
 _RESERVED = ("heads", "head", "dialect", "tail", "bca", "values", "name", "assumptions")
 
@@ -41,7 +62,7 @@ class Subject:
     "Variant of an encoding of the catalogue."
     tail: str | None = None
     "How a table of values goes on: constant (if not given) or cut."
-    bca: int | None = None
+    bca: CountOrNone = None
     "Half-width in tokens of blockwise causal attention."
     budget: float | None = None
     "Seconds to think; what is not known by then is unknown."
@@ -67,17 +88,23 @@ class Subject:
             raise InputError(
                 f"--set {taken[0]}=...: use the option --{taken[0]} where there is one"
             )
-        if both := sorted({*values} & {*assumptions}):
-            raise InputError(f"--set and --assume both name {both[0]!r}; give one of them")
-        found = encoding(
-            formula,
-            heads=self.heads,
-            dialect=self.dialect,
-            tail=self.tail,
-            bca=self.bca,
-            assumptions=assumptions or None,
-            **values,
-        )
+        try:
+            found = encoding(
+                formula,
+                heads=self.heads,
+                dialect=self.dialect,
+                tail=self.tail,
+                bca=self.bca,
+                assumptions=assumptions or None,
+                **values,
+            )
+        except InputError as error:
+            if not _is_file(formula):
+                raise
+            raise InputError(
+                f"{formula!r} is a file; the formulas in it are decided by farfield check --file "
+                f"{formula} (as a formula: {error})"
+            ) from None
         if self.head is None or found.num_heads == 1:
             return found
         return found.one_head(self.head)
@@ -91,8 +118,13 @@ class Subject:
         """The encodings that are meant; of several, each takes the options that name what it has.
 
         Raises:
-            InputError: as `read`; an option that concerns none of them.
+            InputError: as `read`; an option that concerns none of them; no formula.
         """
+        if not formulas:
+            raise InputError(
+                "give a formula in n, as -log(1+n), or a name of the catalogue, as alibi; several "
+                "are several ideas, and [-n/4; 0 x7] is one formula a head"
+            )
         if len(formulas) == 1:
             return [self.read(formulas[0])]
         taken = set().union(*map(_taken, formulas))
@@ -156,11 +188,21 @@ def pairs(given: Sequence[str], option: str) -> dict[str, str]:
     return found
 
 
+def _is_file(text: str) -> bool:
+    try:
+        return os.path.isfile(text)
+    except ValueError:
+        return False
+
+
 def _taken(formula: str) -> set[str]:
     """The names of the parameters and options that an encoding has."""
     from farfield.theory.encodings import CATALOGUE, encoding
 
-    found = encoding(formula)
+    try:
+        found = encoding(formula)
+    except InputError:  # said when the formula is read
+        return {*re.findall(r"[A-Za-z]\w*", formula)}
     entry = CATALOGUE.get(found.name)
     return {*(p.name for p in found.parameters), *(entry.options if entry else ())}
 

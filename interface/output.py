@@ -38,6 +38,11 @@ def emit(answers: Result | Sequence[Result], output: Output) -> int:
     return exit_code(many)
 
 
+def emit_all(answers: Sequence[Result], output: Output) -> int:
+    """Write what was asked of one formula or of several: a single answer is no list."""
+    return emit(answers[0] if len(answers) == 1 else answers, output)
+
+
 def say(text: str) -> None:
     """A line on standard output."""
     print(text)

@@ -202,12 +202,6 @@ class Convergence(Answer):
                 for k, h in enumerate(self.heads, 1)
             ]
             yield table(("head", "verdict", "converges if", "p(n)"), rows, numeric=(0,))
-        if self.converges is not None and self.skipped_terms:
-            yield note(
-                "Skipped terms, undefined or infinite: `n = {n}`{more}.",
-                n=runs(self.skipped_terms[:SHOWN]),
-                more=" and further ones" if len(self.skipped_terms) > SHOWN else "",
-            )
         window = self.windowable
         if self.verdict is Verdict.OUT_OF_SCOPE:
             yield facts(
@@ -238,6 +232,16 @@ class Convergence(Answer):
             str(self.formula),
         )
         named = words("{subject}: ", subject=self.formula if unnamed else shortened(subject, 80))
+        if self.converges is not None and self.skipped_terms:
+            named = (
+                *named,
+                *words(
+                    "undefined or infinite at `n = {n}`{more}, so no model can use it as it is. "
+                    "Elsewhere ",
+                    n=runs(self.skipped_terms[:SHOWN]),
+                    more=" and further distances" if len(self.skipped_terms) > SHOWN else "",
+                ),
+            )
         if self.heads:
             count = sum(h.verdict is self.verdict for h in self.heads)
             heads = f"{count} of {plural(len(self.heads), 'head')}"

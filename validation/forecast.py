@@ -108,7 +108,13 @@ class Forecast(Answer):
 
     def blocks(self) -> Sequence[Block]:
         subject = shortened(self.subject, 80)
-        if self.ratio is None or self.interval is None or self.holds is None:
+        if self.status is Status.OUT_OF_SCOPE:
+            first = sentence(
+                "{subject} is out of the forecast's scope, additive biases by distance: {why}.",
+                subject=subject,
+                why=str(self.reason),
+            )
+        elif self.ratio is None or self.interval is None or self.holds is None:
             first = sentence(
                 "{subject}: whether perplexity will hold at {tested} after training on rows of "
                 "{trained} is not forecast: {why}.",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import sys
 from pathlib import Path
@@ -27,8 +26,9 @@ def explore(
     import webbrowser
     from importlib.resources import as_file, files
 
-    if importlib.util.find_spec("marimo") is None:
-        raise InputError("this needs marimo; install it with pip install 'farfield[explore]'")
+    from farfield.validation.optional import require
+
+    require("marimo", "the explorer", "explore")
     require_port(port)
     try:
         webbrowser.get()

@@ -81,9 +81,7 @@ class Goal:
 
 
 def design(
-    formula: Formula | None = None,
-    /,
-    *,
+    *formulas: Formula,
     goal: Goal = Goal(),
     subject: Subject = Subject(),
     family: Families = (),
@@ -95,8 +93,9 @@ def design(
     """Which parameters meet a target? The exact interval, with the simplest value inside.
 
     Args:
-        formula: a formula in n with one free parameter, or a name of the catalogue.
-        family: a formula or a name; several are ranked (repeatable).
+        formulas: a formula in n with one free parameter, or a name of the catalogue; several are
+            ranked.
+        family: one more (repeatable).
         parameter: the free one, where the formula has several and --set fixes the others.
         optimise: rank by this quantity, and take its best value: trf, leak, window, layered,
             reach, horizon or resolution.
@@ -105,7 +104,7 @@ def design(
     from farfield.numerics.design.answer import Designs
     from farfield.validation.design import design as search
 
-    families = [*([formula] if formula is not None else ()), *family]
+    families = [*formulas, *family]
     if not families:
         raise InputError("give a formula with one free parameter, or several with --family")
     if subject.head is not None or subject.bca is not None:
@@ -221,7 +220,10 @@ def _ranges(words: Sequence[str]) -> dict[str, str]:
     while rest:
         name, equals, given = rest.pop(0).partition("=")
         if not name.startswith("--") or len(name) == 2:
-            raise InputError(f"{name[:40]!r}: accepted is a range of a parameter, as --a 0.01:1")
+            raise InputError(
+                f"{name[:40]!r}: a map is of one formula; accepted after it are ranges of its "
+                "parameters, as --a 0.01:1"
+            )
         if not equals:
             if not rest:
                 raise InputError(f"{name} has no range; accepted: {name} 0.01:1")

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from farfield.options import Formula, Output, Subject
-from farfield.output import emit, say
+from farfield.options import Count, CountFrom0, CountOrNone, Formula, Output, Subject
+from farfield.output import emit, emit_all, say
 from farfield.progress import progress
 from farfield.theory.answers.errors import InputError
 
 
 def window(
-    formula: Formula | None = None,
-    /,
-    *,
+    *formulas: Formula,
     error: str,
     subject: Subject = Subject(),
     logit_bound: str | None = None,
     value_bound: str | None = None,
-    sinks: int = 0,
+    sinks: CountFrom0 = 0,
     row: str | None = None,
     temper: str | None = None,
     gate: str | None = None,
@@ -24,19 +22,19 @@ def window(
     bounds: str | None = None,
     keep: str | None = None,
     text: str | None = None,
-    length: int | None = None,
-    segments: int | None = None,
+    length: CountOrNone = None,
+    segments: CountOrNone = None,
     output: Output = Output(),
 ) -> int:
     """Certified window: how many keys are provably enough for an error budget.
 
     Args:
-        formula: a formula in n, or a name of the catalogue.
-        error: budget for the change of a head's output.
+        formulas: a formula in n, or a name of the catalogue; several are several ideas.
+        error: budget for the change of a head's output, as 1/100 or 1%.
         logit_bound: bound of |q.k|/sqrt(d).
         value_bound: bound of ||v||; 1 if not given.
         sinks: first keys that are kept besides, whatever their logits.
-        row: keys of one row, for a window that is enough there.
+        row: keys of one row, as 4096 or 4k, for a window that is enough there.
         temper: s, where a row's content logits are scaled by s log(keys).
         gate: bound of the gates of a gated decay.
         model: folder of a model on this machine instead: a window for each head.
@@ -47,27 +45,31 @@ def window(
         length: with --model, tokens of a segment.
         segments: with --model, how many; 4 if not given.
     """
-    if (formula is None) == (model is None):
+    if bool(formulas) == (model is not None):
         raise InputError("give a formula, or a model's folder with --model, and not both")
-    if formula is not None:
+    if model is None:
         if bounds or text or length or segments or keep:
             raise InputError("--bounds, --keep, --text, --length and --segments belong to --model")
         if logit_bound is None:
             raise InputError("a formula needs --logit-bound, a bound of |q.k|/sqrt(d)")
         from farfield.numerics.windows.certified import certified_window
 
+        subjects = subject.read_each(formulas)
         with subject.thinking(), progress("certified window", output):
-            found = certified_window(
-                subject.read(formula),
-                error,
-                logit_bound,
-                value_bound or "1",
-                sinks=sinks,
-                row=row,
-                temper=temper,
-                gate=gate,
-            )
-        return emit(found, output)
+            found = [
+                certified_window(
+                    one,
+                    error,
+                    logit_bound,
+                    value_bound or "1",
+                    sinks=sinks,
+                    row=row,
+                    temper=temper,
+                    gate=gate,
+                )
+                for one in subjects
+            ]
+        return emit_all(found, output)
     if subject.given() or logit_bound or value_bound or row or temper or gate:
         raise InputError("--model brings its own biases and bounds; leave those options out")
     if sinks and keep is None:
@@ -119,10 +121,10 @@ def erf(
     kind: str = "gradient",
     q: str = "99/100",
     eps: str = "1/100",
-    length: int | None = None,
-    segments: int | None = None,
-    window: int | None = None,
-    bca: int | None = None,
+    length: CountOrNone = None,
+    segments: CountOrNone = None,
+    window: CountOrNone = None,
+    bca: CountOrNone = None,
     output: Output = Output(),
 ) -> int:
     """Empirical receptive field: how far a trained model looks back on a text.
@@ -142,7 +144,12 @@ def erf(
     """
     if (run is None) == (model is None):
         raise InputError("give the key of a run, or a model's folder with --model")
-    (require_torch if model is None else require_models)()
+    if model is None:
+        from farfield.validation.optional import require_torch
+
+        require_torch()
+    else:
+        require_models()
     from farfield.validation.checkpoints.measured.empirical import empirical_receptive_field
     from farfield.validation.harness.inventory import finished_run
     from farfield.validation.harness.store import Store
@@ -170,10 +177,10 @@ def perplexity(
     length: tuple[str, ...],
     text: str | None = None,
     protocol: str = "last-token",
-    samples: int = 64,
-    window: int | None = None,
-    sinks: int = 0,
-    bca: int | None = None,
+    samples: Count = 64,
+    window: CountOrNone = None,
+    sinks: CountFrom0 = 0,
+    bca: CountOrNone = None,
     output: Output = Output(),
 ) -> int:
     """Perplexity of a model by the length of its context, on the same targets.
@@ -259,22 +266,9 @@ def audit(
     return code
 
 
-def require_torch() -> None:
-    """Raise InputError, which says how to install it, unless torch can be imported."""
-    _require("torch", "training", "train")
-
-
 def require_models() -> None:
     """Raise InputError, which says how to install them, unless models of others can be read."""
-    _require("transformers", "a model from outside", "hf")
-    _require("torch", "a model from outside", "hf")
+    from farfield.validation.optional import require
 
-
-def _require(module: str, what: str, extra: str) -> None:
-    from importlib.util import find_spec
-
-    if find_spec(module) is None:
-        raise InputError(
-            f"{what} needs {module}, which is not installed; install it with "
-            f"pip install 'farfield[{extra}]'"
-        )
+    require("transformers", "a model from outside", "hf")
+    require("torch", "a model from outside", "hf")

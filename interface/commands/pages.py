@@ -202,7 +202,7 @@ def claims(
     """The claims of the three papers, decided one by one; one in full with its ID.
 
     Args:
-        identifier: of a claim.
+        identifier: of a claim; or a paper, as --paper.
         paper: qin2024, sun2023 or chi2023.
         kind: proof, certified number, printed tables, experiment, ...
         verdict: confirmed, corrected, refuted, not_testable or not_robust.
@@ -212,9 +212,12 @@ def claims(
     """
     from farfield.validation.claims import Decided, checks, claim, verdict_of
     from farfield.validation.claims import claims as decide
+    from farfield.validation.claims.ledger import PAPERS
     from farfield.validation.claims.results import fresh as fresh_study
     from farfield.validation.claims.results import read_results, using
 
+    if identifier in PAPERS and paper in (None, identifier):
+        identifier, paper = None, identifier
     if identifier is not None and (paper or kind or verdict):
         raise InputError("--paper, --kind and --verdict select from the ledger; leave out the id")
     wanted = None if verdict is None else verdict_of(verdict)

@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
-from cyclopts.types import NonNegativeInt, PositiveInt
+from cyclopts.types import NonNegativeInt
 
-from farfield.commands.models import require_torch
 from farfield.exits import UNKNOWN
-from farfield.options import Formula, Output, Subject
-from farfield.output import emit, say
+from farfield.options import CountOrNone, Formula, Output, Subject
+from farfield.output import emit, emit_all, say
 from farfield.progress import progress
 from farfield.theory.answers.errors import InputError
 
@@ -21,35 +20,36 @@ if TYPE_CHECKING:
 
 
 def train(
-    formula: Formula,
-    /,
-    *,
+    *formulas: Formula,
     subject: Subject = Subject(),
     preset: str = "demo",
     text: str | None = None,
     seed: NonNegativeInt = 0,
     runs: str = "runs",
-    tokens: int | None = None,
+    tokens: CountOrNone = None,
     device: str = "auto",
-    length: PositiveInt | None = None,
+    length: CountOrNone = None,
     tested: str | None = None,
-    window: PositiveInt | None = None,
+    window: CountOrNone = None,
     output: Output = Output(),
 ) -> int:
-    """Train a model with this encoding and measure it; a killed training continues.
+    """Train a model with each encoding and measure it; a killed training continues.
 
     Args:
-        formula: a formula in n, or a name of the catalogue.
+        formulas: a formula in n, a name of the catalogue, or heads as "[-n/4; 0 x7]"; several are
+            trained one after the other.
         preset: architecture and schedule.
         text: a file or folder to train on.
         seed: of the initial weights and of the order of the text.
         runs: folder where runs are kept.
         tokens: train on a byte-pair encoding of the text with so many entries, not on bytes.
         device: auto, cpu or cuda.
-        length: training length in tokens; the preset's if not given.
+        length: training length in tokens, as 64 or 4k (4096); the preset's if not given.
         tested: context lengths to measure in tokens, as 64,256,1024.
         window: measure with a sliding window of so many tokens.
     """
+    from farfield.theory.answers.number import natural
+    from farfield.theory.encodings import LISTED
     from farfield.validation.harness.configuration import Configuration
     from farfield.validation.harness.inventory import Trained
     from farfield.validation.harness.presets import preset as named
@@ -57,16 +57,21 @@ def train(
     from farfield.validation.harness.store import Store
     from farfield.validation.harness.trainable import variants
     from farfield.validation.harness.visibility import Visibility
+    from farfield.validation.optional import require_torch
 
     chosen = resized(named(preset), length or named(preset).length)
     measure = chosen.measurement
     if tested is not None:
-        measure = dataclasses.replace(measure, lengths=_token_counts(tested, "--tested"))
+        lengths = tuple(natural(part, "--tested") for part in tested.split(","))
+        measure = dataclasses.replace(measure, lengths=lengths)
     if window is not None and subject.bca is not None:
         raise InputError("--window and --bca: accepted is one of them")
-    found = subject.read(formula)
-    if subject.heads is None and found.num_heads not in (1, chosen.heads):
-        found = dataclasses.replace(subject, heads=chosen.heads).read(formula)
+    subjects = subject.read_each(formulas)
+    if subject.heads is None:
+        wide = dataclasses.replace(subject, heads=chosen.heads)
+        for k, found in enumerate(subjects):
+            if found.source != LISTED and found.num_heads not in (1, chosen.heads):
+                subjects[k] = wide.about(formulas[k]).read(formulas[k])
     require_torch()
     from farfield.validation.harness.experiment import chosen_device, follow, train_and_measure
     from farfield.validation.harness.parallel import leader_first, together
@@ -81,24 +86,27 @@ def train(
 
                 place = Path(runs) / f".tokens-{source.sha256[:16]}-{tokens}"
                 source = tokenized(source, tokens, place)
-        views = variants(found, chosen.length) if window is None else (Visibility(window=window),)
-        configuration = Configuration(found, source, chosen, seed, measure, views)
+        views = [
+            variants(found, chosen.length) if window is None else (Visibility(window=window),)
+            for found in subjects
+        ]
+        configurations = [
+            Configuration(found, source, chosen, seed, measure, seen)
+            for found, seen in zip(subjects, views, strict=True)
+        ]
         if not leads:
-            follow(configuration, device)
+            for configuration in configurations:
+                follow(configuration, device)
             return 0
-        with progress(found.name[:40], output) as step:
-            try:
-                result = train_and_measure(configuration, Store(runs), step, device=device)
-            except TrainingDiverged as error:
-                raise InputError(str(error)) from None
-    return emit(Trained(result), output)
-
-
-def _token_counts(text: str, option: str) -> tuple[int, ...]:
-    parts = [part.strip() for part in text.split(",")]
-    if not all(part.isascii() and part.isdigit() and 0 < int(part) < 10**9 for part in parts):
-        raise InputError(f"{option} {text[:40]!r}: accepted are numbers of tokens, as 64,256,1024")
-    return tuple(map(int, parts))
+        trained = []
+        for configuration in configurations:
+            with progress(configuration.encoding.name[:40], output) as step:
+                try:
+                    result = train_and_measure(configuration, Store(runs), step, device=device)
+                except TrainingDiverged as error:
+                    raise InputError(str(error)) from None
+            trained.append(Trained(result))
+    return emit_all(trained, output)
 
 
 def sweep(
@@ -130,6 +138,7 @@ def sweep(
     """
     from farfield.validation.harness.plan import read_plan
     from farfield.validation.harness.store import Store
+    from farfield.validation.optional import require_torch
 
     ours = (address, cpus_per_job, gpus_per_job)
     if engine not in ("local", "ray"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Sequence
 from importlib.resources import files
@@ -11,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from farfield.exits import BAD_INPUT, OK, UNKNOWN
 from farfield.options import Formula, Listed, Output, Subject, seconds
-from farfield.output import emit, say, speaks_unicode, tell
+from farfield.output import emit, emit_all, say, speaks_unicode, tell
 from farfield.progress import progress
 from farfield.theory.answers.errors import InputError
 
 if TYPE_CHECKING:
+    from farfield.theory.encodings import Encoding
     from farfield.theory.verdicts import Convergence
 
 VERDICTS = ("converges", "diverges", "conditional", "out_of_scope", "undecided")
@@ -24,9 +26,7 @@ INDEX = "theory/encodings/index.txt"
 
 
 def check(
-    formula: Formula | None = None,
-    /,
-    *,
+    *formulas: Formula,
     subject: Subject = Subject(),
     file: Listed | None = None,
     expect: str | None = None,
@@ -37,25 +37,26 @@ def check(
     """Does the exp-series of a bias converge? With proof.
 
     Args:
-        formula: a formula in n, or a name of the catalogue.
-        file: decide each line of a file instead (- for standard input).
+        formulas: a formula in n, or a name of the catalogue; several are several ideas.
+        file: decide each line of a file instead (- for standard input); numbers alone are a table.
         expect: exit with 1 unless the verdict is this one.
         certificate: write the verdict there, as a theorem that a prover checks.
         verify: with --certificate, have the prover check it (coqc on the path).
     """
     if expect is not None and expect not in VERDICTS:
         raise InputError(f"--expect {expect!r}: accepted: {', '.join(VERDICTS)}")
-    if (formula is None) == (file is None):
+    if bool(formulas) == (file is not None):
         raise InputError("give a formula, or a list of them with --file (- for standard input)")
-    if (verify and certificate is None) or (certificate is not None and file is not None):
+    if (verify and certificate is None) or (certificate is not None and len(formulas) != 1):
         raise InputError("--certificate goes with one formula, and --verify with --certificate")
     if file is not None:
         return _check_list(file, subject, output, expect)
-    assert formula is not None
+    subjects = subject.read_each(formulas)
     with progress("deciding", output):
-        found = _decide(formula, subject)
-    rejected = 0 if certificate is None else _certify(found, certificate, verify)
-    return max(emit(found, output), _missed(formula, found, expect), rejected)
+        found = [_decide(one, subject) for one in subjects]
+    rejected = 0 if certificate is None else _certify(found[0], certificate, verify)
+    missed = [_missed(name, one, expect) for name, one in zip(formulas, found, strict=True)]
+    return max(emit_all(found, output), *missed, rejected)
 
 
 def _certify(found: Convergence, name: str, verify: bool) -> int:
@@ -77,11 +78,11 @@ def _certify(found: Convergence, name: str, verify: bool) -> int:
     return 0
 
 
-def _decide(formula: str, subject: Subject) -> Convergence:
+def _decide(found: Encoding, subject: Subject) -> Convergence:
     from farfield.theory.convergence import check_convergence
 
     budget = BUDGET if subject.budget is None else seconds(subject.budget)
-    return check_convergence(subject.read(formula), budget_s=budget)
+    return check_convergence(found, budget_s=budget)
 
 
 def _missed(formula: str, found: Convergence, expect: str | None) -> int:
@@ -96,12 +97,16 @@ def _check_list(listed: str, subject: Subject, output: Output, expect: str | Non
     formulas = [line for line in lines if line and not line.startswith("#")]
     if not formulas:
         raise InputError(f"{listed!r} holds no formula; expected one a line")
+    if table := _as_table(formulas, listed):
+        with progress("deciding", output):
+            decided = _decide(subject.read(table), subject)
+        return max(emit(decided, output), _missed(listed, decided, expect))
     code, rows = 0, []
     with progress("deciding", output) as step:
         for k, formula in enumerate(formulas):
             step(formula[:40], k, len(formulas))
             try:
-                found = _decide(formula, subject.about(formula))
+                found = _decide(subject.about(formula).read(formula), subject)
             except InputError as error:
                 code = BAD_INPUT
                 rows.append({"formula": formula, "error": str(error)})
@@ -116,6 +121,20 @@ def _check_list(listed: str, subject: Subject, output: Output, expect: str | Non
     if output.json:
         say(json.dumps(rows, indent=2, ensure_ascii=False))
     return code
+
+
+def _as_table(lines: Sequence[str], listed: str) -> str | None:
+    """Numbers alone, one a line or all on one, as a table; None for formulas."""
+    rows = [line.replace(",", " ").split() for line in lines]
+    words = [word for row in rows for word in row]
+    if not all(re.fullmatch(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|-inf|-oo", w) for w in words):
+        return None
+    if len(rows) > 1 and len(words) > len(rows):
+        raise InputError(
+            f"{listed!r} holds several numbers on several lines; accepted: a table with one number "
+            "a line, the bias at distances 0, 1, 2, ..., or formulas, one a line"
+        )
+    return f"[{', '.join(words)}]"
 
 
 def _condition(found: Convergence, output: Output) -> str:
@@ -140,9 +159,7 @@ def read_text(listed: str) -> str:
 
 
 def trf(
-    formula: Formula,
-    /,
-    *,
+    *formulas: Formula,
     subject: Subject = Subject(),
     eps: tuple[str, ...] = ("1/10", "1/100", "1/1000"),
     length: str | None = None,
@@ -155,36 +172,38 @@ def trf(
     """Theoretical receptive field: how many keys hold all but a share eps of the mass.
 
     Args:
-        formula: a formula in n, or a name of the catalogue.
-        eps: mass left outside, as 0.01 or 1/100 (repeatable).
-        length: keys of the row, for the finite-row receptive field.
+        formulas: a formula in n, or a name of the catalogue; several are several ideas.
+        eps: mass left outside, as 0.01, 1/100 or 1% (repeatable).
+        length: keys of the row, for the finite-row receptive field; 4k is 4096.
         exact: all digits of a count beyond 10^18, whose logarithm is enclosed otherwise.
         layers: so many layers: the layered receptive field (approximate).
         mixing: with --layers, the share that a layer passes through attention.
         q: with --layers, the quantile.
     """
-    found = subject.read(formula)
+    subjects = subject.read_each(formulas)
     if layers is not None:
         from farfield.numerics.depth import layered_receptive_field
 
         with subject.thinking(), progress("layered receptive field", output):
-            return emit(
-                layered_receptive_field(found, layers, mixing=mixing, q=q, length=length), output
-            )
+            layered = [
+                layered_receptive_field(one, layers, mixing=mixing, q=q, length=length)
+                for one in subjects
+            ]
+        return emit_all(layered, output)
     from farfield.numerics.receptive_field import theoretical_receptive_field
 
     budget = 60.0 if subject.budget is None else seconds(subject.budget)
-    with progress(f"receptive field of {formula[:40]}", output):
-        fields = theoretical_receptive_field(
-            found, list(eps), length=length, exact=exact, budget_s=budget
-        )
-    return emit(fields[0] if len(fields) == 1 else fields, output)
+    fields: list[Any] = []
+    for one in subjects:
+        with progress(f"receptive field of {one.name[:40]}", output):
+            fields += theoretical_receptive_field(
+                one, list(eps), length=length, exact=exact, budget_s=budget
+            )
+    return emit_all(fields, output)
 
 
 def leak(
-    formula: Formula,
-    /,
-    *,
+    *formulas: Formula,
     subject: Subject = Subject(),
     trained: str | None = None,
     evaluated: str | None = None,
@@ -194,8 +213,8 @@ def leak(
     """Share of a row's prior mass beyond the training length; and the horizon of a dtype.
 
     Args:
-        formula: a formula in n, or a name of the catalogue.
-        trained: training length in tokens.
+        formulas: a formula in n, or a name of the catalogue; several are several ideas.
+        trained: training length in tokens, as 4096 or 4k.
         evaluated: test length in tokens; all lengths if not given.
         dtype: fp16, bf16, fp32 or fp64: also from which distance on its weights round to 0.
     """
@@ -204,17 +223,16 @@ def leak(
 
     if trained is None and (dtype is None or evaluated is not None):
         raise InputError("give --trained, the training length (or --dtype alone)")
-    found = subject.read(formula)
+    subjects, results = subject.read_each(formulas), list[Any]()
     with subject.thinking(), progress("leak", output):
-        results: list[Any] = [] if trained is None else [share(found, trained, evaluated)]
-        results += [] if dtype is None else [dtype_horizon(found, dtype)]
-    return emit(results[0] if len(results) == 1 else results, output)
+        for found in subjects:
+            results += [] if trained is None else [share(found, trained, evaluated)]
+            results += [] if dtype is None else [dtype_horizon(found, dtype)]
+    return emit_all(results, output)
 
 
 def reach(
-    formula: Formula,
-    /,
-    *,
+    *formulas: Formula,
     subject: Subject = Subject(),
     advantage: str | None = None,
     distance: str | None = None,
@@ -225,25 +243,25 @@ def reach(
     """How far a logit advantage reaches, and which advantage a distance costs.
 
     Args:
-        formula: a formula in n, or a name of the catalogue.
+        formulas: a formula in n, or a name of the catalogue; several are several ideas.
         advantage: of the key that is sought over the others, in nats.
         distance: from the query to the key; the advantage that half of the attention on it costs.
         share: with --advantage, of the attention that the key is to have.
-        length: keys of the row; the whole series if not given.
+        length: keys of the row, as 4096 or 4k; the whole series if not given.
     """
     from farfield.numerics.price import price_of_distance
     from farfield.numerics.price import reach as reached
 
     if advantage is None and distance is None:
         raise InputError("give --advantage, in nats, or --distance, in tokens, or both")
-    found = subject.read(formula)
+    subjects, results = subject.read_each(formulas), list[Any]()
     with subject.thinking(), progress("reach", output):
-        results: list[Any] = []
-        if advantage is not None:
-            results.append(reached(found, advantage, share=share, length=length))
-        if distance is not None:
-            results.append(price_of_distance(found, distance, length=length))
-    return emit(results[0] if len(results) == 1 else results, output)
+        for found in subjects:
+            if advantage is not None:
+                results.append(reached(found, advantage, share=share, length=length))
+            if distance is not None:
+                results.append(price_of_distance(found, distance, length=length))
+    return emit_all(results, output)
 
 
 def forecast(
@@ -258,23 +276,18 @@ def forecast(
     """Will perplexity hold beyond the training length? Forecast from trained models.
 
     Args:
-        formulas: a formula in n, or a name of the catalogue; several are one a head.
-        trained: training length in bytes.
+        formulas: a formula in n, a name of the catalogue, or heads as "[-n/4; 0 x7]"; several are
+            several ideas.
+        trained: training length in bytes, as 64 or 4k (4096).
         tested: longest length at inference in bytes.
         layers: depth of the model.
         steps: of training; 1000 where none are given.
     """
-    from farfield.theory.encodings import encoding
     from farfield.validation.forecast import forecast as forecast_of
 
-    if not formulas:
-        raise InputError("give a formula, a name of the catalogue, or one formula for each head")
-    if len(formulas) == 1:
-        found = subject.read(formulas[0])
-    else:
-        found = encoding([str(subject.about(f).read(f).head(1)) for f in formulas])
-    answer = forecast_of(found, trained=trained, tested=tested, layers=layers, steps=steps)
-    return emit(answer, output)
+    options = {"trained": trained, "tested": tested, "layers": layers, "steps": steps}
+    subjects = subject.read_each(formulas)
+    return emit_all([forecast_of(one, **options) for one in subjects], output)
 
 
 def compare(*formulas: Formula, subject: Subject = Subject(), output: Output = Output()) -> int:
@@ -286,16 +299,14 @@ def compare(*formulas: Formula, subject: Subject = Subject(), output: Output = O
     from farfield.numerics.comparison import compare_tails
 
     if len(formulas) < 2:
-        raise InputError(f"{len(formulas)} formulas are given; accepted are two or more")
+        raise InputError(f"compare takes two formulas or more; {len(formulas)} given")
     subjects = subject.read_each(formulas)
     with subject.thinking(), progress("comparing tails", output):
         return emit(compare_tails(*subjects), output)
 
 
 def resolution(
-    formula: Formula | None = None,
-    /,
-    *,
+    *formulas: Formula,
     subject: Subject = Subject(),
     length: str | None = None,
     scale: str | None = None,
@@ -307,8 +318,8 @@ def resolution(
     """Attention resolution of a bias, or of measured scores.
 
     Args:
-        formula: a formula in n, or a name of the catalogue.
-        length: tokens of the row; its limit if not given.
+        formulas: a formula in n, or a name of the catalogue; several are several ideas.
+        length: tokens of the row, as 4096 or 4k; its limit if not given.
         scale: factor of the bias or scores, as 1/32 or 1/sqrt(64).
         mask: "window 128" or "bca 512".
         scores: a file of measured scores s_0, s_1, ... instead (- for standard input).
@@ -316,18 +327,17 @@ def resolution(
     """
     from farfield.numerics.resolution import attention_resolution
 
-    if (formula is None) == (scores is None):
+    if bool(formulas) == (scores is not None):
         raise InputError("give a formula, or a file of scores with --scores")
     if scores is not None:
         numbers = _numbers(read_text(scores), scores)
         return emit(attention_resolution(numbers, length, scale=scale, mask=mask), output)
-    assert formula is not None
     if best_gamma:
-        return _best_gamma(formula, subject, length, scale, output)
+        return _best_gamma(formulas, subject, length, scale, output)
+    subjects = subject.read_each(formulas)
     with subject.thinking(), progress("attention resolution", output):
-        return emit(
-            attention_resolution(subject.read(formula), length, scale=scale, mask=mask), output
-        )
+        found = [attention_resolution(one, length, scale=scale, mask=mask) for one in subjects]
+    return emit_all(found, output)
 
 
 def _numbers(text: str, name: str) -> list[float]:
@@ -340,13 +350,13 @@ def _numbers(text: str, name: str) -> list[float]:
 
 
 def _best_gamma(
-    formula: str, subject: Subject, length: str | None, scale: str | None, output: Output
+    formulas: Sequence[str], subject: Subject, length: str | None, scale: str | None, output: Output
 ) -> int:
     from farfield.numerics.resolution import best_gamma, fp16_range
     from farfield.options import pairs
 
     given: dict[str, Any] = dict(pairs(subject.set, "--set"))
-    if formula != "xpos_surrogate" or length is None or not set(given) <= {"d", "base"}:
+    if [*formulas] != ["xpos_surrogate"] or length is None or not set(given) <= {"d", "base"}:
         raise InputError(
             "--best-gamma takes xpos_surrogate with --length, and --set of d or base alone"
         )
@@ -385,22 +395,20 @@ def prove(
     return int(not checked.passed)
 
 
-def encodings(
-    name: Formula | None = None, /, *, subject: Subject = Subject(), output: Output = Output()
-) -> int:
+def encodings(*names: Formula, subject: Subject = Subject(), output: Output = Output()) -> int:
     """The catalogue: one encoding with its dialects, options and parameters, or all of them.
 
     Args:
-        name: of the encoding, in any case; or a formula in n.
+        names: of encodings, in any case; or formulas in n.
     """
-    if name is None and subject.given():
+    if not names and subject.given():
         raise InputError("options describe one encoding; name it")
-    if name is None and not output.json and speaks_unicode(output):
+    if not names and not output.json and speaks_unicode(output):
         say(files("farfield").joinpath(INDEX).read_text(encoding="utf-8").rstrip())
         return OK
     from farfield.theory.encodings.listing import catalogue, of_entry
 
-    if name is not None:
-        return emit(of_entry(subject.read(name)), output)
+    if names:
+        return emit_all([of_entry(one) for one in subject.read_each(names)], output)
     every = catalogue()
     return emit(every.encodings if output.json else every, output)

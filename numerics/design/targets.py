@@ -42,6 +42,8 @@ from farfield.theory.functions.nodes import n
 from farfield.theory.values import compile_ball, tabulate
 
 BITS = (128, 512, 2_048)
+COUNTS = ("length", "trained", "evaluated", "tested", "row", "sinks", "layers")
+"""Options that count tokens or layers."""
 
 
 class Diverges(Exception):
@@ -500,7 +502,11 @@ def quantity(name: str, given: Mapping[str, Any]) -> Quantity:
     """
     if name not in TARGETS:
         raise InputError(f"{name!r} is no quantity; accepted: {', '.join(TARGETS)}")
-    own = {k: given[k] for k in options(TARGETS[name]) if given.get(k) is not None}
+    own = {
+        k: natural(given[k], k, 0 if k == "sinks" else 1) if k in COUNTS else given[k]
+        for k in options(TARGETS[name])
+        if given.get(k) is not None
+    }
     missing = [k for k, needed in options(TARGETS[name]).items() if needed and k not in own]
     if missing:
         raise InputError(f"a target on {name} needs {missing[0]}, as {missing[0]}=4")

@@ -118,12 +118,10 @@ def test_a_taken_port_is_one_line(capsys):
 
 
 def test_without_marimo_it_says_how_to_get_it(monkeypatch, capsys):
-    import importlib.util
-
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr("farfield.validation.optional.find_spec", lambda name: None)
     with pytest.raises(SystemExit) as stopped:
         main(["explore"])
-    assert stopped.value.code == 2 and "pip install 'farfield[explore]'" in capsys.readouterr().err
+    assert stopped.value.code == 2 and "pip install '.[explore]'" in capsys.readouterr().err
 
 
 def test_a_formula_that_cannot_be_read_is_refused():

@@ -63,7 +63,7 @@ BAD = [
     ("trf", "-m*n", "--set", "m=-1"),
     ("trf", "-m*n", "--set", "m"),
     ("trf", "-m*n", "--set", "m=1", "--set", "m=2"),
-    ("check", "-m*n", "--set", "m=1", "--assume", "m=real"),
+    ("check", "-m*n", "--set", "m=-1", "--assume", "m=[0, 2)"),
     ("check", "-log(1+n)", "--assume", "q=real"),
     ("check", "-m*n", "--assume", "m=sometimes"),
     ("check", "-m*n", "--assume", "m=[2, 1]"),

@@ -57,6 +57,8 @@ CASES = [
     ("resolution -n", "exact"),
     ("resolution rope", "out_of_scope"),
     ("resolution n", "unknown"),
+    ("forecast -n/4 --trained 4k --tested 8k", "unknown"),
+    ("forecast rope --trained 64 --tested 1k", "out_of_scope"),
     ("compare -n -2*n", "exact"),
     ("compare -n-sin(n) -n", "unknown"),
 ]

@@ -97,7 +97,7 @@ def test_a_list_from_standard_input(farfield):
         (("-a*n", "--assume", "a"), "expected NAME=VALUE"),
         (("-a*n", "--assume", "a=[2,1]"), "empty interval"),
         (("-a*n", "--assume", "a=real", "--assume", "a=positive"), "twice"),
-        (("-a*n", "--assume", "a=real", "--set", "a=2"), "both name 'a'"),
+        (("-a*n", "--assume", "a=[0, 1)", "--set", "a=2"), "outside its domain"),
         (("-a*n", "--assume", "log=real"), "name of a function"),
         (("-a*n", "--assume", "n=real"), "distance"),
         (("-a*n", "--set", "a=-1"), "outside its domain"),

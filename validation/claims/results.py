@@ -27,7 +27,7 @@ from farfield.validation.reference.table import Model, grouped, results
 Named = tuple[str, Any]
 HOW = (
     "no results of trained models; `farfield report --train --out out/demo` makes them (needs the "
-    "extra farfield[train]), then add --results out/demo/study.json, or run with --fresh"
+    "pip install '.[train]'), then add --results out/demo/study.json, or run with --fresh"
 )
 _GIVEN: ContextVar[tuple[Named, ...] | None] = ContextVar("results", default=None)
 

@@ -3,7 +3,7 @@
 Each attempt at a job is one Ray task with the cores and GPUs that a job takes. The store's folder
 is one that all machines see, at the same path: it holds the results, and its locks keep two tasks
 from one run. A task whose worker or machine dies is reported as lost, and the sweep begins the job
-again. Ray is needed here alone: `pip install 'farfield[cluster]'`.
+again. Ray is needed here alone: `pip install '.[cluster]'`.
 """
 
 from __future__ import annotations

@@ -43,10 +43,12 @@ class FixedBias(nn.Module):
             bad = np.isnan(table) | (table == np.inf)
             bad[:, 0] |= ~np.isfinite(table[:, 0])
             if bad.any():
-                head, at = np.argwhere(bad)[0]
+                unreal = np.isnan(table)
+                head, at = np.argwhere(unreal if unreal.any() else bad)[0]
+                value = "no real number" if unreal.any() else table[head, at]
                 raise InputError(
-                    f"the bias {self.encoding.head(head + 1)} is {table[head, at]} at distance "
-                    f"{at}; a model takes finite values, and -oo from distance 1"
+                    f"the bias {self.encoding.head(head + 1)} is {value} at distance {at}; a model "
+                    "takes finite values, and -oo from distance 1"
                 )
             self.known = table
         return torch.from_numpy(self.known[:, :length])

@@ -161,7 +161,7 @@ def test_ray_is_missing(files, capsys, monkeypatch):
     with pytest.raises(SystemExit) as stop:
         main(["sweep", *files])
     assert stop.value.code == 2
-    assert "pip install 'farfield[cluster]'" in capsys.readouterr().err
+    assert "pip install '.[cluster]'" in capsys.readouterr().err
 
 
 @pytest.mark.slow  # the driver of test_sweep is killed too

@@ -1,0 +1,132 @@
+"""Several formulas are several ideas in every verb; numbers and what is missing, as people type."""
+
+import json
+
+import pytest
+
+from farfield.cli import main
+
+
+@pytest.fixture
+def run(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def run(*args):
+        with pytest.raises(SystemExit) as stop:
+            main([*args])
+        said = capsys.readouterr()
+        return stop.value.code, said.out, said.err
+
+    return run
+
+
+EACH = {  # a verb with its options: what its answer calls the subject
+    "check": (),
+    "trf": ("--eps", "1%"),
+    "leak": ("--trained", "4k"),
+    "reach": ("--advantage", "3"),
+    "window": ("--error", "1%", "--logit-bound", "1"),
+    "resolution": ("--length", "1k"),
+    "forecast": ("--trained", "64", "--tested", "1k"),
+}
+
+
+@pytest.mark.parametrize("verb", EACH)
+def test_several_formulas_are_several_ideas(run, verb):
+    formulas = ("-n/4", "alibi", "[-n/4; 0 x7]")
+    code, out, _ = run(verb, *formulas, *EACH[verb], "--json")
+    answers = json.loads(out)
+    alone = [json.loads(run(verb, f, *EACH[verb], "--json")[1]) for f in formulas]
+    assert code in (0, 1) and len(answers) == 3
+    for several, one in zip(answers, alone, strict=True):
+        assert {k: v for k, v in several.items() if k != "proof"} == {
+            k: v for k, v in one.items() if k != "proof"
+        }
+    assert len(answers[1]["heads"]) == 8 and len(answers[2]["heads"]) == 8
+    text = run(verb, *formulas, *EACH[verb])[1]
+    assert all(name in text for name in ("-n/4", "alibi", "one head -n/4, seven without bias"))
+
+
+def test_names_and_pages_take_several_too(run):
+    assert len(json.loads(run("encodings", "alibi", "nope", "--json")[1])) == 2
+    both = json.loads(run("design", "-a*n", "-a*log(1+n)", "--trf", "1k", "--json")[1])
+    family = json.loads(
+        run("design", "-a*n", "--family", "-a*log(1+n)", "--trf", "1k", "--json")[1]
+    )
+    assert len(both["designs"]) == len(family["designs"]) == 2
+    assert run("plot", "-n/8", "[-n/4; 0 x7]", "--length", "1k", "--out", "p.svg")[0] == 0
+
+
+def test_a_missed_expectation_is_told_of_each(run):
+    code, _, err = run("check", "-n", "-log(1+n)", "--expect", "converges")
+    assert code == 1 and "-log(1+n): expected converges, found diverges" in err
+
+
+WRONG = {
+    ("forecast", "-n/8", "--trained", "64"): ("needs --tested", "longest length"),
+    ("forecast", "-n/8", "--trained", "64", "--tested"): ("--tested has no value",),
+    ("window", "-n/8", "--logit-bound", "1"): ("needs --error",),
+    ("audit",): ("needs FOLDER",),
+    ("audit", "a", "b"): ("'b' is one argument too many",),
+    ("trf",): ("give a formula in n", "[-n/4; 0 x7]"),
+    ("train",): ("give a formula in n",),
+    ("compare", "-n"): ("two formulas or more", "1 given"),
+    ("map", "-a*n", "-b*n", "--a", "1:2"): ("a map is of one formula",),
+    ("leak", "-n", "--trained", "4x"): ("'4x'", "4k (4096)"),
+    ("leak", "-n", "--trained", "50%"): ("no whole number",),
+    ("leak", "-n", "--trained", "0.3k"): ("no whole number",),
+    ("trf", "-n", "--eps", "101%"): ("outside (0, 1)",),
+    ("trf", "-n", "--eps", "1 % %"): ("1 %",),
+    ("erf", "--model", "x", "--length", "4z"): ("--length '4z'", "4k (4096)"),
+    ("design", "-a*n", "--leak", "<=1%", "--trained", "x"): ("trained 'x'", "4k (4096)"),
+    ("train", "-n", "--tested", "64,x"): ("'x'", "4k (4096)"),
+    ("train", "log(-n)"): ("no real number",),
+    ("claims", "qin2025"): ("did you mean", "qin2024"),
+    ("check", "-n", "-m", "--certificate", "x.v"): ("one formula",),
+    ("check", "-n", "--tail", "cut"): ("a table alone",),
+    ("check", "[0; -1]"): ("[0, -1]", "heads"),
+}
+
+
+@pytest.mark.parametrize("args", WRONG, ids=" ".join)
+def test_what_is_wrong_or_missing_is_said_with_what_to_type(run, args):
+    code, out, err = run(*args)
+    assert code == 2 and not out and err.count("\n") == 1
+    assert all(part in err for part in WRONG[args])
+
+
+def test_one_percent_and_4k_are_numbers_everywhere(run):
+    for typed, plain in (
+        (("trf", "-n/400", "--eps", "1%", "--length", "4k"), ("1/100", "4096")),
+        (("trf", "-n/400", "--eps", "0.5 %", "--length", "2K"), ("1/200", "2048")),
+        (("leak", "-n/400", "--trained", "1k", "--evaluated", "32k"), ("1024", "32768")),
+        (("design", "-a*n", "--leak", "<=1%", "--trained", "2k"), ("<=1/100", "2048")),
+        (("check", "alibi", "--bca", "4k"), ("4096",)),
+    ):
+        values = iter(plain)
+        exact = [next(values) if a[-1] in "%kK" and a[0] in "0123456789<" else a for a in typed]
+        assert run(*typed)[:2] == run(*exact)[:2] and exact != [*typed]
+
+
+def test_a_file_of_numbers_is_a_table_and_a_file_as_a_formula_says_so(run, tmp_path):
+    (tmp_path / "column.txt").write_text("# measured\n0\n-1\n-2\n")
+    (tmp_path / "row.txt").write_text("0, -1, -2")
+    (tmp_path / "both.txt").write_text("0 -1\n1 -2\n")
+    expected = run("check", "[0, -1, -2]", "--tail", "cut")
+    assert "table of 3 values, masked beyond: the series converges" in expected[1].replace(
+        "\n", " "
+    )
+    for name in ("column.txt", "row.txt"):
+        assert run("check", "--file", name, "--tail", "cut") == expected
+    assert "one number a line" in run("check", "--file", "both.txt")[2]
+    assert "farfield check --file column.txt" in run("check", "column.txt")[2]
+
+
+def test_a_paper_is_asked_for_by_its_name(run):
+    text = run("claims", "qin2024")[1]
+    assert text == run("claims", "--paper", "qin2024")[1] and "sun2023" not in text
+
+
+def test_infinite_terms_come_first(run):
+    first = run("check", "-log(n)")[1].splitlines()[0]
+    assert "undefined or infinite at n = 0" in first
