@@ -236,10 +236,10 @@ def forecast(
     asked = Forecast(m, n, depth, length, status=Status.UNKNOWN, label=None, subject=subject.name)
     if reason := out_of_reach(subject):
         return dataclasses.replace(asked, status=Status.OUT_OF_SCOPE, reason=reason)
-    return _of_bias(subject, asked, count or subject.num_heads)
+    return _of_bias(subject, asked, count)
 
 
-def _of_bias(subject: Encoding, asked: Forecast, heads: int) -> Forecast:
+def _of_bias(subject: Encoding, asked: Forecast, heads: int | None) -> Forecast:
     """The forecast that is asked for; `asked` with a reason where there is none."""
     with np.errstate(over="ignore"):
         bias = subject.bias(np.arange(asked.tested))
@@ -296,12 +296,13 @@ def _distance(one: KernelOrder, other: KernelOrder) -> float:
     return max(*parts, abs(one.loss - other.loss) / max(1.0, other.loss))
 
 
-def _beyond(subject: Encoding, asked: Forecast, heads: int) -> str | None:
+def _beyond(subject: Encoding, asked: Forecast, heads: int | None) -> str | None:
     """How a case lies outside what the trials have; None inside."""
     if not trainable(subject):
         return "no model is trained with it: it stands for the scores of another encoding"
-    if heads not in (1, HEADS, HEADS * asked.layers):  # 1: the same formula in all heads
-        return f"the evidence is of models with {HEADS} heads, not {heads}"
+    written = subject.num_heads  # 1: the same formula in all heads
+    if heads not in (None, HEADS) or written not in (1, HEADS, HEADS * asked.layers):
+        return f"the evidence is of models with {HEADS} heads, not {heads or written}"
     if why := outside(asked.trained, asked.tested, asked.layers, asked.steps):
         return why
     assert asked.distance is not None

@@ -112,6 +112,7 @@ def test_heads_count_by_their_share():
         ("-n/4", {"trained": 64, "tested": 2048}, "16 times the training length"),
         ("-n/4", {"trained": 64, "tested": 128, "layers": 24}, "layers"),
         ("-n/4", {"trained": 64, "tested": 128, "heads": 64}, "8 heads, not 64"),
+        ("-n/4", {"trained": 64, "tested": 128, "heads": 1}, "8 heads, not 1"),
         (encoding("-n/4"), {"trained": 64, "tested": 128, "heads": 12}, "8 heads, not 12"),
         (["-n/4", "0"], {"trained": 64, "tested": 128}, "8 heads, not 2"),
         ("-n/4", {"trained": 64, "tested": 128, "steps": 4000}, "1000 steps, not 4000"),
@@ -122,6 +123,13 @@ def test_beyond_the_evidence_nothing_is_forecast(f, options, why):
     assert found.status is Status.UNKNOWN and found.label is found.holds is None
     assert found.reason.code is Code.BEYOND_EVIDENCE and why in found.reason.sentence
     assert found.value is not None
+
+
+def test_eight_heads_and_a_thousand_steps_are_what_is_meant():
+    asked = {"trained": 64, "tested": 1024}
+    usual = forecast("-n/4", **asked)
+    for same in (forecast("-n/4", **asked, heads=8, steps=1000), forecast(8 * ["-n/4"], **asked)):
+        assert same.ratio == pytest.approx(usual.ratio) and same.holds == usual.holds
 
 
 def test_far_from_every_trial_nothing_is_forecast(monkeypatch):
