@@ -15,6 +15,7 @@ import numpy as np
 
 from farfield.theory.answers.wording import plural
 from farfield.validation.evidence.judged import LIMIT
+from farfield.validation.evidence.told import told
 from farfield.validation.forms import FORMS
 from farfield.validation.harness.measures.evidence import Evidence
 from farfield.validation.reference.committed import Row
@@ -113,19 +114,8 @@ def _answer(words: str, found: Sequence[Open]) -> Evidence:
     off = {form: _off(tests, form) for form in FORMS}
     holds = sum(c.loss < LIMIT for c in decided)
     best = max(FORMS, key=lambda form: (right[form], -off[form]))
-    undecided = f" {len(tests) - len(decided)} more are not decided." if tests != decided else ""
-    seen = [c for c in found if c not in tests]
-    sentence = (
-        f"{plural(len(decided), 'decided case')} that no one had seen: {holds} hold. The form "
-        f'"{best}" is right for {right[best]}, the law so far for {right["law"]}, the better '
-        f"constant answer for {max(holds, len(decided) - holds)}.{undecided}"
-    )
-    if seen:
-        named = "; ".join(f"{titled(c.named)} {c.loss:+.3f} ± {c.error:.3f}" for c in seen)
-        sentence += f" Seen before, and no test: {named}."
-    return Evidence(
-        f"Which form said beforehand what happens with {words}?",
-        sentence,
+    return told(
+        "competing",
         len(found),
         {"right": right, "off": off, "decided": len(decided), "hold": holds},
         (
@@ -143,6 +133,12 @@ def _answer(words: str, found: Sequence[Open]) -> Evidence:
             ("on the registered 512", "", "", *(f"{c.registered:+.3f}" for c in found)),
         ),
         tuple(f"{titled(c.named)}, {plural(c.seeds, 'seed')}" for c in found),
+        words=words,
+        cases=plural(len(decided), "decided case"),
+        best=best,
+        null=max(holds, len(decided) - holds),
+        undecided=len(tests) - len(decided),
+        seen=[(titled(c.named), c.loss, c.error) for c in found if c not in tests],
     )
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from farfield.numerics.depth import layered_quantile, layered_receptive_field
 from farfield.theory.encodings import encoding
 from farfield.theory.values import tabulate
+from farfield.validation.evidence.told import told
 from farfield.validation.harness.measures.evidence import Evidence
 from farfield.validation.harness.measures.statistics import rank_correlation
 from farfield.validation.reference.observations import (
@@ -136,21 +137,15 @@ def depth(found: Sequence[Model]) -> Iterator[Evidence]:
         numbers[name] = {"factor": middle, "interval": (low, high), "rho": rho}
         rows.append((name, f"{middle:.2f}", f"{low:.2f} to {high:.2f}", f"{rho:.2f}"))
     medians = {k: tuple(float(x) for x in np.median(v, axis=0)) for k, v in chosen.items()}
-    ours, better = numbers[REGISTERED], numbers["fitted mixing and content noise"]
-    plainly = numbers[PLAIN]
-    yield Evidence(
-        "Does the layered receptive field predict the gradient ERF of a model without training?",
-        f"With the registered mixing it is off by a factor of {ours['factor']:.2f} on average "
-        f"({ours['interval'][0]:.2f} to {ours['interval'][1]:.2f} over {SPLITS} random halves), "
-        f"plain finite-row TRF by {plainly['factor']:.2f}. A mixing fitted on the other half "
-        f"(median {medians['fitted mixing'][0]:.2f}) gives "
-        f"{numbers['fitted mixing']['factor']:.2f}; with normal noise of the content logits "
-        f"(median standard deviation {medians['fitted mixing and content noise'][1]:.1f}, mixing "
-        f"{medians['fitted mixing and content noise'][0]:.2f}) {better['factor']:.2f}.",
+    yield told(
+        "depth",
         len(biased),
         numbers | {"fitted": medians},
         tuple(rows),
         tuple(o.runs for o in biased),
+        registered=numbers[REGISTERED],
+        plain=numbers[PLAIN],
+        splits=SPLITS,
     )
     noisy = final["fitted mixing and content noise"]
     worst = sorted(range(len(biased)), key=lambda k: -abs(math.log(registered[k] / measured[k])))
@@ -168,12 +163,8 @@ def depth(found: Sequence[Model]) -> Iterator[Evidence]:
             for k in worst
         ),
     )
-    off = [f"{biased[k].label} ({registered[k]:.0f} for {measured[k]:.0f})" for k in worst[:3]]
-    yield Evidence(
-        "Where does the layered prediction fail?",
-        f"Most at {', '.join(off)} tokens. The column with learned values takes those of each "
-        "seed after training, which no prediction can know, and their mean; the one with content "
-        "noise is fitted on all encodings, and the split above judges it.",
+    yield told(
+        "depth fails",
         len(biased),
         {
             o.label: (float(registered[k]), float(noisy[k]), float(measured[k]))
@@ -181,4 +172,5 @@ def depth(found: Sequence[Model]) -> Iterator[Evidence]:
         },
         table,
         tuple(o.runs for o in biased),
+        worst=[(biased[k].label, registered[k], measured[k]) for k in worst[:3]],
     )

@@ -9,6 +9,7 @@ import numpy as np
 
 from farfield.numerics.resolution import attention_resolution
 from farfield.validation.evidence.statements import groups
+from farfield.validation.evidence.told import told
 from farfield.validation.harness.measures.evidence import Evidence
 from farfield.validation.harness.measures.statistics import rank_correlation
 from farfield.validation.reference.observations import assumed_bias
@@ -53,16 +54,15 @@ def receptive_fields(found: Sequence[Model]) -> Iterator[Evidence]:
                         )
                     )
     first = "all with an additive bias; finite-row TRF(0.01), registered; "
-    a, g = (numbers[first + kind] for kind in ("attention ERF(0.01)", "gradient ERF(0.99)"))
-    yield Evidence(
-        "Does the theoretical receptive field predict the measured ones across encodings?",
-        f"Finite-row TRF(0.01) ranks the attention ERF(0.01) with rho = {a[0]:.2f} ({a[1]:.2f} to "
-        f"{a[2]:.2f}) and the gradient ERF through {found[0].layers} layers with rho = {g[0]:.2f} "
-        f"({g[1]:.2f} to {g[2]:.2f}). An infinite TRF is the highest rank.",
+    yield told(
+        "receptive fields",
         len(biased),
         numbers,
         tuple(rows),
         tuple(o.runs for o in biased),
+        attention=numbers[first + "attention ERF(0.01)"],
+        gradient=numbers[first + "gradient ERF(0.99)"],
+        layers=found[0].layers,
     )
     yield from _heads(biased)
 
@@ -81,15 +81,14 @@ def _heads(biased: Sequence[Model]) -> Iterator[Evidence]:
             within[o.label] = r.rho
             rows.append((o.label, f"{r.rho:.2f} ({r.rho_low:.2f} to {r.rho_high:.2f})", str(r.n)))
     r = rank_correlation([a for a, _ in pairs], [b for _, b in pairs], resamples=500)
-    yield Evidence(
-        "Does it predict them head by head?",
-        f"Over every layer and head of every encoding, finite-row TRF({eps:g}) of the trained bias "
-        f"against attention ERF({eps:g}): rho = {r.rho_text()}. Heads are not independent, so the "
-        "interval is too narrow; the table has the encodings one by one.",
+    yield told(
+        "heads",
         r.n,
         {"all": (r.rho, r.rho_low, r.rho_high), **within},
         tuple(rows),
         tuple(o.runs for o in biased),
+        eps=eps,
+        rank=r,
     )
 
 
@@ -118,17 +117,12 @@ def resolutions(found: Sequence[Model]) -> Iterator[Evidence]:
         return
     r = rank_correlation([a for a, _ in pairs], [b for _, b in pairs])
     by = {o.name: o.resolution for o in found if o.resolution is not None}
-    masked = [
-        f"{label} {by[label]:.3g} without, {by[label + ' + BCA']:.3g} with"
-        for label in by
-        if label + " + BCA" in by
-    ]
-    yield Evidence(
-        "Does the measured attention resolution follow the theory, with and without BCA?",
-        f"Across additive biases, rho = {r.rho_text()} between R of the bias and R of the measured "
-        f"scores over {length} tokens. Blockwise causal attention: {'; '.join(masked)}.",
+    yield told(
+        "resolution",
         r.n,
         {"rho": (r.rho, r.rho_low, r.rho_high), "measured": by},
         tuple(rows),
         tuple(o.runs for o in found),
+        rank=r,
+        length=length,
     )

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from farfield.theory.encodings import Encoding, encoding
+from farfield.validation.evidence.told import told
 from farfield.validation.forms import FORMS
 from farfield.validation.harness.measures.evidence import Evidence
 from farfield.validation.harness.measures.extrapolation import TOLERANCE
@@ -92,25 +93,9 @@ def judge(registration: Registration) -> Evidence | None:
     null = max(sum(held), len(held) - sum(held))
     later = {name for part in registration.added for name in part["rules"]}
     first = {rule: rows for rule, rows in by_rule.items() if rule not in later}
-    verdict = by_rule["verdict"]
     leading = max(first, key=lambda rule: _share(first[rule]))
-    wrong = ", ".join(s.name for s in first[leading] if not s.right) or "none"
-    sentence = (
-        f'Of the {len(held)} registered cases that are finished, the rule "{leading}" is right '
-        f"for {sum(s.right for s in first[leading])} (wrong: {wrong}), convergence of every head "
-        f"for {sum(s.right for s in verdict)}, the better constant answer for {null}."
-    )
-    if later:
-        sentence += " " + " ".join(
-            f'"{rule}", written down when {len(held) - len(by_rule[rule])} of them were '
-            f"finished, is right for {sum(s.right for s in by_rule[rule])} of the other "
-            f"{len(by_rule[rule])}."
-            for rule in (*RULES, *FORMS)
-            if rule in later and rule in by_rule
-        )
-    return Evidence(
-        f"{registration.plan.title}: which rule says beforehand whether perplexity holds?",
-        sentence,
+    return told(
+        "registration",
         len(held),
         {rule: sum(s.right for s in rows) for rule, rows in by_rule.items()} | {"null": null},
         (
@@ -118,6 +103,10 @@ def judge(registration: Registration) -> Evidence | None:
             *(_row(rule, rows) for rule, rows in _ordered(by_rule)),
         ),
         tuple(dict.fromkeys(s.name for s in by_rule["majority"])),
+        title=registration.plan.title,
+        leading=leading,
+        wrong=[s.name for s in first[leading] if not s.right],
+        later={r: len(by_rule[r]) for r in (*RULES, *FORMS) if r in later and r in by_rule},
     )
 
 
@@ -166,15 +155,8 @@ def law(later: Sequence[Said]) -> Evidence:
     fitted = _r2(loss, slope(value, loss) * value)
     unseen = _r2(*(np.array([getattr(s, what) for s in later]) for what in ("loss", "forecast")))
     hits = sum(s.right for s in later)
-    return Evidence(
-        "Is the growth of perplexity the order loss times one constant?",
-        f"log ratio = {slope(value, loss):.2f} times the order loss, whose form has two constants "
-        "more and a case of its own for windows that are flat inside. The form was chosen on "
-        f"such models and is not derived. R² = {fitted} on {len(known)} trials of 1,000 steps, "
-        f"{_r2(loss, without)} with the slope alone fitted without the family of each. So "
-        f"forecast, {right} of {len(known)} fall on the right side of {TOLERANCE:.0%} (wrong: "
-        f"{', '.join(wrong) or 'none'}). Of {len(later)} cases that came out after it was written "
-        f"down it is right for {hits}, R² = {unseen}, with the slope of that time.",
+    return told(
+        "law",
         len(known),
         {
             "slope": slope(value, loss),
@@ -193,6 +175,8 @@ def law(later: Sequence[Said]) -> Evidence:
             ),
         ),
         tuple(t.name for t in known),
+        wrong=wrong,
+        tolerance=TOLERANCE,
     )
 
 
@@ -307,15 +291,9 @@ def outside(numbers: Row) -> Evidence:
             )
     held = sum(m.loss < LIMIT for m in models)
     null = max(held, len(models) - held)
-    best, rows = _ordered(by_rule)[0]
-    return Evidence(
-        "Do the rules, untouched, say who extrapolates among the printed models of [C] and [S] "
-        "(162M parameters and more, 12 and 24 layers, trained on 512 and 1,024 tokens)?",
-        f"Of {len(models)} models with a bias that has no learned part, {held} hold within "
-        f'{TOLERANCE:.0%}; a constant answer is right for {null}. Best is "{best}" with '
-        f"{sum(s.right for s in rows)}; convergence of every head is right for "
-        f"{sum(s.right for s in by_rule['verdict'])}, the order loss for "
-        f"{sum(s.right for s in by_rule[ORDER_LOSS])}.",
+    best, _ = _ordered(by_rule)[0]
+    return told(
+        "outside",
         len(models),
         {rule: sum(s.right for s in r) for rule, r in by_rule.items()} | {"null": null},
         (
@@ -323,4 +301,8 @@ def outside(numbers: Row) -> Evidence:
             *(_row(rule, r) for rule, r in _ordered(by_rule)),
         ),
         tuple(m.name for m in models),
+        held=held,
+        tolerance=TOLERANCE,
+        best=best,
+        order=ORDER_LOSS,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+from farfield.validation.evidence.told import told
 from farfield.validation.harness.measures.evidence import Evidence
 from farfield.validation.harness.measures.extrapolation import TOLERANCE, holds
 from farfield.validation.harness.measures.statistics import (
@@ -58,16 +59,15 @@ def verdicts(found: Sequence[Model]) -> Iterator[Evidence]:
             [kind, *("; ".join(rows.get((kind, o), ["none"])) for o in outcomes)] for kind in kinds
         ]
         table = (("verdict", *outcomes), *map(tuple, cells))
-        yield Evidence(
-            f"Does the verdict say who extrapolates to {longest // trained} times the training "
-            f"length ({protocol} perplexity, {longest} tokens)?",
-            f"One-sided (no increase of {TOLERANCE:.0%} or more at any tested length) the verdict "
-            f"is right for {right['one-sided']} of {n} ({low:.0%} to {high:.0%}), as printed (no "
-            f"change either way) for {right['printed']} of {n}.",
+        yield told(
+            "verdict",
             n,
             {**right, "interval": (low, high), "tolerance": TOLERANCE},
             table,
             tuple(o.runs for o in counted),
+            times=longest // trained,
+            longest=longest,
+            protocol=protocol,
         )
 
 
@@ -108,17 +108,17 @@ def forecasts(found: Sequence[Model]) -> Iterator[Evidence]:
     )
     best = max(ranked, key=lambda name: ranked[name].rho)
     better = "better" if low > 0 else "worse" if high < 0 else "not distinguishably better or worse"
-    yield Evidence(
-        f"Which prediction ranks the loss at {reach} tokens (last token) best, and is the leak, "
-        "which has a size, better than the verdict, which has none?",
-        f"Best is the {best}, rho = {ranked[best].rho_text()}. The leak (mean of heads) has rho = "
-        f"{ranked[LEAK].rho_text()}, the verdict {ranked['verdict (0 or 1)'].rho_text()}: "
-        f"the leak is {better}, by {gain:+.2f} ({low:+.2f} to {high:+.2f}).",
+    yield told(
+        "forecast",
         len(found),
         {name: (r.rho, r.rho_low, r.rho_high) for name, r in ranked.items()}
         | {"gain": (gain, low, high)},
         table,
         tuple(o.runs for o in found),
+        reach=reach,
+        best=best,
+        ranked={"best": ranked[best], "leak": ranked[LEAK], "verdict": ranked["verdict (0 or 1)"]},
+        better=better,
     )
 
 
@@ -137,14 +137,8 @@ def coverage(found: Sequence[Model]) -> Iterator[Evidence]:
     )
     strict = [o.name for o, c, f in zip(found, covered, fails, strict=True) if not c and not f]
     loose = [o.name for o, c, f in zip(found, covered, fails, strict=True) if c and f]
-    yield Evidence(
-        "Chi et al.: an encoding extrapolates if its gradient ERF(0.99) is covered by the training "
-        "length. Is the rule right, and is the gradient mass within the training length better?",
-        f"The rule is right for {right} of {len(found)} ({low:.0%} to {high:.0%}); too strict for "
-        f"{', '.join(strict) or 'none'}, too lenient for {', '.join(loose) or 'none'}. Ranks of "
-        f"the loss at {reach} tokens: gradient ERF rho = {field.rho_text()}, lack of mass within "
-        f"the training length rho = {mass.rho_text()}, {gain:+.2f} ({gain_low:+.2f} to "
-        f"{gain_high:+.2f}).",
+    yield told(
+        "coverage",
         len(found),
         {
             "right": right,
@@ -163,4 +157,9 @@ def coverage(found: Sequence[Model]) -> Iterator[Evidence]:
             ),
         ),
         tuple(o.runs for o in found),
+        reach=reach,
+        strict=strict,
+        lenient=loose,
+        field=field,
+        mass=mass,
     )

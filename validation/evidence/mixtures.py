@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from farfield.theory.answers.wording import plural
+from farfield.validation.evidence.told import told
 from farfield.validation.files import write
 from farfield.validation.harness.attention import fused
 from farfield.validation.harness.corpus import segments
@@ -169,16 +170,8 @@ def answer() -> Evidence | None:
     read = mean("1 head 1/4", "readout", "beyond") or 0.0
     field = mean("1 head 1/4", "fields", "free") or 0.0
     seeds = len(by_label["1 head 1/4"])
-    return Evidence(
-        "Why does a mixture hold?",
-        f"One head of slope 1/4 beside seven without bias ({plural(seeds, 'seed')}), at "
-        f"{MULTIPLE} times the training length: without the local head its loss grows by "
-        f"{one['silence local, long']:.2f} nats, without the seven by "
-        f"{one['silence free, long']:.2f}. Another text beyond the training length costs "
-        f"{one['foreign']:+.3f}, the far context as a whole changes the loss by {one['far']:+.3f}; "
-        f"free heads with logits times log i / log L by {one['tempered']:+.3f}. The rank "
-        f"correlation of position and what a linear probe reads beyond the training length is "
-        f"{read:.2f}.",
+    return told(
+        "mixtures",
         sum(map(len, by_label.values())),
         {**one, "read": read, "field": field, "seeds": seeds},
         (
@@ -203,6 +196,8 @@ def answer() -> Evidence | None:
             ),
         ),
         tuple(f"{row['label']}, seed {row['seed']}" for rows in by_label.values() for row in rows),
+        multiple=MULTIPLE,
+        models=plural(seeds, "seed"),
     )
 
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from farfield.numerics.finite_length import head_weights
+from farfield.validation.evidence.told import told
 from farfield.validation.harness.measures.evidence import Evidence
-from farfield.validation.harness.measures.extrapolation import holds
 from farfield.validation.reference.committed import Row
 from farfield.validation.reference.observations import assumed_bias, family
 from farfield.validation.reference.table import Model
@@ -52,13 +52,13 @@ def blind(o: Model) -> bool:
 
 def right(o: Model) -> bool:
     """Whether the verdict said what happened, one-sided, last token."""
-    return bool(holds(r - 1 for r in o.last.values()) == o.prediction["extrapolates"])
+    return bool(o.holds() == o.prediction["extrapolates"])
 
 
 def verdicts(found: Sequence[Model]) -> Evidence:
     """The verdict beside a constant answer; which rows were blind, which are one model."""
     results = committed_results()
-    kept = [holds(r - 1 for r in o.last.values()) for o in found]
+    kept = [o.holds() for o in found]
     null = max(sum(kept), len(kept) - sum(kept))
     additive = [o for o in found if o.biased]
     among = [k for o, k in zip(found, kept, strict=True) if o.biased]
@@ -80,22 +80,14 @@ def verdicts(found: Sequence[Model]) -> Evidence:
         "models": len(models),
         "values": len({_key(o) for o in found}),
     }
-    said = (
-        f" Of the {len(unseen)} that had not been piloted it is right for {numbers['unseen']}."
-        if unseen
-        else ""
-    )
-    return Evidence(
-        "How much of that is more than a constant answer, and how much was blind?",
-        f"The verdict is right for {numbers['right']} of {len(found)}, the better constant answer "
-        f"for {null}; among the {len(additive)} additive biases it is {numbers['additive']} "
-        f"against {numbers['additive null']}.{said} The {len(found)} rows are {len(models)} "
-        f"distinct models with {numbers['values']} distinct predictions: a mask at inference makes "
-        "no new model.",
+    return told(
+        "referee verdicts",
         len(found),
         numbers,
         (),
         tuple(o.runs for o in found),
+        additive=len(additive),
+        unseen=len(unseen),
     )
 
 
@@ -136,28 +128,14 @@ def fields(found: Sequence[Model]) -> Evidence:
     numbers: dict[str, Any] = {k: factor(v, every) for k, v in predictors.items()}
     ours = predictors[LAYERED]
     numbers |= {"unsaturated": factor(ours, unsaturated), "unsaturated n": int(unsaturated.sum())}
-    said = ""
     if unseen.any() and not unseen.all():
         numbers |= {"seen": factor(ours, ~unseen), "unseen": factor(ours, unseen)}
-        said = (
-            f" It is {numbers['seen']:.2f} on the {int((~unseen).sum())} that were piloted and "
-            f"{numbers['unseen']:.2f} on the {int(unseen.sum())} that were not."
-        )
     loss = [math.log(o.last[row]) for o in biased]
     beyond = [o.prediction["layered"]["beyond"] for o in biased]
     low, high = _rank_interval(beyond, loss, [family(o.label) for o in biased])
     numbers["families"] = (low, high)
-    return Evidence(
-        "Is the layered field better than simpler ones on the same row?",
-        f"On rows of {row} keys it is off by a factor of "
-        f"{numbers[LAYERED]:.2f}; the field of one layer by "
-        f"{numbers[PLAIN_ROW]:.2f}, R (TRF - 1) + 1 by "
-        f"{numbers['R (TRF - 1) + 1']:.2f}, the best constant by "
-        f"{numbers['the best constant']:.2f}. {len(biased) - numbers['unsaturated n']} of the "
-        f"{len(biased)} measured fields reach {SATURATED:.0%} of the row, where nothing can be "
-        f"wrong by much; on the other {numbers['unsaturated n']} it is off by "
-        f"{numbers['unsaturated']:.2f}.{said} Families resampled, the rank by the layered mass has "
-        f"a 95 % interval of {low:.2f} to {high:.2f} among additive biases.",
+    return told(
+        "referee fields",
         len(biased),
         numbers,
         (
@@ -165,6 +143,12 @@ def fields(found: Sequence[Model]) -> Evidence:
             *((k, f"{factor(v, every):.2f}") for k, v in predictors.items()),
         ),
         tuple(o.runs for o in biased),
+        row=row,
+        layered=numbers[LAYERED],
+        plain=numbers[PLAIN_ROW],
+        saturated=len(biased) - numbers["unsaturated n"],
+        share=SATURATED,
+        blind=int(unseen.sum()),
     )
 
 
@@ -208,10 +192,8 @@ def _paired(found: Sequence[Model], results: Sequence[Row]) -> Iterator[Evidence
         lower[name] = (sum(xpos[s] < rope[s] for s in shared), len(shared))
     if not rows:
         return
-    counts = "; ".join(f"{name} {k} of {n} times" for name, (k, n) in lower.items())
-    yield Evidence(
-        "Paired by seed, is the measured resolution of xPos above that of RoPE, as [S] prints?",
-        f"xPos is below RoPE: {counts}.",
+    yield told(
+        "referee paired",
         len(rows),
         lower,
         (("mask", "seed", "RoPE", "xPos"), *rows),
@@ -231,10 +213,8 @@ def _spread(found: Sequence[Model], results: Sequence[Row]) -> Iterator[Evidence
     wide = {k: sorted(v) for k, v in seeds.items() if len(v) > 1 and max(v) > 2 * min(v)}
     if not wide:
         return
-    said = "; ".join(f"{k}: {', '.join(f'{x:.0f}' for x in v)}" for k, v in wide.items())
-    yield Evidence(
-        "Which gradient fields differ by more than a factor of two between seeds?",
-        f"{said} tokens. Their means, which other answers use, say little.",
+    yield told(
+        "referee spread",
         len(wide),
         wide,
     )

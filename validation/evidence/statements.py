@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+from farfield.validation.evidence.told import told
 from farfield.validation.harness.measures.evidence import Evidence
 from farfield.validation.harness.measures.extrapolation import holds
 from farfield.validation.reference.committed import HERE
@@ -42,12 +43,8 @@ def unreproduced(found: Sequence[Model]) -> Iterator[Evidence]:
         if run in ratios
     ]
     checks.sort(key=lambda c: c[2])
-    failed = sum(not ok for *_, ok in checks)
-    yield Evidence(
-        "What of the papers does not reproduce at this scale?",
-        f"{failed} of {len(checks)} statements do not hold for these models of "
-        f"{found[0].layers} layers, bytes and a training length of {found[0].trained}; that says "
-        "nothing of larger ones.",
+    yield told(
+        "not reproduced",
         len(checks),
         {statement: ok for statement, _, ok in checks},
         (
@@ -55,6 +52,9 @@ def unreproduced(found: Sequence[Model]) -> Iterator[Evidence]:
             *((s, m, "yes" if ok else "no") for s, m, ok in checks),
         ),
         tuple(o.runs for o in found),
+        failed=sum(not ok for *_, ok in checks),
+        layers=found[0].layers,
+        trained=found[0].trained,
     )
 
 

@@ -17,12 +17,10 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any
 
-import jinja2
-
 from farfield.theory.answers.errors import InputError
 from farfield.theory.answers.wording import plural
 from farfield.validation.evidence import judged, mixtures, referee
-from farfield.validation.evidence.told import FORMATS, sentences
+from farfield.validation.evidence.told import environment, sentences
 from farfield.validation.forecast import calibration
 from farfield.validation.harness.reading import corpus
 from farfield.validation.reference.committed import Row
@@ -222,7 +220,7 @@ class _Page:
         """A number `query.name`, written as a form says."""
         query, _, name = path.partition(".")
         numbers, files = _asked(query)
-        text = FORMATS[form](numbers[name])
+        text = format(numbers[name], form)
         self.shown.append(Shown(text, query, name, files))
         return text
 
@@ -235,9 +233,10 @@ def _asked(query: str) -> Found:
 @cache
 def _written() -> tuple[tuple[str, ...], tuple[Shown, ...]]:
     page = _Page()
-    environment = jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False)
-    environment.globals["number"] = page.number
-    told = [environment.from_string(s).render() for s in sentences()["summary"]]
+    told = [
+        environment().from_string(text).render(number=page.number)
+        for text in sentences()["summary"]
+    ]
     return tuple(s for s in told if s), tuple(page.shown)
 
 
