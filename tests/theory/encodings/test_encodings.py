@@ -37,7 +37,10 @@ VALUES = {
 
 
 def valued(name, **options):
-    return encoding(name, **VALUES.get(name, {}), **options)
+    """The encoding with a value for every parameter; 1 or -1 where none is chosen above."""
+    given = VALUES.get(name, {}) | options
+    free = encoding(name, **given).free
+    return encoding(name, **given, **{p.name: -1 if p.symbol.is_negative else 1 for p in free})
 
 
 def press_slopes(heads):
