@@ -13,14 +13,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import sympy
 from flint import acb, arb, fmpq
-from sympy import Expr, S
+from sympy import Expr, Rational, S
 
 from farfield.numerics.enclosures.tails import UNIT, TailEnclosure, Unproved, level, tail_enclosure
+from farfield.numerics.heads import BUDGET_S, reason_of, within
 from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.receptive_field import (
     at_precision,
@@ -32,17 +33,20 @@ from farfield.numerics.receptive_field import (
 from farfield.numerics.summation.analytic_bias import half_line, read_bias
 from farfield.numerics.summation.kernel import number
 from farfield.numerics.summation.series import Series, series
-from farfield.theory.algebra.outcomes import Unreachable
+from farfield.theory.algebra.budget import check_time
+from farfield.theory.algebra.outcomes import OutOfTime, Unreachable
 from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status
 from farfield.theory.answers.blocks import Block, Formula, Sentence, facts, sentence, table
-from farfield.theory.answers.notation import expression_line, shortened, words
-from farfield.theory.answers.wording import decimal
+from farfield.theory.answers.notation import Text, expression_line, shortened, words
+from farfield.theory.answers.wording import decimal, share
 from farfield.theory.decision.differences import limit_of_difference
 from farfield.theory.encodings import Encoding
 from farfield.theory.functions.balls import Undefined, outward, precision, to_arb
 from farfield.theory.functions.nodes import n
 from farfield.theory.proofs import Proof, Step
 
+EPS = (Rational(1, 10), Rational(1, 100), Rational(1, 1000))
+"""Shares of the mass left out at which receptive fields are shown."""
 BITS = 192  # of the balls that compare sums
 MAX_INDEX = 400_000  # terms compared one by one before a proved M
 MAX_DOUBLINGS = 22  # of an M that is tried: 2^22
@@ -55,12 +59,14 @@ class Comparison(Answer):
     Fields:
         formulas: the two biases, a and b.
         names: what they were called.
-        lighter: "a" or "b", "neither" where the tails are equal; None where the test says nothing.
+        lighter: "a" or "b", "neither" where the tails are equal; None where the test says nothing,
+            or both series diverge. One that diverges is the heavier, with reason code `diverges`.
         limit: lim (p_a - p_b).
         crossover: eps*, up to which the lighter one has the smaller TRF, as a float.
         enclosure: floats around eps*.
         index: the last j with u_j > v_j, None if there is none (then eps* = 1).
         proof: what carried the decision.
+        receptive_fields: of a and of b, TRF(1/10), TRF(1/100) and TRF(1/1000) as they are written.
     """
 
     VALUE: ClassVar[str] = "crossover"
@@ -73,17 +79,53 @@ class Comparison(Answer):
     enclosure: tuple[float, float] | None = None
     index: int | None = None
     proof: Proof = field(default_factory=lambda: Proof(""))
+    receptive_fields: tuple[tuple[str, ...], ...] = ()
 
     def blocks(self) -> Sequence[Block]:
         return tuple(self._blocks())
 
     def _blocks(self) -> Iterator[Block]:
         first, second = (shortened(name, 60) for name in self.names)
+        if self.receptive_fields:
+            yield Sentence(self._reaches(first, second), Label.CERTIFIED)
+            columns = zip(EPS, *self.receptive_fields, strict=True)
+            rows = [(share(eps), *map(_count, each)) for eps, *each in columns]
+            yield table(("mass left out", "tokens of a", "tokens of b"), rows)
+        for name, formula in zip("ab", self.formulas, strict=True):
+            yield Formula(words("`p_" + name + "(n)`"), formula)
+        limit = None if self.limit is None else expression_line(self.limit)
+        order = None
+        if self.crossover is not None and self.reason is None:
+            order = "at every j" if self.index is None else f"from j = {self.index + 1} on"
+        yield facts(
+            **{
+                "limit of the difference": limit,
+                "normalised tail of the lighter is smaller": order,
+                "why": None if self.reason is None or self.lighter is None else str(self.reason),
+            }
+        )
+        yield Sentence(self._order(first, second), self.label)
+        yield self.proof.block()
+
+    def _reaches(self, first: str, second: str) -> Text:
+        """The receptive fields of both, in one sentence."""
+        parts = []
+        for name, fields in zip((first, second), self.receptive_fields, strict=True):
+            parts.append(f"{name} needs {_listed([*map(_count, dict.fromkeys(fields))])}")
+        said = "To hold all but {shares} of the mass, {a} tokens; {b}."
+        return words(said, shares=_listed([*map(share, EPS)]), a=parts[0], b=parts[1])
+
+    def _order(self, first: str, second: str) -> Text:
+        """Which tail is lighter, and up to which eps that decides."""
         light, heavy = (first, second) if self.lighter == "a" else (second, first)
-        if self.lighter is None:
+        if self.lighter is None and self.status is Status.EXACT:
+            said = "Neither of {a} and {b} has a tail to compare, since both series diverge."
+        elif self.lighter is None:
             said = "Which of {a} and {b} has the lighter tail is not known: {why}."
         elif self.lighter == "neither":
             said = "The tails of {a} and {b} are equal, and so are their receptive fields."
+        elif self.reason is not None and self.reason.code is Code.DIVERGES:
+            said = "{light} has the lighter tail, since the series of {heavy} diverges."
         elif self.crossover is None:
             said = (
                 "{light} has a lighter tail than {heavy}, so a smaller receptive field for "
@@ -99,32 +141,15 @@ class Comparison(Answer):
                 "{light} has a lighter tail than {heavy}: its receptive field is no larger for "
                 "any eps up to {crossover}."
             )
-        yield Sentence(
-            words(
-                said,
-                a=first,
-                b=second,
-                light=light,
-                heavy=heavy,
-                why=str(self.reason),
-                crossover=decimal(self.crossover, 10),
-            ),
-            self.label,
+        return words(
+            said,
+            a=first,
+            b=second,
+            light=light,
+            heavy=heavy,
+            why=str(self.reason),
+            crossover=decimal(self.crossover, 10),
         )
-        for name, formula in zip("ab", self.formulas, strict=True):
-            yield Formula(words("`p_" + name + "(n)`"), formula)
-        limit = None if self.limit is None else expression_line(self.limit)
-        order = None
-        if self.crossover is not None:
-            order = "at every j" if self.index is None else f"from j = {self.index + 1} on"
-        yield facts(
-            **{
-                "limit of the difference": limit,
-                "normalised tail of the lighter is smaller": order,
-                "why": None if self.reason is None or self.lighter is None else str(self.reason),
-            }
-        )
-        yield self.proof.block()
 
 
 @dataclass(frozen=True, repr=False)
@@ -132,37 +157,68 @@ class Ranking(Answer):
     """Several tails, the lightest first.
 
     Fields:
-        rows: name, formula, verdict, and TRF(1/100) as it is written, the lightest tail first.
+        rows: name, formula, verdict, and TRF(1/10), TRF(1/100), TRF(1/1000) as they are written,
+            the lightest tail first.
         pairs: the comparison of each row with the next, as far as both have a tail.
     """
 
     VALUE: ClassVar[str] = "rows"
 
-    rows: tuple[tuple[str, Expr, str, str], ...]
+    rows: tuple[tuple[str, Expr, str, tuple[str, ...]], ...]
     pairs: tuple[Comparison, ...] = ()
 
     def blocks(self) -> Sequence[Block]:
-        names = [shortened(row[0], 40) for row in self.rows if row[2] == "converges"]
-        others = len(self.rows) - len(names)
-        said = "From the lightest tail to the heaviest: {names}{rest}."
-        if not names:
-            said = "None of these series converges, so none has a tail to compare."
+        with_tail = [row for row in self.rows if row[2] == "converges"]
+        others = len(self.rows) - len(with_tail)
         rest = (
             f"; {others} more have no tail, since their series does not converge" if others else ""
         )
-        few = names if len(names) <= 6 else [*names[:3], "…", *names[-3:]]
-        upto = {id_of(pair): decimal(pair.crossover, 6) for pair in self.pairs}
-        rows = [
-            (name, expression_line(formula), verdict, field, upto.get((name, after[0]), ""))
-            for (name, formula, verdict, field), after in zip(
-                self.rows, (*self.rows[1:], ("",)), strict=True
-            )
-        ]
-        header = ("bias", "p(n)", "series", "TRF(1/100)", "below the next for eps up to")
+        names = _few([shortened(row[0], 40) for row in with_tail])
+        reach = _few([f"{shortened(name, 40)}: {_count(at[1])}" for name, _, _, at in with_tail])
+        if not with_tail:
+            said = "None of these series converges, so none has a tail to compare."
+            return (sentence(said, self.label), self._table())
         return (
-            sentence(said, self.label, names="; ".join(few), rest=rest),
-            table(header, rows),
+            sentence(
+                "The nearest tokens that hold all but {eps} of the mass: {reach}{rest}.",
+                self.label,
+                eps=share(EPS[1]),
+                reach=reach,
+                rest=rest,
+            ),
+            self._table(),
+            sentence("From the lightest tail to the heaviest: {names}.", self.label, names=names),
         )
+
+    def _table(self) -> Block:
+        upto = {id_of(pair): _upto(pair) for pair in self.pairs}
+        names = [row[0] for row in self.rows]
+        rows = [
+            (name, expression_line(p), verdict, *fields, upto.get((name, after), ""))
+            for (name, p, verdict, fields), after in zip(self.rows, [*names[1:], ""], strict=True)
+        ]
+        fields = [f"TRF({share(eps)})" for eps in EPS]
+        return table(("bias", "p(n)", "series", *fields, "below the next for eps up to"), rows)
+
+
+def _upto(pair: Comparison) -> str:
+    """The crossover of two neighbours, in words."""
+    return "equal" if pair.lighter == "neither" else decimal(pair.crossover, 6)
+
+
+def _count(tokens: str) -> str:
+    """A number of tokens, without the word."""
+    return tokens.removesuffix(" tokens")
+
+
+def _listed(parts: list[str]) -> str:
+    """Words with an `and` before the last."""
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def _few(parts: list[str]) -> str:
+    """Up to six parts, or the first and last three."""
+    return "; ".join(parts if len(parts) <= 6 else [*parts[:3], "…", *parts[-3:]])
 
 
 def id_of(pair: Comparison) -> tuple[str, str]:
@@ -176,6 +232,7 @@ def compare_tails(
     *more: Any,
     values_a: dict[str, Any] | None = None,
     values_b: dict[str, Any] | None = None,
+    budget_s: float = BUDGET_S,
 ) -> Comparison | Ranking:
     """Decide which of two biases has the lighter tail [Q, Theorem 0.5], with the crossover (ours).
 
@@ -185,13 +242,13 @@ def compare_tails(
         more: further ones; they, and each different head, make a `Ranking`.
         values_a: parameters and options of `a`.
         values_b: parameters and options of `b`.
+        budget_s: seconds after which what is not known stays unknown.
 
     Returns:
         A `Comparison` of two biases, or a `Ranking` of several.
 
     Raises:
-        InputError: no bias that is a function of the distance alone; free parameters; of two
-            biases, one whose series diverges or is undecided.
+        InputError: no bias that is a function of the distance alone; free parameters.
 
     >>> result = compare_tails("-(log(1+n))^2", "-2*log(1+n)")
     >>> result.lighter, round(result.crossover, 10)
@@ -205,10 +262,17 @@ def compare_tails(
         *(resolve(f, {}) for f in more),
     ]
     each = [(head.name, p) for s in subjects for head, p in _heads(s)]
-    if len(each) > 2:
-        return _ranked(each)
-    (name_a, p), (name_b, q) = each
-    return _compared(p, q, (name_a, name_b))
+    with within(budget_s):
+        if len(each) > 2:
+            return _ranked(each)
+        (name_a, p), (name_b, q) = each
+        found = _compared(p, q, (name_a, name_b))
+        return replace(found, receptive_fields=tuple(_fields(bias) for bias in (p, q)))
+
+
+def _fields(p: Expr) -> tuple[str, ...]:
+    """The receptive fields of a bias, as they are written."""
+    return tuple(found.value_text() for found in theoretical_receptive_field(p, EPS))
 
 
 def _heads(subject: Encoding) -> Iterator[tuple[Encoding, Expr]]:
@@ -223,40 +287,72 @@ def _heads(subject: Encoding) -> Iterator[tuple[Encoding, Expr]]:
 def _ranked(each: Sequence[tuple[str, Expr]]) -> Ranking:
     """Insertion by pairwise comparison: a tail that cannot be compared keeps its place at the end
     of those that can."""
-    light: list[tuple[str, Expr, Series]] = []
-    without: list[tuple[str, Expr, str, str]] = []
+    light: list[tuple[str, Expr]] = []
+    without: list[tuple[str, Expr, str, tuple[str, ...]]] = []
     for name, p in each:
-        s = series(p)
-        if reason := obstacle(s):
+        if reason := _obstacle(p):
             verdict = "diverges" if reason.code is Code.DIVERGES else "no enclosure"
-            field = "infinite" if reason.code is Code.DIVERGES else "unknown"
-            without.append((name, p, verdict, field))
+            without.append((name, p, verdict, _fields(p)))
             continue
         at = len(light)
         while at and _compared(p, light[at - 1][1], (name, light[at - 1][0])).lighter == "a":
             at -= 1
-        light.insert(at, (name, p, s))
+        light.insert(at, (name, p))
     pairs = tuple(
-        _compared(p, q, (one, other)) for (one, p, _), (other, q, _) in itertools.pairwise(light)
+        _compared(p, q, (one, other)) for (one, p), (other, q) in itertools.pairwise(light)
     )
-    rows = tuple(
-        (name, p, "converges", theoretical_receptive_field(p, "1/100").value_text())
-        for name, p, _ in light
+    rows = tuple((name, p, "converges", _fields(p)) for name, p in light)
+    unknown = any(pair.lighter is None for pair in pairs) or any(
+        row[2] != "diverges" for row in without
     )
-    unknown = any(pair.lighter is None for pair in pairs)
     return Ranking(
         (*rows, *without),
         pairs,
         status=Status.UNKNOWN if unknown else Status.EXACT,
         label=None if unknown else Label.CERTIFIED,
-        reason=Reason(Code.NO_LIMIT, "two neighbours could not be compared") if unknown else None,
+        reason=Reason(Code.NO_LIMIT, "two of them could not be compared") if unknown else None,
     )
 
 
+def _obstacle(p: Expr) -> Reason | None:
+    """Why a bias has no tail to compare; None where it has one."""
+    try:
+        return obstacle(series(p))
+    except OutOfTime as why:
+        return reason_of(why)
+
+
 def _compared(p: Expr, q: Expr, names: tuple[str, str]) -> Comparison:
-    """By proportion, by support, by the limit of p_a - p_b; at a finite limit by the sums."""
-    left, right = _convergent(p, names[0]), _convergent(q, names[1])
+    """Two tails; a series that diverges is heavier than every one that converges."""
+    reasons = _obstacle(p), _obstacle(q)
     steps = [Step("compared", {"a": p, "b": q})]
+    for name, reason in zip(names, reasons, strict=True):
+        if reason is not None and reason.code is not Code.DIVERGES:
+            why = f"{shortened(name, 60)}: {reason}"
+            return _unknown((p, q), names, steps, Reason(reason.code, why))
+    if reasons != (None, None):
+        lighter = "a" if reasons[0] is None else "b" if reasons[1] is None else None
+        which = [shortened(x, 60) for x, r in zip(names, reasons, strict=True) if r]
+        said = f"the exp-series of {' and of '.join(which)} diverges"
+        return Comparison(
+            (p, q),
+            names,
+            lighter,
+            crossover=None if lighter is None else 1.0,
+            enclosure=None if lighter is None else (1.0, 1.0),
+            proof=Proof(said, tuple(steps)),
+            label=Label.THEOREM,
+            reason=Reason(Code.DIVERGES, said),
+        )
+    try:
+        return _of_tails(p, q, names, steps)
+    except OutOfTime as why:
+        return _unknown((p, q), names, steps, reason_of(why))
+
+
+def _of_tails(p: Expr, q: Expr, names: tuple[str, str], steps: list[Step]) -> Comparison:
+    """By proportion, by support, by the limit of p_a - p_b; at a finite limit by the sums."""
+    left, right = series(p), series(q)
     finite, gap = _by_support(left, right), sympy.expand(p - q)
     if not gap.has(n):
         steps.append(Step("difference", {"limit": gap}))
@@ -271,14 +367,14 @@ def _compared(p: Expr, q: Expr, names: tuple[str, str]) -> Comparison:
         limit = limit_of_difference(p, q)
         if limit is None:
             why = "p_a - p_b has no limit, or none that is decided"
-            return _unknown((p, q), names, steps, why)
+            return _unknown((p, q), names, steps, Reason(Code.NO_LIMIT, why))
         steps.append(Step("difference", {"limit": limit}))
         lighter = {S.NegativeInfinity: "a", S.Infinity: "b"}.get(limit, "")
         if not lighter:
             found = _by_sums(left, right, limit)
             if found is None:
                 why = "the terms agree in the limit, to all digits tried: ratio 1"
-                return _unknown((p, q), names, steps, why, limit)
+                return _unknown((p, q), names, steps, Reason(Code.NO_LIMIT, why), limit)
             lighter = found
             steps.append(Step("ratio", {"limit": limit, "relation": "<" if found == "a" else ">"}))
     return _with_crossover((p, q), names, left, right, lighter, limit, steps)
@@ -288,7 +384,7 @@ def _unknown(
     formulas: tuple[Expr, Expr],
     names: tuple[str, str],
     steps: list[Step],
-    why: str,
+    reason: Reason,
     limit: Expr | None = None,
 ) -> Comparison:
     """An answer that is open, with the steps that were tried."""
@@ -301,16 +397,8 @@ def _unknown(
         proof=proof,
         status=Status.UNKNOWN,
         label=None,
-        reason=Reason(Code.NO_LIMIT, why),
+        reason=reason,
     )
-
-
-def _convergent(p: Expr, name: str) -> Series:
-    """The series of a bias that has tails; bad input where it has none."""
-    s = series(p)
-    if reason := obstacle(s):
-        raise InputError(f"{shortened(name, 60)} has no tail to compare: {reason}")
-    return s
 
 
 def _by_support(a: Series, b: Series) -> str | None:
@@ -351,6 +439,10 @@ def _with_crossover(
     try:
         m = _settled(light, heavy)
         index, crossover = _last_against(light, heavy, m)
+    except OutOfTime as why:
+        reason = Reason(Code.BUDGET, f"the crossover was not located: {why}")
+        proof = Proof(claim, tuple(steps))
+        return Comparison(formulas, names, lighter, limit, proof=proof, reason=reason)
     except (Unreachable, Unrecognised, Undefined) as why:
         reason = Reason(Code.NO_ENCLOSURE, f"the crossover was not located: {why}")
         proof = Proof(claim, tuple(steps))
@@ -402,6 +494,8 @@ def _last_against(light: Series, heavy: Series, m: int) -> tuple[int | None, arb
         a, b = to_arb(light.total()), to_arb(heavy.total())
         u, v = to_arb(light.tail(m)) / a, to_arb(heavy.tail(m)) / b
         for j in range(m - 1, 0, -1):
+            if j % 1024 == 0:
+                check_time()
             u += to_arb(light.term(j)) / a
             v += to_arb(heavy.term(j)) / b
             if u > v:

@@ -27,6 +27,8 @@ from flint import arb
 from scipy import fft
 from sympy import Expr
 
+from farfield.numerics.heads import BUDGET_S, reason_of
+from farfield.numerics.heads import within as within_time
 from farfield.numerics.receptive_field import (
     Bracket,
     Exact,
@@ -37,7 +39,7 @@ from farfield.numerics.receptive_field import (
     theoretical_receptive_field,
 )
 from farfield.numerics.summation.series import Series, series
-from farfield.theory.algebra.outcomes import Unreachable
+from farfield.theory.algebra.outcomes import OutOfTime, Unreachable
 from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status
 from farfield.theory.answers.blocks import Block, Formula, facts, sentence
 from farfield.theory.answers.notation import expression_line, shortened, words
@@ -119,6 +121,7 @@ def layered_receptive_field(
     mixing: Any = "2/5",
     q: Any = "99/100",
     length: Any = None,
+    budget_s: float = BUDGET_S,
     **values: Any,
 ) -> LayeredReceptiveField:
     """Predict the gradient receptive field of a model of several layers (ours, approximate).
@@ -129,6 +132,7 @@ def layered_receptive_field(
         mixing: the share a of a layer that passes through attention, 0 < a <= 1.
         q: the quantile, 0 < q < 1.
         length: keys of the row, where the series diverges or the row is to be cut.
+        budget_s: seconds after which what is not known stays unknown.
         **values: parameters and options, as `farfield.theory.encodings.encoding` takes them.
 
     Raises:
@@ -147,7 +151,20 @@ def layered_receptive_field(
         raise InputError(f"q {quantile} must be in (0, 1)")
     row = None if length is None else natural(length, "length")
     subject = resolve(f, values)
-    found = _layered(subject, count, a, quantile, row)
+    with within_time(budget_s):
+        try:
+            found = _layered(subject, count, a, quantile, row)
+        except OutOfTime as why:
+            found = LayeredReceptiveField(
+                None,
+                count,
+                a,
+                quantile,
+                row,
+                status=Status.UNKNOWN,
+                label=None,
+                reason=reason_of(why),
+            )
     return replace(found, subject=subject.name)
 
 
@@ -243,6 +260,8 @@ def _total(bias: Expr, row: int | None) -> float | None:
 def _float(s: Series) -> float:
     try:
         return float(to_arb(at_precision(s.total, 128)).mid())
+    except OutOfTime:
+        raise
     except Unreachable as why:
         raise InputError(f"the weights of a row have no sum in reach: {why}") from None
 

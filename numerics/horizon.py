@@ -11,13 +11,14 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import sympy
 from flint import arb, fmpq
 from sympy import Expr, S
 
+from farfield.numerics.heads import BUDGET_S, per_head, within
 from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.receptive_field import resolve
 from farfield.numerics.summation.analytic_bias import sign_from
@@ -30,7 +31,6 @@ from farfield.theory.answers.answer import (
     InputError,
     Reason,
     Status,
-    decisive,
 )
 from farfield.theory.answers.blocks import Block, Formula, Sentence, facts
 from farfield.theory.answers.notation import expression_line, shortened, words
@@ -101,13 +101,21 @@ class Horizon(Answer):
         return [*found, facts(by_head=each or None, why=why)]
 
 
-def dtype_horizon(f: Any, dtype: Any, *, flush_to_zero: bool = False, **values: Any) -> Horizon:
+def dtype_horizon(
+    f: Any,
+    dtype: Any,
+    *,
+    flush_to_zero: bool = False,
+    budget_s: float = BUDGET_S,
+    **values: Any,
+) -> Horizon:
     """The least n_0 such that exp(p(n) - p(0)) rounds to 0 in `dtype` for all n >= n_0.
 
     Args:
         f: a formula in `n`, a SymPy expression, a name of the catalogue or an `Encoding`.
         dtype: fp16, bf16, fp32 or fp64 (or float16, bfloat16, ..., or a torch or NumPy dtype).
         flush_to_zero: whether subnormal numbers become 0.
+        budget_s: seconds after which what is not known stays unknown.
         **values: parameters and options, as `farfield.theory.encodings.encoding` takes them.
 
     Raises:
@@ -121,21 +129,14 @@ def dtype_horizon(f: Any, dtype: Any, *, flush_to_zero: bool = False, **values: 
     if kind not in FORMATS:
         raise InputError(f"dtype {str(dtype)[:40]!r} is not known; accepted: {', '.join(FORMATS)}")
     subject = resolve(f, values)
-    if not subject.biases:
-        return Horizon(
-            None,
-            kind,
-            flush_to_zero,
-            status=Status.OUT_OF_SCOPE,
-            label=None,
-            reason=subject.out_of_scope,
-            subject=subject.name,
+    with within(budget_s):
+        return per_head(
+            subject,
+            lambda bias: _of_bias(bias, kind, flush_to_zero),
+            lambda bias, **more: Horizon(bias, kind, flush_to_zero, **more),
+            lambda head: head.tokens,
+            outside=lambda given: None if given.biases else given.out_of_scope,
         )
-    heads = tuple(_of_bias(b, kind, flush_to_zero) for b in subject.biases)
-    if len(heads) == 1:
-        return replace(heads[0], subject=subject.name)
-    worst = decisive(heads, lambda h: h.tokens)
-    return replace(worst, formula=None, heads=heads, subject=subject.name)
 
 
 def threshold(kind: str, flush_to_zero: bool) -> tuple[fmpq, bool]:
@@ -149,11 +150,7 @@ def _of_bias(bias: Expr, kind: str, flush: bool) -> Horizon:
     """The last n whose weight does not round to 0; infinite where there is no last."""
     s = series(bias)
     limit, closed = threshold(kind, flush)
-    try:
-        found = _last_above(s, limit, closed)
-    except Unreachable as why:
-        reason = Reason(Code.NO_ENCLOSURE, str(why))
-        return Horizon(bias, kind, flush, status=Status.UNKNOWN, label=None, reason=reason)
+    found = _last_above(s, limit, closed)
     if isinstance(found, Reason):
         return Horizon(bias, kind, flush, math.inf, status=Status.INFINITE, reason=found)
     return Horizon(bias, kind, flush, found)

@@ -9,23 +9,15 @@ to 1 if the series diverges.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from sympy import Expr
 
-from farfield.numerics.receptive_field import at_precision, obstacle, out_of_reach, resolve
+from farfield.numerics.heads import BUDGET_S, per_head, sharp, within
+from farfield.numerics.receptive_field import at_precision, obstacle, resolve
 from farfield.numerics.summation.series import series
-from farfield.theory.algebra.outcomes import Unreachable
-from farfield.theory.answers.answer import (
-    Answer,
-    Code,
-    InputError,
-    Label,
-    Reason,
-    Status,
-    decisive,
-)
+from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status
 from farfield.theory.answers.blocks import Block, Formula, Sentence, facts
 from farfield.theory.answers.notation import Text, expression_line, shortened, words
 from farfield.theory.answers.number import natural
@@ -53,6 +45,9 @@ class Leak(Answer):
     enclosure: tuple[float, float] | None = None
     heads: tuple[Leak, ...] = ()
 
+    def span(self) -> tuple[Any, Any] | None:
+        return self.enclosure if self.value is None else super().span()
+
     def blocks(self) -> Sequence[Block]:
         found: list[Block] = [Sentence(self._first(), self.label)]
         if self.status is Status.OUT_OF_SCOPE:
@@ -61,6 +56,8 @@ class Leak(Answer):
             found.append(Formula(words("`p(n)`"), self.formula))
         where = "ever longer rows" if self.evaluated is None else plural(self.evaluated, "key")
         value = None if self.value is None else decimal(self.value, 10)
+        if self.status is Status.ENCLOSED:
+            value = self._between()
         found.append(
             facts(
                 **{f"leak({self.trained}, {where})": value},
@@ -76,13 +73,17 @@ class Leak(Answer):
         rows = "as rows grow" if self.evaluated is None else f"in a row of {self.evaluated} keys"
         if self.status is Status.OUT_OF_SCOPE:
             said = "there is no prior mass by distance to speak of: {why}."
+        elif self.status is Status.ENCLOSED:
+            said = (
+                "{rows}, the share of a query's prior mass that lies beyond {m} is {share}{worst}."
+            )
         elif self.value is None:
             said = "how much of a query's prior mass lies beyond {m} is not known."
         elif self.evaluated is None and self.label is Label.THEOREM:
             said = "as rows grow, all of a query's prior mass comes to lie beyond any {m}{worst}."
         else:
             said = "{rows}, {share} of a query's prior mass lies beyond {m}{worst}."
-        percent = "" if self.value is None else _percent(self.value)
+        percent = self._between() if self.value is None else _percent(self.value)
         worst = ", in the worst head" if self.heads else ""
         return words(
             "{subject}: " + said,
@@ -94,18 +95,26 @@ class Leak(Answer):
             why=str(self.reason),
         )
 
+    def _between(self) -> str:
+        """The enclosure in words."""
+        low, high = self.enclosure or (0.0, 1.0)
+        return f"between {decimal(low)} and {decimal(high)}"
+
 
 def _percent(value: float) -> str:
     return f"{100 * value:.3g} %" if value > 1e-6 else f"a share of {value:.2g}"
 
 
-def leak(f: Any, trained: Any, evaluated: Any = None, **values: Any) -> Leak:
+def leak(
+    f: Any, trained: Any, evaluated: Any = None, *, budget_s: float = BUDGET_S, **values: Any
+) -> Leak:
     """The share of the prior mass of the last query that lies beyond the training length.
 
     Args:
         f: a formula in `n`, a SymPy expression, a name of the catalogue or an `Encoding`.
         trained: the training length m in tokens, at least 1.
         evaluated: the length n >= m at inference; None for the limit of ever longer texts.
+        budget_s: seconds after which what is not known stays unknown.
         **values: parameters and options, as `farfield.theory.encodings.encoding` takes them.
 
     Raises:
@@ -121,35 +130,31 @@ def leak(f: Any, trained: Any, evaluated: Any = None, **values: Any) -> Leak:
     if n is not None and n < m:
         raise InputError(f"evaluated = {n} must be at least trained = {m}")
     subject = resolve(f, values)
-    if reason := out_of_reach(subject):
-        return Leak(
-            None, m, n, status=Status.OUT_OF_SCOPE, label=None, reason=reason, subject=subject.name
+    with within(budget_s):
+        return per_head(
+            subject,
+            lambda bias: _of_bias(bias, m, n),
+            lambda bias, **more: Leak(bias, m, n, **more),
+            lambda head: (head.span() or (0, 0))[1],
+            lambda head: head.value == 1,
         )
-    heads = tuple(_of_bias(b, m, n) for b in subject.biases)
-    if len(heads) == 1:
-        return replace(heads[0], subject=subject.name)
-    worst = decisive(heads, lambda h: h.value, lambda h: h.value == 1)
-    return replace(worst, formula=None, heads=heads, subject=subject.name)
 
 
 def _of_bias(bias: Expr, m: int, n: int | None) -> Leak:
     """T_m/B, in a row of n keys the same of the truncated series; 1 where the series diverges."""
     s = series(bias)
-
-    def unknown(reason: Reason) -> Leak:
+    reason = obstacle(s) if n is None else None
+    if reason is not None and reason.code is Code.DIVERGES:
+        return Leak(bias, m, n, 1.0, (1.0, 1.0), label=Label.THEOREM, reason=reason)
+    if reason is not None:
         return Leak(bias, m, n, status=Status.UNKNOWN, label=None, reason=reason)
-
-    if n is None:
-        reason = obstacle(s)
-        if reason is not None and reason.code is Code.DIVERGES:
-            return Leak(bias, m, n, 1.0, (1.0, 1.0), label=Label.THEOREM, reason=reason)
-        if reason is not None:
-            return unknown(reason)
-    else:
-        s = s.truncated(n)
-    try:
-        ball = to_arb(at_precision(lambda: s.tail(m) / s.total(), 128))
-    except Unreachable as why:
-        return unknown(Reason(Code.NO_ENCLOSURE, str(why)))
+    row = s if n is None else s.truncated(n)
+    ball = to_arb(at_precision(lambda: row.tail(m) / row.total(), 128))
     low, high = outward(ball)
-    return Leak(bias, m, n, float(ball.mid()), (max(0.0, low), min(1.0, high)))
+    enclosure = max(0.0, low), min(1.0, high)
+    if sharp(ball):
+        return Leak(bias, m, n, float(ball.mid()), enclosure)
+    reason = Reason(Code.NO_ENCLOSURE, "the sums are enclosed no further")
+    if enclosure == (0.0, 1.0):
+        return Leak(bias, m, n, status=Status.UNKNOWN, label=None, reason=reason)
+    return Leak(bias, m, n, None, enclosure, status=Status.ENCLOSED, reason=reason)

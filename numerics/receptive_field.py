@@ -14,12 +14,11 @@ telescope, otherwise the answer is a bracket.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, ClassVar, overload
 
@@ -33,8 +32,8 @@ from farfield.numerics.summation.families import Geometric
 from farfield.numerics.summation.normal_form import sign
 from farfield.numerics.summation.series import Series, series, verdict
 from farfield.numerics.summation.telescoping import share as telescoped_share
-from farfield.theory.algebra.budget import until
-from farfield.theory.algebra.outcomes import Unreachable
+from farfield.theory.algebra.budget import check_time, until
+from farfield.theory.algebra.outcomes import OutOfTime, Unreachable
 from farfield.theory.answers.answer import (
     Answer,
     Code,
@@ -280,7 +279,7 @@ def theoretical_receptive_field(
     single = isinstance(eps, str) or not isinstance(eps, Iterable) or getattr(eps, "ndim", 1) == 0
     each: Iterable[Any] = (eps,) if single else eps  # type: ignore[assignment]
     grid = tuple(map(_eps, each))
-    asked = _Request(row, exact, time.monotonic() + _seconds(budget_s))
+    asked = _Request(row, exact, time.monotonic() + seconds(budget_s))
     results = _of_encoding(subject, grid, asked)
     return results[0] if single else results
 
@@ -302,7 +301,8 @@ def resolve(f: Any, values: dict[str, Any]) -> Encoding:
     return subject
 
 
-def _seconds(value: Any) -> float:
+def seconds(value: Any) -> float:
+    """A time budget; bad input where it is none."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
         raise InputError(f"budget_s {str(value)[:40]} must be a number of seconds, at least 0")
     return float(value)
@@ -342,9 +342,7 @@ def _of_encoding(subject: Encoding, grid: Grid, asked: _Request) -> tuple[Recept
         )
     known = {b: _of_bias(b, grid, asked) for b in dict.fromkeys(subject.biases)}
     return tuple(
-        dataclasses.replace(
-            _widest(tuple(known[b][i] for b in subject.biases)), subject=subject.name
-        )
+        replace(_widest(tuple(known[b][i] for b in subject.biases)), subject=subject.name)
         for i in range(len(grid))
     )
 
@@ -406,10 +404,12 @@ def log_bounds(answer: Value | None) -> tuple[float, float]:
 def _of_bias(bias: Expr, grid: Grid, asked: _Request) -> tuple[ReceptiveField, ...]:
     """Each eps on one series and its comparisons, within the budget."""
     with until(asked.deadline):
-        s = series(bias)
-        if asked.length is None and (reason := obstacle(s)) is not None:
-            if reason.code is not Code.DIVERGES and time.monotonic() > asked.deadline:
-                reason = Reason(Code.BUDGET, "the time budget was spent")
+        try:
+            s = series(bias)
+            reason = obstacle(s) if asked.length is None else None
+        except OutOfTime as why:
+            reason = Reason(Code.BUDGET, str(why))
+        if reason is not None:
             return tuple(_unsummed(bias, e, reason) for e in grid)
         compare = _Comparison(s if asked.length is None else s.truncated(asked.length))
         return tuple(_solved(compare, bias, e, asked) for e in grid)
@@ -435,7 +435,11 @@ def _unsummed(bias: Expr, eps: sympy.Rational, reason: Reason) -> ReceptiveField
 
 def obstacle(s: Series) -> Reason | None:
     """Why a series has no certified sums, None where it has: it diverges (`DIVERGES`), converges
-    with no enclosure (`NO_ENCLOSURE`), or is not decided (`UNDECIDED`)."""
+    with no enclosure (`NO_ENCLOSURE`), or is not decided (`UNDECIDED`).
+
+    Raises:
+        OutOfTime: it is not decided, and the time is spent.
+    """
     if s.converges:
         return None
     found = verdict(s.bias) if s.converges is None else Verdict.DIVERGES
@@ -447,6 +451,7 @@ def obstacle(s: Series) -> Reason | None:
     if found is Verdict.CONVERGES:
         said = f"the exp-series converges, but has no certified sum yet: {s.gap}"
         return Reason(Code.NO_ENCLOSURE, said)
+    check_time()  # a verdict that had no time says nothing
     return Reason(Code.UNDECIDED, f"the exp-series is {found.replace('_', ' ')}")
 
 
@@ -461,6 +466,10 @@ def _solved(
         at_precision(lambda: compare.total(ctx.prec), bits)
         answer, reason = _search(compare, eps, asked)
         total = compare.totals[max(compare.totals)]
+    except OutOfTime as why:
+        return replace(
+            _unsummed(bias, eps, Reason(Code.BUDGET, str(why))), length=length, verdict=verdict
+        )
     except Unreachable as why:
         if length is None:
             return _unsummed(bias, eps, Reason(Code.NO_ENCLOSURE, str(why)))
@@ -596,7 +605,7 @@ def _search(
     guesses = foreseen = _foreseen(compare, eps, most if asked.exact else 60) or [1]
     while high is None or high - low > 1:
         if time.monotonic() > asked.deadline:
-            return Bracket(low + 1, high), Reason(Code.BUDGET, "the time budget was spent")
+            return Bracket(low + 1, high), Reason(Code.BUDGET, str(OutOfTime()))
         if high is None and low >= COUNTED and not vast:
             if _beyond(s, eps):
                 return _enclosure(s, eps, 1 << most)
@@ -618,7 +627,8 @@ def _search(
         except Unreachable as why:
             if not low:
                 raise
-            return Bracket(low + 1, high), Reason(Code.NO_ENCLOSURE, str(why))
+            code = Code.BUDGET if isinstance(why, OutOfTime) else Code.NO_ENCLOSURE
+            return Bracket(low + 1, high), Reason(code, str(why))
         low, high = (low, j) if below else (j, high)
         guesses = _newton(s, j, tail, goal)
         if foreseen[0] in (low, high) or foreseen[0] > COUNTED:
@@ -652,7 +662,7 @@ def _magnitude(
         low, high = (low, j) if below else (j, high)
         guesses, step = _newton(s, j, tail, goal), step + 1
         if time.monotonic() > deadline:
-            reason = Reason(Code.BUDGET, "the time budget was spent")
+            reason = Reason(Code.BUDGET, str(OutOfTime()))
             break
     if high is None:
         return Bracket(low + 1, None), reason

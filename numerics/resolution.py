@@ -26,8 +26,10 @@ from flint import arb, fmpq
 from sympy import Expr, S
 
 from farfield.numerics.arrays import ROUNDOFF, TINY, floats
+from farfield.numerics.heads import BUDGET_S, answered, reason_of, sharp, within
 from farfield.numerics.receptive_field import at_precision, obstacle, resolve
 from farfield.numerics.summation.series import Series, series
+from farfield.theory.algebra.budget import check_time
 from farfield.theory.algebra.outcomes import Unreachable
 from farfield.theory.answers.answer import (
     Answer,
@@ -203,7 +205,13 @@ def read_scale(scale: Any) -> Expr:
 
 
 def attention_resolution(
-    f: Any, length: Any = None, *, scale: Any = None, mask: Any = None, **values: Any
+    f: Any,
+    length: Any = None,
+    *,
+    scale: Any = None,
+    mask: Any = None,
+    budget_s: float = BUDGET_S,
+    **values: Any,
 ) -> Resolution:
     """The attention resolution [S, Eq. 4] of a bias or of measured scores.
 
@@ -216,6 +224,7 @@ def attention_resolution(
         scale: a positive factor of the scores; 1 where nothing is said. For a surrogate `1/32`
             (the mean over d/2 = 32 planes) and `1/sqrt(64)` are the other readings of [S].
         mask: None, `"window W"` or `"bca HALF"`, in tokens.
+        budget_s: seconds after which what is not known stays unknown.
         **values: parameters and options, as `farfield.theory.encodings.encoding` takes them.
 
     Raises:
@@ -253,7 +262,15 @@ def attention_resolution(
             reason=subject.out_of_scope,
             subject=subject.name,
         )
-    known = {b: _of_bias(b, tokens, factor, hidden) for b in dict.fromkeys(subject.biases)}
+
+    def blank(bias: Expr, **more: Any) -> Resolution:
+        return Resolution(bias, tokens, factor, str(hidden), "none", **more)
+
+    with within(budget_s):
+        known = {
+            b: answered(b, lambda p: _of_bias(p, tokens, factor, hidden), blank)
+            for b in dict.fromkeys(subject.biases)
+        }
     heads = tuple(known[b] for b in subject.biases)
     return replace(heads[0] if len(heads) == 1 else _mean(heads), subject=subject.name)
 
@@ -367,7 +384,9 @@ Found = tuple[float | None, tuple[float, float] | None, Label | None, Reason | N
 
 
 def _certified(ball: arb) -> Found:
-    """The ball's middle with its ends rounded outward."""
+    """The ball's middle with its ends rounded outward; unknown where they are far apart."""
+    if not sharp(ball):
+        return _unknown(Code.NO_ENCLOSURE, "the sums are enclosed no further")
     return float(ball.mid()), outward(ball), Label.CERTIFIED, None
 
 
@@ -390,7 +409,7 @@ def _limit(bias: Expr) -> Found:
     try:
         ball = at_precision(lambda: _limit_ball(bias, s), BITS)
     except Unreachable as why:
-        return _unknown(Code.NO_ENCLOSURE, str(why))
+        return None, None, None, reason_of(why)
     return _certified(to_arb(ball))
 
 
@@ -424,7 +443,7 @@ def _finite(bias: Expr, terms: int, cut: bool) -> Found:
         try:
             return _certified(at_precision(lambda: _direct(bias, terms, cut), BITS))
         except Unreachable as why:
-            return _unknown(Code.NO_ENCLOSURE, str(why))
+            return None, None, None, reason_of(why)
     try:
         parts = [series(q) for q in (bias, 2 * bias, _shifted(bias))]
 
@@ -435,6 +454,7 @@ def _finite(bias: Expr, terms: int, cut: bool) -> Found:
 
         return _certified(at_precision(closed, BITS + 2 * terms.bit_length()))
     except (Unreachable, ValueError):
+        check_time()
         if terms > MAX_FLOATS:
             said = f"{terms} terms would have to be summed one by one"
             return _unknown(Code.NO_ENCLOSURE, said)

@@ -9,6 +9,7 @@ from typing import Any
 import sympy
 from sympy import Expr, S, Symbol
 
+from farfield.theory.algebra.budget import unhurried
 from farfield.theory.answers.answer import InputError
 from farfield.theory.answers.notation import shortened
 from farfield.theory.answers.number import exact
@@ -28,6 +29,7 @@ class Family:
         domain: where it lives, as `positive` or `[0, 2)`.
         fixed: values of the other parameters and options of the encoding.
         whole: the formula before these values were put in.
+        own: the domain of the parameter where nothing is assumed.
     """
 
     given: str | Expr
@@ -36,6 +38,7 @@ class Family:
     domain: str
     fixed: Mapping[str, Any] = field(default_factory=dict)
     whole: Expr = S.Zero
+    own: str = "positive"
 
     @property
     def name(self) -> str:
@@ -57,9 +60,16 @@ class Family:
 
     def encoding(self, values: Sequence[Expr]) -> Encoding:
         """The encoding with one value a head."""
-        if isinstance(self.given, str):
-            return encoding(self.given, **self._options(list(values)))
-        return encoding([self.at(v) for v in values])
+        with unhurried():
+            if self._takes(values):
+                return encoding(self.given, **self._options(list(values)))
+            return encoding([self.at(v) for v in values])
+
+    def _takes(self, values: Sequence[Expr]) -> bool:
+        """Whether the given text takes these values of its parameter, without an assumption."""
+        low, high, closed_low, closed_high = interval(self.own)
+        domain = sympy.Interval(low, high, not closed_low, not closed_high)
+        return isinstance(self.given, str) and all(v in domain for v in values)
 
     def call(self, values: Sequence[Expr]) -> str:
         """The Python that makes the encoding.
@@ -67,7 +77,7 @@ class Family:
         >>> read_family("alibi").call([sympy.Rational(1, 4), sympy.Rational(1, 8)])
         'encoding("alibi", m=["1/4", "1/8"])'
         """
-        if not isinstance(self.given, str):
+        if not self._takes(values):
             return f"encoding({_written([str(self.at(v)) for v in values])})"
         options = self._options([str(v) for v in values])
         said = "".join(f", {name}={_written(value)}" for name, value in options.items())
@@ -137,6 +147,7 @@ def read_family(
         domain,
         options,
         formula,
+        own.domain if named else "positive",
     )
 
 

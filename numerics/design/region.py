@@ -389,7 +389,7 @@ class ParameterLine:
                     return found
             except Unreachable:
                 break
-            outer[int(found > inner[1])] = found
+            outer[bool(found > inner[1])] = found
         return simplest(inner[0], inner[1], True, True)
 
 

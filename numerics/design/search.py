@@ -81,11 +81,10 @@ def design(
         **targets: `trf` with `eps` (and `length`), `leak` with `trained` (and `evaluated`),
             `window` with `error`, `logit_bound`, `value_bound` (and `sinks`, `row`, `temper`),
             `layered` with `layers` (and `mixing`, `q`, `length`), `reach` with `advantage` (and
-            `share`, `length`), `horizon` with `dtype` (and `flush_to_zero`), `resolution` (with `scale`, `length`), `forecast` (the quantity of
-            `farfield.forecast`, for heads that are alike) with `trained`, `tested` (and `layers`).
-            A number means: leak and forecast at most, resolution and reach at least, the others
-            equal; a text
-            such as `">=1024"` or `">=64, <=128"` says otherwise.
+            `share`, `length`), `horizon` with `dtype` (and `flush_to_zero`), `resolution` (with
+            `scale`, `length`), `forecast` (the quantity of `farfield.forecast`, for heads that are
+            alike) with `trained`, `tested` (and `layers`). A number means: leak and forecast at
+            most, resolution and reach at least, the others equal; a text such as `">=1024"` or `">=64, <=128"` says otherwise.
 
     Returns:
         A `Design`; of several families `Designs`.

@@ -21,6 +21,7 @@ from sympy import Expr, S, Symbol
 from farfield.numerics.enclosures.compiled import compile_complex
 from farfield.numerics.outcomes import Unrecognised
 from farfield.theory.algebra import door
+from farfield.theory.algebra.budget import check_time
 from farfield.theory.functions.balls import Undefined, precision
 from farfield.theory.functions.elementary import expm1, log1p
 from farfield.theory.functions.record import record_of
@@ -57,6 +58,7 @@ def in_logarithm(e: Expr, x: Symbol, s: Symbol) -> Expr:
     >>> in_logarithm(sympy.log(x + 1) - sympy.log(x), x, s)
     log1p(exp(-s))
     """
+    check_time()
     if e == x:
         return sympy.exp(s)
     if not e.has(x):

@@ -128,7 +128,7 @@ def read_bias(p: Expr) -> Bias:
     """The bias in s = log n; Unrecognised for what is not analytic."""
     s = Symbol("s", real=True)
     x = Symbol("x", positive=True)
-    in_s = in_logarithm(elementary(p).xreplace({n: x}), x, s)
+    in_s = in_logarithm(door.replaced(elementary(p), {n: x}), x, s)
     return Bias(p, s, in_s, compile_ball(p))
 
 

@@ -13,6 +13,7 @@ step is an identity on the stretch: positivity is proved, not assumed.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from dataclasses import dataclass, field
 
@@ -35,10 +36,10 @@ def sign(c: Expr) -> int:
     if c.is_Rational:
         return int(sympy.sign(c))
     with deciding(Context()):
-        try:
-            return _sign(c)
-        except (Undecided, NotReal, NeedMore, Fork):
-            raise Unrecognised(f"the sign of {c} is not decided") from None
+        for form in (c, door.expand(c)):
+            with contextlib.suppress(Undecided, NotReal, NeedMore, Fork):
+                return _sign(form)
+    raise Unrecognised(f"the sign of {c} is not decided")
 
 
 @dataclass(frozen=True)

@@ -36,17 +36,19 @@ def kernel(p: Expr, start: int = 0) -> Kernel:
     try:
         form = normal_form(p, start)
     except Unrecognised as reason:
-        found = _monotone(p, NormalForm(), start)
-        if found is None:
+        general = _monotone(p, NormalForm(), start)
+        if general is None:
             raise reason
-        return found
+        return general
     try:
-        return _from_form(form, start)
-    except Unrecognised as reason:
-        found = _monotone(form.expression(), form, start)
-        if found is None:
-            raise reason
+        found = _from_form(form, start)
+        _ = found.converges, found.direction  # signs, Unrecognised where they are not decided
         return found
+    except Unrecognised as reason:
+        general = _monotone(form.expression(), form, start)
+        if general is None:
+            raise reason
+        return general
 
 
 def _monotone(p: Expr, form: NormalForm, start: int) -> Monotone | None:

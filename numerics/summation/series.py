@@ -29,7 +29,7 @@ from farfield.numerics.summation.normal_form import sign
 from farfield.numerics.summation.recognition import kernel
 from farfield.theory.algebra import door
 from farfield.theory.algebra.budget import check_time, until
-from farfield.theory.algebra.outcomes import Unreachable
+from farfield.theory.algebra.outcomes import OutOfTime, Unreachable
 from farfield.theory.answers.errors import InputError, MissingValues
 from farfield.theory.answers.notation import expression_line, shortened
 from farfield.theory.convergence import check_convergence
@@ -218,6 +218,8 @@ def exp_series(bias: Expr) -> Series:
     """The same, where b_0 may be 0."""
     try:
         return _series(bias)
+    except OutOfTime:
+        raise
     except Unreachable as why:
         return Series(bias, (Stretch(0, None, bias, None, str(why)),))
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from farfield.numerics.receptive_field import out_of_reach, resolve
+from farfield.numerics.heads import BUDGET_S, per_head, within
+from farfield.numerics.receptive_field import resolve
 from farfield.numerics.windows.mechanisms import error_of_mechanism, of_mechanism
 from farfield.numerics.windows.question import Window, WindowError, WindowQuestion, read_bounds
 from farfield.numerics.windows.toeplitz import error_of, of_bias
-from farfield.theory.answers.answer import InputError, Label, Status, decisive
+from farfield.theory.answers.answer import InputError, Label
 from farfield.theory.answers.number import exact, natural
 
 
@@ -23,6 +24,7 @@ def certified_window(
     row: Any = None,
     temper: Any = None,
     gate: Any = None,
+    budget_s: float = BUDGET_S,
     **values: Any,
 ) -> Window:
     """The least window whose output error is at most `error` for every input (ours).
@@ -37,6 +39,7 @@ def certified_window(
         row: keys of one row, for a window that is enough there; None for every row.
         temper: s, where the content logits of a row of i keys are scaled by `s log i`.
         gate: the bound gamma of the gates of a gated decay.
+        budget_s: seconds after which what is not known stays unknown.
         **values: parameters and options, as `farfield.theory.encodings.encoding` takes them.
 
     Raises:
@@ -58,16 +61,10 @@ def certified_window(
         return replace(of_mechanism(subject.mechanism, asked, gate), subject=subject.name)
     if gate is not None:
         raise InputError(f"{subject.name} has no gates: gate {gate} belongs to a gated decay")
-    if reason := out_of_reach(subject):
-        return asked.answer(
-            None, status=Status.OUT_OF_SCOPE, label=None, reason=reason, subject=subject.name
+    with within(budget_s):
+        return per_head(
+            subject, lambda bias: of_bias(bias, asked), asked.answer, lambda head: head.width
         )
-    known = {b: of_bias(b, asked) for b in dict.fromkeys(subject.biases)}
-    heads = tuple(known[b] for b in subject.biases)
-    if len(heads) == 1:
-        return replace(heads[0], subject=subject.name)
-    worst = decisive(heads, lambda h: h.width)
-    return replace(worst, formula=None, heads=heads, subject=subject.name)
 
 
 def window_error(
@@ -78,6 +75,7 @@ def window_error(
     *,
     sinks: Any = 0,
     sink_weight: Any = 0,
+    budget_s: float = BUDGET_S,
     **values: Any,
 ) -> WindowError:
     """The worst-case error of keeping the `width` nearest keys, and the first ones (ours).
@@ -89,6 +87,7 @@ def window_error(
         value_bound: a bound of ||v||, positive.
         sinks: first keys that are kept besides, at any logits.
         sink_weight: a lower bound S of the sum of exp(logit) over them, at least 0.
+        budget_s: seconds after which what is not known stays unknown.
         **values: parameters and options, as `farfield.theory.encodings.encoding` takes them.
 
     Raises:
@@ -115,14 +114,12 @@ def window_error(
     if not subject.biases and subject.bca is None:
         found = error_of_mechanism(subject.mechanism, w, logit, value)
         return replace(found, sinks=first, subject=subject.name)
-    if reason := out_of_reach(subject):
-        return WindowError(
-            None, w, status=Status.OUT_OF_SCOPE, label=None, reason=reason, subject=subject.name
+    with within(budget_s):
+        found = per_head(
+            subject,
+            lambda bias: error_of(bias, w, logit, value, weight),
+            lambda bias, **more: WindowError(bias, w, **more),
+            lambda head: (head.span() or (0, 0))[1],
+            lambda head: head.label is Label.THEOREM,
         )
-    heads = tuple(
-        replace(error_of(b, w, logit, value, weight), sinks=first) for b in subject.biases
-    )
-    if len(heads) == 1:
-        return replace(heads[0], subject=subject.name)
-    worst = decisive(heads, lambda h: h.value, lambda h: h.label is Label.THEOREM)
-    return replace(worst, formula=None, heads=heads, subject=subject.name)
+    return replace(found, sinks=first, heads=tuple(replace(h, sinks=first) for h in found.heads))

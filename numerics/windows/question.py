@@ -156,10 +156,14 @@ class WindowError(Answer):
     heads: tuple[WindowError, ...] = ()
     sinks: int = 0
 
+    def span(self) -> tuple[Any, Any] | None:
+        return self.enclosure if self.value is None else super().span()
+
     def blocks(self) -> Sequence[Block]:
         subject = shortened(self.subject or expression_line(self.formula or 0), 80)
         said = "a window of {width}{first} changes no output by more than {value}{worst}."
-        if self.value is None:
+        most = self.value if self.enclosure is None else self.enclosure[1]
+        if most is None:
             said = "by how much a window of {width}{first} may change an output is not known."
         first_keys = f" with {_first_keys(self.sinks)}" if self.sinks else ""
         worst = ", in the worst head" if self.heads else ""
@@ -167,7 +171,7 @@ class WindowError(Answer):
             "{subject}: " + said,
             subject=subject,
             width=plural(self.width, "token"),
-            value=decimal(self.value),
+            value=decimal(self.value if self.status is Status.EXACT else most),
             worst=worst,
             first=first_keys,
         )

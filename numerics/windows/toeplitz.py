@@ -18,6 +18,7 @@ import sympy
 from flint import arb, fmpq
 from sympy import Expr
 
+from farfield.numerics.heads import reason_of, sharp
 from farfield.numerics.receptive_field import (
     Exact,
     at_precision,
@@ -26,6 +27,7 @@ from farfield.numerics.receptive_field import (
 )
 from farfield.numerics.summation.series import Series, series
 from farfield.numerics.windows.question import MAX_BITS, Window, WindowError, WindowQuestion
+from farfield.theory.algebra.budget import check_time
 from farfield.theory.algebra.outcomes import Unreachable
 from farfield.theory.answers.answer import Code, Label, Reason, Status
 from farfield.theory.functions.balls import outward, precision, rational, to_arb
@@ -49,8 +51,13 @@ def error_of(
         kept = (-2 * beta).exp() * (total - tail) + (-beta).exp() * arb(rational(weight))
         return 2 * arb(rational(value)) * tail / (tail + kept)
 
-    ball = to_arb(at_precision(formula, 128))
-    return WindowError(bias, w, float(ball.mid()), outward(ball))
+    ball, most = to_arb(at_precision(formula, 128)), rational(2 * value)
+    low, high = outward(ball)
+    enclosure = max(0.0, low), min(high, outward(arb(most))[1])
+    if sharp(ball):
+        return WindowError(bias, w, float(ball.mid()), enclosure)
+    reason = Reason(Code.NO_ENCLOSURE, "the sums are enclosed no further")
+    return WindowError(bias, w, None, enclosure, status=Status.ENCLOSED, reason=reason)
 
 
 def of_bias(bias: Expr, asked: WindowQuestion) -> Window:
@@ -80,7 +87,7 @@ def of_bias(bias: Expr, asked: WindowQuestion) -> Window:
             proof=Proof("it is not known whether there is one", (rule,)),
             status=Status.UNKNOWN,
             label=None,
-            reason=reason_against or Reason(Code.NO_ENCLOSURE, str(why)),
+            reason=reason_against or reason_of(why),
         )
     steps = [rule, Step("enough", {"width": width, "budget": asked.error})]
     if width > 1:
@@ -99,6 +106,7 @@ def _least(s: Series, bias: Expr, asked: WindowQuestion) -> int:
     near = sympy.Rational(int(grid), 2**scale)
     found = theoretical_receptive_field(bias, near, length=asked.row, exact=True)
     if not isinstance(found.answer, Exact):
+        check_time()
         why = found.reason or "the width is not an exact integer in reach"
         raise Unreachable(str(why))
     w = max(1, found.answer.tokens)

@@ -61,10 +61,37 @@ def test_equal_supports_are_neither():
     assert compare_tails(w, "Piecewise((0,n<10),(-oo,True))").lighter == "neither"
 
 
-@pytest.mark.parametrize("a, why", [("-log(1+n)", "diverges"), ("-r*n", "free")])
-def test_tails_that_cannot_be_compared(a, why):
-    with pytest.raises(InputError, match=why):
-        compare_tails(a, "-n")
+def test_tails_that_cannot_be_compared():
+    with pytest.raises(InputError, match="free"):
+        compare_tails("-r*n", "-n")
+
+
+def test_a_series_that_diverges_is_the_heavier_whatever_the_number_of_formulas():
+    for pair, lighter in ((("-log(1+n)", "-n"), "b"), (("-n", "0"), "a")):
+        found = compare_tails(*pair)
+        assert (found.lighter, found.status, found.label) == (lighter, "exact", "theorem")
+        assert found.crossover == 1 and found.reason.code == "diverges"
+    both = compare_tails("-log(1+n)", "0")
+    assert both.lighter is None and both.status == "exact" and "both series" in both.text()
+    three = compare_tails("-log(1+n)", "-n", "0")
+    assert three.status == "exact" and [r[2] for r in three.rows] == [
+        "converges",
+        *["diverges"] * 2,
+    ]
+    hard = "-log(n+2)*(2+sin(n**2))-log(log(n+2))"
+    assert compare_tails(hard, "-n").status == compare_tails(hard, "-n", "0").status == "unknown"
+
+
+def test_a_comparison_begins_with_receptive_fields_and_ends_with_the_crossover():
+    found = compare_tails("-n/64", "-sqrt(n)")
+    fields = [[f"{t} tokens" for t in row] for row in ((148, 295, 443), (13, 41, 80))]
+    assert [list(row) for row in found.receptive_fields] == fields
+    lines = found.text().splitlines()
+    assert "148, 295 and 443" in lines[0] and "e-25" not in lines[0]
+    assert "e-25" in " ".join(lines[-2:])
+    assert [row[3][1] for row in compare_tails("-n/8", "-n/4", "-n").rows] == [
+        f"{k} tokens" for k in (5, 19, 37)
+    ]
 
 
 @settings(max_examples=25)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 
-from farfield.theory.algebra.outcomes import Unreachable
+from farfield.theory.algebra.outcomes import OutOfTime
 
 
 @dataclass(frozen=True)
@@ -36,15 +36,22 @@ _BUDGET: ContextVar[Budget] = ContextVar("budget", default=UNLIMITED)
 
 @contextmanager
 def until(deadline: float) -> Iterator[None]:
-    """What is computed inside gives up with `Unreachable` at that time of `time.monotonic`."""
+    """What is computed inside gives up with `OutOfTime` at that time of `time.monotonic`."""
     with _within(replace(budget(), deadline=min(deadline, budget().deadline))):
         yield
 
 
 @contextmanager
 def unless(withdrawn: Callable[[], bool]) -> Iterator[None]:
-    """What is computed inside gives up with `Unreachable` once another thread makes that true."""
+    """What is computed inside gives up with `OutOfTime` once another thread makes that true."""
     with _within(replace(budget(), withdrawn=withdrawn)):
+        yield
+
+
+@contextmanager
+def unhurried() -> Iterator[None]:
+    """What is computed inside is short, and has its own bounds: a spent budget does not end it."""
+    with _within(UNLIMITED):
         yield
 
 
@@ -63,6 +70,6 @@ def budget() -> Budget:
 
 
 def check_time() -> None:
-    """Unreachable once the time budget is spent."""
+    """OutOfTime once the time budget is spent."""
     if _BUDGET.get().spent():
-        raise Unreachable("the time budget was spent (budget_s, --budget)")
+        raise OutOfTime

@@ -15,7 +15,7 @@ from sympy.core.parameters import global_parameters
 from sympy.simplify.fu import TR8
 
 from farfield.theory.algebra.budget import UNLIMITED, budget, check_time
-from farfield.theory.algebra.outcomes import Undecided, Unreachable
+from farfield.theory.algebra.outcomes import OutOfTime, Undecided
 from farfield.theory.algebra.watch import Interrupted, inside, watched
 
 OURS = str(Path(__file__).parents[2])
@@ -38,7 +38,7 @@ def supervised(call: Callable[..., Any], *args: Any, **options: Any) -> Any:
 
     Raises:
         Undecided: SymPy raised something.
-        Unreachable: the time of the question at hand is spent.
+        OutOfTime: the time of the question at hand is spent.
     """
     check_time()
     limits = budget()
@@ -54,7 +54,7 @@ def supervised(call: Callable[..., Any], *args: Any, **options: Any) -> Any:
         return watched(limits.spent, lambda: _answered(call, args, options))
     except Interrupted:
         _put_back(*parameters)
-        raise Unreachable("the time budget was spent (budget_s, --budget)") from None
+        raise OutOfTime from None
 
 
 def _answered(call: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:

@@ -21,6 +21,13 @@ class Unreachable(Exception):
     """An answer that is beyond the bounds on work or time; the message says which."""
 
 
+class OutOfTime(Unreachable):
+    """The time budget of the question is spent."""
+
+    def __init__(self) -> None:
+        super().__init__("the time budget was spent (budget_s, --budget)")
+
+
 class NotReal(Exception):
     """The formula is not real, or not finite, for all large n; the message names the part."""
 

@@ -19,7 +19,11 @@ from typing import Any, ClassVar
 from flint import ctx
 from sympy import Expr, Symbol
 
+from farfield.theory.algebra.budget import check_time
 from farfield.theory.functions.record import Function, record_of
+
+LOOK = 64
+"""Values between two looks at the clock."""
 
 Operation = tuple[
     Callable[..., Any], Sequence[Any]
@@ -105,7 +109,7 @@ class Program:
         self.steps: list[tuple[int, Callable[..., Any], Any, bool]] = []
         self.out = self._place(e)
         self.known: dict[int, list[Any]] = {}
-        self.given = len(symbols)
+        self.given, self.calls = len(symbols), 0
 
     def _place(self, e: Any) -> int:
         """The place of a node's value: equal nodes share one, parts come before the whole."""
@@ -135,6 +139,9 @@ class Program:
 
     def __call__(self, *values: Any) -> Any:
         """The value of the formula."""
+        self.calls += 1
+        if not self.calls % LOOK:
+            check_time()
         memory = (self.known.get(ctx.prec) or self._memory()).copy()
         memory[: self.given] = values
         for place, operation, taken, single in self.steps:

@@ -19,6 +19,7 @@ from typing import Any
 import sympy
 from flint import acb, arb, ctx, fmpq
 
+from farfield.theory.algebra.budget import check_time
 from farfield.theory.algebra.watch import inside
 
 Ball = Any  # fmpq (exact) or arb
@@ -38,19 +39,27 @@ class BeyondBalls(Undefined):
 
 
 _LOCK = threading.RLock()
+WAIT_S = 0.1  # for another thread's balls, before a look at the clock
 
 
 @contextmanager
 def precision(bits: int) -> Iterator[None]:
-    """Work with balls of `bits` bits, alone in the process, and restore the precision after."""
+    """Work with balls of `bits` bits, alone in the process, and restore the precision after.
+
+    Raises:
+        OutOfTime: the time of the question is spent, also while another thread is at work.
+    """
     assert not inside(), "balls are not evaluated inside the algebra"
-    with _LOCK:
-        before = ctx.prec
+    check_time()
+    while not _LOCK.acquire(timeout=WAIT_S):
+        check_time()
+    before = ctx.prec
+    try:
         ctx.prec = max(2, int(bits))
-        try:
-            yield
-        finally:
-            ctx.prec = before
+        yield
+    finally:
+        ctx.prec = before
+        _LOCK.release()
 
 
 def rational(value: sympy.Rational | int) -> fmpq:

@@ -1,0 +1,83 @@
+"""One question about each head of an encoding, within a time, and one answer for all of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from flint import arb
+from sympy import Expr
+
+from farfield.numerics.receptive_field import out_of_reach, seconds
+from farfield.theory.algebra.budget import until
+from farfield.theory.algebra.outcomes import OutOfTime, Unreachable
+from farfield.theory.answers.answer import A, Code, Reason, Status, decisive
+from farfield.theory.encodings import Encoding
+
+BUDGET_S = 60.0
+"""Seconds that a question may take where nothing is said."""
+
+Blank = Callable[..., A]
+"""`blank(bias, status=..., label=None, reason=...)`: the answer that holds no value."""
+
+
+@contextmanager
+def within(budget_s: Any) -> Iterator[None]:
+    """A time in which a question is answered.
+
+    Raises:
+        InputError: a budget that is no number of seconds.
+    """
+    with until(time.monotonic() + seconds(budget_s)):
+        yield
+
+
+def reason_of(why: Unreachable) -> Reason:
+    """Why a number is not known: the time was spent, or no sum encloses it."""
+    code = Code.BUDGET if isinstance(why, OutOfTime) else Code.NO_ENCLOSURE
+    return Reason(code, str(why))
+
+
+def answered(bias: Expr, ask: Callable[[Expr], A], blank: Blank[A]) -> A:
+    """The answer about one bias; unknown where it is out of reach."""
+    try:
+        return ask(bias)
+    except Unreachable as why:
+        return blank(bias, status=Status.UNKNOWN, label=None, reason=reason_of(why))
+
+
+def per_head(
+    subject: Encoding,
+    ask: Callable[[Expr], A],
+    blank: Blank[A],
+    size: Callable[[A], Any],
+    settles: Callable[[A], bool] = lambda head: head.status is Status.INFINITE,
+    outside: Callable[[Encoding], Reason | None] = out_of_reach,
+) -> A:
+    """The answer about an encoding: its only head's, else the decisive one's, with all heads.
+
+    Args:
+        subject: with a value for every parameter.
+        ask: the question about one bias; equal heads are asked once. It may raise Unreachable.
+        blank: the answer that holds no value, of a bias or, out of scope, of None.
+        size: what the heads' answers are ordered by.
+        settles: whether a head decides for all.
+        outside: why the question does not concern the encoding.
+    """
+    if reason := outside(subject):
+        found = blank(None, status=Status.OUT_OF_SCOPE, label=None, reason=reason)
+        return replace(found, subject=subject.name)
+    known = {b: answered(b, ask, blank) for b in dict.fromkeys(subject.biases)}
+    heads = tuple(known[b] for b in subject.biases)
+    if len(heads) == 1:
+        return replace(heads[0], subject=subject.name)
+    worst = decisive(heads, size, settles)
+    return replace(worst, formula=None, heads=heads, subject=subject.name)  # type: ignore[call-arg]
+
+
+def sharp(ball: arb) -> bool:
+    """Whether a ball is narrow enough to be told as a number."""
+    return bool(ball.rel_accuracy_bits() > 20 or ball.rad() < 1e-12)

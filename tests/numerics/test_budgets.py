@@ -1,0 +1,95 @@
+"""Every question of numbers ends soon after its budget, also where it waits for another thread."""
+
+import threading
+import time
+
+import pytest
+import sympy
+
+from farfield.numerics.comparison import compare_tails
+from farfield.numerics.depth import layered_receptive_field
+from farfield.numerics.design.search import design
+from farfield.numerics.horizon import dtype_horizon
+from farfield.numerics.leak import leak
+from farfield.numerics.receptive_field import theoretical_receptive_field
+from farfield.numerics.resolution import attention_resolution
+from farfield.numerics.windows.certified import certified_window, window_error
+from farfield.theory.algebra.budget import unless
+from farfield.theory.answers.errors import InputError
+from farfield.theory.encodings import encoding
+from farfield.theory.functions.nodes import n
+
+BUDGET = 0.3
+QUESTIONS = {
+    "trf": lambda f, **more: theoretical_receptive_field(f, "1/100", **more),
+    "leak": lambda f, **more: leak(f, 100, **more),
+    "row": lambda f, **more: leak(f, 100, 10_000, **more),
+    "window": lambda f, **more: certified_window(f, "1/100", 1, 1, **more),
+    "window error": lambda f, **more: window_error(f, 10, 1, 1, **more),
+    "horizon": lambda f, **more: dtype_horizon(f, "fp16", **more),
+    "resolution": lambda f, **more: attention_resolution(f, **more),
+    "resolution of a row": lambda f, **more: attention_resolution(f, 10_000, **more),
+    "compare": lambda f, **more: compare_tails(f, "-n/2", **more),
+    "layers": lambda f, **more: layered_receptive_field(f, 6, **more),
+}
+
+
+@pytest.fixture(scope="module")
+def slow():
+    """A sum whose numbers take many seconds; it is built before the clock starts."""
+    return encoding(-sympy.Add(*(sympy.log(n + k) for k in range(1, 400))))
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_a_spent_budget_is_an_answer(name, slow):
+    begun = time.monotonic()
+    found = QUESTIONS[name](slow, budget_s=BUDGET)
+    assert found.status == "unknown" and found.reason.code == "budget"
+    assert time.monotonic() - begun < 15
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_no_budget_is_refused(name):
+    for bad in (-1, "soon", True, float("nan")):
+        with pytest.raises(InputError, match="budget_s"):
+            QUESTIONS[name]("-n", budget_s=bad)
+
+
+def test_a_thread_that_waits_for_another_is_answered_in_time(slow):
+    done = threading.Event()
+
+    def hold_the_balls():
+        with unless(done.is_set):
+            leak(slow, 100, 10_000)
+
+    other = threading.Thread(target=hold_the_balls)
+    other.start()
+    time.sleep(0.5)
+    begun = time.monotonic()
+    found = [leak("-n/7", 64, budget_s=BUDGET) for _ in range(3)]
+    assert time.monotonic() - begun < 10 and other.is_alive()
+    assert all(one.status == "exact" or one.reason.code == "budget" for one in found)
+    done.set()
+    other.join()
+
+
+def test_a_design_keeps_its_budget():
+    begun = time.monotonic()
+    family = "where(n<10,0,-a*log(n-8))"
+    bounds = {"error": "1/100", "logit_bound": 1, "value_bound": 1}
+    found = design(family, window=64, budget_s=1, **bounds)
+    assert time.monotonic() - begun < 15 and found.status in ("exact", "unknown")
+    assert design("-(1+a)*log(1+n)", horizon=64, dtype="fp16").achieved == 64
+
+
+@pytest.mark.parametrize("name", sorted({*QUESTIONS} - {"layers"}))
+def test_a_parameter_just_above_the_border_is_no_error(name):
+    found = QUESTIONS[name]("-log(n+1)*(1+exp(-exp(exp(4))))", budget_s=1)
+    assert found.status in ("exact", "enclosed", "unknown")
+
+
+def test_what_a_sum_encloses_badly_is_no_number():
+    found = leak("-n^(1/9)*(2+sin(n^(1/2)))", 100)
+    assert found.status == "enclosed" and found.value is None
+    low, high = found.enclosure
+    assert 0 <= low < high <= 1 and "between" in found.text()
