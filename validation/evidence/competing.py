@@ -94,13 +94,25 @@ def _log(p: Row) -> tuple[float, float]:
 
 
 def _mean(runs: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """The mean over models, which share their targets: their errors do not average out."""
     losses, errors = np.array(runs).T
-    return float(losses.mean()), float(np.sqrt((errors**2).sum()) / len(runs))
+    return float(losses.mean()), float(errors.mean())
+
+
+def everything() -> tuple[Open, ...]:
+    """Every case of which the forms spoke, as far as it has a result."""
+    return tuple(case for r in REGISTRATIONS for case in came_out(r))
+
+
+def errors(found: Sequence[Open]) -> dict[str, float]:
+    """By form, the mean absolute error of the log ratio on cases that no one had seen."""
+    tests = [c for c in found if titled(c.named) not in SEEN]
+    return {form: _off(tests, form) for form in FORMS} if tests else {}
 
 
 def answers() -> Iterator[Evidence]:
     """For each part that has results, which form was right."""
-    every = [case for r in REGISTRATIONS for case in came_out(r)]
+    every = everything()
     for words, what, value in PARTS:
         found = [c for c in every if c.named[what] == value]
         if found:

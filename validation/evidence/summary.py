@@ -19,13 +19,13 @@ from typing import Any
 
 from farfield.theory.answers.errors import InputError
 from farfield.theory.answers.wording import plural
-from farfield.validation.evidence import judged, mixtures, referee
+from farfield.validation.evidence import competing, judged, mixtures, referee
 from farfield.validation.evidence.told import environment, sentences
 from farfield.validation.forecast import calibration
 from farfield.validation.harness.reading import corpus
 from farfield.validation.reference.committed import Row
 from farfield.validation.reference.observations import observations
-from farfield.validation.reference.registration import REGISTRATIONS, USUAL, identity
+from farfield.validation.reference.registration import REGISTRATIONS, USUAL, identity, titled
 from farfield.validation.reference.table import LAST, results, rows
 from farfield.validation.reference.trials import Trial, trials
 from farfield.validation.rules import ORDER_LOSS
@@ -93,6 +93,18 @@ def steps() -> Found:
         f"{n} {math.exp(a.loss):.2f} and {math.exp(b.loss):.2f}" for n, (a, b) in pairs.items()
     )
     return {"pairs": told}, _of_trials(*(t for pair in pairs.values() for t in pair))
+
+
+def forms() -> Found:
+    """How far off the competing forms are on the unseen cases of 4,000 steps."""
+    open_ = [c for c in competing.everything() if c.named["steps"] == 4000]
+    off = competing.errors(open_)
+    best = min(off, key=lambda form: off[form], default="")
+    tests = [c for c in open_ if titled(c.named) not in competing.SEEN]
+    numbers = {"n": plural(len(tests), "case") if tests else "", "best": best, **off}
+    if tests:
+        numbers["best off"] = off[best]
+    return numbers, _files(r for r in _registered() if r["preset"]["steps"] == 4000)
 
 
 def perplexity(label: str, length: int) -> float:
@@ -183,6 +195,7 @@ def fields() -> Found:
 QUERIES: Mapping[str, Callable[[], Found]] = {
     "runs": runs,
     "steps": steps,
+    "forms": forms,
     "local": local,
     "layers": layers,
     "changes": changes,

@@ -42,7 +42,8 @@ def missing(folder: str | Path) -> Iterator[str]:
             write_json(home / STARTED, {"registered": hashed, "commit": commit(), "time": now})
         outcome = attempt(job, store, lambda *word: None)
         if outcome.state == "finished":
-            _measure_more(job, store)
+            with store.locked(job.key):
+                _measure_more(job, store)
         if outcome.state != "held":
             yield f"{job.name}: {outcome.state} {outcome.note}".rstrip()
 
@@ -63,6 +64,8 @@ def _measure_more(job: Job, store: Store) -> None:
     from farfield.validation.harness.measures.perplexity import last_token
 
     configuration = job.configuration
+    if (store.folder(job.key) / MORE).exists():
+        return  # by another process
     model = trained_model(configuration, store)
     assert model is not None
     found = {

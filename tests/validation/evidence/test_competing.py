@@ -34,9 +34,9 @@ def test_only_cases_that_are_decided_and_were_not_seen_count():
     assert "slope 1/32, steps 4000 +0.850" in answer.sentence
 
 
-def test_models_are_averaged():
+def test_models_are_averaged_and_the_errors_of_shared_targets_are_not():
     loss, error = _mean([(0.1, 0.03), (0.3, 0.04)])
-    assert loss == pytest.approx(0.2) and error == pytest.approx(0.025)
+    assert loss == pytest.approx(0.2) and error == pytest.approx(0.035)
 
 
 def test_what_was_registered_is_read_from_the_results():
