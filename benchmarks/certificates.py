@@ -4,8 +4,10 @@
 
 Formulas of each family of the class are decided, certified and compiled. Then certificates are
 altered: in the verdict, a coefficient, a rung, a term, an argument or the condition. An altered
-statement must be found by the reader, an altered proof or a false statement by the kernel. Needs
-the prover, and the library that `make formal` compiles.
+statement must be found by the reader, an altered proof or a false statement by the kernel. Last,
+certificates are received: those of `RECEIVED` are generated files whose proofs, statements or
+lemmas were exchanged, so that only the prover can refuse them. Needs the prover, and the library
+that `make formal` compiles.
 """
 
 from __future__ import annotations
@@ -22,10 +24,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from farfield.theory.answers.errors import InputError
 from farfield.theory.certificates import Certificate, NoCertificate
 from farfield.theory.certificates.certificate import check
-from farfield.theory.certificates.prover import Rejected, verify
+from farfield.theory.certificates.prover import Rejected, checked
 from farfield.theory.certificates.reading import NotTheStatement
+from farfield.theory.certificates.verification import verify_certificate
 from farfield.theory.convergence import Convergence, check_convergence
 
 BATCH = 10
@@ -111,6 +115,8 @@ def pieces(rng: random.Random) -> str:
             f"Max(-n/{w},-{rational(rng)}*log(n+1))",
             f"{outer}+Piecewise((0,n<{w}),(-oo,True))",
             f"Min(-log(n+1),{outer})",
+            f"-{rng.choice(('Max', 'Min'))}(a,{rng.choice(('b', '2', '1/2', 'Min(b,2)', 'b,c'))})"
+            f"*log{argument(rng)}",
         )
     )
 
@@ -200,13 +206,10 @@ def certified(family: str, formula: str) -> Case:
 
 def refused(source: str) -> str:
     """What the prover says against a source; empty where it accepts."""
-    with tempfile.TemporaryDirectory() as place:
-        path = Path(place) / "Certificate.v"
-        path.write_text(source)
-        try:
-            verify(path)
-        except Rejected as error:
-            return str(error)
+    try:
+        checked({"Certified": source})
+    except Rejected as error:
+        return str(error)
     return ""
 
 
@@ -326,6 +329,80 @@ def found(kind: str, case: Case, source: str) -> tuple[bool, bool]:
     return by_reader, by_kernel
 
 
+# -- received files -------------------------------------------------------------------------------
+
+CONVERGES, DIVERGES = "-2*log(n+1)", "-log(n+1)"
+PARAMETERS = "-r1*log(1+r2*n)"
+
+RECEIVED: dict[str, tuple[str, str, str]] = {  # the formula, what is replaced once, by what
+    "false verdict": (CONVERGES, "verdict : ex", "verdict : ~ ex"),
+    "other false verdict": (DIVERGES, "verdict : ~ ex", "verdict : ex"),
+    "condition too weak": (PARAMETERS, "<-> r1 > 1)", "<-> r1 >= 1)"),
+    "condition too strong": (PARAMETERS, "<-> r1 > 1)", "<-> r1 > 2)"),
+    "condition on the other": (PARAMETERS, "<-> r1 > 1)", "<-> r2 > 1)"),
+    "wider domain": (PARAMETERS, "verdict : 0 < r1 ->", "verdict : 0 <= r1 ->"),
+    "no domain": ("-a*n^2-n", "verdict : 0 < a -> ex", "verdict : ex"),
+    "other coefficient": (CONVERGES, "R := -2 *", "R := -1 / 2 *"),
+    "other argument": (CONVERGES, "ln (INR n + 1)", "ln (2 * INR n + 1)"),
+    "rule that decides otherwise": (CONVERGES, "lead_converges", "lead_diverges"),
+    "other rung": (CONVERGES, "lead_converges p 0", "lead_converges p 1"),
+    "claim in a case": (PARAMETERS, "0 = r1 - 1 -> ~ ex", "0 = r1 - 1 -> ex"),
+    "hypothesis in a case": (PARAMETERS, "0 < r1 - 1 -> ex", "0 < r1 + 1 -> ex"),
+    "case left out": (PARAMETERS, "apply case_1; assumption", "apply case_2; assumption"),
+    "expansion of something else": (CONVERGES, "[(-2, [0; 1])]", "[(-3, [0; 1])]"),
+    "remainder too small": (CONVERGES, "(Some [-1]))", "(Some [-9]))"),
+    "cut proof": (CONVERGES, "apply (lead_converges", "unfold p. lra. apply (lead_converges"),
+    "unfinished proof": (CONVERGES, "[led | right", "[same | right"),
+    "circular proof": (CONVERGES, "apply (lead_converges", "apply p. apply (lead_converges"),
+    "assumed": (
+        CONVERGES,
+        "Proof.\n",
+        "Proof.\n  assert (E9 : expands p [] exactly) by assumption.\n",
+    ),
+    "value -oo too late": ("where(n<4,0,-oo)", "Finite 0 else m_infty", "m_infty else Finite 0"),
+}
+
+
+def received(source: str) -> bool | None:
+    """Whether a received certificate proves its theorem; None where it is no certificate."""
+    with tempfile.TemporaryDirectory() as place:
+        path = Path(place) / "Received.v"
+        path.write_text(source, encoding="utf-8")
+        try:
+            return bool(verify_certificate(path).proved)
+        except InputError:
+            return None
+
+
+def tampered() -> Iterator[tuple[str, str, str]]:
+    """(what was done, the certificate, the altered one)."""
+    for what, (formula, old, new) in RECEIVED.items():
+        made = check_convergence(formula).certificate()
+        if old not in made.source:
+            raise ValueError(f"{what}: {old!r} is not in the certificate of {formula}")
+        begin = made.source.index("Proof.") if what == "assumed" else 0
+        changed = made.source[:begin] + made.source[begin:].replace(old, new, 1)
+        yield what, made.source, changed
+
+
+def check_received(pool: ThreadPoolExecutor) -> list[str]:
+    """What is wrong with the answers on received files."""
+    cases = list(tampered())
+    wrong = [
+        f"{what}: accepted" if answer else f"{what}: no certificate, the prover was not asked"
+        for (what, _, _), answer in zip(
+            cases, pool.map(lambda case: received(case[2]), cases), strict=True
+        )
+        if answer is not False
+    ]
+    whole = dict.fromkeys(source for _, source, _ in cases)
+    for source, answer in zip(whole, pool.map(received, whole), strict=True):
+        if not answer:
+            wrong.append(f"refused: {source.splitlines()[0]}")
+    print(f"{len(cases)} altered and {len(whole)} whole files received: {len(wrong)} wrong answers")
+    return wrong
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--count", type=int, default=500)
@@ -356,6 +433,7 @@ def main() -> int:
             print(f"does not compile: {c.formula} ({c.verdict}): {why}")
         altered = list(mutants(written, chosen.mutants, chosen.seed))
         answers = list(pool.map(lambda m: found(*m), altered))
+        wrong = check_received(pool)
     reader, kernel, missed = Counter(), Counter(), []
     for (kind, case, _), (by_reader, by_kernel) in zip(altered, answers, strict=True):
         reader[kind] += by_reader
@@ -366,13 +444,13 @@ def main() -> int:
     for kind in MUTATIONS:
         total = sum(k == kind for k, _, _ in altered)
         print(f"altered {kind:<12}{total:>4}: reader {reader[kind]:>3}, kernel {kernel[kind]:>3}")
-    for line in missed:
+    for line in (*missed, *wrong):
         print(f"not found: {line}")
     share = len(written) / max(len(decided), 1)
     print(
         f"{share:.1%} of the decided are certified; {len(missed)} of {len(altered)} altered missed"
     )
-    return int(bool(failing) or bool(missed) or share < 0.95)
+    return int(bool(failing or missed or wrong) or share < 0.95)
 
 
 if __name__ == "__main__":

@@ -53,6 +53,8 @@ from .numerics.windows.rows import NormalisedBias as NormalisedBias
 from .numerics.windows.rows import ScaledBias as ScaledBias
 from .numerics.windows.rows import row_window_error as row_window_error
 from .theory.answers.errors import InputError as InputError
+from .theory.certificates.verification import ReceivedCertificate as ReceivedCertificate
+from .theory.certificates.verification import verify_certificate as verify_certificate
 from .theory.convergence import check_convergence as check_convergence
 from .theory.encodings import Encoding as Encoding
 from .theory.encodings import encoding as encoding

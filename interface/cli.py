@@ -33,6 +33,7 @@ from farfield.theory.answers.errors import InputError, MissingValues
 GROUPS = {
     "Decide and certify": (
         theory.check,
+        theory.verify,
         theory.forecast,
         theory.trf,
         theory.leak,

@@ -11,7 +11,6 @@ How it is decided is told in `decision.series`.
 from __future__ import annotations
 
 import dataclasses
-import math
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -23,6 +22,7 @@ from farfield.theory.algebra.budget import until
 from farfield.theory.algebra.outcomes import NotReal
 from farfield.theory.answers.answer import Code, InputError, Label, Reason, Status, decisive
 from farfield.theory.answers.notation import shortened
+from farfield.theory.answers.number import seconds
 from farfield.theory.decision.series import Decision, decide_series
 from farfield.theory.encodings import Encoding, encoding
 from farfield.theory.formula.building import primitive
@@ -67,7 +67,7 @@ def check_convergence(
     >>> str(check_convergence("alibi").verdict)
     'converges'
     """
-    budget = _budget(budget_s)
+    budget = seconds(budget_s)
     subject = encoding(f, **_merged(assumptions, options))
     domains = {p.name: p.domain for p in subject.parameters}
     if subject.bca is not None:
@@ -107,15 +107,8 @@ def check_convergence(
                 own = {name: d for name, d in domains.items() if name in present}
                 decided[bias] = _decide_bias(bias, own)
     results = tuple(decided[b] for b in subject.biases)
-    if len(results) == 1:
-        return dataclasses.replace(results[0], subject=subject.name)
-    return _together(subject, results)
-
-
-def _budget(budget_s: Any) -> float:
-    if not isinstance(budget_s, (int, float)) or not 0 < budget_s < math.inf:
-        raise InputError(f"budget_s {budget_s!r} must be a positive number of seconds")
-    return float(budget_s)
+    whole = results[0] if len(results) == 1 else _together(subject, results)
+    return dataclasses.replace(whole, subject=subject.name, budget_s=budget)
 
 
 def _merged(assumptions: Mapping[str, str] | None, options: dict[str, Any]) -> dict[str, Any]:
@@ -148,7 +141,6 @@ def _together(subject: Encoding, results: tuple[Convergence, ...]) -> Convergenc
         status=worst.status,
         label=worst.label,
         reason=worst.reason,
-        subject=subject.name,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,13 +12,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import sympy
 from sympy import Basic, Expr, S
 
+from farfield.theory.algebra.budget import until
+from farfield.theory.algebra.outcomes import Unreachable
 from farfield.theory.answers.answer import Answer, InputError, Status, plain
 from farfield.theory.answers.blocks import Block, Formula, Note, Sentence, facts, note, table
 from farfield.theory.answers.notation import Text, expression_line, shortened, words
 from farfield.theory.answers.number import exact
 from farfield.theory.answers.wording import listed, plural, runs
 from farfield.theory.decision import parameters as cells
-from farfield.theory.formula.parameters import interval
+from farfield.theory.formula.parameters import belongs
 from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.mechanisms import MECHANISMS
 from farfield.theory.proofs import Proof, now
@@ -70,6 +73,8 @@ class Convergence(Answer):
             one head does.
         mechanism: how the position enters; `bias` where the exp-series speaks of it.
         support: the most keys that a row sees under blockwise causal attention, None without.
+        budget_s: seconds that the question was given, and that a certificate is given; no part of
+            the answer.
         label: `theorem`, or None where nothing is proved.
     """
 
@@ -83,6 +88,7 @@ class Convergence(Answer):
     heads: tuple[Convergence, ...] = ()
     mechanism: str = "bias"
     support: int | None = None
+    budget_s: float = field(default=10.0, compare=False)
 
     @property
     def windowable(self) -> Windowable:
@@ -132,12 +138,7 @@ class Convergence(Answer):
             if name not in known:
                 raise InputError(f"no parameter {name!r}; parameters: {', '.join(known) or 'none'}")
             number = exact(value, name)
-            low, high, closed_low, closed_high = interval(known[name])
-            if not (
-                low < number < high
-                or (closed_low and number == low)
-                or (closed_high and number == high)
-            ):
+            if not belongs(number, known[name]):
                 raise InputError(f"{name} = {number} is outside its domain ({known[name]})")
             chosen[name] = number
         if self.condition is None:
@@ -149,17 +150,22 @@ class Convergence(Answer):
         """The verdict as a file whose theorem a prover checks, on this very formula.
 
         Raises:
-            InputError: there is no verdict to certify, or no certificate for this form.
+            InputError: there is no verdict to certify, no certificate for this form, or none is
+                found within the budget of the question.
 
         >>> from farfield import check_convergence
         >>> print(check_convergence("-2*log(1+n)").certificate().statement)
         Theorem verdict : ex_series (fun n => exp (p n)).
         """
-        from farfield.theory.certificates import certificate
+        from farfield.theory.certificates import NoCertificate, certificate
 
         claims = self.claims()
         assert self.formula is not None
-        return certificate(self.formula, claims)
+        try:
+            with until(time.monotonic() + self.budget_s):
+                return certificate(self.formula, claims)
+        except Unreachable as why:
+            raise NoCertificate(str(why)) from None
 
     def claims(self) -> dict[str | None, Certifiable]:
         """What a certificate states, by the name of its module: one a head where heads differ."""
@@ -278,7 +284,7 @@ class Convergence(Answer):
         return (*named, *said)
 
     def fields(self) -> dict[str, Any]:
-        return super().fields() | {
+        return {k: v for k, v in super().fields().items() if k != "budget_s"} | {
             "windowable": plain(self.windowable),
             "formula": None if self.formula is None else str(self.formula),
             "condition": None if self.condition is None else str(self.condition),

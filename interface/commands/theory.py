@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import time
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -51,31 +52,50 @@ def check(
         raise InputError("--certificate goes with one formula, and --verify with --certificate")
     if file is not None:
         return _check_list(file, subject, output, expect)
+    from farfield.theory.algebra.budget import until
+
     subjects = subject.read_each(formulas)
     with progress("deciding", output):
+        begin = time.monotonic()
         found = [_decide(one, subject) for one in subjects]
-    rejected = 0 if certificate is None else _certify(found[0], certificate, verify)
+        written = None
+        if certificate is not None:
+            with until(begin + found[0].budget_s):
+                written = found[0].certificate().source
+    rejected = 0 if written is None else _certify(str(certificate), written, verify)
     missed = [_missed(name, one, expect) for name, one in zip(formulas, found, strict=True)]
     return max(emit_all(found, output), *missed, rejected)
 
 
-def _certify(found: Convergence, name: str, verify: bool) -> int:
+def _certify(name: str, written: str, checked: bool) -> int:
     """Write the certificate of a verdict, and have the prover check it if that is asked."""
-    from farfield.theory.certificates import prover
+    from farfield.theory.certificates.verification import verify_certificate
     from farfield.theory.files import write
 
-    place = Path(name)
-    write(place, found.certificate().source.encode())
-    if not verify:
+    write(Path(name), written.encode())
+    if not checked:
         tell(f"farfield: {name}: certificate written")
-        return 0
-    try:
-        prover.verify(place)
-    except prover.Rejected as why:
-        tell(f"farfield: {why}")
-        return UNKNOWN
-    tell(f"farfield: {name}: certificate written, and checked by the prover")
-    return 0
+        return OK
+    found = verify_certificate(name)
+    how = "checked by the prover" if found.proved else str(found.reason)
+    tell(f"farfield: {name}: certificate written, and {how}")
+    return OK if found.proved else UNKNOWN
+
+
+def verify(file: Listed, /, *, budget: float | None = None, output: Output = Output()) -> int:
+    """What does a certificate from elsewhere prove? By the prover (coqc on the path).
+
+    Args:
+        file: as `farfield check --certificate` writes it.
+        budget: seconds after which it is unknown.
+    """
+    from farfield.theory.certificates.verification import BUDGET as PATIENCE
+    from farfield.theory.certificates.verification import verify_certificate
+
+    patience = PATIENCE if budget is None else seconds(budget)
+    with progress("checking", output):
+        found = verify_certificate(file, budget_s=patience)
+    return emit(found, output)
 
 
 def _decide(found: Encoding, subject: Subject) -> Convergence:

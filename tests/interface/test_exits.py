@@ -90,6 +90,7 @@ class Said(Answer):
 MEASURED = "validation.checkpoints.measured."
 QUESTIONS = {
     "check -n": "theory.convergence.check_convergence",
+    "verify FILE.v": "theory.certificates.verification.verify_certificate",
     "trf -n": "numerics.receptive_field.theoretical_receptive_field",
     "trf -n --layers 2": "numerics.depth.layered_receptive_field",
     "leak -n --trained 8": "numerics.leak.leak",

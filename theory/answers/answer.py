@@ -77,6 +77,7 @@ class Code(enum.StrEnum):
     BOUNDED_LOGITS = "bounded_logits"
     NO_WEIGHT = "no_weight"
     ONLY_KEY = "only_key"
+    NOT_PROVED = "not_proved"
 
 
 @dataclasses.dataclass(frozen=True)

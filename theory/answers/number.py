@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from fractions import Fraction
 from typing import Any
@@ -61,6 +62,17 @@ def positive(value: Any, what: str) -> sympy.Rational:
     if found <= 0:
         raise InputError(f"{what} {found} must be positive")
     return found
+
+
+def seconds(budget_s: Any) -> float:
+    """A budget of time.
+
+    Raises:
+        InputError: no positive, finite number.
+    """
+    if not isinstance(budget_s, (int, float)) or not 0 < budget_s < math.inf:
+        raise InputError(f"budget_s {budget_s!r} must be a positive number of seconds")
+    return float(budget_s)
 
 
 def _scalar(value: Any) -> Any:

@@ -12,13 +12,14 @@ from farfield.theory.algebra.outcomes import Undecided
 from farfield.theory.answers.answer import Label, Result
 from farfield.theory.answers.blocks import Block, Sentence, note
 from farfield.theory.answers.notation import shortened, words
-from farfield.theory.certificates.forms import NoCertificate, is_extended
-from farfield.theory.certificates.reading import NotTheStatement, read_back
+from farfield.theory.certificates.forms import NoCertificate
+from farfield.theory.certificates.reading import NotTheStatement, compare, read
+from farfield.theory.certificates.totality import total
 from farfield.theory.certificates.writer import source
 
 NOTE = """`coqc -Q theory/formal Farfield FILE.v` checks this file, after `make formal`.
-    The prover's ln, Rpower and / are total: where the formula has no value, as log n has none at
-    n = 0, they have some. That concerns finitely many terms, on which no verdict depends."""
+    At every n >= 0, p n is the value of the formula. A term without a value is left out of the
+    series: there p n is -oo."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -63,10 +64,12 @@ def certificate(formula: Expr, claims: Claims) -> Certificate:
         NoCertificate: no rule covers the form.
     """
     try:
-        parts = [source(c.formula, c.domains, c.condition, name) for name, c in claims.items()]
+        parts = [
+            source(total(c.formula), c.domains, c.condition, name) for name, c in claims.items()
+        ]
+        return _checked(formula, claims, parts)
     except Undecided as why:
         raise NoCertificate(str(why)) from None
-    return _checked(formula, claims, parts)
 
 
 def check(text: str, claims: Claims) -> list[str]:
@@ -75,16 +78,18 @@ def check(text: str, claims: Claims) -> list[str]:
     Raises:
         NotTheStatement: they do not.
     """
-    return read_back(text, [(c.formula, c.domains, c.condition) for c in claims.values()])
+    found = read(text)
+    if [s.module for s in found] != list(claims):
+        raise NotTheStatement(f"the certificate speaks of {len(found)} heads")
+    for stated, claim in zip(found, claims.values(), strict=True):
+        compare(stated, total(claim.formula), claim.domains, claim.condition)
+    return [f"{s.theorem}." for s in found]
 
 
 def _checked(formula: Expr, claims: Claims, parts: list[str]) -> Certificate:
     """The file, after its statements have been read back and found to be those claimed."""
-    modules = (
-        "Certificate Extended"
-        if any(is_extended(c.formula) for c in claims.values())
-        else "Certificate"
-    )
+    extended = any(": Rbar :=" in part for part in parts)
+    modules = "Certificate Extended" if extended else "Certificate"
     text = (
         "\n\n".join(
             [

@@ -83,12 +83,21 @@ class Expander(Script):
         return self.known[f]
 
     def lead(self, f: Form) -> tuple[str, FiniteExpansion, int]:
-        """The step that expands a part, and the sign of its leading coefficient; terms that are 0
-        are left out.
+        """The step that expands a part, and the sign of its leading coefficient.
 
         Raises:
             NeedMore: the leading term hides in the remainder.
         """
+        name, expansion, s = self._led(f)
+        if s:
+            return name, expansion, s
+        if expansion.rest is None:
+            raise NoCertificate(f"{told(f)} is 0 from some point on")
+        raise NeedMore
+
+    def _led(self, f: Form) -> tuple[str, FiniteExpansion, int]:
+        """The step that expands a part, and the sign of its leading coefficient, 0 where no term is
+        left; terms that are 0 are left out."""
         name, expansion = self.expand(f)
         while expansion.terms:
             (c, e), *others = expansion.terms
@@ -98,9 +107,7 @@ class Expander(Script):
                 f, FiniteExpansion(tuple(others), expansion.rest), adding_up([e])
             )
             self.known[f] = name, expansion
-        if expansion.rest is None:
-            raise NoCertificate(f"{told(f)} is 0 from some point on")
-        raise NeedMore
+        return name, expansion, 0
 
     def _expanded(self, f: Form) -> Step:
         """As a constant, a periodic or bounded part, a linear combination, else by its rule."""
@@ -293,11 +300,12 @@ class Expander(Script):
     def decide(self, c: Form) -> tuple[str, bool]:
         """A comparison, decided for all large n: the step that says so, and its truth."""
         a, b = c.args
-        name, expansion = self.expand(_difference(b, a))
-        if not expansion.terms and expansion.rest is None:
+        name, expansion, s = self._led(_difference(b, a))
+        if s == 0 and expansion.rest is None:
             by = f"apply (eventually_equal _ _ {name})"
             return self.fact(f"{a.show(self.index)} = {b.show(self.index)}", by), c.op != "lt"
-        s = self.lead(_difference(b, a))[2]
+        if s == 0:
+            raise NeedMore
         low, high = (a, b) if s > 0 else (b, a)
         name = self.lead(_difference(high, low))[0]
         by = f"apply (eventually_less _ _ _ _ _ _ {name}); [led | constant]"

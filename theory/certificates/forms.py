@@ -60,13 +60,16 @@ class Form:
 
     @property
     def constant(self) -> bool:
-        """Whether it does not change with the distance."""
-        return not self.expr.has(n)
+        """Whether it does not change with the distance, and needs no distinction of cases."""
+        return not self.expr.has(n, *CHOICES)
 
     def show(self, index: str = "n") -> str:
         """The term in the prover's notation, at the distance `index`, a natural number."""
         return _shown(self, index)[0]
 
+
+CHOICES = (sympy.Max, sympy.Min, sympy.Abs, sympy.Piecewise, Lookup)
+"""What has one value or another; its parts are expanded, and their differences compared."""
 
 # operation -> notation, level, levels up to which its parts need no brackets
 _NOTATION: dict[str, tuple[str, int, tuple[int, ...]]] = {
@@ -269,16 +272,25 @@ def _unary(op: str) -> Callable[[Expr], Form]:
     return lambda e: Form(op, (form(e.args[0]),), e)
 
 
+def _absolute(e: Expr) -> Form:
+    return Form("abs", (form(_plain(e.args[0])),), e)
+
+
+def _plain(e: Expr) -> Expr:
+    """An expression whose comparison with another distinguishes no further cases."""
+    if e.has(*CHOICES):
+        raise NoCertificate(f"cases within cases: {_told(e)}")
+    return e
+
+
 def _extreme(op: str) -> Callable[[Expr], Form]:
-    """Max and Min of many as nested pairs, in an order that does not depend on hashes."""
+    """Max and Min of two, in an order that does not depend on hashes."""
 
     def build(e: Expr) -> Form:
-        first, *others = sorted(e.args, key=sympy.default_sort_key)
-        result, so_far = form(first), first
-        for a in others:
-            so_far = e.func(so_far, a, evaluate=False)
-            result = Form(op, (result, form(a)), so_far)
-        return result
+        if len(e.args) != 2:
+            raise NoCertificate(f"{_told(e)}: only two are compared")
+        first, second = sorted(e.args, key=sympy.default_sort_key)
+        return Form(op, (form(_plain(first)), form(_plain(second))), e)
 
     return build
 
@@ -288,7 +300,9 @@ def _finite_sum(e: Expr) -> Form:
     index, low, high = e.limits[0]
     if len(e.limits) > 1 or not (low.is_Integer and high.is_Integer and low >= 0):
         raise NoCertificate(f"{_told(e)}: only sums between natural numbers are covered")
-    counter = Symbol("i", integer=True, nonnegative=True)
+    if e.function.has(sympy.Sum):
+        raise NoCertificate(f"{_told(e)}: a sum within a sum")
+    counter = Symbol("i'", integer=True, nonnegative=True)  # no parameter is called so
     body = form(e.function.xreplace({index: counter}))
     return Form("sum", (body,), e, (counter, int(low), int(high)))
 
@@ -321,7 +335,7 @@ _BUILDERS: dict[Any, Callable[[Expr], Form]] = {
     sympy.exp: _unary("exp"),
     sympy.cos: _unary("cos"),
     sympy.sin: _unary("sin"),
-    sympy.Abs: _unary("abs"),
+    sympy.Abs: _absolute,
     sympy.Max: _extreme("max"),
     sympy.Min: _extreme("min"),
     sympy.Mod: _mod,
@@ -358,6 +372,7 @@ def _condition(c: Any) -> Form:
     if c.func not in _RELATIONS:
         raise NoCertificate(f"the condition {_told(c)}")
     op, swapped = _RELATIONS[c.func]
+    _plain(c.lhs - c.rhs)
     sides = (form(c.rhs), form(c.lhs)) if swapped else (form(c.lhs), form(c.rhs))
     result = Form(op, sides, c)
     return Form("not", (result,), c) if isinstance(c, sympy.Unequality) else result
@@ -384,8 +399,6 @@ def extended_form(e: Expr) -> Form:
     if e == S.NegativeInfinity:
         return Form("masked", (), e)
     if not is_extended(e):
-        if e.has(sympy.exp, S.Exp1):
-            raise NoCertificate(f"-oo beside {_told(e)}")
         return Form("finite", (form(e),), e)
     if isinstance(e, sympy.Piecewise):
         return _pieces(e, extended_form)

@@ -12,6 +12,7 @@ from itertools import zip_longest
 
 from sympy import Expr, Rational, S
 
+from farfield.theory.algebra.budget import check_time
 from farfield.theory.certificates.forms import form
 from farfield.theory.coefficients.arithmetic import expand
 
@@ -62,6 +63,7 @@ def times(e: Expo, rest: Rest) -> Rest:
 
 def series(coefficients: Sequence[Expr], d: Terms) -> Terms:
     """The terms of q_0 + q_1 d + q_2 d^2 + ... by Horner's rule, not yet put together."""
+    check_time()
     if not coefficients:
         return ()
     inner = series(coefficients[1:], d)

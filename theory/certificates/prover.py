@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import math
 import os
 import re
 import shutil
 import subprocess
 import tempfile
+import time
+from collections.abc import Mapping
 from pathlib import Path
 
+from farfield.theory.algebra.budget import budget
+from farfield.theory.algebra.outcomes import Unreachable
 from farfield.theory.answers.errors import InputError
 
 LIBRARY = Path(__file__).resolve().parents[1] / "formal"
@@ -18,29 +23,47 @@ MODULES = ("Certificate", "Extended")
 
 
 class Rejected(Exception):
-    """The kernel does not accept a certificate; one line says where."""
+    """The kernel does not accept a file; one line says where."""
 
 
-def verify(path: Path) -> None:
-    """Have the prover check a certificate; the library is compiled before the first one.
+def checked(files: Mapping[str, str]) -> str:
+    """What the prover prints on the last of some files, each of which may use those before it.
+
+    The library is compiled before the first question. Where the kernel's own checker is on the
+    path, it has to accept the compiled files, too.
+
+    Args:
+        files: the sources, by the names of their modules.
 
     Raises:
         InputError: there is no prover on the path, or it lacks its library of real analysis.
-        Rejected: the certificate does not compile.
+        Rejected: a file does not compile.
+        Unreachable: the time is spent.
     """
-    coqc = shutil.which("coqc")
+    coqc, coqchk = shutil.which("coqc"), shutil.which("coqchk")
     if coqc is None:
         raise InputError(
-            "--verify: no prover: coqc is not on the path; accepted: Rocq (Coq) 8.16 with "
-            "Coquelicot (Debian: coq, libcoq-coquelicot)"
+            "no prover: coqc is not on the path; accepted: Rocq (Coq) 8.16 with Coquelicot "
+            "(Debian: coq, libcoq-coquelicot)"
         )
     library = compiled(coqc)
+    printed = ""
     with tempfile.TemporaryDirectory() as place:
-        copy = Path(place) / "Certified.v"
-        copy.write_bytes(path.read_bytes())
-        done = _run(coqc, library, copy)
-    if done.returncode:
-        raise Rejected(f"the prover rejects {str(path)!r}: {_reason(done.stderr)}")
+        for name, text in files.items():
+            file = Path(place) / f"{name}.v"
+            file.write_text(text, encoding="utf-8")
+            done = _run(coqc, library, file)
+            if done.returncode:
+                raise Rejected(_reason(done.stderr))
+            printed = done.stdout
+        if coqchk is not None:
+            own = [part for name in files for part in ("-norec", name)]
+            done = _ended(
+                [coqchk, "-silent", "-Q", str(library), "Farfield", "-Q", place, "", *own]
+            )
+            if done.returncode:
+                raise Rejected(f"by its checker coqchk: {_reason(done.stdout + done.stderr)}")
+    return printed
 
 
 def compiled(coqc: str) -> Path:
@@ -61,7 +84,7 @@ def compiled(coqc: str) -> Path:
         made = Path(tempfile.mkdtemp(dir=place.parent))
     except OSError as error:
         raise InputError(
-            f"--verify: {str(place.parent)!r} cannot be written: {error.strerror}; accepted: a "
+            f"{str(place.parent)!r} cannot be written: {error.strerror}; accepted: a "
             "cache folder (XDG_CACHE_HOME), or a library compiled by `make formal`"
         ) from None
     for name in needed:
@@ -70,7 +93,7 @@ def compiled(coqc: str) -> Path:
         if done.returncode:
             shutil.rmtree(made)
             raise InputError(
-                f"--verify: the prover does not compile {name}.v: {_reason(done.stderr)}; "
+                f"the prover does not compile {name}.v: {_reason(done.stderr)}; "
                 "accepted: Rocq (Coq) 8.16 with Coquelicot"
             )
     with contextlib.suppress(OSError):  # another process was faster
@@ -102,8 +125,19 @@ def _fresh(file: Path) -> bool:
 
 
 def _run(coqc: str, library: Path, file: Path) -> subprocess.CompletedProcess[str]:
-    command = [coqc, "-q", "-w", "-ambiguous-paths", "-Q", str(library), "Farfield", str(file)]
-    return subprocess.run(command, capture_output=True, text=True)
+    paths = ["-Q", str(library), "Farfield", "-Q", str(file.parent), ""]
+    return _ended([coqc, "-q", "-w", "-ambiguous-paths", *paths, str(file)])
+
+
+def _ended(command: list[str]) -> subprocess.CompletedProcess[str]:
+    """A process that has ended, within the time of the question."""
+    left = budget().deadline - time.monotonic()
+    try:
+        return subprocess.run(
+            command, capture_output=True, text=True, timeout=left if left < math.inf else None
+        )
+    except subprocess.TimeoutExpired:
+        raise Unreachable("the time budget was spent (budget_s, --budget)") from None
 
 
 def _reason(output: str) -> str:

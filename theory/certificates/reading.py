@@ -1,8 +1,10 @@
-"""Reading a certificate back: what its definition and theorem say, compared with the formula.
+"""Reading a certificate back: what its definition and theorem say.
 
-The reader shares nothing with the writer. It accepts exactly the sentences that a certificate has
-outside its proofs, takes the definition of `p` and the theorem `verdict` apart by the grammar of
-the prover's terms below, and compares with the formula, its domains and the condition.
+The reader shares nothing with the writer, and accepts the generated grammar alone. A file begins
+with one comment at most; behind it there is neither a comment nor a string, so that the prover's
+lexer and this one see the same sentences. Every word of a proof is one that the writer has. The
+definition of `p` and the theorem `verdict` are taken apart by the grammar of the prover's terms
+below; the prover's functions have our values at every n (`totality`).
 
     term   := sum                              if c then t else t
     sum    := product (("+" | "-") product)*
@@ -15,127 +17,235 @@ the prover's terms below, and compares with the formula, its domains and the con
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import sympy
 from sympy import Expr, Integer, S, Symbol
 
+from farfield.theory.algebra.door import supervised
 from farfield.theory.answers.errors import InputError
-from farfield.theory.formula.parameters import interval
+from farfield.theory.certificates.forms import NoCertificate, coq_name
+from farfield.theory.certificates.totality import check_total
+from farfield.theory.formula.limits import power
+from farfield.theory.formula.parameters import DOMAINS, interval, parameter
 from farfield.theory.functions.nodes import Lookup, n
-
-Bias = tuple[Expr, Mapping[str, str], Any]  # formula, domains, condition
+from farfield.theory.functions.record import Refused
 
 
 class NotTheStatement(InputError):
     """A certificate that does not say what it should; one line says where."""
 
 
-def read_back(text: str, biases: Sequence[Bias]) -> list[str]:
-    """Check that a certificate states the verdicts on these biases; its theorems, as they stand.
+@dataclass(frozen=True)
+class Stated:
+    """What a certificate states of one bias.
+
+    Fields:
+        module: where it stands, None where there is one bias alone.
+        formula: the bias.
+        domains: of its parameters.
+        condition: where the series converges: true, false, or a relation.
+        definition, theorem: the sentences themselves.
+    """
+
+    module: str | None
+    formula: Expr
+    domains: Mapping[str, str]
+    condition: Any
+    definition: str
+    theorem: str
+
+
+def read(text: str) -> tuple[Stated, ...]:
+    """What a certificate states, of one bias or of several.
 
     Raises:
-        NotTheStatement: it states something else, or contains what no certificate does.
+        NotTheStatement: it contains what no certificate does, or speaks of no bias.
 
     >>> text = '''From Farfield Require Import Certificate.
     ... Open Scope R_scope.
     ... Definition p (n : nat) : R := - ln (INR n + 1).
     ... Theorem verdict : ~ ex_series (fun n => exp (p n)).
     ... Proof. Qed.'''
-    >>> read_back(text, [(-sympy.log(n + 1), {}, S.false)])
-    ['Theorem verdict : ~ ex_series (fun n => exp (p n)).']
-    >>> read_back(text, [(-2*sympy.log(n + 1), {}, S.true)])
+    >>> [stated] = read(text)
+    >>> stated.formula, stated.condition
+    (-log(n + 1), False)
+    >>> read(text.replace("Qed", "Admitted"))
     Traceback (most recent call last):
         ...
-    farfield.theory.certificates.reading.NotTheStatement: the certificate defines p(n) = ...
+    farfield.theory.certificates.reading.NotTheStatement: the certificate has 'Admitted' ...
     """
-    sentences = list(_sentences(_without_comments(text)))
-    at = 0
-
-    def take(pattern: str) -> re.Match[str]:
-        nonlocal at
-        found = re.fullmatch(pattern, sentences[at]) if at < len(sentences) else None
-        if found is None:
-            shown = sentences[at][:60] if at < len(sentences) else "its end"
-            raise NotTheStatement(f"the certificate has {shown!r} where none belongs")
-        at += 1
-        return found
-
-    extended = take("From Farfield Require Import Certificate( Extended)?").group(1) is not None
-    take("Open Scope R_scope")
-    statements = []
-    for formula, domains, condition in biases:
-        names = sorted(s.name for s in formula.free_symbols - {n})
-        module = take(r"Module (\w+)").group(1) if len(biases) > 1 else None
-        if names:
-            take("Section Verdict")
-            variables = take("Variables ([a-zA-Z0-9_' ]+) : R").group(1).split()
-            if [v.rstrip("'") for v in variables] != names:
-                raise NotTheStatement(f"the certificate has parameters {' '.join(variables)}")
-        kind, body = take(r"Definition p \(n : nat\) : (R|Rbar) := (.*)").groups()
-        symbols = {s.name: s for s in formula.free_symbols - {n}}
-        defined = _Reader(body, symbols).whole(_Reader.term)
-        if (kind == "Rbar") != formula.has(S.NegativeInfinity) or (kind == "Rbar" and not extended):
-            raise NotTheStatement("the certificate is about other values than the formula's")
-        if canonical(defined) != canonical(formula):
-            raise NotTheStatement(f"the certificate defines p(n) = {str(defined)[:80]}")
-        while at < len(sentences) and re.match(r"Theorem case_\d+ ", sentences[at]):
-            take(r"Theorem case_\d+ : .*")
-            at = _past_proof(sentences, at)
-        said = take("Theorem verdict : (.*)").group(1)
-        _check_verdict(said, symbols, domains, condition)
-        statements.append(f"Theorem verdict : {said}.")
-        at = _past_proof(sentences, at)
-        if names:
-            take("End Verdict")
+    found = _Sentences(text)
+    extended = found.take("From Farfield Require Import Certificate( Extended)?")[1] is not None
+    found.take("Open Scope R_scope")
+    stated: list[Stated] = []
+    while not found.ended():
+        several = found.next().startswith("Module ")
+        if stated and not (several and stated[-1].module):
+            found.refuse()
+        module = found.take(r"Module (Head_[1-9][0-9]{0,3})")[1] if several else None
+        stated.append(_stated(found, module))
         if module is not None:
-            take(f"End {module}")
-    if at != len(sentences):
-        take("$")
-    return statements
+            found.take(f"End {module}")
+    if not stated:
+        found.refuse()
+    if extended != any(s.formula.has(S.NegativeInfinity) for s in stated):
+        raise NotTheStatement("the certificate is about other values than the formula's")
+    return tuple(stated)
+
+
+def _stated(found: _Sentences, module: str | None) -> Stated:
+    """One bias with its theorem, and the proofs between them."""
+    names: list[str] = []
+    if found.next() == "Section Verdict":
+        found.take("Section Verdict")
+        names = found.take("Variables ([a-zA-Z0-9_' ]+) : R")[1].split()
+    known = {name.rstrip("'"): name for name in names}
+    if len(known) < len(names) or any(coq_name(k) != name for k, name in known.items()):
+        raise NotTheStatement(f"the certificate has parameters {' '.join(names)}")
+    definition = found.take(r"Definition p \(n : nat\) : (?:R|Rbar) := .*").group()
+    while re.match(r"Theorem case_\d+ : ", found.next()):
+        found.words(found.take(r"Theorem case_\d+ : (.*)")[1], known)
+        found.proof(known)
+    theorem = found.take("Theorem verdict : .*").group()
+    said = theorem.removeprefix("Theorem verdict : ")
+    found.proof(known)
+    if names:
+        found.take("End Verdict")
+    *hypotheses, verdict = said.split(" -> ")
+    domains = _domains(hypotheses, known)
+    symbols = {known[name]: parameter(name, domain) for name, domain in domains.items()}
+    kind, body = re.fullmatch(r".*? : (R|Rbar) := (.*)", definition).groups()  # type: ignore[union-attr]
+    formula = _Reader(body, symbols).whole(_Reader.term)
+    if {s.name for s in formula.free_symbols - {n}} != set(known):
+        raise NotTheStatement(f"the certificate has parameters {' '.join(names) or 'none'}")
+    if (kind == "Rbar") != formula.has(S.NegativeInfinity):
+        raise NotTheStatement("the certificate is about other values than the formula's")
+    condition = _condition_of(verdict, bool(hypotheses), symbols)
+    try:
+        for e in (formula, *condition.atoms(sympy.core.relational.Relational)):
+            for side in (e.lhs, e.rhs) if e.is_Relational else (e,):
+                check_total(side)
+    except NoCertificate as why:
+        raise NotTheStatement(f"the certificate's p is no formula's: {why}") from None
+    return Stated(module, formula, domains, condition, definition, theorem)
+
+
+def compare(stated: Stated, formula: Expr, domains: Mapping[str, str], condition: Any) -> None:
+    """Check that a certificate states this of this bias.
+
+    Raises:
+        NotTheStatement: it states something else.
+    """
+    if canonical(stated.formula) != canonical(formula):
+        raise NotTheStatement(f"the certificate defines p(n) = {str(stated.formula)[:80]}")
+    own = {s.name for s in formula.free_symbols - {n}}
+    assumed = {name: interval(domain) for name, domain in stated.domains.items()}
+    if assumed != {name: interval(domains[name]) for name in own}:
+        raise NotTheStatement(f"the certificate assumes {dict(stated.domains) or 'nothing'}")
+    if canonical(stated.condition) != canonical(condition):
+        raise NotTheStatement(f"the certificate states {stated.theorem[:200]!r}")
 
 
 # -- sentences ------------------------------------------------------------------------------------
 
+_WORDS = frozenset(
+    re.findall(
+        r"\S+",
+        """
+    Finite INR PI PI_between Rabs Rbar_plus Reqb Rleb Rltb Rmax Rmin Rpower Rpower_one
+    Rpower_value Rtotal_order Rtrigo_def.exp Some _ andb apply as assert assumption at_most
+    at_most_minus at_most_mult at_most_mult_opp at_most_opp at_most_plus at_most_refl at_most_swap
+    bounded by cancel class condition constant constant_by contrary converges_classes cos destruct
+    else eventually eventually_equal eventually_less eventually_negative eventually_positive
+    eventually_rbar_table eventually_table eventually_true ex_series exact exactly exfalso exists
+    exp exp_above exp_below expands expands_abs expands_abs_opp expands_bounded expands_const
+    expands_ext expands_n expo extended_classes extended_finite extended_masked false filter_and
+    filter_imp fun gather gather_terms gathering if intros inverse inverse_between lead_converges
+    lead_diverges led left less lia ln ln_above ln_below logarithm logs lower_bound lra m_infty mod
+    mod_value nat natural_power negb nth orb p n pieces pose periodic product proj1 proj2 proof raw
+    real_power reflexivity rest_diverges revert rewrite right root_between same sign_value sin
+    split split_log sum sum_by sum_n_m then true unfold upper_bound wave_at_most wave_value with
+    Hr r i'
+    """,
+    )
+)
+"""The words of a generated proof, but for parameters, numbers and names such as `E1`."""
 
-def _without_comments(text: str) -> str:
-    """The text without its comments, which may be nested."""
-    depth, kept = 0, []
-    for token in re.split(r"(\(\*|\*\))", text):
-        depth += (token == "(*") - (token == "*)")
-        if depth == 0 and token != "*)":
-            kept.append(token)
-    if depth:
-        raise NotTheStatement("the certificate has a comment that does not end")
-    return "".join(kept)
+_TACTICS = {"apply", "assert", "contrary", "destruct", "exfalso", "intros", "lra", "pose"}
+_TACTICS |= {"rewrite", "split", "unfold"}
+"""The words with which a sentence of a generated proof begins."""
+
+_WORD = re.compile(r"[A-Za-z_][\w'.]*[\w']|[A-Za-z_]|\d+|\s+|/\\|\\/|[-+*/^()\[\]{};:,|<>=~?]|%nat")
+_NAME = re.compile(r"[BCDEHPSXY]\d*|case_\d{1,4}")
 
 
-def _sentences(text: str) -> list[str]:
-    """The sentences, on one line each, without their full stops."""
-    parts = re.split(r"\.(?=\s|$)", text)
-    if parts[-1].strip():
-        raise NotTheStatement("the certificate does not end with a sentence")
-    return [" ".join(part.split()) for part in parts[:-1]]
+class _Sentences:
+    """The sentences of a certificate, on one line each, without their full stops."""
 
+    def __init__(self, text: str) -> None:
+        body = text.lstrip()
+        if body.startswith("(*"):
+            comment, end, body = body[2:].partition("*)")
+            if not end or "(*" in comment or '"' in comment:
+                raise NotTheStatement("the certificate's comment holds a string or does not end")
+        for hidden, what in (("(*", "a comment"), ("*)", "a comment"), ('"', "a string")):
+            if hidden in body:
+                raise NotTheStatement(f"the certificate has {what} behind its first words")
+        if strange := re.search(r"[^\x20-\x7e\t\r\n]", body):
+            raise NotTheStatement(f"the certificate has the character {strange.group()!r}")
+        parts = re.split(r"\.(?=\s|$)", body)
+        if parts[-1].strip():
+            raise NotTheStatement("the certificate does not end with a sentence")
+        self.sentences = [" ".join(part.split()) for part in parts[:-1]]
+        self.at = 0
 
-def _past_proof(sentences: list[str], at: int) -> int:
-    """The place after a proof, whose sentences are tactics: none is a command."""
-    if at >= len(sentences) or sentences[at] != "Proof":
-        raise NotTheStatement("the certificate has a theorem without a proof")
-    at += 1
-    while at < len(sentences) and (tactic := sentences[at].lstrip("{} ")) != "Qed":
-        if not re.match("[a-z]|$", tactic) or "admit" in tactic:
-            raise NotTheStatement(f"the certificate has {tactic[:60]!r} within a proof")
-        at += 1
-    if at >= len(sentences):
-        raise NotTheStatement("the certificate has a proof without an end")
-    return at + 1
+    def ended(self) -> bool:
+        return self.at >= len(self.sentences)
+
+    def next(self) -> str:
+        return "" if self.ended() else self.sentences[self.at]
+
+    def refuse(self) -> None:
+        shown = self.next()[:60] or "its end"
+        raise NotTheStatement(f"the certificate has {shown!r} where none belongs")
+
+    def take(self, pattern: str) -> re.Match[str]:
+        """The next sentence, which must be of this form."""
+        found = re.fullmatch(pattern, self.next())
+        if self.ended() or found is None:
+            self.refuse()
+        self.at += 1
+        assert found is not None
+        return found
+
+    def proof(self, known: Mapping[str, str]) -> None:
+        """Pass a proof: generated tactics, with generated words, and Qed."""
+        self.take("Proof")
+        while not self.ended() and (tactic := self.next().lstrip("{} ")) != "Qed":
+            if tactic.split(" ")[0].split(";")[0] not in _TACTICS:
+                raise NotTheStatement(f"the certificate has {tactic[:60]!r} within a proof")
+            self.words(tactic, known)
+            self.at += 1
+        self.take("[{} ]*Qed")
+
+    def words(self, sentence: str, known: Mapping[str, str]) -> None:
+        """Check that every word is one of the generated ones, or a parameter."""
+        at = 0
+        while at < len(sentence):
+            found = _WORD.match(sentence, at)
+            word = sentence[at : at + 40] if found is None else found.group()
+            allowed = word in _WORDS or word in known.values() or _NAME.fullmatch(word)
+            if found is None or (re.match("[A-Za-z_]", word) and not allowed):
+                raise NotTheStatement(f"the certificate has {word!r} within a proof")
+            at = found.end()
 
 
 # -- the theorem ----------------------------------------------------------------------------------
 
-_SERIES = r"ex_series \(fun n => exp \(p n\)\)"
+_SERIES = "ex_series (fun n => exp (p n))"
 _COMPARED: dict[str, Any] = {
     ">": sympy.StrictGreaterThan,
     ">=": sympy.GreaterThan,
@@ -146,49 +256,51 @@ _COMPARED: dict[str, Any] = {
 }
 
 
-def _check_verdict(
-    said: str, symbols: Mapping[str, Symbol], domains: Mapping[str, str], condition: Any
-) -> None:
-    """The hypotheses are the domains of the parameters, the rest is the verdict."""
-    *hypotheses, verdict = re.split(r" -> (?!.*<->.* -> )", said)
-    wanted = {
-        (name, low, closed)
-        for name in symbols
-        for bound in [interval(domains[name])]
-        for low, closed in _ends(bound)
-    }
-    found = {_domain_end(_relation(h, symbols), h) for h in hypotheses}
-    if found != wanted:
-        raise NotTheStatement(f"the certificate assumes {' and '.join(hypotheses) or 'nothing'}")
-    if condition == S.true or condition == S.false:
-        expected = ("" if condition == S.true else "~ ") + _SERIES
-        if not re.fullmatch(expected, verdict):
-            raise NotTheStatement(f"the certificate states {verdict!r}")
-        return
-    parts = re.fullmatch(rf"\(?{_SERIES} <-> (.*?)\)?", verdict)
-    if parts is None:
+def _condition_of(verdict: str, assumed: bool, symbols: Mapping[str, Symbol]) -> Any:
+    """Where the series converges: true, false, or a relation between parameters."""
+    if verdict in (_SERIES, f"~ {_SERIES}"):
+        return S.true if verdict == _SERIES else S.false
+    if assumed and verdict.startswith("(") and verdict.endswith(")"):
+        verdict = verdict[1:-1]
+    if not verdict.startswith(f"{_SERIES} <-> "):
         raise NotTheStatement(f"the certificate states {verdict!r}")
-    stated = _proposition(parts.group(1), symbols)
-    if canonical(stated) != canonical(condition):
-        raise NotTheStatement(f"the certificate states the condition {stated}")
+    return _proposition(verdict.removeprefix(f"{_SERIES} <-> "), symbols)
 
 
-def _ends(bound: tuple[Any, ...]) -> list[tuple[Any, bool]]:
-    """The finite ends of a domain, each with whether it belongs to it."""
-    low, high, closed_low, closed_high = bound
-    ends = [(("low", low), closed_low)] if low.is_finite else []
-    return [*ends, *([(("high", high), closed_high)] if high.is_finite else [])]
+def _domains(hypotheses: list[str], known: Mapping[str, str]) -> dict[str, str]:
+    """The domains that the hypotheses say: ends of the parameters, each once."""
+    reals = {shown: Symbol(name, real=True) for name, shown in known.items()}
+    ends: dict[tuple[str, str], tuple[Any, bool]] = {}
+    for said in hypotheses:
+        name, side, end, closed = _end(_relation(said, reals), said)
+        if (name, side) in ends:
+            raise NotTheStatement(f"the certificate has the hypothesis {said!r} twice")
+        ends[name, side] = end, closed
+    return {name: _domain(ends.get((name, "low")), ends.get((name, "high"))) for name in known}
 
 
-def _domain_end(r: Any, shown: str) -> tuple[str, Any, bool]:
-    """(parameter, ("low" or "high", end), closed) of `0 < r1` or `q <= 2`."""
-    closed = isinstance(r, (sympy.LessThan, sympy.GreaterThan))
+def _end(r: Any, said: str) -> tuple[str, str, Any, bool]:
+    """(parameter, low or high, the end, closed) of `0 < r1` or `q <= 2`."""
     if isinstance(r, (sympy.StrictLessThan, sympy.LessThan)):
-        if r.lhs.is_Symbol and not r.rhs.free_symbols:
-            return r.lhs.name, ("high", r.rhs), closed
-        if r.rhs.is_Symbol and not r.lhs.free_symbols:
-            return r.rhs.name, ("low", r.lhs), closed
-    raise NotTheStatement(f"the certificate has the hypothesis {shown!r}")
+        closed = isinstance(r, sympy.LessThan)
+        if r.lhs.is_Symbol and r.rhs.is_Rational:
+            return r.lhs.name, "high", r.rhs, closed
+        if r.rhs.is_Symbol and r.lhs.is_Rational:
+            return r.rhs.name, "low", r.lhs, closed
+    raise NotTheStatement(f"the certificate has the hypothesis {said!r}")
+
+
+def _domain(low: tuple[Any, bool] | None, high: tuple[Any, bool] | None) -> str:
+    """A domain as it is written; one that is empty would make any theorem true."""
+    written = (
+        f"{'[' if low and low[1] else '('}{low[0] if low else '-oo'}, "
+        f"{high[0] if high else 'oo'}{']' if high and high[1] else ')'}"
+    )
+    try:
+        ends = interval(written)
+    except InputError as why:
+        raise NotTheStatement(f"the certificate's hypotheses: {why}") from None
+    return next((name for name in DOMAINS if interval(name) == ends), written)
 
 
 def _proposition(text: str, symbols: Mapping[str, Symbol]) -> Any:
@@ -234,7 +346,8 @@ def _relation(text: str, symbols: Mapping[str, Symbol]) -> Any:
 
 # -- terms ----------------------------------------------------------------------------------------
 
-_TOKEN = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_']*|\d+|=>|[-+*/^()\[\];])")
+MAX_DIGITS = 1000
+_TOKEN = re.compile(r"\s*(Rtrigo_def\.exp|[A-Za-z_][A-Za-z0-9_']*|\d+|=>|[-+*/^()\[\];])")
 
 
 class _Reader:
@@ -249,6 +362,8 @@ class _Reader:
             found = _TOKEN.match(text, at)
             if found is None:
                 raise NotTheStatement(f"the certificate has the term {text[at : at + 40]!r}")
+            if len(found.group(1)) > MAX_DIGITS:
+                raise NotTheStatement(f"the certificate has a number of over {MAX_DIGITS} digits")
             self.tokens.append(found.group(1))
             at = found.end()
         self.at = 0
@@ -284,14 +399,14 @@ class _Reader:
         while op := self.accept("+", "-"):
             other = self.product()
             terms.append(other if op == "+" else -other)
-        return sympy.Add(*terms) if len(terms) > 1 else terms[0]
+        return supervised(sympy.Add, *terms) if len(terms) > 1 else terms[0]
 
     def product(self) -> Any:
         factors = [self.signed()]
         while op := self.accept("*", "/"):
             other = self.signed()
             factors.append(other if op == "*" else 1 / other)
-        return sympy.Mul(*factors) if len(factors) > 1 else factors[0]
+        return supervised(sympy.Mul, *factors) if len(factors) > 1 else factors[0]
 
     def signed(self) -> Any:
         if self.accept("-"):
@@ -299,14 +414,15 @@ class _Reader:
         if self.accept("/"):
             return 1 / self.signed()
         base = self.applied()
-        return base ** self.natural() if self.accept("^") else base
+        return _power(base, self.natural()) if self.accept("^") else base
 
     def applied(self) -> Any:
         name = self.token
         if name in _FUNCTIONS:
             self.at += 1
             count, build = _FUNCTIONS[name]
-            return build(*(self.atom() for _ in range(count)))
+            arguments = [self.atom() for _ in range(count)]
+            return build(*arguments) if build is _power else supervised(build, *arguments)
         special = {"INR": self.index, "nth": self.table, "sum_n_m": self.finite_sum}.get(name)
         if special is not None:
             self.at += 1
@@ -326,8 +442,8 @@ class _Reader:
             return S.Pi
         if token == "m_infty":
             return S.NegativeInfinity
-        symbol = self.symbols.get(token.rstrip("'"))
-        if symbol is None or not token:
+        symbol = self.symbols.get(token)
+        if symbol is None:
             raise NotTheStatement(f"the certificate has the name {token!r}")
         return symbol
 
@@ -354,7 +470,7 @@ class _Reader:
             if op == "*":
                 value = value * other
             else:
-                value = value + other if op == "+" else sympy.Mod(value, other)
+                value = value + other if op == "+" else supervised(sympy.Mod, value, other)
         return value
 
     def index(self) -> Any:
@@ -374,15 +490,17 @@ class _Reader:
     def finite_sum(self) -> Any:
         self.expect("(")
         self.expect("fun")
-        name = self.token
-        self.at += 1
+        name = "i'"
+        self.expect(name)
+        if name in self.symbols:
+            raise NotTheStatement("the certificate has a sum within a sum")
         self.expect("=>")
         counter = Symbol(name, integer=True, nonnegative=True)
         self.symbols[name] = counter
         body = self.term()
         del self.symbols[name]
         self.expect(")")
-        return sympy.Sum(body, (counter, self.natural(), self.natural()))
+        return supervised(sympy.Sum, body, (counter, self.natural(), self.natural()))
 
     def condition(self) -> Any:
         if self.accept("("):
@@ -403,13 +521,22 @@ class _Reader:
         raise NotTheStatement(f"the certificate has the condition {name!r}")
 
 
+def _power(base: Any, exponent: Any) -> Any:
+    """A power, unless its value is too large to be written down."""
+    try:
+        return power(base, exponent)
+    except Refused as why:
+        raise NotTheStatement(f"the certificate has a power that {why}") from None
+
+
 _FUNCTIONS: dict[str, tuple[int, Callable[..., Any]]] = {
     "ln": (1, sympy.log),
     "exp": (1, sympy.exp),
     "cos": (1, sympy.cos),
     "sin": (1, sympy.sin),
     "Rabs": (1, sympy.Abs),
-    "Rpower": (2, sympy.Pow),
+    "Rtrigo_def.exp": (1, sympy.exp),
+    "Rpower": (2, _power),
     "Rmax": (2, sympy.Max),
     "Rmin": (2, sympy.Min),
     "Finite": (1, lambda a: a),
@@ -421,7 +548,7 @@ _COMPARISONS = {"Rltb": sympy.Lt, "Rleb": sympy.Le, "Reqb": sympy.Eq}
 def _piecewise(value: Any, condition: Any, other: Any) -> Any:
     """An if as a piece before those of its else."""
     rest = other.args if isinstance(other, sympy.Piecewise) else ((other, S.true),)
-    return sympy.Piecewise((value, condition), *rest, evaluate=False)
+    return supervised(sympy.Piecewise, (value, condition), *rest, evaluate=False)
 
 
 # -- comparing ------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from functools import cmp_to_key
 import sympy
 from sympy import Expr, S
 
+from farfield.theory.algebra.budget import check_time
 from farfield.theory.certificates.forms import Form
 from farfield.theory.certificates.monomials import (
     Expo,
@@ -69,6 +70,7 @@ class Script:
 
     def asserted(self, letter: str, claim: str, by: str) -> str:
         """Assert a claim, to be proved by a tactic; its name."""
+        check_time()
         name = f"{letter}{len(self.steps) + 1}"
         self.steps.append(f"assert ({name} : {claim})\n  by {by if by.isalpha() else f'({by})'}.")
         return name

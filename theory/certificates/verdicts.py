@@ -62,7 +62,10 @@ def _by_bound(p: Form, signs: Signs) -> ProvedVerdict | None:
 
 def _compared(p: Form, above: bool, x: Expander) -> ProvedVerdict:
     """The verdict on a bound of the bias, and what follows where it lies on the right side."""
-    q, step = bound(p, above, x)
+    finite, bias = _stripped(p, x, "p")
+    if finite is None:
+        raise NoCertificate("no waves where the bias is -oo from some point on")
+    q, step = bound(finite, above, x)
     decision = _climb(q, x, x.function(q))
     *steps, last = decision.proof
     rule = "upper_bound" if above else "lower_bound"
@@ -70,7 +73,7 @@ def _compared(p: Form, above: bool, x: Expander) -> ProvedVerdict:
         decision.converges,
         (
             *steps,
-            f"apply ({rule} p {x.function(q)} 0).",
+            f"apply ({rule} {bias} {x.function(q)} 0).",
             f"{{ apply filter_imp with (2 := {step}). intros n ?. unfold p. lra. }}",
             last,
         ),
@@ -100,19 +103,10 @@ def _expanded(
 
 def _climb(p: Form, x: Expander, bias: str) -> ProvedVerdict:
     """Climb the rungs of the ladder; `bias` is what the form is called."""
-    if is_extended(p.expr):
-        facts: list[str] = []
-        finite = _finite_part(p, x, facts)
-        value = "m_infty" if finite is None else f"Finite ({finite.show(x.index)})"
-        place = "n" if x.period is None else f"({x.index})%nat"
-        by = f"unfold p; pieces {together(facts)}"
-        ends = x.asserted("P", f"eventually (fun n : nat => p {place} = {value})", by)
-        if finite is None:
-            return ProvedVerdict(True, (*x.steps, f"apply (extended_masked {bias} {ends})."))
-        function = x.function(finite)
-        x.steps.append(f"rewrite (extended_finite {bias} {function} {ends}).")
-        bias, p = function, finite
-    expansion, cancelled = x.linear(p)
+    finite, bias = _stripped(p, x, bias)
+    if finite is None:
+        return ProvedVerdict(True, tuple(x.steps))
+    expansion, cancelled = x.linear(finite)
     terms, level, rung = list(expansion.terms), 0, logarithm_of(1)
     while level < len(terms) and (growth := x.compare(terms[level][1], rung)) >= 0:
         c, e = terms[level]
@@ -139,6 +133,24 @@ def _climb(p: Form, x: Expander, bias: str) -> ProvedVerdict:
         f"unfold p; {adding_up(cancelled)}",
     )
     return ProvedVerdict(converges, (*x.steps, f"apply ({rule} {name}); [{ends}]."))
+
+
+def _stripped(p: Form, x: Expander, bias: str) -> tuple[Form | None, str]:
+    """What an extended bias is from some point on, and what that is called; None for -oo, whose
+    verdict is proved by the steps."""
+    if not is_extended(p.expr):
+        return p, bias
+    facts: list[str] = []
+    finite = _finite_part(p, x, facts)
+    value = "m_infty" if finite is None else f"Finite ({finite.show(x.index)})"
+    place = "n" if x.period is None else f"({x.index})%nat"
+    by = f"unfold p; pieces {together(facts)}"
+    ends = x.asserted("P", f"eventually (fun n : nat => p {place} = {value})", by)
+    if finite is None:
+        x.steps.append(f"apply (extended_masked {bias} {ends}).")
+        return None, bias
+    x.steps.append(f"rewrite (extended_finite {bias} {x.function(finite)} {ends}).")
+    return finite, x.function(finite)
 
 
 def _finite_part(p: Form, x: Expander, facts: list[str]) -> Form | None:

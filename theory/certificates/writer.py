@@ -6,6 +6,7 @@ Theorem verdict : 0 < r1 -> 0 < r2 -> (ex_series (fun n => exp (p n)) <-> r1 > 1
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -74,15 +75,44 @@ def relation(c: Any) -> str:
     return f"{form(c.lhs).show()} {_RELATION[c.func]} {form(c.rhs).show()}"
 
 
-def statement(hypotheses: list[str], verdict: str) -> str:
+def statement(assumed: list[str], verdict: str) -> str:
     """The theorem of the verdict, `verdict` being what follows from the hypotheses."""
-    body = f"({verdict})" if hypotheses and "<->" in verdict else verdict
-    return "Theorem verdict : " + " -> ".join([*hypotheses, body]) + "."
+    body = f"({verdict})" if assumed and "<->" in verdict else verdict
+    return "Theorem verdict : " + " -> ".join([*assumed, body]) + "."
 
 
 def claim(converges: bool) -> str:
     """The series converges, or does not."""
     return SERIES if converges else f"~ {SERIES}"
+
+
+def sentences(formula: Expr, domains: Mapping[str, str], condition: Any) -> tuple[str, str]:
+    """The definition of the bias, and the theorem of its verdict, each without its proof.
+
+    Raises:
+        NoCertificate: the condition cannot be stated.
+    """
+    verdict = {S.true: SERIES, S.false: f"~ {SERIES}"}.get(condition)
+    if verdict is None:
+        verdict = f"{SERIES} <-> {relation(condition)}"
+    said = statement(hypotheses(formula, domains), verdict)
+    return _named(definition(formula), formula), _named(said, formula)
+
+
+def hypotheses(formula: Expr, domains: Mapping[str, str]) -> list[str]:
+    """What the domains say of the parameters, by their names."""
+    return [f for s in _parameters(formula) for f in domain_facts(s, domains[s.name])]
+
+
+def _parameters(formula: Expr) -> list[Any]:
+    return sorted(formula.free_symbols - {n}, key=lambda s: str(s.name))
+
+
+def _named(text: str, formula: Expr) -> str:
+    """Beside -oo, `exp` is the exponential of a bias; that of a real number has its full name."""
+    if not is_extended(formula):
+        return text
+    return re.sub(r"(?<![.\w])exp(?=\s)(?!\s+\(p[\s)])", "Rtrigo_def.exp", text)
 
 
 def source(
@@ -93,29 +123,25 @@ def source(
     Raises:
         NoCertificate: the form is not covered.
     """
-    symbols = sorted(formula.free_symbols - {n}, key=lambda s: str(s.name))
-    hypotheses = [f for s in symbols for f in domain_facts(s, domains[s.name])]
+    symbols, assumed = _parameters(formula), hypotheses(formula, domains)
+    defined, said = sentences(formula, domains, condition)
     bias = extended_form(formula) if is_extended(formula) else form(formula)
     tree = explore(domains, symbols, lambda signs: _decided(bias, signs))
-    parts = [definition(formula)]
+    parts = [defined]
     if isinstance(tree, Cell):
         decision, opening = tree.found
         _agree(decision.converges, condition)
-        proof = [*_introduced(hypotheses), *opening, *decision.proof]
-        parts.append(_theorem(statement(hypotheses, claim(decision.converges)), proof))
+        proof = [*_introduced(assumed), *opening, *decision.proof]
     else:
-        parts += _cases(tree, hypotheses)
-        verdict = {S.true: SERIES, S.false: f"~ {SERIES}"}.get(condition)
-        if verdict is None:
-            verdict = f"{SERIES} <-> {relation(condition)}"
-        proof = [*_introduced(hypotheses), *_folded(tree, condition)]
-        parts.append(_theorem(statement(hypotheses, verdict), proof))
+        parts += _cases(tree, assumed)
+        proof = [*_introduced(assumed), *_folded(tree, condition)]
+    parts.append(_theorem(said, proof))
     if symbols:
         variables = " ".join(coq_name(s.name) for s in symbols)
         parts = ["Section Verdict.", f"Variables {variables} : R.", *parts, "End Verdict."]
     if name is not None:
         parts = [f"Module {name}.", *parts, f"End {name}."]
-    return "\n\n".join(parts)
+    return _named("\n\n".join(parts), formula)
 
 
 def _decided(bias: Form, signs: Signs) -> tuple[ProvedVerdict, list[str]]:
@@ -125,13 +151,13 @@ def _decided(bias: Form, signs: Signs) -> tuple[ProvedVerdict, list[str]]:
 
 
 def _agree(converges: bool, condition: Any) -> None:
-    """A certificate that says other than the engine is a bug: no file is written."""
+    """No file says other than the engine: here a case that cannot occur may not be excluded."""
     if condition not in (S.true, S.false) or bool(condition) != converges:
-        raise RuntimeError("the certificate and the verdict disagree")
+        raise NoCertificate("a case of the parameters that is not seen to be impossible")
 
 
-def _introduced(hypotheses: list[str]) -> list[str]:
-    names = " ".join(f"D{i}" for i in range(1, len(hypotheses) + 1))
+def _introduced(assumed: list[str]) -> list[str]:
+    names = " ".join(f"D{i}" for i in range(1, len(assumed) + 1))
     return [f"intros {names}."] if names else []
 
 
@@ -165,11 +191,19 @@ def _leaves(tree: Branch | Cell | None) -> Iterator[Cell]:
             yield from _leaves(part)
 
 
-def _cases(tree: Branch | Cell, hypotheses: list[str]) -> Iterator[str]:
+def _splits(tree: Branch | Cell | None) -> Iterator[Expr]:
+    """What the cases are distinguished by."""
+    if isinstance(tree, Branch):
+        yield tree.on
+        for part in (tree.above, tree.zero, tree.below):
+            yield from _splits(part)
+
+
+def _cases(tree: Branch | Cell, assumed: list[str]) -> Iterator[str]:
     """One theorem a case."""
     for number, cell in enumerate(_leaves(tree), 1):
         decision, opening = cell.found
-        own = [*hypotheses, *(_SIGN[s].format(_operand(g)) for g, s in cell.facts)]
+        own = [*assumed, *(_SIGN[s].format(_operand(g)) for g, s in cell.facts)]
         said = f"Theorem case_{number} : " + " -> ".join([*own, claim(decision.converges)]) + "."
         yield _theorem(said, [*_introduced(own), *opening, *decision.proof])
 
@@ -181,9 +215,16 @@ def _operand(g: Expr) -> str:
 def _folded(tree: Branch | Cell, condition: Any) -> list[str]:
     """The verdict from the cases, along the splits that led to them."""
     numbers = {id(cell): k for k, cell in enumerate(_leaves(tree), 1)}
+    inexact = any(
+        a.is_number and not a.is_Rational
+        for g in _splits(tree)
+        for a in g.atoms(sympy.Function, sympy.NumberSymbol, sympy.Pow)
+    )
 
     def fold(part: Branch | Cell | None, depth: int) -> list[str]:
         if part is None:
+            if inexact:
+                raise NoCertificate("a case of the parameters that irrational constants exclude")
             return ["exfalso. contrary."]
         if isinstance(part, Cell):
             decision, _ = part.found

@@ -111,10 +111,18 @@ Ltac lower E := eapply expands_below; [exact E | orders].
 Ltac gathering rule tac := eapply expands_gather; [rule | tac].
 Tactic Notation "gathering" "(" tactic3(rule) ")" tactic3(tac) := gathering rule tac.
 
-(** Sums of multiples of parts that are expanded in the context. *)
+(** Sums of multiples of parts that are expanded in the context; a constant with cases is taken
+    apart as they are. *)
+Ltac without_cases c :=
+  lazymatch c with
+  | context [Rmax _ _] => fail
+  | context [Rmin _ _] => fail
+  | context [Rabs _] => fail
+  | _ => idtac
+  end.
 Ltac parts :=
   match goal with
-  | |- expands (fun _ => ?c) _ _ => lower (expands_const c)
+  | |- expands (fun _ => ?c) _ _ => without_cases c; lower (expands_const c)
   | |- expands (fun n => INR n) _ _ => lower expands_n
   | E : expands ?f _ _ |- expands ?f _ _ => lower E
   | |- expands (fun n => @?f n + @?g n) _ _ => apply (expands_plus f g); parts

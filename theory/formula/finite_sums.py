@@ -1,7 +1,8 @@
 """Finite sums and products: `Sum(f, (k, a, b))`.
 
 The body is read again for each k where the bounds are numbers, so that every guard applies; a
-product whose end is no number becomes exp(Sum(log(f))).
+product whose end is no number becomes exp(Sum(log(f))). In text a sum whose end lies before its
+beginning has no terms. In a SymPy expression it is minus the terms between (Karr's convention).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from farfield.theory.algebra import door
 from farfield.theory.formula.limits import MAX_SUM_TERMS, steep
 from farfield.theory.formula.reading import Reading
 from farfield.theory.formula.words import CONSTANTS
-from farfield.theory.functions.record import spellings
+from farfield.theory.functions.record import Refused, spellings
 
 
 def finite_sum(p: Reading, column: int, kind: str) -> Expr:
@@ -60,6 +61,35 @@ def finite_sum(p: Reading, column: int, kind: str) -> Expr:
             result = sympy.exp(sympy.Sum(logs, (k, low, high)))
     p.bound, p.position = outer, after
     return result
+
+
+def sum_of_sympy(e: sympy.Sum) -> Expr:
+    """A sum as SymPy means it: `Sum(f, (k, 5, 2))` is `-f(3) - f(4)`.
+
+    Raises:
+        Refused: the bounds are no integers, or are in order at some n and reversed at others.
+
+    >>> k = Symbol("k")
+    >>> sum_of_sympy(sympy.Sum(k, (k, 5, 2))), sum_of_sympy(sympy.Sum(k, (k, 3, 2)))
+    (-7, 0)
+    """
+    (index, low, high), *others = e.limits
+    if others:
+        raise Refused("is a sum over several indices; accepted: one index a sum")
+    if not (low.is_integer and high.is_integer):
+        raise Refused(f"has bounds {low} and {high}; accepted: integers for every n")
+    numbers = low.is_Integer and high.is_Integer
+    if numbers and abs(high - low) > MAX_SUM_TERMS:
+        raise Refused(f"is a sum of more than {MAX_SUM_TERMS} terms")
+    if (high - low + 1).is_nonnegative:
+        return e
+    if not numbers:
+        raise Refused(
+            f"has bounds {low} and {high}; where they are reversed, SymPy means minus the terms "
+            "between; accepted: bounds in order for every n, or text, where such a sum is empty"
+        )
+    between = range(int(high) + 1, int(low))
+    return -sympy.Add(*(e.function.xreplace({index: Integer(k)}) for k in between))
 
 
 def _end_of_body(p: Reading, kind: str) -> int:

@@ -11,6 +11,7 @@ from sympy import Expr, S, Symbol
 from farfield.theory.answers.errors import InputError
 from farfield.theory.answers.number import exact
 from farfield.theory.formula.building import rebuilt
+from farfield.theory.formula.finite_sums import sum_of_sympy
 from farfield.theory.formula.grammar import read
 from farfield.theory.formula.parameters import DOMAINS, parameter
 from farfield.theory.formula.tracing import traced
@@ -86,8 +87,11 @@ def as_expression(f: Any, domains: Mapping[str, str] | None = None) -> Expr:
 
 
 def _as_read(e: Any) -> Any:
-    """The expression with its functions of several arguments built as the reader builds them."""
+    """The expression with its functions of several arguments built as the reader builds them, and
+    its sums as SymPy means them."""
     args = tuple(map(_as_read, e.args))
+    if isinstance(e, sympy.Sum):
+        return sum_of_sympy(e.func(*args))
     record = record_of(e.func) if len(args) > 1 else None
     if record is not None and record.build is not None:
         return record.build(*args)

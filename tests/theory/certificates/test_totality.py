@@ -1,0 +1,269 @@
+"""The prover's functions are total: what a certificate prints has the formula's value at every n.
+
+A reader of the prover's terms with the prover's values, `ln x = 0` for x <= 0, `Rpower x y =
+exp (y ln x)` and `/ 0 = 0`, is held against the float64 table of the formula.
+"""
+
+import math
+import re
+
+import numpy as np
+import pytest
+import sympy
+
+from farfield import check_convergence, encoding
+from farfield.theory.certificates import NoCertificate
+from farfield.theory.certificates.forms import form
+from farfield.theory.certificates.totality import check_total, total
+from farfield.theory.functions.nodes import n
+
+LENGTH = 40
+
+
+class Prover:
+    """Evaluates a term of the prover at one n, as the prover's own functions do."""
+
+    def __init__(self, text, values):
+        self.tokens = re.findall(r"[A-Za-z_][\w.']*|\d+|=>|\S", text)
+        self.values = values
+        self.at = 0
+
+    def accept(self, *tokens):
+        if self.at < len(self.tokens) and self.tokens[self.at] in tokens:
+            self.at += 1
+            return self.tokens[self.at - 1]
+        return ""
+
+    def expect(self, token):
+        assert self.accept(token), (token, self.tokens[self.at :])
+
+    def term(self):
+        if self.accept("if"):
+            condition = self.condition()
+            self.expect("then")
+            first = self.term()
+            self.expect("else")
+            second = self.term()
+            return first if condition else second
+        value = self.product()
+        while op := self.accept("+", "-"):
+            other = self.product()
+            value = value + other if op == "+" else value - other
+        return value
+
+    def product(self):
+        value = self.signed()
+        while op := self.accept("*", "/", "mod"):
+            other = self.signed()
+            if op == "mod":
+                value = value % other
+            else:
+                value = value * other if op == "*" else value * inverse(other)
+        return value
+
+    def signed(self):
+        if self.accept("-"):
+            return -self.signed()
+        if self.accept("/"):
+            return inverse(self.signed())
+        base = self.applied()
+        return float(base) ** int(self.atom()) if self.accept("^") else base
+
+    def applied(self):
+        name = self.tokens[self.at]
+        if name in FUNCTIONS:
+            self.at += 1
+            count, function = FUNCTIONS[name]
+            return function(*(self.atom() for _ in range(count)))
+        if self.accept("nth"):
+            place = int(self.atom())
+            self.expect("[")
+            entries = [self.term()]
+            while self.accept(";"):
+                entries.append(self.term())
+            self.expect("]")
+            tail = self.atom()
+            return entries[place] if place < len(entries) else tail
+        if self.accept("sum_n_m"):
+            for token in ("(", "fun", "i'", "=>"):
+                self.expect(token)
+            begin, sums = self.at, []
+            end = begin + body(self.tokens[begin:])
+            self.at = end + 1
+            low, high = int(self.atom()), int(self.atom())
+            after = self.at
+            for k in range(low, high + 1):
+                self.at, self.values = begin, {**self.values, "i'": k}
+                sums.append(self.term())
+            self.at = after
+            return math.fsum(sums)
+        return self.atom()
+
+    def atom(self):
+        if self.accept("("):
+            value = self.term()
+            self.expect(")")
+            return value
+        token = self.tokens[self.at]
+        self.at += 1
+        return int(token) if token.isdigit() else {**NAMES, **self.values}[token]
+
+    def condition(self):
+        if self.accept("("):
+            value = self.condition()
+            self.expect(")")
+            return value
+        name = self.tokens[self.at]
+        self.at += 1
+        if name == "negb":
+            return not self.condition()
+        if name in ("andb", "orb"):
+            both = self.condition(), self.condition()
+            return all(both) if name == "andb" else any(both)
+        a, b = self.atom(), self.atom()
+        return {"Rltb": a < b, "Rleb": a <= b, "Reqb": a == b}[name]
+
+
+def body(tokens):
+    """How many tokens a bracket has before it closes."""
+    depth = 0
+    for k, token in enumerate(tokens):
+        depth += (token == "(") - (token == ")")
+        if depth < 0:
+            return k
+    raise AssertionError(tokens)
+
+
+def ln(x):
+    return math.log(x) if x > 0 else 0.0
+
+
+def inverse(x):
+    return 1 / x if x else 0.0
+
+
+FUNCTIONS = {
+    "INR": (1, float),
+    "Finite": (1, float),
+    "ln": (1, ln),
+    "exp": (1, math.exp),
+    "Rtrigo_def.exp": (1, math.exp),
+    "cos": (1, math.cos),
+    "sin": (1, math.sin),
+    "Rabs": (1, abs),
+    "Rpower": (2, lambda x, y: math.exp(y * ln(x))),
+    "Rmax": (2, max),
+    "Rmin": (2, min),
+    "Rbar_plus": (2, lambda a, b: a + b),
+}
+NAMES = {"PI": math.pi, "m_infty": -math.inf}
+
+
+def in_the_prover(source, values):
+    """The definition of p of a certificate, at the first n."""
+    text = " ".join(
+        re.search(r"Definition p \(n : nat\) : \w+ := (.*?)\.\s", source, re.S)[1].split()
+    )
+    return np.array([Prover(text, {**values, "n": k}).term() for k in range(LENGTH)])
+
+
+# Each function and operator that is printed, with arguments that are 0, negative or undefined at
+# some n; the last three begin where the formula has no value.
+FAITHFUL = [
+    "-sqrt(n)",
+    "-n^(3/2)",
+    "-r1*n^r2",
+    "-2/n",
+    "-log(n)",
+    "-log(n)-log(log(n))",
+    "-n*log(n)",
+    "-sqrt(n+1)+sqrt(n)-log(n)",
+    "-2*log(n)/(1+n)-log(n+1)",
+    "-log(n^2-3*n+1)",
+    "-(n-5)^(1/2)",
+    "-a*log(log(n))^(1/3)",
+    "-n^(-1/2)-n",
+    "-log(n+1)*(2+Mod(n,3))",
+    "-(3+(-1)^n)*log(n+1)",
+    "-log(1+Mod(n,2))-n",
+    "-abs(n-3)^(1/2)-n/4",
+    "-Max(a,b)*log(1+n)",
+    "-Min(a,2)*log(n)",
+    "-Max(n,a)",
+    "-where(n<3,0,log(n-2)*2)",
+    "-where(n>=1,2*log(n),0)",
+    "where(n<9,-sqrt(n),-oo)",
+    "where(n<4,-n,-oo)-log(n)",
+    "-E*log(n)",
+    "-2*log(sqrt(n+1)-sqrt(n))-5*log(n+1)",
+    "-2*cos(2*pi*n/3)*log(n+1)-4*log(n+1)",
+    "-log(n+pi)^2",
+    "-n/(1+sqrt(n))",
+    "-n+2*sin(n)",
+    "-where((n<3)&(n>1),0,2)*log(n+1)",
+    "-Sum(log(n+k),(k,1,3))",
+    "log((n+1)^(1/3)-n^(1/3))*4",
+]
+
+
+@pytest.mark.parametrize("formula", FAITHFUL)
+def test_the_definition_has_the_formulas_value_at_every_n(formula):
+    found = check_convergence(formula)
+    names = [name for name, _ in found.assumptions]
+    values = dict(zip(names, ("3/2", "7/4", "5/2"), strict=False))
+    table = encoding(formula, **values).bias(np.arange(LENGTH))[0]
+    wanted = np.where(np.isfinite(table), table, -np.inf)  # a term without a value is left out
+    given = in_the_prover(
+        found.certificate().source, {k: float(sympy.Rational(v)) for k, v in values.items()}
+    )
+    np.testing.assert_allclose(given, wanted, rtol=1e-12, atol=1e-12)
+
+
+REFUSED = [
+    "-log(n+1)/2+Mod(n,2)^(3/2)",
+    "-log(n+1)+(1+(-1)^n)^(3/2)",
+    "-log(n+1)-Mod(n,2)^a",
+    "-2*log(n+1)*(1+(-1)^n)^(1/2)-n",
+    "-log(n+1)-1/(n-3)^2*Mod(n,2)^(1/2)",
+    "-r*n^q",
+    "-n-log(n-100)",
+]
+
+
+@pytest.mark.parametrize("formula", REFUSED)
+def test_what_cannot_be_printed_faithfully_is_refused(formula):
+    domains = {"r": "positive", "q": "real"} if "q" in formula else None
+    found = check_convergence(formula, assumptions=domains)
+    assert found.verdict != "undecided"
+    with pytest.raises(NoCertificate, match="no certificate for this form"):
+        found.certificate()
+
+
+def test_every_printed_function_is_held_against_the_prover():
+    printed = " ".join(check_convergence(f).certificate().source for f in FAITHFUL)
+    for token in (*FUNCTIONS, "(-1) ^", " mod ", "if ", "Rltb", "PI", "m_infty"):
+        assert token in printed, token
+
+
+def test_a_total_formula_is_left_alone_and_totals_are_total():
+    for formula in ("-log(n+1)", "-n^2", "where(n<3,0,-oo)"):
+        bias = encoding(formula).formula
+        assert total(bias) is bias
+    for formula in ("-log(n)", "-sqrt(n)", "-log(log(n))"):
+        bias = encoding(formula).formula
+        with pytest.raises(NoCertificate):
+            check_total(bias)
+        check_total(total(bias))
+
+
+def test_a_sum_has_a_counter_that_no_parameter_has():
+    i, k = sympy.symbols("i k")
+    k = sympy.Symbol("k", integer=True, positive=True)
+    written = sympy.Sum(sympy.log(n + k) * i, (k, 1, 3))
+    shown = form(written).show()
+    assert shown == "sum_n_m (fun i' => i * ln (INR i' + INR n)) 1 3"
+    for place in range(LENGTH):
+        wanted = 2 * sum(math.log(place + c) for c in (1, 2, 3))
+        assert Prover(shown, {"n": place, "i": 2}).term() == pytest.approx(wanted)
+    with pytest.raises(NoCertificate, match="a sum within a sum"):
+        form(sympy.Sum(1 + sympy.Sum(sympy.log(n + k * i), (i, 1, 2)), (k, 1, 3)))

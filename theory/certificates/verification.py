@@ -1,0 +1,235 @@
+"""A certificate from elsewhere: does the prover accept it, and what does it prove?
+
+The file has to be one that the writer could have written: its sentences are read by the generated
+grammar, printed anew, and have to be the same. What they state is stated once more in a file of our
+own, where it follows from theirs, so that the prover's kernel compares the two.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from sympy import Expr, S
+
+from farfield.theory.algebra.budget import until
+from farfield.theory.algebra.outcomes import Undecided, Unreachable
+from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status
+from farfield.theory.answers.blocks import Block, Formula, facts, note, sentence, table
+from farfield.theory.answers.notation import expression_line, shortened, words
+from farfield.theory.answers.number import seconds
+from farfield.theory.answers.wording import listed
+from farfield.theory.certificates.forms import NoCertificate, coq_name
+from farfield.theory.certificates.prover import Rejected, checked
+from farfield.theory.certificates.reading import NotTheStatement, Stated, read
+from farfield.theory.certificates.writer import sentences
+from farfield.theory.formal.check import CLASSICAL, Failure, check_axioms
+from farfield.theory.functions.nodes import n
+
+MAX_BYTES = 1_000_000
+BUDGET = 120.0
+ACCEPTED = "accepted: a certificate as `farfield check --certificate` writes it"
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class ReceivedCertificate(Answer):
+    """Whether a received certificate proves its theorem.
+
+    Fields:
+        proved: True where the prover accepts the file; None where it does not.
+        statement: the theorem, a line a head where there are several.
+        formulas: the bias of each theorem.
+        axioms: what the theorem rests on: at most the four axioms of the classical reals.
+        label: `theorem`, or None where nothing is proved.
+    """
+
+    VALUE: ClassVar[str] = "proved"
+
+    proved: bool | None
+    statement: str
+    formulas: tuple[Expr, ...]
+    axioms: tuple[str, ...] = ()
+    stated: tuple[Stated, ...] = ()
+
+    def blocks(self) -> Sequence[Block]:
+        file, theorems = shortened(self.subject, 80), self.stated
+        if not self.proved:
+            said = "{file} proves no theorem: {why}."
+            return (sentence(said, file=file, why=str(self.reason)), note(self.statement))
+        if len(theorems) > 1:
+            rows = [
+                (s.module, *_in_words(s), shortened(expression_line(s.formula), 60))
+                for s in theorems
+            ]
+            first = sentence(
+                "{file} proves {count} verdicts.", self.label, file=file, count=len(theorems)
+            )
+            return (
+                first,
+                table(("theorem", "the series", "for", "p(n)"), rows),
+                facts(axioms=listed(list(self.axioms), 8)),
+            )
+        [only] = theorems
+        verdict, where = _in_words(only)
+        said = "{file} proves: the series {verdict}{where}."
+        return (
+            sentence(
+                said, self.label, file=file, verdict=verdict, where=where and f", for {where}"
+            ),
+            Formula(words("`p(n)`"), only.formula),
+            note("{statement}", statement=self.statement),
+            facts(axioms=listed(list(self.axioms), 8)),
+        )
+
+    def fields(self) -> dict[str, Any]:
+        return {k: v for k, v in super().fields().items() if k != "stated"} | {
+            "formulas": [str(f) for f in self.formulas],
+        }
+
+
+def verify_certificate(
+    path: str | os.PathLike[str], *, budget_s: float = BUDGET
+) -> ReceivedCertificate:
+    """Check a received certificate: what it states, by the generated grammar alone, and whether the
+    prover accepts it without further axioms.
+
+    Args:
+        path: a file as `farfield check --certificate` writes it, of at most a megabyte.
+        budget_s: seconds after which the answer is `unknown`.
+
+    Returns:
+        A `ReceivedCertificate`: the theorem and its axioms; `unknown` where the prover rejects it.
+
+    Raises:
+        InputError: the file cannot be read or is no certificate; there is no prover (Rocq, Coq
+            8.16 with Coquelicot).
+    """
+    budget = seconds(budget_s)
+    name = os.fsdecode(path)
+    stated: tuple[Stated, ...] = ()
+    text = _content(name)
+    try:
+        with until(time.monotonic() + budget):
+            try:
+                stated = read(text)
+                restated = _restated(stated)
+            except (NotTheStatement, NoCertificate, Undecided, RecursionError) as why:
+                known = isinstance(why, InputError)
+                said = str(why) if known else "it is nested too deeply, or not decided"
+                raise InputError(f"{name!r} is no certificate: {said}; {ACCEPTED}") from None
+            printed = checked({"Received": text, "Restated": restated})
+        axioms = _axioms(printed)
+    except Unreachable as why:
+        return _unproved(name, stated, Reason(Code.BUDGET, str(why)))
+    except (Rejected, Failure) as why:
+        return _unproved(name, stated, Reason(Code.NOT_PROVED, f"the prover rejects it: {why}"))
+    return ReceivedCertificate(
+        proved=True,
+        statement=_statement(stated),
+        formulas=tuple(s.formula for s in stated),
+        axioms=axioms,
+        stated=stated,
+        label=Label.THEOREM,
+        subject=name,
+    )
+
+
+def _unproved(name: str, stated: tuple[Stated, ...], why: Reason) -> ReceivedCertificate:
+    return ReceivedCertificate(
+        proved=None,
+        statement=_statement(stated),
+        formulas=tuple(s.formula for s in stated),
+        stated=stated,
+        status=Status.UNKNOWN,
+        label=None,
+        reason=why,
+        subject=name,
+    )
+
+
+def _statement(stated: Sequence[Stated]) -> str:
+    return "\n".join(f"{s.theorem}." for s in stated)
+
+
+def _in_words(s: Stated) -> tuple[Any, str]:
+    """The verdict, and for which parameters."""
+    verdict: Any = {S.true: "converges", S.false: "diverges"}.get(s.condition)
+    if verdict is None:
+        verdict = words("converges exactly if {condition}", condition=s.condition)
+    return verdict, listed([f"{name} {domain}" for name, domain in s.domains.items()], 6)
+
+
+def _content(name: str) -> str:
+    """The text of a regular file of bounded size; a pipe or a device is never waited for."""
+    try:
+        handle = os.open(name, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        with os.fdopen(handle, "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise InputError(f"{name!r} is no regular file; {ACCEPTED}")
+            content = file.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise InputError(f"cannot read {name[:200]!r}: {why}; {ACCEPTED}") from None
+    if len(content) > MAX_BYTES:
+        raise InputError(f"{name!r} has more than {MAX_BYTES} bytes; {ACCEPTED}")
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        raise InputError(f"{name!r} is not text in UTF-8; {ACCEPTED}") from None
+
+
+def _restated(stated: Sequence[Stated]) -> str:
+    """A file of our own with the same theorems, each from the received one.
+
+    Raises:
+        NotTheStatement: a sentence is not what is printed for what it says.
+    """
+    extended = any(s.formula.has(S.NegativeInfinity) for s in stated)
+    parts = [
+        f"From Farfield Require Import Certificate{' Extended' if extended else ''}.",
+        "Require Received.",
+        "Open Scope R_scope.",
+    ]
+    names = []
+    for s in stated:
+        defined, said = sentences(s.formula, s.domains, s.condition)
+        if (defined, said) != (f"{s.definition}.", f"{s.theorem}."):
+            raise NotTheStatement("the certificate's sentences are not as they are generated")
+        symbols = [coq_name(x) for x in sorted(v.name for v in s.formula.free_symbols - {n})]
+        place = "" if s.module is None else f"{s.module}."
+        own = [
+            defined,
+            said,
+            f"Proof. exact ({' '.join([f'Received.{place}verdict', *symbols])}). Qed.",
+        ]
+        if symbols:
+            own = ["Section Verdict.", f"Variables {' '.join(symbols)} : R.", *own, "End Verdict."]
+        if s.module is not None:
+            own = [f"Module {s.module}.", *own, f"End {s.module}."]
+        parts += own
+        names.append(f"@{place}verdict")
+    everything = names[0] if len(names) == 1 else f"({', '.join(names)})"
+    return "\n".join(
+        [*parts, f"Definition everything := {everything}.", "Print Assumptions everything.\n"]
+    )
+
+
+def _axioms(printed: str) -> tuple[str, ...]:
+    """The axioms that the prover names.
+
+    Raises:
+        Rejected: it names none, nor says that there are none.
+        Failure: there is one beyond those of the classical reals.
+    """
+    if "Closed under the global context" in printed:
+        return ()
+    found = set(re.findall(r"^([\w.']+)\s*:", printed.partition("Axioms:")[2], flags=re.MULTILINE))
+    if not found:
+        raise Rejected("it does not say which axioms the theorem rests on")
+    check_axioms(found)
+    return tuple(sorted(a.rpartition(".")[2] for a in found & CLASSICAL))
