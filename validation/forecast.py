@@ -141,6 +141,13 @@ class Forecast(Answer):
                 high=f"{high:.3f}",
             )
         found: list[Block] = [first, note(_evidence())]
+        if self.holds is not None and self.holds >= 0.5:
+            found.append(
+                note(
+                    "The perplexity is compared with that of the same model at its training "
+                    "length. A model that sees few keys holds too, at a high perplexity."
+                )
+            )
         if self.status is Status.UNKNOWN:
             found.append(
                 note(

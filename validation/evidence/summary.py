@@ -76,9 +76,15 @@ def _registered() -> Iterator[Row]:
 
 def runs() -> Found:
     """How many runs of the further registrations are planned, and how many finished."""
-    planned = sum(len(r.plan.jobs(corpus())) for r in REGISTRATIONS)
+    planned = [job.configuration.preset for r in REGISTRATIONS for job in r.plan.jobs(corpus())]
+    made = [run["preset"] for run in _registered()]
+    untouched = [
+        f"{what} {value}"
+        for what in ("length", "layers", "width", "steps")
+        for value in sorted({getattr(p, what) for p in planned} - {p[what] for p in made})
+    ]
     found = _files(_registered())
-    return {"planned": planned, "finished": len(found)}, found
+    return {"planned": len(planned), "finished": len(found), "open": ", ".join(untouched)}, found
 
 
 def steps() -> Found:
