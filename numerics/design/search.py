@@ -84,7 +84,8 @@ def design(
             `share`, `length`), `horizon` with `dtype` (and `flush_to_zero`), `resolution` (with
             `scale`, `length`), `forecast` (the quantity of `farfield.forecast`, for heads that are
             alike) with `trained`, `tested` (and `layers`). A number means: leak and forecast at
-            most, resolution and reach at least, the others equal; a text such as `">=1024"` or `">=64, <=128"` says otherwise.
+            most, resolution and reach at least, the others equal; a text such as `">=1024"` or
+            `">=64, <=128"` says otherwise.
 
     Returns:
         A `Design`; of several families `Designs`.

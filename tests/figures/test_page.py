@@ -308,3 +308,22 @@ def test_the_picture_of_the_readme_says_what_is_computed():
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     assert module.picture() == module.FILE.read_text(encoding="utf-8"), "python docs/picture.py"
+
+
+def test_the_readme_and_the_essay_count_the_same_sentences():
+    """`make docs` holds the essay against the ledger."""
+    root = Path(__file__).parents[2]
+    readme = " ".join((root / "README.md").read_text(encoding="utf-8").split())
+    essay = (root / "docs/how-far-does-it-see.html").read_text(encoding="utf-8")
+    counts = re.search(
+        r"(\d+) sentences that can be checked, (\d+) hold as printed, (\d+) need a "
+        r"correction and (\d+) are wrong",
+        readme,
+    )
+    assert counts is not None
+    total, *parts = counts.groups()
+    assert f"<h2>{total} sentences of three papers</h2>" in essay
+    for part, said in zip(
+        parts, ("hold as printed", "need a correction", "are wrong"), strict=True
+    ):
+        assert f"{part} {said}" in essay

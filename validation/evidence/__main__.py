@@ -8,7 +8,7 @@ from pathlib import Path
 from farfield.theory.answers.answer import InputError
 from farfield.validation.evidence import competing, judged, mixtures
 from farfield.validation.evidence.questions import answers
-from farfield.validation.evidence.summary import QUERIES, readme, summary, where
+from farfield.validation.evidence.summary import QUERIES, filled, summary, where
 from farfield.validation.files import write
 from farfield.validation.harness.reading import corpus
 from farfield.validation.reference.collection import planned
@@ -19,9 +19,9 @@ def main(arguments: list[str]) -> None:
     match arguments:
         case ["summary"]:
             print("\n".join(f"* {sentence}" for sentence in summary()))
-        case ["readme", path]:
-            text = Path(path).read_text(encoding="utf-8")
-            write(Path(path), readme(text).encode())
+        case ["fill", *paths] if paths:
+            for path in map(Path, paths):
+                write(path, filled(path.read_text(encoding="utf-8")).encode())
         case ["where", *words]:
             for shown in where(" ".join(words)):
                 query = getattr(QUERIES[shown.query], "func", QUERIES[shown.query])
@@ -43,7 +43,7 @@ def main(arguments: list[str]) -> None:
                     print(line, flush=True)
         case _:
             raise InputError(
-                f"arguments {arguments!r}; accepted: summary, answers, where NUMBER, readme FILE "
+                f"arguments {arguments!r}; accepted: summary, answers, where NUMBER, fill FILE ... "
                 "or mixtures FOLDER"
             )
 

@@ -4,13 +4,14 @@ A query returns numbers by name and the results they stand on. `sentences.toml` 
 around them; the build writes these into the README (`readme`), and `where` finds for a number in
 the README its query and the files of the runs.
 
-    python -m farfield.validation.evidence readme README.md    writes the sentences anew
+    python -m farfield.validation.evidence fill FILE ...       writes the sentences anew
     python -m farfield.validation.evidence where 2.6%          the query and the runs of a number
 """
 
 from __future__ import annotations
 
 import math
+import re
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -30,10 +31,12 @@ from farfield.validation.reference.table import LAST, results, rows
 from farfield.validation.reference.trials import Trial, trials
 from farfield.validation.rules import ORDER_LOSS
 
-BEGIN, END = "<!-- numbers: python -m farfield.validation.evidence readme -->", "<!-- end -->"
+MARKS = re.compile(r"(<!-- sentences: (\w+) -->\n).*?(?=<!-- end -->)", re.DOTALL)
+"""Where a text has sentences of `sentences.toml`, by the name of their list."""
 Found = tuple[Mapping[str, Any], tuple[str, ...]]
 """What a query returns: numbers by name, and the files of the results they stand on."""
 
+LISTS = ("readme", "summary")
 LONGER = {
     "1 head 1/4": "1 head 1/4",
     "4 heads 1/4": "4 heads 1/4",
@@ -250,42 +253,46 @@ def _asked(query: str) -> Found:
 
 
 @cache
-def _written() -> tuple[tuple[str, ...], tuple[Shown, ...]]:
+def _written(name: str) -> tuple[tuple[str, ...], tuple[Shown, ...]]:
     page = _Page()
     told = [
-        environment().from_string(text).render(number=page.number)
-        for text in sentences()["summary"]
+        environment().from_string(text).render(number=page.number) for text in sentences()[name]
     ]
     return tuple(s for s in told if s), tuple(page.shown)
 
 
 def summary() -> tuple[str, ...]:
-    """What a reader in a hurry should know, in sentences: the law, then the first registration."""
-    return _written()[0]
+    """What a reader should know of the trained models, in sentences."""
+    return _written("summary")[0]
 
 
-def readme(text: str) -> str:
-    """The text of the README with the sentences as the results have them now.
+def filled(text: str) -> str:
+    """A text with its sentences as the results have them now.
 
     Raises:
-        InputError: the text has no place for them.
+        InputError: the text has no place for sentences, or names a list that there is not.
     """
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise InputError(f"no lines {BEGIN!r} and {END!r} in this file, between which they go")
-    wrapped = (
-        textwrap.fill(
-            s,
-            100,
-            initial_indent="* ",
-            subsequent_indent="  ",
-            break_long_words=False,
-            break_on_hyphens=False,
+
+    def sentences_of(place: re.Match[str]) -> str:
+        if place[2] not in LISTS:
+            raise InputError(f"no sentences {place[2]!r}; accepted: {', '.join(LISTS)}")
+        wrapped = (
+            textwrap.fill(
+                s,
+                100,
+                initial_indent="* ",
+                subsequent_indent="  ",
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+            for s in _written(place[2])[0]
         )
-        for s in summary()
-    )
-    return "\n".join((before + begin, *wrapped, end + after))
+        return place[1] + "".join(f"{line}\n" for line in wrapped)
+
+    found, places = MARKS.subn(sentences_of, text)
+    if not places:
+        raise InputError("no line <!-- sentences: NAME --> before <!-- end --> in this file")
+    return found
 
 
 def where(text: str) -> tuple[Shown, ...]:
@@ -298,8 +305,9 @@ def where(text: str) -> tuple[Shown, ...]:
     [('local', 'loss')]
     """
     wanted = text.replace(" ", "")
-    found = tuple(s for s in _written()[1] if s.text.replace(" ", "") == wanted)
+    shown = [s for name in LISTS for s in _written(name)[1]]
+    found = tuple(dict.fromkeys(s for s in shown if s.text.replace(" ", "") == wanted))
     if not found:
-        known = ", ".join(dict.fromkeys(s.text for s in _written()[1] if len(s.text) < 12))
+        known = ", ".join(dict.fromkeys(s.text for s in shown if len(s.text) < 12))
         raise InputError(f"no number {text!r} in the README's sentences; there are {known}")
     return found
