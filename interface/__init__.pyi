@@ -2,6 +2,8 @@
 
 from .figures.plotting import Plot as Plot
 from .figures.plotting import plot as plot
+from .numerics.ceiling import AttentionCeiling as AttentionCeiling
+from .numerics.ceiling import attention_ceiling as attention_ceiling
 from .numerics.comparison import (
     Comparison as Comparison,
 )

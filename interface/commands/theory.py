@@ -258,6 +258,7 @@ def reach(
     distance: str | None = None,
     share: str = "1/2",
     length: str | None = None,
+    logit_bound: str | None = None,
     output: Output = Output(),
 ) -> int:
     """How far a logit advantage reaches, and which advantage a distance costs.
@@ -268,18 +269,27 @@ def reach(
         distance: from the query to the key; the advantage that half of the attention on it costs.
         share: with --advantage, of the attention that the key is to have.
         length: keys of the row, as 4096 or 4k; the whole series if not given.
+        logit_bound: with --length, the most attention that any input within this bound of the
+            logits gives the key at --distance, or the farthest; of rotations too.
     """
+    from farfield.numerics.ceiling import attention_ceiling
     from farfield.numerics.price import price_of_distance
     from farfield.numerics.price import reach as reached
 
-    if advantage is None and distance is None:
+    if advantage is None and distance is None and logit_bound is None:
         raise InputError("give --advantage, in nats, or --distance, in tokens, or both")
+    if logit_bound is not None and length is None:
+        raise InputError("--logit-bound needs --length, the keys of the row")
     subjects, results = subject.read_each(formulas), list[Any]()
     with subject.thinking(), progress("reach", output):
         for found in subjects:
             if advantage is not None:
                 results.append(reached(found, advantage, share=share, length=length))
-            if distance is not None:
+            if logit_bound is not None:
+                results.append(
+                    attention_ceiling(found, logit_bound, length=length, distance=distance)
+                )
+            elif distance is not None:
                 results.append(price_of_distance(found, distance, length=length))
     return emit_all(results, output)
 

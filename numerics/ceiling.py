@@ -1,0 +1,165 @@
+r"""The most attention that bounded logits can give a key (ours).
+
+An advantage is at most the range of the logits. So with content logits in [-beta, beta] no input
+gives the key at distance n more than `sigma(2 beta - pi_N(n))`, and one gives exactly that. Where
+the whole logit is bounded, position included (rotations, absolute positions, T5, soft caps,
+normalised queries and keys), p = 0 and the price is `log(N - 1)`: no key of a row longer than
+`1 + e^{2 beta}` can have half of the attention.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import sympy
+from flint import arb
+from sympy import Expr, S
+
+from farfield.numerics.price import DistancePrice, price_of_distance
+from farfield.numerics.receptive_field import BLOCKWISE, resolve
+from farfield.numerics.windows.question import read_bounds
+from farfield.theory.answers.answer import Answer, Code, Label, Reason, Status, decisive
+from farfield.theory.answers.blocks import Block, Formula, Sentence, facts
+from farfield.theory.answers.notation import Text, expression_line, shortened, words
+from farfield.theory.answers.number import natural
+from farfield.theory.answers.wording import integer, listed, plural
+from farfield.theory.encodings import Encoding, encoding
+from farfield.theory.functions.balls import outward, precision, rational
+from farfield.theory.mechanisms import MECHANISMS
+
+
+@dataclass(frozen=True, repr=False)
+class AttentionCeiling(Answer):
+    """The most attention that any input within a bound of the logits gives a key.
+
+    Fields:
+        formula: the bias, None where several heads are aggregated or the whole logit is bounded.
+        logit_bound: of the content logits, or of the whole logit, exact.
+        length, distance: keys of the row, and the key's distance.
+        value: the share, the largest of any head; None where it is not known.
+        enclosure: floats around it.
+        longest: where the whole logit is bounded, the longest row in which a key can have half.
+        heads: one answer a head where there are several.
+        label: `certified`.
+    """
+
+    formula: Expr | None
+    logit_bound: sympy.Rational
+    length: int
+    distance: int
+    value: float | None = None
+    enclosure: tuple[float, float] | None = None
+    longest: int | None = None
+    heads: tuple[AttentionCeiling, ...] = ()
+
+    def blocks(self) -> Sequence[Block]:
+        found: list[Block] = [Sentence(self._first(), self.label)]
+        if self.formula is not None:
+            found.append(Formula(words("`p(n)`"), self.formula))
+        longest = None if self.longest is None else f"{integer(self.longest)} keys"
+        by_head = listed([_percent(h.value) for h in self.heads])
+        why = None if self.reason is None else str(self.reason)
+        return [*found, facts(longest_row_for_half=longest, by_head=by_head or None, why=why)]
+
+    def _first(self) -> Text:
+        said = "no bound of the attention follows from one of the logits: {why}."
+        if self.value is not None:
+            said = "with {logits} within {bound}, no input gives the key at distance {n} of "
+            said += "{row} more than {share} of the attention{best}."
+        elif self.status is not Status.OUT_OF_SCOPE:
+            said = "how much attention the key at distance {n} of {row} can have is not known."
+        return words(
+            "{subject}: " + said,
+            subject=shortened(self.subject or expression_line(self.formula or 0), 80),
+            logits="content logits" if self.longest is None else "logits",
+            bound=self.logit_bound,
+            n=self.distance,
+            row=f"a row of {plural(self.length, 'key')}",
+            share=_percent(self.value),
+            best=", in any head" if self.heads else "",
+            why=str(self.reason),
+        )
+
+
+def _percent(value: float | None) -> str:
+    return "unknown" if value is None else f"{100 * value:.4g} %"
+
+
+def attention_ceiling(
+    f: Any, logit_bound: Any, *, length: Any, distance: Any = None, **values: Any
+) -> AttentionCeiling:
+    """The most attention that a key of a row can have, for all inputs within a bound (ours).
+
+    Args:
+        f: a formula in `n`, a SymPy expression, a name of the catalogue or an `Encoding`; rotations
+            and other mechanisms that bound the whole logit too.
+        logit_bound: beta, the bound of the content logits, or of the whole logit; from 0 to 1000.
+        length: keys of the row.
+        distance: from the query to the key; the farthest of the row if not given.
+        **values: parameters and options, as `farfield.theory.encodings.encoding` takes them.
+
+    Returns:
+        An `AttentionCeiling`: `sigma(2 beta - pi_N(n))`.
+
+    Raises:
+        InputError: numbers out of range; free parameters of a bias.
+
+    >>> found = attention_ceiling("rope", 4, length=4096)
+    >>> round(found.value, 4), found.longest
+    (0.4213, 2981)
+    >>> round(attention_ceiling("-n/32", 4, length=4096, distance=500).value, 6)
+    1.5e-05
+    """
+    bound, _ = read_bounds(logit_bound, 1)
+    row = natural(length, "length")
+    subject = encoding(f, **values)
+    blank = AttentionCeiling(None, bound, row, 0, subject=subject.name)
+    bias: Encoding | Expr = S.Zero
+    if subject.bca is not None:
+        return _nothing(blank, BLOCKWISE)
+    if subject.biases:
+        bias = resolve(subject, {})
+    elif MECHANISMS[subject.mechanism].theorem != "bounded-logits":
+        said = "its position enters neither as a bias nor through logits that are bounded"
+        return _nothing(blank, Reason(Code.NOT_COVERED, said))
+    price = price_of_distance(bias, row - 1 if distance is None else distance, length=row)
+    asked = replace(blank, distance=price.distance)
+    heads = tuple(_of_price(asked, h) for h in price.heads or (price,))
+    if not subject.biases:
+        return replace(heads[0], formula=None, longest=_longest(bound))
+    if len(heads) == 1:
+        return heads[0]
+    best = decisive(heads, lambda h: h.value, lambda h: h.value == 1)
+    return replace(best, formula=None, heads=heads)
+
+
+def _nothing(blank: AttentionCeiling, reason: Reason) -> AttentionCeiling:
+    return replace(blank, status=Status.OUT_OF_SCOPE, label=None, reason=reason)
+
+
+def _of_price(asked: AttentionCeiling, price: DistancePrice) -> AttentionCeiling:
+    asked = replace(asked, formula=price.formula)
+    if price.value is None:
+        return replace(asked, status=Status.UNKNOWN, label=None, reason=price.reason)
+    if math.isinf(price.value):
+        share = 0.0 if price.value > 0 else 1.0
+        return replace(asked, value=share, enclosure=(share, share), reason=price.reason)
+    with precision(128):
+        ends = price.enclosure or (price.value, price.value)
+        ball = arb(ends[0]).union(arb(ends[1])) - 2 * arb(rational(asked.logit_bound))
+        share = 1 / (1 + ball.exp())
+    return replace(
+        asked,
+        value=float(share.mid()),
+        enclosure=outward(share),
+        label=price.label or Label.CERTIFIED,
+    )
+
+
+def _longest(bound: sympy.Rational) -> int:
+    """floor(1 + e^{2 beta}); e^x is irrational for rational x but 0."""
+    with precision(64 + 4 * math.ceil(bound)):
+        return int((1 + (2 * arb(rational(bound))).exp()).floor().unique_fmpz())

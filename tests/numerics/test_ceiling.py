@@ -1,0 +1,60 @@
+"""The most attention within a bound of the logits: random inputs, the input that attains it."""
+
+import math
+
+import numpy as np
+import pytest
+
+from farfield.numerics.ceiling import attention_ceiling
+from farfield.theory.answers.errors import InputError
+from farfield.theory.encodings import encoding
+
+RNG = np.random.default_rng(4)
+
+
+@pytest.mark.parametrize("text", ["0", "-n/16", "-2*log(1+n)", "n/50", "cos(n)"])
+def test_no_input_exceeds_it_and_one_attains_it(text):
+    length, beta = 48, 1.5
+    bias = encoding(text).bias(np.arange(length))[0]
+    for at in (0, 7, 47):
+        found = attention_ceiling(text, "3/2", length=length, distance=at)
+        worst = np.where(np.arange(length) == at, beta, -beta)
+        weights = np.exp(worst + bias)
+        assert found.value == pytest.approx(weights[at] / weights.sum(), rel=1e-12)
+        inputs = np.exp(RNG.uniform(-beta, beta, (500, length)) + bias)
+        assert (inputs[:, at] / inputs.sum(axis=1) <= found.enclosure[1]).all()
+
+
+def test_the_whole_logit_of_a_rotation_is_bounded():
+    found = attention_ceiling("rope", 4, length=2981)
+    assert found.longest == 2981 and found.value > 0.5
+    assert attention_ceiling("rope", 4, length=2982).value < 0.5
+    assert attention_ceiling("rope", 0, length=10).longest == 2
+    vast = attention_ceiling("rope", 50, length=10**9)
+    assert 2.688e43 < vast.longest < 2.689e43
+
+
+def test_heads_masks_and_other_mechanisms():
+    found = attention_ceiling("alibi", 4, length=512)
+    assert found.value == max(h.value for h in found.heads) and found.longest is None
+    assert attention_ceiling("window", 4, length=64, w=8).value == 0
+    assert attention_ceiling("0", 4, length=1).value == 1
+    for other in ("fox", "stick_breaking"):
+        assert attention_ceiling(other, 4, length=64).status == "out_of_scope"
+    assert attention_ceiling("alibi", 4, length=64, bca=8).status == "out_of_scope"
+
+
+@pytest.mark.parametrize(
+    "change, said",
+    [
+        ({"logit_bound": -1}, "from 0 to 1000"),
+        ({"logit_bound": math.inf}, "logit_bound"),
+        ({"length": 0}, "length"),
+        ({"distance": 64}, "outside a row"),
+        ({"f": "-a*n"}, "free parameters"),
+    ],
+)
+def test_bad_input_is_one_line(change, said):
+    with pytest.raises(InputError, match=said) as error:
+        attention_ceiling(**({"f": "-n", "logit_bound": 4, "length": 64} | change))
+    assert "\n" not in str(error.value)
