@@ -24,6 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -31,18 +32,18 @@ import sympy
 from flint import arb, fmpq
 from sympy import Expr, S
 
+from farfield.numerics.heads import BUDGET_S, Blank, per_head, within
 from farfield.numerics.receptive_field import (
     MAX_FLOAT_LENGTH,
     Bracket,
     Exact,
     obstacle,
-    out_of_reach,
     resolve,
 )
 from farfield.numerics.summation.series import Series, Stretch, exp_series
 from farfield.numerics.summation.telescoping import share as telescoped_share
 from farfield.theory.algebra.budget import check_time
-from farfield.theory.algebra.outcomes import Unreachable
+from farfield.theory.algebra.outcomes import OutOfTime, Unreachable
 from farfield.theory.answers.answer import (
     Answer,
     Code,
@@ -50,7 +51,6 @@ from farfield.theory.answers.answer import (
     Label,
     Reason,
     Status,
-    decisive,
 )
 from farfield.theory.answers.blocks import Block, Formula, Sentence, facts
 from farfield.theory.answers.notation import Text, expression_line, shortened, words
@@ -236,13 +236,16 @@ def _number(value: sympy.Rational) -> str:
     return decimal(float(value)) if abs(value) < 10**300 else shortened(str(value), 20)
 
 
-def price_of_distance(f: Any, distance: Any, *, length: Any = None, **values: Any) -> DistancePrice:
+def price_of_distance(
+    f: Any, distance: Any, *, length: Any = None, budget_s: float = BUDGET_S, **values: Any
+) -> DistancePrice:
     """The logit advantage with which the key at a distance gets half of the attention (ours).
 
     Args:
         f: a formula in `n`, a SymPy expression, a name of the catalogue or an `Encoding`.
         distance: from the query to the key, at least 0; below `length` where that is given.
         length: keys of the row; None for the whole series, the limit of ever longer rows.
+        budget_s: seconds after which what is not known stays unknown.
         **values: parameters and options, as `farfield.theory.encodings.encoding` takes them.
 
     Returns:
@@ -267,20 +270,26 @@ def price_of_distance(f: Any, distance: Any, *, length: Any = None, **values: An
         raise InputError(
             f"distance {at} is outside a row of {plural(row, 'key')}: accepted are 0 to {row - 1}"
         )
+    blank = partial(DistancePrice, distance=at, length=row)
     subject = resolve(f, values)
-    if reason := out_of_reach(subject):
-        nothing: dict[str, Any] = {"status": Status.OUT_OF_SCOPE, "label": None}
-        return DistancePrice(None, at, row, reason=reason, subject=subject.name, **nothing)
-    known = {b: _price_of_bias(b, at, row) for b in dict.fromkeys(subject.biases)}
-    heads = tuple(known[b] for b in subject.biases)
-    if len(heads) == 1:
-        return replace(heads[0], subject=subject.name)
-    found = decisive(heads, _cheapness, lambda h: h.value == -math.inf)
-    return replace(found, formula=None, heads=heads, subject=subject.name)
+    with within(budget_s):
+        return per_head(
+            subject,
+            lambda bias: _price_of_bias(bias, blank),
+            blank,
+            _cheapness,
+            lambda head: head.value == -math.inf,
+        )
 
 
 def reach(
-    f: Any, advantage: Any, *, share: Any = "1/2", length: Any = None, **values: Any
+    f: Any,
+    advantage: Any,
+    *,
+    share: Any = "1/2",
+    length: Any = None,
+    budget_s: float = BUDGET_S,
+    **values: Any,
 ) -> Reach:
     """How many distances an advantage reaches with a share of the attention (ours).
 
@@ -290,6 +299,7 @@ def reach(
             logits, in nats, read exactly.
         share: of the attention that the key is to have, 0 < share < 1, read exactly.
         length: keys of the row; None for the whole series, the limit of ever longer rows.
+        budget_s: seconds after which what is not known stays unknown.
         **values: parameters and options, as `farfield.theory.encodings.encoding` takes them.
 
     Returns:
@@ -321,22 +331,17 @@ def reach(
     row = None if length is None else natural(length, "length")
     asked = _Advantage(gain, part, row)
     subject = resolve(f, values)
-    if reason := out_of_reach(subject):
-        return asked.nothing(None, reason, Status.OUT_OF_SCOPE, subject.name)
-    known = {b: _reach_of_bias(b, asked) for b in dict.fromkeys(subject.biases)}
-    heads = tuple(known[b] for b in subject.biases)
-    if len(heads) == 1:
-        return replace(heads[0], subject=subject.name)
-    found = decisive(heads, lambda h: h.span()[1])  # type: ignore[index]
-    far = [h.farthest for h in heads if h.farthest is not None]
-    return replace(
-        found,
-        formula=None,
-        farthest=max(far, default=None) if found.answer is not None else None,
-        intervals=(),
-        heads=heads,
-        subject=subject.name,
-    )
+    with within(budget_s):
+        found = per_head(
+            subject,
+            lambda bias: _reach_of_bias(bias, asked),
+            asked.answer,
+            lambda head: head.span()[1],  # type: ignore[index]
+        )
+    if not found.heads:
+        return found
+    far = [h.farthest for h in found.heads if h.farthest is not None and found.answer is not None]
+    return replace(found, farthest=max(far, default=None), intervals=())
 
 
 def _cheapness(head: DistancePrice) -> float:
@@ -347,59 +352,42 @@ def _cheapness(head: DistancePrice) -> float:
 # -- the price of one distance --------------------------------------------------------------------
 
 
-def _price_of_bias(bias: Expr, at: int, length: int | None) -> DistancePrice:
-    """The price in one head."""
-    s = exp_series(bias)
+def _price_of_bias(bias: Expr, blank: Blank[DistancePrice]) -> DistancePrice:
+    """The price in one head, of a blank answer's distance and row."""
+    s, asked = exp_series(bias), blank(bias)
+    at, length = asked.distance, asked.length
+
+    def infinite(value: float, code: Code, said: str) -> DistancePrice:
+        return blank(
+            bias,
+            value=value,
+            enclosure=(value, value),
+            status=Status.INFINITE,
+            label=Label.THEOREM,
+            reason=Reason(code, said),
+        )
+
     if length is None and (reason := obstacle(s)) is not None:
         if reason.code is Code.DIVERGES:
             said = "the exp-series diverges: the other keys come to outweigh any one of them"
-            reason = Reason(Code.DIVERGES, said)
-            return _infinite(bias, at, length, math.inf, reason)
-        return DistancePrice(bias, at, length, status=Status.UNKNOWN, label=None, reason=reason)
+            return infinite(math.inf, Code.DIVERGES, said)
+        return blank(bias, status=Status.UNKNOWN, label=None, reason=reason)
     try:
         ball = _price(s if length is None else s.truncated(length), at)
     except Unreachable as why:
-        if length is not None and length <= MAX_FLOAT_LENGTH:
-            value = float(head_prices(_table(bias, length))[0, at])
-            found = Reason(Code.NO_ENCLOSURE, f"{why}; float64 sums")
-            return DistancePrice(bias, at, length, value, label=Label.APPROXIMATE, reason=found)
-        return DistancePrice(
-            bias,
-            at,
-            length,
-            status=Status.UNKNOWN,
-            label=None,
-            reason=Reason(Code.NO_ENCLOSURE, str(why)),
-        )
+        value = float(head_prices(_float_row(bias, length, why))[0, at])
+        reason = Reason(Code.NO_ENCLOSURE, f"{why}; float64 sums")
+        return blank(bias, value=value, label=Label.APPROXIMATE, reason=reason)
     if ball == math.inf:
-        reason = Reason(Code.NO_WEIGHT, f"the bias masks the key at distance {at}")
-        return _infinite(bias, at, length, math.inf, reason)
+        return infinite(ball, Code.NO_WEIGHT, f"the bias masks the key at distance {at}")
     if ball == -math.inf:
-        reason = Reason(Code.ONLY_KEY, "no other key has any weight")
-        return _infinite(bias, at, length, -math.inf, reason)
+        return infinite(ball, Code.ONLY_KEY, "no other key has any weight")
     low, high = outward(ball)
     middle = float(ball.mid())
     if math.isinf(middle):
         reason = Reason(Code.TOO_LARGE, "the price is finite and beyond float64")
-        return DistancePrice(
-            bias, at, length, None, (low, high), status=Status.ENCLOSED, reason=reason
-        )
-    return DistancePrice(bias, at, length, middle, (low, high))
-
-
-def _infinite(
-    bias: Expr, at: int, length: int | None, value: float, reason: Reason
-) -> DistancePrice:
-    return DistancePrice(
-        bias,
-        at,
-        length,
-        value,
-        (value, value),
-        status=Status.INFINITE,
-        label=Label.THEOREM,
-        reason=reason,
-    )
+        return blank(bias, enclosure=(low, high), status=Status.ENCLOSED, reason=reason)
+    return blank(bias, value=middle, enclosure=(low, high))
 
 
 def _price(row: Series, at: int) -> Any:
@@ -503,10 +491,6 @@ class _Advantage:
         """The answer with what was asked."""
         return Reach(formula, self.advantage, self.share, self.length, **more)
 
-    def nothing(self, formula: Expr | None, reason: Reason, status: Status, name: str) -> Reach:
-        """The answer where nothing is known."""
-        return self.answer(formula, status=status, label=None, reason=reason, subject=name)
-
 
 def _reach_of_bias(bias: Expr, asked: _Advantage) -> Reach:
     """The distances that one head reaches."""
@@ -521,22 +505,19 @@ def _reach_of_bias(bias: Expr, asked: _Advantage) -> Reach:
                 label=Label.THEOREM,
                 reason=Reason(Code.DIVERGES, said),
             )
-        return asked.nothing(bias, reason, Status.UNKNOWN, "")
+        return asked.answer(bias, status=Status.UNKNOWN, label=None, reason=reason)
     search = _Search(s if asked.length is None else s.truncated(asked.length), asked)
     try:
         runs = search.runs()
     except _Vast as vast:
         reason = Reason(Code.TOO_LARGE, f"the answer has more than {MAX_COUNT_BITS} bits")
         if vast.low is None:
-            return asked.nothing(bias, reason, Status.UNKNOWN, "")
+            return asked.answer(bias, status=Status.UNKNOWN, label=None, reason=reason)
         return asked.answer(
             bias, answer=Bracket(vast.low, None), status=Status.ENCLOSED, reason=reason
         )
     except Unreachable as why:
-        reason = Reason(Code.NO_ENCLOSURE, str(why))
-        if asked.length is None or asked.length > MAX_FLOAT_LENGTH:
-            return asked.nothing(bias, reason, Status.UNKNOWN, "")
-        return _by_floats(bias, asked, reason)
+        return _by_floats(bias, asked, why)
     low = sum(b - a for a, b in runs)
     if search.ties:
         high = low + sum(b - a for a, b in search.ties)
@@ -752,15 +733,17 @@ def head_reaches(bias: np.ndarray, advantage: float, share: float = 0.5) -> np.n
     return (head_prices(bias) + math.log(share / (1 - share)) <= advantage).sum(axis=1)
 
 
-def _table(bias: Expr, length: int) -> np.ndarray:
+def _float_row(bias: Expr, length: int | None, why: Unreachable) -> np.ndarray:
+    """The biases of a row in float64, shape (1, length); `why` again where that cannot help."""
+    if length is None or length > MAX_FLOAT_LENGTH or isinstance(why, OutOfTime):
+        raise why
     return tabulate(bias, np.arange(length))[None]
 
 
-def _by_floats(bias: Expr, asked: _Advantage, why: Reason) -> Reach:
+def _by_floats(bias: Expr, asked: _Advantage, why: Unreachable) -> Reach:
     """The reach from float64 prices: labelled approximate."""
-    assert asked.length is not None
     bar = float(asked.advantage) - math.log(asked.share / (1 - asked.share))
-    inside = np.flatnonzero(head_prices(_table(bias, asked.length))[0] <= bar)
+    inside = np.flatnonzero(head_prices(_float_row(bias, asked.length, why))[0] <= bar)
     parts = np.split(inside, np.flatnonzero(np.diff(inside) > 1) + 1) if len(inside) else []
     runs = [(int(part[0]), int(part[-1]) + 1) for part in parts]
     return asked.answer(
@@ -770,5 +753,5 @@ def _by_floats(bias: Expr, asked: _Advantage, why: Reason) -> Reach:
         answer=Exact(len(inside)),
         intervals=_shown(runs),
         label=Label.APPROXIMATE,
-        reason=Reason(why.code, f"{why.sentence}; float64 sums"),
+        reason=Reason(Code.NO_ENCLOSURE, f"{why}; float64 sums"),
     )
