@@ -1,0 +1,48 @@
+import json
+
+from farfield.validation.harness.plan import parse_plan
+from farfield.validation.harness.reading import corpus
+from farfield.validation.harness.store import Store
+from farfield.validation.harness.sweep import finished
+from farfield.validation.reference import missing as made
+from farfield.validation.reference.collection import MORE, STARTED, condensed
+
+TINY = {"encodings": ["alibi"], "presets": ["tiny"], "multiples": [1, 2]}
+
+
+def jobs(**options):
+    return parse_plan({"sweep": [{**TINY, **options}]}).jobs(corpus())
+
+
+def test_more_steps_come_first_then_depth_then_longer_rows_and_other_seeds_last():
+    plan = [
+        *jobs(seeds=[1]),
+        *jobs(widths=[64]),
+        *jobs(),
+        *jobs(lengths=[32]),
+        *jobs(layers=[4]),
+        *jobs(steps=[60]),
+    ]
+    assert sorted(plan, key=made.order) == plan[:1:-1] + plan[1::-1]
+
+
+def test_a_run_keeps_when_it_began_and_what_more_targets_say(tmp_path, monkeypatch):
+    (job,) = jobs()
+    monkeypatch.setattr(made, "planned", lambda text: [([job], tmp_path, "hash")])
+    monkeypatch.setattr(made, "targets", lambda length: 16)
+    store = Store(tmp_path / "store")
+    assert list(made.missing(store.root)) == [f"{job.name}: finished"]
+    assert list(made.missing(store.root)) == [], "what is finished is not made again"
+    folder = store.folder(job.key)
+    assert (folder / STARTED).exists() and (folder / MORE).exists()
+    found = condensed(finished(job, store), job.label, "hash", folder)
+    json.dumps(found, allow_nan=False)
+    assert found["started"]["registered"] == "hash" and found["started"]["time"].endswith("+00:00")
+    rows = found["more_targets"]["causal"]
+    assert [(p["length"], p["targets"]) for p in rows] == [(16, 16), (32, 16)]
+    registered = [p for p in found["measurements"][0]["perplexity"] if p["length"] == 32]
+    assert all(p["targets"] != 16 for p in registered), "the registered targets stay"
+
+
+def test_a_longer_row_has_fewer_targets():
+    assert made.targets(64) == made.targets(128) == 4096 == 2 * made.targets(256)
