@@ -215,17 +215,17 @@ def results_page(app: Any) -> None:
     from farfield.validation.evidence import competing, judged, mixtures
     from farfield.validation.evidence.questions import answers
     from farfield.validation.evidence.summary import summary
-    from farfield.validation.reference.predictions import plan, predictions, registered
+    from farfield.validation.reference.registration import FIRST
     from farfield.validation.reference.table import results
 
     found = results()
-    planned = sum(len(s.encodings) * len(s.seeds) * len(s.lengths) for s in plan().sweeps)
+    planned = sum(len(s.encodings) * len(s.seeds) * len(s.lengths) for s in FIRST.plan.sweeps)
     parts = [
         "# Results: does the theory predict?",
         "What the theory says of each encoding was written down, with the plan of the runs, before "
         "the first of them, but most encodings had been piloted: SHA-256 "
-        f"`{registered()[:16]}` of `predictions.json`, which carries "
-        f"`{predictions()['plan_sha256'][:16]}` of `plan.toml`. Each result carries the first, "
+        f"`{FIRST.digest[:16]}` of `predictions.json`, which carries "
+        f"`{FIRST.predictions['plan_sha256'][:16]}` of `plan.toml`. Each result carries the first, "
         "put there when the result was collected. The evidence of the order is the order of the "
         "commits. "
         f"{len(found)} of {planned} planned runs are finished. `make reference` makes them all, "

@@ -30,7 +30,7 @@ from farfield.validation.harness.configuration import SCHEMA, describe
 from farfield.validation.harness.labels import label_of, options_of, variants_of
 from farfield.validation.harness.plan import PlannedEncoding
 from farfield.validation.harness.store import stored
-from farfield.validation.reference.predictions import plan
+from farfield.validation.reference.registration import FIRST
 
 Run = Mapping[str, Any]
 MODE = " + "
@@ -113,7 +113,7 @@ def subject(label: str) -> PlannedEncoding:
     {'name': 'alibi', 'dialect': 'shift', 'delta': -3}
     """
     label = label.partition(MODE)[0]
-    planned = (s for sweep in plan().sweeps for s in sweep.encodings if s.label == label)
+    planned = (s for sweep in FIRST.plan.sweeps for s in sweep.encodings if s.label == label)
     return next(planned, None) or PlannedEncoding(label, options_of(label))
 
 
@@ -132,7 +132,7 @@ def label(run: Run) -> str:
 def _planned(heads: int) -> dict[tuple[str, str], str]:
     """The labels of the plan, by mechanism and formula."""
     found: dict[tuple[str, str], str] = {}
-    for s in (s for sweep in plan().sweeps for s in sweep.encodings):
+    for s in (s for sweep in FIRST.plan.sweeps for s in sweep.encodings):
         described = describe(s.encoding(heads))
         found.setdefault((described["mechanism"], described["sha256"]), s.label)
     return found

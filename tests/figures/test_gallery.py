@@ -24,7 +24,7 @@ from farfield.validation.files import write_json
 from farfield.validation.harness.configuration import describe
 from farfield.validation.harness.plan import read_plan
 from farfield.validation.reference.committed import HERE
-from farfield.validation.reference.predictions import plan
+from farfield.validation.reference.registration import FIRST
 
 QUICK = (
     "qin2024.fig1-right",
@@ -434,7 +434,7 @@ def test_committed_results_of_another_kind_are_refused(content, said, tmp_path, 
 
 def test_committed_results_are_labelled_as_the_plan_and_do_not_mix():
     runs = reference()
-    plans = [plan(), *map(read_plan, HERE.glob("*/*.toml"))]
+    plans = [FIRST.plan, *map(read_plan, HERE.glob("*/*.toml"))]
     labels = {
         subject.label
         for p in plans

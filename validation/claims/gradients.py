@@ -51,12 +51,12 @@ def measured() -> Iterator[dict[str, Any]]:
     from farfield.validation.harness.measures.receptive_fields import samples_of
     from farfield.validation.harness.reading import corpus
     from farfield.validation.harness.training import train
-    from farfield.validation.reference.predictions import plan
+    from farfield.validation.reference.registration import FIRST
     from farfield.validation.reference.table import results
 
     text = corpus()
     known = {r["training"]["weights_sha256"] for r in results()}
-    for job in plan().jobs(text):
+    for job in FIRST.plan.jobs(text):
         chosen, seed = job.configuration.preset, job.configuration.seed
         if seed < WANTED.get((chosen.length, job.label), 0):
             model = fresh(job.configuration)

@@ -138,9 +138,9 @@ def _verdict(model: Model) -> str:
     """The registered verdict of a reference run, which may not hold its formula in full; else that
     on the formulas of the heads."""
     if model.encoding.get("registered"):
-        from farfield.validation.reference.predictions import predictions
+        from farfield.validation.reference.registration import FIRST
 
-        for p in predictions()["encodings"]:
+        for p in FIRST.predictions["encodings"]:
             if (p["label"], p["length"], p["bca"]) == (model.label, model.trained, False):
                 return str(p["verdict"])
     return _decided(model.encoding["mechanism"], tuple(model.encoding["heads"]))

@@ -15,10 +15,9 @@ entry names the scale; a number of particular models is judged at their scale al
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-
-import numpy as np
 
 EXPLODES = 1.0
 BY_CHANCE = 0.05
@@ -57,29 +56,32 @@ def stays(values: Mapping[int, float], tolerance: float) -> bool:
     return max(values.values()) / min(values.values()) - 1 < tolerance
 
 
-def _ranks(values: Sequence[float]) -> np.ndarray:
-    row = np.asarray(values, float)
-    below = (row[:, None] > row).sum(1)
-    return below + ((row[:, None] == row).sum(1) - 1) / 2
-
-
 def rank_correlation(first: Sequence[float], second: Sequence[float]) -> float:
     """Spearman's rank correlation; 0 where all of one are equal.
 
     >>> round(rank_correlation([1, 2, 3, 4], [1, 2, 4, 3]), 2)
     0.8
     """
-    a, b = _ranks(first), _ranks(second)
-    return float(np.corrcoef(a, b)[0, 1]) if np.ptp(a) and np.ptp(b) else 0.0
+    from scipy.stats import spearmanr
+
+    if min(len(set(first)), len(set(second))) < 2:
+        return 0.0
+    return float(spearmanr(first, second).statistic)
 
 
 def by_chance(first: Sequence[float], second: Sequence[float], draws: int = 2000) -> float:
     """The share of orders of `second` whose rank correlation with `first` is at least as large;
-    of all orders of up to six values, else of seeded draws."""
-    a, b = _ranks(first), _ranks(second)
-    a, b = a - a.mean(), b - b.mean()
-    if len(b) <= 6:
-        orders = np.array(list(itertools.permutations(b)))
-    else:
-        orders = np.random.default_rng(0).permuted(np.tile(b, (draws, 1)), axis=1)
-    return float((orders @ a >= a @ b - 1e-9).mean())
+    of all orders of up to six values, else of seeded draws with the order itself among them."""
+    from scipy import stats
+
+    ranks = stats.rankdata(first)
+    return float(
+        stats.permutation_test(
+            (stats.rankdata(second),),
+            lambda order, axis: (order * ranks).sum(axis=axis),
+            permutation_type="pairings",
+            alternative="greater",
+            n_resamples=draws if len(ranks) > 6 else math.inf,
+            rng=0,
+        ).pvalue
+    )

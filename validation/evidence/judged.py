@@ -29,6 +29,7 @@ from farfield.validation.reference.registration import (
     identity,
     titled,
 )
+from farfield.validation.reference.table import LAST, Model
 from farfield.validation.reference.trials import left_out, slope, trials
 from farfield.validation.rules import ORDER_LOSS, RULES, Calibrated, Case, case
 
@@ -205,27 +206,6 @@ LAYERS = {"chi2023": 12, "sun2023": 24}
 HEADS = {"chi2023": 12, "sun2023": 16}
 
 
-@dataclass(frozen=True)
-class Printed:
-    """A model of a paper whose bias has no learned part: perplexity by length."""
-
-    name: str
-    found: Encoding
-    trained: int
-    layers: int
-    perplexity: Mapping[int, float]
-
-    @property
-    def loss(self) -> float:
-        """The largest logarithm of the ratio to the perplexity at the training length."""
-        base = self.perplexity[self.trained]
-        return max(math.log(p / base) for n, p in self.perplexity.items() if n > self.trained)
-
-    def case(self) -> Case:
-        """What a rule sees of it."""
-        return case(self.found, self.trained, max(self.perplexity), self.layers)
-
-
 TABLES = ("chi2023_table1", "chi2023_table4", "chi2023_table3", "sun2023_table2", "sun2023_table6")
 _READ: Mapping[str, Callable[[str, int], Encoding]] = {
     "ALiBi": lambda variant, heads: _alibi(variant, heads),
@@ -245,8 +225,8 @@ def _alibi(variant: str, heads: int) -> Encoding:
     return encoding("alibi", heads=heads)
 
 
-def printed() -> Iterator[Printed]:
-    """The models of the printed tables whose encoding is a formula without learned parameters."""
+def printed() -> Iterator[tuple[Model, Case]]:
+    """The models of the printed tables whose bias has no learned part, and what a rule sees."""
     for name in TABLES:
         groups: dict[tuple[str, str, str], list[PrintedNumber]] = {}
         for cell in table(name):
@@ -254,15 +234,13 @@ def printed() -> Iterator[Printed]:
                 groups.setdefault((cell.dataset, cell.encoding, cell.variant), []).append(cell)
         for (dataset, kind, variant), cells in groups.items():
             paper, trained = cells[0].paper, cells[0].train_length
-            by_length = {c.eval_length: c.value for c in cells}
             assert trained is not None
-            yield Printed(
-                f"{kind} {variant}".strip() + f", {dataset}",
-                _READ[kind](variant, HEADS[paper]),
-                trained,
-                LAYERS[paper],
-                {n: p for n, p in by_length.items() if n is not None and p is not None},
-            )
+            by_length = {c.eval_length: c.value for c in cells if c.eval_length and c.value}
+            ratios = {n: {0: p / by_length[trained]} for n, p in by_length.items()}
+            name = f"{kind} {variant}".strip() + f", {dataset}"
+            model = Model(name, trained=trained, ratio={LAST: ratios})
+            found = _READ[kind](variant, HEADS[paper])
+            yield model, case(found, trained, max(by_length), LAYERS[paper])
 
 
 def outside(numbers: Row) -> Evidence:
@@ -271,8 +249,8 @@ def outside(numbers: Row) -> Evidence:
     Args:
         numbers: the rules of a registration, each with threshold and slope.
     """
-    models = list(printed())
-    seen = [(m, m.case()) for m in models]
+    seen = list(printed())
+    models = [m for m, _ in seen]
     by_rule: dict[str, list[Said]] = {}
     for rule, its in numbers.items():
         c = Calibrated(rule, its["threshold"], its["slope"])

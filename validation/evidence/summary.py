@@ -223,7 +223,7 @@ QUERIES: Mapping[str, Callable[[], Found]] = {
 
 
 @dataclass(frozen=True)
-class Shown:
+class Filled:
     """A number in a sentence: its text, the query and the name there, the results behind it."""
 
     text: str
@@ -236,14 +236,14 @@ class Shown:
 class _Page:
     """The numbers that the sentences ask for, noted as they are written."""
 
-    shown: list[Shown] = field(default_factory=list)
+    shown: list[Filled] = field(default_factory=list)
 
     def number(self, path: str, form: str = "") -> str:
         """A number `query.name`, written as a form says."""
         query, _, name = path.partition(".")
         numbers, files = _asked(query)
         text = format(numbers[name], form)
-        self.shown.append(Shown(text, query, name, files))
+        self.shown.append(Filled(text, query, name, files))
         return text
 
 
@@ -253,7 +253,7 @@ def _asked(query: str) -> Found:
 
 
 @cache
-def _written(name: str) -> tuple[tuple[str, ...], tuple[Shown, ...]]:
+def _written(name: str) -> tuple[tuple[str, ...], tuple[Filled, ...]]:
     page = _Page()
     told = [
         environment().from_string(text).render(number=page.number) for text in sentences()[name]
@@ -295,7 +295,7 @@ def filled(text: str) -> str:
     return found
 
 
-def where(text: str) -> tuple[Shown, ...]:
+def where(text: str) -> tuple[Filled, ...]:
     """The numbers of the README that are written so.
 
     Raises:

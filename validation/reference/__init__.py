@@ -22,20 +22,17 @@ whether the theory predicts.
 
 from farfield.validation.reference.collection import collect, differences, planned
 from farfield.validation.reference.committed import HERE, place, sha256
-from farfield.validation.reference.predictions import plan, predictions, registered
-from farfield.validation.reference.registration import REGISTRATIONS
+from farfield.validation.reference.registration import FIRST, REGISTRATIONS
 from farfield.validation.reference.table import results
 
 __all__ = [
+    "FIRST",
     "HERE",
     "REGISTRATIONS",
     "collect",
     "differences",
     "place",
-    "plan",
     "planned",
-    "predictions",
-    "registered",
     "results",
     "sha256",
 ]

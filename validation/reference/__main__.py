@@ -7,7 +7,7 @@ import sys
 from farfield.theory.answers.answer import InputError
 from farfield.validation.reference.collection import collect
 from farfield.validation.reference.forecasts import add, register
-from farfield.validation.reference.registration import REGISTRATIONS
+from farfield.validation.reference.registration import FIRST, REGISTRATIONS
 
 USAGE = "accepted: register NAME, add NAME, missing FOLDER or collect FOLDER [--replace]"
 
@@ -16,7 +16,7 @@ def main(arguments: list[str]) -> None:
     """Do what the arguments say."""
     match arguments:
         case ["register" | "add" as what, name]:
-            known = {r.folder.name: r for r in REGISTRATIONS}
+            known = {r.folder.name: r for r in (FIRST, *REGISTRATIONS)}
             if name not in known:
                 raise InputError(f"registration {name!r}; accepted: {', '.join(known)}")
             {"register": register, "add": add}[what](known[name])

@@ -16,8 +16,7 @@ from farfield.validation.harness.reading import corpus
 from farfield.validation.harness.store import Store
 from farfield.validation.harness.sweep import finished
 from farfield.validation.reference.committed import HERE, Row, place, rounded
-from farfield.validation.reference.predictions import plan, registered
-from farfield.validation.reference.registration import REGISTRATIONS
+from farfield.validation.reference.registration import FIRST, REGISTRATIONS
 from farfield.validation.reference.trials import write_outcomes
 
 LONG = 100
@@ -122,8 +121,7 @@ def collect(folder: str | Path, *, replace: bool = False) -> list[str]:
 
 def planned(text: Corpus) -> Iterator[tuple[Sequence[Job], Path, str | None]]:
     """For each plan its jobs, the folder of their results, and the hash that they carry."""
-    yield plan().jobs(text), HERE, registered()
-    for registration in REGISTRATIONS:
+    for registration in (FIRST, *REGISTRATIONS):
         yield registration.plan.jobs(text), registration.folder, registration.digest
     for path in sorted((HERE / "further").glob("*.toml")):
         yield read_plan(path).jobs(text), path.with_suffix(""), None

@@ -15,7 +15,14 @@ from farfield.validation.harness.measures.extrapolation import TOLERANCE
 from farfield.validation.harness.plan import Plan
 from farfield.validation.reference.committed import Row, rounded, sha256
 from farfield.validation.reference.observations import assumed_bias, observations
-from farfield.validation.reference.registration import REGISTRATIONS, Registration, cases, identity
+from farfield.validation.reference.predictions import predict
+from farfield.validation.reference.registration import (
+    FIRST,
+    REGISTRATIONS,
+    Registration,
+    cases,
+    identity,
+)
 from farfield.validation.reference.table import Model
 from farfield.validation.rules import RULES, Calibrated, Case, calibrated, case
 
@@ -132,10 +139,11 @@ def register(registration: Registration) -> None:
     """
     if count := len(registration.results()):
         raise InputError(f"the predictions are registered: {count} results carry their hash")
-    found = {
-        "plan_sha256": sha256(registration.folder / "plan.toml"),
-        **forecasts(registration.plan, everything_seen(), (*RULES, *FORMS)),
-    }
+    if registration is FIRST:
+        found = predict()
+    else:
+        said = forecasts(registration.plan, everything_seen(), (*RULES, *FORMS))
+        found = {"plan_sha256": sha256(registration.folder / "plan.toml"), **said}
     _write(registration.folder / "predictions.json", found)
 
 
@@ -143,8 +151,11 @@ def add(registration: Registration) -> None:
     """Write what rules that came later say of the cases that have no result yet.
 
     Raises:
-        InputError: every rule has said what it has to say, or every case has a result.
+        InputError: every rule has said what it has to say, or every case has a result; the first
+            registration has no rules.
     """
+    if registration is FIRST:
+        raise InputError("the first registration has no rules: nothing to add")
     seen = everything_seen()
     said = (registration.predictions, *registration.added)
     later = (RULES.keys() | FORMS.keys()) - {name for part in said for name in part["rules"]}

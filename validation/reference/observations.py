@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from farfield.theory.encodings import Encoding
 from farfield.validation.harness.plan import PlannedEncoding
 from farfield.validation.reference.committed import Row
-from farfield.validation.reference.predictions import plan, predictions, stand_in
+from farfield.validation.reference.predictions import stand_in
+from farfield.validation.reference.registration import FIRST
 from farfield.validation.reference.table import Model, grouped, results
 
 HEADS = 8  # of the models of the reference plan
@@ -44,7 +45,7 @@ def observations(runs: Sequence[Row] | None = None, length: int = 64) -> tuple[M
     found = {(m.name, m.trained): m for m in grouped(results() if runs is None else runs)}
     return tuple(
         dataclasses.replace(model, prediction=entry)
-        for entry in predictions()["encodings"]
+        for entry in FIRST.predictions["encodings"]
         if entry["length"] == length
         and (model := found.get((entry["label"] + " + BCA" * entry["bca"], length)))
     )
@@ -60,7 +61,7 @@ def subject_of(label: str, length: int) -> PlannedEncoding:
     """The encoding that the reference plan calls so."""
     return next(
         subject
-        for sweep in plan().sweeps
+        for sweep in FIRST.plan.sweeps
         if length in sweep.lengths
         for subject in sweep.encodings
         if subject.label == label

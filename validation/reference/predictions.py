@@ -1,11 +1,8 @@
-"""What the theory predicted of the reference runs, and the plan of these."""
+"""What the theory says of the runs of the first registration, before any of them."""
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any
 
 import sympy
@@ -18,29 +15,13 @@ from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import Encoding, encoding
 from farfield.theory.functions.nodes import n as distance
 from farfield.theory.verdicts import Verdict
-from farfield.validation.harness.plan import ROTATED, Plan, PlannedEncoding, read_plan
+from farfield.validation.harness.plan import ROTATED, PlannedEncoding
 from farfield.validation.harness.presets import preset, resized
 from farfield.validation.reference.committed import HERE, rounded, sha256
+from farfield.validation.reference.registration import FIRST
 
 EPS = ("1/10", "1/20", "1/100", "1/1000")
 MIXING = "2/5"  # of the layered receptive field
-
-
-def plan() -> Plan:
-    """The plan of the reference runs."""
-    return read_plan(HERE / "plan.toml")
-
-
-@lru_cache
-def predictions() -> Mapping[str, Any]:
-    """The registered predictions; `encodings` has one entry a label, training length and mask."""
-    found: dict[str, Any] = json.loads((HERE / "predictions.json").read_text(encoding="utf-8"))
-    return found
-
-
-def registered() -> str:
-    """The SHA-256 of the file with the predictions, which every result carries."""
-    return sha256(HERE / "predictions.json")
 
 
 def predict() -> dict[str, Any]:
@@ -53,7 +34,7 @@ def predict() -> dict[str, Any]:
     widest that it lets a query see.
     """
     entries: list[dict[str, Any]] = []
-    for sweep in plan().sweeps:
+    for sweep in FIRST.plan.sweeps:
         for name in sweep.presets:
             for length in sweep.lengths:
                 chosen = resized(preset(name), length)

@@ -86,7 +86,7 @@ class Registration:
 
     def results(self) -> tuple[Row, ...]:
         """The committed results, in the order of their names."""
-        return results(self.folder.name)
+        return results("" if self.folder == HERE else self.folder.name)
 
     def outcomes(self) -> dict[Identity, Model]:
         """What came out, for each case of which a seed is finished."""
@@ -120,6 +120,9 @@ def cases(plan: Plan) -> Iterator[tuple[Row, Case]]:
                     )
                     yield named, its_case
 
+
+FIRST = Registration(HERE)
+"""The one whose predictions are those of `predictions.predict`; the others have every rule's."""
 
 REGISTRATIONS = (
     Registration(HERE / "heads_and_shapes"),

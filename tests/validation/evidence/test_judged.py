@@ -35,12 +35,14 @@ def test_what_was_added_spoke_of_cases_without_a_result_alone():
 
 
 def test_the_printed_models_are_read_as_their_papers_say():
-    models = {m.name: m for m in printed()}
+    models = {m.name: m for m, _ in printed()}
+    cases = {m.name: c for m, c in printed()}
     assert len(models) == 47
     assert models["Windowed w=40, ArXiv"].loss < LIMIT < models["Windowed w=320, ArXiv"].loss
     shifted = models["ALiBi delta=-3, OpenWebText2"]
-    assert shifted.loss == pytest.approx(math.log(21.6 / 18.6)) and shifted.layers == 12
-    equal = models["ALiBi h=8, ArXiv"].case().bias
+    assert shifted.loss == pytest.approx(math.log(21.6 / 18.6))
+    assert cases[shifted.name].layers == 12
+    equal = cases["ALiBi h=8, ArXiv"].bias
     assert equal[:, 256].tolist() == [-1.0]
 
 

@@ -24,7 +24,7 @@ EPS = {0.1: "1/10", 0.05: "1/20", 0.01: "1/100"}
 def made_up(loss, length=64, gradient=lambda e: e["layered"]["tokens"]):
     """One result an encoding, whose ratio at 16 times the length is exp(loss(prediction))."""
     runs = {}
-    for e in reference.predictions()["encodings"]:
+    for e in reference.FIRST.predictions["encodings"]:
         if e["length"] != length:
             continue
         run = runs.setdefault(
@@ -128,16 +128,18 @@ def test_too_few_results_give_no_answer():
 
 
 def test_the_plan_is_the_one_that_was_registered():
-    assert reference.predictions()["plan_sha256"] == reference.sha256(reference.HERE / "plan.toml")
+    assert reference.FIRST.predictions["plan_sha256"] == reference.sha256(
+        reference.HERE / "plan.toml"
+    )
     for result in reference.results():
-        assert result["registered"] == reference.registered(), result["key"]
+        assert result["registered"] == reference.FIRST.digest, result["key"]
         assert all(m["bounds"]["violations"] == 0 for m in result["measurements"]), result["key"]
 
 
 @pytest.mark.parametrize("label", ["type1", "type2", "window 16", "alibi equal 4"])
 def test_the_registered_numbers_are_those_of_the_theory(label):
-    entry = next(e for e in reference.predictions()["encodings"] if e["label"] == label)
-    subject = next(s for s in reference.plan().sweeps[0].encodings if s.label == label)
+    entry = next(e for e in reference.FIRST.predictions["encodings"] if e["label"] == label)
+    subject = next(s for s in reference.FIRST.plan.sweeps[0].encodings if s.label == label)
     found = subject.encoding(8)
     assert str(check_convergence(found).verdict) == entry["verdict"]
     for eps, heads in entry["trf"].items():
@@ -149,7 +151,7 @@ def test_the_registered_numbers_are_those_of_the_theory(label):
 
 @pytest.mark.slow  # its sibling above takes four of them
 def test_the_registered_predictions_follow_from_the_theory():
-    assert json.loads(json.dumps(predict())) == reference.predictions()
+    assert json.loads(json.dumps(predict())) == reference.FIRST.predictions
 
 
 def test_differences_are_shown_not_hidden():
