@@ -101,8 +101,10 @@ def parsed(model: str, name: str, content: bytes) -> Config:
     3
     """
 
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    def once(pairs: list[tuple[str, Any]]) -> Any:
         table = dict(pairs)
+        if pairs and pairs[0][0] == "__float__" and pairs[0][1] in ("Infinity", "-Infinity", "NaN"):
+            return float(pairs[0][1])  # as the library writes them
         if len(table) < len(pairs):
             keys = [key for key, _ in pairs]
             twice = next(key for k, key in enumerate(keys) if key in keys[:k])

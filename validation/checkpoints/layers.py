@@ -146,7 +146,7 @@ def _layer(folder: Folder, a: Attention, verdict: Windowable, terms: Terms) -> L
     if a.bound is not None:
         known = [(a.bound[0], a.bound[1], f"{a.bound[1]}, so every logit is bounded")]
     if a.gains is not None and terms.weights:
-        proved = _by_gains(folder, a.gains, a.factor)
+        proved = by_gains(folder, a.gains, a.factor)
         why = f"queries and keys are normalised, so every logit is within {proved:.4g}"
         known.append((proved, "the gains of queries and keys", why))
     bound, origin, why = min(known) if known else (None, "not measured", "")
@@ -165,7 +165,7 @@ def _layer(folder: Folder, a: Attention, verdict: Windowable, terms: Terms) -> L
     return dataclasses.replace(bare, windowable=verdict, logit_bound=bound, bound_from=origin)
 
 
-def _by_gains(folder: Folder, gains: Gains, factor: float) -> float:
+def by_gains(folder: Folder, gains: Gains, factor: float) -> float:
     """`|q.k| scale <= scale |q| |k|`, a norm's output at most `sqrt(d) max |gain| + |shift|`."""
     norms = []
     stored = headers(folder.path)

@@ -12,7 +12,10 @@ import torch
 
 from farfield.validation.checkpoints.family import families
 from farfield.validation.checkpoints.folder import describe
+from farfield.validation.checkpoints.layers import by_gains
 from farfield.validation.checkpoints.loading import Chunked, OutsideModel
+from farfield.validation.checkpoints.measured.certificates import model_certificate
+from farfield.validation.harness.corpus import Corpus
 from farfield.validation.harness.visibility import CAUSAL
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -193,3 +196,42 @@ def test_what_a_token_takes_is_what_the_library_keeps(tmp_path):
             kept = layer.keys[0].numel() + layer.values[0].numel()
             held = min(a.local or LENGTH, LENGTH) - (a.window is not None)  # the next one's place
             assert kept == held * folder.shape.cached and math.isfinite(kept)
+
+
+NORMED = ("qwen3", "qwen3_moe", "qwen3_next", "exaone4", "gemma3_text", "gemma3n_text", "cohere")
+NORMED += ("olmo2", "olmo3", "olmoe", "phi", "olmo", "llama4_text")
+
+
+@pytest.mark.parametrize("kind", NORMED)
+def test_logits_stay_within_what_norms_and_clips_bound(kind, tmp_path):
+    """Gains of the weights, unit norms and clipped entries, on inputs far from every training."""
+    more = {"qk_layernorm": True} if kind == "phi" else {}
+    config = settings(kind, **more)
+    made = network(config)
+    made.save_pretrained(tmp_path / "m")
+    folder = describe(written(tmp_path / "m", config))
+    inputs = 30 * torch.randn(1, LENGTH, 32, generator=torch.Generator().manual_seed(2))
+    seen = {layer: (q, k, scaling) for layer, q, k, _, scaling, _ in looked(made, inputs)}
+    bounded = 0
+    for layer, a in enumerate(folder.attention):
+        if a.bound is None and (a.gains is None or not a.held):
+            continue
+        bound = a.bound[0] if a.bound is not None else by_gains(folder, a.gains, a.factor)
+        query, key, scaling = seen[layer]
+        groups = query.shape[1] // key.shape[1]
+        logits = scaling * query @ key.repeat_interleave(groups, 1).mT
+        largest = float(logits.abs().max())
+        assert 0.05 * bound < largest <= bound * (1 + 1e-5)
+        bounded += 1
+    assert bounded >= 1
+
+
+def test_a_certificate_names_the_layers_that_attend(tmp_path):
+    """In a hybrid with states, rows are those of layers with attention."""
+    config = settings("granitemoehybrid", vocab_size=256)
+    network(config).save_pretrained(tmp_path / "m")
+    text = np.random.default_rng(0).integers(0, 256, 4000).astype(np.uint8)
+    corpus = Corpus("numbers", text[:2000], text[2000:], 1, "", 256, 1.0)
+    found = model_certificate(tmp_path / "m", 8, "1", sinks=2, text=corpus, length=40, segments=1)
+    assert [k.layer for k in found.layers] == [2, 4]
+    assert all(k.exceeded == 0 for k in found.layers)

@@ -216,7 +216,8 @@ def model_certificate(
     network = load(folder, tokens=size)
     read = tokens_of(folder, text)
     rows = samples_of(read.held_out, segments, size)
-    found = _measured(network, rows, near, first, float(eta), progress)
+    attending = [k for k, a in enumerate(folder.attention, 1) if a.encoding is not None]
+    found = _measured(network, rows, attending, near, first, float(eta), progress)
     counted = [k for k in found if k.rows]
     total = sum(k.rows for k in counted)
     share = sum((k.certified or 0.0) * k.rows for k in counted) / total if total else None
@@ -241,7 +242,13 @@ def model_certificate(
 
 @torch.no_grad()
 def _measured(
-    model: LanguageModel, rows: np.ndarray, keep: int, sinks: int, eta: float, progress: Progress
+    model: LanguageModel,
+    rows: np.ndarray,
+    attending: Sequence[int],
+    keep: int,
+    sinks: int,
+    eta: float,
+    progress: Progress,
 ) -> tuple[LayerCertificate, ...]:
     """Every layer on the segments, one after the other."""
     table = model.bias_table(rows.shape[1] - 1)
@@ -251,8 +258,8 @@ def _measured(
     for done, row in enumerate(torch.from_numpy(rows[:, :-1].astype(np.int64)), 1):
         model.hidden(model.embed(row[None].to(model.device)), CAUSAL, path)
         progress("rows of the layers", done, len(rows))
-    layers = len(found) // len(rows)
-    return tuple(_of_layer(k + 1, found[k::layers], eta) for k in range(layers))
+    layers = len(attending)
+    return tuple(_of_layer(k, found[at::layers], eta) for at, k in enumerate(attending))
 
 
 @dataclass(frozen=True)
