@@ -55,7 +55,6 @@ from farfield.validation.checkpoints.layers import (
     STATE,
     LayerAudit,
     LayerKeys,
-    Terms,
     cache_of,
     layer_blocks,
     layers_of,
@@ -440,7 +439,7 @@ def audit(
             f"error, logits from 0 to {MAX_LOGIT} and positive values"
         )
     ordered = tuple(sorted(tested))
-    terms = Terms(None if logit_bound is None else float(logit), m, bounds == "weights")
+    content = None if logit_bound is None else float(logit)
     named, source = _named(folder, bounds)
     lengths = tuple(dict.fromkeys((m, *ordered)))
     found = Audit(
@@ -461,7 +460,7 @@ def audit(
         hypothesis,
         assumed,
         note=folder.note,
-        layers_alike=layers_of(folder, terms),
+        layers_alike=layers_of(folder, m, logit_bound=content, weights=bounds == "weights"),
         reach=reach(folder.attention),
         caches=tuple(cache_of(folder.attention, folder.shape, length) for length in lengths),
         label=Label.THEOREM,

@@ -16,6 +16,7 @@ of two outputs as it was.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator
 
@@ -27,10 +28,10 @@ from farfield.theory.answers.answer import InputError
 from farfield.validation.checkpoints.biases import Projections, normalised, split
 from farfield.validation.checkpoints.head_window import HeadBounds
 from farfield.validation.checkpoints.loading import OutsideModel
-from farfield.validation.harness.attention import fused
+from farfield.validation.harness.attention import observed
 from farfield.validation.harness.measures.receptive_fields import LanguageModel
 from farfield.validation.harness.model import Transformer
-from farfield.validation.harness.visibility import CAUSAL, Visibility
+from farfield.validation.harness.visibility import CAUSAL
 from farfield.validation.progress import Progress, silent
 
 _MARGIN = 1e-6  # of a product of Frobenius norms: more than rounding in float64 amounts to
@@ -153,17 +154,12 @@ def through_layers(
 ) -> None:
     """Full attention, one segment at a time, with a look at each layer's queries, keys, values."""
     for done, row in enumerate(torch.from_numpy(rows[:, :-1]), 1):
-        layer = 0
+        layers = itertools.count()
 
-        def path(
-            query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, visible: Visibility
-        ) -> Tensor:
-            nonlocal layer
-            measure(layer, query.cpu(), key.cpu(), value.cpu())
-            layer += 1
-            return fused(query, key, value, bias, visible)
+        def look(query: Tensor, key: Tensor, value: Tensor, *_: object) -> None:
+            measure(next(layers), query.cpu(), key.cpu(), value.cpu())  # noqa: B023
 
-        model.hidden(model.embed(row[None].to(model.device)), CAUSAL, path)
+        model.hidden(model.embed(row[None].to(model.device)), CAUSAL, observed(look))
         report(stage, done, len(rows))
 
 

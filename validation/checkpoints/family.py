@@ -419,7 +419,7 @@ def with_logits(
     plain = a.turned is None
     if "temper" in family and plain:
         t = family["temper"]
-        if config.flag(t["flag"], usual=t["usual"]):
+        if config.value(t["flag"]) != 0:  # true, or a whole number in older files
             slope, floor = (
                 config.number(t[k]["key"], usual=t[k]["usual"]) for k in ("slope", "floor")
             )

@@ -236,8 +236,8 @@ def _ignored(config: Config, family: Mapping[str, Any]) -> str:
     """Keys on positions that the library does not read in this family."""
     read = {"sliding_window"} if "window" in family else set()
     read |= {"layer_types"} if "layers" in family and family.get("types") is not False else set()
-    plain: tuple[Any, ...]
-    plain = (None, False, [], "rope", ["full_attention"] * config.whole(*NAMES["layers"], usual=0))
+    full = ["full_attention"] * config.whole(*NAMES["layers"], usual=0)
+    plain: tuple[Any, ...] = (None, False, [], "rope", "absolute", full)
     given = (k for k in POSITIONAL if config.values.get(k) not in plain)
     unread = [k for k in given if k not in read and f"'{k}'" not in repr(family)]
     if "ignored" in (cap := family.get("cap", {})) and config.value(cap["ignored"]) is not None:

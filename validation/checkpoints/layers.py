@@ -76,24 +76,17 @@ class LayerKeys:
     share: float
 
 
-@dataclass(frozen=True)
-class Terms:
-    """What the layers of a model are asked about.
+def layers_of(
+    folder: Folder, row: int, *, logit_bound: float | None = None, weights: bool = False
+) -> tuple[LayerAudit, ...]:
+    """The layers of a model, those that are alike together, in the order of their first.
 
     Args:
+        folder: what a folder says of its model.
+        row: the length of a row.
         logit_bound: of every logit, where neither a soft cap nor gains bound it; None where nobody
             gave one.
-        row: the length of a row.
         weights: whether gains are read from the weights.
-    """
-
-    logit_bound: float | None
-    row: int
-    weights: bool = False
-
-
-def layers_of(folder: Folder, terms: Terms) -> tuple[LayerAudit, ...]:
-    """The layers of a model, those that are alike together, in the order of their first.
 
     Raises:
         InputError: a gain is not there.
@@ -103,7 +96,7 @@ def layers_of(folder: Folder, terms: Terms) -> tuple[LayerAudit, ...]:
     verdicts = {id(e): check_convergence(e).windowable for e in folder.encodings}
     for layer, attention in enumerate(folder.attention, 1):
         verdict = verdicts.get(id(attention.encoding), _STATE)
-        one = _layer(folder, attention, verdict, terms)
+        one = _layer(folder, attention, verdict, row, logit_bound, weights)
         alike = tuple(getattr(one, f.name) for f in _FIELDS)
         found.setdefault(alike, []).append(layer)
         each.setdefault(alike, one)
@@ -120,9 +113,16 @@ _STATE, _UNCHECKED = (
 )
 
 
-def _layer(folder: Folder, a: Attention, verdict: Windowable, terms: Terms) -> LayerAudit:
+def _layer(
+    folder: Folder,
+    a: Attention,
+    verdict: Windowable,
+    row: int,
+    given: float | None,
+    weights: bool,
+) -> LayerAudit:
     name = "state" if a.encoding is None else a.encoding.name
-    held = held_by(a, terms.row)
+    held = held_by(a, row)
     bare = LayerAudit(
         (),
         name,
@@ -139,21 +139,21 @@ def _layer(folder: Folder, a: Attention, verdict: Windowable, terms: Terms) -> L
         return dataclasses.replace(bare, windowable=of_support(a.local, name, "window-support"))
     if a.encoding is None or a.biased:
         return bare
-    known = [] if terms.logit_bound is None else [(terms.logit_bound, GIVEN, "")]
+    known = [] if given is None else [(given, GIVEN, "")]
     if a.cap is not None:
         why = f"a soft cap keeps every logit within {a.cap:g}, for every input"
         known = [(a.cap, "the soft cap", why)]
     if a.bound is not None:
         known = [(a.bound[0], a.bound[1], f"{a.bound[1]}, so every logit is bounded")]
-    if a.gains is not None and terms.weights:
+    if a.gains is not None and weights:
         proved = by_gains(folder, a.gains, a.factor)
         why = f"queries and keys are normalised, so every logit is within {proved:.4g}"
         known.append((proved, "the gains of queries and keys", why))
     bound, origin, why = min(known) if known else (None, "not measured", "")
     if a.temper is not None:
-        times = a.temper.at(terms.row - 1)
+        times = a.temper.at(row - 1)
         bound = None if bound is None else bound * times
-        origin += f", times {times:.4g} at the end of a row of {count(terms.row)}"
+        origin += f", times {times:.4g} at the end of a row of {count(row)}"
     hypotheses = verdict.hypotheses
     if a.flat:  # whatever becomes of other logits, some inputs have none
         hypotheses = ("keys that are alike have one logit, however it is scaled",)

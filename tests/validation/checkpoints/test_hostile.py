@@ -213,7 +213,14 @@ HOSTILE = (
 )
 
 
-@pytest.mark.parametrize("kind", sorted(families()))
+def _some(kind):
+    """By default a family of each manner of reading; the others among the slow tests."""
+    few = "llama4 smollm3 gemma3_text granitemoehybrid gpt_neo recurrent_gemma jamba qwen2 bloom t5"
+    marks = () if kind in few.split() else (pytest.mark.slow,)
+    return pytest.param(kind, marks=marks)
+
+
+@pytest.mark.parametrize("kind", map(_some, sorted(families())))
 def test_every_key_with_every_wrong_value(kind, tmp_path):
     """Read from JSON, as a file says it: refused in one line with the key, or described."""
     asked, place, refused = set(), tmp_path / "model", 0

@@ -252,8 +252,8 @@ def _measured(
 ) -> tuple[LayerCertificate, ...]:
     """Every layer on the segments, one after the other."""
     table = model.bias_table(rows.shape[1] - 1)
-    found: list[_Rows] = []  # all layers of a segment, then of the next
-    of = partial(_Rows.of, table=table, keep=keep, sinks=sinks)
+    found: list[dict[str, Tensor]] = []  # all layers of a segment, then of the next
+    of = partial(_rows, table=table, keep=keep, sinks=sinks)
     path = observed(lambda *seen: found.append(of(*seen)))
     for done, row in enumerate(torch.from_numpy(rows[:, :-1].astype(np.int64)), 1):
         model.hidden(model.embed(row[None].to(model.device)), CAUSAL, path)
@@ -262,95 +262,78 @@ def _measured(
     return tuple(_of_layer(k, found[at::layers], eta) for at, k in enumerate(attending))
 
 
-@dataclass(frozen=True)
-class _Rows:
-    """The rows of one layer of one segment that drop keys, all heads in one vector each."""
+def _rows(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    visible: Visibility,
+    weighting: Weighting,
+    table: Tensor | None,
+    keep: int,
+    sinks: int,
+) -> dict[str, Tensor]:
+    """The rows of one layer of one segment that drop keys, all heads in one vector each; the widest
+    range of the content logits of a row, and the radius of the values."""
+    length, size = query.shape[-2:]
+    at = torch.linspace(0, length - 1, min(_ROWS, length)).long().unique()
+    keys_at = torch.arange(length)
+    seen = visible.sees(at[:, None], keys_at)
+    dropping = (seen & (at[:, None] - keys_at >= keep) & (keys_at >= sinks)).any(-1)
+    at, seen = at[dropping], seen[dropping]
+    q, k, v = (x[0].double().cpu() for x in (query, key, value))
+    sink = None if weighting.sink is None else weighting.sink.double().cpu()
+    content = weighting.content(q[:, at] @ k.transpose(-2, -1) / math.sqrt(size))
+    prior = torch.zeros(1, len(at), length, dtype=torch.float64)
+    if table is not None:
+        prior = table[:, (at[:, None] - keys_at).clamp(min=0)]
+    near = seen & (at[:, None] - keys_at < keep)
+    both = near | (seen & (keys_at < sinks))
+    centre = 0 if sink is not None else v.mean(1, keepdim=True)
+    radius = (v - centre).norm(dim=-1).amax(-1)
+    norms = q[:, at].norm(dim=-1) / math.sqrt(size)
+    scores = (content + prior).masked_fill(~seen, -math.inf)
+    full = _weights(scores, sink)
 
-    bound: Tensor
-    bound_without: Tensor
-    moved: Tensor
-    moved_without: Tensor
-    outside: Tensor
-    permuted: Tensor
-    leak: Tensor
-    spread: float
-    value_bound: float
+    def of_kept(kept: Tensor) -> tuple[Tensor, Tensor]:
+        """The bound of each row, and what the output moved by."""
+        out = seen & ~kept
+        most = norms * k.norm(dim=-1)[:, None].expand(-1, len(at), -1).masked_fill(~out, 0).amax(-1)
+        most = weighting.content(most) + prior.masked_fill(~out, -math.inf).amax(-1)
+        inside = scores.masked_fill(~kept, -math.inf)
+        if sink is not None:
+            constant = sink[:, None, None].expand(-1, len(at), 1)
+            log_z = torch.cat([inside, constant], -1).logsumexp(-1)
+        else:
+            log_z = inside.logsumexp(-1)
+        gap = log_z - most - out.sum(-1).double().log()
+        bound = 2 * radius[:, None] / (1 + gap.clamp(max=700).exp())
+        return bound, ((full - _weights(inside, sink)) @ v).norm(dim=-1)
 
-    @classmethod
-    def of(
-        cls,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        visible: Visibility,
-        weighting: Weighting,
-        table: Tensor | None,
-        keep: int,
-        sinks: int,
-    ) -> _Rows:
-        length, size = query.shape[-2:]
-        at = torch.linspace(0, length - 1, min(_ROWS, length)).long().unique()
-        keys_at = torch.arange(length)
-        seen = visible.sees(at[:, None], keys_at)
-        dropping = (seen & (at[:, None] - keys_at >= keep) & (keys_at >= sinks)).any(-1)
-        at, seen = at[dropping], seen[dropping]
-        q, k, v = (x[0].double().cpu() for x in (query, key, value))
-        sink = None if weighting.sink is None else weighting.sink.double().cpu()
-        content = weighting.content(q[:, at] @ k.transpose(-2, -1) / math.sqrt(size))
-        prior = torch.zeros(1, len(at), length, dtype=torch.float64)
-        if table is not None:
-            prior = table[:, (at[:, None] - keys_at).clamp(min=0)]
-        near = seen & (at[:, None] - keys_at < keep)
-        both = near | (seen & (keys_at < sinks))
-        centre = 0 if sink is not None else v.mean(1, keepdim=True)
-        radius = (v - centre).norm(dim=-1).amax(-1)
-        norms = q[:, at].norm(dim=-1) / math.sqrt(size)
-        scores = (content + prior).masked_fill(~seen, -math.inf)
-        full = _weights(scores, sink)
-
-        def of_kept(kept: Tensor) -> tuple[Tensor, Tensor]:
-            """The bound of each row, and what the output moved by."""
-            out = seen & ~kept
-            most = norms * k.norm(dim=-1)[:, None].expand(-1, len(at), -1).masked_fill(
-                ~out, 0
-            ).amax(-1)
-            most = weighting.content(most) + prior.masked_fill(~out, -math.inf).amax(-1)
-            inside = scores.masked_fill(~kept, -math.inf)
-            if sink is not None:
-                constant = sink[:, None, None].expand(-1, len(at), 1)
-                log_z = torch.cat([inside, constant], -1).logsumexp(-1)
-            else:
-                log_z = inside.logsumexp(-1)
-            gap = log_z - most - out.sum(-1).double().log()
-            bound = 2 * radius[:, None] / (1 + gap.clamp(max=700).exp())
-            return bound, ((full - _weights(inside, sink)) @ v).norm(dim=-1)
-
-        bound, moved = of_kept(both)
-        bound_without, moved_without = of_kept(near)
-        mass = scores.softmax(-1)
-        draws = torch.rand(scores.shape, generator=torch.Generator().manual_seed(0))
-        order = draws.masked_fill(~seen, 2.0).argsort(-1)  # the keys that are seen come first
-        places = (~seen).to(torch.int8).sort(dim=-1, stable=True).indices
-        shuffled = torch.zeros_like(content).scatter(
-            -1, places.expand_as(order), content.gather(-1, order)
-        )
-        mixed = (shuffled + prior).masked_fill(~seen, -math.inf).softmax(-1)
-        alone = prior.masked_fill(~seen, -math.inf).softmax(-1).expand_as(mass)
-        high, low = (content.masked_fill(~seen, -sign * math.inf) for sign in (1, -1))
-        high, low = high.amax(-1), low.amin(-1)
-        far = seen & ~near
-        outside, permuted, leak = ((x * far).sum(-1).flatten() for x in (mass, mixed, alone))
-        return cls(
-            bound.flatten(),
-            bound_without.flatten(),
-            moved.flatten(),
-            moved_without.flatten(),
-            outside,
-            permuted,
-            leak,
-            float((high - low).amax()) if len(at) else 0.0,
-            float(radius.amax()),
-        )
+    bound, moved = of_kept(both)
+    bound_without, moved_without = of_kept(near)
+    mass = scores.softmax(-1)
+    draws = torch.rand(scores.shape, generator=torch.Generator().manual_seed(0))
+    order = draws.masked_fill(~seen, 2.0).argsort(-1)  # the keys that are seen come first
+    places = (~seen).to(torch.int8).sort(dim=-1, stable=True).indices
+    shuffled = torch.zeros_like(content).scatter(
+        -1, places.expand_as(order), content.gather(-1, order)
+    )
+    mixed = (shuffled + prior).masked_fill(~seen, -math.inf).softmax(-1)
+    alone = prior.masked_fill(~seen, -math.inf).softmax(-1).expand_as(mass)
+    high, low = (content.masked_fill(~seen, -sign * math.inf) for sign in (1, -1))
+    high, low = high.amax(-1), low.amin(-1)
+    far = seen & ~near
+    widest = (high - low).flatten().amax(-1, keepdim=True) if len(at) else torch.zeros(1)
+    found = {
+        "bound": bound.flatten(),
+        "bound_without": bound_without.flatten(),
+        "moved": moved.flatten(),
+        "moved_without": moved_without.flatten(),
+        "spread": widest,
+        "values": radius.amax(-1, keepdim=True),
+    }
+    masses = zip(("outside", "permuted", "leak"), (mass, mixed, alone), strict=True)
+    return found | {name: (x * far).sum(-1).flatten() for name, x in masses}
 
 
 def _weights(scores: Tensor, sink: Tensor | None) -> Tensor:
@@ -358,31 +341,28 @@ def _weights(scores: Tensor, sink: Tensor | None) -> Tensor:
     return Weighting(sink=sink).softmax(scores[None])[0]
 
 
-def _of_layer(layer: int, parts: Sequence[_Rows], eta: float) -> LayerCertificate:
-    def joined(name: str) -> Tensor:
-        return torch.cat([getattr(p, name) for p in parts])
-
-    bound, without = joined("bound"), joined("bound_without")
-    moved, moved_without = joined("moved"), joined("moved_without")
-    permuted, leak = joined("permuted"), joined("leak")
-    values, spread = max(p.value_bound for p in parts), max(p.spread for p in parts)
+def _of_layer(layer: int, parts: Sequence[dict[str, Tensor]], eta: float) -> LayerCertificate:
+    rows = {name: torch.cat([p[name] for p in parts]) for name in parts[0]}
+    values, spread = float(rows["values"].max()), float(rows["spread"].max())
+    bound, moved = rows["bound"], rows["moved"]
     if not len(bound):
         nothing = (None,) * 4
         return LayerCertificate(layer, 0, None, None, None, 0.0, 0.0, 0, spread, values, *nothing)
+    bound_without, moved_without = rows["bound_without"], rows["moved_without"]
     slack = 1e-9 * (1 + values)
     return LayerCertificate(
         layer,
         len(bound),
         float((bound <= eta).double().mean()),
-        float((without <= eta).double().mean()),
+        float((bound_without <= eta).double().mean()),
         float(bound.median()),
         float(moved.amax()),
         float(moved_without.amax()),
-        int((moved > bound + slack).sum() + (moved_without > without + slack).sum()),
+        int((moved > bound + slack).sum() + (moved_without > bound_without + slack).sum()),
         spread,
         values,
-        float(joined("outside").mean()),
-        float(permuted.mean()),
-        float(leak.mean()),
-        float((permuted - leak).std() / math.sqrt(len(leak))),
+        float(rows["outside"].mean()),
+        float(rows["permuted"].mean()),
+        float(rows["leak"].mean()),
+        float((rows["permuted"] - rows["leak"]).std() / math.sqrt(len(bound))),
     )

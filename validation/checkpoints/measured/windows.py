@@ -124,6 +124,11 @@ class ModelWindow(Answer):
             why=self.reason,
         )
         if not self.heads:
+            if self.status is Status.INFINITE:
+                yield note(
+                    "Whether a window serves a text is measured row by row: add {options}.",
+                    options="--keep 1024 --sinks 4",
+                )
             return
         yield note(
             "{scope}; {source}.", scope=SCOPE[0].upper() + SCOPE[1:], source=SOURCES[self.source]
