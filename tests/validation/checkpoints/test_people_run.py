@@ -105,7 +105,7 @@ def test_perplexity_by_length(capsys, outside_models, tmp_path, speaks):
         ((*given, "--length", "0"), "length"),
         ((*given, "--length", "9", "--protocol", "x"), "accepted: last-token, non-overlapping"),
         ((*given, "--length", "9", "--sinks", "2"), "give --window"),
-        ((*given, "--length", "9", "--samples", "0"), "samples 0"),
+        ((*given, "--length", "9", "--samples", "0"), "--samples '0' is out of range"),
     ):
         code, _, err = call(*args)
         assert code == 2 and message in err and len(err.splitlines()) == 1

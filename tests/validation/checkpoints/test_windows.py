@@ -260,7 +260,7 @@ def test_the_verb(capsys, outside_models, tmp_path):
         ((*given, "--logit-bound", "1"), "brings its own biases and bounds"),
         (("alibi", "--logit-bound", "1", "--bounds", "text"), "belong to --model"),
         ((*given[:4], "--length", "100000"), "takes 100001"),
-        ((*given[:4], "--length", "-5"), "length -5: accepted is a whole number"),
+        ((*given[:4], "--length", "-5"), "--length '-5' is out of range"),
     ):
         code, _, err = call(*args)
         assert code == 2 and message in err and len(err.splitlines()) == 1
