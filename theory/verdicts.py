@@ -22,6 +22,7 @@ from farfield.theory.answers.wording import listed, plural, runs
 from farfield.theory.decision import parameters as cells
 from farfield.theory.formula.parameters import belongs
 from farfield.theory.functions.nodes import Lookup, n
+from farfield.theory.functions.record import record_of
 from farfield.theory.mechanisms import MECHANISMS
 from farfield.theory.proofs import Proof, now
 from farfield.theory.terms import skipped_terms
@@ -256,7 +257,7 @@ class Convergence(Answer):
         said: Text
         match self.verdict:
             case Verdict.CONVERGES | Verdict.DIVERGES:
-                how = growth(self.proof)
+                how = growth(self.proof, self.formula)
                 if self.formula is not None and not self.formula.has(n):
                     how = words("its terms are all equal")
                 elif isinstance(self.formula, Lookup) and self.formula.args[2].is_finite:
@@ -310,8 +311,26 @@ _OF_HEADS = {
 }
 
 
-def growth(proof: Proof) -> Text:
-    """How the terms fall, from the rungs of a proof; nothing where several cases share it."""
+_OF_THE_TERMS = frozenset(
+    [
+        "converges",
+        "diverges",
+        "eventual",
+        "expansion",
+        "infinite",
+        "masked",
+        "rung",
+        "term test",
+        "tie",
+        "zero",
+    ]
+)
+"""Rules whose rungs compare the terms themselves, up to bounded factors, and no bound of them."""
+
+
+def growth(proof: Proof, formula: Expr | None) -> Text:
+    """How the terms fall, from the rungs of a proof; nothing where several cases share it, or where
+    the proof speaks of a bound."""
     rules = [step.rule for step in proof.steps]
     if "cell" in rules or "class" in rules:
         return ()
@@ -320,6 +339,9 @@ def growth(proof: Proof) -> Text:
         flat = "its terms do not tend to 0" if rules[-1:] == ["term test"] else ""
         return words("it is a finite sum" if "masked" in rules else flat)
     last, depth = rungs[-1], len(rungs)
+    if not _OF_THE_TERMS.issuperset(rules):
+        falls = depth == 1 and last is sympy.oo and rules[-1] == "converges"
+        return words("its terms fall faster than any power of `n`" if falls else "")
     if depth == 1 and last.is_finite and last > 0:
         return words("its terms fall about like {term}", term=n**-last)
     if depth == 1 and not last.is_finite:
@@ -327,7 +349,7 @@ def growth(proof: Proof) -> Text:
     if depth == 1:
         return (
             words("its terms fall, if at all, more slowly than any power of `n`")
-            if last == 0
+            if last == 0 and not _oscillates(formula)
             else ()
         )
     if depth == 2 and last == 0 and rules[-1] == "diverges":
@@ -335,3 +357,13 @@ def growth(proof: Proof) -> Text:
     if depth == 2 and last.is_finite:
         return words("its terms fall about like {term}", term=1 / (n * sympy.log(n) ** last))
     return ()
+
+
+def _oscillates(formula: Expr | None) -> bool:
+    """Whether a part of a formula may swing: a bounded function, a power of a negative number."""
+    parts = () if formula is None else sympy.preorder_traversal(formula)
+    return any(
+        (x.is_Pow and x.base.is_negative)
+        or ((record := record_of(x.func)) is not None and record.range is not None)
+        for x in parts
+    )

@@ -30,9 +30,10 @@ from farfield.numerics.summation.kernel import ComposedKernel, Direct, Kernel, n
 from farfield.numerics.summation.normal_form import sign
 from farfield.numerics.summation.oscillatory.growing_waves import growing_wave_kernel
 from farfield.numerics.summation.oscillatory.rotations import rotation_kernel
-from farfield.numerics.summation.oscillatory.waves import expanded, waves_kernel
+from farfield.numerics.summation.oscillatory.waves import ByParts, expanded, waves_kernel
 from farfield.numerics.summation.recognition import kernel
 from farfield.theory.algebra import door
+from farfield.theory.algebra.outcomes import OutOfTime, Unreachable
 from farfield.theory.decision.periods import common_period, residue_class
 from farfield.theory.functions.balls import precision, to_arb
 from farfield.theory.functions.nodes import n
@@ -61,9 +62,17 @@ def general_kernel(p: Expr, start: int) -> Kernel:
         _envelope,
     ):
         try:
-            return build(p, start)
+            found = build(p, start)
+            if isinstance(found, ByParts) and found.converges:  # waves may be too dense to sum
+                with precision(found.first_bits):
+                    found.tail(start)
+            return found
+        except OutOfTime:
+            raise
         except Unrecognised as why:
             reason = why
+        except Unreachable as why:
+            reason = Unrecognised(str(why))
     raise reason
 
 

@@ -39,6 +39,9 @@ from farfield.theory.transseries.scale import Outcome
 
 ORDERS = ((4, False), (8, False), (4, True), (8, True), (16, False), (32, False))
 MAX_PERIOD = 48
+"""Residue classes that are decided one by one at once."""
+MAX_CLASSES = 512
+"""Those that are decided one by one where bounds of what is periodic do not decide."""
 
 
 @dataclass(frozen=True)
@@ -146,8 +149,14 @@ def _run(p: Expr, signs: dict[Expr, int]) -> Outcome:
             period = common_period(p, rounding=True)
             if period == 1:
                 raise
-    if period > MAX_PERIOD:
-        raise Undecided(f"its period of {period} is longer than {MAX_PERIOD}")
+    if period > MAX_PERIOD:  # what is periodic is bounded: often that is enough
+        try:
+            return _run_class(p, signs)
+        except Undecided as why:
+            if period > MAX_CLASSES:
+                undecided = Undecided(f"its period of {period} is longer than {MAX_CLASSES}")
+                undecided.steps = why.steps
+                raise undecided from None
     steps = [Step("classes", {"period": period})]
     failure: Undecided | None = None
     for residue in range(period):

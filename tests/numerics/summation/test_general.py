@@ -1,9 +1,11 @@
 """The general path: each way to put a kernel together, against its own terms."""
 
+import numpy as np
 import pytest
 from flint import arb, fmpq
 
 from farfield.numerics.outcomes import Unrecognised
+from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.numerics.summation.general import (
     Classes,
     Envelope,
@@ -12,6 +14,7 @@ from farfield.numerics.summation.general import (
     general_kernel,
 )
 from farfield.numerics.summation.kernel import terms
+from farfield.theory.encodings import encoding
 from farfield.theory.formula.grammar import read
 from farfield.theory.functions.balls import precision, to_arb
 from farfield.theory.functions.nodes import n
@@ -84,3 +87,18 @@ def test_what_is_not_proved_is_refused(text):
         kernel = general_kernel(read(text), 0)
         if not kernel.converges:
             raise Unrecognised("the series diverges")
+
+
+@pytest.mark.parametrize(
+    ("formula", "tokens"),
+    [
+        ("-n*(1+sin(n)/2)/2000", 14118),
+        ("-n+Mod(n,64)", 64),
+    ],
+)
+def test_waves_too_dense_to_sum_are_enclosed(formula, tokens):
+    """Summed one by one as far as a bound of what swings matters."""
+    weights = np.exp(encoding(formula).bias(np.arange(400_000))[0])
+    tails = np.cumsum(weights[::-1])[::-1]
+    assert int(np.argmax(tails < tails[0] / 100)) == tokens
+    assert theoretical_receptive_field(formula, "1/100").tokens == tokens
