@@ -21,6 +21,8 @@ from .numerics.depth import (
 )
 from .numerics.design.answer import Design as Design
 from .numerics.design.answer import Designs as Designs
+from .numerics.frontier import Frontier as Frontier
+from .numerics.frontier import reach_frontier as reach_frontier
 from .numerics.horizon import Horizon as Horizon
 from .numerics.horizon import dtype_horizon as dtype_horizon
 from .numerics.leak import Leak as Leak

@@ -259,6 +259,7 @@ def reach(
     share: str = "1/2",
     length: str | None = None,
     logit_bound: str | None = None,
+    trained: str | None = None,
     output: Output = Output(),
 ) -> int:
     """How far a logit advantage reaches, and which advantage a distance costs.
@@ -271,8 +272,11 @@ def reach(
         length: keys of the row, as 4096 or 4k; the whole series if not given.
         logit_bound: with --length, the most attention that any input within this bound of the
             logits gives the key at --distance, or the farthest; of rotations too.
+        trained: with --advantage and --length, which of the formulas reach beyond this training
+            length for the least exposure.
     """
     from farfield.numerics.ceiling import attention_ceiling
+    from farfield.numerics.frontier import reach_frontier
     from farfield.numerics.price import price_of_distance
     from farfield.numerics.price import reach as reached
 
@@ -280,8 +284,15 @@ def reach(
         raise InputError("give --advantage, in nats, or --distance, in tokens, or both")
     if logit_bound is not None and length is None:
         raise InputError("--logit-bound needs --length, the keys of the row")
+    if trained is not None and (advantage is None or length is None):
+        raise InputError("--trained needs --advantage, in nats, and --length, the keys of the row")
     subjects, results = subject.read_each(formulas), list[Any]()
     with subject.thinking(), progress("reach", output):
+        if trained is not None:
+            return emit(
+                reach_frontier(subjects, advantage, trained=trained, length=length, share=share),
+                output,
+            )
         for found in subjects:
             if advantage is not None:
                 results.append(reached(found, advantage, share=share, length=length))

@@ -43,6 +43,8 @@ CASES = [
     ("reach rope --logit-bound 4 --length 4096", "exact"),
     ("reach fox --logit-bound 4 --length 4096", "out_of_scope"),
     (f"reach {HARD} --advantage 7", "unknown"),
+    ("reach -n 0 --advantage 7 --trained 8 --length 64", "exact"),
+    (f"reach -n {HARD} --advantage 7 --trained 8 --length 30000000", "unknown"),
     ("reach -n --distance 500", "exact"),
     ("reach -log(1+n) --distance 500", "infinite"),
     ("reach -exp(n) --distance 1000", "enclosed"),
