@@ -239,42 +239,6 @@ def _least(data: Data, dataset: str) -> str:
     return min(variants, key=lambda v: _row(data["cells"], dataset, variant=v)[TRAINED])
 
 
-@decides("alibi.all-increase", _both)
-def _all_increase(data: Data) -> Finding:
-    lower: dict[str, list[float]] = {}
-    pairs = 0
-    for d in SETS:
-        for v in sorted({c.variant for c in data["cells"] if c.encoding == "ALiBi"}):
-            values = _row(data["cells"], d, variant=v)
-            pairs += len(values) - 1
-            lower |= {
-                f"{d} {v} {n}": [x, values[TRAINED]]
-                for n, x in values.items()
-                if n > TRAINED and x <= values[TRAINED]
-            }
-    return Finding(
-        not lower,
-        {"lower or equal (value, at 512)": lower},
-        "83 of 88 do; the exceptions are delta = 2 at 1024 tokens and h = 0, both on ArXiv.",
-        pairs == 88
-        and len(lower) == 5
-        and all(k.startswith(("ArXiv delta=2 1024", "ArXiv h=0")) for k in lower),
-        n=pairs,
-    )
-
-
-@decides("alibi.original", lambda: {**_both(), "third": table("chi2023_table3")})
-def _original(data: Data) -> Finding:
-    rises = {f"{d}, delta = 0": _rise(data, d, "delta=0") for d in SETS}
-    rises |= {
-        f"{d}, Table 3": increase(_row(data["third"], d, encoding="ALiBi"), TRAINED)
-        for d in ALL_SETS
-    }
-    return Finding(
-        all(r >= data["tolerance"] for r in rises.values()), {"increase": rises}, n=len(rises)
-    )
-
-
 @decides("tables14.columns", lambda: {**_both(), "columns": ("delta=6", "delta=8", "h=8")})
 def _columns(data: Data) -> Finding:
     equal = [

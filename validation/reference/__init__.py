@@ -14,10 +14,11 @@
 
 A result that is here already is never replaced silently: one that differs is shown, by how much.
 
-`committed` says how files are named and numbers written; `predictions` and `registration` hold what
-was said beforehand, `results` what came out, `observations` both for each encoding, `trials` what a
-forecast rests on; `collection` takes finished runs in. `farfield.validation.evidence` asks them
-whether the theory predicts.
+`committed` says how files are named and numbers written. `table` is the one reader of results, with
+the mean over seeds. `registration` holds plans, predictions and hashes; `predictions` makes those
+of the first registration, `forecasts` those of the others. `observations` puts the first
+predictions beside what came out; `trials` is what a forecast rests on. `collection` takes finished
+runs in. `farfield.validation.evidence` asks whether the theory predicts.
 """
 
 from farfield.validation.reference.collection import collect, differences, planned

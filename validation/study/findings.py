@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from farfield.theory.verdicts import Verdict
+from farfield.validation.evidence.told import told
 from farfield.validation.harness.measures.evidence import Evidence
 from farfield.validation.harness.measures.extrapolation import TOLERANCE, holds
 from farfield.validation.harness.measures.statistics import rank_correlation
@@ -69,42 +70,30 @@ def _by_verdict(measured: Measured) -> Evidence | None:
     c, d = (table.get(v, empty) for v in (Verdict.CONVERGES, Verdict.DIVERGES))
     right = len(c["kept"]) + len(d["lost"])
     total = sum(len(v) for row in table.values() for v in row.values())
-    text = (
-        f"Read as a forecast of extrapolation, as Qin et al. do, the verdict is right for {right} "
-        f"of {total} encodings: the last-token perplexity at {length} tokens rises by less than "
-        f"{TOLERANCE:.0%} over that at the training length for {_list(c['kept'])} among those that "
-        f"converge"
-        + (f" (not for {_list(c['lost'])})" if c["lost"] else "")
-        + f", and rises by more for {_list(d['lost'])} among those that diverge"
-        + (f" (not for {_list(d['kept'])})" if d["kept"] else "")
-        + ". The theorem itself speaks of one layer's outputs, not of perplexity."
+    return told(
+        "study verdict",
+        total,
+        {"table": table, "right": right},
+        length=length,
+        tolerance=TOLERANCE,
+        converge=c,
+        diverge=d,
     )
-    question = "Does the verdict say who extrapolates?"
-    return Evidence(question, text, total, {"table": table, "right": right})
-
-
-def _list(names: list[str]) -> str:
-    return ", ".join(names) if names else "none"
 
 
 def _out_of_scope(measured: Measured) -> Evidence | None:
-    parts, numbers = [], {}
+    numbers: dict[str, float] = {}
+    ratios = []
     for e, m in measured:
         if e.prediction.convergence.verdict is not Verdict.OUT_OF_SCOPE:
             continue
+        name = e.prediction.name
         length, ratio, *_ = last_token_ratio(m)
-        part = f"{e.prediction.name} has ratio {ratio:.2f} at {length} tokens"
-        numbers[e.prediction.name] = ratio
         blocked = e.measurement(bca=True)
-        if blocked is not None:
-            again = last_token_ratio(blocked)[1]
-            part += f", and {again:.3f} with blockwise causal attention, whose support is bounded"
-            numbers[e.prediction.name + " + bca"] = again
-        parts.append(part)
-    if not parts:
-        return None
-    text = "The theorem says nothing of the encodings outside its scope: " + "; ".join(parts) + "."
-    return Evidence("And outside the scope of the theorem?", text, len(parts), numbers)
+        again = None if blocked is None else last_token_ratio(blocked)[1]
+        numbers |= {name: ratio} | ({} if again is None else {f"{name} + bca": again})
+        ratios.append((name, ratio, length, again))
+    return told("study scope", len(ratios), numbers, ratios=ratios) if ratios else None
 
 
 def _rank(pairs: list[tuple[float, float]]) -> tuple[float, float, int] | None:
@@ -157,22 +146,10 @@ def _ranked(pairs: list[tuple[float, float]], one: str, other: str) -> Evidence 
     if rank is None:
         return None
     rho, p, n = rank
-    weight = "significant at 0.05" if p < 0.05 else "not significant at 0.05"
-    text = (
-        f"Rank correlation of {one} with {other}: Spearman's rho = {rho:.2f} over {n} encodings, "
-        f"one seed (p = {p:.2g}, {weight})."
-    )
-    question = f"Does {one} rank {other}?"
-    return Evidence(question, text, n, {"rho": rho, "p": p})
+    return told("study rank", n, {"rho": rho, "p": p}, one=one, other=other)
 
 
 def _bounds(measured: Measured) -> Evidence:
     checks = sum(m["bounds"]["checks"] for _, m in measured)
     violations = sum(m["bounds"]["violations"] for _, m in measured)
-    verdict = "none is violated" if violations == 0 else f"{violations} are VIOLATED"
-    text = (
-        "The bounds of the attention ERF by the TRF (two-sided, and Jensen's), which hold for "
-        f"every model, were checked {checks:,} times on sampled rows: {verdict}."
-    )
-    question = "Do the bounds of the attention ERF hold on sampled rows?"
-    return Evidence(question, text, checks, {"checks": checks, "violations": violations})
+    return told("study bounds", checks, {"checks": checks, "violations": violations})
