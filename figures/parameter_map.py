@@ -197,7 +197,8 @@ def _read(found: Any, ranges: Mapping[str, Any]) -> tuple[Expr, dict[Symbol, str
     """The bias with its parameters and their domains, in the order of the ranges."""
     label = shortened(found.name, 60)
     if found.formula is None:
-        raise InputError(f"{label} is no bias: {found.out_of_scope}")
+        why = found.out_of_scope or "its heads have a formula each; accepted: one formula"
+        raise InputError(f"{label} is no bias: {why}")
     free = {p.name: p for p in found.free}
     if strange := [name for name in ranges if name not in free]:
         has = ", ".join(free) or "none"

@@ -111,8 +111,13 @@ class Subject:
 
     def about(self, formula: str) -> Subject:
         """These options as far as they concern one formula of several."""
+        from farfield.theory.encodings.heads import as_list, is_table
+
         taken = _taken(formula)
-        return replace(self, set=_naming(taken, self.set), assume=_naming(taken, self.assume))
+        tail = self.tail if is_table(as_list(formula)) else None
+        return replace(
+            self, set=_naming(taken, self.set), assume=_naming(taken, self.assume), tail=tail
+        )
 
     def read_each(self, formulas: Sequence[str]) -> list[Encoding]:
         """The encodings that are meant; of several, each takes the options that name what it has.

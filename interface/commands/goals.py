@@ -157,8 +157,6 @@ def plot(
     """
     from farfield.figures.plotting import plot as draw
 
-    if not formulas:
-        raise InputError("give a formula, or several")
     subjects = subject.read_each(formulas)
     with subject.thinking(), progress("plot", output) as step:
         drawn = draw(*subjects, what=what, length=length, eps=eps, notice=step)

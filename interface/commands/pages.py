@@ -47,8 +47,6 @@ def study(
     from farfield.validation.study.study import BASELINES, require_same
     from farfield.validation.study.study import study as examine
 
-    if not formulas:
-        raise InputError("give a formula, or several")
     if not train and (baseline or text or runs):
         raise InputError("--baseline, --text and --runs belong to --train")
     subjects = subject.read_each(formulas)

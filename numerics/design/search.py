@@ -322,12 +322,12 @@ def _by_head(name: str, value: Any, heads: int | None) -> list[Any] | None:
         )
     if heads is None or len(value) == heads:
         return list(value)
-    first, last = (exact(v, name) for v in value)
+    whole = TARGETS[name].integer
+    first, last = (Rational(natural(v, name)) if whole else exact(v, name) for v in value)
     if not (first > 0 and last > 0):
         raise InputError(f"{name} from {first} to {last}: accepted are positive numbers")
     ratio = float(last / first) ** (1 / (heads - 1)) if heads > 1 else 1.0
     between = [float(first) * ratio**h for h in range(1, heads - 1)]
-    whole = TARGETS[name].integer
     return [first, *(round(x) if whole else f"{x:.6g}" for x in between), last][:heads]
 
 

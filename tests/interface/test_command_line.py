@@ -144,7 +144,7 @@ def test_options_go_to_the_formulas_that_have_them(capsys):
     given = ("compare", "kerple-log", "-a*n", "alibi", "--head", "1", "--json")
     values = ("--set", "r1=6/5", "--set", "r2=1", "--set", "a=2")
     found = json.loads(run(capsys, *given, *values)[1])
-    assert [row[0] for row in found["rows"]] == ["-a*n", "alibi, head 1", "kerple_log"]
+    assert [row[0] for row in found["rows"]] == ["-2*n", "alibi, head 1", "kerple_log"]
     code, _, err = run(capsys, *given, *values, "--set", "b=1")
     assert code == 2 and "they have: " in err
 

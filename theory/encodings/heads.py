@@ -22,7 +22,8 @@ from farfield.theory.answers.number import exact
 MAX_LISTED = 4096
 """Heads of a list, with those of several layers."""
 
-_COUNTED = re.compile(r"(.*\S)\s+(?:x\s?|×)(\d+)", re.DOTALL)
+_COUNTED = re.compile(r"(.*\S)\s+(?:[xX]\s?|×)(\d+)", re.DOTALL)
+_COUNT_FIRST = re.compile(r"(\d+)\s*[xX]\s+(\S.*)", re.DOTALL)
 _PRODUCT = re.compile(r"(.*\S)(?:\s*×\s*|(?<=\b0)\s*[*x]\s*)(\d+)", re.DOTALL)
 _NUMBER = re.compile(
     r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?:\s*/\s*\d+)?|inf(?:inity)?|oo|∞)"
@@ -90,6 +91,11 @@ def _require_one_meaning(part: str, text: str) -> None:
         raise InputError(
             f"{_shown(text)} has nothing between two separators; accepted: [-n/4; 0 x7], a "
             "formula a head, or [0, -1, -2], a table of the bias at distances 0, 1, 2"
+        )
+    if (first := _COUNT_FIRST.fullmatch(part)) and not _COUNTED.fullmatch(part):
+        raise InputError(
+            f"{part[:40]!r} in {_shown(text)} may mean {first[1]} heads, written {first[2]} "
+            f"x{first[1]}, or a product with a parameter x, written {first[1]}*x"
         )
     product = _PRODUCT.fullmatch(part)
     if product and not _COUNTED.fullmatch(part):

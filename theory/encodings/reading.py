@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
+import sys
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -220,7 +221,11 @@ def _from_formula(
         close = nearest(text, [s for e in CATALOGUE.values() for s in (e.name, e.title)])
         hint = f"did you mean {close!r}?" if close else f"known: {', '.join(CATALOGUE)}"
         raise InputError(f"{text[:40]!r} is neither an encoding nor a formula in n; {hint}")
-    formula = as_expression(source, domains)
+    try:
+        formula = as_expression(source, domains)
+    except InputError:
+        _no_encodings(text, {*re.findall(r"[A-Za-z]\w*", text)} - {*given, *said, *domains})
+        raise
     names = {s.name for s in formula.free_symbols} - {n.name, *domains}
     if text:
         _no_encodings(text, names - {*given, *said})
@@ -236,10 +241,10 @@ def _from_formula(
         _substitute(formula, parameters, _head_values("the formula", parameters, given, h))
         for h in range(1, count + 1)
     )
-    plainly = re.fullmatch(r"[\w\s+\-*/%!^().,<>=&|]+", text, re.ASCII)
-    return Encoding(
-        text if plainly else expression_line(formula, unicode=False), formula, biases, parameters
-    )
+    plainly = not given and re.fullmatch(r"[\w\s+\-*/%!^().,<>=&|]+", text, re.ASCII)
+    lines = [expression_line(bias, unicode=False) for bias in biases]
+    name = text if plainly else lines[0] if count == 1 else worded(lines)
+    return Encoding(name, formula, biases, parameters)
 
 
 def _no_encodings(text: str, names: Collection[str]) -> None:
@@ -251,9 +256,9 @@ def _no_encodings(text: str, names: Collection[str]) -> None:
             column = re.search(rf"\b{name}\b", text)
             raise InputError(
                 f"formula {text[:60]!r}, column {column.start() + 1 if column else 1}: {name} may "
-                f"mean the encoding {entry.title or entry.name}{means}, or a parameter; a formula "
-                f"takes no encoding by its name, and a parameter has another name or a value "
-                f"(--set {name}=2) or a domain (--assume {name}=positive)"
+                f"mean the encoding {entry.title or entry.name}{means}, or a parameter; write the "
+                f"encoding's formula, or give the parameter another name, a value (--set {name}=2) "
+                f"or a domain (--assume {name}=positive)"
             )
 
 
@@ -277,8 +282,8 @@ def _from_heads(
     parameters: dict[str, Parameter] = {}
     for part in parts:
         if part.num_heads > 1 or part.bca is not None or not part.biases:
-            what = part.out_of_scope or "it has a bias for several heads, or blocks"
-            raise InputError(f"{part.name} is no bias of one head: {what}")
+            several = "it has several heads, or blocks; give it alone, or its formula in the list"
+            raise InputError(f"{part.name} is no bias of one head: {part.out_of_scope or several}")
         parameters |= {p.name: p for p in part.free}
     free = _with_domains("the list of formulas", tuple(parameters.values()), domains)
     swap = {parameters[p.name].symbol: p.symbol for p in free}
@@ -354,11 +359,14 @@ def _entry(value: Any) -> Expr:
     if isinstance(value, float) and math.isfinite(value):
         return Rational(*value.as_integer_ratio())
     try:
-        return exact(value, "entry")
+        found = exact(value, "entry")
     except InputError:
+        found = None
+    if found is None or abs(found) > sys.float_info.max:
         raise InputError(
             f"a table of values holds {str(value)[:40]!r}; accepted are finite numbers and -inf"
-        ) from None
+        )
+    return found
 
 
 def _count(

@@ -18,67 +18,84 @@ from farfield.theory.functions.nodes import n
 from farfield.theory.functions.record import spellings
 
 _LITERALS = {"x": (16, "a hexadecimal"), "o": (8, "an octal"), "b": (2, "a binary")}
+_OPEN = ("+", "-", "^", "**", "!")
 _FRACTION = 5  # the greatest denominator of an exponent as people write it: x^3/4, hardly x^2/9
 
 
 def require_closed(p: Reading, base: Expr, column: int, begin: int) -> None:
     """Refuse an exponent without brackets, read from `begin` on, that may go on behind its end."""
     exponent = p.tokens[begin : p.position]
-    sign = [value for _, value, _ in exponent if value in ("+", "-")]
-    kind, value, _ = exponent[-1]
-    if len(exponent) != len(sign) + 1 or kind not in ("number", "name"):
-        return
-    raised = p.tokens[begin - 1]
     follows, after = p.token, p.tokens[min(p.position + 1, len(p.tokens) - 1)]
-    if follows[:2] == ("op", "/"):
-        wide = _divides(p, raised[1], value, after, base)
+    if any(kind == "op" and value not in _OPEN for kind, value, _ in exponent):
+        return
+    sign, at = p.tokens[begin - 1][1:]
+    typeset = sign == "**" or p.latex
+    if follows[:2] in (("op", "/"), ("op", "//")):
+        wide = _is_first(exponent) or (not typeset and _divides(p, base, exponent, after))
     elif follows[:2] == ("op", "*"):
-        wide = raised[1] == "^" and not p.latex and _of_e(p, base, value) and after[1] != "("
+        wide = not typeset and base == S.Exp1 and _is_single(p, after)
     else:
-        wide = raised[1] == "^" and not p.latex and _goes_on(p, base, kind, value)
+        wide = not typeset and _goes_on(p, base, exponent)
     if not wide:
         return
-    what = p.text[column : raised[2]].strip()
-    what = what if len(what) <= 30 else what[:14] + "..." + what[-13:]
-    power = f"{what}{raised[1]}{''.join(sign)}{value}"
-    joined = follows[1] if follows[1] in ("/", "*") else ""
+    what = _shortened(p.text[column:at].strip())
+    power = "".join(value for _, value, _ in exponent)
+    joined = follows[1] if follows[0] == "op" and follows[1] != "(" else ""
     rest = after if joined else follows
     called = rest[1] in spellings()
-    with_it = rest[1] + ("(...)" if called else "...)" if rest[1] == "(" else "")
+    last = rest[1] + ("(...)" if called else "...)" if rest[1] == "(" else "")
+    product = f"{joined or '*'}{last}"
     p.fail(
         column,
-        f"{power}{joined}{with_it} may mean {what}{raised[1]}({''.join(sign)}{value}"
-        f"{joined or '*'}{with_it}) or ({power}){joined or '*'}{with_it}; write it with brackets",
+        f"{what}{sign}{power}{joined}{last} may mean {what}{sign}({power}{product}) or "
+        f"({what}{sign}{power}){product}; write it with brackets",
     )
 
 
-def _divides(p: Reading, sign: str, value: str, after: Token, base: Expr) -> bool:
+def _shortened(text: str) -> str:
+    return text if len(text) <= 30 else f"{text[:14]}...{text[-13:]}"
+
+
+def _is_first(exponent: list[Token]) -> bool:
+    """A first power, which nobody writes but before a root: `x^1/2`, `x^-1/2`."""
+    kind, value, _ = exponent[-1]
+    return kind == "number" and float(value) == 1 and not _beyond_signs(exponent)
+
+
+def _beyond_signs(exponent: list[Token]) -> bool:
+    return any(value not in ("+", "-") for _, value, _ in exponent[:-1])
+
+
+def _divides(p: Reading, base: Expr, exponent: list[Token], after: Token) -> bool:
     """Whether a quotient behind an exponent may belong to it."""
-    if value.isdigit() and int(value) == 1:
-        return True
-    if sign == "**" or p.latex:
-        return False
-    if value == p.distance and not base.has(n):
+    if any(value == p.distance for _, value, _ in exponent) and not base.has(n):
         return not base.is_negative  # (-1)^(n/2) is not real
-    if not after[1].isdigit() or not 2 <= int(after[1][:9]) <= _FRACTION:
+    if _beyond_signs(exponent):
         return False
-    return value.isidentifier() or (value.isdigit() and math.gcd(int(value), int(after[1])) == 1)
+    kind, value, _ = exponent[-1]
+    if kind == "name" and after[0] == "name":
+        return after[1] != p.distance and _is_single(p, after)
+    if after[0] != "number" or len(after[1]) > 9 or not float(after[1]).is_integer():
+        return False
+    below = int(float(after[1]))
+    small = 2 <= below <= _FRACTION
+    return small and (kind == "name" or (value.isdigit() and math.gcd(int(value), below) == 1))
 
 
-def _of_e(p: Reading, base: Expr, value: str) -> bool:
-    """`e^-2*n`, `e^-a*n`: the distance is wanted in the exponent."""
-    return base == S.Exp1 and value != p.distance
+def _is_single(p: Reading, after: Token) -> bool:
+    """Whether a number or a name follows that is no function with its argument."""
+    return after[0] == "number" or (after[0] == "name" and after[1] not in spellings())
 
 
-def _goes_on(p: Reading, base: Expr, kind: str, value: str) -> bool:
+def _goes_on(p: Reading, base: Expr, exponent: list[Token]) -> bool:
     """Whether a factor without a sign follows that may belong to the exponent."""
-    follows, word, column = p.token
-    named = follows == "name" and word not in ("if", "else", "and", "or", "not", "for")
-    if not named and (follows, word) != ("op", "("):
+    kind, word, column = p.token
+    named = kind == "name" and word not in ("if", "else", "and", "or", "not", "for")
+    if not named and (kind, word) != ("op", "("):
         return False
     if p.text[column - 1].isspace():
-        return named and _of_e(p, base, value)
-    return named or kind == "name" or not base.has(n)
+        return named and base == S.Exp1 and _is_single(p, p.token)
+    return named or exponent[-1][0] == "name" or not base.has(n)
 
 
 def require_product(p: Reading) -> None:
@@ -106,7 +123,11 @@ def require_product(p: Reading) -> None:
             f"{shown} may mean heads of a list, as in [-n/4; 0 x7], or a product, which is 0; "
             "write brackets around the list, or 0",
         )
-    if glued and (word in ("j", "J") or (word in ("f", "F") and "." in digits)):
+    if glued and word in ("e", "E") and p.ahead(2)[1:] not in (["^"], ["**"]):
+        p.fail(
+            begin, f"{shown} may mean {digits}*e, or a power of ten, as {digits}e-3; write which"
+        )
+    if glued and (word in ("j", "J") or (word in ("f", "F") and not digits.isdigit())):
         means = "an imaginary number" if word in ("j", "J") else "a number in single precision"
         p.fail(begin, f"{shown} may mean {means}, or {digits}*{word}; write * for a product")
 

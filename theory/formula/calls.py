@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 
 from sympy import Expr, Integer, S
 
-from farfield.theory.formula import conditions, finite_sums
+from farfield.theory.formula import ambiguities, conditions, finite_sums
 from farfield.theory.formula.limits import power
 from farfield.theory.formula.reading import Reading
 from farfield.theory.formula.spelling import GREEK
@@ -49,9 +50,12 @@ def method(p: Reading, value: Expr) -> Expr:
 
 
 def to_the(p: Reading, column: int) -> Expr:
-    """`e^...`."""
+    """`exp^...`."""
     p.next()
-    return p.build(column, spellings()["exp"].build, p.nested(p.exponent))
+    begin = p.position
+    exponent = p.nested(p.exponent)
+    ambiguities.require_closed(p, S.Exp1, column, begin)
+    return p.build(column, spellings()["exp"].build, exponent)
 
 
 def power_of(p: Reading, value: str, column: int) -> Expr:
@@ -111,10 +115,11 @@ def _argument(p: Reading, value: str, column: int) -> Expr:
         said = p.tokens[p.position - 1][1]
         next_one = p.ahead(2)[1:]
         after = next_one[0] if next_one and next_one[0].isalnum() else "..."
+        rest = f" {follows}" if follows.isalnum() else f"{follows}{after}"
         p.fail(
             column,
-            f"{value} {said}{follows}{after} may mean {value}({said}{follows}{after}) or "
-            f"{value}({said}){follows}{after}; write it with brackets",
+            f"{value} {said}{rest} may mean {value}({said}{rest}) or {value}({said}){rest}; write "
+            "it with brackets",
         )
     return argument
 
@@ -122,6 +127,8 @@ def _argument(p: Reading, value: str, column: int) -> Expr:
 def _applied(p: Reading, value: str, column: int, args: list[Expr]) -> Expr:
     """A function with the arguments in the bracket that opens here, after those given."""
     if value not in spellings() and value not in _BOUNDS:
+        if base := re.fullmatch(r"(?:log)?_(\w+)", value):
+            p.fail(column, f"a logarithm to base {base[1]} is written log(...)/log({base[1]})")
         if len(value) == 1:
             p.fail(column, f"{value} is no function; write a product as {value}*(...)")
         if value in AMBIGUOUS:

@@ -63,6 +63,8 @@ class Parser(Reading):
             self.fail(column, str(wrong))
 
     def _hint(self, found: str) -> str:
+        if found == ",":
+            return "; a decimal number has a point, 0.5, and a list of heads brackets, [-n/4; 0]"
         return "; write * for a product" if found == "(" or found.isalnum() else ""
 
     def choice(self) -> Expr:

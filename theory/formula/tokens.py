@@ -27,7 +27,8 @@ class Tokens:
         for token in spelled(text, {*spellings(), *CALLED, *RESERVED}):
             kind, value, at = token
             if kind == "bad":
-                self.fail(at, f"{value[:20]!r} is not part of a formula")
+                hint = "; several heads stand in brackets, [-n/4; 0 x7]" if value == ";" else ""
+                self.fail(at, f"{value[:20]!r} is not part of a formula{hint}")
             self.tokens.append(token)
             if len(self.tokens) > MAX_TOKENS:
                 raise InputError(f"the formula has more than {MAX_TOKENS} symbols")
@@ -45,7 +46,8 @@ class Tokens:
     def _distance_of(self, query: str, key: str, named: bool) -> None:
         """Read one query less its key as the distance; `named`: n stands in the text as well."""
         found: list[Token] = []
-        rest, read = self.tokens, False
+        rest = self.tokens
+        read: set[int] = set()
         while rest:
             values = [value for _, value, _ in rest[:3]]
             column, after = rest[0][2], rest[3:6]
@@ -55,7 +57,7 @@ class Tokens:
                 continue
             alone = self._stands_alone(found, after[:1])
             if self._absolute(found, after):
-                found.append(("name", "n", column))
+                pass
             elif query == "i" and not alone:
                 self.fail(column, "write i - j in brackets: (i - j), the distance n")
             elif query != "i" and (named or not alone):
@@ -69,16 +71,18 @@ class Tokens:
                 found += rest[:3]
                 rest = rest[3:]
                 continue
-            else:
-                sign: list[Token] = [("op", "-", column)] if values[0] == key else []
-                found += [*sign, ("name", "n", column)]
-            rest, read = rest[3:], True
-        for kind, value, column in found:
-            if kind == "name" and value in {query, key} - {"n"} and (read or query == "i"):
+            elif values[0] == key:
+                found.append(("op", "-", column))
+            rest = rest[3:]
+            read.add(len(found))
+            found.append(("name", "n", column))
+        others = {query, key, "n"} if read else {query, key} if query == "i" else set()
+        for at, (kind, value, column) in enumerate(found):
+            if kind == "name" and value in others and at not in read:
                 self.fail(
                     column,
-                    f"{value} alone: a bias is a function of the distance {query} - {key}, written "
-                    "n; give a parameter another name",
+                    f"{value} beside {query} - {key}: a bias is a function of the distance alone, "
+                    f"which is {query} - {key} or n; give a parameter or a length another name",
                 )
         self.tokens = found
 

@@ -67,10 +67,3 @@ def tokens_of(folder: Folder, text: Any) -> Corpus:
         folder.shape.vocabulary,
         read / max(1, len(parts[1])),
     )
-
-
-def require_counts(**given: int | None) -> None:
-    """Raises InputError where something is given that is no whole number from 1."""
-    for name, value in given.items():
-        if value is not None and (not isinstance(value, int) or value < 1):
-            raise InputError(f"{name} {value!r}: accepted is a whole number from 1")

@@ -69,6 +69,8 @@ def test_the_sentence_says_what_a_table_and_a_mixture_are():
     assert "table of 3 values, masked beyond" in str(cut)
     assert MIXTURE.name == "one head -n/4, seven without bias"
     assert encoding("[-m*n; 0 x7]", m="1/16").name == "one head -n/16, seven without bias"
+    assert encoding("-m*n", m=["1/4", *[0] * 7]).name == "one head -n/4, seven without bias"
+    assert encoding("-m*n", m="1/4").name == "-n/4" and encoding("-m*n").name == "-m*n"
 
 
 @pytest.mark.parametrize(
@@ -78,6 +80,10 @@ def test_the_sentence_says_what_a_table_and_a_mixture_are():
         ("[-n/4; 0×7]", ("0 x7", "(0)*7")),
         ("[-n/4; 0x7]", ("0 x7", "(0)*7")),
         ("[-n/4; 0*7]", ("0 x7", "(0)*7")),
+        ("[7 x -n/4; 0]", ("-n/4 x7", "7*x")),
+        ("[1e400]", ("finite numbers",)),
+        ("[-n/4; [0 x7]]", ("give it alone",)),
+        ("-n/4; 0", ("[-n/4; 0 x7]",)),
         ("[-n × 2; 0]", ("-n x2", "(-n)*2")),
         ("[-n; 0, 0]", ("; and ,",)),
         ("[-n/4; ]", ("nothing between",)),

@@ -24,6 +24,16 @@ REFUSED = {  # the text: both readings, as the message says them
     "-2^-n/8": ("2^(-n/8)", "(2^-n)/8"),
     "e^-n/64": ("e^(-n/64)", "(e^-n)/64"),
     "e^-n/a": ("e^(-n/a)", "(e^-n)/a"),
+    "-n^1.0/2": ("n^(1.0/2)", "(n^1.0)/2"),
+    "-n^3/2.0": ("n^(3/2.0)", "(n^3)/2.0"),
+    "-n^1//2": ("n^(1//2)", "(n^1)//2"),
+    "-n^a/b": ("n^(a/b)", "(n^a)/b"),
+    "-e^-n^2/8": ("e^(-n^2/8)", "(e^-n^2)/8"),
+    "-exp^-n/8": ("exp^(-n/8)", "(exp^-n)/8"),
+    "-e^-n*8": ("e^(-n*8)", "(e^-n)*8"),
+    "-1e*n": ("1*e", "power of ten"),
+    "-1e3f*n": ("single precision", "1e3*f"),
+    "-log a n": ("log(a n)", "log(a) n"),
     "e^-2*n": ("e^(-2*n)", "(e^-2)*n"),
     "e^-2n": ("e^(-2*n)", "(e^-2)*n"),
     "e^-a n": ("e^(-a*n)", "(e^-a)*n"),
@@ -142,6 +152,6 @@ def test_a_position_is_a_parameter_where_that_is_said_and_nothing_else_remains()
     assert read("-e1*n", {"e1": "positive"}).free_symbols != read("-n").free_symbols
     assert read("p(t) = -|t-s|", {}).has(sympy.Abs)  # the heading says that t is the distance
     assert read("-|j-i+1|") == read("-|1-n|") and read("-|j-i|") == read("-n")
-    for text in ("-|m-n|/8 - m", "-|i-j| - i", "-|q-k|*q"):
-        with pytest.raises(InputError, match="alone: a bias is a function of the distance"):
+    for text in ("-|m-n|/8 - m", "-|i-j| - i", "-|q-k|*q", "-|i-j|/n", "-n*|m-n|"):
+        with pytest.raises(InputError, match=r"beside . - .: a bias is a function of the distance"):
             read(text)

@@ -27,7 +27,7 @@ from farfield.theory.answers.wording import count, plural
 from farfield.validation.checkpoints.folder import Folder, describe
 from farfield.validation.checkpoints.loading import load
 from farfield.validation.checkpoints.measured.composed import Composed, composed
-from farfield.validation.checkpoints.texts import require_counts, tokens_of
+from farfield.validation.checkpoints.texts import tokens_of
 from farfield.validation.harness.attention import Weighting, observed
 from farfield.validation.harness.measures.receptive_fields import LanguageModel, samples_of
 from farfield.validation.harness.visibility import CAUSAL, Visibility, WithSinks
@@ -210,7 +210,8 @@ def model_certificate(
     if first > near:
         raise InputError(f"sinks {first} are more than the window of {near} keys")
     eta = positive(error, "error")
-    require_counts(length=length, segments=segments)
+    length = None if length is None else natural(length, "length")
+    segments = natural(segments, "segments")
     folder = model if isinstance(model, Folder) else describe(model)
     size = length or min(folder.trained or 1024, 1024)
     network = load(folder, tokens=size)

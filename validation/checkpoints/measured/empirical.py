@@ -16,11 +16,11 @@ import sympy
 
 from farfield.theory.answers.answer import Answer, InputError, Label
 from farfield.theory.answers.blocks import Block, facts, note, sentence, table
-from farfield.theory.answers.number import exact
+from farfield.theory.answers.number import exact, natural
 from farfield.theory.answers.wording import listed, share
 from farfield.validation.checkpoints.folder import Folder, describe
 from farfield.validation.checkpoints.loading import OutsideModel, load
-from farfield.validation.checkpoints.texts import require_counts, tokens_of
+from farfield.validation.checkpoints.texts import tokens_of
 from farfield.validation.harness.corpus import Corpus
 from farfield.validation.harness.measures.gradient_fields import gradient_shares, shortest_suffix
 from farfield.validation.harness.measures.receptive_fields import (
@@ -200,8 +200,9 @@ def empirical_receptive_field(
     threshold = exact(given, name)
     if not 0 < threshold < 1:
         raise InputError(f"{name} {str(given)[:40]}: accepted is a number between 0 and 1")
-    require_counts(length=length, segments=segments, rows=rows)
-    size, count = length or _LENGTH[kind], segments or _SEGMENTS[kind]
+    size = natural(_LENGTH[kind] if length is None else length, "length")
+    count = natural(_SEGMENTS[kind] if segments is None else segments, "segments")
+    rows = natural(rows, "rows")
     model, name, tokens, source = _opened(model, text, size)
     part = float(threshold)
     trained, points = model.length, powers(size)

@@ -19,7 +19,7 @@ from torch import Tensor
 from farfield.numerics.windows.question import SCOPE, Window
 from farfield.theory.answers.answer import Answer, InputError, Label, Reason, Status, decisive
 from farfield.theory.answers.blocks import Block, facts, note, sentence, table
-from farfield.theory.answers.number import positive
+from farfield.theory.answers.number import natural, positive
 from farfield.theory.answers.wording import count, listed, plural
 from farfield.validation.checkpoints.audit import Audit, audit
 from farfield.validation.checkpoints.bounds import (
@@ -32,7 +32,7 @@ from farfield.validation.checkpoints.folder import Folder, describe
 from farfield.validation.checkpoints.head_window import head_window
 from farfield.validation.checkpoints.loading import load
 from farfield.validation.checkpoints.measured.composed import Composed, View, composed
-from farfield.validation.checkpoints.texts import require_counts, tokens_of
+from farfield.validation.checkpoints.texts import tokens_of
 from farfield.validation.harness.attention import Path, fused
 from farfield.validation.harness.measures.receptive_fields import LanguageModel, samples_of
 from farfield.validation.harness.visibility import Visibility
@@ -225,7 +225,8 @@ def model_window(
     eta = positive(error, "error")
     if bounds not in SOURCES:
         raise InputError(f"bounds {bounds!r} are not known; accepted: {', '.join(SOURCES)}")
-    require_counts(length=length, segments=segments)
+    length = None if length is None else natural(length, "length")
+    segments = natural(segments, "segments")
     folder = model if isinstance(model, Folder) else describe(model)
     given = next((a.encoding for a in folder.attention if a.biased), None)
     if given is None:
