@@ -30,7 +30,8 @@ from farfield.theory.encodings import encoding
 from farfield.validation.harness.attention import toeplitz
 from farfield.validation.harness.measures.gradient_fields import gradient_shares
 from farfield.validation.harness.measures.inference_time import relative_inference_time
-from farfield.validation.harness.model import Transformer, initialised
+from farfield.validation.harness.model import Transformer
+from farfield.validation.harness.positional import initialised
 from farfield.validation.harness.presets import preset
 from farfield.validation.harness.training import batch, optimiser
 from farfield.validation.harness.visibility import CAUSAL

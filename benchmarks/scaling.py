@@ -37,9 +37,9 @@ from farfield.validation.harness.configuration import Configuration
 from farfield.validation.harness.corpus import Corpus
 from farfield.validation.harness.experiment import chosen_device, train_and_measure
 from farfield.validation.harness.measures.cost import GPT2, flops_a_token, replication, tokens
-from farfield.validation.harness.model import initialised
 from farfield.validation.harness.parallel import rank, together, total
 from farfield.validation.harness.plan import Job
+from farfield.validation.harness.positional import initialised
 from farfield.validation.harness.presets import Preset, preset
 from farfield.validation.harness.reading import corpus
 from farfield.validation.harness.store import Store

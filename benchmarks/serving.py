@@ -34,7 +34,8 @@ from farfield.theory.encodings import encoding
 from farfield.validation.checkpoints.bounds import weight_bounds
 from farfield.validation.checkpoints.head_window import upwards
 from farfield.validation.harness.attention import fused
-from farfield.validation.harness.model import Transformer, initialised
+from farfield.validation.harness.model import Transformer
+from farfield.validation.harness.positional import initialised
 from farfield.validation.harness.presets import preset
 from farfield.validation.harness.visibility import CAUSAL
 

@@ -36,7 +36,7 @@ from farfield.validation.harness.attention import Path as AttentionPath
 from farfield.validation.harness.checkpoints import require_tensors
 from farfield.validation.harness.memory import available
 from farfield.validation.harness.model import Transformer
-from farfield.validation.harness.positional import FixedBias
+from farfield.validation.harness.positional import FixedBias, transformer
 from farfield.validation.harness.visibility import CAUSAL, Visibility
 from farfield.validation.optional import library
 
@@ -140,7 +140,7 @@ def _loaded_run(folder: Folder) -> Transformer:
     try:
         opened(folder.path, content.name).close()
         weights = safetensors.torch.load(content.read_bytes())
-        model = Transformer(
+        model = transformer(
             encoding_of(folder.values), preset_of(folder.values), folder.shape.vocabulary
         )
         require_tensors(model, weights, f"run {folder.name!r}")

@@ -8,8 +8,9 @@ Every path has one interface, `path(query, key, value, bias, visible)`, and comp
 the path of a CPU: since row `i` of the bias is `p` shifted by `i`, a strided view of one vector is
 the mask of a whole chunk of queries, and memory stays linear in the length; heads whose bias falls
 below what float32 can hold are computed in a band. `flexible` is the path of a GPU, one kernel with
-the bias as its score function. `fused` takes the one that the device has. Where models do more to
-their logits than softmax, a `Weighting` says so, and `weighted` computes it on every device.
+the bias as its score function and block masks made by arithmetic. `fused` takes the one that the
+device has. Where models do more to their logits than softmax, a `Weighting` says so, and `weighted`
+computes it on every device. This file needs torch alone.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.attention.flex_attention import AuxRequest, BlockMask, flex_attention
 from torch.nn.functional import scaled_dot_product_attention
 from torch.utils.checkpoint import checkpoint
-from torch.utils.weak import WeakIdKeyDictionary
 
-from farfield.validation.harness.visibility import CAUSAL, Visibility
+from .visibility import CAUSAL, Visibility
 
 _CHUNK, _SHORT_CHUNK = 512, 256  # queries at a time, in texts beyond 1024 tokens and to there
 _BACKWARD_CHUNK = 32  # of a learned bias, whose weights are made anew and should stay in the cache
@@ -350,6 +351,7 @@ def recent(
     value: Tensor,
     bias: Tensor | None = None,
     visible: Visibility = CAUSAL,
+    weighting: Weighting = PLAIN,
 ) -> Tensor:
     """Attention of the last queries of a text to all of its keys, their scores in one matrix.
 
@@ -359,6 +361,7 @@ def recent(
         value: the same shape.
         bias: shape (heads or 1, length), or None.
         visible: which keys a query sees.
+        weighting: what is done to the logits besides.
 
     Returns:
         The outputs, shape of `query`, type of `value`.
@@ -375,6 +378,9 @@ def recent(
     mask = mask.masked_fill(~visible.sees(at, position), -math.inf)[None]
     with torch.autocast(query.device.type, enabled=False):
         q, k, v = (x.to(mask.dtype) for x in (query, key, value))
+        if not weighting.plain:
+            scores = weighting.content(q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1]))
+            return (weighting.softmax(scores + mask) @ v).to(value.dtype)
         return scaled_dot_product_attention(q, k, v, attn_mask=mask).to(value.dtype)
 
 
@@ -439,120 +445,127 @@ def weighted(
 
 # -- one kernel on a GPU --------------------------------------------------------------------------
 
+ScoreMod = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
+
+
+@functools.lru_cache(64)
+def blocks(
+    visible: Visibility,
+    length: int,
+    *,
+    widths: tuple[int, ...] = (),
+    device: torch.device | str = "cpu",
+    block: int = 128,
+) -> BlockMask:
+    """FlexAttention's block mask of what is visible, from the ends of the blocks alone.
+
+    Args:
+        visible: which keys a query sees.
+        length: of the row, in tokens.
+        widths: keys that a head sees at most, its own included, one number a head; none for all.
+        device: of the mask.
+        block: side of a block.
+
+    >>> blocks(Visibility(window=100), 512).to_dense()[0, 0]
+    tensor([[1, 0, 0, 0],
+            [1, 1, 0, 0],
+            [0, 1, 1, 0],
+            [0, 0, 1, 1]], dtype=torch.int32)
+    """
+    count = -(-length // block)
+    at = torch.arange(count)
+    starts, ends = at * block, ((at + 1) * block).clamp(max=length) - 1
+    each = torch.tensor(widths or [length])[:, None]
+
+    def earliest(queries: Tensor) -> Tensor:
+        seen = torch.tensor([visible.first(query) for query in queries.tolist()])
+        return torch.maximum(seen, queries + 1 - each)[..., None]
+
+    key, query = at, at[:, None]
+    needed = (key <= query) & (ends >= earliest(starts))
+    needed |= (key <= query) & (starts < visible.kept_first())
+    whole = (key < query) & (starts >= earliest(ends))
+    reach = torch.tensor(widths, device=device)
+
+    def sees(batch: Tensor, head: Tensor, i: Tensor, j: Tensor) -> Tensor:
+        seen: Tensor = visible.sees(i, j)
+        row = head if len(widths) > 1 else head * 0
+        return seen & (i - j < reach[row]) if widths else seen
+
+    def listed(chosen: Tensor) -> tuple[Tensor, Tensor]:
+        order = chosen.int().argsort(dim=-1, descending=True, stable=True)
+        return chosen.sum(-1).int()[None].to(device), order.int()[None].to(device)
+
+    return BlockMask.from_kv_blocks(
+        *listed(needed & ~whole),
+        *listed(whole),
+        BLOCK_SIZE=block,
+        mask_mod=sees,
+        seq_lengths=(length, length),
+    )
+
 
 def flexible(
     query: Tensor,
     key: Tensor,
     value: Tensor,
-    bias: Tensor | None = None,
-    visible: Visibility = CAUSAL,
+    bias: Tensor | ScoreMod | None = None,
+    visible: Visibility | BlockMask = CAUSAL,
+    weighting: Weighting = PLAIN,
 ) -> Tensor:
     """Attention by torch's FlexAttention: the bias is its score function, visibility its mask.
 
-    The bias is looked up in float32 whatever the type of the queries, and gets a gradient. Blocks
-    of keys that nobody sees are left out. Without a compiler, and on a CPU, it is slow.
+    A table is looked up in its own type whatever the type of the queries, and gets a gradient.
+    Blocks of keys that nobody sees are left out. Without a compiler it is slow.
 
     Args:
         query: shape (batch, heads, length, head size), as in `materialised`.
         key: the same shape.
         value: the same shape.
-        bias: shape (heads or 1, length), or None.
-        visible: which keys a query sees.
+        bias: shape (heads or 1, length); a score function; or None.
+        visible: which keys a query sees, or the block mask that says so.
+        weighting: what is done to the logits besides.
 
     Returns:
         The outputs, shape and type of `value`.
     """
-    from torch.nn.attention.flex_attention import flex_attention
 
-    length, heads = query.shape[-2], query.shape[1]
-    score: Callable[..., Tensor] | None = None
-    if bias is not None:
-        table = bias.masked_fill(bias == -math.inf, 0.0)
-        rows = len(table)
+    def score(score: Tensor, batch: Tensor, head: Tensor, i: Tensor, j: Tensor) -> Tensor:
+        score = weighting.content(score)
+        if isinstance(bias, Tensor):
+            return score + bias[head if len(bias) > 1 else head * 0, (i - j).clamp(min=0)]
+        return score if bias is None else bias(score, batch, head, i, j)
 
-        def score(score: Tensor, batch: Tensor, head: Tensor, i: Tensor, j: Tensor) -> Tensor:
-            row = head if rows > 1 else head * 0
-            return score + table[row, (i - j).clamp(min=0)]
-
-    mask = _block_mask(bias, length, heads, visible, query.device)
-    alone = query.device.type == "cuda" and not torch.compiler.is_compiling()
-    kernel = _compiled(flex_attention) if alone else flex_attention
-    output: Tensor = kernel(query, key, value, score_mod=score, block_mask=mask)
+    alone = not torch.compiler.is_compiling()
+    if isinstance(visible, Visibility):
+        visible = blocks(visible, query.shape[-2], device=query.device)
+    kernel = _compiled() if alone and query.device.type == "cuda" else flex_attention
+    changed = bias is not None or weighting.cap is not None
+    output = kernel(
+        query,
+        key,
+        value,
+        score_mod=score if changed else None,
+        block_mask=visible,
+        return_aux=None if weighting.sink is None else AuxRequest(lse=True),
+    )
+    if weighting.sink is not None:
+        output, beside = output
+        output = output * (beside.lse - weighting.sink[:, None]).sigmoid()[..., None]
     return output.to(value.dtype)
 
 
-_masks: dict[Any, Any] = {}
-_supports: list[Tensor] = []
-_known_supports = WeakIdKeyDictionary()
-_KEPT = 64
-
-
-@torch.compiler.disable
-def _block_mask(
-    bias: Tensor | None, length: int, heads: int, visible: Visibility, device: torch.device
-) -> Any:
-    """The blocks in which a query sees a key; kept, since the layers of a model share them."""
-    from torch.nn.attention.flex_attention import create_block_mask
-
-    finite = None if bias is None else _support(bias)
-    known: Any = (length, heads, visible, device, id(finite))
-    if known not in _masks:
-        if len(_masks) >= _KEPT:
-            _masks.clear()
-
-        def sees(batch: Tensor, head: Tensor, i: Tensor, j: Tensor) -> Tensor:
-            found: Tensor = visible.sees(i, j)
-            if finite is None:
-                return found
-            return found & finite[head if len(finite) > 1 else head * 0, (i - j).clamp(min=0)]
-
-        own = heads if finite is not None and len(finite) > 1 else None
-        compiled = device.type == "cuda"  # otherwise the matrix of all pairs is made
-        _masks[known] = create_block_mask(
-            sees, None, own, length, length, device=device, _compile=compiled
-        )
-    return _masks[known]
-
-
-def _support(bias: Tensor) -> Tensor | None:
-    """Where a bias is finite, None for everywhere; the same tensor for the same places.
-
-    A device is asked once a bias, not once a layer, and keeps the answer: a copy of the table to
-    the processor would make it wait for each.
-    """
-    version = 0 if bias.is_inference() else bias._version
-    told = _known_supports.get(bias)
-    if told is None or told[0] != version:
-        finite = bias.detach() != -math.inf
-        like = (s for s in _supports if s.device == finite.device and torch.equal(s, finite))
-        found = None if bool(finite.all()) else next(like, finite)
-        if found is finite:
-            if len(_supports) >= _KEPT:
-                _supports.clear()
-                _known_supports.clear()
-                _masks.clear()  # whose keys name supports by identity
-            _supports.append(finite)
-        told = _known_supports[bias] = (version, found)
-    support: Tensor | None = told[1]
-    return support
-
-
 @functools.cache
-def _compiled(kernel: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """The kernel, compiled anew for each shape; after torch's usual 8 it would run uncompiled."""
-    compiled: Callable[..., Tensor] = torch._dynamo.config.patch(recompile_limit=256)(
-        torch.compile(kernel, dynamic=False)
+def _compiled() -> Callable[..., Any]:
+    """The kernel, compiled for each shape; after torch's usual 8 it would run uncompiled."""
+    compiled: Callable[..., Any] = torch._dynamo.config.patch(recompile_limit=256)(
+        torch.compile(flex_attention, dynamic=False)
     )
     return compiled
 
 
-@torch.compiler.disable
-def _flex_works(device: torch.device, size: int, dtype: torch.dtype) -> bool:
-    return _tried(device, size, dtype)
-
-
 @functools.cache
-def _tried(device: torch.device, size: int, dtype: torch.dtype) -> bool:
+def _flex_works(device: torch.device, size: int, dtype: torch.dtype) -> bool:
     """Whether the kernel compiles and runs, forward and backward; tried once, on a small text."""
     x = torch.ones(1, 1, 128, size, device=device, dtype=dtype, requires_grad=True)
     try:
@@ -573,25 +586,28 @@ def fused(
     query: Tensor,
     key: Tensor,
     value: Tensor,
-    bias: Tensor | None = None,
-    visible: Visibility = CAUSAL,
+    bias: Tensor | ScoreMod | None = None,
+    visible: Visibility | BlockMask = CAUSAL,
     weighting: Weighting = PLAIN,
 ) -> Tensor:
-    """The fastest path that the device has: `flexible` on a GPU where it works, else `toeplitz`;
-    `weighted` where more is done to the logits, or first keys are kept.
+    """The fastest path that the device has: `flexible` for a block mask, and on a GPU where it
+    works; else `toeplitz`, or `weighted` where more is done to the logits or first keys are kept.
 
     Args:
         query: shape (batch, heads, length, head size), as in `materialised`.
         key: the same shape.
         value: the same shape.
-        bias: shape (heads or 1, length), or None.
-        visible: which keys a query sees.
+        bias: shape (heads or 1, length), or None; with a block mask, a score function too.
+        visible: which keys a query sees, or the block mask that says so.
         weighting: what is done to the logits besides.
 
     >>> x = torch.ones(1, 1, 3, 2)
     >>> fused(x, x, x.cumsum(2))[0, 0, :, 0]
     tensor([1.0000, 1.5000, 2.0000])
     """
+    if not isinstance(visible, Visibility):
+        return flexible(query, key, value, bias, visible, weighting)
+    assert not callable(bias) or isinstance(bias, Tensor)
     if not weighting.plain or visible.kept_first():
         return weighted(query, key, value, bias, visible, weighting)
     plain = bias is None and visible == CAUSAL

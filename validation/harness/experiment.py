@@ -32,7 +32,8 @@ from farfield.validation.harness.measures.perplexity import (
 from farfield.validation.harness.measures.receptive_fields import attention_receptive_field
 from farfield.validation.harness.measures.scores import expected_scores
 from farfield.validation.harness.memory import require_memory
-from farfield.validation.harness.model import Transformer, initialised
+from farfield.validation.harness.model import Transformer
+from farfield.validation.harness.positional import initialised
 from farfield.validation.harness.store import InUse, Store
 from farfield.validation.harness.training import Progress, Training, TrainingDiverged, train
 from farfield.validation.harness.visibility import Visibility

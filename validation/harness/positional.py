@@ -1,4 +1,4 @@
-"""The torch views of a positional encoding: additive bias, rotation, absolute vectors.
+"""The torch views of a positional encoding: the bias of a model, and the model with it.
 
 A bias with fixed parameters is the float64 table of its formula, rounded once to the type of the
 model. A bias with learned parameters is the same formula evaluated on tensors, so that gradients
@@ -7,21 +7,27 @@ reach the parameters: one set a head, shared by all layers.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import sympy
 import torch
 from torch import Tensor, nn
+from torch.fx.experimental.proxy_tensor import make_fx
 
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import Encoding, Parameter
 from farfield.theory.evaluation.arrays import Arrays, Lacking
 from farfield.theory.evaluation.fold import value
 from farfield.theory.formula.parameters import interval
-from farfield.theory.functions.nodes import n
+from farfield.theory.functions.nodes import Lookup, n
+from farfield.validation.harness.attention import ScoreMod
+from farfield.validation.harness.corpus import BYTES
+from farfield.validation.harness.mechanism import Mechanism, Turn
+from farfield.validation.harness.model import Transformer
+from farfield.validation.harness.presets import Preset
 from farfield.validation.harness.trainable import require_values
 
 _MARGIN = 0.01  # how far a learned parameter keeps from an open end of its domain, as in KERPLE
@@ -96,28 +102,78 @@ class LearnedBias(nn.Module):
         ]
         return torch.cat(each)
 
+    def function(self, layer: int) -> ScoreMod | None:
+        """The formula as a score function of FlexAttention, whose gradients are one number a head
+        and parameter; None where heads have unlike formulas, or one that looks values up."""
+        del layer  # all have the same
+        return self._function
+
+    @functools.cached_property
+    def _function(self) -> ScoreMod | None:
+        formula = self.formulas[0]
+        if len(set(self.formulas)) > 1 or formula.has(Lookup):
+            return None
+        symbols = [self.symbols[name] for name in self.values]
+
+        def plainly(distance: Tensor, *values: Tensor) -> Tensor:
+            found = evaluate(formula, {**dict(zip(symbols, values, strict=True)), n: distance})
+            return torch.as_tensor(found, dtype=distance.dtype)
+
+        traced = make_fx(plainly)(*(torch.tensor(1.0) for _ in range(1 + len(symbols))))
+        values = list(self.values.values())
+
+        def add(score: Tensor, batch: Tensor, head: Tensor, i: Tensor, j: Tensor) -> Tensor:
+            distance = (i - j).clamp(min=0).float()
+            return score + traced(distance, *(v[head] for v in values))
+
+        return add
+
     def _at(self, heads: slice, distance: Tensor) -> dict[sympy.Symbol, Tensor]:
         values = {symbol: self.values[name][heads, None] for name, symbol in self.symbols.items()}
         return {**values, n: distance[None]}
 
 
+class LayeredBias(nn.Module):
+    """The biases of layers that differ, of which some have none."""
+
+    def __init__(self, encodings: Sequence[Encoding | None], heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.layers = nn.ModuleList(
+            nn.Identity() if e is None else additive_bias(e, heads) for e in encodings
+        )
+
+    def forward(self, length: int) -> Tensor:
+        """The rows of all layers, 0 where there is no bias, shape (layers * heads, length)."""
+        rows = [
+            torch.zeros(1, length) if isinstance(layer, nn.Identity) else layer(length)
+            for layer in self.layers
+        ]
+        device = next((r.device for r in rows if r.requires_grad), torch.device("cpu"))
+        exact = any(r.dtype == torch.float64 for r in rows)
+        kind = torch.float64 if exact else torch.float32
+        return torch.cat([r.to(device, kind).expand(self.heads, -1) for r in rows])
+
+    def function(self, layer: int) -> ScoreMod | None:
+        """The score function of one layer, None where its bias is a table or it has none."""
+        found: ScoreMod | None = getattr(self.layers[layer], "function", lambda _: None)(layer)
+        return found
+
+    @property
+    def values(self) -> dict[str, Tensor]:
+        """The learned parameters, by layer and name."""
+        learned = (k for k in enumerate(self.layers, 1) if isinstance(k[1], LearnedBias))
+        return {f"layer {at} {name}": v for at, b in learned for name, v in b.values.items()}
+
+    def project(self) -> None:
+        """Move each learned value to the nearest one allowed."""
+        for layer in self.layers:
+            getattr(layer, "project", lambda: None)()
+
+
 def additive_bias(encoding: Encoding, heads: int) -> FixedBias | LearnedBias:
     """The module that gives the bias of an additive encoding in a model with this many heads."""
     return LearnedBias(encoding, heads) if encoding.free else FixedBias(encoding)
-
-
-def rows_of(table: Tensor, layer: int, heads: int) -> Tensor:
-    """The rows of a table of biases that a layer has: all, or its own where each has its own.
-
-    Args:
-        table: of 1, `heads` or `layers * heads` rows, a column a distance.
-        layer: counted from 0.
-        heads: of a layer.
-
-    >>> rows_of(torch.arange(4.0)[:, None], 1, 2).tolist()
-    [[2.0], [3.0]]
-    """
-    return table if len(table) <= heads else table[layer * heads : (layer + 1) * heads]
 
 
 def _bounds(parameter: Parameter) -> tuple[float, float]:
@@ -209,61 +265,37 @@ def _rows(formula: Any, values: Mapping[sympy.Symbol, Tensor], distance: Tensor)
     return (value if value.ndim else value.reshape(1, 1)).expand(-1, len(distance))
 
 
-# -- rotations and absolute vectors ---------------------------------------------------------------
+# -- a model with an encoding ---------------------------------------------------------------------
 
 
-class Rotation:
-    """Rotation of queries and keys by angles that grow with the position; with decay, xPos.
+def transformer(encoding: Encoding, preset: Preset, vocabulary: int = BYTES) -> Transformer:
+    """A model with one encoding in all layers.
 
-    Pair `i` of `size/2` turns by `theta_i = 10000^(-2i/size)` a token; with decay, queries are
-    scaled by `zeta_i^(m/512)` and keys by its inverse, `zeta_i = (2i/size + 0.4) / 1.4`
-    [S, Algorithm 1]. Positions are centred, which keeps the scales in range and changes no score.
+    Args:
+        encoding: one of `trainable.TRAINABLE` mechanisms.
+        preset: architecture; its `length` is all that a learned absolute encoding knows.
+        vocabulary: number of different tokens.
+
+    >>> from farfield.theory.encodings import encoding
+    >>> from farfield.validation.harness.presets import preset
+    >>> transformer(encoding("type1"), preset("tiny")).bias_table(2)
+    tensor([[ 0.0000, -1.3863]], dtype=torch.float64)
     """
-
-    def __init__(self, size: int, *, decay: bool) -> None:
-        pair = torch.arange(size // 2, dtype=torch.float64)
-        self.theta = 10000.0 ** (-2 * pair / size)
-        self.log_zeta = ((2 * pair / size + 0.4) / 1.4).log() if decay else None
-        self.known: dict[tuple[int, torch.dtype, torch.device], tuple[Tensor, ...]] = {}
-
-    @torch.compiler.disable
-    def _turns(self, length: int, like: Tensor) -> tuple[Tensor, ...]:
-        known = (length, like.dtype, like.device)
-        if known in self.known:
-            return self.known[known]
-        position = torch.arange(length, dtype=torch.float64)[:, None] - length // 2
-        angle = position * self.theta
-        turns = (angle.cos(), angle.sin())
-        if self.log_zeta is not None:
-            scale = (position / 512 * self.log_zeta).exp()
-            turns = tuple(t * s for s in (scale, 1 / scale) for t in turns)
-        self.known[known] = tuple(t.to(like) for t in turns)
-        return self.known[known]
-
-    def __call__(self, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
-        """Queries and keys, shape (batch, heads, length, size), at their positions.
-
-        Fewer queries than keys are the last ones, as with a cache of keys.
-        """
-        turns, new = self._turns(key.shape[-2], key), query.shape[-2]
-        return _turned(query, *(turn[-new:] for turn in turns[:2])), _turned(key, *turns[-2:])
+    kind = encoding.mechanism
+    turn = Turn(decay=kind == "rotation_decay") if kind.startswith("rotation") else None
+    same = [Mechanism(biased=kind == "bias", turn=turn)] * preset.layers
+    bias = functools.partial(additive_bias, encoding, preset.heads) if kind == "bias" else None
+    return Transformer(preset, same, vocabulary, bias, kind)
 
 
-def _turned(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    a, b = x.chunk(2, -1)
-    return torch.cat([a * cos - b * sin, b * cos + a * sin], -1)
+def initialised(
+    encoding: Encoding, preset: Preset, seed: int, vocabulary: int = BYTES
+) -> Transformer:
+    """A model with initial weights drawn from a seed, whatever torch's own random state is.
 
-
-@torch.compiler.disable
-def sinusoid(length: int, width: int, rms: float, first: int = 0) -> Tensor:
-    """Absolute sinusoidal vectors of a given root mean square, float64, shape (length, width).
-
-    They are those of the positions from `first`.
-
-    >>> sinusoid(3, 4, 0.5)[0]
-    tensor([0.0000, 0.0000, 0.7071, 0.7071], dtype=torch.float64)
+    The token embedding, the matrices and learned absolute vectors are normal with deviation 0.02,
+    the last matrix of each residual branch smaller by sqrt(2 layers).
     """
-    pair = torch.arange(width // 2, dtype=torch.float64)
-    position = torch.arange(first, first + length, dtype=torch.float64)[:, None]
-    angle = position * 10000.0 ** (-2 * pair / width)
-    return torch.cat([angle.sin(), angle.cos()], -1) * rms * math.sqrt(2)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return transformer(encoding, preset, vocabulary)

@@ -1,12 +1,10 @@
-"""Which keys a query sees at inference, besides causality."""
+"""Which keys a query sees, besides causality. The model's file needs it: it is Python alone."""
 
 from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
 from typing import Any
-
-from farfield.theory.answers.answer import InputError
 
 
 @dataclass(frozen=True)
@@ -28,7 +26,7 @@ class Visibility:
     def __post_init__(self) -> None:
         for name, value in (("bca", self.bca), ("window", self.window)):
             if value is not None and (not isinstance(value, int) or value < 1):
-                raise InputError(f"{name} {value!r}: accepted is a whole number of tokens from 1")
+                raise _refused(f"{name} {value!r}: accepted is a whole number of tokens from 1")
 
     def sees(self, query: Any, key: Any) -> Any:
         """Whether the query at a position sees the key at another; arrays broadcast."""
@@ -84,7 +82,7 @@ class WithSinks(Visibility):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.window is None or not 0 <= self.sinks <= self.window:
-            raise InputError(
+            raise _refused(
                 f"sinks {self.sinks} with a window of {self.window} keys; accepted are at most as "
                 "many as the window"
             )
@@ -109,3 +107,9 @@ class WithSinks(Visibility):
 
 
 CAUSAL = Visibility()
+
+
+def _refused(message: str) -> ValueError:
+    from farfield.theory.answers.errors import InputError
+
+    return InputError(message)

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from farfield.theory.encodings import encoding, encodings
 from farfield.validation.harness.attention import materialised
-from farfield.validation.harness.model import Transformer, initialised
-from farfield.validation.harness.positional import rows_of
+from farfield.validation.harness.model import Transformer, rows_of
+from farfield.validation.harness.positional import initialised
 from farfield.validation.harness.presets import Preset
 from farfield.validation.harness.trainable import TRAINABLE
 from farfield.validation.harness.visibility import Visibility

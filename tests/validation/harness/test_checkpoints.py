@@ -8,7 +8,7 @@ from farfield.validation.files import CorruptFile
 from farfield.validation.harness.checkpoints import read_checkpoint
 from farfield.validation.harness.configuration import Configuration
 from farfield.validation.harness.experiment import train_and_measure, trained_model
-from farfield.validation.harness.model import initialised
+from farfield.validation.harness.positional import initialised
 from farfield.validation.harness.presets import PRESETS
 from farfield.validation.harness.reading import corpus
 from farfield.validation.harness.store import Store

@@ -3,11 +3,10 @@ import dataclasses
 import pytest
 import torch
 
-from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
 from farfield.validation.harness.attention import materialised, toeplitz
-from farfield.validation.harness.model import initialised
-from farfield.validation.harness.positional import rows_of
+from farfield.validation.harness.model import rows_of
+from farfield.validation.harness.positional import initialised
 from farfield.validation.harness.presets import preset
 from farfield.validation.harness.visibility import Visibility
 
@@ -68,21 +67,21 @@ def test_relative_models_do_not_see_where_a_window_stands(name, small):
     model, x = build(name, small).double(), tokens(30)
     view = Visibility(window=4)
     reach = small.layers * 3 + 1
-    whole, part = model(x, view)[:, -1], model(x[:, -reach:], view)[:, -1]
+    whole, part = model(x, mask=view)[:, -1], model(x[:, -reach:], mask=view)[:, -1]
     assert torch.allclose(whole, part, atol=1e-12) == (name != "sinusoidal")
-    shorter = model(x[:, -reach + 1 :], view)[:, -1]
+    shorter = model(x[:, -reach + 1 :], mask=view)[:, -1]
     assert not torch.allclose(whole, shorter, atol=1e-12)
 
 
 def test_blockwise_attention_within_two_blocks_is_causal_attention(small):
     model, x = build("rope", small).double(), tokens(12)
-    torch.testing.assert_close(model(x, Visibility(bca=6)), model(x))
-    assert not torch.allclose(model(x, Visibility(bca=4)), model(x))
+    torch.testing.assert_close(model(x, mask=Visibility(bca=6)), model(x))
+    assert not torch.allclose(model(x, mask=Visibility(bca=4)), model(x))
 
 
 def test_absolute_encodings_beyond_the_training_length(small):
     assert build("sinusoidal", small)(tokens(50)).isfinite().all()
-    with pytest.raises(InputError, match="knows 12 positions; 13 tokens"):
+    with pytest.raises(ValueError, match="knows 12 positions; 13 tokens"):
         build("learned", small)(tokens(13))
 
 

@@ -20,7 +20,7 @@ from farfield.theory.encodings import encoding
 from farfield.validation.harness import parallel
 from farfield.validation.harness.configuration import Configuration, key
 from farfield.validation.harness.experiment import train_and_measure, trained_model
-from farfield.validation.harness.model import initialised
+from farfield.validation.harness.positional import initialised
 from farfield.validation.harness.presets import preset
 from farfield.validation.harness.reading import corpus
 from farfield.validation.harness.store import Store

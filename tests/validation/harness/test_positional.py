@@ -6,13 +6,9 @@ import torch
 
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding, encodings
-from farfield.validation.harness.positional import (
-    FixedBias,
-    LearnedBias,
-    Rotation,
-    additive_bias,
-    sinusoid,
-)
+from farfield.validation.harness.mechanism import Turn
+from farfield.validation.harness.model import Rotation, sinusoid
+from farfield.validation.harness.positional import FixedBias, LearnedBias, additive_bias
 
 LENGTH = 150
 FIXED = [name for name in encodings() if (e := encoding(name)).biases and not e.free]
@@ -130,7 +126,8 @@ def test_what_cannot_be_learned():
 def test_rotated_scores_depend_on_the_distance_alone(decay):
     size, length = 8, 40
     query, key = torch.randn(2, size, dtype=torch.float64)
-    rotation = Rotation(size, decay=decay)
+    rotation = Rotation(size, Turn(decay=decay))
+    rotation.reach(length, torch.device("cpu"))
     q, k = rotation(*(x.expand(1, 1, length, size) for x in (query, key)))
     scores = q[0, 0] @ k[0, 0].T
     for distance in (0, 1, 17):
@@ -143,7 +140,9 @@ def test_rotated_score_of_equal_pairs_is_the_surrogate(decay):
     """[S, Eq. 10, Algorithm 1]: one pair of (1, 0) for each frequency gives the sum g[n]."""
     size, length = 16, 60
     ones = torch.cat([torch.ones(size // 2), torch.zeros(size // 2)]).double()
-    q, k = Rotation(size, decay=decay)(*(ones.expand(1, 1, length, size),) * 2)
+    rotation = Rotation(size, Turn(decay=decay))
+    rotation.reach(length, torch.device("cpu"))
+    q, k = rotation(*(ones.expand(1, 1, length, size),) * 2)
     name = "xpos_surrogate" if decay else "rope_surrogate"
     g = encoding(name, d=size, a=1).bias(range(length))[0]
     np.testing.assert_allclose((q[0, 0] @ k[0, 0].T)[-1].flip(-1), g, atol=1e-12)

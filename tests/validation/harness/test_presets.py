@@ -12,7 +12,7 @@ from farfield.validation.harness.corpus import Corpus
 from farfield.validation.harness.experiment import train_and_measure
 from farfield.validation.harness.measurement import Measurement
 from farfield.validation.harness.memory import available, needed, parameters
-from farfield.validation.harness.model import initialised
+from farfield.validation.harness.positional import initialised
 from farfield.validation.harness.presets import PRESETS, Preset, preset
 from farfield.validation.harness.store import Store
 from farfield.validation.harness.training import learning_rate, train

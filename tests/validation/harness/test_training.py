@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from farfield.theory.encodings import encoding
-from farfield.validation.harness.model import initialised
+from farfield.validation.harness.positional import initialised
 from farfield.validation.harness.presets import preset
 from farfield.validation.harness.training import (
     TrainingDiverged,

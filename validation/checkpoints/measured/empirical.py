@@ -187,7 +187,7 @@ def empirical_receptive_field(
 
     >>> from farfield.theory.encodings import encoding
     >>> from farfield.validation.harness.presets import preset
-    >>> from farfield.validation.harness.model import initialised
+    >>> from farfield.validation.harness.positional import initialised
     >>> model = initialised(encoding("window", w=4), preset("tiny"), 0)
     >>> tokens = np.arange(500, dtype=np.uint8) % 97
     >>> found = empirical_receptive_field(model, tokens, q="0.999999", length=64, segments=2)

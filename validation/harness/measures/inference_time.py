@@ -23,7 +23,8 @@ from farfield.theory.answers.answer import Label, Result
 from farfield.theory.answers.blocks import Block, sentence, table
 from farfield.theory.encodings import encoding
 from farfield.validation.harness.measures.perplexity import sliding_window
-from farfield.validation.harness.model import Transformer, initialised
+from farfield.validation.harness.model import Transformer
+from farfield.validation.harness.positional import initialised
 from farfield.validation.harness.presets import preset
 from farfield.validation.harness.reading import corpus
 

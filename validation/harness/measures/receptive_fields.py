@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from farfield.theory.answers.answer import InputError
 from farfield.validation.harness.attention import Path, Weighting, observed
 from farfield.validation.harness.corpus import segments as spaced
-from farfield.validation.harness.positional import rows_of
+from farfield.validation.harness.model import rows_of
 from farfield.validation.harness.visibility import CAUSAL, Visibility
 
 _SLACK = 1e-9  # of a logarithm, so that exact ties are no violation

@@ -18,8 +18,7 @@ from farfield.numerics.resolution import attention_resolution
 from farfield.theory.answers.answer import InputError
 from farfield.validation.harness.attention import _diagonals, fused
 from farfield.validation.harness.corpus import segments as spaced
-from farfield.validation.harness.model import Transformer
-from farfield.validation.harness.positional import rows_of
+from farfield.validation.harness.model import Transformer, rows_of
 from farfield.validation.harness.visibility import CAUSAL, Visibility
 
 _CHUNK = 256

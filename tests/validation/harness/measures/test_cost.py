@@ -15,7 +15,7 @@ from farfield.validation.harness.measures.cost import (
     replication,
     tokens,
 )
-from farfield.validation.harness.model import initialised
+from farfield.validation.harness.positional import initialised
 from farfield.validation.harness.presets import preset
 
 

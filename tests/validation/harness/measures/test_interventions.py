@@ -17,7 +17,7 @@ from farfield.validation.harness.measures.interventions import (
     silenced,
     tempered,
 )
-from farfield.validation.harness.model import initialised
+from farfield.validation.harness.positional import initialised
 from farfield.validation.harness.visibility import CAUSAL
 
 

@@ -20,7 +20,7 @@ from farfield.validation.harness.measures.perplexity import (
     non_overlapping,
     sliding_window,
 )
-from farfield.validation.harness.model import initialised
+from farfield.validation.harness.positional import initialised
 from farfield.validation.harness.visibility import Visibility
 
 LENGTHS = (5, 12, 23, 40)  # neither 12 nor 23 divides 40

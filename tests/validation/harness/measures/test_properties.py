@@ -12,7 +12,7 @@ import torch
 
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding, encodings
-from farfield.validation.harness.model import initialised
+from farfield.validation.harness.positional import initialised
 from farfield.validation.harness.presets import Preset
 from farfield.validation.harness.trainable import TRAINABLE
 from farfield.validation.harness.visibility import CAUSAL, Visibility

@@ -20,7 +20,7 @@ from farfield.validation.harness.measures.receptive_fields import (
     tail_sums,
     tokens,
 )
-from farfield.validation.harness.model import initialised
+from farfield.validation.harness.positional import initialised
 from farfield.validation.harness.training import train
 from farfield.validation.harness.visibility import Visibility
 

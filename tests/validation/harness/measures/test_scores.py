@@ -11,7 +11,7 @@ from farfield.validation.harness.attention import materialised
 from farfield.validation.harness.corpus import segments
 from farfield.validation.harness.measures import scores as room
 from farfield.validation.harness.measures.scores import expected_scores
-from farfield.validation.harness.model import initialised
+from farfield.validation.harness.positional import initialised
 from farfield.validation.harness.visibility import Visibility
 
 

@@ -1,0 +1,153 @@
+"""The layers of a hybrid, as a plan writes them: a mechanism for each.
+
+An entry is a bias (`"-n/4"`), a list of biases one a head, or a table:
+
+    mechanism   a name or formula: `rope`, `xpos`, `nope`, `-n/4`, or a list of biases one a head
+    window      keys that a query sees, its own included, in training too
+    sinks       true: each head learns a logit in the denominator
+    share, base, scaling    of a rotation: share of the head size that turns, base, factor by which
+                positions are compressed
+    bias        besides a rotation: a bias, or a list of biases one a head
+    scale       of the logits with the row's length: `log`, or a table of `form` (`log`,
+                `1 + a log`), `a`, `length`, `when` (`both`, `training`, `inference`), `heads`
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from farfield.theory.answers.answer import InputError
+from farfield.theory.encodings import LISTED, Encoding, encoding
+from farfield.validation.harness.mechanism import Mechanism, Scale, Turn
+from farfield.validation.harness.trainable import require_values
+
+Formulas = str | list[str]
+
+
+class _Entry(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    mechanism: Formulas
+    bias: Formulas | None = None
+    window: int | None = None
+    sinks: bool = False
+    share: float | None = None
+    base: float | None = None
+    scaling: float | None = None
+    scale: str | dict[str, Any] | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class LayerPlan:
+    """One layer of a hybrid.
+
+    Args:
+        mechanism: how it attends.
+        encoding: its bias; None for none.
+    """
+
+    mechanism: Mechanism
+    encoding: Encoding | None = None
+
+    def require(self, at: int, heads: int, size: int, length: int) -> None:
+        """Raise InputError unless a model has room for it.
+
+        Args:
+            at: the layer, counted from 1.
+            heads: of a layer.
+            size: of a head.
+            length: of the rows in training, in tokens.
+        """
+        wrong = None
+        own, scale, turn = self.encoding, self.mechanism.scale, self.mechanism.turn
+        if own is not None:
+            require_values(own)
+            if own.num_heads not in (1, heads):
+                wrong = f"{own.num_heads} biases; accepted are 1 or {heads}, one a head"
+        if self.mechanism.window is not None and not 1 <= self.mechanism.window <= length:
+            wrong = (
+                f"window {self.mechanism.window} in rows of {length} tokens; accepted are windows "
+                f"from 1 to {length}"
+            )
+        if scale is not None and not all(1 <= h <= heads for h in scale.heads):
+            wrong = f"scale of heads {list(scale.heads)}; accepted are heads from 1 to {heads}"
+        if turn is not None and round(turn.share * size / 2) < 1:
+            wrong = f"share {turn.share:g} of a head of {size}; accepted is a share of 2 or more"
+        if wrong is not None:
+            raise InputError(f"layer {at}: {wrong}")
+
+
+def read_layers(given: Sequence[Any], heads: int) -> tuple[LayerPlan, ...]:
+    """The layers that a plan lists, for a model with so many heads.
+
+    Raises:
+        InputError: an entry that no layer can have; the line names the layer.
+
+    >>> local, free = read_layers([{"mechanism": "rope", "window": 8}, "0"], heads=2)
+    >>> local.mechanism.window, free.mechanism.biased
+    (8, False)
+    """
+    return tuple(_layer(entry, at, heads) for at, entry in enumerate(given, 1))
+
+
+def _layer(given: Any, at: int, heads: int) -> LayerPlan:
+    if isinstance(given, (str, list)):
+        given = {"mechanism": given}
+    try:
+        entry = _Entry.model_validate(given)
+        scale = _scale(entry.scale)
+        main = _encoding(entry.mechanism, heads)
+        turning = {k: v for k in ("share", "base", "scaling") if (v := getattr(entry, k))}
+        turn = None
+        if main.mechanism in ("rotation", "rotation_decay"):
+            turn = Turn(**turning, decay=main.mechanism == "rotation_decay")
+        elif turning or entry.bias is not None:
+            wrong = [*turning, *(["bias"] if entry.bias is not None else [])][0]
+            raise ValueError(f"{wrong} belongs to a rotation; accepted with mechanism = 'rope'")
+        elif main.mechanism != "bias":
+            raise ValueError(
+                f"{main.name} acts on no single layer (mechanism {main.mechanism}); accepted are "
+                "biases, rope and xpos"
+            )
+        bias = main if turn is None else None
+        if entry.bias is not None:
+            bias = _encoding(entry.bias, heads)
+            if bias.mechanism != "bias":
+                raise ValueError(f"bias {bias.name}: accepted are additive biases")
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"]) or "entry"
+        raise InputError(f"layer {at}: {place}: {first['msg']} ({first['input']!r})") from None
+    except ValueError as error:
+        raise InputError(f"layer {at}: {error}") from None
+    biased = bias is not None and not _zero(bias)
+    mechanism = Mechanism(biased, turn, entry.window, entry.sinks, scale)
+    return LayerPlan(mechanism, bias if biased else None)
+
+
+def _scale(given: str | Mapping[str, Any] | None) -> Scale | None:
+    if given is None:
+        return None
+    found = {"form": given} if isinstance(given, str) else dict(given)
+    known = [f.name for f in dataclasses.fields(Scale)]
+    for name in found:
+        if name not in known:
+            raise ValueError(f"scale: {name!r} is not known; accepted: {', '.join(known)}")
+    if "heads" in found:
+        found["heads"] = tuple(found["heads"])
+    return Scale(**found)
+
+
+def _encoding(given: Formulas, heads: int) -> Encoding:
+    found = encoding(given)
+    if found.source != LISTED and found.num_heads not in (1, heads):
+        found = encoding(given, heads=heads)
+    return found
+
+
+def _zero(found: Encoding) -> bool:
+    return all(bias == 0 for bias in found.biases)
