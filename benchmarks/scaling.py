@@ -175,7 +175,7 @@ def divided(name: str, steps: int) -> None:
     with together(torch.device("cpu")):
         first = rank() == 0
         seconds, used = steps_of(shape, 256, torch.device("cpu"))
-        used = total(used)
+        used = float(total(torch.tensor([used])))
     if first:
         print(shape.batch * shape.length / median(seconds), used / (shape.batch * shape.length))
 

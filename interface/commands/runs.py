@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -121,6 +122,7 @@ def sweep(
     address: str | None = None,
     cpus_per_job: float | None = None,
     gpus_per_job: float | None = None,
+    predictions: str | None = None,
     output: Output = Output(),
 ) -> int:
     """Run every job of a plan that is not finished; killed and begun again, it continues.
@@ -135,6 +137,7 @@ def sweep(
         address: with --engine ray, of a cluster, or auto.
         cpus_per_job: with --engine ray.
         gpus_per_job: with --engine ray.
+        predictions: a file with what was said beforehand; each run says its SHA-256 as it begins.
     """
     from farfield.validation.harness.plan import read_plan
     from farfield.validation.harness.store import Store
@@ -153,7 +156,8 @@ def sweep(
     from farfield.validation.harness.sweep import Here, Processes
     from farfield.validation.harness.sweep import sweep as run
 
-    jobs = read.jobs(corpus(text))
+    said = None if predictions is None else _hash_of(predictions)
+    jobs = [dataclasses.replace(job, predictions=said) for job in read.jobs(corpus(text))]
     chosen: Engine
     if engine == "ray":
         from farfield.validation.harness.cluster import Cluster
@@ -167,6 +171,13 @@ def sweep(
     with board(read.title, len(jobs)) as watch:
         swept = run(jobs, Store(runs), chosen, watch)
     return max(emit(swept, output), UNKNOWN * bool(swept.failed))
+
+
+def _hash_of(path: str) -> str:
+    try:
+        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    except OSError as error:
+        raise InputError(f"--predictions {path!r} cannot be read: {error.strerror}") from None
 
 
 def runs(

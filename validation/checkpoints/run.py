@@ -44,6 +44,11 @@ def describe_run(path: Path) -> tuple[Description, Mapping[str, Any]]:
         for name in ("layers", "heads", "width", "length"):
             own.whole(name, usual=None)
         preset = preset_of(record)
+        if "layers" in record["configuration"]:
+            raise InputError(
+                f"run {path.name!r} is a hybrid, whose layers differ; accepted are runs with one "
+                "encoding in all layers"
+            )
         found = _learned(encoding_of(record), record["learned"], preset.heads)
     except CorruptFile as error:
         raise InputError(f"run {path.name!r} cannot be read: {error}") from None
@@ -53,7 +58,8 @@ def describe_run(path: Path) -> tuple[Description, Mapping[str, Any]]:
         raise InputError(f"run {path.name!r} was written by another version") from None
     size = preset.width // preset.heads
     turned = None if surrogate_of(found.name) is None else (size, THETA)
-    vocabulary = record["configuration"].get("vocabulary", BYTES)
+    trained = record["configuration"]
+    vocabulary = trained.get("task", trained).get("vocabulary", BYTES)
     cached = 2 * preset.width
     shape = ModelSize(
         preset.layers, preset.heads, size, preset.width, vocabulary, preset.heads, cached

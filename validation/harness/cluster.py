@@ -84,8 +84,9 @@ class Cluster:
         }
         device = "cuda" if self.gpus else "cpu"
         there = Store(store.root.resolve())
+        named = {"label": job.label, "family": job.family, "predictions": job.predictions}
         reference = self.task.remote(
-            job.label, rest, self.texts[text.sha256], there, device, self.queue
+            named, rest, self.texts[text.sha256], there, device, self.queue
         )
         self.running[reference] = job.key
 
@@ -151,7 +152,12 @@ class Cluster:
 
 
 def _attempt(
-    label: str, rest: Mapping[str, Any], text: Corpus, store: Store, device: str, queue: Any
+    named: Mapping[str, Any],
+    rest: Mapping[str, Any],
+    text: Corpus,
+    store: Store,
+    device: str,
+    queue: Any,
 ) -> JobOutcome:
     """The task: its key is that of the job, whatever machine it runs on."""
     import torch
@@ -161,7 +167,7 @@ def _attempt(
     def tell(*word: Any) -> None:
         queue.put_nowait(word)
 
-    job = Job(label, Configuration(corpus=text, **rest))
+    job = Job(configuration=Configuration(corpus=text, **rest), **named)
     return attempt(job, store, tell, device, words=_WORDS)
 
 

@@ -14,14 +14,17 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import sympy
 
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import LISTED, Encoding
 from farfield.validation.files import recorded
 from farfield.validation.harness.corpus import BYTES, Corpus
-from farfield.validation.harness.measurement import Measurement
+from farfield.validation.harness.layers import LayerPlan
+from farfield.validation.harness.measurement import Measurement, Probes
 from farfield.validation.harness.presets import PRESETS, Preset
+from farfield.validation.harness.tasks import Task
 from farfield.validation.harness.trainable import require_mechanism, require_values
 from farfield.validation.harness.visibility import Visibility
 
@@ -41,6 +44,10 @@ class Configuration:
         measurement: None takes the preset's.
         inference: each is measured on the same weights; none given takes causal attention, with
             the encoding's `bca` if it has one.
+        layers: of a hybrid, one a layer, whose mechanisms stand in place of the encoding's; the
+            encoding is `hybrid(label)`.
+        task: what is trained and probed in place of the text.
+        probes: of the task; None takes the usual ones.
 
     Raises:
         InputError: the encoding cannot be trained, its heads do not fit, a length is beyond what
@@ -53,6 +60,44 @@ class Configuration:
     seed: int = 0
     measurement: Measurement | None = None
     inference: tuple[Visibility, ...] = ()
+    layers: tuple[LayerPlan, ...] = ()
+    task: Task | None = None
+    probes: Probes | None = None
+
+    @property
+    def vocabulary(self) -> int:
+        """Different tokens."""
+        return self.corpus.vocabulary if self.task is None else self.task.vocabulary
+
+    @property
+    def data(self) -> np.ndarray | Task:
+        """What is trained on."""
+        return self.corpus.train if self.task is None else self.task
+
+    @property
+    def longest(self) -> int:
+        """Tokens of the longest row that is measured."""
+        if self.task is not None:
+            return self.asked.lengths[-1]
+        settings = self.settings
+        return max(*settings.lengths, settings.row_length, settings.far)
+
+    def described(self) -> dict[str, Any]:
+        """Its text or its task, in JSON form."""
+        if self.task is None:
+            return self.corpus.describe()
+        return {
+            "source": f"task {self.task.kind}",
+            **self.task.describe(),
+            "sha256": self.task.sha256,
+        }
+
+    @property
+    def asked(self) -> Probes:
+        """What is asked about the task, with the lengths filled in and in order."""
+        probes, known = self.probes or Probes(), self.preset.length
+        lengths = probes.lengths or (known, 4 * known, 16 * known)
+        return dataclasses.replace(probes, lengths=tuple(sorted({known, *lengths})))
 
     @property
     def settings(self) -> Measurement:
@@ -82,7 +127,12 @@ class Configuration:
 
     def __post_init__(self) -> None:
         encoding, preset, measure = self.encoding, self.preset, self.settings
-        require_mechanism(encoding)
+        if self.seed < 0:
+            raise InputError(f"seed {self.seed}: accepted is a whole number from 0")
+        self._require_layers()
+        if self.task is not None:
+            self._require_room(self.task)
+            return
         accepted = [1, preset.heads]
         if encoding.source == LISTED:  # heads of the catalogue spread over the layers mean nothing
             accepted.append(preset.heads * preset.layers)
@@ -99,8 +149,6 @@ class Configuration:
                 f"{encoding.name} knows the positions 0 to {preset.length - 1} that it was "
                 f"trained on; length {longest} was asked, accepted are lengths to {preset.length}"
             )
-        if self.seed < 0:
-            raise InputError(f"seed {self.seed}: accepted is a whole number from 0")
         spare = max(measure.strides, default=0)  # a window may begin before the longest length
         self.corpus.require(
             preset.length,
@@ -113,22 +161,60 @@ class Configuration:
             ),
         )
 
+    def _require_layers(self) -> None:
+        preset = self.preset
+        if not self.layers:
+            require_mechanism(self.encoding)
+        elif len(self.layers) != preset.layers:
+            raise InputError(
+                f"{self.encoding.name}: {len(self.layers)} layers are listed, the model of preset "
+                f"{preset.name} has {preset.layers}; accepted is one entry a layer"
+            )
+        for at, layer in enumerate(self.layers, 1):
+            layer.require(at, preset.heads, preset.width // preset.heads, preset.length)
+
+    def _require_room(self, task: Task) -> None:
+        if self.encoding.mechanism == "learned_absolute":
+            raise InputError(
+                f"{self.encoding.name}: a task asks rows longer than those of training"
+            )
+        for length in self.asked.lengths:
+            task.require(length)
+        for distance in self.asked.distances:
+            task.require(self.asked.lengths[-1], distance)
+
     def training(self) -> dict[str, Any]:
         """What decides the weights, in JSON form."""
         described = _without_defaults(self.preset, _LATER[Preset])
         del described["measurement"], described["name"]
         vocabulary = self.corpus.vocabulary
+        text: dict[str, Any] = {"text_sha256": self.corpus.sha256}
+        if vocabulary != BYTES:
+            text["vocabulary"] = vocabulary
+        layers = [
+            {
+                "bias": None if layer.encoding is None else describe(layer.encoding),
+                **recorded(layer.mechanism),
+            }
+            for layer in self.layers
+        ]
         return {
             "schema": SCHEMA,
             "encoding": describe(self.encoding),
             "preset": described,
             "seed": self.seed,
-            "text_sha256": self.corpus.sha256,
-            **({} if vocabulary == BYTES else {"vocabulary": vocabulary}),
+            **(text if self.task is None else {"task": self.task.describe()}),
+            **({"layers": layers} if layers else {}),
         }
 
     def measured(self, visible: Visibility) -> dict[str, Any]:
         """What decides a measurement of the trained weights, in JSON form."""
+        if self.task is not None:
+            return {
+                "schema": SCHEMA,
+                "probes": recorded(self.asked),
+                "inference": recorded(visible),
+            }
         settings = _without_defaults(self.settings, _LATER[Measurement])
         return {"schema": SCHEMA, **settings, "inference": recorded(visible)}
 
@@ -136,7 +222,7 @@ class Configuration:
 # A setting that came later enters a key only where it is not what had been the only choice, so
 # that the runs made before keep their keys.
 _LATER: dict[type, tuple[str, ...]] = {
-    Preset: ("betas", "epsilon", "schedule", "dropout", "precision", "parts"),
+    Preset: ("betas", "epsilon", "schedule", "dropout", "precision", "parts", "spread"),
     Measurement: ("gradient_length", "strides", "positions", "scores", "far"),
 }
 
@@ -148,6 +234,11 @@ def _without_defaults(value: Preset | Measurement, later: tuple[str, ...]) -> di
         if getattr(value, name) == defaults[name]:
             del described[name]
     return described
+
+
+def hybrid(label: str) -> Encoding:
+    """What a configuration whose layers are listed has in place of an encoding: a name."""
+    return Encoding(label, None, mechanism="layers", source="layers of their own")
 
 
 _PARAMETER = ("name", "domain", "learned", "init", "clamp")  # what enters a key

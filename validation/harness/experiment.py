@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import hashlib
+import io
 import os
 import platform
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,12 +31,13 @@ from farfield.validation.harness.measures.perplexity import (
     sliding_window,
     summary,
 )
+from farfield.validation.harness.measures.recall import recall
 from farfield.validation.harness.measures.receptive_fields import attention_receptive_field
 from farfield.validation.harness.measures.scores import expected_scores
 from farfield.validation.harness.memory import require_memory
 from farfield.validation.harness.model import Transformer
 from farfield.validation.harness.positional import initialised
-from farfield.validation.harness.store import InUse, Store
+from farfield.validation.harness.store import InUse, Store, began
 from farfield.validation.harness.training import Progress, Training, TrainingDiverged, train
 from farfield.validation.harness.visibility import Visibility
 
@@ -46,6 +49,7 @@ def train_and_measure(
     checkpoint_every: float = 30.0,
     device: str = "auto",
     wait: bool = True,
+    predictions: str | None = None,
 ) -> dict[str, Any]:
     """One run, from a configuration to its result; what is finished in the store is not repeated.
 
@@ -60,16 +64,20 @@ def train_and_measure(
         device: `auto` (a GPU if there is one), `cpu` or `cuda`. It is in no key: the same
             configuration has one run, wherever it was made; `environment` says where.
         wait: for another process that works on the same run.
+        predictions: SHA-256 of what was said beforehand; the run says it, with the time it began
+            and the commit.
 
     Returns:
         The result in JSON form: `schema`, `key`, `encoding`, `seed`, `preset`, `text`, `training`
-        (`Training`, `learned`: the learned parameters a head, `parameters`, `environment`),
-        `notes`, and `measurements`, one for each of the configuration's `variants`, with
+        (`Training`, `learned`: the learned parameters a head, `parameters`, `environment`,
+        `began`), `notes`, and `measurements`, one for each of the configuration's `variants`, with
         `inference`, `perplexity` (`Perplexity`, both protocols), `attention` (`AttentionField`,
         one a threshold), `bounds` (`Bounds` and its `violations`), `gradient` (`GradientField`),
         `positions` (`PositionPerplexity`) and `scores` (`ExpectedScores`) where the measurement
         asks for them,
-        `settings`, `environment`, `seconds`, `cpu_seconds`.
+        `settings`, `environment`, `seconds`, `cpu_seconds`. Of a task each measurement has
+        `recall` (`Recall`) and `logits`, the file of the run's folder with the content logits of
+        the retrieving head, in place of all but the last four.
 
     Raises:
         InputError: the store cannot be written to, there is no GPU when one is asked for, or the
@@ -101,7 +109,14 @@ def train_and_measure(
             model, training = None, None
         if model is None or training is None:
             model, training = _trained(
-                configuration, store, described, report, notice, checkpoint_every, place
+                configuration,
+                store,
+                described,
+                report,
+                notice,
+                checkpoint_every,
+                place,
+                predictions,
             )
         model = model.to(place)
         measurements = []
@@ -116,7 +131,11 @@ def train_and_measure(
                     os.replace(path, path.with_suffix(".corrupt"))
                     notice(f"a corrupted measurement was set aside and made again: {error}")
             if measurement is None:
-                measured = _measured(configuration, model, visible, report)
+                if configuration.task is None:
+                    measured = _measured(configuration, model, visible, report)
+                else:
+                    kept = store.folder(run) / f"logits-{key(settings)}.npz"
+                    measured = _recalled(configuration, model, visible, report, kept)
                 measurement = {"settings": settings, **measured}
                 write_json(path, measurement)
             measurements.append(measurement)
@@ -127,7 +146,7 @@ def train_and_measure(
         "encoding": {"name": encoding.name, "dialect": encoding.dialect, **described["encoding"]},
         "seed": configuration.seed,
         "preset": {"name": configuration.preset.name, **described["preset"]},
-        "text": configuration.corpus.describe(),
+        "text": configuration.described(),
         "training": training,
         "measurements": measurements,
         "notes": notes,
@@ -140,16 +159,17 @@ def fresh(configuration: Configuration) -> Transformer:
         configuration.encoding,
         configuration.preset,
         configuration.seed,
-        configuration.corpus.vocabulary,
+        configuration.vocabulary,
+        configuration.layers,
     )
 
 
 def follow(configuration: Configuration, device: str = "auto") -> None:
     """Take part in the training that process 0 does, if it does one; it alone has the result."""
-    preset, text = configuration.preset, configuration.corpus.train
+    preset, data = configuration.preset, configuration.data
     model = fresh(configuration).to(chosen_device(device))
     with contextlib.suppress(parallel.NothingToTrain, TrainingDiverged):
-        train(model, text, preset, configuration.seed)
+        train(model, data, preset, configuration.seed)
 
 
 def trained_model(configuration: Configuration, store: Store) -> Transformer | None:
@@ -228,23 +248,21 @@ def _trained(
     notice: Callable[[str], None],
     checkpoint_every: float,
     device: torch.device,
+    predictions: str | None,
 ) -> tuple[Transformer, dict[str, Any]]:
     preset, seed = configuration.preset, configuration.seed
     require_memory(configuration, device)
     model = fresh(configuration)
-    settings = configuration.settings
-    model.bias_table(
-        max(*settings.lengths, settings.row_length, settings.far)
-    )  # refused now, not at the end
+    model.bias_table(configuration.longest)  # refused now, not at the end
     folder = store.folder(key(described))
     encoding = configuration.encoding
     labels = {"encoding": encoding.name, "dialect": encoding.dialect, "preset": preset.name}
-    asked = {"configuration": described, "labels": labels}
+    asked = {"configuration": described, "labels": labels, "began": began(folder, predictions)}
     write_json(folder / "asked.json", asked)  # what an unfinished run is listed by
 
     def trained(model: Transformer) -> Training:
-        text = configuration.corpus.train
-        return train(model.to(device), text, preset, seed, report, folder, checkpoint_every)
+        data = configuration.data
+        return train(model.to(device), data, preset, seed, report, folder, checkpoint_every)
 
     try:
         training = trained(model)
@@ -261,7 +279,7 @@ def _trained(
     content = safetensors.torch.save(model.state_dict())
     record = {
         **asked,
-        "text": configuration.corpus.describe(),
+        "text": configuration.described(),
         **recorded(training),
         "parameters": sum(p.numel() for p in model.parameters()),
         "learned": model.learned_values(),
@@ -280,7 +298,7 @@ def _measured(
 ) -> dict[str, Any]:
     measure, text = configuration.settings, configuration.corpus.held_out
     lengths = measure.lengths
-    began, began_cpu = time.perf_counter(), time.process_time()
+    start, start_cpu = time.perf_counter(), time.process_time()
 
     def stage(name: str) -> Callable[[int, int], None]:
         return lambda done, total: report(name, done, total, str(visible))
@@ -350,13 +368,51 @@ def _measured(
     )
     stage("receptive fields")(2, 2)
     return {
-        "inference": dataclasses.asdict(visible) | {"label": str(visible)},
+        **_run_as(visible),
         "perplexity": recorded(perplexities),
         "attention": recorded(attention),
         "bounds": recorded(bounds) | {"violations": bounds.violations},
         "gradient": recorded(gradient),
         **more,
+        **_spent(model, start, start_cpu),
+    }
+
+
+def _recalled(
+    configuration: Configuration,
+    model: Transformer,
+    visible: Visibility,
+    report: Progress,
+    kept: Path,
+) -> dict[str, Any]:
+    assert configuration.task is not None
+    start, start_cpu = time.perf_counter(), time.process_time()
+    found, logits = recall(
+        model,
+        configuration.task,
+        configuration.asked,
+        configuration.preset.length,
+        visible,
+        lambda done, total: report("recall", done, total, str(visible)),
+    )
+    content = io.BytesIO()
+    np.savez(content, **logits)
+    write(kept, content.getvalue())
+    return {
+        **_run_as(visible),
+        "recall": recorded(found),
+        "logits": kept.name,
+        **_spent(model, start, start_cpu),
+    }
+
+
+def _run_as(visible: Visibility) -> dict[str, Any]:
+    return {"inference": dataclasses.asdict(visible) | {"label": str(visible)}}
+
+
+def _spent(model: Transformer, start: float, start_cpu: float) -> dict[str, Any]:
+    return {
         "environment": environment(model.device),
-        "seconds": round(time.perf_counter() - began, 2),
-        "cpu_seconds": round(time.process_time() - began_cpu, 2),
+        "seconds": round(time.perf_counter() - start, 2),
+        "cpu_seconds": round(time.process_time() - start_cpu, 2),
     }

@@ -235,7 +235,27 @@ class Trained(Result):
 
 
 def _measured(m: dict[str, Any]) -> Iterator[Block]:
-    """Tables of one measurement: perplexities, then receptive fields."""
+    """Tables of one measurement: perplexities, then receptive fields; or what a task found."""
+    if "recall" in m:
+        found = m["recall"]
+        header = ("row", "distance", "right", "attention on the answer", "rows")
+        each = [
+            (
+                p["length"],
+                p["distance"],
+                f"{p['accuracy']:.2f}",
+                f"{p['attention']:.3f}, standard error {p['error']:.3f}",
+                p["rows"],
+            )
+            for p in found["points"]
+        ]
+        yield table(header, each, f"inference: {m['inference']['label']}", numeric=(0, 1, 2, 4))
+        yield note(
+            "The attention is that of layer {layer}, head {head}, which has the most of all.",
+            layer=found["layer"],
+            head=found["head"],
+        )
+        return
     rows = [
         (
             p["protocol"],
@@ -479,7 +499,7 @@ def _labels(record: dict[str, Any]) -> dict[str, str]:
 def _ratios(folder: Path) -> Iterator[tuple[str, str, int, float]]:
     for path in sorted(folder.glob("measurement-*.json")):
         measurement = read_json(path)
-        for p in measurement["perplexity"]:
+        for p in measurement.get("perplexity", ()):
             yield measurement["inference"]["label"], p["protocol"], p["length"], float(p["ratio"])
 
 

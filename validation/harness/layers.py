@@ -132,7 +132,7 @@ def _layer(given: Any, at: int, heads: int) -> LayerPlan:
 def _scale(given: str | Mapping[str, Any] | None) -> Scale | None:
     if given is None:
         return None
-    found = {"form": given} if isinstance(given, str) else dict(given)
+    found: dict[str, Any] = {"form": given} if isinstance(given, str) else dict(given)
     known = [f.name for f in dataclasses.fields(Scale)]
     for name in found:
         if name not in known:

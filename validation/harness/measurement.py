@@ -63,5 +63,35 @@ class Measurement:
                 raise InputError(f"threshold {value}: accepted is a number between 0 and 1")
 
 
+@dataclass(frozen=True)
+class Probes:
+    """What is asked of a model that was trained on a task.
+
+    Args:
+        lengths: of the rows, in tokens; none given takes the training length and 4 and 16 times it.
+        distances: from the query to the key of the answer, in tokens, where a row has room; none
+            given takes up to 8 in each length, evenly spaced in their logarithm.
+        rows: asked at each length and distance.
+        near: keys nearest to the query, its own included, whose content logits are kept in place
+            beside those of the target and the others.
+        seed: of the rows.
+    """
+
+    lengths: tuple[int, ...] = ()
+    distances: tuple[int, ...] = ()
+    rows: int = 96
+    near: int = 3
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.rows < 1 or self.near < 1 or self.seed < 0:
+            raise InputError(
+                f"probe: rows {self.rows}, near {self.near}, seed {self.seed}; accepted are "
+                "numbers from 1, a seed from 0"
+            )
+        if min((*self.lengths, *self.distances), default=1) < 1:
+            raise InputError("probe: accepted are lengths and distances in tokens from 1")
+
+
 USUAL = Measurement()
 """What is measured where nothing is said."""

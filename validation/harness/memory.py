@@ -32,7 +32,7 @@ def parameters(configuration: Configuration) -> int:
     >>> parameters(Configuration(encoding("alibi"), corpus(), preset("demo")))
     821504
     """
-    preset, vocabulary = configuration.preset, configuration.corpus.vocabulary
+    preset, vocabulary = configuration.preset, configuration.vocabulary
     width = preset.width
     layer = 12 * width**2 + 4 * width
     known = preset.length if configuration.encoding.mechanism == "learned_absolute" else 0
@@ -42,7 +42,7 @@ def parameters(configuration: Configuration) -> int:
 def needed(configuration: Configuration) -> int:
     """Bytes that training and measuring take at their peak, estimated."""
     preset, measure = configuration.preset, configuration.settings
-    vocabulary, weights = configuration.corpus.vocabulary, parameters(configuration)
+    vocabulary, weights = configuration.vocabulary, parameters(configuration)
     in_training = preset.batch // preset.parts * preset.length
     in_measuring = max(
         TOKENS_A_PASS, measure.gradient_length or measure.lengths[-1], measure.row_length

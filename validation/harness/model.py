@@ -33,8 +33,6 @@ from .attention import PLAIN, Path, Weighting, blocks, fused, recent
 from .mechanism import Mechanism, Scale, Turn
 from .visibility import CAUSAL, Visibility
 
-_SPREAD = 0.02  # standard deviation of the initial weights
-
 
 class Rotation(nn.Module):
     """Rotation of queries and keys by angles that grow with the position; with decay, xPos.
@@ -164,8 +162,8 @@ class Transformer(nn.Module):
     """A language model with a positional mechanism in each layer.
 
     Args:
-        shape: layers, width, heads, dropout; its `length` is all that a learned absolute encoding
-            knows.
+        shape: layers, width, heads, dropout, `spread` of the initial weights; its `length` is all
+            that a learned absolute encoding knows.
         mechanisms: one a layer.
         vocabulary: number of different tokens.
         bias: makes the module whose `bias(length)` is the table of the bias, shape (1, heads or
@@ -188,7 +186,7 @@ class Transformer(nn.Module):
         absolute: str | None = None,
     ) -> None:
         super().__init__()
-        self.length, self.dropout = shape.length, shape.dropout
+        self.length, self.dropout, self.spread = shape.length, shape.dropout, shape.spread
         self.sinusoidal = absolute == "sinusoidal"
         self.embedding = nn.Embedding(vocabulary, shape.width)
         self.layers = nn.ModuleList(
@@ -200,10 +198,10 @@ class Transformer(nn.Module):
         self.absolute = nn.Embedding(shape.length, shape.width) if learned else None
         for module in self.modules():
             if isinstance(module, nn.Linear | nn.Embedding):
-                nn.init.normal_(module.weight, std=_SPREAD)
+                nn.init.normal_(module.weight, std=self.spread)
         for layer in self.layers:
             for last in (layer.attention_out, layer.mlp_out):
-                nn.init.normal_(last.weight, std=_SPREAD / math.sqrt(2 * shape.layers))
+                nn.init.normal_(last.weight, std=self.spread / math.sqrt(2 * shape.layers))
 
     def given(
         self, length: int, visible: Visibility = CAUSAL, *, flex: bool = False
@@ -215,12 +213,12 @@ class Transformer(nn.Module):
         """
         function = getattr(self.bias, "function", None) if flex else None
         functions = [None if function is None else function(at) for at in range(len(self.layers))]
-        table, widths = None, torch.empty(0)
+        table, widths = None, list[int]()
         if self.bias is not None and None in functions:
             table = self.bias(length)
             if flex and not table.requires_grad:  # a table of the processor: no device is asked
                 seen = torch.arange(1, length + 1) * (table > -math.inf)
-                widths = seen.amax(-1)
+                widths = seen.amax(-1).tolist()
             exact = self.embedding.weight.dtype == torch.float64
             table = table.to(self.device, torch.float64 if exact else torch.float32)
         biases, masks = [], []
@@ -232,7 +230,7 @@ class Transformer(nn.Module):
                 own = rows_of(table, at, layer.heads)
             biases.append(own if biased else None)
             mask = visible.within(layer.mechanism.window)
-            near = rows_of(widths, at, layer.heads).tolist() if biased else []
+            near = rows_of(widths, at, layer.heads) if biased else []
             near = near if min(near, default=length) < length else []
             known = blocks(mask, length, widths=tuple(near), device=self.device) if flex else mask
             masks.append(known)
@@ -254,7 +252,7 @@ class Transformer(nn.Module):
         x = self.embedding(tokens)
         length = tokens.shape[1]
         if self.sinusoidal:
-            return x + sinusoid(length, x.shape[-1], _SPREAD, first).to(x)
+            return x + sinusoid(length, x.shape[-1], self.spread, first).to(x)
         if self.absolute is not None:
             if first + length > self.length:
                 raise ValueError(
@@ -290,7 +288,12 @@ class Transformer(nn.Module):
         return functional.linear(hidden, self.embedding.weight)
 
     def forward(
-        self, tokens: Tensor, bias: Any = None, mask: Any = CAUSAL, path: Path = fused
+        self,
+        tokens: Tensor,
+        bias: Any = None,
+        mask: Any = CAUSAL,
+        path: Path = fused,
+        asked: Tensor | None = None,
     ) -> Tensor:
         """Scores of the token after each token.
 
@@ -299,13 +302,15 @@ class Transformer(nn.Module):
             bias: from `given`, or None.
             mask: from `given` too; without a bias, what is visible to every layer.
             path: the attention path.
+            asked: where scores are wanted, bool, shape (batch, length); None for everywhere.
 
         Returns:
-            Shape (batch, length, vocabulary).
+            Shape (batch, length, vocabulary); (asked places, vocabulary) where they are chosen.
         """
         if bias is None:
             bias, mask = self.given(tokens.shape[1], mask)
-        return self.logits(self._through(self.embed(tokens), bias, mask, path))
+        hidden = self._through(self.embed(tokens), bias, mask, path)
+        return self.logits(hidden if asked is None else hidden[asked])
 
     def project(self) -> None:
         """Move the learned parameters of the bias back into their domains."""
@@ -331,7 +336,7 @@ class Transformer(nn.Module):
         return {name: values[name].tolist() for name in values}
 
 
-def rows_of(table: Tensor, layer: int, heads: int) -> Tensor:
+def rows_of(table: Any, layer: int, heads: int) -> Any:
     """The rows of a table of biases that a layer has: all, or its own where each has its own.
 
     Args:

@@ -164,13 +164,13 @@ def own_rows(rows: Tensor) -> Tensor:
     return rows[count * rank() // ranks : count * (rank() + 1) // ranks]
 
 
-def total(value: float) -> float:
-    """The sum of a number over the processes."""
+def total(values: Tensor) -> Tensor:
+    """Numbers, shape (n,); in a process group their sum over all processes, shape (1,)."""
     if size() == 1:
-        return value
-    summed = torch.tensor(value, dtype=torch.float64)
+        return values
+    summed = values.double().sum(0, keepdim=True)
     dist.all_reduce(summed)
-    return summed.item()
+    return summed
 
 
 def seed_for(seed: int, first: int) -> int:

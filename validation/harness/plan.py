@@ -4,6 +4,7 @@
     [[sweep]]
     encodings = [
         "alibi",
+        { label = "hybrid", layers = [{ mechanism = "rope", window = 16 }, "0"] },   # see `layers`
         { name = "alibi", dialect = "shift", delta = -3, label = "alibi -3" },
         { name = "[-n/4; 0 x7]", label = "one", family = "mixtures" },       # a formula a head,
     ]                          # or one for each head of each layer, layer by layer
@@ -22,7 +23,9 @@
     window = 256               # a sliding window of so many tokens at inference
     windows = [256]            # such windows beside causal attention
     bca = true                 # rotations and sinusoids with blockwise causal attention too
-    measure = { last_tokens = 256 }    # other settings of `configuration.Measurement`
+    measure = { last_tokens = 256 }    # other settings of `measurement.Measurement`
+    task = { kind = "induction" }      # in place of a text: fields of `tasks.Task`
+    probe = { distances = [8, 500] }   # of a task: fields of `measurement.Probes`
 
 A job is one run: what it is called, its configuration, and its key in the store. Jobs come in the
 order of the file, seeds before encodings, so that a plan that is cut short has whole columns.
@@ -39,16 +42,20 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
+
+from pydantic import ConfigDict, ValidationError, create_model
 
 from farfield.theory.answers.answer import InputError
 from farfield.theory.answers.names import nearest
 from farfield.theory.encodings import LISTED, Encoding, encoding
-from farfield.validation.harness.configuration import Configuration, key
+from farfield.validation.harness.configuration import Configuration, hybrid, key
 from farfield.validation.harness.corpus import Corpus
-from farfield.validation.harness.measurement import Measurement
+from farfield.validation.harness.layers import LayerPlan, read_layers
+from farfield.validation.harness.measurement import Measurement, Probes
 from farfield.validation.harness.presets import Preset, preset, resized
 from farfield.validation.harness.reading import corpus as read_text
+from farfield.validation.harness.tasks import Task
 from farfield.validation.harness.visibility import Visibility
 
 ROTATED = ("rotation", "rotation_decay", "sinusoidal")
@@ -62,14 +69,25 @@ class PlannedEncoding:
         label: its name in the results.
         family: what it is counted with when a rule is judged; its label where nothing is said.
         options: what `farfield.theory.encodings.encoding` takes.
+        listed: layers of a hybrid, as the plan has them; none where all layers are alike.
     """
 
     label: str
     options: Mapping[str, Any]
     family: str = ""
+    listed: tuple[Any, ...] = ()
+
+    def layers(self, heads: int) -> tuple[LayerPlan, ...]:
+        """The layers of a hybrid, in models with so many heads; none where all are alike."""
+        try:
+            return read_layers(self.listed, heads)
+        except InputError as error:
+            raise InputError(f"{self.label}: {error}") from None
 
     def encoding(self, heads: int) -> Encoding:
         """The encoding, with so many heads where it has one formula a head."""
+        if self.listed:
+            return hybrid(self.label)
         found = encoding(**self.options)
         told = "heads" in self.options or found.source == LISTED
         if not told and found.num_heads not in (1, heads):
@@ -98,6 +116,8 @@ class Sweep:
     windows: tuple[int, ...] = ()
     bca: bool = False
     measure: Mapping[str, Any] = field(default_factory=dict)
+    task: Mapping[str, Any] = field(default_factory=dict)
+    probe: Mapping[str, Any] = field(default_factory=dict)
 
     def architectures(self) -> Iterator[Preset]:
         """The presets with each length, depth, width and number of heads and of steps."""
@@ -118,7 +138,7 @@ class Sweep:
         """The encodings as a model of this architecture has them."""
         for subject in self.encodings:
             found = subject.encoding(chosen.heads)
-            if self.stretch:
+            if self.stretch and not subject.listed:
                 factor = Fraction(chosen.length, preset(chosen.name).length)
                 found = found.stretched(factor)
                 label = f"{subject.label} stretched {factor}" if factor != 1 else subject.label
@@ -145,11 +165,13 @@ class Sweep:
 
 @dataclass(frozen=True)
 class Job:
-    """One run of a plan, by the name that its result carries."""
+    """One run of a plan, by the name that its result carries; with the SHA-256 of what was said
+    beforehand."""
 
     label: str
     configuration: Configuration
     family: str = ""
+    predictions: str | None = None
 
     @cached_property
     def key(self) -> str:
@@ -208,13 +230,19 @@ def _jobs(sweep: Sweep, corpus: Corpus) -> list[Job]:
     jobs = []
     if sweep.text:
         corpus = read_text(sweep.text)
+    task = _task(sweep.task, corpus) if sweep.task else None
     for chosen in sweep.architectures():
         length = chosen.length
-        measure = dataclasses.replace(chosen.measurement, **sweep.measured(length))
+        settings = sweep.measured(length)
+        measure = dataclasses.replace(chosen.measurement, **settings)
+        probes = Probes(**{"lengths": settings.get("lengths", ()), **sweep.probe})
         for seed in sweep.seeds:
             for subject, found in sweep.subjects(chosen):
                 inference = sweep.inference(found, length)
-                configuration = Configuration(found, corpus, chosen, seed, measure, inference)
+                layers = subject.layers(chosen.heads)
+                configuration = Configuration(
+                    found, corpus, chosen, seed, measure, inference, layers, task, probes
+                )
                 jobs.append(Job(subject.label, configuration, subject.family))
     return jobs
 
@@ -277,6 +305,9 @@ def _sweep(given: Mapping[str, Any]) -> Sweep:
         values["text"] = given["text"]
     if "measure" in given:
         values["measure"] = _settings(given["measure"])
+    for name, known in (("task", Task), ("probe", Probes)):
+        if name in given:
+            values[name] = _fields(given[name], name, known)
     pairs = (("multiples", "tested"), ("bca", "window"), ("bca", "windows"), ("window", "windows"))
     for one, other in pairs:
         if values.get(one) and values.get(other):
@@ -287,6 +318,16 @@ def _sweep(given: Mapping[str, Any]) -> Sweep:
 def _subject(given: Any) -> PlannedEncoding:
     if isinstance(given, (str, list)):
         given = {"name": given}
+    if isinstance(given, dict) and "layers" in given:
+        _known(given, ("label", "family", "layers"), "hybrid")
+        listed, label = given["layers"], given.get("label")
+        if not isinstance(label, str) or not isinstance(listed, list) or not listed:
+            raise InputError(
+                f"sweep: hybrid {label!r}; accepted is a label and a list of layers, one entry each"
+            )
+        subject = PlannedEncoding(label, {}, str(given.get("family", label)), tuple(listed))
+        subject.layers(1)  # what is wrong whatever the heads is refused now
+        return subject
     if not isinstance(given, dict) or not isinstance(given.get("name"), (str, list)):
         raise InputError(
             f"sweep: encoding {given!r}; accepted: a name, a formula, heads such as "
@@ -313,6 +354,30 @@ def _settings(given: Any) -> dict[str, Any]:
             raise InputError(f"measure: {name} {given[name]!r}; accepted is such as {default!r}")
     Measurement(**settings)  # refused now, with its own message
     return settings
+
+
+def _fields(given: Any, what: str, known: type[Task] | type[Probes]) -> dict[str, Any]:
+    """The fields of a record that a sweep gives as a table; text and lengths are its own words."""
+    kinds = get_type_hints(known)
+    accepted = {f.name: f for f in dataclasses.fields(known) if f.name not in ("text", "lengths")}
+    if not isinstance(given, dict):
+        raise InputError(f"sweep: {what} {given!r}; accepted is a table of {', '.join(accepted)}")
+    _known(given, list(accepted), what)
+    found = {name: tuple(v) if isinstance(v, list) else v for name, v in given.items()}
+    required = {f.name: (kinds[f.name], ...) for f in accepted.values() if f.name in found}
+    if "kind" in accepted:
+        required["kind"] = (str, ...)
+    try:
+        create_model(what, __config__=ConfigDict(strict=True), **required)(**found)  # type: ignore
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise InputError(f"{what}: {place}: {first['msg']} ({first['input']!r})") from None
+    return found
+
+
+def _task(given: Mapping[str, Any], corpus: Corpus) -> Task:
+    return Task(**given, text=corpus if given.get("kind") == "needle" else None)
 
 
 def _numbers(given: Any, name: str, least: int) -> tuple[int, ...]:

@@ -7,6 +7,7 @@ reach the parameters: one set a head, shared by all layers.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -25,6 +26,7 @@ from farfield.theory.formula.parameters import interval
 from farfield.theory.functions.nodes import Lookup, n
 from farfield.validation.harness.attention import ScoreMod
 from farfield.validation.harness.corpus import BYTES
+from farfield.validation.harness.layers import LayerPlan
 from farfield.validation.harness.mechanism import Mechanism, Turn
 from farfield.validation.harness.model import Transformer
 from farfield.validation.harness.presets import Preset
@@ -268,19 +270,31 @@ def _rows(formula: Any, values: Mapping[sympy.Symbol, Tensor], distance: Tensor)
 # -- a model with an encoding ---------------------------------------------------------------------
 
 
-def transformer(encoding: Encoding, preset: Preset, vocabulary: int = BYTES) -> Transformer:
-    """A model with one encoding in all layers.
+def transformer(
+    encoding: Encoding,
+    preset: Preset,
+    vocabulary: int = BYTES,
+    layers: Sequence[LayerPlan] = (),
+) -> Transformer:
+    """A model with one encoding in all layers, or with layers of their own.
 
     Args:
         encoding: one of `trainable.TRAINABLE` mechanisms.
         preset: architecture; its `length` is all that a learned absolute encoding knows.
         vocabulary: number of different tokens.
+        layers: of a hybrid, one a layer; the encoding then says nothing.
 
     >>> from farfield.theory.encodings import encoding
     >>> from farfield.validation.harness.presets import preset
     >>> transformer(encoding("type1"), preset("tiny")).bias_table(2)
     tensor([[ 0.0000, -1.3863]], dtype=torch.float64)
     """
+    if layers:
+        kept = [_scaled(layer.mechanism, preset.length) for layer in layers]
+        own = [layer.encoding for layer in layers]
+        return Transformer(
+            preset, kept, vocabulary, functools.partial(LayeredBias, own, preset.heads)
+        )
     kind = encoding.mechanism
     turn = Turn(decay=kind == "rotation_decay") if kind.startswith("rotation") else None
     same = [Mechanism(biased=kind == "bias", turn=turn)] * preset.layers
@@ -288,8 +302,20 @@ def transformer(encoding: Encoding, preset: Preset, vocabulary: int = BYTES) -> 
     return Transformer(preset, same, vocabulary, bias, kind)
 
 
+def _scaled(mechanism: Mechanism, length: int) -> Mechanism:
+    """With the training length in its scale, where that has none."""
+    if mechanism.scale is None or mechanism.scale.length is not None:
+        return mechanism
+    scale = dataclasses.replace(mechanism.scale, length=length)
+    return dataclasses.replace(mechanism, scale=scale)
+
+
 def initialised(
-    encoding: Encoding, preset: Preset, seed: int, vocabulary: int = BYTES
+    encoding: Encoding,
+    preset: Preset,
+    seed: int,
+    vocabulary: int = BYTES,
+    layers: Sequence[LayerPlan] = (),
 ) -> Transformer:
     """A model with initial weights drawn from a seed, whatever torch's own random state is.
 
@@ -298,4 +324,4 @@ def initialised(
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return transformer(encoding, preset, vocabulary)
+        return transformer(encoding, preset, vocabulary, layers)

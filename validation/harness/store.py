@@ -12,7 +12,9 @@ set aside, never deleted.
 from __future__ import annotations
 
 import contextlib
+import datetime
 import os
+import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,7 +22,35 @@ from pathlib import Path
 from typing import Any
 
 from farfield.theory.answers.answer import InputError
-from farfield.validation.files import read_json
+from farfield.validation.files import CorruptFile, read_json
+
+
+def commit() -> str | None:
+    """The commit that this package is a checkout of; None where it is none, or is changed."""
+    git = ["git", "-C", str(Path(__file__).resolve().parent)]
+    try:
+        changed = subprocess.run(
+            [*git, "status", "--porcelain", "--untracked-files=no"], capture_output=True, check=True
+        )
+        found = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return None if changed.stdout else found.stdout.decode().strip()
+
+
+def began(folder: Path, predictions: str | None) -> dict[str, Any]:
+    """When a run began, at which commit, and what was said beforehand; of one that is resumed, what
+    it said when it began.
+
+    Args:
+        folder: of the run.
+        predictions: their SHA-256, None for none.
+    """
+    with contextlib.suppress(CorruptFile):
+        if (said := read_json(folder / "asked.json").get("began")) is not None:
+            return dict(said)
+    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    return {"time": now, "commit": commit(), "predictions": predictions}
 
 
 class InUse(Exception):

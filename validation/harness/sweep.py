@@ -256,7 +256,14 @@ def attempt(
             last = now, stage
 
     try:
-        result = train_and_measure(job.configuration, store, progress, device=device, wait=False)
+        result = train_and_measure(
+            job.configuration,
+            store,
+            progress,
+            device=device,
+            wait=False,
+            predictions=job.predictions,
+        )
     except InUse:
         return JobOutcome(job.key, "held")
     except (InputError, TrainingDiverged, CorruptFile) as error:
@@ -404,7 +411,7 @@ def _state_of(job: Job, result: dict[str, Any] | None, why: str | None) -> JobSt
         tuple(
             (m["inference"]["label"], p["length"], float(p["ratio"]))  # "nan" in JSON
             for m in result["measurements"]
-            for p in m["perplexity"]
+            for p in m.get("perplexity", ())
             if p["protocol"] == "last token"
         ),
     )

@@ -11,7 +11,6 @@ told them. Loss and accuracy count the answers alone.
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 from dataclasses import dataclass, field
@@ -142,9 +141,7 @@ class Task:
         """Rows that ask one question, at their end, at a distance; of the held-out text."""
         return self._asking(random, length, np.full(count, distance), "held_out")
 
-    def _asking(
-        self, random: np.random.Generator, length: int, far: np.ndarray, part: str
-    ) -> Rows:
+    def _asking(self, random: np.random.Generator, length: int, far: np.ndarray, part: str) -> Rows:
         if self.kind == "needle":
             return self._hidden(random, length, far, getattr(self.text, part))
         make = {"induction": self._last, "copy": self._copied}[self.kind]
@@ -168,7 +165,7 @@ class Task:
         draws = random.random((count, length + 1))
         for t in range(length + 1):
             if 3 <= t < length:
-                back = 2 + (draws[:, t] * (t - 2)).astype(int)  # 2 .. t - 1
+                back = 2 + (draws[:, t] * (t - 1)).astype(int)  # 2 .. t
                 at = t - back
                 first, second = tokens[every, at], tokens[every, at + 1]
                 again = wanted[:, t] & ~busy & ~used[every, first]
@@ -185,9 +182,7 @@ class Task:
             busy = again
         return Rows(tokens[:, : length + 1], asked[:, :length], query, key)
 
-    def _last(
-        self, random: np.random.Generator, count: int, length: int, far: np.ndarray
-    ) -> Rows:
+    def _last(self, random: np.random.Generator, count: int, length: int, far: np.ndarray) -> Rows:
         tokens, every = self._distinct(random, count, length + 1), np.arange(count)
         key, query = length - 1 - far, np.full(count, length - 1)
         tokens[:, length - 1], tokens[:, length] = tokens[every, key - 1], tokens[every, key]
@@ -224,7 +219,7 @@ class Task:
         return self._rows(tokens, query, key, 4)
 
     def _places(self, random: np.random.Generator, own: int, last: int) -> list[int]:
-        """Where needles begin: the one that is asked for, then the others, apart from each other."""
+        """Where needles begin: the one that is asked for, then others, apart from each other."""
         taken, free = [own], np.arange(last + 1)
         for _ in range(self.distractors):
             free = free[abs(free - taken[-1]) >= _NEEDLE]

@@ -30,12 +30,16 @@ from farfield.validation.harness.checkpoints import (
 )
 from farfield.validation.harness.model import Transformer
 from farfield.validation.harness.presets import Preset
+from farfield.validation.harness.tasks import Task
 
 Progress = Callable[[str, int, int, str], None]
 """Called as `progress(stage, done, total, note)`; the note is a few words for a reader."""
 
 _FLOOR = 0.05  # the cosine ends at this share of the peak
 _SMOOTHED = 20  # steps that the reported losses average over
+UNASKED = -100
+"""In place of a target that is no answer."""
+
 _SHARE = 20  # a checkpoint is not written again before so many times what writing it took
 
 
@@ -86,11 +90,16 @@ def learning_rate(step: int, preset: Preset) -> float:
     return preset.learning_rate * (_FLOOR + (1 - _FLOOR) * (1 + math.cos(math.pi * done)) / 2)
 
 
-def batch(text: np.ndarray, preset: Preset, seed: int, step: int) -> tuple[Tensor, Tensor]:
-    """Inputs and the tokens that follow them, int64, both of shape (batch, length)."""
+def batch(data: np.ndarray | Task, preset: Preset, seed: int, step: int) -> tuple[Tensor, Tensor]:
+    """Inputs and the tokens that follow them, int64, both of shape (batch, length); of a task,
+    tokens that are no answers are `UNASKED`."""
     random = np.random.default_rng([seed, step])
-    starts = random.integers(len(text) - preset.length, size=preset.batch)
-    rows = torch.from_numpy(text[starts[:, None] + np.arange(preset.length + 1)].astype(np.int64))
+    if isinstance(data, Task):
+        found = data.rows(random, preset.batch, preset.length)
+        rows = torch.from_numpy(found.tokens)
+        return rows[:, :-1], rows[:, 1:].masked_fill(~torch.from_numpy(found.asked), UNASKED)
+    starts = random.integers(len(data) - preset.length, size=preset.batch)
+    rows = torch.from_numpy(data[starts[:, None] + np.arange(preset.length + 1)].astype(np.int64))
     return rows[:, :-1], rows[:, 1:]
 
 
@@ -106,9 +115,57 @@ def optimiser(model: Transformer, preset: Preset) -> torch.optim.AdamW:
     )
 
 
+class _Losses:
+    """The losses of a training: kept on the device, read every 20 steps.
+
+    A step whose loss or gradient is not finite changes nothing, nor does any after it, so that the
+    state is still that of the step when it is found.
+
+    Args:
+        device: of the model.
+        told: pairs (step, mean loss) so far.
+        recent: losses since the last pair.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self.told: list[tuple[int, float]] = []
+        self.recent: list[float] = []
+        self.failed = torch.zeros((), device=device)
+        self.pending: list[tuple[Tensor, Tensor, dict[str, Tensor]]] = []
+
+    def add(self, parts: list[Tensor], norm: Tensor, random: dict[str, Tensor]) -> None:
+        """Those of a step: of its parts; with the gradient's norm, and how the step began."""
+        losses = parallel.total(torch.stack(parts))
+        self.pending.append((losses, norm, random))
+        finite = losses.isfinite().all() & norm.isfinite()
+        self.failed = torch.maximum(self.failed, (~finite).float())
+
+    def read(self, keeping: int = 0) -> tuple[str, int, dict[str, Tensor]] | None:
+        """Read what is pending but the last few; says what is not finite, how many steps before the
+        last, and how that step began."""
+        count = len(self.pending) - keeping
+        losses = torch.stack([losses for losses, _, _ in self.pending]).tolist()
+        norms = torch.stack([norm for _, norm, _ in self.pending]).tolist()
+        for at, (parts, norm) in enumerate(zip(losses, norms, strict=True)):
+            value = sum(parts)
+            if not math.isfinite(value) or not math.isfinite(norm):
+                bad = math.isfinite(value)
+                what = f"the gradient is {norm}" if bad else f"the loss is {value}"
+                return what, len(losses) - 1 - at, self.pending[at][2]
+            if at < count:
+                self.recent.append(value)
+        self.pending = self.pending[count:]
+        return None
+
+    def tell(self, step: int) -> None:
+        """Put the mean of the recent losses down."""
+        self.told.append((step, round(sum(self.recent) / len(self.recent), 6)))
+        self.recent = []
+
+
 def train(
     model: Transformer,
-    text: np.ndarray,
+    data: np.ndarray | Task,
     preset: Preset,
     seed: int = 0,
     progress: Progress | None = None,
@@ -122,9 +179,10 @@ def train(
 
     Args:
         model: with fresh weights.
-        text: `uint8`, shape (bytes,), longer than the training length.
+        data: a text, `uint8`, shape (bytes,), longer than the training length; or a task, whose
+            answers alone are learned.
         preset: the schedule.
-        seed: of the order of the text.
+        seed: of the order of the text, or of the rows.
         progress: called after each step.
         folder: where checkpoints are kept; one that is there is resumed. None keeps none.
         every: seconds between checkpoints, from 0 (each step).
@@ -136,32 +194,29 @@ def train(
     """
     model.train()
     optimise, device = optimiser(model, preset), model.device
-    mixed = preset.precision == "bfloat16"
-    losses: list[tuple[int, float]] = []
-    recent: list[float] = []
-    resumed: list[int] = []
+    losses, resumed = _Losses(device), list[int]()
     first, spent, spent_cpu, kept = 0, 0.0, 0.0, None
     with torch.random.fork_rng([device] if device.type == "cuda" else []):
         torch.manual_seed(seed)
         if folder is not None and (checkpoint := read_checkpoint(folder)) is not None:
             restore(checkpoint, model, optimise)
             first, record = checkpoint.step, checkpoint.record
-            losses, recent = [(step, loss) for step, loss in record["losses"]], record["recent"]
+            losses.told = [(step, loss) for step, loss in record["losses"]]
+            losses.recent = record["recent"]
             spent, spent_cpu = record["seconds"], record["cpu_seconds"]
             resumed, kept = [*record["resumed"], first], _place(folder, first)
-        first = parallel.begin(first, batch(text, preset, seed, 0)[0])
+        first = parallel.begin(first, batch(data, preset, seed, 0)[0])
         if parallel.rank() > 0:
             torch.manual_seed(parallel.seed_for(seed, first))
-        shared = parallel.share(model, optimise, first)
-        forward = _compiled(shared) if device.type == "cuda" else shared
+        scores = forward(model, preset, parallel.share(model, optimise, first))
         began, began_cpu = time.perf_counter() - spent, time.process_time() - spent_cpu
         due = time.perf_counter() + every
 
         def keep(step: int, random: dict[str, Tensor]) -> str:
             assert folder is not None
             record = {
-                "losses": losses,
-                "recent": recent,
+                "losses": losses.told,
+                "recent": losses.recent,
                 "resumed": resumed,
                 "seconds": time.perf_counter() - began,
                 "cpu_seconds": time.process_time() - began_cpu,
@@ -171,65 +226,76 @@ def train(
 
         for step in range(first, preset.steps):
             random = random_state(device)
-            value = 0.0
-            parts = _parts(batch(text, preset, seed, step), preset, device)
-            for number, (inputs, targets) in enumerate(parts, 1):
-                alone = parallel.size() > 1 and number < len(parts)
-                with shared.no_sync() if alone else nullcontext():
-                    with torch.autocast(device.type, torch.bfloat16, enabled=mixed):
-                        scores = forward(inputs)
-                    scores = scores.float() if mixed else scores
-                    loss = cross_entropy(scores.flatten(0, 1), targets.flatten())
-                    loss = loss / (preset.batch / len(inputs))
-                    (loss * parallel.size()).backward()  # the gradients are averaged
-                value += loss.item()
-            value = parallel.total(value)
-            if not math.isfinite(value):
-                raise _diverged(f"the loss is {value}", step, preset, kept)
-            if folder is not None and step > first and time.perf_counter() >= due:
+            parts = _backward(scores, batch(data, preset, seed, step), preset, device)
+            norm = torch.nn.utils.clip_grad_norm_(model.parameters(), preset.clip)
+            losses.add(parts, norm, random)
+            ended = len(losses.recent) + len(losses.pending) >= _SMOOTHED
+            ended |= step + 1 == preset.steps
+            saved = folder is not None and step > first and time.perf_counter() >= due
+            if (ended or saved) and (found := losses.read(keeping=int(saved))) is not None:
+                what, back, before = found
+                if folder is not None and what.startswith("the gradient"):
+                    kept = keep(step - back, before)
+                raise _diverged(what, step - back, preset, kept)
+            if saved:
                 writing = time.perf_counter()
                 kept = keep(step, random)
                 due = time.perf_counter()
                 due += max(every, _SHARE * (due - writing) if every else 0)
-            norm = torch.nn.utils.clip_grad_norm_(model.parameters(), preset.clip).item()
-            if not math.isfinite(norm):
-                kept = None if folder is None else keep(step, random)
-                raise _diverged(f"the gradient is {norm}", step, preset, kept)
+                losses.read()
             for group in optimise.param_groups:
                 group["lr"] = learning_rate(step, preset)
+            optimise.found_inf = losses.failed  # the step is not made where it is 1
             optimise.step()
             model.project()
             optimise.zero_grad()
-            recent.append(value)
-            if len(recent) == _SMOOTHED or step + 1 == preset.steps:
-                losses.append((step + 1, round(sum(recent) / len(recent), 6)))
-                recent = []
+            if ended:
+                losses.tell(step + 1)
             if progress is not None:
-                progress("train", step + 1, preset.steps, f"loss {value:.3f}")
+                last = losses.told[-1][1] if losses.told else None
+                note = "" if last is None else f"loss {last:.3f}"
+                progress("train", step + 1, preset.steps, note)
     model.eval()
     seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - began_cpu
     return Training(
         preset.steps,
         preset.steps * preset.batch * preset.length,
-        tuple(losses),
+        tuple(losses.told),
         round(seconds, 2),
         round(cpu_seconds, 2),
         tuple(resumed),
     )
 
 
-def _compiled(model: nn.Module, **options: Any) -> Callable[[Tensor], Tensor]:
-    """The model compiled; as it is, with a warning, where the compiler does not work."""
-    compiled: Callable[[Tensor], Tensor] | None = torch.compile(model, **options)
-    tried = False
+def forward(
+    model: Transformer, preset: Preset, shared: nn.Module | None = None, **options: Any
+) -> Callable[..., Tensor]:
+    """What gives the scores of a batch in training; compiled whole on a GPU.
 
-    def forward(tokens: Tensor) -> Tensor:
-        nonlocal compiled, tried
-        if compiled is not None:
+    Args:
+        model: the weights.
+        preset: whose length and precision are meant.
+        shared: what stands in place of the model in a process group.
+        options: of `torch.compile`; given, it is compiled on a CPU too.
+    """
+    device, called = model.device, model if shared is None else shared
+    if device.type == "cuda" or options:
+        model.compile(fullgraph=True, **options)
+    compiled, tried = device.type == "cuda" or bool(options), False
+    kept: tuple[Any, Any] | None = None
+
+    def scores(tokens: Tensor, asked: Tensor | None = None) -> Tensor:
+        nonlocal compiled, tried, kept
+        with torch.autocast(device.type, torch.bfloat16, enabled=preset.precision == "bfloat16"):
+            if not compiled:
+                return called(tokens, asked=asked)
+            bias, mask = kept or model.given(tokens.shape[1], flex=device.type == "cuda")
+            learned = any(isinstance(b, Tensor) and b.requires_grad for b in bias)
+            kept = None if learned else (bias, mask)
             try:
-                scores = compiled(tokens)
+                found: Tensor = called(tokens, bias, mask)
                 tried = True
-                return scores
+                return found if asked is None else found[asked]
             except torch.cuda.OutOfMemoryError:
                 raise
             except Exception as error:
@@ -240,10 +306,39 @@ def _compiled(model: nn.Module, **options: Any) -> Callable[[Tensor], Tensor]:
                     f"torch.compile does not work here ({why[:100]}); training without it",
                     stacklevel=2,
                 )
-                compiled = None
-        return model(tokens)
+                compiled, model._compiled_call_impl = False, None
+            return called(tokens, asked=asked)
 
-    return forward
+    scores.shared = called  # type: ignore[attr-defined]
+    return scores
+
+
+def _backward(
+    scores: Callable[..., Tensor],
+    rows: tuple[Tensor, Tensor],
+    preset: Preset,
+    device: torch.device,
+) -> list[Tensor]:
+    """The gradient of a batch; the loss of each of its parts, as it counts, on the device."""
+    found = []
+    asking = bool((rows[1] == UNASKED).any())  # of the processor
+    answers = (rows[1] != UNASKED).sum().item() if asking else rows[1].numel()
+    parts = _parts(rows, preset, device)
+    for number, (inputs, targets) in enumerate(parts, 1):
+        alone = parallel.size() > 1 and number < len(parts)
+        with scores.shared.no_sync() if alone else nullcontext():  # type: ignore[attr-defined]
+            if asking:
+                asked = targets != UNASKED
+                chosen = scores(inputs, asked).float()
+                loss = cross_entropy(chosen, targets[asked], reduction="sum") / answers
+            else:
+                given = scores(inputs)
+                given = given.float() if preset.precision == "bfloat16" else given
+                loss = cross_entropy(given.flatten(0, 1), targets.flatten())
+                loss = loss / (preset.batch / len(inputs))
+            (loss * parallel.size()).backward()  # the gradients are averaged
+        found.append(loss.detach())
+    return found
 
 
 def _parts(
@@ -251,7 +346,10 @@ def _parts(
 ) -> list[tuple[Tensor, Tensor]]:
     """Rows of a batch that this process runs, in parts no larger than one process would make."""
     most = preset.batch // preset.parts
-    inputs, targets = (parallel.own_rows(row).to(device).split(most) for row in rows)
+    own = [parallel.own_rows(row) for row in rows]
+    if device.type == "cuda":  # while the device works on the step before
+        own = [row.pin_memory().to(device, non_blocking=True) for row in own]
+    inputs, targets = (row.split(most) for row in own)
     return list(zip(inputs, targets, strict=True))
 
 

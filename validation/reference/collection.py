@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from farfield.validation.files import read_json, write
 from farfield.validation.harness.corpus import Corpus
 from farfield.validation.harness.plan import Job, read_plan
 from farfield.validation.harness.reading import corpus
-from farfield.validation.harness.store import Store
+from farfield.validation.harness.store import Store, commit
 from farfield.validation.harness.sweep import finished
 from farfield.validation.reference.committed import HERE, Row, place, rounded
 from farfield.validation.reference.registration import FIRST, REGISTRATIONS
@@ -58,19 +57,6 @@ def condensed(
             **({"commit": made} if (made := commit()) else {}),
         }
     )
-
-
-def commit() -> str | None:
-    """The commit that this package is a checkout of; None where it is none, or is changed."""
-    git = ["git", "-C", str(HERE)]
-    try:
-        changed = subprocess.run(
-            [*git, "status", "--porcelain", "--untracked-files=no"], capture_output=True, check=True
-        )
-        found = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, check=True)
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    return None if changed.stdout else found.stdout.decode().strip()
 
 
 def differences(old: Row, new: Row, tolerance: float = TOLERANCE) -> Iterator[str]:

@@ -13,9 +13,9 @@ from pathlib import Path
 from farfield.validation.files import recorded, write_json
 from farfield.validation.harness.plan import Job
 from farfield.validation.harness.reading import corpus
-from farfield.validation.harness.store import Store
+from farfield.validation.harness.store import Store, commit
 from farfield.validation.harness.sweep import attempt, finished
-from farfield.validation.reference.collection import MORE, STARTED, commit, planned
+from farfield.validation.reference.collection import MORE, STARTED, planned
 from farfield.validation.reference.committed import place
 
 

@@ -1,14 +1,22 @@
 import math
+import tracemalloc
 
 import pytest
 import torch
 
 from farfield.theory.encodings import encoding, encodings
 from farfield.validation.harness import attention
-from farfield.validation.harness.attention import bands, flexible, fused, materialised, toeplitz
+from farfield.validation.harness.attention import (
+    bands,
+    blocks,
+    flexible,
+    fused,
+    materialised,
+    toeplitz,
+)
 from farfield.validation.harness.positional import additive_bias
 from farfield.validation.harness.trainable import TRAINABLE
-from farfield.validation.harness.visibility import CAUSAL, Visibility
+from farfield.validation.harness.visibility import CAUSAL, Visibility, WithSinks
 
 HEADS, SIZE = 2, 4
 VIEWS = [
@@ -241,58 +249,59 @@ def test_the_score_function_of_the_kernel(name):
         torch.testing.assert_close(found, exact, rtol=1e-4, atol=1e-5)
 
 
-def test_the_blocks_of_a_support_are_found_without_a_copy(monkeypatch):
-    """The same mask for the same places, whatever tensor tells them; a change in place is seen;
-    nothing is copied to the processor, where a device would have to wait."""
-
-    def block_mask(p, view=CAUSAL):
-        return attention._block_mask(p, 40, HEADS, view, torch.device("cpu"))
-
-    monkeypatch.setattr(attention, "_masks", {})
-    monkeypatch.setattr(torch.Tensor, "cpu", None)
-    monkeypatch.setattr(torch.Tensor, "numpy", None)
-    near, all_seen = table("window", 40, w=9), table("type1", 40)
-    mask = block_mask(near)
-    assert block_mask(near) is mask is block_mask(near.clone() - 3)
-    assert block_mask(all_seen) is block_mask(None) is block_mask(all_seen * 2) is not mask
-    assert block_mask(near, Visibility(bca=4)) is not mask
-    asked = []
-    equal = torch.equal
-    monkeypatch.setattr(torch, "equal", lambda *pair: asked.append(pair) or equal(*pair))
-    other = near.clone()
-    for _ in range(5):
-        assert block_mask(other) is mask
-    assert 1 <= len(asked) <= len(attention._supports)
-    other[:, 3] = -math.inf
-    changed = block_mask(other)
-    assert changed is not mask and changed is block_mask(other)
-    i = torch.arange(40)
-    for p, found in ((near, mask), (other, changed)):
-        dense = found.mask_mod(torch.tensor(0), torch.tensor(0), i[:, None], i)
-        seen = (i <= i[:, None]) & (p[0] > -math.inf)[(i[:, None] - i).clamp(min=0)]
-        assert equal(dense, seen)
-
-
-def test_supports_beyond_those_kept_are_found_again(monkeypatch):
-    monkeypatch.setattr(attention, "_KEPT", 3)
-    for width in [2, 3, 4, 5, 6, 2, 3]:
-        p = table("window", 32, w=width)
-        mask = attention._block_mask(p, 32, HEADS, CAUSAL, p.device)
-        at = torch.tensor(0), torch.tensor(0), torch.tensor(31), torch.arange(32)
-        assert mask.mask_mod(*at).sum() == width
-    assert len(attention._supports) <= 3
+@pytest.mark.parametrize("length", [40, 128, 129, 300])
+@pytest.mark.parametrize(
+    "view",
+    [
+        CAUSAL,
+        Visibility(window=1),
+        Visibility(window=37),
+        Visibility(bca=24),
+        Visibility(bca=50, window=60),
+        WithSinks(window=30, sinks=20),
+        WithSinks(window=30, sinks=20, reach=90),
+    ],
+    ids=str,
+)
+def test_blocks_by_arithmetic_are_those_of_every_pair(view, length):
+    """Blocks that are left out are seen by nobody, whole ones by all; the others ask the mask."""
+    side, widths = 16, (length, 45)
+    for own in ((), widths):
+        mask = blocks(view, length, widths=own, block=side)
+        i = torch.arange(length)
+        near = torch.tensor(own or (length,))[:, None, None]
+        seen = view.sees(i[:, None], i) & (i[:, None] - i < near)
+        count, pad = -(-length // side), -length % side
+        pairs = torch.nn.functional.pad(seen, (0, pad, 0, pad)).unflatten(1, (count, side))
+        pairs = pairs.unflatten(3, (count, side)).transpose(2, 3)
+        inside = torch.nn.functional.pad(torch.ones(length, length), (0, pad, 0, pad))
+        inside = inside.unflatten(0, (count, side)).unflatten(2, (count, side)).transpose(1, 2)
+        whole = (pairs | (inside == 0)).all(-1).all(-1)
+        some = pairs.any(-1).any(-1)
+        for row, (some_row, whole_row) in enumerate(zip(some, whole, strict=True)):
+            for q in range(count):
+                part = _listed(mask.kv_num_blocks, mask.kv_indices, row, q)
+                full = _listed(mask.full_kv_num_blocks, mask.full_kv_indices, row, q)
+                assert not part & full
+                assert set(some_row[q].nonzero().flatten().tolist()) <= part | full
+                assert full <= set(whole_row[q].nonzero().flatten().tolist())
+        head = torch.arange(len(near))[:, None, None]
+        assert torch.equal(mask.mask_mod(i[0], head, i[:, None], i), seen)
 
 
-def test_the_kernel_is_compiled_for_every_shape(monkeypatch):
-    """Beyond torch's usual eight, a kernel would be run as it is: all pairs, in memory."""
-    plain = torch.compile
-    monkeypatch.setattr(torch, "compile", lambda f, **o: plain(f, backend="eager", **o))
+def _listed(count, indices, row, query):
+    return set(indices[0, row, query, : int(count[0, row, query])].tolist())
 
-    def kernel(x):
-        return x + 1 if torch.compiler.is_compiling() else x
 
-    compiled = attention._compiled(kernel)
-    assert all(compiled(torch.zeros(length)).all() for length in range(1, 13))
+def test_blocks_of_a_long_row_take_no_matrix_of_pairs():
+    tracemalloc.start()
+    mask = blocks(Visibility(window=1000), 1 << 17, block=128)
+    assert tracemalloc.get_traced_memory()[1] < 1 << 24
+    tracemalloc.stop()
+    held = (mask.kv_num_blocks + mask.full_kv_num_blocks)[0, 0]
+    assert (
+        int(held[-1]) == 9 and sum(x.numel() for x in (mask.kv_indices, mask.q_indices)) < 1 << 22
+    )
 
 
 # -- bands --------------------------------------------------------------------------------------
@@ -402,7 +411,7 @@ def test_without_a_compiler_the_other_path_is_taken(monkeypatch):
         raise RuntimeError("no compiler\nand a long story")
 
     monkeypatch.setattr(attention, "flexible", fail)
-    attention._tried.cache_clear()
+    attention._flex_works.cache_clear()
     with pytest.warns(UserWarning, match="does not work here .no compiler"):
         assert not attention._flex_works(torch.device("cpu"), 16, torch.float32)
-    attention._tried.cache_clear()
+    attention._flex_works.cache_clear()

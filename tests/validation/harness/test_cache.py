@@ -18,7 +18,7 @@ from farfield.validation.harness.model import Transformer, rows_of
 from farfield.validation.harness.positional import initialised
 from farfield.validation.harness.presets import Preset
 from farfield.validation.harness.trainable import TRAINABLE
-from farfield.validation.harness.visibility import Visibility
+from farfield.validation.harness.visibility import CAUSAL, Visibility
 
 PRESET = Preset("", layers=2, width=32, heads=4, length=40, batch=2, steps=1)
 NAMES = [n for n in encodings() if encoding(n).mechanism in TRAINABLE and "surrogate" not in n]
@@ -68,7 +68,7 @@ def extend(
     values: list[torch.Tensor] = []
     mask: torch.Tensor | None = None
 
-    def attend(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+    def attend(query, key, value, bias, visible):
         nonlocal mask
         layer = len(keys)
         if cache.tokens:
@@ -80,12 +80,17 @@ def extend(
         if mask is None:
             mask = _mask(model, new, kept, width).to(query)
         own = rows_of(mask, layer, query.shape[1])[None]
-        if model.rotation is not None:
-            query, key = model.rotation(query, key)
+        if rotations[layer] is not None:
+            rotations[layer].reach(kept, key.device)
+            query, key = rotations[layer](query, key)
         return torch.nn.functional.scaled_dot_product_attention(query, key, value, attn_mask=own)
 
+    rotations = [layer.rotation for layer in model.layers]
     for layer in model.layers:
-        x = layer(x, attend)
+        layer.rotation = None  # the cache turns keys when they are asked for
+        x = layer(x, None, CAUSAL, attend)
+    for layer, rotation in zip(model.layers, rotations, strict=True):
+        layer.rotation = rotation
     return model.logits(model.norm(x)), Cache(cache.tokens + new, tuple(keys), tuple(values))
 
 
@@ -105,7 +110,7 @@ def test_a_cache_gives_the_scores_of_a_sliding_window(name, width):
     """Token by token and in blocks, by the path that is the specification."""
     model = build(name)
     with torch.no_grad():
-        whole = model(TEXT, Visibility(window=width), materialised)
+        whole = model(TEXT, mask=Visibility(window=width), path=materialised)
     for cuts in ([1] * 30, [7, 1, 1, 13, 8]):
         cache, found = None, []
         for part in TEXT.split(cuts, 1):
@@ -122,7 +127,7 @@ def test_blocks_of_any_size(cuts, width):
     model = build("xpos")
     text = TEXT.repeat(1, 3)[:, : sum(cuts)]
     with torch.no_grad():
-        whole = model(text, Visibility(window=width))
+        whole = model(text, mask=Visibility(window=width))
     cache, found = None, []
     for part in text.split(cuts, 1):
         scores, cache = extend(model, part, cache, width)

@@ -39,7 +39,7 @@ def without_times(value):
         return {
             k: without_times(v)
             for k, v in value.items()
-            if k not in ("seconds", "cpu_seconds", "notes")
+            if k not in ("seconds", "cpu_seconds", "notes", "began")
         }
     return [without_times(v) for v in value] if isinstance(value, list) else value
 

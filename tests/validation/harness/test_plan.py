@@ -1,13 +1,17 @@
+import copy
 import dataclasses
+import json
 
 import numpy as np
 import pytest
 
 from farfield.theory.answers.answer import InputError
+from farfield.validation import reference
 from farfield.validation.harness.configuration import key
 from farfield.validation.harness.corpus import Corpus
 from farfield.validation.harness.plan import parse_plan, read_plan
 from farfield.validation.harness.presets import PRESETS, preset, resized
+from farfield.validation.harness.reading import corpus
 from farfield.validation.reference.committed import HERE
 
 
@@ -265,3 +269,23 @@ KEYS = {
     "type1, 64, 2": ("92b000f275f1ee06", "e191332795a6ad18"),
     "window 16, 64, 0": ("f77b0b64c4adfdd8", "e191332795a6ad18"),
 }
+
+
+def test_every_committed_result_keeps_its_key():
+    """From the plan, with the text that the result names: the run that a store has under this key
+    is found again, and what was measured of it."""
+    found = 0
+    for jobs, home, _ in reference.planned(corpus()):
+        for job in jobs:
+            path = reference.place(job, home)
+            if not path.exists():
+                continue
+            said, configuration = json.loads(path.read_text(encoding="utf-8")), job.configuration
+            text = copy.copy(configuration.corpus)
+            object.__setattr__(text, "sha256", said["text"]["sha256"])
+            again = dataclasses.replace(configuration, corpus=text)
+            assert key(again.training()) == said["key"], job.name
+            views = [again.measured(visible) for visible in again.variants]
+            assert [m["settings"] for m in said["measurements"]] == views, job.name
+            found += 1
+    assert found >= 238

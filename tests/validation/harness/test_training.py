@@ -9,8 +9,8 @@ from farfield.validation.harness.positional import initialised
 from farfield.validation.harness.presets import preset
 from farfield.validation.harness.training import (
     TrainingDiverged,
-    _compiled,
     batch,
+    forward,
     learning_rate,
     train,
 )
@@ -70,10 +70,10 @@ def test_a_loss_that_is_no_number_stops_the_run(text, small):
 
 
 def test_a_compiled_model_is_the_model(small):
-    """Traced without code generation, which would take minutes; the bias is not compiled."""
+    """Traced without code generation, which would take minutes."""
     model = initialised(encoding("kerple_log"), small, 0)
-    x = torch.arange(24).view(2, 12)
-    torch.testing.assert_close(_compiled(model, backend="eager")(x), model(x))
+    x, plain = torch.arange(24).view(2, 12), initialised(encoding("kerple_log"), small, 0)
+    torch.testing.assert_close(forward(model, small, backend="eager")(x), plain(x))
 
 
 def test_without_a_compiler_the_model_is_trained_as_it_is(small):
@@ -83,10 +83,30 @@ def test_without_a_compiler_the_model_is_trained_as_it_is(small):
         raise RuntimeError("no compiler\nand a long story")
 
     x = torch.arange(24).view(2, 12)
-    forward = _compiled(model, backend=broken)
+    scores = forward(model, small, backend=broken)
     with pytest.warns(UserWarning, match="torch.compile does not work here"):
-        found = forward(x)
-    assert torch.equal(found, model(x)) and torch.equal(forward(x), found)
+        found = scores(x)
+    assert torch.equal(found, model(x)) and torch.equal(scores(x), found)
+
+
+@pytest.mark.parametrize("name", ["alibi", "kerple_log", "rope"])
+def test_the_device_is_asked_every_twenty_steps(name, text, small, monkeypatch):
+    """Nothing that a device would have to wait for happens within a step."""
+    model = initialised(encoding(name, **({"heads": 4} if name == "alibi" else {})), small, 0)
+    asked, step = [], [0]
+    for ask in ("item", "tolist", "cpu", "numpy", "__bool__", "__float__", "__int__", "nonzero"):
+        told = getattr(torch.Tensor, ask)
+
+        def watched(tensor, *args, told=told, ask=ask, **kwargs):
+            if tensor.requires_grad or tensor.grad_fn or tensor.dtype.is_floating_point:
+                asked.append((ask, step[0]))
+            return told(tensor, *args, **kwargs)
+
+        monkeypatch.setattr(torch.Tensor, ask, watched)
+    longer = dataclasses.replace(small, steps=45)
+    train(model, text.train, longer, progress=lambda *event: step.__setitem__(0, event[1]))
+    by_own = {at for ask, at in asked if ask in ("tolist", "cpu", "numpy", "item", "__float__")}
+    assert by_own == {19, 39, 44}, asked[:5]
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU is visible")

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from farfield.numerics.resolution import attention_resolution
 from farfield.theory.answers.answer import InputError
-from farfield.validation.harness.attention import _diagonals, fused
+from farfield.validation.harness.attention import PLAIN, Weighting, _diagonals, fused
 from farfield.validation.harness.corpus import segments as spaced
 from farfield.validation.harness.model import Transformer, rows_of
 from farfield.validation.harness.visibility import CAUSAL, Visibility
@@ -79,7 +79,12 @@ def expected_scores(
     counts = torch.zeros(length, dtype=torch.float64)
 
     def path(
-        query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, visible: Visibility
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        bias: Tensor | None,
+        visible: Visibility,
+        weighting: Weighting = PLAIN,
     ) -> Tensor:
         total, counted = torch.zeros(length, dtype=torch.float64), torch.zeros_like(counts)
         scale = 1 / math.sqrt(query.shape[-1])
@@ -93,7 +98,7 @@ def expected_scores(
                 into[:stop] += _diagonals(matrix[None])[0, :stop].flip(-1).cpu()
         sums.append(total)
         counts.copy_(counted)
-        return fused(query, key, value, bias, visible)
+        return fused(query, key, value, bias, visible, weighting)
 
     for sample in samples.split(1):
         model.hidden(model.embed(sample.to(model.device)), visible, path)
