@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import LISTED, Encoding, encoding
-from farfield.validation.harness.mechanism import Mechanism, Scale, Turn
+from farfield.validation.harness.mechanism import LayerMechanism, Scale, Turn
 from farfield.validation.harness.trainable import require_values
 
 Formulas = str | list[str]
@@ -50,7 +50,7 @@ class LayerPlan:
         encoding: its bias; None for none.
     """
 
-    mechanism: Mechanism
+    mechanism: LayerMechanism
     encoding: Encoding | None = None
 
     def require(self, at: int, heads: int, size: int, length: int) -> None:
@@ -125,7 +125,7 @@ def _layer(given: Any, at: int, heads: int) -> LayerPlan:
     except ValueError as error:
         raise InputError(f"layer {at}: {error}") from None
     biased = bias is not None and not _zero(bias)
-    mechanism = Mechanism(biased, turn, entry.window, entry.sinks, scale)
+    mechanism = LayerMechanism(biased, turn, entry.window, entry.sinks, scale)
     return LayerPlan(mechanism, bias if biased else None)
 
 

@@ -64,7 +64,7 @@ class Scale:
 
 
 @dataclass(frozen=True)
-class Mechanism:
+class LayerMechanism:
     """How one layer attends.
 
     Args:

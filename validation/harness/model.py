@@ -30,7 +30,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from .attention import PLAIN, Path, Weighting, blocks, fused, recent
-from .mechanism import Mechanism, Scale, Turn
+from .mechanism import LayerMechanism, Scale, Turn
 from .visibility import CAUSAL, Visibility
 
 
@@ -114,7 +114,9 @@ def factor(scale: Scale, keys: Tensor, training: bool) -> Tensor | None:
 class Layer(nn.Module):
     """Multi-head attention, then an MLP four times as wide, each on a normalised residual."""
 
-    def __init__(self, width: int, heads: int, mechanism: Mechanism, dropout: float = 0.0) -> None:
+    def __init__(
+        self, width: int, heads: int, mechanism: LayerMechanism, dropout: float = 0.0
+    ) -> None:
         super().__init__()
         self.heads, self.mechanism, self.dropout = heads, mechanism, dropout
         self.attention_norm, self.mlp_norm = nn.LayerNorm(width), nn.LayerNorm(width)
@@ -172,7 +174,7 @@ class Transformer(nn.Module):
         absolute: `sinusoidal` or `learned_absolute` vectors; None for none.
 
     >>> from farfield.validation.harness.presets import preset
-    >>> model = Transformer(preset("tiny"), [Mechanism(window=4), Mechanism(turn=Turn())])
+    >>> model = Transformer(preset("tiny"), [LayerMechanism(window=4), LayerMechanism(turn=Turn())])
     >>> model(torch.zeros(1, 5, dtype=torch.long)).shape
     torch.Size([1, 5, 256])
     """
@@ -180,7 +182,7 @@ class Transformer(nn.Module):
     def __init__(
         self,
         shape: Any,
-        mechanisms: Sequence[Mechanism],
+        mechanisms: Sequence[LayerMechanism],
         vocabulary: int = 256,
         bias: Callable[[], nn.Module] | None = None,
         absolute: str | None = None,

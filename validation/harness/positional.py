@@ -27,7 +27,7 @@ from farfield.theory.functions.nodes import Lookup, n
 from farfield.validation.harness.attention import ScoreMod
 from farfield.validation.harness.corpus import BYTES
 from farfield.validation.harness.layers import LayerPlan
-from farfield.validation.harness.mechanism import Mechanism, Turn
+from farfield.validation.harness.mechanism import LayerMechanism, Turn
 from farfield.validation.harness.model import Transformer
 from farfield.validation.harness.presets import Preset
 from farfield.validation.harness.trainable import require_values
@@ -297,12 +297,12 @@ def transformer(
         )
     kind = encoding.mechanism
     turn = Turn(decay=kind == "rotation_decay") if kind.startswith("rotation") else None
-    same = [Mechanism(biased=kind == "bias", turn=turn)] * preset.layers
+    same = [LayerMechanism(biased=kind == "bias", turn=turn)] * preset.layers
     bias = functools.partial(additive_bias, encoding, preset.heads) if kind == "bias" else None
     return Transformer(preset, same, vocabulary, bias, kind)
 
 
-def _scaled(mechanism: Mechanism, length: int) -> Mechanism:
+def _scaled(mechanism: LayerMechanism, length: int) -> LayerMechanism:
     """With the training length in its scale, where that has none."""
     if mechanism.scale is None or mechanism.scale.length is not None:
         return mechanism

@@ -286,7 +286,8 @@ def test_blocks_by_arithmetic_are_those_of_every_pair(view, length):
                 assert set(some_row[q].nonzero().flatten().tolist()) <= part | full
                 assert full <= set(whole_row[q].nonzero().flatten().tolist())
         head = torch.arange(len(near))[:, None, None]
-        assert torch.equal(mask.mask_mod(i[0], head, i[:, None], i), seen)
+        found = mask.mask_mod(i[0], head, i[:, None], i)
+        assert torch.equal(found.expand_as(near * seen), seen.expand_as(near * seen))
 
 
 def _listed(count, indices, row, query):
