@@ -45,7 +45,7 @@ def rows(runs: Iterable[Row]) -> Iterator[dict[str, Any]]:
 
     >>> row = next(r for r in rows(results()) if r["length"] == 1024)
     >>> row["label"], row["seed"], row["layers"], row["trained"], row["protocol"]
-    ('alibi', 0, 4, 128, 'last token')
+    ('alibi', 0, 4, 128, 'non-overlapping')
     """
     for run in runs:
         for m in run["measurements"]:
