@@ -642,7 +642,8 @@ class _Search:
             if self._beyond(s, j, height if falls is not None else None):
                 return j
             if j.bit_length() >= MAX_COUNT_BITS:
-                raise _Vast(j - falls if falls is not None else None)
+                known = falls is not None and self._decided(height, j, j + 1)
+                raise _Vast(j - falls if known and falls is not None else None)
             j = min(j * j, 1 << MAX_COUNT_BITS)
 
     def _beyond(self, s: Stretch, j: int, falling: Callable[[Any], Any] | None) -> bool:
