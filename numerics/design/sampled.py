@@ -16,7 +16,7 @@ from farfield.numerics.design.rationals import simplest
 from farfield.numerics.design.region import DIGITS, Event, ParameterLine, Region
 from farfield.numerics.design.targets import Target
 from farfield.theory.algebra.budget import budget, check_time, until
-from farfield.theory.algebra.outcomes import Unreachable
+from farfield.theory.algebra.outcomes import OutOfTime, Unreachable
 from farfield.theory.answers.answer import InputError
 from farfield.theory.answers.wording import listed
 
@@ -24,6 +24,7 @@ PLACES = (-16, -12, -10, -8, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 8, 10,
 """Coordinates that are looked at: the parameter's distance from an end is 2 to their power."""
 HALVINGS, NARROW = 40, 2.0**-36
 SHARE = 1 / 8
+EDGE_SHARE = 1 / 3
 
 
 def sampled(line: ParameterLine, targets: Sequence[Target]) -> tuple[Region, str]:
@@ -35,11 +36,7 @@ def sampled(line: ParameterLine, targets: Sequence[Target]) -> tuple[Region, str
     """
     look = _Look(line, [Event(t, *event) for t in targets for event in t.events()])
     places = sorted(map(float, PLACES), key=abs)
-    good = next((u for u in places if look.met(u)), None)
-    if good is None:
-        known = sorted(u for u in places if None not in look.at(u))
-        between = (_between(look, *pair) for pair in itertools.pairwise(known))
-        good = next((u for u in between if u is not None), None)
+    good = _first_met(look, places)
     if good is None:
         good = _summit(look)
     if good is None:
@@ -49,7 +46,8 @@ def sampled(line: ParameterLine, targets: Sequence[Target]) -> tuple[Region, str
         )
     ends: list[tuple[Rational, Rational] | None] = []
     for way in (-1, 1):
-        beyond = sorted((u for u in places if (u - good) * way > 0), key=lambda u: abs(u - good))
+        seen = {*places, *look.known}
+        beyond = sorted((u for u in seen if (u - good) * way > 0), key=lambda u: abs(u - good))
         near = next(filter(look.misses, beyond), None)
         ends.append(None if near is None else _edge(look, near, good))
     low, high = (None if end is None else end[1] for end in ends)
@@ -60,6 +58,22 @@ def sampled(line: ParameterLine, targets: Sequence[Target]) -> tuple[Region, str
             chosen = short
     found = Region(ends[0], ends[1], (low is not None, high is not None), chosen)
     return found, look.open_words()
+
+
+def _first_met(look: _Look, places: Sequence[float]) -> float | None:
+    """A coordinate that meets all: one of the places, or between two of them that were decided; the
+    nearest places come first, as far ones may take long."""
+    tried: set[tuple[float, float]] = set()
+    for u in places:
+        if look.met(u):
+            return u
+        known = sorted(x for x in look.known if x in places and None not in look.at(x))
+        for pair in itertools.pairwise(known):
+            if pair not in tried:
+                tried.add(pair)
+                if (good := _between(look, *pair)) is not None:
+                    return good
+    return None
 
 
 @dataclass
@@ -94,6 +108,20 @@ class _Look:
         except (Unreachable, InputError):
             return None
 
+    def crossing(self, low: float, high: float) -> float:
+        """Where the events that differ at two coordinates are guessed to change, on average."""
+        guesses = []
+        for k, event in enumerate(self.events):
+            if self.at(low)[k] != self.at(high)[k]:
+                try:
+                    one, other = (float(self.line.gauged(event, arb(u))[1]) for u in (low, high))
+                except (Unreachable, InputError):
+                    check_time()
+                    continue
+                if one * other < 0 and math.isfinite(one - other):
+                    guesses.append(low + (high - low) * min(max(one / (one - other), 0.01), 0.99))
+        return sum(guesses) / len(guesses) if guesses else (low + high) / 2
+
     def met(self, u: float) -> bool:
         """Whether all events are as wanted."""
         return all(self.at(u))
@@ -113,12 +141,13 @@ class _Look:
 
 
 def _between(look: _Look, low: float, high: float) -> float | None:
-    """A coordinate that meets all, by halves between two of which one or the other meets each."""
+    """A coordinate that meets all, between two of which one or the other meets each: by secants of
+    what crosses there, and halves."""
     at_low, at_high = look.at(low), look.at(high)
-    for _ in range(HALVINGS):
+    for step in range(HALVINGS):
         if not all(map(operator.or_, at_low, at_high)):
             return None
-        middle = (low + high) / 2
+        middle = (low + high) / 2 if step % 3 == 2 else look.crossing(low, high)
         here = look.at(middle)
         if None in here:
             return None
@@ -161,8 +190,20 @@ def _summit(look: _Look) -> float | None:
 
 def _edge(look: _Look, bad: float, good: float) -> tuple[Rational, Rational]:
     """Two parameters of which the second meets all and the first does not: neighbours, where all
-    between them is decided."""
-    line = look.line
+    between them is decided in a share of the time that is left."""
+    now = time.monotonic()
+    pair = [bad, good]
+    try:
+        with until(now + EDGE_SHARE * (budget().deadline - now)):
+            return _sharp_edge(look, pair)
+    except OutOfTime:
+        check_time()
+    return look.line.chart.at(arb(pair[0])), look.line.chart.at(arb(pair[1]))
+
+
+def _sharp_edge(look: _Look, pair: list[float]) -> tuple[Rational, Rational]:
+    """The same without a time; the pair holds the nearest that were decided."""
+    line, (bad, good) = look.line, pair
     failing = [e for e, holds in zip(look.events, look.at(bad), strict=True) if holds is False]
     places = sorted((arb(bad), arb(good)), key=float)
     try:
@@ -172,12 +213,12 @@ def _edge(look: _Look, bad: float, good: float) -> tuple[Rational, Rational]:
             return edge.outside, edge.inside
     except Unreachable:
         check_time()
-    while abs(good - bad) > NARROW:
-        middle = (good + bad) / 2
+    while abs(pair[1] - pair[0]) > NARROW:
+        middle = (pair[0] + pair[1]) / 2
         if look.met(middle):
-            good = middle
+            pair[1] = middle
         elif look.misses(middle):
-            bad = middle
+            pair[0] = middle
         else:
             break
-    return line.chart.at(arb(bad)), line.chart.at(arb(good))
+    return line.chart.at(arb(pair[0])), line.chart.at(arb(pair[1]))

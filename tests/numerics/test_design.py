@@ -154,6 +154,23 @@ def test_what_is_not_decided_is_not_what_is_missed(monkeypatch):
     assert "not decided at" in str(none.reason)
 
 
+def test_a_wave_that_grows_with_the_parameter_has_a_design():
+    family = "-a*n*(1+sin(n)/2)"
+    found = design(family, trf=64, eps="1/100", budget_s=60)
+    assert found.achieved == 64 and not found.monotone
+    for outside, inside in (found.low, found.high):
+        assert reached(family, "trf", {"eps": "1/100"}, inside) == 64
+        assert reached(family, "trf", {"eps": "1/100"}, outside) != 64
+
+
+def test_assumed_domains_are_those_of_the_design():
+    found = design("a*n", trf=512, assumptions={"a": "real"})
+    assert found.value == Rational(-1, 111) and found.achieved == 512
+    assert str(found.encoding.biases[0]) == "-n/111" and found.call == 'encoding(["-n/111"])'
+    inside = design("alibi", trf=512, assumptions={"m": "(0, 1]"})
+    assert inside.call == 'encoding("alibi", m="1/111")'
+
+
 def test_waves_of_any_height_keep_the_budget():
     found = design("-n/10 + a*cos(n/3)", trf=40, eps="1/100")
     for outside, inside in (found.low, found.high):
