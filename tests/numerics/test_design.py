@@ -156,7 +156,7 @@ def test_what_is_not_decided_is_not_what_is_missed(monkeypatch):
 
 def test_a_wave_that_grows_with_the_parameter_has_a_design():
     family = "-a*n*(1+sin(n)/2)"
-    found = design(family, trf=64, eps="1/100", budget_s=60)
+    found = design(family, trf=64, eps="1/100")
     assert found.achieved == 64 and not found.monotone
     for outside, inside in (found.low, found.high):
         assert reached(family, "trf", {"eps": "1/100"}, inside) == 64
