@@ -32,7 +32,7 @@ def _():
 def _(mo, state):
     given = mo.cli_args().get("formulas") or "-r*log(1+n)"
     typed = mo.ui.text_area(
-        value="\n".join(str(given).split(";")),
+        value=str(given),
         full_width=True,
         rows=3,
         debounce=True,

@@ -56,6 +56,7 @@ FIRST, WHOLE = 0.3, 5.0
 """Seconds of thought for the first answer, and for the whole one."""
 WIDE = 8
 STEP = Fraction(1, 8)
+_BETWEEN = re.compile(r"\n|;(?![^\[\n]*\])")  # a line, or ; outside of a list of heads
 
 
 @dataclass(frozen=True)
@@ -158,7 +159,7 @@ class Explorer:
     def read(self, typed: str) -> Explorer:
         """Ask what was typed, a formula a line; what cannot be read keeps the last answer."""
         found, trouble = [], []
-        for text in filter(None, (line.strip() for line in re.split(r"[\n;]", typed))):
+        for text in filter(None, (line.strip() for line in _BETWEEN.split(typed))):
             if text not in self._known:
                 try:
                     self._known[text] = read(text)

@@ -45,7 +45,7 @@ def explore(
     sys.stdout.flush()
     mode = ["--quiet", "edit" if edit else "run", str(notebook), *["--headless"] * headless]
     address = ["--host", "127.0.0.1", "--port", str(port), "--no-token"]
-    begin = ["--", f"--formulas={';'.join(formulas)}"] if formulas else []
+    begin = ["--", "--formulas=" + "\n".join(formulas)] if formulas else []
     os.execv(sys.executable, [sys.executable, "-m", "marimo", *mode, *address, *begin])
 
 

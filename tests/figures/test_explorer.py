@@ -127,3 +127,8 @@ def test_without_marimo_it_says_how_to_get_it(monkeypatch, capsys):
 def test_a_formula_that_cannot_be_read_is_refused():
     with pytest.raises(InputError, match="column"):
         read("-log(1+n")
+
+
+def test_heads_in_brackets_are_one_idea():
+    session = Explorer().read("[-n/4; 0 x7]; -n\nalibi")
+    assert [q.subject.num_heads for q in session.questions] == [8, 1, 8]
