@@ -12,6 +12,7 @@ import json
 import math
 import os
 import stat
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +20,8 @@ from typing import IO, Any
 
 from farfield.theory.answers.answer import InputError
 
-DOCUMENT = 8 << 20
-"""The most bytes of a JSON file."""
+DOCUMENT, INDEX = 2 << 20, 32 << 20
+"""The most bytes of a file of settings, and of a list of tensors."""
 
 DEPTH = 32
 """The deepest nesting of a JSON file."""
@@ -84,14 +85,19 @@ def opened(folder: Path, name: str, *, most: int | None = None) -> IO[bytes]:
     return os.fdopen(handle, "rb")
 
 
-def document(folder: Path, name: str) -> Config:
+def document(folder: Path, name: str, most: int = DOCUMENT) -> Config:
     """A JSON file of a folder, which must hold a table.
+
+    Args:
+        folder: of a model.
+        name: of the file.
+        most: bytes that it may have.
 
     Raises:
         InputError: as `opened`; it is no such file, is nested too deeply or repeats a key.
     """
-    with opened(folder, name, most=DOCUMENT) as file:
-        return parsed(folder.name, name, file.read(DOCUMENT + 1))
+    with opened(folder, name, most=most) as file:
+        return parsed(folder.name, name, file.read(most))
 
 
 def parsed(model: str, name: str, content: bytes) -> Config:
@@ -106,8 +112,7 @@ def parsed(model: str, name: str, content: bytes) -> Config:
         if pairs and pairs[0][0] == "__float__" and pairs[0][1] in ("Infinity", "-Infinity", "NaN"):
             return float(pairs[0][1])  # as the library writes them
         if len(table) < len(pairs):
-            keys = [key for key, _ in pairs]
-            twice = next(key for k, key in enumerate(keys) if key in keys[:k])
+            twice = next(key for key, n in Counter(key for key, _ in pairs).items() if n > 1)
             raise InputError(f"model {model!r}: {name} has the key {twice[:40]!r} twice")
         return table
 
@@ -162,8 +167,8 @@ def require_plain(folder: Path) -> None:
                 "with its adapters merged"
             )
         if name.endswith((".json", ".safetensors")):
-            large = name.endswith(".safetensors") or name == "tokenizer.json"
-            opened(folder, name, most=None if large else DOCUMENT).close()
+            settings = name in ("config.json", "generation_config.json")
+            opened(folder, name, most=DOCUMENT if settings else None).close()
 
 
 @dataclass(frozen=True)

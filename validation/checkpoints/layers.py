@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from farfield.theory.answers.answer import Code, Reason, Status
+from farfield.theory.answers.answer import Code, InputError, Reason, Status
 from farfield.theory.answers.blocks import Block, note, sentence, table
 from farfield.theory.answers.wording import count, plural, runs
 from farfield.theory.convergence import check_convergence
@@ -167,15 +167,23 @@ def _layer(
 
 def by_gains(folder: Folder, gains: Gains, factor: float) -> float:
     """`|q.k| scale <= scale |q| |k|`, a norm's output at most `sqrt(d) max |gain| + |shift|`."""
-    norms = []
     stored = headers(folder.path)
+
+    def read(name: str) -> np.ndarray:
+        found = tensor(folder.path, name, stored)
+        if not found.size or not np.isfinite(found).all():
+            raise InputError(
+                f"model {folder.name!r}: the tensor {name!r} is empty or not finite; accepted: "
+                "finite gains"
+            )
+        return found
+
+    norms = []
     for name, heads in zip((gains.query, gains.key), gains.heads, strict=True):
-        gain = np.abs(tensor(folder.path, name, stored) + gains.offset).max()
+        gain = float(np.abs(read(name) + gains.offset).max())
         shift = name.removesuffix("weight") + "bias"
-        moved = 0.0
-        if shift in stored:  # RMSNorm has none
-            moved = float(np.linalg.norm(tensor(folder.path, shift, stored)))
-        norms.append(math.sqrt(folder.shape.head_size * heads) * float(gain) + moved)
+        moved = float(np.linalg.norm(read(shift))) if shift in stored else 0.0  # RMSNorm has none
+        norms.append(math.sqrt(folder.shape.head_size * heads) * gain + moved)
     return gains.scale * factor * norms[0] * norms[1]
 
 

@@ -20,6 +20,7 @@ from farfield.theory.encodings import (
     surrogate_of,
 )
 from farfield.theory.formula.given import as_expression
+from farfield.theory.functions.nodes import n
 from farfield.validation.checkpoints.family import THETA, Attention, Description, ModelSize
 from farfield.validation.checkpoints.guarded import DOCUMENT, Config, opened
 from farfield.validation.files import CorruptFile, read_json
@@ -27,6 +28,7 @@ from farfield.validation.harness.configuration import describe
 from farfield.validation.harness.corpus import BYTES
 from farfield.validation.harness.presets import Preset
 
+_TEXT, _LEARNED = 4000, 1000.0  # characters of a formula, and the size of a learned value
 RUN = "farfield"
 """The kind of a folder that holds a run."""
 
@@ -49,12 +51,15 @@ def describe_run(path: Path) -> tuple[Description, Mapping[str, Any]]:
                 f"run {path.name!r} is a hybrid, whose layers differ; accepted are runs with one "
                 "encoding in all layers"
             )
+        _require_sane(record)
         found = _learned(encoding_of(record), record["learned"], preset.heads)
+        if any(bias.free_symbols - {n} for bias in found.biases):
+            raise KeyError("a parameter without a value")
     except CorruptFile as error:
         raise InputError(f"run {path.name!r} cannot be read: {error}") from None
     except InputError:
         raise
-    except (KeyError, TypeError, AttributeError, IndexError, ValueError):
+    except (KeyError, TypeError, AttributeError, IndexError, ValueError, StopIteration):
         raise InputError(f"run {path.name!r} was written by another version") from None
     size = preset.width // preset.heads
     turned = None if surrogate_of(found.name) is None else (size, THETA)
@@ -66,6 +71,19 @@ def describe_run(path: Path) -> tuple[Description, Mapping[str, Any]]:
     )
     attention = (Attention(found, turned, scale=size**-0.5),) * preset.layers
     return Description(shape, attention, preset.length), record
+
+
+def _require_sane(record: Mapping[str, Any]) -> None:
+    """Raise ValueError for texts and numbers that no run has."""
+    texts = [
+        *record["configuration"]["encoding"]["heads"],
+        record.get("labels", {}).get("encoding", ""),
+    ]
+    values = [value for each in record["learned"].values() for value in each]
+    if any(len(str(text)) > _TEXT or not isinstance(text, str) for text in texts):
+        raise ValueError("a formula is no text, or long")
+    if not all(abs(value) <= _LEARNED for value in values):
+        raise ValueError("a learned value is beyond every run")
 
 
 def preset_of(record: Mapping[str, Any]) -> Preset:

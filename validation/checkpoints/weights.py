@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 
 from farfield.theory.answers.answer import InputError
-from farfield.validation.checkpoints.guarded import DOCUMENT, Config, document, opened, parsed
+from farfield.validation.checkpoints.guarded import INDEX, Config, document, opened, parsed
 
 _PICKLED = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 _SHARDS = 2000
-_HEADER = DOCUMENT
 _TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
 _TABLE = 1 << 30  # bytes of a tensor that is read here: a gain, or a table of positions
 
@@ -59,10 +58,10 @@ def _header(path: Path, name: str) -> dict[str, Stored]:
         whole = file.seek(0, 2)
         file.seek(0)
         size = int.from_bytes(file.read(8), "little")
-        if not 2 <= size <= min(_HEADER, whole - 8):
+        if not 2 <= size <= min(INDEX, whole - 8):
             raise InputError(
                 f"model {path.name!r}: {name} is no whole safetensors file: its header would take "
-                f"{size} bytes; accepted: at most {_HEADER}, within the file"
+                f"{size} bytes; accepted: at most {INDEX}, within the file"
             )
         said = parsed(path.name, name, file.read(size))
     return {k: _stored(said, k, 8 + size, whole) for k in said.values if k != "__metadata__"}
@@ -96,7 +95,7 @@ def _require_all(path: Path, present: set[str]) -> None:
     index = "model.safetensors.index.json"
     if not (path / index).is_symlink() and not (path / index).exists():
         return
-    named = document(path, index).part("weight_map").values.values()
+    named = document(path, index, INDEX).part("weight_map").values.values()
     if wrong := next((v for v in named if not isinstance(v, str)), None):
         raise InputError(
             f"model {path.name!r}: {index} has {str(wrong)[:40]!r} in weight_map; accepted: names "

@@ -1,6 +1,7 @@
 """Folders that somebody made to do harm: one line that names file and key, and nothing is run."""
 
 import contextlib
+import copy
 import json
 import os
 import struct
@@ -11,12 +12,17 @@ from safetensors.numpy import save_file
 
 from farfield.cli import main
 from farfield.theory.answers.answer import InputError
+from farfield.theory.encodings import encoding
 from farfield.validation.checkpoints.audit import audit
 from farfield.validation.checkpoints.family import families
 from farfield.validation.checkpoints.folder import describe, described
 from farfield.validation.checkpoints.guarded import Config, document, opened, parsed, require_plain
 from farfield.validation.checkpoints.loading import load
 from farfield.validation.checkpoints.weights import headers, tensor
+from farfield.validation.files import read_json, write_json
+from farfield.validation.harness.configuration import Configuration
+from farfield.validation.harness.experiment import train_and_measure
+from farfield.validation.harness.store import Store
 
 pytestmark = pytest.mark.timeout(120)
 INDEX = "model.safetensors.index.json"
@@ -173,6 +179,30 @@ def test_whole_weights_are_read_as_the_library_reads_them(tmp_path):
         one_line(lambda: tensor(place, "i"), "'i' as 24 bytes of 'I64'")
 
 
+def test_large_files_are_read_at_once(tmp_path):
+    """Hundreds of thousands of keys, one of them twice; a long list for every key of a family."""
+    place = folder(tmp_path)
+    many = [f'"k{n}": 0' for n in range(100_000)]
+    (place / "config.json").write_text("{" + ", ".join([*many, '"k99999": 1']) + "}")
+    one_line(lambda: describe(place), "config.json has the key 'k99999' twice")
+    for key in ("num_hidden_layers", "layer_types", "rope_scaling"):
+        values = {"model_type": "gemma3_text", key: [0] * 300_000}
+        (place / "config.json").write_text(json.dumps(values))
+        one_line(lambda: describe(place), "config.json", key)
+    (place / "config.json").write_text(" " * (3 << 20))
+    one_line(lambda: describe(place), "config.json has 3145728 bytes, more than 2097152")
+
+
+@pytest.mark.parametrize("how", ["nan", "empty"])
+def test_gains_that_bound_nothing(how, tmp_path):
+    values = {"num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 2}
+    place = folder(tmp_path, model_type="qwen3", hidden_size=8, head_dim=4, **values)
+    gain = {"nan": np.full(4, np.nan), "empty": np.zeros(0)}[how].astype(np.float32)
+    names = [f"model.layers.0.self_attn.{which}_norm.weight" for which in "qk"]
+    save_file(dict.fromkeys(names, gain), place / "model.safetensors")
+    one_line(lambda: audit(place, bounds="weights"), names[0], "empty or not finite")
+
+
 @pytest.mark.parametrize("value", [{"w": 3}, {"w": "../../x.safetensors"}, {"w": ["a"]}, [1], 7])
 def test_an_index_names_files_of_the_folder(value, tmp_path):
     place = folder(tmp_path)
@@ -283,3 +313,39 @@ def test_the_largest_model_is_audited(tmp_path):
     found = audit(place)
     assert len(found.reach) == 2000 and found.reach[-1] == 1 + 2000 * ((1 << 40) - 1)
     opened(place, "config.json").close()
+
+
+PLACES = (
+    ("configuration", "preset", "layers"),
+    ("configuration", "preset", "heads"),
+    ("configuration", "encoding", "mechanism"),
+    ("configuration", "encoding", "heads", 0),
+    ("configuration", "encoding", "parameters", 0, "name"),
+    ("configuration", "encoding", "parameters"),
+    ("labels", "encoding"),
+    ("learned", "r1", 0),
+)
+
+
+def test_records_of_runs(text, small, tmp_path):
+    """A record whose seal fits what somebody wrote into it."""
+    settings = Configuration(encoding("kerple_log"), text, small)
+    place = tmp_path / train_and_measure(settings, Store(tmp_path / "runs"))["key"]
+    place.mkdir()
+    record = read_json(tmp_path / "runs" / place.name / "training.json")
+    refused = 0
+    for *path, last in PLACES:
+        for value in (-1, 0, 10**18, 1e308, "", "x" * 10_000, [], {}, None, [[3]]):
+            changed = copy.deepcopy(record)
+            at = changed
+            for key in path:
+                at = at[key]
+            at[last] = value
+            write_json(place / "training.json", changed)
+            try:
+                audit(place)
+            except InputError as error:
+                said = str(error)
+                assert "\n" not in said and len(said) < 400 and said.isprintable()
+                refused += 1
+    assert refused > 50
