@@ -43,7 +43,7 @@ def copy(tmp_path_factory):
     entry, (listing,) = recipe("To add an encoding")
     edit(
         "theory/encodings/catalogue.py",
-        lambda text: text.replace("\n)\n\nCATALOGUE", f"\n{entry})\n\nCATALOGUE"),
+        lambda text: text.replace("\n)\n\nCATALOGUE", f"\n{entry.rstrip()},\n)\n\nCATALOGUE"),
     )
     edit("theory/encodings/index.txt", lambda text: "")
     record, _ = recipe("To add a function")

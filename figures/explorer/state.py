@@ -282,7 +282,7 @@ def numbers(question: Question, values: Mapping[str, Fraction], budget_s: float 
         beyond = leak(subject, TRAINED, TESTED)
         window = certified_window(subject, ERROR, 1, 1)
         far = reach(subject, ADVANTAGE, length=TESTED)
-        holds = forecast(subject, trained=TRAINED, tested=TESTED)
+    holds = forecast(subject, trained=TRAINED, tested=TESTED)
     told = commands(question, values)
     return KeyNumbers(
         [
