@@ -289,3 +289,12 @@ def test_every_committed_result_keeps_its_key():
             assert [m["settings"] for m in said["measurements"]] == views, job.name
             found += 1
     assert found >= 238
+
+
+def test_heads_have_one_notation_in_plans_too():
+    listed = ["-n/4", *["0"] * 7]
+    for given in ("[-n/4; 0 x7]", {"name": "[-n/4, 0 x7]"}, ["-n/4", "0 x7"]):
+        (one,) = parse_plan({"sweep": [{"encodings": [given]}]}).sweeps[0].encodings
+        (other,) = parse_plan({"sweep": [{"encodings": [listed]}]}).sweeps[0].encodings
+        assert one.label == other.label == "one head -n/4, seven without bias"
+        assert one.encoding(8).biases == other.encoding(8).biases
