@@ -11,9 +11,10 @@ from typing import Any
 from flint import arb
 from sympy import Expr
 
+from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.receptive_field import out_of_reach, seconds
 from farfield.theory.algebra.budget import until
-from farfield.theory.algebra.outcomes import OutOfTime, Unreachable
+from farfield.theory.algebra.outcomes import OutOfTime, Undecided, Unreachable
 from farfield.theory.answers.answer import A, Code, Reason, Status, decisive
 from farfield.theory.encodings import Encoding
 
@@ -46,7 +47,10 @@ def answered(bias: Expr, ask: Callable[[Expr], A], blank: Blank[A]) -> A:
     try:
         return ask(bias)
     except Unreachable as why:
-        return blank(bias, status=Status.UNKNOWN, label=None, reason=reason_of(why))
+        reason = reason_of(why)
+    except (Undecided, Unrecognised) as why:
+        reason = Reason(Code.UNDECIDED, str(why))
+    return blank(bias, status=Status.UNKNOWN, label=None, reason=reason)
 
 
 def per_head(

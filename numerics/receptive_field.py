@@ -33,7 +33,7 @@ from farfield.numerics.summation.normal_form import sign
 from farfield.numerics.summation.series import Series, series, verdict
 from farfield.numerics.summation.telescoping import share as telescoped_share
 from farfield.theory.algebra.budget import check_time, until
-from farfield.theory.algebra.outcomes import OutOfTime, Unreachable
+from farfield.theory.algebra.outcomes import OutOfTime, Undecided, Unreachable
 from farfield.theory.answers.answer import (
     Answer,
     Code,
@@ -498,7 +498,7 @@ def _asymptotics(s: Series) -> str | None:
         return None
     try:
         return kernel.asymptotics()
-    except Unreachable:  # the answer took the time that there was
+    except (Undecided, Unreachable):  # no closed form, or the answer took the time that there was
         return None
 
 

@@ -120,7 +120,7 @@ def window_certificate(
     w, first = natural(window, "window"), natural(sinks, "sinks", 0)
     eta, value = _in_range(error, "error"), _in_range(value_bound, "value_bound")
     factor = fmpq(1, q.shape[1]) if scale is None else _in_range(scale, "scale") ** 2
-    asked = _Rows(q, k, w, first, factor, 2 * value)
+    asked = _HeadRows(q, k, w, first, factor, 2 * value)
     moved, least = asked.bounds()
     budget = outward(arb(eta))[0]
     left = MAX_PRODUCTS
@@ -146,7 +146,7 @@ def _in_range(given: Any, what: str) -> fmpq:
 
 
 @dataclass(frozen=True)
-class _Rows:
+class _HeadRows:
     """The rows of one head: what is kept, and bounds of what the dropped keys may move.
 
     Args:

@@ -28,7 +28,7 @@ from sympy import Expr, Integer, Rational, S, Symbol
 from farfield.numerics.arrays import ROUNDOFF, floats
 from farfield.numerics.windows.question import read_bounds
 from farfield.theory.answers.answer import Code, InputError, Label, Reason, Status
-from farfield.theory.answers.number import natural
+from farfield.theory.answers.number import exact, natural
 from farfield.theory.convergence import check_convergence
 from farfield.theory.decision.differences import limit_of_difference
 from farfield.theory.encodings import encoding
@@ -335,8 +335,9 @@ def row_window_error(
     given = floats(bias, "bias", wanted)
     if given.ndim != 1 or not given.size or np.isnan(given).any() or (given == np.inf).any():
         raise InputError(f"bias has shape {given.shape}; accepted: {wanted}")
+    sink = None if sink is None else float(exact(sink, "sink"))
     if sink is not None and not abs(sink) <= MAX_VALUE:
-        raise InputError(f"sink {sink}: accepted is a finite logit")
+        raise InputError(f"sink {sink}: accepted is a logit from -1e300 to 1e300")
     if not np.isfinite(given[:w].max()):
         raise InputError(f"the bias masks all of the {w} nearest keys")
     if (given[w:] == -np.inf).all():

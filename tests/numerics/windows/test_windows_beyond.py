@@ -425,6 +425,9 @@ def test_misshapen_arrays():
     for bad in (["1"], [10**400], np.ones(3) * 1j, np.ma.masked_array([1.0, 2.0], mask=[1, 0])):
         with pytest.raises(InputError, match=r"bias (holds|is a masked)"):
             row_window_error(bad, 1, 1, 1)
+    for sink in (math.nan, "x", "1e400"):
+        with pytest.raises(InputError, match="sink"):
+            row_window_error([0.0, 0.0], 1, 1, 1, sink=sink)
     with pytest.raises(InputError, match="at most 10000000"):
         row_window_error(FIRE, 1, 1, 1, row=10**14)
     with pytest.raises(InputError, match="masks all"):
