@@ -86,7 +86,7 @@ def shifted(rng: random.Random) -> str:
 
 
 def parameters(rng: random.Random) -> str:
-    a, b = rng.sample(("a", "b", "r1", "r2", "c"), 2)
+    a, b = rng.sample(("a", "b", "r1", "r2", "c", "r", "m", "i", "k"), 2)
     return rng.choice(
         (
             f"-{a}*log(1+{b}*n)",
@@ -128,6 +128,7 @@ def classes(rng: random.Random) -> str:
     return rng.choice(
         (
             f"-({c}+{d}*(-1)^n)*log(n+1)",
+            f"-{rng.choice('abcijkmqrxy')}*({c}+3+(-1)^n)*log(n+1)",
             f"-{c}*Mod(n,{q})*log(n+1)-{d}*log(n+1)",
             f"Piecewise(({first},Eq(Mod(n,{q}),0)),({second},True))",
             f"Piecewise((-oo,Eq(Mod(n,{q}),1)),({second},True))",

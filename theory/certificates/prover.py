@@ -52,7 +52,7 @@ def checked(files: Mapping[str, str]) -> str:
         for name, text in files.items():
             file = Path(place) / f"{name}.v"
             file.write_text(text, encoding="utf-8")
-            done = _run(coqc, library, file)
+            done = _run(coqc, library, file, "-Q", place, "")
             if done.returncode:
                 raise Rejected(_reason(done.stderr))
             printed = done.stdout
@@ -124,8 +124,8 @@ def _fresh(file: Path) -> bool:
     return built.exists() and built.stat().st_mtime >= file.stat().st_mtime
 
 
-def _run(coqc: str, library: Path, file: Path) -> subprocess.CompletedProcess[str]:
-    paths = ["-Q", str(library), "Farfield", "-Q", str(file.parent), ""]
+def _run(coqc: str, library: Path, file: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    paths = ["-Q", str(library), "Farfield", *options]
     return _ended([coqc, "-q", "-w", "-ambiguous-paths", *paths, str(file)])
 
 
@@ -143,5 +143,5 @@ def _ended(command: list[str]) -> subprocess.CompletedProcess[str]:
 def _reason(output: str) -> str:
     """The prover's message on one line, without the file's name."""
     words = " ".join(output.split()) or "it stopped without a message"
-    found = re.search(r"(line \d+), characters \d+-\d+: (.*)", words)
+    found = re.search(r"(line \d+), characters \d+-\d+: (Error: .*)", words)
     return (f"{found[1]}: {found[2]}" if found else words)[:200]

@@ -168,7 +168,7 @@ _WORDS = frozenset(
     mod_value nat natural_power negb nth orb p n pieces pose periodic product proj1 proj2 proof raw
     real_power reflexivity rest_diverges revert rewrite right root_between same sign_value sin
     split split_log sum sum_by sum_n_m then true unfold upper_bound wave_at_most wave_value with
-    Hr r i'
+    i'
     """,
     )
 )
@@ -179,7 +179,7 @@ _TACTICS |= {"rewrite", "split", "unfold"}
 """The words with which a sentence of a generated proof begins."""
 
 _WORD = re.compile(r"[A-Za-z_][\w'.]*[\w']|[A-Za-z_]|\d+|\s+|/\\|\\/|[-+*/^()\[\]{};:,|<>=~?]|%nat")
-_NAME = re.compile(r"[BCDEHPSXY]\d*|case_\d{1,4}")
+_NAME = re.compile(r"[BCDEHPQSXY]\d*|case_\d{1,4}")
 
 
 class _Sentences:

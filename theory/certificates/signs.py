@@ -54,6 +54,8 @@ class Signs:
                     answer = sign(coefficient(plain))
             except Undecided as why:
                 raise NoCertificate(str(why)) from None
+            if not _is_simple(plain):
+                raise NoCertificate(f"the sign of {str(plain)[:60]}, a product of many parameters")
         if answer == 0 and not _is_arithmetic(plain):
             raise NoCertificate(f"{str(plain)[:60]} is 0 by more than arithmetic")
         self.asked[e] = answer
@@ -63,6 +65,20 @@ class Signs:
         """The sign that the facts leave, by linear elimination."""
         left = [s for s in (1, 0, -1) if cells.possible([*self.facts, (e, s)])]
         return left[0] if len(left) == 1 else None
+
+
+def _is_simple(e: Expr) -> bool:
+    """Whether the prover's tactics find the sign of a constant that follows from no linear facts:
+    a product of what is positive, or a sum of terms of degree 2 at most, one denominator in all."""
+    terms = [
+        [(b, k) for b, k in t.as_powers_dict().items() if b.free_symbols]
+        for t in sympy.Add.make_args(e)
+    ]
+    below = {b for t in terms for b, k in t if k.could_extract_minus_sign()}
+    if len(terms) == 1 and all(b.is_positive for b, _ in terms[0]):
+        return True
+    degrees = [sum(abs(k) if k.is_Integer else 1 for _, k in t) for t in terms]
+    return max(degrees) <= 2 and len(below) <= 1 and all(b.is_positive for b in below)
 
 
 def _is_arithmetic(e: Expr) -> bool:

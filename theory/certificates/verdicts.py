@@ -198,8 +198,8 @@ def _in_classes(p: Form, signs: Signs, size: int) -> ProvedVerdict:
         True,
         (
             *lines,
-            f"apply ({rule} p {size}); [lia | intros r Hr].",
-            f"destruct r as {'[|' * size}r{']' * size}; [{classes} | lia].",
+            f"apply ({rule} p {size}); [lia | intros Q Q0].",
+            f"destruct Q as {'[|' * size}Q{']' * size}; [{classes} | lia].",
         ),
     )
 

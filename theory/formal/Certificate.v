@@ -32,6 +32,8 @@ Ltac constant :=
       first [lra | apply Ropp_lt_cancel; rewrite Ropp_0, ?Ropp_mult_distr_l; constant | nra]
   | |- ?a / ?b < 0 =>
       first [lra | apply Ropp_lt_cancel; rewrite Ropp_0, <- ?Ropp_div, ?Ropp_mult_distr_l; constant]
+  | |- - ?a < 0 =>
+      first [lra | apply Ropp_lt_cancel; rewrite Ropp_0, Ropp_involutive; constant | nra]
   | |- 0 < _ ^ _ => apply pow_lt; constant
   | |- 0 < / ?a => apply Rinv_0_lt_compat; constant
   | |- 0 < Rpower _ _ => apply exp_pos
