@@ -1,4 +1,7 @@
 import dataclasses
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -125,3 +128,41 @@ def test_each_layer_may_have_heads_of_its_own(small):
     rows = [rows_of(model.bias_table(9), k, small.heads) for k in range(2)]
     for row, formulas in zip(rows, (first, second), strict=True):
         assert torch.equal(row, torch.from_numpy(encoding(formulas).bias(range(9))))
+
+
+ALONE = """
+import sys
+sys.modules.update(dict.fromkeys(("farfield", "flint", "pydantic"), None))  # cannot be imported
+sys.path.insert(0, sys.argv[1])
+from types import SimpleNamespace
+import torch
+from harness.attention import blocks, materialised
+from harness.mechanism import LayerMechanism as Mechanism, Scale, Turn
+from harness.model import Transformer
+
+class Slope(torch.nn.Module):
+    def forward(self, length):
+        return -torch.arange(length).double()[None] / 4
+
+shape = SimpleNamespace(layers=3, width=16, heads=2, length=20, dropout=0.0, spread=0.02)
+each = [Mechanism(biased=True), Mechanism(turn=Turn(share=0.5), window=5, sinks=True),
+        Mechanism(scale=Scale(length=20))]
+model, tokens = Transformer(shape, each, 50, Slope), torch.arange(40).view(2, 20)
+scores = model(tokens)
+torch.testing.assert_close(scores, model(tokens, path=materialised))
+scores.square().sum().backward()
+assert all(p.grad is not None for p in model.parameters())
+assert [m.shape[-1] for m in model.given(20, flex=True)[1]] == [20] * 3
+print("done")
+"""
+
+
+def test_the_model_needs_torch_alone():
+    """Without farfield, as on a machine that has torch and no network; SymPy is torch's own."""
+    room = Path(__file__).parents[3] / "validation"
+    for name in ("attention", "mechanism", "model", "visibility"):
+        assert "sympy" not in (room / "harness" / f"{name}.py").read_text(encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-c", ALONE, str(room)], capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "done\n", done.stderr

@@ -1,6 +1,9 @@
 import copy
 import dataclasses
 import json
+import re
+import tomllib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -298,3 +301,11 @@ def test_heads_have_one_notation_in_plans_too():
         (other,) = parse_plan({"sweep": [{"encodings": [listed]}]}).sweeps[0].encodings
         assert one.label == other.label == "one head -n/4, seven without bias"
         assert one.encoding(8).biases == other.encoding(8).biases
+
+
+def test_the_plans_of_the_documentation_are_plans(fixed):
+    said = (Path(__file__).parents[3] / "docs" / "scaling.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```toml\n(.*?)```", said, re.DOTALL)
+    assert len(blocks) == 2
+    for block in blocks:
+        assert parse_plan(tomllib.loads(block)).jobs(fixed)
