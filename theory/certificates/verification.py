@@ -169,12 +169,13 @@ def _content(name: str) -> str:
     try:
         handle = os.open(name, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
         with os.fdopen(handle, "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise InputError(f"{name!r} is no regular file; {ACCEPTED}")
-            content = file.read(MAX_BYTES + 1)
+            regular = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+            content = file.read(MAX_BYTES + 1) if regular else b""
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or str(error)
         raise InputError(f"cannot read {name[:200]!r}: {why}; {ACCEPTED}") from None
+    if not regular:
+        raise InputError(f"{name!r} is no regular file; {ACCEPTED}")
     if len(content) > MAX_BYTES:
         raise InputError(f"{name!r} has more than {MAX_BYTES} bytes; {ACCEPTED}")
     try:

@@ -181,6 +181,7 @@ def test_what_is_no_file_of_text_is_one_line_at_once(no_prover, tmp_path):
         with pytest.raises(InputError, match=said) as refused:
             verify_certificate(str(tmp_path) + "/" + name)
         assert "\n" not in str(refused.value) and time.monotonic() - start < 5
+        assert str(refused.value).count("accepted: ") == 1
 
 
 # -- the answer, with a program in the prover's place ---------------------------------------------
