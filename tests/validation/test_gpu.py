@@ -98,7 +98,7 @@ def test_all_parts_write_and_are_not_repeated(gpu, setup, capsys, monkeypatch):
         assert found["part"] == part and found["label"] == "measured" and found["rows"]
         assert found["command"] in said.out and found["environment"]["torch"] == torch.__version__
     rates = json.dumps(read_json(setup.out / "speed.json")["rows"])
-    assert rates.count("both, tokens a second") == 8
+    assert rates.count("both, tokens a second") == 10
     (setup.out / "slice.json").write_text("{}")  # damaged: measured again
     assert gpu.known("slice", setup) is None
     assert gpu.main([*args, "--minutes", "0"]) == 1

@@ -68,7 +68,7 @@ def distances_of(task: Task, asked: Probes, length: int) -> list[int]:
     """The distances that rows of a length are asked at.
 
     >>> distances_of(Task("induction"), Probes(), 64)
-    [3, 4, 7, 11, 17, 26, 40, 62]
+    [3, 5, 7, 11, 17, 26, 40, 62]
     """
     nearest, farthest = task.nearest(asked.near), task.farthest(length)
     if asked.distances:
