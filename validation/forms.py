@@ -48,7 +48,7 @@ LAW, MENDED = 0.53, 2 / 3  # nats a unit of the order loss, and of the mended fo
 
 
 @dataclass(frozen=True)
-class Form:
+class LawForm:
     """A form of the law.
 
     Args:
@@ -124,47 +124,47 @@ def _fixed(size: Size) -> Callable[[Known], Size]:
 
 _MENDED = "2/3 ((1/4) / (rho' + 1/4) M + (Q'' log(1 + rho''))^2 / 5)"
 
-FORMS: Mapping[str, Form] = {
+FORMS: Mapping[str, LawForm] = {
     form.name: form
     for form in (
-        Form("law", "0.53 times the order loss", _fixed(_law)),
-        Form("mended", _MENDED, _fixed(lambda c: _mended(c, c.trained))),
-        Form(
+        LawForm("law", "0.53 times the order loss", _fixed(_law)),
+        LawForm("mended", _MENDED, _fixed(lambda c: _mended(c, c.trained))),
+        LawForm(
             "absolute",
             "0.53 times the order loss, with 64^2 in place of L^2 in rho and rho_R",
             _fixed(lambda c: _changed(c, length=LENGTH, half=HALF)),
         ),
-        Form(
+        LawForm(
             "mended, absolute",
             f"{_MENDED}, with 64^2 in place of L^2 in rho' and rho''",
             _fixed(lambda c: _mended(c, LENGTH)),
         ),
-        Form(
+        LawForm(
             "depth",
             "0.53 times the order loss, with (1/4) (layers/4)^(4/5) in place of 1/4",
             _fixed(
                 lambda c: _changed(c, length=c.trained, half=HALF * (c.layers / DEPTH) ** (4 / 5))
             ),
         ),
-        Form(
+        LawForm(
             "mended, times steps",
             f"S {_MENDED}",
             _fixed(lambda c: c.steps / STEPS * _mended(c, c.trained)),
         ),
-        Form(
+        LawForm(
             "mended, steps by leak",
             f"{_MENDED} + 3/2 (1 - 1/S) x S^2 / (1 + x (S^2 - 1)), "
             "x the mean leak weighted by R'' L^2 + 1/64",
             _fixed(_steps_by_leak),
         ),
-        Form(
+        LawForm(
             "mended, steps by reach",
             f"{_MENDED} + 5/4 (1 - 1/S) y, "
             "y the mean layered mass beyond L weighted by R'' L^2 + 1/64",
             _fixed(_steps_by_reach),
         ),
-        Form("constant", "the mean of what was seen", _constant),
-        Form(
+        LawForm("constant", "the mean of what was seen", _constant),
+        LawForm(
             "nearest",
             "what came out of the nearest case seen: the largest difference of Q, rho / (rho + 1/4)"
             " and the order loss, the last relative above 1",

@@ -40,7 +40,7 @@ PARTS = (
 
 
 @dataclass(frozen=True)
-class Open:
+class OpenCase:
     """A case that was open, what each form said of it, and what came out.
 
     Fields:
@@ -68,7 +68,7 @@ class Open:
         return (self.said[form] <= LIMIT) == (self.loss < LIMIT)
 
 
-def came_out(registration: Registration) -> Iterator[Open]:
+def came_out(registration: Registration) -> Iterator[OpenCase]:
     """The cases of a registration of which the forms spoke, as far as they have results."""
     outcomes = registration.outcomes()
     further: dict[tuple[object, ...], list[Mapping[int, tuple[float, float]]]] = {}
@@ -84,7 +84,7 @@ def came_out(registration: Registration) -> Iterator[Open]:
             if runs := further.get(identity(c)):
                 loss, error = max(_mean([run[n] for run in runs]) for n in runs[0])
                 said = {form: c["forecasts"][form]["log_ratio"] for form in FORMS}
-                yield Open(c, said, outcomes[identity(c)].loss, loss, error, len(runs))
+                yield OpenCase(c, said, outcomes[identity(c)].loss, loss, error, len(runs))
 
 
 def _log(p: Row) -> tuple[float, float]:
@@ -99,12 +99,12 @@ def _mean(runs: Sequence[tuple[float, float]]) -> tuple[float, float]:
     return float(losses.mean()), float(errors.mean())
 
 
-def everything() -> tuple[Open, ...]:
+def everything() -> tuple[OpenCase, ...]:
     """Every case of which the forms spoke, as far as it has a result."""
     return tuple(case for r in REGISTRATIONS for case in came_out(r))
 
 
-def errors(found: Sequence[Open]) -> dict[str, float]:
+def errors(found: Sequence[OpenCase]) -> dict[str, float]:
     """By form, the mean absolute error of the log ratio on cases that no one had seen."""
     tests = [c for c in found if titled(c.named) not in SEEN]
     return {form: _off(tests, form) for form in FORMS} if tests else {}
@@ -119,7 +119,7 @@ def answers() -> Iterator[Evidence]:
             yield _answer(words, found)
 
 
-def _answer(words: str, found: Sequence[Open]) -> Evidence:
+def _answer(words: str, found: Sequence[OpenCase]) -> Evidence:
     tests = [c for c in found if titled(c.named) not in SEEN]
     decided = [c for c in tests if c.decided]
     right = {form: sum(c.right(form) for c in decided) for form in FORMS}
@@ -154,6 +154,6 @@ def _answer(words: str, found: Sequence[Open]) -> Evidence:
     )
 
 
-def _off(found: Sequence[Open], form: str) -> float:
+def _off(found: Sequence[OpenCase], form: str) -> float:
     """The mean absolute error of the log ratio."""
     return float(np.mean([abs(c.said[form] - c.loss) for c in found])) if found else math.nan

@@ -2,7 +2,14 @@ import math
 
 import pytest
 
-from farfield.validation.evidence.competing import DECIDED, LIMIT, Open, _answer, _mean, came_out
+from farfield.validation.evidence.competing import (
+    DECIDED,
+    LIMIT,
+    OpenCase,
+    _answer,
+    _mean,
+    came_out,
+)
 from farfield.validation.forms import FORMS
 from farfield.validation.reference.registration import REGISTRATIONS
 
@@ -11,7 +18,7 @@ NAMED = {"label": "x", "length": 64, "layers": 4, "width": 128, "steps": 4000, "
 
 def made(loss, error=0.005, label="x", **said):
     every = dict.fromkeys(FORMS, 0.0) | said
-    return Open({**NAMED, "label": label}, every, loss, loss, error, 1)
+    return OpenCase({**NAMED, "label": label}, every, loss, loss, error, 1)
 
 
 def test_a_case_is_decided_beyond_two_standard_errors():
