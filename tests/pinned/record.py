@@ -20,6 +20,7 @@ import io
 import json
 import math
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -380,8 +381,11 @@ def bad_input(kind):
 
 
 def texts():
-    """The whole text of some answers on a terminal of 100 columns."""
-    return {line: command(*shlex.split(line))[1].splitlines() for line in command_lines("said.txt")}
+    """The whole text of some answers in lines of 100 columns, without the time that they took."""
+    return {
+        line: re.sub(r"\d+\.\d+ s\b", "... s", command(*shlex.split(line))[1]).splitlines()
+        for line in command_lines("said.txt")
+    }
 
 
 FACTS = {
