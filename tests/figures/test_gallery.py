@@ -310,7 +310,7 @@ def test_windows_shorter_than_the_training_length_are_measured_and_drawn(tmp_pat
         assert column(drawing, "perplexity", mode=mode) == [measured[protocol, n] for n in (4, 16)]
     capsys.readouterr()
     assert called(*asked, "4,x") == 2
-    assert "4,x" in capsys.readouterr().err
+    assert "--tested 'x' is not a number" in capsys.readouterr().err
 
 
 def layout(rows, reference, name="chi2023_table3", protocol="last token"):

@@ -244,7 +244,7 @@ def test_half_precision(options, fits):
         (lambda: attention_resolution(np.ma.masked_array([1.0, 2.0], mask=[1, 0])), "masked"),
         (lambda: attention_resolution([0, 10**400]), "no numbers of a float64"),
         (lambda: attention_resolution([1, 2], 3), "needs scores up to s_2"),
-        (lambda: attention_resolution("-n", 1), "integer from 2"),
+        (lambda: attention_resolution("-n", 1), "a whole number from 2"),
         (lambda: attention_resolution("-n", scale=0), "positive number"),
         (lambda: attention_resolution("-n", scale="x"), "not a rational number"),
         (lambda: attention_resolution("-n", mask="bca"), "accepted: None"),

@@ -70,8 +70,8 @@ def sum_of_sympy(e: sympy.Sum) -> Expr:
         Refused: the bounds are no integers, or are in order at some n and reversed at others.
 
     >>> k = Symbol("k")
-    >>> sum_of_sympy(sympy.Sum(k, (k, 5, 2))), sum_of_sympy(sympy.Sum(k, (k, 3, 2)))
-    (-7, 0)
+    >>> sum_of_sympy(sympy.Sum(k, (k, 5, 2))), sum_of_sympy(sympy.Sum(k, (k, 3, 4)))
+    (-7, Sum(k, (k, 3, 4)))
     """
     (index, low, high), *others = e.limits
     if others:

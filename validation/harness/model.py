@@ -31,7 +31,7 @@ from torch.nn import functional
 
 from .attention import PLAIN, Path, Weighting, blocks, fused, recent
 from .mechanism import LayerMechanism, Scale, Turn
-from .visibility import CAUSAL, Visibility
+from .visibility import CAUSAL, Visibility, refused
 
 
 class Rotation(nn.Module):
@@ -249,7 +249,7 @@ class Transformer(nn.Module):
             Shape (batch, length, width).
 
         Raises:
-            ValueError: a position beyond those that a learned absolute encoding knows.
+            InputError: a position beyond those that a learned absolute encoding knows.
         """
         x = self.embedding(tokens)
         length = tokens.shape[1]
@@ -257,7 +257,7 @@ class Transformer(nn.Module):
             return x + sinusoid(length, x.shape[-1], self.spread, first).to(x)
         if self.absolute is not None:
             if first + length > self.length:
-                raise ValueError(
+                raise refused(
                     f"a learned absolute encoding knows {self.length} positions; {first + length} "
                     f"tokens were given, accepted are at most {self.length}"
                 )

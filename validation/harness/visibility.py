@@ -26,7 +26,7 @@ class Visibility:
     def __post_init__(self) -> None:
         for name, value in (("bca", self.bca), ("window", self.window)):
             if value is not None and (not isinstance(value, int) or value < 1):
-                raise _refused(f"{name} {value!r}: accepted is a whole number of tokens from 1")
+                raise refused(f"{name} {value!r}: accepted is a whole number of tokens from 1")
 
     def sees(self, query: Any, key: Any) -> Any:
         """Whether the query at a position sees the key at another; arrays broadcast."""
@@ -82,7 +82,7 @@ class WithSinks(Visibility):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.window is None or not 0 <= self.sinks <= self.window:
-            raise _refused(
+            raise refused(
                 f"sinks {self.sinks} with a window of {self.window} keys; accepted are at most as "
                 "many as the window"
             )
@@ -109,7 +109,10 @@ class WithSinks(Visibility):
 CAUSAL = Visibility()
 
 
-def _refused(message: str) -> ValueError:
-    from farfield.theory.answers.errors import InputError
-
+def refused(message: str) -> ValueError:
+    """An InputError; a ValueError where the files of the model are used without farfield."""
+    try:
+        from farfield.theory.answers.errors import InputError
+    except ImportError:
+        return ValueError(message)
     return InputError(message)

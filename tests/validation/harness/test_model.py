@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
 from farfield.validation.harness.attention import materialised, toeplitz
 from farfield.validation.harness.model import rows_of
@@ -84,7 +85,7 @@ def test_blockwise_attention_within_two_blocks_is_causal_attention(small):
 
 def test_absolute_encodings_beyond_the_training_length(small):
     assert build("sinusoidal", small)(tokens(50)).isfinite().all()
-    with pytest.raises(ValueError, match="knows 12 positions; 13 tokens"):
+    with pytest.raises(InputError, match="knows 12 positions; 13 tokens"):
         build("learned", small)(tokens(13))
 
 

@@ -35,7 +35,7 @@ def model(small):
 
 
 def nats(model, context, target, view):
-    scores = model(torch.tensor([context.tolist()]), view)[0, -1].double()
+    scores = model(torch.tensor([context.tolist()]), mask=view)[0, -1].double()
     return -(scores.log_softmax(-1)[target]).item()
 
 

@@ -50,7 +50,7 @@ def order_variance(model):
 @torch.no_grad()
 def translation(model, visible=CAUSAL, offsets=(1, 7, 20)):
     """Change when the text stands at other positions."""
-    scores = model(TEXT, visible)
+    scores = model(TEXT, mask=visible)
     return max(change(padded(model, k, 3, visible), scores, scores) for k in offsets)
 
 
