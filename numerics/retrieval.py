@@ -24,7 +24,8 @@ from farfield.theory.answers.notation import Text, expression_line, shortened, w
 from farfield.theory.answers.number import natural
 from farfield.theory.answers.wording import plural
 
-MAX_WORK = 10**10  # draws times keys of a row
+MAX_WORK = 10**9  # draws times keys of a row
+MAX_LOGIT = 1e300  # beyond it a sum with a bias is no float
 BLOCK = 1 << 22  # logits that are held at once
 
 
@@ -122,7 +123,7 @@ def retrieval_curve(
     if size > MAX_FLOAT_LENGTH or size * repeats > MAX_WORK:
         raise InputError(
             f"{repeats} draws of {size} keys are too many: accepted are rows of up to "
-            f"{MAX_FLOAT_LENGTH} keys, and 10^10 logits in all"
+            f"{MAX_FLOAT_LENGTH} keys, and 10^9 logits in all"
         )
     subject = resolve(f, values)
     asked: dict[str, Any] = {"draws": repeats, "seed": start, "subject": subject.name}
@@ -131,7 +132,7 @@ def retrieval_curve(
     if subject.num_heads != 1:
         raise InputError(f"{subject.name} has {subject.num_heads} heads: give the bias of one head")
     bias = subject.bias(np.arange(size))[0]
-    if not bias.max() < np.inf or not (bias > -np.inf).any():
+    if not bias.max() <= MAX_LOGIT or not (bias > -np.inf).any():
         raise InputError(f"{subject.name} is undefined, infinite, or masks the whole row")
     rng = np.random.default_rng(start)
     block = max(1, BLOCK // size)
@@ -222,6 +223,6 @@ def _numbers(given: Any, what: str, dimensions: int) -> np.ndarray:
     found = floats(given, what, f"an array of numbers of shape {wanted}")
     if found.ndim != dimensions:
         raise InputError(f"{what} has shape {found.shape}: accepted is {wanted}")
-    if not np.isfinite(found).all():
-        raise InputError(f"{what} holds what is no finite number")
+    if not (np.abs(found) <= MAX_LOGIT).all():
+        raise InputError(f"{what} holds what is no finite number of at most 1e300")
     return found

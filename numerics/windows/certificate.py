@@ -125,10 +125,11 @@ def window_certificate(
     budget = outward(arb(eta))[0]
     left = MAX_PRODUCTS
     for row in np.flatnonzero((least <= budget) & (moved > budget)).tolist():
-        left -= q.shape[1] * (w + first + 1)
+        longest = asked.longest(row)
+        left -= q.shape[1] * (w + first + len(longest) + row // 16)
         if left < 0:
             break
-        moved[row] = min(moved[row], asked.in_balls(row, eta))
+        moved[row] = min(moved[row], asked.in_balls(row, longest, eta))
     certified = (moved <= budget) | (2 * value <= eta)
     dropping = np.arange(len(q)) >= w + first
     share = float(certified[dropping].mean()) if dropping.any() else 1.0
@@ -216,7 +217,14 @@ class _HeadRows:
         found = most / (1 + np.exp(np.clip(gap, -700, 700))) * slack
         return np.nextafter(found, np.inf) if slack > 1 else found
 
-    def in_balls(self, row: int, eta: fmpq) -> float:
+    def longest(self, row: int) -> np.ndarray:
+        """Dropped keys among which the longest is, each once."""
+        k = self.k[self.sinks : row - self.window + 1]
+        norms = np.linalg.norm(k / np.abs(k).max(initial=TINY), axis=1)
+        found: np.ndarray = np.unique(np.abs(k[norms >= norms.max() * (1 - 1e-6)]), axis=0)
+        return found
+
+    def in_balls(self, row: int, longest: np.ndarray, eta: fmpq) -> float:
         """The upper bound of one row, in balls whose precision grows until it is decided."""
         first, last = self.sinks, row - self.window
         kept = [*range(first), *range(last + 1, row + 1)]
@@ -225,10 +233,7 @@ class _HeadRows:
             with precision(bits):
                 q = [arb(float(x)) for x in self.q[row]]
                 length, scale = _dot(q, q), arb(self.factor).sqrt()
-                k = self.k[first : last + 1]
-                norms = np.linalg.norm(k / np.abs(k).max(initial=TINY), axis=1)
-                near = k[norms >= norms.max() * (1 - 1e-6)]
-                squares = [_dot(v, v) for v in ([arb(float(x)) for x in key] for key in near)]
+                squares = [_dot(v, v) for v in ([arb(float(x)) for x in key] for key in longest)]
                 highest = squares[0]
                 for square in squares[1:]:
                     highest = highest.max(square)

@@ -13,6 +13,7 @@ and c and the exp-series of `t p` (`scaled-bias`).
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 from collections.abc import Sequence
@@ -33,7 +34,7 @@ from farfield.theory.convergence import check_convergence
 from farfield.theory.decision.differences import limit_of_difference
 from farfield.theory.encodings import encoding
 from farfield.theory.formula.grammar import read
-from farfield.theory.functions.balls import Undefined, precision, to_arb
+from farfield.theory.functions.balls import Undefined, outward, precision, rational, to_arb
 from farfield.theory.functions.nodes import n
 from farfield.theory.mechanisms import CONTENT, VALUES
 from farfield.theory.values import compile_ball, tabulate
@@ -43,6 +44,8 @@ from farfield.theory.windowability import Windowable, of_mechanism
 MAX_ROW = 10**7  # keys of a row that is tabulated
 MAX_BALLS = 20_000  # keys of a row whose biases are rounded from balls
 MAX_VALUE = 10**300  # of a bound of values
+BITS = (128, 1024, 8192)  # of the balls that a bias is rounded from
+NARROW = 60  # bits of a bias, relative or absolute, before it is rounded
 NEAR = tuple(fmpq(1, 1 << k) for k in (1, 4, 16, 64))
 """Ends of the stretches [0, d] on which a function is tried to be bounded."""
 
@@ -305,7 +308,7 @@ def row_window_error(
         logit_bound: bound beta of the content logits, before a `RowBias` scales them.
         value_bound: bound V of the values.
         row: keys of the row, i, of a `RowBias`, at most 10^7. Up to 20,000 keys its biases are
-            rounded from balls, beyond that they are computed in float64.
+            rounded from balls, beyond that they are computed in float64 and taken as they are.
         sink: the logit of a learned constant in the denominator, whose value is 0; None without.
 
     Returns:
@@ -323,7 +326,7 @@ def row_window_error(
     logit, most = read_bounds(logit_bound, value_bound)
     if most > MAX_VALUE:
         raise InputError(f"value_bound {str(value_bound)[:40]}: accepted is at most 1e300")
-    beta, value, table = float(logit), float(most), isinstance(bias, RowBias)
+    beta, value, table = float(logit), outward(arb(rational(most)))[1], isinstance(bias, RowBias)
     if isinstance(bias, RowBias):
         if row is None:
             raise InputError("a bias that depends on the row needs row, the keys of one")
@@ -364,9 +367,15 @@ def _rounded(bias: RowBias, keys: int) -> np.ndarray:
     if keys > MAX_BALLS:
         return found
     value = compile_ball(bias.row(keys))
-    with precision(128):
-        for i in np.flatnonzero(np.isfinite(found)):
-            found[i] = float(to_arb(value({n: fmpq(int(i))})).mid())
+    for i in np.flatnonzero(np.isfinite(found)).tolist():
+        for bits in BITS:
+            with precision(bits), contextlib.suppress(Undefined, ZeroDivisionError):
+                ball = to_arb(value({n: fmpq(i)}))
+                if ball.rel_accuracy_bits() > NARROW or ball.rad() < arb(2) ** -NARROW:
+                    found[i] = float(ball.mid())
+                    break
+        else:
+            raise InputError(f"{bias}: the bias at distance {i} is not known to {NARROW} bits")
     return found
 
 

@@ -87,18 +87,22 @@ def compiled(coqc: str) -> Path:
             f"{str(place.parent)!r} cannot be written: {error.strerror}; accepted: a "
             "cache folder (XDG_CACHE_HOME), or a library compiled by `make formal`"
         ) from None
-    for name in needed:
-        shutil.copyfile(LIBRARY / f"{name}.v", made / f"{name}.v")
-        done = _run(coqc, made, made / f"{name}.v")
-        if done.returncode:
-            shutil.rmtree(made)
-            raise InputError(
-                f"the prover does not compile {name}.v: {_reason(done.stderr)}; "
-                "accepted: Rocq (Coq) 8.16 with Coquelicot"
-            )
-    with contextlib.suppress(OSError):  # another process was faster
-        made.rename(place)
-    return place if place.is_dir() else made
+    with contextlib.ExitStack() as unfinished:
+        unfinished.callback(shutil.rmtree, made, ignore_errors=True)
+        for name in needed:
+            shutil.copyfile(LIBRARY / f"{name}.v", made / f"{name}.v")
+            done = _run(coqc, made, made / f"{name}.v")
+            if done.returncode:
+                raise InputError(
+                    f"the prover does not compile {name}.v: {_reason(done.stderr)}; "
+                    "accepted: Rocq (Coq) 8.16 with Coquelicot"
+                )
+        with contextlib.suppress(OSError):  # another process was faster
+            made.rename(place)
+        if not place.is_dir():
+            unfinished.pop_all()
+            return made
+    return place
 
 
 def closure(modules: tuple[str, ...]) -> list[str]:

@@ -110,6 +110,8 @@ def verify_certificate(
             8.16 with Coquelicot).
     """
     budget = seconds(budget_s)
+    if not isinstance(path, (str, bytes, os.PathLike)):
+        raise InputError(f"a path is text, not {type(path).__name__}; {ACCEPTED}")
     name = os.fsdecode(path)
     stated: tuple[Stated, ...] = ()
     text = _content(name)

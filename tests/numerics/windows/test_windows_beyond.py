@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from fractions import Fraction
 
 import mpmath
 import numpy as np
@@ -123,6 +124,7 @@ BAD_ROWS = [
     (lambda: FIRE.row(0), "keys"),
     (lambda: row_window_error(FIRE, 4, 1, 1), "needs row"),
     (lambda: row_window_error([0.0, 0.0], 1, 1, 1, row=2), "belongs to"),
+    (lambda: row_window_error(ScaledBias("(10^9000-1)^(1/2)-10^4500-n"), 1, 1, 1, row=3), "bits"),
 ]
 
 
@@ -131,6 +133,19 @@ def test_bad_row_biases_are_one_line(make, said):
     with pytest.raises(InputError, match=said) as error:
         make()
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("value", ["1/3", "1/10", "1e-300", "1e-400", "123456789/1000000007"])
+def test_a_bound_of_values_is_not_rounded_down(value):
+    bound = row_window_error([0.0, 0.0], 1, 300, value)  # 2 V up to a factor of 1 - e^-600
+    assert bound > 0 and Fraction(bound) >= 2 * Fraction(value) * (1 - Fraction(1, 10**200))
+
+
+def test_a_bias_is_rounded_from_balls_that_are_narrow():
+    flat = ScaledBias("(sqrt(n+10^80)-10^40)*10^40")  # n/2, to forty digits
+    assert row_window_error(flat, 50, 1, 1, row=100) == row_window_error(
+        ScaledBias("n/2"), 50, 1, 1, row=100
+    )
 
 
 def test_a_learned_sink_has_an_exact_error():

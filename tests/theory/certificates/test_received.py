@@ -4,6 +4,8 @@ The altered files that only the prover can refuse are in `make formal`.
 """
 
 import os
+import re
+import subprocess
 import time
 
 import pytest
@@ -11,6 +13,7 @@ import pytest
 import farfield
 from farfield import InputError, check_convergence, cli, verify_certificate
 from farfield.theory.answers.answer import Status
+from farfield.theory.certificates import prover
 from farfield.theory.certificates.reading import read
 from farfield.theory.certificates.verification import MAX_BYTES, _restated
 from farfield.theory.certified import FOLDER
@@ -256,3 +259,28 @@ def test_heads_that_differ_are_verified_together(some_prover, tmp_path):
     place.write_text(swapped)
     with pytest.raises(InputError, match="is no certificate"):
         verify_certificate(place)
+
+
+def test_the_library_is_compiled_under_one_name(some_prover, received, tmp_path):
+    some_prover(fresh=False)
+    assert verify_certificate(received).proved
+    calls = (tmp_path / "calls").read_text().splitlines()
+    folders = [re.findall(r"-Q (\S+)", call) for call in calls]
+    assert all(len(set(named)) == len(named) > 0 for named in folders)
+
+
+def test_a_library_that_does_not_compile_leaves_nothing(
+    some_prover, received, tmp_path, monkeypatch
+):
+    some_prover(fresh=False)
+    failed = subprocess.CompletedProcess([], 1, "", "Error: No.")
+    monkeypatch.setattr(prover, "_run", lambda *call: failed)
+    with pytest.raises(InputError, match="does not compile"):
+        verify_certificate(received)
+    assert not list((tmp_path / "cache" / "farfield").iterdir())
+
+
+@pytest.mark.parametrize("path", [3, None, ["a.v"]])
+def test_what_is_no_path_is_refused(path):
+    with pytest.raises(InputError, match="a path is text"):
+        verify_certificate(path)
