@@ -20,7 +20,7 @@ def require(name: str, what: str, extra: str = "") -> None:
 
     >>> require("math", "counting")
     """
-    if name not in sys.modules and find_spec(name) is None:
+    if sys.modules.get(name) is None and (name in sys.modules or find_spec(name) is None):
         wanted = f"'.[{extra}]' in the folder of farfield" if extra else name
         raise InputError(
             f"{what} needs {name}, which is not installed; install it with pip install {wanted}"
