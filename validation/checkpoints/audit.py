@@ -20,6 +20,7 @@ import sympy
 
 from farfield.numerics.horizon import dtype_horizon
 from farfield.numerics.leak import Leak, leak
+from farfield.numerics.price import reach as within_reach
 from farfield.numerics.receptive_field import ReceptiveField, theoretical_receptive_field
 from farfield.numerics.windows.question import MAX_LOGIT, SCOPE
 from farfield.theory.answers.answer import (
@@ -56,6 +57,7 @@ from farfield.validation.checkpoints.layers import (
     LayerAudit,
     LayerKeys,
     cache_of,
+    keys_text,
     layer_blocks,
     layers_of,
     reach,
@@ -97,6 +99,9 @@ class HeadAudit:
         window: keys that are enough for the error budget; infinite where none are, None where that
             is not known.
         reason: why the window is no number.
+        farthest: in rows of the training length or longer, the farthest key that can have half of
+            the attention while logits stay within `logit_bound`; -1 where none can, None where that
+            is not known, or nobody gave or measured the bound.
     """
 
     layers: tuple[int, ...]
@@ -111,6 +116,7 @@ class HeadAudit:
     value_bound: float
     window: float | None = None
     reason: Reason | None = None
+    farthest: int | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -248,7 +254,7 @@ class Audit(Answer):
         kept = self.caches[0]
         return said + (
             "no window of those that see every key is safe for every input; the cache of a row of "
-            f"{count(kept.length)} takes {size_text(kept.bytes)} in 16 bits, "
+            f"{keys_text(kept.length)} takes {size_text(kept.bytes)} in 16 bits, "
             f"{kept.keys / (kept.length * self.layers):.1%} of what attention in every layer would."
         )
 
@@ -342,18 +348,28 @@ class Audit(Answer):
                 text="farfield window --model FOLDER",
                 weights="farfield audit FOLDER --bounds weights",
             )
+        reaching = any(h.farthest is not None for h in self.heads)
         rows = [
             (
                 runs(h.layers),
                 h.head,
                 count(h.window),
+                *([_far(h.farthest)] if reaching else ()),
                 f"{h.logit_bound:.4g}",
                 f"{h.value_bound:.4g}",
             )
             for h in self.heads
         ]
-        header = ("layers", "head", "window", "logits within", "values within")
-        yield table(header, rows, numeric=(1, 2, 3, 4))
+        far = ["farthest for half"] if reaching else []
+        header = ("layers", "head", "window", *far, "logits within", "values within")
+        yield table(header, rows, numeric=tuple(range(1, len(header))))
+        if reaching:
+            yield note(
+                "Farthest for half: in rows of {row} keys or more, no key farther back gets half "
+                "of the attention; {bounds}.",
+                row=self.trained,
+                bounds=BOUNDS[self.bounds],
+            )
         for reason in dict.fromkeys(h.reason for h in self.heads if h.reason is not None):
             yield note("Where there is none: {why}.", why=reason)
         yield note(
@@ -532,6 +548,7 @@ def _with_heads(folder: Folder, a: Audit, limits: list[tuple[HeadBounds, ...]]) 
             continue
         each[id(attention.encoding)] = attention.encoding
         groups.setdefault((id(attention.encoding), limit), []).append(layer)
+    known = a.bounds == "weights" or not a.assumed
     theory = {k: list(_theory(x, folder.shape.heads, a)) for k, x in each.items()}
     entries, windows = [], []
     for (which, limit), layers in groups.items():
@@ -547,6 +564,7 @@ def _with_heads(folder: Folder, a: Audit, limits: list[tuple[HeadBounds, ...]]) 
                     value_bound=bound.value,
                     window=window.width,
                     reason=window.reason,
+                    farthest=_farthest(_bias(subject, entry.head), bound, a) if known else None,
                 )
             )
     worst = decisive(windows, lambda w: w.width)
@@ -558,6 +576,20 @@ def _with_heads(folder: Folder, a: Audit, limits: list[tuple[HeadBounds, ...]]) 
         label=Label.APPROXIMATE if a.assumed and worst.label is Label.CERTIFIED else worst.label,
         reason=worst.reason,
     )
+
+
+def _farthest(bias: sympy.Expr, bound: HeadBounds, a: Audit) -> int | None:
+    """How far half of the attention reaches: an advantage is at most the range of the logits."""
+    if not math.isfinite(bound.logit):
+        return None
+    found = within_reach(bias, 2 * sympy.Rational(bound.logit), length=a.trained)
+    if found.status is Status.EXACT and found.label is not Label.APPROXIMATE:
+        return -1 if found.farthest is None else found.farthest
+    return None
+
+
+def _far(farthest: int | None) -> str:
+    return "none" if farthest == -1 else count(farthest)
 
 
 def _state(layer: LayerAudit) -> bool:

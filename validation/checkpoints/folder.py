@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from farfield.theory.answers.answer import InputError
+from farfield.theory.answers.wording import plural
 from farfield.theory.encodings import Encoding, encoding, of_mechanism
 from farfield.validation.checkpoints.biases import POSITIONS
 from farfield.validation.checkpoints.family import (
@@ -221,7 +222,7 @@ def _said(attention: list[Attention], longest: int | None, shared: int) -> str:
             "the denominator of each head has a learned constant besides, a sink without value"
         )
     if still and turned:
-        found.append(f"{still} layers have no positions")
+        found.append(f"{plural(still, 'layer')} without positions")
     if longest is not None:
         what = f"the library's rows end with its table of {longest} angles"
         found.append(

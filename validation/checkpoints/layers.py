@@ -1,5 +1,6 @@
 """What each layer of a model does with positions: what it sees, whether a window is ever enough for
-it, how far it reaches through depth, what it keeps in a cache.
+it, in how long a row it can single out one key, how far it reaches through depth, what it keeps in
+a cache.
 
 Read from the configuration; where queries and keys are normalised and weights are there, their
 gains bound every logit. No torch.
@@ -16,12 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from farfield.theory.answers.answer import Code, InputError, Reason, Status
+from farfield.theory.answers.answer import Code, InputError, Label, Reason, Status
 from farfield.theory.answers.blocks import Block, note, sentence, table
-from farfield.theory.answers.wording import count, plural, runs
+from farfield.theory.answers.wording import count, listed, plural, runs
 from farfield.theory.convergence import check_convergence
 from farfield.theory.windowability import Windowable, of_support
-from farfield.validation.checkpoints.family import Attention, Gains, ModelSize
+from farfield.validation.checkpoints.family import Attention, Gains, ModelSize, Temper
 from farfield.validation.checkpoints.folder import UNCHECKED, Folder
 from farfield.validation.checkpoints.weights import headers, tensor
 
@@ -42,6 +43,10 @@ class LayerAudit:
         logit_bound: of every logit in a row of the training length, position included, where there
             is no additive bias; None where a bias or a window makes it of no use.
         bound_from: where that is from: as given, a soft cap, the gains of the weights.
+        longest: keys that a query sees at most if `logit_bound` allows one of them half of its
+            attention; infinite where it allows that at any length, None where no bound is known.
+        growth: where logits grow with the position, their factor at the end of that row, the
+            factor that would keep the log-odds of one key, and the length from which; else None.
         sink: whether there is a learned constant in each denominator.
         cached: keys that one of them holds of a row of the training length.
         bytes: that one of them takes for it in 16 bits.
@@ -54,6 +59,8 @@ class LayerAudit:
     windowable: Windowable
     logit_bound: float | None = None
     bound_from: str = ""
+    longest: float | None = None
+    growth: tuple[float, float, float] | None = None
     sink: bool = False
     cached: int = 0
     bytes: int = 0
@@ -150,10 +157,13 @@ def _layer(
         why = f"queries and keys are normalised, so every logit is within {proved:.4g}"
         known.append((proved, "the gains of queries and keys", why))
     bound, origin, why = min(known) if known else (None, "not measured", "")
+    longest = None if bound is None else longest_row(bound, a.temper)
+    growth = None
     if a.temper is not None:
         times = a.temper.at(row - 1)
         bound = None if bound is None else bound * times
-        origin += f", times {times:.4g} at the end of a row of {count(row)}"
+        if times > 1 and a.temper.floor > 2:
+            growth = (times, math.log(row - 1) / math.log(a.temper.floor - 1), a.temper.floor)
     hypotheses = verdict.hypotheses
     if a.flat:  # whatever becomes of other logits, some inputs have none
         hypotheses = ("keys that are alike have one logit, however it is scaled",)
@@ -162,7 +172,50 @@ def _layer(
     if a.sink is not None:
         hypotheses += ("a constant in the denominator changes no limit",)
     verdict = dataclasses.replace(verdict, hypotheses=hypotheses)
-    return dataclasses.replace(bare, windowable=verdict, logit_bound=bound, bound_from=origin)
+    return dataclasses.replace(
+        bare,
+        windowable=verdict,
+        logit_bound=bound,
+        bound_from=origin,
+        longest=longest,
+        growth=growth,
+    )
+
+
+def longest_row(bound: float, temper: Temper | None = None) -> float:
+    """Keys that a query sees at most, where logits within a bound can give one of them half of its
+    attention: `log(N - 1) <= 2 beta`, with a beta that grows with the position.
+
+    With growth `1 + s log(1 + k)` on the k-th stretch of `floor` positions, the condition fails
+    from some stretch on if `2 beta s < 1`. Else no length is proved to be too long.
+
+    >>> longest_row(4), longest_row(0), longest_row(1000)
+    (2981.0, 2.0, inf)
+    >>> longest_row(4, Temper(0.1, 512, 1)), longest_row(5, Temper(0.1, 512, 1))
+    (3427334.0, inf)
+    """
+
+    def at(k: float) -> float:
+        power = 2 * bound * (1 if temper is None else 1 + temper.slope * math.log1p(k))
+        return math.floor(1 + math.exp(power) * (1 + 1e-12)) if power < 700 else math.inf
+
+    if temper is None or not temper.slope:
+        return float(at(0))
+    if 2 * bound * temper.slope >= 1:
+        return math.inf
+
+    def some(k: int) -> bool:
+        return k * temper.floor - temper.first + 1 <= at(k)
+
+    low, high = 0, 1
+    while some(high):
+        low, high = high, 2 * high
+        if high * temper.floor > 1e300:
+            return math.inf
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if some(middle) else (low, middle)
+    return float(min((low + 1) * temper.floor - temper.first, at(low)))
 
 
 def by_gains(folder: Folder, gains: Gains, factor: float) -> float:
@@ -230,38 +283,44 @@ def layer_blocks(
         caches: of several lengths, the first that of the entries.
     """
     row = caches[0].length
-    header = ["layers", "positions", "sees", "a window is enough", "by", "logits within"]
-    header.append(f"cache of {count(row)}, each")
+    header = ["layers", "positions", "sees", "safe window", "logits within"]
+    header.append(f"cache of {keys_text(row)}, each")
     rows = [
         (
             which(k.layers, len(reaches)),
             k.encoding + " + sink" * k.sink,
             _sees(k),
             _word(k),
-            k.windowable.theorem,
             f"{k.logit_bound:.4g}, {k.bound_from}" if k.logit_bound is not None else k.bound_from,
-            f"{count(k.cached)} keys, {size_text(k.bytes)}" if k.cached else "no keys",
+            f"{keys_text(k.cached)} keys, {size_text(k.bytes)}" if k.cached else "no keys",
         )
         for k in layers
     ]
     yield table(header, rows, "What each layer sees, and what it keeps")
     if all(k.windowable.status is not Status.UNKNOWN for k in layers):
         yield _depth(layers, reaches)
+        yield from _to_keep(layers, len(reaches), row)
+    yield from _half(layers, len(reaches), caches)
     if any(k.windowable.value is False for k in layers):
         yield note(
             "No window is safe for every input in layers that see all. Whether one serves a text "
             "is measured row by row: {command}.",
             command="farfield window --model FOLDER --error 1/10 --keep 1024 --sinks 4",
         )
-    said: dict[str, list[str]] = {}
     for k in layers:
         if k.windowable.hypotheses:
-            said.setdefault(k.windowable.theorem, []).append("; ".join(k.windowable.hypotheses))
-    for theorem, hypotheses in said.items():
-        yield note("{name}: {where}.", name=theorem, where="; or ".join(dict.fromkeys(hypotheses)))
+            yield note(
+                "{layers}, by {name}: {where}.",
+                layers=_named(k.layers, len(reaches)),
+                name=k.windowable.theorem,
+                where="; ".join(k.windowable.hypotheses),
+            )
     if not caches[-1].keys:
         return
-    cells = [(count(c.length), count(c.keys), f"{c.share:.1%}", size_text(c.bytes)) for c in caches]
+    cells = [
+        (keys_text(c.length), keys_text(c.keys), f"{c.share:.1%}", size_text(c.bytes))
+        for c in caches
+    ]
     yield table(
         ("row", "keys in the cache", "of full attention", "16-bit cache"),
         cells,
@@ -287,22 +346,84 @@ def which(layers: Sequence[int], of: int) -> str:
     return runs(layers)
 
 
+def _named(layers: Sequence[int], of: int) -> str:
+    """Layers as the subject of a sentence."""
+    said = which(layers, of)
+    return "All layers" if said == "all" else f"Layer{'s' * (len(layers) > 1)} {said}"
+
+
+def _to_keep(layers: Sequence[LayerAudit], of: int, row: int) -> Iterator[Block]:
+    """Which cache to set, where some layers need less than others."""
+    held = [k for k in layers if k.cached]
+    if len({k.cached for k in held}) < 2:
+        return
+    parts = []
+    for k in held:
+        width = keys_text(k.keys)
+        whose = f"the {width} nearest keys" if k.keys and k.cached < row else "all keys"
+        if k.chunked and k.cached < row:
+            whose = f"the keys of the chunk, at most {width},"
+        parts.append(f"{whose} in {_named(k.layers, of).lower()}")
+    yield sentence("A cache that changes no output keeps {parts}.", "theorem", parts=listed(parts))
+
+
+def _half(layers: Sequence[LayerAudit], of: int, caches: Sequence[LayerKeys]) -> Iterator[Block]:
+    """Of which rows the layers that see all can single out one key."""
+    row = caches[0].length
+    need = math.log(max(1, row - 1))
+    alike: dict[Any, list[int]] = {}
+    for k in layers:
+        if k.bound_from and row > 2:
+            alike.setdefault((k.logit_bound, k.bound_from, k.longest, k.growth), []).extend(
+                k.layers
+            )
+    for (bound, origin, longest, growth), own in alike.items():
+        times, even, floor = growth or (1.0, 1.0, 1.0)
+        within = "logits within {bound} ({origin})" + " before they grow" * (growth is not None)
+        if bound is None:
+            said = "half of the attention on one of {row} keys takes an advantage of {need} nats; "
+            said += "no bound of the logits is known."
+        elif longest < row:
+            said = f"with {within}, no head puts half of its attention on one key once it sees "
+            said += "more than {longest} keys; {row} keys take {enough} or more."
+        else:
+            said = f"{within} allow half of the attention on one key, at the length of {{row}} too."
+        if growth is not None:
+            said += " The logits of the last of {row} tokens are multiplied by {times}; {even} "
+            said += "would keep the log-odds that one of {floor} keys has."
+        yield sentence(
+            "{layers}: " + said,
+            Label.THEOREM if bound is None else Label.CERTIFIED,
+            layers=_named(sorted(own), of),
+            row=keys_text(row),
+            need=f"{need:.4g}",
+            enough=f"{need / 2 / times:.4g}",
+            bound="unknown" if bound is None else f"{bound / times:.4g}",
+            origin=origin,
+            longest=keys_text(longest),
+            times=f"{times:.4g}",
+            even=f"{even:.4g}",
+            floor=keys_text(floor),
+        )
+
+
 def _sees(k: LayerAudit) -> str:
     if k.windowable.status is Status.OUT_OF_SCOPE:
         return "all, by its state"
     if k.keys is None:
         return "all"
-    return f"its chunk of {count(k.keys)}" if k.chunked else f"nearest {count(k.keys)}"
+    return f"its chunk of {keys_text(k.keys)}" if k.chunked else f"nearest {keys_text(k.keys)}"
 
 
 def _word(k: LayerAudit) -> str:
     unsaid = {Status.OUT_OF_SCOPE: "no claim", Status.UNKNOWN: "not known"}
     if k.windowable.status in unsaid and k.windowable.value is None:
         return unsaid[k.windowable.status]
-    known = "yes" if k.windowable.value else "never"
-    if k.keys is not None:
-        return f"{known}: {count(k.keys)}"
-    return f"if {k.windowable.condition}" if k.windowable.condition is not None else known
+    if k.windowable.condition is not None:
+        return f"if {k.windowable.condition}"
+    if not k.windowable.value:
+        return "never"
+    return "some" if k.keys is None else keys_text(k.keys)
 
 
 def _depth(layers: Sequence[LayerAudit], reaches: Sequence[float]) -> Block:
@@ -313,13 +434,22 @@ def _depth(layers: Sequence[LayerAudit], reaches: Sequence[float]) -> Block:
             tokens=plural(int(reaches[-1]), "token"),
         )
     first = next(k for k, r in enumerate(reaches, 1) if not math.isfinite(r))
-    below = "" if first == 1 else f"; the layers below reach {count(reaches[first - 2])} tokens"
+    below = "" if first == 1 else f"; the layers below reach {keys_text(reaches[first - 2])} tokens"
     return sentence(
         "Through depth, the last output may depend on every token: layer {first} sees all{below}.",
         "theorem",
         first=first,
         below=below,
     )
+
+
+def keys_text(value: float | None) -> str:
+    """A number of keys, every digit of one that a row may have.
+
+    >>> keys_text(8192), keys_text(10485760), keys_text(math.inf)
+    ('8192', '10,485,760', 'infinite')
+    """
+    return f"{int(value):,}" if value is not None and 10**7 <= value < 10**12 else count(value)
 
 
 def size_text(bytes: int) -> str:

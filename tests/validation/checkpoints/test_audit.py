@@ -9,14 +9,17 @@ import torch
 
 from farfield.cli import main
 from farfield.figures.pages.audit import audit_page, write_audit
+from farfield.numerics.price import head_prices
 from farfield.numerics.windows.certified import certified_window
 from farfield.theory.answers.answer import Code, InputError, Label, Status
 from farfield.theory.encodings import encoding
 from farfield.theory.verdicts import Verdict
 from farfield.validation.checkpoints.audit import audit
 from farfield.validation.checkpoints.bounds import weight_bounds
+from farfield.validation.checkpoints.family import Temper
 from farfield.validation.checkpoints.folder import describe
 from farfield.validation.checkpoints.head_window import upwards
+from farfield.validation.checkpoints.layers import longest_row
 from farfield.validation.checkpoints.loading import load
 from farfield.validation.harness.attention import fused
 from farfield.validation.harness.configuration import Configuration
@@ -248,12 +251,16 @@ def test_a_hybrid_in_one_screen(tmp_path, speaks):
     assert local.windowable.value is True and free.windowable.value is False
     assert found.reach[:4] == (8192, 8192, 8192, math.inf)
     times = 1 + 0.1 * math.log1p((1 << 20) // 8192)
-    assert f"times {times:.4g} at the end" in free.bound_from and free.logit_bound is None
+    even = math.log((1 << 20) - 1) / math.log(8191)
+    assert free.growth == pytest.approx((times, even, 8192)) and free.logit_bound is None
     keys = 36 * 8192 + 12 * (1 << 20)
     assert (found.caches[0].keys, found.caches[0].bytes) == (keys, keys * 2 * 8 * 128 * 2)
     said = speaks(found)
     assert "layers: 36 local (8192 keys), 12 that see every key" in said
     assert "takes 49.1 GiB in 16 bits, 25.6% of" in said
+    said = " ".join(found.text().split())
+    assert "keeps the keys of the chunk, at most 8192, in layers all but every 4th from 4" in said
+    assert f"takes an advantage of {math.log((1 << 20) - 1):.4g} nats" in said
     found = configured(tmp_path / "smollm3", "smollm3", max_position_embeddings=65_536)
     assert "27 rope, 9 nope; every layer sees every key" in speaks(found)
     assert [len(k.layers) for k in found.layers_alike] == [27, 9]
@@ -262,6 +269,34 @@ def test_a_hybrid_in_one_screen(tmp_path, speaks):
     values = {"use_sliding_window": True, "sliding_window": 512}
     slides = configured(tmp_path / "smollm3", "smollm3", **values).layers_alike[1]
     assert (slides.keys, slides.layers[:2]) == (512, (4, 8)) and not slides.chunked
+
+
+@pytest.mark.parametrize(
+    ("bound", "temper"),
+    [(0.3, (0.1, 8192, 1)), (1.5, (0.3, 7, 1)), (2, None), (1.2, (0.1, 40, 0))],
+)
+def test_the_longest_row_in_which_bounded_logits_can_single_out_a_key(bound, temper):
+    """Against every position, one after the other."""
+    temper = None if temper is None else Temper(*temper)
+    times = [1 if temper is None else temper.at(i) for i in range(300_000)]
+    can = [i + 1 for i, t in enumerate(times) if i < 2 or math.log(i) <= 2 * bound * t]
+    assert longest_row(bound, temper) == can[-1] < 300_000
+
+
+def test_what_a_layer_or_head_reaches_rests_on_bounds_that_are_known(tmp_path):
+    configured(tmp_path / "free", "smollm3", max_position_embeddings=65_536)
+    found = audit(tmp_path / "free", logit_bound=4)
+    assert {k.longest for k in found.layers_alike} == {2981.0}
+    assert "no head puts half of its attention on one key once it sees more than 2981 keys" in (
+        " ".join(found.text().split())
+    )
+    assert {k.longest for k in audit(tmp_path / "free").layers_alike} == {None}
+    configured(tmp_path / "biased", "bloom", n_layer=2, n_head=4, hidden_size=32)
+    given = audit(tmp_path / "biased", trained=256, logit_bound=2, value_bound=1)
+    for h in given.heads:
+        prices = head_prices(-np.arange(256.0)[None] / 4**h.head)[0]
+        assert h.farthest == max(np.flatnonzero(prices <= 4), default=-1)
+    assert {h.farthest for h in audit(tmp_path / "biased", trained=256).heads} == {None}
 
 
 def test_chunks_and_windows_through_depth():
