@@ -218,6 +218,10 @@ def longest_row(bound: float, temper: Temper | None = None) -> float:
     return float(min((low + 1) * temper.floor - temper.first, at(low)))
 
 
+ROUNDING = 1e-9
+"""More than float64 takes, relatively, from the product of two norms of a million numbers."""
+
+
 def by_gains(folder: Folder, gains: Gains, factor: float) -> float:
     """`|q.k| scale <= scale |q| |k|`, a norm's output at most `sqrt(d) max |gain| + |shift|`."""
     stored = headers(folder.path)
@@ -237,7 +241,7 @@ def by_gains(folder: Folder, gains: Gains, factor: float) -> float:
         shift = name.removesuffix("weight") + "bias"
         moved = float(np.linalg.norm(read(shift))) if shift in stored else 0.0  # RMSNorm has none
         norms.append(math.sqrt(folder.shape.head_size * heads) * gain + moved)
-    return gains.scale * factor * norms[0] * norms[1]
+    return gains.scale * factor * norms[0] * norms[1] * (1 + ROUNDING)
 
 
 def reach(attention: Sequence[Attention]) -> tuple[float, ...]:
