@@ -132,6 +132,16 @@ def require_product(p: Reading) -> None:
         p.fail(begin, f"{shown} may mean {means}, or {digits}*{word}; write * for a product")
 
 
+CONSTANTS = {
+    **dict.fromkeys(("nan", "NaN", "None", "none", "null"), "no number"),
+    **dict.fromkeys(("infinity", "Infinity"), "oo"),
+    "zoo": "complex infinity",
+    "i": "the imaginary unit or a position",
+    "j": "the imaginary unit or a position",
+}
+"""Names that people give to something else than a parameter."""
+
+
 def require_name(p: Reading, name: str, column: int) -> None:
     """Refuse a parameter whose name reads as something else, unless its domain is given."""
     if name in p.domains:
@@ -142,6 +152,12 @@ def require_name(p: Reading, name: str, column: int) -> None:
             column,
             f"{name} may mean 1e{digits}, or e^{digits}, or a parameter; write which, or say that "
             f"it is a parameter: --assume {name}=positive",
+        )
+    if meaning := CONSTANTS.get(name):
+        p.fail(
+            column,
+            f"{name} may mean {meaning}, or a parameter; write another letter, or say that it is a "
+            f"parameter: --assume {name}=positive",
         )
     function = name.removesuffix("n")
     if function != name and len(function) > 1 and function in spellings():

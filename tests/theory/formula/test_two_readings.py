@@ -4,6 +4,7 @@ import pytest
 import sympy
 
 from farfield.theory.answers.answer import InputError
+from farfield.theory.encodings import encoding
 from farfield.theory.formula.grammar import read
 
 REFUSED = {  # the text: both readings, as the message says them
@@ -155,3 +156,10 @@ def test_a_position_is_a_parameter_where_that_is_said_and_nothing_else_remains()
     for text in ("-|m-n|/8 - m", "-|i-j| - i", "-|q-k|*q", "-|i-j|/n", "-n*|m-n|"):
         with pytest.raises(InputError, match=r"beside . - .: a bias is a function of the distance"):
             read(text)
+
+
+@pytest.mark.parametrize("name", ["nan", "NaN", "None", "infinity", "zoo", "i", "j"])
+def test_the_name_of_something_else_is_no_parameter_unless_it_is_said(name):
+    with pytest.raises(InputError, match=f"{name} may mean .*, or a parameter"):
+        encoding(f"-{name}*n/8")
+    assert len(encoding(f"-{name}*n/8", assumptions={name: "positive"}).free) == 1
