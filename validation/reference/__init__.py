@@ -11,6 +11,8 @@
     python -m farfield.validation.reference collect FOLDER    takes finished runs into this folder
     python -m farfield.validation.reference missing FOLDER    makes the runs that are not here yet
     python -m farfield.validation.reference add NAME          what rules say that came later
+    python -m farfield.validation.reference use FOLDER        makes the runs of `hold_and_use`
+    python -m farfield.validation.reference score             their predictions and what came out
 
 A result that is here already is never replaced silently: one that differs is shown, by how much.
 
@@ -18,7 +20,8 @@ A result that is here already is never replaced silently: one that differs is sh
 the mean over seeds. `registration` holds plans, predictions and hashes; `predictions` makes those
 of the first registration, `forecasts` those of the others. `observations` puts the first
 predictions beside what came out; `trials` is what a forecast rests on. `collection` takes finished
-runs in. `farfield.validation.evidence` asks whether the theory predicts.
+runs in. `hold` has the registration of tasks, whose predictions are attention and accuracy.
+`farfield.validation.evidence` asks whether the theory predicts.
 """
 
 from farfield.validation.reference.collection import collect, differences, planned

@@ -1,0 +1,394 @@
+"""Hold and use: the registered runs on tasks, the rule that predicts them, and the score.
+
+    python -m farfield.validation.reference register hold_and_use     the predictions, once
+    python -m farfield.validation.reference use FOLDER      makes the runs, in the order of the plan
+    python -m farfield.validation.reference score           the predictions beside what came out
+
+`README.md` has the rule in words. Two things are predicted before any run, from the formula alone:
+the price of each distance, and whether the farthest key is used (`PRICE`). When a run has learned
+its task, the content logits of its retrieving head at the training length predict the attention on
+every longer row; no row longer than those of training enters a prediction.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import sympy
+from sympy import Expr, S
+
+from farfield.numerics.price import head_prices
+from farfield.numerics.retrieval import retrieval_curve
+from farfield.theory.answers.answer import InputError
+from farfield.theory.encodings import encoding
+from farfield.theory.functions.nodes import n as distance
+from farfield.validation.files import write
+from farfield.validation.forms import FORMS
+from farfield.validation.harness.configuration import Configuration
+from farfield.validation.harness.mechanism import Scale
+from farfield.validation.harness.plan import Job
+from farfield.validation.harness.reading import corpus
+from farfield.validation.harness.store import Store
+from farfield.validation.harness.sweep import attempt
+from farfield.validation.reference.collection import condensed
+from farfield.validation.reference.committed import HERE, Row, place, rounded, sha256
+from farfield.validation.reference.forecasts import LIMIT
+from farfield.validation.reference.registration import Registration
+from farfield.validation.rules import Case
+
+HOLD = Registration(HERE / "hold_and_use")
+COMMAND = "python -m farfield.validation.reference use FOLDER"
+DRAWS = 2000  # rows drawn for each predicted attention
+LEARNED = 0.9  # mean accuracy at the training length from which a model has learned its task
+SHARE = 0.25  # predicted attention from which the farthest key is predicted to be used
+PRICE = 20.0  # nats; the same from the formula alone
+RIGHT, NEAR = 0.85, 0.1  # what the registration must reach
+
+
+# -- before any run -------------------------------------------------------------------------------
+
+
+def formulas(configuration: Configuration) -> list[list[Expr]] | None:
+    """The bias of each head of each layer, its window in it; None where it is learned."""
+    heads, depth = configuration.preset.heads, configuration.preset.layers
+    found: list[list[Expr]] = []
+    for at in range(depth):
+        layer = configuration.layers[at] if configuration.layers else None
+        own = configuration.encoding if layer is None else layer.encoding
+        if own is not None and own.free:
+            return None
+        biases = (S.Zero,) if own is None else own.biases
+        if len(biases) == heads * depth:
+            biases = biases[at * heads : (at + 1) * heads]
+        window = None if layer is None else layer.mechanism.window
+        if window is not None:
+            masked = (-sympy.oo, True)
+            biases = tuple(sympy.Piecewise((b, distance < window), masked) for b in biases)
+        found.append([*biases] * (heads // len(biases)))
+    return found
+
+
+def predict() -> dict[str, Any]:
+    """What the formula alone says of every cell of the plan.
+
+    `prices`: of each bias, by row length and distance, in nats; None where the key is masked.
+    `cells`: the biases of each layer; the cheapest price of the farthest key in the layers after
+    the first, and whether it is at most `PRICE`; of language models, the logarithm of the
+    perplexity ratio by the forms `law` and `mended`.
+    """
+    prices: dict[str, dict[str, dict[str, Any]]] = {}
+    cells: dict[str, dict[str, Any]] = {}
+    for job in HOLD.plan.jobs(corpus()):
+        configuration = job.configuration
+        chosen, biases = configuration.preset, formulas(configuration)
+        name = job.name.replace(f", {configuration.seed}", "", 1)
+        if name in cells:
+            continue
+        cell: dict[str, Any] = {
+            "label": job.label,
+            "cell": name,
+            "family": job.family,
+            "biases": biases and [[str(b) for b in layer] for layer in biases],
+        }
+        if biases is not None and configuration.task is None:
+            cell |= _loss(configuration, biases)
+        elif biases is not None:
+            for bias in sorted({b for layer in biases for b in layer}, key=str):
+                known = prices.setdefault(str(bias), {})
+                for length, far in _asked(configuration):
+                    own = head_prices(_row(bias, length))[0, far]
+                    known.setdefault(str(length), {})[str(far)] = _finite(own)
+            length, far = _asked(configuration)[-1]
+            cheapest = min(
+                float(head_prices(_row(b, length))[0, far]) for layer in biases[1:] for b in layer
+            )
+            cell |= {"price": _finite(cheapest), "used": cheapest <= PRICE}
+        cells[name] = cell | {"length": chosen.length}
+    return {
+        "plan_sha256": sha256(HOLD.folder / "plan.toml"),
+        "rule": {
+            "draws": DRAWS,
+            "learned": LEARNED,
+            "share": SHARE,
+            "price": PRICE,
+            "right": RIGHT,
+            "near": NEAR,
+        },
+        "prices": prices,
+        "cells": list(cells.values()),
+    }
+
+
+def register() -> None:
+    """Write the predictions of the registration.
+
+    Raises:
+        InputError: there are results that carry the hash of those that stand there.
+    """
+    if count := len(HOLD.results()):
+        raise InputError(f"the predictions are registered: {count} results carry their hash")
+    text = json.dumps(rounded(predict()), separators=(",", ":"), allow_nan=False)
+    lines = text.replace('{"label"', '\n{"label"').replace('}},"', '}},\n"')
+    write(HOLD.folder / "predictions.json", (lines + "\n").encode())
+
+
+def _asked(configuration: Configuration) -> list[tuple[int, int]]:
+    """Pairs of a row length and a distance, those of the farthest last."""
+    probes, task = configuration.asked, configuration.task
+    assert task is not None
+    return [(n, d) for n in probes.lengths for d in probes.distances if d <= task.farthest(n)]
+
+
+def _row(bias: Expr, length: int) -> np.ndarray:
+    return encoding(bias).bias(np.arange(length))
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+def _loss(configuration: Configuration, biases: list[list[Expr]]) -> dict[str, Any]:
+    chosen, tested = configuration.preset, configuration.longest
+    rows = np.concatenate([_row(b, tested) for layer in biases for b in layer])
+    one = Case(rows, chosen.length, tested, chosen.layers, False, chosen.steps)
+    sizes = {name: FORMS[name].given(())(one) for name in ("law", "mended")}
+    return {"log_ratio": sizes, "holds": {k: v <= LIMIT for k, v in sizes.items()}}
+
+
+# -- a run ----------------------------------------------------------------------------------------
+
+
+def use(folder: str | Path) -> Iterator[str]:
+    """Make the runs that have no result yet, in the order of the plan; a line for each that ended.
+
+    Each process takes the next run that none of the others holds. A run that was killed goes on
+    from its last checkpoint. A finished run is written beside its registration at once.
+    """
+    store = Store(folder)
+    for job in HOLD.plan.jobs(corpus()):
+        path = place(job, HOLD.folder)
+        if path.exists() or store.held(job.key):
+            continue
+        registered = dataclasses.replace(job, predictions=HOLD.digest)
+        outcome = attempt(registered, store, lambda *word: None)
+        if outcome.result is not None:
+            result = condensed(outcome.result, job.label, HOLD.digest)
+            result |= {"name": job.name, "family": job.family, "command": COMMAND}
+            if job.configuration.task is not None:
+                result["predicted"] = rounded(predicted(job, store, outcome.result))
+            text = json.dumps(result, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+            write(path, (text + "\n").encode())
+        if outcome.state != "held":
+            yield f"{job.name}: {outcome.state} {outcome.note}".rstrip()
+
+
+def predicted(job: Job, store: Store, result: Row) -> list[Row]:
+    """The attention of the retrieving head at every point that was asked, from its logits at the
+    training length."""
+    from farfield.validation.harness.measures.recall import retrieval_logits
+
+    configuration = job.configuration
+    trained = configuration.preset.length
+    (measured,) = result["measurements"]
+    layer, head = measured["recall"]["layer"], measured["recall"]["head"]
+    kept = store.folder(job.key) / measured["logits"]
+    logits = retrieval_logits(kept)
+    if len(logits) < 3:
+        raise InputError(f"{job.name}: no rows of the training length were asked far enough back")
+    bias = _bias(job, store, layer, head)
+    seen = logits["others"].shape[1] + 1 + logits["near"].shape[1]
+    scale = configuration.layers[layer - 1].mechanism.scale if configuration.layers else None
+    found: list[Row] = []
+    for length in sorted({p["length"] for p in measured["recall"]["points"]}):
+        keys = length - (trained - seen)  # of the query that asks
+        far = [p["distance"] for p in measured["recall"]["points"] if p["length"] == length]
+        more = _scaled(scale, head, keys, trained) / _scaled(scale, head, seen, trained)
+        curve = retrieval_curve(
+            more * logits["target"],
+            more * logits["others"],
+            bias if isinstance(bias, Expr) else bias[:keys],
+            near=more * logits["near"],
+            length=keys,
+            distances=far,
+            draws=DRAWS,
+        )
+        assert curve.attention is not None
+        found += [
+            {"length": length, "distance": d, "attention": a}
+            for d, a in zip(far, curve.attention, strict=True)
+        ]
+    return found
+
+
+def _bias(job: Job, store: Store, layer: int, head: int) -> Any:
+    """The bias of a head: its formula, or a table where it was learned."""
+    from farfield.validation.harness.experiment import trained_model
+    from farfield.validation.harness.model import rows_of
+
+    configuration = job.configuration
+    biases = formulas(configuration)
+    if biases is not None:
+        return biases[layer - 1][head - 1]
+    model = trained_model(configuration, store)
+    assert model is not None
+    own = rows_of(model.bias_table(configuration.longest), layer - 1, configuration.preset.heads)
+    return own[head - 1 if len(own) > 1 else 0].numpy()
+
+
+def _scaled(scale: Scale | None, head: int, keys: int, trained: int) -> float:
+    """The factor of a head's content logits at inference, for a query that sees so many keys."""
+    import torch
+
+    from farfield.validation.harness.model import factor
+
+    if scale is None or (scale.heads and head not in scale.heads):
+        return 1.0
+    known = dataclasses.replace(scale, length=scale.length or trained)
+    found = factor(known, torch.tensor([keys]), training=False)
+    return 1.0 if found is None else float(found)
+
+
+# -- the score ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TaskRun:
+    """One run on a task, predicted and measured.
+
+    Fields:
+        name, family: of the run.
+        home: mean accuracy at the training length.
+        trained: mean attention of the retrieving head there.
+        measured, predicted: attention at each point on longer rows.
+        far: accuracy at the farthest distance of the longest row.
+        far_attention: the predicted attention there.
+        used: whether the formula alone says that the farthest key is used; None: it says nothing.
+    """
+
+    name: str
+    family: str
+    home: float
+    trained: float
+    measured: tuple[float, ...]
+    predicted: tuple[float, ...]
+    far: float
+    far_attention: float
+    used: bool | None = None
+
+    @property
+    def learned(self) -> bool:
+        """Whether the model has learned its task at the training length."""
+        return self.home >= LEARNED
+
+    def error(self, said: float | None = None) -> float:
+        """Mean absolute error of the predicted attention, or of a constant."""
+        assumed = self.predicted if said is None else (said,) * len(self.measured)
+        return float(np.abs(np.subtract(assumed, self.measured)).mean())
+
+
+def cells(results: Sequence[Row], said: Mapping[str, bool | None]) -> list[TaskRun]:
+    """The runs on tasks among results in JSON form.
+
+    Args:
+        results: committed.
+        said: what the formula alone says, by the name of the cell.
+    """
+    found = []
+    for result in results:
+        if "predicted" not in result:
+            continue
+        points = result["measurements"][0]["recall"]["points"]
+        pairs = list(zip(points, result["predicted"], strict=True))
+        length = result["preset"]["length"]
+        home = [p for p in points if p["length"] == length]
+        longer = [(p, q) for p, q in pairs if p["length"] > length]
+        last, last_said = max(pairs, key=lambda pair: (pair[0]["length"], pair[0]["distance"]))
+        found.append(
+            TaskRun(
+                result["name"],
+                result["family"],
+                float(np.mean([p["accuracy"] for p in home])),
+                float(np.mean([p["attention"] for p in home])),
+                tuple(p["attention"] for p, _ in longer),
+                tuple(q["attention"] for _, q in longer),
+                last["accuracy"],
+                last_said["attention"],
+                said.get(result["name"].replace(f", {result['seed']}", "", 1)),
+            )
+        )
+    return found
+
+
+def score(found: Sequence[TaskRun]) -> dict[str, Any]:
+    """The predictions beside what came out, over the cells that have learned their task.
+
+    Attention: mean over cells of each cell's mean absolute error, that of the worst cell and of the
+    worst family, and those of two nulls: one constant (the mean of all that was measured) and each
+    model's own attention at the training length. Accuracy at the farthest distance, above or below
+    one half: the share that each rule has right. `holds` names what the registration must reach.
+    """
+    known = [c for c in found if c.learned]
+    counted = {"cells": len(found), "learned": len(known)}
+    unlearned = sorted(c.name for c in found if not c.learned)
+    if not known:
+        return {**counted, "not_learned": unlearned}
+    mean = float(np.mean([np.mean(c.measured) for c in known]))
+    errors = {c.name: c.error() for c in known}
+    families = {
+        f: float(np.mean([c.error() for c in known if c.family == f]))
+        for f in sorted({c.family for c in known})
+    }
+    rules = {
+        "attention from 1/4": [(c.far_attention >= SHARE, c) for c in known],
+        "attention from 1/2": [(c.far_attention >= 0.5, c) for c in known],
+        "formula alone": [(c.used, c) for c in known if c.used is not None],
+        "always used": [(True, c) for c in known],
+        "as at the training length": [(c.trained >= SHARE, c) for c in known],
+    }
+    right = {
+        name: {"right": sum(yes == (c.far >= 0.5) for yes, c in said), "of": len(said)}
+        for name, said in rules.items()
+    }
+    first = right["attention from 1/4"]
+    error = float(np.mean([*errors.values()]))
+    return {
+        **counted,
+        "not_learned": unlearned,
+        "attention": {
+            "error": error,
+            "worst_cell": max(errors.items(), key=lambda item: item[1]),
+            "families": families,
+            "constant": float(np.mean([c.error(mean) for c in known])),
+            "as at the training length": float(np.mean([c.error(c.trained) for c in known])),
+        },
+        "used": right,
+        "wrong": sorted(c.name for yes, c in rules["attention from 1/4"] if yes != (c.far >= 0.5)),
+        "holds": {
+            "attention": error <= NEAR,
+            "used": first["right"] >= RIGHT * first["of"],
+        },
+    }
+
+
+def scored() -> dict[str, Any]:
+    """The score of the committed results, with the loss of the language models beside it."""
+    said = {cell["cell"]: cell for cell in HOLD.predictions["cells"]}
+    found = score(cells(HOLD.results(), {name: cell.get("used") for name, cell in said.items()}))
+    losses = {}
+    for result in HOLD.results():
+        name = result["name"].replace(f", {result['seed']}", "", 1)
+        if "log_ratio" in said.get(name, {}):
+            last = [p for m in result["measurements"] for p in m["perplexity"]]
+            ratios = [float(p["ratio"]) for p in last if p["protocol"] == "last token"]
+            losses[result["name"]] = {
+                "log_ratio": math.log(max(ratios)),
+                "said": said[name]["log_ratio"],
+            }
+    return rounded({**found, "loss": losses})
