@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
@@ -20,7 +19,7 @@ def require(name: str, what: str, extra: str = "") -> None:
 
     >>> require("math", "counting")
     """
-    if sys.modules.get(name) is None and (name in sys.modules or find_spec(name) is None):
+    if find_spec(name) is None:
         wanted = f"'.[{extra}]' in the folder of farfield" if extra else name
         raise InputError(
             f"{what} needs {name}, which is not installed; install it with pip install {wanted}"

@@ -1,5 +1,6 @@
 import sys
 import types
+from importlib.machinery import ModuleSpec
 
 import numpy as np
 import pytest
@@ -88,7 +89,8 @@ def library(splits, monkeypatch):
     class Rows(dict):
         column_names = ("text",)
 
-    stand_in = types.SimpleNamespace(load_dataset=load_dataset)
+    spec = ModuleSpec("datasets", None)  # a library that is asked for must have one
+    stand_in = types.SimpleNamespace(load_dataset=load_dataset, __spec__=spec)
     monkeypatch.setitem(sys.modules, "datasets", stand_in)
 
 
