@@ -222,7 +222,16 @@ class Configuration:
 # A setting that came later enters a key only where it is not what had been the only choice, so
 # that the runs made before keep their keys.
 _LATER: dict[type, tuple[str, ...]] = {
-    Preset: ("betas", "epsilon", "schedule", "dropout", "precision", "parts", "spread"),
+    Preset: (
+        "betas",
+        "epsilon",
+        "schedule",
+        "dropout",
+        "precision",
+        "parts",
+        "spread",
+        "embedding_spread",
+    ),
     Measurement: ("gradient_length", "strides", "positions", "scores", "far"),
 }
 

@@ -36,7 +36,8 @@ def parameters(configuration: Configuration) -> int:
     width = preset.width
     layer = 12 * width**2 + 4 * width
     known = preset.length if configuration.encoding.mechanism == "learned_absolute" else 0
-    return preset.layers * layer + (vocabulary + known) * width + 2 * width
+    tables = vocabulary * (1 if preset.embedding_spread is None else 2) + known
+    return preset.layers * layer + tables * width + 2 * width
 
 
 def needed(configuration: Configuration) -> int:

@@ -1,6 +1,6 @@
 """A decoder-only transformer over bytes or tokens, with any positional mechanism in each layer.
 
-Pre-norm, GELU, tied embedding:
+Pre-norm, GELU, tied embedding unless the shape says otherwise:
 
     x = embedding(tokens) [+ absolute vector]
     x = x + attention(norm(x)); x = x + mlp(norm(x))        in each layer
@@ -165,7 +165,8 @@ class Transformer(nn.Module):
 
     Args:
         shape: layers, width, heads, dropout, `spread` of the initial weights; its `length` is all
-            that a learned absolute encoding knows.
+            that a learned absolute encoding knows. With an `embedding_spread`, the initial
+            embedding has that deviation, and the output has a matrix of its own.
         mechanisms: one a layer.
         vocabulary: number of different tokens.
         bias: makes the module whose `bias(length)` is the table of the bias, shape (1, heads or
@@ -196,11 +197,15 @@ class Transformer(nn.Module):
         )
         self.norm = nn.LayerNorm(shape.width)
         self.bias = None if bias is None else bias()
+        own = shape.embedding_spread is not None
+        self.output = nn.Linear(shape.width, vocabulary, bias=False) if own else None
         learned = absolute == "learned_absolute"
         self.absolute = nn.Embedding(shape.length, shape.width) if learned else None
         for module in self.modules():
             if isinstance(module, nn.Linear | nn.Embedding):
                 nn.init.normal_(module.weight, std=self.spread)
+        if own:
+            nn.init.normal_(self.embedding.weight, std=shape.embedding_spread)
         for layer in self.layers:
             for last in (layer.attention_out, layer.mlp_out):
                 nn.init.normal_(last.weight, std=self.spread / math.sqrt(2 * shape.layers))
@@ -287,7 +292,8 @@ class Transformer(nn.Module):
 
     def logits(self, hidden: Tensor) -> Tensor:
         """Scores of the next token, shape (..., vocabulary), from the last residual."""
-        return functional.linear(hidden, self.embedding.weight)
+        output = self.embedding if self.output is None else self.output
+        return functional.linear(hidden, output.weight)
 
     def forward(
         self,

@@ -319,8 +319,8 @@ def initialised(
 ) -> Transformer:
     """A model with initial weights drawn from a seed, whatever torch's own random state is.
 
-    The token embedding, the matrices and learned absolute vectors are normal with deviation 0.02,
-    the last matrix of each residual branch smaller by sqrt(2 layers).
+    The token embedding, the matrices and learned absolute vectors are normal with the preset's
+    deviations, the last matrix of each residual branch smaller by sqrt(2 layers).
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

@@ -32,7 +32,8 @@ class Preset:
       clip 2.0, weight decay 0.01. Ours: the power of the polynomial (1, to 0), bfloat16, and 50k
       as the end of the schedule.
 
-    All have this model's pre-norm layers, GELU and tied embedding, which the papers' need not have.
+    All have this model's pre-norm layers and GELU, and all but `recall` tie the embedding to the
+    output; the papers' models need not.
 
     Args:
         name: a label, in no key.
@@ -47,6 +48,8 @@ class Preset:
             and the bias of the attention stay in float32.
         parts: a step's sequences go through the model in so many parts, to save memory.
         spread: standard deviation of the initial weights.
+        embedding_spread: that of the initial embedding, whose matrix then is not that of the
+            output; None ties the two.
         measurement: what `train_and_measure` measures when nothing else is asked.
     """
 
@@ -69,6 +72,7 @@ class Preset:
     precision: str = "float32"
     parts: int = 1
     spread: float = 0.02
+    embedding_spread: float | None = None
 
     def __post_init__(self) -> None:
         for name, accepted in (
@@ -134,7 +138,8 @@ PRESETS = {
             warmup=100,
             weight_decay=0.01,
             betas=(0.9, 0.98),
-            spread=0.125,
+            spread=0.072,
+            embedding_spread=0.5,
         ),
         Preset(
             "base",

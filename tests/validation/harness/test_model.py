@@ -145,7 +145,8 @@ class Slope(torch.nn.Module):
     def forward(self, length):
         return -torch.arange(length).double()[None] / 4
 
-shape = SimpleNamespace(layers=3, width=16, heads=2, length=20, dropout=0.0, spread=0.02)
+shape = SimpleNamespace(layers=3, width=16, heads=2, length=20, dropout=0.0, spread=0.02,
+                        embedding_spread=None)
 each = [Mechanism(biased=True), Mechanism(turn=Turn(share=0.5), window=5, sinks=True),
         Mechanism(scale=Scale(length=20))]
 model, tokens = Transformer(shape, each, 50, Slope), torch.arange(40).view(2, 20)

@@ -15,6 +15,7 @@ from farfield.validation.harness.memory import available, needed, parameters
 from farfield.validation.harness.positional import initialised
 from farfield.validation.harness.presets import PRESETS, Preset, preset
 from farfield.validation.harness.store import Store
+from farfield.validation.harness.tasks import Task
 from farfield.validation.harness.training import learning_rate, train
 from farfield.validation.harness.visibility import Visibility
 
@@ -31,6 +32,15 @@ def test_runs_made_before_a_setting_existed_are_found_again(name, run):
     assert key(configuration.measured(Visibility(bca=32))) == "d2194b6d1480d133"
 
 
+def test_runs_of_a_task_with_tied_embedding_are_found_again():
+    tied = dataclasses.replace(PRESETS["recall"], spread=0.125, embedding_spread=None)
+    mixture, task = encoding(["-n", "0", "0", "0"]), Task("induction")
+    configuration = Configuration(mixture, TEXT, tied, task=task)
+    assert key(configuration.training()) == "acc9bcd35ac4eda5"
+    own = dataclasses.replace(configuration, preset=PRESETS["recall"])
+    assert own.training()["preset"]["embedding_spread"] == 0.5
+
+
 def test_later_settings_are_in_the_keys_where_they_matter(text, small):
     changes = [
         {"betas": (0.9, 0.98)},
@@ -39,6 +49,7 @@ def test_later_settings_are_in_the_keys_where_they_matter(text, small):
         {"dropout": 0.1},
         {"precision": "bfloat16"},
         {"parts": 2},
+        {"embedding_spread": 0.5},
     ]
     presets = [small, *(dataclasses.replace(small, **c) for c in changes)]
     keys = [key(Configuration(encoding("rope"), text, p).training()) for p in presets]
@@ -135,10 +146,21 @@ def test_the_bias_is_never_rounded_to_half_precision(text, small):
 
 
 def test_the_number_of_parameters_is_that_of_the_model(text):
-    for name, p in (("alibi", "demo"), ("rope", "tiny"), ("learned", "tiny")):
+    for name, p in (("alibi", "demo"), ("rope", "tiny"), ("learned", "tiny"), ("nope", "recall")):
         configuration = Configuration(encoding(name), text, preset(p))
         model = initialised(encoding(name), preset(p), 0)
         assert parameters(configuration) == sum(q.numel() for q in model.parameters())
+
+
+def test_an_output_of_its_own(text, small):
+    """The tied model has the weights that it always had; the other spreads embedding and output."""
+    wide = dataclasses.replace(small, embedding_spread=0.5)
+    tied, own = (initialised(encoding("rope"), p, 0) for p in (small, wide))
+    assert tied.output is None and own.embedding.weight.std().item() == pytest.approx(0.5, rel=0.05)
+    assert own.output.weight.std().item() == pytest.approx(small.spread, rel=0.05)
+    hidden = torch.randn(3, small.width)
+    torch.testing.assert_close(tied.logits(hidden), hidden @ tied.embedding.weight.T)
+    torch.testing.assert_close(own.logits(hidden), hidden @ own.output.weight.T)
 
 
 def test_what_does_not_fit_is_refused_before_it_starts(text, small, tmp_path, monkeypatch):
