@@ -45,7 +45,7 @@ def as_list(text: str) -> list[Any] | None:
         return None
     if not inner.endswith("]"):
         raise InputError(f"{_shown(text)} begins a list of heads; expected ']' at its end")
-    if inner.startswith("[["):
+    if inner.startswith("[[") and inner.endswith("]]"):
         inner = re.sub(r"\]\s*,\s*\[", ";", inner[1:-1].strip())  # rows as Python writes them
     rows = [[part.strip() for part in _split(row, ",")] for row in _split(inner[1:-1], ";")]
     items = [part for row in rows for part in row]
@@ -91,6 +91,11 @@ def _require_one_meaning(part: str, text: str) -> None:
         raise InputError(
             f"{_shown(text)} has nothing between two separators; accepted: [-n/4; 0 x7], a "
             "formula a head, or [0, -1, -2], a table of the bias at distances 0, 1, 2"
+        )
+    if part.startswith("["):
+        raise InputError(
+            f"{_shown(text)} has a list among its heads; give it alone, or write one formula a "
+            "head: [-n/4; 0 x7]"
         )
     if (first := _COUNT_FIRST.fullmatch(part)) and not _COUNTED.fullmatch(part):
         raise InputError(

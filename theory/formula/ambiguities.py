@@ -123,6 +123,12 @@ def require_product(p: Reading) -> None:
             f"{shown} may mean heads of a list, as in [-n/4; 0 x7], or a product, which is 0; "
             "write brackets around the list, or 0",
         )
+    if glued and word in ("k", "K") and word not in p.domains:
+        p.fail(
+            begin,
+            f"{shown} may mean {digits} thousand, or {digits}*{word}; write the number, or * for a "
+            "product",
+        )
     if glued and word in ("e", "E") and p.ahead(2)[1:] not in (["^"], ["**"]):
         p.fail(
             begin, f"{shown} may mean {digits}*e, or a power of ten, as {digits}e-3; write which"
@@ -130,6 +136,53 @@ def require_product(p: Reading) -> None:
     if glued and (word in ("j", "J") or (word in ("f", "F") and not digits.isdigit())):
         means = "an imaginary number" if word in ("j", "J") else "a number in single precision"
         p.fail(begin, f"{shown} may mean {means}, or {digits}*{word}; write * for a product")
+
+
+def require_remainder(p: Reading, begin: int) -> None:
+    """Refuse `1% n` and, behind the product that begins at a symbol, `-n % 2`.
+
+    Python takes the sign into the remainder, C and what is written on paper do not.
+    """
+    factors, at = p.tokens[begin : p.position - 1], p.tokens[p.position - 1][2]
+    kind, number, column = factors[-1]
+    if kind == "number":
+        p.fail(
+            column,
+            f"{p.text[column : at + 1]} may mean {number}/100, or the remainder of {number}; "
+            f"write {number}/100, or Mod({number}, ...)",
+        )
+    if factors[0][1] == "-" and p.text[factors[0][2]] in "-\u2212":
+        inner = _shortened(p.text[factors[1][2] : at].strip())
+        last = p.token[1]
+        p.fail(
+            factors[0][2],
+            f"-{inner} % {last} may mean (-{inner}) % {last}, or -({inner} % {last}); write it "
+            "with brackets",
+        )
+
+
+def require_end(p: Reading, value: str, column: int, argument: str) -> None:
+    """Refuse `log n+1`, whose spaces say something else than its signs."""
+    _, sign, at = p.token
+    after = p.tokens[min(p.position + 1, len(p.tokens) - 1)]
+    closed_up = not p.text[at - 1].isspace() and not p.text[at + 1 : at + 2].isspace()
+    if sign in ("+", "-") and closed_up and not p.latex:
+        rest = f"{sign}{after[1]}"
+        p.fail(
+            column,
+            f"{value} {argument}{rest} may mean {value}({argument}{rest}) or "
+            f"{value}({argument}){rest}; write it with brackets",
+        )
+
+
+def require_group(p: Reading) -> None:
+    """Refuse braces outside of LaTeX that are no exponent and no argument, as in `-{n/2}`."""
+    before = p.tokens[p.position - 1] if p.position else ("op", "", 0)
+    if not p.latex and before[1] not in spellings():
+        p.fail(
+            p.column,
+            "{...} may mean brackets, or the fractional part; write (...), or x - floor(x)",
+        )
 
 
 CONSTANTS = {

@@ -121,6 +121,7 @@ def _argument(p: Reading, value: str, column: int) -> Expr:
             f"{value} {said}{rest} may mean {value}({said}{rest}) or {value}({said}){rest}; write "
             "it with brackets",
         )
+    ambiguities.require_end(p, value, column, p.tokens[p.position - 1][1])
     return argument
 
 

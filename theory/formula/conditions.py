@@ -9,7 +9,9 @@ from sympy import Expr, S
 
 from farfield.theory.formula.reading import Reading
 from farfield.theory.formula.words import CONDITIONS, RELATIONS
-from farfield.theory.functions.nodes import unevaluated
+from farfield.theory.functions.nodes import n, unevaluated
+
+_FAR = 10**12  # a distance beyond all pieces that people write
 
 
 def piecewise(p: Reading, column: int) -> Expr:
@@ -48,6 +50,14 @@ def pieced(p: Reading, column: int, pieces: list[tuple[Expr, Any]]) -> Expr:
     live = [(value, c) for value, c in pieces if c != S.false]
     if live and live[0][1] == S.true:
         return live[0][0]
+    plain = not any(c.atoms(sympy.Function, sympy.Pow) for _, c in pieces)
+    far = [c.subs(n, _FAR) for _, c in live] if plain else [S.true]
+    if all(c == S.false for c in far):
+        p.fail(
+            column,
+            f"no value is given for large n, as n = {_FAR}; end the pieces with one for all the "
+            "rest: (value, True)",
+        )
     return p.build(column, unevaluated(sympy.Piecewise), *(live or pieces))
 
 

@@ -92,7 +92,7 @@ class Parser(Reading):
         return terms[0] if len(terms) == 1 else self.build(column, sympy.Add, *terms)
 
     def product(self) -> Expr:
-        column = self.column
+        column, begin = self.column, self.position
         factors, op = [self.unary()], "*"
         while True:
             at, before = self.column, op
@@ -101,6 +101,8 @@ class Parser(Reading):
                 break
             if op == "implied":
                 ambiguities.require_product(self)
+            elif op == "%":
+                ambiguities.require_remainder(self, begin)
             if op == "implied" and before in ("/", "//", "%") and not self._apart(at):
                 self._two_meanings(at, before)
             at = self.column
@@ -200,6 +202,7 @@ class Parser(Reading):
             return inner
         if value == "{" and self.braces:
             self.position -= 1
+            ambiguities.require_group(self)
             return typeset.group(self)
         if value == "|":
             inner = self.within_bars(self.sum)

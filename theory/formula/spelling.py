@@ -195,7 +195,7 @@ def spelled(text: str, words: Collection[str] = ()) -> Iterator[Token]:
         if text[at].isspace() or (latex and text[at] in "$~"):
             at += 1
             continue
-        if text[at] == "#":  # a comment, to the end of its line
+        if text[at] == "#" and not text[at - 1 : at].strip():  # a comment, to the end of its line
             at = next((k for k in range(at, last) if text[k] == "\n"), last)
             continue
         if found := _INFINITE.match(text, at):

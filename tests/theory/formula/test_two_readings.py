@@ -61,6 +61,17 @@ REFUSED = {  # the text: both readings, as the message says them
     "-e1*n": ("1e1", "a parameter"),
     "-logn*n": ("log(n)", "a parameter"),
     "-log2n - n": ("log2(n)", "a parameter"),
+    "-n % 64": ("(-n) % 64", "-(n % 64)"),
+    "-2*n % 3": ("(-2*n) % 3", "-(2*n % 3)"),
+    "1 - -n % a": ("(-n) % a", "-(n % a)"),
+    "1% n": ("1/100", "remainder"),
+    "-5%*n": ("5/100", "remainder"),
+    "-n*50 % 7": ("50/100", "remainder"),
+    "-4k*n": ("4 thousand", "4*k"),
+    "-{n/2}": ("brackets", "fractional part"),
+    "2{n} - n": ("brackets", "fractional part"),
+    "-log n+1": ("log(n+1)", "log(n)+1"),
+    "-sqrt n-1": ("sqrt(n-1)", "sqrt(n)-1"),
     "-(m-n)/8": ("distance n", "parameter"),
     "-Max(n-m, 0)": ("distance n", "parameter"),
     "-|m-n+1|": ("distance n", "parameter"),
@@ -114,6 +125,16 @@ READ = {  # the text: what it means, in a text that can be read in one way
     "-m*n": "-n*m",
     "-q*n^k": "-(n^k)*q",
     "-a*n - m*log(1+n)": "-n*a - log(1+n)*m",
+    "1 - n % 64": "1 - Mod(n, 64)",
+    "1 - n//2": "1 - floor(n/2)",
+    "-(n % 64)": "-Mod(n, 64)",
+    "(-n) % 64": "Mod(-n, 64)",
+    "-log n + 1": "1 - log(n)",
+    r"-\log n+1": "1 - log(n)",
+    r"-{\frac{n}{2}}": "-n/2",
+    "-n^{1/2}/8": "-sqrt(n)/8",
+    "-4*k*n": "-k*n*4",
+    "-n/8  # of the paper": "-n/8",
 }
 
 
@@ -163,3 +184,22 @@ def test_the_name_of_something_else_is_no_parameter_unless_it_is_said(name):
     with pytest.raises(InputError, match=f"{name} may mean .*, or a parameter"):
         encoding(f"-{name}*n/8")
     assert len(encoding(f"-{name}*n/8", assumptions={name: "positive"}).free) == 1
+
+
+@pytest.mark.parametrize("text", ["Piecewise((1, n < 3))", "Piecewise((1, n < 3), (2, 5 < n < 9))"])
+def test_pieces_that_end_are_refused_with_a_distance_that_has_no_value(text):
+    with pytest.raises(InputError, match=r"no value is given for large n.*\(value, True\)"):
+        read(text)
+    assert read(text.removesuffix(")") + ", (n, n > 4))").has(sympy.Piecewise)
+
+
+@pytest.mark.parametrize("text", ["-n#2", "-n/8#"])
+def test_a_comment_is_apart_from_the_formula(text):
+    with pytest.raises(InputError, match="'#' is not part of a formula"):
+        read(text)
+
+
+@pytest.mark.parametrize("text", ["[[-n]; 0]", "[-n; [0]]", "[[-n]; [0]; 0]"])
+def test_a_list_among_the_heads_is_named(text):
+    with pytest.raises(InputError, match="give it alone"):
+        encoding(text)
