@@ -202,7 +202,7 @@ def table1_measured(runs: Sequence[Run]) -> Drawing:
     """Relative inference time of sliding windows; a time is of a machine, so none is committed."""
     raise NoResults(
         "a time is of a machine, so none is committed; to measure it on this one: "
-        "`python -m farfield.validation.harness.measures.inference_time`"
+        "`python benchmarks/harness.py inference`"
     )
 
 

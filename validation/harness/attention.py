@@ -91,7 +91,7 @@ def materialised(
         bias: `p(n)` for n = 0 .. length - 1, shape (heads or 1, length), may hold -inf but not at
             n = 0; None for no bias.
         visible: which keys a query sees.
-        weighting: what is done to the logits besides.
+        weighting: of the logits.
 
     Returns:
         The outputs, shape of `value`, rounded to its type.
@@ -100,16 +100,28 @@ def materialised(
     >>> materialised(x, x, x.cumsum(2))[0, 0, :, 0]
     tensor([1.0000, 1.5000, 2.0000])
     """
-    length, size = query.shape[-2:]
-    position = torch.arange(length, device=query.device)
-    distance = position[:, None] - position
-    scores = query.double() @ key.double().transpose(-2, -1) / math.sqrt(size)
+    at = torch.arange(query.shape[-2], device=query.device)
+    wide = (query.double(), key.double(), value.double())
+    return _matrix(*wide, bias, visible, weighting, at, at).to(value.dtype)
+
+
+def _matrix(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    bias: Tensor | None,
+    visible: Visibility,
+    weighting: Weighting,
+    at: Tensor,
+    keys: Tensor,
+) -> Tensor:
+    """Attention of queries at some positions to keys at some positions, in the type of both."""
+    scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])
     scores = weighting.content(scores)
     if bias is not None:
-        scores = scores + bias.double()[:, distance.clamp(min=0)]
-    seen = visible.sees(position[:, None], position)
-    weights = weighting.softmax(scores.masked_fill(~seen, -math.inf))
-    return (weights @ value.double()).to(value.dtype)
+        scores = scores + bias[:, (at[:, None] - keys).clamp(min=0)].to(scores.dtype)
+    seen = visible.sees(at[:, None], keys)
+    return weighting.softmax(scores.masked_fill(~seen, -math.inf)) @ value
 
 
 def toeplitz(
@@ -129,16 +141,9 @@ def toeplitz(
     computation. The bound of the logits that this needs is computed from the norms of the queries
     and keys at hand, so it always holds.
 
-    Args:
-        query: shape (batch, heads, length, head size), as in `materialised`.
-        key: the same shape.
-        value: the same shape.
-        bias: shape (heads or 1, length), or None; float32 at least.
-        visible: which keys a query sees.
-        chunk: queries a chunk; with blockwise causal attention a chunk is a block. None chooses.
-
-    Returns:
-        The outputs, shape and type of `value`; differentiable once in all tensors.
+    The arguments are those of `materialised`, and the number of queries in a chunk; with blockwise
+    causal attention a chunk is a block. The bias is float32 at least. The result has the shape and
+    type of `value`, and is differentiable once in all tensors.
 
     >>> x = torch.randn(1, 2, 9, 4, dtype=torch.float64)
     >>> p = -torch.arange(9.0, dtype=torch.float64).expand(2, 9)
@@ -196,25 +201,12 @@ def _by_bands(
     rounded = [min(length, 1 << (width - 1).bit_length()) for width in widths]
     if len(set(rounded)) == 1:
         return _by_chunks(query, key, value, table, visible, max(widths), chunk)
-    whole = _differentiated(query, key, value)
-    result, parts = value if whole else torch.empty_like(value), []
-    start = 0
+    parts, start = [], 0
     for _, group in itertools.groupby(rounded):  # neighbours, so that a group is a view
         heads = slice(start, start := start + len(list(group)))
-        part = _by_chunks(
-            query[:, heads],
-            key[:, heads],
-            value[:, heads],
-            table[heads],
-            visible,
-            max(widths[heads]),
-            chunk,
-        )
-        if whole:
-            parts.append(part)
-        else:
-            result[:, heads] = part
-    return torch.cat(parts, 1) if whole else result
+        q, k, v, rows = query[:, heads], key[:, heads], value[:, heads], table[heads]
+        parts.append(_by_chunks(q, k, v, rows, visible, max(widths[heads]), chunk))
+    return torch.cat(parts, 1)
 
 
 def _by_chunks(
@@ -226,10 +218,8 @@ def _by_chunks(
     width: int,
     chunk: int | None,
 ) -> Tensor:
-    length = query.shape[-2]
-    vector = _vector(table)
-    whole = _differentiated(query, key, value)
-    result, outputs = value if whole else torch.empty_like(value), []
+    length, vector = query.shape[-2], _vector(table)
+    parts = []
     if chunk is None:  # a chunk of c queries takes c + width keys a query
         chunk = _SHORT_CHUNK if length <= 1024 else _CHUNK
         chunk = min(chunk, max(128, width // 2))
@@ -242,16 +232,8 @@ def _by_chunks(
         if query.device.type == "cuda":  # its kernels take masks in one type and in whole rows
             q, k, v, mask = q.to(mask.dtype), k.to(mask.dtype), v.to(mask.dtype), mask.contiguous()
         output = scaled_dot_product_attention(q, k, v, attn_mask=mask)
-        if whole:
-            outputs.append(output.flip(-2).to(value.dtype))
-        else:
-            result[:, :, start:stop] = output.flip(-2)
-    return torch.cat(outputs, -2) if whole else result
-
-
-def _differentiated(*tensors: Tensor) -> bool:
-    """Whether a graph is kept; otherwise results are written in place, which spares memory."""
-    return torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
+        parts.append(output.flip(-2).to(value.dtype))
+    return torch.cat(parts, -2)
 
 
 def _vector(table: Tensor) -> Tensor:
@@ -355,33 +337,22 @@ def recent(
 ) -> Tensor:
     """Attention of the last queries of a text to all of its keys, their scores in one matrix.
 
-    Args:
-        query: of the last positions, shape (batch, heads, last, head size).
-        key: shape (batch, heads, length, head size).
-        value: the same shape.
-        bias: shape (heads or 1, length), or None.
-        visible: which keys a query sees.
-        weighting: what is done to the logits besides.
-
-    Returns:
-        The outputs, shape of `query`, type of `value`.
+    The arguments are those of `materialised`, with fewer queries than keys.
 
     >>> x = torch.randn(1, 2, 9, 4, dtype=torch.float64)
     >>> torch.allclose(recent(x[:, :, 7:], x, x), materialised(x, x, x)[:, :, 7:])
     True
     """
-    length = key.shape[-2]
-    position = torch.arange(length, device=key.device)
-    at = position[length - query.shape[-2] :, None]
-    table = key.new_zeros(1, length, dtype=_exact(key)) if bias is None else bias
-    mask = table[:, (at - position).clamp(min=0)]
-    mask = mask.masked_fill(~visible.sees(at, position), -math.inf)[None]
+    keys = torch.arange(key.shape[-2], device=key.device)
+    at, exact = keys[-query.shape[-2] :], _exact(key)
     with torch.autocast(query.device.type, enabled=False):
-        q, k, v = (x.to(mask.dtype) for x in (query, key, value))
+        q, k, v = (x.to(exact) for x in (query, key, value))
         if not weighting.plain:
-            scores = weighting.content(q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1]))
-            return (weighting.softmax(scores + mask) @ v).to(value.dtype)
-        return scaled_dot_product_attention(q, k, v, attn_mask=mask).to(value.dtype)
+            return _matrix(q, k, v, bias, visible, weighting, at, keys).to(value.dtype)
+        table = key.new_zeros(1, len(keys), dtype=exact) if bias is None else bias
+        mask = table[:, (at[:, None] - keys).clamp(min=0)].to(exact)
+        mask = mask.masked_fill(~visible.sees(at[:, None], keys), -math.inf)
+        return scaled_dot_product_attention(q, k, v, attn_mask=mask[None]).to(value.dtype)
 
 
 # -- soft caps, learned sinks, first keys ---------------------------------------------------------
@@ -396,20 +367,10 @@ def weighted(
     weighting: Weighting = PLAIN,
     chunk: int = 128,
 ) -> Tensor:
-    """Attention with a weighting or with first keys that are kept, a chunk of queries at a time;
-    memory is linear in the length.
+    """Attention with a weighting or with first keys that are kept, a chunk of queries at a time.
 
-    Args:
-        query: shape (batch, heads, length, head size), as in `materialised`.
-        key: the same shape.
-        value: the same shape.
-        bias: shape (heads or 1, length), or None.
-        visible: which keys a query sees.
-        weighting: what is done to the logits besides.
-        chunk: queries a chunk, whose weights are made again in the backward pass.
-
-    Returns:
-        The outputs, shape and type of `value`.
+    The arguments are those of `materialised`. Memory is linear in the length: the weights of a
+    chunk are made again in the backward pass.
 
     >>> x = torch.randn(1, 2, 9, 4, dtype=torch.float64)
     >>> bent = Weighting(cap=0.5, sink=torch.ones(2))
@@ -417,29 +378,16 @@ def weighted(
     ...                materialised(x, x, x, weighting=bent))
     True
     """
-    length, size = query.shape[-2:]
-
-    def part(
-        q: Tensor, k: Tensor, v: Tensor, table: Tensor | None, start: int, keys: Tensor
-    ) -> Tensor:
-        at = torch.arange(start, start + q.shape[-2], device=q.device)[:, None]
-        scores = weighting.content(q @ k.transpose(-2, -1) / math.sqrt(size))
-        if table is not None:
-            scores = scores + table[:, (at - keys).clamp(min=0)].to(scores.dtype)
-        scores = scores.masked_fill(~visible.sees(at, keys), -math.inf)
-        return weighting.softmax(scores) @ v
-
     outputs = []
-    for start in range(0, length, chunk):
-        stop = min(start + chunk, length)
-        first = visible.first(start)
+    for start in range(0, query.shape[-2], chunk):
+        at = torch.arange(start, min(start + chunk, query.shape[-2]), device=query.device)
+        first, stop = visible.first(start), start + len(at)
         early = range(min(visible.kept_first(), first))
         keys = torch.tensor([*early, *range(first, stop)], device=query.device)
         q, k, v = query[:, :, start:stop], key[:, :, keys], value[:, :, keys]
-        if _differentiated(query, key, value):
-            outputs.append(checkpoint(part, q, k, v, bias, start, keys, use_reentrant=False))
-        else:
-            outputs.append(part(q, k, v, bias, start, keys))
+        part = (q, k, v, bias, visible, weighting, at, keys)
+        again = torch.is_grad_enabled() and any(x.requires_grad for x in (query, key, value))
+        outputs.append(checkpoint(_matrix, *part, use_reentrant=False) if again else _matrix(*part))
     return torch.cat(outputs, -2)
 
 
@@ -518,16 +466,8 @@ def flexible(
     A table is looked up in its own type whatever the type of the queries, and gets a gradient.
     Blocks of keys that nobody sees are left out. Without a compiler it is slow.
 
-    Args:
-        query: shape (batch, heads, length, head size), as in `materialised`.
-        key: the same shape.
-        value: the same shape.
-        bias: shape (heads or 1, length); a score function; or None.
-        visible: which keys a query sees, or the block mask that says so.
-        weighting: what is done to the logits besides.
-
-    Returns:
-        The outputs, shape and type of `value`.
+    The arguments are those of `materialised`. The bias may also be a score function, and what is
+    visible a block mask. The result has the shape and type of `value`.
     """
 
     def score(score: Tensor, batch: Tensor, head: Tensor, i: Tensor, j: Tensor) -> Tensor:
@@ -565,7 +505,7 @@ def _compiled() -> Callable[..., Any]:
 
 
 @functools.cache
-def _flex_works(device: torch.device, size: int, dtype: torch.dtype) -> bool:
+def flex_works(device: torch.device, size: int, dtype: torch.dtype) -> bool:
     """Whether the kernel compiles and runs, forward and backward; tried once, on a small text."""
     x = torch.ones(1, 1, 128, size, device=device, dtype=dtype, requires_grad=True)
     try:
@@ -593,13 +533,7 @@ def fused(
     """The fastest path that the device has: `flexible` for a block mask, and on a GPU where it
     works; else `toeplitz`, or `weighted` where more is done to the logits or first keys are kept.
 
-    Args:
-        query: shape (batch, heads, length, head size), as in `materialised`.
-        key: the same shape.
-        value: the same shape.
-        bias: shape (heads or 1, length), or None; with a block mask, a score function too.
-        visible: which keys a query sees, or the block mask that says so.
-        weighting: what is done to the logits besides.
+    The arguments are those of `flexible`; a score function needs a block mask.
 
     >>> x = torch.ones(1, 1, 3, 2)
     >>> fused(x, x, x.cumsum(2))[0, 0, :, 0]
@@ -612,7 +546,7 @@ def fused(
         return weighted(query, key, value, bias, visible, weighting)
     plain = bias is None and visible == CAUSAL
     on_gpu = query.device.type == "cuda" and query.dtype != torch.float64
-    if on_gpu and not plain and _flex_works(query.device, query.shape[-1], query.dtype):
+    if on_gpu and not plain and flex_works(query.device, query.shape[-1], query.dtype):
         return flexible(query, key, value, bias, visible)
     return toeplitz(query, key, value, bias, visible)
 

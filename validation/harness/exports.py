@@ -16,8 +16,7 @@ from torch import Tensor
 
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import Encoding
-from farfield.theory.functions.nodes import n
-from farfield.validation.harness.positional import FixedBias, evaluate
+from farfield.validation.harness.positional import FixedBias, learned_rows
 from farfield.validation.harness.visibility import Visibility
 
 if TYPE_CHECKING:
@@ -76,15 +75,10 @@ def bias_tensor(
             f"{encoding.name}: values must have one shape (heads,), heads a number"
             + ("" if encoding.num_heads == 1 else f" equal to {encoding.num_heads}")
         )
-    exact = {name: value.to(device, dtype) for name, value in given.items()}
-    distance = torch.arange(length, dtype=dtype, device=device)
-    rows = []
-    for h in range(heads):
-        at = {p.symbol: exact[p.name][h : h + 1, None] for p in encoding.free}
-        formula = encoding.head(h + 1 if encoding.num_heads > 1 else 1)
-        row = evaluate(formula, {**at, n: distance[None]})
-        rows.append(torch.as_tensor(row, dtype=dtype, device=device).expand(1, length))
-    return torch.cat(rows)
+    exact = {p.symbol: given[p.name].to(device, dtype) for p in encoding.free}
+    return learned_rows(
+        [encoding.head(1 + h % encoding.num_heads) for h in range(heads)], exact, length
+    )
 
 
 def score_mod(

@@ -93,16 +93,8 @@ class LearnedBias(nn.Module):
 
     def forward(self, length: int) -> Tensor:
         """`p(n)` for n = 0 .. length - 1 in the type of the parameters, shape (heads, length)."""
-        any_value = next(iter(self.values.values()))
-        distance = torch.arange(length, dtype=any_value.dtype, device=any_value.device)
-        if len(set(self.formulas)) == 1:  # one pass serves all heads
-            rows = _rows(self.formulas[0], self._at(slice(None), distance), distance)
-            return rows.expand(len(self.formulas), length)
-        each = [
-            _rows(formula, self._at(slice(head, head + 1), distance), distance)
-            for head, formula in enumerate(self.formulas)
-        ]
-        return torch.cat(each)
+        values = {self.symbols[name]: value for name, value in self.values.items()}
+        return learned_rows(self.formulas, values, length)
 
     def function(self, layer: int) -> ScoreMod | None:
         """The formula as a score function of FlexAttention, whose gradients are one number a head
@@ -129,10 +121,6 @@ class LearnedBias(nn.Module):
             return score + traced(distance, *(v[head] for v in values))
 
         return add
-
-    def _at(self, heads: slice, distance: Tensor) -> dict[sympy.Symbol, Tensor]:
-        values = {symbol: self.values[name][heads, None] for name, symbol in self.symbols.items()}
-        return {**values, n: distance[None]}
 
 
 class LayeredBias(nn.Module):
@@ -262,9 +250,26 @@ def evaluate(expression: Any, values: Mapping[sympy.Symbol, Tensor]) -> Any:
     return value(expression, _TENSORS, dict(values))
 
 
-def _rows(formula: Any, values: Mapping[sympy.Symbol, Tensor], distance: Tensor) -> Tensor:
-    value = torch.as_tensor(evaluate(formula, values), dtype=distance.dtype)
-    return (value if value.ndim else value.reshape(1, 1)).expand(-1, len(distance))
+def learned_rows(
+    formulas: Sequence[Any], values: Mapping[sympy.Symbol, Tensor], length: int
+) -> Tensor:
+    """`p(n)` for n = 0 .. length - 1, a formula a head, shape (heads, length).
+
+    Args:
+        formulas: one a head.
+        values: a tensor of shape (heads,) for each symbol; gradients reach it.
+        length: of the rows, in tokens.
+    """
+    like = next(iter(values.values()))
+    distance = torch.arange(length, dtype=like.dtype, device=like.device)
+    alike = len(set(formulas)) == 1  # one pass serves all heads
+    rows = []
+    for heads in [slice(None)] if alike else [slice(h, h + 1) for h in range(len(formulas))]:
+        at = {symbol: value[heads, None] for symbol, value in values.items()}
+        found = evaluate(formulas[heads][0], {**at, n: distance[None]})
+        row = torch.as_tensor(found, dtype=distance.dtype, device=distance.device)
+        rows.append((row if row.ndim else row.reshape(1, 1)).expand(-1, length))
+    return torch.cat(rows).expand(len(formulas), length)
 
 
 # -- a model with an encoding ---------------------------------------------------------------------

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from farfield.validation.harness import parallel
+from farfield.validation.harness.attention import flex_works
 from farfield.validation.harness.checkpoints import (
     random_state,
     read_checkpoint,
@@ -276,38 +276,27 @@ def forward(
         model: the weights.
         preset: whose length and precision are meant.
         shared: what stands in place of the model in a process group.
-        options: of `torch.compile`; given, it is compiled on a CPU too.
+        options: of `torch.compile`; given, it is compiled on a CPU too. On a GPU without a working
+            compiler nothing is compiled.
     """
     device, called = model.device, model if shared is None else shared
-    if device.type == "cuda" or options:
+    size = model.embedding.embedding_dim // model.layers[0].heads
+    kind = getattr(torch, preset.precision)
+    compiled = bool(options) or (device.type == "cuda" and flex_works(device, size, kind))
+    if compiled:
         model.compile(fullgraph=True, **options)
-    compiled, tried = device.type == "cuda" or bool(options), False
     kept: tuple[Any, Any] | None = None
 
     def scores(tokens: Tensor, asked: Tensor | None = None) -> Tensor:
-        nonlocal compiled, tried, kept
+        nonlocal kept
         with torch.autocast(device.type, torch.bfloat16, enabled=preset.precision == "bfloat16"):
             if not compiled:
                 return called(tokens, asked=asked)
             bias, mask = kept or model.given(tokens.shape[1], flex=device.type == "cuda")
             learned = any(isinstance(b, Tensor) and b.requires_grad for b in bias)
             kept = None if learned else (bias, mask)
-            try:
-                found: Tensor = called(tokens, bias, mask)
-                tried = True
-                return found if asked is None else found[asked]
-            except torch.cuda.OutOfMemoryError:
-                raise
-            except Exception as error:
-                if tried:
-                    raise
-                why = (str(error).strip().splitlines() or [type(error).__name__])[0]
-                warnings.warn(
-                    f"torch.compile does not work here ({why[:100]}); training without it",
-                    stacklevel=2,
-                )
-                compiled, model._compiled_call_impl = False, None
-            return called(tokens, asked=asked)
+            found: Tensor = called(tokens, bias, mask)
+            return found if asked is None else found[asked]
 
     scores.shared = called  # type: ignore[attr-defined]
     return scores

@@ -404,7 +404,7 @@ def test_the_kernel_of_a_gpu_within_the_budget(name, view):
 
 @on_gpu
 def test_the_kernel_works_on_a_gpu():
-    assert attention._flex_works(torch.device("cuda"), 16, torch.bfloat16)
+    assert attention.flex_works(torch.device("cuda"), 16, torch.bfloat16)
 
 
 def test_without_a_compiler_the_other_path_is_taken(monkeypatch):
@@ -412,7 +412,7 @@ def test_without_a_compiler_the_other_path_is_taken(monkeypatch):
         raise RuntimeError("no compiler\nand a long story")
 
     monkeypatch.setattr(attention, "flexible", fail)
-    attention._flex_works.cache_clear()
+    attention.flex_works.cache_clear()
     with pytest.warns(UserWarning, match="does not work here .no compiler"):
-        assert not attention._flex_works(torch.device("cpu"), 16, torch.float32)
-    attention._flex_works.cache_clear()
+        assert not attention.flex_works(torch.device("cpu"), 16, torch.float32)
+    attention.flex_works.cache_clear()

@@ -76,19 +76,6 @@ def test_a_compiled_model_is_the_model(small):
     torch.testing.assert_close(forward(model, small, backend="eager")(x), plain(x))
 
 
-def test_without_a_compiler_the_model_is_trained_as_it_is(small):
-    model = initialised(encoding("rope"), small, 0)
-
-    def broken(graph, inputs):
-        raise RuntimeError("no compiler\nand a long story")
-
-    x = torch.arange(24).view(2, 12)
-    scores = forward(model, small, backend=broken)
-    with pytest.warns(UserWarning, match="torch.compile does not work here"):
-        found = scores(x)
-    assert torch.equal(found, model(x)) and torch.equal(scores(x), found)
-
-
 @pytest.mark.parametrize("name", ["alibi", "kerple_log", "rope"])
 def test_the_device_is_asked_every_twenty_steps(name, text, small, monkeypatch):
     """Nothing that a device would have to wait for happens within a step."""

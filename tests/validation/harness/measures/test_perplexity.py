@@ -11,7 +11,6 @@ from farfield.validation.harness.attention import fused
 from farfield.validation.harness.corpus import segments
 from farfield.validation.harness.measures import perplexity
 from farfield.validation.harness.measures.extrapolation import holds
-from farfield.validation.harness.measures.inference_time import relative_inference_time
 from farfield.validation.harness.measures.perplexity import (
     binned,
     block_losses,
@@ -178,9 +177,3 @@ def test_definition_as_printed_and_one_sided():
     for changes, (printed, one_sided) in cases.items():
         assert holds(changes, both_ways=True) is printed
         assert holds(changes) is one_sided
-
-
-def test_sliding_inference_is_slower(model, text, speaks):
-    found = relative_inference_time(model, text.held_out, (8, 32), tokens=640, repeats=3)
-    assert found.ratio > 2 and found.windows == (8, 32) and len(found.ratios) == 2
-    speaks(found)
