@@ -32,7 +32,7 @@ def registered(tmp_path, monkeypatch):
     (folder / "plan.toml").write_text(PLAN)
     monkeypatch.setattr(hold, "HOLD", Registration(folder))
     monkeypatch.setattr(hold, "DRAWS", 50)
-    hold.register()
+    hold.HOLD.register(hold.predict())
     return folder
 
 

@@ -6,8 +6,8 @@ import pytest
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
 from farfield.validation.reference.committed import rounded, sha256
-from farfield.validation.reference.forecasts import forecasts, recorded, register
-from farfield.validation.reference.registration import REGISTRATIONS, identity
+from farfield.validation.reference.forecasts import forecasts, recorded
+from farfield.validation.reference.registration import FIRST, REGISTRATIONS, identity
 from farfield.validation.rules import RULES, Rule, calibrated, case
 
 
@@ -68,7 +68,6 @@ def same_forecasts(registered, computed):
 
 
 def test_what_has_results_is_not_registered_again(monkeypatch):
-    registration = REGISTRATIONS[0]
-    monkeypatch.setattr(type(registration), "results", lambda self: ({},))
+    monkeypatch.setattr(type(FIRST), "results", lambda self: ({},))
     with pytest.raises(InputError, match="registered: 1 results carry their hash"):
-        register(registration)
+        FIRST.register({})

@@ -6,10 +6,9 @@ import json
 import sys
 
 from farfield.theory.answers.answer import InputError
+from farfield.validation.reference import forecasts, hold, predictions
 from farfield.validation.reference.collection import collect
-from farfield.validation.reference.forecasts import add, register
-from farfield.validation.reference.hold import HOLD, scored, use
-from farfield.validation.reference.hold import register as register_use
+from farfield.validation.reference.missing import missing
 from farfield.validation.reference.registration import FIRST, REGISTRATIONS
 
 USAGE = (
@@ -21,27 +20,25 @@ USAGE = (
 def main(arguments: list[str]) -> None:
     """Do what the arguments say."""
     match arguments:
-        case ["register", HOLD.folder.name]:
-            register_use()
-        case ["use", folder]:
-            for line in use(folder):
+        case ["use" | "missing" as what, folder]:
+            for line in {"use": hold.use, "missing": missing}[what](folder):
                 print(line, flush=True)
         case ["score"]:
-            print(json.dumps(scored(), indent=1))
+            print(json.dumps(hold.scored(), indent=1))
         case ["register" | "add" as what, name]:
-            known = {r.folder.name: r for r in (FIRST, *REGISTRATIONS)}
+            known = {r.folder.name: r for r in (FIRST, *REGISTRATIONS, hold.HOLD)}
             if name not in known:
                 raise InputError(f"registration {name!r}; accepted: {', '.join(known)}")
-            {"register": register, "add": add}[what](known[name])
+            chosen = known[name]
+            if what == "add":
+                chosen.add(forecasts.added(chosen))
+            else:
+                own = {FIRST: predictions.predict, hold.HOLD: hold.predict}
+                chosen.register(own[chosen]() if chosen in own else forecasts.registered(chosen))
         case ["collect", folder]:
             print("\n".join(collect(folder)))
         case ["collect", folder, "--replace"]:
             print("\n".join(collect(folder, replace=True)))
-        case ["missing", folder]:
-            from farfield.validation.reference.missing import missing
-
-            for line in missing(folder):
-                print(line, flush=True)
         case _:
             raise InputError(f"arguments {arguments!r}; {USAGE}")
 

@@ -21,7 +21,7 @@ from farfield.validation.reference.trials import write_outcomes
 LONG = 100
 TOLERANCE = 0.02
 COMMAND = "make reference"
-STARTED, MORE = "started.json", "more-targets.json"  # beside a run in its store; see `missing`
+MORE = "more-targets.json"  # beside a run in its store; see `missing`
 
 
 def condensed(
@@ -36,9 +36,8 @@ def condensed(
         beside: the run's folder in its store, for what is kept beside it.
     """
     more = {}
-    for name, file in (("started", STARTED), ("more_targets", MORE)):
-        if beside is not None and (beside / file).exists():
-            more[name] = read_json(beside / file)
+    if beside is not None and (beside / MORE).exists():
+        more = {"started": _began(result), "more_targets": read_json(beside / MORE)}
     encoding = result["encoding"]
     heads = [h if len(h) < LONG else h[:LONG] + "..." for h in encoding["heads"]]
     measurements = []
@@ -57,6 +56,17 @@ def condensed(
             **({"commit": made} if (made := commit()) else {}),
         }
     )
+
+
+def _began(result: Row) -> Row:
+    """When training began, and what was said before it."""
+    return result["training"].get("began", {})
+
+
+def write_result(path: Path, result: Row) -> None:
+    """Write a result as it is committed."""
+    text = json.dumps(result, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    write(path, (text + "\n").encode())
 
 
 def differences(old: Row, new: Row, tolerance: float = TOLERANCE) -> Iterator[str]:
@@ -88,9 +98,10 @@ def collect(folder: str | Path, *, replace: bool = False) -> list[str]:
         for job in jobs:
             result = finished(job, Store(folder))
             beside = Store(folder).folder(job.key)
-            measured_more = (beside / MORE).exists() or not (beside / STARTED).exists()
-            if result is None or not measured_more:
+            if result is None:
                 continue
+            if _began(result).get("predictions") and not (beside / MORE).exists():
+                continue  # it is measured on more targets just now
             count += 1
             path = place(job, home)
             new = condensed(result, job.label, hashed, beside)
@@ -98,8 +109,7 @@ def collect(folder: str | Path, *, replace: bool = False) -> list[str]:
                 old = json.loads(path.read_text(encoding="utf-8"))
                 lines += [f"{job.name}: {line}" for line in differences(old, new)]
                 continue
-            text = json.dumps(new, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-            write(path, (text + "\n").encode())
+            write_result(path, new)
             lines.append(f"{job.name}: new")
     write_outcomes()
     return [*lines, f"{count} finished runs of the plans"]

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from farfield.theory.answers.answer import InputError
-from farfield.validation.files import write
 from farfield.validation.forms import FORMS, Size
 from farfield.validation.harness.measures.extrapolation import TOLERANCE
 from farfield.validation.harness.plan import Plan
-from farfield.validation.reference.committed import Row, rounded, sha256
-from farfield.validation.reference.observations import assumed_bias, observations
-from farfield.validation.reference.predictions import predict
+from farfield.validation.reference.committed import Row
 from farfield.validation.reference.registration import (
     FIRST,
     REGISTRATIONS,
@@ -23,8 +18,7 @@ from farfield.validation.reference.registration import (
     cases,
     identity,
 )
-from farfield.validation.reference.table import Model
-from farfield.validation.rules import RULES, Calibrated, Case, calibrated, case
+from farfield.validation.rules import RULES, Calibrated, Case, calibrated
 
 LIMIT = math.log1p(TOLERANCE)
 
@@ -76,98 +70,46 @@ def _said(
     return said
 
 
-def first_seen() -> Seen:
-    """The encodings of the first registration whose formula is fixed, as they came out."""
-    return [
-        (
-            {
-                "label": o.label,
-                "length": o.trained,
-                "layers": o.layers,
-                "tested": c.tested,
-            },
-            c,
-            math.log(o.last[c.tested]),
-        )
-        for o, c in first_cases(64)
-    ]
-
-
-def first_cases(length: int) -> Iterator[tuple[Model, Case]]:
-    """The encodings of the first registration whose formula is fixed, at a training length."""
-    for o in observations(length=length):
-        if o.prediction["basis"] == "the formula" and not o.mask:
-            bias = assumed_bias(o.label, o.trained)
-            yield o, case(bias, o.trained, max(o.last), o.layers)
-
-
-def seen_of(registration: Registration) -> Seen:
-    """The cases of a registration that have results, as they came out."""
-    came_out = registration.outcomes()
-    return [
-        (named, c, came_out[identity(named)].loss)
-        for named, c in cases(registration.plan)
-        if identity(named) in came_out
-    ]
-
-
 def everything_seen() -> Seen:
-    """The first cases, and those of every further registration that have results."""
-    return [*first_seen(), *(case for r in REGISTRATIONS for case in seen_of(r))]
+    """The cases of every registration that have results."""
+    return [
+        (named, c, outcome.loss)
+        for registration in (FIRST, *REGISTRATIONS)
+        for named, c, outcome in registration.seen()
+    ]
 
 
 def recorded(part: Row) -> Seen:
     """What calibrated a registered part, by its own record: results that came later change it."""
-    known = {_short(named): c for named, c, _ in first_seen()}
-    known |= {identity(named): c for r in REGISTRATIONS for named, c in cases(r.plan)}
-    return [
-        (named, known[identity(named) if "steps" in named else _short(named)], s["log_ratio"])
-        for s in part["seen"]
-        if (named := {k: v for k, v in s.items() if k != "log_ratio"})
-    ]
+    known = {identity(named): c for r in REGISTRATIONS for named, c in cases(r.plan)}
+    known |= {(named["label"], named["length"]): c for named, c in cases(FIRST.plan)}
+    found = []
+    for row in part["seen"]:
+        named = {k: v for k, v in row.items() if k != "log_ratio"}
+        name = identity(named) if "steps" in named else (named["label"], named["length"])
+        found.append((named, known[name], row["log_ratio"]))
+    return found
 
 
-def _short(named: Row) -> tuple[Any, ...]:
-    return named["label"], named["length"]
+def registered(registration: Registration) -> dict[str, Any]:
+    """What every rule and form says of every case of a registration."""
+    return forecasts(registration.plan, everything_seen(), (*RULES, *FORMS))
 
 
-def register(registration: Registration) -> None:
-    """Write the predictions of a registration.
-
-    Raises:
-        InputError: there are results that carry the hash of those that stand there.
-    """
-    if count := len(registration.results()):
-        raise InputError(f"the predictions are registered: {count} results carry their hash")
-    if registration is FIRST:
-        found = predict()
-    else:
-        said = forecasts(registration.plan, everything_seen(), (*RULES, *FORMS))
-        found = {"plan_sha256": sha256(registration.folder / "plan.toml"), **said}
-    _write(registration.folder / "predictions.json", found)
-
-
-def add(registration: Registration) -> None:
-    """Write what rules that came later say of the cases that have no result yet.
+def added(registration: Registration) -> dict[str, Any]:
+    """What rules that came later say of the cases that have no result yet.
 
     Raises:
-        InputError: every rule has said what it has to say, or every case has a result; the first
-            registration has no rules.
+        InputError: every rule has said what it has to say, or every case has a result; predictions
+            that are no rules'.
     """
-    if registration is FIRST:
-        raise InputError("the first registration has no rules: nothing to add")
-    seen = everything_seen()
     said = (registration.predictions, *registration.added)
+    if any("rules" not in part for part in said):
+        raise InputError("the predictions of this registration are no rules': nothing to add")
     later = (RULES.keys() | FORMS.keys()) - {name for part in said for name in part["rules"]}
-    found = forecasts(registration.plan, seen, later)
+    found = forecasts(registration.plan, everything_seen(), later)
     known = registration.outcomes()
     found["cases"] = [c for c in found["cases"] if identity(c) not in known]
     if not found["cases"] or not later:
         raise InputError("every case has a result, or there is no further rule: nothing to add")
-    _write(registration.folder / f"added_{len(registration.added) + 1}.json", found)
-
-
-def _write(path: Path, found: Row) -> None:
-    text = json.dumps(rounded(found), separators=(",", ":"), allow_nan=False)
-    lines = text.replace('{"label"', '\n{"label"')  # one case a line
-    write(path, (lines + "\n").encode())
+    return found

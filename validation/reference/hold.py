@@ -13,7 +13,6 @@ every longer row; no row longer than those of training enters a prediction.
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,17 +28,16 @@ from farfield.numerics.retrieval import retrieval_curve
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
 from farfield.theory.functions.nodes import n as distance
-from farfield.validation.files import write
 from farfield.validation.forms import FORMS
 from farfield.validation.harness.configuration import Configuration
 from farfield.validation.harness.mechanism import Scale
 from farfield.validation.harness.plan import Job
 from farfield.validation.harness.reading import corpus
 from farfield.validation.harness.store import Store
-from farfield.validation.harness.sweep import attempt
-from farfield.validation.reference.collection import condensed
-from farfield.validation.reference.committed import HERE, Row, place, rounded, sha256
+from farfield.validation.reference.collection import condensed, write_result
+from farfield.validation.reference.committed import HERE, Row, place, rounded
 from farfield.validation.reference.forecasts import LIMIT
+from farfield.validation.reference.missing import made
 from farfield.validation.reference.registration import Registration
 from farfield.validation.rules import Case
 
@@ -88,7 +86,7 @@ def predict() -> dict[str, Any]:
     for job in HOLD.plan.jobs(corpus()):
         configuration = job.configuration
         chosen, biases = configuration.preset, formulas(configuration)
-        name = job.name.replace(f", {configuration.seed}", "", 1)
+        name = _cell(job.name, configuration.seed)
         if name in cells:
             continue
         cell: dict[str, Any] = {
@@ -112,7 +110,6 @@ def predict() -> dict[str, Any]:
             cell |= {"price": _finite(cheapest), "used": cheapest <= PRICE}
         cells[name] = cell | {"length": chosen.length}
     return {
-        "plan_sha256": sha256(HOLD.folder / "plan.toml"),
         "rule": {
             "draws": DRAWS,
             "learned": LEARNED,
@@ -126,17 +123,9 @@ def predict() -> dict[str, Any]:
     }
 
 
-def register() -> None:
-    """Write the predictions of the registration.
-
-    Raises:
-        InputError: there are results that carry the hash of those that stand there.
-    """
-    if count := len(HOLD.results()):
-        raise InputError(f"the predictions are registered: {count} results carry their hash")
-    text = json.dumps(rounded(predict()), separators=(",", ":"), allow_nan=False)
-    lines = text.replace('{"label"', '\n{"label"').replace('}},"', '}},\n"')
-    write(HOLD.folder / "predictions.json", (lines + "\n").encode())
+def _cell(name: str, seed: int) -> str:
+    """The name of a run, for all its seeds."""
+    return name.replace(f", {seed}", "", 1)
 
 
 def _asked(configuration: Configuration) -> list[tuple[int, int]]:
@@ -168,25 +157,19 @@ def _loss(configuration: Configuration, biases: list[list[Expr]]) -> dict[str, A
 def use(folder: str | Path) -> Iterator[str]:
     """Make the runs that have no result yet, in the order of the plan; a line for each that ended.
 
-    Each process takes the next run that none of the others holds. A run that was killed goes on
-    from its last checkpoint. A finished run is written beside its registration at once.
+    A finished run is written beside its registration at once.
     """
     store = Store(folder)
-    for job in HOLD.plan.jobs(corpus()):
-        path = place(job, HOLD.folder)
-        if path.exists() or store.held(job.key):
-            continue
-        registered = dataclasses.replace(job, predictions=HOLD.digest)
-        outcome = attempt(registered, store, lambda *word: None)
-        if outcome.result is not None:
-            result = condensed(outcome.result, job.label, HOLD.digest)
-            result |= {"name": job.name, "family": job.family, "command": COMMAND}
-            if job.configuration.task is not None:
-                result["predicted"] = rounded(predicted(job, store, outcome.result))
-            text = json.dumps(result, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-            write(path, (text + "\n").encode())
-        if outcome.state != "held":
-            yield f"{job.name}: {outcome.state} {outcome.note}".rstrip()
+    runs = ((job, HOLD.folder, HOLD.digest) for job in HOLD.plan.jobs(corpus()))
+    yield from made(runs, store, lambda job, result: _keep(job, result, store))
+
+
+def _keep(job: Job, result: Row, store: Store) -> None:
+    named = {"name": job.name, "family": job.family, "command": COMMAND}
+    found = {**condensed(result, job.label, HOLD.digest), **named}
+    if job.configuration.task is not None:
+        found["predicted"] = rounded(predicted(job, store, result))
+    write_result(place(job, HOLD.folder), found)
 
 
 def predicted(job: Job, store: Store, result: Row) -> list[Row]:
@@ -320,7 +303,7 @@ def cells(results: Sequence[Row], said: Mapping[str, bool | None]) -> list[TaskR
                 tuple(q["attention"] for _, q in longer),
                 last["accuracy"],
                 last_said["attention"],
-                said.get(result["name"].replace(f", {result['seed']}", "", 1)),
+                said.get(_cell(result["name"], result["seed"])),
             )
         )
     return found
@@ -383,7 +366,7 @@ def scored() -> dict[str, Any]:
     found = score(cells(HOLD.results(), {name: cell.get("used") for name, cell in said.items()}))
     losses = {}
     for result in HOLD.results():
-        name = result["name"].replace(f", {result['seed']}", "", 1)
+        name = _cell(result["name"], result["seed"])
         if "log_ratio" in said.get(name, {}):
             last = [p for m in result["measurements"] for p in m["perplexity"]]
             ratios = [float(p["ratio"]) for p in last if p["protocol"] == "last token"]

@@ -6,46 +6,55 @@ holds. A run that was killed goes on from its last checkpoint.
 
 from __future__ import annotations
 
-import datetime
-from collections.abc import Iterator
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from farfield.validation.files import recorded, write_json
 from farfield.validation.harness.plan import Job
 from farfield.validation.harness.reading import corpus
-from farfield.validation.harness.store import Store, commit
-from farfield.validation.harness.sweep import attempt, finished
-from farfield.validation.reference.collection import MORE, STARTED, planned
-from farfield.validation.reference.committed import place
+from farfield.validation.harness.store import Store
+from farfield.validation.harness.sweep import attempt
+from farfield.validation.reference.collection import MORE, planned
+from farfield.validation.reference.committed import Row, place
+
+
+def made(
+    runs: Iterable[tuple[Job, Path, str | None]],
+    store: Store,
+    then: Callable[[Job, Row], None],
+) -> Iterator[str]:
+    """Make the runs that have no committed result and that no other process holds.
+
+    Args:
+        runs: jobs, each with the folder of its committed result and the hash of its predictions.
+        store: where the runs are kept.
+        then: what to do with each result, as soon as the run has finished.
+
+    Returns:
+        A line for each run that ended.
+    """
+    for job, home, hashed in runs:
+        if place(job, home).exists() or store.held(job.key):
+            continue
+        registered = dataclasses.replace(job, predictions=hashed)
+        outcome = attempt(registered, store, lambda *word: None)
+        if outcome.result is not None:
+            then(job, outcome.result)
+        if outcome.state != "held":
+            yield f"{job.name}: {outcome.state} {outcome.note}".rstrip()
 
 
 def missing(folder: str | Path) -> Iterator[str]:
     """Make the runs that are missing, in `order`; a line for each that this process ended.
 
-    Beside a run are kept, when it starts, the hash of the predictions and the commit, and when it
-    has ended, its last-token perplexity on more targets (`targets`).
+    A run that has ended is measured on more targets (`targets`) by its last-token perplexity.
     """
     store = Store(folder)
-    lacking = [
-        (job, hashed)
-        for jobs, home, hashed in planned(corpus())
-        for job in jobs
-        if not place(job, home).exists()
-    ]
-    for job, hashed in sorted(lacking, key=lambda pair: order(pair[0])):
-        home = store.folder(job.key)
-        if store.held(job.key) or (finished(job, store) and (home / MORE).exists()):
-            continue
-        if not (home / STARTED).exists():
-            home.mkdir(parents=True, exist_ok=True)
-            now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-            write_json(home / STARTED, {"registered": hashed, "commit": commit(), "time": now})
-        outcome = attempt(job, store, lambda *word: None)
-        if outcome.state == "finished":
-            with store.locked(job.key):
-                _measure_more(job, store)
-        if outcome.state != "held":
-            yield f"{job.name}: {outcome.state} {outcome.note}".rstrip()
+    runs = [(job, home, hashed) for jobs, home, hashed in planned(corpus()) for job in jobs]
+    runs.sort(key=lambda run: order(run[0]))
+    lacking = (run for run in runs if not (store.folder(run[0].key) / MORE).exists())
+    yield from made(lacking, store, lambda job, _: _measure_more(job, store))
 
 
 def order(job: Job) -> tuple[int, ...]:
@@ -63,21 +72,22 @@ def _measure_more(job: Job, store: Store) -> None:
     from farfield.validation.harness.experiment import trained_model
     from farfield.validation.harness.measures.perplexity import last_token
 
-    configuration = job.configuration
-    if (store.folder(job.key) / MORE).exists():
-        return  # by another process
-    model = trained_model(configuration, store)
-    assert model is not None
-    found = {
-        str(visible): recorded(
-            last_token(
-                model,
-                configuration.corpus.held_out,
-                configuration.settings.lengths,
-                targets=targets(configuration.preset.length),
-                visible=visible,
+    configuration, path = job.configuration, store.folder(job.key) / MORE
+    with store.locked(job.key):
+        if path.exists():
+            return  # by another process
+        model = trained_model(configuration, store)
+        assert model is not None
+        found = {
+            str(visible): recorded(
+                last_token(
+                    model,
+                    configuration.corpus.held_out,
+                    configuration.settings.lengths,
+                    targets=targets(configuration.preset.length),
+                    visible=visible,
+                )
             )
-        )
-        for visible in configuration.variants
-    }
-    write_json(store.folder(job.key) / MORE, found)
+            for visible in configuration.variants
+        }
+        write_json(path, found)

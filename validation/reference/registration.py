@@ -17,9 +17,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from farfield.theory.answers.answer import InputError
+from farfield.validation.files import write
 from farfield.validation.harness.plan import Plan, read_plan
 from farfield.validation.harness.visibility import CAUSAL
-from farfield.validation.reference.committed import HERE, Row, sha256
+from farfield.validation.reference.committed import HERE, Row, rounded, sha256
 from farfield.validation.reference.table import Model, grouped, results
 from farfield.validation.rules import Case, case
 
@@ -62,7 +64,7 @@ class Registration:
 
     @cached_property
     def predictions(self) -> Row:
-        """What was said beforehand."""
+        """What was predicted before the first run."""
         found: Row = json.loads(self._predictions.read_text(encoding="utf-8"))
         return found
 
@@ -84,21 +86,56 @@ class Registration:
     def _added(self) -> list[Path]:
         return sorted(self.folder.glob("added_*.json"))
 
+    @property
+    def name(self) -> str:
+        """Of the folder; empty for the first."""
+        return "" if self.folder == HERE else self.folder.name
+
     def results(self) -> tuple[Row, ...]:
         """The committed results, in the order of their names."""
-        return results("" if self.folder == HERE else self.folder.name)
+        return results(self.name)
 
     def outcomes(self) -> dict[Identity, Model]:
         """What came out, for each case of which a seed is finished."""
         return {identity(model.named): model for model in grouped(self.results())}
 
+    def seen(self) -> Iterator[tuple[Row, Case, Model]]:
+        """The cases that have results, as they came out."""
+        outcomes = self.outcomes()
+        for name, found in {identity(named): (named, c) for named, c in cases(self.plan)}.items():
+            if name in outcomes:
+                yield *found, outcomes[name]
+
+    def register(self, said: Row) -> None:
+        """Write predictions, with the hash of the plan.
+
+        Raises:
+            InputError: there are results that carry the hash of predictions already written.
+        """
+        if count := len(self.results()):
+            raise InputError(f"the predictions are registered: {count} results carry their hash")
+        written(self._predictions, {"plan_sha256": sha256(self.folder / "plan.toml"), **said})
+
+    def add(self, said: Row) -> None:
+        """Write what rules say that came after the predictions."""
+        written(self.folder / f"added_{len(self.added) + 1}.json", said)
+
+
+def written(path: Path, said: Row) -> None:
+    """Write predictions, a case a line."""
+    text = json.dumps(rounded(said), separators=(",", ":"), allow_nan=False)
+    lines = text.replace('{"label"', '\n{"label"').replace('}},"', '}},\n"')
+    write(path, (lines + "\n").encode())
+
 
 def cases(plan: Plan) -> Iterator[tuple[Row, Case]]:
-    """Every case of a plan, with what identifies it in results."""
+    """Every case of a plan whose biases are fixed, with what identifies it in results."""
     for sweep in plan.sweeps:
         for chosen in sweep.architectures():
             tested = max(sweep.measured(chosen.length)["lengths"])
             for subject, found in sweep.subjects(chosen):
+                if found.free or not found.biases:
+                    continue
                 for visible in sweep.inference(found, chosen.length) or (CAUSAL,):
                     named = {
                         "label": subject.label,

@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -18,11 +17,9 @@ import numpy as np
 
 from farfield.numerics.finite_length import KernelOrder, kernel_order, order_loss
 from farfield.validation.files import write
-from farfield.validation.reference.committed import HERE, OUTCOMES, Row, rounded
-from farfield.validation.reference.forecasts import first_cases
+from farfield.validation.reference.committed import HERE, OUTCOMES, rounded
 from farfield.validation.reference.observations import family
-from farfield.validation.reference.registration import REGISTRATIONS, USUAL, cases, identity, titled
-from farfield.validation.rules import Case
+from farfield.validation.reference.registration import FIRST, REGISTRATIONS, titled
 
 
 @dataclass(frozen=True)
@@ -76,38 +73,17 @@ def trials() -> tuple[Trial, ...]:
 
 def gathered() -> Iterator[Trial]:
     """The trials of the committed results, computed anew."""
-    for length in (64, 128):
-        for o, c in first_cases(length):
-            seen = USUAL | {
-                "label": o.label,
-                "family": family(o.label),
-                "registration": "",
-                "length": length,
-                "layers": o.layers,
-                "tested": c.tested,
-                "window": None,
-            }
-            loss = math.log(max(o.last.values()))
-            yield _trial(seen, c, loss, len(o.seeds))
-    for registration in REGISTRATIONS:
-        outcomes = registration.outcomes()
-        for named, c in cases(registration.plan):
-            if outcome := outcomes.get(identity(named)):
-                place = {
-                    "family": str(named["family"]).split()[0],
-                    "registration": registration.folder.name,
-                }
-                yield _trial({**named, **place}, c, outcome.loss, len(outcome.seeds))
-
-
-def _trial(named: Row, c: Case, loss: float, seeds: int) -> Trial:
-    return Trial(
-        **named,
-        seeds=seeds,
-        loss=loss,
-        value=order_loss(c.bias, c.trained, c.layers),
-        **dataclasses.asdict(kernel_order(c.bias, c.trained, c.layers)),
-    )
+    for registration in (FIRST, *REGISTRATIONS):
+        for named, c, outcome in registration.seen():
+            kind = family(named["label"]) if registration is FIRST else named["family"].split()[0]
+            own = {"family": kind, "registration": registration.name}
+            yield Trial(
+                **{**named, **own},
+                seeds=len(outcome.seeds),
+                loss=outcome.loss,
+                value=order_loss(c.bias, c.trained, c.layers),
+                **dataclasses.asdict(kernel_order(c.bias, c.trained, c.layers)),
+            )
 
 
 def write_outcomes() -> None:

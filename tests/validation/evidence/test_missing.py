@@ -5,7 +5,7 @@ from farfield.validation.harness.reading import corpus
 from farfield.validation.harness.store import Store
 from farfield.validation.harness.sweep import finished
 from farfield.validation.reference import missing as made
-from farfield.validation.reference.collection import MORE, STARTED, condensed
+from farfield.validation.reference.collection import MORE, condensed
 
 TINY = {"encodings": ["alibi"], "presets": ["tiny"], "multiples": [1, 2]}
 
@@ -34,10 +34,10 @@ def test_a_run_keeps_when_it_began_and_what_more_targets_say(tmp_path, monkeypat
     assert list(made.missing(store.root)) == [f"{job.name}: finished"]
     assert list(made.missing(store.root)) == [], "what is finished is not made again"
     folder = store.folder(job.key)
-    assert (folder / STARTED).exists() and (folder / MORE).exists()
+    assert (folder / MORE).exists()
     found = condensed(finished(job, store), job.label, "hash", folder)
     json.dumps(found, allow_nan=False)
-    assert found["started"]["registered"] == "hash" and found["started"]["time"].endswith("+00:00")
+    assert found["started"]["predictions"] == "hash" and found["started"]["time"].endswith("+00:00")
     rows = found["more_targets"]["causal"]
     assert [(p["length"], p["targets"]) for p in rows] == [(16, 16), (32, 16)]
     registered = [p for p in found["measurements"][0]["perplexity"] if p["length"] == 32]
