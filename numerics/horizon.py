@@ -8,7 +8,6 @@ iff it is at least the smallest normal number less `s/2`.
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,9 +20,8 @@ from sympy import Expr, S
 from farfield.numerics.heads import BUDGET_S, per_head, within
 from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.receptive_field import resolve
-from farfield.numerics.summation.analytic_bias import sign_from
 from farfield.numerics.summation.normal_form import sign
-from farfield.numerics.summation.series import SETTLED, Series, Stretch, series
+from farfield.numerics.summation.series import Series, Stretch, series
 from farfield.theory.algebra.outcomes import Unreachable
 from farfield.theory.answers.answer import (
     Answer,
@@ -37,7 +35,7 @@ from farfield.theory.answers.notation import expression_line, shortened, words
 from farfield.theory.answers.wording import listed
 from farfield.theory.answers.wording import tokens as tokens_text
 from farfield.theory.functions.balls import Undefined, precision, to_arb
-from farfield.theory.functions.nodes import Lookup, n
+from farfield.theory.functions.nodes import n
 from farfield.theory.values import compile_ball
 
 FORMATS = {"fp16": (11, -14), "bf16": (8, -126), "fp32": (24, -126), "fp64": (53, -1022)}
@@ -227,19 +225,9 @@ def _in_stretch(s: Stretch, origin: Expr, limit: fmpq, closed: bool) -> int | No
 
 def _monotone_from(s: Stretch, origin: Expr, limit: fmpq) -> int:
     """A distance from which on the bias falls, or from which on all terms vanish."""
-    assert s.kernel is not None
-    try:
-        return s.kernel.monotone_from
-    except Unreachable:
-        if s.end is not None:
-            return s.end
-    slope = sympy.diff(s.bias, n)
-    if not slope.has(sympy.Derivative, sympy.Subs, sympy.floor, sympy.frac, sympy.Mod, Lookup):
-        for at in SETTLED:
-            with contextlib.suppress(Unrecognised, Undefined, ArithmeticError):
-                if sign_from(slope, max(at, s.start)) < 0:
-                    return max(at, s.start)
-    return _beyond_all(s, origin, limit)
+    if (since := s.falls_from()) is None:
+        return _beyond_all(s, origin, limit) if s.end is None else s.end
+    return since
 
 
 def _beyond_all(s: Stretch, origin: Expr, limit: fmpq) -> int:

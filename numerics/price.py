@@ -632,10 +632,7 @@ class _Search:
     def _end(self, s: Stretch) -> int:
         """A distance from which on none is within reach, as p falls or as a whole tail is less than
         the weight that is needed."""
-        try:
-            falls = s.kernel.monotone_from if s.kernel is not None else None
-        except Unreachable:
-            falls = None
+        falls = s.falls_from()
         j = max(s.start + 16, falls or 0)
         height = compile_ball(s.bias)
         while True:

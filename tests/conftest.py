@@ -1,5 +1,6 @@
 """Reproducible examples, and no silent gap: a skip that ``pyproject.toml`` does not allow fails."""
 
+import collections
 import os
 import tomllib
 
@@ -11,6 +12,18 @@ collect_ignore = ["figures/browser_pages.py", "pinned/check.py", "pinned/record.
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # the tests themselves run side by side
 settings.register_profile("farfield", deadline=None, derandomize=True)
 settings.load_profile("farfield")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Mark as slow all but every k-th case of a test that is sampled(k)."""
+    seen = collections.Counter()
+    for item in items:
+        if marker := item.get_closest_marker("sampled"):
+            place = item.path, item.originalname
+            if seen[place] % marker.args[0]:
+                item.add_marker(pytest.mark.slow)
+            seen[place] += 1
 
 
 def silent_gaps(config):

@@ -84,6 +84,19 @@ class Stretch:
                     return row.between(j, self.end)
         return self._suffix_sums()[j - self.start]
 
+    def falls_from(self) -> int | None:
+        """A distance from which on a bias that tends to -oo is proved to fall, if one is known."""
+        if self.kernel is not None:
+            with contextlib.suppress(Unreachable):
+                return self.kernel.monotone_from
+        slope = sympy.diff(self.bias, n)
+        if not slope.has(sympy.Derivative, sympy.Subs, sympy.floor, sympy.frac, sympy.Mod, Lookup):
+            for at in SETTLED:
+                with contextlib.suppress(Unrecognised, Undefined, ArithmeticError):
+                    if sign_from(slope, max(at, self.start)) < 0:
+                        return max(at, self.start)
+        return None
+
     def _suffix_sums(self) -> list[Any]:
         """All suffix sums at once, exact while there are few terms."""
         known: dict[int, list[Any]] = memory(self)

@@ -128,6 +128,7 @@ def test_printed_tables_keep_the_print_and_compute_the_rest():
     ) == ["converges"]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", QUICK)
 def test_the_same_bytes_each_time(name, tmp_path):
     """What differs between formats, dates and names of objects, differs in any figure."""

@@ -127,7 +127,7 @@ def test_an_encoding_without_a_short_command_has_none():
 
 
 def test_the_page_of_an_idea_holds_all_that_is_known():
-    s = study(["-log(1+n)-3/2*log(log(n+3))", "alibi", "kerple_log"])
+    s = study(["-log(1+n)-3/2*log(log(n+3))", "alibi"])
     shown = study_page(s)
     parser = Balanced()
     parser.feed(shown)

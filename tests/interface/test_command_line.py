@@ -101,6 +101,7 @@ def test_exit_codes_follow_the_verdict(capsys):
     assert code == 1 and "undecided" in out and "budget" in out
 
 
+@pytest.mark.slow  # a study of an idea with trained models is in test_study
 def test_a_report_of_the_theory_and_of_tiny_models(capsys, tmp_path):
     text = tmp_path / "text.txt"
     text.write_bytes(b"the quick brown fox jumps over the lazy dog\n" * 2000)

@@ -49,7 +49,9 @@ EQUAL = [
     ("-a*n^b", "trf", 300, {"eps": "1/1000"}, {"b": "1/2"}),
     ("-n^a", "trf", 12, {"eps": "1/100"}, {}),
     ("-2*log(1+n/a)", "trf", 1000, {"eps": "1/10"}, {}),
-    ("-log(1+n)-a*log(2+log(1+n))", "trf", 7, {"eps": "1/2"}, {}),
+    pytest.param(
+        "-log(1+n)-a*log(2+log(1+n))", "trf", 7, {"eps": "1/2"}, {}, marks=pytest.mark.slow
+    ),
     ("kerple_log", "trf", 100, {"eps": "1/100"}, {"r2": "1/2"}),
     ("sandwich_smoothed", "trf", 2000, {"eps": "1/100"}, {}),
     ("-a*n*log(1+n)", "trf", 100, {"eps": "1/100"}, {}),
@@ -445,7 +447,7 @@ def driver():
 
 
 def test_random_targets():
-    assert driver().run(2, 3)["wrong"] == 0
+    assert driver().run(1, 3)["wrong"] == 0
 
 
 @pytest.mark.slow

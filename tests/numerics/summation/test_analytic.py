@@ -70,6 +70,7 @@ def test_two_precisions_agree(r, h, j):
         assert high.rel_accuracy_bits() > 150
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "text, tokens",
     [
@@ -98,6 +99,7 @@ def test_answers_pass_the_ball_test_and_fall_with_eps(text, tokens):
             assert s.tail(f.tokens - 1) >= goal
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "text",
     [
@@ -177,6 +179,7 @@ def test_the_asymptotic_bessel_function():
                 assert found.overlaps(scaled.log() + (2 * acb.pi() * z).log() / 2)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "text, g",
     [
@@ -209,6 +212,7 @@ def test_averages_over_a_rotation(text, g):
         assert sums[j] < eps * sums[0] <= sums[j - 1]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "text, g, eps, expected",
     [

@@ -184,6 +184,7 @@ class Largest(TorchDispatchMode):
         return result
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ["bloom", "mpt", "falcon", "llama", "gemma2", "gpt_oss"])
 def test_no_matrix_of_all_pairs(name, outside_models, numbers):
     """Not of one head, not in any type: every tensor is smaller than length^2 bytes."""

@@ -67,6 +67,7 @@ def workers():
     return found
 
 
+@pytest.mark.slow  # the start of Ray takes longer than the jobs
 def test_a_plan_on_ray(local, jobs, tmp_path):
     """The runs are those of this process; a failure is told; what fits nowhere is refused."""
     store, alone, heard = Store(tmp_path / "ray"), Store(tmp_path / "alone"), Heard()
