@@ -18,27 +18,27 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import StrictBool, StrictFloat, StrictStr
 
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import LISTED, Encoding, encoding
 from farfield.validation.harness.mechanism import LayerMechanism, Scale, Turn
+from farfield.validation.harness.settings import Natural, settings
 from farfield.validation.harness.trainable import require_values
 
 Formulas = str | list[str]
 
 
-class _Entry(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
+@settings
+class _Entry:
     mechanism: Formulas
     bias: Formulas | None = None
-    window: int | None = None
-    sinks: bool = False
-    share: float | None = None
-    base: float | None = None
-    scaling: float | None = None
-    scale: str | dict[str, Any] | None = None
+    window: Natural | None = None
+    sinks: StrictBool = False
+    share: StrictFloat | None = None
+    base: StrictFloat | None = None
+    scaling: StrictFloat | None = None
+    scale: StrictStr | dict[str, Any] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,10 +95,10 @@ def read_layers(given: Sequence[Any], heads: int) -> tuple[LayerPlan, ...]:
 
 
 def _layer(given: Any, at: int, heads: int) -> LayerPlan:
-    if isinstance(given, (str, list)):
-        given = {"mechanism": given}
     try:
-        entry = _Entry.model_validate(given)
+        if not isinstance(given, dict):
+            given = {"mechanism": given}
+        entry = _Entry(**given)
         scale = _scale(entry.scale)
         main = _encoding(entry.mechanism, heads)
         turning = {k: v for k in ("share", "base", "scaling") if (v := getattr(entry, k))}
@@ -118,10 +118,6 @@ def _layer(given: Any, at: int, heads: int) -> LayerPlan:
             bias = _encoding(entry.bias, heads)
             if bias.mechanism != "bias":
                 raise ValueError(f"bias {bias.name}: accepted are additive biases")
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"]) or "entry"
-        raise InputError(f"layer {at}: {place}: {first['msg']} ({first['input']!r})") from None
     except ValueError as error:
         raise InputError(f"layer {at}: {error}") from None
     biased = bias is not None and not _zero(bias)
@@ -132,14 +128,12 @@ def _layer(given: Any, at: int, heads: int) -> LayerPlan:
 def _scale(given: str | Mapping[str, Any] | None) -> Scale | None:
     if given is None:
         return None
-    found: dict[str, Any] = {"form": given} if isinstance(given, str) else dict(given)
-    known = [f.name for f in dataclasses.fields(Scale)]
-    for name in found:
-        if name not in known:
-            raise ValueError(f"scale: {name!r} is not known; accepted: {', '.join(known)}")
-    if "heads" in found:
-        found["heads"] = tuple(found["heads"])
-    return Scale(**found)
+    found = {"form": given} if isinstance(given, str) else given
+    try:
+        return Scale(**{**found, "heads": tuple(found.get("heads", ()))})
+    except TypeError:
+        known = ", ".join(f.name for f in dataclasses.fields(Scale))
+        raise ValueError(f"scale {given!r}: accepted are {known}") from None
 
 
 def _encoding(given: Formulas, heads: int) -> Encoding:

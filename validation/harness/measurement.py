@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from farfield.theory.answers.answer import InputError
+from farfield.validation.harness.settings import Count, Counts, Natural, Share, settings
 
 
-@dataclass(frozen=True)
+@settings
 class Measurement:
     """What is measured on a trained model, and on how much text.
 
@@ -29,41 +27,23 @@ class Measurement:
             for none.
     """
 
-    lengths: tuple[int, ...] = ()
-    blocks: int = 64
-    last_tokens: int = 512
-    row_length: int = 512
-    row_segments: int = 2
-    rows: int = 32
-    thresholds: tuple[float, ...] = (0.1, 0.05, 0.01)
-    gradient_segments: int = 32
-    share: float = 0.99
-    gradient_length: int | None = None
-    strides: tuple[int, ...] = ()
-    positions: int = 0
-    scores: int = 0
-    far: int = 0
-
-    def __post_init__(self) -> None:
-        counts = ("blocks", "last_tokens", "row_length", "row_segments", "rows")
-        for name in (*counts, "gradient_segments"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name} {getattr(self, name)}: accepted is a number from 1")
-        if min(self.positions, self.scores, self.far) < 0:
-            raise InputError("positions, scores, far: accepted is a number from 1, or 0 for none")
-        for name in ("lengths", "strides"):
-            if min(getattr(self, name), default=1) < 1:
-                given = getattr(self, name)
-                raise InputError(f"{name} {given}: accepted are numbers of tokens from 1")
-        if self.gradient_length is not None and self.gradient_length < 1:
-            given = self.gradient_length
-            raise InputError(f"gradient_length {given}: accepted is a number of tokens from 1")
-        for value in (*self.thresholds, self.share):
-            if not 0 < value < 1:
-                raise InputError(f"threshold {value}: accepted is a number between 0 and 1")
+    lengths: Counts = ()
+    blocks: Count = 64
+    last_tokens: Count = 512
+    row_length: Count = 512
+    row_segments: Count = 2
+    rows: Count = 32
+    thresholds: tuple[Share, ...] = (0.1, 0.05, 0.01)
+    gradient_segments: Count = 32
+    share: Share = 0.99
+    gradient_length: Count | None = None
+    strides: Counts = ()
+    positions: Natural = 0
+    scores: Natural = 0
+    far: Natural = 0
 
 
-@dataclass(frozen=True)
+@settings
 class Probes:
     """What is asked of a model that was trained on a task.
 
@@ -77,20 +57,11 @@ class Probes:
         seed: of the rows.
     """
 
-    lengths: tuple[int, ...] = ()
-    distances: tuple[int, ...] = ()
-    rows: int = 96
-    near: int = 3
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if self.rows < 1 or self.near < 1 or self.seed < 0:
-            raise InputError(
-                f"probe: rows {self.rows}, near {self.near}, seed {self.seed}; accepted are "
-                "numbers from 1, a seed from 0"
-            )
-        if min((*self.lengths, *self.distances), default=1) < 1:
-            raise InputError("probe: accepted are lengths and distances in tokens from 1")
+    lengths: Counts = ()
+    distances: Counts = ()
+    rows: Count = 96
+    near: Count = 3
+    seed: Natural = 0
 
 
 USUAL = Measurement()

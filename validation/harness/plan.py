@@ -42,9 +42,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Annotated, Any
 
-from pydantic import ConfigDict, ValidationError, create_model
+from pydantic import Field, SkipValidation, StrictBool, StrictStr
 
 from farfield.theory.answers.answer import InputError
 from farfield.theory.answers.names import nearest
@@ -55,9 +55,11 @@ from farfield.validation.harness.layers import LayerPlan, read_layers
 from farfield.validation.harness.measurement import Measurement, Probes
 from farfield.validation.harness.presets import Preset, preset, resized
 from farfield.validation.harness.reading import corpus as read_text
+from farfield.validation.harness.settings import Counts, Natural, settings
 from farfield.validation.harness.tasks import Task
 from farfield.validation.harness.visibility import Visibility
 
+_RIVALS = (("multiples", "tested"), ("bca", "window"), ("bca", "windows"), ("window", "windows"))
 ROTATED = ("rotation", "rotation_decay", "sinusoidal")
 
 
@@ -95,29 +97,46 @@ class PlannedEncoding:
         return found
 
 
-@dataclass(frozen=True)
+@settings
 class Sweep:
     """A product of encodings, seeds and architectures; see the module's text."""
 
-    encodings: tuple[PlannedEncoding, ...]
-    seeds: tuple[int, ...] = (0,)
-    lengths: tuple[int, ...] = ()
-    presets: tuple[str, ...] = ("demo",)
-    layers: tuple[int, ...] = ()
-    widths: tuple[int, ...] = ()
-    heads: tuple[int, ...] = ()
-    steps: tuple[int, ...] = ()
-    text: str = ""
-    stretch: bool = False
-    multiples: tuple[int, ...] = ()
-    tested: tuple[int, ...] = ()
-    far: int = 0
-    window: int = 0
-    windows: tuple[int, ...] = ()
-    bca: bool = False
+    encodings: SkipValidation[tuple[PlannedEncoding, ...]]
+    seeds: Annotated[tuple[Natural, ...], Field(min_length=1)] = (0,)
+    lengths: Counts = ()
+    presets: Annotated[tuple[StrictStr, ...], Field(min_length=1)] = ("demo",)
+    layers: Counts = ()
+    widths: Counts = ()
+    heads: Counts = ()
+    steps: Counts = ()
+    text: StrictStr = ""
+    stretch: StrictBool = False
+    multiples: Counts = ()
+    tested: Counts = ()
+    far: Natural = 0
+    window: Natural = 0
+    windows: Counts = ()
+    bca: StrictBool = False
     measure: Mapping[str, Any] = field(default_factory=dict)
-    task: Mapping[str, Any] = field(default_factory=dict)
+    task: Mapping[str, Any] | None = None
     probe: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for one, other in _RIVALS:
+            if getattr(self, one) and getattr(self, other):
+                raise InputError(
+                    f"sweep: {one} and {other} are both given; accepted is one of them"
+                )
+        for name in self.presets:
+            preset(name)
+        for what, given, known, own in (
+            ("measure", self.measure, Measurement, ("lengths", "far")),
+            ("probe", self.probe, Probes, ("lengths",)),
+            ("task", self.task or {}, Task, ("text",)),
+        ):
+            fields = dataclasses.fields(known)
+            _known(given, [f.name for f in fields if f.name not in own], what)
+        Measurement(**self.measure), Probes(**self.probe)  # refused now, with their own messages
 
     def architectures(self) -> Iterator[Preset]:
         """The presets with each length, depth, width and number of heads and of steps."""
@@ -230,7 +249,10 @@ def _jobs(sweep: Sweep, corpus: Corpus) -> list[Job]:
     jobs = []
     if sweep.text:
         corpus = read_text(sweep.text)
-    task = _task(sweep.task, corpus) if sweep.task else None
+    task = None
+    if sweep.task is not None:
+        text = corpus if sweep.task.get("kind") == "needle" else None
+        task = Task(**sweep.task, text=text)
     for chosen in sweep.architectures():
         length = chosen.length
         settings = sweep.measured(length)
@@ -281,38 +303,7 @@ def _sweep(given: Mapping[str, Any]) -> Sweep:
     encodings = given.get("encodings")
     if not isinstance(encodings, list) or not encodings:
         raise InputError("sweep: encodings are missing; accepted is a list of names and formulas")
-    values: dict[str, Any] = {"encodings": tuple(_subject(e) for e in encodings)}
-    counts = ("lengths", "layers", "widths", "heads", "steps", "multiples", "tested", "windows")
-    for name in ("seeds", *counts):
-        if name in given:
-            values[name] = _numbers(given[name], name, int(name in counts))
-    if "presets" in given:
-        names = given["presets"]
-        if not isinstance(names, list) or not names:
-            raise InputError(f"sweep: presets {names!r}; accepted is a list of names")
-        values["presets"] = tuple(preset(str(name)).name for name in names)
-    for name in ("far", "window"):
-        if name in given:
-            values[name] = _numbers([given[name]], name, 0)[0]
-    for name in ("bca", "stretch"):
-        if name in given:
-            if not isinstance(given[name], bool):
-                raise InputError(f"sweep: {name} {given[name]!r}; accepted: true, false")
-            values[name] = given[name]
-    if "text" in given:
-        if not isinstance(given["text"], str):
-            raise InputError(f"sweep: text {given['text']!r}; accepted: a file, a folder or a name")
-        values["text"] = given["text"]
-    if "measure" in given:
-        values["measure"] = _settings(given["measure"])
-    for name, known in (("task", Task), ("probe", Probes)):
-        if name in given:
-            values[name] = _fields(given[name], name, known)
-    pairs = (("multiples", "tested"), ("bca", "window"), ("bca", "windows"), ("window", "windows"))
-    for one, other in pairs:
-        if values.get(one) and values.get(other):
-            raise InputError(f"sweep: {one} and {other} are both given; accepted is one of them")
-    return Sweep(**values)
+    return Sweep(**{**given, "encodings": tuple(_subject(e) for e in encodings)})
 
 
 def _subject(given: Any) -> PlannedEncoding:
@@ -339,52 +330,6 @@ def _subject(given: Any) -> PlannedEncoding:
     written = given["name"] if named else found.name
     label = str(given.get("label", written))
     return PlannedEncoding(label, options, str(given.get("family", label)))
-
-
-def _settings(given: Any) -> dict[str, Any]:
-    """Settings of a measurement that a sweep has no word of its own for."""
-    if not isinstance(given, dict):
-        raise InputError(f"sweep: measure {given!r}; accepted is a table of settings")
-    own = ("lengths", "far")
-    _known(given, [f.name for f in dataclasses.fields(Measurement) if f.name not in own], "measure")
-    settings: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in given.items()}
-    for name, value in settings.items():
-        default = getattr(Measurement(), name)
-        if type(value) is not (int if default is None else type(default)):
-            raise InputError(f"measure: {name} {given[name]!r}; accepted is such as {default!r}")
-    Measurement(**settings)  # refused now, with its own message
-    return settings
-
-
-def _fields(given: Any, what: str, known: type[Task] | type[Probes]) -> dict[str, Any]:
-    """The fields of a record that a sweep gives as a table; text and lengths are its own words."""
-    kinds = get_type_hints(known)
-    accepted = {f.name: f for f in dataclasses.fields(known) if f.name not in ("text", "lengths")}
-    if not isinstance(given, dict):
-        raise InputError(f"sweep: {what} {given!r}; accepted is a table of {', '.join(accepted)}")
-    _known(given, list(accepted), what)
-    found = {name: tuple(v) if isinstance(v, list) else v for name, v in given.items()}
-    required = {f.name: (kinds[f.name], ...) for f in accepted.values() if f.name in found}
-    if "kind" in accepted:
-        required["kind"] = (str, ...)
-    try:
-        create_model(what, __config__=ConfigDict(strict=True), **required)(**found)  # type: ignore
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise InputError(f"{what}: {place}: {first['msg']} ({first['input']!r})") from None
-    return found
-
-
-def _task(given: Mapping[str, Any], corpus: Corpus) -> Task:
-    return Task(**given, text=corpus if given.get("kind") == "needle" else None)
-
-
-def _numbers(given: Any, name: str, least: int) -> tuple[int, ...]:
-    fine = isinstance(given, list) and given and all(type(v) is int and v >= least for v in given)
-    if not fine:
-        raise InputError(f"sweep: {name} {given!r}; accepted are whole numbers from {least}")
-    return tuple(given)
 
 
 def _known(given: Mapping[str, Any], accepted: Sequence[str], what: str) -> None:

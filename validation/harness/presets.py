@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import Field, StrictFloat, StrictStr
 
 from farfield.theory.answers.answer import InputError
 from farfield.validation.harness.measurement import USUAL, Measurement
+from farfield.validation.harness.settings import Count, Natural, settings
 
 
-@dataclass(frozen=True)
+@settings
 class Preset:
     """An architecture, a training schedule, and the measurement that goes with them by default.
 
@@ -53,46 +56,33 @@ class Preset:
         measurement: what `train_and_measure` measures when nothing else is asked.
     """
 
-    name: str
-    layers: int
-    width: int
-    heads: int
-    length: int
-    batch: int
-    steps: int
-    learning_rate: float = 2e-3
-    warmup: int = 50
-    weight_decay: float = 0.1
-    clip: float = 1.0
+    name: StrictStr
+    layers: Count
+    width: Count
+    heads: Count
+    length: Count
+    batch: Count
+    steps: Count
+    learning_rate: StrictFloat = 2e-3
+    warmup: Natural = 50
+    weight_decay: StrictFloat = 0.1
+    clip: StrictFloat = 1.0
     measurement: Measurement = USUAL
-    betas: tuple[float, float] = (0.9, 0.95)
-    epsilon: float = 1e-8
-    schedule: str = "cosine"
-    dropout: float = 0.0
-    precision: str = "float32"
-    parts: int = 1
-    spread: float = 0.02
-    embedding_spread: float | None = None
+    betas: tuple[StrictFloat, StrictFloat] = (0.9, 0.95)
+    epsilon: StrictFloat = 1e-8
+    schedule: Literal["cosine", "linear", "inverse sqrt"] = "cosine"
+    dropout: Annotated[StrictFloat, Field(ge=0, lt=1)] = 0.0
+    precision: Literal["float32", "bfloat16"] = "float32"
+    parts: Count = 1
+    spread: StrictFloat = 0.02
+    embedding_spread: StrictFloat | None = None
 
     def __post_init__(self) -> None:
-        for name, accepted in (
-            ("schedule", ("cosine", "linear", "inverse sqrt")),
-            ("precision", ("float32", "bfloat16")),
-        ):
-            if getattr(self, name) not in accepted:
-                raise InputError(
-                    f"preset: {name} {getattr(self, name)!r}; accepted: {', '.join(accepted)}"
-                )
-        if not 0 <= self.dropout < 1:
-            raise InputError(f"preset: dropout {self.dropout}; accepted is 0 or more, less than 1")
-        if self.parts < 1 or self.batch % self.parts:
+        if self.batch % self.parts:
             raise InputError(
                 f"preset: batch {self.batch} in {self.parts} parts; accepted are parts of equal "
                 "size"
             )
-        for name in ("layers", "width", "heads", "length", "batch", "steps"):
-            if getattr(self, name) < 1:
-                raise InputError(f"preset: {name} {getattr(self, name)}; accepted is 1 or more")
         if self.width % (2 * self.heads):
             raise InputError(
                 f"preset: width {self.width} with {self.heads} heads; accepted is a width that "

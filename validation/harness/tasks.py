@@ -14,14 +14,15 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from pydantic import Field, InstanceOf
 
 from farfield.theory.answers.answer import InputError
 from farfield.validation.harness.corpus import BYTES, Corpus
+from farfield.validation.harness.settings import Count, Natural, Share, settings
 
-KINDS = ("induction", "copy", "needle")
 _NEEDLE = 10  # bytes of (key:1234), with a key of three letters
 
 
@@ -42,12 +43,12 @@ class Rows:
     key: np.ndarray
 
 
-@dataclass(frozen=True)
+@settings
 class Task:
     """What a model is trained on in place of a text.
 
     Args:
-        kind: one of `KINDS`.
+        kind: `induction`, `copy` or `needle`.
         vocabulary: different tokens of `induction` and `copy`; a row is no longer.
         chance: that a place of an induction row repeats a token, between 0 and 1.
         span: tokens of a `copy`.
@@ -58,26 +59,18 @@ class Task:
         InputError: an unknown kind, or a number out of range.
     """
 
-    kind: str
-    vocabulary: int = 1152
-    chance: float = 0.35
-    span: int = 8
-    distractors: int = 0
-    text: Corpus | None = field(default=None, repr=False)
+    kind: Literal["induction", "copy", "needle"]
+    vocabulary: Annotated[int, Field(ge=8, strict=True)] = 1152
+    chance: Share = 0.35
+    span: Count = 8
+    distractors: Natural = 0
+    text: InstanceOf[Corpus] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise InputError(f"task kind {self.kind!r}: accepted: {', '.join(KINDS)}")
         if self.kind == "needle":
             if self.text is None or self.text.vocabulary != BYTES:
                 raise InputError("task needle: accepted is a text of bytes for the rows")
             object.__setattr__(self, "vocabulary", BYTES)
-        if self.vocabulary < 8 or not 0 < self.chance < 1 or self.span < 1 or self.distractors < 0:
-            raise InputError(
-                f"task {self.kind}: vocabulary {self.vocabulary}, chance {self.chance}, span "
-                f"{self.span}, distractors {self.distractors}; accepted are at least 8 tokens, a "
-                "chance between 0 and 1, a span from 1, distractors from 0"
-            )
 
     def describe(self) -> dict[str, Any]:
         """What decides its rows, in JSON form."""
