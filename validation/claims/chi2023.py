@@ -17,15 +17,14 @@ from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import alibi_slope, encoding
 from farfield.validation.claims.claim import Data, Decisions, Finding
 from farfield.validation.claims.gradients import STEP, gradients
-from farfield.validation.claims.results import all_models, models, named, of_models
+from farfield.validation.claims.results import models, named, of_models
 from farfield.validation.claims.words import (
     EXPLODES,
     about,
     increase,
-    stays,
 )
 from farfield.validation.published import curve, keys, rows, select, table
-from farfield.validation.reference.table import LAST, WHOLE, Model
+from farfield.validation.reference.table import LAST, Model
 
 decides = Decisions()
 
@@ -46,10 +45,6 @@ def _row(cells: Any, dataset: str, **wanted: Any) -> dict[int, float]:
 def _rise(data: Data, dataset: str, variant: str) -> float:
     """The increase of a column of Table 1 or 4 beyond its training length."""
     return increase(_row(data["cells"], dataset, variant=variant), TRAINED)
-
-
-def _plain(found: tuple[Model, ...]) -> list[Model]:
-    return [m for m in found if " + " not in m.name]
 
 
 # -- abstract, introduction, background -----------------------------------------------------------
@@ -105,17 +100,6 @@ def _reach(data: Data) -> Finding:
     )
 
 
-@decides("windows.covered", lambda: {**_both(), "window": 40})
-def _covered(data: Data) -> Finding:
-    w = data["window"]
-    rises = {d: _rise(data, d, f"w={w}") for d in SETS}
-    return Finding(
-        w * LAYERS < TRAINED and all(r < data["tolerance"] for r in rises.values()),
-        {"w R": w * LAYERS, "increase": rises},
-        n=len(rises),
-    )
-
-
 @decides("eq3.slopes", {"heads": 12, "rule": alibi_slope})
 def _slopes(data: Data) -> Finding:
     heads, rule = data["heads"], data["rule"]
@@ -163,20 +147,6 @@ def _scaling(data: Data) -> Finding:
 def _window_size(data: Data) -> Finding:
     found = {w: sum(data["keeps"](64, n, w) for n in range(1, 65)) for w in (1, 2, 7, 40)}
     return Finding(all(k == w for w, k in found.items()), {"keys by w": found}, n=len(found))
-
-
-@decides("early-token", all_models)
-def _early_token(data: Data) -> Finding:
-    found = [m for m in data["models"] if stays(m.mean(LAST), 0.01)]
-    gains = {}
-    for m in found:
-        whole = m.mean(WHOLE, 16 * m.trained)
-        gains[m.name] = 1 - whole[max(whole)] / whole[m.trained]
-    return of_models(
-        found,
-        {"fall of segments to 16 times": gains},
-        all(g > 0 for g in gains.values()) if found else None,
-    )
 
 
 # -- Section 4 ------------------------------------------------------------------------------------
@@ -273,17 +243,6 @@ def _threshold(data: Data) -> Finding:
     )
 
 
-@decides("windows.beyond", lambda: {**_both(), "windows": (80, 100)})
-def _beyond_reach(data: Data) -> Finding:
-    rises = {f"{d} w={w}": _rise(data, d, f"w={w}") for d in SETS for w in data["windows"]}
-    return Finding(
-        all(r < data["tolerance"] for r in rises.values())
-        and all(LAYERS * (w - 1) + 1 > TRAINED for w in data["windows"]),
-        {"increase": rises, "reach": {w: LAYERS * (w - 1) + 1 for w in data["windows"]}},
-        n=len(rises),
-    )
-
-
 @decides(
     "erf.definition",
     {
@@ -349,21 +308,6 @@ def _coverage(data: Data) -> Finding:
     }
     wrong = [v for v, (covered, rise) in found.items() if covered != (rise < data["tolerance"])]
     return Finding(not wrong, {"covered, increase": found, "exceptions": wrong}, n=len(found))
-
-
-@decides("erf.coverage.experiment", all_models)
-def _coverage_experiment(data: Data) -> Finding:
-    found = _plain(data["models"])
-    outcome = {m.name: (m.gradient <= m.trained, m.increase() < data["tolerance"]) for m in found}
-    strict = [k for k, (covered, kept) in outcome.items() if kept and not covered]
-    lenient = [k for k, (covered, kept) in outcome.items() if covered and not kept]
-    return of_models(
-        found,
-        {"kept, not covered": strict, "covered, lost": lenient},
-        not (strict or lenient) if found else None,
-        "It is enough, not necessary: no covered model loses its perplexity.",
-        bool(found) and not lenient and any(c for c, _ in outcome.values()),
-    )
 
 
 @decides("erf.rank", _printed_fields)
@@ -676,19 +620,6 @@ def _apart(a: Model, b: Model) -> float:
     return max(abs(a.curve[n] - b.curve[n]) for n in a.curve)
 
 
-@decides("figure11.distinct", all_models)
-def _distinct(data: Data) -> Finding:
-    found = named(data["models"], "sandwich", "alibi", "window 16", "window 64")
-    if not {"sandwich", "alibi"} <= set(found):
-        return of_models([], {}, None)
-    apart = {k: _apart(found["sandwich"], m) for k, m in found.items() if k != "sandwich"}
-    return of_models(
-        found.values(),
-        {"largest difference from Sandwich": apart},
-        all(v > data["tolerance"] for v in apart.values()),
-    )
-
-
 def _fit(dialect: str, points: int) -> tuple[float, float]:
     """Least squares of Sandwich at c = 8 by slope log(1 + n) + constant on n < points."""
     slope, constant, _ = _fitted("sandwich", dialect, points)
@@ -936,36 +867,6 @@ def _similar(data: Data) -> Finding:
         {"largest differences": apart},
         None if ours > 1 + data["tolerance"] else alike,
         reason=reason,
-    )
-
-
-@decides("covers", all_models)
-def _covers(data: Data) -> Finding:
-    found = [
-        m
-        for m in _plain(data["models"])
-        if m.name.startswith(("alibi", "window")) and m.gradient <= m.trained
-    ]
-    rises = {m.name: m.increase() for m in found}
-    return of_models(
-        found,
-        {"largest increase": rises},
-        all(r < data["tolerance"] for r in rises.values()) if found else None,
-        reason="the results hold no such model",
-    )
-
-
-@decides("recency", all_models)
-def _recency(data: Data) -> Finding:
-    found = named(data["models"], "sandwich", "kerple_log", "t5")
-    if len(found) < 3:
-        return of_models([], {}, None)
-    shares = {k: m.curve[8] for k, m in found.items()}
-    even = 8 / max(found["sandwich"].curve)
-    return of_models(
-        found.values(),
-        {"share of the nearest 8": shares, "even share": even},
-        all(s > 10 * even for s in shares.values()),
     )
 
 

@@ -65,8 +65,19 @@ def _read(source: Sequence[Any]) -> tuple[Item, ...]:
 # -- rows and groups ------------------------------------------------------------------------------
 
 
+FIELDS: Mapping[str, Callable[[Any], Any]] = {
+    "covered": lambda model: model.gradient <= model.trained,
+    "has fields": lambda model: bool(model.trf),
+    "steady": lambda model: stays(model.mean(), 0.01),
+}
+"""What else a model can be selected by: whether its gradient ERF lies within the training length,
+whether it has finite-row TRFs, and whether its last token gains nothing from longer rows."""
+
+
 def _field(item: Item, name: str) -> Any:
     """A field of a cell or model; the variant `delta=-3` of a cell is a field `delta` too."""
+    if name in FIELDS:
+        return FIELDS[name](item)
     if name == "length" and isinstance(item, PrintedNumber):
         return item.eval_length
     if hasattr(item, name):
@@ -120,6 +131,8 @@ class _Group:
     def curve(self, items: Sequence[Item] | None = None) -> dict[int, float]:
         found = self.items if items is None else items
         if found and isinstance(found[0], Model):
+            if self.spec.get("along") == "gradient":
+                return dict(found[0].curve)
             most = self.spec.get("times")
             return found[0].mean(self.spec.get("protocol", LAST), most and most * found[0].trained)
         cells = (c for c in found if isinstance(c, PrintedNumber))
@@ -138,7 +151,9 @@ class _Group:
         by = {"dataset", *self.spec.get("by", ())} - {"length"}
         same = {name: value for name in by if (value := _field(self.items[0], name))}
         than = {k: v for k, v in self.spec["than"].items() if k != "from"}
-        return self.curve(_selected(items, same | than))
+        if not (found := _selected(items, same | than)):
+            raise Missing("the results do not hold the models")
+        return self.curve(found)
 
 
 def _settled(g: _Group) -> int:
@@ -152,6 +167,11 @@ def _doublings(g: _Group) -> dict[int, float]:
     return {b: values[b] - values[a] for a, b in itertools.pairwise(sorted(values))}
 
 
+def _gain(g: _Group) -> float:
+    values = g.curve()
+    return 1 - values[max(values)] / values[g.trained]
+
+
 def _change(g: _Group) -> float:
     values, (a, b) = g.curve(), g.spec["to"]
     return values[b] / values[a] - 1
@@ -162,6 +182,7 @@ MEASURES: Mapping[str, Callable[[_Group], Any]] = {
     "increase": lambda g: increase(g.curve(), g.trained),
     "drift": lambda g: drift(g.curve(), g.trained),
     "change": _change,
+    "gain": _gain,
     "step": lambda g: g.curve()[g.spec["to"][1]] - g.curve()[g.spec["to"][0]],
     "doublings": _doublings,
     "above home": lambda g: g.bounded({n: v - g.curve()[g.trained] for n, v in g.curve().items()}),
@@ -171,7 +192,11 @@ MEASURES: Mapping[str, Callable[[_Group], Any]] = {
     "mass": lambda g: g.model.mass,
     "mass beyond": lambda g: 1 - g.model.mass,
     "gradient": lambda g: g.model.gradient,
+    "share": lambda g: g.model.curve[g.spec["tokens"]],
+    "even share": lambda g: g.spec["tokens"] / max(g.model.curve),
     "erf": lambda g: g.model.erf,
+    "trf": lambda g: g.model.trf,
+    "off": lambda g: max(abs(g.model.erf[e] / g.model.trf[e] - 1) for e in g.model.trf),
     "by seed": lambda g: g.model.perplexity[g.spec.get("protocol", LAST)][g.trained],
 }
 """Of a group; `over` and `minus` compare its curve with that of another column."""
@@ -192,13 +217,15 @@ class _Found:
 
     def add(self, name: str, spec: Spec) -> None:
         if "rank" in spec or "chance" in spec:
-            judge = rank_correlation if "rank" in spec else by_chance
-            pair = [
-                [*leaves(self.values[k]).values()] for k in spec.get("rank", spec.get("chance"))
-            ]
-            if len(pair[0]) < FEWEST:
-                raise Missing("fewer than four models to rank")
-            self.values[name] = judge(*pair)
+            judge = rank_correlation if "rank" in spec else _chance
+            first, second = (self.values[k] for k in spec.get("rank", spec.get("chance")))
+            self.values[name] = (
+                {k: judge(first[k], second[k]) for k in first}
+                if spec.get("each")
+                else judge(*([*leaves(each).values()] for each in (first, second)))
+            )
+        elif "disagree" in spec:
+            self.values[name] = _disagreements(*(self.values[k] for k in spec["disagree"]))
         elif "keys" in spec:
             self.values[name] = _keys(self.values[spec["keys"]], spec, self.data["tolerance"])
         else:
@@ -234,10 +261,27 @@ class _Found:
         )
 
 
+def _chance(first: Sequence[float], second: Sequence[float]) -> float:
+    if len(set(first)) < FEWEST:
+        raise Missing("fewer than four models to rank")
+    return by_chance(first, second)
+
+
+def _disagreements(first: Mapping[Any, Any], second: Mapping[Any, Any]) -> list[str]:
+    """The pairs of rows that two quantities put in another order, and where."""
+    return [
+        f"{a}, {b} at {key}"
+        for a, b in itertools.combinations(first, 2)
+        for key in first[a]
+        if (first[a][key] - first[b][key]) * (second[a][key] - second[b][key]) < 0
+    ]
+
+
 PICKS: Mapping[str, Callable[[Any], float]] = {
     "largest": max,
     "least": min,
     "spread": lambda row: max(row) / min(row) - 1,
+    "furthest": lambda row: max(map(abs, row)),
 }
 """Of each row of a quantity."""
 
@@ -257,6 +301,9 @@ def _shaped(values: Mapping[Path, Any], spec: Spec) -> Any:
         place[flat[-1]] = value
     if "pick" in spec:
         nested = _rows(nested, lambda row: PICKS[spec["pick"]](row.values()))
+    if spec.get("flip"):
+        shared = set.intersection(*map(set, nested.values()))
+        return {key: [row[key] for row in nested.values()] for key in sorted(shared)}
     if "join" in spec:
         return {spec["join"].join(map(str, p)): v for p, v in leaves(nested).items()}
     return _rows(nested, lambda row: list(row.values())) if spec.get("list") else nested
@@ -324,6 +371,7 @@ ROWS: Mapping[str, Callable[[Mapping[Any, float], Any], bool]] = {
     "stays": lambda row, limit: stays(row, limit),
     "crosses": _crosses,
     "is": lambda row, value: list(row.values()) == value,
+    "first exceeds by less": lambda row, limit: row[0] / row[1] - 1 < limit,
 }
 
 
@@ -348,7 +396,7 @@ def _against(spec: Spec, found: _Found) -> tuple[dict[Path, Any], dict[Path, Any
     limits: dict[Path, Any] = {}
     if "than" in spec:
         others = leaves(found.values[spec["than"]])
-        limits = {p: others.get(p, others.get(())) for p in asked}
+        limits = {p: spec.get("times", 1) * others.get(p, others.get(())) for p in asked}
     fixed = _limit(spec.get("limit", spec.get("value")), found.data["tolerance"])
     return asked, {p: v for p, v in asked.items() if not judge(v, limits.get(p, fixed))}
 

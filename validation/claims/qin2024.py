@@ -31,11 +31,8 @@ from farfield.theory.verdicts import Verdict as Series_
 from farfield.validation.claims.claim import Data, Decisions, Finding, Missing
 from farfield.validation.claims.results import all_models, models, of_models
 from farfield.validation.claims.words import (
-    BY_CHANCE,
-    by_chance,
     drift,
     increase,
-    rank_correlation,
 )
 from farfield.validation.published import curve, select, table
 from farfield.validation.reference.table import LAST, WHOLE, Model
@@ -1075,43 +1072,6 @@ def _necessity_two_sided(data: Data) -> Finding:
 # -- receptive fields against measurements --------------------------------------------------------
 
 
-@decides("trf-trend", all_models)
-def _trf_trend(data: Data) -> Finding:
-    found = [m for m in _biased(data["models"]) if m.trf]
-    if len({m.trf[min(m.trf)] for m in found}) < 4:
-        return Finding(None, {}, reason="fewer than four models to rank")
-    ranks, chances = {}, {}
-    for eps in found[0].trf:
-        pair = [m.trf[eps] for m in found], [m.erf[eps] for m in found]
-        ranks[eps], chances[eps] = rank_correlation(*pair), by_chance(*pair)
-    return of_models(
-        found,
-        {"Spearman rank correlation by eps": ranks, "by chance": chances},
-        all(p < BY_CHANCE for p in chances.values()),
-    )
-
-
-@decides("figure6.order", lambda: {"models": models(), "names": FIVE})
-def _figure_6(data: Data) -> Finding:
-    found = [m for m in _biased(data["models"], *data["names"]) if m.trf]
-    against = [
-        f"{a.name}, {b.name} at {eps}"
-        for a, b in itertools.combinations(found, 2)
-        for eps in a.trf
-        if (a.trf[eps] - b.trf[eps]) * (a.erf[eps] - b.erf[eps]) < 0
-    ]
-    return of_models(
-        found,
-        {
-            "TRF": {m.name: m.trf for m in found},
-            "ERF": {m.name: m.erf for m in found},
-            "other order": against,
-        },
-        not against if len(found) == len(data["names"]) else None,
-        reason="the results do not hold all five",
-    )
-
-
 @decides(
     "type2-below-type1.all-eps",
     {"light": TYPE2, "heavy": TYPE1, "eps": ("1/4", "1/5", "1/10", "1/100", "1/1000")},
@@ -1165,20 +1125,4 @@ def _without_training(data: Data) -> Finding:
         "For all but KERPLE, whose TRF depends on what is learned.",
         learned == ["kerple_log"] and fields[0] != fields[1],
         n=len(free),
-    )
-
-
-@decides("accurately", all_models)
-def _accurately(data: Data) -> Finding:
-    found = [m for m in _biased(data["models"]) if m.trf]
-    if not found:
-        return Finding(None, {}, reason="the results hold no model with a bias")
-    gaps = {m.name: max(abs(m.erf[e] / m.trf[e] - 1) for e in m.trf) for m in found}
-    furthest = max(gaps, key=lambda k: gaps[k])
-    return of_models(
-        found,
-        {"largest |ERF/TRF - 1|": {k: round(v, 3) for k, v in gaps.items()}, "furthest": furthest},
-        all(v < data["tolerance"] for v in gaps.values()),
-        "Half of the models are within 15 % at every eps; the furthest is off by a factor below 4.",
-        float(np.median(list(gaps.values()))) < 0.15 and max(gaps.values()) < 3,
     )

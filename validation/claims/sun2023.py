@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -32,7 +32,6 @@ from farfield.validation.claims.words import (
 )
 from farfield.validation.harness.visibility import Visibility
 from farfield.validation.published import curve, keys, select, table
-from farfield.validation.reference.table import WHOLE, Model
 
 decides = Decisions()
 
@@ -716,25 +715,6 @@ for _key, _base, _centred in (
 ):
     decides(f"fp16.{_key}", {"gamma": "2/5", "length": 8192, "base": _base, "centred": _centred})(
         _half_precision
-    )
-
-
-def _paired(found: Mapping[str, Model], protocol: str = WHOLE) -> dict[int, list[float]]:
-    """Perplexities at the training length of xPos and RoPE, by seed of both."""
-    x, r = (found[k].perplexity[protocol][found[k].trained] for k in ("xpos", "rope"))
-    return {s: [x[s], r[s]] for s in sorted(set(x) & set(r))}
-
-
-@decides("fitting.experiment", all_models)
-def _fitting_experiment(data: Data) -> Finding:
-    found = named(data["models"], "xpos", "rope")
-    if len(found) < 2:
-        return of_models([], {}, None)
-    pairs = _paired(found)
-    return of_models(
-        found.values(),
-        {"perplexity of xPos, RoPE by seed": pairs},
-        all(x / r - 1 < data["tolerance"] for x, r in pairs.values()),
     )
 
 
