@@ -27,7 +27,7 @@ DEPTH = 32
 """The deepest nesting of a JSON file."""
 
 DIGITS = 20
-"""The longest whole number; a longer one is kept as text, which no key accepts."""
+"""The longest whole number."""
 
 LARGEST = 1 << 40
 """The largest whole number that a key accepts, unless its own limit is smaller."""
@@ -136,8 +136,18 @@ def parsed(model: str, name: str, content: bytes) -> Config:
     raise InputError(f"model {model!r}: {name} {why}; accepted: a JSON table")
 
 
-def _whole(digits: str) -> int | str:
-    return int(digits) if len(digits) <= DIGITS else f"{digits[:8]}... of {len(digits)} digits"
+@dataclass(frozen=True)
+class Overlong:
+    """A longer whole number, of a type that no key accepts."""
+
+    digits: str
+
+    def __repr__(self) -> str:
+        return f"{self.digits[:8]}... of {len(self.digits)} digits"
+
+
+def _whole(digits: str) -> int | Overlong:
+    return int(digits) if len(digits) <= DIGITS else Overlong(digits)
 
 
 def _shallow(values: Any) -> bool:

@@ -12,7 +12,8 @@ import contextlib
 import functools
 import math
 import os
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from operator import attrgetter
 from types import ModuleType
@@ -27,7 +28,7 @@ from torch.utils.checkpoint import checkpoint
 from farfield.theory.answers.answer import InputError
 from farfield.validation.checkpoints.biases import FORWARDS
 from farfield.validation.checkpoints.folder import Folder
-from farfield.validation.checkpoints.guarded import opened, require_plain
+from farfield.validation.checkpoints.guarded import opened, require_plain, short
 from farfield.validation.checkpoints.run import RUN, encoding_of, preset_of
 from farfield.validation.checkpoints.weights import headers
 from farfield.validation.files import CorruptFile
@@ -66,11 +67,17 @@ def load(folder: Folder, *, tokens: int = 1024) -> Transformer | OutsideModel:
             f"model {folder.name!r} ({folder.kind}) is {why}, it can only be audited; accepted: "
             "causal language models of the library transformers"
         )
+    if folder.values.get("quantization_config") is not None:
+        raise InputError(
+            f"model {folder.name!r}: config.json has quantization_config; accepted: weights in "
+            "floating point"
+        )
     with _quiet(transformers):
-        try:
-            settings = transformers.CONFIG_MAPPING[folder.kind].from_dict(dict(folder.values))
-            _require_memory(folder, tokens, settings)
-            network, report = transformers.AutoModelForCausalLM.from_pretrained(
+        settings, built = _configured(folder, transformers)
+        _require_memory(folder, tokens, built)
+        network, report = _from_library(
+            folder,
+            lambda: transformers.AutoModelForCausalLM.from_pretrained(
                 folder.path,
                 config=settings,
                 local_files_only=True,
@@ -79,28 +86,91 @@ def load(folder: Folder, *, tokens: int = 1024) -> Transformer | OutsideModel:
                 dtype=torch.float32,
                 output_loading_info=True,
                 ignore_mismatched_sizes=True,  # they are reported, and refused below
-            )
-        except InputError:
-            raise
-        except Exception as error:  # whatever the library raises: the user wants one line
-            why = " ".join(str(error).split())[:160] or type(error).__name__
-            raise InputError(f"model {folder.name!r} cannot be loaded: {why}") from None
-    for names, wrong in (("missing_keys", "lacks"), ("mismatched_keys", "has misshapen")):
-        found = sorted(
-            name if isinstance(name, str) else f"{name[0]} of shape {list(name[1])}"
-            for name in report.get(names) or ()
+            ),
         )
-        if found:
-            more = f" and {len(found) - 1} more" if len(found) > 1 else ""
-            raise InputError(f"model {folder.name!r} {wrong} tensor {found[0]!r}{more}")
+        for names, wrong in (("missing_keys", "lacks"), ("mismatched_keys", "has misshapen")):
+            found = sorted(
+                name if isinstance(name, str) else f"{name[0]} of shape {list(name[1])}"
+                for name in report.get(names) or ()
+            )
+            if found:
+                more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+                raise InputError(
+                    f"model {folder.name!r} {wrong} tensor {found[0]!r}{more}; accepted: weights "
+                    "that fit config.json"
+                )
+        _from_library(folder, lambda: network.eval()(torch.zeros(1, 2, dtype=torch.long)))
     return OutsideModel(folder, network)
 
 
-def _require_memory(folder: Folder, tokens: int, settings: Any) -> None:
+_OWN = {
+    *("architectures", "auto_map", "transformers_version", "id2label", "label2id", "num_labels"),
+    *("attn_implementation", "_attn_implementation", "_attn_implementation_internal"),
+    *("dtype", "torch_dtype", "use_cache", "return_dict", "torchscript"),
+    *("output_attentions", "output_hidden_states"),
+}
+"""Keys of a configuration that say how to run a model: that is decided here."""
+
+
+def _configured(folder: Folder, transformers: ModuleType) -> tuple[Any, nn.Module]:
+    """The library's configuration of a folder, and its model without weights.
+
+    Raises:
+        InputError: the library refuses a key; the error names it.
+    """
+
+    def stripped(values: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            k: stripped(v) if isinstance(v, dict) else v for k, v in values.items() if k not in _OWN
+        }
+
+    def made(values: dict[str, Any]) -> tuple[Any, nn.Module]:
+        settings = transformers.CONFIG_MAPPING[folder.kind].from_dict(dict(values))
+        with torch.device("meta"):
+            return settings, transformers.AutoModelForCausalLM.from_config(settings)
+
+    def accepted(values: dict[str, Any]) -> bool:
+        try:
+            made(values)
+        except Exception:  # whatever the library raises
+            return False
+        return True
+
+    values = stripped(folder.values)
+    try:
+        return made(values)
+    except ImportError as error:
+        why = " ".join(str(error).split())[:90]
+        raise InputError(
+            f"model {folder.name!r} takes a package that is not installed ({why}); accepted: a "
+            "model that transformers runs alone"
+        ) from None
+    except Exception:  # whatever the library raises: the user wants the key
+        others = ((k, {j: v for j, v in values.items() if j != k}) for k in values)
+        alone = (k for k, rest in others if accepted(rest) or accepted(rest | {k: None}))
+    key = next(alone, None)
+    what = "keys that" if key is None else f"{key} {short(values[key])}, which"
+    raise InputError(
+        f"model {folder.name!r}: config.json has {what} the library transformers refuses; "
+        f"accepted: what it takes for {folder.kind}"
+    )
+
+
+def _from_library(folder: Folder, call: Callable[[], Any]) -> Any:
+    """What a call of the library returns, its errors in one line."""
+    try:
+        with torch.no_grad():
+            return call()
+    except Exception as error:  # whatever the library raises
+        raise InputError(
+            f"model {folder.name!r}: the library transformers stops with {type(error).__name__} on "
+            "its weights or numbers; accepted: a model that it runs"
+        ) from None
+
+
+def _require_memory(folder: Folder, tokens: int, made: nn.Module) -> None:
     """Raise InputError where weights and activations take more than is free."""
     stored = sum(math.prod(one.shape) for one in headers(folder.path).values())
-    with torch.device("meta"):
-        made = _library().AutoModelForCausalLM.from_config(settings)
     built = sum(x.numel() for x in (*made.parameters(), *made.buffers()))
     shape = folder.shape
     activations = max(
@@ -122,13 +192,15 @@ def _library() -> ModuleType:
 
 @contextlib.contextmanager
 def _quiet(transformers: Any) -> Iterator[None]:
-    """No progress bars and no reports: what matters is raised."""
+    """No progress bars, reports and warnings: what matters is raised."""
     logging = transformers.utils.logging
     before, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity(logging.CRITICAL)
     logging.disable_progress_bar()
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
     finally:
         logging.set_verbosity(before)
         if bars:

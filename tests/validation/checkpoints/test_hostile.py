@@ -5,6 +5,8 @@ import copy
 import json
 import os
 import struct
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,11 +20,15 @@ from farfield.validation.checkpoints.family import families
 from farfield.validation.checkpoints.folder import describe, described
 from farfield.validation.checkpoints.guarded import Config, document, opened, parsed, require_plain
 from farfield.validation.checkpoints.loading import load
+from farfield.validation.checkpoints.measured.windows import model_window
 from farfield.validation.checkpoints.weights import headers, tensor
 from farfield.validation.files import read_json, write_json
 from farfield.validation.harness.configuration import Configuration
 from farfield.validation.harness.experiment import train_and_measure
 from farfield.validation.harness.store import Store
+
+sys.path.insert(0, str(Path(__file__).parent))
+from library import TINY, network, settings
 
 pytestmark = pytest.mark.timeout(120)
 INDEX = "model.safetensors.index.json"
@@ -349,3 +355,47 @@ def test_records_of_runs(text, small, tmp_path):
                 assert "\n" not in said and len(said) < 400 and said.isprintable()
                 refused += 1
     assert refused > 50
+
+
+@pytest.mark.parametrize("kind", [10**400, -(10**400), ["llama"], {}, True])
+def test_a_type_that_is_no_name(kind, tmp_path):
+    sizes = {"num_hidden_layers": 2, "num_attention_heads": 2, "hidden_size": 8, "vocab_size": 9}
+    place = folder(tmp_path, rope_theta=1e4, **sizes | {"model_type": kind})
+    one_line(lambda: describe(place), "config.json names no model_type")
+
+
+REFUSED = {
+    "hidden_act": ("nope", None),
+    "rms_norm_eps": ("x", None),
+    "intermediate_size": (-3, "x"),
+    "attention_dropout": ("x",),
+    "pad_token_id": (10**9, "x"),
+    "quantization_config": ({"quant_method": "gptq", "bits": 4}, "x"),
+    "rope_parameters": ({"rope_type": "yarn", "factor": 4.0, "beta_fast": "x"},),
+}
+
+
+@pytest.mark.parametrize("key", REFUSED)
+def test_the_key_that_the_library_refuses(key, tmp_path):
+    for value in REFUSED[key]:
+        place = tmp_path / str(REFUSED[key].index(value))
+        place.mkdir()
+        given = {k: v for k, v in TINY["llama"].items() if k != "rope_theta"} | {key: value}
+        (place / "config.json").write_text(json.dumps({"model_type": "llama", **given}))
+        save_file({"x": np.zeros(2)}, place / "model.safetensors")
+        one_line(lambda: load(describe(place)), f"config.json has {key}", "; accepted: ")  # noqa: B023
+
+
+def test_a_model_that_fails_as_it_runs(tmp_path):
+    """More experts a token than there are: the library sees that in its forward pass alone."""
+    config = settings("mixtral", num_experts_per_tok=99)
+    network(config).save_pretrained(tmp_path)
+    one_line(lambda: load(describe(tmp_path)), "stops with RuntimeError", "; accepted: ")
+
+
+@pytest.mark.parametrize("kind", ["bert", "modernbert", "mamba", "unheard of"])
+def test_no_window_is_named_where_nothing_is_claimed(kind, tmp_path, speaks):
+    sizes = {"num_hidden_layers": 2, "num_attention_heads": 2, "hidden_size": 8, "vocab_size": 9}
+    place = folder(tmp_path, **sizes | {"model_type": kind, "auto_map": {"AutoConfig": "x.Y"}})
+    said = speaks(model_window(place, "1/10"))
+    assert "no positional claim is made" in said and "sliding_window" not in said

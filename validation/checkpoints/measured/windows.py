@@ -108,6 +108,7 @@ class ModelWindow(Answer):
         said = {
             Status.INFINITE: "no window serves every head: {why}.",
             Status.UNKNOWN: "whether a window serves every head is not known: {why}.",
+            Status.OUT_OF_SCOPE: "no positional claim is made: {why}.",
         }.get(
             self.status,
             "{setting} = {width} keeps the output of every head within {error}, {hypothesis}.",
