@@ -42,7 +42,8 @@ reference: install  ## the runs of the reference plan (hours; begun again, it co
 	$(VENV)/bin/python -m farfield.validation.evidence fill README.md docs/findings.md
 
 gpu: install  ## what only a GPU measures, 9 minutes at most; begun again, it continues
-	$(VENV)/bin/python benchmarks/gpu.py --out out/gpu
+	$(VENV)/bin/python benchmarks/gpu.py --prepare out/gpu.npz
+	$(VENV)/bin/python benchmarks/gpu.py out/gpu.npz --out out/gpu
 
 docs: install $(VENV)/documented  ## the documentation: its examples run, its scripts run, no warning
 	$(VENV)/bin/pytest --quiet --doctest-glob='*.md' --doctest-modules docs/*.md docs/theory docs/pages.py
