@@ -17,7 +17,7 @@ from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import alibi_slope, encoding
 from farfield.validation.claims.claim import Data, Decisions, Finding
 from farfield.validation.claims.gradients import STEP, gradients
-from farfield.validation.claims.results import models, named, of_models
+from farfield.validation.claims.results import models, named, of_models, slower
 from farfield.validation.claims.words import (
     EXPLODES,
     about,
@@ -564,25 +564,17 @@ def _table_3() -> Data:
     return {"cells": table("chi2023_table3")}
 
 
-def _three(cells: Any, dataset: str, encoding_name: str) -> dict[int, float]:
-    return _row(cells, dataset, encoding=encoding_name)
-
-
-@decides("t5.slower", lambda: {"times": None, "models": models()})
-def _t5_slower(data: Data) -> Finding:
-    if data["times"] is not None:
-        more = 100 * (data["times"]["t5"] / data["times"]["sandwich"] - 1)
-        return Finding(about(more, "10"), {"longer, percent": more}, n=1)
-    found = named(data["models"], "t5", "sandwich")
-    means = {k: float(np.mean(list(m.seconds.values()))) for k, m in found.items() if m.seconds}
-    ours = (
-        ""
-        if len(means) < 2
-        else f"; on a CPU, 4 layers of it take {means['t5'] / means['sandwich'] - 1:.0%} longer"
-    )
-    return Finding(
-        None, {}, reason="a time of other code on another machine, at another scale" + ours
-    )
+decides(
+    "t5.slower",
+    lambda: {
+        "models": models(),
+        "times": None,
+        "pair": ("t5", "sandwich", "sandwich"),
+        "printed": ("10", "longer, percent"),
+        "reason": "a time of other code on another machine, at another scale",
+        "ours": "on a CPU, 4 layers of it take {} longer",
+    },
+)(slower)
 
 
 @decides("table3.comparable", _table_3)
@@ -607,10 +599,10 @@ def _comparable(data: Data) -> Finding:
 def _sandwich_mass(data: Data) -> Finding:
     if data["share"] is not None:
         return Finding(about(100 * data["share"], "60"), {"share": data["share"]}, n=1)
-    found = named(data["models"], "sandwich")
     ours = "".join(
         f"; with {m.scale} it is {m.mass:.0%} on the most recent {m.trained}"
-        for m in found.values()
+        for m in data["models"]
+        if m.name == "sandwich"
     )
     return Finding(None, {}, reason=f"a number of models of 12 layers and 512 tokens{ours}")
 
@@ -708,7 +700,7 @@ def _plateaus(data: Data) -> Finding:
 def _rise_again(data: Data) -> Finding:
     turning = {}
     for d, e in itertools.product(ALL_SETS, ("Sandwich", "KERPLE", "T5")):
-        values = _three(data["cells"], d, e)
+        values = _row(data["cells"], d, encoding=e)
         least = min(values, key=lambda n: values[n])
         after = [values[n] for n in sorted(values) if n >= least]
         turning[f"{d} {e}"] = [
@@ -754,7 +746,7 @@ def _marks(data: Data) -> Finding:
     for c in data["cells"]:
         if c.marker:
             marked += 1
-            sandwich = _three(data["cells"], c.dataset, "Sandwich")[c.eval_length]
+            sandwich = _row(data["cells"], c.dataset, encoding="Sandwich")[c.eval_length]
             if (c.marker == "dagger") != (sandwich < c.value):
                 wrong[f"{c.dataset} {c.encoding} {c.eval_length}"] = (
                     f"{c.marker} at {c.value}, Sandwich {sandwich}"
@@ -845,10 +837,9 @@ def _t5_bins(data: Data) -> Finding:
 @decides("figure11.similar", lambda: {"models": models(), "cells": table("chi2023_table3")})
 def _similar(data: Data) -> Finding:
     found = named(data["models"], "sandwich", "kerple_log", "t5")
-    if len(found) < 3:
-        return of_models([], {}, None)
     printed = max(
-        _three(data["cells"], d, "T5")[TRAINED] / _three(data["cells"], d, "Sandwich")[TRAINED]
+        _row(data["cells"], d, encoding="T5")[TRAINED]
+        / _row(data["cells"], d, encoding="Sandwich")[TRAINED]
         for d in ALL_SETS
     )
     home = {k: m.mean(LAST)[m.trained] for k, m in found.items()}

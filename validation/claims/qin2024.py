@@ -244,10 +244,15 @@ def _preceding(data: Data) -> Finding:
     )
 
 
-@decides("window-extrapolates", {"bias": "Piecewise((0, n < 128), (-oo, True))"})
-def _window_satisfies(data: Data) -> Finding:
+@decides(
+    "window-extrapolates",
+    {"bias": "Piecewise((0, n < 128), (-oo, True))", "verdict": Series_.CONVERGES},
+)
+@decides("example1.diverges", {"bias": EXAMPLE1, "verdict": Series_.DIVERGES})
+@decides("example2.diverges", {"bias": EXAMPLE2, "verdict": Series_.DIVERGES})
+def _with_proof(data: Data) -> Finding:
     found = decided(data["bias"])
-    return Finding(found.verdict is Series_.CONVERGES, {"proof": found.proof.text()})
+    return Finding(found.verdict is data["verdict"], {"proof": found.proof.text()})
 
 
 @decides("table1.reencoded", {"windows": (16, 32, 64, 128, 256, 512), "stride": 1})
@@ -647,14 +652,6 @@ def _kerple_log(data: Data) -> Finding:
     )
 
 
-@decides("satisfies.kerple-power", {"bias": "-r1*n^r2"})
-def _kerple_power(data: Data) -> Finding:
-    found = decided(data["bias"])
-    return Finding(
-        found.verdict is Series_.CONVERGES, {"proof": found.proof.claim, "for": "all r1, r2 > 0"}
-    )
-
-
 @decides("satisfies.sandwich", {"bias": "sandwich", "options": {"heads": 1}})
 def _sandwich(data: Data) -> Finding:
     found = verdicts(data["bias"], **data["options"])
@@ -838,11 +835,12 @@ def _smaller_series(data: Data) -> Finding:
 # -- the two new encodings ------------------------------------------------------------------------
 
 
-@decides("satisfies.type1", {"bias": TYPE1})
-@decides("satisfies.type2", {"bias": TYPE2})
+@decides("satisfies.type1", {"bias": TYPE1, "for": {}})
+@decides("satisfies.type2", {"bias": TYPE2, "for": {}})
+@decides("satisfies.kerple-power", {"bias": "-r1*n^r2", "for": {"for": "all r1, r2 > 0"}})
 def _new(data: Data) -> Finding:
     found = decided(data["bias"])
-    return Finding(found.verdict is Series_.CONVERGES, {"proof": found.proof.claim})
+    return Finding(found.verdict is Series_.CONVERGES, {"proof": found.proof.claim, **data["for"]})
 
 
 @decides("infinite-kinds", {"bias": "-(1 + d)*log(1 + n)"})
@@ -990,13 +988,6 @@ def _concentrate(data: Data) -> Finding:
         },
         n=len(shares),
     )
-
-
-@decides("example1.diverges", {"bias": EXAMPLE1})
-@decides("example2.diverges", {"bias": EXAMPLE2})
-def _example(data: Data) -> Finding:
-    found = decided(data["bias"])
-    return Finding(found.verdict is Series_.DIVERGES, {"proof": found.proof.text()})
 
 
 def _lower_bound(data: Data) -> Finding:

@@ -18,8 +18,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from farfield.theory.answers.errors import InputError
 from farfield.validation.claims.claim import Finding, Missing
+from farfield.validation.claims.words import about
 from farfield.validation.progress import Progress
 from farfield.validation.reference.committed import Row
 from farfield.validation.reference.table import Model, grouped, results
@@ -169,9 +172,36 @@ def all_models() -> dict[str, tuple[Model, ...]]:
     return {"models": models()}
 
 
-def named(found: tuple[Model, ...], *names: str) -> dict[str, Model]:
-    """Those of some models that have these names."""
-    return {m.name: m for m in found if m.name in names}
+def named(found: Iterable[Model], *names: str) -> dict[str, Model]:
+    """Those of some models that have these names.
+
+    Raises:
+        Missing: a name that no model has.
+    """
+    known = {m.name: m for m in found if m.name in names}
+    if len(known) < len(names):
+        raise Missing("the results do not hold the models")
+    return known
+
+
+def slower(data: Mapping[str, Any]) -> Finding:
+    """Whether one encoding trains slower than another by the percentage that is printed.
+
+    Args:
+        data: `times` of the paper's models, None where they are not there; `pair`, the two names
+            there, and that of the second in our results; `printed`, the percentage and what it is
+            called; `reason` and `ours`, what is said without times.
+    """
+    slow, fast, known = data["pair"]
+    if data["times"] is not None:
+        more = 100 * (data["times"][slow] / data["times"][fast] - 1)
+        return Finding(about(more, data["printed"][0]), {data["printed"][1]: more}, n=1)
+    found = {m.name: m for m in data["models"] if m.name in (slow, known) and m.seconds}
+    means = {name: float(np.mean(list(m.seconds.values()))) for name, m in found.items()}
+    ours = ""
+    if len(means) == 2:
+        ours = "; " + data["ours"].format(f"{means[slow] / means[known] - 1:.0%}")
+    return Finding(None, {}, reason=data["reason"] + ours)
 
 
 def of_models(

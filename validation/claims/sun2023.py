@@ -22,7 +22,7 @@ from farfield.theory.functions.balls import precision
 from farfield.theory.resolution import rotation, rotation_with_decay
 from farfield.theory.theorems import theorem
 from farfield.validation.claims.claim import Data, Decisions, Finding
-from farfield.validation.claims.results import all_models, named, of_models
+from farfield.validation.claims.results import all_models, named, of_models, slower
 from farfield.validation.claims.words import (
     BY_CHANCE,
     about,
@@ -76,14 +76,18 @@ def _waves(length: int, gamma: Fraction | None, planes: int = D // 2) -> tuple[a
     return tuple(total)
 
 
+def _rate(weights: Iterable[Any]) -> Any:
+    """R [Eq. 4] of weights x_0 .. x_{N+1}: balls, fractions or floats."""
+    x = list(weights)
+    return sum(a * (a - b) for a, b in itertools.pairwise(x)) / sum(x[:-1]) ** 2
+
+
 @lru_cache(maxsize=128)
 def _resolution(length: int, gamma: Fraction | None, scale: Fraction) -> tuple[float, float]:
     """Bounds of R [Eq. 4] of a row of the surrogate at a scale."""
     with precision(96):
         factor = fmpq(scale.numerator, scale.denominator)
-        x = [(g * factor).exp() for g in _waves(length, gamma)]
-        gained = sum((a * (a - b) for a, b in itertools.pairwise(x)), arb(0))
-        value = gained / sum(x[:-1], arb(0)) ** 2
+        value = _rate([(g * factor).exp() for g in _waves(length, gamma)])
         return float(value.lower()), float(value.upper())
 
 
@@ -94,12 +98,22 @@ PAPER = Fraction(2, 5)
 def _best(length: int, scale: Fraction) -> Fraction:
     """The gamma of a grid with the largest R, in float64."""
     at = np.arange(float(length))
+    return max(
+        (Fraction(k, 50) for k in range(1, 101, 3)),
+        key=lambda g: _rate(np.exp(float(scale) * surrogate_scores(at, D, gamma=float(g)))),
+    )
 
-    def rate(gamma: Fraction) -> float:
-        x = np.exp(float(scale) * surrogate_scores(at, D, gamma=float(gamma)))
-        return float((x[:-1] * (x[:-1] - x[1:])).sum() / x[:-1].sum() ** 2)
 
-    return max((Fraction(k, 50) for k in range(1, 101, 3)), key=rate)
+def _gammas(data: Data) -> dict[Fraction, dict[Fraction | None, tuple[float, float]]]:
+    """By scale, R at the best gamma tried, at that of the data, and without decay."""
+    length = data["length"]
+    return {
+        scale: {
+            gamma: _resolution(length, gamma, scale)
+            for gamma in (_best(length, scale), data["gamma"], None)
+        }
+        for scale in data["scales"]
+    }
 
 
 # -- abstract and introduction --------------------------------------------------------------------
@@ -109,23 +123,17 @@ def _best(length: int, scale: Fraction) -> Fraction:
     "abstract.maximize", {"gamma": PAPER, "scales": (Fraction(1), Fraction(1, 8)), "length": 512}
 )
 def _maximize(data: Data) -> Finding:
-    rows = {}
-    for scale in data["scales"]:
-        best = _best(data["length"], scale)
-        rows[scale] = [
-            (g, _resolution(data["length"], g, scale)) for g in (best, data["gamma"], None)
-        ]
-    beaten = {s: r[0][1][0] > r[1][1][1] for s, r in rows.items()}
-    above = {s: r[1][1][0] > r[2][1][1] for s, r in rows.items()}
+    rows = _gammas(data)
+    bounds = [tuple(found.values()) for found in rows.values()]
     return Finding(
-        not any(beaten.values()),
+        not any(best[0] > here[1] for best, here, _ in bounds),
         {
             "by scale: (gamma, R) of the best tried, of 0.4, and without decay": {
-                str(s): [[str(g), r[0]] for g, r in found] for s, found in rows.items()
+                str(s): [[str(g), r[0]] for g, r in found.items()] for s, found in rows.items()
             }
         },
         "0.4 raises R above that of RoPE; another gamma raises it further, at each scale.",
-        all(beaten.values()) and all(above.values()),
+        all(best[0] > here[1] and here[0] > none[1] for best, here, none in bounds),
         n=len(rows),
     )
 
@@ -170,9 +178,8 @@ def _indicator(data: Data) -> Finding:
 
 
 def _row_resolution(scores: tuple[float, ...], length: int) -> float:
-    """R [Eq. 4] of the first scores of a row."""
-    x = np.exp(np.array(scores[:length]))
-    return float((x[:-1] * (x[:-1] - x[1:])).sum() / x[:-1].sum() ** 2)
+    """R of the first scores of a row."""
+    return float(_rate(np.exp(np.array(scores[:length]))))
 
 
 @decides("indicator.experiment", all_models)
@@ -218,19 +225,12 @@ def _efficiency(data: Data) -> Finding:
     )
 
 
-def _exact_resolution(x: Iterable[Fraction]) -> Fraction:
-    """R of exact weights x_0 .. x_{N+1}."""
-    w = list(x)
-    gained = sum((a * (a - b) for a, b in itertools.pairwise(w)), Fraction(0))
-    return Fraction(gained, sum(w[:-1], Fraction(0)) ** 2)
-
-
 @decides(
     "eq4.monotonicity",
     {
         "weights": (3, 2, 1),
         "after": 0,
-        "resolution": _exact_resolution,
+        "resolution": _rate,
         "steps": lambda x: sum((a - b) ** 2 for a, b in itertools.pairwise(x)),
     },
 )
@@ -491,10 +491,7 @@ for _key, _scale in SCALES.items():
     "gamma.sub-optimal", {"gamma": PAPER, "scales": (Fraction(1), Fraction(1, 8)), "length": 512}
 )
 def _gamma(data: Data) -> Finding:
-    rows = {}
-    for scale in data["scales"]:
-        best = _best(data["length"], scale)
-        rows[scale] = [_resolution(data["length"], g, scale) for g in (best, data["gamma"], None)]
+    rows = {scale: tuple(found.values()) for scale, found in _gammas(data).items()}
     return Finding(
         all(best[0] > here[1] and here[0] > none[1] for best, here, none in rows.values()),
         {
@@ -721,8 +718,6 @@ for _key, _base, _centred in (
 @decides("convergence.rope", all_models)
 def _convergence_rope(data: Data) -> Finding:
     found = named(data["models"], "xpos", "rope")
-    if len(found) < 2:
-        return of_models([], {}, None)
     x, r = found["xpos"].losses, found["rope"].losses
     seeds = sorted(set(x[min(x)]) & set(r[min(r)]))
     gaps = {s: float(np.mean([x[t][s] - r[t][s] for t in x])) for s in seeds}
@@ -812,21 +807,17 @@ def _as_rope(data: Data) -> Finding:
     return Finding(extra / rope < 1e-3, {"operations with RoPE": rope, "more": extra}, n=1)
 
 
-@decides("cost.six-percent", _given(all_models, times=None))
-def _six_percent(data: Data) -> Finding:
-    if data["times"] is not None:
-        more = 100 * (data["times"]["xpos"] / data["times"]["absolute"] - 1)
-        return Finding(about(more, "6"), {"additional time, percent": more}, n=1)
-    found = named(data["models"], "xpos", "sinusoidal")
-    means = {k: float(np.mean(list(m.seconds.values()))) for k, m in found.items() if m.seconds}
-    ours = (
-        ""
-        if len(means) < 2
-        else f"; training on a CPU takes {means['xpos'] / means['sinusoidal'] - 1:.0%} longer"
-    )
-    return Finding(
-        None, {}, reason="a time of other code on other machines, at another scale" + ours
-    )
+decides(
+    "cost.six-percent",
+    _given(
+        all_models,
+        times=None,
+        pair=("xpos", "absolute", "sinusoidal"),
+        printed=("6", "additional time, percent"),
+        reason="a time of other code on other machines, at another scale",
+        ours="training on a CPU takes {} longer",
+    ),
+)(slower)
 
 
 # -- blockwise causal attention -------------------------------------------------------------------
@@ -981,8 +972,6 @@ def _table_3_range(data: Data) -> Finding:
 @decides("table3.order.experiment", all_models)
 def _order_experiment(data: Data) -> Finding:
     found = named(data["models"], "xpos", "rope")
-    if len(found) < 2:
-        return of_models([], {}, None)
     x, r = found["xpos"], found["rope"]
     pairs = {
         (k, s): [_row_resolution(m.scores[s], k * m.trained) for m in (x, r)]
@@ -1095,8 +1084,6 @@ def _clip(data: Data) -> Finding:
 @decides("convergence.absolute", all_models)
 def _convergence_absolute(data: Data) -> Finding:
     found = named(data["models"], "xpos", "sinusoidal")
-    if len(found) < 2:
-        return of_models([], {}, None)
     x, a = found["xpos"].losses, found["sinusoidal"].losses
     last = max(a)
     steps = {

@@ -5,7 +5,7 @@ Every sentence is computed from the numbers of a study's runs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,8 +44,7 @@ def findings(entries: Sequence[Studied]) -> tuple[Evidence, ...]:
     measured = [(e, m) for e in entries if (m := e.measurement()) is not None]
     if not measured:
         return ()
-    found = [_by_verdict(measured), _out_of_scope(measured), _leak_rank(measured)]
-    found += [_field_rank(measured), _mass_rank(measured), _bounds(measured)]
+    found = [_by_verdict(measured), _out_of_scope(measured), *_ranks(measured), _bounds(measured)]
     return tuple(f for f in found if f is not None)
 
 
@@ -96,57 +95,35 @@ def _out_of_scope(measured: Measured) -> Evidence | None:
     return told("study scope", len(ratios), numbers, ratios=ratios) if ratios else None
 
 
-def _rank(pairs: list[tuple[float, float]]) -> tuple[float, float, int] | None:
-    """Spearman's rank correlation, its p-value (exact to 8 pairs), and n."""
-    if len(pairs) < 3 or len({a for a, _ in pairs}) < 2 or len({b for _, b in pairs}) < 2:
-        return None
-    found = rank_correlation([a for a, _ in pairs], [b for _, b in pairs], resamples=200)
-    return found.rho, found.p, found.n
-
-
-def _leak_rank(measured: Measured) -> Evidence | None:
-    pairs = [
+def _ranks(measured: Measured) -> Iterator[Evidence | None]:
+    """Leak, finite-row TRF and gradient, each against the measurement that it should rank."""
+    ratio = "the last-token perplexity ratio"
+    leaks = [
         (share, last_token_ratio(m)[1])
         for e, m in measured
         if (share := e.prediction.longest_leak) is not None
     ]
-    return _ranked(
-        pairs,
-        "the leak from the training length to the longest test length (worst head)",
-        "the last-token perplexity ratio",
+    yield _ranked(
+        leaks, "the leak from the training length to the longest test length (worst head)", ratio
     )
+    fields = [m["attention"][0] for e, m in measured if e.prediction.encoding.biases]
+    for eps in sorted({f["eps"] for f in fields}):
+        yield _ranked(
+            [(f["trf"], f["tokens"]) for f in fields],
+            f"the finite-row TRF({eps:g}) (mean over heads and the measured rows)",
+            "the attention ERF of the trained models",
+        )
+    masses = [(m["gradient"]["mass"], last_token_ratio(m)[1]) for _, m in measured]
+    yield _ranked(masses, "the share of the input gradient on the training length", ratio)
 
 
-def _field_rank(measured: Measured) -> Evidence | None:
-    pairs = []
-    eps = 0.0
-    for e, m in measured:
-        if e.prediction.encoding.biases:
-            field = m["attention"][0]
-            eps = field["eps"]
-            pairs.append((field["trf"], field["tokens"]))
-    return _ranked(
-        pairs,
-        f"the finite-row TRF({eps:g}) (mean over heads and the measured rows)",
-        "the attention ERF of the trained models",
-    )
-
-
-def _mass_rank(measured: Measured) -> Evidence | None:
-    pairs = [(m["gradient"]["mass"], last_token_ratio(m)[1]) for _, m in measured]
-    return _ranked(
-        pairs,
-        "the share of the input gradient on the training length",
-        "the last-token perplexity ratio",
-    )
-
-
-def _ranked(pairs: list[tuple[float, float]], one: str, other: str) -> Evidence | None:
-    rank = _rank(pairs)
-    if rank is None:
+def _ranked(pairs: Sequence[tuple[float, float]], one: str, other: str) -> Evidence | None:
+    """Spearman's rank correlation, its p-value exact to 8 pairs; None for too few values."""
+    columns = [list(column) for column in zip(*pairs, strict=True)]
+    if len(pairs) < 3 or min(len(set(column)) for column in columns) < 2:
         return None
-    rho, p, n = rank
-    return told("study rank", n, {"rho": rho, "p": p}, one=one, other=other)
+    found = rank_correlation(*columns, resamples=200)
+    return told("study rank", found.n, {"rho": found.rho, "p": found.p}, one=one, other=other)
 
 
 def _bounds(measured: Measured) -> Evidence:
