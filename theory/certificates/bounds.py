@@ -9,6 +9,8 @@ from sympy import S
 
 from farfield.theory.certificates.expansions import Expander
 from farfield.theory.certificates.forms import Form, NoCertificate
+from farfield.theory.coefficients.arithmetic import coefficient
+from farfield.theory.coefficients.signs import sign
 
 
 def bound(f: Form, above: bool, x: Expander) -> tuple[Form, str]:
@@ -63,7 +65,7 @@ def _stated(f: Form, g: Form, above: bool, by: str, x: Expander) -> tuple[Form, 
 def _sign(f: Form, x: Expander) -> tuple[str, int]:
     """The sign of a factor from some point on, and the step that says so."""
     if f.constant:
-        s = x.signs.sign(f.expr)
+        s = sign(coefficient(f.expr))
         claim = f"0 < {f.show()}" if s > 0 else f"{f.show()} < 0"
         by = "exists 0%nat; intros; constant"
     else:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
 import sympy
 from sympy import Expr, Rational, S
 
-from farfield.theory.certificates.forms import NoCertificate, Root, form, without_roots
+from farfield.theory.certificates.forms import CHOICES, NoCertificate, form, without_roots
+from farfield.theory.coefficients.arithmetic import expand
+from farfield.theory.decision.parameters import Constraint, possible
+from farfield.theory.functions.nodes import Root
 from farfield.theory.values import enclose
 
 Interval = tuple[Fraction, Fraction]
@@ -64,19 +67,20 @@ def _splits(*es: Expr) -> str:
 # -- bounds ---------------------------------------------------------------------------------------
 
 
-def facts(asked: Iterable[Expr]) -> list[str]:
-    """Sentences that put into the context what the signs of these expressions rest on.
+def facts_of(signs: Mapping[Expr, int], known: Sequence[Constraint]) -> list[str]:
+    """Sentences that put into the context what these signs rest on, beside what is known.
 
     Raises:
-        NoCertificate: bounds of six digits do not decide a sign.
+        NoCertificate: the prover's tactics do not find one of them.
     """
     digits: dict[Expr, int] = {}
-    for e in map(without_roots, asked):
+    for c, s in signs.items():
+        e = expand(without_roots(c))
+        if not e.is_Rational:
+            _check(e, s, known)
         atoms = list(dict.fromkeys(_atoms(e)))
-        if not atoms:
-            continue
         enough = 0
-        if not e.free_symbols:
+        if atoms and not e.free_symbols:
             enough = next((k for k in DIGITS if _decided(e, k)), 0)
             if not enough:
                 raise NoCertificate(f"the sign of the constant {str(e)[:60]}")
@@ -86,6 +90,37 @@ def facts(asked: Iterable[Expr]) -> list[str]:
             if a.is_Pow and a.exp == -1 and enough:
                 digits.update(dict.fromkeys(_atoms(a.base), DIGITS[-1]))
     return [sentence for a, k in digits.items() for sentence in _sentences(a, k)]
+
+
+def _check(e: Expr, s: int, known: Sequence[Constraint]) -> None:
+    """NoCertificate unless the prover's arithmetic of constants finds this sign."""
+    if e.has(*CHOICES):  # it distinguishes no cases
+        raise NoCertificate(f"the sign of {str(e)[:60]}")
+    if s == 0 and not _is_arithmetic(e):
+        raise NoCertificate(f"{str(e)[:60]} is 0 by more than arithmetic")
+    others = [k for k in (1, 0, -1) if k != s]
+    if e.free_symbols and not _is_simple(e) and any(possible([*known, (e, k)]) for k in others):
+        raise NoCertificate(f"the sign of {str(e)[:60]}, a product of many parameters")
+
+
+def _is_simple(e: Expr) -> bool:
+    """Whether the prover's tactics find the sign of a constant that follows from no linear facts:
+    a product of what is positive, or a sum of terms of degree 2 at most, one denominator in all."""
+    terms = [
+        [(b, k) for b, k in t.as_powers_dict().items() if b.free_symbols]
+        for t in sympy.Add.make_args(e)
+    ]
+    below = {b for t in terms for b, k in t if k.could_extract_minus_sign()}
+    if len(terms) == 1 and all(b.is_positive for b, _ in terms[0]):
+        return True
+    degrees = [sum(abs(k) if k.is_Integer else 1 for _, k in t) for t in terms]
+    return max(degrees) <= 2 and len(below) <= 1 and all(b.is_positive for b in below)
+
+
+def _is_arithmetic(e: Expr) -> bool:
+    """Whether only rational numbers and parameters are added, multiplied and divided."""
+    powers = e.atoms(sympy.Pow)
+    return all(a.exp.is_Integer for a in powers) and not e.has(sympy.Function, sympy.NumberSymbol)
 
 
 def _atoms(e: Expr) -> Iterator[Expr]:

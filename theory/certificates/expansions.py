@@ -1,77 +1,57 @@
-"""Expansions of the parts of a formula, computed and written down as steps of a proof.
+"""Expansions of the parts of a formula by the engine's operations, written down as steps.
 
-Each rule mirrors a theorem of `theory/formal/Expansions.v`. Here it only proposes: what a step
-asserts, the prover checks.
+Each rule calls the operation of `transseries.arithmetic` that the decision uses, and asserts its
+result by the theorem of `theory/formal/Expansions.v` that justifies it. The prover checks what a
+step asserts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import sympy
-from sympy import Expr, Integer, S
+from flint import fmpq
+from sympy import Expr, S
 
 from farfield.theory.algebra.outcomes import NeedMore
 from farfield.theory.certificates.constants import kept_roots, logarithm, root
 from farfield.theory.certificates.forms import Form, NoCertificate
-from farfield.theory.certificates.monomials import (
-    UNIT,
-    Expo,
-    FiniteExpansion,
-    Rest,
-    Terms,
-    adding_up,
-    binomials,
-    logarithm_of,
-    logarithms,
-    order,
-    power,
-    product,
-    series,
-    shown,
-    times,
-)
 from farfield.theory.certificates.periods import bounded, value_on_class
-from farfield.theory.certificates.script import Script, Step
-from farfield.theory.coefficients.arithmetic import expand
+from farfield.theory.certificates.script import (
+    Script,
+    Step,
+    adding_up,
+    order,
+    shown,
+    together,
+)
+from farfield.theory.coefficients.arithmetic import Coefficient, coefficient, expand, to_sympy
+from farfield.theory.coefficients.signs import sign
+from farfield.theory.transseries.arithmetic import (
+    Transseries,
+    add,
+    binomials,
+    factored,
+    log1p_coefficient,
+    log_of_monomial,
+    multiply,
+    negate,
+    number,
+    scale,
+    shift,
+    taylor,
+    without_lead,
+)
+from farfield.theory.transseries.monomials import UNIT, Monomial, compare, iterated_log
 
 LINEAR = ("plus", "minus", "opp", "mult")
 
 
-@dataclass(frozen=True)
-class Factored:
-    """`f = c e (1 + d)` with d tending to 0.
-
-    Fields:
-        c, e: the leading term.
-        d: the terms of d.
-        size: an order of d.
-        rest: of a series in d that is cut.
-    """
-
-    c: Expr
-    e: Expo
-    d: Terms
-    size: Rest
-    rest: Rest
-
-    @property
-    def orders(self) -> str:
-        """What the tactics are told."""
-        return f"{order(self.size)} {order(self.rest)}"
-
-
 @dataclass
 class Expander(Script):
-    """Expands the parts of a formula, each part once.
+    """Expands the parts of a formula, each part once."""
 
-    Fields:
-        cut: series are written to this power.
-        known: the parts expanded so far.
-    """
-
-    cut: int = field(kw_only=True)
     known: dict[Form, Step] = field(default_factory=dict)
 
     # -- parts ------------------------------------------------------------------------------------
@@ -82,71 +62,62 @@ class Expander(Script):
             self.known[f] = self._expanded(f)
         return self.known[f]
 
-    def lead(self, f: Form) -> tuple[str, FiniteExpansion, int]:
+    def lead(self, f: Form) -> tuple[str, Transseries, int]:
         """The step that expands a part, and the sign of its leading coefficient.
 
         Raises:
             NeedMore: the leading term hides in the remainder.
         """
-        name, expansion, s = self._led(f)
+        name, g, s = self._led(f)
         if s:
-            return name, expansion, s
-        if expansion.rest is None:
+            return name, g, s
+        if g.exact:
             raise NoCertificate(f"{told(f)} is 0 from some point on")
         raise NeedMore
 
-    def _led(self, f: Form) -> tuple[str, FiniteExpansion, int]:
+    def _led(self, f: Form) -> tuple[str, Transseries, int]:
         """The step that expands a part, and the sign of its leading coefficient, 0 where no term is
         left; terms that are 0 are left out."""
-        name, expansion = self.expand(f)
-        while expansion.terms:
-            (c, e), *others = expansion.terms
-            if s := self.signs.sign(c):
-                return name, expansion, s
-            name, expansion = self.step(
-                f, FiniteExpansion(tuple(others), expansion.rest), adding_up([e])
-            )
-            self.known[f] = name, expansion
-        return name, expansion, 0
+        name, g = self.expand(f)
+        while g.terms:
+            m, c = g.terms[0]
+            if s := sign(c):
+                return name, g, s
+            rest = without_lead(g)
+            name, g = self.known[f] = self.step(f, rest, adding_up(rest, [m]))
+        return name, g, 0
 
     def _expanded(self, f: Form) -> Step:
         """As a constant, a periodic or bounded part, a linear combination, else by its rule."""
         if f.constant:
-            return f"(expands_const ({f.show()}))", FiniteExpansion(
-                ((kept_roots(f.expr), UNIT),), None
-            )
+            return f"(expands_const ({f.show()}))", number(coefficient(kept_roots(f.expr)))
         if (found := value_on_class(f, self.period)) is not None:
             value, tactic = found
             by = f"periodic ({shown(value)}) by ({tactic})"
-            return self.ruled(f, ((value, UNIT),), None, by)
+            return self.ruled(f, number(coefficient(value)), by, [UNIT])
         if bounded(f, self.period):
-            return self.step(f, FiniteExpansion((), UNIT), "apply expands_bounded; bounded")
+            return self.step(f, Transseries([], UNIT), "apply expands_bounded; bounded")
         if f.op in LINEAR and not self._is_product(f):
-            expansion, cancelled = self.linear(f)
-            return self.step(f, expansion, adding_up(cancelled))
+            parts = list(self.parts(f))
+            g = add(*parts)
+            return self.step(f, g, adding_up(g, _monomials(parts)))
         rule = getattr(self, f"_{f.op}", None)
         if rule is None:
             raise NoCertificate(f"{told(f)} is neither bounded nor expanded")
         found_by_rule: Step = rule(f)
         return found_by_rule
 
-    def linear(self, f: Form) -> tuple[FiniteExpansion, list[Expo]]:
-        """The expansion of a sum of multiples of parts, and the monomials that cancel in it."""
-        terms, rests = self._parts(f)
-        return self.gathered(terms, self.largest(*rests))
-
-    def _parts(self, f: Form) -> tuple[Terms, list[Rest]]:
-        """The terms of the parts of a sum, not yet put together, and their remainders."""
+    def parts(self, f: Form, factor: Coefficient = fmpq(1)) -> Iterator[Transseries]:  # noqa: B008
+        """The expansions of the parts of a sum, each with its factor."""
         if f.constant or f.op not in LINEAR or self._is_product(f) or bounded(f, self.period):
-            _, expansion = self.expand(f)
-            return expansion.terms, [expansion.rest]
-        terms, rests = self._parts(f.args[-1])
-        if f.op == "opp":
-            return _scaled(S.NegativeOne, terms), rests
-        if f.op == "mult":
-            return _scaled(kept_roots(f.args[0].expr), terms), rests
-        before, more = self._parts(f.args[0])
-        return (*before, *_scaled(S.One if f.op == "plus" else S.NegativeOne, terms)), more + rests
+            yield scale(self.expand(f)[1], factor)
+        elif f.op == "mult":
+            own = coefficient(to_sympy(factor) * kept_roots(f.args[0].expr))
+            yield from self.parts(f.args[1], own)
+        else:
+            for a in f.args[:-1]:
+                yield from self.parts(a, factor)
+            yield from self.parts(f.args[-1], factor if f.op == "plus" else -factor)
 
     @staticmethod
     def _is_product(f: Form) -> bool:
@@ -156,11 +127,11 @@ class Expander(Script):
 
     def _index(self, f: Form) -> Step:
         """n itself; on the residue class r modulo q it is q n + r."""
+        q, r = self.period or (1, 0)
+        g = Transseries([(iterated_log(0), fmpq(q)), *([(UNIT, fmpq(r))] if r else [])])
         if self.period is None:
-            return "expands_n", FiniteExpansion(((S.One, (S.One,)),), None)
-        q, r = self.period
-        expansion, _ = self.gathered(((Integer(q), (S.One,)), (Integer(r), UNIT)), None)
-        return self.step(f, expansion, f"class {q}%nat {r}%nat")
+            return "expands_n", g
+        return self.step(f, g, f"class {q}%nat {r}%nat")
 
     def _mult(self, f: Form) -> Step:
         return self._product_of(f, *f.args)
@@ -170,87 +141,81 @@ class Expander(Script):
         return self._product_of(f, a, Form("inv", (b,), 1 / b.expr))
 
     def _product_of(self, f: Form, first: Form, second: Form) -> Step:
-        """Terms times terms; the rest is the largest of what meets a rest."""
         (name, a), (other, b) = self.expand(first), self.expand(second)
-        rest = self.largest(
-            *(times(e, b.rest) for _, e in a.terms[:1]),
-            *(times(e, a.rest) for _, e in b.terms[:1]),
-            None if a.rest is None else times(a.rest, b.rest),
-        )
-        terms = tuple((c * d, product(e, g)) for c, e in a.terms for d, g in b.terms)
-        return self.ruled(f, terms, rest, f"product {name} {other}")
+        raw = [m * k for m, _ in a.terms for k, _ in b.terms]
+        return self.ruled(f, multiply(a, b), f"product {name} {other}", raw)
 
     def _ln(self, f: Form) -> Step:
-        """log(c m (1 + d)) = log c + log m + the series of log(1 + d), cut."""
-        name, expansion, s = self.lead(f.args[0])
-        if s < 0:
-            raise NoCertificate(f"{told(f)} is not real for large n")
-        x = self._factored(expansion)
-        value, why = logarithm(x.c)
-        if self.within(UNIT, x.rest):
-            value, why = sympy.log(x.c, evaluate=False), "reflexivity"
-        terms = (
-            (value, UNIT),
-            *((a, logarithm_of(i)) for i, a in enumerate(x.e, 1)),
-            *series(logarithms(self.cut), x.d),
-        )
-        by = f"logarithm {name} {x.orders} {self.cut}%nat ({shown(value)}) by ({why})"
-        return self.ruled(f, terms, x.rest, by)
+        """log(c m (1 + d)) = log c + log m + the series of log(1 + d)."""
+        name, (c, m, delta) = self._factored(f.args[0], positive=f)
+        value, why = logarithm(c)
+        parts = [log_of_monomial(m), number(coefficient(value)), taylor(log1p_coefficient, delta)]
+        g = add(*parts)
+        if g.remainder is not None and compare(UNIT, g.remainder) <= 0:
+            value, why = sympy.log(c, evaluate=False), "reflexivity"
+        by = f"{_orders(delta, g.remainder)} ({shown(value)}) by ({why})"
+        raw = [*_monomials(parts), *_powers(delta, g.remainder)]
+        return self.ruled(f, g, f"logarithm {name} {by}", raw)
 
     def _rpower(self, f: Form) -> Step:
         """A power with a constant real exponent; the base must be positive in the end."""
         base, exponent = f.args
         if not exponent.constant:
             raise NoCertificate(f"the exponential {told(f)}")
-        name, expansion, s = self.lead(base)
-        if s < 0:
-            raise NoCertificate(f"{told(f)} is not real for large n")
-        value, why = root(expansion.terms[0][0], exponent.expr)
-        tactic = f"({shown(value)}) by ({why})"
-        return self._powered(f, expansion, exponent.expr, value, f"real_power {name}", tactic)
+
+        def written(name: str, orders: str, c: Expr) -> tuple[Expr, str]:
+            value, why = root(c, exponent.expr)
+            return value, f"real_power {name} {orders} ({shown(value)}) by ({why})"
+
+        return self._powered(f, base, exponent.expr, written, positive=f)
 
     def _power(self, f: Form) -> Step:
-        name, expansion, _ = self.lead(f.args[0])
-        value = expand(expansion.terms[0][0] ** f.value)
-        tactic = f"{f.value}%nat ({f.value}) ({shown(value)})"
-        return self._powered(f, expansion, Integer(f.value), value, f"natural_power {name}", tactic)
+        def written(name: str, orders: str, c: Expr) -> tuple[Expr, str]:
+            value = expand(c**f.value)
+            by = f"natural_power {name} {orders} {f.value}%nat ({f.value}) ({shown(value)})"
+            return value, by
+
+        return self._powered(f, f.args[0], sympy.Integer(f.value), written)
 
     def _inv(self, f: Form) -> Step:
-        name, expansion, _ = self.lead(f.args[0])
         return self._powered(
-            f, expansion, S.NegativeOne, 1 / expansion.terms[0][0], f"inverse {name}"
+            f, f.args[0], S.NegativeOne, lambda name, orders, c: (1 / c, f"inverse {name} {orders}")
         )
 
     def _powered(
-        self, f: Form, expansion: FiniteExpansion, r: Expr, value: Expr, tactic: str, more: str = ""
+        self,
+        f: Form,
+        base: Form,
+        exponent: Expr,
+        written: Callable[[str, str, Expr], tuple[Expr, str]],
+        positive: Form | None = None,
     ) -> Step:
-        """The power r of a part, `value` being that of its leading coefficient."""
-        x = self._factored(expansion)
-        e = power(x.e, r)
-        terms = ((value * c, product(e, g)) for c, g in series(binomials(r, self.cut), x.d))
-        by = f"{tactic} {x.orders} {self.cut}%nat {more}".rstrip()
-        return self.ruled(f, tuple(terms), times(e, x.rest), by)
+        """(c m (1 + d))^r = c^r m^r (1 + d)^r; `written` gives c^r and the tactic."""
+        name, (c, m, delta) = self._factored(base, positive)
+        r = coefficient(exponent)
+        rest = taylor(binomials(r), delta)
+        value, by = written(name, _orders(delta, rest.remainder), c)
+        g = shift(scale(rest, coefficient(value)), m**r)
+        raw = [k * m**r for k in _powers(delta, rest.remainder)]
+        return self.ruled(f, g, by, raw)
 
-    def _factored(self, expansion: FiniteExpansion) -> Factored:
-        """The expansion as its leading term times 1 + d, with the sizes of d and of what is cut."""
-        (c, e), *others = expansion.terms
-        back = power(e, S.NegativeOne)
-        d = tuple((x / c, product(g, back)) for x, g in others)
-        rest = times(back, expansion.rest)
-        size = self.largest(rest, *(g for _, g in d[:1]))
-        if size is None:
-            return Factored(c, e, d, None, None)
-        return Factored(c, e, d, size, self.largest(rest, power(size, Integer(self.cut + 1))))
+    def _factored(
+        self, f: Form, positive: Form | None = None
+    ) -> tuple[str, tuple[Expr, Monomial, Transseries]]:
+        """The step that expands a part, and the part as c m (1 + d); c > 0 where it is asked."""
+        name, g, s = self.lead(f)
+        if positive is not None and s < 0:
+            raise NoCertificate(f"{told(positive)} is not real for large n")
+        parts = factored(g)
+        assert parts is not None
+        return name, (to_sympy(parts[0]), *parts[1:])
 
     def _abs(self, f: Form) -> Step:
         """By the sign of the leading term."""
-        name, expansion, s = self.lead(f.args[0])
-        if s > 0:
-            return self.step(
-                f, expansion, f"apply (expands_abs _ _ _ _ _ {name}); [led | constant]"
-            )
-        by = f"apply (expands_abs_opp _ _ _ _ _ {name}); [led | constant]"
-        return self.ruled(f, _scaled(S.NegativeOne, expansion.terms), expansion.rest, by)
+        name, g, s = self.lead(f.args[0])
+        rule = "expands_abs" if s > 0 else "expands_abs_opp"
+        by = f"apply ({rule} _ _ _ _ _ {name}); [led | constant]"
+        return self.step(f, g, by) if s > 0 else self.ruled(f, negate(g), by, ())
 
     def _max(self, f: Form) -> Step:
         """The larger, or smaller, of two, by a comparison that holds from some n on."""
@@ -271,9 +236,9 @@ class Expander(Script):
 
     def _eventually(self, f: Form, chosen: Form, facts: Sequence[str]) -> Step:
         """A part that is another from some point on."""
-        name, expansion = self.expand(chosen)
+        name, g = self.expand(chosen)
         ends = f"pieces {together(facts)} | exact {name}"
-        return self.step(f, expansion, f"apply (expands_ext {self.function(chosen)}); [{ends}]")
+        return self.step(f, g, f"apply (expands_ext {self.function(chosen)}); [{ends}]")
 
     # -- what holds from some point on ------------------------------------------------------------
 
@@ -300,8 +265,8 @@ class Expander(Script):
     def decide(self, c: Form) -> tuple[str, bool]:
         """A comparison, decided for all large n: the step that says so, and its truth."""
         a, b = c.args
-        name, expansion, s = self._led(_difference(b, a))
-        if s == 0 and expansion.rest is None:
+        name, g, s = self._led(_difference(b, a))
+        if s == 0 and g.exact:
             by = f"apply (eventually_equal _ _ {name})"
             return self.fact(f"{a.show(self.index)} = {b.show(self.index)}", by), c.op != "lt"
         if s == 0:
@@ -326,17 +291,38 @@ def told(f: Form) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def together(facts: Sequence[str]) -> str:
-    """What holds from some point on, in one term."""
-    joint = "eventually_true"
-    for fact in reversed(facts):
-        joint = fact if joint == "eventually_true" else f"(filter_and _ _ {fact} {joint})"
-    return joint
-
-
-def _scaled(c: Expr, terms: Terms) -> Terms:
-    return tuple((c * d, e) for d, e in terms)
-
-
 def _difference(a: Form, b: Form) -> Form:
     return Form("minus", (a, b), a.expr - b.expr)
+
+
+# -- series ---------------------------------------------------------------------------------------
+
+
+def _monomials(parts: Sequence[Transseries]) -> Iterator[Monomial]:
+    return (m for g in parts for m, _ in g.terms)
+
+
+def _orders(delta: Transseries, remainder: Monomial | None) -> str:
+    """What the tactic of a series is told: the size of d, the remainder, the last power of d that
+    is above it."""
+    if delta.literally_zero or remainder is None:
+        return f"exactly {_typed(remainder)} 1%nat"
+    size, k = delta.top(), 0
+    while compare(size ** fmpq(k + 1), remainder) > 0:
+        k += 1
+    return f"{_typed(size)} {_typed(remainder)} {k}%nat"
+
+
+def _typed(remainder: Monomial | None) -> str:
+    """A remainder where the prover cannot see that it is one."""
+    return order(remainder).replace("[]", "([] : expo)")
+
+
+def _powers(delta: Transseries, remainder: Monomial | None) -> list[Monomial]:
+    """The monomials above the remainder in the powers of d."""
+    found, last = [UNIT], [UNIT]
+    while last and remainder is not None:
+        products = dict.fromkeys(m * k for m in last for k, _ in delta.terms)
+        last = [m for m in products if compare(m, remainder) > 0]
+        found += last
+    return found

@@ -15,7 +15,7 @@ import sympy
 from sympy import Expr, Rational, S, Symbol
 
 from farfield.theory.answers.errors import InputError
-from farfield.theory.functions.nodes import Lookup, n
+from farfield.theory.functions.nodes import Lookup, Root, n
 
 
 class NoCertificate(InputError):
@@ -23,22 +23,6 @@ class NoCertificate(InputError):
 
     def __init__(self, why: str) -> None:
         super().__init__(f"no certificate for this form: {why}")
-
-
-class Root(sympy.Function):
-    """A power of constants that SymPy does not touch."""
-
-    nargs = 2
-    is_positive = True
-    is_real = True
-
-    def _eval_evalf(self, prec: int) -> Expr:
-        return self.plain._eval_evalf(prec)
-
-    @property
-    def plain(self) -> Expr:
-        """The power itself."""
-        return sympy.Pow(*self.args)
 
 
 def without_roots(e: Expr) -> Expr:
@@ -376,6 +360,11 @@ def _condition(c: Any) -> Form:
     sides = (form(c.rhs), form(c.lhs)) if swapped else (form(c.lhs), form(c.rhs))
     result = Form(op, sides, c)
     return Form("not", (result,), c) if isinstance(c, sympy.Unequality) else result
+
+
+def bias_form(e: Expr) -> Form:
+    """The form of a bias, on the extended reals where it has the value -oo."""
+    return extended_form(e) if is_extended(e) else form(e)
 
 
 # -- values -oo -----------------------------------------------------------------------------------

@@ -1,44 +1,15 @@
-"""Periodic parts of a formula: their periods, and their values on a residue class."""
+"""Bounded and periodic parts of a formula: their values on a residue class."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
-
 import sympy
-from sympy import Expr, Integer, S
+from sympy import Expr, S
 
 from farfield.theory.certificates.forms import Form
+from farfield.theory.decision.periods import residue_class
 from farfield.theory.functions.nodes import n
 
 Place = tuple[int, int] | None  # the residue class q n + r as (q, r); None for all n
-
-
-def period(p: Form) -> int:
-    """A common period of the signs, residues and waves of a formula; 1 where there are none."""
-    return math.lcm(*_periods(p))
-
-
-def _periods(f: Form) -> Iterator[int]:
-    """The periods of all parts, each with a multiple that brings the whole back."""
-    yield 1
-    if f.op == "sign":
-        yield 2
-    elif f.op == "mod":
-        yield f.value[1]
-    elif f.op in ("cos", "sin") and (speed := _speed(f)) is not None:
-        yield int((speed / 2).q)
-    for a in f.args:
-        yield from _periods(a)
-
-
-def _speed(f: Form) -> Expr | None:
-    """The s of a wave of the phase pi s n + ..., a rational number."""
-    phase = f.args[0].expr
-    slope = phase.coeff(n, 1)
-    speed = slope / S.Pi
-    rest = sympy.expand(phase - slope * n)
-    return speed if speed.is_Rational and speed != 0 and not rest.has(n) else None
 
 
 def bounded(f: Form, place: Place) -> bool:
@@ -53,25 +24,6 @@ def bounded(f: Form, place: Place) -> bool:
         return bounded(f.args[0], place) and f.args[1].constant
     parts = f.op in ("plus", "minus", "opp", "mult", "power", "sum")
     return f.constant or (parts and all(bounded(a, place) for a in f.args))
-
-
-def value_on_class(f: Form, place: Place) -> tuple[Expr, str] | None:
-    """The rational value of a periodic part at q n + r, and the tactic that proves it."""
-    if place is None:
-        return None
-    q, r = place
-    if f.op == "sign":
-        a, b = f.value
-        if (a * q) % 2:
-            return None
-        value = Integer((-1) ** (a * r + b))
-        return value, f"sign_value {a * q}%nat {a * r + b}%nat"
-    if f.op == "mod":
-        (a, b), d = f.value
-        if (a * q) % d:
-            return None
-        return Integer((a * r + b) % d), f"mod_value {a * q}%nat {a * r + b}%nat"
-    return _wave_value(f, q, r) if f.op in ("cos", "sin") else None
 
 
 # t -> y with cos (pi t) = cos y, and likewise for sin: where the values are rational
@@ -97,16 +49,29 @@ _SINES = {
 }
 
 
-def _wave_value(f: Form, q: int, r: int) -> tuple[Expr, str] | None:
-    """A wave of speed s pi, s q an even number, where its value is rational."""
-    speed = _speed(f)
-    if speed is None or speed < 0 or not (speed * q / 2).is_Integer:
+def value_on_class(f: Form, place: Place) -> tuple[Expr, str] | None:
+    """The rational value of a periodic part at q n + r, and the tactic that proves it."""
+    if place is None or f.op not in ("sign", "mod", "cos", "sin", "power"):
         return None
-    at = sympy.expand(f.args[0].expr.subs(n, r)) / S.Pi
-    if not at.is_Rational or at < 0:
+    if f.op == "power":
+        found = value_on_class(f.args[0], place)
+        if found is None:
+            return None
+        return found[0] ** f.value, f"power_value ({found[0]}) by ({found[1]})"
+    q, r = place
+    value = residue_class(f.expr, q, r)
+    if not value.is_Rational:
         return None
-    angle = (_COSINES if f.op == "cos" else _SINES).get(str(at % 2))
-    if angle is None:
-        return None
-    value = (sympy.cos if f.op == "cos" else sympy.sin)(S.Pi * at)
-    return value, f"wave_value ({angle}) {speed * q / 2}%nat {at // 2}%nat"
+    if f.op in ("cos", "sin"):
+        turns = _turns(f, r)
+        angle = turns >= 0 and (_COSINES if f.op == "cos" else _SINES).get(str(turns % 2))
+        speed = f.args[0].expr.coeff(n, 1) / S.Pi
+        by = f"wave_value ({angle}) {speed * q / 2}%nat {turns // 2}%nat"
+        return (value, by) if angle and speed > 0 else None
+    a, b = f.value if f.op == "sign" else f.value[0]
+    return value, f"{f.op}_value {a * q}%nat {a * r + b}%nat"
+
+
+def _turns(f: Form, r: int) -> Expr:
+    """The phase of a wave at r, in multiples of pi."""
+    return sympy.expand(f.args[0].expr.subs(n, r)) / S.Pi

@@ -1,37 +1,29 @@
 """Reading a certificate back: what its definition and theorem say.
 
-The reader shares nothing with the writer, and accepts the generated grammar alone. A file begins
-with one comment at most; behind it there is neither a comment nor a string, so that the prover's
-lexer and this one see the same sentences. Every word of a proof is one that the writer has. The
-definition of `p` and the theorem `verdict` are taken apart by the grammar of the prover's terms
-below; the prover's functions have our values at every n (`totality`).
-
-    term   := sum                              if c then t else t
-    sum    := product (("+" | "-") product)*
-    product:= signed (("*" | "/") signed)*
-    signed := ("-" | "/") signed | power
-    power  := applied ["^" natural]
-    applied:= function atom* | atom
+The reader accepts the generated grammar alone. A file begins with one comment at most; behind it
+there is neither a comment nor a string, so that the prover's lexer and this one see the same
+sentences. Every word of a proof is one that the writer has. A term of the prover is spelled as a
+formula (`ln (INR n + 1)` as `log(n + 1)`), which the grammar of formulas reads. Printed anew it has
+to be the same text (`printed`), and the prover's functions have our values at every n (`totality`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import sympy
-from sympy import Expr, Integer, S, Symbol
+from sympy import Expr, S, Symbol
 
-from farfield.theory.algebra.door import supervised
 from farfield.theory.answers.errors import InputError
-from farfield.theory.certificates.forms import NoCertificate, coq_name
+from farfield.theory.certificates.forms import Form, NoCertificate, bias_form, coq_name
 from farfield.theory.certificates.totality import check_total
-from farfield.theory.formula.limits import power
-from farfield.theory.formula.parameters import DOMAINS, interval, parameter
+from farfield.theory.certificates.writer import sentences
+from farfield.theory.formula.grammar import read as formula
+from farfield.theory.formula.parameters import DOMAINS, interval
 from farfield.theory.functions.nodes import Lookup, n
-from farfield.theory.functions.record import Refused
 
 
 class NotTheStatement(InputError):
@@ -116,21 +108,31 @@ def _stated(found: _Sentences, module: str | None) -> Stated:
         found.take("End Verdict")
     *hypotheses, verdict = said.split(" -> ")
     domains = _domains(hypotheses, known)
-    symbols = {known[name]: parameter(name, domain) for name, domain in domains.items()}
-    kind, body = re.fullmatch(r".*? : (R|Rbar) := (.*)", definition).groups()  # type: ignore[union-attr]
-    formula = _Reader(body, symbols).whole(_Reader.term)
-    if {s.name for s in formula.free_symbols - {n}} != set(known):
+    kind, body = definition.removeprefix("Definition p (n : nat) : ").split(" := ", 1)
+    bias = _Terms(body, domains, known).expression()
+    if {s.name for s in bias.free_symbols - {n}} != set(known):
         raise NotTheStatement(f"the certificate has parameters {' '.join(names) or 'none'}")
-    if (kind == "Rbar") != formula.has(S.NegativeInfinity):
+    if (kind == "Rbar") != bias.has(S.NegativeInfinity):
         raise NotTheStatement("the certificate is about other values than the formula's")
-    condition = _condition_of(verdict, bool(hypotheses), symbols)
+    condition = _condition_of(verdict, bool(hypotheses), domains, known)
     try:
-        for e in (formula, *condition.atoms(sympy.core.relational.Relational)):
+        for e in (bias, *condition.atoms(sympy.core.relational.Relational)):
             for side in (e.lhs, e.rhs) if e.is_Relational else (e,):
                 check_total(side)
     except NoCertificate as why:
         raise NotTheStatement(f"the certificate's p is no formula's: {why}") from None
-    return Stated(module, formula, domains, condition, definition, theorem)
+    return Stated(module, bias, domains, condition, definition, theorem)
+
+
+def printed(stated: Stated) -> None:
+    """Check that what a certificate states is printed as it stands there.
+
+    Raises:
+        NotTheStatement: it is printed otherwise.
+    """
+    said = sentences(stated.formula, stated.domains, stated.condition)
+    if said != (f"{stated.definition}.", f"{stated.theorem}."):
+        raise NotTheStatement("the certificate's sentences are not as they are generated")
 
 
 def compare(stated: Stated, formula: Expr, domains: Mapping[str, str], condition: Any) -> None:
@@ -139,14 +141,21 @@ def compare(stated: Stated, formula: Expr, domains: Mapping[str, str], condition
     Raises:
         NotTheStatement: it states something else.
     """
-    if canonical(stated.formula) != canonical(formula):
+    printed(stated)
+    definition, theorem = sentences(formula, domains, condition)
+    if f"{stated.definition}." != definition or not _same(
+        bias_form(stated.formula), bias_form(formula)
+    ):
         raise NotTheStatement(f"the certificate defines p(n) = {str(stated.formula)[:80]}")
-    own = {s.name for s in formula.free_symbols - {n}}
-    assumed = {name: interval(domain) for name, domain in stated.domains.items()}
-    if assumed != {name: interval(domains[name]) for name in own}:
-        raise NotTheStatement(f"the certificate assumes {dict(stated.domains) or 'nothing'}")
-    if canonical(stated.condition) != canonical(condition):
+    if f"{stated.theorem}." != theorem:
         raise NotTheStatement(f"the certificate states {stated.theorem[:200]!r}")
+
+
+def _same(f: Form, g: Form) -> bool:
+    """Whether two forms are the same tree."""
+    if (f.op, f.value, len(f.args)) != (g.op, g.value, len(g.args)):
+        return False
+    return all(map(_same, f.args, g.args)) if f.args else bool(f.expr == g.expr)
 
 
 # -- sentences ------------------------------------------------------------------------------------
@@ -157,17 +166,19 @@ _WORDS = frozenset(
         """
     Finite INR PI PI_between Rabs Rbar_plus Reqb Rleb Rltb Rmax Rmin Rpower Rpower_one
     Rpower_value Rtotal_order Rtrigo_def.exp Some _ andb apply as assert assumption at_most
-    at_most_minus at_most_mult at_most_mult_opp at_most_opp at_most_plus at_most_refl at_most_swap
-    bounded by cancel class condition constant constant_by contrary converges_classes cos destruct
-    else eventually eventually_equal eventually_less eventually_negative eventually_positive
-    eventually_rbar_table eventually_table eventually_true ex_series exact exactly exfalso exists
-    exp exp_above exp_below expands expands_abs expands_abs_opp expands_bounded expands_const
-    expands_ext expands_n expo extended_classes extended_finite extended_masked false filter_and
-    filter_imp fun gather gather_terms gathering if intros inverse inverse_between lead_converges
-    lead_diverges led left less lia ln ln_above ln_below logarithm logs lower_bound lra m_infty mod
-    mod_value nat natural_power negb nth orb p n pieces pose periodic product proj1 proj2 proof raw
-    real_power reflexivity rest_diverges revert rewrite right root_between same sign_value sin
-    split split_log sum sum_by sum_n_m then true unfold upper_bound wave_at_most wave_value with
+    at_most_minus at_most_mult at_most_mult_opp at_most_opp at_most_plus at_most_refl
+    at_most_swap bounded by cancel class condition constant constant_by contrary
+    converges_classes cos destruct else eventually eventually_equal eventually_less
+    eventually_negative eventually_positive eventually_rbar_table eventually_table
+    eventually_true ex_series exact exactly exfalso exists exp exp_above exp_below expands
+    expands_abs expands_abs_opp expands_bounded expands_const expands_ext expands_n expo
+    extended_classes extended_finite extended_masked false filter_and filter_imp fun gather
+    gather_terms gathering if intros inverse inverse_between lead_converges lead_diverges led
+    left less lia ln ln_above ln_below logarithm logs lower_bound lra m_infty mod mod_value nat
+    natural_power negb nth orb p n pieces pose periodic power_value product proj1 proj2 proof
+    raw real_power reflexivity rest_diverges revert rewrite right root_between same sign_value
+    sin split split_log sum sum_by sum_n_m then true unfold upper_bound wave_at_most wave_value
+    with
     i'
     """,
     )
@@ -246,339 +257,191 @@ class _Sentences:
 # -- the theorem ----------------------------------------------------------------------------------
 
 _SERIES = "ex_series (fun n => exp (p n))"
-_COMPARED: dict[str, Any] = {
-    ">": sympy.StrictGreaterThan,
-    ">=": sympy.GreaterThan,
-    "<": sympy.StrictLessThan,
-    "<=": sympy.LessThan,
-    "=": sympy.Equality,
-    "<>": sympy.Unequality,
-}
+_NUMBER = r"-?\d+(?: / \d+)?"
+_HYPOTHESIS = re.compile(rf"({_NUMBER}) (<=?) ([\w']+)|([\w']+) (<=?) ({_NUMBER})")
 
 
-def _condition_of(verdict: str, assumed: bool, symbols: Mapping[str, Symbol]) -> Any:
-    """Where the series converges: true, false, or a relation between parameters."""
+def _condition_of(
+    verdict: str, assumed: bool, domains: Mapping[str, str], known: Mapping[str, str]
+) -> Any:
+    """Where the series converges: true, false, or relations between parameters."""
     if verdict in (_SERIES, f"~ {_SERIES}"):
         return S.true if verdict == _SERIES else S.false
     if assumed and verdict.startswith("(") and verdict.endswith(")"):
         verdict = verdict[1:-1]
     if not verdict.startswith(f"{_SERIES} <-> "):
         raise NotTheStatement(f"the certificate states {verdict!r}")
-    return _proposition(verdict.removeprefix(f"{_SERIES} <-> "), symbols)
+    said = verdict.removeprefix(f"{_SERIES} <-> ")
+    return _Terms(said, domains, known).condition()
 
 
 def _domains(hypotheses: list[str], known: Mapping[str, str]) -> dict[str, str]:
     """The domains that the hypotheses say: ends of the parameters, each once."""
-    reals = {shown: Symbol(name, real=True) for name, shown in known.items()}
-    ends: dict[tuple[str, str], tuple[Any, bool]] = {}
+    ends: dict[tuple[str, str], str] = {}
+    names = {shown: name for name, shown in known.items()}
     for said in hypotheses:
-        name, side, end, closed = _end(_relation(said, reals), said)
-        if (name, side) in ends:
-            raise NotTheStatement(f"the certificate has the hypothesis {said!r} twice")
-        ends[name, side] = end, closed
-    return {name: _domain(ends.get((name, "low")), ends.get((name, "high"))) for name in known}
+        found = _HYPOTHESIS.fullmatch(said)
+        low, above, over, under, below, high = found.groups() if found else [None] * 6
+        side = (names.get(over or under or ""), "low" if over else "high")
+        if found is None or side[0] is None or side in ends:
+            raise NotTheStatement(f"the certificate has the hypothesis {said!r}")
+        end = (low or high or "").replace(" ", "")
+        closed = (above or below) == "<="
+        ends[side[0], side[1]] = f"{'[' if closed else '('}{end}" if low else end + ")]"[closed]
+    return {n: _domain(ends.get((n, "low"), "(-oo"), ends.get((n, "high"), "oo)")) for n in known}
 
 
-def _end(r: Any, said: str) -> tuple[str, str, Any, bool]:
-    """(parameter, low or high, the end, closed) of `0 < r1` or `q <= 2`."""
-    if isinstance(r, (sympy.StrictLessThan, sympy.LessThan)):
-        closed = isinstance(r, sympy.LessThan)
-        if r.lhs.is_Symbol and r.rhs.is_Rational:
-            return r.lhs.name, "high", r.rhs, closed
-        if r.rhs.is_Symbol and r.lhs.is_Rational:
-            return r.rhs.name, "low", r.lhs, closed
-    raise NotTheStatement(f"the certificate has the hypothesis {said!r}")
-
-
-def _domain(low: tuple[Any, bool] | None, high: tuple[Any, bool] | None) -> str:
-    """A domain as it is written; one that is empty would make any theorem true."""
-    written = (
-        f"{'[' if low and low[1] else '('}{low[0] if low else '-oo'}, "
-        f"{high[0] if high else 'oo'}{']' if high and high[1] else ')'}"
-    )
+def _domain(low: str, high: str) -> str:
+    """A domain by its name where it has one; one that is empty would make any theorem true."""
     try:
-        ends = interval(written)
+        ends = interval(f"{low}, {high}")
     except InputError as why:
         raise NotTheStatement(f"the certificate's hypotheses: {why}") from None
-    return next((name for name in DOMAINS if interval(name) == ends), written)
-
-
-def _proposition(text: str, symbols: Mapping[str, Symbol]) -> Any:
-    r"""Comparisons joined by /\ and \/."""
-    for joint, build in ((" \\/ ", sympy.Or), (" /\\ ", sympy.And)):
-        parts = _split(text, joint)
-        if len(parts) > 1:
-            return build(*(_proposition(_unwrapped(p), symbols) for p in parts), evaluate=False)
-    return _relation(text, symbols)
-
-
-def _split(text: str, joint: str) -> list[str]:
-    """Split at a joint that stands outside all brackets."""
-    depth, parts, begin = 0, [], 0
-    for at, c in enumerate(text):
-        depth += (c == "(") - (c == ")")
-        if depth == 0 and text.startswith(joint, at):
-            parts.append(text[begin:at])
-            begin = at + len(joint)
-    return [*parts, text[begin:]]
-
-
-def _unwrapped(text: str) -> str:
-    """Without the brackets around a whole junction."""
-    return (
-        text[1:-1]
-        if text.startswith("(")
-        and len(_split(text[1:-1], "\0")) == 1
-        and (" /\\ " in text or " \\/ " in text)
-        else text
-    )
-
-
-def _relation(text: str, symbols: Mapping[str, Symbol]) -> Any:
-    """One comparison; anything else in the place of a proposition is refused."""
-    parts = re.fullmatch(r"(.*?) (<=|>=|<>|<|>|=) (.*)", text)
-    if parts is None:
-        raise NotTheStatement(f"the certificate has the proposition {text[:60]!r}")
-    left, sign, right = parts.groups()
-    sides = (_Reader(t, symbols).whole(_Reader.term) for t in (left, right))
-    return _COMPARED[sign](*sides, evaluate=False)
+    return next((name for name in DOMAINS if interval(name) == ends), f"{low}, {high}")
 
 
 # -- terms ----------------------------------------------------------------------------------------
 
-MAX_DIGITS = 1000
-_TOKEN = re.compile(r"\s*(Rtrigo_def\.exp|[A-Za-z_][A-Za-z0-9_']*|\d+|=>|[-+*/^()\[\];])")
+_TOKEN = re.compile(r"\s*(Rtrigo_def\.exp|[A-Za-z_][A-Za-z0-9_']*|\d+|=>|/\\|\\/|<>|[<>]=?|\S)")
+_OPERATORS = ("+", "-", "*", "/", "1 /", "&", "|", "<", "<=", ">", ">=", "==", "!=")
+_JOINTS = {"/\\": "&", "\\/": "|", "=": "==", "<>": "!="}
+_FUNCTIONS = {  # how many arguments, and how a formula has it
+    "INR": (1, "{}"),
+    "Finite": (1, "{}"),
+    "ln": (1, "log({})"),
+    "exp": (1, "exp({})"),
+    "Rtrigo_def.exp": (1, "exp({})"),
+    "cos": (1, "cos({})"),
+    "sin": (1, "sin({})"),
+    "Rabs": (1, "abs({})"),
+    "Rpower": (2, "(({})^({}))"),
+    "Rmax": (2, "Max({}, {})"),
+    "Rmin": (2, "Min({}, {})"),
+    "Rbar_plus": (2, "({} + {})"),
+    "Rltb": (2, "Lt({}, {})"),
+    "Rleb": (2, "Le({}, {})"),
+    "Reqb": (2, "Eq({}, {})"),
+    "negb": (1, "Not({})"),
+    "andb": (2, "And({}, {})"),
+    "orb": (2, "Or({}, {})"),
+}
+_NAMES = {"n": "n", "PI": "pi", "m_infty": "(-oo)", "true": "True", "false": "False"}
 
 
-class _Reader:
-    """Terms of the prover, as expressions."""
+class _Terms:
+    """A term of the prover, spelled as a formula; tables and sums are read by themselves, and
+    stand in it under names of their own."""
 
-    def __init__(self, text: str, symbols: Mapping[str, Symbol]) -> None:
-        self.text = text
-        self.symbols: dict[str, Expr] = dict(symbols)
-        self.tokens: list[str] = []
-        at = 0
-        while at < len(text.rstrip()):
-            found = _TOKEN.match(text, at)
-            if found is None:
-                raise NotTheStatement(f"the certificate has the term {text[at : at + 40]!r}")
-            if len(found.group(1)) > MAX_DIGITS:
-                raise NotTheStatement(f"the certificate has a number of over {MAX_DIGITS} digits")
-            self.tokens.append(found.group(1))
-            at = found.end()
+    def __init__(self, text: str, domains: Mapping[str, str], known: Mapping[str, str]) -> None:
+        self.tokens = [*_TOKEN.findall(text), ""]
         self.at = 0
+        self.domains = dict(domains)
+        self.names = _NAMES | {shown: name for name, shown in known.items()}
+        self.held: dict[str, Expr] = {}
 
-    @property
-    def token(self) -> str:
-        return self.tokens[self.at] if self.at < len(self.tokens) else ""
-
-    def accept(self, *tokens: str) -> str:
-        if self.token and self.token in tokens:
-            self.at += 1
-            return self.tokens[self.at - 1]
-        return ""
-
-    def expect(self, token: str) -> None:
-        if not self.accept(token):
-            raise NotTheStatement(f"the certificate has {self.token!r} instead of {token!r}")
-
-    def whole(self, part: Callable[[_Reader], Any]) -> Any:
-        value = part(self)
-        if self.token:
-            raise NotTheStatement(f"the certificate has {self.token!r} after a term")
-        return value
-
-    def term(self) -> Any:
-        if self.accept("if"):
-            condition = self.condition()
-            self.expect("then")
-            value = self.term()
-            self.expect("else")
-            return _piecewise(value, condition, self.term())
-        terms = [self.product()]
-        while op := self.accept("+", "-"):
-            other = self.product()
-            terms.append(other if op == "+" else -other)
-        return supervised(sympy.Add, *terms) if len(terms) > 1 else terms[0]
-
-    def product(self) -> Any:
-        factors = [self.signed()]
-        while op := self.accept("*", "/"):
-            other = self.signed()
-            factors.append(other if op == "*" else 1 / other)
-        return supervised(sympy.Mul, *factors) if len(factors) > 1 else factors[0]
-
-    def signed(self) -> Any:
-        if self.accept("-"):
-            return -self.signed()
-        if self.accept("/"):
-            return 1 / self.signed()
-        base = self.applied()
-        return _power(base, self.natural()) if self.accept("^") else base
-
-    def applied(self) -> Any:
-        name = self.token
-        if name in _FUNCTIONS:
-            self.at += 1
-            count, build = _FUNCTIONS[name]
-            arguments = [self.atom() for _ in range(count)]
-            return build(*arguments) if build is _power else supervised(build, *arguments)
-        special = {"INR": self.index, "nth": self.table, "sum_n_m": self.finite_sum}.get(name)
-        if special is not None:
-            self.at += 1
-            return special()
-        return self.atom()
-
-    def atom(self) -> Any:
-        if self.accept("("):
-            value = self.term()
-            self.expect(")")
-            return value
-        token = self.token
-        self.at += 1
-        if token.isdigit():
-            return Integer(token)
-        if token == "PI":
-            return S.Pi
-        if token == "m_infty":
-            return S.NegativeInfinity
-        symbol = self.symbols.get(token)
-        if symbol is None:
-            raise NotTheStatement(f"the certificate has the name {token!r}")
-        return symbol
-
-    def natural(self) -> Any:
-        """A natural number: n, a counter, a literal, or a n + b in brackets."""
-        if self.accept("("):
-            value = self.naturals()
-            self.expect(")")
-            return value
-        token = self.token
-        self.at += 1
-        if token.isdigit():
-            return Integer(token)
-        if token == "n":
-            return n
-        if token in self.symbols and self.symbols[token].is_integer:
-            return self.symbols[token]
-        raise NotTheStatement(f"the certificate has {token!r} where a natural number belongs")
-
-    def naturals(self) -> Any:
-        value = self.natural()
-        while op := self.accept("+", "*", "mod"):
-            other = self.natural()
-            if op == "*":
-                value = value * other
-            else:
-                value = value + other if op == "+" else supervised(sympy.Mod, value, other)
-        return value
-
-    def index(self) -> Any:
-        return self.natural()
-
-    def table(self) -> Any:
-        at = self.natural()
-        self.expect("[")
-        entries = []
-        while self.token != "]":
-            entries.append(self.term())
-            if not self.accept(";"):
-                break
-        self.expect("]")
-        return Lookup(at, sympy.Tuple(*entries), self.atom())
-
-    def finite_sum(self) -> Any:
-        self.expect("(")
-        self.expect("fun")
-        name = "i'"
-        self.expect(name)
-        if name in self.symbols:
-            raise NotTheStatement("the certificate has a sum within a sum")
-        self.expect("=>")
-        counter = Symbol(name, integer=True, nonnegative=True)
-        self.symbols[name] = counter
-        body = self.term()
-        del self.symbols[name]
-        self.expect(")")
-        return supervised(sympy.Sum, body, (counter, self.natural(), self.natural()))
+    def expression(self) -> Expr:
+        return self.read(self.group(""))
 
     def condition(self) -> Any:
-        if self.accept("("):
-            value = self.condition()
-            self.expect(")")
-            return value
-        name = self.token
+        return self.read(f"where({self.group('')}, 1, 0)").args[0][1]
+
+    def read(self, text: str) -> Any:
+        """The expression of a formula."""
+        words = set(re.findall(r"\w+", text))
+        domains = {name: domain for name, domain in self.domains.items() if name in words}
+        try:
+            found = formula(text, domains)
+        except InputError as why:
+            raise NotTheStatement(f"the certificate has a term that is no formula: {why}") from None
+        return found.xreplace({s: self.held[s.name] for s in _held(found, self.held)})
+
+    def take(self, *expected: str) -> str:
+        token = self.tokens[self.at]
+        if not token or (expected and token not in expected):
+            raise NotTheStatement(f"the certificate has {token!r} within a term")
         self.at += 1
-        if name in ("true", "false"):
-            return S.true if name == "true" else S.false
-        if name in _COMPARISONS:
-            return _COMPARISONS[name](self.atom(), self.atom(), evaluate=False)
-        if name == "negb":
-            return sympy.Not(self.condition(), evaluate=False)
-        if name in ("andb", "orb"):
-            build = sympy.And if name == "andb" else sympy.Or
-            return build(self.condition(), self.condition(), evaluate=False)
-        raise NotTheStatement(f"the certificate has the condition {name!r}")
+        return token
+
+    def group(self, *ends: str) -> str:
+        """What stands before one of the tokens that end it."""
+        parts: list[str] = []
+        while self.tokens[self.at] not in ends:
+            token = _JOINTS.get(word := self.take(), word)
+            if token == "/" and (not parts or parts[-1] in _OPERATORS):
+                parts.append("1 /")
+            elif token in _OPERATORS:
+                parts.append(token)
+            elif token == "^" and parts:
+                parts[-1] = f"(({parts[-1]})^({self.atom()}))"
+            elif token == "mod":
+                parts = [f"Mod({' '.join(parts)}, {self.atom()})"]
+            elif token == "if":
+                parts.append(self.pieces(ends))
+            else:
+                self.at -= 1
+                parts.append(self.applied())
+        return " ".join(parts)
+
+    def pieces(self, ends: tuple[str, ...]) -> str:
+        """`if c then t else if ...`, after its first word."""
+        pieces = []
+        while True:
+            condition = self.group("then")
+            self.take("then")
+            pieces.append(f"({self.group('else')}, {condition})")
+            self.take("else")
+            if self.tokens[self.at] != "if":
+                return f"Piecewise({', '.join(pieces)}, ({self.group(*ends)}, True))"
+            self.take()
+
+    def applied(self) -> str:
+        """A function with its arguments, or an atom."""
+        name = self.tokens[self.at]
+        if name in ("nth", "sum_n_m"):
+            self.at += 1
+            shown = f"held{len(self.held)}"
+            if shown in self.domains:
+                raise NotTheStatement(f"the certificate has the parameter {shown}")
+            self.held[shown] = self.table() if name == "nth" else self.finite_sum()
+            self.domains[shown] = "real"
+            return shown
+        if name not in _FUNCTIONS:
+            return self.atom()
+        self.at += 1
+        count, written = _FUNCTIONS[name]
+        return written.format(*(self.atom() for _ in range(count)))
+
+    def atom(self) -> str:
+        token = self.take()
+        if token == "(":
+            inner = self.group(")")
+            self.take(")")
+            return f"({inner})"
+        if not token.isdigit() and token not in self.names:
+            raise NotTheStatement(f"the certificate has the name {token!r}")
+        return self.names.get(token, token)
+
+    def table(self) -> Expr:
+        at = self.read(self.atom())
+        entries: list[Expr] = []
+        self.take("[")
+        while not entries or self.take(";", "]") == ";":
+            entries.append(self.read(self.group(";", "]")))
+        return Lookup(at, sympy.Tuple(*entries), self.read(self.atom()))
+
+    def finite_sum(self) -> Expr:
+        for token in ("(", "fun", "i'", "=>"):
+            self.take(token)
+        if "i'" in self.names:
+            raise NotTheStatement("the certificate has a sum within a sum")
+        self.names["i'"], self.domains["counter"] = "counter", "nonnegative"
+        body = self.read(self.group(")"))
+        del self.names["i'"], self.domains["counter"]
+        self.take(")")
+        counter = Symbol("i'", integer=True, nonnegative=True)
+        body = body.xreplace({s: counter for s in body.free_symbols if s.name == "counter"})
+        return sympy.Sum(body, (counter, self.read(self.atom()), self.read(self.atom())))
 
 
-def _power(base: Any, exponent: Any) -> Any:
-    """A power, unless its value is too large to be written down."""
-    try:
-        return power(base, exponent)
-    except Refused as why:
-        raise NotTheStatement(f"the certificate has a power that {why}") from None
-
-
-_FUNCTIONS: dict[str, tuple[int, Callable[..., Any]]] = {
-    "ln": (1, sympy.log),
-    "exp": (1, sympy.exp),
-    "cos": (1, sympy.cos),
-    "sin": (1, sympy.sin),
-    "Rabs": (1, sympy.Abs),
-    "Rtrigo_def.exp": (1, sympy.exp),
-    "Rpower": (2, _power),
-    "Rmax": (2, sympy.Max),
-    "Rmin": (2, sympy.Min),
-    "Finite": (1, lambda a: a),
-    "Rbar_plus": (2, sympy.Add),
-}
-_COMPARISONS = {"Rltb": sympy.Lt, "Rleb": sympy.Le, "Reqb": sympy.Eq}
-
-
-def _piecewise(value: Any, condition: Any, other: Any) -> Any:
-    """An if as a piece before those of its else."""
-    rest = other.args if isinstance(other, sympy.Piecewise) else ((other, S.true),)
-    return supervised(sympy.Piecewise, (value, condition), *rest, evaluate=False)
-
-
-# -- comparing ------------------------------------------------------------------------------------
-
-
-def canonical(e: Any) -> Any:
-    """An expression in one of its forms: comparisons turned to < and <=, joints flattened, the
-    counters of sums renamed, every node built anew."""
-    if not getattr(e, "args", ()):
-        return e
-    if isinstance(e, sympy.Sum):
-        index, low, high = e.limits[0]
-        counter = Symbol("i", integer=True, nonnegative=True)
-        return sympy.Sum(canonical(e.function.xreplace({index: counter})), (counter, low, high))
-    args = [canonical(a) for a in e.args]
-    if isinstance(e, (sympy.StrictGreaterThan, sympy.GreaterThan)):
-        turned = sympy.StrictLessThan if isinstance(e, sympy.StrictGreaterThan) else sympy.LessThan
-        return turned(args[1], args[0], evaluate=False)
-    if isinstance(e, sympy.Unequality):
-        return sympy.Not(_equal(*args), evaluate=False)
-    if isinstance(e, sympy.Equality):
-        return _equal(*args)
-    if isinstance(e, (sympy.And, sympy.Or)):
-        flat = [x for a in args for x in (a.args if isinstance(a, e.func) else (a,))]
-        return e.func(*sorted(set(flat), key=sympy.default_sort_key), evaluate=False)
-    if isinstance(e, (sympy.core.relational.Relational, sympy.Not, sympy.Piecewise)):
-        return e.func(*args, evaluate=False)
-    return e.func(*args)
-
-
-def _equal(a: Any, b: Any) -> Any:
-    """An equation with sides in a fixed order: SymPy compares them as written."""
-    return sympy.Eq(*sorted((a, b), key=sympy.default_sort_key), evaluate=False)
+def _held(e: Any, held: Mapping[str, Expr]) -> list[Any]:
+    return [s for s in e.free_symbols if s.name in held]

@@ -1,30 +1,78 @@
-"""The script of a proof: assertions in order, and monomials in the order of their growth."""
+"""The script of a proof: what the engine's operations give, as assertions in the prover's notation.
+
+An expansion is the engine's own `Transseries`; the prover's arithmetic of such sums is
+`theory/formal/Expansions.v`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cmp_to_key
-
-import sympy
-from sympy import Expr, S
 
 from farfield.theory.algebra.budget import check_time
-from farfield.theory.certificates.forms import Form
-from farfield.theory.certificates.monomials import (
-    Expo,
-    FiniteExpansion,
-    Rest,
-    Terms,
-    gathering,
-    listed,
-    order,
-    power,
-    product,
-)
-from farfield.theory.certificates.signs import Signs
-from farfield.theory.coefficients.arithmetic import expand
+from farfield.theory.certificates.forms import Form, form
+from farfield.theory.coefficients.arithmetic import Coefficient, to_sympy
+from farfield.theory.transseries.arithmetic import Transseries
+from farfield.theory.transseries.monomials import Monomial, compare
 
-Step = tuple[str, FiniteExpansion]  # the name of an assertion, and what it asserts
+Step = tuple[str, Transseries]  # the name of an assertion, and what it asserts
+
+
+# -- the prover's notation ------------------------------------------------------------------------
+
+
+def shown(c: Coefficient) -> str:
+    """A constant."""
+    return form(to_sympy(c)).show()
+
+
+def exponents(m: Monomial) -> str:
+    """A monomial `n^a0 (log n)^a1 ...` by its exponents.
+
+    >>> exponents(Monomial([sympy.S.Zero, sympy.Rational(1, 2)]))
+    '[0; 1 / 2]'
+    """
+    return f"[{'; '.join(map(shown, m.chain))}]"
+
+
+def order(m: Monomial | None) -> str:
+    """A remainder."""
+    return "exactly" if m is None else f"(Some {exponents(m)})"
+
+
+def expanded(function: str, g: Transseries) -> str:
+    """The claim that a function has this expansion."""
+    terms = "; ".join(f"({shown(c)}, {exponents(m)})" for m, c in g.terms)
+    return f"expands {function} [{terms}] {order(g.remainder)}"
+
+
+def gathering(g: Transseries, raw: Iterable[Monomial]) -> str:
+    """The tactic that puts the terms with these monomials together to an expansion; where the
+    expansion has none of a monomial, its terms cancel."""
+    cancelled: list[Monomial] = []
+    for m in raw:
+        within = g.remainder is not None and compare(m, g.remainder) <= 0
+        if not within and all(compare(m, k) for k in (*(k for k, _ in g.terms), *cancelled)):
+            cancelled.append(m)
+    cancels = "".join(f"cancel ({exponents(m)} : expo); " for m in cancelled)
+    return f"(raw; {cancels}gather_terms)" if cancels else "gather"
+
+
+def adding_up(g: Transseries, raw: Iterable[Monomial]) -> str:
+    """The tactic that adds up the parts of a sum."""
+    by = gathering(g, raw)
+    return "sum" if by == "gather" else f"sum_by {by}"
+
+
+def together(facts: Sequence[str]) -> str:
+    """What holds from some point on, in one term."""
+    joint = "eventually_true"
+    for fact in reversed(facts):
+        joint = fact if joint == "eventually_true" else f"(filter_and _ _ {fact} {joint})"
+    return joint
+
+
+# -- assertions -----------------------------------------------------------------------------------
 
 
 @dataclass
@@ -32,12 +80,10 @@ class Script:
     """What is asserted on one cell of the parameters.
 
     Fields:
-        signs: what is known of the parameters.
         period: in a residue class `q n + r`, (q, r).
         steps: the assertions so far.
     """
 
-    signs: Signs
     period: tuple[int, int] | None = None
     steps: list[str] = field(default_factory=list)
 
@@ -50,24 +96,6 @@ class Script:
         """A part as a function of the distance."""
         return f"(fun n : nat => {f.show(self.index)})"
 
-    # -- order of growth --------------------------------------------------------------------------
-
-    def compare(self, e: Expo, f: Expo) -> int:
-        """-1, 0 or 1 as the first monomial is of smaller, the same or larger growth."""
-        signs = map(self.signs.sign, product(e, power(f, S.NegativeOne)))
-        return next((s for s in signs if s), 0)
-
-    def within(self, e: Expo, rest: Rest) -> bool:
-        """Whether a monomial is of the order of a remainder."""
-        return rest is not None and self.compare(e, rest) <= 0
-
-    def largest(self, *rests: Rest) -> Rest:
-        """The largest of some remainders."""
-        found = [r for r in rests if r is not None]
-        return max(found, key=cmp_to_key(self.compare)) if found else None
-
-    # -- steps ------------------------------------------------------------------------------------
-
     def asserted(self, letter: str, claim: str, by: str) -> str:
         """Assert a claim, to be proved by a tactic; its name."""
         check_time()
@@ -75,29 +103,13 @@ class Script:
         self.steps.append(f"assert ({name} : {claim})\n  by {by if by.isalpha() else f'({by})'}.")
         return name
 
-    def step(self, f: Form, expansion: FiniteExpansion, by: str) -> Step:
+    def step(self, f: Form, g: Transseries, by: str) -> Step:
         """Assert an expansion."""
-        claim = f"expands {self.function(f)} {listed(expansion.terms)} {order(expansion.rest)}"
-        return self.asserted("E", claim, by), expansion
+        return self.asserted("E", expanded(self.function(f), g), by), g
 
-    def ruled(self, f: Form, terms: Terms, rest: Rest, by: str) -> Step:
+    def ruled(self, f: Form, g: Transseries, by: str, raw: Iterable[Monomial]) -> Step:
         """Assert what a rule gives, its terms put together."""
-        expansion, cancelled = self.gathered(terms, rest)
-        return self.step(f, expansion, f"gathering ({by}) {gathering(cancelled)}")
-
-    def gathered(self, terms: Terms, rest: Rest) -> tuple[FiniteExpansion, list[Expo]]:
-        """Terms put together, and the monomials that cancel; those within the remainder go."""
-        by_growth: list[tuple[Expo, list[Expr]]] = []
-        growth = cmp_to_key(self.compare)
-        remaining = [t for t in terms if not self.within(t[1], rest)]
-        for c, e in sorted(remaining, key=lambda t: growth(t[1]), reverse=True):
-            if by_growth and self.compare(by_growth[-1][0], e) == 0:
-                by_growth[-1][1].append(c)
-            else:
-                by_growth.append((e, [c]))
-        totals = [(expand(sympy.Add(*cs)), e, any(cs)) for e, cs in by_growth]
-        kept = tuple((c, e) for c, e, _ in totals if c != 0)
-        return FiniteExpansion(kept, rest), [e for c, e, some in totals if c == 0 and some]
+        return self.step(f, g, f"gathering ({by}) {gathering(g, raw)}")
 
     def fact(self, claim: str, by: str) -> str:
         """Assert what holds from some point on; its name."""

@@ -18,7 +18,7 @@ from sympy import Expr, Integer, S, Symbol
 
 from farfield.theory.algebra import door
 from farfield.theory.algebra.outcomes import Undecided
-from farfield.theory.certificates.forms import Form, NoCertificate, extended_form, form, is_extended
+from farfield.theory.certificates.forms import Form, NoCertificate, bias_form
 from farfield.theory.functions.nodes import n
 from farfield.theory.terms import skipped_terms
 from farfield.theory.values import enclose
@@ -39,7 +39,7 @@ def total(formula: Expr) -> Expr:
     >>> total(-sympy.sqrt(n)), total(-sympy.log(n)), total(-sympy.log(n + 1))
     (Piecewise((0, n < 1), (-sqrt(n), True)), Piecewise((-oo, n < 1), (-log(n), True)), -log(n + 1))
     """
-    start = _first_total(_form(formula))
+    start = _first_total(bias_form(formula))
     pieces: list[tuple[Expr, Any]] = []
     for k in range(start):
         value = _term(formula, k)
@@ -52,11 +52,7 @@ def total(formula: Expr) -> Expr:
 
 def check_total(e: Any) -> None:
     """NoCertificate unless the prover's value is ours at every n >= 0."""
-    _check(_form(e), {n: 0})
-
-
-def _form(e: Expr) -> Form:
-    return extended_form(e) if is_extended(e) else form(e)
+    _check(bias_form(e), {n: 0})
 
 
 def _first_total(f: Form) -> int:

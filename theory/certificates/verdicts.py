@@ -6,18 +6,26 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from sympy import S
+from flint import fmpq
 
-from farfield.theory.algebra.outcomes import NeedMore
+from farfield.theory.algebra.outcomes import NeedMore, Undecided
 from farfield.theory.certificates.bounds import bound, has_waves
-from farfield.theory.certificates.expansions import Expander, together
+from farfield.theory.certificates.constants import facts_of
+from farfield.theory.certificates.expansions import Expander
 from farfield.theory.certificates.forms import Form, NoCertificate, is_extended
-from farfield.theory.certificates.monomials import adding_up, listed, logarithm_of, order
-from farfield.theory.certificates.periods import period
-from farfield.theory.certificates.signs import Signs
+from farfield.theory.certificates.script import adding_up, expanded, together
+from farfield.theory.coefficients.context import Context, deciding
+from farfield.theory.decision.parameters import Constraint, known_signs
+from farfield.theory.decision.periods import common_period
+from farfield.theory.transseries.arithmetic import Transseries, add, negate
+from farfield.theory.transseries.monomials import iterated_log
+from farfield.theory.transseries.scale import climb
 
-ORDERS = (0, 1, 2, 3, 4, 6, 8)
+ORDERS = (1, 2, 4, 8, 16, 32)
 MAX_PERIOD = 48
+INFINITE = "left; split; [constant | less]"
+
+Facts = list[Constraint]
 
 
 @dataclass(frozen=True)
@@ -28,7 +36,7 @@ class ProvedVerdict:
     proof: tuple[str, ...]
 
 
-def decide(p: Form, signs: Signs) -> ProvedVerdict:
+def decide(p: Form, facts: Facts) -> ProvedVerdict:
     """Decide the exp-series of a bias, on one cell of the parameters.
 
     Raises:
@@ -36,24 +44,24 @@ def decide(p: Form, signs: Signs) -> ProvedVerdict:
         NoCertificate: none is known for this form.
     """
     try:
-        return _on_class(p, signs, None)
-    except NoCertificate as why:
-        if has_waves(p) and (decision := _by_bound(p, signs)) is not None:
+        return _on_class(p, facts, None)
+    except (NoCertificate, Undecided) as why:
+        if has_waves(p) and (decision := _by_bound(p, facts)) is not None:
             return decision
-        size = period(p)
+        size = common_period(p.expr)
         if size == 1:
             raise
         if size > MAX_PERIOD:
             raise NoCertificate(f"a period of {size}") from why
-    return _in_classes(p, signs, size)
+    return _in_classes(p, facts, size)
 
 
-def _by_bound(p: Form, signs: Signs) -> ProvedVerdict | None:
+def _by_bound(p: Form, facts: Facts) -> ProvedVerdict | None:
     """A bound above that converges, or one below that diverges."""
     for above in (True, False):
         try:
-            decision = _expanded(partial(_compared, p, above), signs)
-        except NoCertificate:
+            decision = _expanded(partial(_compared, p, above), facts)
+        except (NoCertificate, Undecided):
             continue
         if decision.converges == above:
             return decision
@@ -80,59 +88,52 @@ def _compared(p: Form, above: bool, x: Expander) -> ProvedVerdict:
     )
 
 
-def _on_class(p: Form, signs: Signs, place: tuple[int, int] | None) -> ProvedVerdict:
+def _on_class(p: Form, facts: Facts, place: tuple[int, int] | None) -> ProvedVerdict:
     """The whole series, or one residue class of it."""
     return _expanded(
         lambda x: _climb(p, x, "p" if place is None else f"(fun n : nat => p ({x.index})%nat)"),
-        signs,
+        facts,
         place,
     )
 
 
 def _expanded(
-    attempt: Callable[[Expander], ProvedVerdict], signs: Signs, place: tuple[int, int] | None = None
+    attempt: Callable[[Expander], ProvedVerdict], facts: Facts, place: tuple[int, int] | None = None
 ) -> ProvedVerdict:
-    """What is found with as many terms as it takes."""
+    """What is found with as many terms as it takes, after the bounds of constants it rests on."""
     for terms in ORDERS:
-        try:
-            return attempt(Expander(signs, place, cut=terms))
-        except NeedMore:
-            continue
+        current = Context(signs=known_signs(facts), order=terms)
+        with deciding(current):
+            try:
+                found = attempt(Expander(place))
+            except NeedMore:
+                continue
+        signs = {c: s for c, (s, _) in current.trace.items()}
+        return ProvedVerdict(found.converges, (*facts_of(signs, facts), *found.proof))
     raise NoCertificate(f"no expansion of up to {ORDERS[-1]} terms decides it")
 
 
 def _climb(p: Form, x: Expander, bias: str) -> ProvedVerdict:
-    """Climb the rungs of the ladder; `bias` is what the form is called."""
+    """The rungs that the engine climbs; `bias` is what the form is called."""
     finite, bias = _stripped(p, x, bias)
     if finite is None:
         return ProvedVerdict(True, tuple(x.steps))
-    expansion, cancelled = x.linear(finite)
-    terms, level, rung = list(expansion.terms), 0, logarithm_of(1)
-    while level < len(terms) and (growth := x.compare(terms[level][1], rung)) >= 0:
-        c, e = terms[level]
-        if x.signs.sign(c) == 0:
-            cancelled.append(e)
-            del terms[level]
-        elif s := x.signs.sign(c if growth else c + 1):
-            converges = s < 0
-            rule = f"lead_{'converges' if converges else 'diverges'} {bias} {level} _ _ _ _"
-            side = "left; split; [constant | less]" if growth else "right; split; [constant | same]"
-            ends = f"led | {side}"
-            break
-        else:
-            terms[level] = (S.NegativeOne, rung)
-            level += 1
-            rung = logarithm_of(level + 1)
+    parts = list(x.parts(finite))
+    g = add(*parts)
+    outcome = climb(negate(g))
+    *ties, limit = outcome.limits
+    level = len(ties)
+    critical = [(iterated_log(k), fmpq(-1)) for k in range(1, level + 1)]
+    left = Transseries([*critical, *negate(outcome.rest).terms], g.remainder)
+    if limit == 0:
+        rule, ends = f"rest_diverges {bias} {level} _ _", "led"
     else:
-        if x.within(rung, expansion.rest):
-            raise NeedMore
-        converges, rule, ends = False, f"rest_diverges {bias} {level} _ _", "led"
-    name = x.asserted(
-        "E",
-        f"expands {bias} {listed(tuple(terms))} {order(expansion.rest)}",
-        f"unfold p; {adding_up(cancelled)}",
-    )
-    return ProvedVerdict(converges, (*x.steps, f"apply ({rule} {name}); [{ends}]."))
+        side = "right; split; [constant | same]" if limit.is_finite else INFINITE
+        verb = "converges" if outcome.converges else "diverges"
+        rule, ends = f"lead_{verb} {bias} {level} _ _ _ _", f"led | {side}"
+    raw = [m for part in parts for m, _ in part.terms]
+    name = x.asserted("E", expanded(bias, left), f"unfold p; {adding_up(left, raw)}")
+    return ProvedVerdict(outcome.converges, (*x.steps, f"apply ({rule} {name}); [{ends}]."))
 
 
 def _stripped(p: Form, x: Expander, bias: str) -> tuple[Form | None, str]:
@@ -169,15 +170,15 @@ def _finite_part(p: Form, x: Expander, facts: list[str]) -> Form | None:
     return p.args[0] if p.op == "finite" else None
 
 
-def _in_classes(p: Form, signs: Signs, size: int) -> ProvedVerdict:
+def _in_classes(p: Form, facts: Facts, size: int) -> ProvedVerdict:
     """Split into residue classes: all must converge, or one diverge."""
-    failure: NoCertificate | None = None
+    failure: Exception | None = None
     rule = "extended_classes" if is_extended(p.expr) else "converges_classes"
     lines: list[str] = []
     for r in range(size):
         try:
-            decision = _on_class(p, signs, (size, r))
-        except NoCertificate as why:
+            decision = _on_class(p, facts, (size, r))
+        except (NoCertificate, Undecided) as why:
             failure = failure or why
             continue
         claim = f"ex_series (fun n : nat => exp (p ({size} * n + {r})%nat))"

@@ -26,8 +26,7 @@ from farfield.theory.answers.number import seconds
 from farfield.theory.answers.wording import listed
 from farfield.theory.certificates.forms import NoCertificate, coq_name
 from farfield.theory.certificates.prover import Rejected, checked
-from farfield.theory.certificates.reading import NotTheStatement, Stated, read
-from farfield.theory.certificates.writer import sentences
+from farfield.theory.certificates.reading import NotTheStatement, Stated, printed, read
 from farfield.theory.formal.check import CLASSICAL, Failure, check_axioms
 from farfield.theory.functions.nodes import n
 
@@ -124,8 +123,8 @@ def verify_certificate(
                 known = isinstance(why, InputError)
                 said = str(why) if known else "it is nested too deeply, or not decided"
                 raise InputError(f"{name!r} is no certificate: {said}; {ACCEPTED}") from None
-            printed = checked({"Received": text, "Restated": restated})
-        axioms = _axioms(printed)
+            said = checked({"Received": text, "Restated": restated})
+        axioms = _axioms(said)
     except Unreachable as why:
         return _unproved(name, stated, Reason(Code.BUDGET, str(why)))
     except (Rejected, Failure) as why:
@@ -200,14 +199,12 @@ def _restated(stated: Sequence[Stated]) -> str:
     ]
     names = []
     for s in stated:
-        defined, said = sentences(s.formula, s.domains, s.condition)
-        if (defined, said) != (f"{s.definition}.", f"{s.theorem}."):
-            raise NotTheStatement("the certificate's sentences are not as they are generated")
+        printed(s)
         symbols = [coq_name(x) for x in sorted(v.name for v in s.formula.free_symbols - {n})]
         place = "" if s.module is None else f"{s.module}."
         own = [
-            defined,
-            said,
+            f"{s.definition}.",
+            f"{s.theorem}.",
             f"Proof. exact ({' '.join([f'Received.{place}verdict', *symbols])}). Qed.",
         ]
         if symbols:

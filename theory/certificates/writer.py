@@ -14,17 +14,15 @@ from typing import Any
 import sympy
 from sympy import Expr, S
 
-from farfield.theory.certificates.constants import facts
 from farfield.theory.certificates.forms import (
-    Form,
     NoCertificate,
+    bias_form,
     coq_name,
-    extended_form,
     form,
     is_extended,
 )
-from farfield.theory.certificates.signs import Branch, Cell, Signs, explore
-from farfield.theory.certificates.verdicts import ProvedVerdict, braced, decide
+from farfield.theory.certificates.verdicts import braced, decide
+from farfield.theory.decision.parameters import Leaf, Tree, cells, explore
 from farfield.theory.formula.parameters import interval
 from farfield.theory.functions.nodes import n
 
@@ -42,9 +40,8 @@ _RELATION = {
 
 def definition(formula: Expr) -> str:
     """The bias as the prover reads it."""
-    if is_extended(formula):
-        return f"Definition p (n : nat) : Rbar := {extended_form(formula).show()}."
-    return f"Definition p (n : nat) : R := {form(formula).show()}."
+    kind = "Rbar" if is_extended(formula) else "R"
+    return f"Definition p (n : nat) : {kind} := {bias_form(formula).show()}."
 
 
 def domain_facts(symbol: Any, domain: str) -> Iterator[str]:
@@ -125,13 +122,12 @@ def source(
     """
     symbols, assumed = _parameters(formula), hypotheses(formula, domains)
     defined, said = sentences(formula, domains, condition)
-    bias = extended_form(formula) if is_extended(formula) else form(formula)
-    tree = explore(domains, symbols, lambda signs: _decided(bias, signs))
+    bias = bias_form(formula)
+    tree = explore(formula, domains, lambda _, facts: decide(bias, facts), solve=False)
     parts = [defined]
-    if isinstance(tree, Cell):
-        decision, opening = tree.found
-        _agree(decision.converges, condition)
-        proof = [*_introduced(assumed), *opening, *decision.proof]
+    if isinstance(tree, Leaf):
+        _agree(tree.outcome.converges, condition)
+        proof = [*_introduced(assumed), *tree.outcome.proof]
     else:
         parts += _cases(tree, assumed)
         proof = [*_introduced(assumed), *_folded(tree, condition)]
@@ -142,12 +138,6 @@ def source(
     if name is not None:
         parts = [f"Module {name}.", *parts, f"End {name}."]
     return _named("\n\n".join(parts), formula)
-
-
-def _decided(bias: Form, signs: Signs) -> tuple[ProvedVerdict, list[str]]:
-    """A decision with the comparisons of constants that it asked for."""
-    decision = decide(bias, signs)
-    return decision, facts(signs.asked)
 
 
 def _agree(converges: bool, condition: Any) -> None:
@@ -182,52 +172,36 @@ def _wrapped(sentence: str, indent: str) -> str:
     return "\n".join(lines)
 
 
-def _leaves(tree: Branch | Cell | None) -> Iterator[Cell]:
-    """The cells of a case distinction, in the order in which the proof visits them."""
-    if isinstance(tree, Cell):
-        yield tree
-    elif tree is not None:
-        for part in (tree.above, tree.zero, tree.below):
-            yield from _leaves(part)
-
-
-def _splits(tree: Branch | Cell | None) -> Iterator[Expr]:
-    """What the cases are distinguished by."""
-    if isinstance(tree, Branch):
-        yield tree.on
-        for part in (tree.above, tree.zero, tree.below):
-            yield from _splits(part)
-
-
-def _cases(tree: Branch | Cell, assumed: list[str]) -> Iterator[str]:
+def _cases(tree: Tree, assumed: list[str]) -> Iterator[str]:
     """One theorem a case."""
-    for number, cell in enumerate(_leaves(tree), 1):
-        decision, opening = cell.found
-        own = [*assumed, *(_SIGN[s].format(_operand(g)) for g, s in cell.facts)]
-        said = f"Theorem case_{number} : " + " -> ".join([*own, claim(decision.converges)]) + "."
-        yield _theorem(said, [*_introduced(own), *opening, *decision.proof])
+    for number, (path, leaf) in enumerate(cells(tree), 1):
+        own = [*assumed, *(_SIGN[s].format(_operand(g)) for g, s in path)]
+        verdict = claim(leaf.outcome.converges)
+        said = f"Theorem case_{number} : " + " -> ".join([*own, verdict]) + "."
+        yield _theorem(said, [*_introduced(own), *leaf.outcome.proof])
 
 
 def _operand(g: Expr) -> str:
     return form(g).show()
 
 
-def _folded(tree: Branch | Cell, condition: Any) -> list[str]:
+def _folded(tree: Tree, condition: Any) -> list[str]:
     """The verdict from the cases, along the splits that led to them."""
-    numbers = {id(cell): k for k, cell in enumerate(_leaves(tree), 1)}
+    numbers = {id(leaf): k for k, (_, leaf) in enumerate(cells(tree), 1)}
     inexact = any(
         a.is_number and not a.is_Rational
-        for g in _splits(tree)
+        for path, _ in cells(tree)
+        for g, _ in path
         for a in g.atoms(sympy.Function, sympy.NumberSymbol, sympy.Pow)
     )
 
-    def fold(part: Branch | Cell | None, depth: int) -> list[str]:
+    def fold(part: Tree | None, depth: int) -> list[str]:
         if part is None:
             if inexact:
                 raise NoCertificate("a case of the parameters that irrational constants exclude")
             return ["exfalso. contrary."]
-        if isinstance(part, Cell):
-            decision, _ = part.found
+        if isinstance(part, Leaf):
+            decision = part.outcome
             case = f"apply case_{numbers[id(part)]}; assumption"
             if condition in (S.true, S.false):
                 _agree(decision.converges, condition)
@@ -237,7 +211,7 @@ def _folded(tree: Branch | Cell, condition: Any) -> list[str]:
             return [f"split; intros Y; exfalso; [revert Y; {case} | contrary]."]
         x = f"X{depth}"
         lines = [f"destruct (Rtotal_order 0 ({_operand(part.on)})) as [{x}|[{x}|{x}]]."]
-        for child in (part.above, part.zero, part.below):
+        for child in (part.positive, part.zero, part.negative):
             lines += braced(fold(child, depth + 1))
         return lines
 

@@ -50,9 +50,7 @@ def sign(c: Coefficient) -> int:
         return (c > 0) - (c < 0)
     if c.is_Rational:
         return int(sympy.sign(c))
-    if c.free_symbols:
-        return _sign_with_symbols(c)
-    answer, how = _number_sign(c)
+    answer, how = (_sign_with_symbols(c), "") if c.free_symbols else _number_sign(c)
     if answer is None:
         raise Undecided(how)
     context().trace[c] = (answer, how)

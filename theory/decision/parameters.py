@@ -12,7 +12,7 @@ has none at all; the converse is not needed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -55,9 +55,14 @@ Tree = Leaf | Split
 
 
 def explore(
-    e: Expr, domains: Mapping[str, str], run: Callable[[Expr, dict[Expr, int]], Any]
+    e: Expr,
+    domains: Mapping[str, str],
+    run: Callable[[Expr, list[Constraint]], Any],
+    *,
+    solve: bool = True,
 ) -> Tree:
-    """The decision tree of `run(expression, signs)` over the parameters."""
+    """The decision tree of `run(expression, facts)` over the parameters; with `solve`, the
+    expression where `g = 0` is the one with its parameter solved for."""
     symbols = sorted(e.free_symbols, key=lambda s: s.name)
     facts = [c for s in symbols for c in domain_constraints(s, domains.get(s.name))]
     budget = [MAX_CELLS]
@@ -69,13 +74,13 @@ def explore(
         if budget[0] < 0:
             raise Undecided(f"more than {MAX_CELLS} cells of the parameter space")
         try:
-            return Leaf(run(e, known_signs(facts)))
+            return Leaf(run(e, facts))
         except Fork as fork:
             g = fork.expression
         return Split(
             g,
             grow(e, [*facts, (g, 1)]),
-            grow(*_on_zero(e, facts, g)),
+            grow(*(_on_zero(e, facts, g) if solve else (e, [*facts, (g, 0)]))),
             grow(e, [*facts, (g, -1)]),
         )
 
@@ -249,12 +254,15 @@ def _feasible(rows: list[tuple[dict[Expr, Any], bool]]) -> bool:
 # -- the condition --------------------------------------------------------------------------------
 
 
-def leaves(tree: Tree) -> list[Leaf]:
-    """The leaves, left to right."""
+def cells(
+    tree: Tree | None, above: tuple[Constraint, ...] = ()
+) -> Iterator[tuple[tuple[Constraint, ...], Leaf]]:
+    """The leaves with the signs that lead to them, from positive to negative."""
     if isinstance(tree, Leaf):
-        return [tree]
-    parts = (tree.positive, tree.zero, tree.negative)
-    return [leaf for part in parts if part is not None for leaf in leaves(part)]
+        yield above, tree
+    elif tree is not None:
+        for part, s in ((tree.positive, 1), (tree.zero, 0), (tree.negative, -1)):
+            yield from cells(part, (*above, (tree.on, s)))
 
 
 def condition(

@@ -17,7 +17,7 @@ with what was tried; nothing is guessed, and no SymPy limit is taken.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,6 +38,7 @@ from farfield.theory.transseries.expansion import eventual, transseries
 from farfield.theory.transseries.scale import Outcome
 
 ORDERS = ((4, False), (8, False), (4, True), (8, True), (16, False), (32, False))
+SIGNS = {1: ">", 0: "==", -1: "<"}
 MAX_PERIOD = 48
 """Residue classes that are decided one by one at once."""
 MAX_CLASSES = 512
@@ -92,7 +93,10 @@ def decide_series(p: Expr, domains: Mapping[str, str]) -> Decision:
 def _decided(p: Expr, domains: Mapping[str, str]) -> Decision:
     """The leaves of the parameters' tree as one condition; one undecided leaf leaves all open."""
     tree = parameters.explore(p, domains, _cell)
-    leaves = list(_leaves(tree))
+    leaves = [
+        (tuple(parameters.relation(g, SIGNS[s]) for g, s in path), leaf.outcome)
+        for path, leaf in parameters.cells(tree)
+    ]
     not_real = [o for _, o in leaves if isinstance(o, _Open) and not o.real]
     if len(not_real) == len(leaves):
         raise NotReal(not_real[0].reason)
@@ -115,26 +119,14 @@ def _undecided(why: str, tried: tuple[Step, ...] = ()) -> Decision:
     return Decision(None, tried or (Step("tried", {"what": "an expansion", "why": why}),), why)
 
 
-def _cell(e: Expr, signs: dict[Expr, int]) -> Outcome | _Open:
-    """What is decided where the signs of these expressions are known."""
+def _cell(e: Expr, facts: list[parameters.Constraint]) -> Outcome | _Open:
+    """What is decided where these constraints hold."""
     try:
-        return _run(e, signs)
+        return _run(e, parameters.known_signs(facts))
     except Undecided as why:
         return _Open(str(why), why.steps)
     except NotReal as why:
         return _Open(str(why), real=False)
-
-
-def _leaves(
-    tree: parameters.Tree, above: tuple[Any, ...] = ()
-) -> Iterator[tuple[tuple[Any, ...], Outcome | _Open]]:
-    """The outcomes of the cells, each with the relations that define it."""
-    if isinstance(tree, parameters.Leaf):
-        yield above, tree.outcome
-        return
-    for part, op in ((tree.positive, ">"), (tree.zero, "=="), (tree.negative, "<")):
-        if part is not None:
-            yield from _leaves(part, (*above, parameters.relation(tree.on, op)))
 
 
 def _run(p: Expr, signs: dict[Expr, int]) -> Outcome:
@@ -200,9 +192,9 @@ def _run_class(p: Expr, signs: dict[Expr, int]) -> Outcome:
         zeros = tuple(
             Step("zero", {"constant": c, "how": how})
             for c, (s, how) in current.trace.items()
-            if s == 0
+            if s == 0 and how
         )
-        return Outcome(outcome.converges, zeros + outcome.steps)
+        return dataclasses.replace(outcome, steps=zeros + outcome.steps)
     undecided = Undecided(f"expansions to order {ORDERS[-1][0]} leave the answer open")
     undecided.steps = tuple(orders)
     raise undecided

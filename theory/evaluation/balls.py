@@ -30,7 +30,7 @@ from farfield.theory.functions.balls import (
     sign_of,
     to_arb,
 )
-from farfield.theory.functions.nodes import Held, Lookup
+from farfield.theory.functions.nodes import Held, Lookup, Root
 from farfield.theory.functions.record import Function
 
 Environment = Mapping[Symbol, Ball]
@@ -90,6 +90,8 @@ class RealBalls(Arithmetic):
             return lambda: number, ()
         if e in _CONSTANTS:
             return _CONSTANTS[e], ()
+        if isinstance(e, Root):
+            return lambda power: power, (e.plain,)
         if e in (S.true, S.false):
             return lambda: bool(e), ()
         if isinstance(e, sympy.core.relational.Relational) and type(e) in RELATIONS:

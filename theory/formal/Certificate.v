@@ -246,6 +246,10 @@ Ltac mod_value q r :=
     replace k with (q * m + r)%nat by lia; rewrite mod_class by (lia || reflexivity); simpl; lra
       end.
 
+(** A natural power of a value. *)
+Tactic Notation "power_value" constr(v) "by" tactic3(t) :=
+  match goal with |- _ ^ ?k = _ => transitivity (v ^ k); [f_equal; t | simpl; lra] end.
+
 (** cos x = cos y or sin x = sin y for x = y + 2 (k m + j) pi, y one of those that are known. *)
 Ltac wave_value y k j :=
   match goal with

@@ -65,6 +65,25 @@ class Held(sympy.NumberSymbol):
     _latex = _sympystr
 
 
+class Root(sympy.Function):
+    """A power of constants that SymPy does not touch."""
+
+    nargs = 2
+    is_positive = True
+    is_real = True
+
+    def _eval_evalf(self, prec: int) -> Expr:
+        return self.plain._eval_evalf(prec)
+
+    @property
+    def plain(self) -> Expr:
+        """The power itself."""
+        return sympy.Pow(*self.args)
+
+    def _sympystr(self, printer: Any) -> str:
+        return str(printer._print(self.plain))
+
+
 def is_number(e: Expr) -> bool:
     """Whether an expression has no symbols."""
     return not e.free_symbols

@@ -348,7 +348,7 @@ def without_lead(g: Transseries) -> Transseries:
     return Transseries(g.terms[1:], g.remainder)
 
 
-def _factored(g: Transseries) -> tuple[Coefficient, Monomial, Transseries] | None:
+def factored(g: Transseries) -> tuple[Coefficient, Monomial, Transseries] | None:
     """(c, m, delta) with g = c m (1 + delta), delta -> 0; None for 0."""
     g = led(g)
     if not g.terms:
@@ -366,13 +366,14 @@ def log_of_monomial(m: Monomial) -> Transseries:
     return normalised([*m.exponent, *chain])
 
 
-def _log1p(k: int) -> Coefficient:
+def log1p_coefficient(k: int) -> Coefficient:
+    """That of x^k in log(1 + x)."""
     return fmpq((-1) ** (k + 1), k) if k else ZERO
 
 
 def logarithm(g: Transseries) -> Transseries:
     """log g for g > 0."""
-    parts = _factored(g)
+    parts = factored(g)
     if parts is None:
         raise NotReal("the logarithm of 0")
     c, m, delta = parts
@@ -381,7 +382,7 @@ def logarithm(g: Transseries) -> Transseries:
         raise NotReal("the logarithm of a negative quantity")
     if s < 0 or (s == 0 and not delta.literally_zero):
         raise Undecided("the logarithm of what is not positive for all large n")
-    return add(log_of_monomial(m), number(log_of(c)), taylor(_log1p, delta, "log"))
+    return add(log_of_monomial(m), number(log_of(c)), taylor(log1p_coefficient, delta, "log"))
 
 
 def _exp_series(k: int) -> Coefficient:
@@ -417,7 +418,7 @@ def power(g: Transseries, r: Coefficient) -> Transseries:
         for _ in range(int(r.p)):
             out = multiply(out, g)
         return out
-    parts = _factored(g)
+    parts = factored(g)
     if parts is None:
         if sign(r) > 0:
             return Transseries()
@@ -427,6 +428,15 @@ def power(g: Transseries, r: Coefficient) -> Transseries:
         if stays_negative(c):
             raise NotReal("a real power of a negative quantity")
         raise Undecided("a real power of what is not positive for all large n")
+    return shift(scale(taylor(binomials(r), delta, ("power", r)), power_of(c, r)), m**r)
+
+
+def binomials(r: Coefficient) -> Coefficients:
+    """The coefficients of (1 + x)^r.
+
+    >>> [binomials(fmpq(1, 2))(k) for k in range(3)]
+    [1, 1/2, -1/8]
+    """
 
     def binomial(k: int) -> Coefficient:
         b: Coefficient = ONE
@@ -434,7 +444,7 @@ def power(g: Transseries, r: Coefficient) -> Transseries:
             b = times(times(b, plus(r, fmpq(-j))), fmpq(1, j + 1))
         return b
 
-    return shift(scale(taylor(binomial, delta, ("power", r)), power_of(c, r)), m**r)
+    return binomial
 
 
 def reciprocal(g: Transseries) -> Transseries:

@@ -14,7 +14,7 @@ at most m + 1 rungs, m the number of nested logarithms in p.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import sympy
@@ -35,10 +35,17 @@ MAX_RUNGS = 40
 
 @dataclass(frozen=True)
 class Outcome:
-    """Whether the series converges, and the steps that say so."""
+    """Whether the series converges, and the steps that say so.
+
+    Fields:
+        limits: those of the rungs that were climbed; each but the last is 1.
+        rest: rho without the logarithms of these rungs and without leading terms that are 0.
+    """
 
     converges: bool
     steps: tuple[Step, ...]
+    limits: tuple[Expr, ...] = ()
+    rest: Transseries = field(default_factory=Transseries, compare=False)
 
 
 def log_expression(k: int) -> Expr:
@@ -93,15 +100,16 @@ def shown(name: str, g: Transseries) -> dict[str, Any]:
 def climb(rho: Transseries) -> Outcome:
     """Decide sum exp(-rho) for a rho without oscillating coefficients."""
     steps = [Step("expansion", shown("rho", rho))]
-    rest = rho
+    rest, limits = rho, list[Expr]()
     for k in range(1, MAX_RUNGS + 1):
         rest, limit, strict = _limit(rest, iterated_log(k))
         values = {"k": k, "k_before": k - 1, "scale": log_expression(k), "limit": limit}
         steps.append(Step("rung", values))
+        limits.append(limit)
         if strict:
             name = "converges" if strict > 0 else "diverges"
             steps.append(Step(name, {"comparison": comparison(k), "k": k}))
-            return Outcome(strict > 0, tuple(steps))
+            return Outcome(strict > 0, tuple(steps), tuple(limits), rest)
         steps.append(Step("tie", values))
         rest = without_lead(rest)
     raise Undecided("the ladder did not end")
@@ -112,11 +120,10 @@ def _limit(rho: Transseries, scale: Monomial) -> tuple[Transseries, Expr, int]:
     minus 1."""
     for k, (m, c) in enumerate(rho.terms):
         order = compare(m, scale)
+        rest = Transseries(rho.terms[k:], rho.remainder)
         if order < 0:
-            return rho, S.Zero, -1
-        s = sign(c)
-        if s:
-            rest = Transseries(rho.terms[k:], rho.remainder)
+            return rest, S.Zero, -1
+        if s := sign(c):
             if order > 0:
                 return rest, S.Infinity * s, s
             return rest, to_sympy(c), sign(plus(c, fmpq(-1)))

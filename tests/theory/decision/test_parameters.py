@@ -12,10 +12,11 @@ from farfield.theory.coefficients.signs import sign
 from farfield.theory.decision.parameters import (
     Leaf,
     Split,
+    cells,
     condition,
     domain_constraints,
     explore,
-    leaves,
+    known_signs,
     possible,
 )
 from farfield.theory.formula.grammar import read
@@ -25,9 +26,9 @@ GRID = [sympy.Rational(k, 2) for k in range(-6, 7)]
 A, B = parameter("a", "real"), parameter("b", "real")
 
 
-def by_sign(e, signs):
+def by_sign(e, facts):
     """A decision that asks for the sign of its expression."""
-    with deciding(Context(signs=dict(signs))):
+    with deciding(Context(signs=known_signs(facts))):
         return sign(coefficient(sympy.expand(e)))
 
 
@@ -46,9 +47,9 @@ def test_each_point_lies_in_the_leaf_of_its_sign(text):
 
 
 def test_domains_cut_the_tree():
-    assert {leaf.outcome for leaf in leaves(explore(A, {"a": "real"}, by_sign))} == {-1, 0, 1}
+    assert {leaf.outcome for _, leaf in cells(explore(A, {"a": "real"}, by_sign))} == {-1, 0, 1}
     positive = parameter("c", "positive")
-    assert [leaf.outcome for leaf in leaves(explore(positive, {"c": "positive"}, by_sign))] == [1]
+    assert [leaf.outcome for _, leaf in cells(explore(positive, {"c": "positive"}, by_sign))] == [1]
     assert len(domain_constraints(A, "[0, 1)")) == 2
 
 

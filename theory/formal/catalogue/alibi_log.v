@@ -16,10 +16,11 @@ Definition p (n : nat) : R := - m * ln (INR n + 1).
 Theorem case_1 : 0 < m -> 0 < m - 1 -> ex_series (fun n => exp (p n)).
 Proof.
   intros D1 D2.
-  assert (E1 : expands (fun n : nat => INR n + 1) [(1, [1]); (1, [])] exactly)
+  assert (E1 : expands (fun n : nat => INR n + 1) [(1, [1])] (Some []))
     by sum.
   assert (E2 : expands (fun n : nat => ln (INR n + 1)) [(1, [0; 1])] (Some [-1]))
-    by (gathering (logarithm E1 (Some [-1]) (Some [-1]) 0%nat (0) by (logs; constant)) gather).
+    by (gathering (logarithm E1 (Some [-1]) (Some [-1]) 0%nat (0) by (logs; constant)) (raw; cancel
+      ([] : expo); gather_terms)).
   assert (E3 : expands p [(- m, [0; 1])] (Some [-1]))
     by (unfold p; sum).
   apply (lead_converges p 0 _ _ _ _ E3); [led | right; split; [constant | same]].
@@ -28,10 +29,11 @@ Qed.
 Theorem case_2 : 0 < m -> 0 = m - 1 -> ~ ex_series (fun n => exp (p n)).
 Proof.
   intros D1 D2.
-  assert (E1 : expands (fun n : nat => INR n + 1) [(1, [1]); (1, [])] exactly)
+  assert (E1 : expands (fun n : nat => INR n + 1) [(1, [1])] (Some []))
     by sum.
   assert (E2 : expands (fun n : nat => ln (INR n + 1)) [(1, [0; 1])] (Some [-1]))
-    by (gathering (logarithm E1 (Some [-1]) (Some [-1]) 0%nat (0) by (logs; constant)) gather).
+    by (gathering (logarithm E1 (Some [-1]) (Some [-1]) 0%nat (0) by (logs; constant)) (raw; cancel
+      ([] : expo); gather_terms)).
   assert (E3 : expands p [(-1, [0; 1])] (Some [-1]))
     by (unfold p; sum).
   apply (rest_diverges p 1 _ _ E3); [led].
@@ -40,10 +42,11 @@ Qed.
 Theorem case_3 : 0 < m -> 0 > m - 1 -> ~ ex_series (fun n => exp (p n)).
 Proof.
   intros D1 D2.
-  assert (E1 : expands (fun n : nat => INR n + 1) [(1, [1]); (1, [])] exactly)
+  assert (E1 : expands (fun n : nat => INR n + 1) [(1, [1])] (Some []))
     by sum.
   assert (E2 : expands (fun n : nat => ln (INR n + 1)) [(1, [0; 1])] (Some [-1]))
-    by (gathering (logarithm E1 (Some [-1]) (Some [-1]) 0%nat (0) by (logs; constant)) gather).
+    by (gathering (logarithm E1 (Some [-1]) (Some [-1]) 0%nat (0) by (logs; constant)) (raw; cancel
+      ([] : expo); gather_terms)).
   assert (E3 : expands p [(- m, [0; 1])] (Some [-1]))
     by (unfold p; sum).
   apply (lead_diverges p 0 _ _ _ _ E3); [led | right; split; [constant | same]].

@@ -17,11 +17,11 @@ Theorem case_1 : 0 < eps -> 0 < beta -> ex_series (fun n => exp (p n)).
 Proof.
   intros D1 D2.
   assert (0 < exp s) by constant.
-  assert (E1 : expands (fun n : nat => mu - INR n) [(-1, [1]); (mu, [])] exactly)
+  assert (E1 : expands (fun n : nat => mu - INR n) [(-1, [1])] (Some []))
     by sum.
-  assert (E2 : expands (fun n : nat => Rabs (mu - INR n)) [(1, [1]); (- mu, [])] exactly)
+  assert (E2 : expands (fun n : nat => Rabs (mu - INR n)) [(1, [1])] (Some []))
     by (gathering (apply (expands_abs_opp _ _ _ _ _ E1); [led | constant]) gather).
-  assert (E3 : expands (fun n : nat => eps + Rabs (mu - INR n)) [(1, [1]); (eps - mu, [])] exactly)
+  assert (E3 : expands (fun n : nat => eps + Rabs (mu - INR n)) [(1, [1])] (Some []))
     by sum.
   assert (E4 : expands (fun n : nat => Rpower (eps + Rabs (mu - INR n)) beta) [(1, [beta])] (Some
     [beta - 1]))
@@ -34,11 +34,11 @@ Qed.
 Theorem case_2 : 0 < eps -> 0 = beta -> ~ ex_series (fun n => exp (p n)).
 Proof.
   intros D1 D2.
-  assert (E1 : expands (fun n : nat => mu - INR n) [(-1, [1]); (mu, [])] exactly)
+  assert (E1 : expands (fun n : nat => mu - INR n) [(-1, [1])] (Some []))
     by sum.
-  assert (E2 : expands (fun n : nat => Rabs (mu - INR n)) [(1, [1]); (- mu, [])] exactly)
+  assert (E2 : expands (fun n : nat => Rabs (mu - INR n)) [(1, [1])] (Some []))
     by (gathering (apply (expands_abs_opp _ _ _ _ _ E1); [led | constant]) gather).
-  assert (E3 : expands (fun n : nat => eps + Rabs (mu - INR n)) [(1, [1]); (eps - mu, [])] exactly)
+  assert (E3 : expands (fun n : nat => eps + Rabs (mu - INR n)) [(1, [1])] (Some []))
     by sum.
   assert (E4 : expands (fun n : nat => Rpower (eps + Rabs (mu - INR n)) beta) [(1, [beta])] (Some
     [beta - 1]))
@@ -51,11 +51,11 @@ Qed.
 Theorem case_3 : 0 < eps -> 0 > beta -> ~ ex_series (fun n => exp (p n)).
 Proof.
   intros D1 D2.
-  assert (E1 : expands (fun n : nat => mu - INR n) [(-1, [1]); (mu, [])] exactly)
+  assert (E1 : expands (fun n : nat => mu - INR n) [(-1, [1])] (Some []))
     by sum.
-  assert (E2 : expands (fun n : nat => Rabs (mu - INR n)) [(1, [1]); (- mu, [])] exactly)
+  assert (E2 : expands (fun n : nat => Rabs (mu - INR n)) [(1, [1])] (Some []))
     by (gathering (apply (expands_abs_opp _ _ _ _ _ E1); [led | constant]) gather).
-  assert (E3 : expands (fun n : nat => eps + Rabs (mu - INR n)) [(1, [1]); (eps - mu, [])] exactly)
+  assert (E3 : expands (fun n : nat => eps + Rabs (mu - INR n)) [(1, [1])] (Some []))
     by sum.
   assert (E4 : expands (fun n : nat => Rpower (eps + Rabs (mu - INR n)) beta) [(1, [beta])] (Some
     [beta - 1]))

@@ -20,10 +20,11 @@ Proof.
     by sum.
   assert (E2 : expands (fun n : nat => ln (k * INR n + 3)) [(1, [0; 1]); (ln k, [])] (Some [-1]))
     by (gathering (logarithm E1 (Some [-1]) (Some [-1]) 0%nat (ln k) by (reflexivity)) gather).
-  assert (E3 : expands (fun n : nat => ln (ln (k * INR n + 3))) [(1, [0; 0; 1])] (Some [0; -1]))
-    by (gathering (logarithm E2 (Some [0; -1]) (Some [0; -1]) 0%nat (0) by (logs; constant))
-      gather).
-  assert (E4 : expands p [(-1, [0; 1]); (-1, [0; 0; 1]); (- ln k, [])] (Some [0; -1]))
+  assert (E3 : expands (fun n : nat => ln (ln (k * INR n + 3))) [(1, [0; 0; 1]); (ln k, [0; -1])]
+    (Some [0; -2]))
+    by (gathering (logarithm E2 (Some [0; -1]) (Some [0; -2]) 1%nat (0) by (logs; constant)) (raw;
+      cancel ([] : expo); gather_terms)).
+  assert (E4 : expands p [(-1, [0; 1]); (-1, [0; 0; 1])] (Some []))
     by (unfold p; sum).
   apply (rest_diverges p 2 _ _ E4); [led].
 Qed.

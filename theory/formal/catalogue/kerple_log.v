@@ -16,11 +16,12 @@ Definition p (n : nat) : R := - r1 * ln (r2 * INR n + 1).
 Theorem case_1 : 0 < r1 -> 0 < r2 -> 0 < r1 - 1 -> ex_series (fun n => exp (p n)).
 Proof.
   intros D1 D2 D3.
-  assert (E1 : expands (fun n : nat => r2 * INR n + 1) [(r2, [1]); (1, [])] exactly)
+  assert (E1 : expands (fun n : nat => r2 * INR n + 1) [(r2, [1])] (Some []))
     by sum.
-  assert (E2 : expands (fun n : nat => ln (r2 * INR n + 1)) [(1, [0; 1]); (ln r2, [])] (Some [-1]))
-    by (gathering (logarithm E1 (Some [-1]) (Some [-1]) 0%nat (ln r2) by (reflexivity)) gather).
-  assert (E3 : expands p [(- r1, [0; 1]); (- (r1 * ln r2), [])] (Some [-1]))
+  assert (E2 : expands (fun n : nat => ln (r2 * INR n + 1)) [(1, [0; 1])] (Some []))
+    by (gathering (logarithm E1 (Some [-1]) (Some ([] : expo)) 0%nat (ln r2) by (reflexivity))
+      gather).
+  assert (E3 : expands p [(- r1, [0; 1])] (Some []))
     by (unfold p; sum).
   apply (lead_converges p 0 _ _ _ _ E3); [led | right; split; [constant | same]].
 Qed.
@@ -28,11 +29,12 @@ Qed.
 Theorem case_2 : 0 < r1 -> 0 < r2 -> 0 = r1 - 1 -> ~ ex_series (fun n => exp (p n)).
 Proof.
   intros D1 D2 D3.
-  assert (E1 : expands (fun n : nat => r2 * INR n + 1) [(r2, [1]); (1, [])] exactly)
+  assert (E1 : expands (fun n : nat => r2 * INR n + 1) [(r2, [1])] (Some []))
     by sum.
-  assert (E2 : expands (fun n : nat => ln (r2 * INR n + 1)) [(1, [0; 1]); (ln r2, [])] (Some [-1]))
-    by (gathering (logarithm E1 (Some [-1]) (Some [-1]) 0%nat (ln r2) by (reflexivity)) gather).
-  assert (E3 : expands p [(-1, [0; 1]); (- (r1 * ln r2), [])] (Some [-1]))
+  assert (E2 : expands (fun n : nat => ln (r2 * INR n + 1)) [(1, [0; 1])] (Some []))
+    by (gathering (logarithm E1 (Some [-1]) (Some ([] : expo)) 0%nat (ln r2) by (reflexivity))
+      gather).
+  assert (E3 : expands p [(-1, [0; 1])] (Some []))
     by (unfold p; sum).
   apply (rest_diverges p 1 _ _ E3); [led].
 Qed.
@@ -40,11 +42,12 @@ Qed.
 Theorem case_3 : 0 < r1 -> 0 < r2 -> 0 > r1 - 1 -> ~ ex_series (fun n => exp (p n)).
 Proof.
   intros D1 D2 D3.
-  assert (E1 : expands (fun n : nat => r2 * INR n + 1) [(r2, [1]); (1, [])] exactly)
+  assert (E1 : expands (fun n : nat => r2 * INR n + 1) [(r2, [1])] (Some []))
     by sum.
-  assert (E2 : expands (fun n : nat => ln (r2 * INR n + 1)) [(1, [0; 1]); (ln r2, [])] (Some [-1]))
-    by (gathering (logarithm E1 (Some [-1]) (Some [-1]) 0%nat (ln r2) by (reflexivity)) gather).
-  assert (E3 : expands p [(- r1, [0; 1]); (- (r1 * ln r2), [])] (Some [-1]))
+  assert (E2 : expands (fun n : nat => ln (r2 * INR n + 1)) [(1, [0; 1])] (Some []))
+    by (gathering (logarithm E1 (Some [-1]) (Some ([] : expo)) 0%nat (ln r2) by (reflexivity))
+      gather).
+  assert (E3 : expands p [(- r1, [0; 1])] (Some []))
     by (unfold p; sum).
   apply (lead_diverges p 0 _ _ _ _ E3); [led | right; split; [constant | same]].
 Qed.

@@ -17,11 +17,12 @@ Theorem case_1 : 0 < c -> 0 < c - 33 / 5 -> ~ ex_series (fun n => exp (p n)).
 Proof.
   intros D1 D2.
   assert (0 < / c) by constant.
-  assert (E1 : expands (fun n : nat => INR n + 1) [(1, [1]); (1, [])] exactly)
+  assert (E1 : expands (fun n : nat => INR n + 1) [(1, [1])] (Some []))
     by sum.
   assert (E2 : expands (fun n : nat => ln (INR n + 1)) [(1, [0; 1])] (Some [-1]))
-    by (gathering (logarithm E1 (Some [-1]) (Some [-1]) 0%nat (0) by (logs; constant)) gather).
-  assert (E3 : expands p [(-33 / 5 / c, [0; 1]); (-32 / 5 / c, [])] (Some [-1]))
+    by (gathering (logarithm E1 (Some [-1]) (Some [-1]) 0%nat (0) by (logs; constant)) (raw; cancel
+      ([] : expo); gather_terms)).
+  assert (E3 : expands p [(-33 / 5 / c, [0; 1])] (Some []))
     by (unfold p; sum).
   apply (lead_diverges p 0 _ _ _ _ E3); [led | right; split; [constant | same]].
 Qed.
@@ -30,11 +31,12 @@ Theorem case_2 : 0 < c -> 0 = c - 33 / 5 -> ~ ex_series (fun n => exp (p n)).
 Proof.
   intros D1 D2.
   assert (0 < / c) by constant.
-  assert (E1 : expands (fun n : nat => INR n + 1) [(1, [1]); (1, [])] exactly)
+  assert (E1 : expands (fun n : nat => INR n + 1) [(1, [1])] (Some []))
     by sum.
   assert (E2 : expands (fun n : nat => ln (INR n + 1)) [(1, [0; 1])] (Some [-1]))
-    by (gathering (logarithm E1 (Some [-1]) (Some [-1]) 0%nat (0) by (logs; constant)) gather).
-  assert (E3 : expands p [(-1, [0; 1]); (-32 / 5 / c, [])] (Some [-1]))
+    by (gathering (logarithm E1 (Some [-1]) (Some [-1]) 0%nat (0) by (logs; constant)) (raw; cancel
+      ([] : expo); gather_terms)).
+  assert (E3 : expands p [(-1, [0; 1])] (Some []))
     by (unfold p; sum).
   apply (rest_diverges p 1 _ _ E3); [led].
 Qed.
@@ -43,11 +45,12 @@ Theorem case_3 : 0 < c -> 0 > c - 33 / 5 -> ex_series (fun n => exp (p n)).
 Proof.
   intros D1 D2.
   assert (0 < / c) by constant.
-  assert (E1 : expands (fun n : nat => INR n + 1) [(1, [1]); (1, [])] exactly)
+  assert (E1 : expands (fun n : nat => INR n + 1) [(1, [1])] (Some []))
     by sum.
   assert (E2 : expands (fun n : nat => ln (INR n + 1)) [(1, [0; 1])] (Some [-1]))
-    by (gathering (logarithm E1 (Some [-1]) (Some [-1]) 0%nat (0) by (logs; constant)) gather).
-  assert (E3 : expands p [(-33 / 5 / c, [0; 1]); (-32 / 5 / c, [])] (Some [-1]))
+    by (gathering (logarithm E1 (Some [-1]) (Some [-1]) 0%nat (0) by (logs; constant)) (raw; cancel
+      ([] : expo); gather_terms)).
+  assert (E3 : expands p [(-33 / 5 / c, [0; 1])] (Some []))
     by (unfold p; sum).
   apply (lead_converges p 0 _ _ _ _ E3); [led | right; split; [constant | same]].
 Qed.
