@@ -104,14 +104,14 @@ def _best(length: int, scale: Fraction) -> Fraction:
     )
 
 
-def _gammas(data: Data) -> dict[Fraction, dict[Fraction | None, tuple[float, float]]]:
+def _gammas(data: Data) -> dict[Fraction, list[tuple[Fraction | None, tuple[float, float]]]]:
     """By scale, R at the best gamma tried, at that of the data, and without decay."""
     length = data["length"]
     return {
-        scale: {
-            gamma: _resolution(length, gamma, scale)
+        scale: [
+            (gamma, _resolution(length, gamma, scale))
             for gamma in (_best(length, scale), data["gamma"], None)
-        }
+        ]
         for scale in data["scales"]
     }
 
@@ -124,12 +124,12 @@ def _gammas(data: Data) -> dict[Fraction, dict[Fraction | None, tuple[float, flo
 )
 def _maximize(data: Data) -> Finding:
     rows = _gammas(data)
-    bounds = [tuple(found.values()) for found in rows.values()]
+    bounds = [[r for _, r in found] for found in rows.values()]
     return Finding(
         not any(best[0] > here[1] for best, here, _ in bounds),
         {
             "by scale: (gamma, R) of the best tried, of 0.4, and without decay": {
-                str(s): [[str(g), r[0]] for g, r in found.items()] for s, found in rows.items()
+                str(s): [[str(g), r[0]] for g, r in found] for s, found in rows.items()
             }
         },
         "0.4 raises R above that of RoPE; another gamma raises it further, at each scale.",
@@ -491,7 +491,7 @@ for _key, _scale in SCALES.items():
     "gamma.sub-optimal", {"gamma": PAPER, "scales": (Fraction(1), Fraction(1, 8)), "length": 512}
 )
 def _gamma(data: Data) -> Finding:
-    rows = {scale: tuple(found.values()) for scale, found in _gammas(data).items()}
+    rows = {scale: [r for _, r in found] for scale, found in _gammas(data).items()}
     return Finding(
         all(best[0] > here[1] and here[0] > none[1] for best, here, none in rows.values()),
         {
