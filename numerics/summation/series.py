@@ -89,7 +89,7 @@ class Stretch:
         if self.kernel is not None:
             with contextlib.suppress(Unreachable):
                 return self.kernel.monotone_from
-        slope = sympy.diff(self.bias, n)
+        slope = door.diff(self.bias, n)
         if not slope.has(sympy.Derivative, sympy.Subs, sympy.floor, sympy.frac, sympy.Mod, Lookup):
             for at in SETTLED:
                 with contextlib.suppress(Unrecognised, Undefined, ArithmeticError):

@@ -82,6 +82,7 @@ def test_a_design_keeps_its_budget():
     assert design("-(1+a)*log(1+n)", horizon=64, dtype="fp16").achieved == 64
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", sorted({*QUESTIONS} - {"layers"}))
 def test_a_parameter_just_above_the_border_is_no_error(name):
     for tiny in ("(1+exp(-exp(exp(4))))", "(2-exp(-exp(exp(4))))"):

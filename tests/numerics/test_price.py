@@ -102,6 +102,7 @@ SERIES = (
 )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("text, total, weight", SERIES, ids=[s[0] for s in SERIES])
 def test_series_against_closed_forms(text, total, weight):
     whole = total(0)

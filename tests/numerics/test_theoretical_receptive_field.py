@@ -123,6 +123,7 @@ def test_a_grid_of_eps(text):
             assert "--exact" in r.reason.sentence
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "text, eps",
     [
@@ -163,6 +164,7 @@ def test_digamma_route_for_the_rational_kernel():
             assert tail(j) < mpmath.mpf(eps) * tail(0) <= tail(j - 1)
 
 
+@pytest.mark.slow
 def test_a_thousand_digits():
     r = theoretical_receptive_field("-1.001*log(1+n)", "1/10", exact=True)
     assert isinstance(r.answer, Exact) and len(str(r.tokens)) == 1000
@@ -222,6 +224,7 @@ def test_ties_of_windows_are_strict():
     assert theoretical_receptive_field(window, "1/10000").tokens == 4
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "text, share",
     [

@@ -45,6 +45,7 @@ def test_every_relation_holds_and_every_other_step_is_named(name):
     assert all(steps[k - 1].rule == "sentence" for k in found.argued)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("name", "number"), RELATIONS)
 def test_relations_hold_at_random_points(name, number):
     """By another route: mpmath at 40 digits."""

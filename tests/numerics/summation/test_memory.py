@@ -36,7 +36,13 @@ def state(value, seen=()):
     return (id(value), len(value)) if isinstance(value, (dict, list, set)) else id(value)
 
 
-@pytest.mark.parametrize("text", BIASES.values(), ids=BIASES)
+CASES = [
+    pytest.param(text, id=name, marks=[pytest.mark.slow] if name == "rotation" else [])
+    for name, text in BIASES.items()
+]
+
+
+@pytest.mark.parametrize("text", CASES)
 def test_no_question_changes_a_sum(text):
     """Nothing is written into it, and questions in another order have answers that agree."""
     bias = read(text)

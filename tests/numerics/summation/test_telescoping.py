@@ -31,6 +31,7 @@ OTHERS = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("text", TELESCOPING)
 def test_shares_are_those_of_the_sums(text):
     exact, s = share(read(text)), series(read(text))

@@ -99,10 +99,10 @@ def structure(source):
 
 
 def test_random_formulas_are_certified_as_they_were_decided(altered):
-    cases = [altered.certified(*given) for given in altered.formulas(60, seed=7)]
+    cases = [altered.certified(*given) for given in altered.formulas(40, seed=7)]
     decided = [c for c in cases if c.result is not None]
     written = [c for c in decided if c.certificate is not None]
-    assert len(decided) >= 45 and len(written) >= 0.95 * len(decided)
+    assert len(decided) >= 30 and len(written) >= 0.95 * len(decided)
     for c in written:
         structure(c.certificate.source)
         assert check(c.certificate.source, c.result.claims()) == [c.certificate.statement]

@@ -138,6 +138,7 @@ def test_parameters_in_the_exponent(text, condition):
         assert bool(holds) == condition(**values), (names, values)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "text, rule, false",
     [

@@ -211,6 +211,7 @@ def within(found, exact, budgets):
         assert (excess <= 1e-30).all(), f"beyond its budget by {excess.max()}"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("view", VISIBLE, ids=str)
 @pytest.mark.parametrize("name", TRAINABLE_NAMES)
 def test_outputs_and_gradients_of_every_encoding_within_the_budget(name, view):
@@ -238,6 +239,7 @@ def test_the_budget_notices_half_precision():
         within(*budgeted(rounded, inputs, bias, CAUSAL, 2.0**-24))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", TRAINABLE_NAMES)
 @pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
 def test_the_score_function_of_the_kernel(name):

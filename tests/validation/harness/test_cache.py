@@ -104,6 +104,7 @@ def _mask(model: Transformer, new: int, kept: int, width: int | None) -> torch.T
     return table[:, distance.clamp(min=0)].masked_fill(~seen, -math.inf)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("width", [None, 1, 5, 30])
 @pytest.mark.parametrize("name", NAMES)
 def test_a_cache_gives_the_scores_of_a_sliding_window(name, width):

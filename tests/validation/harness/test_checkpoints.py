@@ -41,6 +41,7 @@ def whole(text, small):
     return train(model, text.train, small, 1), weights(model)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("step", range(1, 12))
 def test_a_training_killed_at_any_step_ends_in_the_same_weights(step, whole, text, small, tmp_path):
     with pytest.raises(Killed):

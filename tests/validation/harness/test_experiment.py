@@ -111,6 +111,7 @@ def test_the_trained_model_comes_back(done, configuration, text, tmp_path):
     assert causal[1].nats == done[1]["measurements"][0]["perplexity"][3]["nats"]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("damaged", ["weights.safetensors", "training.json", "measurement"])
 @pytest.mark.parametrize("damage", ["flip", "truncate", "remove"])
 def test_a_corrupted_run_is_set_aside_and_made_again(configuration, tmp_path, damaged, damage):

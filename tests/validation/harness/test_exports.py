@@ -52,6 +52,7 @@ def by_hand(query, key, value, add):
     return scores.softmax(-1) @ value
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.filterwarnings("ignore:flex_attention called without")
 @pytest.mark.parametrize("name", FIXED)
 def test_fixed_biases_through_flex_attention(name, qkv):
