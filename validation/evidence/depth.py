@@ -27,7 +27,8 @@ SPLITS = 400  # into halves: more change no printed digit
 MIXINGS = tuple(k / 20 for k in range(1, 20))
 NOISES = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0)
 DRAWS = 64  # of the normal noise, whose mean kernel is taken
-REGISTERED = "registered mixing 0.4"
+REGISTERED, REACH = "registered mixing 0.4", "R (TRF - 1) + 1, as wR for windows"
+MIXED, NOISY = "fitted mixing", "fitted mixing and content noise"
 
 
 @lru_cache(maxsize=64)
@@ -73,104 +74,81 @@ def depth(found: Sequence[Model]) -> Iterator[Evidence]:
     row = max(n for o in found for n in o.last)
     layers, length = found[0].layers, found[0].trained
     measured = np.array([o.gradient for o in biased])
-
-    def model(mixing: float, noise: float) -> np.ndarray:
-        return np.array(
-            [_layered(o.label, length, row, layers, mixing, noise) for o in biased], dtype=float
-        )
-
-    registered = np.array([float(o.prediction["layered"]["tokens"]) for o in biased])
     trf = np.array([o.registered("row_trf") for o in biased])
-    reach = np.minimum(row, layers * (trf - 1) + 1)
-    grid = {(a, s): model(a, s) for a in MIXINGS for s in NOISES}
-    plain = {k: v for k, v in grid.items() if k[1] == 0}
+    fixed = {
+        REGISTERED: np.array([float(o.prediction["layered"]["tokens"]) for o in biased]),
+        PLAIN: trf,
+        REACH: np.minimum(row, layers * (trf - 1) + 1),
+    }
+    grid = {
+        (a, s): np.array(
+            [_layered(o.label, length, row, layers, a, s) for o in biased], dtype=float
+        )
+        for a in MIXINGS
+        for s in NOISES
+    }
+    fitted = {MIXED: {k: v for k, v in grid.items() if k[1] == 0}, NOISY: grid}
 
-    def error(predicted: np.ndarray, of: np.ndarray) -> float:
+    def error(predicted: np.ndarray, of: Any = slice(None)) -> float:
         return float(np.abs(np.log2(predicted[of] / measured[of])).mean())
 
+    def best(name: str, of: Any = slice(None)) -> tuple[float, float]:
+        return min(fitted[name], key=lambda k: error(fitted[name][k], of))
+
     random = np.random.default_rng(0)
-    scores: dict[str, list[float]] = {
-        name: []
-        for name in (
-            REGISTERED,
-            "fitted mixing",
-            "fitted mixing and content noise",
-            PLAIN,
-            "R (TRF - 1) + 1, as wR for windows",
-        )
-    }
-    chosen: dict[str, list[tuple[float, float]]] = {
-        "fitted mixing": [],
-        "fitted mixing and content noise": [],
-    }
+    scores: dict[str, list[float]] = {name: [] for name in (REGISTERED, MIXED, NOISY, PLAIN, REACH)}
+    chosen: dict[str, list[tuple[float, float]]] = {name: [] for name in fitted}
     for _ in range(SPLITS):
-        order = random.permutation(len(biased))
-        fit, judge = order[: len(order) // 2], order[len(order) // 2 :]
-        for name, models in (("fitted mixing", plain), ("fitted mixing and content noise", grid)):
-            best = min(models, key=lambda k: error(models[k], fit))
-            chosen[name].append(best)
-            scores[name].append(error(models[best], judge))
-        scores[REGISTERED].append(error(registered, judge))
-        scores[PLAIN].append(error(trf, judge))
-        scores["R (TRF - 1) + 1, as wR for windows"].append(error(reach, judge))
-    numbers: dict[str, Any] = {}
-    rows: list[tuple[str, ...]] = [
-        (
-            "prediction of the gradient ERF",
-            "factor off, mean over splits",
-            "95 % of the splits",
-            "Spearman's rho, all",
-        )
-    ]
-    whole = np.arange(len(biased))
-    final = {
-        REGISTERED: registered,
-        "fitted mixing": plain[min(plain, key=lambda k: error(plain[k], whole))],
-        "fitted mixing and content noise": grid[min(grid, key=lambda k: error(grid[k], whole))],
-        PLAIN: trf,
-        "R (TRF - 1) + 1, as wR for windows": reach,
+        fit, judge = np.split(random.permutation(len(biased)), [len(biased) // 2])
+        for name in fitted:
+            chosen[name].append(best(name, fit))
+            scores[name].append(error(fitted[name][chosen[name][-1]], judge))
+        for name, predicted in fixed.items():
+            scores[name].append(error(predicted, judge))
+    final = fixed | {name: fitted[name][best(name)] for name in fitted}
+    numbers: dict[str, Any] = {
+        name: {
+            "factor": 2 ** float(np.mean(values)),
+            "interval": tuple(2 ** float(q) for q in np.quantile(values, (0.025, 0.975))),
+            "rho": rank_correlation(final[name].tolist(), measured.tolist()).rho,
+        }
+        for name, values in scores.items()
     }
-    for name, values in scores.items():
-        middle = 2 ** float(np.mean(values))
-        low, high = (2 ** float(q) for q in np.quantile(values, (0.025, 0.975)))
-        rho = rank_correlation(final[name].tolist(), measured.tolist()).rho
-        numbers[name] = {"factor": middle, "interval": (low, high), "rho": rho}
-        rows.append((name, f"{middle:.2f}", f"{low:.2f} to {high:.2f}", f"{rho:.2f}"))
+    header = ("prediction of the gradient ERF", "factor off, mean over splits")
+    rows = (
+        (name, f"{v['factor']:.2f}", "{:.2f} to {:.2f}".format(*v["interval"]), f"{v['rho']:.2f}")
+        for name, v in numbers.items()
+    )
     medians = {k: tuple(float(x) for x in np.median(v, axis=0)) for k, v in chosen.items()}
     yield told(
         "depth",
         len(biased),
         numbers | {"fitted": medians},
-        tuple(rows),
+        ((*header, "95 % of the splits", "Spearman's rho, all"), *rows),
         tuple(o.runs for o in biased),
         registered=numbers[REGISTERED],
         plain=numbers[PLAIN],
         splits=SPLITS,
     )
-    noisy = final["fitted mixing and content noise"]
-    worst = sorted(range(len(biased)), key=lambda k: -abs(math.log(registered[k] / measured[k])))
-    after = [_trained(o, row) for o in biased]
-    table = (
-        ("encoding", "registered", "with learned values", "with content noise", "measured"),
-        *(
-            (
-                biased[k].label,
-                f"{registered[k]:.0f}",
-                "-" if after[k] is None else f"{after[k]:.0f}",
-                f"{noisy[k]:.0f}",
-                f"{measured[k]:.0f}",
-            )
-            for k in worst
-        ),
-    )
+    said = {
+        o.label: tuple(map(float, values))
+        for o, *values in zip(biased, final[REGISTERED], final[NOISY], measured, strict=True)
+    }
+    worst = sorted(biased, key=lambda o: -abs(math.log(said[o.label][0] / said[o.label][2])))
     yield told(
         "depth fails",
         len(biased),
-        {
-            o.label: (float(registered[k]), float(noisy[k]), float(measured[k]))
-            for k, o in enumerate(biased)
-        },
-        table,
+        said,
+        (
+            ("encoding", "registered", "with learned values", "with content noise", "measured"),
+            *((o.label, *_tokens(o, row, *said[o.label])) for o in worst),
+        ),
         tuple(o.runs for o in biased),
-        worst=[(biased[k].label, registered[k], measured[k]) for k in worst[:3]],
+        worst=[(o.label, said[o.label][0], said[o.label][2]) for o in worst[:3]],
     )
+
+
+def _tokens(o: Model, row: int, registered: float, noisy: float, found: float) -> Iterator[str]:
+    """Tokens as predicted, with the learned values where there are any, with noise, as measured."""
+    for value in (registered, _trained(o, row), noisy, found):
+        yield "-" if value is None else f"{value:.0f}"

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -90,20 +91,13 @@ def judge(registration: Registration) -> Evidence | None:
     by_rule = said(registration)
     if not by_rule:
         return None
-    held = [s.loss < LIMIT for s in by_rule["majority"]]
-    null = max(sum(held), len(held) - sum(held))
     later = {name for part in registration.added for name in part["rules"]}
     first = {rule: rows for rule, rows in by_rule.items() if rule not in later}
     leading = max(first, key=lambda rule: _share(first[rule]))
-    return told(
+    return _scored(
         "registration",
-        len(held),
-        {rule: sum(s.right for s in rows) for rule, rows in by_rule.items()} | {"null": null},
-        (
-            ("rule", "right", "95 %", "near the threshold", "R² of the size", "without the family"),
-            *(_row(rule, rows) for rule, rows in _ordered(by_rule)),
-        ),
-        tuple(dict.fromkeys(s.name for s in by_rule["majority"])),
+        by_rule,
+        by_rule["majority"],
         title=registration.plan.title,
         leading=leading,
         wrong=[s.name for s in first[leading] if not s.right],
@@ -111,8 +105,28 @@ def judge(registration: Registration) -> Evidence | None:
     )
 
 
-def _ordered(by_rule: Mapping[str, list[Said]]) -> list[tuple[str, list[Said]]]:
-    return sorted(by_rule.items(), key=lambda item: -_share(item[1]))
+def _scored(
+    key: str, by_rule: Mapping[str, Sequence[Said]], every: Sequence[Said], **more: Any
+) -> Evidence:
+    """How often each rule is right, the best first, beside the better constant answer."""
+    held = sum(s.loss < LIMIT for s in every)
+    null = max(held, len(every) - held)
+    return told(
+        key,
+        len(every),
+        {rule: sum(s.right for s in rows) for rule, rows in by_rule.items()} | {"null": null},
+        (
+            ("rule", "right", "95 %", "near the threshold", "R² of the size", "without the family"),
+            *(_row(rule, by_rule[rule]) for rule in _ordered(by_rule)),
+        ),
+        tuple(dict.fromkeys(s.name for s in every)),
+        held=held,
+        **more,
+    )
+
+
+def _ordered(by_rule: Mapping[str, Sequence[Said]]) -> list[str]:
+    return sorted(by_rule, key=lambda rule: -_share(by_rule[rule]))
 
 
 def _share(rows: Sequence[Said]) -> float:
@@ -122,16 +136,16 @@ def _share(rows: Sequence[Said]) -> float:
 def _row(rule: str, rows: Sequence[Said]) -> tuple[str, ...]:
     right, near = sum(s.right for s in rows), [s for s in rows if s.near]
     low, high = proportion(right, len(rows))
-    loss = np.array([s.loss for s in rows])
-    quantity = np.array([s.quantity for s in rows])
-    again = left_out(quantity, loss, [s.family for s in rows])
+    loss, quantity, forecast = (
+        np.array([getattr(s, what) for s in rows]) for what in ("loss", "quantity", "forecast")
+    )
     return (
         rule,
         f"{right} of {len(rows)}",
         f"{low:.0%} to {high:.0%}",
         f"{sum(s.right for s in near)} of {len(near)}" if near else "none",
-        _r2(loss, np.array([s.forecast for s in rows])),
-        _r2(loss, again),
+        _r2(loss, forecast),
+        _r2(loss, left_out(quantity, loss, [s.family for s in rows])),
     )
 
 
@@ -146,26 +160,24 @@ def law(later: Sequence[Said]) -> Evidence:
     """The law behind a forecast, on every trial, each forecast without its family.
 
     Args:
-        later: what was said beforehand of the trials that came out after the law was written down.
+        later: what was said of the trials that came out after the law was written down.
     """
     known = [t for t in trials() if t.steps == USUAL["steps"]]
     loss, value = np.array([t.loss for t in known]), np.array([t.value for t in known])
+    constant = slope(value, loss)
     without = left_out(value, loss, [t.family for t in known])
-    right = int(((without < LIMIT) == (loss < LIMIT)).sum())
-    wrong = [t.name for t, x in zip(known, without, strict=True) if (x < LIMIT) != (t.loss < LIMIT)]
-    fitted = _r2(loss, slope(value, loss) * value)
+    missed = (without < LIMIT) != (loss < LIMIT)
     unseen = _r2(*(np.array([getattr(s, what) for s in later]) for what in ("loss", "forecast")))
-    hits = sum(s.right for s in later)
     return told(
         "law",
         len(known),
         {
-            "slope": slope(value, loss),
-            "R2": float(fitted),
+            "slope": constant,
+            "R2": float(_r2(loss, constant * value)),
             "left out": float(_r2(loss, without)),
-            "right": right,
+            "right": int((~missed).sum()),
             "later": len(later),
-            "later right": hits,
+            "later right": sum(s.right for s in later),
             "later R2": unseen,
         },
         (
@@ -176,7 +188,7 @@ def law(later: Sequence[Said]) -> Evidence:
             ),
         ),
         tuple(t.name for t in known),
-        wrong=wrong,
+        wrong=[t.name for t, wrong in zip(known, missed, strict=True) if wrong],
         tolerance=TOLERANCE,
     )
 
@@ -249,12 +261,10 @@ def outside(numbers: Row) -> Evidence:
     Args:
         numbers: the rules of a registration, each with threshold and slope.
     """
-    seen = list(printed())
-    models = [m for m, _ in seen]
     by_rule: dict[str, list[Said]] = {}
-    for rule, its in numbers.items():
-        c = Calibrated(rule, its["threshold"], its["slope"])
-        for m, its_case in seen:
+    for m, its_case in printed():
+        for rule, its in numbers.items():
+            c = Calibrated(rule, its["threshold"], its["slope"])
             quantity = c.rule.quantity(its_case)
             by_rule.setdefault(rule, []).append(
                 Said(
@@ -267,20 +277,6 @@ def outside(numbers: Row) -> Evidence:
                     m.loss,
                 )
             )
-    held = sum(m.loss < LIMIT for m in models)
-    null = max(held, len(models) - held)
-    best, _ = _ordered(by_rule)[0]
-    return told(
-        "outside",
-        len(models),
-        {rule: sum(s.right for s in r) for rule, r in by_rule.items()} | {"null": null},
-        (
-            ("rule", "right", "95 %", "near the threshold", "R² of the size", "without the family"),
-            *(_row(rule, r) for rule, r in _ordered(by_rule)),
-        ),
-        tuple(m.name for m in models),
-        held=held,
-        tolerance=TOLERANCE,
-        best=best,
-        order=ORDER_LOSS,
-    )
+    best, *_ = _ordered(by_rule)
+    every = by_rule[best]
+    return _scored("outside", by_rule, every, tolerance=TOLERANCE, best=best, order=ORDER_LOSS)

@@ -7,6 +7,7 @@ had been piloted with most of its encodings. `UNSEEN` names the others.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -159,62 +160,53 @@ def _rank_interval(
     from scipy import stats
 
     groups = [[k for k, name in enumerate(names) if name == f] for f in dict.fromkeys(names)]
-    random = np.random.default_rng(0)
-    values = []
-    for _ in range(RESAMPLES):
-        rows = [k for g in random.integers(len(groups), size=len(groups)) for k in groups[g]]
-        a, b = (stats.rankdata(np.array(values_of)[rows]) for values_of in (first, second))
-        if np.ptp(a) > 0 and np.ptp(b) > 0:
-            values.append(float(np.corrcoef(a, b)[0, 1]))
-    low, high = np.quantile(values, (0.025, 0.975))
+    pair = np.array([first, second])
+
+    def rho(drawn: np.ndarray) -> float:
+        ranks = stats.rankdata(pair[:, [k for g in drawn for k in groups[g]]], axis=1)
+        return float(np.corrcoef(ranks)[0, 1])
+
+    # a draw of one family may have one rank alone, and no correlation
+    with np.errstate(invalid="ignore"), warnings.catch_warnings(action="ignore"):
+        found = stats.bootstrap(
+            (np.arange(len(groups)),),
+            rho,
+            n_resamples=RESAMPLES,
+            vectorized=False,
+            method="percentile",
+            rng=0,
+        ).bootstrap_distribution
+    low, high = np.nanquantile(found, (0.025, 0.975))
     return float(low), float(high)
 
 
 def _paired(found: Sequence[Model], results: Sequence[Row]) -> Iterator[Evidence]:
-    def resolution(label: str, masked: bool) -> dict[int, float]:
-        return {
-            run["seed"]: m["scores"]["resolution"]
-            for run in results
-            for m in run["measurements"]
-            if run["encoding"]["label"] == label
-            and run["preset"]["length"] == found[0].trained
-            and (m["inference"]["bca"] is not None) is masked
-            and m.get("scores", {}).get("resolution") is not None
-        }
-
+    known: dict[tuple[str, bool], dict[int, float]] = {}
+    for run in results:
+        if run["preset"]["length"] == found[0].trained:
+            for m in run["measurements"]:
+                if (value := m.get("scores", {}).get("resolution")) is not None:
+                    name = run["encoding"]["label"], m["inference"]["bca"] is not None
+                    known.setdefault(name, {})[run["seed"]] = value
     rows, lower = [], {}
-    for masked in (False, True):
-        rope, xpos = resolution("rope", masked), resolution("xpos", masked)
+    for masked, mask in ((False, "causal"), (True, "with BCA")):
+        rope, xpos = (known.get((label, masked), {}) for label in ("rope", "xpos"))
         shared = sorted(rope.keys() & xpos.keys())
-        name = "with BCA" if masked else "causal"
-        for seed in shared:
-            rows.append((name, str(seed), f"{rope[seed]:.3g}", f"{xpos[seed]:.3g}"))
-        lower[name] = (sum(xpos[s] < rope[s] for s in shared), len(shared))
-    if not rows:
-        return
-    yield told(
-        "referee paired",
-        len(rows),
-        lower,
-        (("mask", "seed", "RoPE", "xPos"), *rows),
-    )
+        rows += [(mask, str(s), f"{rope[s]:.3g}", f"{xpos[s]:.3g}") for s in shared]
+        lower[mask] = (sum(xpos[s] < rope[s] for s in shared), len(shared))
+    if rows:
+        yield told("referee paired", len(rows), lower, (("mask", "seed", "RoPE", "xPos"), *rows))
 
 
 def _spread(found: Sequence[Model], results: Sequence[Row]) -> Iterator[Evidence]:
     seeds = {
-        o.label: [
+        o.label: sorted(
             run["measurements"][0]["gradient"]["tokens"]
             for run in results
             if run["encoding"]["label"] == o.label and run["preset"]["length"] == o.trained
-        ]
+        )
         for o in found
         if not o.mask
     }
-    wide = {k: sorted(v) for k, v in seeds.items() if len(v) > 1 and max(v) > 2 * min(v)}
-    if not wide:
-        return
-    yield told(
-        "referee spread",
-        len(wide),
-        wide,
-    )
+    if wide := {k: v for k, v in seeds.items() if len(v) > 1 and v[-1] > 2 * v[0]}:
+        yield told("referee spread", len(wide), wide)
