@@ -24,8 +24,9 @@ Each is a plain function, handed what it needs, so that this room imports none o
   of the array API standard, and `xp.special(name)` for what SciPy and torch both call so.
 
 A function with `elementary` (an identity) or `asymptotic` (elementary terms and a remainder
-function) needs no `complex_ball`, `series` and `tail`: it is evaluated in these terms. The other
-fields are facts: where it is real, increasing or continuous, its range and period, its branches.
+function) needs no `complex_ball`, `series`, `tail` and `expansion`: it is evaluated in these terms.
+The other fields are facts: where it is real, increasing or continuous, its range and period, its
+branches.
 
 A law test holds all rules of each record against each other, so a slip in one shows.
 """

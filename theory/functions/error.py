@@ -103,11 +103,6 @@ def _erf_of(t: Any, g: Any) -> Any:
     return t.subtract(_erfc_at_infinity(t, t.negate(g)), t.ONE)
 
 
-def _expand_erfc(t: Any, e: Expr, a: Expr) -> Any:
-    g = t.transseries(a)
-    return _erfc_at_infinity(t, g) if t.direction(g) == 1 else t.subtract(t.ONE, _erf_of(t, g))
-
-
 def _expand_erfi(t: Any, e: Expr, a: Expr) -> Any:
     """exp(x^2)/(x sqrt(pi)) sum (2k-1)!!/(2 x^2)^k."""
     g = t.transseries(a)
@@ -144,7 +139,6 @@ FUNCTIONS = (
         ball=real("erfc"),
         complex_ball=lambda analytic, z: z.erfc(),
         series=methodcaller("erfc"),
-        expansion=_expand_erfc,
         array=lambda xp, x: xp.special("erfc")(x),
     ),
     Function(

@@ -14,7 +14,7 @@ from sympy import Expr
 
 Rule = Callable[..., Any]
 ARITHMETICS = ("ball", "complex_ball", "series", "tail", "expansion", "array")
-REDUCIBLE = ("complex_ball", "series", "tail")
+REDUCIBLE = ("complex_ball", "series", "tail", "expansion")
 
 
 class Refused(Exception):

@@ -11,7 +11,7 @@ import sympy
 from flint import acb, arb, fmpq
 from sympy import Expr, S
 
-from farfield.theory.algebra.outcomes import NeedMore, NotReal, Undecided
+from farfield.theory.algebra.outcomes import NeedMore
 from farfield.theory.functions.balls import NAN, power_of, real
 from farfield.theory.functions.elementary import SMALL, remainder, small_sum
 from farfield.theory.functions.record import Function
@@ -71,31 +71,22 @@ def _cos_series(k: int) -> fmpq:
     return fmpq(0) if k % 2 else fmpq((-1) ** (k // 2), math.factorial(k))
 
 
-def _circular(of_sine_and_cosine: Callable[[Any, Any, Any], Any]) -> Callable[..., Any]:
-    """The expansion of a function of a sine s and a cosine c: at a finite limit by the addition
-    theorem; a sine or cosine of what grows is a coefficient of its own."""
-
-    def expand(t: Any, e: Expr, a: Expr) -> Any:
-        g = t.transseries(a)
-        try:
-            bounded = t.direction(g) == 0 and not t.oscillates(t.split(g)[1])
-        except NeedMore:
-            bounded = False
-            if g.remainder is not None and t.size(g.remainder) <= 0:
-                raise
-        if not bounded:
-            if e.func not in (sympy.sin, sympy.cos):
-                raise Undecided(f"{e.func.__name__} of an unbounded argument")
-            return t.number(t.bounded_atom(*WAVE) if t.has_bounded_atom(a) else e)
-        limit, delta = t.finite(g)
-        point = t.to_sympy(limit)
-        s0, c0 = t.coefficient(sympy.sin(point)), t.coefficient(sympy.cos(point))
-        sine, cosine = t.taylor(_sin_series, delta, "sin"), t.taylor(_cos_series, delta, "cos")
-        s = t.add(t.scale(cosine, s0), t.scale(sine, c0))
-        c = t.add(t.scale(cosine, c0), t.scale(sine, t.minus(s0)))
-        return of_sine_and_cosine(t, s, c)
-
-    return expand
+def _expand_wave(t: Any, e: Expr, a: Expr) -> Any:
+    """At a finite limit by the addition theorem, else a coefficient of its own."""
+    g = t.transseries(a)
+    try:
+        bounded = t.direction(g) == 0 and not t.oscillates(t.split(g)[1])
+    except NeedMore:
+        bounded = False
+        if g.remainder is not None and t.size(g.remainder) <= 0:
+            raise
+    if not bounded:
+        return t.number(t.bounded_atom(*WAVE) if t.has_bounded_atom(a) else e)
+    limit, delta = t.finite(g)
+    point = t.to_sympy(limit)
+    sine, cosine = t.taylor(_sin_series, delta, "sin"), t.taylor(_cos_series, delta, "cos")
+    value, slope = t.coefficient(e.func(point)), t.coefficient(e.func(point + sympy.pi / 2))
+    return t.add(t.scale(cosine, value), t.scale(sine, slope))
 
 
 def _atan_of(t: Any, g: Any) -> Any:
@@ -107,41 +98,6 @@ def _atan_of(t: Any, g: Any) -> Any:
         return t.number(t.bounded_atom(-sympy.pi / 2, sympy.pi / 2))
     small = t.taylor(lambda k: fmpq((-1) ** (k // 2), k) if k % 2 else fmpq(0), t.reciprocal(g))
     return t.subtract(t.number(way * sympy.pi / 2), small)
-
-
-def _asin_near_zero(t: Any, g: Any) -> Any:
-    """Odd coefficients binomial(k - 1, k//2)/(2^(k-1) k)."""
-
-    def coefficient(k: int) -> fmpq:
-        return fmpq(math.comb(k - 1, k // 2), 2 ** (k - 1) * k) if k % 2 else fmpq(0)
-
-    return t.taylor(coefficient, g)
-
-
-def _acos_of(t: Any, g: Any) -> Any:
-    """acos x = 2 asin sqrt((1 - x)/2), with the square root tending to 0 at x = 1."""
-    limit, _ = t.finite(g)
-    if t.oscillates(limit):
-        raise Undecided("acos of an oscillation")
-    if t.sign(t.coefficient(t.to_sympy(limit) - 1)) == 0:
-        half = t.scale(t.subtract(t.ONE, g), HALF)
-        if half.leading() is None:
-            return t.ZERO
-        return t.scale(_asin_near_zero(t, t.power(half, HALF)), fmpq(2))
-    if t.sign(t.coefficient(t.to_sympy(limit) + 1)) == 0:
-        return t.subtract(t.number(sympy.pi), _acos_of(t, t.negate(g)))
-    return t.at_finite(sympy.acos, g, "acos")
-
-
-def _expand_acos(t: Any, e: Expr, a: Expr) -> Any:
-    """acos, or pi/2 minus it; an argument that grows leaves the domain."""
-    way = t.direction(t.transseries(a))
-    if way in (1, -1):
-        raise NotReal(f"{e.func.__name__} outside its domain")
-    if way is None:
-        raise Undecided(f"{e.func.__name__} of an unbounded argument")
-    arc = _acos_of(t, t.transseries(a))
-    return arc if e.func is sympy.acos else t.subtract(t.number(sympy.pi / 2), arc)
 
 
 # -- bounds on a half-line ------------------------------------------------------------------------
@@ -204,7 +160,7 @@ FUNCTIONS = (
         complex_ball=lambda analytic, z: z.sin(),
         series=methodcaller("sin"),
         tail=_wave_beyond("sin"),
-        expansion=_circular(lambda t, s, c: s),
+        expansion=_expand_wave,
         array=lambda xp, x: xp.sin(x),
     ),
     Function(
@@ -218,7 +174,7 @@ FUNCTIONS = (
         complex_ball=lambda analytic, z: z.cos(),
         series=methodcaller("cos"),
         tail=_wave_beyond("cos"),
-        expansion=_circular(lambda t, s, c: c),
+        expansion=_expand_wave,
         array=lambda xp, x: xp.cos(x),
     ),
     Function(
@@ -229,7 +185,6 @@ FUNCTIONS = (
         period=_half_turns,
         continuous=False,
         ball=real("tan"),
-        expansion=_circular(lambda t, s, c: t.multiply(s, t.reciprocal(c))),
         array=lambda xp, x: xp.tan(x),
     ),
     Function(
@@ -240,7 +195,6 @@ FUNCTIONS = (
         period=_half_turns,
         continuous=False,
         ball=real("cot"),
-        expansion=_circular(lambda t, s, c: t.multiply(c, t.reciprocal(s))),
         array=lambda xp, x: 1 / xp.tan(x),
     ),
     Function(
@@ -250,7 +204,6 @@ FUNCTIONS = (
         elementary=lambda x: 1 / sympy.cos(x),
         continuous=False,
         ball=real("sec"),
-        expansion=_circular(lambda t, s, c: t.reciprocal(c)),
         array=lambda xp, x: 1 / xp.cos(x),
     ),
     Function(
@@ -260,7 +213,6 @@ FUNCTIONS = (
         elementary=lambda x: 1 / sympy.sin(x),
         continuous=False,
         ball=real("csc"),
-        expansion=_circular(lambda t, s, c: t.reciprocal(s)),
         array=lambda xp, x: 1 / xp.sin(x),
     ),
     Function(
@@ -272,7 +224,6 @@ FUNCTIONS = (
         ball=real("asin"),
         complex_ball=_complex_arc("asin"),
         series=methodcaller("asin"),
-        expansion=_expand_acos,
         array=lambda xp, x: xp.asin(x),
     ),
     Function(
@@ -284,7 +235,6 @@ FUNCTIONS = (
         ball=real("acos"),
         complex_ball=_complex_arc("acos"),
         series=methodcaller("acos"),
-        expansion=_expand_acos,
         array=lambda xp, x: xp.acos(x),
     ),
     Function(
@@ -308,7 +258,6 @@ FUNCTIONS = (
         elementary=lambda x: sympy.atan(1 / x),
         continuous=False,
         ball=lambda x: real("atan")(power_of(x, fmpq(-1))),
-        expansion=lambda t, e, a: _atan_of(t, t.reciprocal(t.transseries(a))),
         array=lambda xp, x: xp.atan(1 / x),
     ),
     Function(

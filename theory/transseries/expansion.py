@@ -111,6 +111,8 @@ class Expansion(Arithmetic):
         rule = record.expansion
         if rule is not None:
             return lambda: rule(OPERATIONS, e, *e.args), ()
+        if record.reduced is not None:
+            return super().function(record, e)
         if len(e.args) > 1 or not isinstance(e, sympy.Function):
             raise self.lacking(record.name, record.lacks[self.rule])
         return lambda argument: self._without_rule(record, argument), e.args
