@@ -27,6 +27,7 @@ from farfield.theory.certificates.script import (
     together,
 )
 from farfield.theory.coefficients.arithmetic import Coefficient, coefficient, expand, to_sympy
+from farfield.theory.coefficients.context import context
 from farfield.theory.coefficients.signs import sign
 from farfield.theory.transseries.arithmetic import (
     Transseries,
@@ -156,6 +157,15 @@ class Expander(Script):
         by = f"{_orders(delta, g.remainder)} ({shown(value)}) by ({why})"
         raw = [*_monomials(parts), *_powers(delta, g.remainder)]
         return self.ruled(f, g, f"logarithm {name} {by}", raw)
+
+    def _exp(self, f: Form) -> Step:
+        """What falls faster than every power of n; as small as the order of the decision asks."""
+        name, g, s = self.lead(f.args[0])
+        if s > 0 or compare(g.terms[0][0], iterated_log(1)) <= 0:
+            raise NoCertificate(f"the exponential {told(f)}")
+        k = -context().order
+        by = f"apply (expands_exp_small _ _ _ _ _ ({k}) {name}); [led | constant | less]"
+        return self.step(f, Transseries([], Monomial([fmpq(k)])), by)
 
     def _rpower(self, f: Form) -> Step:
         """A power with a constant real exponent; the base must be positive in the end."""

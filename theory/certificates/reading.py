@@ -171,14 +171,14 @@ _WORDS = frozenset(
     converges_classes cos destruct else eventually eventually_equal eventually_less
     eventually_negative eventually_positive eventually_rbar_table eventually_table
     eventually_true ex_series exact exactly exfalso exists exp exp_above exp_below expands
-    expands_abs expands_abs_opp expands_bounded expands_const expands_ext expands_n expo
-    extended_classes extended_finite extended_masked false filter_and filter_imp fun gather
-    gather_terms gathering if intros inverse inverse_between lead_converges lead_diverges led
-    left less lia ln ln_above ln_below logarithm logs lower_bound lra m_infty mod mod_value nat
-    natural_power negb nth orb p n pieces pose periodic power_value product proj1 proj2 proof
-    raw real_power reflexivity rest_diverges revert rewrite right root_between same sign_value
-    sin split split_log sum sum_by sum_n_m then true unfold upper_bound wave_at_most wave_value
-    with
+    expands_abs expands_abs_opp expands_bounded expands_const expands_exp_small expands_ext
+    expands_n expo extended_classes extended_finite extended_masked false filter_and filter_imp
+    fun gather gather_terms gathering if intros inverse inverse_between lead_converges
+    lead_diverges led left less lia ln ln_above ln_below logarithm logs lower_bound lra m_infty
+    mod mod_value n nat natural_power negb nth orb p periodic pieces pose power_value product
+    proj1 proj2 proof raw real_power reflexivity rest_diverges revert rewrite right root_between
+    same sign_value sin split split_log sum sum_by sum_n_m then true unfold upper_bound
+    wave_at_most wave_value with
     i'
     """,
     )

@@ -24,6 +24,7 @@ from farfield.theory.terms import skipped_terms
 from farfield.theory.values import enclose
 
 FIRST = 64  # terms that may be written out
+LATEST = 10**9  # where a formula may begin to have values
 
 Bounds = tuple[Expr, Expr]
 Begins = Mapping[Symbol, int]  # where an index begins: n, and the counters of sums
@@ -39,8 +40,14 @@ def total(formula: Expr) -> Expr:
     >>> total(-sympy.sqrt(n)), total(-sympy.log(n)), total(-sympy.log(n + 1))
     (Piecewise((0, n < 1), (-sqrt(n), True)), Piecewise((-oo, n < 1), (-log(n), True)), -log(n + 1))
     """
-    start = _first_total(bias_form(formula))
-    pieces: list[tuple[Expr, Any]] = []
+    f = bias_form(formula)
+    start, pieces = _beginning(formula), list[tuple[Expr, Any]]()
+    if start > FIRST:
+        pieces.append((S.NegativeInfinity, sympy.Lt(n, start, evaluate=False)))
+        _check(f, {n: start})
+        start = 0
+    else:
+        start = _first_total(f)
     for k in range(start):
         value = _term(formula, k)
         if pieces and pieces[-1][0] == value:
@@ -53,6 +60,32 @@ def total(formula: Expr) -> Expr:
 def check_total(e: Any) -> None:
     """NoCertificate unless the prover's value is ours at every n >= 0."""
     _check(bias_form(e), {n: 0})
+
+
+def _beginning(formula: Expr) -> int:
+    """The n before which no term has a value, as the logarithm of an iterated logarithm has none:
+    these increase; 0 where that is not known."""
+    inner = [a.args[0] for a in formula.atoms(sympy.log) if _is_iterated(a.args[0])]
+    deepest = max(inner, key=sympy.count_ops, default=n)
+    low, high = -1, 1
+    while high < LATEST and not _has_logarithm(deepest, high):
+        low, high = high, 2 * high
+    if deepest == n or high >= LATEST:
+        return 0
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if _has_logarithm(deepest, middle) else (middle, high)
+    return high
+
+
+def _is_iterated(e: Expr) -> bool:
+    return bool(e == n) or (isinstance(e, sympy.log) and _is_iterated(e.args[0]))
+
+
+def _has_logarithm(e: Expr, k: int) -> bool:
+    """Whether an iterated logarithm is not seen to be negative, or without a value, at k."""
+    ball = enclose(e, 128, {n: k})
+    return ball is not None and not bool(ball <= 0)
 
 
 def _first_total(f: Form) -> int:
@@ -69,14 +102,20 @@ def _first_total(f: Form) -> int:
 
 def _term(formula: Expr, k: int) -> Expr:
     """The bias at n = k, -oo where it has no value."""
+    at, parts = {n: Integer(k)}, formula.atoms(sympy.log, sympy.Pow)
     try:
-        value = door.replaced(formula, {n: Integer(k)})
+        value = door.replaced(formula, at)
+        if not formula.has(sympy.Piecewise) and any(
+            door.replaced(a, at).has(S.NaN, S.ComplexInfinity) for a in parts
+        ):  # SymPy multiplies by 0 whatever it is
+            return S.NegativeInfinity
     except Undecided:  # SymPy compares nothing with what has no value
         value = S.NaN
     if value is S.NaN and not formula.free_symbols - {n} and k not in skipped_terms(formula):
         raise NoCertificate(f"the value at n = {k}")
     if value.has(S.NaN, S.ComplexInfinity, S.Infinity, S.ImaginaryUnit):
         return S.NegativeInfinity
+    value = _power_of_zero(value)
     try:
         check_total(value)
     except NoCertificate:
@@ -84,6 +123,20 @@ def _term(formula: Expr, k: int) -> Expr:
             raise
         return S.NegativeInfinity
     return value
+
+
+def _power_of_zero(e: Expr) -> Expr:
+    """The expression with 0^q as 0 for q > 0, 1 for q = 0, and without a value for other q."""
+    powers = {a for a in e.atoms(sympy.Pow) if a.base == 0}
+    if len(powers) != 1:
+        return e
+    [power] = powers
+    q = power.exp
+    pieces = [
+        (door.replaced(e, {power: S.Zero}), q > 0),
+        (door.replaced(e, {power: S.One}), sympy.Eq(q, 0)),
+    ]
+    return sympy.Piecewise(*pieces, (S.NegativeInfinity, True), evaluate=False)
 
 
 def _without_value(e: Expr) -> bool:
@@ -138,6 +191,13 @@ def _positive(e: Expr, begins: Begins) -> bool:
     moved = door.replaced(e, {i: i + start for i, start in begins.items()})
     if door.assumed(moved, "positive") or _bounds(moved)[0] > 0:
         return True
+    for term in moved.args if moved.is_Add else ():  # log v <= v - 1
+        v = (-term).args[0] if isinstance(-term, sympy.log) else S.Zero
+        if v != 0 and _positive(v, {}) and _positive(door.expand(moved - term - v + 1), {}):
+            return True
+    above, below = door.fraction(door.together(moved))
+    if below != 1 and _positive(below, {}):
+        return _positive(door.expand(above), {})
     if moved.is_Add and len(moved.args) == 2 and (increase := _increase(*moved.args)) is not None:
         return _positive(increase, {})
     return bool(door.assumed(door.expand(moved), "positive"))

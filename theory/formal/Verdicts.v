@@ -100,3 +100,19 @@ Proof.
   - right. split; [lra|]. unfold same. enough (Z : forall e, null (esub e e)) by apply Z.
     induction e as [|a e IH]; simpl; [trivial|]. split; [ring|exact IH].
 Qed.
+
+(** The exponential of what falls faster than every multiple of log n is below every power of n. *)
+Theorem expands_exp_small f c e ts o k : expands f ((c, e) :: ts) o -> led e ts o -> c < 0 ->
+  less (unit 0) e -> expands (fun n => exp (f n)) [] (Some [k]).
+Proof.
+  intros F H Hc He.
+  assert (L : is_lim_seq (fun n => rho f 0 n / lg 1 (INR n)) p_infty).
+  { apply (rung_limit f 0 c e ts o p_infty); trivial; [now apply over_unit_infinite|].
+    unfold is_Rbar_mult. simpl. destruct (Rle_dec 0 (- c)) as [H0|H0]; [|exfalso; lra].
+    destruct (Rle_lt_or_eq_dec 0 (- c) H0); [reflexivity|exfalso; lra]. }
+  apply is_lim_seq_spec in L. specialize (L (- k)). exists 1.
+  apply filter_imp with (2 := filter_and _ _ L (eventually_lg 1 0)). intros n [Hn P].
+  apply (proj2 (Rlt_div_r _ _ _ P)) in Hn. unfold rho in Hn. simpl lsum in Hn.
+  simpl eval. simpl bound. rewrite Rminus_0_r, Rabs_pos_eq, Rmult_1_l by (left; apply exp_pos).
+  unfold mono. apply exp_le. simpl dot. simpl lg in *. lra.
+Qed.

@@ -203,6 +203,11 @@ FAITHFUL = [
     "-where((n<3)&(n>1),0,2)*log(n+1)",
     "-Sum(log(n+k),(k,1,3))",
     "log((n+1)^(1/3)-n^(1/3))*4",
+    "-exp(-n)-2*log(n+1)",
+    "-log(n)-2*log(log(n)-log(log(n)))",
+    "-log(n)-log(log(log(n)))",
+    "-n*sin(pi*n/2)^2",
+    "n*log(1-log(n)/n)",
 ]
 
 
@@ -219,21 +224,35 @@ def test_the_definition_has_the_formulas_value_at_every_n(formula):
     np.testing.assert_allclose(given, wanted, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("q", ["3/2", "0", "-1"])
+@pytest.mark.parametrize("formula", ["-r*n^q", "-r*(n+1)*log(n+1)^q"])
+def test_a_power_of_zero_has_its_value_for_every_exponent(formula, q):
+    found = check_convergence(formula, assumptions={"q": "real"})
+    table = encoding(formula, assumptions={"q": "real"}, r=2, q=q).bias(np.arange(LENGTH))[0]
+    given = in_the_prover(found.certificate().source, {"r": 2.0, "q": float(sympy.Rational(q))})
+    wanted = np.where(np.isfinite(table), table, -np.inf)
+    np.testing.assert_allclose(given, wanted, rtol=1e-12, atol=1e-12)
+
+
+def test_a_formula_that_begins_late_has_no_value_before():
+    """The fourth logarithm is positive from e^(e^e) = 3814279.1 on."""
+    found = check_convergence("-2*log(n)-log(log(log(log(log(n)))))").certificate()
+    assert "if Rltb (INR n) 3814280 then m_infty else Finite (" in " ".join(found.source.split())
+
+
 REFUSED = [
     "-log(n+1)/2+Mod(n,2)^(3/2)",
     "-log(n+1)+(1+(-1)^n)^(3/2)",
     "-log(n+1)-Mod(n,2)^a",
     "-2*log(n+1)*(1+(-1)^n)^(1/2)-n",
     "-log(n+1)-1/(n-3)^2*Mod(n,2)^(1/2)",
-    "-r*n^q",
     "-n-log(n-100)",
 ]
 
 
 @pytest.mark.parametrize("formula", REFUSED)
 def test_what_cannot_be_printed_faithfully_is_refused(formula):
-    domains = {"r": "positive", "q": "real"} if "q" in formula else None
-    found = check_convergence(formula, assumptions=domains)
+    found = check_convergence(formula)
     assert found.verdict != "undecided"
     with pytest.raises(NoCertificate, match="no certificate for this form"):
         found.certificate()
