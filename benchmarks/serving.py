@@ -31,8 +31,10 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from farfield.numerics.windows.certified import certified_window
 from farfield.theory.encodings import encoding
-from farfield.validation.checkpoints.bounds import weight_bounds
+from farfield.validation.checkpoints.family import Attention, ModelSize
 from farfield.validation.checkpoints.head_window import upwards
+from farfield.validation.checkpoints.norms import bounds_of, projections
+from farfield.validation.checkpoints.run import PROJECTS
 from farfield.validation.harness.attention import fused
 from farfield.validation.harness.model import Transformer
 from farfield.validation.harness.positional import initialised
@@ -49,7 +51,15 @@ Route = Callable[[Tensor, Tensor, Tensor, Tensor | None, object], Tensor]
 def certified_widths(model: Transformer, error: str) -> list[list[int]]:
     """A window for each layer and head, from the norms of the weights."""
     found = []
-    for bounds in weight_bounds(model):
+    s, tensors = SHAPE, model.state_dict()
+    size = ModelSize(s.layers, s.heads, s.width // s.heads, s.width, 256, s.heads, 2 * s.width)
+    attention = Attention(ALIBI, scale=size.head_size**-0.5)
+
+    def read(name: str) -> np.ndarray | None:
+        return tensors[name].double().numpy() if name in tensors else None
+
+    for layer in range(SHAPE.layers):
+        bounds = bounds_of(projections(size, PROJECTS, layer, read), attention)
         windows = [
             certified_window(ALIBI.head(h), error, upwards(b.logit), upwards(b.value))
             for h, b in enumerate(bounds, 1)

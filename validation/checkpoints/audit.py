@@ -1,8 +1,8 @@
 """The audit of a model: for every layer whether a window is ever enough, for every head with a bias
 how far it can see.
 
-Only the configuration is read, and the weights that are the encoding; the model is loaded, with
-torch, only where windows are asked for bounds of its weights. Numbers are those of the theory, on
+Only the configuration is read, and the weights that are the encoding; where bounds of the weights
+are asked for, those of queries, keys and values too. No torch. Numbers are those of the theory, on
 the formula or table that the folder holds: certified. Rotations and absolute positions are decided
 by theorems on bounded logits; the numbers of a rotation's surrogate are given where asked for.
 """
@@ -56,6 +56,7 @@ from farfield.validation.checkpoints.layers import (
     STATE,
     LayerAudit,
     LayerKeys,
+    Proved,
     cache_of,
     keys_text,
     layer_blocks,
@@ -63,9 +64,9 @@ from farfield.validation.checkpoints.layers import (
     reach,
     size_text,
 )
+from farfield.validation.checkpoints.norms import weight_bounds
 from farfield.validation.checkpoints.run import RUN
 from farfield.validation.checkpoints.surrogate import Surrogate, surrogate_of
-from farfield.validation.optional import library
 from farfield.validation.short import field_text, share_text
 from farfield.validation.usual import DTYPES, EPS
 
@@ -408,7 +409,7 @@ def audit(
         eps: shares for the receptive fields, exact.
         error: budget of the certified windows.
         bounds: `given` takes the two numbers; `weights` computes them from the weights of each
-            layer and head, which loads the model.
+            layer and head.
         logit_bound: of |q.k|/sqrt(d), where bounds are given; 1 if not, which is assumed.
         value_bound: of ||v||, in the same way.
         surrogate: whether the numbers of a rotation's additive surrogate are given, in seconds.
@@ -456,6 +457,7 @@ def audit(
         )
     ordered = tuple(sorted(tested))
     content = None if logit_bound is None else float(logit)
+    proved = weight_bounds(folder) if bounds == "weights" else []
     named, source = _named(folder, bounds)
     lengths = tuple(dict.fromkeys((m, *ordered)))
     found = Audit(
@@ -476,7 +478,7 @@ def audit(
         hypothesis,
         assumed,
         note=folder.note,
-        layers_alike=layers_of(folder, m, logit_bound=content, weights=bounds == "weights"),
+        layers_alike=layers_of(folder, m, logit_bound=content, proved=proved),
         reach=reach(folder.attention),
         caches=tuple(cache_of(folder.attention, folder.shape, length) for length in lengths),
         label=Label.THEOREM,
@@ -488,11 +490,8 @@ def audit(
         )
     if not any(a.biased for a in folder.attention):
         return _without_heads(found, folder)
-    limits: list[tuple[HeadBounds, ...]]
     limits = [(HeadBounds(float(logit), float(value)),) * folder.shape.heads] * folder.shape.layers
-    if bounds == "weights":
-        limits = _of_weights(folder)
-    return _with_heads(folder, found, limits)
+    return _with_heads(folder, found, proved or limits)
 
 
 def _named(folder: Folder, bounds: str) -> tuple[str, str]:
@@ -530,21 +529,12 @@ def _without_heads(a: Audit, folder: Folder) -> Audit:
     )
 
 
-def _of_weights(folder: Folder) -> list[tuple[HeadBounds, ...]]:
-    """Bounds by layer and head, from a model that is loaded: here alone an audit needs torch."""
-    library("torch", "bounds from weights", "hf")
-    from farfield.validation.checkpoints.bounds import weight_bounds
-    from farfield.validation.checkpoints.loading import load
-
-    return list(weight_bounds(load(folder)))
-
-
-def _with_heads(folder: Folder, a: Audit, limits: list[tuple[HeadBounds, ...]]) -> Audit:
+def _with_heads(folder: Folder, a: Audit, limits: Proved) -> Audit:
     """Layers that share a bias and its bounds share their entries."""
     groups: dict[tuple[int, tuple[HeadBounds, ...]], list[int]] = {}
     each: dict[int, Encoding] = {}
     for layer, (attention, limit) in enumerate(zip(folder.attention, limits, strict=True), 1):
-        if attention.encoding is None or not attention.biased:
+        if limit is None or attention.encoding is None or not attention.biased:
             continue
         each[id(attention.encoding)] = attention.encoding
         groups.setdefault((id(attention.encoding), limit), []).append(layer)

@@ -1,15 +1,13 @@
 """The families whose biases or attention need more than names: BLOOM, MPT, Falcon, T5, GPT-J.
 
 `POSITIONS` reads what their configurations say of positions. `FORWARDS` runs the library's layers
-with a path of ours where the library has no hook for it, and says how queries, keys and values come
-from a layer's input, for bounds of the weights.
+with a path of ours where the library has no hook for it.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +20,7 @@ from farfield.validation.checkpoints.guarded import Config
 from farfield.validation.checkpoints.rotary import rotary
 
 if TYPE_CHECKING:
-    from torch import Tensor, nn
+    from torch import Tensor
 
 Attend = Callable[["Tensor", "Tensor", "Tensor", float], "Tensor"]
 """Called as `attend(query, key, value, scale)`, shapes (batch, heads, length, size)."""
@@ -59,7 +57,8 @@ def _mpt(config: Config, size: ModelSize, tables: Tables) -> tuple[list[Attentio
     slopes = [sympy.Integer(2) ** sympy.Rational(-most * k, whole) for k in order][: size.heads]
     source = f"MPT: ALiBi with exponents up to {most}"
     found = dataclasses.replace(encoding("alibi", m=slopes), source=source)
-    return [Attention(found)] * size.layers, note
+    clip = own.number("clip_qkv", usual=1.0) if own.value("clip_qkv") else None
+    return [Attention(found, clip=clip)] * size.layers, note
 
 
 def _falcon(config: Config, size: ModelSize, tables: Tables) -> tuple[list[Attention], str]:
@@ -113,68 +112,18 @@ POSITIONS = {"bloom": _bloom, "mpt": _mpt, "falcon": _falcon, "t5": _t5}
 
 
 @dataclass(frozen=True)
-class Projections:
-    """How queries, keys and values of a layer come from its normalised input; tensors in float64.
-
-    Args:
-        gain, shift: of the norm, shape (width,).
-        centred: whether the norm takes the mean away first (LayerNorm).
-        query, key, value: weights, shape (heads, head size, width), and biases, (heads, head size).
-        scale: what logits are multiplied with.
-        clip: bound that every query, key and value entry is clamped to, or None.
-        norm: the module that makes the normalised input.
-    """
-
-    gain: Tensor
-    shift: Tensor
-    centred: bool
-    query: tuple[Tensor, Tensor]
-    key: tuple[Tensor, Tensor]
-    value: tuple[Tensor, Tensor]
-    scale: float
-    clip: float | None
-    norm: nn.Module
-
-
-@dataclass(frozen=True)
 class Forward:
     """How the attention of a layer is run where the library has no hook of its own.
 
     Args:
         attention: its name in a layer, joined by dots.
         forward: called as `forward(module, attend, hidden, ...)`.
-        projections: of a layer, called as `projections(layer, shape)`; None where they are of no
-            use, since no bias is added.
         arguments: what the body must be called with besides, from the embedded tokens.
     """
 
     attention: str
     forward: Callable[..., Any]
-    projections: Callable[[Any, ModelSize], Projections] | None = None
     arguments: Callable[[Tensor], dict[str, Any]] = lambda embedded: {}
-
-
-def split(joined: Any, shaped: Callable[[Tensor], Any]) -> Iterator[tuple[Tensor, Tensor]]:
-    """Weights and biases of queries, keys and values from one matrix for all three.
-
-    Args:
-        joined: the module that holds it.
-        shaped: takes the rows apart, heads first; biases like weights.
-    """
-    weight = joined.weight.detach().double()
-    bias = joined.bias
-    bias = weight.new_zeros(len(weight)) if bias is None else bias.detach().double()
-    yield from zip(shaped(weight), shaped(bias), strict=True)
-
-
-def normalised(
-    norm: Any, parts: Iterator[tuple[Tensor, Tensor]], scale: float, *, clip: float | None = None
-) -> Projections:
-    """The projections of a layer whose input a LayerNorm makes."""
-    gain = norm.weight.detach().double()
-    shift = gain.new_zeros(len(gain)) if norm.bias is None else norm.bias.detach().double()
-    query, key, value = parts
-    return Projections(gain, shift, True, query, key, value, scale, clip, norm)
 
 
 def _bloom_forward(
@@ -183,14 +132,6 @@ def _bloom_forward(
     query, key, value = module._reshape(module.query_key_value(hidden))
     attended = attend(query, key, value, module.inv_norm_factor)
     return module.dense(attended.transpose(1, 2).flatten(2)) + residual, None
-
-
-def _bloom_projections(layer: Any, size: ModelSize) -> Projections:
-    parts = split(
-        layer.self_attention.query_key_value,
-        lambda w: w.unflatten(0, (size.heads, 3, size.head_size)).transpose(0, 1),
-    )
-    return normalised(layer.input_layernorm, parts, 1 / math.sqrt(size.head_size))
 
 
 def _mpt_forward(module: Any, attend: Attend, hidden: Tensor, **_: Any) -> tuple[Tensor, None]:
@@ -202,13 +143,6 @@ def _mpt_forward(module: Any, attend: Attend, hidden: Tensor, **_: Any) -> tuple
     )
     attended = attend(query, key, value, module.softmax_scale)
     return module.out_proj(attended.transpose(1, 2).flatten(2)), None
-
-
-def _mpt_projections(layer: Any, size: ModelSize) -> Projections:
-    attention = layer.attn
-    parts = split(attention.Wqkv, lambda w: w.unflatten(0, (3, size.heads, size.head_size)))
-    clip = attention.clip_qkv or None
-    return normalised(layer.norm_1, parts, attention.softmax_scale, clip=clip)
 
 
 def _mask(embedded: Tensor) -> dict[str, Any]:
@@ -234,22 +168,6 @@ def _falcon_forward(
     return module.dense(attended.transpose(1, 2).flatten(2)), None
 
 
-def _falcon_projections(layer: Any, size: ModelSize) -> Projections:
-    """Each group holds its queries, then the one key and the one value they share."""
-    norm = getattr(layer, "ln_attn", None) or layer.input_layernorm
-    attention = layer.self_attention
-
-    def grouped(w: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        groups = w.unflatten(0, (attention.num_kv_heads, -1, size.head_size))
-        each = size.heads // len(groups)
-        key, value = (groups[:, at].repeat_interleave(each, 0) for at in (-2, -1))
-        return groups[:, :-2].flatten(0, 1), key, value
-
-    return normalised(
-        norm, split(attention.query_key_value, grouped), 1 / math.sqrt(size.head_size)
-    )
-
-
 def _weighed_forward(module: Any, attend: Attend, *given: Any, **named: Any) -> Any:
     """GPT-J, CodeGen and GPT-Neo weigh in a method of their own; GPT-Neo does not scale."""
 
@@ -261,9 +179,9 @@ def _weighed_forward(module: Any, attend: Attend, *given: Any, **named: Any) -> 
 
 
 FORWARDS = {
-    "bloom": Forward("self_attention", _bloom_forward, _bloom_projections),
-    "mpt": Forward("attn", _mpt_forward, _mpt_projections, _mask),
-    "falcon": Forward("self_attention", _falcon_forward, _falcon_projections),
+    "bloom": Forward("self_attention", _bloom_forward),
+    "mpt": Forward("attn", _mpt_forward, _mask),
+    "falcon": Forward("self_attention", _falcon_forward),
     "gptj": Forward("attn", _weighed_forward),
     "gpt_neo": Forward("attn.attention", _weighed_forward),
 }

@@ -1,17 +1,7 @@
-"""Bounds of the logits and values of a model: proved from its weights, or measured on a text.
+"""Bounds of the logits and values of a model, measured on a text.
 
-A normalised input is `y = g z + s` with `||z|| <= sqrt(D)` (and `z` orthogonal to 1 under
-LayerNorm), so with `q = A z + a`, `k = B z' + b`, `v = V z' + c`, up to terms that are the same for
-all keys of a row and so change no weight,
-
-    |q.k| <= D ||A^T B||_2 + sqrt(D) ||B^T a||,     ||v|| <= sqrt(D) ||V||_2.
-
-On a text they are half the widest range of the logits in a row, and the radius of the values about
-their mean, maxima over what was read: another text may exceed them.
-
-That terms common to a row's keys cancel is exact: weights do not change when a number is added to
-all logits of a row, and since weights sum to 1, a vector added to all values leaves the difference
-of two outputs as it was.
+They are half the widest range of the logits in a row, and the radius of the values about their
+mean, maxima over the text: another text may exceed them. `norms` has bounds for every text.
 """
 
 from __future__ import annotations
@@ -24,89 +14,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from farfield.theory.answers.answer import InputError
-from farfield.validation.checkpoints.biases import Projections, normalised, split
 from farfield.validation.checkpoints.head_window import HeadBounds
-from farfield.validation.checkpoints.loading import OutsideModel
 from farfield.validation.harness.attention import observed
 from farfield.validation.harness.measures.receptive_fields import LanguageModel
-from farfield.validation.harness.model import Transformer
 from farfield.validation.harness.visibility import CAUSAL
 from farfield.validation.progress import Progress, silent
 
-_MARGIN = 1e-6  # of a product of Frobenius norms: more than rounding in float64 amounts to
 _SCORES = 1 << 22  # numbers of scores held at a time
-
-
-def weight_bounds(model: Transformer | OutsideModel) -> Iterator[tuple[HeadBounds, ...]]:
-    """Bounds that hold for every text, one tuple of heads a layer, from the norms of the weights.
-
-    Spectral norms are computed in float64 by QR and singular values, and enlarged by a millionth
-    of the product of the Frobenius norms.
-    """
-    for p in projections(model):
-        root = math.sqrt(len(p.gain))
-
-        def linear(weight: Tensor, p: Projections = p) -> Tensor:
-            acting = weight * p.gain
-            return acting - acting.mean(-1, keepdim=True) if p.centred else acting
-
-        (query, query_bias), (key, _), (value, _) = p.query, p.key, p.value
-        a, b, v = linear(query), linear(key), linear(value)
-        constant = query @ p.shift + query_bias
-        if p.clip is None:
-            logit = root**2 * _norm_of_product(a, b) + root * _enlarged(
-                (b.transpose(-2, -1) @ constant[..., None]).squeeze(-1).norm(dim=-1),
-                _frobenius(b) * constant.norm(dim=-1),
-            )
-            size = root * _spectral(v)
-        else:  # clamping makes every entry smaller, but what is common to the keys no more so
-            most = p.clip * math.sqrt(a.shape[-2])
-            sides = [
-                (root * _spectral(linear(w)) + (w @ p.shift + c).norm(dim=-1)).clamp(max=most)
-                for w, c in (p.query, p.key, p.value)
-            ]
-            logit, size = sides[0] * sides[1], sides[2]
-        pairs = zip((p.scale * logit).tolist(), size.tolist(), strict=True)
-        yield tuple(HeadBounds(*pair) for pair in pairs)
-
-
-def _norm_of_product(a: Tensor, b: Tensor) -> Tensor:
-    """Upper bounds of `||A^T B||_2`, one a head: with A^T = Q R, it is `||R_A R_B^T||_2`."""
-    triangles = [torch.linalg.qr(x.transpose(-2, -1), mode="r").R for x in (a, b)]
-    norm = torch.linalg.matrix_norm(triangles[0] @ triangles[1].transpose(-2, -1), 2)
-    return _enlarged(norm, _frobenius(a) * _frobenius(b))
-
-
-def _spectral(a: Tensor) -> Tensor:
-    return _enlarged(torch.linalg.matrix_norm(a, 2), _frobenius(a))
-
-
-def _frobenius(a: Tensor) -> Tensor:
-    return torch.linalg.matrix_norm(a)
-
-
-def _enlarged(norm: Tensor, size: Tensor) -> Tensor:
-    return norm + _MARGIN * size
-
-
-def projections(model: Transformer | OutsideModel) -> Iterator[Projections]:
-    """The projections of each layer in float64.
-
-    Raises:
-        InputError: the family is not one with an additive bias.
-    """
-    if isinstance(model, Transformer):
-        for layer in model.layers:
-            parts = split(layer.mixed, lambda w: w.unflatten(0, (3, layer.heads, -1)))  # noqa: B023
-            size = len(layer.mixed.weight) // (3 * layer.heads)
-            yield normalised(layer.attention_norm, parts, 1 / math.sqrt(size))
-        return
-    of_layer = None if model.own is None else model.own.projections
-    if of_layer is None:
-        raise InputError(f"{model.folder.kind} models have no additive bias to certify")
-    for block in model.blocks:
-        yield of_layer(block, model.folder.shape)
 
 
 @torch.no_grad()

@@ -136,6 +136,7 @@ class Attention:
         scale: what q.k is multiplied with.
         factor: what a rescaled rotation multiplies the logits with.
         cap: of a soft cap `cap tanh(logit/cap)` of the whole logit; None without.
+        clip: the most that an entry of a query, key or value can be; None without.
         bound: of every logit, by the configuration alone, and why; None without.
         gains: of the norms of queries and keys; None without.
         sink: the tensor of a learned constant in each denominator; None without.
@@ -150,6 +151,7 @@ class Attention:
     scale: float = 1.0
     factor: float = 1.0
     cap: float | None = None
+    clip: float | None = None
     bound: tuple[float, str] | None = None
     gains: Gains | None = None
     sink: str | None = None
@@ -389,7 +391,9 @@ def scale_of(config: Config, family: Mapping[str, Any], size: ModelSize, layer: 
     """What q.k is multiplied with in a layer, counted from 0."""
     said, plain = family.get("scale", {}), size.head_size**-0.5
     if "key" in said:
-        return float(config.number(said["key"], usual=said["usual"]) ** said.get("power", 1.0))
+        part = config.part(said["part"]) if "part" in said else config
+        number = part.number(said["key"], usual=said.get("usual", plain))
+        return float(number ** said.get("power", 1.0))
     if "flag" in said:
         plain = plain if config.flag(said["flag"], usual=True) else 1.0
         by_layer = "by_layer" in said and config.flag(said["by_layer"], usual=False)
@@ -427,7 +431,7 @@ def with_logits(
     if "clip" in said and config.value(said["clip"]) is not None:
         most = config.number(said["clip"], usual=1.0)
         why = f"{said['clip']} keeps every entry of a query and a key within {most:g}"
-        return replace(a, bound=(scale * a.factor * size.head_size * most**2, why))
+        return replace(a, clip=most, bound=(scale * a.factor * size.head_size * most**2, why))
     if "flag" in said and not config.flag(said["flag"], usual=said.get("usual", False)):
         return a
     if said.get("unit") and not plain:

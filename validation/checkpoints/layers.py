@@ -2,8 +2,7 @@
 it, in how long a row it can single out one key, how far it reaches through depth, what it keeps in
 a cache.
 
-Read from the configuration; where queries and keys are normalised and weights are there, their
-gains bound every logit. No torch.
+Read from the configuration, with bounds by the weights where they are given. No torch.
 """
 
 from __future__ import annotations
@@ -15,18 +14,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from farfield.theory.answers.answer import Code, InputError, Label, Reason, Status
+from farfield.theory.answers.answer import Code, Label, Reason, Status
 from farfield.theory.answers.blocks import Block, note, sentence, table
 from farfield.theory.answers.wording import count, listed, plural, runs
 from farfield.theory.convergence import check_convergence
 from farfield.theory.windowability import Windowable, of_support
-from farfield.validation.checkpoints.family import Attention, Gains, ModelSize, Temper
+from farfield.validation.checkpoints.family import Attention, ModelSize, Temper
 from farfield.validation.checkpoints.folder import UNCHECKED, Folder
-from farfield.validation.checkpoints.weights import headers, tensor
+from farfield.validation.checkpoints.head_window import HeadBounds
 
 GIVEN = "as given"
+Proved = Sequence[tuple[HeadBounds, ...] | None]
+"""Bounds of the heads of each layer; None for a layer whose bounds are not known."""
 STATE = "a state of fixed size in place of attention"
 
 
@@ -84,26 +83,28 @@ class LayerKeys:
 
 
 def layers_of(
-    folder: Folder, row: int, *, logit_bound: float | None = None, weights: bool = False
+    folder: Folder,
+    row: int,
+    *,
+    logit_bound: float | None = None,
+    proved: Proved = (),
 ) -> tuple[LayerAudit, ...]:
     """The layers of a model, those that are alike together, in the order of their first.
 
     Args:
         folder: what a folder says of its model.
         row: the length of a row.
-        logit_bound: of every logit, where neither a soft cap nor gains bound it; None where nobody
-            gave one.
-        weights: whether gains are read from the weights.
-
-    Raises:
-        InputError: a gain is not there.
+        logit_bound: of every logit, where neither a soft cap nor weights bound it; None where
+            nobody gave one.
+        proved: bounds by the weights, as `norms.weight_bounds` gives them; none if not read.
     """
     found: dict[Any, list[int]] = {}
     each: dict[Any, LayerAudit] = {}
     verdicts = {id(e): check_convergence(e).windowable for e in folder.encodings}
     for layer, attention in enumerate(folder.attention, 1):
         verdict = verdicts.get(id(attention.encoding), _STATE)
-        one = _layer(folder, attention, verdict, row, logit_bound, weights)
+        own = proved[layer - 1] if proved else None
+        one = _layer(folder, attention, verdict, row, logit_bound, own)
         alike = tuple(getattr(one, f.name) for f in _FIELDS)
         found.setdefault(alike, []).append(layer)
         each.setdefault(alike, one)
@@ -126,7 +127,7 @@ def _layer(
     verdict: Windowable,
     row: int,
     given: float | None,
-    weights: bool,
+    proved: tuple[HeadBounds, ...] | None,
 ) -> LayerAudit:
     name = "state" if a.encoding is None else a.encoding.name
     held = held_by(a, row)
@@ -146,17 +147,7 @@ def _layer(
         return dataclasses.replace(bare, windowable=of_support(a.local, name, "window-support"))
     if a.encoding is None or a.biased:
         return bare
-    known = [] if given is None else [(given, GIVEN, "")]
-    if a.cap is not None:
-        why = f"a soft cap keeps every logit within {a.cap:g}, for every input"
-        known = [(a.cap, "the soft cap", why)]
-    if a.bound is not None:
-        known = [(a.bound[0], a.bound[1], f"{a.bound[1]}, so every logit is bounded")]
-    if a.gains is not None and weights:
-        proved = by_gains(folder, a.gains, a.factor)
-        why = f"queries and keys are normalised, so every logit is within {proved:.4g}"
-        known.append((proved, "the gains of queries and keys", why))
-    bound, origin, why = min(known) if known else (None, "not measured", "")
+    bound, origin, why = bound_of(a, given, proved)
     longest = None if bound is None else longest_row(bound, a.temper)
     growth = None
     if a.temper is not None:
@@ -180,6 +171,23 @@ def _layer(
         longest=longest,
         growth=growth,
     )
+
+
+def bound_of(
+    a: Attention, given: float | None, proved: tuple[HeadBounds, ...] | None
+) -> tuple[float | None, str, str]:
+    """The least bound of every logit of a layer, where it is from, and why it holds."""
+    known = [] if given is None else [(given, GIVEN, "")]
+    if a.cap is not None:
+        why = f"a soft cap keeps every logit within {a.cap:g}, for every input"
+        known = [(a.cap, "the soft cap", why)]
+    if a.bound is not None:
+        known = [(a.bound[0], a.bound[1], f"{a.bound[1]}, so every logit is bounded")]
+    if proved is not None:
+        most = max(h.logit for h in proved)
+        how = "the gains of queries and keys" if a.gains else "the norms of the weights"
+        known.append((most, how, f"every logit is within {most:.4g}, by {how}"))
+    return min(known) if known else (None, "not measured", "")
 
 
 def longest_row(bound: float, temper: Temper | None = None) -> float:
@@ -216,32 +224,6 @@ def longest_row(bound: float, temper: Temper | None = None) -> float:
         middle = (low + high) // 2
         low, high = (middle, high) if some(middle) else (low, middle)
     return float(min((low + 1) * temper.floor - temper.first, at(low)))
-
-
-ROUNDING = 1e-9
-"""More than float64 takes, relatively, from the product of two norms of a million numbers."""
-
-
-def by_gains(folder: Folder, gains: Gains, factor: float) -> float:
-    """`|q.k| scale <= scale |q| |k|`, a norm's output at most `sqrt(d) max |gain| + |shift|`."""
-    stored = headers(folder.path)
-
-    def read(name: str) -> np.ndarray:
-        found = tensor(folder.path, name, stored)
-        if not found.size or not np.isfinite(found).all():
-            raise InputError(
-                f"model {folder.name!r}: the tensor {name!r} is empty or not finite; accepted: "
-                "finite gains"
-            )
-        return found
-
-    norms = []
-    for name, heads in zip((gains.query, gains.key), gains.heads, strict=True):
-        gain = float(np.abs(read(name) + gains.offset).max())
-        shift = name.removesuffix("weight") + "bias"
-        moved = float(np.linalg.norm(read(shift))) if shift in stored else 0.0  # RMSNorm has none
-        norms.append(math.sqrt(folder.shape.head_size * heads) * gain + moved)
-    return gains.scale * factor * norms[0] * norms[1] * (1 + ROUNDING)
 
 
 def reach(attention: Sequence[Attention]) -> tuple[float, ...]:

@@ -32,6 +32,13 @@ _TEXT, _LEARNED = 4000, 1000.0  # characters of a formula, and the size of a lea
 RUN = "farfield"
 """The kind of a folder that holds a run."""
 
+PROJECTS = {
+    "centred": True,
+    "norm": ["layers.{layer}.attention_norm"],
+    "joined": "layers.{layer}.mixed",
+}
+"""Where a run keeps how queries and keys come from a normalised input."""
+
 
 def describe_run(path: Path) -> tuple[Description, Mapping[str, Any]]:
     """The description of a run, and its record.
@@ -70,7 +77,7 @@ def describe_run(path: Path) -> tuple[Description, Mapping[str, Any]]:
         preset.layers, preset.heads, size, preset.width, vocabulary, preset.heads, cached
     )
     attention = (Attention(found, turned, scale=size**-0.5),) * preset.layers
-    return Description(shape, attention, preset.length), record
+    return Description(shape, attention, preset.length, family={"projects": PROJECTS}), record
 
 
 def _require_sane(record: Mapping[str, Any]) -> None:

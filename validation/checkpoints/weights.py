@@ -4,7 +4,7 @@ for. Nothing is unpickled, and no library is needed."""
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -134,3 +134,27 @@ def tensor(path: Path, name: str, known: Mapping[str, Stored] | None = None) -> 
     if stored.dtype == "BF16":  # the upper half of a float32
         found = (found.astype(np.uint32) << 16).view(np.float32)
     return found.astype(np.float64).reshape(stored.shape)
+
+
+def reader(path: Path) -> Callable[[str], np.ndarray | None]:
+    """Reads tensors of a folder in float64 by the names of the library; headers are read once.
+
+    Files name the language model within a larger one, or leave the first part of a name out; the
+    reader tries those names too. It returns None where there is no such tensor.
+
+    Raises:
+        InputError: as `headers`, and as `tensor` where a tensor is read.
+    """
+    stored = headers(path)
+
+    def read(name: str) -> np.ndarray | None:
+        names = (
+            name,
+            name.partition(".")[2],
+            f"language_model.{name}",
+            f"model.language_model.{name.partition('.')[2]}",
+        )
+        known = next((n for n in names if n in stored), None)
+        return None if known is None else tensor(path, known, stored)
+
+    return read

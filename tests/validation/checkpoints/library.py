@@ -56,7 +56,8 @@ TINY = {
     "phi3": TURNED | {"sliding_window": 9, "partial_rotary_factor": 0.5},
     "phi": TURNED,
     "stablelm": TURNED | {"partial_rotary_factor": 0.25},
-    "gpt_neox": BASE | {"rotary_pct": 0.5, "rotary_emb_base": 30.0},
+    "gpt_neox": {k: v for k, v in BASE.items() if "key" not in k}
+    | {"rotary_pct": 0.5, "rotary_emb_base": 30.0},
     "nemotron": TURNED,
     "glm": OWN | {"partial_rotary_factor": 1 / 3},
     "glm4": TURNED | {"head_dim": 8},

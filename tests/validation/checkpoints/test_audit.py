@@ -15,12 +15,12 @@ from farfield.theory.answers.answer import Code, InputError, Label, Status
 from farfield.theory.encodings import encoding
 from farfield.theory.verdicts import Verdict
 from farfield.validation.checkpoints.audit import audit
-from farfield.validation.checkpoints.bounds import weight_bounds
 from farfield.validation.checkpoints.family import Temper
 from farfield.validation.checkpoints.folder import describe
 from farfield.validation.checkpoints.head_window import upwards
 from farfield.validation.checkpoints.layers import longest_row
 from farfield.validation.checkpoints.loading import load
+from farfield.validation.checkpoints.norms import weight_bounds
 from farfield.validation.harness.attention import fused
 from farfield.validation.harness.configuration import Configuration
 from farfield.validation.harness.experiment import train_and_measure, trained_model
@@ -166,7 +166,7 @@ def test_windows_by_the_weights(outside_models):
     place = outside_models.folder("bloom")
     found = audit(place, bounds="weights")
     folder = describe(place)
-    proved = list(weight_bounds(load(folder)))
+    proved = weight_bounds(folder)
     assert len(found.heads) == 12 and {h.layers for h in found.heads} == {(1,), (2,)}
     for h in found.heads:
         bound = proved[h.layers[0] - 1][h.head - 1]

@@ -12,15 +12,16 @@ import torch
 
 from farfield.validation.checkpoints.family import families
 from farfield.validation.checkpoints.folder import describe
-from farfield.validation.checkpoints.layers import by_gains
 from farfield.validation.checkpoints.loading import Chunked, OutsideModel
 from farfield.validation.checkpoints.measured.certificates import model_certificate
+from farfield.validation.checkpoints.norms import weight_bounds
 from farfield.validation.harness.corpus import Corpus
 from farfield.validation.harness.visibility import CAUSAL
 
 sys.path.insert(0, str(Path(__file__).parent))
 from library import TINY, looked, network, settings, written
 
+OWN_ATTENTION = ("gptj", "gpt_neo", "codegen")
 PEOPLE_RUN = """
     mixtral cohere cohere2 llama4 smollm3 olmo olmo2 olmo3 phi3 deepseek_v3 granite gemma gemma3n
     granitemoehybrid stablelm starcoder2 gpt_neo glm glm4 exaone4 ministral nemotron minimax jamba
@@ -200,11 +201,17 @@ def test_what_a_token_takes_is_what_the_library_keeps(tmp_path):
 
 NORMED = ("qwen3", "qwen3_moe", "qwen3_next", "exaone4", "gemma3_text", "gemma3n_text", "cohere")
 NORMED += ("olmo2", "olmo3", "olmoe", "phi", "olmo", "llama4_text")
+PROJECTED = [
+    kind
+    for kind in TINY
+    if "projects" in families()[kind] and kind not in (*NORMED, "codegen", *OWN_ATTENTION)
+]
 
 
-@pytest.mark.parametrize("kind", NORMED)
-def test_logits_stay_within_what_norms_and_clips_bound(kind, tmp_path):
-    """Gains of the weights, unit norms and clipped entries, on inputs far from every training."""
+@pytest.mark.parametrize("kind", [*NORMED, *PROJECTED])
+def test_logits_stay_within_what_weights_bound(kind, tmp_path):
+    """Gains, unit norms, clipped entries and projections, on inputs far from every training; an
+    input along the largest singular vectors comes near the bound of the first layer."""
     more = {"qk_layernorm": True} if kind == "phi" else {}
     config = settings(kind, **more)
     made = network(config)
@@ -213,15 +220,16 @@ def test_logits_stay_within_what_norms_and_clips_bound(kind, tmp_path):
     inputs = 30 * torch.randn(1, LENGTH, 32, generator=torch.Generator().manual_seed(2))
     seen = {layer: (q, k, scaling) for layer, q, k, _, scaling, _ in looked(made, inputs)}
     bounded = 0
-    for layer, a in enumerate(folder.attention):
-        if a.bound is None and (a.gains is None or not a.held):
+    for layer, (a, heads) in enumerate(zip(folder.attention, weight_bounds(folder), strict=True)):
+        if heads is None or not a.held:
             continue
-        bound = a.bound[0] if a.bound is not None else by_gains(folder, a.gains, a.factor)
+        assert len(heads) == folder.shape.heads
         query, key, scaling = seen[layer]
         groups = query.shape[1] // key.shape[1]
-        logits = scaling * query @ key.repeat_interleave(groups, 1).mT
-        largest = float(logits.abs().max())
-        assert 0.05 * bound < largest <= bound * (1 + 1e-5)
+        logits = (scaling * query @ key.repeat_interleave(groups, 1).mT)[0]
+        for most, bound in zip(logits.abs().amax((-2, -1)).tolist(), heads, strict=True):
+            limit = bound.logit if a.bound is None else min(bound.logit, a.bound[0])
+            assert 0.02 * limit < most <= limit * (1 + 1e-5), (layer, most, limit)
         bounded += 1
     assert bounded >= 1
 

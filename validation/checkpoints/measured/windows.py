@@ -26,12 +26,12 @@ from farfield.validation.checkpoints.bounds import (
     chunks,
     text_bounds,
     through_layers,
-    weight_bounds,
 )
 from farfield.validation.checkpoints.folder import Folder, describe
 from farfield.validation.checkpoints.head_window import head_window
 from farfield.validation.checkpoints.loading import load
 from farfield.validation.checkpoints.measured.composed import Composed, View, composed
+from farfield.validation.checkpoints.norms import weight_bounds
 from farfield.validation.checkpoints.texts import tokens_of
 from farfield.validation.harness.attention import Path, fused
 from farfield.validation.harness.measures.receptive_fields import LanguageModel, samples_of
@@ -246,7 +246,7 @@ def model_window(
     read = tokens_of(folder, text)
     rows = samples_of(read.held_out, segments, size)
     if bounds == "weights":
-        limits = list(weight_bounds(network))
+        limits = [limit for limit in weight_bounds(folder) if limit is not None]
     else:
         limits = text_bounds(network, samples_of(read.train, segments, size), progress)
     found = [
