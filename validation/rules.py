@@ -279,13 +279,14 @@ class Calibrated:
         """What it calibrates."""
         return RULES[self.name]
 
-    def holds(self, quantity: float) -> bool:
-        """Whether perplexity is said to hold."""
-        return quantity <= self.threshold
-
-    def log_ratio(self, quantity: float) -> float:
-        """The size that is forecast, in nats."""
-        return self.slope * quantity
+    def says(self, c: Case) -> dict[str, Any]:
+        """What the rule says of a case: quantity, whether perplexity holds, size."""
+        quantity = self.rule.quantity(c)
+        return {
+            "quantity": quantity,
+            "holds": quantity <= self.threshold,
+            "log_ratio": self.slope * quantity,
+        }
 
 
 def calibrated(rule: Rule, seen: Sequence[tuple[Case, float]]) -> Calibrated:

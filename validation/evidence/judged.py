@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from farfield.validation.reference.committed import Row
 from farfield.validation.reference.registration import (
     REGISTRATIONS,
     USUAL,
+    Identity,
     Registration,
     identity,
     titled,
@@ -39,113 +40,151 @@ NEAR = 2.0  # a quantity within this factor of its threshold is near
 
 
 @dataclass(frozen=True)
-class Said:
-    """What one rule said of one case, and what came out."""
+class Outcome:
+    """One case: what was said of it before its runs, and what came out.
+
+    Fields:
+        name, family: of the case.
+        said: by rule, its `quantity` and `threshold`, whether perplexity `holds`, and `log_ratio`.
+        loss: the measured log ratio, the largest of any length.
+        named: what identifies it.
+        further: the log ratio on further targets, its standard error, and how many models have it.
+    """
 
     name: str
     family: str
-    quantity: float
-    threshold: float
-    holds: bool
-    forecast: float
+    said: Mapping[str, Row]
     loss: float
+    named: Row = field(default_factory=dict)
+    further: tuple[float, float, int] = (math.nan, math.nan, 0)
 
-    @property
-    def right(self) -> bool:
-        """Whether it holds exactly if the rule says so."""
-        return self.holds == (self.loss < LIMIT)
+    def right(self, rule: str) -> bool:
+        """Whether perplexity holds exactly if the rule says so."""
+        return bool(self.said[rule]["holds"] == (self.loss < LIMIT))
 
-    @property
-    def near(self) -> bool:
+    def near(self, rule: str) -> bool:
         """Whether the quantity is near the threshold."""
-        ends = sorted((abs(self.quantity), abs(self.threshold)))
-        return ends[0] > 0 and ends[1] < NEAR * ends[0]
+        low, high = sorted(abs(self.said[rule][end]) for end in ("quantity", "threshold"))
+        return bool(low > 0 and high < NEAR * low)
 
 
-def said(registration: Registration) -> dict[str, list[Said]]:
-    """By rule, every case of a registration that has a result and was forecast before it."""
-    outcomes = registration.outcomes()
-    found: dict[str, list[Said]] = {}
+def outcomes(registration: Registration) -> list[Outcome]:
+    """The cases of a registration that have results, in the order of its predictions."""
+    said: dict[Identity, tuple[Row, dict[str, Row]]] = {}
     for part in (registration.predictions, *registration.added):
         for c in part["cases"]:
-            outcome = outcomes.get(identity(c))
-            if outcome is None:
-                continue
             for rule, forecast in c["forecasts"].items():
-                found.setdefault(rule, []).append(
-                    Said(
-                        titled(c),
-                        str(c["family"]).split()[0],
-                        forecast["quantity"],
-                        part["rules"][rule]["threshold"],
-                        forecast["holds"],
-                        forecast["log_ratio"],
-                        outcome.loss,
-                    )
-                )
-    return found
+                numbers = {**forecast, "threshold": part["rules"][rule]["threshold"]}
+                said.setdefault(identity(c), (c, {}))[1][rule] = numbers
+    came_out, further = registration.outcomes(), _further(registration)
+    return [
+        Outcome(
+            titled(c),
+            str(c["family"]).split()[0],
+            rules,
+            came_out[name].loss,
+            c,
+            further.get(name, (math.nan, math.nan, 0)),
+        )
+        for name, (c, rules) in said.items()
+        if name in came_out
+    ]
+
+
+def _further(registration: Registration) -> dict[Identity, tuple[float, float, int]]:
+    """By case, the largest log ratio on further targets, with its error and the count of models."""
+    runs: dict[Identity, list[Mapping[int, tuple[float, float]]]] = {}
+    for run in registration.results():
+        for m in run["measurements"]:
+            named = {**m["inference"], **run["preset"], "label": run["encoding"]["label"]}
+            if rows := run.get("more_targets", {}).get(m["inference"]["label"]):
+                longer = {p["length"]: _log(p) for p in rows if p["length"] > p["base"]}
+                runs.setdefault(identity(named), []).append(longer)
+    return {
+        name: (*max(mean([run[n] for run in found]) for n in found[0]), len(found))
+        for name, found in runs.items()
+    }
+
+
+def _log(p: Row) -> tuple[float, float]:
+    """The logarithm of a ratio, and its standard error."""
+    width = math.log(p["ratio_high"]) - math.log(p["ratio_low"])
+    return math.log(p["ratio"]), width / (2 * 1.959964)
+
+
+def mean(runs: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """The mean over models, which share their targets: their errors do not average out."""
+    losses, errors = np.array(runs).T
+    return float(losses.mean()), float(errors.mean())
+
+
+def by_rule(found: Sequence[Outcome]) -> dict[str, list[Outcome]]:
+    """The cases of which each rule spoke."""
+    rules = dict.fromkeys(rule for o in found for rule in o.said)
+    return {rule: [o for o in found if rule in o.said] for rule in rules}
 
 
 def judge(registration: Registration) -> Evidence | None:
     """Every rule on what it was registered for; None before there is a result."""
-    by_rule = said(registration)
-    if not by_rule:
+    found = outcomes(registration)
+    if not found:
         return None
     later = {name for part in registration.added for name in part["rules"]}
-    first = {rule: rows for rule, rows in by_rule.items() if rule not in later}
-    leading = max(first, key=lambda rule: _share(first[rule]))
+    spoken = by_rule(found)
+    leading = max((rule for rule in spoken if rule not in later), key=lambda r: _share(r, spoken))
     return _scored(
         "registration",
-        by_rule,
-        by_rule["majority"],
+        found,
         title=registration.plan.title,
         leading=leading,
-        wrong=[s.name for s in first[leading] if not s.right],
-        later={r: len(by_rule[r]) for r in (*RULES, *FORMS) if r in later and r in by_rule},
+        wrong=[o.name for o in spoken[leading] if not o.right(leading)],
+        later={r: len(spoken[r]) for r in (*RULES, *FORMS) if r in later and r in spoken},
     )
 
 
-def _scored(
-    key: str, by_rule: Mapping[str, Sequence[Said]], every: Sequence[Said], **more: Any
-) -> Evidence:
+def _scored(key: str, found: Sequence[Outcome], **more: Any) -> Evidence:
     """How often each rule is right, the best first, beside the better constant answer."""
-    held = sum(s.loss < LIMIT for s in every)
-    null = max(held, len(every) - held)
+    spoken = by_rule(found)
+    ordered = sorted(spoken, key=lambda rule: -_share(rule, spoken))
+    held = sum(o.loss < LIMIT for o in found)
+    null = max(held, len(found) - held)
     return told(
         key,
-        len(every),
-        {rule: sum(s.right for s in rows) for rule, rows in by_rule.items()} | {"null": null},
+        len(found),
+        {rule: _right(rule, rows) for rule, rows in spoken.items()} | {"null": null},
         (
             ("rule", "right", "95 %", "near the threshold", "R² of the size", "without the family"),
-            *(_row(rule, by_rule[rule]) for rule in _ordered(by_rule)),
+            *(_row(rule, spoken[rule]) for rule in ordered),
         ),
-        tuple(dict.fromkeys(s.name for s in every)),
+        tuple(dict.fromkeys(o.name for o in found)),
         held=held,
+        best=ordered[0],
         **more,
     )
 
 
-def _ordered(by_rule: Mapping[str, Sequence[Said]]) -> list[str]:
-    return sorted(by_rule, key=lambda rule: -_share(by_rule[rule]))
+def _right(rule: str, found: Sequence[Outcome]) -> int:
+    return sum(o.right(rule) for o in found)
 
 
-def _share(rows: Sequence[Said]) -> float:
-    return sum(s.right for s in rows) / len(rows)
+def _share(rule: str, spoken: Mapping[str, Sequence[Outcome]]) -> float:
+    return _right(rule, spoken[rule]) / len(spoken[rule])
 
 
-def _row(rule: str, rows: Sequence[Said]) -> tuple[str, ...]:
-    right, near = sum(s.right for s in rows), [s for s in rows if s.near]
-    low, high = proportion(right, len(rows))
-    loss, quantity, forecast = (
-        np.array([getattr(s, what) for s in rows]) for what in ("loss", "quantity", "forecast")
+def _row(rule: str, found: Sequence[Outcome]) -> tuple[str, ...]:
+    right, near = _right(rule, found), [o for o in found if o.near(rule)]
+    low, high = proportion(right, len(found))
+    loss = np.array([o.loss for o in found])
+    quantity, forecast = (
+        np.array([o.said[rule][what] for o in found]) for what in ("quantity", "log_ratio")
     )
     return (
         rule,
-        f"{right} of {len(rows)}",
+        f"{right} of {len(found)}",
         f"{low:.0%} to {high:.0%}",
-        f"{sum(s.right for s in near)} of {len(near)}" if near else "none",
+        f"{_right(rule, near)} of {len(near)}" if near else "none",
         _r2(loss, forecast),
-        _r2(loss, left_out(quantity, loss, [s.family for s in rows])),
+        _r2(loss, left_out(quantity, loss, [o.family for o in found])),
     )
 
 
@@ -156,18 +195,19 @@ def _r2(loss: np.ndarray, forecast: np.ndarray) -> str:
     return f"{1 - float(((loss - forecast) ** 2).sum()) / spread:.2f}"
 
 
-def law(later: Sequence[Said]) -> Evidence:
+def law(later: Sequence[Outcome]) -> Evidence:
     """The law behind a forecast, on every trial, each forecast without its family.
 
     Args:
-        later: what was said of the trials that came out after the law was written down.
+        later: the cases that came out after the law was written down.
     """
     known = [t for t in trials() if t.steps == USUAL["steps"]]
     loss, value = np.array([t.loss for t in known]), np.array([t.value for t in known])
     constant = slope(value, loss)
     without = left_out(value, loss, [t.family for t in known])
     missed = (without < LIMIT) != (loss < LIMIT)
-    unseen = _r2(*(np.array([getattr(s, what) for s in later]) for what in ("loss", "forecast")))
+    measured = np.array([o.loss for o in later])
+    unseen = _r2(measured, np.array([o.said[ORDER_LOSS]["log_ratio"] for o in later]))
     return told(
         "law",
         len(known),
@@ -177,7 +217,7 @@ def law(later: Sequence[Said]) -> Evidence:
             "left out": float(_r2(loss, without)),
             "right": int((~missed).sum()),
             "later": len(later),
-            "later right": sum(s.right for s in later),
+            "later right": _right(ORDER_LOSS, later),
             "later R2": unseen,
         },
         (
@@ -208,7 +248,7 @@ def answers() -> Iterator[Evidence]:
         for part in (registration.predictions, *registration.added):
             if not FORMS.keys() & part["rules"].keys():  # as they were before the forms
                 numbers |= part["rules"]
-    yield law([s for r in REGISTRATIONS for s in said(r).get(ORDER_LOSS, [])])
+    yield law([o for r in REGISTRATIONS for o in outcomes(r) if ORDER_LOSS in o.said])
     yield outside(numbers)
 
 
@@ -261,22 +301,9 @@ def outside(numbers: Row) -> Evidence:
     Args:
         numbers: the rules of a registration, each with threshold and slope.
     """
-    by_rule: dict[str, list[Said]] = {}
+    rules = [Calibrated(rule, its["threshold"], its["slope"]) for rule, its in numbers.items()]
+    found = []
     for m, its_case in printed():
-        for rule, its in numbers.items():
-            c = Calibrated(rule, its["threshold"], its["slope"])
-            quantity = c.rule.quantity(its_case)
-            by_rule.setdefault(rule, []).append(
-                Said(
-                    m.name,
-                    m.name.partition(" ")[0],
-                    quantity,
-                    c.threshold,
-                    c.holds(quantity),
-                    c.log_ratio(quantity),
-                    m.loss,
-                )
-            )
-    best, *_ = _ordered(by_rule)
-    every = by_rule[best]
-    return _scored("outside", by_rule, every, tolerance=TOLERANCE, best=best, order=ORDER_LOSS)
+        said = {c.name: {**c.says(its_case), "threshold": c.threshold} for c in rules}
+        found.append(Outcome(m.name, m.name.partition(" ")[0], said, m.loss))
+    return _scored("outside", found, tolerance=TOLERANCE, order=ORDER_LOSS)

@@ -26,7 +26,7 @@ from farfield.validation.forecast import calibration
 from farfield.validation.harness.reading import corpus
 from farfield.validation.reference.committed import Row
 from farfield.validation.reference.observations import observations
-from farfield.validation.reference.registration import REGISTRATIONS, USUAL, identity, titled
+from farfield.validation.reference.registration import REGISTRATIONS, USUAL, identity
 from farfield.validation.reference.table import LAST, results, rows
 from farfield.validation.reference.trials import Trial, trials
 from farfield.validation.rules import ORDER_LOSS
@@ -109,7 +109,7 @@ def forms() -> Found:
     open_ = [c for c in competing.everything() if c.named["steps"] == 4000]
     off = competing.errors(open_)
     best = min(off, key=lambda form: off[form], default="")
-    tests = [c for c in open_ if titled(c.named) not in competing.SEEN]
+    tests = [c for c in open_ if c.name not in competing.SEEN]
     numbers = {"n": plural(len(tests), "case") if tests else "", "best": best, **off}
     if tests:
         numbers["best off"] = off[best]

@@ -56,18 +56,11 @@ def forecasts(plan: Plan, seen: Seen, names: Collection[str]) -> dict[str, Any]:
 def _said(
     rules: Sequence[Calibrated], forms: Mapping[str, Size], c: Case
 ) -> dict[str, dict[str, Any]]:
-    said = {}
-    for name, size in forms.items():
-        loss = size(c)
-        said[name] = {"quantity": loss, "holds": loss <= LIMIT, "log_ratio": loss}
-    for r in rules:
-        quantity = r.rule.quantity(c)
-        said[r.name] = {
-            "quantity": quantity,
-            "holds": r.holds(quantity),
-            "log_ratio": r.log_ratio(quantity),
-        }
-    return said
+    sizes = {name: size(c) for name, size in forms.items()}
+    return {
+        name: {"quantity": loss, "holds": loss <= LIMIT, "log_ratio": loss}
+        for name, loss in sizes.items()
+    } | {rule.name: rule.says(c) for rule in rules}
 
 
 def everything_seen() -> Seen:

@@ -3,7 +3,7 @@ import math
 import pytest
 
 from farfield.validation.evidence import judged
-from farfield.validation.evidence.judged import LIMIT, Said, printed
+from farfield.validation.evidence.judged import LIMIT, Outcome, printed
 from farfield.validation.evidence.referee import UNSEEN, blind, fields, verdicts
 from farfield.validation.forms import FORMS
 from farfield.validation.reference.observations import observations
@@ -12,10 +12,11 @@ from farfield.validation.rules import RULES
 
 
 def test_a_rule_is_right_and_near():
-    said = Said("", "", quantity=0.1, threshold=0.15, holds=True, forecast=0.0, loss=0.01)
-    assert said.right and said.near
-    far = Said("", "", quantity=0.1, threshold=0.25, holds=True, forecast=0.0, loss=LIMIT)
-    assert not far.right and not far.near
+    said = {"near": {"quantity": 0.1, "threshold": 0.15, "holds": True}}
+    said["far"] = said["near"] | {"threshold": 0.25}
+    held, lost = Outcome("", "", said, 0.01), Outcome("", "", said, LIMIT)
+    assert held.right("near") and not lost.right("far")
+    assert held.near("near") and not held.near("far")
 
 
 def test_every_registered_rule_is_scored_and_none_dropped():
