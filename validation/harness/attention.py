@@ -300,7 +300,7 @@ class _LearnedToeplitz(torch.autograd.Function):
             summed = by_scores.sum(0)
             summed = summed.sum(0, keepdim=True) if len(table) == 1 else summed
             begin = length - stop + first
-            along = _diagonals(summed)
+            along = diagonals(summed)
             by_vector[:, begin : begin + along.shape[1]] += along
         grads = (by_query, by_key, by_value)
         return (
@@ -311,10 +311,10 @@ class _LearnedToeplitz(torch.autograd.Function):
         )
 
 
-def _diagonals(matrix: Tensor) -> Tensor:
+def diagonals(matrix: Tensor) -> Tensor:
     """Sums over entries with the same `row + column`, shape (..., rows + columns - 1).
 
-    >>> _diagonals(torch.tensor([[[1.0, 2, 3], [10, 20, 30]]]))
+    >>> diagonals(torch.tensor([[[1.0, 2, 3], [10, 20, 30]]]))
     tensor([[ 1., 12., 23., 30.]])
     """
     heads, rows, columns = matrix.shape

@@ -75,10 +75,8 @@ def write_checkpoint(
     for index, slots in optimise.state_dict()["state"].items():
         tensors |= {f"optimiser.{index}.{name}": value for name, value in slots.items()}
     whole = {name: value.detach().cpu().contiguous() for name, value in (tensors | random).items()}
-    content = safetensors.torch.save(whole)
     place = folder / f"checkpoint-{step}.safetensors"
-    write(place, content)
-    sealed = {"step": step, "record": record, "tensors_sha256": hashlib.sha256(content).hexdigest()}
+    sealed = {"step": step, "record": record, "tensors_sha256": write_tensors(place, whole)}
     write_json(folder / "checkpoint.json", sealed)
     _remove(other for other in folder.glob("checkpoint-*.safetensors") if other != place)
     return place
@@ -93,14 +91,32 @@ def read_checkpoint(folder: Path) -> Checkpoint | None:
     if not (folder / "checkpoint.json").exists():
         return None
     sealed = read_json(folder / "checkpoint.json")
-    name = f"{folder.name}/checkpoint-{sealed['step']}.safetensors"
+    place = folder / f"checkpoint-{sealed['step']}.safetensors"
+    tensors = read_tensors(place, sealed["tensors_sha256"])
+    return Checkpoint(sealed["step"], tensors, sealed["record"])
+
+
+def write_tensors(place: Path, tensors: dict[str, Tensor]) -> str:
+    """Write tensors; returns the SHA-256 of the file."""
+    content = safetensors.torch.save(tensors)
+    write(place, content)
+    return hashlib.sha256(content).hexdigest()
+
+
+def read_tensors(place: Path, sha256: str) -> dict[str, Tensor]:
+    """Read what `write_tensors` wrote.
+
+    Raises:
+        CorruptFile: the file is not what was written.
+    """
+    name = f"{place.parent.name}/{place.name}"
     try:
-        content = (folder.parent / name).read_bytes()
+        content = place.read_bytes()
     except OSError:
         raise CorruptFile(f"{name} is not readable") from None
-    if hashlib.sha256(content).hexdigest() != sealed["tensors_sha256"]:
+    if hashlib.sha256(content).hexdigest() != sha256:
         raise CorruptFile(f"{name} has changed since it was written")
-    return Checkpoint(sealed["step"], safetensors.torch.load(content), sealed["record"])
+    return safetensors.torch.load(content)
 
 
 def restore(checkpoint: Checkpoint, model: nn.Module, optimise: torch.optim.Optimizer) -> None:

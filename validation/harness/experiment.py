@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import hashlib
 import io
 import os
 import platform
@@ -14,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import safetensors.torch
 import torch
 
 from farfield.theory.answers.answer import InputError
@@ -227,14 +225,8 @@ def _finished(
     if not (folder / "training.json").exists():
         return None, None
     record = read_json(folder / "training.json")
-    try:
-        content = (folder / "weights.safetensors").read_bytes()
-    except OSError:
-        raise CorruptFile(f"{folder.name}/weights.safetensors is not readable") from None
-    if hashlib.sha256(content).hexdigest() != record["weights_sha256"]:
-        raise CorruptFile(f"{folder.name}/weights.safetensors has changed since it was written")
+    weights = checkpoints.read_tensors(folder / "weights.safetensors", record["weights_sha256"])
     model = fresh(configuration)
-    weights = safetensors.torch.load(content)
     require_tensors(model, weights, f"{folder.name}/weights.safetensors")
     model.load_state_dict(weights)
     return model.eval(), record
@@ -276,17 +268,16 @@ def _trained(
         raise
     where = environment(device)
     parallel.part()  # what remains is for this process alone
-    content = safetensors.torch.save(model.state_dict())
+    sha256 = checkpoints.write_tensors(folder / "weights.safetensors", model.state_dict())
     record = {
         **asked,
         "text": configuration.described(),
         **recorded(training),
         "parameters": sum(p.numel() for p in model.parameters()),
         "learned": model.learned_values(),
-        "weights_sha256": hashlib.sha256(content).hexdigest(),
+        "weights_sha256": sha256,
         "environment": where,
     }
-    write(folder / "weights.safetensors", content)
     write_json(folder / "training.json", record)
     checkpoints.remove(folder)
     (folder / "asked.json").unlink()

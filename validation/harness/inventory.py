@@ -23,7 +23,7 @@ from farfield.theory.answers.answer import InputError, Label, Result
 from farfield.theory.answers.blocks import Block, facts, note, sentence, table
 from farfield.theory.answers.notation import shortened
 from farfield.theory.answers.wording import listed, plural
-from farfield.validation.files import CorruptFile, read_json, unrecorded, write
+from farfield.validation.files import CorruptFile, read_json, recorded, unrecorded, write_json
 from farfield.validation.harness.store import Store
 
 _INDEX = ".runs.json"
@@ -394,23 +394,16 @@ def _files(folder: Path) -> tuple[float, int, str]:
 
 def _read_index(store: Store) -> dict[str, tuple[str, dict[str, Any]]]:
     """The lines of the last listing; none where there was none, or not by this version."""
-    try:
-        head, _, content = (store.root / _INDEX).read_bytes().partition(b"\n")
-        if head.decode() == _index_head(content):
-            return {name: (line[0], line[1]) for name, line in json.loads(content).items()}
-    except (OSError, UnicodeDecodeError):
-        pass
+    with contextlib.suppress(CorruptFile):
+        found = read_json(store.root / _INDEX)
+        if found.get("fields") == list(_LINE):
+            return {name: tuple(line) for name, line in unrecorded(found["runs"]).items()}
     return {}
 
 
 def _write_index(store: Store, lines: dict[str, tuple[str, dict[str, Any]]]) -> None:
-    content = json.dumps(lines, separators=(",", ":")).encode()
     with contextlib.suppress(InputError):  # a store that is read-only is listed all the same
-        write(store.root / _INDEX, f"{_index_head(content)}\n".encode() + content)
-
-
-def _index_head(content: bytes) -> str:
-    return f"{' '.join(_LINE)} {hashlib.sha256(content).hexdigest()}"
+        write_json(store.root / _INDEX, {"fields": list(_LINE), "runs": recorded(lines)})
 
 
 def _folders(store: Store) -> list[Path]:

@@ -17,6 +17,7 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -81,18 +82,15 @@ class Store:
 
     def held(self, key: str) -> bool:
         """Whether a process works on a run at this moment."""
-        from filelock import FileLock, Timeout
 
-        place = self.root / f"{key}.lock"
-        if not place.exists():
-            return False
+        def taken() -> None:
+            raise InUse(key)
+
         try:
-            with FileLock(place, timeout=0):
+            with self.locked(key, taken) if (self.root / f"{key}.lock").exists() else nullcontext():
                 return False
-        except Timeout:
+        except InUse:
             return True
-        except OSError as error:
-            raise self._unwritable(error) from None
 
     @contextlib.contextmanager
     def locked(self, key: str, waiting: Callable[[], None] | None = None) -> Iterator[Path]:

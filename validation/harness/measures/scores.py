@@ -16,7 +16,7 @@ from torch import Tensor
 
 from farfield.numerics.resolution import attention_resolution
 from farfield.theory.answers.answer import InputError
-from farfield.validation.harness.attention import PLAIN, Weighting, _diagonals, fused
+from farfield.validation.harness.attention import Weighting, diagonals, observed
 from farfield.validation.harness.corpus import segments as spaced
 from farfield.validation.harness.model import Transformer, rows_of
 from farfield.validation.harness.visibility import CAUSAL, Visibility
@@ -78,14 +78,9 @@ def expected_scores(
     sums: list[Tensor] = []
     counts = torch.zeros(length, dtype=torch.float64)
 
-    def path(
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        bias: Tensor | None,
-        visible: Visibility,
-        weighting: Weighting = PLAIN,
-    ) -> Tensor:
+    def look(
+        query: Tensor, key: Tensor, value: Tensor, visible: Visibility, weighting: Weighting
+    ) -> None:
         total, counted = torch.zeros(length, dtype=torch.float64), torch.zeros_like(counts)
         scale = 1 / math.sqrt(query.shape[-1])
         for start in range(0, length, _CHUNK):
@@ -95,11 +90,11 @@ def expected_scores(
             logits = query[:, :, at].double() @ key[:, :, :stop].double().mT * scale
             logits = logits.mean((0, 1)) * seen
             for into, matrix in ((total, logits), (counted, seen.double())):
-                into[:stop] += _diagonals(matrix[None])[0, :stop].flip(-1).cpu()
+                into[:stop] += diagonals(matrix[None])[0, :stop].flip(-1).cpu()
         sums.append(total)
         counts.copy_(counted)
-        return fused(query, key, value, bias, visible, weighting)
 
+    path = observed(look)
     for sample in samples.split(1):
         model.hidden(model.embed(sample.to(model.device)), visible, path)
     content = torch.stack(sums).unflatten(0, (len(samples), -1)).mean(0) / counts
