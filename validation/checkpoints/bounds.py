@@ -32,7 +32,7 @@ def text_bounds(
 
     Args:
         model: the model.
-        rows: int64, shape (segments, length + 1), as `receptive_field.samples_of` gives them.
+        rows: int64, shape (segments, length + 1), as `corpus.samples_of` gives them.
         report: called as `report(stage, done, total)`.
     """
     logits: dict[int, Tensor] = {}

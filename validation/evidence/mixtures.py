@@ -21,7 +21,7 @@ from farfield.theory.answers.wording import plural
 from farfield.validation.evidence.told import told
 from farfield.validation.files import write
 from farfield.validation.harness.attention import fused
-from farfield.validation.harness.corpus import segments
+from farfield.validation.harness.corpus import samples_of
 from farfield.validation.harness.experiment import train_and_measure, trained_model
 from farfield.validation.harness.measurement import Measurement
 from farfield.validation.harness.measures.evidence import Evidence
@@ -89,7 +89,7 @@ def measured(model: Transformer, text: np.ndarray) -> dict[str, Any]:
     long = short * MULTIPLE
     local = local_heads(model)
     free = tuple(h for h in range(model.layers[0].heads) if h not in local)
-    rows = segments(text, TARGETS, long)
+    rows = samples_of(text, TARGETS, long)
     near = rows[:, -short - 1 :]
     loss = {"short": last_losses(model, near, fused), "long": last_losses(model, rows, fused)}
     prices = {

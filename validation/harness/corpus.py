@@ -81,20 +81,28 @@ class Corpus:
                 )
 
 
-def segments(text: np.ndarray, count: int, length: int) -> np.ndarray:
+def samples_of(text: np.ndarray, count: int, length: int) -> np.ndarray:
     """Evenly spaced segments of a text, each with the byte or token that follows it.
 
     Args:
-        text: of bytes or tokens, one-dimensional, longer than `length`.
+        text: of bytes or tokens, one-dimensional.
         count: segments wanted; fewer are returned when the text has no more different ones.
         length: tokens in each.
 
     Returns:
         `int64`, shape (segments, length + 1); they overlap only if the text is too short for all.
 
-    >>> segments(np.arange(10, dtype=np.uint8), 2, 3)
+    Raises:
+        InputError: the text is not longer than a segment.
+
+    >>> samples_of(np.arange(10, dtype=np.uint8), 2, 3)
     array([[0, 1, 2, 3],
            [6, 7, 8, 9]])
     """
+    if len(text) <= length:
+        raise InputError(
+            f"the text has {len(text)} tokens, a segment takes {length + 1}; accepted: a longer "
+            "text, or shorter lengths"
+        )
     starts = np.unique(np.linspace(0, len(text) - length - 1, count).astype(np.int64))
     return text[starts[:, None] + np.arange(length + 1)].astype(np.int64)

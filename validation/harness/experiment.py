@@ -36,14 +36,15 @@ from farfield.validation.harness.memory import require_memory
 from farfield.validation.harness.model import Transformer
 from farfield.validation.harness.positional import initialised
 from farfield.validation.harness.store import InUse, Store, began
-from farfield.validation.harness.training import Progress, Training, TrainingDiverged, train
+from farfield.validation.harness.training import Training, TrainingDiverged, train
 from farfield.validation.harness.visibility import Visibility
+from farfield.validation.progress import Progress, silent
 
 
 def train_and_measure(
     configuration: Configuration,
     store: Store,
-    progress: Progress | None = None,
+    progress: Progress = silent,
     checkpoint_every: float = 30.0,
     device: str = "auto",
     wait: bool = True,
@@ -84,7 +85,7 @@ def train_and_measure(
         TrainingDiverged: the loss is not finite; the message names the last good state, if the
             training had come as far as a checkpoint.
     """
-    report, place = progress or _silent, chosen_device(device)
+    report, place = progress, chosen_device(device)
     notes: list[str] = []
 
     def notice(note: str) -> None:
@@ -212,10 +213,6 @@ def environment(device: torch.device) -> dict[str, Any]:
     if device.type == "cuda":
         found |= {"gpu": torch.cuda.get_device_name(device), "cuda": torch.version.cuda}
     return found
-
-
-def _silent(stage: str, done: int, total: int, note: str) -> None:
-    pass
 
 
 def _finished(

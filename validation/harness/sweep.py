@@ -150,7 +150,7 @@ def sweep(
     jobs: Sequence[Job],
     store: Store,
     engine: Engine | None = None,
-    watch: Watch | None = None,
+    watch: Watch = lambda *_: None,
     retries: int = RETRIES,
 ) -> Swept:
     """Run jobs until each is finished, here or by another process, or has failed.
@@ -169,7 +169,6 @@ def sweep(
     Raises:
         InputError: the store cannot be written to, and a job is not finished.
     """
-    watch = _silent if watch is None else watch
     failures: dict[str, str] = {}
     known = {job.key: job for job in jobs}
     results = {job.key: result for job in jobs if (result := finished(job, store)) is not None}
@@ -248,7 +247,7 @@ def attempt(
 
     last = (0.0, "")
 
-    def progress(stage: str, done: int, total: int, note: str) -> None:
+    def progress(stage: str, done: int, total: int, note: str = "", /) -> None:
         nonlocal last
         now = time.monotonic()
         if now - last[0] >= words or stage != last[1]:
@@ -415,7 +414,3 @@ def _state_of(job: Job, result: dict[str, Any] | None, why: str | None) -> JobSt
             if p["protocol"] == "last token"
         ),
     )
-
-
-def _silent(job: Job, stage: str, done: int, total: int, note: str) -> None:
-    pass

@@ -31,9 +31,7 @@ from farfield.validation.harness.checkpoints import (
 from farfield.validation.harness.model import Transformer
 from farfield.validation.harness.presets import Preset
 from farfield.validation.harness.tasks import Task
-
-Progress = Callable[[str, int, int, str], None]
-"""Called as `progress(stage, done, total, note)`; the note is a few words for a reader."""
+from farfield.validation.progress import Progress, silent
 
 _FLOOR = 0.05  # the cosine ends at this share of the peak
 _SMOOTHED = 20  # steps that the reported losses average over
@@ -168,7 +166,7 @@ def train(
     data: np.ndarray | Task,
     preset: Preset,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: Progress = silent,
     folder: Path | None = None,
     every: float = 30.0,
 ) -> Training:
@@ -251,10 +249,8 @@ def train(
             optimise.zero_grad()
             if ended:
                 losses.tell(step + 1)
-            if progress is not None:
-                last = losses.told[-1][1] if losses.told else None
-                note = "" if last is None else f"loss {last:.3f}"
-                progress("train", step + 1, preset.steps, note)
+            note = f"loss {losses.told[-1][1]:.3f}" if losses.told else ""
+            progress("train", step + 1, preset.steps, note)
     model.eval()
     seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - began_cpu
     return Training(

@@ -15,7 +15,7 @@ from farfield.validation.checkpoints.loading import load
 from farfield.validation.checkpoints.measured.certificates import model_certificate
 from farfield.validation.checkpoints.measured.windows import model_window
 from farfield.validation.harness.attention import fused, materialised
-from farfield.validation.harness.measures.receptive_fields import samples_of
+from farfield.validation.harness.corpus import samples_of
 from farfield.validation.harness.visibility import Visibility, WithSinks
 
 NAMES = ("bloom", "gpt2", "mistral", "qwen3", "gemma2", "gemma3_text", "gpt_oss")

@@ -24,7 +24,7 @@ from farfield.validation.checkpoints.texts import tokens_of
 from farfield.validation.harness import memory
 from farfield.validation.harness.attention import materialised
 from farfield.validation.harness.configuration import Configuration
-from farfield.validation.harness.corpus import Corpus, segments
+from farfield.validation.harness.corpus import Corpus, samples_of
 from farfield.validation.harness.experiment import train_and_measure, trained_model
 from farfield.validation.harness.measurement import Measurement
 from farfield.validation.harness.measures.gradient_fields import gradient_shares
@@ -93,7 +93,7 @@ def test_gradient_field_of_a_model_from_outside(outside_models, numbers):
     )
     theirs = outside_models.network("mpt")
     curves = []
-    for row in segments(numbers, 3, 80):
+    for row in samples_of(numbers, 3, 80):
         embedded = theirs.get_input_embeddings()(torch.from_numpy(row[None, :-1])).detach()
         embedded.requires_grad_()
         mask = torch.ones(80, 80, dtype=torch.bool).triu(1)[None, None]
@@ -126,7 +126,7 @@ def test_attention_field_of_a_model_from_outside(outside_models, numbers, speaks
     at = torch.linspace(25, 49, 6).long()
     means, means_of = np.zeros((2, 6)), []
     share = 0.0
-    for row in segments(numbers, 2, 50):
+    for row in samples_of(numbers, 2, 50):
         before = means.copy()
         with torch.no_grad():
             out = theirs(torch.from_numpy(row[None, :-1]), output_attentions=True)
@@ -190,7 +190,7 @@ def test_no_matrix_of_all_pairs(name, outside_models, numbers):
     """Not of one head, not in any type: every tensor is smaller than length^2 bytes."""
     model, length = load(describe(outside_models.folder(name))), 3000
     for measure in (
-        lambda: gradient_shares(model, segments(numbers, 1, length)),
+        lambda: gradient_shares(model, samples_of(numbers, 1, length)),
         lambda: attention_rows(
             model, numbers, thresholds=(0.1,), length=length, segments=1, rows=4
         ),

@@ -52,7 +52,7 @@ def test_a_training_killed_at_any_step_ends_in_the_same_weights(step, whole, tex
     )
     torch.rand(step)  # another process has another random state
     model = fresh(small)
-    training = train(model, text.train, small, 1, None, tmp_path, 0)
+    training = train(model, text.train, small, 1, folder=tmp_path, every=0)
     assert training.losses == whole[0].losses and training.tokens == whole[0].tokens
     assert training.resumed == ((kept,) if kept else ())
     assert all(torch.equal(a, b) for a, b in zip(weights(model), whole[1], strict=True))
@@ -63,12 +63,12 @@ def test_a_training_killed_again_and_again(whole, text, small, tmp_path):
         with pytest.raises(Killed):
             train(fresh(small), text.train, small, 1, killed_at(step), tmp_path, 0)
     model = fresh(small)
-    assert train(model, text.train, small, 1, None, tmp_path).resumed == (2, 6, 7, 11)
+    assert train(model, text.train, small, 1, folder=tmp_path).resumed == (2, 6, 7, 11)
     assert all(torch.equal(a, b) for a, b in zip(weights(model), whole[1], strict=True))
 
 
 def test_no_checkpoint_before_its_time(text, small, tmp_path):
-    train(fresh(small), text.train, small, 1, None, tmp_path, 1000)
+    train(fresh(small), text.train, small, 1, folder=tmp_path, every=1000)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -134,7 +134,7 @@ def test_missing_and_extra_tensors(interrupted, text, small, change, message, mo
         "farfield.validation.harness.training.read_checkpoint", lambda _: checkpoint
     )
     with pytest.raises(CorruptFile, match=message) as error:
-        train(initialised(encoding("type1"), small, 0), text.train, small, 0, None, folder)
+        train(initialised(encoding("type1"), small, 0), text.train, small, 0, folder=folder)
     assert "\n" not in str(error.value)
 
 
@@ -156,7 +156,7 @@ def test_numbers_that_are_none_leave_the_last_good_state(where, text, small, tmp
     kept = read_checkpoint(tmp_path)
     assert kept.step == last and all(v.isfinite().all() for v in kept.tensors.values())
     model = fresh(small)
-    train(model, text.train, small, 1, None, tmp_path)  # and it can be continued
+    train(model, text.train, small, 1, folder=tmp_path)  # and it can be continued
 
 
 def test_kill_9_loses_the_steps_since_the_last_checkpoint_only(forked, tmp_path):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from farfield.theory.answers.answer import InputError
-from farfield.validation.harness.corpus import Corpus, segments
+from farfield.validation.harness.corpus import Corpus, samples_of
 from farfield.validation.harness.reading import corpus
 
 
@@ -111,7 +111,7 @@ def test_a_text_that_is_too_short(tmp_path):
 @pytest.mark.parametrize(("count", "length"), [(1, 3), (4, 3), (10, 9), (50, 5)])
 def test_segments_cover_the_text_evenly(count, length):
     text = np.arange(100, dtype=np.uint8)
-    rows = segments(text, count, length)
+    rows = samples_of(text, count, length)
     assert rows.shape[1] == length + 1 and len(rows) == min(count, 100 - length)
     assert (np.diff(rows) == 1).all()
     assert rows[0, 0] == 0 and (count == 1 or rows[-1, -1] == 99)

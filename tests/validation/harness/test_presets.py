@@ -126,7 +126,7 @@ def test_a_killed_training_with_dropout_ends_in_the_same_weights(text, small, tm
     train(whole, text.train, thinned)
     with pytest.raises(Killed):
         train(fresh(), text.train, thinned, 0, stop, tmp_path, 0)
-    train(parts, text.train, thinned, 0, None, tmp_path)
+    train(parts, text.train, thinned, 0, folder=tmp_path)
     for a, b in zip(whole.parameters(), parts.parameters(), strict=True):
         assert torch.equal(a, b)
 

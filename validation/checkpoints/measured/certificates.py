@@ -29,7 +29,8 @@ from farfield.validation.checkpoints.loading import load
 from farfield.validation.checkpoints.measured.composed import Composed, composed
 from farfield.validation.checkpoints.texts import tokens_of
 from farfield.validation.harness.attention import Weighting, observed
-from farfield.validation.harness.measures.receptive_fields import LanguageModel, samples_of
+from farfield.validation.harness.corpus import samples_of
+from farfield.validation.harness.measures.receptive_fields import LanguageModel
 from farfield.validation.harness.visibility import CAUSAL, Visibility, WithSinks
 from farfield.validation.progress import Progress, silent
 from farfield.validation.short import sampled

@@ -21,14 +21,13 @@ from farfield.theory.answers.wording import listed, share
 from farfield.validation.checkpoints.folder import Folder, describe
 from farfield.validation.checkpoints.loading import OutsideModel, load
 from farfield.validation.checkpoints.texts import tokens_of
-from farfield.validation.harness.corpus import Corpus
+from farfield.validation.harness.corpus import Corpus, samples_of
 from farfield.validation.harness.measures.gradient_fields import gradient_shares, shortest_suffix
 from farfield.validation.harness.measures.receptive_fields import (
     Bounds,
     attention_rows,
     powers,
     resampled,
-    samples_of,
     share_within,
 )
 from farfield.validation.harness.model import Transformer

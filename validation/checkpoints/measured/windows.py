@@ -34,7 +34,8 @@ from farfield.validation.checkpoints.measured.composed import Composed, View, co
 from farfield.validation.checkpoints.norms import weight_bounds
 from farfield.validation.checkpoints.texts import tokens_of
 from farfield.validation.harness.attention import Path, fused
-from farfield.validation.harness.measures.receptive_fields import LanguageModel, samples_of
+from farfield.validation.harness.corpus import samples_of
+from farfield.validation.harness.measures.receptive_fields import LanguageModel
 from farfield.validation.harness.visibility import Visibility
 from farfield.validation.progress import Progress, silent
 from farfield.validation.short import sampled

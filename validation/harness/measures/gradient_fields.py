@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from farfield.validation.harness.corpus import samples_of
 from farfield.validation.harness.measures.receptive_fields import (
     LanguageModel,
     powers,
     resampled,
-    samples_of,
     share_within,
     tail_sums,
     tokens,

@@ -15,10 +15,9 @@ import torch
 from scipy.stats import spearmanr
 from torch import Tensor
 
-from farfield.theory.answers.answer import InputError
 from farfield.validation.harness.attention import Path, fused
-from farfield.validation.harness.corpus import segments
-from farfield.validation.harness.measures.perplexity import token_losses
+from farfield.validation.harness.corpus import samples_of
+from farfield.validation.harness.measures.perplexity import mean_of, token_losses
 from farfield.validation.harness.model import Transformer
 from farfield.validation.harness.visibility import CAUSAL, Visibility
 
@@ -84,10 +83,7 @@ def price(changed: np.ndarray, plain: np.ndarray) -> Price:
     Price(nats=1.0, standard_error=1.0, targets=2)
     """
     difference = np.ravel(changed) - np.ravel(plain)
-    spread = difference.std(ddof=1) if len(difference) > 1 else 0.0
-    return Price(
-        float(difference.mean()), float(spread / math.sqrt(len(difference))), len(difference)
-    )
+    return Price(*mean_of(difference), len(difference))
 
 
 def last_losses(model: Transformer, rows: np.ndarray, path: Path = fused) -> np.ndarray:
@@ -134,11 +130,7 @@ def position_readout(
     Raises:
         InputError: the text is too short.
     """
-    if len(text) <= tested:
-        raise InputError(
-            f"the text has {len(text)} tokens, a segment {tested}; accepted: a longer text"
-        )
-    rows = segments(text, count, tested)[:, :-1]
+    rows = samples_of(text, count, tested)[:, :-1]
     residuals = []
     for row in rows:  # one at a time bounds the memory
         tokens = torch.from_numpy(row)[None].to(model.device)

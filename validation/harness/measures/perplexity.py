@@ -22,7 +22,7 @@ from torch.nn.functional import cross_entropy
 
 from farfield.theory.answers.answer import InputError
 from farfield.validation.harness.attention import Path, fused
-from farfield.validation.harness.corpus import segments
+from farfield.validation.harness.corpus import samples_of
 from farfield.validation.harness.measures.receptive_fields import LanguageModel
 from farfield.validation.harness.visibility import CAUSAL, Visibility
 
@@ -101,7 +101,7 @@ def block_losses(
 ) -> list[np.ndarray]:
     """Nats of every byte of the blocks of `non_overlapping`, at each length an array of shape
     (blocks, longest length)."""
-    rows = segments(_long_enough(text, max(lengths)), blocks, max(lengths))
+    rows = samples_of(text, blocks, max(lengths))
     losses = []
     for done, length in enumerate(lengths):
         scored = np.empty((len(rows), max(lengths)))
@@ -138,7 +138,7 @@ def last_token(
     Raises:
         InputError: the text is shorter than the longest length, or the encoding knows less.
     """
-    rows = segments(_long_enough(text, max(lengths)), targets, max(lengths))
+    rows = samples_of(text, targets, max(lengths))
     losses = _of_ends(model, rows, lengths, 1, visible, path, progress)
     return summary("last token", model.length, lengths, losses)
 
@@ -149,7 +149,7 @@ def sliding_window(
     lengths: Sequence[int],
     *,
     stride: int = 1,
-    windows: int | None = 64,
+    windows: int = 64,
     visible: Visibility = CAUSAL,
     path: Path = fused,
     progress: Callable[[int, int], None] | None = None,
@@ -164,7 +164,7 @@ def sliding_window(
         text: of bytes or tokens, one-dimensional.
         lengths: of the window, in tokens.
         stride: tokens that the window moves by, at most the shortest length.
-        windows: how many, evenly spaced in the text; None takes all that follow each other.
+        windows: how many, evenly spaced in the text.
         visible: which keys a query sees.
         path: the attention path.
         progress: called with the number of lengths done, and of all.
@@ -178,13 +178,7 @@ def sliding_window(
             f"stride {stride} with windows of {min(lengths)} tokens; accepted is a stride from 1 "
             "to the shortest length"
         )
-    longest = max(lengths)
-    if windows is None:
-        rows = np.lib.stride_tricks.sliding_window_view(_long_enough(text, longest), longest + 1)[
-            ::stride
-        ]  # a view: nothing is copied
-    else:
-        rows = segments(_long_enough(text, longest), windows, longest)
+    rows = samples_of(text, windows, max(lengths))
     losses = _of_ends(model, rows, lengths, stride, visible, path, progress)
     return summary(f"sliding window, stride {stride}", model.length, lengths, losses)
 
@@ -261,22 +255,13 @@ def binned(losses: np.ndarray, bins: int) -> tuple[PositionPerplexity, ...]:
     results, edges = [], np.linspace(0, length, min(bins, length) + 1).round().astype(int)
     for start, stop in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
         scored = losses[:, start:stop]
-        nats, error = _mean(scored.mean(1))
+        nats, error = mean_of(scored.mean(1))
         results.append(
             PositionPerplexity(
                 start + 1, stop, math.exp(nats), nats, error, scored.size, len(scored)
             )
         )
     return tuple(results)
-
-
-def _long_enough(text: np.ndarray, length: int) -> np.ndarray:
-    if len(text) <= length:
-        raise InputError(
-            f"the text has {len(text)} tokens, length {length} takes {length + 1}; accepted: a "
-            "longer text, or shorter lengths"
-        )
-    return text
 
 
 @torch.no_grad()
@@ -308,8 +293,8 @@ def summary(
     means = [scored.mean(1) for scored in losses]  # one number a sample
     results = []
     for length, scored, mean in zip(lengths, losses, means, strict=True):
-        nats, error = _mean(mean)
-        log_ratio, ratio_error = _mean(mean - means[lengths.index(base)])
+        nats, error = mean_of(mean)
+        log_ratio, ratio_error = mean_of(mean - means[lengths.index(base)])
         low, high = (math.exp(log_ratio + s * _NORMAL * ratio_error) for s in (-1, 1))
         ratio = math.exp(log_ratio)
         results.append(
@@ -330,7 +315,7 @@ def summary(
     return tuple(results)
 
 
-def _mean(samples: np.ndarray) -> tuple[float, float]:
+def mean_of(samples: np.ndarray) -> tuple[float, float]:
     """Mean and its standard error, 0 for a single sample."""
     spread = samples.std(ddof=1) if len(samples) > 1 else 0.0
     return float(samples.mean()), float(spread / math.sqrt(len(samples)))

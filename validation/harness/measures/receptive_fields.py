@@ -18,9 +18,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from farfield.theory.answers.answer import InputError
 from farfield.validation.harness.attention import Path, Weighting, observed
-from farfield.validation.harness.corpus import segments as spaced
+from farfield.validation.harness.corpus import samples_of
 from farfield.validation.harness.model import rows_of
 from farfield.validation.harness.visibility import CAUSAL, Visibility
 
@@ -352,17 +351,3 @@ def share_within(curves: np.ndarray, length: int) -> np.ndarray:
     array([0.75])
     """
     return curves[:, :length].sum(1)
-
-
-def samples_of(text: np.ndarray, count: int, length: int) -> np.ndarray:
-    """Evenly spaced segments with the token that follows each, as `corpus.segments`.
-
-    Raises:
-        InputError: the text is not longer than a segment.
-    """
-    if len(text) <= length:
-        raise InputError(
-            f"the text has {len(text)} tokens, a segment takes {length + 1}; accepted: a longer "
-            "text, or a shorter length"
-        )
-    return spaced(text, count, length)

@@ -17,7 +17,7 @@ from torch import Tensor
 from farfield.numerics.resolution import attention_resolution
 from farfield.theory.answers.answer import InputError
 from farfield.validation.harness.attention import Weighting, diagonals, observed
-from farfield.validation.harness.corpus import segments as spaced
+from farfield.validation.harness.corpus import samples_of
 from farfield.validation.harness.model import Transformer, rows_of
 from farfield.validation.harness.visibility import CAUSAL, Visibility
 
@@ -68,12 +68,9 @@ def expected_scores(
     Raises:
         InputError: the text is too short, or the encoding knows less than `length`.
     """
-    if len(text) <= length or length < 2:
-        raise InputError(
-            f"the text has {len(text)} tokens, a segment {length}; accepted: a segment of at least "
-            "2 tokens in a longer text"
-        )
-    samples = torch.from_numpy(spaced(text, segments, length)[:, :-1])
+    if length < 2:
+        raise InputError(f"a segment of {length} tokens; accepted are at least 2")
+    samples = torch.from_numpy(samples_of(text, segments, length)[:, :-1])
     table = model.bias_table(length)
     sums: list[Tensor] = []
     counts = torch.zeros(length, dtype=torch.float64)

@@ -8,7 +8,7 @@ from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
 from farfield.validation.evidence import mixtures
 from farfield.validation.harness.attention import fused, materialised
-from farfield.validation.harness.corpus import segments
+from farfield.validation.harness.corpus import samples_of
 from farfield.validation.harness.measures.interventions import (
     foreign,
     last_losses,
@@ -51,7 +51,7 @@ def test_tempered_logits_are_sharper_by_the_ratio_of_logarithms():
 def test_what_lies_beyond_a_window_has_no_price(small, text):
     """Two layers of windows of 4 see 7 tokens: the eighth may be anybody's."""
     window = initialised(encoding("window", w=4), small, 0).double()
-    rows = segments(text.held_out, 20, 40)
+    rows = samples_of(text.held_out, 20, 40)
     plain = last_losses(window, rows)
     assert price(last_losses(window, foreign(rows, 7)), plain).nats == pytest.approx(0, abs=1e-12)
     assert abs(price(last_losses(window, foreign(rows, 6)), plain).nats) > 1e-9
@@ -59,7 +59,7 @@ def test_what_lies_beyond_a_window_has_no_price(small, text):
 
 
 def test_a_model_without_heads_sees_its_last_token_alone(model, text):
-    rows = segments(text.held_out, 20, 40)
+    rows = samples_of(text.held_out, 20, 40)
     blind = silenced(range(4))
     near = last_losses(model, rows[:, -2:], blind)
     assert last_losses(model, rows, blind) == pytest.approx(near, rel=1e-9)

@@ -8,7 +8,7 @@ import torch
 from farfield.theory.answers.answer import InputError, plain
 from farfield.theory.encodings import encoding
 from farfield.validation.harness.attention import fused
-from farfield.validation.harness.corpus import segments
+from farfield.validation.harness.corpus import samples_of
 from farfield.validation.harness.measures import perplexity
 from farfield.validation.harness.measures.extrapolation import holds
 from farfield.validation.harness.measures.perplexity import (
@@ -63,7 +63,7 @@ def test_protocols_are_their_definitions(model, text, view):
 
 def test_figures_beside_a_perplexity(model, text):
     results = last_token(model, text.held_out, LENGTHS, targets=9)
-    rows = segments(text.held_out, 9, 40)
+    rows = samples_of(text.held_out, 9, 40)
     with torch.no_grad():
         each = np.array(
             [[nats(model, r[-n - 1 : -1], r[-1], Visibility()) for r in rows] for n in LENGTHS]
@@ -89,7 +89,7 @@ def test_a_model_of_bounded_reach_has_the_same_last_token_perplexity_beyond_it(s
 
 
 def test_a_length_beyond_the_text(model):
-    with pytest.raises(InputError, match="the text has 40 tokens, length 40 takes 41"):
+    with pytest.raises(InputError, match="the text has 40 tokens, a segment takes 41"):
         last_token(model, np.zeros(40, np.uint8), (40,))
 
 
@@ -106,13 +106,13 @@ def test_sliding_windows_lie_between_the_other_protocols(model, text):
 
 
 def test_sliding_windows_by_definition(model, text):
-    """Every window that fits, one after the other; only what is new in it is scored."""
+    """Windows at places of their own; only what is new in one is scored."""
     held, stride = text.held_out[:70], 3
-    found = sliding_window(model, held, (12, 23), stride=stride, windows=None)
+    found = sliding_window(model, held, (12, 23), stride=stride, windows=9)
     with torch.no_grad():
         for result, length in zip(found, (12, 23), strict=True):
             losses = []
-            for end in range(23, len(held), stride):
+            for end in 23 + np.linspace(0, len(held) - 24, 9).astype(int):
                 scores = model(torch.from_numpy(held[end - length : end].astype(np.int64))[None])
                 targets = held[end - stride + 1 : end + 1].astype(int)
                 logs = scores[0, -stride:].double().log_softmax(-1)

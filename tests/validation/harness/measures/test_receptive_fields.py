@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
 from farfield.validation.harness.attention import materialised
-from farfield.validation.harness.corpus import segments
+from farfield.validation.harness.corpus import samples_of
 from farfield.validation.harness.measures import receptive_fields as receptive_field
 from farfield.validation.harness.measures.gradient_fields import (
     gradient_receptive_field,
@@ -86,7 +86,7 @@ def test_attention_field_by_its_definition(name, trained, text, small):
         recorded.append((query.double(), key.double()))
         return materialised(query, key, value, bias, visible)
 
-    x = torch.from_numpy(segments(text.held_out, 2, length)[:, :-1])
+    x = torch.from_numpy(samples_of(text.held_out, 2, length)[:, :-1])
     with torch.no_grad():
         model.hidden(model.embed(x), view, path)
     table = model.bias_table(length)
@@ -155,7 +155,7 @@ def test_the_bounds_notice_a_wrong_bias(power, kinds, trained, text, monkeypatch
 
 def test_gradient_shares_by_one_segment_at_a_time(trained, text):
     model = trained["alibi"]
-    rows = segments(text.held_out, 3, 20)
+    rows = samples_of(text.held_out, 3, 20)
     found = gradient_shares(model, rows, tokens_a_pass=45)
     for row, curve in zip(rows, found, strict=True):
         embedded = model.embed(torch.from_numpy(row[None, :-1])).detach().requires_grad_()
@@ -169,7 +169,7 @@ def test_gradient_shares_by_one_segment_at_a_time(trained, text):
 def test_gradient_field_is_its_definition(trained, text):
     model = trained["xpos"]
     field = gradient_receptive_field(model, text.held_out, share=0.9, length=40, segments=7)
-    curves = gradient_shares(model, segments(text.held_out, 7, 40))
+    curves = gradient_shares(model, samples_of(text.held_out, 7, 40))
     partial = curves.mean(0).cumsum()
     assert field.tokens == int(np.argmax(partial > 0.9)) + 1
     assert field.mass == pytest.approx(curves[:, :12].sum(1).mean())
@@ -181,7 +181,7 @@ def test_gradient_field_is_its_definition(trained, text):
 
 def test_no_gradient_beyond_the_exact_reach(trained, text):
     """[C, 5] prints w R; R layers of a window of w reach R(w-1)+1 tokens."""
-    curves = gradient_shares(trained["window"], segments(text.held_out, 5, 40))
+    curves = gradient_shares(trained["window"], samples_of(text.held_out, 5, 40))
     assert (curves[:, :7] > 0).all() and (curves[:, 7:] == 0).all()
 
 
