@@ -67,10 +67,9 @@ def _resolution(
     length: int, gamma: Fraction | None, scale: Fraction, mask: str | None = None
 ) -> tuple[float, float]:
     """Bounds of R [Eq. 4] of a row of the surrogate at a scale, without decay if gamma is None."""
-    name, options = (
-        ("rope_surrogate", {}) if gamma is None else ("xpos_surrogate", {"gamma": gamma})
-    )
-    found = attention_resolution(name, length, scale=scale, mask=mask, d=D, **options).enclosure
+    options: dict[str, Any] = {} if gamma is None else {"gamma": gamma}
+    surrogate = encoding("xpos_surrogate" if options else "rope_surrogate", d=D, **options)
+    found = attention_resolution(surrogate, length, scale=scale, mask=mask).enclosure
     assert found is not None, "these rows are summed in balls"
     return found
 
