@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -577,24 +577,6 @@ decides(
 )(slower)
 
 
-@decides("table3.comparable", _table_3)
-def _comparable(data: Data) -> Finding:
-    free = [
-        c
-        for c in select(data["cells"], eval_length=TRAINED)
-        if c.encoding in ("ALiBi", "Sinusoidal", "Rotary", "Sandwich_Smoothed")
-    ]
-    better = [f"{c.encoding} on {c.dataset}" for c in free if c.marker == "star"]
-    return Finding(
-        better == ["Rotary on OpenWebText2"],
-        {
-            "marked as better": better,
-            "but": "ALiBi on GitHub, 2.83 against 2.88, is marked as worse (table3.marks)",
-        },
-        n=len(free),
-    )
-
-
 @decides("sandwich.mass", lambda: {"share": None, "models": models()})
 def _sandwich_mass(data: Data) -> Finding:
     if data["share"] is not None:
@@ -612,15 +594,10 @@ def _apart(a: Model, b: Model) -> float:
     return max(abs(a.curve[n] - b.curve[n]) for n in a.curve)
 
 
-def _fit(dialect: str, points: int) -> tuple[float, float]:
-    """Least squares of Sandwich at c = 8 by slope log(1 + n) + constant on n < points."""
-    slope, constant, _ = _fitted("sandwich", dialect, points)
-    return slope, constant
-
-
 @lru_cache(maxsize=16)
 def _fitted(name: str, dialect: str | None, points: int) -> tuple[float, float, float]:
-    """The same of any bias, and the share of its variance that is left."""
+    """Least squares of a bias by slope log(1 + n) + constant on n < points: slope, constant, and
+    the share of the variance that is left."""
     n = np.arange(points)
     bias = encoding(name, heads=1, dialect=dialect).bias(n)[0]
     columns = np.stack([np.log1p(n), np.ones(points)], axis=1)
@@ -629,18 +606,18 @@ def _fitted(name: str, dialect: str | None, points: int) -> tuple[float, float, 
     return float(slope), float(constant), float(rest.var() / bias.var())
 
 
-def _near(fit: tuple[float, float], printed: tuple[float, float]) -> bool:
+def _near(fit: Sequence[float], printed: Sequence[float]) -> bool:
     return all(abs(a - b) <= 0.01 for a, b in zip(fit, printed, strict=True))
 
 
 @decides("log-fit.values", {"dialect": "appendix", "printed": (-0.825, -0.8)})
 def _fit_values(data: Data) -> Finding:
-    fit = _fit(data["dialect"], 8192)
+    fit = _fitted("sandwich", data["dialect"], 8192)[:2]
     return Finding(
         _near(fit, data["printed"]),
         {
             "fit": fit,
-            "with the index range of Eq. 6": _fit("equation", 8192),
+            "with the index range of Eq. 6": _fitted("sandwich", "equation", 8192)[:2],
             "printed": data["printed"],
         },
         n=8192,
@@ -652,8 +629,8 @@ def _fit_values(data: Data) -> Finding:
     {"points": 50, "printed": (-0.825, -0.8), "dialects": ("appendix", "equation")},
 )
 def _fit_points(data: Data) -> Finding:
-    fits = {d: _fit(d, data["points"]) for d in data["dialects"]}
-    whole = {d: _fit(d, 8192) for d in data["dialects"]}
+    fits = {d: _fitted("sandwich", d, data["points"])[:2] for d in data["dialects"]}
+    whole = {d: _fitted("sandwich", d, 8192)[:2] for d in data["dialects"]}
     return Finding(
         any(_near(f, data["printed"]) for f in fits.values()),
         {
@@ -663,7 +640,7 @@ def _fit_points(data: Data) -> Finding:
         },
         "It is the fit to all 8192 points; 50 points give about -1.02 log(1+n) - 0.02.",
         any(_near(f, data["printed"]) for f in whole.values())
-        and _near(_fit("appendix", 50), (-1.02, -0.02)),
+        and _near(_fitted("sandwich", "appendix", 50)[:2], (-1.02, -0.02)),
         n=2,
     )
 

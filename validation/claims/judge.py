@@ -172,6 +172,11 @@ def _gain(g: _Group) -> float:
     return 1 - values[max(values)] / values[g.trained]
 
 
+def _farthest(g: _Group) -> float:
+    values = g.curve()
+    return max(abs(v / values[g.trained] - 1) for v in values.values())
+
+
 def _change(g: _Group) -> float:
     values, (a, b) = g.curve(), g.spec["to"]
     return values[b] / values[a] - 1
@@ -180,6 +185,7 @@ def _change(g: _Group) -> float:
 MEASURES: Mapping[str, Callable[[_Group], Any]] = {
     "perplexity": lambda g: g.bounded(g.curve()),
     "increase": lambda g: increase(g.curve(), g.trained),
+    "farthest": _farthest,
     "drift": lambda g: drift(g.curve(), g.trained),
     "change": _change,
     "gain": _gain,
@@ -226,6 +232,9 @@ class _Found:
             )
         elif "disagree" in spec:
             self.values[name] = _disagreements(*(self.values[k] for k in spec["disagree"]))
+        elif "least" in spec:
+            name_of, value = min(self.values[spec["least"]].items(), key=lambda pair: pair[1])
+            self.values[name] = {name_of: value}
         elif "keys" in spec:
             self.values[name] = _keys(self.values[spec["keys"]], spec, self.data["tolerance"])
         else:

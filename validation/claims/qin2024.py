@@ -198,36 +198,6 @@ def _toeplitz(data: Data) -> Finding:
     )
 
 
-def _printed_by_sun() -> Data:
-    sets = ((2, "PG22"), (2, "QMSum"), (6, "arXiv"), (6, "NarrativeQA"))
-    return {
-        "trained": 1024,
-        "curves": {
-            (d, e): curve(table(f"sun2023_table{k}"), dataset=d, encoding=e)
-            for k, d in sets
-            for e in ("Transformer", "Alibi", "Roformer", "LeX")
-        },
-    }
-
-
-@decides("def0.1", _printed_by_sun)
-def _definition(data: Data) -> Finding:
-    m, curves = data["trained"], data["curves"]
-    any_n = {k: max(abs(v / c[m] - 1) for v in c.values()) for k, c in curves.items()}
-    least = min(any_n, key=lambda k: any_n[k])
-    longer = {k[0]: increase(c, m) for k, c in curves.items() if k[1] == "LeX"}
-    return Finding(
-        any_n[least] < data["tolerance"],
-        {
-            "least of the largest changes, any n": {" ".join(least): any_n[least]},
-            "LeX's largest increase, n > m": longer,
-        },
-        "Read n > m, and one-sided, an increase alone counting: then LeX has it on each data set.",
-        all(v < data["tolerance"] for v in longer.values()),
-        n=len(curves),
-    )
-
-
 # -- windows --------------------------------------------------------------------------------------
 
 
