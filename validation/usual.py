@@ -5,3 +5,6 @@ EPS = ("1/10", "1/100", "1/1000")
 
 DTYPES = ("fp16", "bf16", "fp32")
 """Types of which the horizon is told."""
+
+TRAINED = 2048
+"""The training length of a model where its configuration names none."""

@@ -111,6 +111,31 @@ def window(
         )
 
 
+def reach(
+    model: str,
+    text: str | None,
+    length: str | None,
+    segments: int | None,
+    output: Output,
+    others: bool,
+) -> int:
+    """The verb `reach` of a model's folder; `others` says whether it was given other options."""
+    from farfield.validation.checkpoints.reaches import model_reach
+
+    if others:
+        raise InputError(
+            "--model brings its own biases and advantages; accepted beside it are --text, --length "
+            "and --segments"
+        )
+    if text is None and (length or segments):
+        raise InputError("--length and --segments belong to --text")
+    if text is not None:
+        require_models()
+    with progress("reach of the model", output) as step:
+        found = model_reach(model, text=text, length=length, segments=segments or 4, progress=step)
+    return emit(found, output)
+
+
 def erf(
     run: str | None = None,
     /,

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from farfield.exits import BAD_INPUT, OK, UNKNOWN
-from farfield.options import Formula, Listed, Output, Subject, seconds
+from farfield.options import CountOrNone, Formula, Listed, Output, Subject, seconds
 from farfield.output import emit, emit_all, say, speaks_unicode, tell
 from farfield.progress import progress
 from farfield.theory.answers.errors import InputError
@@ -260,9 +260,15 @@ def reach(
     length: str | None = None,
     logit_bound: str | None = None,
     trained: str | None = None,
+    model: str | None = None,
+    text: str | None = None,
+    segments: CountOrNone = None,
     output: Output = Output(),
 ) -> int:
     """How far a logit advantage reaches, and which advantage a distance costs.
+
+    Beyond so many tokens no head of a model can put half of its attention on one key: --model says
+    how many, by the norms of its weights, and with --text by its advantages on repeated text.
 
     Args:
         formulas: a formula in n, or a name of the catalogue; several are several ideas.
@@ -274,7 +280,18 @@ def reach(
             logits gives the key at --distance, or the farthest; of rotations too.
         trained: with --advantage and --length, which of the formulas reach beyond this training
             length for the least exposure.
+        model: folder of a model on this machine instead of a formula.
+        text: with --model, what to read: each segment is read twice.
+        segments: with --text, how many; 4 if not given.
     """
+    if model is not None:
+        from farfield.commands import models
+
+        own = (*formulas, advantage, distance, logit_bound, trained)
+        others = any(own) or subject.given() or share != "1/2"
+        return models.reach(model, text, length, segments, output, others)
+    if text or segments:
+        raise InputError("--text and --segments belong to --model")
     from farfield.numerics.ceiling import attention_ceiling
     from farfield.numerics.frontier import reach_frontier
     from farfield.numerics.price import price_of_distance

@@ -101,6 +101,7 @@ QUESTIONS = {
     "reach -n --advantage 7": "numerics.price.reach",
     "reach -n --distance 8": "numerics.price.price_of_distance",
     "reach -n --length 64 --logit-bound 4": "numerics.ceiling.attention_ceiling",
+    "reach --model FOLDER": "validation.checkpoints.reaches.model_reach",
     "leak -n --dtype fp16": "numerics.horizon.dtype_horizon",
     "compare -n -2*n": "numerics.comparison.compare_tails",
     "resolution -n": "numerics.resolution.attention_resolution",

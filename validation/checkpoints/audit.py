@@ -20,7 +20,6 @@ import sympy
 
 from farfield.numerics.horizon import dtype_horizon
 from farfield.numerics.leak import Leak, leak
-from farfield.numerics.price import reach as within_reach
 from farfield.numerics.receptive_field import ReceptiveField, theoretical_receptive_field
 from farfield.numerics.windows.question import MAX_LOGIT, SCOPE
 from farfield.theory.answers.answer import (
@@ -65,13 +64,11 @@ from farfield.validation.checkpoints.layers import (
     size_text,
 )
 from farfield.validation.checkpoints.norms import weight_bounds
+from farfield.validation.checkpoints.reaches import farthest
 from farfield.validation.checkpoints.run import RUN
 from farfield.validation.checkpoints.surrogate import Surrogate, surrogate_of
 from farfield.validation.short import field_text, share_text
-from farfield.validation.usual import DTYPES, EPS
-
-USUAL = 2048
-"""The training length where the configuration names none."""
+from farfield.validation.usual import DTYPES, EPS, TRAINED
 
 FRAME = 10**9
 """The widest window that is drawn."""
@@ -424,7 +421,7 @@ def audit(
     if trained is not None:
         known, origin = natural(trained, "trained"), "as given"
     elif known is None:
-        known, origin = USUAL, "assumed: the configuration names none"
+        known, origin = TRAINED, "assumed: the configuration names none"
     m, ends = known, folder.longest
     tested = tuple(natural(n, "length") for n in lengths)
     tested = tested or ((2 * m, 4 * m, 16 * m) if ends is None else (max(m, ends),))
@@ -554,7 +551,9 @@ def _with_heads(folder: Folder, a: Audit, limits: Proved) -> Audit:
                     value_bound=bound.value,
                     window=window.width,
                     reason=window.reason,
-                    farthest=_farthest(_bias(subject, entry.head), bound, a) if known else None,
+                    farthest=farthest(_bias(subject, entry.head), 2 * bound.logit, a.trained)
+                    if known
+                    else None,
                 )
             )
     worst = decisive(windows, lambda w: w.width)
@@ -566,16 +565,6 @@ def _with_heads(folder: Folder, a: Audit, limits: Proved) -> Audit:
         label=Label.APPROXIMATE if a.assumed and worst.label is Label.CERTIFIED else worst.label,
         reason=worst.reason,
     )
-
-
-def _farthest(bias: sympy.Expr, bound: HeadBounds, a: Audit) -> int | None:
-    """How far half of the attention reaches: an advantage is at most the range of the logits."""
-    if not math.isfinite(bound.logit):
-        return None
-    found = within_reach(bias, 2 * sympy.Rational(bound.logit), length=a.trained)
-    if found.status is Status.EXACT and found.label is not Label.APPROXIMATE:
-        return -1 if found.farthest is None else found.farthest
-    return None
 
 
 def _far(farthest: int | None) -> str:

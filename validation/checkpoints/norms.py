@@ -209,6 +209,8 @@ def weight_bounds(folder: Folder) -> list[tuple[HeadBounds, ...] | None]:
         said = None
 
     def of(layer: int, a: Attention) -> tuple[HeadBounds, ...] | None:
+        if a.held and a.bound is not None and a.clip is None:  # of a norm after the projections
+            return (HeadBounds(a.bound[0], math.inf),) * size.heads
         if not a.held or (said is None and a.gains is None):
             return None
         if a.gains is not None:

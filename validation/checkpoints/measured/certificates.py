@@ -35,7 +35,8 @@ from farfield.validation.harness.visibility import CAUSAL, Visibility, WithSinks
 from farfield.validation.progress import Progress, silent
 from farfield.validation.short import sampled
 
-_ROWS = 128  # of a segment, evenly spaced
+ROWS = 128
+"""Rows of a segment, evenly spaced."""
 
 
 @dataclass(frozen=True)
@@ -277,17 +278,13 @@ def _rows(
     """The rows of one layer of one segment that drop keys, all heads in one vector each; the widest
     range of the content logits of a row, and the radius of the values."""
     length, size = query.shape[-2:]
-    at = torch.linspace(0, length - 1, min(_ROWS, length)).long().unique()
+    at = torch.linspace(0, length - 1, min(ROWS, length)).long().unique()
     keys_at = torch.arange(length)
     seen = visible.sees(at[:, None], keys_at)
     dropping = (seen & (at[:, None] - keys_at >= keep) & (keys_at >= sinks)).any(-1)
     at, seen = at[dropping], seen[dropping]
     q, k, v = (x[0].double().cpu() for x in (query, key, value))
-    sink = None if weighting.sink is None else weighting.sink.double().cpu()
-    content = weighting.content(q[:, at] @ k.transpose(-2, -1) / math.sqrt(size))
-    prior = torch.zeros(1, len(at), length, dtype=torch.float64)
-    if table is not None:
-        prior = table[:, (at[:, None] - keys_at).clamp(min=0)]
+    content, prior, sink = logits_of(query, key, weighting, table, at)
     near = seen & (at[:, None] - keys_at < keep)
     both = near | (seen & (keys_at < sinks))
     centre = 0 if sink is not None else v.mean(1, keepdim=True)
@@ -336,6 +333,19 @@ def _rows(
     }
     masses = zip(("outside", "permuted", "leak"), (mass, mixed, alone), strict=True)
     return found | {name: (x * far).sum(-1).flatten() for name, x in masses}
+
+
+def logits_of(
+    query: Tensor, key: Tensor, weighting: Weighting, table: Tensor | None, at: Tensor
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Content logits and biases of some rows in float64, shapes (heads, rows, keys), heads 1 for a
+    bias that all share; and the learned constants of the heads."""
+    q, k = (x[0].double().cpu() for x in (query, key))
+    content = weighting.content(q[:, at] @ k.transpose(-2, -1) / math.sqrt(q.shape[-1]))
+    prior = torch.zeros(1, len(at), k.shape[-2], dtype=torch.float64)
+    if table is not None:
+        prior = table[:, (at[:, None] - torch.arange(k.shape[-2])).clamp(min=0)]
+    return content, prior, None if weighting.sink is None else weighting.sink.double().cpu()
 
 
 def _weights(scores: Tensor, sink: Tensor | None) -> Tensor:
