@@ -17,7 +17,13 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "pages",
 ]
-exclude_patterns = ["_build", "gallery", "examples/*.ipynb", "examples/sg_execution_times.rst"]
+exclude_patterns = [
+    "_build",
+    "gallery",
+    "theory/proofs",
+    "examples/*.ipynb",
+    "examples/sg_execution_times.rst",
+]
 html_theme = "furo"
 html_title = "farfield"
 html_static_path = ["_static"]

@@ -3,8 +3,8 @@
 An encoding is *uniformly windowable* if the worst error of keeping the j nearest keys, over all
 rows and inputs within stated bounds, tends to 0 as j grows. For an additive bias p(n) that is the
 verdict on its exp-series. The other mechanisms are decided here by the same two-line argument, mass
-outside = O/(O + I), each under hypotheses that are printed with the answer (ours; the theorems and
-their proofs stand in `farfield.theory.window_theorems` under the names given).
+outside = O/(O + I), each under hypotheses that are printed with the answer (ours; `farfield prove`
+prints the theorems under the names given).
 """
 
 from __future__ import annotations

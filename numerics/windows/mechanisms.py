@@ -9,7 +9,7 @@ With `eta' = eta/(2 V - eta)`:
 * gates of at most gamma < 1: the window of ALiBi with slope `log(1/gamma)`;
 * stick breaking: `V sigma(beta)^j <= eta`, `j = ceil(log(V/eta)/log(1 + e^{-beta}))`.
 
-The theorems stand under their names in `farfield.theory.window_theorems`.
+`farfield prove NAME` prints the theorems.
 """
 
 from __future__ import annotations

@@ -56,11 +56,11 @@ def test_resolution_without_an_answer(capsys):
 def test_prove(capsys):
     code, out, _ = run(capsys, "prove", "resolution-bound")
     assert code == 0 and "R <= sum P_i^2 <= 1" in out
-    assert "Checked exactly, for all values: steps 1 (coefficients), 3 (coefficients)" in out
-    assert "in words alone: steps 2." in " ".join(out.split())
-    assert r"\begin{enumerate}" in run(capsys, "prove", "window-error", "--latex")[1]
+    assert "theory/theorems.html#resolution-bound" in " ".join(out.split())
+    assert "Attention.error_exact" in run(capsys, "prove", "window-error")[1]
+    assert r"\paragraph" in run(capsys, "prove", "window-error", "--latex")[1]
     data = json.loads(run(capsys, "prove", "rotation-decay", "--json")[1])
-    assert data["verification"]["failed"] == {} and data["proof"]["steps"]
+    assert data["name"] == "rotation-decay" and data["checked"] == []
     assert len(run(capsys, "prove")[1].splitlines()) >= 20
 
 

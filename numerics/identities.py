@@ -1,0 +1,127 @@
+"""Identities and inequalities between expressions, decided for all values of their symbols.
+
+Symbols without a sign are real, the others positive, and so is what has a logarithm or a symbolic
+exponent. Exponentials, such powers, sines and cosines are rewritten over independent generators
+(`exp(L)`, `x^r`, `exp(i u)`), in which both sides are rational functions; then
+
+* an identity holds if the numerator of left - right is the zero polynomial;
+* an inequality holds if numerator and denominator of right - left have no negative coefficient, or
+  if right - left is identical to a gap that is a sum of products of terms plainly not negative, or,
+  between constants, if balls decide it.
+
+A relation that these rules accept is true. A true relation that none of them sees is refused.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import sympy
+from sympy import Dummy, Expr, I, Poly, S, cos, exp, log, sin
+
+from farfield.theory.values import enclose
+
+
+def vanishes(e: Any) -> bool:
+    """Whether an expression is 0 for all values of its symbols, by algebra alone.
+
+    False says that it is not identically 0, or not seen to be.
+
+    >>> u, v = sympy.symbols("u v", real=True)
+    >>> vanishes(cos(u) * cos(v) + sin(u) * sin(v) - cos(u - v)), vanishes(cos(u) - 1)
+    (True, False)
+    """
+    return _Field().fraction(sympy.sympify(e))[0] == 0
+
+
+@dataclass
+class _Field:
+    """Expressions as rational functions of independent generators."""
+
+    roots: dict[Expr, Dummy] = field(default_factory=dict)  # exp(m) by the monomial m
+    logs: dict[Dummy, Expr] = field(default_factory=dict)  # what each logarithm is of
+
+    def fraction(self, e: Expr) -> tuple[Expr, Expr]:
+        """Numerator and denominator, polynomials in the generators."""
+        lowered = self._lower(e.doit())
+        for root in self.roots.values():
+            powers = [p for p in lowered.atoms(sympy.Pow) if p.base == root]
+            common = math.lcm(*(int(p.exp.q) for p in powers))
+            whole = {p: root ** (common * p.exp) for p in powers} | {root: root**common}
+            lowered = lowered.xreplace(whole)
+        top, bottom = sympy.fraction(sympy.together(lowered))
+        return sympy.expand(top), sympy.expand(bottom)
+
+    def _lower(self, e: Expr) -> Expr:
+        if isinstance(e, cos):
+            return (self._exp(I * e.args[0]) + self._exp(-I * e.args[0])) / 2
+        if isinstance(e, sin):
+            return (self._exp(I * e.args[0]) - self._exp(-I * e.args[0])) / (2 * I)
+        if isinstance(e, exp):
+            return self._exp(e.args[0])
+        if isinstance(e, log):
+            return self._log(e.args[0])
+        if e.is_Pow and not e.exp.is_Integer:
+            return self._exp(e.exp * self._log(e.base))
+        if e.args:
+            return e.func(*map(self._lower, e.args), evaluate=True)
+        return e
+
+    def _exp(self, exponent: Expr) -> Expr:
+        """A product of powers of generators, one a monomial of the exponent."""
+        result = S.One
+        for term in sympy.Add.make_args(sympy.expand(exponent)):
+            number, monomial = term.as_coeff_Mul(rational=True)
+            if monomial in self.logs and number.is_Integer:
+                result *= self.logs[monomial] ** number
+            elif monomial == 1:
+                result *= exp(number)
+            else:
+                positive = None if monomial.has(I) else True
+                root = Dummy(f"exp({monomial})", positive=positive)
+                result *= self.roots.setdefault(monomial, root) ** number
+        return result
+
+    def _log(self, e: Expr) -> Expr:
+        """The logarithm of a positive expression, a sum over logarithms that are kept as they
+        are."""
+        if isinstance(e, exp):
+            return e.args[0]
+        if e.is_Mul:
+            return sympy.Add(*map(self._log, e.args))
+        if e.is_Pow:
+            return e.exp * self._log(e.base)
+        if e == 1:
+            return S.Zero
+        lowered = self._lower(e)
+        known = next((d for d, of in self.logs.items() if of == lowered), None)
+        if known is None:
+            known = Dummy(f"log({e})", real=True)
+            self.logs[known] = lowered
+        return known
+
+
+def _one_sign(e: Expr) -> bool:
+    """Whether a polynomial in positive symbols has no negative coefficient."""
+    symbols = sorted(e.free_symbols, key=str)
+    coefficients = Poly(e, *symbols).coeffs() if symbols else [e]
+    return all(s.is_positive for s in symbols) and all(c.is_nonnegative for c in coefficients)
+
+
+def never_exceeds(left: Any, right: Any, gap: Any = None) -> bool:
+    """Whether left <= right for all values of the symbols, with `gap` for the difference if given.
+
+    >>> x = sympy.Symbol("x", positive=True)
+    >>> never_exceeds(x / (1 + x), x), never_exceeds(x, x / (1 + x))
+    (True, False)
+    """
+    rest = sympy.sympify(right) - sympy.sympify(left)
+    if gap is not None:
+        return bool(gap.is_nonnegative) and vanishes(rest - gap)
+    if not rest.free_symbols:
+        ball = enclose(rest, 128)
+        return ball is not None and bool(ball >= 0)
+    top, bottom = _Field().fraction(rest)
+    return _one_sign(top * bottom)
