@@ -23,12 +23,12 @@ from farfield.theory.algebra.outcomes import NotReal
 from farfield.theory.answers.answer import Code, InputError, Label, Reason, Status, decisive
 from farfield.theory.answers.notation import shortened
 from farfield.theory.answers.number import seconds
-from farfield.theory.decision.series import Decision, decide_series
+from farfield.theory.decision.series import decide_series
 from farfield.theory.encodings import Encoding, encoding
 from farfield.theory.formula.building import primitive
 from farfield.theory.formula.parameters import parameter
 from farfield.theory.functions.nodes import n
-from farfield.theory.proofs import Proof, Step
+from farfield.theory.proofs import Decision, Proof, Step
 from farfield.theory.verdicts import Convergence, Verdict
 
 DEFAULT_BUDGET = 10.0
@@ -197,8 +197,8 @@ def _convergence(p: Expr, decision: Decision, assumptions: tuple[Any, ...]) -> C
         p,
         verdict,
         truth,
-        Proof(claim, decision.steps),
+        Proof(claim, decision.steps, decision.fall),
         assumptions,
         label=Label.THEOREM,
-        reason=reason if decision.partly_real else None,
+        reason=None if decision.real else reason,
     )

@@ -7,7 +7,7 @@ is built only when asked for. A proof ends in the claim it establishes.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -170,6 +170,60 @@ class Step:
         return terminal(self.words())
 
 
+@dataclass(frozen=True)
+class Fall:
+    """How the terms of a series fall.
+
+    Fields:
+        limits: those of the rungs of the logarithmic scale, each but the last 1; none where the
+            terms are 0 from some point on, or do not tend to 0.
+        of_bound: whether they are the limits of a bound of the terms.
+    """
+
+    limits: tuple[Any, ...] = ()
+    of_bound: bool = False
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What is decided of a series: on one cell of the parameters, or on all.
+
+    Fields:
+        condition: when it converges: true, false, or a condition on the parameters; None where that
+            is not decided.
+        steps: what carried the decision, or what was tried.
+        reason: why it is not decided.
+        real: whether the formula is real for all the parameters.
+        fall: how the terms fall, where one case decides and tells it.
+    """
+
+    condition: Any
+    steps: tuple[Step, ...] = ()
+    reason: str = ""
+    real: bool = True
+    fall: Fall | None = None
+
+    @property
+    def converges(self) -> bool:
+        """Whether the series converges, on a cell that is decided."""
+        return self.condition is not None and bool(self.condition)
+
+    def after(self, *steps: Step) -> Decision:
+        """The decision with steps on the same terms before its own."""
+        return replace(self, steps=(*steps, *self.steps))
+
+    def of_bound(self, step: Step) -> Decision:
+        """The decision on a series of which this one is on a bound."""
+        fall = self.fall and replace(self.fall, of_bound=True)
+        return replace(self, steps=(step, *self.steps), fall=fall)
+
+    def at(self, values: Mapping[Any, Any]) -> Decision:
+        """The decision for these values of its symbols."""
+        limits = () if self.fall is None else self.fall.limits
+        fall = self.fall and replace(self.fall, limits=tuple(c.xreplace(values) for c in limits))
+        return replace(self, steps=tuple(step.at(values) for step in self.steps), fall=fall)
+
+
 def _rung(values: Mapping[str, Any]) -> Rung | None:
     """A step of the logarithmic scale as a picture shows it; None where its limit is no number."""
     limit = sympy.sympify(now(values["limit"]))
@@ -185,6 +239,7 @@ class Proof(Result):
 
     claim: str
     steps: tuple[Step, ...] = ()
+    fall: Fall | None = None
 
     def block(self, title: str = "Proof") -> Steps:
         """The proof as one block."""

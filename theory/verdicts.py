@@ -24,7 +24,7 @@ from farfield.theory.formula.parameters import belongs
 from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.functions.record import record_of
 from farfield.theory.mechanisms import MECHANISMS
-from farfield.theory.proofs import Proof, now
+from farfield.theory.proofs import Fall, Proof
 from farfield.theory.terms import skipped_terms
 from farfield.theory.windowability import Windowable, of_mechanism, of_series, of_support
 
@@ -257,7 +257,7 @@ class Convergence(Answer):
         said: Text
         match self.verdict:
             case Verdict.CONVERGES | Verdict.DIVERGES:
-                how = growth(self.proof, self.formula)
+                how = growth(self.proof.fall, self.converges, self.formula)
                 if self.formula is not None and not self.formula.has(n):
                     how = words("its terms are all equal")
                 elif isinstance(self.formula, Lookup) and self.formula.args[2].is_finite:
@@ -311,48 +311,22 @@ _OF_HEADS = {
 }
 
 
-_OF_THE_TERMS = frozenset(
-    [
-        "converges",
-        "diverges",
-        "eventual",
-        "expansion",
-        "infinite",
-        "masked",
-        "rung",
-        "term test",
-        "tie",
-        "zero",
-    ]
-)
-"""Rules whose rungs compare the terms themselves, up to bounded factors, and no bound of them."""
-
-
-def growth(proof: Proof, formula: Expr | None) -> Text:
-    """How the terms fall, from the rungs of a proof; nothing where several cases share it, or where
-    the proof speaks of a bound."""
-    rules = [step.rule for step in proof.steps]
-    if "cell" in rules or "class" in rules:
+def growth(fall: Fall | None, converges: bool | None, formula: Expr | None) -> Text:
+    """How the terms fall, in words; nothing where several cases share the proof."""
+    if fall is None:
         return ()
-    rungs = [now(step.values["limit"]) for step in proof.steps if step.rule == "rung"]
-    if not rungs:
-        flat = "its terms do not tend to 0" if rules[-1:] == ["term test"] else ""
-        return words("it is a finite sum" if "masked" in rules else flat)
-    last, depth = rungs[-1], len(rungs)
-    if not _OF_THE_TERMS.issuperset(rules):
-        falls = depth == 1 and last is sympy.oo and rules[-1] == "converges"
-        return words("its terms fall faster than any power of `n`" if falls else "")
+    if not fall.limits:
+        return words("it is a finite sum" if converges else "its terms do not tend to 0")
+    last, depth = fall.limits[-1], len(fall.limits)
+    if depth == 1 and last is sympy.oo:
+        return words("its terms fall faster than any power of `n`")
+    if fall.of_bound:
+        return ()
+    if depth == 1 and last == 0 and not _oscillates(formula):
+        return words("its terms fall, if at all, more slowly than any power of `n`")
     if depth == 1 and last.is_finite and last > 0:
         return words("its terms fall about like {term}", term=n**-last)
-    if depth == 1 and not last.is_finite:
-        return words("its terms fall faster than any power of `n`") if last > 0 else ()
-    if depth == 1:
-        return (
-            words("its terms fall, if at all, more slowly than any power of `n`")
-            if last == 0 and not _oscillates(formula)
-            else ()
-        )
-    if depth == 2 and last == 0 and rules[-1] == "diverges":
+    if depth == 2 and last == 0:
         return words("like the harmonic series")
     if depth == 2 and last.is_finite:
         return words("its terms fall about like {term}", term=1 / (n * sympy.log(n) ** last))

@@ -19,7 +19,7 @@ from farfield.theory.decision.parameters import Constraint, known_signs
 from farfield.theory.decision.periods import common_period
 from farfield.theory.transseries.arithmetic import Transseries, add, negate
 from farfield.theory.transseries.monomials import iterated_log
-from farfield.theory.transseries.scale import climb
+from farfield.theory.transseries.scale import climbed
 
 ORDERS = (1, 2, 4, 8, 16, 32)
 MAX_PERIOD = 48
@@ -120,20 +120,21 @@ def _climb(p: Form, x: Expander, bias: str) -> ProvedVerdict:
         return ProvedVerdict(True, tuple(x.steps))
     parts = list(x.parts(finite))
     g = add(*parts)
-    outcome = climb(negate(g))
-    *ties, limit = outcome.limits
+    decision, rest = climbed(negate(g))
+    assert decision.fall is not None
+    *ties, limit = decision.fall.limits
     level = len(ties)
     critical = [(iterated_log(k), fmpq(-1)) for k in range(1, level + 1)]
-    left = Transseries([*critical, *negate(outcome.rest).terms], g.remainder)
+    left = Transseries([*critical, *negate(rest).terms], g.remainder)
     if limit == 0:
         rule, ends = f"rest_diverges {bias} {level} _ _", "led"
     else:
         side = "right; split; [constant | same]" if limit.is_finite else INFINITE
-        verb = "converges" if outcome.converges else "diverges"
+        verb = "converges" if decision.converges else "diverges"
         rule, ends = f"lead_{verb} {bias} {level} _ _ _ _", f"led | {side}"
     raw = [m for part in parts for m, _ in part.terms]
     name = x.asserted("E", expanded(bias, left), f"unfold p; {adding_up(left, raw)}")
-    return ProvedVerdict(outcome.converges, (*x.steps, f"apply ({rule} {name}); [{ends}]."))
+    return ProvedVerdict(decision.converges, (*x.steps, f"apply ({rule} {name}); [{ends}]."))
 
 
 def _stripped(p: Form, x: Expander, bias: str) -> tuple[Form | None, str]:

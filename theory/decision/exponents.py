@@ -59,11 +59,11 @@ from farfield.theory.decision.recurrence import (
     with_bounds,
 )
 from farfield.theory.functions.nodes import n
-from farfield.theory.proofs import Step
+from farfield.theory.proofs import Decision, Step
 from farfield.theory.transseries.arithmetic import Transseries, led, negate
 from farfield.theory.transseries.expansion import direction, eventual_sign_of, transseries
 from farfield.theory.transseries.monomials import UNIT, compare, iterated_log, size
-from farfield.theory.transseries.scale import Outcome, climb, shown
+from farfield.theory.transseries.scale import climb, shown
 
 WAVES = (sympy.sin, sympy.cos, sympy.frac, sympy.floor, sympy.ceiling, sympy.Mod)
 
@@ -98,7 +98,7 @@ def has_oscillating_exponent(p: Expr) -> bool:
     return any(e.exp.has(*WAVES) for e in p.atoms(sympy.Pow, sympy.exp) if e.exp.has(n))
 
 
-def decide_exponent(p: Expr) -> Outcome:
+def decide_exponent(p: Expr) -> Decision:
     """Decide sum exp(p) for a p of this form.
 
     Raises:
@@ -109,7 +109,7 @@ def decide_exponent(p: Expr) -> Outcome:
     return first(_attempts(e, swing))
 
 
-def _attempts(e: Exponential, swing: Swing) -> Iterator[Callable[[], Outcome]]:
+def _attempts(e: Exponential, swing: Swing) -> Iterator[Callable[[], Decision]]:
     """From coarse bounds of the wave to fine: the exponent's ends, near its infimum, at it."""
     margins = (fmpq(0),) if e.sharp else MARGINS
     for margin in margins:
@@ -184,24 +184,24 @@ def _factored(exponent: Expr) -> tuple[Expr, Expr, Expr]:
     return growth, wave, steady
 
 
-def _end(e: Exponential, v: Coefficient, upper: bool) -> Outcome:
+def _end(e: Exponential, v: Coefficient, upper: bool) -> Decision:
     """By the bound of p at an end of v."""
     bound = e.at(v)
     outcome = decide(negate(transseries(bound)))
     if outcome.converges is not upper:
         raise Undecided("the ends of the exponent decide neither way")
     rule = "upper bound" if upper else "lower bound"
-    return Outcome(upper, (Step(rule, {"bound": bound, "error": S.Zero}), *outcome.steps))
+    return outcome.of_bound(Step(rule, {"bound": bound, "error": S.Zero}))
 
 
-def _near_infimum(e: Exponential, swing: Swing, v: Coefficient) -> Outcome:
+def _near_infimum(e: Exponential, swing: Swing, v: Coefficient) -> Decision:
     """By the bound of p on a set of distances where v is near its infimum."""
     bound = e.at(v)
     upper = with_bounds(negate(transseries(bound)))
     values = shown("bound", negate(upper)) | swing.stated()
     if not swing.polynomial:
         if is_very_slow(swing.phases[0]) and diverges_on_intervals(upper):
-            return Outcome(False, (Step("very slow phase", values),))
+            return Decision(False, (Step("very slow phase", values),))
         if compare(upper.top(), iterated_log(1)) > 0:
             raise Undecided("p is not O(log n) near the least exponent")
         slow_lead(swing.phases[0])
@@ -209,10 +209,10 @@ def _near_infimum(e: Exponential, swing: Swing, v: Coefficient) -> Outcome:
     if outcome.converges:
         raise Undecided("near the least exponent the terms do not make it diverge")
     rule = "infimum" if swing.polynomial else "slow phase"
-    return Outcome(False, (Step(rule, values), *outcome.steps))
+    return outcome.of_bound(Step(rule, values))
 
 
-def _least_exponent(e: Exponential, swing: Swing) -> Outcome:
+def _least_exponent(e: Exponential, swing: Swing) -> Decision:
     """exp is convex, so M exp(G w) lies above its tangent at the least w, where it is sharp."""
     if e.side < 0:
         raise Undecided("the exponent of a term that grows")
@@ -225,7 +225,7 @@ def _least_exponent(e: Exponential, swing: Swing) -> Outcome:
         outcome = decide(rho)
         if outcome.converges:
             step = Step("tangent", {"bound": bound, "error": S.Zero})
-            return Outcome(True, (step, *outcome.steps))
+            return outcome.of_bound(step)
     except Undecided:
         pass
     others = (*prepared(transseries(e.rest)).terms, *transseries(e.factor).terms)
@@ -240,4 +240,4 @@ def _least_exponent(e: Exponential, swing: Swing) -> Outcome:
     if outcome.converges:
         raise Undecided("the least exponent leaves the series open")
     values = {"bound": bound, "top": e.rest + scale, "error": S.Zero}
-    return Outcome(False, (Step("least exponent", values), *outcome.steps))
+    return outcome.of_bound(Step("least exponent", values))

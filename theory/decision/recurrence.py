@@ -105,7 +105,7 @@ from farfield.theory.decision.phases import ANGLE, coordinates, dependent, parts
 from farfield.theory.functions.balls import Undefined, precision, to_arb
 from farfield.theory.functions.nodes import n
 from farfield.theory.functions.record import record_of
-from farfield.theory.proofs import Step
+from farfield.theory.proofs import Decision, Fall, Step
 from farfield.theory.transseries.arithmetic import (
     Transseries,
     add,
@@ -123,7 +123,7 @@ from farfield.theory.transseries.monomials import (
     larger,
     size,
 )
-from farfield.theory.transseries.scale import Outcome, climb, monomial_expression, shown
+from farfield.theory.transseries.scale import climb, monomial_expression, shown
 from farfield.theory.values import compile_ball, tabulate
 
 SAMPLES = 4096
@@ -150,7 +150,7 @@ def prepared(rho: Transseries) -> Transseries:
     return Transseries(terms, rho.remainder)
 
 
-def decide(rho: Transseries) -> Outcome:
+def decide(rho: Transseries) -> Decision:
     """Decide sum exp(-rho), oscillating coefficients allowed."""
     rho = prepared(rho)
     if not any(oscillates(c) for _, c in rho.terms):
@@ -218,12 +218,7 @@ def _bound(c: Coefficient, side: int) -> Coefficient:
     return coefficient(end)
 
 
-def _derived(step: Step, outcome: Outcome) -> Outcome:
-    """The outcome with the step that leads to it before its own."""
-    return Outcome(outcome.converges, (step, *outcome.steps))
-
-
-def _bounds(rho: Transseries) -> Outcome:
+def _bounds(rho: Transseries) -> Decision:
     """Each wave at its upper bound converges, or at its lower bound diverges: either decides."""
     undecided = Undecided("the bounds of the oscillation decide neither way")
     for side, wanted, rule in ((0, True, "upper bound"), (1, False, "lower bound")):
@@ -234,11 +229,11 @@ def _bounds(rho: Transseries) -> Outcome:
             undecided = why
             continue
         if outcome.converges is wanted:
-            return _derived(Step(rule, shown("bound", scale(bound, fmpq(-1)))), outcome)
+            return outcome.of_bound(Step(rule, shown("bound", scale(bound, fmpq(-1)))))
     raise undecided
 
 
-def _near(rho: Transseries, values: dict[int, Coefficient], rule: str, **more: Any) -> Outcome:
+def _near(rho: Transseries, values: dict[int, Coefficient], rule: str, **more: Any) -> Decision:
     """Diverges if it does with these values of the coefficients on the set, others bounded."""
     upper = _with(
         rho,
@@ -251,10 +246,10 @@ def _near(rho: Transseries, values: dict[int, Coefficient], rule: str, **more: A
     outcome = climb(upper)
     if outcome.converges:
         raise Undecided("near its extreme the oscillation does not make it diverge")
-    return _derived(Step(rule, shown("bound", scale(upper, fmpq(-1))) | more), outcome)
+    return outcome.of_bound(Step(rule, shown("bound", scale(upper, fmpq(-1))) | more))
 
 
-def first(attempts: Iterable[Callable[[], Outcome]]) -> Outcome:
+def first(attempts: Iterable[Callable[[], Decision]]) -> Decision:
     """The first of some attempts that decides."""
     reason = Undecided("nothing applies")
     for attempt in attempts:
@@ -265,7 +260,7 @@ def first(attempts: Iterable[Callable[[], Outcome]]) -> Outcome:
     raise reason
 
 
-def _recurrence(rho: Transseries) -> Outcome:
+def _recurrence(rho: Transseries) -> Decision:
     """An almost periodic oscillation comes back near its lowest sampled value for ever."""
     meanings = {
         j: meaning
@@ -289,7 +284,7 @@ def _recurrence(rho: Transseries) -> Outcome:
     )
 
 
-def _bounded_returns(rho: Transseries) -> Outcome:
+def _bounded_returns(rho: Transseries) -> Decision:
     """Terms m c, m bounded, c unbounded but almost periodic: c is near its value at n = 1 on a
     set with bounded gaps, hence bounded there, whatever its parameters are."""
     lower = [(m, c) for m, c in rho.terms if oscillates(c) and size(m) <= 0]
@@ -307,7 +302,7 @@ def _bounded_returns(rho: Transseries) -> Outcome:
     outcome = climb(rest)
     if outcome.converges:
         raise Undecided("near its extreme the oscillation does not make it diverge")
-    return _derived(Step("recurrence", shown("bound", scale(rest, fmpq(-1))) | {"at": 1}), outcome)
+    return outcome.of_bound(Step("recurrence", shown("bound", scale(rest, fmpq(-1))) | {"at": 1}))
 
 
 def _logs_of_waves(e: Expr) -> bool:
@@ -460,11 +455,11 @@ def _turns(g: Expr) -> bool:
     return bool(expand(g - w * n) == 0 and w.is_algebraic and w.is_nonzero)
 
 
-def _range(rho: Transseries) -> Outcome:
+def _range(rho: Transseries) -> Decision:
     """Converges if it does with a lower bound of the coefficient that balls find."""
     swing = swing_of(rho)
 
-    def attempt(gap: fmpq) -> Outcome:
+    def attempt(gap: fmpq) -> Decision:
         lower = _with(
             rho,
             [
@@ -476,12 +471,12 @@ def _range(rho: Transseries) -> Outcome:
         outcome = climb(lower)
         if not outcome.converges:
             raise Undecided("the range of the oscillation does not make it converge")
-        return _derived(Step("upper bound", shown("bound", scale(lower, fmpq(-1)))), outcome)
+        return outcome.of_bound(Step("upper bound", shown("bound", scale(lower, fmpq(-1)))))
 
     return first(partial(attempt, gap) for gap in GAPS)
 
 
-def _infimum(rho: Transseries) -> Outcome:
+def _infimum(rho: Transseries) -> Decision:
     """A polynomial phase comes near the infimum for a positive share of all n (Weyl)."""
     swing = swing_of(rho)
     if not swing.polynomial:
@@ -489,10 +484,10 @@ def _infimum(rho: Transseries) -> Outcome:
     return _close_to_infimum(rho, swing, "infimum")
 
 
-def _close_to_infimum(rho: Transseries, swing: Swing, rule: str) -> Outcome:
+def _close_to_infimum(rho: Transseries, swing: Swing, rule: str) -> Decision:
     """The series over the n whose oscillation is within a gap of its infimum."""
 
-    def attempt(gap: fmpq) -> Outcome:
+    def attempt(gap: fmpq) -> Decision:
         return _near(rho, {swing.index: swing.near(gap)}, rule, **swing.stated())
 
     return first(partial(attempt, gap) for gap in (GAPS if swing.functions else MARGINS))
@@ -513,7 +508,7 @@ def slow_lead(g: Expr) -> Monomial:
     return lead[0]
 
 
-def _slow_phase(rho: Transseries) -> Outcome:
+def _slow_phase(rho: Transseries) -> Decision:
     """A slow phase stays near the infimum on whole intervals: p = O(log n) is needed."""
     swing = swing_of(rho)
     if swing.polynomial:
@@ -549,14 +544,14 @@ def is_very_slow(g: Expr) -> bool:
     return True
 
 
-def _very_slow_phase(rho: Transseries) -> Outcome:
+def _very_slow_phase(rho: Transseries) -> Decision:
     """So slow that the intervals near the infimum have a series of their own that diverges."""
     swing = swing_of(rho)
     if swing.polynomial:
         raise Undecided("the phase is not very slow")
     top = _very_slow_lead(swing.phases[0])
 
-    def attempt(gap: fmpq | None) -> Outcome:
+    def attempt(gap: fmpq | None) -> Decision:
         if gap is None:
             low, kappa, _ = swing.infimum()
             moved = swing.scale**kappa * top * iterated_log(1) ** fmpq(-1)
@@ -572,7 +567,7 @@ def _very_slow_phase(rho: Transseries) -> Outcome:
         if not diverges_on_intervals(upper):
             raise Undecided("near its extreme the oscillation does not make it diverge")
         bound = shown("bound", scale(upper, fmpq(-1)))
-        return Outcome(False, (Step("very slow phase", bound | swing.stated()),))
+        return Decision(False, (Step("very slow phase", bound | swing.stated()),))
 
     gaps = GAPS if swing.functions else MARGINS
     return first(partial(attempt, gap) for gap in (*gaps, None))
@@ -589,7 +584,7 @@ def compare_log(m: Monomial) -> int:
     return -1 if lead is None else compare(lead[0], iterated_log(1))
 
 
-def average(rho: Transseries) -> Outcome:
+def average(rho: Transseries) -> Decision:
     """By the rule *Average*."""
     swing = swing_of(rho)
     m = swing.scale
@@ -614,7 +609,7 @@ def average(rho: Transseries) -> Outcome:
         mean = add(_with(rho, others), scale(log_of_monomial(m), kappa))
         outcome = climb(mean)
         if outcome.converges is wanted or not several:
-            return _derived(Step("average", shown("bound", mean) | values), outcome)
+            return outcome.of_bound(Step("average", shown("bound", mean) | values))
     raise Undecided("further oscillations leave the average open")
 
 
@@ -639,7 +634,7 @@ def _bounded_above(h: Transseries) -> bool:
     return lead is None or sign(lead[1]) < 0
 
 
-def returns(rho: Transseries) -> Outcome:
+def returns(rho: Transseries) -> Decision:
     """By the rule *Returns*."""
     swing = swing_of(rho)
     if len(swing.phases) > 1 or not swing.polynomial or door.degree(swing.phases[0], n) != 1:
@@ -651,10 +646,10 @@ def returns(rho: Transseries) -> Outcome:
     if any(oscillates(c) for _, c in h.terms) or not _bounded_above(h):
         raise Undecided("what else p consists of is not bounded below")
     values = {"scale": monomial_expression(swing.scale), "order": order} | swing.stated()
-    return Outcome(False, (Step("returns", values), Step("term test", {})))
+    return Decision(False, (Step("returns", values), Step("term test", {})), fall=Fall())
 
 
-def _distance(rho: Transseries) -> Outcome:
+def _distance(rho: Transseries) -> Decision:
     """n stays n^-kappa away from the zeros (irrationality measure), so p falls there too."""
     swing = swing_of(rho)
     if len(swing.phases) > 1 or not swing.polynomial or door.degree(swing.phases[0], n) != 1:
@@ -684,7 +679,7 @@ def _distance(rho: Transseries) -> Outcome:
         raise Undecided("the distance from multiples of pi does not make it converge")
     stated = {"kappa": to_sympy(kappa)} | swing.stated()
     bound = shown("bound", scale(lower, fmpq(-1)))
-    return _derived(Step("distance", bound | stated), outcome)
+    return outcome.of_bound(Step("distance", bound | stated))
 
 
 def _vanishes_at_multiples_of_pi(swing: Swing, c: Coefficient) -> bool:
@@ -708,7 +703,7 @@ def _vanishes_at_multiples_of_pi(swing: Swing, c: Coefficient) -> bool:
     return True
 
 
-RULES: dict[str, Callable[[Transseries], Outcome]] = {
+RULES: dict[str, Callable[[Transseries], Decision]] = {
     "bounds of the oscillation": _bounds,
     "recurrence": _recurrence,
     "distances near the infimum": _infimum,

@@ -16,10 +16,7 @@ with what was tried; nothing is guessed, and no SymPy limit is taken.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
 
 import sympy
 from sympy import Expr, S
@@ -32,10 +29,9 @@ from farfield.theory.decision.exponents import decide_exponent, has_oscillating_
 from farfield.theory.decision.periods import common_period, residue_class
 from farfield.theory.decision.recurrence import decide
 from farfield.theory.functions.nodes import n
-from farfield.theory.proofs import Step
+from farfield.theory.proofs import Decision, Fall, Step
 from farfield.theory.transseries.arithmetic import negate
 from farfield.theory.transseries.expansion import eventual, transseries
-from farfield.theory.transseries.scale import Outcome
 
 ORDERS = ((4, False), (8, False), (4, True), (8, True), (16, False), (32, False))
 SIGNS = {1: ">", 0: "==", -1: "<"}
@@ -43,37 +39,6 @@ MAX_PERIOD = 48
 """Residue classes that are decided one by one at once."""
 MAX_CLASSES = 512
 """Those that are decided one by one where bounds of what is periodic do not decide."""
-
-
-@dataclass(frozen=True)
-class Decision:
-    """What is decided of a series.
-
-    Fields:
-        condition: when it converges: true, false, or a condition on the parameters; None where that
-            is not decided.
-        steps: what carried the decision, or what was tried.
-        reason: why it is not decided.
-        partly_real: whether the formula is not real for some of the parameters.
-    """
-
-    condition: Any
-    steps: tuple[Step, ...] = ()
-    reason: str = ""
-    partly_real: bool = False
-
-    def at(self, values: Mapping[Expr, Expr]) -> Decision:
-        """The decision for these values of its parameters."""
-        return dataclasses.replace(self, steps=tuple(step.at(values) for step in self.steps))
-
-
-@dataclass(frozen=True)
-class _Open:
-    """Why one cell is not decided, and what was tried there."""
-
-    reason: str
-    steps: tuple[Step, ...] = ()
-    real: bool = True
 
 
 def decide_series(p: Expr, domains: Mapping[str, str]) -> Decision:
@@ -97,21 +62,20 @@ def _decided(p: Expr, domains: Mapping[str, str]) -> Decision:
         (tuple(parameters.relation(g, SIGNS[s]) for g, s in path), leaf.outcome)
         for path, leaf in parameters.cells(tree)
     ]
-    not_real = [o for _, o in leaves if isinstance(o, _Open) and not o.real]
-    if len(not_real) == len(leaves):
-        raise NotReal(not_real[0].reason)
-    for where, o in leaves:
-        if isinstance(o, _Open) and o.real:
-            cell = (Step("cell", {"condition": sympy.And(*where)}),) if where else ()
-            return _undecided(o.reason, cell + o.steps)
+    if not any(found.real for _, found in leaves):
+        raise NotReal(leaves[0][1].reason)
+    steps: list[Step] = []
+    for where, found in leaves:
+        cell = (Step("cell", {"condition": sympy.And(*where)}),) if where else ()
+        if found.condition is None and found.real:
+            return _undecided(found.reason, cell + found.steps)
+        steps += [*cell, *found.steps]
     symbols = sorted(p.free_symbols - {n}, key=lambda s: s.name)
     facts = [c for s in symbols for c in parameters.domain_constraints(s, domains[s.name])]
-    condition = parameters.condition(tree, lambda o: isinstance(o, Outcome) and o.converges, facts)
-    steps: list[Step] = []
-    for where, outcome in leaves:
-        steps += [Step("cell", {"condition": sympy.And(*where)})] if where else []
-        steps += outcome.steps
-    return Decision(condition, tuple(steps), partly_real=bool(not_real))
+    condition = parameters.condition(tree, lambda found: found.converges, facts)
+    real = all(found.real for _, found in leaves)
+    fall = None if leaves[0][0] else leaves[0][1].fall
+    return Decision(condition, tuple(steps), real=real, fall=fall)
 
 
 def _undecided(why: str, tried: tuple[Step, ...] = ()) -> Decision:
@@ -119,17 +83,17 @@ def _undecided(why: str, tried: tuple[Step, ...] = ()) -> Decision:
     return Decision(None, tried or (Step("tried", {"what": "an expansion", "why": why}),), why)
 
 
-def _cell(e: Expr, facts: list[parameters.Constraint]) -> Outcome | _Open:
+def _cell(e: Expr, facts: list[parameters.Constraint]) -> Decision:
     """What is decided where these constraints hold."""
     try:
         return _run(e, parameters.known_signs(facts))
     except Undecided as why:
-        return _Open(str(why), why.steps)
+        return Decision(None, why.steps, str(why))
     except NotReal as why:
-        return _Open(str(why), real=False)
+        return Decision(None, reason=str(why), real=False)
 
 
-def _run(p: Expr, signs: dict[Expr, int]) -> Outcome:
+def _run(p: Expr, signs: dict[Expr, int]) -> Decision:
     """Decide one cell: residue classes, then the expansion, to higher orders as needed."""
     if p.has(S.ComplexInfinity, S.NaN):
         raise NotReal("a division by 0")
@@ -160,11 +124,11 @@ def _run(p: Expr, signs: dict[Expr, int]) -> Outcome:
             failure = failure or _tried(why, steps[0], head)
             continue
         if not outcome.converges:
-            return Outcome(False, (steps[0], head, *outcome.steps))
+            return Decision(False, (steps[0], head, *outcome.steps))
         steps += [head, *outcome.steps]
     if failure is not None:
         raise failure
-    return Outcome(True, tuple(steps))
+    return Decision(True, tuple(steps))
 
 
 def _tried(why: Undecided, *before: Step) -> Undecided:
@@ -174,7 +138,7 @@ def _tried(why: Undecided, *before: Step) -> Undecided:
     return why
 
 
-def _run_class(p: Expr, signs: dict[Expr, int]) -> Outcome:
+def _run_class(p: Expr, signs: dict[Expr, int]) -> Decision:
     """Expansions of rising order until one decides; what was tried is kept for the reader."""
     orders: list[Step] = []
     for order, named in ORDERS:
@@ -194,13 +158,13 @@ def _run_class(p: Expr, signs: dict[Expr, int]) -> Outcome:
             for c, (s, how) in current.trace.items()
             if s == 0 and how
         )
-        return dataclasses.replace(outcome, steps=zeros + outcome.steps)
+        return outcome.after(*zeros)
     undecided = Undecided(f"expansions to order {ORDERS[-1][0]} leave the answer open")
     undecided.steps = tuple(orders)
     raise undecided
 
 
-def _alternatives(p: Expr, signs: dict[Expr, int]) -> Outcome:
+def _alternatives(p: Expr, signs: dict[Expr, int]) -> Decision:
     """Decide p; where a comparison inside it stays open, decide it from its alternatives."""
     try:
         return _from_expansion(p)
@@ -209,7 +173,7 @@ def _alternatives(p: Expr, signs: dict[Expr, int]) -> Outcome:
         if not options:
             raise
         undecided = why
-    outcomes: list[Outcome] = []
+    outcomes: list[Decision] = []
     tried: list[Step] = []
     for option in options:
         try:
@@ -237,13 +201,13 @@ def _alternatives(p: Expr, signs: dict[Expr, int]) -> Outcome:
         )
         step = Step("one alternative", {"p": option})
         if (kind == "min" and outcome.converges) or (kind == "max" and not outcome.converges):
-            return Outcome(outcome.converges, (step, *outcome.steps))
+            return outcome.of_bound(step)
         outcomes.append(outcome)
     if len(outcomes) == len(options) and all(o.converges for o in outcomes):
         step = Step("all alternatives", {"alternatives": ", ".join(map(str, options))})
         each = zip(options, outcomes, strict=True)
         parts = (s for p, o in each for s in (Step("alternative", {"p": p}), *o.steps))
-        return Outcome(True, (step, *parts))
+        return Decision(True, (step, *parts))
     raise _tried(undecided, *tried)
 
 
@@ -265,14 +229,14 @@ def _open_choice(p: Expr) -> tuple[list[Expr], str]:
     return [], ""
 
 
-def _from_expansion(p: Expr) -> Outcome:
+def _from_expansion(p: Expr) -> Decision:
     """By the form that holds from some n on, else by its oscillating exponent."""
     tail = eventual(p)
     steps: tuple[Step, ...] = ()
     if tail is S.NegativeInfinity:
-        return Outcome(True, (Step("masked", {}),))
+        return Decision(True, (Step("masked", {}),), fall=Fall())
     if tail is S.Infinity:
-        return Outcome(False, (Step("infinite", {}),))
+        return Decision(False, (Step("infinite", {}),))
     if tail != p:
         steps = (Step("eventual", {"p": tail}),)
     try:
@@ -281,4 +245,4 @@ def _from_expansion(p: Expr) -> Outcome:
         if not has_oscillating_exponent(tail):
             raise
         outcome = decide_exponent(tail)
-    return Outcome(outcome.converges, steps + outcome.steps)
+    return outcome.after(*steps)

@@ -14,7 +14,6 @@ at most m + 1 rungs, m the number of nested logarithms in p.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 import sympy
@@ -26,26 +25,11 @@ from farfield.theory.coefficients.arithmetic import has_tail, plus, to_sympy
 from farfield.theory.coefficients.context import context
 from farfield.theory.coefficients.signs import sign
 from farfield.theory.functions.nodes import n
-from farfield.theory.proofs import Later, Step
+from farfield.theory.proofs import Decision, Fall, Later, Step
 from farfield.theory.transseries.arithmetic import Transseries, without_lead
 from farfield.theory.transseries.monomials import Monomial, compare, iterated_log
 
 MAX_RUNGS = 40
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """Whether the series converges, and the steps that say so.
-
-    Fields:
-        limits: those of the rungs that were climbed; each but the last is 1.
-        rest: rho without the logarithms of these rungs and without leading terms that are 0.
-    """
-
-    converges: bool
-    steps: tuple[Step, ...]
-    limits: tuple[Expr, ...] = ()
-    rest: Transseries = field(default_factory=Transseries, compare=False)
 
 
 def log_expression(k: int) -> Expr:
@@ -97,8 +81,14 @@ def shown(name: str, g: Transseries) -> dict[str, Any]:
     return {name: Later(build), "error": error}
 
 
-def climb(rho: Transseries) -> Outcome:
+def climb(rho: Transseries) -> Decision:
     """Decide sum exp(-rho) for a rho without oscillating coefficients."""
+    return climbed(rho)[0]
+
+
+def climbed(rho: Transseries) -> tuple[Decision, Transseries]:
+    """The same with what is left of rho: without the logarithms of the rungs, and without leading
+    terms that are 0."""
     steps = [Step("expansion", shown("rho", rho))]
     rest, limits = rho, list[Expr]()
     for k in range(1, MAX_RUNGS + 1):
@@ -109,7 +99,7 @@ def climb(rho: Transseries) -> Outcome:
         if strict:
             name = "converges" if strict > 0 else "diverges"
             steps.append(Step(name, {"comparison": comparison(k), "k": k}))
-            return Outcome(strict > 0, tuple(steps), tuple(limits), rest)
+            return Decision(strict > 0, tuple(steps), fall=Fall(tuple(limits))), rest
         steps.append(Step("tie", values))
         rest = without_lead(rest)
     raise Undecided("the ladder did not end")
