@@ -466,3 +466,31 @@ def test_heads_of_one_family_are_decided_as_each_alone(name):
         assert [s.rule for s in found.proof.steps] == [s.rule for s in alone.proof.steps]
         assert [s.text for s in found.proof.steps] == [s.text for s in alone.proof.steps]
         check_proof(found)
+
+
+# -- the path of a decision -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("formula", ["-log(n+1)", "-r1*log(1+r2*n)", "-sqrt(n)+log(n)", "alibi"])
+def test_a_formula_without_waves_never_enters_their_rules(monkeypatch, formula):
+    def entered(*args):
+        raise AssertionError("a rule on waves")
+
+    for name in ("decide_waves", "decide_exponent"):
+        monkeypatch.setattr(f"farfield.theory.decision.series.{name}", entered)
+    assert check_convergence(formula).verdict != "undecided"
+    with pytest.raises(AssertionError, match="a rule on waves"):
+        check_convergence("-(3+sin(n))*log(n+1)")
+
+
+def test_a_trace_tells_the_rungs_and_what_decided(monkeypatch, capsys):
+    monkeypatch.setenv("FARFIELD_TRACE", "1")
+    check_convergence("-log(n+1)-2*log(log(n+2))")
+    assert capsys.readouterr().err.splitlines() == [
+        "trace: rung 1: rho / log(n) -> 1",
+        "trace: rung 2: rho / log(log(n)) -> 2",
+        "trace: decided at order 4: converges",
+    ]
+    monkeypatch.setenv("FARFIELD_TRACE", "0")
+    check_convergence("-log(n+1)")
+    assert capsys.readouterr().err == ""

@@ -1,17 +1,33 @@
-r"""The decision on one exp-series `sum exp(p(n))`, parameters included.
+r"""How one decision runs: does `sum exp(p(n))` converge, for which parameters?
 
-1. `eventual` (module `expansion`): comparisons, tables and windows are replaced by what they are
-   for all large n. If p = -oo there, the sum is finite.
-2. Periodic parts split the series into residue classes (`periods`); all must converge.
-3. `transseries` expands rho = -p at infinity, exactly, with more terms whenever an answer hides in
-   a remainder (`ORDERS`).
-4. `climb` (module `scale`) compares rho with log n, log log n, ...; `recurrence` handles
-   oscillating coefficients.
-5. With parameters, 1 to 4 run on symbols; `parameters` splits their space wherever a sign depends
-   on it.
+The functions in calling order, with what each hands to the next:
+
+    decide_series(p, domains)            the condition, with the steps that prove it
+      parameters.explore -> _cell        cells of the parameters, split where a sign is asked
+        _run                             residue classes n = qk + r, where parts are periodic
+          _run_class                     expansions of rising order (`ORDERS`, after `NeedMore`)
+            _alternatives                Min, Max, pieces that stay open: one by one
+              _from_expansion
+                eventual(p)              comparisons, tables, windows as they are for large n
+                transseries              rho = -p as a sum of monomials, exact or up to O()
+                climb(rho)               the ladder: rho against log n, log log n, ...
+                waves.rules.decide       only where a coefficient oscillates
+      parameters.condition               the cells that converge, as one condition
+
+*Order.* Monomials `n^a (log n)^b (log log n)^c ... exp(...)` are compared by the leading term of
+the logarithm of their quotient: `log n < n^(1/9) < n < n log n < exp(sqrt(n))`. The leading term
+whose coefficient is proved not to be 0 decides everything.
+
+*Example.* `p = -log(n+1) - 2*log(log(n+2))`. Then rho = log n + 2 log log n + O(1/n). Rung 1:
+rho / log n -> 1, a tie. Rung 2: (rho - log n) / log log n -> 2 > 1, so the series converges, like
+sum 1/(n log(n)^2). With `FARFIELD_TRACE=1` the steps are printed as they are taken.
+
+*Parameters.* For `-a*log(n+1)` the first rung asks for the sign of a - 1. That raises `Fork`; the
+cells a > 1, a = 1, a < 1 are decided one by one and folded into the condition a > 1.
 
 Every question about a number ends in `coefficients.signs`. What cannot be decided is undecided,
-with what was tried; nothing is guessed, and no SymPy limit is taken.
+with what was tried; nothing is guessed, and no SymPy limit is taken. A certificate
+(`theory/certificates`) asserts the same expansions, rung by rung, for the prover.
 """
 
 from __future__ import annotations
@@ -22,16 +38,19 @@ import sympy
 from sympy import Expr, S
 
 from farfield.theory.algebra.outcomes import NeedMore, NotReal, Undecided, Unreachable
+from farfield.theory.algebra.trace import trace
 from farfield.theory.answers.notation import expression_line, shortened
+from farfield.theory.coefficients.arithmetic import oscillates
 from farfield.theory.coefficients.context import Context, deciding
 from farfield.theory.decision import parameters
-from farfield.theory.decision.exponents import decide_exponent, has_oscillating_exponent
 from farfield.theory.decision.periods import common_period, residue_class
-from farfield.theory.decision.recurrence import decide
 from farfield.theory.functions.nodes import n
 from farfield.theory.proofs import Decision, Fall, Step
 from farfield.theory.transseries.arithmetic import negate
 from farfield.theory.transseries.expansion import eventual, transseries
+from farfield.theory.transseries.scale import climb
+from farfield.theory.waves.exponents import decide_exponent, has_oscillating_exponent
+from farfield.theory.waves.rules import decide as decide_waves
 
 ORDERS = ((4, False), (8, False), (4, True), (8, True), (16, False), (32, False))
 SIGNS = {1: ">", 0: "==", -1: "<"}
@@ -153,6 +172,7 @@ def _run_class(p: Expr, signs: dict[Expr, int]) -> Decision:
                 continue
             except Undecided as why:
                 raise _tried(why, *orders) from None
+        trace("decided at order {}: {}", order, outcome.steps[-1].rule)
         zeros = tuple(
             Step("zero", {"constant": c, "how": how})
             for c, (s, how) in current.trace.items()
@@ -240,7 +260,9 @@ def _from_expansion(p: Expr) -> Decision:
     if tail != p:
         steps = (Step("eventual", {"p": tail}),)
     try:
-        outcome = decide(negate(transseries(tail)))
+        rho = negate(transseries(tail))
+        waves = any(oscillates(c) for _, c in rho.terms)
+        outcome = decide_waves(rho) if waves else climb(rho)
     except Undecided:
         if not has_oscillating_exponent(tail):
             raise

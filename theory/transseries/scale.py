@@ -21,6 +21,7 @@ from flint import fmpq
 from sympy import Expr, S
 
 from farfield.theory.algebra.outcomes import NeedMore, Undecided
+from farfield.theory.algebra.trace import trace
 from farfield.theory.coefficients.arithmetic import has_tail, plus, to_sympy
 from farfield.theory.coefficients.context import context
 from farfield.theory.coefficients.signs import sign
@@ -96,6 +97,7 @@ def climbed(rho: Transseries) -> tuple[Decision, Transseries]:
         values = {"k": k, "k_before": k - 1, "scale": log_expression(k), "limit": limit}
         steps.append(Step("rung", values))
         limits.append(limit)
+        trace("rung {}: rho / {} -> {}", k, values["scale"], limit)
         if strict:
             name = "converges" if strict > 0 else "diverges"
             steps.append(Step(name, {"comparison": comparison(k), "k": k}))

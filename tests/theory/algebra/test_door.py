@@ -14,9 +14,9 @@ from farfield import check_convergence, theoretical_receptive_field
 from farfield.theory.algebra import door, watch
 from farfield.theory.algebra.budget import budget, check_time, unless, until
 from farfield.theory.algebra.outcomes import Undecided, Unreachable
-from farfield.theory.decision import extrema
 from farfield.theory.functions import elementary, lambert
 from farfield.theory.functions.balls import precision
+from farfield.theory.waves import extrema
 
 ROOT = Path(__file__).resolve().parents[3]
 X = sympy.Symbol("x")
@@ -141,10 +141,10 @@ BUGS = {
     "theory.coefficients.signs.sign_factors": "-(a*b-1)*log(n)",
     "theory.transseries.arithmetic.normalised": "-log(n)*exp(1/n)",
     "theory.transseries.scale._limit": "-log(n)",
-    "theory.decision.recurrence._with": "-(2+sin(n))*log(n)",
+    "theory.waves.rules.bounded": "-(2+sin(n))*log(n)",
     "theory.decision.parameters.canonical": "-a*log(n)",
     "theory.coefficients.zeros._bfmss": "-(sqrt(7+2*sqrt(10))-sqrt(2)-sqrt(5))*n-log(n)",
-    "theory.decision.extrema._refined": "-(1+Abs(sin(n)))*log(n)",
+    "theory.waves.extrema._refined": "-(1+Abs(sin(n)))*log(n)",
     "theory.decision.periods._cycle": "-(2+(-1)**n)*log(n)",
 }
 

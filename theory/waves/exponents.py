@@ -43,27 +43,24 @@ from farfield.theory.coefficients.arithmetic import (
     to_sympy,
 )
 from farfield.theory.coefficients.oscillation import bounds
-from farfield.theory.decision.recurrence import (
-    GAPS,
-    MARGINS,
-    Swing,
-    average,
-    decide,
-    diverges_on_intervals,
-    first,
-    is_very_slow,
-    prepared,
-    returns,
-    slow_lead,
-    swing_of,
-    with_bounds,
-)
 from farfield.theory.functions.nodes import n
 from farfield.theory.proofs import Decision, Step
 from farfield.theory.transseries.arithmetic import Transseries, led, negate
 from farfield.theory.transseries.expansion import direction, eventual_sign_of, transseries
 from farfield.theory.transseries.monomials import UNIT, compare, iterated_log, size
 from farfield.theory.transseries.scale import climb, shown
+from farfield.theory.waves.rules import (
+    MARGINS,
+    average,
+    bounded,
+    decide,
+    diverges_on_intervals,
+    first,
+    gaps,
+    prepared,
+    returns,
+)
+from farfield.theory.waves.swing import Swing, is_very_slow, slow_lead, swing_of
 
 WAVES = (sympy.sin, sympy.cos, sympy.frac, sympy.floor, sympy.ceiling, sympy.Mod)
 
@@ -115,8 +112,7 @@ def _attempts(e: Exponential, swing: Swing) -> Iterator[Callable[[], Decision]]:
     for margin in margins:
         yield partial(_end, e, plus(_side(e.wave, 0), -margin), True)
         yield partial(_end, e, plus(_side(e.wave, 1), margin), False)
-    gaps = GAPS if swing.functions else MARGINS
-    for gap in gaps:
+    for gap in gaps(swing):
         slack = fmpq(0) if e.sharp else gap
         yield partial(_end, e, plus(swing.below(gap), -slack), True)
         yield partial(_near_infimum, e, swing, plus(swing.near(gap), slack))
@@ -197,7 +193,7 @@ def _end(e: Exponential, v: Coefficient, upper: bool) -> Decision:
 def _near_infimum(e: Exponential, swing: Swing, v: Coefficient) -> Decision:
     """By the bound of p on a set of distances where v is near its infimum."""
     bound = e.at(v)
-    upper = with_bounds(negate(transseries(bound)))
+    upper = bounded(prepared(negate(transseries(bound))), 1)
     values = shown("bound", negate(upper)) | swing.stated()
     if not swing.polynomial:
         if is_very_slow(swing.phases[0]) and diverges_on_intervals(upper):

@@ -40,10 +40,10 @@ from farfield.theory.algebra import door
 from farfield.theory.algebra.outcomes import Undecided
 from farfield.theory.coefficients.arithmetic import coefficient, to_sympy
 from farfield.theory.coefficients.signs import sign, simplest
-from farfield.theory.decision.phases import ANGLE
 from farfield.theory.formula.building import branches_taken
 from farfield.theory.functions.balls import Undefined, precision, to_arb
 from farfield.theory.values import compile_ball
+from farfield.theory.waves.phases import ANGLE
 
 MAX_ARCS = 400
 MAX_ORDER = 8

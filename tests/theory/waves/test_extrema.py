@@ -6,11 +6,11 @@ import sympy
 from sympy import Abs, Max, Min, cos, frac, pi, sin, sqrt
 
 from farfield.theory.algebra.outcomes import Undecided
-from farfield.theory.decision.extrema import enclosure, infimum
-from farfield.theory.decision.phases import ANGLE as X
-from farfield.theory.decision.phases import coordinates, dependent, parts
 from farfield.theory.functions.nodes import n
 from farfield.theory.values import tabulate
+from farfield.theory.waves.extrema import enclosure, infimum
+from farfield.theory.waves.phases import ANGLE as X
+from farfield.theory.waves.phases import coordinates, dependent, parts
 
 SAW = frac(X / (2 * pi), evaluate=False)
 SMOOTH = [

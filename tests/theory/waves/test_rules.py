@@ -10,18 +10,11 @@ from farfield import check_convergence
 from farfield.theory.algebra.outcomes import Undecided
 from farfield.theory.coefficients.arithmetic import oscillates
 from farfield.theory.coefficients.context import Context, deciding
-from farfield.theory.decision.recurrence import (
-    RULES,
-    compare_log,
-    diverges_on_intervals,
-    is_very_slow,
-    prepared,
-    slow_lead,
-    with_bounds,
-)
 from farfield.theory.formula.grammar import read
 from farfield.theory.transseries.expansion import transseries
 from farfield.theory.transseries.monomials import iterated_log
+from farfield.theory.waves.rules import RULES, bounded, diverges_on_intervals, prepared
+from farfield.theory.waves.swing import compare_log, is_very_slow, slow_lead
 
 DECIDED = [
     # rho between 2 log n and 4 log n
@@ -76,7 +69,7 @@ def test_bounds_take_the_oscillations_away(text):
     with deciding(Context()):
         rho = transseries(-read(text))
         assert any(oscillates(c) for _, c in prepared(rho).terms)
-        assert not any(oscillates(c) for _, c in with_bounds(rho).terms)
+        assert not any(oscillates(c) for _, c in bounded(prepared(rho), 1).terms)
 
 
 def test_bounded_oscillations_do_not_matter():

@@ -1,0 +1,456 @@
+r"""Oscillating biases: what recurrence and equidistribution decide, each rule with its proof.
+
+Throughout rho = -p is a transseries with coefficients that oscillate. A rule that does not apply
+raises `Undecided`; nothing is inferred from its failure.
+
+**Bounds.** Replace each oscillating coefficient by its upper (lower) bound. If the series of the
+lower bound of rho converges, so does the series; if that of the upper bound diverges, so does it.
+
+**Recurrence.** Let the oscillating coefficients be continuous at the point in question and built
+from finitely many sin and cos of `w n + phi`. The rotation of a torus by the w's is an isometry,
+so returns to a neighbourhood of any point of an orbit have bounded gaps (Bohr). Hence for every
+integer n0 and eps > 0 all coefficients are within eps of their values at n0 on a set S with gaps
+at most G. On S, rho <= R, the transseries with these values plus eps. R lies in a Hardy field, so
+exp(-R) is eventually monotone: if it does not tend to 0, infinitely many terms of S are bounded
+below; if it decreases, the sum over S is at least 1/G of the full sum up to a constant. So if
+sum exp(-R) diverges, the series diverges.
+
+**Phases.** A coefficient that oscillates is `c + f_1(P_1) + ... + f_d(P_d)` with functions f_j of
+period 2 pi and independent phases P_j: polynomials in n (module `phases`, which proves that they
+are equidistributed over N consecutive distances, wherever these begin, with an error of
+N^{-delta}), or a single slow phase. The f_j are analytic but for finitely many corners and jumps,
+so they have finitely many monotone pieces; module `extrema` bounds them and finds their infima.
+
+**Infimum.** Polynomial phases. If a function of them is at most v on a box of the torus, it is so
+on a set S of distances with bounded gaps, since every box is visited with bounded gaps. On S,
+rho <= R, the transseries with v for the coefficient, and one concludes as for recurrence. Near a
+minimum, v is any number above the infimum; on an arc where f is constant, its value.
+
+**Slow phase.** f(g) with one phase g in a Hardy field, g/log n -> c in (0, oo], g = o(n), and
+rho = O(log n). The n with f(g) <= v, where f <= v on an arc, fill in each period of g an interval
+that holds a fixed share of it (g' varies slowly over a period when g/log n -> oo; when
+g ~ c log n the period is [x, e^{2 pi/c} x (1 + o(1))]). As rho = O(log n) in a Hardy field,
+rho' = O(1/n) and R changes by O(1) over a period, so the blocks carry a fixed share of the sum of
+exp(-R): if that diverges, the series diverges.
+
+**Very slow phase.** f(g) with one phase g in a Hardy field, g -> oo, g = o(log n). Where g grows by
+a given amount from x to y, y/x -> oo as x grows; so the n with f(g) <= v, where f <= v on an arc,
+contain intervals [x, 2x] with x as large as one likes. If R = log n + O(1) or less there, each adds
+at least a positive constant to the sum: the series diverges. With m the growing factor of f and e
+the order of a minimum, inf f may stand for v if m = n^{o(1)} and m^{1/e} g = O(log n): as a
+function of log n, g' = O(g/log n), so on [x, 2x] or [x/2, x] with f minimal at g(x) the phase moves
+by O(m^{-1/e}) and m (f - inf f) = O(1).
+
+**Average.** rho = h + m f with m -> oo, f as under Phases with infimum lo, h and m in a Hardy field
+and m, h = n^{o(1)} (their logarithms are o(log n)). Let e_j be the largest order of a minimum of
+f_j, so that int exp(-m (f_j - inf f_j)) is between multiples of m^{-1/e_j}, and let
+kappa = sum 1/e_j. Then sum exp(-rho) converges iff sum exp(-(h + lo m + kappa log m)) does.
+*Polynomial phases.* Over blocks [x, x + x^{1/2}] h and m change by o(1), since
+h', m' = x^{-1+o(1)}. The function exp(-m (f - lo)) is a product of functions of one angle with
+values in [0, 1] and boundedly many monotone pieces, so of bounded variation in the sense of Hardy
+and Krause; by Koksma's inequality its mean over the block differs from its integral by at most a
+constant times x^{-delta/2} = o(m^{-kappa}).
+*One phase g in a Hardy field with log n = O(g), g <= n^{b + o(1)}, b < 1, and either
+g = n^{a + o(1)}, a > 0, or rho = O(log n).* A period around x has length O(1/g'(x)). In the first
+case this is n^{1 - a + o(1)} and h', m' = n^{-1 + o(1)}; in the second it is O(x) and
+h', m' = O(1/x): over a period h and m change by O(1). The points g(n) have spacing
+g' = n^{b - 1 + o(1)} = o(m^{-kappa}), so the mean, a Riemann sum of a function of bounded
+variation, is the same integral up to constant factors.
+Where further coefficients oscillate they are first replaced by bounds.
+
+**Returns.** rho = h + m f(w n) with inf f = 0 and f = O(|x - x*|^e) near some x*, the phase
+linear and w/(2 pi) irrational, m = O(n^e), h bounded above. By Khinchin (1926) there are infinitely
+many n with ||(w n - x*)/(2 pi)|| < 1/n; there m f = O(1), rho stays bounded above, and the terms
+do not tend to 0.
+
+**Distance.** rho = h + m f(w n), one linear phase, inf f = 0, attained at rational multiples of pi
+alone, to the order e at most: f(x) >= c |x - x*|^e near them, so for large n, with x* = pi s/t,
+
+    f(w n) >= c' min_k |w n - pi k/t|^e >= n^{-e kappa}
+
+for every kappa > mu - 1, where mu is the irrationality measure of w/pi: 2 for w/pi algebraic and
+irrational (Roth 1955); for rational w that of pi, which is below 7.1033 (Zeilberger and Zudilin
+2020). So if sum exp(-(h + m n^{-e kappa})) converges, m n^{-e kappa} growing like a power of n, so
+does the series. With smaller m nothing more is known: whether n^2 |sin n| tends to infinity is
+open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any
+
+import sympy
+from flint import fmpq
+from sympy import Expr
+
+from farfield.theory.algebra.outcomes import NeedMore, Undecided
+from farfield.theory.algebra.trace import trace
+from farfield.theory.coefficients.arithmetic import (
+    Coefficient,
+    coefficient,
+    expand,
+    is_zero_literally,
+    oscillates,
+    plus,
+    to_sympy,
+)
+from farfield.theory.coefficients.oscillation import bounds, harmonics
+from farfield.theory.coefficients.signs import sign
+from farfield.theory.functions.balls import Undefined, precision, to_arb
+from farfield.theory.functions.nodes import n
+from farfield.theory.proofs import Decision, Fall, Step
+from farfield.theory.transseries.arithmetic import (
+    Transseries,
+    add,
+    log_of_monomial,
+    monomial,
+    negate,
+    normalised,
+    scale,
+)
+from farfield.theory.transseries.monomials import (
+    UNIT,
+    Monomial,
+    compare,
+    iterated_log,
+    larger,
+    size,
+)
+from farfield.theory.transseries.scale import climb, monomial_expression, shown
+from farfield.theory.values import compile_ball, tabulate
+from farfield.theory.waves.swing import (
+    Swing,
+    almost_periodic,
+    linear_swing,
+    slow_lead,
+    subpolynomial,
+    suits_average,
+    swing_of,
+    vanishes_at_multiples_of_pi,
+    very_slow_lead,
+    written_out,
+)
+
+SAMPLES = 4096
+MARGINS = (fmpq(1, 1000), fmpq(1, 10**8))
+GAPS = (fmpq(1, 50), fmpq(1, 5000))
+OF_PI = fmpq(61033, 10**4)
+SOME = fmpq(1, 10**6)
+OF_ALGEBRAIC = fmpq(1000001, 10**6)
+
+
+def prepared(rho: Transseries) -> Transseries:
+    """The transseries in harmonics, without bounded oscillations: they do not matter."""
+    terms, dropped = [], False
+    for m, c in rho.terms:
+        if oscillates(c):
+            plain = coefficient(harmonics(to_sympy(c)))
+            c = c if oscillates(plain) else plain
+        if oscillates(c) and size(m) <= 0 and _is_bounded(c):
+            dropped = True
+        elif not is_zero_literally(c):
+            terms.append((m, c))
+    if dropped:
+        return normalised(terms, larger(rho.remainder, UNIT))
+    return Transseries(terms, rho.remainder)
+
+
+def decide(rho: Transseries) -> Decision:
+    """Decide sum exp(-rho) for a rho with oscillating coefficients: by the first rule that does."""
+    rho = prepared(rho)
+    if not any(oscillates(c) for _, c in rho.terms):
+        return climb(rho)
+    tried: dict[str, str] = {}
+    more = False
+    for name, rule in RULES.items():
+        try:
+            return rule(rho)
+        except Undecided as why:
+            tried[name] = str(why)
+            trace("waves, {}: {}", name, why)
+        except NeedMore:
+            more = True
+    if more:
+        raise NeedMore
+    undecided = Undecided("oscillation: " + "; ".join(dict.fromkeys(tried.values())))
+    steps = [Step("tried", {"what": name, "why": why}) for name, why in tried.items()]
+    undecided.steps = (*_expansion(rho), *steps)
+    raise undecided
+
+
+def _expansion(rho: Transseries) -> tuple[Step, ...]:
+    """The expansion as a step, where each of its oscillations has a formula."""
+    terms: list[tuple[Monomial, Coefficient]] = []
+    for m, c in rho.terms:
+        e = written_out(c)
+        if e is None or not all(type(s) is sympy.Symbol for s in e.free_symbols):
+            return ()
+        terms.append((m, coefficient(e)))
+    return (Step("expansion", shown("rho", Transseries(terms, rho.remainder))),)
+
+
+def _is_bounded(c: Coefficient) -> bool:
+    """Whether the engine knows finite bounds of a coefficient."""
+    try:
+        return all(end.is_finite for end in bounds(c))
+    except Undecided:
+        return False
+
+
+def bounded(
+    rho: Transseries, side: int, own: Mapping[int, Coefficient] | None = None
+) -> Transseries:
+    """The transseries with each oscillating coefficient replaced by its lower (0) or upper (1)
+    bound, or by its own value in place j."""
+    own = own or {}
+    terms = [
+        (m, own[j] if j in own else _bound(c, side) if oscillates(c) else c)
+        for j, (m, c) in enumerate(rho.terms)
+    ]
+    return normalised(terms, rho.remainder)
+
+
+def _bound(c: Coefficient, side: int) -> Coefficient:
+    """The lower (0) or upper (1) bound of a coefficient; Undecided where there is none."""
+    end = bounds(c)[side]
+    if end.is_infinite:
+        raise Undecided("an oscillating coefficient is unbounded")
+    return coefficient(end)
+
+
+def concluded(bound: Transseries, wanted: bool, rule: str, **values: Any) -> Decision:
+    """By a bound of rho, if its series converges, or diverges, as wanted."""
+    found = climb(bound)
+    if found.converges is not wanted:
+        raise Undecided(_OTHERWISE[wanted])
+    return found.of_bound(Step(rule, shown("bound", negate(bound)) | values))
+
+
+_OTHERWISE = {
+    True: "the lower bound of the oscillation does not make it converge",
+    False: "near its extreme the oscillation does not make it diverge",
+}
+
+
+def _bounds(rho: Transseries) -> Decision:
+    """Each wave at its upper bound converges, or at its lower bound diverges: either decides."""
+
+    def attempt(side: int, rule: str) -> Decision:
+        return concluded(bounded(rho, side), side == 0, rule)
+
+    return first([partial(attempt, 0, "upper bound"), partial(attempt, 1, "lower bound")])
+
+
+def first(attempts: Iterable[Callable[[], Decision]]) -> Decision:
+    """The first of some attempts that decides."""
+    reason = Undecided("nothing applies")
+    for attempt in attempts:
+        try:
+            return attempt()
+        except Undecided as why:
+            reason = why
+    raise reason
+
+
+def _recurrence(rho: Transseries) -> Decision:
+    """An almost periodic oscillation comes back near its lowest sampled value for ever."""
+    meanings = {
+        j: meaning
+        for j, (_, c) in enumerate(rho.terms)
+        if oscillates(c)
+        and (meaning := almost_periodic(c)) is not None
+        and meaning.free_symbols == {n}
+    }
+    if not meanings:
+        raise Undecided("no coefficient is almost periodic")
+    import numpy as np
+
+    sampled = tabulate(meanings[min(meanings)], np.arange(SAMPLES))
+    if not np.isfinite(sampled).any():
+        raise Undecided("no sample of the oscillation is finite")
+    at = int(np.nanargmin(np.where(np.isfinite(sampled), sampled, np.inf)))
+    values = {j: _value_above(e, at) for j, e in meanings.items()}
+
+    def attempt(gap: fmpq) -> Decision:
+        upper = bounded(rho, 1, {j: plus(v, gap) for j, v in values.items()})
+        return concluded(upper, False, "recurrence", at=at)
+
+    return first(partial(attempt, gap) for gap in MARGINS)
+
+
+def _bounded_returns(rho: Transseries) -> Decision:
+    """Terms m c, m bounded, c unbounded but almost periodic: c is near its value at n = 1 on a
+    set with bounded gaps, hence bounded there, whatever its parameters are."""
+    lower = [(m, c) for m, c in rho.terms if oscillates(c) and size(m) <= 0]
+    rest = Transseries([t for t in rho.terms if t not in lower], larger(rho.remainder, UNIT))
+    if not lower or any(oscillates(c) for _, c in rest.terms):
+        raise Undecided("more than bounded multiples of oscillations")
+    for _, c in lower:
+        meaning = almost_periodic(c)
+        if meaning is None:
+            raise Undecided("no coefficient is almost periodic")
+        symbols = dict.fromkeys(meaning.free_symbols - {n}, sympy.pi / 3)
+        _value_above(meaning.xreplace(symbols), 1)
+        if symbols and not _logs_of_waves(meaning):
+            raise Undecided("an oscillation with parameters")
+    return concluded(rest, False, "recurrence", at=1)
+
+
+def _logs_of_waves(e: Expr) -> bool:
+    """Whether the parameters of e stand only as factors of terms without them."""
+    moving = (t.as_independent(n, as_Add=False)[1] for t in sympy.Add.make_args(expand(e)))
+    return all(rest.free_symbols <= {n} for rest in moving)
+
+
+def _value_above(e: Expr, at: int) -> Coefficient:
+    """A rational just above the value of e at the integer `at`."""
+    with precision(128):
+        try:
+            ball = to_arb(compile_ball(e)({n: fmpq(at)}))
+        except Undefined as why:
+            raise Undecided(f"a sample of the oscillation: {why}") from None
+        top = (ball * 10**12).upper().ceil().unique_fmpz()
+    if top is None:
+        raise Undecided("a sample of the oscillation has no good enclosure")
+    return fmpq(int(top), 10**12)
+
+
+def gaps(swing: Swing) -> tuple[fmpq, ...]:
+    """How near to the infimum the coefficient is taken."""
+    return GAPS if swing.functions else MARGINS
+
+
+def _range(rho: Transseries) -> Decision:
+    """Converges if it does with a lower bound of the coefficient that balls find."""
+    swing = swing_of(rho)
+
+    def attempt(gap: fmpq) -> Decision:
+        return concluded(bounded(rho, 0, {swing.index: swing.below(gap)}), True, "upper bound")
+
+    return first(partial(attempt, gap) for gap in GAPS)
+
+
+def _infimum(rho: Transseries) -> Decision:
+    """A polynomial phase comes near the infimum for a positive share of all n (Weyl), a slow one
+    stays near it on whole intervals: there p = O(log n) is needed."""
+    swing = swing_of(rho)
+    if not swing.polynomial:
+        if compare(rho.top(), iterated_log(1)) > 0:
+            raise Undecided("p is not O(log n)")
+        slow_lead(swing.phases[0])
+    rule = "infimum" if swing.polynomial else "slow phase"
+
+    def attempt(gap: fmpq) -> Decision:
+        upper = bounded(rho, 1, {swing.index: swing.near(gap)})
+        return concluded(upper, False, rule, **swing.stated())
+
+    return first(partial(attempt, gap) for gap in gaps(swing))
+
+
+def diverges_on_intervals(rho: Transseries) -> bool:
+    """Whether rho <= log n + O(1): intervals [x, 2x] then add a positive constant each."""
+    return _bounded_above(add(rho, scale(monomial(iterated_log(1)), fmpq(-1))))
+
+
+def _very_slow_phase(rho: Transseries) -> Decision:
+    """So slow that the intervals near the infimum have a series of their own that diverges."""
+    swing = swing_of(rho)
+    if swing.polynomial:
+        raise Undecided("the phase is not very slow")
+    top = very_slow_lead(swing.phases[0])
+
+    def attempt(value: Coefficient) -> Decision:
+        upper = bounded(rho, 1, {swing.index: value})
+        if not diverges_on_intervals(upper):
+            raise Undecided(_OTHERWISE[False])
+        values = shown("bound", negate(upper)) | swing.stated()
+        return Decision(False, (Step("very slow phase", values),))
+
+    def at_infimum() -> Decision:
+        low, kappa, _ = swing.infimum()
+        moved = swing.scale**kappa * top * iterated_log(1) ** fmpq(-1)
+        if size(moved) > 0 or not subpolynomial(swing.scale):
+            raise Undecided("the phase moves too far on an interval")
+        return attempt(low)
+
+    near = (lambda gap=gap: attempt(swing.near(gap)) for gap in gaps(swing))
+    return first([*near, at_infimum])
+
+
+def average(rho: Transseries) -> Decision:
+    """By the rule *Average*."""
+    swing = swing_of(rho)
+    m = swing.scale
+    if size(m) <= 0:
+        raise Undecided("the oscillation has no growing factor")
+    if not all(subpolynomial(x) for x, _ in rho.terms if size(x) > 0):
+        raise Undecided("p grows like a power of n")
+    if rho.remainder is not None and size(rho.remainder) > 0:
+        raise NeedMore
+    if not swing.polynomial and not suits_average(swing.phases[0], rho):
+        raise Undecided("the phase is not known to be equidistributed")
+    low, kappa, _ = swing.infimum()
+    values = {"scale": monomial_expression(m), "order": to_sympy(kappa), "infimum": to_sympy(low)}
+    values |= swing.stated()
+    several = sum(oscillates(c) for _, c in rho.terms) > 1
+    for side, wanted in ((0, True), (1, False)):
+        own = bounded(rho, side, {swing.index: low})
+        mean = add(own, scale(log_of_monomial(m), kappa))
+        found = climb(mean)
+        if found.converges is wanted or not several:
+            return found.of_bound(Step("average", shown("bound", mean) | values))
+    raise Undecided("further oscillations leave the average open")
+
+
+def _bounded_above(h: Transseries) -> bool:
+    """Whether a transseries has a finite upper limit, by its growing terms."""
+    if h.remainder is not None and size(h.remainder) > 0:
+        raise NeedMore
+    lead = Transseries([t for t in h.terms if size(t[0]) > 0]).leading()
+    return lead is None or sign(lead[1]) < 0
+
+
+def returns(rho: Transseries) -> Decision:
+    """By the rule *Returns*."""
+    swing, order = linear_swing(rho, "Khinchin's theorem speaks of")
+    if compare(swing.scale, Monomial((order,))) > 0:
+        raise Undecided("the oscillation does not return to 0 often enough")
+    h = Transseries([t for j, t in enumerate(rho.terms) if j != swing.index], rho.remainder)
+    if any(oscillates(c) for _, c in h.terms) or not _bounded_above(h):
+        raise Undecided("what else p consists of is not bounded below")
+    values = {"scale": monomial_expression(swing.scale), "order": int(order)} | swing.stated()
+    return Decision(False, (Step("returns", values), Step("term test", {})), fall=Fall())
+
+
+def _distance(rho: Transseries) -> Decision:
+    """n stays n^-kappa away from the zeros (irrationality measure), so p falls there too."""
+    swing, order = linear_swing(rho, "the distance from multiples of pi is known for")
+    if not vanishes_at_multiples_of_pi(swing, rho.terms[swing.index][1]):
+        raise Undecided("the zeros of the oscillation are no multiples of pi")
+    w = swing.phases[0].coeff(n)
+    kappa = OF_PI if w.is_Rational else OF_ALGEBRAIC if (w / sympy.pi).is_algebraic else None
+    if kappa is None:
+        raise Undecided("no irrationality measure is known")
+    away = swing.scale * Monomial((-order * kappa,))
+    if size(away * Monomial((-SOME,))) <= 0:
+        raise Undecided(
+            f"{swing.phases[0]} is known to stay away from multiples of pi by "
+            f"n^(-{float(kappa):g}) and no more"
+        )
+    lower = add(bounded(rho, 0, {swing.index: fmpq(0)}), monomial(away))
+    return concluded(lower, True, "distance", kappa=to_sympy(kappa), **swing.stated())
+
+
+RULES: dict[str, Callable[[Transseries], Decision]] = {
+    "bounds of the oscillation": _bounds,
+    "recurrence": _recurrence,
+    "distances near the infimum": _infimum,
+    "intervals of a very slow phase": _very_slow_phase,
+    "the range of the oscillation": _range,
+    "the average over the phase": average,
+    "returns to 0": returns,
+    "distance from the zeros": _distance,
+    "returns of bounded multiples": _bounded_returns,
+}

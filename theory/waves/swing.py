@@ -1,0 +1,253 @@
+"""The oscillating coefficient that a rule looks at: functions of phases, how fast they move."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import sympy
+from flint import fmpq
+from sympy import Expr
+
+from farfield.theory.algebra import door
+from farfield.theory.algebra.outcomes import NeedMore, Undecided
+from farfield.theory.coefficients.arithmetic import (
+    Coefficient,
+    coefficient,
+    expand,
+    oscillates,
+    plus,
+    to_sympy,
+)
+from farfield.theory.coefficients.context import context
+from farfield.theory.coefficients.oscillation import amplitude, decompose
+from farfield.theory.coefficients.signs import sign
+from farfield.theory.functions.nodes import n
+from farfield.theory.functions.record import record_of
+from farfield.theory.transseries.arithmetic import Transseries, log_of_monomial
+from farfield.theory.transseries.expansion import direction, transseries
+from farfield.theory.transseries.monomials import UNIT, Monomial, compare, iterated_log, size
+from farfield.theory.waves.extrema import enclosure, infimum
+from farfield.theory.waves.phases import ANGLE, coordinates, dependent, parts, slow_part, turning
+
+
+def written_out(c: Coefficient) -> Expr | None:
+    """The coefficient without bounded atoms, in n and parameters."""
+    e = to_sympy(c)
+    current = context()
+    for _ in range(20):
+        atoms = [s for s in e.free_symbols if s in current.ranges]
+        if not atoms:
+            break
+        if any(s not in current.meaning for s in atoms):
+            return None
+        e = e.xreplace({s: current.meaning[s] for s in atoms})
+    return e
+
+
+def almost_periodic(c: Coefficient) -> Expr | None:
+    """The coefficient in n alone, if it is built continuously from sin, cos of w n + phi."""
+    e = written_out(c)
+    if e is None:
+        return None
+    opaque = e
+    for wave in e.atoms(sympy.sin, sympy.cos):
+        if wave.has(n):
+            argument = expand(wave.args[0])
+            frequency = argument.coeff(n)
+            if expand(argument - frequency * n).has(n) or wave.free_symbols != {n}:
+                return None
+            opaque = opaque.xreplace({wave: sympy.Dummy(real=True)})
+    if opaque.has(n) or not all(map(_is_continuous, sympy.preorder_traversal(opaque))):
+        return None
+    return e
+
+
+def _is_continuous(node: Expr) -> bool:
+    """Whether the operation of a node is continuous wherever its value is finite."""
+    record = record_of(node.func)
+    if record is not None:
+        return record.continuous
+    return node.is_Atom or isinstance(node, (sympy.Add, sympy.Mul, sympy.Pow))
+
+
+@dataclass(frozen=True)
+class Swing:
+    """The first oscillating coefficient: `centre` plus functions of phases, independent polynomials
+    or a single slow one; the functions are sinusoids of these amplitudes, or as given."""
+
+    index: int
+    scale: Monomial
+    phases: tuple[Expr, ...]
+    polynomial: bool
+    centre: Expr
+    amplitudes: tuple[Expr, ...] = ()
+    functions: tuple[Expr, ...] = ()
+
+    def near(self, gap: fmpq) -> Coefficient:
+        """What the coefficient does not exceed on a box of the torus, near its infimum."""
+        if not self.functions:
+            return plus(self._lowest(), gap)
+        return self._rational(1, gap)
+
+    def below(self, gap: fmpq) -> Coefficient:
+        """A lower bound, near the infimum."""
+        return self._rational(0, gap) if self.functions else self._lowest()
+
+    def _lowest(self) -> Coefficient:
+        return coefficient(self.centre - sympy.Add(*self.amplitudes))
+
+    def _rational(self, side: int, gap: fmpq) -> Coefficient:
+        """Bounds of the wave as a rational, its functions enclosed to within the gap."""
+        total = fmpq(0)
+        for f in self.functions:
+            low, high, _ = enclosure(f, float(gap))
+            total += fmpq((high * 10**6).ceil() if side else (low * 10**6).floor()) / 10**6
+        return plus(coefficient(self.centre), total)
+
+    def infimum(self) -> tuple[Coefficient, fmpq, int]:
+        """The infimum, the exponent kappa of the average, and the order near which it returns."""
+        if not self.functions:
+            if any(sign(coefficient(a)) <= 0 for a in self.amplitudes):
+                raise Undecided("an amplitude is 0")
+            return self._lowest(), fmpq(len(self.amplitudes), 2), 2
+        found = [infimum(f) for f in self.functions]
+        low = coefficient(self.centre + sympy.Add(*(x for x, _, _ in found)))
+        return low, fmpq(0) + sum(fmpq(1, e) for _, e, _ in found), found[0][2]
+
+    def stated(self) -> dict[str, Any]:
+        """The phases as a value of a step."""
+        return {"phase": self.phases[0] if len(self.phases) == 1 else sympy.Tuple(*self.phases)}
+
+
+def swing_of(rho: Transseries) -> Swing:
+    """The first oscillating coefficient; Undecided where it is no function of phases."""
+    index, (m, c) = next((j, t) for j, t in enumerate(rho.terms) if oscillates(t[1]))
+    centre, waves, others = decompose(to_sympy(c))
+    if not others and (len(waves) == 1 or _independent(waves)):
+        sizes = tuple(amplitude(x, y) for x, y in waves.values())
+        phases = tuple(waves)
+        return Swing(index, m, phases, all(map(_turns, phases)), centre, sizes)
+    meaning = written_out(c)
+    if meaning is None:
+        raise Undecided("an oscillation is known by its bounds only")
+    if all(_vector(angle) for _, angle in turning(meaning)):
+        centre, found = parts(meaning)
+        phases = tuple(part.phase for part in found)
+        return Swing(index, m, phases, True, centre, (), tuple(p.function for p in found))
+    part = slow_part(meaning)
+    return Swing(index, m, (part.phase,), False, sympy.S.Zero, (), (part.function,))
+
+
+def linear_swing(rho: Transseries, why: str) -> tuple[Swing, fmpq]:
+    """The same where it is one linear phase with infimum 0, and the order of its zeros."""
+    swing = swing_of(rho)
+    phase = swing.phases[0]
+    if len(swing.phases) > 1 or not swing.polynomial or door.degree(phase, n) != 1:
+        raise Undecided(f"{why} one linear phase")
+    low, _, order = swing.infimum()
+    if sign(low):
+        raise Undecided("the infimum of the oscillation is not 0")
+    return swing, fmpq(order)
+
+
+def _vector(g: Expr) -> Any:
+    """The phase's coordinates on the torus, None where it is no such polynomial."""
+    read = coordinates(g)
+    return None if read is None else read[0]
+
+
+def _independent(phases: Iterable[Expr]) -> bool:
+    """Whether the phases are independent over the rationals: they fill their torus (Kronecker)."""
+    vectors = [_vector(g) for g in phases]
+    return all(vectors) and not dependent(vectors)
+
+
+def _turns(g: Expr) -> bool:
+    """Whether a phase is a polynomial as the rules want it, or w n with w algebraic, not 0."""
+    if _vector(g):
+        return True
+    w = expand(g).coeff(n)
+    return bool(expand(g - w * n) == 0 and w.is_algebraic and w.is_nonzero)
+
+
+def _steady_lead(g: Expr) -> tuple[Monomial | None, Transseries]:
+    """The leading monomial of a phase that tends to infinity and does not oscillate itself."""
+    expansion = transseries(g)
+    if any(oscillates(c) for _, c in expansion.terms) or direction(expansion) not in (1, -1):
+        raise Undecided("the phase oscillates itself")
+    lead = expansion.leading()
+    return (None if lead is None else lead[0]), expansion
+
+
+def slow_lead(g: Expr) -> Monomial:
+    """The leading monomial of a slow phase: log n <= g = o(n), monotone to infinity."""
+    lead, expansion = _steady_lead(g)
+    if expansion.remainder is not None and size(expansion.remainder) >= 0:
+        raise NeedMore
+    if lead is None or compare(lead, iterated_log(0)) >= 0 or compare(lead, iterated_log(1)) < 0:
+        raise Undecided("the phase is not slow")
+    return lead
+
+
+def very_slow_lead(g: Expr) -> Monomial:
+    """The leading monomial of a very slow phase: o(log n), monotone to infinity."""
+    lead, _ = _steady_lead(g)
+    if lead is None or compare(lead, iterated_log(1)) >= 0:
+        raise Undecided("the phase is not very slow")
+    return lead
+
+
+def is_very_slow(g: Expr) -> bool:
+    """Whether a phase is very slow."""
+    try:
+        very_slow_lead(g)
+    except (Undecided, NeedMore):
+        return False
+    return True
+
+
+def subpolynomial(m: Monomial) -> bool:
+    """log m = o(log n)."""
+    return compare_log(m) < 0
+
+
+def compare_log(m: Monomial) -> int:
+    """How log m compares with log n, for m -> oo."""
+    lead = log_of_monomial(m).leading()
+    return -1 if lead is None else compare(lead[0], iterated_log(1))
+
+
+def suits_average(g: Expr, rho: Transseries) -> bool:
+    """The conditions of the rule on a slow phase."""
+    try:
+        lead = slow_lead(g)
+    except (Undecided, NeedMore):
+        return False
+    power = lead.chain[0] if lead.chain else fmpq(0)
+    rest = lead * Monomial((power,)) ** fmpq(-1)
+    flat = rest == UNIT or compare_log(rest if size(rest) > 0 else rest ** fmpq(-1)) < 0
+    logarithmic = compare(rho.top(), iterated_log(1)) <= 0
+    return bool(flat and sign(plus(power, fmpq(-1))) < 0 and (sign(power) > 0 or logarithmic))
+
+
+def vanishes_at_multiples_of_pi(swing: Swing, c: Coefficient) -> bool:
+    """Whether the zeros of the oscillation are rational multiples of pi."""
+    if not swing.functions:
+        _, waves, _ = decompose(to_sympy(c))
+        return all(x == 0 or y == 0 for x, y in waves.values())
+    if swing.centre != 0:
+        return False
+    for f in sympy.Mul.make_args(swing.functions[0]):
+        wave = f.as_base_exp()[0]
+        wave = wave.args[0] if isinstance(wave, sympy.Abs) else wave
+        if not f.free_symbols:
+            continue
+        if not isinstance(wave, (sympy.sin, sympy.cos)):
+            return False
+        slope, shift = wave.args[0].coeff(ANGLE), wave.args[0].subs(ANGLE, 0)
+        exact = expand(wave.args[0] - slope * ANGLE - shift) == 0
+        if not (exact and slope.is_Rational and (shift / sympy.pi).is_Rational):
+            return False
+    return True
