@@ -16,7 +16,11 @@ from torch import Tensor
 
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import Encoding
+from farfield.validation.harness.corpus import BYTES
+from farfield.validation.harness.layers import LayerPlan
+from farfield.validation.harness.mechanism import Turn
 from farfield.validation.harness.positional import FixedBias, learned_rows
+from farfield.validation.harness.presets import Preset
 from farfield.validation.harness.visibility import Visibility
 
 if TYPE_CHECKING:
@@ -190,3 +194,65 @@ def block_mask(
         BLOCK_SIZE=block,
         _compile=torch.device(device).type == "cuda",  # else the matrix of all pairs is made
     )
+
+
+def transformers_configuration(
+    layers: Sequence[LayerPlan], preset: Preset, vocabulary: int = BYTES
+) -> dict[str, Any]:
+    """A hybrid as a configuration of transformers: the content of `config.json` for SmolLM3.
+
+    This class turns some layers and leaves others without positions, each in a sliding window or
+    in none. Its layers have other norms and another MLP than those of this harness: the
+    configuration has the positions and the sizes, for a training of its own.
+
+    Args:
+        layers: one a layer, as `read_layers` gives them.
+        preset: width, heads and training length.
+        vocabulary: different tokens.
+
+    Raises:
+        InputError: the class has no such layer; the line names it.
+
+    >>> from farfield.validation.harness.layers import read_layers
+    >>> from farfield.validation.harness.presets import preset
+    >>> local, free = {"mechanism": "rope", "window": 16, "base": 500.0}, "0"
+    >>> found = transformers_configuration(read_layers([local, free], 4), preset("recall"))
+    >>> found["no_rope_layers"], found["layer_types"], found["sliding_window"]
+    ([1, 0], ['sliding_attention', 'full_attention'], 16)
+    """
+    each = [layer.mechanism for layer in layers]
+    turns = {turn for m in each if (turn := m.turn) is not None}
+    windows = {m.window for m in each} - {None}
+    for at, (layer, m) in enumerate(zip(layers, each, strict=True), 1):
+        whole = m.turn is None or (m.turn.share == 1 and not m.turn.decay)
+        if layer.encoding is not None or m.sinks or m.scale is not None or not whole:
+            raise InputError(
+                f"layer {at}: accepted are rotations of whole heads and layers without positions, "
+                "with a window or without one; no bias, no sinks, no scale"
+            )
+    if len(turns) > 1 or len(windows) > 1:
+        raise InputError("layers: accepted are one base and scaling, and one window, for all")
+    turn, (window,) = next(iter(turns), Turn()), windows or (None,)
+    rotation: dict[str, Any] = {"rope_theta": turn.base, "rope_type": "default"}
+    if turn.scaling != 1:
+        rotation |= {"rope_type": "linear", "factor": turn.scaling}
+    return {
+        "model_type": "smollm3",
+        "architectures": ["SmolLM3ForCausalLM"],
+        "num_hidden_layers": len(layers),
+        "hidden_size": preset.width,
+        "intermediate_size": 4 * preset.width,
+        "num_attention_heads": preset.heads,
+        "num_key_value_heads": preset.heads,
+        "vocab_size": vocabulary,
+        "max_position_embeddings": preset.length,
+        "rope_parameters": rotation,
+        "no_rope_layers": [int(m.turn is not None) for m in each],
+        "layer_types": [
+            "full_attention" if m.window is None else "sliding_attention" for m in each
+        ],
+        "use_sliding_window": window is not None,
+        "sliding_window": window,
+        **dict.fromkeys(("bos_token_id", "eos_token_id", "pad_token_id")),
+        "tie_word_embeddings": preset.embedding_spread is None,
+    }

@@ -1,5 +1,6 @@
 """Every export against the float64 specification, gradients where parameters are learned."""
 
+import json
 import math
 
 import numpy as np
@@ -10,7 +11,11 @@ from torch.nn.attention.flex_attention import flex_attention
 from farfield.numerics.windows.certified import certified_window
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
+from farfield.validation.checkpoints.folder import describe
 from farfield.validation.harness.attention import fused, materialised
+from farfield.validation.harness.exports import transformers_configuration
+from farfield.validation.harness.layers import read_layers
+from farfield.validation.harness.presets import preset
 from farfield.validation.harness.visibility import Visibility, WithSinks
 
 LENGTH = 150
@@ -187,3 +192,52 @@ def test_tables_in_float32_and_on_numpy():
 def test_bad_input(call, message):
     with pytest.raises(InputError, match=message):
         call()
+
+
+LOCAL, FREE = {"mechanism": "rope", "window": 5, "base": 500.0, "scaling": 2.0}, "0"
+
+
+def test_a_hybrid_is_a_configuration_of_transformers(tmp_path):
+    """The library's model has the windows and the rotations, and farfield reads them back."""
+    transformers = pytest.importorskip("transformers")
+    layers = read_layers([LOCAL, FREE, LOCAL], 4)
+    content = transformers_configuration(layers, preset("recall"))
+    (tmp_path / "config.json").write_text(json.dumps(content))
+    torch.manual_seed(0)
+    config = transformers.AutoConfig.from_pretrained(tmp_path)
+    model = transformers.AutoModelForCausalLM.from_config(config).eval()
+    assert type(model).__name__ == "SmolLM3ForCausalLM"
+    turned = [layer.self_attn.use_rope for layer in model.model.layers]
+    windows = [layer.self_attn.sliding_window for layer in model.model.layers]
+    assert (list(map(bool, turned)), windows) == ([True, False, True], [5, None, 5])
+    assert config.rope_parameters["rope_theta"] == 500 and config.rope_parameters["factor"] == 2
+    read = describe(tmp_path)
+    assert [layer.window for layer in read.attention] == windows
+    assert [layer.turned for layer in read.attention] == [(16, 500.0), None, (16, 500.0)]
+    row = torch.arange(40)[None]
+    far = row.clone()
+    far[0, 3] = 200  # beyond two windows, within reach of the free layer
+    local = transformers_configuration(read_layers([LOCAL, LOCAL], 4), preset("recall"))
+    (tmp_path / "config.json").write_text(json.dumps(local))
+    config = transformers.AutoConfig.from_pretrained(tmp_path)
+    near = transformers.AutoModelForCausalLM.from_config(config).eval()
+    with torch.no_grad():
+        assert not torch.equal(model(row).logits[0, -1], model(far).logits[0, -1])
+        assert torch.equal(near(row).logits[0, -1], near(far).logits[0, -1])
+
+
+@pytest.mark.parametrize(
+    ("entries", "message"),
+    [
+        ([FREE, "-n"], "layer 2: accepted are rotations"),
+        ([FREE, {"mechanism": "0", "sinks": True}], "layer 2: accepted"),
+        ([{"mechanism": "rope", "share": 0.5}], "layer 1: accepted"),
+        (["xpos"], "layer 1: accepted"),
+        ([{"mechanism": "0", "scale": "log"}], "layer 1: accepted"),
+        ([LOCAL, {"mechanism": "0", "window": 6}], "one window, for all"),
+        (["rope", LOCAL], "one base and scaling"),
+    ],
+)
+def test_what_the_class_cannot_have(entries, message):
+    with pytest.raises(InputError, match=message):
+        transformers_configuration(read_layers(entries, 4), preset("recall"))
