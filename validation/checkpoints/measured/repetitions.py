@@ -20,7 +20,7 @@ from farfield.validation.checkpoints.loading import load
 from farfield.validation.checkpoints.measured.certificates import ROWS, logits_of
 from farfield.validation.checkpoints.texts import tokens_of
 from farfield.validation.harness.attention import Weighting, observed
-from farfield.validation.harness.measures.receptive_fields import samples_of
+from farfield.validation.harness.corpus import samples_of
 from farfield.validation.harness.visibility import CAUSAL, Visibility
 from farfield.validation.progress import Progress
 
