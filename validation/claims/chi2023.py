@@ -23,7 +23,7 @@ from farfield.validation.claims.words import (
     about,
     increase,
 )
-from farfield.validation.published import curve, keys, rows, select, table
+from farfield.validation.published import columns, curve, keys, rows, select, table
 from farfield.validation.reference.table import LAST, Model
 
 decides = Decisions()
@@ -39,7 +39,7 @@ def _both() -> Data:
 
 
 def _row(cells: Any, dataset: str, **wanted: Any) -> dict[int, float]:
-    return curve(tuple(cells), dataset=dataset, **wanted)
+    return curve(cells, dataset=dataset, **wanted)
 
 
 def _rise(data: Data, dataset: str, variant: str) -> float:
@@ -57,18 +57,17 @@ def _parameter_free() -> Data:
 
 @decides("first", _parameter_free)
 def _first(data: Data) -> Finding:
-    columns = {(c.table, c.dataset, c.encoding, c.variant) for c in data["cells"]}
-    using = {}
-    for tab, d, e, v in sorted(columns):
-        values = _row(data["cells"], d, table=tab, encoding=e, variant=v)
+    every, using = columns(data["cells"]), {}
+    for name, cells in every.items():
+        values = curve(cells)
         best = min(values, key=lambda n: values[n])
         if best > TRAINED:
-            using[" ".join((d, e, v)).strip()] = [values[TRAINED], values[best], best]
+            using[" ".join(name).strip()] = [values[TRAINED], values[best], best]
     others = {k: v for k, v in using.items() if "Sandwich" not in k}
     return Finding(
         not others,
         {"lower beyond 512 (at 512, least, at length)": using, "not Sandwich": list(others)},
-        n=len(columns),
+        n=len(every),
     )
 
 

@@ -34,7 +34,7 @@ from farfield.validation.claims.words import (
     drift,
     increase,
 )
-from farfield.validation.published import curve, select, table
+from farfield.validation.published import bias_of, columns, curve, select, table
 from farfield.validation.reference.table import LAST, WHOLE, Model
 
 decides = Decisions()
@@ -45,7 +45,7 @@ FIVE = ("alibi", "kerple_log", "sandwich", "type1", "type2")
 
 
 @lru_cache(maxsize=64)
-def _kept(bias: str, options: tuple[tuple[str, Any], ...]) -> Convergence:
+def _kept(bias: Any, options: tuple[tuple[str, Any], ...]) -> Convergence:
     found = check_convergence(bias, **dict(options))
     heads = found.heads or (found,)
     for head in (*heads[:1], *heads[1:][-1:]):
@@ -57,12 +57,12 @@ def _kept(bias: str, options: tuple[tuple[str, Any], ...]) -> Convergence:
     return found
 
 
-def decided(bias: str, **options: Any) -> Convergence:
+def decided(bias: Any, **options: Any) -> Convergence:
     """The verdict on a bias, the proofs of its first and last head checked independently."""
     return _kept(bias, tuple(sorted(options.items())))
 
 
-def verdicts(bias: str, **options: Any) -> list[str]:
+def verdicts(bias: Any, **options: Any) -> list[str]:
     """The verdict on each head of a bias."""
     found = decided(bias, **options)
     return [str(h.verdict) for h in found.heads or (found,)]
@@ -96,12 +96,11 @@ def _rises(found: list[Model], protocol: str = LAST) -> dict[str, float]:
 )
 def _sufficiency_printed(data: Data) -> Finding:
     """[C] prints shifted and equal slopes of ALiBi and windows, all of which converge."""
-    rises: dict[str, float] = {}
-    for dataset in ("ArXiv", "OpenWebText2"):
-        for variant in sorted({c.variant for c in data["cells"]}):
-            values = curve(tuple(data["cells"]), dataset=dataset, variant=variant)
-            if values and _all_converge(_variant(variant)):
-                rises[f"{dataset} {variant}"] = increase(values, 512)
+    rises = {
+        f"{dataset} {variant}": increase(curve(cells), 512)
+        for (dataset, _, variant), cells in columns(data["cells"]).items()
+        if _all_converge(verdicts(bias_of(cells[0])))
+    }
     failed = {k: v for k, v in rises.items() if v >= data["tolerance"]}
     top = max(rises, key=lambda k: rises[k])
     return Finding(
@@ -113,17 +112,6 @@ def _sufficiency_printed(data: Data) -> Finding:
         },
         n=len(rises),
     )
-
-
-@lru_cache(maxsize=32)
-def _variant(variant: str) -> list[str]:
-    """The verdict on a column of [C, Tables 1 and 4]; its heads differ in one slope."""
-    name, _, value = variant.partition("=")
-    if name == "delta":
-        return verdicts("alibi", heads=12, dialect="shift", delta=value)
-    if name == "w":
-        return verdicts("window", w=int(value))
-    return verdicts("alibi", heads=1, dialect="equal", slope_exponent=value)
 
 
 @decides("quadratic", {"pairs": lambda n: n * (n + 1) // 2})
@@ -1003,7 +991,7 @@ def _sandwich_cells() -> Data:
 def _necessary(data: Data, change: Callable[[Mapping[int, float], int], float]) -> Finding:
     diverges = "diverges" in verdicts(data["bias"], heads=1)
     found = {
-        d: change(curve(tuple(data["cells"]), dataset=d, encoding=data["name"]), 512)
+        d: change(curve(data["cells"], dataset=d, encoding=data["name"]), 512)
         for d in sorted({c.dataset for c in select(data["cells"], encoding=data["name"])})
     }
     return Finding(

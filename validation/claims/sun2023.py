@@ -48,7 +48,7 @@ def _given(make: Callable[[], Data], **more: Any) -> Callable[[], Data]:
 
 
 def _cell(cells: Any, length: int, **wanted: Any) -> float:
-    (found,) = select(tuple(cells), eval_length=length, **wanted)
+    (found,) = select(cells, eval_length=length, **wanted)
     assert found.value is not None
     return found.value
 

@@ -9,19 +9,18 @@ is judged by R^2 of the log ratio, as forecast, and with the one constant fitted
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from farfield.theory.encodings import Encoding, encoding
 from farfield.validation.evidence.told import told
 from farfield.validation.forms import FORMS
 from farfield.validation.harness.measures.evidence import Evidence
 from farfield.validation.harness.measures.extrapolation import TOLERANCE
 from farfield.validation.harness.measures.statistics import proportion
-from farfield.validation.published import PrintedNumber, table
+from farfield.validation.published import bias_of, columns, curve, table
 from farfield.validation.reference.committed import Row
 from farfield.validation.reference.registration import (
     REGISTRATIONS,
@@ -255,44 +254,21 @@ def answers() -> Iterator[Evidence]:
 # -- printed results ------------------------------------------------------------------------------
 
 LAYERS = {"chi2023": 12, "sun2023": 24}
-HEADS = {"chi2023": 12, "sun2023": 16}
-
-
 TABLES = ("chi2023_table1", "chi2023_table4", "chi2023_table3", "sun2023_table2", "sun2023_table6")
-_READ: Mapping[str, Callable[[str, int], Encoding]] = {
-    "ALiBi": lambda variant, heads: _alibi(variant, heads),
-    "Alibi": lambda variant, heads: _alibi(variant, heads),
-    "Windowed": lambda variant, heads: encoding("window", w=int(variant.partition("=")[2])),
-    "Sandwich": lambda variant, heads: encoding("sandwich", heads=heads),
-    "Sandwich_Smoothed": lambda variant, heads: encoding("sandwich_smoothed", heads=heads),
-}
-
-
-def _alibi(variant: str, heads: int) -> Encoding:
-    name, _, value = variant.partition("=")
-    if name == "h":  # the same slope 2^-h in every head
-        return encoding(f"-n/{2 ** int(value)}")
-    if name == "delta" and int(value):
-        return encoding("alibi", heads=heads, dialect="shift", delta=int(value))
-    return encoding("alibi", heads=heads)
 
 
 def printed() -> Iterator[tuple[Model, Case]]:
     """The models of the printed tables whose bias has no learned part, and what a rule sees."""
     for name in TABLES:
-        groups: dict[tuple[str, str, str], list[PrintedNumber]] = {}
-        for cell in table(name):
-            if cell.encoding in _READ and cell.metric == "perplexity":
-                groups.setdefault((cell.dataset, cell.encoding, cell.variant), []).append(cell)
-        for (dataset, kind, variant), cells in groups.items():
-            paper, trained = cells[0].paper, cells[0].train_length
-            assert trained is not None
-            by_length = {c.eval_length: c.value for c in cells if c.eval_length and c.value}
+        for (dataset, kind, variant), cells in columns(table(name)).items():
+            found, trained = bias_of(cells[0]), cells[0].train_length
+            if found is None or trained is None:
+                continue
+            by_length = curve(cells)
             ratios = {n: {0: p / by_length[trained]} for n, p in by_length.items()}
-            name = f"{kind} {variant}".strip() + f", {dataset}"
-            model = Model(name, trained=trained, ratio={LAST: ratios})
-            found = _READ[kind](variant, HEADS[paper])
-            yield model, case(found, trained, max(by_length), LAYERS[paper])
+            title = f"{kind} {variant}".strip() + f", {dataset}"
+            model = Model(title, trained=trained, ratio={LAST: ratios})
+            yield model, case(found, trained, max(by_length), LAYERS[cells[0].paper])
 
 
 def outside(numbers: Row) -> Evidence:

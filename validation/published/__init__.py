@@ -9,7 +9,7 @@ better than the column, `star` that it is worse. Images, curves and colours are 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -17,6 +17,10 @@ from importlib.resources import files
 from typing import Any
 
 from farfield.theory.answers.answer import InputError
+from farfield.theory.encodings import Encoding, encoding
+
+HEADS = {"chi2023": 12, "sun2023": 16}
+"""Of the models of a paper."""
 
 COLUMNS = (
     "paper",
@@ -149,7 +153,7 @@ def keys(name: str) -> dict[str, str]:
     return {row["key"]: row["value"] for row in rows(name)}
 
 
-def select(cells: tuple[PrintedNumber, ...], **wanted: Any) -> Iterator[PrintedNumber]:
+def select(cells: Iterable[PrintedNumber], **wanted: Any) -> Iterator[PrintedNumber]:
     """The cells whose fields have the wanted values, in order.
 
     >>> [c.printed for c in select(table("sun2023_table3"), encoding="Roformer")]
@@ -158,7 +162,7 @@ def select(cells: tuple[PrintedNumber, ...], **wanted: Any) -> Iterator[PrintedN
     return (c for c in cells if all(getattr(c, k) == v for k, v in wanted.items()))
 
 
-def curve(cells: tuple[PrintedNumber, ...], **wanted: Any) -> dict[int, float]:
+def curve(cells: Iterable[PrintedNumber], **wanted: Any) -> dict[int, float]:
     """Value by evaluation length of the cells that `select` gives.
 
     >>> curve(table("sun2023_table2"), dataset="PG22", encoding="LeX")[8192]
@@ -169,3 +173,41 @@ def curve(cells: tuple[PrintedNumber, ...], **wanted: Any) -> dict[int, float]:
         for c in select(cells, **wanted)
         if c.eval_length is not None and c.value is not None
     }
+
+
+Column = tuple[str, str, str]
+"""Data set, encoding and variant."""
+
+
+def columns(cells: Iterable[PrintedNumber]) -> dict[Column, list[PrintedNumber]]:
+    """The perplexities of each model that is printed, in the order of the tables.
+
+    >>> list(columns(table("chi2023_table1")))[0]
+    ('ArXiv', 'ALiBi', 'delta=-3')
+    """
+    found: dict[Column, list[PrintedNumber]] = {}
+    for c in cells:
+        if c.metric == "perplexity":
+            found.setdefault((c.dataset, c.encoding, c.variant), []).append(c)
+    return found
+
+
+def bias_of(cell: PrintedNumber) -> Encoding | None:
+    """The bias of a printed model; None where it has a learned part, or there is none.
+
+    >>> bias_of(table("chi2023_table1")[0]).dialect
+    'shift'
+    """
+    name, _, value = cell.variant.partition("=")
+    match cell.encoding, name:
+        case "Windowed", _:
+            return encoding("window", w=int(value))
+        case ("Sandwich" | "Sandwich_Smoothed") as smoothed, _:
+            return encoding(smoothed.lower(), heads=HEADS[cell.paper])
+        case "ALiBi", "h":  # the same slope 2^-h in every head
+            return encoding(f"-n/{2 ** int(value)}")
+        case "ALiBi", "delta" if int(value):
+            return encoding("alibi", heads=HEADS[cell.paper], dialect="shift", delta=int(value))
+        case "ALiBi" | "Alibi", _:
+            return encoding("alibi", heads=HEADS[cell.paper])
+    return None
