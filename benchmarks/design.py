@@ -194,7 +194,7 @@ def wrong(rng: random.Random, family: Family, asked: Goal) -> tuple[list[str], f
         return faults, seconds, "nearest"
     if found.value is None:
         return [], seconds, f"unknown: {found.reason}"
-    low, high = found.low, found.high
+    low, high = found.low, found.high and found.high[::-1]
     inside = [found.value, *(end[1] for end in (low, high) if end)]
     outside = [end[0] for end in (low, high) if end]
     if found.monotone:

@@ -28,8 +28,9 @@ class Design(Answer):
     Fields:
         family, parameter: the family as it was given, and the name of its free parameter.
         targets: what must be met, in words; `quantities`: what each speaks of, in short.
-        low, high: rationals on both sides of each end of the interval of parameters that meet the
-            targets, the outer first; None where the interval reaches the end of the domain.
+        low, high: two rationals in ascending order around each end of the interval of parameters
+            that meet the targets; None where the interval reaches the end of the domain. The
+            parameters `low[1]` and `high[0]` meet them.
         closed: whether each end belongs to it.
         value: the simplest rational inside; of several heads, None.
         values: one value a head.
@@ -147,17 +148,14 @@ class Design(Answer):
         )
 
     def _where(self) -> str:
-        low, high = self.low, self.high
+        low = _short(self.low[1]) if self.low else None
+        high = _short(self.high[0]) if self.high else None
         only = f"exactly the {self.parameter}"
         if low is None and high is None:
             return f"every {self.parameter} of the domain"
-        if low is None or high is None:
-            from_on = "" if high is not None else " on"
-            end = high or low
-            assert end is not None
-            side = "up to" if high is not None else "from"
-            return f"{only} {side} {_short(end)}{from_on}"
-        return f"{only} from {_short(low)} to {_short(high)}"
+        if low is None:
+            return f"{only} up to {high}"
+        return f"{only} from {low} " + ("on" if high is None else f"to {high}")
 
     def _reached(self) -> str:
         said = (f"{q} = {_number(x)}" for q, x in zip(self.quantities, _numbers(self), strict=True))
@@ -182,9 +180,9 @@ def _number(value: Any) -> str:
     return integer(value) if isinstance(value, int) else decimal(value, 3)
 
 
-def _short(end: Pair) -> str:
-    """The inner rational, to six digits."""
-    return str(end[1]) if end[1].q < SHORT else f"{float(end[1]):.6g}"
+def _short(x: Rational) -> str:
+    """A rational, to six digits unless it is short."""
+    return str(x) if x.q < SHORT else f"{float(x):.6g}"
 
 
 def _end(pair: Pair) -> str:

@@ -24,12 +24,11 @@ from sympy import Expr, Integer, Rational, S
 from farfield.numerics.design.chart import REACH, Chart
 from farfield.numerics.design.family import Family
 from farfield.numerics.design.rationals import decimals_around, simplest
-from farfield.numerics.design.targets import Diverges, Quantity, Target
+from farfield.numerics.design.targets import BITS, Diverges, Quantity, Target
 from farfield.theory.algebra.budget import check_time
 from farfield.theory.algebra.door import expand, replaced
 from farfield.theory.algebra.outcomes import Undecided, Unreachable
 from farfield.theory.answers.answer import InputError
-from farfield.theory.answers.number import MAX_INTEGER
 from farfield.theory.answers.wording import decimal
 from farfield.theory.functions.balls import Undefined, precision
 from farfield.theory.functions.nodes import n
@@ -39,8 +38,8 @@ DIGITS = 11
 MAX_DIGITS = 352
 MAX_WIDER = 12
 MAX_STEPS = 120
-REACH_OF_EXPONENT = 12
-"""Exponents are sought up to 2^12, other parameters up to 2^REACH."""
+REACH_OF_EXPONENT, REACH_OF_STEPS = 12, 49
+"""Exponents are sought up to 2^12, integers up to 2^49, other parameters up to 2^REACH."""
 FROZEN = 8
 
 Coordinate = tuple[arb, arb]
@@ -106,7 +105,7 @@ class Empty(Exception):
         self.low, self.high, self.proved = low, high, proved
 
 
-def region(axis: ParameterLine | CountingLine, targets: Sequence[Target]) -> Region:
+def region(axis: ParameterLine, targets: Sequence[Target]) -> Region:
     """The parameters of an axis that meet all targets.
 
     Raises:
@@ -135,7 +134,7 @@ def region(axis: ParameterLine | CountingLine, targets: Sequence[Target]) -> Reg
         )
         if low is None or high is None or inner[0] <= inner[1]:
             return axis.region((low, high), inner, events)
-        if low.outside >= high.outside or axis.whole:
+        if low.outside >= high.outside or axis.step is not None:
             raise Empty(low, high, True)
         if min(low.digits, high.digits) >= MAX_DIGITS:
             raise Empty(low, high, False)
@@ -153,6 +152,7 @@ class ParameterLine:
         low, high: its ends, exact.
         outer: whether each end is one of the family's domain, not of its convergence.
         closed: whether each end belongs to the domain.
+        step: `ceiling` or `floor` if the bias depends on this integer of the parameter alone.
     """
 
     family: Family
@@ -161,23 +161,27 @@ class ParameterLine:
     high: Expr
     outer: tuple[bool, bool] = (True, True)
     closed: tuple[bool, bool] = (False, False)
+    step: str | None = None
     open_ends: set[bool] = field(default_factory=set)
-
-    whole = False
 
     @cached_property
     def chart(self) -> Chart:
         """The coordinate in which thresholds are sought."""
         a = self.family.parameter
         powers = (e.exp for e in self.family.formula.atoms(sympy.Pow, sympy.exp))
-        return Chart(
-            self.low, self.high, REACH_OF_EXPONENT if any(e.has(a) for e in powers) else REACH
-        )
+        exponent = REACH_OF_EXPONENT if any(e.has(a) for e in powers) else REACH
+        return Chart(self.low, self.high, exponent if self.step is None else REACH_OF_STEPS)
+
+    def bias(self, a: Rational) -> Expr:
+        """The bias at a parameter; the same expression for all that share an integer."""
+        if self.step is not None:
+            a = sympy.ceiling(a) if self.step == "ceiling" else sympy.floor(a)
+        return self.family.at(a)
 
     def holds(self, event: Event, a: Rational) -> bool:
         """Whether an event is as wanted at a parameter, proved."""
         check_time()
-        within = event.quantity.within(self.family.at(a), event.limit, event.strict)
+        within = event.quantity.within(self.bias(a), event.limit, event.strict)
         return within == event.wanted
 
     # where an event changes
@@ -188,7 +192,7 @@ class ParameterLine:
             return not event.wanted
         if self.order == 0:
             return self.holds(event, self.chart.at(arb(0)))
-        with precision(128):
+        with precision(BITS[0]):
             u, value = self._first(event)
             low, high = self._bracketed(event, u, value)
             if high is None:
@@ -196,11 +200,36 @@ class ParameterLine:
                 if not self._proved(event, inside):
                     self.open_ends.add(inside is self._rising(event))
                 return inside == event.wanted
+        if self.step is not None:
+            return self._between_integers(event, low[0], high[0])
         return self.sharp(event, low, high, DIGITS, self._rising(event) == event.wanted)
+
+    def _between_integers(self, event: Event, u: arb, v: arb) -> Edge:
+        """The threshold of a family that moves at integers, between two coordinates."""
+        counted = sympy.ceiling if self.step == "ceiling" else sympy.floor
+        low, high = sorted(int(counted(self.chart.at(x))) for x in (u, v))
+        first = self.holds(event, Integer(low))
+        if self.holds(event, Integer(high)) is first:  # a gauge of 0 shows a wrong sign
+            low, high = max(low - 1, 1), high + 1
+            first = self.holds(event, Integer(low))
+        while high - low > 1:
+            middle = math.isqrt(low * high) if 0 < 4 * low < high else (low + high) // 2
+            if self.holds(event, Integer(middle)) is first:
+                low = middle
+            else:
+                high = middle
+        if self.holds(event, Integer(high)) is first:
+            raise Unreachable(f"the threshold of {event.target} was not found near {high}")
+        up_to = self.step == "ceiling"  # m stands for (m - 1, m], else for [m, m + 1)
+        at = Integer(low if up_to else high)
+        beside = max(at, S.One) * Rational(1, 10**10)
+        pair = (at, at + beside) if up_to else (at - beside, at)
+        outside, inside = pair[::-1] if first else pair
+        return Edge(event, outside, inside, inside == at)
 
     def refined(self, edge: Edge) -> Edge:
         """The same threshold with twice the digits."""
-        event, bits = edge.event, 8 * edge.digits + 64
+        event, bits = edge.event, 8 * edge.digits + 20
         with precision(bits):
             ends = sorted((edge.outside, edge.inside))
             low, high = (self.gauged(event, u) for u in map(self.chart.of, ends))
@@ -214,7 +243,7 @@ class ParameterLine:
     def _gauge(self, event: Event, u: arb) -> arb | None:
         check_time()
         try:
-            value = event.quantity.gauge(self.family.at(self.chart.at(u)), event.limit)
+            value = event.quantity.gauge(self.bias(self.chart.at(u)), event.limit)
         except Diverges:
             return arb.pos_inf()
         except (Unreachable, Undecided, Undefined, ZeroDivisionError, OverflowError, InputError):
@@ -264,7 +293,7 @@ class ParameterLine:
     ) -> Edge:
         """A threshold between decimals of so many digits, beyond which the event is as wanted, or,
         if not `rising`, before which; from two coordinates with a gauge of either sign."""
-        with precision(4 * digits + 64):
+        with precision(max(BITS[0], 4 * digits + 20)):
             tolerance = arb(10) ** -(digits + 3)
             guess = self.chart.at(_root(lambda u: self._gauge(event, u), low, high, tolerance))
         down, up = decimals_around(guess, self.chart.scale(guess), digits)
@@ -321,7 +350,7 @@ class ParameterLine:
             p = self.family.formula
             fixed = (p.subs(n, j) - p.subs(n, 0) for j in range(1, k + 1))
             if not any(e.has(self.family.parameter) for e in fixed):
-                row = (self.family.at(self.chart.at(arb(0))), n <= k)
+                row = (self.bias(self.chart.at(arb(0))), n <= k)
                 limit = sympy.Piecewise(row, (S.NegativeInfinity, True))
         try:
             return limit is not None and within == event.quantity.within(
@@ -337,7 +366,7 @@ class ParameterLine:
             bias = self._limit(upper)
             try:
                 if bias is None:
-                    bias = self.family.at(self.chart.at(arb(self.chart.reach[upper])))
+                    bias = self.bias(self.chart.at(arb(self.chart.reach[upper])))
                 found = quantity.answer(bias).span()
             except (Unreachable, Undecided, InputError, Undefined, ArithmeticError):
                 found = None
@@ -431,101 +460,3 @@ def _range_text(quantity: Quantity, values: Sequence[Any]) -> str:
 
 def _count(value: float) -> str:
     return "infinity" if value == math.inf else f"{value:.3g}" if value > 1e15 else str(int(value))
-
-
-# -- steps ----------------------------------------------------------------------------------------
-
-
-@dataclass
-class CountingLine:
-    """A parameter that counts: the bias depends on its ceiling, or on its floor, as that of a
-    window. The axis is the integers m; each stands for (m - 1, m], or for [m, m + 1).
-
-    Args:
-        family, order: as of a `ParameterLine`.
-        kind: `ceiling` or `floor`.
-        low, high: the ends of the domain of the parameter.
-        closed: whether they belong to it.
-    """
-
-    family: Family
-    order: int
-    kind: str
-    low: Expr
-    high: Expr
-    closed: tuple[bool, bool] = (False, False)
-    open_ends: set[bool] = field(default_factory=set)
-
-    whole = True
-
-    @cached_property
-    def _span(self) -> tuple[int, int]:
-        """The least and the largest m."""
-        if self.kind == "ceiling":
-            least = self.low if self.closed[0] else sympy.floor(self.low) + 1
-            most = sympy.ceiling(self.high)
-        else:
-            least = sympy.floor(self.low)
-            most = self.high if self.closed[1] else sympy.ceiling(self.high) - 1
-        return int(sympy.ceiling(least)), int(min(most, Integer(MAX_INTEGER)))
-
-    def holds(self, event: Event, m: Rational) -> bool:
-        """Whether an event is as wanted at m, proved."""
-        check_time()
-        within = event.quantity.within(self.family.at(m), event.limit, event.strict)
-        return within == event.wanted
-
-    def edge(self, event: Event) -> Edge | bool:
-        """The neighbouring integers between which an event changes, or whether it is as wanted."""
-        if event.quantity.integer and event.limit < 1:
-            return not event.wanted
-        low, most = self._span
-        first, step, high = self.holds(event, Integer(low)), 1, low
-        while True:
-            if high >= most:
-                return first
-            high, step = min(high + step, most), 2 * step
-            if self.holds(event, Integer(high)) is not first:
-                break
-            low = high
-        while high - low > 1:
-            middle = (low + high) // 2
-            if self.holds(event, Integer(middle)) is first:
-                low = middle
-            else:
-                high = middle
-        outside, inside = (high, low) if first else (low, high)
-        return Edge(event, Integer(outside), Integer(inside), True)
-
-    def refined(self, edge: Edge) -> Edge:
-        """An integer is sharp."""
-        return edge
-
-    def reached(self, quantity: Quantity) -> str:
-        """The range of a quantity, in words."""
-        ends = [quantity.answer(self.family.at(Integer(m))).span() for m in self._span]
-        return _range_text(quantity, [None if e is None else e[0] for e in ends])
-
-    def region(
-        self,
-        edges: Sequence[Edge | None],
-        inner: Sequence[Rational],
-        events: Sequence[Event],
-    ) -> Region:
-        """The parameters whose integers are those between two edges."""
-        up = self.kind == "ceiling"
-        first, last = (
-            None if e is None else m + way
-            for e, m, way in zip(edges, inner, (-int(up), int(not up)), strict=True)
-        )
-        held = (self.closed[0] if first is None else not up, self.closed[1] if last is None else up)
-        value = simplest(
-            self.low if first is None else first, self.high if last is None else last, *held
-        )
-        ends: list[tuple[Rational, Rational] | None] = [None, None]
-        for k, (end, way) in enumerate(((first, 1), (last, -1))):
-            if end is not None:
-                beside = max(abs(end), 1) * Rational(1, 10**10)
-                inwards = (end, end + way * beside)
-                ends[k] = (end - way * beside, end) if held[k] else inwards
-        return Region(ends[0], ends[1], held, value)

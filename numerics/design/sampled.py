@@ -1,8 +1,13 @@
-"""Parameters that meet targets where no order of the tails is proved: some, perhaps not all."""
+"""Parameters that meet targets where no order of the tails is proved: some, perhaps not all.
+
+The *violation* of a parameter is the largest gauge of what it should not be: negative where all
+targets are met. The scan goes from place to place, towards the least violation seen, and looks
+between two neighbours of which one or the other meets each target. Several intervals may meet the
+targets; the scan returns the first that it finds.
+"""
 
 from __future__ import annotations
 
-import itertools
 import math
 import operator
 import time
@@ -13,79 +18,54 @@ from flint import arb
 from sympy import Rational
 
 from farfield.numerics.design.rationals import simplest
-from farfield.numerics.design.region import DIGITS, Event, ParameterLine, Region
-from farfield.numerics.design.targets import Target
+from farfield.numerics.design.region import DIGITS, Edge, Event, ParameterLine, Region
+from farfield.numerics.design.targets import BITS, Target
 from farfield.theory.algebra.budget import budget, check_time, until
 from farfield.theory.algebra.outcomes import OutOfTime, Unreachable
 from farfield.theory.answers.answer import InputError
 from farfield.theory.answers.wording import listed
+from farfield.theory.functions.balls import precision
 
 PLACES = (-16, -12, -10, -8, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 16)
 """Coordinates that are looked at: the parameter's distance from an end is 2 to their power."""
 HALVINGS, NARROW = 40, 2.0**-36
-SHARE = 1 / 8
-EDGE_SHARE = 1 / 3
+PLACE_SHARE, EDGE_SHARE = 1 / 8, 1 / 3
+"""Of the time that is left, for one parameter and for one end."""
 
 
 def sampled(line: ParameterLine, targets: Sequence[Target]) -> tuple[Region, str]:
-    """An interval around a parameter that meets all targets: its ends were decided, the parameters
-    between them were not. With it, where it was not decided, in words.
+    """An interval around a parameter that meets all targets, and where nothing was decided, in
+    words. Its ends were decided; the parameters between them were not.
 
     Raises:
         Unreachable: none was found.
     """
     look = _Look(line, [Event(t, *event) for t in targets for event in t.events()])
-    places = sorted(map(float, PLACES), key=abs)
-    good = _first_met(look, places)
-    if good is None:
-        good = _summit(look)
+    with precision(BITS[0]):
+        good = _found(look)
     if good is None:
         raise Unreachable(
             f"no {line.family.parameter} that meets it was found among the {len(look.known)} tried"
             + look.open_words(", ")
         )
-    ends: list[tuple[Rational, Rational] | None] = []
-    for way in (-1, 1):
-        seen = {*places, *look.known}
-        beyond = sorted((u for u in seen if (u - good) * way > 0), key=lambda u: abs(u - good))
-        near = next(filter(look.misses, beyond), None)
-        ends.append(None if near is None else _edge(look, near, good))
-    low, high = (None if end is None else end[1] for end in ends)
+    low, high = _end(look, good, -1), _end(look, good, 1)
     chosen = line.chart.at(arb(good))
     if low is not None and high is not None:
-        short = simplest(low, high, True, True)
+        short = simplest(low[1], high[1], True, True)
         if short is not None and all(look.decided(short)):
             chosen = short
-    found = Region(ends[0], ends[1], (low is not None, high is not None), chosen)
-    return found, look.open_words()
-
-
-def _first_met(look: _Look, places: Sequence[float]) -> float | None:
-    """A coordinate that meets all: one of the places, or between two of them that were decided; the
-    nearest places come first, as far ones may take long."""
-    tried: set[tuple[float, float]] = set()
-    for u in places:
-        if look.met(u):
-            return u
-        known = sorted(x for x in look.known if x in places and None not in look.at(x))
-        for pair in itertools.pairwise(known):
-            if pair not in tried:
-                tried.add(pair)
-                if (good := _between(look, *pair)) is not None:
-                    return good
-    return None
+    closed = [end is not None and (line.step is None or end[1].is_Integer) for end in (low, high)]
+    return Region(low, high, (closed[0], closed[1]), chosen), look.open_words()
 
 
 @dataclass
 class _Look:
-    """Which events hold at parameters of a line: True, False, or None where it is not decided.
-
-    One parameter takes `SHARE` of what is left of the time at most, so that none takes all.
-    """
+    """Which events hold at parameters of a line: True, False, or None where it is not decided."""
 
     line: ParameterLine
     events: Sequence[Event]
     known: dict[float, tuple[bool | None, ...]] = field(default_factory=dict)
+    violations: dict[float, float] = field(default_factory=dict)
 
     def at(self, u: float) -> tuple[bool | None, ...]:
         """Of the parameter of a coordinate."""
@@ -94,10 +74,10 @@ class _Look:
         return self.known[u]
 
     def decided(self, a: Rational) -> tuple[bool | None, ...]:
-        """Of a parameter."""
+        """Of a parameter, within a share of the time that is left."""
         check_time()
         now = time.monotonic()
-        with until(now + SHARE * (budget().deadline - now)):
+        with until(now + PLACE_SHARE * (budget().deadline - now)):
             found = tuple(self._holds(event, a) for event in self.events)
         check_time()
         return found
@@ -108,19 +88,23 @@ class _Look:
         except (Unreachable, InputError):
             return None
 
-    def crossing(self, low: float, high: float) -> float:
-        """Where the events that differ at two coordinates are guessed to change, on average."""
-        guesses = []
-        for k, event in enumerate(self.events):
-            if self.at(low)[k] != self.at(high)[k]:
-                try:
-                    one, other = (float(self.line.gauged(event, arb(u))[1]) for u in (low, high))
-                except (Unreachable, InputError):
-                    check_time()
-                    continue
-                if one * other < 0 and math.isfinite(one - other):
-                    guesses.append(low + (high - low) * min(max(one / (one - other), 0.01), 0.99))
-        return sum(guesses) / len(guesses) if guesses else (low + high) / 2
+    def gauges(self, u: float) -> list[float]:
+        """A gauge of each event, negative where it is as wanted; infinite where it is not known."""
+        found = []
+        for event in self.events:
+            try:
+                value = float(self.line.gauged(event, arb(u))[1])
+            except (Unreachable, InputError):
+                check_time()
+                value = math.inf if event.wanted else -math.inf
+            found.append(value if event.wanted else -value)
+        return found
+
+    def violation(self, u: float) -> float:
+        """The largest gauge."""
+        if u not in self.violations:
+            self.violations[u] = max(self.gauges(u))
+        return self.violations[u]
 
     def met(self, u: float) -> bool:
         """Whether all events are as wanted."""
@@ -140,79 +124,97 @@ class _Look:
         return f"{before}not decided at {a} = {said}"
 
 
+def _found(look: _Look) -> float | None:
+    """A coordinate that meets all targets: a place, a point between two, or the least violation."""
+    left = set(map(float, PLACES))
+    tried: list[float] = []
+    while left:
+        best = min(tried, key=look.violation, default=0.0)
+        u = min(left, key=lambda x: (abs(x - best), abs(x)))
+        left.remove(u)
+        if look.met(u):
+            return u
+        tried = sorted([*tried, u])
+        k = tried.index(u)
+        for pair in (tried[max(k - 1, 0) : k + 1], tried[k : k + 2]):
+            if len(pair) == 2 and (good := _between(look, *pair)) is not None:
+                return good
+    best = min(range(len(tried)), key=lambda k: look.violation(tried[k]))
+    return _summit(look, tried[max(best - 1, 0)], tried[min(best + 1, len(tried) - 1)])
+
+
 def _between(look: _Look, low: float, high: float) -> float | None:
-    """A coordinate that meets all, between two of which one or the other meets each: by secants of
-    what crosses there, and halves."""
-    at_low, at_high = look.at(low), look.at(high)
+    """A coordinate that meets all, between two of which one or the other meets each."""
     for step in range(HALVINGS):
-        if not all(map(operator.or_, at_low, at_high)):
+        ends = look.at(low), look.at(high)
+        if None in (*ends[0], *ends[1]) or not all(map(operator.or_, *ends)):
             return None
-        middle = (low + high) / 2 if step % 3 == 2 else look.crossing(low, high)
+        middle = (low + high) / 2 if step % 5 == 4 else _crossing(look, low, high)
         here = look.at(middle)
         if None in here:
             return None
         if all(here):
             return middle
-        if all(map(operator.or_, at_low, here)):
-            high, at_high = middle, here
+        if all(map(operator.or_, ends[0], here)):
+            high = middle
         else:
-            low, at_low = middle, here
+            low = middle
     return None
 
 
-def _summit(look: _Look) -> float | None:
-    """A coordinate that meets all, by thirds towards the least violation between the places that
-    were tried, where the violation has one valley there."""
+def _crossing(look: _Look, low: float, high: float) -> float:
+    """Where the gauges change their signs on a straight line, on average."""
+    pairs = zip(look.gauges(low), look.gauges(high), strict=True)
+    parts = [one / (one - two) for one, two in pairs if one * two < 0 and math.isfinite(one - two)]
+    part = sum(parts) / len(parts) if parts else 1 / 2
+    return low + (high - low) * min(max(part, 0.01), 0.99)
 
-    def violation(u: float) -> float:
-        worst = -math.inf
-        for event in look.events:
-            try:
-                gauge = float(look.line.gauged(event, arb(u))[1].mid())
-            except (Unreachable, InputError):
-                return math.inf
-            worst = max(worst, gauge if event.wanted else -gauge)
-        return worst
 
-    known = sorted(look.known)
-    best = min(range(len(known)), key=lambda k: violation(known[k]))
-    low, high = known[max(best - 1, 0)], known[min(best + 1, len(known) - 1)]
+def _summit(look: _Look, low: float, high: float) -> float | None:
+    """A coordinate that meets all, by thirds towards the least violation of one valley."""
     for _ in range(HALVINGS):
         thirds = (2 * low + high) / 3, (low + 2 * high) / 3
         if (good := next(filter(look.met, thirds), None)) is not None:
             return good
-        if violation(thirds[0]) < violation(thirds[1]):
+        if look.violation(thirds[0]) < look.violation(thirds[1]):
             high = thirds[1]
         else:
             low = thirds[0]
     return None
 
 
-def _edge(look: _Look, bad: float, good: float) -> tuple[Rational, Rational]:
-    """Two parameters of which the second meets all and the first does not: neighbours, where all
-    between them is decided in a share of the time that is left."""
-    now = time.monotonic()
-    pair = [bad, good]
+def _end(look: _Look, good: float, way: int) -> tuple[Rational, Rational] | None:
+    """A parameter that misses the targets and the next that meets them, on one side of a good one;
+    None where no parameter tried misses them for certain."""
+    beyond = {u for u in {*map(float, PLACES), *look.known} if (u - good) * way > 0}
+    bad = next(filter(look.misses, sorted(beyond, key=lambda u: abs(u - good))), None)
+    if bad is None:
+        return None
+    now, chart, pair = time.monotonic(), look.line.chart, [bad, good]
     try:
         with until(now + EDGE_SHARE * (budget().deadline - now)):
-            return _sharp_edge(look, pair)
+            edge = _sharp(look, bad, good)
+            if all(look.decided(edge.inside)):
+                return edge.outside, edge.inside
+            _halved(look, pair)
     except OutOfTime:
         check_time()
-    return look.line.chart.at(arb(pair[0])), look.line.chart.at(arb(pair[1]))
-
-
-def _sharp_edge(look: _Look, pair: list[float]) -> tuple[Rational, Rational]:
-    """The same without a time; the pair holds the nearest that were decided."""
-    line, (bad, good) = look.line, pair
-    failing = [e for e, holds in zip(look.events, look.at(bad), strict=True) if holds is False]
-    places = sorted((arb(bad), arb(good)), key=float)
-    try:
-        low, high = (line.gauged(failing[0], u) for u in places)
-        edge = line.sharp(failing[0], low, high, DIGITS, bad < good)
-        if all(look.decided(edge.inside)):
-            return edge.outside, edge.inside
     except Unreachable:
         check_time()
+        _halved(look, pair)
+    return chart.at(arb(pair[0])), chart.at(arb(pair[1]))
+
+
+def _sharp(look: _Look, bad: float, good: float) -> Edge:
+    """The threshold of the first event that fails."""
+    failing = next(e for e, holds in zip(look.events, look.at(bad), strict=True) if holds is False)
+    with precision(BITS[0]):
+        low, high = (look.line.gauged(failing, arb(u)) for u in sorted((bad, good)))
+    return look.line.sharp(failing, low, high, DIGITS, bad < good)
+
+
+def _halved(look: _Look, pair: list[float]) -> None:
+    """Bring a coordinate that misses the targets and one that meets them together."""
     while abs(pair[1] - pair[0]) > NARROW:
         middle = (pair[0] + pair[1]) / 2
         if look.met(middle):
@@ -220,5 +222,4 @@ def _sharp_edge(look: _Look, pair: list[float]) -> tuple[Rational, Rational]:
         elif look.misses(middle):
             pair[0] = middle
         else:
-            break
-    return line.chart.at(arb(pair[0])), line.chart.at(arb(pair[1]))
+            return

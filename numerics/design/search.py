@@ -17,7 +17,6 @@ from farfield.numerics.design.family import Family, read_family
 from farfield.numerics.design.order import support_step, tail_order
 from farfield.numerics.design.rationals import simplest
 from farfield.numerics.design.region import (
-    CountingLine,
     Edge,
     Empty,
     Event,
@@ -368,12 +367,13 @@ class _Asked:
         return support_step(self.family.formula, self.family.parameter)
 
     @cached_property
-    def _axes(self) -> tuple[ParameterLine | CountingLine, ...]:
+    def _axes(self) -> tuple[ParameterLine, ...]:
         """Where parameters are sought."""
         family = self.family
         low, high, *closed = family.ends
         if self._step is not None:
-            return (CountingLine(family, 1, self._step, low, high, (closed[0], closed[1])),)
+            ends = (closed[0], closed[1])
+            return (ParameterLine(family, 1, low, high, closed=ends, step=self._step),)
         verdict, where = self._convergence
         parts = where.args if isinstance(where, sympy.Union) else (where,)
         lines = []
@@ -429,11 +429,7 @@ class _Asked:
             done = self._met(blank, targets, found, False)
             return replace(done, reason=Reason(Code.UNDECIDED, undecided)) if undecided else done
         for t in targets:
-            if (
-                t.relation == "="
-                and isinstance(axis, ParameterLine)
-                and t.quantity.skips(p, int(t.limit))
-            ):
+            if t.relation == "=" and axis.step is None and t.quantity.skips(p, int(t.limit)):
                 return self._unreached(blank, axis, t)
         try:
             found = region(axis, targets)
@@ -467,7 +463,7 @@ class _Asked:
         return replace(
             blank,
             low=found.low,
-            high=found.high,
+            high=None if found.high is None else found.high[::-1],
             closed=found.closed,
             value=found.value,
             values=(found.value,),
@@ -504,12 +500,10 @@ class _Asked:
 
 
 def _first_sampled(
-    axes: Sequence[ParameterLine | CountingLine], targets: tuple[Target, ...]
+    axes: Sequence[ParameterLine], targets: tuple[Target, ...]
 ) -> tuple[Region, str]:
     why = Unreachable("no parameter was tried")
     for axis in axes:
-        if not isinstance(axis, ParameterLine):
-            raise Unreachable("no order is proved in a parameter that counts keys")
         try:
             return sampled(axis, targets)
         except Unreachable as none:
@@ -520,22 +514,21 @@ def _first_sampled(
 def _contradiction(family: Family, none: Empty) -> str:
     a, low, high = family.parameter, none.low, none.high
     return (
-        f"no {a} of {family.name} meets both {low.event.target}, which needs {a} above "
-        f"{float(low.outside):.6g}, and {high.event.target}, which needs {a} below "
-        f"{float(high.outside):.6g}"
+        f"no {a} of {family.name} meets both {low.event.target}, which needs {a} "
+        f"{'>=' if low.contained else '>'} {float(low.outside):.6g}, and {high.event.target}, "
+        f"which needs {a} {'<=' if high.contained else '<'} {float(high.outside):.6g}"
     )
 
 
-def _best(found: Region, axis: ParameterLine | CountingLine, best: Quantity) -> Rational | None:
+def _best(found: Region, axis: ParameterLine, best: Quantity) -> Rational | None:
     """The simplest value within a thousandth of the end at which a quantity is best."""
     assert axis.order is not None
     up = axis.order * best.grows * best.better > 0
     end, other = (found.high, found.low) if up else (found.low, found.high)
     if end is None:
         return found.value
-    if isinstance(axis, CountingLine):
-        rounded = sympy.ceiling if axis.kind == "ceiling" else sympy.floor
-        return Rational(rounded(end[1]))
+    if axis.step is not None:
+        return Rational(sympy.ceiling(end[1]) if axis.step == "ceiling" else sympy.floor(end[1]))
     reach = end[1] - (1 if up else -1) * abs(end[1]) * NEAR_BEST
     if other is not None:
         reach = max(reach, other[1]) if up else min(reach, other[1])

@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -41,7 +41,7 @@ from farfield.theory.functions.balls import precision, rational, to_arb
 from farfield.theory.functions.nodes import n
 from farfield.theory.values import compile_ball, tabulate
 
-BITS = (128, 512, 2_048)
+BITS = (64, 128, 512, 2_048)
 COUNTS = ("length", "trained", "evaluated", "tested", "row", "sinks", "layers")
 """Options that count tokens or layers."""
 
@@ -138,10 +138,10 @@ def _row(bias: Expr, length: Any) -> Expr:
     return sympy.Piecewise((bias, n < int(length)), (S.NegativeInfinity, True))
 
 
-def _summed(bias: Expr, length: int | None) -> Series:
+def _summed(bias: Expr, length: Any) -> Series:
     s = series(_row(bias, length))
     if length is not None:
-        return s.truncated(length)
+        return s.truncated(int(length))
     if reason := obstacle(s):
         if reason.code is Code.DIVERGES:
             raise Diverges
@@ -149,12 +149,47 @@ def _summed(bias: Expr, length: int | None) -> Series:
     return s
 
 
-def _log(value: Any) -> arb:
-    return to_arb(value).log() if value > 0 else arb.neg_inf()
+def _of_row(length: Any, of: str = "of", noun: str = "key") -> str:
+    return "" if length is None else f" {of} a row of {plural(int(length), noun)}"
+
+
+def _log_of(ratio: Callable[[], Any]) -> arb:
+    """The logarithm of a ratio of sums: minus infinity where it is 0, nan where it may be."""
+    value = to_arb(at_precision(ratio, ctx.prec))
+    if value > 0:
+        return value.log()
+    return arb.neg_inf() if value.is_zero() else arb.nan()
+
+
+class Mass(Quantity):
+    """A quantity that rests on sums alone: it is within a limit where a ball is negative."""
+
+    def ball(self, bias: Expr, limit: Rational) -> arb:
+        """Negative exactly where the quantity is within the limit, 0 where it is at the limit.
+
+        Raises:
+            Diverges: the sums have no end.
+        """
+        raise NotImplementedError
+
+    def within(self, bias: Expr, limit: Rational, strict: bool = False) -> bool:
+        """By the sign of the ball; by the whole answer where no precision tells it."""
+        for bits in BITS:
+            with precision(bits):
+                try:
+                    found = self.ball(bias, limit)
+                except Diverges:
+                    return False
+            if found < 0 or found > 0:
+                return bool(found < 0)
+        return super().within(bias, limit, strict)
+
+    def gauge(self, bias: Expr, limit: Rational) -> Any:
+        return self.ball(bias, limit)
 
 
 @dataclass(frozen=True)
-class Field(Quantity):
+class Field(Mass):
     """TRF(eps) of the whole series, or of a row."""
 
     name = "trf"
@@ -168,23 +203,21 @@ class Field(Quantity):
         return self.length is None
 
     def words(self) -> str:
-        row = "" if self.length is None else f" of a row of {plural(int(self.length), 'key')}"
-        return f"TRF({share(exact(self.eps))}){row}"
+        return f"TRF({share(exact(self.eps))}){_of_row(self.length)}"
 
     def answer(self, bias: Expr) -> Answer:
         return theoretical_receptive_field(_row(bias, self.length), self.eps, length=self.length)
 
-    def gauge(self, bias: Expr, limit: Rational) -> Any:
-        s = _summed(bias, None if self.length is None else int(self.length))
-        goal = rational(exact(self.eps))
-        return at_precision(lambda: _log(s.tail(int(limit)) / to_arb(s.total() * goal)), ctx.prec)
+    def ball(self, bias: Expr, limit: Rational) -> arb:
+        s, goal = _summed(bias, self.length), rational(exact(self.eps))
+        return _log_of(lambda: s.tail(int(limit)) / to_arb(s.total() * goal))
 
     def skips(self, p: Expr, limit: int) -> bool:
         return bool(p.subs(n, limit - 1) is S.NegativeInfinity)
 
 
 @dataclass(frozen=True)
-class LeakTarget(Quantity):
+class LeakTarget(Mass):
     """The share of the prior mass beyond a training length."""
 
     name = "leak"
@@ -200,7 +233,7 @@ class LeakTarget(Quantity):
         return self.evaluated is None
 
     def words(self) -> str:
-        row = "" if self.evaluated is None else f" in a row of {plural(int(self.evaluated), 'key')}"
+        row = _of_row(self.evaluated, "in")
         return f"leak beyond {plural(int(self.trained), 'token')}{row}"
 
     def brief(self) -> str:
@@ -209,26 +242,9 @@ class LeakTarget(Quantity):
     def answer(self, bias: Expr) -> Answer:
         return leak(_row(bias, self.evaluated), self.trained, self.evaluated)
 
-    def _ball(self, bias: Expr) -> Any:
-        try:
-            s = _summed(bias, None if self.evaluated is None else int(self.evaluated))
-        except Diverges:
-            return arb(1)
-        return at_precision(lambda: s.tail(int(self.trained)) / s.total(), ctx.prec)
-
-    def within(self, bias: Expr, limit: Rational, strict: bool = False) -> bool:
-        goal = rational(limit)
-        for bits in BITS:
-            with precision(bits):
-                ball = self._ball(bias)
-            if ball < goal or (not strict and ball <= goal):
-                return True
-            if ball > goal or (strict and ball >= goal):
-                return False
-        raise Unreachable(f"the leak agrees with {limit} to all digits tried")
-
-    def gauge(self, bias: Expr, limit: Rational) -> Any:
-        return _log(self._ball(bias) / rational(limit))
+    def ball(self, bias: Expr, limit: Rational) -> arb:
+        s, goal = _summed(bias, self.evaluated), rational(limit)
+        return _log_of(lambda: s.tail(int(self.trained)) / to_arb(s.total() * goal))
 
 
 @dataclass(frozen=True)
@@ -250,8 +266,7 @@ class WindowTarget(Quantity):
         return self.row is None
 
     def words(self) -> str:
-        row = "" if self.row is None else f" in a row of {plural(int(self.row), 'key')}"
-        return f"certified window for an error of {exact(self.error)}{row}"
+        return f"certified window for an error of {exact(self.error)}{_of_row(self.row, 'in')}"
 
     def brief(self) -> str:
         return f"window({exact(self.error)})"
@@ -277,9 +292,9 @@ class WindowTarget(Quantity):
 
         def ratio() -> arb:
             tail = to_arb(s.tail(int(limit)))
-            return _log(tail / (asked.share() * (s.total() - tail)))
+            return tail / (asked.share() * (s.total() - tail))
 
-        return at_precision(ratio, ctx.prec)
+        return _log_of(ratio)
 
     def skips(self, p: Expr, limit: int) -> bool:
         return bool(p.subs(n, limit - 1) is S.NegativeInfinity)
@@ -315,7 +330,7 @@ class Layered(Quantity):
     def gauge(self, bias: Expr, limit: Rational) -> Any:
         if limit > MAX_LAGS:
             raise Unreachable(f"beyond the {MAX_LAGS} distances of the model in float64")
-        s = _summed(bias, None if self.length is None else int(self.length))
+        s = _summed(bias, self.length)
         total = float(to_arb(at_precision(s.total, ctx.prec)).mid())
         kernel = np.exp(tabulate(bias, np.arange(int(limit)))) / total
         inside = convolved(kernel, int(self.layers), float(exact(self.mixing)))[-1]
@@ -344,8 +359,7 @@ class ReachTarget(Quantity):
         return Rational(1 + math.floor(math.exp(bound) + 1e-6)) if bound < 30 else None
 
     def words(self) -> str:
-        row = "" if self.length is None else f" in a row of {plural(int(self.length), 'key')}"
-        return f"reach of {exact(self.advantage)} nats{row}"
+        return f"reach of {exact(self.advantage)} nats{_of_row(self.length, 'in')}"
 
     def brief(self) -> str:
         return f"reach({exact(self.advantage)})"
@@ -421,8 +435,7 @@ class ResolutionTarget(Quantity):
         return self.length is None
 
     def words(self) -> str:
-        row = "" if self.length is None else f" in a row of {plural(int(self.length), 'token')}"
-        return f"attention resolution{row}"
+        return f"attention resolution{_of_row(self.length, 'in', 'token')}"
 
     def ordered(self, p: Expr, a: Symbol) -> bool:
         r"""If exp(p) is convex in n, R falls as tails grow (ours): as `R = P^T A P`, A half the
@@ -458,7 +471,7 @@ class ResolutionTarget(Quantity):
         value = self.number(bias)
         if value is None:
             raise Unreachable("the resolution is not known there")
-        return _log(arb(value) / rational(limit))
+        return _log_of(lambda: arb(value) / rational(limit))
 
 
 TARGETS: dict[str, type[Quantity]] = {
