@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from html import escape, unescape
+from html import escape
 from typing import Any
 
 import sympy
@@ -403,11 +403,14 @@ class _Latex(LatexPrinter):
 
 def expression_latex(e: Any) -> str:
     """An expression in LaTeX."""
-    printed: str = _Latex().doprint(sympy.sympify(e))
+    printed: str = _Latex({"fold_frac_powers": True}).doprint(sympy.sympify(e))
     return printed
 
 
 _ESCAPED = {c: rf"\{c}" for c in "%#&_${}"} | {"^": r"\^{}", "~": r"\~{}"}
+
+
+_ESCAPED_MATH = {c: rf"\{c}" for c in "%#&${}"}
 
 
 def latex(text: Text) -> str:
@@ -433,59 +436,72 @@ def _latex_parts(m: Math) -> Iterator[str]:
             yield "{" + expression_latex(part) + "}"
         elif part in _FUNCTIONS:
             yield rf"\{part}" if part not in ("mod", "floor") else rf"\operatorname{{{part}}}"
+        elif part in _GREEK or part in _SIGNS:
+            yield (_GREEK | _SIGNS)[part][1]
         elif not part.isspace():
-            yield _GREEK.get(part, _SIGNS.get(part, (part, part)))[1]
+            word = part.isalpha() and len(part) > 1
+            yield rf"\text{{{part}}}" if word else "".join(_ESCAPED_MATH.get(c, c) for c in part)
 
 
 # -- MathML ---------------------------------------------------------------------------------------
 
 
-@lru_cache
-def _mathml() -> Any:
-    """The printer, imported when a page is written: most questions never need it."""
-    from farfield.theory.answers.mathml import MathML
+_BRACKET = re.compile(
+    '<mo stretchy="[a-z]+"[^>]*>(&#x(?:00028|00029|0005B|0005D|0007B|0007D);)</mo>'
+)
+_APPLIED = re.compile(r"(?<=[A-Za-z0-9})]) (?=\\(?:log|exp|sin|cos|operatorname)\b)")
+_OPENING = ("&#x00028;", "&#x0005B;", "&#x0007B;")
+_TALL = ("<mfrac", "<mtable", "<munder", "<mover")
 
-    return MathML()
 
+@lru_cache(maxsize=4096)
+def _mathml(source: str) -> str:
+    r"""LaTeX as the inside of a MathML element, brackets no taller than what they enclose.
 
-def _settled(markup: str) -> str:
-    from farfield.theory.answers.mathml import unstretched  # as above
+    Without a font for mathematics a browser draws brackets that may stretch far too high.
 
-    return unstretched(markup)
+    >>> 'stretchy="false"' in _mathml(r"\left(n\right)")
+    True
+    """
+    from latex2mathml.converter import convert  # a quarter of a second, for pages alone
+
+    spaced = _APPLIED.sub(r" \\, ", source)  # between a factor and a function
+    parts, opened = _BRACKET.split(convert(spaced).partition(">")[2]), list[int]()
+    stretchy = [False] * len(parts)
+    for k in range(1, len(parts), 2):
+        if parts[k] in _OPENING:
+            opened.append(k)
+        elif opened:
+            first = opened.pop()
+            tall = any(tag in part for part in parts[first + 1 : k : 2] for tag in _TALL)
+            stretchy[first] = stretchy[k] = tall
+    bracket = ('<mo stretchy="false">{}</mo>', "<mo>{}</mo>")
+    shown = (bracket[stretchy[k]].format(p) if k % 2 else p for k, p in enumerate(parts))
+    return "".join(shown)
 
 
 def expression_mathml(e: Any) -> str:
     """An expression as a MathML element, its plain text beside it for those who cannot see it."""
-    inner = _settled(_mathml().markup(sympy.sympify(e)))
-    label = escape(expression_line(e))
-    return f'<math displaystyle="true" aria-label="{label}">{inner}</math>'
+    label, inner = escape(expression_line(e)), _mathml(expression_latex(e))
+    return f'<math displaystyle="true" aria-label="{label}">{inner}'
 
 
 def html(text: Text) -> str:
     """A text as HTML, its mathematics as MathML, which needs no script and no network.
 
-    >>> html(words("as `n -> oo`"))[:41]
-    'as <math aria-label="n → ∞"><mi>n</mi><mo'
+    >>> html(words("as `n -> oo`"))[:40]
+    'as <math aria-label="n → ∞"><mrow><mi>n<'
     """
     shown = []
     for part in text:
-        if isinstance(part, Math):
-            label = escape(_math_line(part, True))
-            inner = _settled("".join(_mathml_parts(part)))
-            shown.append(f'<math aria-label="{label}">{inner}</math>')
-        elif isinstance(part, Term):
+        if isinstance(part, Term):
             shown.append(_term(part))
-        elif isinstance(part, Latex):
-            shown.append(_from_latex(part.source))
-        else:
+        elif isinstance(part, str):
             shown.append(escape(part))
+        else:
+            source = part.source if isinstance(part, Latex) else " ".join(_latex_parts(part))
+            shown.append(f'<math aria-label="{escape(_plain(part, True))}">{_mathml(source)}')
     return "".join(shown)
-
-
-def _from_latex(source: str) -> str:
-    from latex2mathml.converter import convert  # a quarter of a second, for pages alone
-
-    return str(convert(source))
 
 
 def _term(term: Term) -> str:
@@ -499,45 +515,3 @@ def _term(term: Term) -> str:
     if term.kind == "command":
         return f'<details class="again"><summary>command</summary><code>{word}</code></details>'
     return f'<span class="{term.kind} {word.replace(" ", "-")}">{word}</span>'
-
-
-_BEFORE_SIGN = ("(", "[", "{", ",", "=", "<", ">", "<=", ">=", "!=", "->", "/", ";")
-
-
-def _mathml_parts(m: Math) -> list[str]:
-    """Rows of elements; a token after `_` or `^` is the script of the element before."""
-    shown: list[str] = []
-    script = ""
-    last: str | Basic = ""
-    for part in m.parts:
-        if isinstance(part, str) and part in "_^" and shown:
-            script = part
-            continue
-        if isinstance(part, Basic):
-            element = f"<mrow>{_mathml().markup(part)}</mrow>"
-        elif part.isspace():
-            continue
-        elif part == "-" and (not shown or last in _BEFORE_SIGN):
-            element = '<mo form="prefix">−</mo>'
-        else:
-            element = _element(part)
-        last = part
-        if script:
-            tag = "msub" if script == "_" else "msup"
-            element, script = f"<{tag}>{shown.pop()}{element}</{tag}>", ""
-        shown.append(element)
-    return shown
-
-
-def _element(token: str) -> str:
-    """One sign as MathML: a number, a function, an identifier or an operator."""
-    sign = escape(unescape(_GREEK.get(token, _SIGNS.get(token, (token,)))[0]))
-    if token[0].isdigit():
-        return f"<mn>{sign}</mn>"
-    if token in _FUNCTIONS:
-        return f"<mi>{sign}</mi><mo>&#x2061;</mo>"
-    if token in _GREEK or (token.isalpha() and token != "sum") or token == "oo":
-        return f"<mi>{sign}</mi>"
-    if token == "sum":
-        return '<mo lspace="0" rspace="0.1em">∑</mo>'
-    return f"<mo>{sign}</mo>"
