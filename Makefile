@@ -29,7 +29,7 @@ formal-random: install formal  ## 500 random certificates by the prover, 100 alt
 	$(VENV)/bin/python benchmarks/certificates.py
 
 demo: install  ## theory of the catalogue beside eight trained models, as a page
-	$(VENV)/bin/farfield report --train --preset demo --out out/demo
+	$(VENV)/bin/farfield atlas --train --preset demo --out out/demo
 
 figures: install  ## every figure and table of the three papers, with its data
 	$(VENV)/bin/farfield figures --out out/figures

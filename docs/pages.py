@@ -207,6 +207,46 @@ def exhibits_pages(app: Any) -> None:
     _written(source / "exhibits.md", index)
 
 
+def atlas_pages(app: Any) -> None:
+    """Write the atlas, a page an encoding and a family of models, so that the search finds them."""
+    from farfield.figures.document import occurring, piece
+    from farfield.figures.pages.atlas import INDEX, TERMS, sheets
+    from farfield.theory.answers.notation import terminal
+    from farfield.theory.encodings import CATALOGUE
+    from farfield.validation.atlas import atlas
+
+    place = Path(app.srcdir) / "atlas"
+    place.mkdir(exist_ok=True)
+    found = sheets(atlas())
+    others = "\n".join(name for name in found if name in CATALOGUE)
+    for name, sheet in found.items():
+        alone = [] if name in (*CATALOGUE, INDEX) else ["---\norphan: true\n---"]
+        parts = [*alone, f"# {terminal(sheet.title)}"]
+        if name == INDEX:
+            parts.append(f"```{{toctree}}\n:hidden:\n{others}\n```")
+        for title, items in (((), sheet.lead), *((s.title, s.items) for s in sheet.sections)):
+            content = re.sub(r"\n+", "\n", piece(items))
+            parts += [f"## {terminal(title)}"] if title else []
+            parts.append(f'```{{raw}} html\n<div class="farfield">{content}</div>\n```')
+        everything = [*sheet.lead, *(item for s in sheet.sections for item in s.items)]
+        told = re.sub(r"\n+", "\n", piece([], occurring(everything, TERMS)))
+        parts.append(f'```{{raw}} html\n<div class="farfield">{told}</div>\n```')
+        _written(place / f"{name}.md", parts)
+
+
+def pages_style(app: Any) -> None:
+    """Write the style and the script of farfield's pages, the style for their parts alone."""
+    from farfield.figures.document import environment
+
+    def source(name: str) -> str:
+        return environment().get_template(name).render()
+
+    static = Path(app.srcdir) / "_static"
+    own = source("style.css").replace(".farfield ", "& ")
+    _written(static / "pages.css", [source("blocks.css"), ".farfield {", own, "}"])
+    _written(static / "page.js", [source("page.js")])
+
+
 def _anchor(name: str) -> str:
     return "exhibit-" + name.replace(".", "-")
 
@@ -430,6 +470,8 @@ def setup(app: Any) -> dict[str, Any]:
     app.connect("builder-inited", theorems_page)
     app.connect("builder-inited", checked_page)
     app.connect("builder-inited", exhibits_pages)
+    app.connect("builder-inited", atlas_pages)
+    app.connect("builder-inited", pages_style)
     app.connect("builder-inited", results_page)
     app.connect("builder-inited", claims_pages)
     app.connect("builder-inited", essay_is_current)

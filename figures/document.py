@@ -9,6 +9,7 @@ value under the pointer and tables are sorted.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -18,8 +19,8 @@ from typing import Any
 from jinja2 import ChoiceLoader, Environment, PackageLoader
 from markupsafe import Markup
 
-from farfield.theory.answers.blocks import Block
-from farfield.theory.answers.notation import Term, Text, html, terminal
+from farfield.theory.answers.blocks import Block, Facts
+from farfield.theory.answers.notation import Term, Text, html, terminal, words
 from farfield.theory.answers.writers import html as writer
 from farfield.validation.files import writable_folder, write
 
@@ -146,10 +147,33 @@ def piece(items: Sequence[Item], terms: Terms | None = None) -> str:
     return template.render(items=list(map(_values, items)), terms=_explained(terms))
 
 
+def occurring(items: Sequence[Item], terms: Terms) -> Terms:
+    """The terms that items explain, in their order."""
+    used = set(re.findall(r'popovertarget="term-([^"]+)"', piece(items)))
+    return {key: said for key, said in terms.items() if key in used}
+
+
 def page(
-    title: Text, lead: Sequence[Item], sections: Sequence[Section], terms: Terms | None = None
+    title: Text,
+    lead: Sequence[Item],
+    sections: Sequence[Section],
+    terms: Terms | None = None,
+    sources: Sequence[Item] = (),
 ) -> str:
-    """A page with a table of contents; a title breaks at its spaces alone."""
+    """A page with a table of contents; a title breaks at its spaces alone.
+
+    Args:
+        title: of the page.
+        lead: what stands above the contents.
+        sections: its parts; those of `terms` that occur in them are defined in one more.
+        terms: explanations by their keys.
+        sources: what follows the definitions.
+    """
+    if terms:
+        terms = occurring([*lead, *(item for s in sections for item in s.items)], terms)
+    if terms:
+        defined = Facts(tuple((words(name), said) for name, said in terms.values()))
+        sections = [*sections, Section(words("What the words mean"), [defined, *sources])]
     return (
         environment()
         .get_template("page.html")

@@ -45,7 +45,7 @@ GROUPS = {
     "From a goal": (goals.design, goals.plot, goals.map),
     "Look up": (theory.encodings, theory.prove, pages.claims, pages.figures),
     "Models": (models.audit, models.erf, models.perplexity, runs.train, runs.sweep, runs.runs),
-    "Pages": (pages.study, pages.report, explore.explore),
+    "Pages": (pages.study, pages.atlas, explore.explore),
 }
 
 NAMED_BY_USERS = ("map",)
@@ -80,6 +80,7 @@ def application() -> App:
         group = Group(title)
         for verb in verbs:
             app.command(verb, name=verb.__name__, group=group)
+    app.command(pages.atlas, name="report", show=False)  # its former name
     app.command(completion, group=Group("Shell"))
     return app
 

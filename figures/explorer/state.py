@@ -32,7 +32,7 @@ from farfield.figures.document import (
 )
 from farfield.figures.explorer.map import parameter_map
 from farfield.figures.pages.pictures import against_critical, name_of
-from farfield.figures.pages.terms import THEORY, definitions
+from farfield.figures.pages.terms import THEORY
 from farfield.numerics.leak import leak
 from farfield.numerics.price import reach
 from farfield.numerics.receptive_field import theoretical_receptive_field
@@ -399,7 +399,6 @@ def export(explorer: Explorer, values: Mapping[str, Fraction]) -> str:
         for q in questions
         if len(questions) > 1
     ]
-    sections.append(Section(words("What the words mean"), [definitions(THEORY)]))
     lead = [*explorer.refusals(), *head(questions, values)]
     return page(words("Explored"), lead, sections, THEORY)
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from farfield.figures.document import Columns, Fold, Item, Section, page, write_page
-from farfield.figures.pages.terms import PAPERS, THEORY, definitions
-from farfield.theory.answers.blocks import Curve, Note, Table
+from farfield.figures.pages.terms import PAPERS, THEORY
+from farfield.theory.answers.blocks import Curve, Table
 from farfield.theory.answers.notation import words
 from farfield.validation.checkpoints.audit import Audit
 from farfield.validation.files import write
@@ -28,6 +28,12 @@ def write_audit(a: Audit, folder: str | os.PathLike[str]) -> Path:
 
 def audit_page(a: Audit) -> str:
     """The page as HTML text."""
+    title = words("Audit of {model}", model=a.model)
+    return page(title, *audit_sections(a), THEORY, [PAPERS])
+
+
+def audit_sections(a: Audit) -> tuple[Sequence[Item], Sequence[Section]]:
+    """What the page begins with, and its sections."""
     answer, *what = a.what()
     fields = list(a.fields_by_head())
     curves = [b for b in fields if isinstance(b, Curve)]
@@ -48,13 +54,8 @@ def audit_page(a: Audit) -> str:
         "How far each head sees": brief,
         "Certified windows": windows[bool(curves) :],
         "The additive surrogate": list(a.stand_in()),
-        "What the words mean": [definitions(_TERMS), Note(PAPERS)],
     }
-    sections = [Section(words(title), blocks) for title, blocks in parts.items() if blocks]
-    return page(words("Audit of {model}", model=a.model), lead, sections, _TERMS)
-
-
-_TERMS = {key: THEORY[key] for key in ("verdict", "trf", "leak", "horizon", "window", "label")}
+    return lead, [Section(words(title), blocks) for title, blocks in parts.items() if blocks]
 
 
 def _columns(t: Table, count: int) -> Table:

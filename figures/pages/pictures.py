@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,8 @@ LEAST = 1e-8
 WIDTHS = tuple(2**k for k in range(15))
 NEAREST = 64
 """Tokens whose share is drawn as the text grows."""
+LENGTHS = tuple(round(NEAREST * 10 ** (k / 10)) for k in (*range(25), *range(27, 73, 3)))
+"""Of that text; fewer where it is long, since shares change slowly there."""
 GREY = (("ALiBi, slope 1/64", encoding("-n/64")), ("no bias", encoding("0")))
 """Biases that everyone knows, drawn behind others."""
 
@@ -117,14 +120,11 @@ def kept_share(shown: Sequence[tuple[str, Encoding, int | str]]) -> Curve:
         shown: names and encodings, every parameter with a value, each with its colour: a place in
             the palette or a verdict.
     """
-    lengths = [round(NEAREST * 10 ** (k / 10)) for k in range(73)]
     own = {e.biases for _, e, _ in shown}
     lines = []
     known = [(name, e, None) for name, e in GREY if e.biases not in own]
     for name, e, colour in (*known, *shown):
-        lost = [(n, leak(e, NEAREST, n).value if n > NEAREST else 0.0) for n in lengths]
-        points = [(float(n), 1 - value) for n, value in lost if value is not None]
-        if len(points) > 1:
+        if len(points := _kept(e)) > 1:
             x, y = zip(*points, strict=True)
             weight = Weight.CONTEXT if colour is None else Weight.STRONG
             lines.append(Line(shortened(name, 40), x, y, colour, weight=weight))
@@ -136,6 +136,33 @@ def kept_share(shown: Sequence[tuple[str, Encoding, int | str]]) -> Curve:
         * " Of several heads the one that keeps least.",
         "length of the text (tokens)",
         f"share of the nearest {NEAREST}",
+        tuple(lines),
+        True,
+        frame=(0.0, 1.0),
+    )
+
+
+@lru_cache(maxsize=64)
+def _kept(e: Encoding) -> tuple[tuple[float, float], ...]:
+    """The length of a text, and the share of its mass that the nearest tokens keep."""
+    lost = [(n, leak(e, NEAREST, n).value if n > NEAREST else 0.0) for n in LENGTHS]
+    return tuple((float(n), 1 - value) for n, value in lost if value is not None)
+
+
+def bounded_share() -> Curve:
+    """The most that the nearest 64 tokens can keep while logits stay within a bound."""
+    lines = []
+    for bound in (1, 2, 4):
+        kept = [NEAREST / (NEAREST + (n - NEAREST) * math.exp(-2 * bound)) for n in LENGTHS]
+        weight = Weight.STRONG if bound == 1 else Weight.PLAIN
+        x = tuple(map(float, LENGTHS))
+        lines.append(Line(f"logits within {bound}", x, tuple(kept), "diverges", weight=weight))
+    return Curve(
+        f"The most that the nearest {NEAREST} tokens can keep of the attention, for every input "
+        "whose logits stay within the bound. It falls to 0 whatever the bound: no window is ever "
+        "enough.",
+        "length of the text (tokens)",
+        f"share of the nearest {NEAREST}, at most",
         tuple(lines),
         True,
         frame=(0.0, 1.0),
@@ -301,27 +328,6 @@ def fields(s: Study) -> Curve:
         True,
         True,
         frame=(0.7, FRAME),
-    )
-
-
-def catalogue(s: Study) -> Curve:
-    """The weights of every additive encoding of a study, by verdict."""
-    lines: list[Line] = []
-    for e in s.entries:
-        p = e.prediction
-        if p.row_fields:
-            lines += weights(p.encoding, _name(p), colour=str(p.convergence.verdict))
-    x = (2.0, HORIZON + 1.0)
-    lines.append(Line("critical 1/n", x, (1 / x[0], 1 / x[1]), "ink", 1))
-    return Curve(
-        "The weight that each bias leaves a key, of several heads the one that falls slowest: "
-        "green where the series converges, orange where it diverges. Dashed: the critical one.",
-        "n + 1 (tokens)",
-        "exp(p(n) − p(0))",
-        tuple(lines),
-        True,
-        True,
-        frame=(LEAST, 2.0),
     )
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from farfield.figures.document import (
     Columns,
@@ -23,14 +24,14 @@ from farfield.figures.document import (
 )
 from farfield.figures.pages import pictures
 from farfield.figures.pages.commands import command
-from farfield.figures.pages.pictures import LONG, named
-from farfield.figures.pages.terms import MEASURED, PAPERS, THEORY, definitions
+from farfield.figures.pages.pictures import named
+from farfield.figures.pages.terms import MEASURED, PAPERS, THEORY
+from farfield.numerics.price import head_prices
 from farfield.theory.answers.answer import Label
 from farfield.theory.answers.blocks import (
     Block,
     Curve,
     Ladder,
-    Note,
     Sentence,
     Steps,
     Table,
@@ -40,15 +41,13 @@ from farfield.theory.answers.blocks import (
 )
 from farfield.theory.answers.notation import Latex, Term, Text, as_text, terminal, words
 from farfield.theory.answers.wording import count, decimal, listed, plural
+from farfield.theory.encodings import CATALOGUE
 from farfield.theory.verdicts import Convergence, Verdict
 from farfield.validation.short import field_text, reach_text, share_text
 from farfield.validation.study.findings import findings, last_token_ratio
 from farfield.validation.study.place import PLACE_EPS
 from farfield.validation.study.prediction import ADVANTAGE, LOGIT_BOUND, Prediction
 from farfield.validation.study.study import Study
-
-HEADS = 4
-"""Values of heads beyond which their ends are shown."""
 
 
 def write_study(s: Study, folder: str | os.PathLike[str]) -> Path:
@@ -62,14 +61,9 @@ def write_study(s: Study, folder: str | os.PathLike[str]) -> Path:
     return place
 
 
-def study_page(s: Study, chapters: Sequence[Section] = ()) -> str:
-    """The page of a study as HTML text.
-
-    Args:
-        s: the study.
-        chapters: what stands between its proofs and the definitions.
-    """
-    asked, others = s.about(asked=True), s.about(asked=False)
+def study_page(s: Study) -> str:
+    """The page of a study as HTML text."""
+    asked = s.about(asked=True)
     alone = len(asked) == 1
     sections = []
     for e in asked:
@@ -81,28 +75,25 @@ def study_page(s: Study, chapters: Sequence[Section] = ()) -> str:
             sections.append(Section(title, parts))
     if s.place is not None:
         sections.append(Section(words("Place among the catalogue"), list(_place(s))))
-    if s.trained:
-        came_true = [f.blocks()[0] for f in findings(s.entries)]
-        sections += [
-            Section(words("What the theory predicted, and what came true"), came_true),
-            Section(words("Measurements"), list(_measurements(s))),
-        ]
-    if others:
-        sections.append(Section(words("Theory: verdicts and receptive fields"), list(_theory(s))))
-        proofs = [_proof(e.prediction) for e in others]
-        sections.append(Section(words("Proofs"), proofs))
-    terms = {**THEORY, **MEASURED} if s.trained else THEORY
-    defined: list[Item] = [definitions(terms), *_settings(s), Note(PAPERS)]
-    sections += [*chapters, Section(words("What the words mean"), defined)]
-    return page(_title(s), list(_lead(s)), sections, terms)
+    sections += measured(s)
+    return page(_title(s), list(_lead(s)), sections, {**THEORY, **MEASURED}, [PAPERS])
+
+
+def measured(s: Study) -> list[Section]:
+    """What trained models measured; nothing without them."""
+    if not s.trained:
+        return []
+    came_true = [f.blocks()[0] for f in findings(s.entries)]
+    return [
+        Section(words("What the theory predicted, and what came true"), came_true),
+        Section(words("Measurements"), list(_measurements(s))),
+        Section(words("How the models were trained"), list(_settings(s))),
+    ]
 
 
 def _title(s: Study) -> Text:
-    asked = s.about(asked=True)
-    if not asked:
-        return words("{title}", title=s.title)
     found: Text = ()
-    for k, e in enumerate(asked):
+    for k, e in enumerate(s.about(asked=True)):
         found += words(", " if k else "Study of ") + named(e.prediction)
     return found
 
@@ -134,17 +125,6 @@ def _lead(s: Study) -> Iterator[Item]:
             ],
             [pictures.kept_share(drawn)],
         )
-    elif not asked and any(e.prediction.row_fields for e in s.entries):
-        yield Columns(
-            [
-                _tally(s),
-                note(
-                    "A window can replace full attention in one layer if and only if the series "
-                    "converges. That says nothing about perplexity."
-                ),
-            ],
-            [pictures.catalogue(s)],
-        )
 
 
 # -- the head -------------------------------------------------------------------------------------
@@ -164,8 +144,17 @@ def head(p: Prediction) -> Item:
     ]
     if p.missing:
         left.append(note("{missing}.", missing=p.missing))
+    surrogates = [e.name for e in CATALOGUE.values() if e.stands_for == p.encoding.name]
+    if surrogates:
+        left.append(
+            note(
+                "Its additive surrogate has a study: {command}.",
+                command=Term(f"farfield study {surrogates[0]}", "code"),
+            )
+        )
     if not p.row_fields:
-        return Columns(left, list(_why(found)))
+        never = p.convergence.windowable.theorem == "bounded-logits"
+        return Columns(left, [*([pictures.bounded_share()] if never else []), *_why(found)])
     return Columns(left, [pictures.kept_share([(terminal(named(p)), p.encoding, 0)])])
 
 
@@ -254,8 +243,7 @@ def reach(p: Prediction) -> Iterator[Item]:
     climbed = [b for b in _why(found) if isinstance(b, Ladder)]
     told: list[Item] = [*proof]
     if p.convergence.heads:
-        rows = [b for b in found.blocks() if isinstance(b, Table)]
-        told.append(Fold(words("Each of {n} heads", n=len(p.convergence.heads)), rows))
+        told.append(Fold(words("Each of {n} heads", n=len(p.convergence.heads)), [_by_head(p)]))
     forms = [f.asymptotics for f in p.receptive_fields if f.asymptotics is not None]
     if forms:
         told.append(note("As `eps -> 0`, `TRF(eps)` behaves as {form}.", form=Latex(forms[0])))
@@ -272,31 +260,30 @@ def reach(p: Prediction) -> Iterator[Item]:
 
 
 def _numbers(p: Prediction) -> Table:
-    """Every number with the command that computes it; the heads' own where there are several."""
+    """Every number with the command that computes it."""
     rows = list(_rows(p))
-    extra = ("by head, or why not",) if any(r[4] for r in rows) else ()
+    extra = ("why not",) if any(r[4] for r in rows) else ()
     return table(
-        ("quantity", "of", "value", *extra, "weight"),
+        ("quantity", "of", "value", *extra, "evidence"),
         [
-            (about(key, name), of, value, *((detail,) if extra else ()), _weight(label, again))
-            for key, name, of, value, detail, label, again in rows
+            (about(key, name), of, value, *((why,) if extra else ()), _evidence(label, again))
+            for key, name, of, value, why, label, again in rows
         ],
         numeric=(2,),
     )
 
 
-def _weight(label: str | None, again: str) -> Text:
+def _evidence(label: str | None, again: str) -> Text:
     shown = ((label, "label"), (again, "command"))
     return tuple(Term(word, kind) for word, kind in shown if word)
 
 
 def _rows(p: Prediction) -> Iterator[tuple[str, str, str, str, str, Any, str]]:
-    """Term, quantity, of what, value, the same by head or why there is none, label, command."""
+    """Term, quantity, of what, value, why there is none, label, command."""
     own = p.encoding
 
-    def detail(found: Any, heads: Sequence[str]) -> tuple[str, Any]:
-        why = "" if found.reason is None else str(found.reason)
-        return listed(heads, HEADS) or why, found.label
+    def told(found: Any) -> tuple[str, Any]:
+        return "" if found.reason is None else str(found.reason), found.label
 
     for f in p.receptive_fields:
         yield (
@@ -304,7 +291,7 @@ def _rows(p: Prediction) -> Iterator[tuple[str, str, str, str, str, Any, str]]:
             f"TRF({f.eps})",
             "whole series",
             field_text(f),
-            *detail(f, [field_text(h) for h in f.heads]),
+            *told(f),
             command("trf", own, f"--eps {f.eps}"),
         )
     for f in p.row_fields:
@@ -313,7 +300,7 @@ def _rows(p: Prediction) -> Iterator[tuple[str, str, str, str, str, Any, str]]:
             f"TRF({f.eps})",
             f"row of {p.row_length} keys",
             field_text(f),
-            *detail(f, [field_text(h) for h in f.heads]),
+            *told(f),
             command("trf", own, f"--eps {f.eps} --length {p.row_length}"),
         )
     for w in p.windows:
@@ -322,7 +309,7 @@ def _rows(p: Prediction) -> Iterator[tuple[str, str, str, str, str, Any, str]]:
             "window",
             f"error ≤ {w.error}",
             count(w.width),
-            *detail(w, [count(h.width) for h in w.heads]),
+            *told(w),
             command("window", own, f"--error {w.error} --logit-bound {LOGIT_BOUND}"),
         )
     for k in p.leaks:
@@ -331,7 +318,7 @@ def _rows(p: Prediction) -> Iterator[tuple[str, str, str, str, str, Any, str]]:
             "leak",
             f"{k.trained} to {k.evaluated}",
             share_text(k.value),
-            *detail(k, [share_text(h.value) for h in k.heads]),
+            *told(k),
             command("leak", own, f"--trained {k.trained} --evaluated {k.evaluated}"),
         )
     for a in p.reaches:
@@ -341,7 +328,7 @@ def _rows(p: Prediction) -> Iterator[tuple[str, str, str, str, str, Any, str]]:
             f"reach of {a.advantage} nats",
             "whole series" if a.length is None else f"row of {a.length} keys",
             reach_text(a),
-            *detail(a, [reach_text(h) for h in a.heads]),
+            *told(a),
             command("reach", own, f"--advantage {a.advantage}{length}"),
         )
     for d in p.horizons:
@@ -350,7 +337,7 @@ def _rows(p: Prediction) -> Iterator[tuple[str, str, str, str, str, Any, str]]:
             "dtype horizon",
             d.dtype,
             count(d.tokens),
-            *detail(d, [count(h.tokens) for h in d.heads]),
+            *told(d),
             command("leak", own, f"--dtype {d.dtype}"),
         )
     if (r := p.resolution) is not None:
@@ -359,7 +346,7 @@ def _rows(p: Prediction) -> Iterator[tuple[str, str, str, str, str, Any, str]]:
             "attention resolution",
             f"row of {r.length} tokens",
             decimal(r.value),
-            *detail(r, [decimal(h.value, 3) for h in r.heads]),
+            *told(r),
             command("resolution", own, f"--length {r.length}"),
         )
         yield (
@@ -387,9 +374,48 @@ def _rows(p: Prediction) -> Iterator[tuple[str, str, str, str, str, Any, str]]:
             "layered receptive field",
             plural(m.layers, "layer"),
             count(m.tokens),
-            *detail(m, []),
+            *told(m),
             command("trf", own, f"--layers {m.layers} --length {m.length}"),
         )
+
+
+def _by_head(p: Prediction) -> Table:
+    """What each head sees: verdict, receptive fields, leak, prices of distances, reach, window."""
+    n, e = p.row_length, p.encoding
+    prices = head_prices(e.bias(np.arange(n)))
+    distances = (p.trained, n - 1)
+    whole = [f.heads for f in p.receptive_fields]
+    header = (
+        "head",
+        "bias",
+        "series",
+        *(f"TRF({f.eps})" for f in p.receptive_fields),
+        *(f"TRF({f.eps}) of {n} keys" for f in p.row_fields),
+        f"leak to {n}",
+        *(f"price of {d}" for d in distances),
+        about("reach", "reach"),
+        *(about("window", f"window, {w.error}") for w in p.windows),
+    )
+    rows = [
+        (
+            h + 1,
+            e.biases[h],
+            verdict,
+            *(field_text(heads[h]) for heads in whole),
+            *(field_text(f.heads[h]) for f in p.row_fields),
+            share_text(p.leaks[-1].heads[h].value),
+            *(decimal(float(prices[h, d]), 3) for d in distances),
+            reach_text(p.reaches[0].heads[h]),
+            *(count(w.heads[h].width) for w in p.windows),
+        )
+        for h, verdict in enumerate(c.verdict for c in p.convergence.heads)
+    ]
+    return table(
+        header,
+        rows,
+        f"Prices in nats, in a row of {n} keys, computed in float64",
+        numeric=(0, *range(3, len(header))),
+    )
 
 
 # -- several encodings ----------------------------------------------------------------------------
@@ -399,7 +425,7 @@ def _summary(p: Prediction) -> tuple[Any, ...]:
     field = next(iter(p.receptive_fields[1:2]), None)
     return (
         named(p),
-        _verdict(p.convergence),
+        verdict_text(p.convergence),
         field_text(field) if field else "infinite" if p.row_fields else "",
         _share(p.longest_leak),
         count(p.windows[-1].width) if p.windows else "none" if p.row_fields else "",
@@ -414,15 +440,6 @@ def _without_numbers(s: Study) -> Iterator[Item]:
             why.setdefault(e.prediction.missing, []).append(terminal(named(e.prediction)))
     for reason, names in why.items():
         yield note("{reason}: {names}.", reason=reason, names=listed(names, 30))
-
-
-def _tally(s: Study) -> Table:
-    """Which encodings have which verdict."""
-    by: dict[Verdict, list[str]] = {}
-    for e in s.entries:
-        by.setdefault(e.prediction.convergence.verdict, []).append(terminal(named(e.prediction)))
-    rows = [(v, len(by[v]), ", ".join(by[v])) for v in Verdict if v in by]
-    return table(("verdict", "encodings", "which"), rows, numeric=(1,))
 
 
 def _place(s: Study) -> Iterator[Item]:
@@ -446,80 +463,7 @@ def _place(s: Study) -> Iterator[Item]:
     yield Fold(words("The whole order, and the tails compared"), [ranks, said])
 
 
-def _theory(s: Study) -> Iterator[Item]:
-    """Verdicts and receptive fields, a line an encoding; those without numbers in one line."""
-    entries = [e.prediction for e in s.entries]
-    numbers = [p for p in entries if p.row_fields]
-    if numbers:
-        first = numbers[0]
-        header = (
-            "encoding",
-            "bias",
-            "verdict",
-            "TRF(1/100)",
-            f"in a row of {first.row_length}",
-            f"leak to {first.row_length}",
-            "perplexity, forecast",
-        )
-        rows = [
-            (
-                named(p),
-                "" if named(p) == _formula(p) else _formula(p),
-                _verdict(p.convergence),
-                field_text(p.receptive_fields[1]) if p.receptive_fields else "infinite",
-                field_text(p.row_fields[1]),
-                _share(p.longest_leak),
-                _ratio(p),
-            )
-            for p in numbers
-        ]
-        yield table(header, rows, numeric=(3, 4, 5, 6))
-        yield note(
-            "Perplexity, forecast: its expected ratio from {m} to {n} tokens, from trained models; "
-            "empty where they do not reach.",
-            m=first.trained,
-            n=first.row_length,
-        )
-        more = [
-            (
-                named(p),
-                *([field_text(f) for f in p.receptive_fields] or ["infinite"] * 3),
-                *(field_text(f) for f in p.row_fields),
-                *(_share(k.value) for k in p.leaks),
-            )
-            for p in numbers
-        ]
-        every = (
-            "encoding",
-            *(f"TRF({f.eps})" for f in first.row_fields),
-            *(f"TRF({f.eps}) of a row" for f in first.row_fields),
-            *(f"leak to {k.evaluated}" for k in first.leaks),
-        )
-        yield Fold(
-            words("At every ε and length"),
-            [table(every, more, numeric=tuple(range(1, len(every))))],
-        )
-    rest = [(named(p), _verdict(p.convergence)) for p in entries if not p.row_fields]
-    if rest:
-        yield Fold(
-            words("{k} without receptive fields", k=len(rest)),
-            [table(("encoding", "verdict"), rest)],
-        )
-        yield from _without_numbers(s)
-
-
-def _ratio(p: Prediction) -> str:
-    """The forecast ratio of perplexity."""
-    ratio = None if p.forecast is None else p.forecast.ratio
-    return "" if ratio is None else f"{ratio:.3f}"
-
-
-def _proof(p: Prediction) -> Fold:
-    title = (*named(p), *words(": "), *_verdict(p.convergence))
-    return Fold(title, p.convergence.blocks(), p.convergence.label)
-
-
-def _verdict(c: Convergence) -> Text:
+def verdict_text(c: Convergence) -> Text:
     """The verdict, of how many heads, and the condition on which it depends."""
     said = as_text(c.verdict)
     same = sum(h.verdict is c.verdict for h in c.heads)
@@ -528,16 +472,6 @@ def _verdict(c: Convergence) -> Text:
     if c.verdict is Verdict.CONDITIONAL:
         said += words(": {condition}", condition=c.condition)
     return said
-
-
-def _formula(p: Prediction) -> Text:
-    formula = p.encoding.formula
-    if formula is None:
-        return as_text(str(p.encoding.mechanism).replace("_", " "))
-    if len(str(formula)) > LONG:
-        note = p.encoding.note or "a long formula"
-        return as_text(textwrap.shorten(note, 60, placeholder=" …"))
-    return as_text(formula)
 
 
 def _share(x: float | None) -> str:
@@ -610,7 +544,7 @@ def _measured_row(m: pictures.Measured) -> tuple[Any, ...]:
     layered = "" if m.bca or p.layered is None else count(p.layered.tokens)
     return (
         m.name,
-        bounded if m.bca else _verdict(p.convergence),
+        bounded if m.bca else verdict_text(p.convergence),
         "" if m.bca else _share(p.longest_leak),
         f"{ratio:.3f}",
         f"{low:.3f} to {high:.3f}",
@@ -624,8 +558,6 @@ def _measured_row(m: pictures.Measured) -> tuple[Any, ...]:
 
 def _settings(s: Study) -> Iterator[Sentence]:
     """How the models were trained."""
-    if not s.trained:
-        return
     run = s.trained[0].run
     assert run is not None
     where = run["training"]["environment"]

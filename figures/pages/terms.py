@@ -6,11 +6,11 @@ import tomllib
 from importlib.resources import files
 
 from farfield.figures.document import Terms
-from farfield.theory.answers.blocks import Facts
+from farfield.theory.answers.blocks import note
 from farfield.theory.answers.notation import words
 from farfield.validation.harness.measures.extrapolation import TOLERANCE
 
-PAPERS = words(
+PAPERS = note(
     "[Q] Qin et al., Exploring Transformer Extrapolation, AAAI 2024. [S] Sun et al., A "
     "Length-Extrapolatable Transformer, ACL 2023. [C] Chi et al., Dissecting Transformer Length "
     "Extrapolation via the Lens of Receptive Field Analysis, ACL 2023."
@@ -24,8 +24,3 @@ def _read(kind: str) -> Terms:
 
 
 THEORY, MEASURED = _read("theory"), _read("measured")
-
-
-def definitions(terms: Terms) -> Facts:
-    """The terms as a list."""
-    return Facts(tuple((words(name), said) for name, said in terms.values()))

@@ -49,13 +49,25 @@
   }
   const value = (cell) => {
     const text = cell.textContent.trim().replace("−", "-").replace(/,/g, "");
+    if (!cell.classList.contains("number")) return text.toLowerCase();
     if (text === "infinite") return Infinity;
     const [a, b] = text.replace(/^[^\d.-]+/, "").split("/").map(parseFloat);
     return Number.isNaN(a) ? text : b ? a / b : a;
   };
-  for (const table of document.querySelectorAll("table")) {
+  for (const table of document.querySelectorAll(".farfield table")) {
     const body = table.tBodies[0];
     if (!table.tHead || body.rows.length < 4) continue;
+    if (body.rows.length >= 24) {
+      const find = document.createElement("input");
+      find.type = "search";
+      find.placeholder = "search";
+      find.setAttribute("aria-label", `search ${body.rows.length} rows`);
+      find.addEventListener("input", () => {
+        const wanted = find.value.toLowerCase().replace(/[^a-z0-9]+/g, "");
+        for (const row of body.rows) row.hidden = !row.textContent.toLowerCase().replace(/[^a-z0-9]+/g, "").includes(wanted);
+      });
+      table.parentElement.before(find);
+    }
     [...table.tHead.rows[0].cells].forEach((head, k) => {
       const button = document.createElement("button");
       button.className = "sort";

@@ -90,7 +90,7 @@ def folder_name(formulas: tuple[str, ...], subject: Subject = Subject()) -> str:
     return f"{plain}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
-def report(
+def atlas(
     *,
     train: bool = False,
     every: Annotated[bool, Parameter(name="--all")] = False,
@@ -99,10 +99,10 @@ def report(
     seed: NonNegativeInt = 0,
     runs: str | None = None,
     claims: Annotated[bool, Parameter(negative="--no-claims")] = True,
-    out: str = "out/report",
+    out: str = "out/atlas",
     output: Output = Output(),
 ) -> int:
-    """Theory of the whole catalogue, beside models trained and measured; one page.
+    """The catalogue as pages, one an encoding and one a family of models, with a searchable index.
 
     Args:
         train: train and measure small models too (needs torch).
@@ -111,17 +111,17 @@ def report(
         text: a file or folder to train on.
         seed: of the models.
         runs: folder where runs are kept; OUT/runs if not given.
-        claims: the claims of the three papers as a chapter.
-        out: folder of the page.
+        claims: what the three papers claim of each.
+        out: folder of the pages.
     """
-    from farfield.figures.pages.report import write_report
+    from farfield.figures.pages.atlas import write_atlas
+    from farfield.validation.atlas import atlas as examine
     from farfield.validation.files import writable_folder
-    from farfield.validation.report import report as examine
 
     if not train and (every or text or runs):
         raise InputError("--all, --text and --runs belong to --train")
     folder = writable_folder(out)
-    with progress("report", output) as step:
+    with progress("atlas", output) as step:
         result = examine(
             train=train,
             every=every,
@@ -132,7 +132,7 @@ def report(
             store=runs or folder / "runs",
             notice=step,
         )
-    page = write_report(result, folder)
+    page = write_atlas(result, folder)
     code = emit(result, output)
     if not output.json:
         say(f"page: {page}")
@@ -204,7 +204,7 @@ def claims(
         paper: qin2024, sun2023 or chi2023.
         kind: proof, certified number, printed tables, experiment, ...
         verdict: confirmed, corrected, refuted, not_testable or not_robust.
-        results: results of trained models, as the study.json of a report (repeatable).
+        results: results of trained models, as the study.json of an atlas (repeatable).
         fresh: train and measure models for them (needs torch).
         preset: with --fresh, how large.
     """

@@ -18,18 +18,18 @@ from playwright.sync_api import Error, sync_playwright
 
 from farfield.figures.essay import write_essay
 from farfield.figures.gallery import draw
+from farfield.figures.pages.atlas import write_atlas
 from farfield.figures.pages.audit import write_audit
 from farfield.figures.pages.gallery import save
-from farfield.figures.pages.report import write_report
 from farfield.figures.pages.study import write_study
+from farfield.validation.atlas import Atlas, family_pages
 from farfield.validation.checkpoints.audit import audit
 from farfield.validation.claims import claim
-from farfield.validation.report import Report
-from farfield.validation.study.study import study, survey
+from farfield.validation.study.study import catalogue, study, survey
 
 WIDTHS = (360, 768, 1280, 1920)
 SCHEMES = ("light", "dark")
-PAGES = ("study", "trained", "report", "figures", "claims", "audit", "essay")
+PAGES = ("study", "trained", "atlas", "alibi", "rope", "falcon", "figures", "audit", "essay")
 MEASURE = Path(__file__).with_name("page_faults.js").read_text(encoding="utf-8")
 
 
@@ -49,11 +49,12 @@ def written(folder):
         store=folder / "runs",
     )
     pages["trained"] = write_study(one, folder / "trained")
-    subjects = [(e.prediction.name, e.prediction.encoding) for e in one.entries]
-    pages["report"] = write_report(Report(survey(subjects)), folder / "report")
-    ledger = [claim("qin2024.eq7-eq8"), claim("qin2024.thm0.3"), claim("chi2023.gradient-jump")]
-    whole = Report(survey(subjects[:1]), tuple(ledger))
-    pages["claims"] = write_report(whole, folder / "claims")
+    ids = ("qin2024.eq7-eq8", "qin2024.satisfies.alibi", "chi2023.gradient-jump")
+    whole = Atlas(survey(catalogue()), tuple(map(claim, ids)), family_pages())
+    pages["atlas"] = write_atlas(whole, folder / "atlas")
+    for name in ("alibi", "rope"):
+        pages[name] = folder / "atlas" / f"{name}.html"
+    pages["falcon"] = folder / "atlas" / "model-falcon.html"
     names = [
         "qin2024.fig1-right",
         "qin2024.fig3",
@@ -153,7 +154,22 @@ def test_a_page_in_a_browser(opened, axe, name, width, scheme):
 def test_a_page_is_small_and_whole(pages, name):
     content = pages[name].read_text(encoding="utf-8")
     assert pages[name].stat().st_size < 1_000_000
-    assert not re.search(r'(?:src|href)="(?!#|data:)', content), "a page stands alone"
+    assert not re.search(r'(?:src|href)="(?!#|data:|[\w-]+\.html")', content), "no other host"
+
+
+def test_the_index_of_the_atlas_is_searched_and_sorted(opened):
+    page, said = opened("atlas", 1280)
+    table = page.locator("table").first
+    page.get_by_role("searchbox").first.fill("alibi")
+    shown = table.locator("tbody tr:visible th").all_inner_texts()
+    assert shown == ["ALiBi", "ALiBi in log distance"]
+    page.get_by_role("searchbox").first.fill("")
+    table.get_by_role("button", name="sort by verdict").click()
+    verdicts = table.locator("tbody td:nth-child(3)").all_inner_texts()
+    assert verdicts == sorted(verdicts) and len(verdicts) == 30
+    table.get_by_role("link", name="RoPE", exact=True).click()
+    assert page.locator("h1").inner_text() == "RoPE"
+    assert not said
 
 
 def test_the_essay_answers_the_hand(opened, pages):

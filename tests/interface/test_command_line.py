@@ -80,7 +80,7 @@ BAD = [
     ("leak", "alibi"),
     ("leak", "alibi", "--dtype", "fp12"),
     ("encodings", "--heads", "3"),
-    ("report", "--preset", "huge"),
+    ("atlas", "--preset", "huge"),
     ("report", "--text", "somewhere"),
     ("nonsense",),
 ]
@@ -102,11 +102,11 @@ def test_exit_codes_follow_the_verdict(capsys):
 
 
 @pytest.mark.slow  # a study of an idea with trained models is in test_study
-def test_a_report_of_the_theory_and_of_tiny_models(capsys, tmp_path):
+def test_an_atlas_of_the_theory_and_of_tiny_models(capsys, tmp_path):
     text = tmp_path / "text.txt"
     text.write_bytes(b"the quick brown fox jumps over the lazy dog\n" * 2000)
     out = tmp_path / "out"
-    args = ("report", "--train", "--no-claims", "--preset", "tiny", "--text", str(text))
+    args = ("atlas", "--train", "--no-claims", "--preset", "tiny", "--text", str(text))
     args += ("--out", str(out))
     code, said, err = run(capsys, *args)
     assert code == 0, err

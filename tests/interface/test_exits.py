@@ -112,7 +112,7 @@ QUESTIONS = {
     "erf --model FOLDER": MEASURED + "empirical.empirical_receptive_field",
     "audit FOLDER": "validation.checkpoints.audit.audit",
     "study -n --out OUT": "validation.study.study.study",
-    "report --out OUT": "validation.report.report",
+    "atlas --out OUT": "validation.atlas.atlas",
     "claims qin2024.eq13": "validation.claims.claim",
     "design -m*n --trf 64": "validation.design.design",
     "forecast -n --trained 64 --tested 1024": "validation.forecast.forecast",
@@ -120,7 +120,7 @@ QUESTIONS = {
 PAGES = (
     "figures.pages.audit.write_audit",
     "figures.pages.study.write_study",
-    "figures.pages.report.write_report",
+    "figures.pages.atlas.write_atlas",
 )
 NO_QUESTION = {"encodings", "explore", "prove", "figures", "runs", "train", "sweep", "plot", "map"}
 """What lists, draws or makes something: its answers have no status."""

@@ -40,7 +40,8 @@ class Term:
     Args:
         word: as it is read.
         kind: what it is one of (`verdict`, `label`, `status`), or `code`, `strong`; `command`,
-            which computes what it stands beside; `about KEY`, explained on a page under that key.
+            which computes what it stands beside; `about KEY`, explained on a page under that key;
+            `to ADDRESS`, a link.
     """
 
     word: str
@@ -512,6 +513,8 @@ def _term(term: Term) -> str:
     if term.kind.startswith("about "):
         about = term.kind.removeprefix("about ")
         return f'<button type="button" class="term" popovertarget="term-{about}">{word}</button>'
+    if term.kind.startswith("to "):
+        return f'<a href="{escape(term.kind.removeprefix("to "))}">{word}</a>'
     if term.kind == "command":
         return f'<details class="again"><summary>command</summary><code>{word}</code></details>'
     return f'<span class="{term.kind} {word.replace(" ", "-")}">{word}</span>'

@@ -71,11 +71,24 @@ def _qin(name: str, title: str, paper: Expr, code: Expr, look: Look, note: str =
 
 
 def _outside(
-    name: str, title: str, source: str, mechanism: str, code: Code, why: str, look: Look = Look()
+    name: str,
+    title: str,
+    source: str,
+    mechanism: str,
+    code: Code,
+    why: str,
+    look: Look = Look(),
+    aliases: tuple[str, ...] = (),
 ) -> Entry:
     """An entry that is no additive bias: its mechanism, and why no series decides it."""
     return Entry(
-        name, source, mechanism=mechanism, out_of_scope=Reason(code, why), title=title, look=look
+        name,
+        source,
+        mechanism=mechanism,
+        out_of_scope=Reason(code, why),
+        title=title,
+        aliases=aliases,
+        look=look,
     )
 
 
@@ -107,6 +120,7 @@ _ROWS = (
         note="exclusive: w tokens, distances 0 to w-1; inclusive: w+1 tokens",
         trained=lambda length: {"w": max(1, length // 4)},
         title="Window",
+        aliases=("windowed attention", "window attention"),
         look=Look(4),
         examples=(Example("window of 64", {"w": 64}),),
     ),
@@ -135,6 +149,7 @@ _ROWS = (
             Parameter("r2", learned=True, init=(0, 1), clamp=(0.01, None)),
         ),
         title="KERPLE-log",
+        aliases=("KERPLE",),
         look=Look(5, 1, "v"),
         examples=(Example("KERPLE-log 6/5, 1", {"r1": "6/5", "r2": 1}),),
     ),
@@ -286,6 +301,7 @@ _ROWS = (
         Code.NOT_ADDITIVE,
         _ROTATION + "; see rope_surrogate",
         Look(6),
+        ("Rotary", "rotary position embedding"),
     ),
     _outside(
         "xpos",

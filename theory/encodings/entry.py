@@ -50,6 +50,7 @@ class Entry:
         out_of_scope: the hypothesis of [Q, Theorem 0.4] that fails.
         note: what a reader should know besides.
         title: how it is written in prose; the name where nothing is said.
+        aliases: other names in papers.
         trained: options with which it is trained on rows of a length, where defaults do not do.
         tables: of an encoding whose formula is a table: the options that give so many parameters.
             Its tables go by one name, since each training length has its own.
@@ -72,6 +73,7 @@ class Entry:
     out_of_scope: Reason | None = None
     note: str = ""
     title: str = ""
+    aliases: tuple[str, ...] = ()
     trained: Callable[[int], Mapping[str, Any]] = lambda length: {}
     tables: Callable[[int], Iterable[Mapping[str, Any]]] | None = None
     look: Look = Look()

@@ -29,7 +29,7 @@ from farfield.validation.reference.table import Model, grouped, results
 
 Named = tuple[str, Any]
 HOW = (
-    "no results of trained models; `farfield report --train --out out/demo` makes them (needs the "
+    "no results of trained models; `farfield atlas --train --out out/demo` makes them (needs the "
     "pip install '.[train]'), then add --results out/demo/study.json, or run with --fresh"
 )
 _GIVEN: ContextVar[tuple[Named, ...] | None] = ContextVar("results", default=None)
@@ -46,7 +46,7 @@ def using(*results: Named) -> Iterator[None]:
 
 
 def read_results(path: str | Path) -> Named:
-    """Results from a file: the `study.json` of a report, or runs.
+    """Results from a file: the `study.json` of an atlas, or runs.
 
     Raises:
         InputError: the file cannot be read, or holds no result.
@@ -58,8 +58,8 @@ def read_results(path: str | Path) -> Named:
         raise InputError(f"cannot read the results {str(path)!r}: {why}") from None
     if not runs_of(content):
         raise InputError(
-            f"{str(path)!r} holds no result of a trained model; accepted: the study.json of a "
-            "report that trained, or runs"
+            f"{str(path)!r} holds no result of a trained model; accepted: the study.json of an "
+            "atlas that trained, or runs"
         )
     return Path(path).name, content
 

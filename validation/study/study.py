@@ -137,7 +137,7 @@ class Study(Result):
 
 
 def save(result: Result, folder: str | os.PathLike[str]) -> Path:
-    """Write a study, or a report, as `study.json` into a folder, which is made if need be.
+    """Write a study, or an atlas, as `study.json` into a folder, which is made if need be.
 
     Raises:
         InputError: the folder cannot be written to.

@@ -20,8 +20,8 @@ from farfield.theory.answers.blocks import Steps, Table
 from farfield.theory.answers.notation import terminal
 from farfield.theory.encodings import encoding, encodings
 from farfield.theory.verdicts import Verdict
+from farfield.validation.atlas import Atlas, atlas
 from farfield.validation.files import writable_folder
-from farfield.validation.report import Report, report
 from farfield.validation.short import field_text
 from farfield.validation.study.findings import Studied, findings
 from farfield.validation.study.place import place, references
@@ -249,9 +249,9 @@ def test_bad_ideas_are_refused(f):
         study(f)
 
 
-def test_a_report_is_a_study_of_the_catalogue_with_the_claims(speaks):
-    found = report(ledger=False)
-    assert isinstance(found, Report) and found.claims == () and speaks(found)
+def test_an_atlas_is_a_study_of_the_catalogue_with_the_claims(speaks):
+    found = atlas(ledger=False)
+    assert isinstance(found, Atlas) and found.claims == () and speaks(found)
     names = {e.prediction.encoding.name for e in found.study.entries}
     assert names == set(encodings()) and not found.study.trained
     assert set(json.loads(found.to_json())) >= {"entries", "findings", "claims"}

@@ -256,7 +256,7 @@ class _Drawing:
                 beside.append((k, line, points[-1]))
         for (k, line, (x, y)), base in zip(
             sorted(beside, key=lambda b: b[2][1]),
-            _apart(sorted(b[2][1] for b in beside), STEP * size, self.top, self.bottom + size),
+            _apart(sorted(b[2][1] for b in beside), STEP * size, self.top, self.bottom),
             strict=True,
         ):
             tie = abs(base - y) > 0.6 * size
