@@ -40,8 +40,11 @@ from farfield.theory.answers.notation import expression_line, shortened
 from farfield.theory.answers.number import natural
 from farfield.theory.answers.wording import decimal, plural
 from farfield.theory.encodings import Encoding
+from farfield.theory.encodings.heads import as_list
+from farfield.validation.harness.layers import read_layers
 from farfield.validation.harness.measures.extrapolation import TOLERANCE
 from farfield.validation.harness.trainable import trainable
+from farfield.validation.reference.lending import Hybrid, use_of
 from farfield.validation.reference.observations import HEADS
 from farfield.validation.reference.registration import USUAL
 from farfield.validation.reference.trials import Trial, left_out, slope, trials
@@ -86,6 +89,10 @@ class Forecast(Answer):
         heads: its parts, by head.
         support: the trials nearest to it.
         distance: to the nearest, by the quantity and its parts.
+        attention: pairs of a distance and the mean attention on a key there, in a row of `tested`
+            tokens; empty where no measured model allows a forecast.
+        reach: the farthest of these distances with half of the attention.
+        use: the measured model that lends its logits, or why none does.
     """
 
     VALUE: ClassVar[str] = "ratio"
@@ -102,6 +109,9 @@ class Forecast(Answer):
     heads: tuple[HeadForecast, ...] = ()
     support: tuple[str, ...] = ()
     distance: float | None = None
+    attention: tuple[tuple[int, float], ...] = ()
+    reach: int | None = None
+    use: str | None = None
 
     def span(self) -> tuple[Any, Any] | None:
         return self.interval
@@ -169,7 +179,27 @@ class Forecast(Answer):
                 )
             )
             found.append(_by_head(self.heads))
+        if self.use is not None:
+            found.append(self._of_use())
         return tuple(found)
+
+    def _of_use(self) -> Block:
+        if not self.attention:
+            return note(f"What it can still use is not forecast: {self.use}.")
+        asked = [round(self.tested * share) for share in (0.1, 0.25, 0.5, 0.95)]
+        near = [min(self.attention, key=lambda p: abs(p[0] - far)) for far in asked]
+        told = ", ".join(f"{share:.2f} at distance {far}" for far, share in near)
+        half = "no key has half of the attention"
+        if self.reach is not None:
+            half = f"a key has half of the attention up to distance {self.reach}"
+        return sentence(
+            "In rows of {tested} tokens {half}: {told}. The content logits are those of {lender}.",
+            Label.FORECAST,
+            tested=self.tested,
+            half=half,
+            told=told,
+            lender=self.use,
+        )
 
 
 def _by_head(heads: Sequence[HeadForecast]) -> Block:
@@ -202,18 +232,24 @@ def forecast(
     layers: Any = 4,
     heads: Any = None,
     steps: Any = None,
+    use: Any = None,
     **values: Any,
 ) -> Forecast:
-    """Whether a model with this encoding will keep its perplexity beyond its training length.
+    """Whether a model with this encoding will keep its perplexity beyond its training length, and
+    which far keys it can use.
 
     Args:
         f: a formula in `n` for all heads, a list of formulas, one a head, a name of the catalogue
-            or an `Encoding`.
+            or an `Encoding`; None for a hybrid.
         trained: the training length in bytes.
         tested: the longest length at inference in bytes, above `trained`.
-        layers: depth.
+        layers: depth; for a hybrid a list with one entry a layer, from the first: a bias, a list
+            of biases, one a head, or a table `{"mechanism", "window", "scale"}` as in a plan.
         heads: number of heads; 8 where nothing says otherwise.
         steps: of training; 1,000 where none are given.
+        use: the name of a measured run of *Hold and use*, or a mapping with the arrays `target`,
+            `others` and `near` of `retrieval_curve`; without it the nearest measured model lends
+            its logits.
         **values: parameters and options, as `farfield.theory.encodings.encoding` takes them.
 
     Returns:
@@ -221,7 +257,7 @@ def forecast(
         allows one.
 
     Raises:
-        InputError: lengths out of order, free parameters.
+        InputError: lengths out of order, free parameters, layers that contradict each other.
 
     >>> local = forecast("-n/4", trained=64, tested=1024)
     >>> local.holds > 0.9, local.ratio < 1.02
@@ -230,20 +266,74 @@ def forecast(
     <Code.BEYOND_EVIDENCE: 'beyond_evidence'>
     >>> str(forecast("-n/4", trained=64, tested=1024, heads=64).reason)
     'the evidence is of models with 8 heads, not 64'
+    >>> hybrid = forecast(None, layers=[["-n/2", "-n", "-n", "-2*n"], "0"], trained=64, tested=512)
+    >>> hybrid.reach, hybrid.use
+    (511, 'local, then free, 64, 0')
     """
     m, n = natural(trained, "trained"), natural(tested, "tested")
-    depth = natural(layers, "layers")
+    hybrid = isinstance(layers, (list, tuple))
+    depth = len(layers) if hybrid else natural(layers, "layers")
+    if hybrid == (f is not None):
+        raise InputError("a forecast is of a bias and a number of layers, or of a list of layers")
     if not m < n <= MAX_TESTED:
         raise InputError(f"tested = {n} must be above trained = {m} and at most {MAX_TESTED}")
     length = natural(USUAL["steps"] if steps is None else steps, "steps")
     count = None if heads is None else natural(heads, "heads")
+    if hybrid:
+        asked = Forecast(m, n, depth, length, status=Status.UNKNOWN, label=None)
+        return _of_layers(layers, asked, count, use)
     if count is not None and not isinstance(f, Encoding):
         values = {**values, "heads": count}
     subject = resolve(f, values)
     asked = Forecast(m, n, depth, length, status=Status.UNKNOWN, label=None, subject=subject.name)
     if reason := out_of_reach(subject):
         return dataclasses.replace(asked, status=Status.OUT_OF_SCOPE, reason=reason)
-    return _of_bias(subject, asked, count)
+    known = _of_bias(subject, asked, count)
+    alike = Hybrid((subject.biases,) * depth, (None,) * depth)
+    return _with_use(known, alike, use)
+
+
+def _of_layers(layers: Sequence[Any], asked: Forecast, heads: int | None, use: Any) -> Forecast:
+    """The forecast of a hybrid: no hybrid was trained on text often enough to know its loss."""
+    main = [own.get("mechanism") if isinstance(own, dict) else own for own in layers]
+    lists = [as_list(own) if isinstance(own, str) else own for own in main]
+    given = [len(own) for own in lists if isinstance(own, (list, tuple))]
+    count = heads or max(given, default=4)
+    plans = read_layers(layers, count)
+    for at, layer in enumerate(plans, 1):
+        layer.require(at, count, 64, asked.trained)
+    subject = ", then ".join(map(_layer_text, layers))
+    why = (
+        "no hybrid like it was measured on text; a plan with these layers would tell, by farfield "
+        "sweep PLAN.toml"
+    )
+    unknown = _refused(dataclasses.replace(asked, subject=subject), why)
+    return _with_use(unknown, Hybrid.of(plans, count), use)
+
+
+def _layer_text(layer: Any) -> str:
+    """A layer as it is told.
+
+    >>> _layer_text(["-n", "0"]), _layer_text({"mechanism": "rope", "window": 16})
+    ('[-n; 0]', 'rope with window 16')
+    """
+    if isinstance(layer, dict):
+        rest = " and ".join(f"{k} {v}" for k, v in layer.items() if k != "mechanism")
+        return f"{_layer_text(layer.get('mechanism'))}{' with ' + rest if rest else ''}"
+    return f"[{'; '.join(map(str, layer))}]" if isinstance(layer, (list, tuple)) else str(layer)
+
+
+def _with_use(known: Forecast, asked: Hybrid, use: Any) -> Forecast:
+    """The forecast with what the model can still use."""
+    found = use_of(asked, known.trained, known.tested, use)
+    lender = found.lender or ("the arrays given" if use is not None else None)
+    if found.away:
+        lender = f"{lender}, whose prices are {found.away:.2g} nats away"
+    if found.learned is not None and found.learned[0] < found.learned[1]:
+        lender = f"{lender} ({found.learned[0]} of {found.learned[1]} seeds learned the task)"
+    return dataclasses.replace(
+        known, attention=found.attention, reach=found.reach, use=found.why or lender
+    )
 
 
 def _of_bias(subject: Encoding, asked: Forecast, heads: int | None) -> Forecast:

@@ -328,10 +328,14 @@ def forecast(
     trained: str,
     tested: str,
     layers: str = "4",
+    layer: tuple[str, ...] = (),
     steps: str | None = None,
+    use: str | None = None,
     output: Output = Output(),
 ) -> int:
-    """Will perplexity hold beyond the training length? Forecast from trained models.
+    """Will perplexity hold beyond the training length, and which far keys can the model use?
+
+    Forecast from trained models.
 
     Args:
         formulas: a formula in n, a name of the catalogue, or heads as "[-n/4; 0 x7]"; several are
@@ -339,11 +343,20 @@ def forecast(
         trained: training length in bytes, as 64 or 4k (4096).
         tested: longest length at inference in bytes.
         layers: depth of the model.
+        layer: a layer of a hybrid in place of a formula, once for each layer from the first: a
+            bias, or a table as in a plan, such as '{mechanism = "rope", window = 16}'.
         steps: of training; 1000 where none are given.
+        use: the measured run whose content logits say which keys are used; the nearest by default.
     """
     from farfield.validation.forecast import forecast as forecast_of
+    from farfield.validation.harness.layers import written
 
-    options = {"trained": trained, "tested": tested, "layers": layers, "steps": steps}
+    options = {"trained": trained, "tested": tested, "steps": steps, "use": use}
+    if layer:
+        if formulas:
+            raise InputError("forecast: a formula beside --layer; accepted: one of them")
+        return emit_all([forecast_of(None, layers=[*map(written, layer)], **options)], output)
+    options["layers"] = layers
     subjects = subject.read_each(formulas)
     return emit_all([forecast_of(one, **options) for one in subjects], output)
 

@@ -87,7 +87,7 @@ def test_no_probability_is_certain():
         found = forecast(f, trained=64, tested=1024)
         assert 0 < found.holds < 1
         assert "probability > 0.99" in repr(found), "the surest say so"
-        assert "64 bytes" in repr(found) and "token" not in str(found)
+        assert "64 bytes" in repr(found) and "token" not in repr(found)
 
 
 def test_a_stretched_bias_on_a_stretched_row_is_the_same_case():

@@ -62,6 +62,21 @@ class Scale:
                 f"a {self.a:g}, length {self.length}: accepted are an a above 0, a length from 2"
             )
 
+    def at(self, keys: int, trained: int) -> float:
+        """The factor at inference for a query that sees so many keys; `trained` is the training
+        length.
+
+        >>> Scale().at(4096, 64), Scale(when="training").at(4096, 64)
+        (2.0, 1.0)
+        """
+        length = self.length or trained
+        if self.when == "training":
+            return 1.0
+        if self.form == "log":
+            found = math.log(keys) / math.log(length)
+            return max(1.0, found) if self.when == "inference" else found
+        return 1 + self.a * math.log(1 + keys // length)
+
 
 @dataclass(frozen=True)
 class LayerMechanism:

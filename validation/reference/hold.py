@@ -12,7 +12,7 @@ every longer row; no row longer than those of training enters a prediction.
 
 from __future__ import annotations
 
-import dataclasses
+import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,14 +20,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import sympy
 from sympy import Expr, S
 
 from farfield.numerics.price import head_prices
 from farfield.numerics.retrieval import retrieval_curve
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
-from farfield.theory.functions.nodes import n as distance
 from farfield.validation.forms import FORMS
 from farfield.validation.harness.configuration import Configuration
 from farfield.validation.harness.mechanism import Scale
@@ -37,6 +35,7 @@ from farfield.validation.harness.store import Store
 from farfield.validation.reference.collection import condensed, write_result
 from farfield.validation.reference.committed import HERE, Row, place, rounded
 from farfield.validation.reference.forecasts import LIMIT
+from farfield.validation.reference.lending import LEARNED, keep_logits, logits_of, windowed
 from farfield.validation.reference.missing import made
 from farfield.validation.reference.registration import Registration
 from farfield.validation.rules import Case
@@ -44,7 +43,6 @@ from farfield.validation.rules import Case
 HOLD = Registration(HERE / "hold_and_use")
 COMMAND = "python -m farfield.validation.reference use FOLDER"
 DRAWS = 2000  # rows drawn for each predicted attention
-LEARNED = 0.9  # mean accuracy at the training length from which a model has learned its task
 SHARE = 0.25  # predicted attention from which the farthest key is predicted to be used
 PRICE = 20.0  # nats; the same from the formula alone
 RIGHT, NEAR = 0.85, 0.1  # what the registration must reach
@@ -66,10 +64,7 @@ def formulas(configuration: Configuration) -> list[list[Expr]] | None:
         if len(biases) == heads * depth:
             biases = biases[at * heads : (at + 1) * heads]
         window = None if layer is None else layer.mechanism.window
-        if window is not None:
-            masked = (-sympy.oo, True)
-            biases = tuple(sympy.Piecewise((b, distance < window), masked) for b in biases)
-        found.append([*biases] * (heads // len(biases)))
+        found.append([*windowed(biases, heads, window)])
     return found
 
 
@@ -169,7 +164,27 @@ def _keep(job: Job, result: Row, store: Store) -> None:
     found = {**condensed(result, job.label, HOLD.digest), **named}
     if job.configuration.task is not None:
         found["predicted"] = rounded(predicted(job, store, result))
+        _lend(job, store, result)
     write_result(place(job, HOLD.folder), found)
+
+
+def lend(folder: str | Path) -> Iterator[str]:
+    """Keep the logits of the runs in a folder that have a committed result; a line for each."""
+    store = Store(folder)
+    for job in HOLD.plan.jobs(corpus()):
+        if job.configuration.task is not None and place(job, HOLD.folder).exists():
+            path = place(job, HOLD.folder)
+            result = json.loads(path.read_text(encoding="utf-8"))
+            if not logits_of(job.name).exists():
+                _lend(job, store, result)
+                yield f"{job.name}: {logits_of(job.name).name}"
+
+
+def _lend(job: Job, store: Store, result: Row) -> None:
+    from farfield.validation.harness.measures.recall import retrieval_logits
+
+    (measured,) = result["measurements"]
+    keep_logits(retrieval_logits(store.folder(job.key) / measured["logits"]), logits_of(job.name))
 
 
 def predicted(job: Job, store: Store, result: Row) -> list[Row]:
@@ -227,15 +242,9 @@ def _bias(job: Job, store: Store, layer: int, head: int) -> Any:
 
 def _scaled(scale: Scale | None, head: int, keys: int, trained: int) -> float:
     """The factor of a head's content logits at inference, for a query that sees so many keys."""
-    import torch
-
-    from farfield.validation.harness.model import factor
-
     if scale is None or (scale.heads and head not in scale.heads):
         return 1.0
-    known = dataclasses.replace(scale, length=scale.length or trained)
-    found = factor(known, torch.tensor([keys]), training=False)
-    return 1.0 if found is None else float(found)
+    return scale.at(keys, trained)
 
 
 # -- the score ------------------------------------------------------------------------------------

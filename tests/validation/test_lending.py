@@ -1,0 +1,130 @@
+"""Which far keys a model can use: forecast with the logits that measured models lend."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from farfield import forecast
+from farfield.cli import main
+from farfield.theory.answers.answer import InputError
+from farfield.validation.harness.layers import read_layers
+from farfield.validation.harness.mechanism import Scale
+from farfield.validation.harness.model import factor
+from farfield.validation.reference.lending import (
+    FOLDER,
+    Hybrid,
+    keep_logits,
+    lenders,
+    logits_of,
+    read_logits,
+    use_of,
+)
+
+LOCAL = ["-n/2", "-n", "-n", "-2*n"]
+ASK = {"trained": 64, "tested": 1024}
+
+
+def test_the_forecast_is_the_prediction_that_the_run_was_given():
+    """From 128 of its rows, where all 768 made the committed prediction."""
+    name = "local, then free, 64, 0"
+    path = FOLDER / f"{logits_of(name).stem}.json"
+    said = json.loads(path.read_text(encoding="utf-8"))["predicted"]
+    found = forecast(None, layers=[LOCAL, "0"], **ASK)
+    known = dict(found.attention)
+    longest = [row for row in said if row["length"] == 1024]
+    assert max(abs(known[row["distance"]] - row["attention"]) for row in longest) < 0.05
+    assert found.use == name and found.holds is None and found.status == "unknown"
+
+
+def test_arrays_of_ones_own_give_the_law_in_closed_form():
+    """All others at 0 and the target at g: the attention is the logistic function of g - price."""
+    logits = {"target": np.full(2, 7.0), "others": np.zeros((2, 8))}
+    found = forecast("-n/100", layers=2, heads=4, use=logits, **ASK)
+    row = np.exp(-np.arange(1024) / 100)
+    for d, share in found.attention:
+        mine = row[d] * np.exp(7)
+        assert share == pytest.approx(mine / (mine + row.sum() - row[d]), rel=1e-9)
+    assert found.reach == max(d for d, share in found.attention if share >= 0.5)
+    assert found.use == "the arrays given"
+
+
+def test_a_window_ends_what_is_reached():
+    logits = {"target": np.full(2, 30.0), "others": np.zeros((2, 8))}
+    layers = [LOCAL, {"mechanism": "0", "window": 64}]
+    assert forecast(None, layers=layers, use=logits, **ASK).reach == 63
+
+
+def test_where_the_nearest_model_failed_nothing_is_forecast_of_use():
+    assert any(not one.learned and one.hybrid is not None for one in lenders())
+    found = forecast(None, layers=["alibi", "0"], **ASK)
+    assert found.attention == () and "does not find the key even" in found.use
+
+
+@pytest.mark.parametrize(
+    ("layers", "options", "why"),
+    [
+        ([LOCAL, "0", "0"], {}, "no model of 3 layers was measured on rows of 64 tokens"),
+        ([LOCAL, "0"], {"trained": 100}, "no model of 2 layers was measured on rows of 100"),
+        ([LOCAL, "0"], {"tested": 2048}, "the evidence ends at 16 times"),
+        (["-5*n", "-3*n"], {}, "no measured model is near"),
+    ],
+)
+def test_beyond_what_was_measured_the_reason_is_said(layers, options, why):
+    found = forecast(None, layers=layers, **{**ASK, **options})
+    assert found.attention == () and found.reach is None and why in found.use
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"f": None, "layers": 4}, "a bias and a number of layers"),
+        ({"f": "-n", "layers": ["0", "0"]}, "a bias and a number of layers"),
+        ({"f": None, "layers": [LOCAL, "0"], "use": "nobody"}, "no measured run"),
+        ({"f": None, "layers": [LOCAL, "0"], "use": {"target": [1.0]}}, "accepted are target"),
+        ({"f": None, "layers": [LOCAL, ["-n", "0"]]}, "layer 2: 2 biases; accepted are 1 or 4"),
+        ({"f": None, "layers": [{"mechanism": "rope", "window": 65}, "0"]}, "layer 1: window 65"),
+    ],
+)
+def test_what_contradicts_itself_is_refused(given, message):
+    with pytest.raises(InputError, match=message):
+        forecast(**given, **ASK)
+
+
+def test_the_verb(capsys):
+    words = ["forecast", "--layer", "[-n/2; -n; -n; -2*n]", "--layer", "0"]
+    with pytest.raises(SystemExit, match="1"):
+        main([*words, "--trained", "64", "--tested", "1k", "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert found["use"] == "local, then free, 64, 0" and found["attention"]
+    with pytest.raises(SystemExit, match="2"):
+        main([*words, "-n", "--trained", "64", "--tested", "1k"])
+    assert "beside --layer" in capsys.readouterr().err
+
+
+def test_rows_are_kept_evenly_and_to_a_part_in_30000(tmp_path):
+    rng = np.random.default_rng(0)
+    logits = {"target": rng.normal(50, 9, 300), "others": rng.normal(0, 9, (300, 6))}
+    keep_logits(logits, tmp_path / "kept.npz")
+    top = max(np.abs(v[::2]).max() for v in logits.values())
+    for name, values in read_logits(tmp_path / "kept.npz").items():
+        assert np.abs(values - logits[name][::2]).max() <= top / 65534 * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("when", ["both", "inference"])
+@pytest.mark.parametrize("form", ["log", "1 + a log"])
+def test_the_scale_is_the_factor_of_the_model(form, when):
+    scale, keys = Scale(form, 0.3, 8, when), torch.tensor([2, 8, 9, 64, 1000])
+    wanted = factor(scale, keys, training=False)
+    assert wanted is not None
+    assert [scale.at(int(k), 64) for k in keys] == pytest.approx(wanted.tolist(), rel=1e-6)
+
+
+def test_scaled_logits_are_scaled_by_the_length():
+    plan = [LOCAL, {"mechanism": "0", "scale": {"form": "log", "when": "inference"}}]
+    logits = {"target": np.full(2, 8.0), "others": np.zeros((2, 8))}
+    for layers, more in ((plan, np.log(1024) / np.log(64)), ([LOCAL, "0"], 1.0)):
+        asked = Hybrid.of(read_layers(layers, 4), 4)
+        share = dict(use_of(asked, 64, 1024, logits).attention)[500]
+        assert share == pytest.approx(1 / (1 + 1023 * np.exp(-8 * more)), rel=1e-9)

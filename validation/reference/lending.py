@@ -1,0 +1,301 @@
+"""Which far keys can a model use? Forecast from logits that a trained model had at home.
+
+A model of the registration *Hold and use* lends the content logits of its retrieving head, measured
+on rows of the training length; the bias of the model that is asked about gives the attention at
+every distance of a longer row (`retrieval_curve`). No constant is fitted. The nearest measured
+model lends, by the prices of its heads; where that model has not learned to find a key at home,
+nothing is forecast.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import sympy
+from sympy import Expr, S
+
+from farfield.numerics.price import head_prices
+from farfield.numerics.retrieval import retrieval_curve
+from farfield.theory.answers.answer import InputError
+from farfield.theory.answers.wording import listed
+from farfield.theory.encodings import encoding
+from farfield.theory.functions.nodes import n as distance
+from farfield.validation.harness.layers import LayerPlan
+from farfield.validation.harness.mechanism import Scale
+from farfield.validation.reference.committed import HERE, Row
+
+FOLDER = HERE / "hold_and_use"
+LOGITS = FOLDER / "logits"
+LEARNED = 0.9  # mean accuracy at the training length from which a model has learned its task
+FAR = 5.0  # nats between the prices of two models: nothing is lent beyond
+DEAR = 20.0  # nats; no measured advantage pays more, so that dearer prices are alike
+ROWS = 128  # rows of logits that are kept of a run
+DISTANCES = 1024  # at which the attention is computed
+
+
+@dataclass(frozen=True)
+class Hybrid:
+    """Biases and scales, layer by layer.
+
+    Fields:
+        biases: of each head of each layer, its window in it.
+        scales: of the content logits of each layer.
+    """
+
+    biases: tuple[tuple[Expr, ...], ...]
+    scales: tuple[Scale | None, ...]
+
+    @classmethod
+    def of(cls, layers: Sequence[LayerPlan], heads: int) -> Hybrid:
+        """The layers of a plan, for models with so many heads."""
+        return cls(
+            tuple(
+                windowed(S.Zero if own is None else own.biases, heads, layer.mechanism.window)
+                for layer in layers
+                for own in [layer.encoding]
+            ),
+            tuple(layer.mechanism.scale for layer in layers),
+        )
+
+    def prices(self, length: int) -> np.ndarray:
+        """The cheapest price at each distance, in the first layer and behind it, shape (2, ...)."""
+        found = [self._cheapest(layer, length) for layer in self.biases]
+        return np.clip([found[0], np.min(found[1:] or found, axis=0)], -DEAR, DEAR)
+
+    @staticmethod
+    def _cheapest(layer: Sequence[Expr], length: int) -> np.ndarray:
+        rows = np.concatenate([_row(b, length) for b in dict.fromkeys(layer)])
+        return head_prices(rows)[:, reached(length)].min(axis=0)
+
+    def retrieving(self, length: int) -> tuple[int, int]:
+        """Layer and head, from 1, with the cheapest farthest key behind the first layer."""
+        behind = range(min(1, len(self.biases) - 1), len(self.biases))
+        each = [(at, h) for at in behind for h in range(len(self.biases[at]))]
+        at, h = min(
+            each, key=lambda p: float(head_prices(_row(self.biases[p[0]][p[1]], length))[0, -1])
+        )
+        return at + 1, h + 1
+
+
+def windowed(biases: Any, heads: int, window: int | None) -> tuple[Expr, ...]:
+    """The bias of each head of a layer, its window in it."""
+    each = (biases,) if isinstance(biases, Expr) else tuple(biases)
+    if window is not None:
+        masked = (-sympy.oo, True)
+        each = tuple(sympy.Piecewise((b, distance < window), masked) for b in each)
+    return each * (heads // len(each))
+
+
+def reached(length: int) -> np.ndarray:
+    """The distances of a row at which the attention is computed: all, or evenly by ratio."""
+    if length <= 2 * DISTANCES:
+        return np.arange(length)
+    return np.unique(np.geomspace(1, length - 1, DISTANCES).round().astype(int))
+
+
+def _row(bias: Expr, length: int) -> np.ndarray:
+    return encoding(bias).bias(np.arange(length))
+
+
+# -- who lends ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Lender:
+    """A measured model and the content logits of its retrieving head.
+
+    Fields:
+        name: of the run, as the registration has it.
+        hybrid: its biases and scales; None where biases were learned.
+        trained: its training length in tokens.
+        layer, head: the retrieving head, from 1.
+        learned: whether it finds the key at its training length.
+    """
+
+    name: str
+    hybrid: Hybrid | None
+    trained: int
+    layer: int
+    head: int
+    learned: bool
+
+    def logits(self) -> dict[str, np.ndarray]:
+        """`target`, `others`, `near` as `retrieval_curve` takes them."""
+        return read_logits(logits_of(self.name))
+
+
+def logits_of(name: str) -> Path:
+    """Where the logits of a run are committed.
+
+    >>> logits_of("local, then free, 64, 0").name
+    'local-then-free-64-0.npz'
+    """
+    words = "".join(c if c.isalnum() else " " for c in name).split()
+    return LOGITS / f"{'-'.join(words).lower()}.npz"
+
+
+def keep_logits(logits: Mapping[str, np.ndarray], path: Path) -> None:
+    """Write some rows of measured logits, evenly taken, rounded to 1/32767 of the largest."""
+    some = {name: values[:: max(1, len(values) // ROWS)] for name, values in logits.items()}
+    unit = max(float(np.abs(values).max()) for values in some.values()) / 32767
+    path.parent.mkdir(exist_ok=True)
+    kept = {name: (values / unit).round().astype(np.int16) for name, values in some.items()}
+    arrays: dict[str, Any] = {"unit": np.float64(unit), **kept}
+    np.savez_compressed(path, **arrays)
+
+
+def read_logits(path: Path) -> dict[str, np.ndarray]:
+    """The logits that `keep_logits` wrote."""
+    with np.load(path, allow_pickle=False) as kept:
+        return {name: kept[name] * float(kept["unit"]) for name in kept.files if name != "unit"}
+
+
+@functools.cache
+def lenders() -> tuple[Lender, ...]:
+    """The measured models on the task `induction` whose logits are kept, and those that failed."""
+    said = json.loads((FOLDER / "predictions.json").read_text(encoding="utf-8"))
+    biases = {cell["cell"]: cell["biases"] for cell in said["cells"]}
+    found = []
+    for path in sorted(FOLDER.glob("*-*.json")):
+        result = json.loads(path.read_text(encoding="utf-8"))
+        configuration = result["training"]["configuration"]
+        if configuration.get("task", {}).get("kind") == "induction":
+            cell = result["name"].replace(f", {result['seed']}", "", 1)
+            found.append(_lender(result, biases[cell]))
+    return tuple(
+        lender for lender in found if not lender.learned or logits_of(lender.name).exists()
+    )
+
+
+def _lender(result: Row, biases: Sequence[Sequence[str]] | None) -> Lender:
+    recall, length = result["measurements"][0]["recall"], result["preset"]["length"]
+    home = [p["accuracy"] for p in recall["points"] if p["length"] == length]
+    layers = result["training"]["configuration"].get("layers", [])
+    hybrid = None
+    if biases is not None:
+        scales = [Scale(**_tuples(s)) if (s := own.get("scale")) else None for own in layers]
+        hybrid = Hybrid(
+            tuple(tuple(encoding(b).biases[0] for b in layer) for layer in biases),
+            tuple(scales or [None] * len(biases)),
+        )
+    learned = float(np.mean(home)) >= LEARNED
+    return Lender(result["name"], hybrid, length, recall["layer"], recall["head"], learned)
+
+
+def _tuples(given: Row) -> Row:
+    return {k: tuple(v) if isinstance(v, list) else v for k, v in given.items()}
+
+
+# -- the forecast ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Use:
+    """What is forecast to be within reach.
+
+    Fields:
+        attention: (distance, mean attention) in a row of the length asked for.
+        reach: the farthest distance with half of the attention; None if there is none.
+        lender: the model that lends its logits.
+        away: nats between its prices and those that are asked about; None for logits of one's own.
+        learned: how many seeds of the lender learned its task, and of how many.
+        why: no forecast, for this reason.
+    """
+
+    attention: tuple[tuple[int, float], ...] = ()
+    reach: int | None = None
+    lender: str | None = None
+    away: float | None = None
+    learned: tuple[int, int] | None = None
+    why: str | None = None
+
+
+def use_of(asked: Hybrid, trained: int, tested: int, use: Any = None) -> Use:
+    """The attention that a model can pay to a far key.
+
+    Args:
+        asked: its layers.
+        trained: length of the rows in training, in tokens.
+        tested: keys of the row that is asked about.
+        use: the name of a measured run; a mapping with `target`, `others` and perhaps `near`, the
+            arrays of `retrieval_curve`; None for the nearest measured model.
+
+    Raises:
+        InputError: a name that no run has, arrays of unequal shapes.
+    """
+    if isinstance(use, Mapping):
+        if not {"target", "others"} <= {*use} <= {"target", "others", "near"}:
+            given = listed([str(k) for k in use])
+            raise InputError(f"use has {given}; accepted are target, others and near, as arrays")
+        return _curve(asked, asked.retrieving(tested), trained, tested, use, Use())
+    known = {lender.name: lender for lender in lenders() if lender.hybrid is not None}
+    if use is not None and use not in known:
+        raise InputError(f"use {str(use)[:60]!r} is no measured run; accepted: {'; '.join(known)}")
+    alike = [
+        lender
+        for lender in ([known[use]] if use is not None else known.values())
+        if lender.trained == trained
+        and lender.hybrid is not None
+        and len(lender.hybrid.biases) == len(asked.biases)
+    ]
+    depth = len(asked.biases)
+    if not alike:
+        return Use(why=f"no model of {depth} layers was measured on rows of {trained} tokens")
+    if tested > 16 * trained:
+        return Use(why="the evidence ends at 16 times the training length")
+    at = {lender: _away(asked, lender, tested) for lender in alike}
+    nearest = min(alike, key=lambda lender: (at[lender], not lender.learned))
+    seeds = [lender for lender in alike if lender.hybrid == nearest.hybrid]
+    learned = sum(lender.learned for lender in seeds)
+    found = Use((), None, nearest.name, at[nearest], learned=(learned, len(seeds)))
+    if use is None and at[nearest] > FAR:
+        return Use(why=f"no measured model is near; the nearest is {nearest.name}")
+    if not nearest.learned:
+        return Use(
+            lender=nearest.name,
+            why=f"the nearest measured model, {nearest.name}, does not find the key even at its "
+            "training length",
+        )
+    same = at[nearest] == 0
+    head = (nearest.layer, nearest.head) if same else asked.retrieving(tested)
+    return _curve(asked, head, trained, tested, nearest.logits(), found)
+
+
+def _away(asked: Hybrid, lender: Lender, length: int) -> float:
+    """The largest difference of prices; a nat more where the logits are scaled otherwise."""
+    assert lender.hybrid is not None
+    apart = np.abs(asked.prices(length) - lender.hybrid.prices(length)).max()
+    return float(apart) + (asked.scales != lender.hybrid.scales)
+
+
+def _curve(
+    asked: Hybrid,
+    head: tuple[int, int],
+    trained: int,
+    tested: int,
+    logits: Mapping[str, Any],
+    found: Use,
+) -> Use:
+    at, h = head
+    scale, far = asked.scales[at - 1], reached(tested)
+    more = 1.0
+    if scale is not None and (not scale.heads or h in scale.heads):
+        more = scale.at(tested, trained) / scale.at(trained, trained)
+    curve = retrieval_curve(
+        more * np.asarray(logits["target"], dtype=float),
+        more * np.asarray(logits["others"], dtype=float),
+        asked.biases[at - 1][h - 1],
+        near=None if (near := logits.get("near")) is None else more * np.asarray(near, dtype=float),
+        length=tested,
+        distances=far.tolist(),
+    )
+    assert curve.attention is not None
+    pairs = tuple(zip(curve.distances, curve.attention, strict=True))
+    half = [d for d, share in pairs if share >= 0.5]
+    return replace(found, attention=pairs, reach=max(half, default=None))
