@@ -49,7 +49,8 @@ def reference() -> tuple[Run, ...]:
     """
     with as_file(files("farfield.validation").joinpath("reference")) as folder:
         paths = sorted(folder.rglob("*.json"), key=lambda p: (len(p.parts), p.name))
-        return tuple(run for p in paths for run in _runs(p.read_text(encoding="utf-8"), p.name))
+        each = (run for p in paths for run in _runs(p.read_text(encoding="utf-8"), p.name))
+        return tuple(run for run in each if _on_text(run))
 
 
 def _runs(text: str, name: str) -> list[Run]:
@@ -90,9 +91,14 @@ def of_store(folder: str | os.PathLike[str]) -> tuple[Run, ...]:
             run = _stored(record.parent)
         except CorruptFile:
             continue
-        if run["measurements"]:
+        if run["measurements"] and _on_text(run):
             found.append(run)
     return tuple(found)
+
+
+def _on_text(run: Run) -> bool:
+    """Whether a run is measured by perplexity: those on tasks belong to no figure of a paper."""
+    return all("perplexity" in m for m in run["measurements"])
 
 
 def _stored(folder: Path) -> Run:

@@ -474,3 +474,11 @@ def test_data_are_rectangular():
     with pytest.raises(ValueError, match="2 cells"):
         Data(("a",), ((1, 2),))
     assert json.loads(draw(["chi2023.fig3"]).to_json())["drawn"]["chi2023.fig3"]["kind"]
+
+
+def test_runs_on_tasks_are_in_no_figure_of_a_paper():
+    from farfield.figures.samples import reference
+    from farfield.validation.reference.table import results
+
+    assert any("recall" in m for run in results("hold_and_use") for m in run["measurements"])
+    assert not any("recall" in m for run in reference() for m in run["measurements"])
