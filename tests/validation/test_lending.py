@@ -13,11 +13,9 @@ from farfield.validation.harness.layers import read_layers
 from farfield.validation.harness.mechanism import Scale
 from farfield.validation.harness.model import factor
 from farfield.validation.reference.lending import (
-    FOLDER,
     Hybrid,
     keep_logits,
     lenders,
-    logits_of,
     read_logits,
     use_of,
 )
@@ -29,7 +27,7 @@ ASK = {"trained": 64, "tested": 1024}
 def test_the_forecast_is_the_prediction_that_the_run_was_given():
     """From 128 of its rows, where all 768 made the committed prediction."""
     name = "local, then free, 64, 0"
-    path = FOLDER / f"{logits_of(name).stem}.json"
+    path = next(one.result for one in lenders() if one.name == name)
     said = json.loads(path.read_text(encoding="utf-8"))["predicted"]
     found = forecast(None, layers=[LOCAL, "0"], **ASK)
     known = dict(found.attention)

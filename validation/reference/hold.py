@@ -174,17 +174,17 @@ def lend(folder: str | Path) -> Iterator[str]:
     for job in HOLD.plan.jobs(corpus()):
         if job.configuration.task is not None and place(job, HOLD.folder).exists():
             path = place(job, HOLD.folder)
-            result = json.loads(path.read_text(encoding="utf-8"))
-            if not logits_of(job.name).exists():
-                _lend(job, store, result)
-                yield f"{job.name}: {logits_of(job.name).name}"
+            if not logits_of(path).exists():
+                _lend(job, store, json.loads(path.read_text(encoding="utf-8")))
+                yield f"{job.name}: {logits_of(path).name}"
 
 
 def _lend(job: Job, store: Store, result: Row) -> None:
     from farfield.validation.harness.measures.recall import retrieval_logits
 
     (measured,) = result["measurements"]
-    keep_logits(retrieval_logits(store.folder(job.key) / measured["logits"]), logits_of(job.name))
+    kept = store.folder(job.key) / measured["logits"]
+    keep_logits(retrieval_logits(kept), logits_of(place(job, HOLD.folder)))
 
 
 def predicted(job: Job, store: Store, result: Row) -> list[Row]:

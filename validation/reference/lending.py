@@ -31,7 +31,6 @@ from farfield.validation.harness.mechanism import Scale
 from farfield.validation.reference.committed import HERE, Row
 
 FOLDER = HERE / "hold_and_use"
-LOGITS = FOLDER / "logits"
 LEARNED = 0.9  # mean accuracy at the training length from which a model has learned its task
 FAR = 5.0  # nats between the prices of two models: nothing is lent beyond
 DEAR = 20.0  # nats; no measured advantage pays more, so that dearer prices are alike
@@ -112,6 +111,7 @@ class Lender:
 
     Fields:
         name: of the run, as the registration has it.
+        result: its committed file.
         hybrid: its biases and scales; None where biases were learned.
         trained: its training length in tokens.
         layer, head: the retrieving head, from 1.
@@ -119,6 +119,7 @@ class Lender:
     """
 
     name: str
+    result: Path
     hybrid: Hybrid | None
     trained: int
     layer: int
@@ -127,17 +128,16 @@ class Lender:
 
     def logits(self) -> dict[str, np.ndarray]:
         """`target`, `others`, `near` as `retrieval_curve` takes them."""
-        return read_logits(logits_of(self.name))
+        return read_logits(logits_of(self.result))
 
 
-def logits_of(name: str) -> Path:
-    """Where the logits of a run are committed.
+def logits_of(result: Path) -> Path:
+    """Where the logits of a committed result are.
 
-    >>> logits_of("local, then free, 64, 0").name
-    'local-then-free-64-0.npz'
+    >>> logits_of(Path("hold_and_use/t5-64-0.json")).as_posix()
+    'hold_and_use/logits/t5-64-0.npz'
     """
-    words = "".join(c if c.isalnum() else " " for c in name).split()
-    return LOGITS / f"{'-'.join(words).lower()}.npz"
+    return result.parent / "logits" / f"{result.stem}.npz"
 
 
 def keep_logits(logits: Mapping[str, np.ndarray], path: Path) -> None:
@@ -167,13 +167,13 @@ def lenders() -> tuple[Lender, ...]:
         configuration = result["training"]["configuration"]
         if configuration.get("task", {}).get("kind") == "induction":
             cell = result["name"].replace(f", {result['seed']}", "", 1)
-            found.append(_lender(result, biases[cell]))
+            found.append(_lender(path, result, biases[cell]))
     return tuple(
         lender for lender in found if not lender.learned or logits_of(lender.name).exists()
     )
 
 
-def _lender(result: Row, biases: Sequence[Sequence[str]] | None) -> Lender:
+def _lender(path: Path, result: Row, biases: Sequence[Sequence[str]] | None) -> Lender:
     recall, length = result["measurements"][0]["recall"], result["preset"]["length"]
     home = [p["accuracy"] for p in recall["points"] if p["length"] == length]
     layers = result["training"]["configuration"].get("layers", [])
@@ -185,7 +185,7 @@ def _lender(result: Row, biases: Sequence[Sequence[str]] | None) -> Lender:
             tuple(scales or [None] * len(biases)),
         )
     learned = float(np.mean(home)) >= LEARNED
-    return Lender(result["name"], hybrid, length, recall["layer"], recall["head"], learned)
+    return Lender(result["name"], path, hybrid, length, recall["layer"], recall["head"], learned)
 
 
 def _tuples(given: Row) -> Row:
