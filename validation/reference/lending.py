@@ -169,7 +169,7 @@ def lenders() -> tuple[Lender, ...]:
             cell = result["name"].replace(f", {result['seed']}", "", 1)
             found.append(_lender(path, result, biases[cell]))
     return tuple(
-        lender for lender in found if not lender.learned or logits_of(lender.name).exists()
+        lender for lender in found if not lender.learned or logits_of(lender.result).exists()
     )
 
 
