@@ -20,6 +20,7 @@ from sympy import Expr, S
 from farfield.numerics.heads import BUDGET_S, per_head, within
 from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.receptive_field import resolve
+from farfield.numerics.search import decide, least
 from farfield.numerics.summation.normal_form import sign
 from farfield.numerics.summation.series import Series, Stretch, series
 from farfield.theory.algebra.outcomes import Unreachable
@@ -34,7 +35,7 @@ from farfield.theory.answers.blocks import Block, Formula, Sentence, facts
 from farfield.theory.answers.notation import expression_line, shortened, words
 from farfield.theory.answers.wording import listed
 from farfield.theory.answers.wording import tokens as tokens_text
-from farfield.theory.functions.balls import Undefined, precision, to_arb
+from farfield.theory.functions.balls import precision, to_arb
 from farfield.theory.functions.nodes import n
 from farfield.theory.values import compile_ball
 
@@ -159,17 +160,14 @@ def _vanishes(bias: Expr, j: int, origin: Expr, limit: fmpq, closed: bool) -> bo
     if bias is S.NegativeInfinity:
         return True
     at, start = compile_ball(bias), compile_ball(origin)
-    for bits in (128, 512, 2048, 4 * j.bit_length() + 2048):
-        with precision(bits):
-            try:
-                p, q = at({n: fmpq(j)}), start({n: fmpq(0)})
-            except (Undefined, ZeroDivisionError):
-                continue
-            gap = to_arb(p) - to_arb(q) - arb(limit).log()
-            if gap < 0:
-                return True
-            if gap > 0:
-                return False
+
+    def below() -> bool | None:
+        gap = to_arb(at({n: fmpq(j)})) - to_arb(start({n: fmpq(0)})) - arb(limit).log()
+        return True if gap < 0 else False if gap > 0 else None
+
+    found = decide(below, (128, 512, 2048, 4 * j.bit_length() + 2048))
+    if found is not None:
+        return found
     if j.bit_length() <= 256:
         goal = sympy.log(sympy.Rational(int(limit.p), int(limit.q)))
         try:
@@ -216,7 +214,7 @@ def _in_stretch(s: Stretch, origin: Expr, limit: fmpq, closed: bool) -> int | No
         raise Unreachable(f"the bias is monotone only from n = {since} on")
     inside = falling and (s.end is None or since < s.end)
     if inside and not _vanishes(s.bias, since, origin, limit, closed):
-        return _bisect(s, since, origin, limit, closed)
+        return _least_vanishing(s, since, origin, limit, closed)
     for j in range(min(since, s.end or since) - 1, s.start - 1, -1):
         if not _vanishes(s.bias, j, origin, limit, closed):
             return j + 1
@@ -242,21 +240,12 @@ def _beyond_all(s: Stretch, origin: Expr, limit: fmpq) -> int:
     raise Unreachable("the bias is not proved to be monotone, and its tail is too heavy to scan")
 
 
-def _bisect(s: Stretch, low: int, origin: Expr, limit: fmpq, closed: bool) -> int:
+def _least_vanishing(s: Stretch, low: int, origin: Expr, limit: fmpq, closed: bool) -> int:
     """The least vanishing distance above `low`, where the bias falls; at most the end."""
-    step, high = 1, low + 1
-    while not _vanishes(s.bias, high, origin, limit, closed):
-        low, step = high, 2 * step if step < 2**64 else step * step
-        high = low + step
-        if s.end is not None and high >= s.end:
-            high = s.end
-            break
-        if step.bit_length() > MAX_BITS:
+
+    def proved(j: int) -> bool:
+        if j.bit_length() > MAX_BITS:
             raise Unreachable(f"the horizon has more than {MAX_BITS} bits")
-    while high - low > 1:
-        middle = (low + high) // 2
-        if _vanishes(s.bias, middle, origin, limit, closed):
-            high = middle
-        else:
-            low = middle
-    return high
+        return _vanishes(s.bias, j, origin, limit, closed)
+
+    return least(proved, low, s.end)

@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import islice
 from typing import Any, ClassVar, overload
 
 import numpy as np
@@ -28,6 +29,7 @@ from flint import arb, ctx, fmpq
 from sympy import Expr
 
 from farfield.numerics.outcomes import Unrecognised
+from farfield.numerics.search import crossing, decide, doubled, narrowed
 from farfield.numerics.summation.families import Geometric
 from farfield.numerics.summation.normal_form import sign
 from farfield.numerics.summation.series import Series, series, verdict
@@ -59,7 +61,7 @@ EXTRA_BITS = 256  # beyond those that j asks for, before a comparison counts as 
 COUNTED = 10**18  # the largest answer that is counted exactly without being asked to
 FINE = 10**9  # one part in so many is how finely a larger answer is enclosed
 MAX_EPS_BITS = 4_096  # of the denominator of eps
-MAX_STEPS = 40  # doublings, and halvings, of a bracket
+MAX_STEPS = 80  # doublings, and halvings, of a bracket
 MAX_FLOAT_LENGTH = 2 * 10**7  # keys of a row that is summed in floats
 BLOCKWISE = Reason(
     Code.BOUNDED_SUPPORT, "blockwise causal attention is not a function of the distance alone"
@@ -504,14 +506,14 @@ def _asymptotics(s: Series) -> str | None:
 
 def at_precision(value: Callable[[], Any], bits: int) -> Any:
     """The value at `bits` bits or, where that is too few to define it, at up to 16 times more."""
-    for factor in (1, 4, 16):
-        with precision(bits * factor):
-            try:
-                result = value()
-            except (Undefined, ZeroDivisionError):
-                continue
-            if isinstance(result, fmpq) or result.is_finite():
-                return result
+
+    def finite() -> Any:
+        result = value()
+        return result if isinstance(result, fmpq) or result.is_finite() else None
+
+    found = decide(finite, (bits, 4 * bits, 16 * bits))
+    if found is not None:
+        return found
     raise Unreachable(f"a sum is not enclosed at {16 * bits} bits")
 
 
@@ -529,10 +531,12 @@ def bits_for(j: int) -> int:
 
 @dataclass
 class _Comparison:
-    """T_j against eps B; the totals are kept for each precision."""
+    """T_j against eps B, last at `at`, where they were `seen`; totals are kept by precision."""
 
     series: Series
     totals: dict[int, Any] = field(default_factory=dict)
+    at: int = 0
+    seen: tuple[Any, Any] = (None, None)
 
     def total(self, bits: int) -> Any:
         """B at the precision `bits`, which must be at work."""
@@ -540,40 +544,40 @@ class _Comparison:
             self.totals[bits] = self.series.total()
         return self.totals[bits]
 
-    def below(self, j: int, eps: sympy.Rational, coarse: bool = False) -> tuple[bool, Any, Any]:
-        """Whether T_j < eps B, proved; with T_j and eps B at the precision that decided it.
+    def below(self, j: int, eps: sympy.Rational, coarse: bool = False) -> bool:
+        """Whether T_j < eps B, proved; `seen` is then T_j and eps B as they decided it.
 
         `coarse` tries the first precision alone, or for magnitudes the first two.
         """
         bits = max(bits_for(j), 0 if self.series.last.end is None else self.series.first_bits)
-        last, near, tail = bits + EXTRA_BITS, None, None
+        last, near, tail = bits + EXTRA_BITS, "", None
         if coarse:
             bits = min(bits, self.series.first_bits)
             last = bits if j <= COUNTED else 2 * bits
-        while bits <= last:
-            with precision(bits):
-                try:
-                    goal = rational(eps) * self.total(bits)
-                    if near is None or not to_arb(goal).contains(to_arb(tail)):
-                        tail = self.series.tail(j)  # else a sharper one would decide no more
-                except (Undefined, ZeroDivisionError):
-                    bits *= 2
-                    continue
-                except Unreachable as why:
-                    if not near:
-                        raise
-                    raise _Tie(f"{near}; {why}") from None
-                if tail < goal or tail >= goal:
-                    return bool(tail < goal), tail, goal
-                gap = (abs(to_arb(tail - goal)) / to_arb(goal)).upper().mid()
-                near = f"eps B differ by at most {gap.str(2, radius=False)} of them"
+
+        def decided() -> bool | None:
+            nonlocal near, tail
+            try:
+                goal = rational(eps) * self.total(ctx.prec)
+                if not near or not to_arb(goal).contains(to_arb(tail)):
+                    tail = self.series.tail(j)  # else a sharper one would decide no more
+            except Unreachable as why:
+                if not near:
+                    raise
+                raise _Tie(f"{near}; {why}") from None
+            self.seen = tail, goal
+            if tail < goal or tail >= goal:
+                return bool(tail < goal)
+            gap = (abs(to_arb(tail - goal)) / to_arb(goal)).upper().mid()
+            near = f"eps B differ by at most {gap.str(2, radius=False)} of them"
             tied = self._geometric_tie(j, eps)
-            if tied is None and bits > bits_for(j):
-                tied = self._telescoped(j, eps)
-            if tied is not None:
-                return tied, tail, goal
-            bits *= 2
-        raise _Tie(f"{near or 'eps B are not enclosed'}, as far as known")
+            return self._telescoped(j, eps) if tied is None and ctx.prec > bits_for(j) else tied
+
+        self.at = j
+        found = decide(decided, doubled(bits, last))
+        if found is None:
+            raise _Tie(f"{near or 'eps B are not enclosed'}, as far as known")
+        return found
 
     def _telescoped(self, j: int, eps: sympy.Rational) -> bool | None:
         """By the exact T_j/B of a hypergeometric series from 0 that telescopes."""
@@ -600,40 +604,46 @@ def _search(
     compare: _Comparison, eps: sympy.Rational, asked: _Request
 ) -> tuple[Value, Reason | None]:
     """The least j with T_j < eps B; T_0 = B is never below, as eps < 1."""
-    s = compare.series
-    low, high, step, vast, most, coarse = 0, s.support, 0, False, s.max_bits, True
-    guesses = foreseen = _foreseen(compare, eps, most if asked.exact else 60) or [1]
-    while high is None or high - low > 1:
-        if time.monotonic() > asked.deadline:
-            return Bracket(low + 1, high), Reason(Code.BUDGET, str(OutOfTime()))
-        if high is None and low >= COUNTED and not vast:
-            if _beyond(s, eps):
-                return _enclosure(s, eps, 1 << most)
-            vast = True
-        if low >= COUNTED and not asked.exact:
-            return _magnitude(compare, eps, low, high, guesses, asked.deadline)
-        if high is None and low.bit_length() > most:
-            return Bracket(low + 1, None), _beyond_reason(most)
-        j = foreseen[0] if step == 0 else _choose(guesses, low, high, step)
-        if not asked.exact and j > COUNTED:
-            j = COUNTED
+    s, most, coarse, vast = compare.series, compare.series.max_bits, True, False
+    foreseen = _foreseen(compare, eps, most if asked.exact else 60) or [1]
+    guesses, low, high = [*foreseen], 0, s.support
+
+    def proved(j: int) -> bool:
+        nonlocal coarse
         try:
-            below, tail, goal = compare.below(j, eps, coarse)
-        except _Tie as near:
-            if coarse:
-                coarse = False
-                continue
-            return _tied(compare, eps, j, low, high, str(near))
-        except Unreachable as why:
-            if not low:
+            below = compare.below(j, eps, coarse)
+        except _Tie:
+            if not coarse:
                 raise
-            code = Code.BUDGET if isinstance(why, OutOfTime) else Code.NO_ENCLOSURE
-            return Bracket(low + 1, high), Reason(code, str(why))
-        low, high = (low, j) if below else (j, high)
-        guesses = _newton(s, j, tail, goal)
-        if foreseen[0] in (low, high) or foreseen[0] > COUNTED:
-            guesses += foreseen
-        step += 1
+            coarse = False
+            return proved(j)
+        guesses[:] = _newton(compare)
+        return below
+
+    cap = None if asked.exact else COUNTED
+    brackets = narrowed(proved, low, high, guesses, first=foreseen[0], cap=cap)
+    try:
+        for low, high in brackets:
+            if time.monotonic() > asked.deadline:
+                return Bracket(low + 1, high), Reason(Code.BUDGET, str(OutOfTime()))
+            if high is None and low >= COUNTED and not vast:
+                if _beyond(s, eps):
+                    return _enclosure(s, eps, 1 << most)
+                vast = True
+            if foreseen[0] in (low, high) or foreseen[0] > COUNTED:
+                guesses += foreseen
+            if low >= COUNTED and not asked.exact:
+                return _magnitude(compare, eps, low, high, guesses, asked.deadline)
+            if high is None and low.bit_length() > most:
+                return Bracket(low + 1, None), _beyond_reason(most)
+    except _Tie as near:
+        return _tied(compare, eps, low, high, str(near))
+    except Unreachable as why:
+        if not low:
+            raise
+        code = Code.BUDGET if isinstance(why, OutOfTime) else Code.NO_ENCLOSURE
+        return Bracket(low + 1, high), Reason(code, str(why))
+    assert high is not None
     return Exact(high), None
 
 
@@ -646,24 +656,29 @@ def _magnitude(
     deadline: float,
 ) -> tuple[Value, Reason | None]:
     """log TRF for an answer in (low, high], as fine as a low precision and the time allow."""
-    s, step = compare.series, 0
+    most, near = compare.series.max_bits, list[int]()
     reason = Reason(Code.TOO_LARGE, "the answer is beyond 10^18; exact=True (--exact) counts it")
-    while high is None or (high - low) * FINE > low:
-        if high is None and low.bit_length() > s.max_bits:
-            return Bracket(low + 1, None), _beyond_reason(s.max_bits)
-        near = [g + (1 if g >= low else -1) * (g // (4 * FINE)) for g in guesses]
-        if high is not None and guesses and 2 * guesses[-1] > low + high:
-            near = [g - g // (2 * FINE) for g in near]
-        j = _choose(near, low, high, step)
-        try:
-            below, tail, goal = compare.below(j, eps, coarse=True)
-        except (_Tie, Unreachable):
-            break  # as fine as this precision tells
-        low, high = (low, j) if below else (j, high)
-        guesses, step = _newton(s, j, tail, goal), step + 1
-        if time.monotonic() > deadline:
-            reason = Reason(Code.BUDGET, str(OutOfTime()))
-            break
+
+    def proved(j: int) -> bool:
+        below = compare.below(j, eps, coarse=True)
+        guesses[:] = _newton(compare)
+        return below
+
+    brackets = narrowed(proved, low, high, near)
+    try:
+        for low, high in brackets:
+            if high is not None and (high - low) * FINE <= low:
+                break
+            if time.monotonic() > deadline:
+                reason = Reason(Code.BUDGET, str(OutOfTime()))
+                break
+            if high is None and low.bit_length() > most:
+                return Bracket(low + 1, None), _beyond_reason(most)
+            near[:] = [g + (1 if g >= low else -1) * (g // (4 * FINE)) for g in guesses]
+            if high is not None and guesses and 2 * guesses[-1] > low + high:
+                near[:] = [g - g // (2 * FINE) for g in near]
+    except (_Tie, Unreachable):
+        pass  # as fine as this precision tells
     if high is None:
         return Bracket(low + 1, None), reason
     down, up = math.log(low), math.log(high)
@@ -687,22 +702,9 @@ def _foreseen(compare: _Comparison, eps: sympy.Rational, most: int) -> list[int]
     return [] if guess is None else [guess, guess - 1]
 
 
-def _choose(guesses: list[int], low: int, high: int | None, step: int) -> int:
-    """A guess inside the bracket; every fifth step, or without one, the middle."""
-    if high is None:
-        far = max(16, low * low)
-        fit = [g for g in guesses if g > low]
-        return min(max(fit), far) if fit else far
-    fit = [g for g in guesses if low < g < high]
-    if not fit:
-        fit = [low + 1] if low in guesses else [high - 1] if high in guesses else []
-    if fit and step % 5 != 4:
-        return fit[step % len(fit)]
-    return math.isqrt(low * high) if low and high > 4 * low else (low + high) // 2
-
-
-def _newton(s: Series, j: int, tail: Any, goal: Any) -> list[int]:
+def _newton(compare: _Comparison) -> list[int]:
     """Where log T, taken as linear in j and as linear in log j, meets the goal."""
+    s, j, (tail, goal) = compare.series, compare.at, compare.seen
     with precision(128 + j.bit_length()):
         try:
             density = to_arb(s.term(j))
@@ -719,12 +721,13 @@ def _newton(s: Series, j: int, tail: Any, goal: Any) -> list[int]:
 
 
 def _tied(
-    compare: _Comparison, eps: sympy.Rational, j: int, low: int, high: int | None, near: str
+    compare: _Comparison, eps: sympy.Rational, low: int, high: int | None, near: str
 ) -> tuple[Value, Reason | None]:
     """T_j and eps B agree to all digits: both candidates, or the nearest proved ones."""
+    j = compare.at
     reason = Reason(Code.TIE, f"T_{j} and {near}: {j} if T_{j} is less, otherwise {j + 1}")
     try:
-        if not compare.below(j - 1, eps)[0] and compare.below(j + 1, eps)[0]:
+        if not compare.below(j - 1, eps) and compare.below(j + 1, eps):
             return Bracket(j, j + 1), reason
     except _Tie:
         pass
@@ -739,29 +742,16 @@ def _decided(
     """By halves, the nearest end of what balls decide: the largest j seen with T_j >= eps B
     (`want` False, from the decided `low` up), or the least with T_j < eps B."""
 
-    def proved(j: int) -> bool:
+    def beyond(j: int) -> bool:
         try:
-            return compare.below(j, eps)[0] == want
+            return compare.below(j, eps) or not want
         except (_Tie, Unreachable):
-            return False
+            return not want
 
-    if want and high is None:
-        high = 2 * low + 1
-        for _ in range(MAX_STEPS):
-            if proved(high):
-                break
-            low, high = high, high * high
-            if high.bit_length() > compare.series.max_bits:
-                return None
-    assert high is not None
-    for _ in range(MAX_STEPS):
-        if high - low <= 1:
-            break
-        middle = math.isqrt(low * high) if low and high > 4 * low else (low + high) // 2
-        if proved(middle) is want:
-            high = middle
-        else:
-            low = middle
+    brackets = narrowed(beyond, low, high)
+    for low, high in islice(brackets, MAX_STEPS):
+        if high is None and low.bit_length() > compare.series.max_bits:
+            return None
     return high if want else low
 
 
@@ -799,21 +789,14 @@ def _enclosure(s: Series, eps: sympy.Rational, low: int) -> tuple[Value, Reason 
                 return 1
             return -1 if kernel.integral(x + 1) >= goal else 0
 
+        near = arb(low).log().mid()
         try:
-            near, far = arb(low).log().mid(), arb(low).log().mid() * 2
-            while side(far) < 1:
-                near, far = (far if side(far) < 0 else near), far * 2
-                if far > 2**60:
-                    return Bracket(low + 1, None), reason
-            for _ in range(64):
-                middle = ((near + far) / 2).mid()
-                where = side(middle)
-                if where == 0:
-                    break
-                near, far = (middle, far) if where < 0 else (near, middle)
+            found = crossing(side, near, near, arb(2**60))
         except Unreachable:
+            found = None
+        if found is None:
             return Bracket(low + 1, None), reason
-        down, up = math.nextafter(float(near), 0), math.nextafter(float(far), math.inf)
+        down, up = (math.nextafter(float(found[0]), 0), math.nextafter(float(found[1]), math.inf))
         return Enclosure(1, down, math.nextafter(up, math.inf)), reason
 
 

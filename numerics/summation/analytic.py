@@ -34,6 +34,7 @@ from farfield.numerics.enclosures.tails import (
     times,
 )
 from farfield.numerics.outcomes import Unrecognised, recognising
+from farfield.numerics.search import crossing
 from farfield.numerics.summation.analytic_bias import (
     ENVELOPE,
     Bias,
@@ -182,28 +183,16 @@ class Analytic(Kernel):
     def far(self, goal: arb) -> tuple[int, arb] | None:
         """The d-fold logarithm, from int_j^oo <= T_j <= int_j^oo + f(j)."""
         with precision(192):
-            low, high = self.area.to_t(arb(2) ** 1000).mid(), None
-            step = arb(1)
-            if not self.area.beyond(low) >= goal:
+            low = self.area.to_t(arb(2) ** 1000).mid()
+
+            def side(t: arb) -> int:
+                whole = self.area.beyond(t)
+                return -1 if whole >= goal else int(whole < goal)
+
+            found = crossing(side, low, arb(1), arb(2**40)) if side(low) < 0 else None
+            if found is None:
                 return None
-            while high is None:
-                trial = (low + step).mid()
-                value = self.area.beyond(trial)
-                if value < goal:
-                    high = trial
-                else:
-                    low, step = trial, step * 2
-                    if step > 2**40:
-                        return None
-            for _ in range(60):
-                middle = ((low + high) / 2).mid()
-                value = self.area.beyond(middle)
-                if value >= goal:
-                    low = middle
-                elif value < goal:
-                    high = middle
-                else:
-                    break
+            low, high = found
             slack = arb(2) ** -40 * (1 + abs(high))
             if not self.area.beyond((high + slack).mid()) + self._tiny(high) < goal:
                 return None

@@ -25,6 +25,7 @@ from farfield.numerics.receptive_field import (
     obstacle,
     theoretical_receptive_field,
 )
+from farfield.numerics.search import decide, doubled, least
 from farfield.numerics.summation.series import Series, series
 from farfield.numerics.windows.question import MAX_BITS, Window, WindowError, WindowQuestion
 from farfield.theory.algebra.budget import check_time
@@ -110,11 +111,7 @@ def _least(s: Series, bias: Expr, asked: WindowQuestion) -> int:
         why = found.reason or "the width is not an exact integer in reach"
         raise Unreachable(str(why))
     w = max(1, found.answer.tokens)
-    while not _within(s, w, asked):
-        w += 1
-    while w > 1 and _within(s, w - 1, asked):
-        w -= 1
-    return w
+    return least(lambda j: _within(s, j, asked), 0, guesses=(w - 1, w, w + 1), first=w)
 
 
 def _within(s: Series, w: int, asked: WindowQuestion) -> bool:
@@ -122,14 +119,13 @@ def _within(s: Series, w: int, asked: WindowQuestion) -> bool:
     tail, total, share = s.tail(w), s.total(), asked.exact_share()
     if share is not None and isinstance(tail, fmpq) and isinstance(total, fmpq):
         return bool(tail <= share * (total - tail))
-    bits = 128 + 2 * w.bit_length()
-    while bits <= MAX_BITS:
-        with precision(bits):
-            tail = to_arb(s.tail(w))
-            allowed = asked.share() * (to_arb(s.total()) - tail)
-            if tail <= allowed:
-                return True
-            if tail > allowed:
-                return False
-        bits *= 2
+
+    def within() -> bool | None:
+        tail = to_arb(s.tail(w))
+        allowed = asked.share() * (to_arb(s.total()) - tail)
+        return True if tail <= allowed else False if tail > allowed else None
+
+    found = decide(within, doubled(128 + 2 * w.bit_length(), MAX_BITS))
+    if found is not None:
+        return found
     raise Unreachable(f"the error of a window of {w} agrees with {asked.error} to all digits tried")

@@ -1,0 +1,142 @@
+"""Proofs by rising precision, and searches for the least integer with a proven property.
+
+A search is free to guess: what it returns rests on the proofs at its two ends alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
+
+from flint import arb
+
+from farfield.theory.functions.balls import Undefined, precision
+
+Found = TypeVar("Found")
+
+
+def doubled(bits: int, last: int) -> Iterator[int]:
+    """Precisions from `bits` on, each twice the one before, up to `last`."""
+    while bits <= last:
+        yield bits
+        bits *= 2
+
+
+def decide(predicate: Callable[[], Found | None], bits: Iterable[int]) -> Found | None:
+    """The first answer of a predicate, asked at each precision in turn.
+
+    Args:
+        predicate: proves an answer with balls at the precision at work, None where they are too
+            wide to tell; a ball that is undefined or divided by 0 tells as little.
+        bits: the precisions, in rising order.
+
+    Returns:
+        The answer, or None where no precision gives one.
+
+    >>> decide(lambda: True if arb(2).sqrt() < 1.5 else None, (8, 64))
+    True
+    """
+    for each in bits:
+        with precision(each):
+            try:
+                found = predicate()
+            except (Undefined, ZeroDivisionError):
+                continue
+        if found is not None:
+            return found
+    return None
+
+
+def least(
+    proved: Callable[[int], bool],
+    low: int,
+    high: int | None = None,
+    guesses: Sequence[int] = (),
+    *,
+    first: int | None = None,
+) -> int:
+    """The least integer above `low` with a proven property; the arguments are those of `narrowed`.
+
+    >>> least(lambda j: j * j >= 2000, 0)
+    45
+    """
+    for _, found in narrowed(proved, low, high, guesses, first=first):
+        high = found
+    assert high is not None
+    return high
+
+
+def narrowed(
+    proved: Callable[[int], bool],
+    low: int,
+    high: int | None = None,
+    guesses: Sequence[int] = (),
+    *,
+    first: int | None = None,
+    cap: int | None = None,
+) -> Iterator[tuple[int, int | None]]:
+    """Narrow (low, high] down to the least integer with a proven property; yield each bracket.
+
+    Args:
+        proved: whether an integer has the property, proved either way. The property must hold for
+            all integers beyond one that has it.
+        low: an integer without it.
+        high: an integer with it, None where none is known.
+        guesses: integers to try; the caller may renew them whenever a bracket is yielded.
+        first: the integer to try first.
+        cap: no integer beyond it is tried; the caller stops where `low` reaches it.
+
+    Yields:
+        The brackets (low, high); in the last one `high` is the answer and `low` is `high` - 1.
+    """
+    yield low, high
+    step = 0
+    while high is None or high - low > 1:
+        j = _choose(guesses, low, high, step)
+        if step == 0 and first is not None and low < first and (high is None or first < high):
+            j = first
+        if cap is not None:
+            j = min(j, cap)
+        low, high = (low, j) if proved(j) else (j, high)
+        yield low, high
+        step += 1
+
+
+def _choose(guesses: Sequence[int], low: int, high: int | None, step: int) -> int:
+    """A guess inside the bracket; every fifth step, or without one, the middle."""
+    if high is None:
+        far = max(16, low * low)
+        fit = [g for g in guesses if g > low]
+        return min(max(fit), far) if fit else far
+    fit = [g for g in guesses if low < g < high]
+    if not fit:
+        fit = [low + 1] if low in guesses else [high - 1] if high in guesses else []
+    if fit and step % 5 != 4:
+        return fit[step % len(fit)]
+    return math.isqrt(low * high) if low and high > 4 * low else (low + high) // 2
+
+
+def crossing(side: Callable[[arb], int], low: arb, step: arb, most: arb) -> tuple[arb, arb] | None:
+    """Two reals around the place where a proven side changes from -1 to 1, as near as balls tell.
+
+    Args:
+        side: -1 before the place, 1 beyond it, 0 where balls do not tell.
+        low: a real before it.
+        step: how far beyond `low` the search begins; it doubles.
+        most: the largest step.
+
+    Returns:
+        The two reals, the outer one proved to lie beyond; None where no step reaches it.
+    """
+    while (found := side(high := (low + step).mid())) < 1:
+        low, step = (high if found < 0 else low), 2 * step
+        if step > most:
+            return None
+    for _ in range(64):
+        middle = ((low + high) / 2).mid()
+        found = side(middle)
+        if found == 0:
+            break
+        low, high = (middle, high) if found < 0 else (low, middle)
+    return low, high
