@@ -95,33 +95,34 @@ def _heads(biased: Sequence[Model]) -> Iterator[Evidence]:
 def resolutions(found: Sequence[Model]) -> Iterator[Evidence]:
     """Measured R(s) of trained models beside the theory's, with and without BCA."""
     length = 256  # of the measured scores
-    pairs, rows = [], [("encoding", "measured R", "R of the bias", "ratio of perplexity")]
     reach = max(n for o in found for n in o.last)
+    measured = {o.name: o.resolution for o in found if o.resolution is not None}
+    theory = {}
     for o in found:
-        if o.resolution is None:
-            continue
-        value = None
-        if o.biased:
+        if o.biased and o.name in measured:
             value = attention_resolution(assumed_bias(o.label, o.trained), length).value
             if value is not None:
-                pairs.append((value, o.resolution))
-        rows.append(
-            (
-                o.name,
-                f"{o.resolution:.3g}",
-                "-" if value is None else f"{value:.3g}",
-                f"{o.last[reach]:.3f}",
-            )
-        )
-    if len(pairs) < 4:
+                theory[o.name] = value
+    if len(theory) < 4:
         return
-    r = rank_correlation([a for a, _ in pairs], [b for _, b in pairs])
-    by = {o.name: o.resolution for o in found if o.resolution is not None}
+    r = rank_correlation([*theory.values()], [measured[name] for name in theory])
     yield told(
         "resolution",
         r.n,
-        {"rho": (r.rho, r.rho_low, r.rho_high), "measured": by},
-        tuple(rows),
+        {"rho": (r.rho, r.rho_low, r.rho_high), "measured": measured},
+        (
+            ("encoding", "measured R", "R of the bias", "ratio of perplexity"),
+            *(
+                (
+                    o.name,
+                    f"{o.resolution:.3g}",
+                    f"{theory[o.name]:.3g}" if o.name in theory else "-",
+                    f"{o.last[reach]:.3f}",
+                )
+                for o in found
+                if o.resolution is not None
+            ),
+        ),
         tuple(o.runs for o in found),
         rank=r,
         length=length,

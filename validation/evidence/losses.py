@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterator, Sequence
 
 from farfield.validation.evidence.told import told
@@ -15,7 +16,7 @@ from farfield.validation.harness.measures.statistics import (
     rank_gain,
 )
 from farfield.validation.reference.observations import PLAIN
-from farfield.validation.reference.table import Model
+from farfield.validation.reference.table import LAST, WHOLE, Model
 
 RANK = "registered rank (layered mass beyond the training length)"
 
@@ -25,47 +26,38 @@ LEAK = "leak, mean of heads"
 
 def verdicts(found: Sequence[Model]) -> Iterator[Evidence]:
     """Verdict against Definition 0.1, as a confusion table, for each protocol and reach."""
-    trained = found[0].trained
     far = max(n for o in found for n in o.whole)
     reach = max(n for o in found for n in o.last)
-    for protocol, longest in (
-        ("last token", reach),
-        ("non-overlapping", reach),
-        ("non-overlapping", far),
-    ):
-        rows: dict[tuple[str, str], list[str]] = {}
-        right = {"printed": 0, "one-sided": 0}
-        counted = []
-        for o in found:
-            ratios = o.last if protocol == "last token" else o.whole
-            tested = {n: r for n, r in ratios.items() if n <= longest}
-            if longest not in tested:
-                continue
-            printed = holds([r - 1 for r in tested.values()], both_ways=True)
-            one_sided = holds(r - 1 for r in tested.values())
-            said = o.prediction["extrapolates"]
-            right["printed"] += printed == said
-            right["one-sided"] += one_sided == said
-            outcome = "extrapolates" if one_sided else "fails"
-            rows.setdefault((_kind(o), outcome), []).append(f"{o.name} {tested[longest]:.2f}")
-            counted.append(o)
-        if protocol == "non-overlapping" and longest == far == reach:
-            continue
-        n = len(counted)
-        low, high = proportion(right["one-sided"], n)
-        kinds = dict.fromkeys(kind for kind, _ in rows)
-        outcomes = ("extrapolates", "fails")
-        cells = [
-            [kind, *("; ".join(rows.get((kind, o), ["none"])) for o in outcomes)] for kind in kinds
-        ]
-        table = (("verdict", *outcomes), *map(tuple, cells))
+    longer = [(WHOLE, reach), (WHOLE, far)] if far != reach else []
+    for protocol, longest in [(LAST, reach), *longer]:
+        counted = [o for o in found if longest in o.ratios(protocol)]
+        rises = [[r - 1 for n, r in o.ratios(protocol).items() if n <= longest] for o in counted]
+        printed = [holds(row, both_ways=True) for row in rises]
+        one_sided = [holds(row) for row in rises]
+        said = [o.prediction["extrapolates"] for o in counted]
+        outcomes: dict[str, dict[bool, list[str]]] = {}
+        for o, kept in zip(counted, one_sided, strict=True):
+            named = f"{o.name} {o.ratios(protocol)[longest]:.2f}"
+            outcomes.setdefault(_kind(o), {True: [], False: []})[kept].append(named)
+        right = sum(map(operator.eq, one_sided, said))
         yield told(
             "verdict",
-            n,
-            {**right, "interval": (low, high), "tolerance": TOLERANCE},
-            table,
+            len(counted),
+            {
+                "printed": sum(map(operator.eq, printed, said)),
+                "one-sided": right,
+                "interval": proportion(right, len(counted)),
+                "tolerance": TOLERANCE,
+            },
+            (
+                ("verdict", "extrapolates", "fails"),
+                *(
+                    (kind, *("; ".join(by[kept]) or "none" for kept in (True, False)))
+                    for kind, by in outcomes.items()
+                ),
+            ),
             tuple(o.runs for o in counted),
-            times=longest // trained,
+            times=longest // found[0].trained,
             longest=longest,
             protocol=protocol,
         )
