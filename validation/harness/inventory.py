@@ -14,7 +14,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,9 @@ _LINE = (
     "ratios",
     "note",
 )
+LAST = "last token"
+"""The protocol that listings show."""
+
 _RECENT = 2.0  # seconds in which a file can change twice and bear the same time
 STATES = ("finished", "unfinished", "corrupted", "set aside")
 HEADER = (
@@ -55,6 +58,16 @@ HEADER = (
     "note",
 )
 _NUMERIC = (5, 6, 7, 8)
+
+
+def longest(ratios: Iterable[tuple[str, int, float]]) -> str:
+    """Ratios as a cell: of each way of inference that at the longest length.
+
+    >>> longest([("causal", 64, 1.0), ("causal", 256, 1.25), ("window 8", 64, 1.5)])
+    'causal: x1.250 at 256; window 8: x1.500 at 64'
+    """
+    last = {view: (ratio, length) for view, length, ratio in sorted(ratios, key=lambda r: r[1])}
+    return "; ".join(f"{view}: x{ratio:.3f} at {n}" for view, (ratio, n) in last.items())
 
 
 @dataclass(frozen=True, repr=False)
@@ -89,18 +102,9 @@ class Run(Result):
     size: int = 0
     note: str = ""
 
-    @property
-    def last_token(self) -> Iterator[tuple[str, int, float]]:
-        """The perplexity ratio of the last-token protocol at the longest length: inference, length,
-        ratio; one a way of inference."""
-        kept = [r for r in self.ratios if r[1] == "last token"]
-        for view in dict.fromkeys(r[0] for r in kept):
-            _, _, length, ratio = max((r for r in kept if r[0] == view), key=lambda r: r[2])
-            yield view, length, ratio
-
     def row(self) -> tuple[Any, ...]:
         """The cells of a listing."""
-        ratios = [f"{view}: x{ratio:.3f} at {length}" for view, length, ratio in self.last_token]
+        ratios = [(view, length, ratio) for view, by, length, ratio in self.ratios if by == LAST]
         loss = None if self.loss is None else f"{self.loss:.3f}"
         formula = None if self.formula is None else shortened(self.formula, 24)
         return (
@@ -113,7 +117,7 @@ class Run(Result):
             self.seed,
             self.steps,
             loss,
-            "; ".join(ratios),
+            longest(ratios),
             self.note,
         )
 

@@ -121,7 +121,7 @@ def _layer(given: Any, at: int, heads: int) -> LayerPlan:
             given = {"mechanism": given}
         entry = _Entry(**given)
         scale = _scale(entry.scale)
-        main = _encoding(entry.mechanism, heads)
+        main = fitted(heads, name=entry.mechanism)
         turning = {k: v for k in ("share", "base", "scaling") if (v := getattr(entry, k))}
         turn = None
         if main.mechanism in ("rotation", "rotation_decay"):
@@ -136,7 +136,7 @@ def _layer(given: Any, at: int, heads: int) -> LayerPlan:
             )
         bias = main if turn is None else None
         if entry.bias is not None:
-            bias = _encoding(entry.bias, heads)
+            bias = fitted(heads, name=entry.bias)
             if bias.mechanism != "bias":
                 raise ValueError(f"bias {bias.name}: accepted are additive biases")
     except ValueError as error:
@@ -157,11 +157,16 @@ def _scale(given: str | Mapping[str, Any] | None) -> Scale | None:
         raise ValueError(f"scale {given!r}: accepted are {known}") from None
 
 
-def _encoding(given: Formulas, heads: int) -> Encoding:
-    found = encoding(given)
-    if found.source != LISTED and found.num_heads not in (1, heads):
-        found = encoding(given, heads=heads)
-    return found
+def fitted(heads: int, /, **options: Any) -> Encoding:
+    """An encoding, with so many heads where it has one formula a head and nobody lists them.
+
+    >>> fitted(4, name="alibi").num_heads, fitted(4, name="-n/4").num_heads
+    (4, 1)
+    """
+    found = encoding(**options)
+    if "heads" in options or found.source == LISTED or found.num_heads in (1, heads):
+        return found
+    return encoding(heads=heads, **options)
 
 
 def _zero(found: Encoding) -> bool:

@@ -51,7 +51,7 @@ from farfield.theory.answers.names import nearest
 from farfield.theory.encodings import LISTED, Encoding, encoding
 from farfield.validation.harness.configuration import Configuration, hybrid, key
 from farfield.validation.harness.corpus import Corpus
-from farfield.validation.harness.layers import LayerPlan, read_layers
+from farfield.validation.harness.layers import LayerPlan, fitted, read_layers
 from farfield.validation.harness.measurement import Measurement, Probes
 from farfield.validation.harness.presets import Preset, preset, resized
 from farfield.validation.harness.reading import corpus as read_text
@@ -88,13 +88,7 @@ class PlannedEncoding:
 
     def encoding(self, heads: int) -> Encoding:
         """The encoding, with so many heads where it has one formula a head."""
-        if self.listed:
-            return hybrid(self.label)
-        found = encoding(**self.options)
-        told = "heads" in self.options or found.source == LISTED
-        if not told and found.num_heads not in (1, heads):
-            found = encoding(heads=heads, **self.options)
-        return found
+        return hybrid(self.label) if self.listed else fitted(heads, **self.options)
 
 
 @settings

@@ -31,7 +31,7 @@ from farfield.theory.answers.answer import InputError, Label, Result
 from farfield.theory.answers.blocks import Block, sentence, table
 from farfield.validation.files import CorruptFile
 from farfield.validation.harness.configuration import key
-from farfield.validation.harness.inventory import inventory
+from farfield.validation.harness.inventory import LAST, inventory, longest
 from farfield.validation.harness.plan import Job
 from farfield.validation.harness.store import InUse, Store, stored
 
@@ -105,9 +105,6 @@ class JobState:
 
     def row(self) -> tuple[Any, ...]:
         """The cells of a listing."""
-        last = {}
-        for view, length, ratio in sorted(self.ratios, key=lambda r: r[1]):
-            last[view] = f"{view}: x{ratio:.3f} at {length}"
         loss = None if self.loss is None else f"{self.loss:.3f}"
         return (
             self.label,
@@ -116,7 +113,7 @@ class JobState:
             self.seed,
             self.state,
             loss,
-            "; ".join(last.values()),
+            longest(self.ratios),
             self.note,
         )
 
@@ -411,6 +408,6 @@ def _state_of(job: Job, result: dict[str, Any] | None, why: str | None) -> JobSt
             (m["inference"]["label"], p["length"], float(p["ratio"]))  # "nan" in JSON
             for m in result["measurements"]
             for p in m.get("perplexity", ())
-            if p["protocol"] == "last token"
+            if p["protocol"] == LAST
         ),
     )
