@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
 import sympy
-from sympy import Expr, Rational, S
+from flint import arb, fmpq
+from sympy import Dummy, Expr, Rational, S
 
 from farfield.theory.certificates.forms import CHOICES, NoCertificate, form, without_roots
 from farfield.theory.coefficients.arithmetic import expand
@@ -138,31 +139,14 @@ def _is_root(e: Expr) -> bool:
 
 
 def _decided(e: Expr, digits: int) -> bool:
-    """Whether so many digits tell the constant's sign, or prove that it is 0."""
-    low, high = _interval(e, digits)
-    return low > 0 or high < 0 or low == high == 0
-
-
-def _interval(e: Expr, digits: int) -> Interval:
-    """Bounds of a constant from those of its atoms."""
-    if e.is_Rational:
-        value = Fraction(int(e.p), int(e.q))
-        return value, value
-    if e.is_Add or e.is_Mul:
-        low, high = _interval(e.args[0], digits)
-        for a in e.args[1:]:
-            other = _interval(a, digits)
-            if e.is_Add:
-                low, high = low + other[0], high + other[1]
-            else:
-                ends = [x * y for x in (low, high) for y in other]
-                low, high = min(ends), max(ends)
-        return low, high
-    if e.is_Pow and e.exp.is_Integer and e.exp > 0:
-        low, high = _interval(e.base, digits)
-        ends = [low ** int(e.exp), high ** int(e.exp)]
-        return (min(ends), max(ends)) if low > 0 else (-max(map(abs, ends)), max(map(abs, ends)))
-    return _bounds(e, digits)
+    """Whether so many digits of its atoms tell the constant's sign."""
+    symbols = {a: Dummy() for a in dict.fromkeys(_atoms(e))}
+    values = {}
+    for a, x in symbols.items():
+        low, high = (arb(fmpq(end.numerator, end.denominator)) for end in _bounds(a, digits))
+        values[x] = low.union(high)
+    ball = enclose(e.xreplace(symbols), 128, values)
+    return ball is not None and not ball.contains(0)
 
 
 def _bounds(a: Expr, digits: int) -> Interval:

@@ -356,7 +356,8 @@ def _negation(r: Any) -> list[Any]:
 
 
 def _fold(tree: Tree, truth: Callable[[Any], bool | None]) -> Any:
-    """The shortest condition that says where the leaves hold; cells that agree are one."""
+    """A condition that says where the leaves hold; parts of a split that agree share one relation,
+    and what cannot occur, or does not matter (None), goes with its neighbour."""
     if isinstance(tree, Leaf):
         value = truth(tree.outcome)
         return None if value is None else S.true if value else S.false
@@ -364,47 +365,20 @@ def _fold(tree: Tree, truth: Callable[[Any], bool | None]) -> Any:
         None if part is None else _fold(part, truth)
         for part in (tree.positive, tree.zero, tree.negative)
     )
-    known = [c for c in (p, z, m) if c is not None]
-    if not known:
-        return None
-    if all(c == known[0] for c in known):
-        return known[0]
-    g = tree.on
     if z is None:
-        z = p if m is False or m == S.false else m
-    if p is None:
-        p = S.true if z == S.true else S.false
-        if z == S.true:
-            return sympy.Or(relation(g, ">="), m) if m is not None else S.true
-        return _either((relation(g, ">="), z), (relation(g, "<"), m), m is None)
-    if m is None:
-        if p == S.true:
-            return sympy.Or(relation(g, ">"), z)
-        if z == S.false:
-            return sympy.And(relation(g, ">"), p)
-        return _either((relation(g, ">"), p), (relation(g, "<="), z), False)
-    if p == z:
-        return _either((relation(g, ">="), p), (relation(g, "<"), m), False)
-    if z == m:
-        return _either((relation(g, ">"), p), (relation(g, "<="), z), False)
-    if p == m:
-        return _either((relation(g, "!="), p), (relation(g, "=="), z), False)
-    return sympy.Or(
-        _both(relation(g, ">"), p), _both(relation(g, "=="), z), _both(relation(g, "<"), m)
-    )
+        z = m if p is None or (m is not None and m != S.false) else p
+    parts = {1: z if p is None else p, 0: z, -1: z if m is None else m}
+    found = []
+    for c in dict.fromkeys(parts.values()):
+        signs = tuple(s for s in parts if parts[s] == c)
+        if len(signs) == 3:
+            return c
+        guard = relation(tree.on, _OF_SIGNS[signs])
+        found.append(guard if c == S.true else c if c == S.false else sympy.And(guard, c))
+    return sympy.Or(*found)
 
 
-def _both(relation: Any, c: Any) -> Any:
-    return S.false if c == S.false else relation if c == S.true else sympy.And(relation, c)
-
-
-def _either(first: tuple[Any, Any], second: tuple[Any, Any], only_first: bool) -> Any:
-    """One of two guarded conditions, the guard dropped where the second cannot occur."""
-    if only_first or second[1] is None:
-        return first[1]
-    return sympy.Or(_both(*first), _both(*second))
-
-
+_OF_SIGNS = {(1,): ">", (1, 0): ">=", (0,): "==", (1, -1): "!=", (0, -1): "<=", (-1,): "<"}
 _NAMES: dict[str, Any] = {
     ">": sympy.Gt,
     ">=": sympy.Ge,
