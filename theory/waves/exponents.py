@@ -47,20 +47,20 @@ from farfield.theory.functions.nodes import n
 from farfield.theory.proofs import Decision, Step
 from farfield.theory.transseries.arithmetic import Transseries, led, negate
 from farfield.theory.transseries.expansion import direction, eventual_sign_of, transseries
-from farfield.theory.transseries.monomials import UNIT, compare, iterated_log, size
-from farfield.theory.transseries.scale import climb, shown
+from farfield.theory.transseries.monomials import UNIT, size
 from farfield.theory.waves.rules import (
     MARGINS,
     average,
     bounded,
     decide,
-    diverges_on_intervals,
     first,
     gaps,
+    near_infimum,
+    on_intervals,
     prepared,
     returns,
 )
-from farfield.theory.waves.swing import Swing, is_very_slow, slow_lead, swing_of
+from farfield.theory.waves.swing import Swing, is_very_slow, swing_of
 
 WAVES = (sympy.sin, sympy.cos, sympy.frac, sympy.floor, sympy.ceiling, sympy.Mod)
 
@@ -192,20 +192,10 @@ def _end(e: Exponential, v: Coefficient, upper: bool) -> Decision:
 
 def _near_infimum(e: Exponential, swing: Swing, v: Coefficient) -> Decision:
     """By the bound of p on a set of distances where v is near its infimum."""
-    bound = e.at(v)
-    upper = bounded(prepared(negate(transseries(bound))), 1)
-    values = shown("bound", negate(upper)) | swing.stated()
-    if not swing.polynomial:
-        if is_very_slow(swing.phases[0]) and diverges_on_intervals(upper):
-            return Decision(False, (Step("very slow phase", values),))
-        if compare(upper.top(), iterated_log(1)) > 0:
-            raise Undecided("p is not O(log n) near the least exponent")
-        slow_lead(swing.phases[0])
-    outcome = climb(upper)
-    if outcome.converges:
-        raise Undecided("near the least exponent the terms do not make it diverge")
-    rule = "infimum" if swing.polynomial else "slow phase"
-    return outcome.of_bound(Step(rule, values))
+    upper = bounded(prepared(negate(transseries(e.at(v)))), 1)
+    if not swing.polynomial and is_very_slow(swing.phases[0]):
+        return on_intervals(upper, swing)
+    return near_infimum(upper, swing)
 
 
 def _least_exponent(e: Exponential, swing: Swing) -> Decision:

@@ -333,25 +333,34 @@ def _range(rho: Transseries) -> Decision:
 
 
 def _infimum(rho: Transseries) -> Decision:
-    """A polynomial phase comes near the infimum for a positive share of all n (Weyl), a slow one
-    stays near it on whole intervals: there p = O(log n) is needed."""
+    """The series over the n where the coefficient is within a gap of its infimum."""
     swing = swing_of(rho)
-    if not swing.polynomial:
-        if compare(rho.top(), iterated_log(1)) > 0:
-            raise Undecided("p is not O(log n)")
-        slow_lead(swing.phases[0])
-    rule = "infimum" if swing.polynomial else "slow phase"
 
     def attempt(gap: fmpq) -> Decision:
-        upper = bounded(rho, 1, {swing.index: swing.near(gap)})
-        return concluded(upper, False, rule, **swing.stated())
+        return near_infimum(bounded(rho, 1, {swing.index: swing.near(gap)}), swing)
 
     return first(partial(attempt, gap) for gap in gaps(swing))
 
 
-def diverges_on_intervals(rho: Transseries) -> bool:
-    """Whether rho <= log n + O(1): intervals [x, 2x] then add a positive constant each."""
-    return _bounded_above(add(rho, scale(monomial(iterated_log(1)), fmpq(-1))))
+def near_infimum(upper: Transseries, swing: Swing) -> Decision:
+    """Diverges if it does with this bound, which holds near the infimum of a wave: a polynomial
+    phase comes near it for a positive share of all n (Weyl), a slow one stays near it on whole
+    intervals, where p = O(log n) is needed."""
+    if not swing.polynomial:
+        if compare(upper.top(), iterated_log(1)) > 0:
+            raise Undecided("p is not O(log n)")
+        slow_lead(swing.phases[0])
+    rule = "infimum" if swing.polynomial else "slow phase"
+    return concluded(upper, False, rule, **swing.stated())
+
+
+def on_intervals(upper: Transseries, swing: Swing) -> Decision:
+    """Diverges if this bound near the infimum of a very slow wave is log n + O(1) at most:
+    intervals [x, 2x] then add a positive constant each."""
+    if not _bounded_above(add(upper, scale(monomial(iterated_log(1)), fmpq(-1)))):
+        raise Undecided(_OTHERWISE[False])
+    values = shown("bound", negate(upper)) | swing.stated()
+    return Decision(False, (Step("very slow phase", values),))
 
 
 def _very_slow_phase(rho: Transseries) -> Decision:
@@ -362,11 +371,7 @@ def _very_slow_phase(rho: Transseries) -> Decision:
     top = very_slow_lead(swing.phases[0])
 
     def attempt(value: Coefficient) -> Decision:
-        upper = bounded(rho, 1, {swing.index: value})
-        if not diverges_on_intervals(upper):
-            raise Undecided(_OTHERWISE[False])
-        values = shown("bound", negate(upper)) | swing.stated()
-        return Decision(False, (Step("very slow phase", values),))
+        return on_intervals(bounded(rho, 1, {swing.index: value}), swing)
 
     def at_infimum() -> Decision:
         low, kappa, _ = swing.infimum()

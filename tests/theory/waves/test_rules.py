@@ -13,8 +13,8 @@ from farfield.theory.coefficients.context import Context, deciding
 from farfield.theory.formula.grammar import read
 from farfield.theory.transseries.expansion import transseries
 from farfield.theory.transseries.monomials import iterated_log
-from farfield.theory.waves.rules import RULES, bounded, diverges_on_intervals, prepared
-from farfield.theory.waves.swing import compare_log, is_very_slow, slow_lead
+from farfield.theory.waves.rules import RULES, bounded, on_intervals, prepared
+from farfield.theory.waves.swing import compare_log, is_very_slow, slow_lead, swing_of
 
 DECIDED = [
     # rho between 2 log n and 4 log n
@@ -117,9 +117,11 @@ def test_growth_against_powers():
 
 def test_intervals_where_the_terms_stay_large():
     with deciding(Context()):
-        assert diverges_on_intervals(transseries(read("log(n)+3")))
-        assert diverges_on_intervals(transseries(read("log(n)-log(log(n))")))
-        assert not diverges_on_intervals(transseries(read("log(n)+log(log(n))")))
+        swing = swing_of(transseries(read("log(n)*(2+sin(log(log(n))))")))
+        assert not on_intervals(transseries(read("log(n)+3")), swing).converges
+        assert not on_intervals(transseries(read("log(n)-log(log(n))")), swing).converges
+        with pytest.raises(Undecided):
+            on_intervals(transseries(read("log(n)+log(log(n))")), swing)
 
 
 def test_every_rule_refuses_what_it_is_not_for():
