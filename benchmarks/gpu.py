@@ -76,7 +76,7 @@ def prepare(path: Path, tiny: bool, text: str | None) -> None:
 
     from farfield.numerics.windows.certified import certified_window
     from farfield.theory.encodings import encoding, encodings
-    from farfield.validation.checkpoints.head_window import upwards
+    from farfield.validation.checkpoints.heads import upwards
     from farfield.validation.files import recorded
     from farfield.validation.harness.measures.cost import GPT2, flops_a_token, tokens
     from farfield.validation.harness.positional import LearnedBias, additive_bias

@@ -252,6 +252,7 @@ def audit(
     logit_bound: str | None = None,
     value_bound: str | None = None,
     surrogate: bool = False,
+    text: str | None = None,
     out: str = "out/audit",
     output: Output = Output(),
 ) -> int:
@@ -267,8 +268,11 @@ def audit(
         logit_bound: bound of |q.k|/sqrt(d); 1 if not given, a hypothesis.
         value_bound: bound of ||v||, in the same way.
         surrogate: numbers of a rotation's additive surrogate as well.
+        text: a file or folder to measure the model on: its windows there, and its reach.
         out: folder of the page.
     """
+    if text is not None:
+        require_models()
     from farfield.figures.pages.audit import write_audit
     from farfield.validation.checkpoints.audit import audit as examine
 
@@ -283,6 +287,7 @@ def audit(
             logit_bound=logit_bound,
             value_bound=value_bound,
             surrogate=surrogate,
+            text=text,
         )
     page = write_audit(result, out)
     code = emit(result, output)

@@ -10,24 +10,18 @@ by theorems on bounded logits; the numbers of a rotation's surrogate are given w
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import sympy
 
-from farfield.numerics.horizon import dtype_horizon
-from farfield.numerics.leak import Leak, leak
-from farfield.numerics.receptive_field import ReceptiveField, theoretical_receptive_field
 from farfield.numerics.windows.question import MAX_LOGIT, SCOPE
 from farfield.theory.answers.answer import (
     Answer,
-    Code,
     InputError,
     Label,
-    Reason,
     Status,
     decisive,
 )
@@ -42,33 +36,29 @@ from farfield.theory.answers.blocks import (
     sentence,
     table,
 )
-from farfield.theory.answers.notation import Text, shortened, words
+from farfield.theory.answers.notation import Text, words
 from farfield.theory.answers.number import exact, natural
 from farfield.theory.answers.wording import count, listed, plural, runs
-from farfield.theory.convergence import check_convergence
-from farfield.theory.encodings import Encoding, encoding
+from farfield.theory.encodings import encoding
 from farfield.theory.functions.nodes import Lookup
-from farfield.theory.verdicts import Verdict
-from farfield.validation.checkpoints.folder import UNCHECKED, Folder, describe
-from farfield.validation.checkpoints.head_window import HeadBounds, head_window
+from farfield.validation.checkpoints.family import RUN, HeadBounds
+from farfield.validation.checkpoints.folder import Folder, describe
 from farfield.validation.checkpoints.layers import (
-    STATE,
     LayerAudit,
     LayerKeys,
-    Proved,
     cache_of,
-    keys_text,
     layer_blocks,
     layers_of,
     reach,
-    size_text,
+    widest,
 )
 from farfield.validation.checkpoints.norms import weight_bounds
-from farfield.validation.checkpoints.reaches import farthest
-from farfield.validation.checkpoints.run import RUN
-from farfield.validation.checkpoints.surrogate import Surrogate, surrogate_of
-from farfield.validation.short import field_text, share_text
+from farfield.validation.optional import library
 from farfield.validation.usual import DTYPES, EPS, TRAINED
+
+if TYPE_CHECKING:
+    from farfield.validation.checkpoints.heads import HeadAudit
+    from farfield.validation.checkpoints.surrogate import Surrogate
 
 FRAME = 10**9
 """The widest window that is drawn."""
@@ -77,44 +67,6 @@ BOUNDS = {
     "given": "for logits and values within the bounds of the table",
     "weights": "for every text, by the norms of the weights",
 }
-
-
-@dataclass(frozen=True)
-class HeadAudit:
-    """One head, or the same head of several layers.
-
-    Fields:
-        layers: from 1, those that have this bias and these bounds.
-        head: from 1.
-        bias: the formula, or the table's size and range.
-        verdict: of the exp-series.
-        receptive_fields: TRF at each `eps` of the audit.
-        row_fields: the finite-row TRF of a row of the longest length.
-        leaks: prior mass beyond the training length, for a row of each length; None if unknown,
-            the least positive float where it is less than that.
-        horizons: distance from which weights round to 0 in each of `DTYPES`; infinite if never.
-        logit_bound, value_bound: for which the window is certified.
-        window: keys that are enough for the error budget; infinite where none are, None where that
-            is not known.
-        reason: why the window is no number.
-        farthest: in rows of the training length or longer, the farthest key that can have half of
-            the attention while logits stay within `logit_bound`; -1 where none can, None where that
-            is not known, or nobody gave or measured the bound.
-    """
-
-    layers: tuple[int, ...]
-    head: int
-    bias: str
-    verdict: Verdict
-    receptive_fields: tuple[ReceptiveField, ...]
-    row_fields: tuple[ReceptiveField, ...]
-    leaks: tuple[float | None, ...]
-    horizons: tuple[float | None, ...]
-    logit_bound: float
-    value_bound: float
-    window: float | None = None
-    reason: Reason | None = None
-    farthest: int | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -136,6 +88,8 @@ class Audit(Answer):
         reach: input tokens that the output of each layer depends on at most, through depth.
         caches: keys that a row of the training length, and of each other, takes.
         surrogate: for rotations.
+        measured: on a text, what windows and reach its heads have there, or which rows a window of
+            1,024 keys, or half a segment, and 4 first ones is certified for.
         note: what the configuration says beyond the formula.
         label: `certified` for bounds that were given or proved, `approximate` for assumed ones;
             `theorem` where the series of a head diverges.
@@ -166,6 +120,7 @@ class Audit(Answer):
     layers_alike: tuple[LayerAudit, ...] = ()
     reach: tuple[float, ...] = ()
     caches: tuple[LayerKeys, ...] = ()
+    measured: tuple[Answer, ...] = ()
 
     def blocks(self) -> Sequence[Block]:
         return (
@@ -192,6 +147,8 @@ class Audit(Answer):
             yield sentence("Heads: {counts}.", Label.THEOREM, counts=listed(counts))
         if self.note:
             yield note("{note}.", note=self.note[0].upper() + self.note[1:])
+        for answer in self.measured:
+            yield from (block for block in answer.blocks() if isinstance(block, Sentence))
 
     def _first(self) -> Text:
         attending = self.status is not Status.OUT_OF_SCOPE
@@ -249,12 +206,7 @@ class Audit(Answer):
             )
         if not local and not state:
             return "; every layer sees every key, and no window is safe for every input."
-        kept = self.caches[0]
-        return said + (
-            "no window of those that see every key is safe for every input; the cache of a row of "
-            f"{keys_text(kept.length)} takes {size_text(kept.bytes)} in 16 bits, "
-            f"{kept.keys / (kept.length * self.layers):.1%} of what attention in every layer would."
-        )
+        return said + "no window of those that see every key is safe for every input."
 
     def by_layer(self) -> Iterator[Block]:
         """Whether a window is ever enough, layer by layer, and what is to be kept of a row."""
@@ -297,10 +249,7 @@ class Audit(Answer):
                 group[0].head,
                 _typeset(group[0].bias),
                 group[0].verdict,
-                *map(field_text, group[0].receptive_fields),
-                *map(field_text, group[0].row_fields),
-                *map(share_text, group[0].leaks),
-                *map(count, group[0].horizons),
+                *group[0].cells(),
             )
             for group in alike.values()
         ]
@@ -352,7 +301,7 @@ class Audit(Answer):
                 runs(h.layers),
                 h.head,
                 count(h.window),
-                *([_far(h.farthest)] if reaching else ()),
+                *([("none" if h.farthest == -1 else count(h.farthest))] if reaching else ()),
                 f"{h.logit_bound:.4g}",
                 f"{h.value_bound:.4g}",
             )
@@ -395,6 +344,7 @@ def audit(
     logit_bound: Any = None,
     value_bound: Any = None,
     surrogate: bool = False,
+    text: Any = None,
 ) -> Audit:
     """The per-head audit of a model on this machine.
 
@@ -410,9 +360,11 @@ def audit(
         logit_bound: of |q.k|/sqrt(d), where bounds are given; 1 if not, which is assumed.
         value_bound: of ||v||, in the same way.
         surrogate: whether the numbers of a rotation's additive surrogate are given, in seconds.
+        text: a file, a folder or a `Corpus`, on which the loaded model is measured as well.
 
     Raises:
-        InputError: as `folder.describe`; a bad argument.
+        InputError: as `folder.describe`, and as `loading.load` where there is a text; a bad
+            argument.
     """
     if bounds not in BOUNDS:
         raise InputError(f"bounds {bounds!r} are not known; accepted: {', '.join(BOUNDS)}")
@@ -482,134 +434,66 @@ def audit(
     )
     turned = next((a.surrogate() for a in folder.attention if surrogate and not a.window), None)
     if turned is not None:
+        from farfield.validation.checkpoints.surrogate import surrogate_of
+
         found = dataclasses.replace(
             found, surrogate=surrogate_of(turned, folder.shape.head_size, m, found.lengths, shares)
         )
-    if not any(a.biased for a in folder.attention):
-        return _without_heads(found, folder)
+    biased = any(a.biased for a in folder.attention)
+    if text is not None:
+        found = dataclasses.replace(found, measured=_measured(folder, budget, text, biased))
+    if not biased:
+        return dataclasses.replace(found, **widest(folder, found.layers_alike))
+    from farfield.validation.checkpoints.heads import (  # its sums are not always needed
+        Asked,
+        audited,
+    )
+
     limits = [(HeadBounds(float(logit), float(value)),) * folder.shape.heads] * folder.shape.layers
-    return _with_heads(folder, found, proved or limits)
+    asked = Asked(m, ordered, shares, DTYPES, budget)
+    heads, windows = audited(folder, asked, proved or limits, known=not assumed)
+    worst = decisive(windows, lambda w: w.width)
+    uncertain = assumed and worst.label is Label.CERTIFIED
+    return dataclasses.replace(
+        found,
+        heads=tuple(heads),
+        sliding_window=worst.width,
+        status=worst.status,
+        label=Label.APPROXIMATE if uncertain else worst.label,
+        reason=worst.reason,
+    )
+
+
+def _measured(folder: Folder, error: sympy.Rational, text: Any, biased: bool) -> tuple[Answer, ...]:
+    """What the loaded model does on a text: its windows or its certified rows, and its reach."""
+    library("torch", "a model on a text", "hf")
+    from farfield.validation.checkpoints.measured.certificates import model_certificate
+    from farfield.validation.checkpoints.measured.windows import model_window
+    from farfield.validation.checkpoints.reaches import model_reach
+
+    keep = min(1024, max(4, min(folder.trained or 1024, 1024) // 2))
+    kept = (
+        model_window(folder, error, text=text)
+        if biased
+        else model_certificate(folder, keep, "1/10", text=text)
+    )
+    return kept, model_reach(folder, text=text)
 
 
 def _named(folder: Folder, bounds: str) -> tuple[str, str]:
     """The names of the positional encodings, and where they are from."""
     counts = Counter(a.encoding.name for a in folder.attention if a.encoding is not None)
     names = [name if len(counts) == 1 else f"{n} {name}" for name, n in counts.items()]
-    sources = list(dict.fromkeys(e.source for e in folder.encodings))
+    biased = any(a.biased for a in folder.attention)
     tables = any(bias.has(Lookup) for e in folder.encodings for bias in e.biases)
     unread = folder.kind != RUN and bounds == "given" and not tables
-    whole = ["of config.json alone, no weights were read"] * unread
+    sources = dict.fromkeys(e.source for e in folder.encodings if biased or not unread)
+    whole = ["config.json alone, no weights were read"] * unread
     return listed(names) or "no attention", "; ".join((*sources, *whole))
-
-
-def _without_heads(a: Audit, folder: Folder) -> Audit:
-    """The answer of a model without biases: the widest of its layers."""
-    attending = [k for k in a.layers_alike if k.windowable.status is not Status.OUT_OF_SCOPE]
-    why = folder.no_claim or ("" if attending else f"each layer has {STATE}")
-    if why:
-        reason = Reason(Code.NOT_COVERED if folder.no_claim else Code.NOT_SOFTMAX, why)
-        return dataclasses.replace(a, status=Status.OUT_OF_SCOPE, label=None, reason=reason)
-    unknown = next((k for k in attending if k.windowable.value is None), None)
-    if unknown is not None or not folder.checked:
-        own = None if unknown is None else unknown.windowable.reason
-        reason = own or Reason(Code.NOT_COVERED, UNCHECKED)
-        return dataclasses.replace(a, status=Status.UNKNOWN, label=None, reason=reason)
-    free = [k for k in attending if not k.windowable.value]
-    if not free:
-        return dataclasses.replace(a, sliding_window=max(k.keys or 0 for k in attending))
-    said = f"layer {free[0].layers[0]} sees all keys, and its logits are bounded"
-    return dataclasses.replace(
-        a,
-        sliding_window=math.inf,
-        status=Status.INFINITE,
-        reason=Reason(Code.BOUNDED_LOGITS, said),
-    )
-
-
-def _with_heads(folder: Folder, a: Audit, limits: Proved) -> Audit:
-    """Layers that share a bias and its bounds share their entries."""
-    groups: dict[tuple[int, tuple[HeadBounds, ...]], list[int]] = {}
-    each: dict[int, Encoding] = {}
-    for layer, (attention, limit) in enumerate(zip(folder.attention, limits, strict=True), 1):
-        if limit is None or attention.encoding is None or not attention.biased:
-            continue
-        each[id(attention.encoding)] = attention.encoding
-        groups.setdefault((id(attention.encoding), limit), []).append(layer)
-    known = a.bounds == "weights" or not a.assumed
-    theory = {k: list(_theory(x, folder.shape.heads, a)) for k, x in each.items()}
-    entries, windows = [], []
-    for (which, limit), layers in groups.items():
-        subject = each[which]
-        for entry, bound in zip(theory[which], limit, strict=True):
-            window = head_window(_bias(subject, entry.head), bound, a.error)
-            windows.append(window)
-            entries.append(
-                dataclasses.replace(
-                    entry,
-                    layers=tuple(layers),
-                    logit_bound=bound.logit,
-                    value_bound=bound.value,
-                    window=window.width,
-                    reason=window.reason,
-                    farthest=farthest(_bias(subject, entry.head), 2 * bound.logit, a.trained)
-                    if known
-                    else None,
-                )
-            )
-    worst = decisive(windows, lambda w: w.width)
-    return dataclasses.replace(
-        a,
-        heads=tuple(entries),
-        sliding_window=worst.width,
-        status=worst.status,
-        label=Label.APPROXIMATE if a.assumed and worst.label is Label.CERTIFIED else worst.label,
-        reason=worst.reason,
-    )
-
-
-def _far(farthest: int | None) -> str:
-    return "none" if farthest == -1 else count(farthest)
 
 
 def _state(layer: LayerAudit) -> bool:
     return layer.windowable.status is Status.OUT_OF_SCOPE
-
-
-def _bias(subject: Encoding, head: int) -> sympy.Expr:
-    return subject.head(head if subject.num_heads > 1 else 1)
-
-
-def _theory(subject: Encoding, heads: int, a: Audit) -> Iterator[HeadAudit]:
-    """What the theory says of each head."""
-    verdict = check_convergence(subject)
-    fields = theoretical_receptive_field(subject, a.eps)
-    rows = theoretical_receptive_field(subject, a.eps, length=a.lengths[-1])
-    leaks = [leak(subject, a.trained, n) for n in a.lengths]
-    horizons = [dtype_horizon(subject, d) for d in a.dtypes]
-
-    def of(answer: Any, h: int) -> Any:
-        return answer.heads[h % len(answer.heads)] if answer.heads else answer
-
-    for h in range(heads):
-        yield HeadAudit(
-            (),
-            h + 1,
-            bias_text(_bias(subject, h + 1)),
-            of(verdict, h).verdict,
-            tuple(of(f, h) for f in fields),
-            tuple(of(f, h) for f in rows),
-            tuple(_above(of(k, h)) for k in leaks),
-            tuple(of(d, h).tokens for d in horizons),
-            0.0,
-            0.0,
-        )
-
-
-def _above(found: Leak) -> float | None:
-    """The leak; where it is too small for a float, the float above it."""
-    if found.value == 0 and found.enclosure is not None:
-        return found.enclosure[1]
-    return found.value
 
 
 def _typeset(bias: str) -> Any:
@@ -618,21 +502,3 @@ def _typeset(bias: str) -> Any:
         return encoding(bias).formula
     except InputError:
         return bias
-
-
-def bias_text(bias: sympy.Expr) -> str:
-    """A bias in a few characters.
-
-    >>> from farfield.theory.encodings import encoding
-    >>> bias_text(encoding("alibi").head(1)), bias_text(encoding(values=[0, -1, -3]).head(1))
-    ('-n/2', 'table of 3 values, from -3 to 0')
-    >>> bias_text(encoding("alibi", heads=16).head(1))
-    '-sqrt(2)*n/2'
-    """
-    if isinstance(bias, Lookup):
-        finite = [float(v) for v in (*bias.args[1].args, bias.args[2]) if v.is_finite]
-        return (
-            f"table of {len(bias.args[1].args)} values, from {min(finite):.4g} to {max(finite):.4g}"
-        )
-    text = str(bias)
-    return text if len(text) <= 40 else f"{shortened(str(bias.evalf(6)), 60)} (6 digits)"

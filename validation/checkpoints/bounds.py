@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from farfield.validation.checkpoints.head_window import HeadBounds
+from farfield.validation.checkpoints.family import HeadBounds
 from farfield.validation.harness.attention import observed
 from farfield.validation.harness.measures.receptive_fields import LanguageModel
 from farfield.validation.harness.visibility import CAUSAL

@@ -63,6 +63,9 @@ POSITIONAL = (
 )
 """Keys that a reader may take for a fact, also where the library does not read them."""
 
+RUN = "farfield"
+"""The kind of a folder that holds a run."""
+
 Tables = Callable[[str], np.ndarray]
 """Reads a tensor of the folder by its name, in float64."""
 
@@ -84,6 +87,15 @@ class ModelSize:
     vocabulary: int
     key_heads: int
     cached: int
+
+
+@dataclass(frozen=True)
+class HeadBounds:
+    """Bounds of one head: `|logit| <= logit` up to a term common to the row, `||value|| <= value`
+    up to a vector common to all."""
+
+    logit: float
+    value: float
 
 
 @dataclass(frozen=True)

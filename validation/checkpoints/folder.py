@@ -21,6 +21,7 @@ from farfield.validation.checkpoints.biases import POSITIONS
 from farfield.validation.checkpoints.family import (
     NAMES,
     POSITIONAL,
+    RUN,
     SLIDING,
     STATE,
     Attention,
@@ -35,7 +36,6 @@ from farfield.validation.checkpoints.family import (
 )
 from farfield.validation.checkpoints.guarded import Config, document
 from farfield.validation.checkpoints.rotary import rotary
-from farfield.validation.checkpoints.run import RUN, describe_run
 from farfield.validation.checkpoints.weights import tensor
 
 UNCHECKED = "read from config.json, not checked against the library"
@@ -92,7 +92,9 @@ def describe(folder: str | os.PathLike[str]) -> Folder:
     if not path.is_dir():
         wrong = "is no folder" if path.exists() else "does not exist"
         raise InputError(f"{given} {wrong}; accepted: {_ACCEPTED}")
-    if (path / "training.json").is_file():
+    if (path / "training.json").is_file():  # a run brings what it was trained with
+        from farfield.validation.checkpoints.run import describe_run
+
         found, record = describe_run(path)
         return _folder(found, path, RUN, record)
     if not os.path.lexists(path / "config.json"):

@@ -19,9 +19,8 @@ from farfield.theory.answers.blocks import Block, note, sentence, table
 from farfield.theory.answers.wording import count, listed, plural, runs
 from farfield.theory.convergence import check_convergence
 from farfield.theory.windowability import Windowable, of_support
-from farfield.validation.checkpoints.family import Attention, ModelSize, Temper
+from farfield.validation.checkpoints.family import Attention, HeadBounds, ModelSize, Temper
 from farfield.validation.checkpoints.folder import UNCHECKED, Folder
-from farfield.validation.checkpoints.head_window import HeadBounds
 
 GIVEN = "as given"
 Proved = Sequence[tuple[HeadBounds, ...] | None]
@@ -98,20 +97,24 @@ def layers_of(
             nobody gave one.
         proved: bounds by the weights, as `norms.weight_bounds` gives them; none if not read.
     """
-    found: dict[Any, list[int]] = {}
-    each: dict[Any, LayerAudit] = {}
+    alike: dict[Any, list[int]] = {}
+    for k, a in enumerate(folder.attention):
+        kept = dataclasses.replace(a, encoding=None, scale=1.0, gains=None, sink=None)
+        known = bool(proved) and proved[k] is not None
+        alike.setdefault((id(a.encoding), kept, a.gains is None, a.sink is None, known), []).append(
+            k
+        )
     verdicts = {id(e): check_convergence(e).windowable for e in folder.encodings}
-    for layer, attention in enumerate(folder.attention, 1):
-        verdict = verdicts.get(id(attention.encoding), _STATE)
-        own = proved[layer - 1] if proved else None
-        one = _layer(folder, attention, verdict, row, logit_bound, own)
-        alike = tuple(getattr(one, f.name) for f in _FIELDS)
-        found.setdefault(alike, []).append(layer)
-        each.setdefault(alike, one)
-    return tuple(dataclasses.replace(each[k], layers=tuple(v)) for k, v in found.items())
+    found = []
+    for own in alike.values():
+        a = folder.attention[own[0]]
+        heads = [h for k in own for h in (proved[k] if proved else None) or ()]
+        verdict = verdicts.get(id(a.encoding), _STATE)
+        one = _layer(folder, a, verdict, row, logit_bound, heads or None)
+        found.append(dataclasses.replace(one, layers=tuple(k + 1 for k in own)))
+    return tuple(found)
 
 
-_FIELDS = [f for f in dataclasses.fields(LayerAudit) if f.name != "windowable"]
 _STATE, _UNCHECKED = (
     Windowable(None, status=status, label=None, reason=Reason(code, why))
     for status, code, why in (
@@ -127,7 +130,7 @@ def _layer(
     verdict: Windowable,
     row: int,
     given: float | None,
-    proved: tuple[HeadBounds, ...] | None,
+    proved: Sequence[HeadBounds] | None,
 ) -> LayerAudit:
     name = "state" if a.encoding is None else a.encoding.name
     held = held_by(a, row)
@@ -174,7 +177,7 @@ def _layer(
 
 
 def bound_of(
-    a: Attention, given: float | None, proved: tuple[HeadBounds, ...] | None
+    a: Attention, given: float | None, proved: Sequence[HeadBounds] | None
 ) -> tuple[float | None, str, str]:
     """The least bound of every logit of a layer, where it is from, and why it holds."""
     known = [] if given is None else [(given, GIVEN, "")]
@@ -249,6 +252,40 @@ def held_by(a: Attention, length: int) -> int:
     return min(a.local or length, length) if a.held else 0
 
 
+def widest(folder: Folder, layers: Sequence[LayerAudit]) -> dict[str, Any]:
+    """Of a model without biases: keys that are enough for every layer, as the fields
+    `sliding_window`, `status`, `label` and `reason` of an answer.
+
+    Args:
+        folder: what a folder says of its model.
+        layers: as `layers_of` gives them.
+    """
+
+    def said(status: Status, code: Code, why: str) -> dict[str, Any]:
+        label = Label.THEOREM if status is Status.INFINITE else None
+        width = math.inf if status is Status.INFINITE else None
+        reason = Reason(code, why)
+        return {"sliding_window": width, "status": status, "label": label, "reason": reason}
+
+    attending = [k for k in layers if k.windowable.status is not Status.OUT_OF_SCOPE]
+    if folder.no_claim:
+        return said(Status.OUT_OF_SCOPE, Code.NOT_COVERED, folder.no_claim)
+    if not attending:
+        return said(Status.OUT_OF_SCOPE, Code.NOT_SOFTMAX, f"each layer has {STATE}")
+    if not folder.checked:
+        return said(Status.UNKNOWN, Code.NOT_COVERED, UNCHECKED)
+    for k in attending:
+        if k.windowable.value is None:
+            why = k.windowable.reason or Reason(Code.NOT_COVERED, UNCHECKED)
+            return said(Status.UNKNOWN, why.code, why.sentence)
+    free = next((k for k in attending if not k.windowable.value), None)
+    if free is not None:
+        why_not = f"layer {free.layers[0]} sees all keys, and its logits are bounded"
+        return said(Status.INFINITE, Code.BOUNDED_LOGITS, why_not)
+    width = max(k.keys or 0 for k in attending)
+    return {"sliding_window": width, "status": Status.EXACT, "label": Label.THEOREM}
+
+
 def cache_of(attention: Sequence[Attention], size: ModelSize, length: int) -> LayerKeys:
     """What a row of so many tokens takes."""
     keys = sum(held_by(a, length) for a in attention)
@@ -270,49 +307,41 @@ def layer_blocks(
     """
     row = caches[0].length
     header = ["layers", "positions", "sees", "safe window", "logits within"]
-    header.append(f"cache of {keys_text(row)}, each")
+    header.append("cache, each")
     rows = [
         (
             which(k.layers, len(reaches)),
             k.encoding + " + sink" * k.sink,
             _sees(k),
             _word(k),
-            f"{k.logit_bound:.4g}, {k.bound_from}" if k.logit_bound is not None else k.bound_from,
-            f"{keys_text(k.cached)} keys, {size_text(k.bytes)}" if k.cached else "no keys",
+            f"{k.logit_bound:.4g}" if k.logit_bound is not None else k.bound_from,
+            size_text(k.bytes) if k.cached else "no keys",
         )
         for k in layers
     ]
-    yield table(header, rows, "What each layer sees, and what it keeps")
+    yield table(header, rows, f"What each layer sees, and what it keeps of {keys_text(row)} tokens")
     if all(k.windowable.status is not Status.UNKNOWN for k in layers):
         yield _depth(layers, reaches)
         yield from _to_keep(layers, len(reaches), row)
     yield from _half(layers, len(reaches), caches)
     if any(k.windowable.value is False for k in layers):
         yield note(
-            "No window is safe for every input in layers that see all. Whether one serves a text "
-            "is measured row by row: {command}.",
+            "Whether a window serves a text: {command}.",
             command="farfield window --model FOLDER --error 1/10 --keep 1024 --sinks 4",
         )
     for k in layers:
-        if k.windowable.hypotheses:
+        if k.keys is None and k.windowable.hypotheses:
             yield note(
                 "{layers}, by {name}: {where}.",
                 layers=_named(k.layers, len(reaches)),
                 name=k.windowable.theorem,
                 where="; ".join(k.windowable.hypotheses),
             )
-    if not caches[-1].keys:
-        return
-    cells = [
-        (keys_text(c.length), keys_text(c.keys), f"{c.share:.1%}", size_text(c.bytes))
-        for c in caches
-    ]
-    yield table(
-        ("row", "keys in the cache", "of full attention", "16-bit cache"),
-        cells,
-        "Keys that all layers together hold of one row",
-        numeric=(0, 1, 2, 3),
-    )
+    if caches[-1].keys:
+        ends = (caches[0], caches[-1])
+        sizes = [f"{size_text(c.bytes)} at {keys_text(c.length)} tokens" for c in ends]
+        share = f", {caches[-1].share:.1%} of full attention" if caches[-1].share < 1 else ""
+        yield note("Cache in 16 bits: {sizes}{share}.", sizes=listed(sizes), share=share)
 
 
 def which(layers: Sequence[int], of: int) -> str:

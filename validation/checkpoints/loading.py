@@ -27,9 +27,10 @@ from torch.utils.checkpoint import checkpoint
 
 from farfield.theory.answers.answer import InputError
 from farfield.validation.checkpoints.biases import FORWARDS
+from farfield.validation.checkpoints.family import RUN
 from farfield.validation.checkpoints.folder import Folder
 from farfield.validation.checkpoints.guarded import opened, require_plain, short
-from farfield.validation.checkpoints.run import RUN, encoding_of, preset_of
+from farfield.validation.checkpoints.run import encoding_of, preset_of
 from farfield.validation.checkpoints.weights import headers
 from farfield.validation.files import CorruptFile
 from farfield.validation.harness.attention import PLAIN, Weighting, fused

@@ -13,16 +13,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-import sympy
-from sympy import Expr
-
-from farfield.numerics.price import reach as within_reach
 from farfield.theory.answers.answer import Answer, Code, Label, Reason, Status
 from farfield.theory.answers.blocks import Block, note, sentence, table
 from farfield.theory.answers.number import natural
 from farfield.theory.answers.wording import plural
 from farfield.validation.checkpoints.family import Attention
 from farfield.validation.checkpoints.folder import UNCHECKED, Folder, describe
+from farfield.validation.checkpoints.heads import farthest
 from farfield.validation.checkpoints.layers import bound_of, keys_text, longest_row, which
 from farfield.validation.checkpoints.norms import weight_bounds
 from farfield.validation.optional import library
@@ -283,17 +280,6 @@ def half_within(a: Attention, head: int, gain: float, row: int) -> float | None:
         return min(longest_row(gain / 2, a.temper), a.local or math.inf)
     far = farthest(a.encoding.head(head if a.encoding.num_heads > 1 else 1), gain, row)
     return None if far is None else far + 1
-
-
-def farthest(bias: Expr, gain: float, row: int) -> int | None:
-    """The farthest key that gets half of the attention in rows of a length or longer; -1 where no
-    key does, None where that is not known."""
-    if not math.isfinite(gain):
-        return None
-    found = within_reach(bias, sympy.Rational(gain), length=row)
-    if found.status is Status.EXACT and found.label is not Label.APPROXIMATE:
-        return -1 if found.farthest is None else found.farthest
-    return None
 
 
 def _by_weights(folder: Folder, row: int) -> Iterator[LayerReach]:

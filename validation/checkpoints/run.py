@@ -29,9 +29,6 @@ from farfield.validation.harness.corpus import BYTES
 from farfield.validation.harness.presets import Preset
 
 _TEXT, _LEARNED = 4000, 1000.0  # characters of a formula, and the size of a learned value
-RUN = "farfield"
-"""The kind of a folder that holds a run."""
-
 PROJECTS = {
     "centred": True,
     "norm": ["layers.{layer}.attention_norm"],

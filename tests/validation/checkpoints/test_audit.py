@@ -2,6 +2,8 @@
 
 import json
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -17,7 +19,7 @@ from farfield.theory.verdicts import Verdict
 from farfield.validation.checkpoints.audit import audit
 from farfield.validation.checkpoints.family import Temper
 from farfield.validation.checkpoints.folder import describe
-from farfield.validation.checkpoints.head_window import upwards
+from farfield.validation.checkpoints.heads import upwards
 from farfield.validation.checkpoints.layers import longest_row
 from farfield.validation.checkpoints.loading import load
 from farfield.validation.checkpoints.norms import weight_bounds
@@ -257,15 +259,17 @@ def test_a_hybrid_in_one_screen(tmp_path, speaks):
     assert (found.caches[0].keys, found.caches[0].bytes) == (keys, keys * 2 * 8 * 128 * 2)
     said = speaks(found)
     assert "layers: 36 local (8192 keys), 12 that see every key" in said
-    assert "takes 49.1 GiB in 16 bits, 25.6% of" in said
     said = " ".join(found.text().split())
+    assert "Cache in 16 bits: 49.1 GiB at 1048576 tokens" in said
+    assert "25.0% of full attention" in said
+    assert len(found.text(width=80).splitlines()) <= 26
     assert "keeps the keys of the chunk, at most 8192, in layers all but every 4th from 4" in said
     assert f"takes an advantage of {math.log((1 << 20) - 1):.4g} nats" in said
     found = configured(tmp_path / "smollm3", "smollm3", max_position_embeddings=65_536)
     assert "27 rope, 9 nope; every layer sees every key" in speaks(found)
     assert [len(k.layers) for k in found.layers_alike] == [27, 9]
     assert {k.windowable.theorem for k in found.layers_alike} == {"bounded-logits", "equivalence"}
-    assert len(found.text().splitlines()) < 40
+    assert len(found.text(width=80).splitlines()) <= 24
     values = {"use_sliding_window": True, "sliding_window": 512}
     slides = configured(tmp_path / "smollm3", "smollm3", **values).layers_alike[1]
     assert (slides.keys, slides.layers[:2]) == (512, (4, 8)) and not slides.chunked
@@ -281,6 +285,27 @@ def test_the_longest_row_in_which_bounded_logits_can_single_out_a_key(bound, tem
     times = [1 if temper is None else temper.at(i) for i in range(300_000)]
     can = [i + 1 for i, t in enumerate(times) if i < 2 or math.log(i) <= 2 * bound * t]
     assert longest_row(bound, temper) == can[-1] < 300_000
+
+
+def test_a_text_answers_what_a_configuration_cannot(outside_models, text, speaks):
+    """A bias: windows for the logits of that text. A rotation: the rows that a window serves."""
+    for name, said in (("bloom", "the most on this text"), ("llama", "is certified for")):
+        found = audit(outside_models.folder(name), trained=64, text=text, error="1/10")
+        spoken = " ".join(found.text().split())
+        assert said in spoken and "half of its attention on" in spoken
+        assert len(found.measured) == 2 and found.measured[1].segments
+
+
+@pytest.mark.parametrize("kind", ["deepseek_v3", "llama4", "smollm3"])
+def test_an_audit_of_a_configuration_imports_no_sums(kind, tmp_path):
+    """What a model without a bias does not need is not loaded: an audit is quick."""
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": kind}))
+    code = "import sys; from farfield.validation.checkpoints.audit import audit; "
+    code += f"audit({str(tmp_path)!r}); print(*sys.modules)"
+    made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = made.stdout.split()
+    assert "farfield.validation.checkpoints.layers" in loaded
+    assert not {"torch", "transformers", "farfield.numerics.leak"} & {*loaded}
 
 
 def test_what_a_layer_or_head_reaches_rests_on_bounds_that_are_known(tmp_path):

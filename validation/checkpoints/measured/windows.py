@@ -21,14 +21,14 @@ from farfield.theory.answers.answer import Answer, InputError, Label, Reason, St
 from farfield.theory.answers.blocks import Block, facts, note, sentence, table
 from farfield.theory.answers.number import natural, positive
 from farfield.theory.answers.wording import count, listed, plural
-from farfield.validation.checkpoints.audit import Audit, audit
 from farfield.validation.checkpoints.bounds import (
     chunks,
     text_bounds,
     through_layers,
 )
 from farfield.validation.checkpoints.folder import Folder, describe
-from farfield.validation.checkpoints.head_window import head_window
+from farfield.validation.checkpoints.heads import head_window
+from farfield.validation.checkpoints.layers import layers_of, widest
 from farfield.validation.checkpoints.loading import load
 from farfield.validation.checkpoints.measured.composed import Composed, View, composed
 from farfield.validation.checkpoints.norms import weight_bounds
@@ -39,6 +39,7 @@ from farfield.validation.harness.measures.receptive_fields import LanguageModel
 from farfield.validation.harness.visibility import Visibility
 from farfield.validation.progress import Progress, silent
 from farfield.validation.short import sampled
+from farfield.validation.usual import TRAINED
 
 SOURCES = {
     "text": "bounds measured on a text, maxima that another text may exceed",
@@ -199,7 +200,6 @@ def model_window(
     text: Any = None,
     length: int | None = None,
     segments: int = 4,
-    audited: Audit | None = None,
     progress: Progress = silent,
 ) -> ModelWindow:
     """Windows that keep the output of every head within `error`, for a model on this machine.
@@ -213,7 +213,6 @@ def model_window(
             Errors and perplexity are measured on its held-out part.
         length: tokens a segment; None takes the training length, at most 1024.
         segments: how many, of either part.
-        audited: the audit of the model, if there is one; it answers where no bias is added.
         progress: told how far it is.
 
     Returns:
@@ -232,16 +231,8 @@ def model_window(
     folder = model if isinstance(model, Folder) else describe(model)
     given = next((a.encoding for a in folder.attention if a.biased), None)
     if given is None:
-        known = audit(folder, error=eta) if audited is None else audited
-        return ModelWindow(
-            folder.name,
-            bounds,
-            eta,
-            sliding_window=known.sliding_window,
-            status=known.status,
-            label=known.label,
-            reason=known.reason,
-        )
+        found = widest(folder, layers_of(folder, folder.trained or TRAINED))
+        return ModelWindow(folder.name, bounds, eta, **found)
     size = length or min(folder.trained or 1024, 1024)
     network = load(folder, tokens=size)
     read = tokens_of(folder, text)
@@ -250,7 +241,7 @@ def model_window(
         limits = [limit for limit in weight_bounds(folder) if limit is not None]
     else:
         limits = text_bounds(network, samples_of(read.train, segments, size), progress)
-    found = [
+    windows = [
         [
             head_window(given.head(h if given.num_heads > 1 else 1), limit, eta)
             for h, limit in enumerate(of_layer, 1)
@@ -264,10 +255,10 @@ def model_window(
             )
             for h, (w, limit) in enumerate(zip(each, own, strict=True), 1)
         ]
-        for layer, (each, own) in enumerate(zip(found, limits, strict=True), 1)
+        for layer, (each, own) in enumerate(zip(windows, limits, strict=True), 1)
     ]
     checked = _checked(network, rows, heads, float(eta), progress)
-    worst = decisive([w for each in found for w in each], lambda w: w.width)
+    worst = decisive([w for each in windows for w in each], lambda w: w.width)
     views: dict[str, View] = {}
     widths = [[h.width for h in layer] for layer in heads]
     if any(_within(w, size) < size for layer in widths for w in layer):

@@ -1,0 +1,228 @@
+"""The heads of a model with a bias: how far each sees, and which window is enough for it.
+
+Numbers are those of the theory, on the formula or table that the folder holds.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import sympy
+from sympy import Expr
+
+from farfield.numerics.horizon import dtype_horizon
+from farfield.numerics.leak import Leak, leak
+from farfield.numerics.price import reach as within_reach
+from farfield.numerics.receptive_field import ReceptiveField, theoretical_receptive_field
+from farfield.numerics.windows.certified import certified_window
+from farfield.numerics.windows.question import MAX_LOGIT, Window
+from farfield.theory.answers.answer import Code, Label, Reason, Status
+from farfield.theory.answers.notation import shortened
+from farfield.theory.answers.wording import count
+from farfield.theory.convergence import check_convergence
+from farfield.theory.encodings import Encoding
+from farfield.theory.functions.nodes import Lookup
+from farfield.theory.verdicts import Verdict
+from farfield.validation.checkpoints.family import HeadBounds
+from farfield.validation.checkpoints.folder import Folder
+from farfield.validation.checkpoints.layers import Proved
+from farfield.validation.short import field_text, share_text
+
+
+@dataclass(frozen=True)
+class HeadAudit:
+    """One head, or the same head of several layers.
+
+    Fields:
+        layers: from 1, those that have this bias and these bounds.
+        head: from 1.
+        bias: the formula, or the table's size and range.
+        verdict: of the exp-series.
+        receptive_fields: TRF at each `eps` of the audit.
+        row_fields: the finite-row TRF of a row of the longest length.
+        leaks: prior mass beyond the training length, for a row of each length; None if unknown,
+            the least positive float where it is less than that.
+        horizons: distance from which weights round to 0 in each of `DTYPES`; infinite if never.
+        logit_bound, value_bound: for which the window is certified.
+        window: keys that are enough for the error budget; infinite where none are, None where that
+            is not known.
+        reason: why the window is no number.
+        farthest: in rows of the training length or longer, the farthest key that can have half of
+            the attention while logits stay within `logit_bound`; -1 where none can, None where that
+            is not known, or nobody gave or measured the bound.
+    """
+
+    layers: tuple[int, ...]
+    head: int
+    bias: str
+    verdict: Verdict
+    receptive_fields: tuple[ReceptiveField, ...]
+    row_fields: tuple[ReceptiveField, ...]
+    leaks: tuple[float | None, ...]
+    horizons: tuple[float | None, ...]
+    logit_bound: float
+    value_bound: float
+    window: float | None = None
+    reason: Reason | None = None
+    farthest: int | None = None
+
+    def cells(self) -> tuple[str, ...]:
+        """Receptive fields, leaks and horizons in a few characters each."""
+        return (
+            *map(field_text, (*self.receptive_fields, *self.row_fields)),
+            *map(share_text, self.leaks),
+            *map(count, self.horizons),
+        )
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked of every head: the training length, the lengths of rows, the shares outside a
+    receptive field, the types of the horizons, and the budget of the windows."""
+
+    trained: int
+    lengths: tuple[int, ...]
+    eps: tuple[sympy.Rational, ...]
+    dtypes: tuple[str, ...]
+    error: sympy.Rational
+
+
+def audited(
+    folder: Folder, asked: Asked, limits: Proved, *, known: bool
+) -> tuple[list[HeadAudit], list[Window]]:
+    """The heads of every layer with a bias, with their windows in the same order; layers that share
+    a bias and its bounds share their entries.
+
+    Args:
+        folder: what a folder says of its model.
+        asked: of each head.
+        limits: the bounds of the heads of each layer.
+        known: whether these bounds were given or proved.
+    """
+    groups: dict[tuple[int, tuple[HeadBounds, ...]], list[int]] = {}
+    each: dict[int, Encoding] = {}
+    for layer, (attention, limit) in enumerate(zip(folder.attention, limits, strict=True), 1):
+        if limit is None or attention.encoding is None or not attention.biased:
+            continue
+        each[id(attention.encoding)] = attention.encoding
+        groups.setdefault((id(attention.encoding), limit), []).append(layer)
+    theory = {k: list(_theory(x, folder.shape.heads, asked)) for k, x in each.items()}
+    entries, windows = [], []
+    for (which, limit), layers in groups.items():
+        for entry, bound in zip(theory[which], limit, strict=True):
+            bias = each[which].head(entry.head if each[which].num_heads > 1 else 1)
+            window = head_window(bias, bound, asked.error)
+            windows.append(window)
+            far = farthest(bias, 2 * bound.logit, asked.trained) if known else None
+            entries.append(
+                dataclasses.replace(
+                    entry,
+                    layers=tuple(layers),
+                    logit_bound=bound.logit,
+                    value_bound=bound.value,
+                    window=window.width,
+                    reason=window.reason,
+                    farthest=far,
+                )
+            )
+    return entries, windows
+
+
+def _theory(subject: Encoding, heads: int, a: Asked) -> Iterator[HeadAudit]:
+    """What the theory says of each head."""
+    verdict = check_convergence(subject)
+    fields = theoretical_receptive_field(subject, a.eps)
+    rows = theoretical_receptive_field(subject, a.eps, length=a.lengths[-1])
+    leaks = [leak(subject, a.trained, n) for n in a.lengths]
+    horizons = [dtype_horizon(subject, d) for d in a.dtypes]
+
+    def of(answer: Any, h: int) -> Any:
+        return answer.heads[h % len(answer.heads)] if answer.heads else answer
+
+    for h in range(heads):
+        yield HeadAudit(
+            (),
+            h + 1,
+            bias_text(subject.head(h + 1 if subject.num_heads > 1 else 1)),
+            of(verdict, h).verdict,
+            tuple(of(f, h) for f in fields),
+            tuple(of(f, h) for f in rows),
+            tuple(_above(of(k, h)) for k in leaks),
+            tuple(of(d, h).tokens for d in horizons),
+            0.0,
+            0.0,
+        )
+
+
+def _above(found: Leak) -> float | None:
+    """The leak; where it is too small for a float, the float above it."""
+    if found.value == 0 and found.enclosure is not None:
+        return found.enclosure[1]
+    return found.value
+
+
+def bias_text(bias: sympy.Expr) -> str:
+    """A bias in a few characters.
+
+    >>> from farfield.theory.encodings import encoding
+    >>> bias_text(encoding("alibi").head(1)), bias_text(encoding(values=[0, -1, -3]).head(1))
+    ('-n/2', 'table of 3 values, from -3 to 0')
+    >>> bias_text(encoding("alibi", heads=16).head(1))
+    '-sqrt(2)*n/2'
+    """
+    if isinstance(bias, Lookup):
+        finite = [float(v) for v in (*bias.args[1].args, bias.args[2]) if v.is_finite]
+        return (
+            f"table of {len(bias.args[1].args)} values, from {min(finite):.4g} to {max(finite):.4g}"
+        )
+    text = str(bias)
+    return text if len(text) <= 40 else f"{shortened(str(bias.evalf(6)), 60)} (6 digits)"
+
+
+def head_window(bias: Expr, bound: HeadBounds, error: sympy.Rational) -> Window:
+    """The certified window of a head; unknown where its bounds are of no use.
+
+    Args:
+        bias: of the head.
+        bound: of its logits and values.
+        error: the budget of its output.
+
+    >>> import sympy
+    >>> from farfield.theory.functions.nodes import n
+    >>> head_window(-n / 2, HeadBounds(1.0, 1.0), sympy.Rational(1, 100)).width
+    15
+    """
+    if not (math.isfinite(bound.logit) and math.isfinite(bound.value)):
+        reason = Reason(Code.NO_ENCLOSURE, "its bounds are not finite")
+    elif bound.logit > MAX_LOGIT:
+        reason = Reason(Code.TOO_LARGE, f"the logit bound {bound.logit:.4g} exceeds {MAX_LOGIT}")
+    else:
+        least = 2.0**-20  # a value that is 0 everywhere is within any positive bound
+        logit, value = upwards(bound.logit), upwards(max(bound.value, least))
+        return certified_window(bias, error, logit, value)
+    nothing = sympy.Integer(0)
+    return Window(bias, error, nothing, nothing, status=Status.UNKNOWN, label=None, reason=reason)
+
+
+def upwards(x: float) -> sympy.Rational:
+    """The least multiple of 2^-20 that is not below.
+
+    >>> upwards(0.1) >= sympy.Rational(1, 10), float(upwards(0.1)) < 0.100001
+    (True, True)
+    """
+    return sympy.Rational(math.ceil(sympy.Rational(*x.as_integer_ratio()) * 2**20), 2**20)
+
+
+def farthest(bias: Expr, gain: float, row: int) -> int | None:
+    """The farthest key that gets half of the attention in rows of a length or longer; -1 where no
+    key does, None where that is not known."""
+    if not math.isfinite(gain):
+        return None
+    found = within_reach(bias, sympy.Rational(gain), length=row)
+    if found.status is Status.EXACT and found.label is not Label.APPROXIMATE:
+        return -1 if found.farthest is None else found.farthest
+    return None
