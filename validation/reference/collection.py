@@ -86,6 +86,8 @@ def differences(old: Row, new: Row, tolerance: float = TOLERANCE) -> Iterator[st
 def collect(folder: str | Path, *, replace: bool = False) -> list[str]:
     """Take the finished runs of a store into the committed results; returns what to report.
 
+    A run that began with registered predictions is taken once `missing` has measured more targets.
+
     Raises:
         InputError: there is no such folder.
     """
@@ -101,7 +103,8 @@ def collect(folder: str | Path, *, replace: bool = False) -> list[str]:
             if result is None:
                 continue
             if _began(result).get("predictions") and not (beside / MORE).exists():
-                continue  # it is measured on more targets just now
+                lines.append(f"{job.name}: left out, `missing` has yet to measure more targets")
+                continue
             count += 1
             path = place(job, home)
             new = condensed(result, job.label, hashed, beside)

@@ -1,9 +1,11 @@
+import dataclasses
 import json
 
 from farfield.validation.harness.plan import parse_plan
 from farfield.validation.harness.reading import corpus
 from farfield.validation.harness.store import Store
-from farfield.validation.harness.sweep import finished
+from farfield.validation.harness.sweep import attempt, finished
+from farfield.validation.reference import collection
 from farfield.validation.reference import missing as made
 from farfield.validation.reference.collection import MORE, condensed
 
@@ -30,11 +32,16 @@ def test_a_run_keeps_when_it_began_and_what_more_targets_say(tmp_path, monkeypat
     (job,) = jobs()
     monkeypatch.setattr(made, "planned", lambda text: [([job], tmp_path, "hash")])
     monkeypatch.setattr(made, "targets", lambda length: 16)
+    monkeypatch.setattr(collection, "planned", made.planned)
+    monkeypatch.setattr(collection, "write_outcomes", lambda: None)
     store = Store(tmp_path / "store")
+    attempt(dataclasses.replace(job, predictions="hash"), store, lambda *word: None)
+    assert "has yet to measure more targets" in collection.collect(store.root)[0]
     assert list(made.missing(store.root)) == [f"{job.name}: finished"]
     assert list(made.missing(store.root)) == [], "what is finished is not made again"
     folder = store.folder(job.key)
     assert (folder / MORE).exists()
+    assert collection.collect(store.root)[0] == f"{job.name}: new"
     found = condensed(finished(job, store), job.label, "hash", folder)
     json.dumps(found, allow_nan=False)
     assert found["started"]["predictions"] == "hash" and found["started"]["time"].endswith("+00:00")
