@@ -163,7 +163,7 @@ def perplexity(
 
 
 def _verdicts(found: Sequence[Sample]) -> str:
-    """What is proved of the series of those drawn."""
+    """Proved facts on the series of those drawn."""
     by: dict[str, list[str]] = {}
     for s in found:
         if s.label in CATALOGUE:

@@ -31,7 +31,7 @@ class Picture:
 
     Args:
         svg: the element, its identifiers unlike those of any other figure of the page.
-        caption: what stands below it.
+        caption: its content below.
         alt: what it shows, in a few words, for those who cannot see it.
         label: the weight of what it shows.
         narrow: the same drawn for a phone; empty where one drawing does for both.
@@ -164,7 +164,7 @@ def page(
 
     Args:
         title: of the page.
-        lead: what stands above the contents.
+        lead: the part above the contents.
         sections: its parts; those of `terms` that occur in them are defined in one more.
         terms: explanations by their keys.
         sources: what follows the definitions.

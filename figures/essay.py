@@ -120,7 +120,7 @@ def _claims() -> list[dict[str, str]]:
 
 
 def contents() -> Mapping[str, Any]:
-    """All that the page is told by farfield."""
+    """All that farfield tells the page."""
     return {
         "texts": [{"formula": f, "name": name} | _decided(f) for f, name in TEXTS],
         "rates": [{"r": float(r)} | _decided(f"-({r})*log(1+n)") for r in RATES],

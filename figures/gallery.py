@@ -65,7 +65,7 @@ def exhibit(name: str) -> Exhibit:
 
 @dataclass(frozen=True, repr=False)
 class Gallery(Result):
-    """What was drawn and what is missing.
+    """The exhibits drawn and those missing.
 
     Fields:
         drawn: the drawing of each exhibit that has one, by id.

@@ -1,6 +1,6 @@
 """The figures and tables of the three papers: which there are, of what kind, and what they show.
 
-The list imports nothing, so that it is shown at once; how each is drawn stands with its paper.
+The list imports nothing, so that it is shown at once; each paper's module draws its own.
 """
 
 from __future__ import annotations

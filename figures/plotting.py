@@ -59,7 +59,7 @@ class Plot(Result):
         what: is drawn.
         x_name, y_name: what the axes show, with units.
         data: every point: formula, head, x, y.
-        missing: formulas of which there is nothing to draw, with the reason.
+        missing: formulas with nothing to draw, with the reason.
         figure: of matplotlib.
     """
 
@@ -259,7 +259,7 @@ def _drawable(formula: Any) -> Encoding:
 
 
 def _names(subjects: Sequence[Encoding]) -> list[str]:
-    """Unlike names of the subjects: encodings of one name are told apart by a number."""
+    """Unlike names of the subjects: encodings of one name have a number each."""
     found: list[str] = []
     for subject in subjects:
         count = sum(name.partition(" #")[0] == subject.name for name in found)

@@ -125,7 +125,7 @@ def main(args: Sequence[str] | None = None) -> None:
 
 
 def _plainly(app: App, error: CycloptsError, given: Sequence[str]) -> str:
-    """What is wrong with a command line, with what would be accepted."""
+    """The defect of a command line, with the accepted forms."""
     verb, argument = given[0] if given else "farfield", error.argument
     if isinstance(error.__cause__, InputError):
         return str(error.__cause__)
@@ -152,7 +152,7 @@ def _help(app: App, verb: str, name: str) -> str:
 
 def _unraisable(seen: Any) -> None:
     """An interrupt that came where none can be raised, as in a weak reference's callback, comes
-    again; all else is told as usual."""
+    again; all other errors are reported as usual."""
     if seen.exc_type is KeyboardInterrupt:
         threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()  # once this is over
     else:

@@ -144,7 +144,7 @@ class Subject:
 
     @contextmanager
     def thinking(self) -> Iterator[None]:
-        """A time in which what is not known by `budget` becomes unknown."""
+        """A time limit: answers that are open after `budget` become unknown."""
         from farfield.theory.algebra.budget import until
 
         if self.budget is None:

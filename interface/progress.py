@@ -60,7 +60,7 @@ class _Notes:
                 self.show()
 
     def open(self) -> None:
-        """Begin to show what was said last; called when the quiet time is over."""
+        """Begin to show the last message; called when the quiet time is over."""
         with self.lock:
             if not self.closed:
                 self.shows = True
@@ -76,10 +76,10 @@ class _Notes:
         print(line, file=sys.stderr)
 
     def show(self) -> None:
-        """Show what was said last."""
+        """Show the last message."""
 
     def end(self) -> None:
-        """Take away what is shown."""
+        """Clear the line."""
 
 
 class _Lines(_Notes):

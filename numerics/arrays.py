@@ -20,7 +20,7 @@ def floats(given: Any, what: str, wanted: str) -> np.ndarray:
     Args:
         given: real numbers of at most 64 bits.
         what: their name in an error.
-        wanted: what is accepted, for an error.
+        wanted: the accepted values, for an error.
 
     Raises:
         InputError: a masked array; text, dates, complex or wider numbers; integers beyond 2^53.

@@ -242,7 +242,7 @@ def compare_tails(
         more: further ones; they, and each different head, make a `Ranking`.
         values_a: parameters and options of `a`.
         values_b: parameters and options of `b`.
-        budget_s: seconds after which what is not known stays unknown.
+        budget_s: seconds; whatever is open after them stays unknown.
 
     Returns:
         A `Comparison` of two biases, or a `Ranking` of several.

@@ -132,7 +132,7 @@ def layered_receptive_field(
         mixing: the share a of a layer that passes through attention, 0 < a <= 1.
         q: the quantile, 0 < q < 1.
         length: keys of the row, where the series diverges or the row is to be cut.
-        budget_s: seconds after which what is not known stays unknown.
+        budget_s: seconds; whatever is open after them stays unknown.
         **values: parameters and options, as `farfield.theory.encodings.encoding` takes them.
 
     Raises:

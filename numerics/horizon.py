@@ -114,7 +114,7 @@ def dtype_horizon(
         f: a formula in `n`, a SymPy expression, a name of the catalogue or an `Encoding`.
         dtype: fp16, bf16, fp32 or fp64 (or float16, bfloat16, ..., or a torch or NumPy dtype).
         flush_to_zero: whether subnormal numbers become 0.
-        budget_s: seconds after which what is not known stays unknown.
+        budget_s: seconds; whatever is open after them stays unknown.
         **values: parameters and options, as `farfield.theory.encodings.encoding` takes them.
 
     Raises:

@@ -114,7 +114,7 @@ def leak(
         f: a formula in `n`, a SymPy expression, a name of the catalogue or an `Encoding`.
         trained: the training length m in tokens, at least 1.
         evaluated: the length n >= m at inference; None for the limit of ever longer texts.
-        budget_s: seconds after which what is not known stays unknown.
+        budget_s: seconds; whatever is open after them stays unknown.
         **values: parameters and options, as `farfield.theory.encodings.encoding` takes them.
 
     Raises:

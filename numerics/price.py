@@ -245,7 +245,7 @@ def price_of_distance(
         f: a formula in `n`, a SymPy expression, a name of the catalogue or an `Encoding`.
         distance: from the query to the key, at least 0; below `length` where that is given.
         length: keys of the row; None for the whole series, the limit of ever longer rows.
-        budget_s: seconds after which what is not known stays unknown.
+        budget_s: seconds; whatever is open after them stays unknown.
         **values: parameters and options, as `farfield.theory.encodings.encoding` takes them.
 
     Returns:
@@ -299,7 +299,7 @@ def reach(
             logits, in nats, read exactly.
         share: of the attention that the key is to have, 0 < share < 1, read exactly.
         length: keys of the row; None for the whole series, the limit of ever longer rows.
-        budget_s: seconds after which what is not known stays unknown.
+        budget_s: seconds; whatever is open after them stays unknown.
         **values: parameters and options, as `farfield.theory.encodings.encoding` takes them.
 
     Returns:
@@ -488,7 +488,7 @@ class _Advantage:
         return arb(total).log() - most - (-abs(price)).exp().log1p()
 
     def answer(self, formula: Expr | None, **more: Any) -> Reach:
-        """The answer with what was asked."""
+        """The answer, with its question."""
         return Reach(formula, self.advantage, self.share, self.length, **more)
 
 

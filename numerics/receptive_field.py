@@ -123,7 +123,7 @@ class ReceptiveField(Answer):
             an enclosure is known, or nothing.
         answer: `Exact`, `Enclosure` or `Bracket`; None where there is none.
         total: B (of the row, if `length` is given) as a ball.
-        verdict: what is known of the exp-series; of a finite row, None.
+        verdict: facts on the exp-series; of a finite row, None.
         heads: one answer a head where there are several; the worst speaks for all.
         asymptotics: TRF(eps) as eps -> 0, in LaTeX, where it is known.
         label: `certified`; `theorem` for a series that diverges; `approximate` where only float64
@@ -149,7 +149,7 @@ class ReceptiveField(Answer):
         return min(_exp(low), sys.float_info.max), _exp(high)
 
     def value_text(self) -> str:
-        """The tokens, or what is known of them."""
+        """The tokens, or bounds of them."""
         return tokens_text(self.tokens) if self.answer is None else self.answer.text()
 
     def blocks(self) -> Sequence[Block]:
@@ -288,7 +288,7 @@ def theoretical_receptive_field(
 
 @dataclass(frozen=True)
 class _Request:
-    """What is asked besides the shares: keys of the row, all digits or not, and until when."""
+    """The options beside the shares: keys of the row, all digits or not, and until when."""
 
     length: int | None
     exact: bool

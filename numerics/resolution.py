@@ -159,7 +159,7 @@ class Resolution(Answer):
 
 @dataclass(frozen=True)
 class Mask:
-    """Which distances a row sees besides causality: a window of tokens, or blocks of `half`."""
+    """Which of the earlier keys a row sees: a window of tokens, or blocks of `half`."""
 
     window: int | None = None
     half: int | None = None
@@ -224,7 +224,7 @@ def attention_resolution(
         scale: a positive factor of the scores; 1 where nothing is said. For a surrogate `1/32`
             (the mean over d/2 = 32 planes) and `1/sqrt(64)` are the other readings of [S].
         mask: None, `"window W"` or `"bca HALF"`, in tokens.
-        budget_s: seconds after which what is not known stays unknown.
+        budget_s: seconds; whatever is open after them stays unknown.
         **values: parameters and options, as `farfield.theory.encodings.encoding` takes them.
 
     Raises:
@@ -626,7 +626,7 @@ def _bounds(scores: np.ndarray, terms: int, cut: bool) -> tuple[float | None, fl
 
 
 def _scores(given: Any) -> np.ndarray:
-    """A list of finite numbers as float64; what is wrong with others is said."""
+    """A list of finite numbers as float64; others are refused with the reason."""
     wanted = "a one-dimensional list of at least two finite numbers"
     s = floats(given, "the list of scores", wanted)
     if s.ndim != 1:

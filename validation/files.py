@@ -58,7 +58,7 @@ def read_json(path: Path) -> dict[str, Any]:
     """Read what `write_json` wrote.
 
     Raises:
-        CorruptFile: the file is not what was written.
+        CorruptFile: the file was changed later.
     """
     try:
         value = json.loads(path.read_bytes())

@@ -1,4 +1,4 @@
 """The explorer: formulas answered as they are typed, their parameters moved by sliders.
 
-`state` holds what is asked and answered and knows no browser; `app` is a marimo notebook around it.
+`state` holds questions and answers and knows no browser; `app` is a marimo notebook around it.
 """

@@ -67,7 +67,7 @@ def _axes(ends: Sequence[Range]) -> tuple[Axis, Axis]:
 
 @lru_cache(64)
 def _ground(condition: sympy.Basic, names: tuple[str, ...], ends: tuple[Range, ...]) -> str:
-    """What does not move with the sliders: areas, boundary, values along the axes."""
+    """The part that no slider moves: areas, boundary, values along the axes."""
     (x, y), plane = _axes(ends), len(names) > 1
     parts = list(_areas(condition, names, ends, x, y))
     for curve in boundary(condition, names, ends):

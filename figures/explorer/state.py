@@ -2,7 +2,7 @@
 
 A formula is decided once, for all values of its parameters; a slider then reads the condition and
 asks for the numbers of its values alone. An answer is first what a moment allows, then the whole of
-it; who asks anew withdraws what was asked before. What cannot be read keeps the last answer.
+it; a new question withdraws the one before. What cannot be read keeps the last answer.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ def decide(question: Question, budget_s: float = WHOLE) -> Question:
 
 @dataclass
 class Explorer:
-    """The questions of a session: those that are shown, and what is wrong with what was typed.
+    """The questions of a session: the formulas shown, and the errors in the text typed.
 
     Fields:
         questions: in the order of the lines that were typed, the last that could be read.
@@ -157,7 +157,7 @@ class Explorer:
     _decided: dict[str, Question] = field(default_factory=dict)
 
     def read(self, typed: str) -> Explorer:
-        """Ask what was typed, a formula a line; what cannot be read keeps the last answer."""
+        """Ask about the text typed, a formula a line; what cannot be read keeps the last answer."""
         found, trouble = [], []
         for text in filter(None, (line.strip() for line in _BETWEEN.split(typed))):
             if text not in self._known:
@@ -189,7 +189,7 @@ class Explorer:
         return tuple(found)
 
     def refusals(self) -> list[Item]:
-        """What is said of formulas that are shown and not real."""
+        """The note on formulas that are shown and not real."""
         found = (self.refused.get(q.text) for q in self.questions)
         return [note(f"{why[0].upper()}{why[1:]}.") for why in found if why]
 
@@ -200,7 +200,7 @@ class Explorer:
 
         Args:
             values: where the sliders stand.
-            withdrawn: whether no one waits any more; no answer comes from then on.
+            withdrawn: whether every caller has gone; no answer comes from then on.
         """
         for budget_s in (FIRST, WHOLE):
             began = time.monotonic()
@@ -233,7 +233,7 @@ class Explorer:
 def head(
     questions: Sequence[Question], values: Mapping[str, Fraction], budget_s: float = WHOLE
 ) -> list[Item]:
-    """What is seen first, beside the picture: all of one formula, of several their comparison."""
+    """The text first seen, next to the picture: all of one formula, of several their comparison."""
     drawn = picture(questions, values)
     if len(questions) != 1:
         return [Columns([comparison(questions, values)], [drawn])] if questions else [drawn]

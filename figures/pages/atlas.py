@@ -54,7 +54,7 @@ class Sheet:
 
     Fields:
         title: its heading.
-        lead: what stands above its sections.
+        lead: the part above its sections.
         sections: its parts.
     """
 
@@ -283,7 +283,7 @@ def _models(a: Atlas, name: str) -> Iterator[Item]:
 
 
 def ledger(claims: Sequence[Claim]) -> Iterator[Item]:
-    """Claims by paper and verdict, what was refuted in sight, the others folded."""
+    """Claims by paper and verdict, the refuted in sight, the others folded."""
     header = ("claim", "where", "evidence", "statement", "what holds, or why not")
     for paper in dict.fromkeys(c.paper for c in claims):
         own = [c for c in claims if c.paper == paper]

@@ -1,6 +1,6 @@
 """What the numbers of a study mean, seen: the bias against the critical one, the tail against the
 share that is left out, the error of a window against its width, the place among the catalogue;
-and, of trained models, what was predicted against what was measured."""
+and, of trained models, predictions against measurements."""
 
 from __future__ import annotations
 
@@ -336,7 +336,7 @@ def fields(s: Study) -> Curve:
 
 @dataclass(frozen=True)
 class Measured:
-    """One measurement of a study: of which encoding, and whether with blockwise attention."""
+    """One measurement of a study: its encoding, and whether attention is blockwise."""
 
     prediction: Prediction
     bca: bool
@@ -359,7 +359,7 @@ class Measured:
 
 
 def measured(s: Study) -> Sequence[Measured]:
-    """What was measured, in the order of the study."""
+    """The measurements, in the order of the study."""
     return [
         Measured(e.prediction, bca, m)
         for e in s.entries

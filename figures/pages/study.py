@@ -1,4 +1,5 @@
-"""The page of a study: what was asked about, its place, what was measured, and the catalogue."""
+"""The page of a study: the formulas asked about, their place, the measurements, and the
+catalogue."""
 
 from __future__ import annotations
 
@@ -482,7 +483,7 @@ def _share(x: float | None) -> str:
 
 
 def _measurements(s: Study) -> Iterator[Item]:
-    """What was measured, a line an encoding and way to run it."""
+    """The measurements, a line an encoding and way to run it."""
     lengths = s.lengths
     shown = pictures.measured(s)
     eps = shown[0].numbers["attention"][0]["eps"]

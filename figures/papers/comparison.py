@@ -81,7 +81,7 @@ class Pair:
 
     Fields:
         row, dataset: which row of the print.
-        base, trained: our base training length, and that of this row.
+        base, trained: our base training length, and this row's.
         multiple: of the training length.
         cell: the printed number.
         values: ours, by seed; empty where not measured.
@@ -137,7 +137,7 @@ def pairs(layout: Layout, runs: Sequence[Run]) -> list[Pair]:
 
 
 def bases(layout: Layout, runs: Sequence[Run]) -> list[int]:
-    """Our base training lengths: those of which every printed one has its multiple."""
+    """Our base training lengths: those that have a multiple for every printed one."""
     lengths = {r["preset"]["length"] for r in runs}
     return sorted({n // f for n in lengths for f in layout.factors.values() if n % f == 0})
 

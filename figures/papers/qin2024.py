@@ -199,7 +199,8 @@ def table1() -> Drawing:
 
 
 def table1_measured(runs: Sequence[Run]) -> Drawing:
-    """Relative inference time of sliding windows; a time is of a machine, so none is committed."""
+    """Relative inference time of sliding windows; a time belongs to a machine, so none is
+    committed."""
     raise NoResults(
         "a time is of a machine, so none is committed; to measure it on this one: "
         "`python benchmarks/harness.py inference`"

@@ -1,6 +1,6 @@
 """The printed tables measured again at a small scale, beside the print, with their agreement.
 
-What was not measured is `-`.
+A missing measurement is `-`.
 """
 
 from __future__ import annotations

@@ -170,7 +170,7 @@ def table1() -> Drawing:
 
 
 def table3() -> Drawing:
-    """Attention resolution as printed, beside that of the position part alone."""
+    """Attention resolution as printed, beside the position part's own."""
     scale = "1/8"
     subjects = {
         "Alibi": (encoding("alibi", heads=16), None, "1"),

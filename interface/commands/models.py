@@ -33,13 +33,13 @@ def window(
         error: budget for the change of a head's output, as 1/100 or 1%.
         logit_bound: bound of |q.k|/sqrt(d).
         value_bound: bound of ||v||; 1 if not given.
-        sinks: first keys that are kept besides, whatever their logits.
+        sinks: first keys that are also kept, whatever their logits.
         row: keys of one row, as 4096 or 4k, for a window that is enough there.
         temper: s, where a row's content logits are scaled by s log(keys).
         gate: bound of the gates of a gated decay.
         model: folder of a model on this machine instead: a window for each head.
         bounds: with --model, from text (empirical) or weights (a proof).
-        keep: with --model, nearest keys that are kept, --sinks first ones besides: which rows of
+        keep: with --model, nearest keys that are kept, --sinks first ones too: which rows of
             the text that is certified for, whatever the encoding.
         text: with --model, what to read.
         length: with --model, tokens of a segment.
@@ -217,7 +217,7 @@ def perplexity(
         protocol: last-token or non-overlapping.
         samples: targets, or segments of the longest length.
         window: let queries see a sliding window of so many tokens.
-        sinks: and so many first keys besides.
+        sinks: and so many first keys.
         bca: half-width of blockwise causal attention.
     """
     if sinks and window is None:

@@ -137,7 +137,7 @@ def sweep(
         address: with --engine ray, of a cluster, or auto.
         cpus_per_job: with --engine ray.
         gpus_per_job: with --engine ray.
-        predictions: a file with what was said beforehand; each run says its SHA-256 as it begins.
+        predictions: a file of predictions; each run says its SHA-256 as it begins.
     """
     from farfield.validation.harness.plan import read_plan
     from farfield.validation.harness.store import Store
@@ -193,9 +193,9 @@ def runs(
     Args:
         keys: of runs to compare.
         folder: where runs are kept.
-        prune: name what is unfinished or corrupted.
+        prune: name the unfinished and corrupted runs.
         yes: with --prune, remove it.
-        older: with --prune, what is not newer than so many days.
+        older: with --prune, runs older than so many days.
     """
     from farfield.validation.harness.inventory import Inventory, compare, inventory, prunable
     from farfield.validation.harness.inventory import prune as remove

@@ -1,4 +1,4 @@
-"""Verbs of one formula: what is proved, and certified numbers."""
+"""Verbs of one formula: proofs and certified numbers."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _certify(name: str, written: str, checked: bool) -> int:
 
 
 def verify(file: Listed, /, *, budget: float | None = None, output: Output = Output()) -> int:
-    """What does a certificate from elsewhere prove? By the prover (coqc on the path).
+    """Which theorem does a certificate from elsewhere prove? By the prover (coqc on the path).
 
     Args:
         file: as `farfield check --certificate` writes it.

@@ -1,6 +1,6 @@
 """Steps that compare p with another formula: expansions, bounds, averages, returns.
 
-Numbers at finitely many distances: what fails there is false, what holds there is confirmed.
+Numbers at finitely many distances: a failure there refutes, a success confirms.
 """
 
 from __future__ import annotations

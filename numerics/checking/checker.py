@@ -2,7 +2,7 @@ r"""An independent check of convergence proofs: it reads the steps, not the engi
 
 The input is the JSON form of a `Convergence`: text only. Every step is read again by the reader of
 formulas and tested by rigorous balls at huge distances, or by a small comparator of its own
-(`growth`). It shares the reader and the balls with the engine and imports nothing else of it; whose
+(`growth`). It shares the reader and the balls with the engine and imports nothing else; whose
 exact test of zero it believes, if any, is an argument. A step is
 
 * `computed`: its numbers were recomputed and agree;

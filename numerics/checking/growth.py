@@ -98,7 +98,7 @@ def _with_chain(e: Expr, chain: Mapping[Expr, arb], numbers: Numbers) -> arb:
 
 
 def _depth(e: Expr) -> int:
-    """How many logarithms stand around what is inside."""
+    """How many logarithms enclose the argument."""
     depth = 0
     while isinstance(e, sympy.log):
         e, depth = e.args[0], depth + 1

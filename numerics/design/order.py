@@ -57,7 +57,7 @@ _T, _S = Symbol("t", positive=True), Symbol("s", positive=True)
 
 def tail_order(p: Expr, a: Symbol, low: Expr, high: Expr) -> int | None:
     """1 if tails grow with the parameter on (low, high), -1 if they shrink, 0 if nothing moves;
-    None where none of it is proved.
+    None where nothing is proved.
 
     >>> a = Symbol("a", positive=True)
     >>> tail_order(-a * n, a, S.Zero, S.Infinity), tail_order(-(n**2) / a, a, S.Zero, S.Infinity)

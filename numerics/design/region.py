@@ -148,7 +148,7 @@ class ParameterLine:
     Args:
         family: the biases.
         order: 1 if tails grow with the parameter, -1 if they shrink, 0 if nothing moves; None where
-            none of it is proved, so that no threshold can be asked for.
+            nothing is proved, so that no threshold can be asked for.
         low, high: its ends, exact.
         outer: whether each end is one of the family's domain, not of its convergence.
         closed: whether each end belongs to the domain.

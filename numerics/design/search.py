@@ -69,7 +69,7 @@ def design(
         parameter: the name of the free parameter, where others have no value.
         heads: so many heads, one value each; then a target is a pair, spaced geometrically, or a
             list of one target a head.
-        budget_s: seconds after which what is not known stays unknown.
+        budget_s: seconds; whatever is open after them stays unknown.
         optimise: a quantity by which several families are ranked, and whose best value the interval
             allows is taken: `leak` and `window` the less, the others the more the better.
         values: of the other parameters, and options of the encoding; keywords that name no option
@@ -143,15 +143,15 @@ def _read(
 
 @dataclass(frozen=True)
 class _Goal:
-    """What is asked of a family: targets of one head, or of each of several.
+    """The question about a family: targets of one head, or of each of several.
 
     Args:
         heads: the targets of each head.
         several: whether several heads were asked for.
         said: the targets in words.
         quantities: those of the targets.
-        costs: quantities that are told of each of several heads.
-        together: those that are told of all heads together.
+        costs: quantities reported head by head.
+        together: those reported for all heads together.
         best: the quantity to be optimised, and the sign of what is better.
         notice: called as stages begin.
     """

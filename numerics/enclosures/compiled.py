@@ -24,7 +24,7 @@ MAX_EXPONENT = 2**20  # of a power by multiplication
 
 
 class _OfOneVariable(Arithmetic):
-    """What is constant is a real ball; integer powers by multiplication, roots as roots."""
+    """A constant is a real ball; integer powers by multiplication, roots as roots."""
 
     def constant(self, e: Expr) -> arb:
         return to_arb(compile_ball(e)({}))

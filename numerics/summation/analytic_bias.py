@@ -125,7 +125,7 @@ def rises(g: TailEnclosure) -> bool:
 
 @recognising()
 def read_bias(p: Expr) -> Bias:
-    """The bias in s = log n; Unrecognised for what is not analytic."""
+    """The bias in s = log n; Unrecognised where it is not analytic."""
     s = Symbol("s", real=True)
     x = Symbol("x", positive=True)
     in_s = in_logarithm(door.replaced(elementary(p), {n: x}), x, s)

@@ -93,7 +93,7 @@ def _factors(m: Expr, waves: list[Expr]) -> int:
 
 
 def _any_kernel(p: Expr, start: int) -> Kernel:
-    """A family's kernel, else that of an analytic bias."""
+    """A family's kernel, else an analytic one."""
     try:
         return kernel(p, start)
     except Unrecognised:

@@ -177,7 +177,7 @@ class TailIntegral:
             return self._area(t)
 
     def _area(self, t: arb) -> arb:
-        """Panels of growing width, until what is left is below the precision; panels are kept."""
+        """Panels of growing width, until the rest is below the precision; panels are kept."""
         bits, k, since = ctx.prec, 0, self._far_since()
         while not self._edge(k).t > t:
             k += 1

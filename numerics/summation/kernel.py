@@ -1,7 +1,7 @@
 """The protocol of summation: what every way to sum exp(p(n)) on a stretch n >= start answers.
 
 A kernel gives `tail(j) = sum_{n>=j} exp(p(n))` and `between(a, b) = sum_{a<=n<b} exp(p(n))` as
-balls at the precision at work, and what is known of p beside. It is a value; what its sums remember
+balls at the precision at work, and facts on p. It is a value; what its sums remember
 is in `memory`.
 """
 

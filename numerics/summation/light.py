@@ -25,7 +25,7 @@ MAX_TERMS = 1 << 17  # terms of a sum one by one
 
 @dataclass(frozen=True)
 class Light(ComposedKernel):
-    """The sums, and a bound of what is beyond them."""
+    """The sums, and a bound of the rest."""
 
     source: Bias
     first: int

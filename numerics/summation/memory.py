@@ -1,4 +1,4 @@
-"""What is remembered of sums, in the one place where it is.
+"""The one memory of sums.
 
 A sum, a series, a bias are values: they never change, and a question never changes them. What was
 computed of one holds as long as it lives, and is kept here, beside it.
@@ -17,7 +17,7 @@ _KEPT: dict[int, dict[Any, Any]] = {}
 
 
 def memory(of: Any) -> dict[Any, Any]:
-    """What is remembered of an object, of this one and no equal one; forgotten with it."""
+    """The memory of one object, not of equal ones; forgotten with it."""
     place = id(of)
     if place not in _KEPT:
         weakref.finalize(of, _KEPT.pop, place, None).atexit = False

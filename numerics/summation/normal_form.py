@@ -207,7 +207,7 @@ def _rewrite(e: Expr, start: int) -> Expr:
 
 
 def _log(factor: Expr) -> Expr:
-    """The logarithm of a factor, that of an exponential without one."""
+    """The logarithm of a factor; an exponential loses its own."""
     return factor.args[0] if isinstance(factor, sympy.exp) else sympy.log(factor)
 
 

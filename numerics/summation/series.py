@@ -382,7 +382,7 @@ _VERDICTS: dict[Expr, Verdict] = {}
 
 
 def verdict(bias: Expr) -> Verdict:
-    """What is proved of the series of a bias, kept where that is a decision; InputError where it
+    """The verdict on the series of a bias, kept where that is a decision; InputError where it
     is not real for large n."""
     found = _VERDICTS.get(bias)
     if found is None:

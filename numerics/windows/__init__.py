@@ -1,6 +1,6 @@
 """Windows: how many keys are provably enough, and where no number of them is.
 
-One argument carries all of it: keep some keys of a row, drop the others; the output moves by the
+One argument carries everything: keep some keys of a row, drop the others; the output moves by the
 mass of the dropped keys, `O/(O + I)`, times the distance of two means of values, at most `2 V`.
 What differs is how `O` and `I` are bounded:
 

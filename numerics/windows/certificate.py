@@ -42,7 +42,7 @@ MAX_PRODUCTS = 10**6  # in balls, for all open rows of a call
 
 @dataclass(frozen=True, repr=False)
 class RowCertificates(Result):
-    """What is certified of each row of one head.
+    """Certified bounds for each row of one head.
 
     Fields:
         window, sinks: keys that are kept: the nearest, and the first.
@@ -97,7 +97,7 @@ def window_certificate(
             dtype of at most 64 bits. Its numbers are taken to be exact.
         keys: as many, at the same positions, shape (rows, size).
         window: nearest keys that are kept, the row's own included, at least 1.
-        sinks: first keys that are kept besides.
+        sinks: first keys that are also kept.
         error: the budget eta for the change of the output, positive.
         value_bound: a bound V of ||v||, positive.
         scale: of the logits; 1/sqrt(size) where nothing is said.
@@ -148,7 +148,7 @@ def _in_range(given: Any, what: str) -> fmpq:
 
 @dataclass(frozen=True)
 class _HeadRows:
-    """The rows of one head: what is kept, and bounds of what the dropped keys may move.
+    """The rows of one head: the kept keys, and bounds of the change by the others.
 
     Args:
         q, k: queries and keys, shape (rows, size).

@@ -35,11 +35,11 @@ def certified_window(
         logit_bound: a bound beta of |q.k|/sqrt(d), at least 0; of the whole logit where there is
             no additive bias.
         value_bound: a bound of ||v||, positive.
-        sinks: first keys that are kept besides, whatever their logits are.
+        sinks: first keys that are also kept, whatever their logits are.
         row: keys of one row, for a window that is enough there; None for every row.
         temper: s, where the content logits of a row of i keys are scaled by `s log i`.
         gate: the bound gamma of the gates of a gated decay.
-        budget_s: seconds after which what is not known stays unknown.
+        budget_s: seconds; whatever is open after them stays unknown.
         **values: parameters and options, as `farfield.theory.encodings.encoding` takes them.
 
     Raises:
@@ -85,9 +85,9 @@ def window_error(
         width: keys that are kept, the query's own included, at least 1.
         logit_bound: a bound of |q.k|/sqrt(d), at least 0.
         value_bound: a bound of ||v||, positive.
-        sinks: first keys that are kept besides, at any logits.
+        sinks: first keys that are also kept, at any logits.
         sink_weight: a lower bound S of the sum of exp(logit) over them, at least 0.
-        budget_s: seconds after which what is not known stays unknown.
+        budget_s: seconds; whatever is open after them stays unknown.
         **values: parameters and options, as `farfield.theory.encodings.encoding` takes them.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What a window is asked for, and what is answered."""
+"""The question about a window, and the answer."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ class WindowError(Answer):
         value: the error as a float; the worst head's; None where it is not known.
         enclosure: floats around it.
         heads: one answer a head where there are several; the worst speaks for all.
-        sinks: first keys that are kept besides.
+        sinks: first keys that are also kept.
         label: `certified`; `theorem` for a divergent series, or bounded logits without a bias.
     """
 
@@ -189,7 +189,7 @@ class WindowQuestion:
 
     Args:
         error, logit_bound, value_bound: eta, beta, V.
-        sinks: first keys that are kept besides.
+        sinks: first keys that are also kept.
         row: keys of the row, None for every row.
         temper: s, where content logits are scaled by `s log row`.
     """
@@ -205,7 +205,7 @@ class WindowQuestion:
     def read(
         cls, error: Any, logit_bound: Any, value_bound: Any, sinks: Any, row: Any, temper: Any
     ) -> WindowQuestion:
-        """The question as a user puts it; raises InputError for what is out of range."""
+        """The question as a user puts it; raises InputError for values out of range."""
         eta = exact(error, "error")
         if eta <= 0:
             raise InputError(
@@ -240,7 +240,7 @@ class WindowQuestion:
         return None if self.logit_bound else eta / (2 * rational(self.value_bound) - eta)
 
     def answer(self, formula: Expr | None, width: float | None = None, **more: Any) -> Window:
-        """The answer with what was asked."""
+        """The answer, with its question."""
         return Window(
             formula,
             self.error,

@@ -11,7 +11,7 @@ How a call is ended
 SymPy looks at no clock, and how long it takes cannot be told from the size of what it is given:
 factoring a polynomial of 700 terms takes seconds or hours. A child process could be killed safely,
 but every expression would travel there and back, and a process costs more than most whole
-decisions; to refuse by size alone either loses what is decided today or keeps no budget. So a
+decisions; to refuse by size alone either loses verdicts of today or keeps no budget. So a
 thread watches (`watch`): once the budget is spent it raises an exception in the thread that is
 inside SymPy (`PyThreadState_SetAsyncExc`). Why that is safe:
 

@@ -18,7 +18,7 @@ class Budget:
 
     Fields:
         deadline: of `time.monotonic`.
-        withdrawn: whether no one waits for the answer any more; None where that cannot be.
+        withdrawn: whether every caller has gone; None where that cannot be.
     """
 
     deadline: float = math.inf
@@ -36,21 +36,21 @@ _BUDGET: ContextVar[Budget] = ContextVar("budget", default=UNLIMITED)
 
 @contextmanager
 def until(deadline: float) -> Iterator[None]:
-    """What is computed inside gives up with `OutOfTime` at that time of `time.monotonic`."""
+    """The computation inside gives up with `OutOfTime` at that time of `time.monotonic`."""
     with _within(replace(budget(), deadline=min(deadline, budget().deadline))):
         yield
 
 
 @contextmanager
 def unless(withdrawn: Callable[[], bool]) -> Iterator[None]:
-    """What is computed inside gives up with `OutOfTime` once another thread makes that true."""
+    """The computation inside gives up with `OutOfTime` once another thread makes that true."""
     with _within(replace(budget(), withdrawn=withdrawn)):
         yield
 
 
 @contextmanager
 def unhurried() -> Iterator[None]:
-    """What is computed inside is short, and has its own bounds: a spent budget does not end it."""
+    """The computation inside is short, and has its own bounds: a spent budget does not end it."""
     with _within(UNLIMITED):
         yield
 
@@ -65,7 +65,7 @@ def _within(limits: Budget) -> Iterator[None]:
 
 
 def budget() -> Budget:
-    """That of the question at hand."""
+    """The deadline of the question at hand."""
     return _BUDGET.get()
 
 

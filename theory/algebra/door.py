@@ -86,7 +86,7 @@ def _put_back(evaluate: bool, distribute: bool, exp_is_pow: bool, bits: int) -> 
 
 
 def _through(call: Callable[..., Any]) -> Callable[..., Any]:
-    """The call as other rooms see it: every use of it is counted and supervised."""
+    """The call as other rooms see it: every use is counted and supervised."""
 
     @functools.wraps(call)
     def supervise(*args: Any, **options: Any) -> Any:

@@ -40,7 +40,7 @@ class _Watcher:
         self.thread: threading.Thread | None = None
 
     def place(self) -> _Place:
-        """That of the thread at work."""
+        """The watch of the thread at work."""
         found = getattr(self.own, "place", None)
         if found is None:
             found = self.own.place = _Place()
@@ -53,7 +53,7 @@ class _Watcher:
         self.thread.start()
 
     def _look(self) -> None:
-        """Interrupt what is late, until no one has been inside for long."""
+        """Interrupt late calls until none is left."""
         seen = time.monotonic()
         while True:
             time.sleep(STEP_S)

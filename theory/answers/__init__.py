@@ -1,4 +1,4 @@
-"""What is said, and how it is written.
+"""Answers, and how they are written.
 
 A question is answered by an `Answer`: a status, a value, a label, a reason with a code. An answer
 says what it is in blocks of words and mathematics (`blocks`, `notation`), the first of them in one

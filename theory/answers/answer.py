@@ -1,6 +1,6 @@
 """What every public answer of farfield is: a status, a value, a label and a reason.
 
-The *status* says what is known, the *label* the weight of what is said:
+The *status* says how much is known, the *label* how much it weighs:
 
 * `theorem`      proved for all n by the argument in its proof,
 * `certified`    numbers enclosed by rigorous ball arithmetic,
@@ -34,7 +34,7 @@ LINE = 200
 
 
 class Status(enum.StrEnum):
-    """What is known of a value."""
+    """How much is known of a value."""
 
     EXACT = "exact"
     ENCLOSED = "enclosed"
@@ -44,7 +44,7 @@ class Status(enum.StrEnum):
 
 
 class Label(enum.StrEnum):
-    """The weight of what is said."""
+    """How much an answer weighs."""
 
     THEOREM = "theorem"
     CERTIFIED = "certified"
@@ -171,7 +171,7 @@ class Answer(Result):
 
     Fields:
         status: what is known.
-        label: the weight of it; None where nothing is known.
+        label: its weight; None where nothing is known.
         reason: why the value is no plain number, or None.
         subject: what the question was about, as it was given.
     """

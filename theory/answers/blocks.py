@@ -1,7 +1,7 @@
 """What an answer says, before any medium: sentence, formula, facts, steps, table, curve,
 ladder, note.
 
-An answer yields blocks, the first of which is the answer in one plain sentence. A writer of each
+An answer yields blocks; the first is the answer in one plain sentence. A writer of each
 medium (`farfield.theory.answers.writers`) turns blocks into what a reader sees; a block holds
 values and words and no markup.
 """
@@ -153,7 +153,7 @@ class Ladder:
 
 @dataclass(frozen=True)
 class Note:
-    """What a reader should know besides."""
+    """Further facts for a reader."""
 
     text: Text
 

@@ -1,4 +1,4 @@
-"""What is wrong with a question."""
+"""A question that cannot be answered."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 
 class InputError(ValueError):
-    """What was given, what is wrong with it, what is accepted: one line, fit for a user to read."""
+    """The text that was given, its defect, the texts that are accepted: one line, fit for a user to
+    read."""
 
 
 class MissingValues(InputError):

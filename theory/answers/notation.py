@@ -40,7 +40,7 @@ class Term:
     Args:
         word: as it is read.
         kind: what it is one of (`verdict`, `label`, `status`), or `code`, `strong`; `command`,
-            which computes what it stands beside; `about KEY`, explained on a page under that key;
+            which computes its neighbour; `about KEY`, explained on a page under that key;
             `to ADDRESS`, a link.
     """
 
@@ -97,7 +97,7 @@ def as_text(value: Any) -> Text:
 
 
 def _tokens(notation: str, values: dict[str, Any]) -> Iterator[str | Basic]:
-    """The words and signs of a notation, each placeholder replaced by what stands for it."""
+    """The words and signs of a notation, each placeholder replaced."""
     for k, piece in enumerate(_PLACE.split(notation)):
         if k % 2 == 0:
             yield from _TOKEN.findall(piece)

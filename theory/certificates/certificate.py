@@ -58,7 +58,7 @@ Claims = Mapping[
 
 
 def certificate(formula: Expr, claims: Claims) -> Certificate:
-    """The certificate of what is claimed; see `Convergence.certificate`.
+    """The certificate of a claim; see `Convergence.certificate`.
 
     Raises:
         NoCertificate: no rule covers the form.
@@ -73,7 +73,7 @@ def certificate(formula: Expr, claims: Claims) -> Certificate:
 
 
 def check(text: str, claims: Claims) -> list[str]:
-    """The theorems of a certificate, after they have been found to state what is claimed.
+    """The theorems of a certificate, once they are found to state the claims.
 
     Raises:
         NotTheStatement: they do not.

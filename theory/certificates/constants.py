@@ -162,7 +162,7 @@ def _bounds(a: Expr, digits: int) -> Interval:
 
 
 def _sentences(a: Expr, digits: int) -> Iterator[str]:
-    """What the context is told of an atom: bounds, or that it is positive."""
+    """The facts about an atom in the context: bounds, or that it is positive."""
     shown = form(a).show()
     if a == S.Pi:
         yield "pose proof PI_between."

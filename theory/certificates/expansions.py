@@ -313,7 +313,7 @@ def _monomials(parts: Sequence[Transseries]) -> Iterator[Monomial]:
 
 
 def _orders(delta: Transseries, remainder: Monomial | None) -> str:
-    """What the tactic of a series is told: the size of d, the remainder, the last power of d that
+    """The arguments of a series' tactic: the size of d, the remainder, the last power of d that
     is above it."""
     if delta.literally_zero or remainder is None:
         return f"exactly {_typed(remainder)} 1%nat"

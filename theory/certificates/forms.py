@@ -19,7 +19,7 @@ from farfield.theory.functions.nodes import Lookup, Root, n
 
 
 class NoCertificate(InputError):
-    """No certificate is written for this form; one line says what of it is not covered."""
+    """No certificate is written for this form; one line names the part that is not covered."""
 
     def __init__(self, why: str) -> None:
         super().__init__(f"no certificate for this form: {why}")
@@ -32,7 +32,7 @@ def without_roots(e: Expr) -> Expr:
 
 @dataclass(frozen=True)
 class Form:
-    """A node: its operation, its parts, the expression it stands for.
+    """A node: its operation, its parts, its expression.
 
     `value` holds what is no part: the exponent of a power, the modulus, the entries of a table.
     """
@@ -157,7 +157,7 @@ def form(e: Expr) -> Form:
     """The form of a real expression.
 
     Raises:
-        NoCertificate: the expression has a part that no form stands for.
+        NoCertificate: the expression has a part without a form.
 
     >>> form(-2*sympy.log(1 + n)).show()
     '-2 * ln (INR n + 1)'

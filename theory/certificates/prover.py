@@ -27,7 +27,7 @@ class Rejected(Exception):
 
 
 def checked(files: Mapping[str, str]) -> str:
-    """What the prover prints on the last of some files, each of which may use those before it.
+    """The prover's output on the last of some files; each may use those before.
 
     The library is compiled before the first question. Where the kernel's own checker is on the
     path, it has to accept the compiled files, too.

@@ -125,7 +125,7 @@ def _stated(found: _Sentences, module: str | None) -> Stated:
 
 
 def printed(stated: Stated) -> None:
-    """Check that what a certificate states is printed as it stands there.
+    """Check that a certificate's statements are printed letter by letter.
 
     Raises:
         NotTheStatement: it is printed otherwise.
@@ -363,7 +363,7 @@ class _Terms:
         return token
 
     def group(self, *ends: str) -> str:
-        """What stands before one of the tokens that end it."""
+        """The text before one of the tokens that end it."""
         parts: list[str] = []
         while self.tokens[self.at] not in ends:
             token = _JOINTS.get(word := self.take(), word)

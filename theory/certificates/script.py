@@ -65,7 +65,7 @@ def adding_up(g: Transseries, raw: Iterable[Monomial]) -> str:
 
 
 def together(facts: Sequence[str]) -> str:
-    """What holds from some point on, in one term."""
+    """A fact from some point on, in one term."""
     joint = "eventually_true"
     for fact in reversed(facts):
         joint = fact if joint == "eventually_true" else f"(filter_and _ _ {fact} {joint})"
@@ -77,7 +77,7 @@ def together(facts: Sequence[str]) -> str:
 
 @dataclass
 class Script:
-    """What is asserted on one cell of the parameters.
+    """The assertion on one cell of the parameters.
 
     Fields:
         period: in a residue class `q n + r`, (q, r).
@@ -112,5 +112,5 @@ class Script:
         return self.step(f, g, f"gathering ({by}) {gathering(g, raw)}")
 
     def fact(self, claim: str, by: str) -> str:
-        """Assert what holds from some point on; its name."""
+        """Assert a fact from some point on; its name."""
         return self.asserted("H", f"eventually (fun n : nat => {claim})", by)

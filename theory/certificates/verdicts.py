@@ -89,7 +89,7 @@ def _compared(p: Form, above: bool, x: Expander) -> ProvedVerdict:
 
 
 def _on_class(p: Form, facts: Facts, place: tuple[int, int] | None) -> ProvedVerdict:
-    """The whole series, or one residue class of it."""
+    """The whole series, or one residue class."""
     return _expanded(
         lambda x: _climb(p, x, "p" if place is None else f"(fun n : nat => p ({x.index})%nat)"),
         facts,

@@ -1,4 +1,4 @@
-"""The catalogue: every relative positional encoding as one entry, of which the rest are views.
+"""The catalogue: each relative positional encoding is one entry, the rest are its views.
 
 An encoding outside the theorem's scope (not additive, not a function of the distance alone,
 content-dependent) names the hypothesis that fails. To add one, add one entry: no other module knows

@@ -1,4 +1,4 @@
-"""An encoding: one bias formula in the distance `n` with its heads, of which all else is a view."""
+"""An encoding: one bias formula in the distance `n` with its heads; all else is a view."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ LISTED = "one formula a head"
 
 @dataclass(frozen=True, repr=False)
 class Encoding(Result):
-    """One bias formula with its heads; everything else in the project is a view of it.
+    """One bias formula with its heads; everything else in the project is its view.
 
     Fields:
         name, dialect, source: what it is called, which variant, where it stands.
@@ -68,7 +68,7 @@ class Encoding(Result):
             `learned_absolute`, `content`).
         out_of_scope: the hypothesis of [Q, Theorem 0.4] that fails; None where it applies.
         bca: half-width in tokens of blockwise causal attention [S, 3.3], None without.
-        note: what a reader should know besides.
+        note: further facts for a reader.
         title: how it is written in prose.
     """
 

@@ -1,4 +1,4 @@
-"""One row of the catalogue: everything the project knows of an encoding stands in it."""
+"""One row of the catalogue: it holds everything that the project knows of an encoding."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ class Look:
 
 @dataclass(frozen=True)
 class Example:
-    """A head that stands for an encoding where many are compared: its title, and how it is made."""
+    """The head that represents an encoding where many are compared: its title, and how it is
+    made."""
 
     title: str
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -48,16 +49,16 @@ class Entry:
         per_head: whether a head has values of its own, or a function of the dialect.
         mechanism: `bias`, or how a model applies it.
         out_of_scope: the hypothesis of [Q, Theorem 0.4] that fails.
-        note: what a reader should know besides.
+        note: further facts for a reader.
         title: how it is written in prose; the name where nothing is said.
         aliases: other names in papers.
         trained: options with which it is trained on rows of a length, where defaults do not do.
         tables: of an encoding whose formula is a table: the options that give so many parameters.
             Its tables go by one name, since each training length has its own.
         look: how figures draw it.
-        examples: heads that stand for it where many are compared.
-        baseline: whether a study trains it beside what was asked about.
-        stands_for: the entry of which this is the additive surrogate; empty for all others.
+        examples: heads that represent it where many are compared.
+        baseline: whether a study trains it beside the encodings asked about.
+        stands_for: the entry that this additive surrogate replaces; empty for all others.
     """
 
     name: str

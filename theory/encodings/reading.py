@@ -136,7 +136,7 @@ def _from_entry(
     given: dict[str, Any],
     domains: Mapping[str, str],
 ) -> Encoding:
-    """A catalogue's formula with what is given put in head by head, else the paper's values."""
+    """A catalogue's formula with the given values put in head by head, else the paper's values."""
     if dialect is not None and dialect not in entry.dialects:
         accepted = ", ".join(entry.dialects) or "none"
         raise InputError(f"{entry.name} has no dialect {dialect!r}; accepted: {accepted}")
@@ -308,7 +308,7 @@ def _one_head(given: Any, said: Collection[str]) -> Encoding:
 def _with_domains(
     name: str, parameters: tuple[Parameter, ...], domains: Mapping[str, str]
 ) -> tuple[Parameter, ...]:
-    """The parameters with what is assumed of them."""
+    """The parameters and their assumptions."""
     for strange in domains.keys() - {p.name for p in parameters}:
         has = ", ".join(p.name for p in parameters) or "none"
         raise InputError(f"assumption about {strange!r}, which {name} does not have; it has: {has}")

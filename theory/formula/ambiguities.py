@@ -1,7 +1,7 @@
 """What may mean two things, and is refused with both: exponents without brackets, glued names.
 
 People write `x^1/2` for a root, `e^-n/8` for `exp(-n/8)`, `0x10` for 16; the grammar would read
-something else. What is typeset or programmed has one meaning: LaTeX shows where an exponent ends,
+something else. Typeset or programmed text has one meaning: LaTeX shows where an exponent ends,
 and `**` binds as in Python. Even there `x**1/2` is refused: nobody writes a first power.
 """
 
@@ -141,7 +141,7 @@ def require_product(p: Reading) -> None:
 def require_remainder(p: Reading, begin: int) -> None:
     """Refuse `1% n` and, behind the product that begins at a symbol, `-n % 2`.
 
-    Python takes the sign into the remainder, C and what is written on paper do not.
+    Python takes the sign into the remainder, C and writing on paper do not.
     """
     factors, at = p.tokens[begin : p.position - 1], p.tokens[p.position - 1][2]
     kind, number, column = factors[-1]

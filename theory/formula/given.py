@@ -46,8 +46,8 @@ def as_expression(f: Any, domains: Mapping[str, str] | None = None) -> Expr:
     the decimals they print as.
 
     Raises:
-        InputError: for anything that the reader of formulas would not have built; several symbols
-            of which none is called n; a distance that SymPy took for negative, even or the like.
+        InputError: for anything that the reader of formulas would not have built; several symbols,
+            none called n; a distance that SymPy took for negative, even or the like.
 
     >>> as_expression(-sympy.log(1 + sympy.Symbol("x")))
     -log(n + 1)
@@ -99,7 +99,7 @@ def _as_read(e: Any) -> Any:
 
 
 def _distance(expr: Expr, f: Any) -> Symbol | None:
-    """The symbol that stands for the distance."""
+    """The symbol of the distance."""
     symbols = sorted(expr.free_symbols, key=lambda s: str(s.name))
     named = [s for s in symbols if s.name == "n"] or symbols
     if len(named) > 1:
@@ -120,5 +120,5 @@ def _distance(expr: Expr, f: Any) -> Symbol | None:
 
 
 def _assumes(symbol: Symbol, wanted: Mapping[str, bool]) -> bool:
-    """Whether a caller's symbol says at least what is wanted."""
+    """Whether a caller's symbol has at least the assumptions wanted."""
     return all(symbol.assumptions0.get(k) == v for k, v in wanted.items())

@@ -184,7 +184,7 @@ class Parser(Reading):
                 return value
 
     def bare(self) -> Expr:
-        """What stands without a sign or a power: number, name, bracket, bars, group of LaTeX."""
+        """An operand without sign and power: number, name, bracket, bars, group of LaTeX."""
         kind, value, column = self.next()
         if kind == "number":
             return self.number(value, column)
@@ -265,7 +265,7 @@ class Parser(Reading):
 
 
 class _Body(Parser):
-    """The body of a synonym; what is wrong with it is said of the place where the synonym is."""
+    """The body of a synonym; an error names the place of the synonym."""
 
     def fail(self, column: int, what: str) -> NoReturn:
         raise Refused(what)
@@ -303,7 +303,7 @@ def read(text: str, domains: Mapping[str, str] | None = None, variable: str = "n
         variable: what the formula is in, where that is not the distance but a parameter.
 
     Raises:
-        InputError: one line with the column and what is accepted.
+        InputError: one line with the column and the accepted texts.
 
     >>> read("-r1*log(1 + r2*n)")
     -r1*log(n*r2 + 1)

@@ -33,7 +33,7 @@ class Reading(Tokens):
         raise NotImplementedError
 
     def bare(self) -> Expr:
-        """What stands without a sign or a power."""
+        """An operand without sign and power."""
         raise NotImplementedError
 
     def exponent(self) -> Expr:
@@ -45,7 +45,7 @@ class Reading(Tokens):
         raise NotImplementedError
 
     def build(self, column: int, make: Callable[..., Expr], *args: Any) -> Expr:
-        """A node, or what is wrong with it and where."""
+        """A node, or an error with its place."""
         try:
             return bounded(supervised(make, *args))
         except Refused as wrong:

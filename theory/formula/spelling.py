@@ -180,7 +180,7 @@ def distance_of(text: str) -> str:
 
 
 def spelled(text: str, words: Collection[str] = ()) -> Iterator[Token]:
-    """The tokens of a text after its heading; kind `bad` for what is no part of a formula.
+    """The tokens of a text after its heading; kind `bad` for characters that no formula has.
 
     In LaTeX letters side by side are a product, but for those that are one of the `words`.
 

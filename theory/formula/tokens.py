@@ -1,4 +1,4 @@
-"""The symbols of a formula's text, and what is said of the place where one is wrong."""
+"""The symbols of a formula's text, and errors that name a place in it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Tokens:
                 self._distance_of(*pair, "n" in names)
 
     def _distance_of(self, query: str, key: str, named: bool) -> None:
-        """Read one query less its key as the distance; `named`: n stands in the text as well."""
+        """Read one query less its key as the distance; `named`: n occurs in the text as well."""
         found: list[Token] = []
         rest = self.tokens
         read: set[int] = set()
@@ -88,7 +88,7 @@ class Tokens:
 
     @staticmethod
     def _absolute(before: list[Token], after: list[Token]) -> bool:
-        """Whether what stands between is all of an absolute value."""
+        """Whether the bars or the call enclose nothing else."""
         left = [value for _, value, _ in before[-2:]]
         right = [value for _, value, _ in after]
         if left[-1:] == ["|"]:
@@ -98,7 +98,7 @@ class Tokens:
 
     @staticmethod
     def _stands_alone(before: list[Token], after: list[Token]) -> bool:
-        """Whether no operator that binds closer stands beside `i - j`."""
+        """Whether no operator that binds closer is next to `i - j`."""
         left = before[-1][1] if before else "("
         right = after[0][1] if after else ")"
         compared = ("<", "<=", ">", ">=", "==", "!=", ",", "|")

@@ -1,5 +1,5 @@
-"""A Python function as a formula: it is called once, with a distance that writes down what is done
-to it.
+"""A Python function as a formula: it is called once, with a distance that records each
+operation.
 
 The result is text that the grammar reads, so whatever NumPy, torch or SymPy calls a function, the
 reader knows or refuses; nothing is sampled, and no value is guessed.
@@ -106,7 +106,7 @@ def traced(f: Callable[..., Any]) -> Any:
 
 
 class Traced:
-    """A distance, or what has been computed of it, as text and how tightly it binds."""
+    """A distance or a function of the distance, as text, and how tightly it binds."""
 
     def __init__(self, text: str, binds: int = ATOM) -> None:
         if len(text) > 10_000:

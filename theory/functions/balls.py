@@ -1,8 +1,8 @@
 """Balls: values that are exact rationals (`fmpq`) or real balls (`arb`), and their precision.
 
 Rational values stay exact, so that floors and comparisons are decided wherever the arithmetic is
-rational; everything else is a ball that contains the true value. What is undefined, not real, or
-cannot be decided at the working precision raises `Undefined` instead of returning a wide ball.
+rational; everything else is a ball that contains the true value. A value that is undefined, not
+real, or open at the working precision raises `Undefined` instead of returning a wide ball.
 
 python-flint's precision is global to the process: evaluate only inside `precision(bits)`, which
 holds a lock, so that calls from several threads do not disturb each other.
@@ -120,7 +120,7 @@ def floor_of(x: Ball) -> fmpq:
 
 
 def power_of(base: Ball, exponent: Ball) -> Ball:
-    """A real power: of any base for an integer exponent, else of what is not negative."""
+    """A real power: of any base for an integer exponent, else of a base from 0."""
     if isinstance(exponent, fmpq) and exponent.q == 1 and abs(exponent.p) < 2**31:
         k = int(exponent.p)
         if k < 0 and not base != 0:

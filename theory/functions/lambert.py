@@ -1,4 +1,4 @@
-"""Lambert's W: the iteration w -> log x - log w, each round of which gains a factor 1/log x."""
+"""Lambert's W: the iteration w -> log x - log w, each round gains a factor 1/log x."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _known_value(x: Expr) -> Expr:
 
 
 def _expand(t: Any, e: Expr, a: Expr) -> Any:
-    """At the leading monomial, then Taylor's series of W around it in what is smaller."""
+    """At the leading monomial, then Taylor's series of W around it in the smaller rest."""
     g = t.transseries(a)
     way = t.direction(g)
     if way == 0:

@@ -1,4 +1,4 @@
-"""What formulas are made of besides functions: the distance, tables, and numbers held back."""
+"""The parts of formulas that are no functions: the distance, tables, and numbers held back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The record of a function: all that is known of it, in one place; and the register of all records.
+"""The record of a function: all its properties, in one place; and the register of all records.
 
 See the package's description for what each rule is handed and has to return.
 """
@@ -18,7 +18,7 @@ REDUCIBLE = ("complex_ball", "series", "tail", "expansion")
 
 
 class Refused(Exception):
-    """What is wrong with the node being built, without the place: the reader adds it."""
+    """The defect of the node being built, without the place: the reader adds it."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Spelling:
 
 @dataclass(frozen=True, kw_only=True)
 class Function:
-    """All that is known of one function, with the reasons for what is not.
+    """All that is known of one function, with reasons for the gaps.
 
     Fields:
         node: the SymPy class whose nodes it governs.
@@ -51,7 +51,7 @@ class Function:
         branch: what it is where the signs of some quantities are known (`decide`).
         range: the bounds of its values; None for values that are not bounded.
         period: (inside, modulus): it depends on `inside` modulo `modulus` alone.
-        rounds: its period is that of a fractional part, of use where nothing else decides.
+        rounds: it has the period of a fractional part, of use where nothing else decides.
         jumps: it jumps where `inside`/`modulus` is an integer.
         increasing: it increases on the whole real line.
         odd: it is odd and increases, so that it has the sign of its argument.
@@ -142,7 +142,7 @@ def registered(record: Function) -> Iterator[None]:
 
 
 def record_of(node: Any) -> Function | None:
-    """The record of a class of nodes, None for what is no function."""
+    """The record of a class of nodes, None for other nodes."""
     return _RECORDS.get(node)
 
 

@@ -209,7 +209,7 @@ class Audit(Answer):
         return said + "no window of those that see every key is safe for every input."
 
     def by_layer(self) -> Iterator[Block]:
-        """Whether a window is ever enough, layer by layer, and what is to be kept of a row."""
+        """Whether a window is ever enough, layer by layer, and which keys of a row to keep."""
         return layer_blocks(self.layers_alike, self.reach, self.caches) if self.reach else iter(())
 
     def fields_by_head(self) -> Iterator[Block]:

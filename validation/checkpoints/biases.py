@@ -118,7 +118,7 @@ class Forward:
     Args:
         attention: its name in a layer, joined by dots.
         forward: called as `forward(module, attend, hidden, ...)`.
-        arguments: what the body must be called with besides, from the embedded tokens.
+        arguments: further arguments of the body, from the embedded tokens.
     """
 
     attention: str

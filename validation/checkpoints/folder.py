@@ -175,7 +175,7 @@ def _by_layers(
     position: str,
     trained: int | None,
 ) -> tuple[list[Attention], str]:
-    """The attention of each layer by its kind, and what is to be said of the rotations."""
+    """The attention of each layer by its kind, and notes on the rotations."""
     still, note = Attention(encoding("nope")), ""
     far = near = still
     if position == "absolute":
@@ -215,7 +215,7 @@ def _two_rotations(
 
 
 def _said(attention: list[Attention], longest: int | None, shared: int) -> str:
-    """What the layers have besides rotations."""
+    """The parts of the layers that are no rotations."""
     turned = any(a.turned for a in attention)
     still = sum(a.flat for a in attention)
     found = []

@@ -196,7 +196,7 @@ class Config:
     file: str = "config.json"
 
     def value(self, *names: str, usual: Any = None) -> Any:
-        """The value under one of several names, or what is usual where none is there.
+        """The value under one of several names, or the default where none is there.
 
         Raises:
             InputError: two names with unlike values.
@@ -208,7 +208,7 @@ class Config:
         return next(iter(given.values()), usual)
 
     def whole(self, *names: str, usual: Any, least: int = 1) -> Any:
-        """A whole number within limits, or what is usual."""
+        """A whole number within limits, or the default."""
         found, most = self.value(*names), min(MOST.get(name, LARGEST) for name in names)
         if found is None:
             return usual
@@ -252,7 +252,7 @@ class Config:
         return next((n for n in names if self.values.get(n) is not None), names[0])
 
     def wrong(self, what: str, accepted: str) -> InputError:
-        """The error that says what is wrong with the file."""
+        """The error that names the file's defect."""
         return InputError(f"model {self.model!r}: {self.file} has {what}; accepted: {accepted}")
 
 

@@ -298,12 +298,12 @@ def layer_blocks(
     reaches: Sequence[float],
     caches: Sequence[LayerKeys],
 ) -> Iterator[Block]:
-    """What is said of the layers.
+    """The sentences about the layers.
 
     Args:
         layers: as `layers_of` gives them.
         reaches: as `reach` gives them.
-        caches: of several lengths, the first that of the entries.
+        caches: of several lengths, the entries' own first.
     """
     row = caches[0].length
     header = ["layers", "positions", "sees", "safe window", "logits within"]
@@ -383,7 +383,7 @@ def _to_keep(layers: Sequence[LayerAudit], of: int, row: int) -> Iterator[Block]
 
 
 def _half(layers: Sequence[LayerAudit], of: int, caches: Sequence[LayerKeys]) -> Iterator[Block]:
-    """Of which rows the layers that see all can single out one key."""
+    """The rows in which layers that see all can single out one key."""
     row = caches[0].length
     need = math.log(max(1, row - 1))
     alike: dict[Any, list[int]] = {}

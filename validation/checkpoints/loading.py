@@ -227,10 +227,10 @@ def _loaded_run(folder: Folder) -> Transformer:
 
 @dataclass(frozen=True)
 class Chunked(Visibility):
-    """What is visible, within chunks of a row.
+    """The visible keys, within chunks of a row.
 
     Args:
-        seen: which keys a query sees besides.
+        seen: which keys a query also sees.
         chunk: tokens of a chunk.
 
     >>> view = Chunked(chunk=4)

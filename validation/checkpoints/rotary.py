@@ -27,7 +27,7 @@ from farfield.validation.checkpoints.guarded import Config, short
 
 @dataclass(frozen=True)
 class Scaling:
-    """A kind of rescaling: what it does, and what a configuration must say besides."""
+    """A kind of rescaling: its effect, and the further keys that a configuration must have."""
 
     words: str
     needs: tuple[str, ...] = ("factor",)
@@ -61,7 +61,7 @@ def rotary(
     theta: float | None = None,
     length: int | None = None,
 ) -> tuple[Attention, str]:
-    """The attention of a layer with a rotation, and what is to be said of it.
+    """The attention of a layer with a rotation, and notes on it.
 
     Since version 5 the library writes `rope_parameters`; before, `rope_scaling` and the names
     beside it.
@@ -106,7 +106,7 @@ def rotary(
 
 
 def _either(config: Config, given: Config, names: tuple[str, str], usual: float) -> float:
-    """A number that stands beside the part of the rotation or in it, as the version has it."""
+    """A number beside the part of the rotation or inside, as the version has it."""
     beside = config.number(*names, usual=usual)
     found = given.number(names[0], usual=beside)
     if config.value(*names) is not None and found != beside:
@@ -123,7 +123,7 @@ def turning(
     theta: float,
     length: int | None,
 ) -> tuple[Attention, str]:
-    """The attention of a layer that rotates so many dimensions, and what is to be said of it."""
+    """The attention of a layer that rotates so many dimensions, and notes on it."""
     note = f"{turned} of {head_size} dimensions of a head are rotated, base {theta:g}"
     kind = given.value("rope_type", "type", usual="default")
     kind = (_OLD | family.get("renamed", {})).get(kind, kind) if isinstance(kind, str) else kind

@@ -41,7 +41,7 @@ def describe_run(path: Path) -> tuple[Description, Mapping[str, Any]]:
     """The description of a run, and its record.
 
     Raises:
-        InputError: its files are not what was written, or are those of another version.
+        InputError: its files were changed later, or are those of another version.
     """
     opened(path, "training.json", most=DOCUMENT).close()
     try:

@@ -43,7 +43,7 @@ plain."""
 
 @dataclass(frozen=True, eq=False)
 class Weighting:
-    """What is done to the logits of a layer before softmax, or in its denominator.
+    """The changes to a layer's logits before softmax, or in its denominator.
 
     Args:
         cap: of a soft cap, `cap tanh(q.k/sqrt(d)/cap)` before the bias; None without.
@@ -405,7 +405,7 @@ def blocks(
     device: torch.device | str = "cpu",
     block: int = 128,
 ) -> BlockMask:
-    """FlexAttention's block mask of what is visible, from the ends of the blocks alone.
+    """FlexAttention's block mask of the visible keys, from the ends of the blocks alone.
 
     Args:
         visible: which keys a query sees.
@@ -466,8 +466,8 @@ def flexible(
     A table is looked up in its own type whatever the type of the queries, and gets a gradient.
     Blocks of keys that nobody sees are left out. Without a compiler it is slow.
 
-    The arguments are those of `materialised`. The bias may also be a score function, and what is
-    visible a block mask. The result has the shape and type of `value`.
+    The arguments are those of `materialised`. The bias may also be a score function, and the
+    visible keys a block mask. The result has the shape and type of `value`.
     """
 
     def score(score: Tensor, batch: Tensor, head: Tensor, i: Tensor, j: Tensor) -> Tensor:

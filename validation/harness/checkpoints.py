@@ -86,7 +86,7 @@ def read_checkpoint(folder: Path) -> Checkpoint | None:
     """The checkpoint of a run, None if there is none.
 
     Raises:
-        CorruptFile: it is not what was written.
+        CorruptFile: it was changed later.
     """
     if not (folder / "checkpoint.json").exists():
         return None
@@ -107,7 +107,7 @@ def read_tensors(place: Path, sha256: str) -> dict[str, Tensor]:
     """Read what `write_tensors` wrote.
 
     Raises:
-        CorruptFile: the file is not what was written.
+        CorruptFile: the file was changed later.
     """
     name = f"{place.parent.name}/{place.name}"
     try:

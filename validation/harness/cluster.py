@@ -159,7 +159,7 @@ def _attempt(
     device: str,
     queue: Any,
 ) -> JobOutcome:
-    """The task: its key is that of the job, whatever machine it runs on."""
+    """The task: it has the key of the job, whatever machine it runs on."""
     import torch
 
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", 1)))  # Ray sets a job's cores

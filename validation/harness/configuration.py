@@ -1,4 +1,4 @@
-"""Configurations of runs: what is trained, what is measured, and the keys of both.
+"""Configurations of runs: training, measurements, and the keys of both.
 
 A run is named by the hash of its configuration in canonical JSON. What decides the weights
 (encoding, architecture, schedule, seed, text) makes the key of the training; what is measured on
@@ -46,7 +46,7 @@ class Configuration:
             the encoding's `bca` if it has one.
         layers: of a hybrid, one a layer, whose mechanisms stand in place of the encoding's; the
             encoding is `hybrid(label)`.
-        task: what is trained and probed in place of the text.
+        task: the task in place of the text.
         probes: of the task; None takes the usual ones.
 
     Raises:
@@ -71,7 +71,7 @@ class Configuration:
 
     @property
     def data(self) -> np.ndarray | Task:
-        """What is trained on."""
+        """The text or task of the training."""
         return self.corpus.train if self.task is None else self.task
 
     @property
@@ -94,14 +94,14 @@ class Configuration:
 
     @property
     def asked(self) -> Probes:
-        """What is asked about the task, with the lengths filled in and in order."""
+        """The probes of the task, with the lengths filled in and in order."""
         probes, known = self.probes or Probes(), self.preset.length
         lengths = probes.lengths or (known, 4 * known, 16 * known)
         return dataclasses.replace(probes, lengths=tuple(sorted({known, *lengths})))
 
     @property
     def settings(self) -> Measurement:
-        """What is measured, with every default filled in and the lengths in order."""
+        """The measurements, with every default filled in and the lengths in order."""
         measure, known = self.measurement or self.preset.measurement, self.preset.length
         row_length = measure.row_length
         lengths = measure.lengths or (known, 4 * known, 16 * known)

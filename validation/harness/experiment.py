@@ -50,7 +50,7 @@ def train_and_measure(
     wait: bool = True,
     predictions: str | None = None,
 ) -> dict[str, Any]:
-    """One run, from a configuration to its result; what is finished in the store is not repeated.
+    """One run, from a configuration to its result; finished parts in the store are not repeated.
 
     Args:
         configuration: what to train and to measure.
@@ -63,7 +63,7 @@ def train_and_measure(
         device: `auto` (a GPU if there is one), `cpu` or `cuda`. It is in no key: the same
             configuration has one run, wherever it was made; `environment` says where.
         wait: for another process that works on the same run.
-        predictions: SHA-256 of what was said beforehand; the run says it, with the time it began
+        predictions: SHA-256 of the predictions; the run says it, with the time it began
             and the commit.
 
     Returns:
@@ -175,7 +175,7 @@ def trained_model(configuration: Configuration, store: Store) -> Transformer | N
     """The trained model of a configuration, in evaluation mode; None unless its run is finished.
 
     Raises:
-        CorruptFile: its files are not what was written.
+        CorruptFile: its files were changed later.
     """
     return _finished(configuration, store)[0]
 

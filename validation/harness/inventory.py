@@ -77,7 +77,7 @@ class Run(Result):
     Fields:
         key: the name of its folder.
         state: one of `STATES`; an unfinished run is resumed from its checkpoint.
-        encoding, preset, length, seed: what was trained, on rows of `length` tokens; None where
+        encoding, preset, length, seed: the model, on rows of `length` tokens; None where
             nothing readable says so.
         formula: the bias of the first head, which tells variants of one encoding apart.
         steps: done, and in the checkpoint where the run is unfinished.
@@ -85,7 +85,7 @@ class Run(Result):
         ratios: measured perplexity ratios to the training length by inference, protocol, length.
         modified: seconds since the epoch.
         size: bytes on disk.
-        note: what is wrong, in words.
+        note: the defect, in words.
     """
 
     key: str
@@ -299,7 +299,7 @@ def _measured(m: dict[str, Any]) -> Iterator[Block]:
 
 
 def inventory(store: Store) -> Inventory:
-    """Every run of a store, as it is now, whoever writes to it.
+    """Every run of a store as it is now, also while others write.
 
     Raises:
         InputError: there is no such store.

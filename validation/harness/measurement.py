@@ -1,4 +1,4 @@
-"""What is measured on a trained model, and on how much text."""
+"""Measurements of a trained model, and their amount of text."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from farfield.validation.harness.settings import Count, Counts, Natural, Share, 
 
 @settings
 class Measurement:
-    """What is measured on a trained model, and on how much text.
+    """Measurements of a trained model, and their amount of text.
 
     Args:
         lengths: context lengths of both perplexity protocols, in tokens; none given takes the
@@ -45,7 +45,7 @@ class Measurement:
 
 @settings
 class Probes:
-    """What is asked of a model that was trained on a task.
+    """Questions to a model that was trained on a task.
 
     Args:
         lengths: of the rows, in tokens; none given takes the training length and 4 and 16 times it.

@@ -1,4 +1,4 @@
-"""What one layer does with positions besides its bias; Python alone, as the model's file needs."""
+"""How one layer treats positions, its bias apart; Python alone, as the model's file needs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Turn:
         share: of the head size that turns, above 0 to 1; the first dimensions do.
         base: pair `i` of `r/2` turns by `base^(-2i/r)` a token, `r` the dimensions that turn.
         scaling: positions are divided by it, from 1.
-        decay: xPos's scaling of queries and keys besides [S, Algorithm 1].
+        decay: xPos's scaling of queries and keys as well [S, Algorithm 1].
     """
 
     share: float = 1.0
@@ -87,7 +87,7 @@ class LayerMechanism:
         turn: the rotation of queries and keys, None for none.
         window: keys that a query sees in training and at inference, its own included; None for
             all.
-        sinks: whether each head learns a logit that stands in the denominator, a key of value 0.
+        sinks: whether each head learns a logit in the denominator, a key of value 0.
         scale: of the content logits, None for none.
     """
 

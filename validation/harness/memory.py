@@ -72,7 +72,7 @@ def available(device: torch.device) -> int | None:
 
 
 def require_memory(configuration: Configuration, device: torch.device) -> None:
-    """Raise InputError, in one line, where the estimate exceeds what is free."""
+    """Raise InputError, in one line, where the estimate exceeds the free memory."""
     free, wanted = available(device), needed(configuration)
     if free is not None and wanted > free:
         preset = configuration.preset

@@ -308,7 +308,7 @@ class Transformer(nn.Module):
         Args:
             tokens: int64, shape (batch, length).
             bias: from `given`, or None.
-            mask: from `given` too; without a bias, what is visible to every layer.
+            mask: from `given` too; without a bias, the keys that every layer sees.
             path: the attention path.
             asked: where scores are wanted, bool, shape (batch, length); None for everywhere.
 

@@ -178,8 +178,8 @@ class Sweep:
 
 @dataclass(frozen=True)
 class Job:
-    """One run of a plan, by the name that its result carries; with the SHA-256 of what was said
-    beforehand."""
+    """One run of a plan, by the name that its result carries; with the SHA-256 of the
+    predictions."""
 
     label: str
     configuration: Configuration

@@ -124,7 +124,7 @@ class LearnedBias(nn.Module):
 
 
 class LayeredBias(nn.Module):
-    """The biases of layers that differ, of which some have none."""
+    """The biases of layers that differ; some have none."""
 
     def __init__(self, encodings: Sequence[Encoding | None], heads: int) -> None:
         super().__init__()

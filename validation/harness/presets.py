@@ -28,7 +28,7 @@ class Preset:
       residual branches), bfloat16, the decay of matrices alone.
     * `paper:chi2023` [C]: printed are 12 layers of 768, 12 heads, length 512, Adam 6e-4, batch 32,
       50k steps, bfloat16, the last-token protocol with 1000 targets, and the gradient at the
-      2048-th token. The cosine is that of KERPLE's configuration. Ours: warm-up of 500 steps, betas
+      2048-th token. The cosine comes from KERPLE's configuration. Ours: warm-up of 500 steps, betas
       (0.9, 0.95), weight decay 0.1, clip 1.0. Five seeds are five runs.
     * `paper:sun2023` [S]: printed are 24 layers of 1024, 16 heads, length 1024, 512 sequences a
       step, Adam (0.9, 0.98, 1e-6), 3e-4 with 20k steps of warm-up and polynomial decay, 50k steps,
@@ -51,8 +51,8 @@ class Preset:
             and the bias of the attention stay in float32.
         parts: a step's sequences go through the model in so many parts, to save memory.
         spread: standard deviation of the initial weights.
-        embedding_spread: that of the initial embedding, whose matrix then is not that of the
-            output; None ties the two.
+        embedding_spread: spread of the initial embedding; the output then has a matrix of its
+            own; None ties the two.
         measurement: what `train_and_measure` measures when nothing else is asked.
     """
 

@@ -123,7 +123,7 @@ def _names(folder: Path) -> list[str]:
 
 
 def _mapped(path: Path) -> Corpus:
-    """A single file, which stays on the disk: only what is used is in memory."""
+    """A single file, which stays on the disk: only the pages in use are in memory."""
     source, size = f"file {path.name}", path.stat().st_size
     if size == 0:
         raise InputError(f"{source} is empty; accepted: text of any encoding")

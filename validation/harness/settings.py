@@ -23,7 +23,7 @@ Share = Annotated[StrictFloat, Field(gt=0, lt=1)]
 def settings(kind: Kind) -> Kind:
     """A frozen dataclass that checks its fields as it is made, by their annotations.
 
-    It raises InputError with the field, the value, and what is accepted. Lists become tuples.
+    It raises InputError with the field, the value, and the accepted values. Lists become tuples.
     """
     made: Any = dataclass(frozen=True, config=ConfigDict(extra="forbid"))(kind)
     make = made.__init__

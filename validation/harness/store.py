@@ -40,8 +40,8 @@ def commit() -> str | None:
 
 
 def began(folder: Path, predictions: str | None) -> dict[str, Any]:
-    """When a run began, at which commit, and what was said beforehand; of one that is resumed, what
-    it said when it began.
+    """When a run began, at which commit, and which predictions were registered; of one that is
+    resumed, the first time.
 
     Args:
         folder: of the run.
@@ -146,7 +146,7 @@ def stored(folder: Path, measurements: Sequence[str] | None = None) -> dict[str,
         measurements: names of the files, without ending, in the order wanted; None takes all.
 
     Raises:
-        CorruptFile: a file is missing, or is not what was written.
+        CorruptFile: a file is missing, or was changed later.
     """
     training = read_json(folder / "training.json")
     described, labels = training["configuration"], training.get("labels", {})

@@ -1,6 +1,6 @@
 """Run a plan: every job that is not finished, into one store of runs.
 
-A job is one run, named by the hash of its configuration, so what is finished is never repeated.
+A job is one run, named by the hash of its configuration, so finished jobs are never repeated.
 Several processes, on machines that share the folder, may work on one plan together: each takes the
 next job that is neither finished nor held. A worker that dies loses its job alone, which is taken
 up again from its last checkpoint; the system frees its lock. A driver that dies loses nothing that
@@ -81,7 +81,7 @@ class Engine(Protocol):
 
 @dataclass(frozen=True)
 class JobState:
-    """One job of a plan, as it stands.
+    """The state of one job of a plan.
 
     Fields:
         label, preset, length, seed: what was trained; `length` in tokens.
@@ -382,7 +382,7 @@ def _ending(code: int | None) -> str:
 
 
 def finished(job: Job, store: Store) -> dict[str, Any] | None:
-    """The result of a job if the store holds all of it; nothing is trained or measured."""
+    """The result of a job if the store holds every part; nothing is trained or measured."""
     wanted = [
         f"measurement-{key(job.configuration.measured(v))}" for v in job.configuration.variants
     ]

@@ -93,7 +93,7 @@ def opened(folder: str | os.PathLike[str]) -> Corpus:
     """The text in token files, mapped into memory.
 
     Raises:
-        InputError: the files are not what was written.
+        InputError: the files were changed later.
     """
     place = Path(folder).expanduser()
     record = _record(place)

@@ -11,8 +11,8 @@ TRAINABLE = ("bias", "rotation", "rotation_decay", "sinusoidal", "learned_absolu
 
 
 def trainable(encoding: Encoding) -> bool:
-    """Whether a model is trained with it where all are; a surrogate stands for another encoding,
-    and is not."""
+    """Whether a model is trained with it where all are; a surrogate replaces another encoding, and
+    is not."""
     entry = CATALOGUE.get(encoding.name)
     surrogate = entry is not None and bool(entry.stands_for)
     values = all(p.learned or p.init[0] == p.init[1] for p in encoding.free)

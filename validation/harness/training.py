@@ -42,7 +42,8 @@ _SHARE = 20  # a checkpoint is not written again before so many times what writi
 
 
 class TrainingDiverged(ArithmeticError):
-    """The loss or its gradient is no finite number; one line says where, and what is kept."""
+    """The loss or its gradient is no finite number; one line says where, and which state is
+    kept."""
 
 
 @dataclass(frozen=True)
@@ -139,8 +140,8 @@ class _Losses:
         self.failed = torch.maximum(self.failed, (~finite).float())
 
     def read(self, keeping: int = 0) -> tuple[str, int, dict[str, Tensor]] | None:
-        """Read what is pending but the last few; says what is not finite, how many steps before the
-        last, and how that step began."""
+        """Read the pending values but the last few; names the value that is not finite, how many
+        steps before the last, and how that step began."""
         count = len(self.pending) - keeping
         losses = torch.stack([losses for losses, _, _ in self.pending]).tolist()
         norms = torch.stack([norm for _, norm, _ in self.pending]).tolist()
@@ -187,7 +188,7 @@ def train(
 
     Raises:
         TrainingDiverged: the loss, or its gradient, is not finite.
-        CorruptFile: the checkpoint in the folder is not what was written.
+        CorruptFile: the checkpoint in the folder was changed later.
         InputError: there are more processes than sequences in a batch.
     """
     model.train()
@@ -271,7 +272,7 @@ def forward(
     Args:
         model: the weights.
         preset: whose length and precision are meant.
-        shared: what stands in place of the model in a process group.
+        shared: the wrapper of the model in a process group.
         options: of `torch.compile`; given, it is compiled on a CPU too. On a GPU without a working
             compiler nothing is compiled.
     """

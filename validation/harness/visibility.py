@@ -1,4 +1,4 @@
-"""Which keys a query sees, besides causality. The model's file needs it: it is Python alone."""
+"""Which of the earlier keys a query sees. The model's file needs it: it is Python alone."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Visibility:
-    """Which keys a query sees at inference, besides causality.
+    """Which of the earlier keys a query sees at inference.
 
     Args:
         bca: `half` of blockwise causal attention [S, 3.3] in tokens, or None. Positions count
@@ -38,7 +38,7 @@ class Visibility:
         return seen
 
     def within(self, window: int | None) -> Visibility:
-        """The same, with a sliding window besides; None for none.
+        """The same, with a sliding window; None for none.
 
         >>> Visibility(window=8).within(4), Visibility(bca=2).within(None)
         (Visibility(bca=None, window=4), Visibility(bca=2, window=None))
@@ -54,7 +54,7 @@ class Visibility:
         return max(0, from_block, from_window)
 
     def kept_first(self) -> int:
-        """How many of the first keys every query sees besides."""
+        """How many of the first keys every query sees."""
         return 0
 
     def __str__(self) -> str:
@@ -64,7 +64,7 @@ class Visibility:
 
 @dataclass(frozen=True)
 class WithSinks(Visibility):
-    """A sliding window, and the first keys besides.
+    """A sliding window and the first keys.
 
     Args:
         sinks: how many of the first keys, at most as many as the window.
@@ -102,7 +102,7 @@ class WithSinks(Visibility):
         return dataclasses.replace(self, reach=window)
 
     def kept_first(self) -> int:
-        """How many of the first keys every query sees besides."""
+        """How many of the first keys every query sees."""
         return self.sinks
 
 

@@ -240,7 +240,7 @@ def growing_wave_kernel(p: Expr, start: int) -> GrowingWave:
 
 
 def _split(p: Expr) -> tuple[Wave, Expr]:
-    """The waves of one frequency as one, its amplitude positive far out, and what is left."""
+    """The waves of one frequency as one, its amplitude positive far out, and the rest."""
     smooth = S.Zero
     amplitudes: dict[tuple[Expr, Expr], Expr] = {}
     for t in sympy.Add.make_args(p):

@@ -114,7 +114,7 @@ class _Drawing:
         return self.shape is WIDE and any(line.name for line in self.curve.lines)
 
     def _margin(self) -> float:
-        """What stands to the right of the frame: names, or what the last post says."""
+        """The labels to the right of the frame: names, or what the last post says."""
         posts = [name for name, _ in self.curve.posts]
         named = [line.name for line in self.curve.lines] if self._outside() else []
         longest = max(map(len, (*named, *posts[-1:])), default=0)
@@ -204,7 +204,7 @@ class _Drawing:
         return True
 
     def _points(self, line: Line) -> list[tuple[float, float]]:
-        """What is seen of a line, cut where it leaves the frame."""
+        """The visible part of a line, cut where it leaves the frame."""
         pairs = [
             (self.x.at(a), self.y.at(b))
             for a, b in zip(line.x, line.y, strict=True)

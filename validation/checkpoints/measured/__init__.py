@@ -1,1 +1,1 @@
-"""What is measured on a model folder with a text: fields, windows, certificates, losses."""
+"""Measurements of a model folder on a text: fields, windows, certificates, losses."""

@@ -198,7 +198,7 @@ def model_certificate(
         model: a folder that `folder.describe` knows, or what it says of one.
         keep: nearest keys that are kept, the query's own included.
         error: the budget eta > 0 of the norm of a head's output, before the output projection.
-        sinks: first keys that are kept besides, at most as many as `keep`.
+        sinks: first keys that are also kept, at most as many as `keep`.
         text: a file, a folder or a `Corpus`; None takes the source code of the standard library.
             Its held-out part is read.
         length: tokens a segment; None takes the training length, at most 1024.

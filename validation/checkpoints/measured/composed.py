@@ -65,7 +65,7 @@ def composed(
     Args:
         model: the model.
         rows: int64, shape (segments, length + 1).
-        views: by the name that stands in a table.
+        views: by its name in a table.
         progress: told how many are done.
     """
     full = [_scored(model, row, CAUSAL) for row in rows] if views else []

@@ -85,8 +85,8 @@ class ModelWindow(Answer):
         sliding_window: the widest; infinite where a head has none, None where it is not known.
         composed: the measured effect, of the windows of each head and of the widest for all, each
             only where it drops a key of a segment.
-        length, segments, text_source: what was read to check.
-        note: what the library does besides the formula.
+        length, segments, text_source: the parts that were read to check.
+        note: the library's steps beyond the formula.
         label: `certified` for bounds from weights, `measured` for those from text.
     """
 

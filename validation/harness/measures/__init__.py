@@ -1,1 +1,1 @@
-"""What is measured on a model, and the statistics of repeated measurements."""
+"""Measurements of a model, and statistics of repeated ones."""

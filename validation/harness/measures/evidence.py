@@ -17,7 +17,7 @@ class Evidence(Result):
     Fields:
         question: that it answers, in words.
         sentence: the answer, with its numbers.
-        n: encodings, heads or rows it stands on.
+        n: encodings, heads or rows it rests on.
         numbers: by name; intervals are pairs.
         table: its header and rows, where a table says it better; empty otherwise.
         runs: names of the runs, label with `+ BCA` where it applies, training length and seeds.
