@@ -3,8 +3,9 @@
 In the prover `ln 0 = 0`, `Rpower 0 y = 1` and `/ 0 = 0`; the other functions and operators that
 `forms` prints agree with ours wherever ours have a value. So a logarithm is printed only of a
 positive term, a real power only of a positive base, a denominator only if it is not 0, each for
-every n >= 0. Where that begins later, the first terms are written out: `if n < 1 then 0 else ...`. A term
-without a value is left out of the series; its bias is written as -oo.
+every n >= 0. Where that begins later, the first terms are written out:
+`if n < 1 then 0 else ...`. A term without a value is left out of the
+series; its bias is written as -oo.
 """
 
 from __future__ import annotations
