@@ -39,3 +39,12 @@ def library(name: str, what: str, extra: str = "") -> ModuleType:
 def require_torch(what: str = "training") -> None:
     """Raise InputError, which says how to install it, unless torch can be imported."""
     require("torch", what, "train")
+
+
+def first_line(error: BaseException, longest: int = 200) -> str:
+    """What a library's error says, in one line: its first, or its kind where it says nothing.
+
+    >>> first_line(RuntimeError("no room"), 2), first_line(KeyboardInterrupt())
+    ('no', 'KeyboardInterrupt')
+    """
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:longest]

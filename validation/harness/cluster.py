@@ -20,8 +20,8 @@ from farfield.validation.harness.configuration import Configuration
 from farfield.validation.harness.corpus import Corpus
 from farfield.validation.harness.plan import Job
 from farfield.validation.harness.store import Store
-from farfield.validation.harness.sweep import JobOutcome, Tell, attempt
-from farfield.validation.optional import library
+from farfield.validation.harness.sweep import JobOutcome, Tell, attempt, failed
+from farfield.validation.optional import first_line, library
 
 _PATIENCE = 5.0  # seconds in which a cluster must answer
 _PAUSE = 0.5
@@ -102,12 +102,9 @@ class Cluster:
             try:
                 ended.append(ray.get(reference))
             except ray.exceptions.RayTaskError as error:
-                what = (str(error.cause).strip().splitlines() or [""])[0]
-                ended.append(
-                    JobOutcome(key, "failed", f"{type(error.cause).__name__}: {what}"[:300])
-                )
+                ended.append(failed(key, error.cause))
             except ray.exceptions.RayError as error:
-                ended.append(JobOutcome(key, "lost", _first_line(error)))
+                ended.append(JobOutcome(key, "lost", first_line(error)))
         return ended
 
     def close(self) -> None:
@@ -136,7 +133,7 @@ class Cluster:
                 try:
                     ray.init(address=self.address, **quiet)
                 except Exception as error:  # ConnectionError, RuntimeError, ValueError, ...
-                    why = _first_line(error).partition(". ")[0]
+                    why = first_line(error).partition(". ")[0]
                     raise _unreachable(self.address, why) from None
             self.ours = True
         rooms = [node["Resources"] for node in ray.nodes() if node["Alive"]]
@@ -190,7 +187,3 @@ def _unreachable(address: str, why: str) -> InputError:
         f"no Ray answers at {address!r}: {why}; accepted: the address of a running cluster "
         "(`ray start --head` starts one), or none for a Ray on this machine"
     )
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]

@@ -16,7 +16,7 @@ import numpy as np
 from farfield.theory.answers.answer import InputError
 from farfield.validation.harness.corpus import Corpus
 from farfield.validation.harness.tokens import opened
-from farfield.validation.optional import library
+from farfield.validation.optional import first_line, library
 
 DOCUMENTATION = "builtin:documentation"
 _CHUNK = 1 << 24
@@ -88,27 +88,24 @@ def _from_dataset(name: str) -> Corpus:
     try:
         splits = datasets.load_dataset(path, configuration or None)
     except Exception as error:
-        why = str(error).strip().splitlines()[:1] or [type(error).__name__]
         raise InputError(
-            f"dataset {name!r} is not in the local cache of the library datasets ({why[0][:120]}); "
-            "accepted: one that was loaded on this machine before, as NAME or NAME/CONFIGURATION"
+            f"dataset {name!r} is not in the local cache of the library datasets "
+            f"({first_line(error, 120)}); accepted: one that was loaded on this machine before, as "
+            "NAME or NAME/CONFIGURATION"
         ) from None
-    parts = {}
+    parts: dict[str, np.ndarray] = {}
     for split in ("train", "test", "validation"):
         if split in splits:
             if "text" not in splits[split].column_names:
                 raise InputError(f"dataset {name!r} has no column 'text'; accepted: one that has")
-            parts[split] = "\n".join(splits[split]["text"]).encode()
-    held = parts.get("test") or parts.get("validation")
-    source, both = f"dataset {name}", [parts.get("train", b""), held or b""]
-    if not both[0]:
+            parts[split] = _bytes(["\n".join(splits[split]["text"]).encode()])
+    source = f"dataset {name}"
+    if not len(parts.get("train", ())):
         raise InputError(f"{source} has no training part; accepted: one that has a split 'train'")
+    held = next((parts[k] for k in ("test", "validation") if len(parts.get(k, ()))), None)
     if held is None:
-        cut = len(both[0]) - max(1, len(both[0]) // 10)
-        both = [both[0][:cut], both[0][cut:]]
-    split = "the data set's own splits" if held else "the last tenth of all bytes held out"
-    first, second = (np.frombuffer(part, dtype=np.uint8) for part in both)
-    return Corpus(source, first, second, len(splits), split)
+        return _cut(source, parts["train"], len(splits))
+    return Corpus(source, parts["train"], held, len(splits), "the data set's own splits")
 
 
 def _names(folder: Path) -> list[str]:

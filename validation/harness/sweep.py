@@ -34,6 +34,7 @@ from farfield.validation.harness.configuration import key
 from farfield.validation.harness.inventory import LAST, inventory, longest
 from farfield.validation.harness.plan import Job
 from farfield.validation.harness.store import InUse, Store, stored
+from farfield.validation.optional import first_line
 
 Tell = Callable[[str, str, int, int, str], None]
 """Called as `tell(key, stage, done, total, note)` with the progress of the job with this key."""
@@ -267,9 +268,13 @@ def attempt(
     except (BrokenPipeError, EOFError):
         raise  # nobody listens any more
     except Exception as error:  # the other jobs go on; this one is reported
-        what = (str(error).strip().splitlines() or [""])[0]
-        return JobOutcome(job.key, "failed", f"{type(error).__name__}: {what}"[:300])
+        return failed(job.key, error)
     return JobOutcome(job.key, "finished", result=result)
+
+
+def failed(key: str, error: BaseException) -> JobOutcome:
+    """The outcome of an attempt that ended in an error of ours."""
+    return JobOutcome(key, "failed", f"{type(error).__name__}: {first_line(error, 300)}")
 
 
 class Here:

@@ -138,9 +138,7 @@ def last_token(
     Raises:
         InputError: the text is shorter than the longest length, or the encoding knows less.
     """
-    rows = samples_of(text, targets, max(lengths))
-    losses = _of_ends(model, rows, lengths, 1, visible, path, progress)
-    return summary("last token", model.length, lengths, losses)
+    return _of_ends("last token", model, text, lengths, targets, 1, visible, path, progress)
 
 
 def sliding_window(
@@ -178,27 +176,28 @@ def sliding_window(
             f"stride {stride} with windows of {min(lengths)} tokens; accepted is a stride from 1 "
             "to the shortest length"
         )
-    rows = samples_of(text, windows, max(lengths))
-    losses = _of_ends(model, rows, lengths, stride, visible, path, progress)
-    return summary(f"sliding window, stride {stride}", model.length, lengths, losses)
+    name = f"sliding window, stride {stride}"
+    return _of_ends(name, model, text, lengths, windows, stride, visible, path, progress)
 
 
 def _of_ends(
+    protocol: str,
     model: LanguageModel,
-    rows: np.ndarray,
+    text: np.ndarray,
     lengths: Sequence[int],
+    count: int,
     last: int,
     visible: Visibility,
     path: Path,
     progress: Callable[[int, int], None] | None,
-) -> list[np.ndarray]:
-    """Nats of the `last` targets of each row, from its end of each length."""
-    losses = []
+) -> tuple[Perplexity, ...]:
+    """Of the `last` targets of rows of each length that end together."""
+    rows, losses = samples_of(text, count, max(lengths)), []
     for done, length in enumerate(lengths, 1):
         losses.append(token_losses(model, rows[:, -length - 1 :], visible, path, last=last))
         if progress is not None:
             progress(done, len(lengths))
-    return losses
+    return summary(protocol, model.length, lengths, losses)
 
 
 @dataclass(frozen=True)
