@@ -32,7 +32,7 @@ CHOSEN = {"falcon": {"alibi": True}}
 
 
 @dataclass(frozen=True, repr=False)
-class Family:
+class ModelFamily:
     """A family of models, as the library has it where nothing is set.
 
     Fields:
@@ -65,7 +65,7 @@ class Atlas(Result):
 
     study: Study
     claims: tuple[Claim, ...] = ()
-    families: tuple[Family, ...] = ()
+    families: tuple[ModelFamily, ...] = ()
 
     def claims_about(self, name: str) -> list[Claim]:
         """The claims that name an encoding of the catalogue, in any of its spellings."""
@@ -111,7 +111,7 @@ def checked(name: str, convergence: Convergence) -> list[Statement]:
     return own or list(proving(theorem) if theorem else ())
 
 
-def family_pages() -> tuple[Family, ...]:
+def family_pages() -> tuple[ModelFamily, ...]:
     """Each family with the audit of its configuration."""
     found = []
     with TemporaryDirectory() as place:
@@ -122,9 +122,11 @@ def family_pages() -> tuple[Family, ...]:
             config = {"model_type": name, **settings}
             (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
             try:
-                found.append(Family(name, settings, audit(folder)))
+                found.append(ModelFamily(name, settings, audit(folder)))
             except InputError:
-                found.append(Family(name, settings, None, "its table is in the weights of a model"))
+                found.append(
+                    ModelFamily(name, settings, None, "its table is in the weights of a model")
+                )
     return tuple(found)
 
 

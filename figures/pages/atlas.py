@@ -29,7 +29,7 @@ from farfield.theory.answers.wording import count, listed, plural
 from farfield.theory.encodings import CATALOGUE, Encoding
 from farfield.theory.encodings.listing import of_entry
 from farfield.theory.verdicts import Verdict as Series
-from farfield.validation.atlas import Atlas, Family, checked
+from farfield.validation.atlas import Atlas, ModelFamily, checked
 from farfield.validation.claims import Claim, Verdict
 from farfield.validation.claims.claim import shown
 from farfield.validation.files import writable_folder, write
@@ -85,7 +85,7 @@ def sheets(a: Atlas) -> dict[str, Sheet]:
     return found | {_address(f): _family(f) for f in a.families}
 
 
-def _address(f: Family) -> str:
+def _address(f: ModelFamily) -> str:
     return f"model-{f.name}"
 
 
@@ -196,7 +196,7 @@ def _suffices(p: Prediction) -> Text:
     return verdict_text(c)
 
 
-def _families(families: Sequence[Family]) -> Item:
+def _families(families: Sequence[ModelFamily]) -> Item:
     header = ("family", "encoding", "heads", "trained on", "sliding_window", "the library")
     rows: list[tuple[Any, ...]] = []
     for f in families:
@@ -315,7 +315,7 @@ def _word(verdict: Verdict) -> str:
 # -- a family -------------------------------------------------------------------------------------
 
 
-def _family(f: Family) -> Sheet:
+def _family(f: ModelFamily) -> Sheet:
     uses = [name for name in CATALOGUE if f.has(name)]
     links = tuple(part for name in uses for part in (", ", _link(name, _title(name))))[1:]
     settings = ", ".join(f"{k} = {v}" for k, v in f.settings.items())
