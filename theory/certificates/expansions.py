@@ -36,11 +36,7 @@ from farfield.theory.transseries.arithmetic import (
     factored,
     log1p_coefficient,
     log_of_monomial,
-    multiply,
-    negate,
     number,
-    scale,
-    shift,
     taylor,
     without_lead,
 )
@@ -111,7 +107,7 @@ class Expander(Script):
     def parts(self, f: Form, factor: Coefficient = fmpq(1)) -> Iterator[Transseries]:  # noqa: B008
         """The expansions of the parts of a sum, each with its factor."""
         if f.constant or f.op not in LINEAR or self._is_product(f) or bounded(f, self.period):
-            yield scale(self.expand(f)[1], factor)
+            yield self.expand(f)[1] * factor
         elif f.op == "mult":
             own = coefficient(to_sympy(factor) * kept_roots(f.args[0].expr))
             yield from self.parts(f.args[1], own)
@@ -144,7 +140,7 @@ class Expander(Script):
     def _product_of(self, f: Form, first: Form, second: Form) -> Step:
         (name, a), (other, b) = self.expand(first), self.expand(second)
         raw = [m * k for m, _ in a.terms for k, _ in b.terms]
-        return self.ruled(f, multiply(a, b), f"product {name} {other}", raw)
+        return self.ruled(f, a * b, f"product {name} {other}", raw)
 
     def _ln(self, f: Form) -> Step:
         """log(c m (1 + d)) = log c + log m + the series of log(1 + d)."""
@@ -205,7 +201,7 @@ class Expander(Script):
         r = coefficient(exponent)
         rest = taylor(binomials(r), delta)
         value, by = written(name, _orders(delta, rest.remainder), c)
-        g = shift(scale(rest, coefficient(value)), m**r)
+        g = rest * coefficient(value) * m**r
         raw = [k * m**r for k in _powers(delta, rest.remainder)]
         return self.ruled(f, g, by, raw)
 
@@ -225,7 +221,7 @@ class Expander(Script):
         name, g, s = self.lead(f.args[0])
         rule = "expands_abs" if s > 0 else "expands_abs_opp"
         by = f"apply ({rule} _ _ _ _ _ {name}); [led | constant]"
-        return self.step(f, g, by) if s > 0 else self.ruled(f, negate(g), by, ())
+        return self.step(f, g, by) if s > 0 else self.ruled(f, -g, by, ())
 
     def _max(self, f: Form) -> Step:
         """The larger, or smaller, of two, by a comparison that holds from some n on."""

@@ -17,7 +17,7 @@ from farfield.theory.certificates.script import adding_up, expanded, together
 from farfield.theory.coefficients.context import Context, deciding
 from farfield.theory.decision.parameters import Constraint, known_signs
 from farfield.theory.decision.periods import common_period
-from farfield.theory.transseries.arithmetic import Transseries, add, negate
+from farfield.theory.transseries.arithmetic import Transseries, add
 from farfield.theory.transseries.monomials import iterated_log
 from farfield.theory.transseries.scale import climbed
 
@@ -120,12 +120,12 @@ def _climb(p: Form, x: Expander, bias: str) -> ProvedVerdict:
         return ProvedVerdict(True, tuple(x.steps))
     parts = list(x.parts(finite))
     g = add(*parts)
-    decision, rest = climbed(negate(g))
+    decision, rest = climbed(-g)
     assert decision.fall is not None
     *ties, limit = decision.fall.limits
     level = len(ties)
     critical = [(iterated_log(k), fmpq(-1)) for k in range(1, level + 1)]
-    left = Transseries([*critical, *negate(rest).terms], g.remainder)
+    left = Transseries([*critical, *(-rest).terms], g.remainder)
     if limit == 0:
         rule, ends = f"rest_diverges {bias} {level} _ _", "led"
     else:

@@ -46,7 +46,6 @@ from farfield.theory.decision import parameters
 from farfield.theory.decision.periods import common_period, residue_class
 from farfield.theory.functions.nodes import n
 from farfield.theory.proofs import Decision, Fall, Step
-from farfield.theory.transseries.arithmetic import negate
 from farfield.theory.transseries.expansion import eventual, transseries
 from farfield.theory.transseries.scale import climb
 from farfield.theory.waves.exponents import decide_exponent, has_oscillating_exponent
@@ -260,7 +259,7 @@ def _from_expansion(p: Expr) -> Decision:
     if tail != p:
         steps = (Step("eventual", {"p": tail}),)
     try:
-        rho = negate(transseries(tail))
+        rho = -transseries(tail)
         waves = any(oscillates(c) for _, c in rho.terms)
         outcome = decide_waves(rho) if waves else climb(rho)
     except Undecided:

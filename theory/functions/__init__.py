@@ -18,8 +18,10 @@ Each is a plain function, handed what it needs, so that this room imports none o
 * `series(*values)`: on a real ball or a power series of real balls (`arb_series`).
 * `tail(t, *tails)`: an enclosure on a whole half-line, or on a sector, by the operations of `t`
   (`numerics.enclosures.tails`); raises `t.Unproved` where it holds further out only.
-* `expansion(t, node, *arguments)`: the transseries at infinity, by the operations of `t`
-  (`transseries.expansion`); the arguments are expressions, since some are better not expanded.
+* `expansion(t, node, *arguments)`: the transseries at infinity. The arguments are expressions,
+  since some are better not expanded: `t.transseries(argument)` expands one, and transseries have
+  operators, `log()` and `exp()`. `t` holds limits, signs and Taylor's series
+  (`transseries.expansion`).
 * `array(xp, *arrays)`: on arrays of floats, of NumPy or torch, whose namespace is `xp`: the names
   of the array API standard, and `xp.special(name)` for what SciPy and torch both call so.
 

@@ -174,12 +174,12 @@ def _expand(t: Any, e: Expr, order: Expr, a: Expr) -> Any:
         return t.at_finite(lambda x: e.func(order, x), g, name)
     if way != 1:
         raise Undecided(f"{name} of what is not positive")
-    small = t.reciprocal(g)
-    root = t.power(small, HALF)
+    small = 1 / g
+    root = small**HALF
     if e.func is sympy.besselj:
         wave = t.transseries(sympy.cos(t.expand(a - order * sympy.pi / 2 - sympy.pi / 4)))
-        damped = t.multiply(t.scale(wave, t.coefficient(sympy.sqrt(2 / sympy.pi))), root)
-        return t.add(damped, t.error(t.multiply(root, small).top()))
+        damped = wave * sympy.sqrt(2 / sympy.pi) * root
+        return damped + t.error((root * small).top())
     s = 1 if e.func is sympy.besselk else -1
     square = 4 * fmpq(int(order.p), int(order.q)) ** 2
 
@@ -191,8 +191,8 @@ def _expand(t: Any, e: Expr, order: Expr, a: Expr) -> Any:
 
     series = t.taylor(coef, small, (name, order))
     front = 1 / sympy.sqrt(2 * sympy.pi) if s < 0 else sympy.sqrt(sympy.pi / 2)
-    grown = t.exponential(g if s < 0 else t.negate(g))
-    return t.scale(t.multiply(t.multiply(grown, root), series), t.coefficient(front))
+    grown = (g if s < 0 else -g).exp()
+    return grown * root * series * front
 
 
 NOT_YET = {

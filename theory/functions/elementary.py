@@ -122,13 +122,13 @@ def _expand_log(t: Any, e: Expr, a: Expr) -> Any:
     if a.is_Mul and a.has(sympy.exp):  # an exponential may have no expansion; its logarithm has
         inside, rest = sympy.sift(a.args, lambda f: isinstance(f, sympy.exp), binary=True)
         return t.add(
-            t.logarithm(t.transseries(sympy.Mul(*rest))),
+            t.transseries(sympy.Mul(*rest)).log(),
             *(t.transseries(f.args[0]) for f in inside),
         )
     if a.is_Pow and a.base.is_positive:
-        return t.multiply(t.transseries(a.exp), t.transseries(sympy.log(a.base)))
+        return t.transseries(a.exp) * t.transseries(sympy.log(a.base))
     try:
-        return t.logarithm(t.transseries(a))
+        return t.transseries(a).log()
     except Undecided:
         if not a.is_Mul or not all(t.stays_positive(f) for f in a.args):
             raise
@@ -145,7 +145,7 @@ FUNCTIONS = (
         complex_ball=lambda analytic, z: z.exp(),
         series=methodcaller("exp"),
         tail=lambda t, g: t.exp(g),
-        expansion=lambda t, e, a: t.exponential(t.transseries(a)),
+        expansion=lambda t, e, a: t.transseries(a).exp(),
         array=lambda xp, x: xp.exp(x),
     ),
     Function(

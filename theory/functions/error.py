@@ -65,14 +65,14 @@ def _erfcx_series(z: Any) -> Any:
 
 def _erfcx_at_infinity(t: Any, g: Any) -> Any:
     """1/(x sqrt(pi)) sum (-1)^k (2k-1)!!/(2 x^2)^k."""
-    half = t.reciprocal(t.scale(t.multiply(g, g), fmpq(2)))
+    half = 1 / (g * g * 2)
     series = t.taylor(lambda k: fmpq((-1) ** k * _double_factorial(k)), half)
-    front = t.scale(t.reciprocal(g), t.coefficient(1 / sympy.sqrt(sympy.pi)))
-    return t.multiply(front, series)
+    front = 1 / g * (1 / sympy.sqrt(sympy.pi))
+    return front * series
 
 
 def _erfc_at_infinity(t: Any, g: Any) -> Any:
-    return t.multiply(t.exponential(t.negate(t.multiply(g, g))), _erfcx_at_infinity(t, g))
+    return (-(g * g)).exp() * _erfcx_at_infinity(t, g)
 
 
 def _erfcx_beyond(t: Any, g: Any) -> Any:
@@ -88,7 +88,7 @@ def _expand_erfcx(t: Any, e: Expr, a: Expr) -> Any:
     g = t.transseries(a)
     if t.direction(g) == 1:
         return _erfcx_at_infinity(t, g)
-    return t.multiply(t.exponential(t.multiply(g, g)), t.subtract(t.ONE, _erf_of(t, g)))
+    return (g * g).exp() * (1 - _erf_of(t, g))
 
 
 def _erf_of(t: Any, g: Any) -> Any:
@@ -99,8 +99,8 @@ def _erf_of(t: Any, g: Any) -> Any:
     if way is None:
         return t.number(t.bounded_atom(S.NegativeOne, S.One))
     if way == 1:
-        return t.subtract(t.ONE, _erfc_at_infinity(t, g))
-    return t.subtract(_erfc_at_infinity(t, t.negate(g)), t.ONE)
+        return 1 - _erfc_at_infinity(t, g)
+    return _erfc_at_infinity(t, -g) - 1
 
 
 def _expand_erfi(t: Any, e: Expr, a: Expr) -> Any:
@@ -111,10 +111,10 @@ def _expand_erfi(t: Any, e: Expr, a: Expr) -> Any:
         return t.at_finite(sympy.erfi, g, "erfi")
     if way is None:
         raise Undecided("erfi of an unbounded oscillation")
-    square = t.multiply(g, g)
-    series = t.taylor(lambda k: fmpq(_double_factorial(k)), t.reciprocal(t.scale(square, fmpq(2))))
-    front = t.multiply(t.exponential(square), t.reciprocal(g))
-    return t.scale(t.multiply(front, series), t.coefficient(1 / sympy.sqrt(sympy.pi)))
+    square = g * g
+    series = t.taylor(lambda k: fmpq(_double_factorial(k)), 1 / (square * 2))
+    front = square.exp() / g
+    return front * series * (1 / sympy.sqrt(sympy.pi))
 
 
 FUNCTIONS = (

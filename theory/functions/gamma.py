@@ -223,19 +223,18 @@ def loggamma_of(t: Any, g: Any) -> Any:
     if way == 1:
         stirling = t.taylor(
             lambda k: _bernoulli(k + 1) / ((k + 1) * k) if k % 2 else fmpq(0),
-            t.reciprocal(g),
+            1 / g,
             "loggamma",
         )
-        main = t.multiply(t.subtract(g, t.number(HALF)), t.logarithm(g))
-        half_log = t.number(t.coefficient(sympy.log(2 * sympy.pi) / 2))
-        return t.add(main, t.negate(g), half_log, stirling)
+        main = (g - HALF) * g.log()
+        return main - g + sympy.log(2 * sympy.pi) / 2 + stirling
     if way != 0:
         raise Undecided("loggamma of what does not stay positive")
     limit, delta = t.finite(g)
     if t.oscillates(limit):
         raise Undecided("loggamma of an oscillation")
     if t.sign(limit) == 0:
-        return t.subtract(loggamma_of(t, t.add(g, t.ONE)), t.logarithm(g))
+        return loggamma_of(t, g + 1) - g.log()
     if t.sign(limit) < 0:
         raise Undecided("loggamma of what does not stay positive")
     point = t.to_sympy(limit)
@@ -260,8 +259,8 @@ def polygamma_of(t: Any, order: int, g: Any) -> Any:
         raise Undecided("polygamma of what does not stay positive")
     if t.sign(limit) == 0:  # psi_m(x) = psi_m(x + 1) + (-1)^(m+1) m!/x^(m+1)
         size = fmpq((-1) ** (order + 1) * math.factorial(order))
-        pole = t.scale(t.power(g, fmpq(-order - 1)), size)
-        return t.add(polygamma_of(t, order, t.add(g, t.ONE)), pole)
+        pole = g ** fmpq(-order - 1) * size
+        return polygamma_of(t, order, g + 1) + pole
     point = t.to_sympy(limit)
 
     def coef(k: int) -> Any:
@@ -274,7 +273,7 @@ def polygamma_of(t: Any, order: int, g: Any) -> Any:
 
 def _polygamma_at_infinity(t: Any, order: int, g: Any) -> Any:
     """DLMF 5.11.2 and 5.15.8: Bernoulli numbers over powers of the argument."""
-    small = t.reciprocal(g)
+    small = 1 / g
 
     def of_digamma(k: int) -> fmpq:
         if k < 2:
@@ -289,22 +288,22 @@ def _polygamma_at_infinity(t: Any, order: int, g: Any) -> Any:
         )
 
     if order == 0:
-        return t.add(t.logarithm(g), t.taylor(of_digamma, small, "digamma"))
+        return g.log() + t.taylor(of_digamma, small, "digamma")
     tail = t.taylor(of_derivative, small, ("polygamma", order))
-    series = t.multiply(t.power(small, fmpq(order)), tail)
-    return series if order % 2 else t.negate(series)
+    series = small ** fmpq(order) * tail
+    return series if order % 2 else -series
 
 
 def gamma_of(t: Any, g: Any) -> Any:
     """gamma of what stays positive, or tends to a number > -20 (then by recurrence)."""
     if t.direction(g) != 0:
-        return t.exponential(loggamma_of(t, g))
+        return loggamma_of(t, g).exp()
     limit = t.finite(g)[0]
     if t.oscillates(limit) or t.sign(limit) > 0:
-        return t.exponential(loggamma_of(t, g))
+        return loggamma_of(t, g).exp()
     if t.sign(t.plus(limit, fmpq(20))) <= 0:
         raise Undecided("gamma far below 0")
-    return t.multiply(gamma_of(t, t.add(g, t.ONE)), t.reciprocal(g))
+    return gamma_of(t, g + 1) / g
 
 
 def _expand_polygamma(t: Any, e: Expr, order: Expr, a: Expr) -> Any:
@@ -316,14 +315,14 @@ def _expand_polygamma(t: Any, e: Expr, order: Expr, a: Expr) -> Any:
 def _expand_harmonic(t: Any, e: Expr, a: Expr, *rest: Expr) -> Any:
     if rest:
         raise Undecided("generalised harmonic numbers")
-    return t.add(polygamma_of(t, 0, t.add(t.transseries(a), t.ONE)), t.number(S.EulerGamma))
+    return polygamma_of(t, 0, t.transseries(a) + 1) + S.EulerGamma
 
 
 def _expand_binomial(t: Any, e: Expr, top: Expr, bottom: Expr) -> Any:
     """By three loggammas and an exponential."""
     parts = [t.transseries(x) for x in (top + 1, bottom + 1, top - bottom + 1)]
     a, b, c = (loggamma_of(t, g) for g in parts)
-    return t.exponential(t.subtract(a, t.add(b, c)))
+    return (a - (b + c)).exp()
 
 
 def _expand_zeta(t: Any, e: Expr, a: Expr, *rest: Expr) -> Any:
@@ -334,8 +333,8 @@ def _expand_zeta(t: Any, e: Expr, a: Expr, *rest: Expr) -> Any:
     if t.direction(g) == 1:
         last = t.context().order + 2
         logs = (t.coefficient(-sympy.log(k)) for k in range(2, last + 1))
-        powers = [t.exponential(t.scale(g, c)) for c in logs]
-        return t.add(t.ONE, *powers[:-1], t.error(powers[-1].top()))
+        powers = [(g * c).exp() for c in logs]
+        return t.add(*powers[:-1], t.error(powers[-1].top())) + 1
     limit, delta = t.finite(g)
     if t.oscillates(limit):
         raise Undecided("zeta of an oscillation")
@@ -343,8 +342,8 @@ def _expand_zeta(t: Any, e: Expr, a: Expr, *rest: Expr) -> Any:
     if delta.literally_zero:
         return t.number(t.coefficient(sympy.zeta(point)))
     if t.sign(t.coefficient(point - 1)) == 0:
-        return t.add(t.reciprocal(delta), t.number(S.EulerGamma), t.error(delta.top()))
-    return t.add(t.number(t.coefficient(sympy.zeta(point))), t.error(delta.top()))
+        return 1 / delta + S.EulerGamma + t.error(delta.top())
+    return t.error(delta.top()) + sympy.zeta(point)
 
 
 # -- tables ---------------------------------------------------------------------------------------
@@ -411,7 +410,7 @@ FUNCTIONS = (
         exact=_known(sympy.factorial),
         continuous=False,
         ball=lambda x: _gamma_ball(x + 1),
-        expansion=lambda t, e, a: gamma_of(t, t.add(t.transseries(a), t.ONE)),
+        expansion=lambda t, e, a: gamma_of(t, t.transseries(a) + 1),
         array=lambda xp, x: xp.special("gamma")(x + 1),
     ),
     Function(

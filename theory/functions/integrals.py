@@ -65,18 +65,18 @@ def li_of(t: Any, g: Any) -> Any:
         if t.oscillates(limit) or t.sign(limit) <= 0 or t.sign(t.plus(limit, fmpq(-1))) == 0:
             raise Undecided("li at a singular point")
         return t.at_finite(sympy.li, g, "li")
-    small = t.reciprocal(t.logarithm(g))
+    small = 1 / g.log()
     series = t.taylor(lambda k: fmpq(math.factorial(k)), small, "li")
-    return t.multiply(t.multiply(g, small), series)
+    return g * small * series
 
 
 def _expand_ei(t: Any, e: Expr, a: Expr) -> Any:
     """exp(x)/x sum k!/x^k at +oo and at -oo."""
     g = t.transseries(a)
     if t.direction(g) in (1, -1):
-        small = t.reciprocal(g)
+        small = 1 / g
         series = t.taylor(lambda k: fmpq(math.factorial(k)), small, "Ei")
-        return t.multiply(t.multiply(t.exponential(g), small), series)
+        return g.exp() * small * series
     limit = t.finite(g)[0]
     if t.oscillates(limit) or t.sign(limit) == 0:
         raise Undecided("Ei at a singular point")
@@ -101,12 +101,12 @@ def _expand_si_ci(t: Any, e: Expr, a: Expr) -> Any:
         return t.at_finite(e.func, g, name)
     if way is None or (way < 0 and e.func is sympy.Ci):
         raise Undecided(f"{name} of what is not positive")
-    small = t.reciprocal(g)
-    error = t.error(t.multiply(small, small).top())
+    small = 1 / g
+    error = t.error((small * small).top())
     if e.func is sympy.Ci:
-        return t.add(t.multiply(t.transseries(sympy.sin(a)), small), error)
-    wave = t.multiply(t.transseries(sympy.cos(a)), small)
-    return t.add(t.number(way * sympy.pi / 2), t.negate(wave), error)
+        return t.transseries(sympy.sin(a)) * small + error
+    wave = t.transseries(sympy.cos(a)) * small
+    return way * sympy.pi / 2 - wave + error
 
 
 FUNCTIONS = (

@@ -88,22 +88,22 @@ def _expand(t: Any, e: Expr, a: Expr) -> Any:
     w = _of_monomial(t, m, c)
     if rest.literally_zero:
         return w
-    small = t.scale(t.shift(rest, m ** fmpq(-1)), t.inverse(c))  # g = c m (1 + small)
+    small = rest * m ** fmpq(-1) * t.inverse(c)  # g = c m (1 + small)
     t.context().spend(1 + len(w.terms) ** 2)
-    after = t.reciprocal(t.add(w, t.ONE))
-    total, numerator, power_of_small = w, [0, 1], t.ONE
+    after = 1 / (w + 1)
+    total, numerator, power_of_small = w, [0, 1], t.number(fmpq(1))
     order = t.context().order
     for j in range(1, order + 1):  # x^j W^(j) = numerator(w)/(1 + w)^(2 j - 1) at x = c m
-        power_of_small = t.scale(t.multiply(power_of_small, small), fmpq(1, j))
-        polynomial = t.ZERO
+        power_of_small = power_of_small * small * fmpq(1, j)
+        polynomial = t.number(fmpq(0))
         for k in reversed(numerator):
-            polynomial = t.add(t.multiply(polynomial, w), t.number(fmpq(k)))
-        derivative = t.multiply(polynomial, t.power(after, fmpq(2 * j - 1)))
-        total = t.add(total, t.multiply(derivative, power_of_small))
+            polynomial = polynomial * w + k
+        derivative = polynomial * after ** fmpq(2 * j - 1)
+        total = total + derivative * power_of_small
         if not power_of_small.terms:
             return total
         numerator = _next_numerator(numerator, j)
-    return t.add(total, t.error(power_of_small.top() * small.top()))
+    return total + t.error(power_of_small.top() * small.top())
 
 
 def _at_zero(k: int) -> fmpq:
@@ -125,14 +125,14 @@ def _of_monomial(t: Any, m: Any, c: Any) -> Any:
     current = t.context()
     plain = replace(current, named=False, memo={})
     with t.deciding(plain):
-        log_x = t.add(t.log_of_monomial(m), t.number(t.coefficient(sympy.log(t.to_sympy(c)))))
+        log_x = t.log_of_monomial(m) + sympy.log(t.to_sympy(c))
         log_x = t.led(log_x)  # the gain of each round is that of a proved leading term
         gain = log_x.top() ** fmpq(-1)
-        error = t.logarithm(log_x).top()
+        error = log_x.log().top()
         w = log_x
         for _ in range(plain.order + 1):
             error = error * gain
-            w = t.add(t.subtract(log_x, t.logarithm(w)), t.error(error))
+            w = log_x - w.log() + t.error(error)
     current.work = plain.work
     if current.named and w.remainder is not None:
         return t.with_named_remainder(w, ("W", m, c))

@@ -36,14 +36,14 @@ def _expand_floor(t: Any, e: Expr, a: Expr) -> Any:
         return t.number(whole)
     down = e.func is sympy.floor
     atom = t.bounded_atom(S.Zero, S.One, sympy.frac(a if down else -a))
-    return t.add(t.transseries(a), t.number(t.coefficient(-atom if down else atom)))
+    return t.transseries(a) + (-atom if down else atom)
 
 
 def _expand_frac(t: Any, e: Expr, a: Expr) -> Any:
     """a minus its eventual floor, else a bounded oscillation in [0, 1]."""
     whole = _eventual_integer(t, sympy.floor(a, evaluate=False))
     if whole is not None:
-        return t.subtract(t.transseries(a), t.number(whole))
+        return t.transseries(a) - whole
     return t.number(t.bounded_atom(S.Zero, S.One, e))
 
 

@@ -86,7 +86,7 @@ def _expand_wave(t: Any, e: Expr, a: Expr) -> Any:
     point = t.to_sympy(limit)
     sine, cosine = t.taylor(_sin_series, delta, "sin"), t.taylor(_cos_series, delta, "cos")
     value, slope = t.coefficient(e.func(point)), t.coefficient(e.func(point + sympy.pi / 2))
-    return t.add(t.scale(cosine, value), t.scale(sine, slope))
+    return cosine * value + sine * slope
 
 
 def _atan_of(t: Any, g: Any) -> Any:
@@ -96,8 +96,8 @@ def _atan_of(t: Any, g: Any) -> Any:
         return t.increasing_or_taylor(sympy.atan, g)
     if way is None:
         return t.number(t.bounded_atom(-sympy.pi / 2, sympy.pi / 2))
-    small = t.taylor(lambda k: fmpq((-1) ** (k // 2), k) if k % 2 else fmpq(0), t.reciprocal(g))
-    return t.subtract(t.number(way * sympy.pi / 2), small)
+    small = t.taylor(lambda k: fmpq((-1) ** (k // 2), k) if k % 2 else fmpq(0), 1 / g)
+    return way * sympy.pi / 2 - small
 
 
 # -- bounds on a half-line ------------------------------------------------------------------------

@@ -26,8 +26,8 @@ an exact symbol, bounded and otherwise unknown, named after the function and its
 functions then cancel by equality of names, and the fast terms come to light. Asking for the sign
 of a named remainder raises `NeedMore`.
 
-Where rigour lives: `sign`, `compare`, the remainder lines of `multiply` and `taylor`. The rest is
-bookkeeping.
+Where rigour lives: `sign`, `compare`, the remainder lines of the product and of `taylor`. The rest
+is bookkeeping.
 """
 
 from __future__ import annotations
@@ -113,6 +113,110 @@ class Transseries:
     def literally_zero(self) -> bool:
         return not self.terms and self.exact
 
+    def __add__(self, other: Any) -> Transseries:
+        return add(self, _series(other))
+
+    def __sub__(self, other: Any) -> Transseries:
+        return add(self, -_series(other))
+
+    def __rsub__(self, other: Any) -> Transseries:
+        return -self + other
+
+    def __neg__(self) -> Transseries:
+        return Transseries([(m, minus(c)) for m, c in self.terms], self.remainder)
+
+    def __mul__(self, other: Any) -> Transseries:
+        """The product with a transseries, a monomial or a constant; each remainder is multiplied by
+        the size of the other factor."""
+        if isinstance(other, Monomial):
+            rest = self.remainder * other if self.remainder else None
+            return Transseries([(m * other, c) for m, c in self.terms], rest)
+        if not isinstance(other, Transseries):
+            factor = _constant(other)
+            if is_zero_literally(factor):
+                return Transseries()
+            return Transseries([(m, times(c, factor)) for m, c in self.terms], self.remainder)
+        context().spend(1 + len(self.terms) * len(other.terms))
+        if self.literally_zero or other.literally_zero:
+            return Transseries()
+        remainder = None
+        for x, y in ((self, other), (other, self)):
+            if y.remainder is not None:
+                if any(unbounded(c) for _, c in x.terms):
+                    raise Undecided("an unbounded oscillation times a remainder")
+                remainder = larger(remainder, x.top() * y.remainder)
+        products = [(m * k, times(c, d)) for m, c in self.terms for k, d in other.terms]
+        return normalised(products, remainder)
+
+    def __truediv__(self, other: Transseries) -> Transseries:
+        return self * other ** fmpq(-1)
+
+    def __rtruediv__(self, other: Any) -> Transseries:
+        return self ** fmpq(-1) * other
+
+    def __pow__(self, r: Coefficient) -> Transseries:
+        """A constant power; the transseries must be positive unless r is an integer."""
+        if type(r) is fmpq and r.q == 1 and 0 <= r <= 12:
+            out = ONE_SERIES
+            for _ in range(int(r.p)):
+                out = out * self
+            return out
+        parts = factored(self)
+        if parts is None:
+            if sign(r) > 0:
+                return Transseries()
+            raise NotReal("a division by 0")
+        c, m, delta = parts
+        if not (type(r) is fmpq and r.q == 1) and low_sign(c) <= 0:
+            if stays_negative(c):
+                raise NotReal("a real power of a negative quantity")
+            raise Undecided("a real power of what is not positive for all large n")
+        return taylor(binomials(r), delta, ("power", r)) * power_of(c, r) * m**r
+
+    def log(self) -> Transseries:
+        """The logarithm of a transseries that is positive in the end."""
+        parts = factored(self)
+        if parts is None:
+            raise NotReal("the logarithm of 0")
+        c, m, delta = parts
+        s = low_sign(c)
+        if s < 0 and stays_negative(c):
+            raise NotReal("the logarithm of a negative quantity")
+        if s < 0 or (s == 0 and not delta.literally_zero):
+            raise Undecided("the logarithm of what is not positive for all large n")
+        return add(log_of_monomial(m), number(log_of(c)), taylor(log1p_coefficient, delta, "log"))
+
+    def exp(self) -> Transseries:
+        """The exponential."""
+        infinite, constant, small = split(self)
+        chain: dict[int, Coefficient] = {}
+        exponent: list[Term] = []
+        for m, c in infinite:
+            if oscillates(c):
+                if vanishes(c):
+                    continue
+                raise Undecided("the exponential of an unbounded oscillation")
+            if not has_tail(c) and sign(c) == 0:
+                continue
+            j = log_index(m)
+            if j:
+                chain[j - 1] = plus(chain.get(j - 1, ZERO), c)
+            else:
+                exponent.append((m, c))
+        powers = [chain.get(i, ZERO) for i in range(max(chain, default=-1) + 1)]
+        series = taylor(_exp_series, small, "exp")
+        return series * monotone(sympy.exp, constant) * Monomial(powers, exponent)
+
+
+def _constant(x: Any) -> Coefficient:
+    """A number or an expression without n as a coefficient."""
+    return x if isinstance(x, fmpq) else fmpq(x) if isinstance(x, int) else coefficient(x)
+
+
+def _series(x: Any) -> Transseries:
+    """A transseries, or a constant as one."""
+    return x if isinstance(x, Transseries) else number(_constant(x))
+
 
 def led(g: Transseries) -> Transseries:
     """The same, led by a term whose coefficient is proved not to be 0; without terms for 0.
@@ -175,43 +279,6 @@ def add(*parts: Transseries) -> Transseries:
     return normalised((t for g in parts for t in g.terms), remainder)
 
 
-def negate(g: Transseries) -> Transseries:
-    """The negative."""
-    return Transseries([(m, minus(c)) for m, c in g.terms], g.remainder)
-
-
-def subtract(a: Transseries, b: Transseries) -> Transseries:
-    """The difference."""
-    return add(a, negate(b))
-
-
-def scale(g: Transseries, c: Coefficient) -> Transseries:
-    """The transseries times a constant."""
-    if is_zero_literally(c):
-        return Transseries()
-    return Transseries([(m, times(a, c)) for m, a in g.terms], g.remainder)
-
-
-def shift(g: Transseries, m: Monomial) -> Transseries:
-    """The transseries times a monomial."""
-    return Transseries([(x * m, c) for x, c in g.terms], g.remainder * m if g.remainder else None)
-
-
-def multiply(a: Transseries, b: Transseries) -> Transseries:
-    """The product; each remainder is multiplied by the size of the other factor."""
-    context().spend(1 + len(a.terms) * len(b.terms))
-    if a.literally_zero or b.literally_zero:
-        return Transseries()
-    remainder = None
-    for x, y in ((a, b), (b, a)):
-        if y.remainder is not None:
-            if any(unbounded(c) for _, c in x.terms):
-                raise Undecided("an unbounded oscillation times a remainder")
-            remainder = larger(remainder, x.top() * y.remainder)
-    products = [(m * k, times(c, d)) for m, c in a.terms for k, d in b.terms]
-    return normalised(products, remainder)
-
-
 # -- expansions -----------------------------------------------------------------------------------
 
 Coefficients = Callable[[int], Coefficient]
@@ -252,16 +319,16 @@ def taylor(
     total, power_of_fast = Transseries(), ONE_SERIES
     for j in range(context().order + 1):
         if j:
-            power_of_fast = multiply(power_of_fast, fast)
+            power_of_fast = power_of_fast * fast
 
         def derivative(k: int, j: int = j) -> Coefficient:
             return times(coef(k + j), fmpq(math.comb(k + j, j)))
 
         inner = taylor(derivative, Transseries(slow), name, (*path, j) if j else path)
-        total = add(total, multiply(inner, power_of_fast))
+        total = total + inner * power_of_fast
         if not power_of_fast.terms:
             return total
-    return add(total, Transseries([], power_of_fast.top() * fast.top()))
+    return total + Transseries([], power_of_fast.top() * fast.top())
 
 
 def _plain_taylor(coef: Coefficients, delta: Transseries) -> Transseries:
@@ -272,7 +339,7 @@ def _plain_taylor(coef: Coefficients, delta: Transseries) -> Transseries:
     remainder, power_of_delta = None, ONE_SERIES
     for k in range(context().order + 1):
         if k:
-            power_of_delta = multiply(power_of_delta, delta)
+            power_of_delta = power_of_delta * delta
             remainder = larger(remainder, power_of_delta.remainder)
             if not power_of_delta.terms:
                 break
@@ -357,7 +424,7 @@ def factored(g: Transseries) -> tuple[Coefficient, Monomial, Transseries] | None
     rest = without_lead(g)
     if rest.literally_zero:
         return c, m, rest
-    return c, m, scale(shift(rest, m ** fmpq(-1)), inverse_of(c))
+    return c, m, rest * m ** fmpq(-1) * inverse_of(c)
 
 
 def log_of_monomial(m: Monomial) -> Transseries:
@@ -371,64 +438,8 @@ def log1p_coefficient(k: int) -> Coefficient:
     return fmpq((-1) ** (k + 1), k) if k else ZERO
 
 
-def logarithm(g: Transseries) -> Transseries:
-    """log g for g > 0."""
-    parts = factored(g)
-    if parts is None:
-        raise NotReal("the logarithm of 0")
-    c, m, delta = parts
-    s = low_sign(c)
-    if s < 0 and stays_negative(c):
-        raise NotReal("the logarithm of a negative quantity")
-    if s < 0 or (s == 0 and not delta.literally_zero):
-        raise Undecided("the logarithm of what is not positive for all large n")
-    return add(log_of_monomial(m), number(log_of(c)), taylor(log1p_coefficient, delta, "log"))
-
-
 def _exp_series(k: int) -> Coefficient:
     return fmpq(1, math.factorial(k))
-
-
-def exponential(g: Transseries) -> Transseries:
-    """exp g."""
-    infinite, constant, small = split(g)
-    chain: dict[int, Coefficient] = {}
-    exponent: list[Term] = []
-    for m, c in infinite:
-        if oscillates(c):
-            if vanishes(c):
-                continue
-            raise Undecided("the exponential of an unbounded oscillation")
-        if not has_tail(c) and sign(c) == 0:
-            continue
-        j = log_index(m)
-        if j:
-            chain[j - 1] = plus(chain.get(j - 1, ZERO), c)
-        else:
-            exponent.append((m, c))
-    powers = [chain.get(i, ZERO) for i in range(max(chain, default=-1) + 1)]
-    series = taylor(_exp_series, small, "exp")
-    return shift(scale(series, monotone(sympy.exp, constant)), Monomial(powers, exponent))
-
-
-def power(g: Transseries, r: Coefficient) -> Transseries:
-    """g to a constant power; g must be positive unless r is an integer."""
-    if type(r) is fmpq and r.q == 1 and 0 <= r <= 12:
-        out = ONE_SERIES
-        for _ in range(int(r.p)):
-            out = multiply(out, g)
-        return out
-    parts = factored(g)
-    if parts is None:
-        if sign(r) > 0:
-            return Transseries()
-        raise NotReal("a division by 0")
-    c, m, delta = parts
-    if not (type(r) is fmpq and r.q == 1) and low_sign(c) <= 0:
-        if stays_negative(c):
-            raise NotReal("a real power of a negative quantity")
-        raise Undecided("a real power of what is not positive for all large n")
-    return shift(scale(taylor(binomials(r), delta, ("power", r)), power_of(c, r)), m**r)
 
 
 def binomials(r: Coefficient) -> Coefficients:
@@ -445,8 +456,3 @@ def binomials(r: Coefficient) -> Coefficients:
         return b
 
     return binomial
-
-
-def reciprocal(g: Transseries) -> Transseries:
-    """One over the transseries."""
-    return power(g, fmpq(-1))

@@ -3,8 +3,7 @@
 `transseries(e)` expands a SymPy expression. A function of an argument with a finite limit is
 expanded by its Taylor series there; at infinity and at singular points by the rule of its record,
 with an error of at most a constant times the first omitted term (real arguments). The rules are
-handed the operations they speak in, `t`: those of `arithmetic`, of coefficients, and the limits
-below (`OPERATIONS`).
+handed `t` (`OPERATIONS`): what operators do not say of a transseries, its limit, sign and series.
 
 `eventual(e)` first replaces what depends on comparisons (Piecewise, Min, Max, Abs, sign, tables)
 by what it is for all large n.
@@ -50,23 +49,13 @@ from farfield.theory.formula.limits import TooLarge
 from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.functions.record import Function, record_of
 from farfield.theory.transseries.arithmetic import (
-    ONE_SERIES,
     Transseries,
     add,
-    exponential,
     led,
     log_of_monomial,
-    logarithm,
     monomial,
-    multiply,
-    negate,
     number,
-    power,
-    reciprocal,
-    scale,
-    shift,
     split,
-    subtract,
     taylor,
     without_lead,
 )
@@ -101,11 +90,11 @@ class Expansion(Arithmetic):
 
     def power(self, e: Expr) -> Operation:
         if not e.exp.has(n):
-            return lambda base: power(base, constant(e.exp)), (e.base,)
+            return lambda base: base ** constant(e.exp), (e.base,)
         if e.base.is_negative and e.exp.is_integer:
             wave = number(bounded_atom(S.NegativeOne, S.One))
-            return lambda size: multiply(wave, size), ((-e.base) ** e.exp,)
-        return lambda exp, base: exponential(multiply(exp, logarithm(base))), (e.exp, e.base)
+            return lambda size: wave * size, ((-e.base) ** e.exp,)
+        return lambda exp, base: (exp * base.log()).exp(), (e.exp, e.base)
 
     def function(self, record: Function, e: Expr) -> Operation:
         rule = record.expansion
@@ -136,7 +125,7 @@ def _product(*factors: Transseries) -> Transseries:
     """The product, the shortest factors first."""
     first, *others = sorted(factors, key=lambda g: len(g.terms))
     for g in others:
-        first = multiply(first, g)
+        first = first * g
     return first
 
 
@@ -310,8 +299,8 @@ def with_named_remainder(g: Transseries, key: Any) -> Transseries:
     return Transseries([*g.terms, (g.remainder, named_tail(key))])
 
 
-OPERATIONS = SimpleNamespace(ONE=ONE_SERIES, ZERO=Transseries())
-"""What the rules of records speak in: `t.add(...)`, `t.sign(...)`."""
+OPERATIONS = SimpleNamespace()
+"""What the rules of records call beside operators: `t.taylor(...)`, `t.sign(...)`."""
 for _operation in (
     add,
     at_finite,
@@ -326,7 +315,6 @@ for _operation in (
     error,
     eventual_sign_of,
     expand,
-    exponential,
     finite,
     function_value,
     has_bounded_atom,
@@ -334,23 +322,15 @@ for _operation in (
     inverse,
     led,
     log_of_monomial,
-    logarithm,
     low_sign,
     minus,
-    multiply,
-    negate,
     number,
     oscillates,
     plus,
-    power,
-    reciprocal,
-    scale,
-    shift,
     sign,
     size,
     split,
     stays_positive,
-    subtract,
     taylor,
     term,
     to_sympy,

@@ -21,19 +21,7 @@ from farfield.theory.formula.limits import steep
 from farfield.theory.functions.gamma import loggamma_of, polygamma_of
 from farfield.theory.functions.integrals import li_of
 from farfield.theory.functions.nodes import n
-from farfield.theory.transseries.arithmetic import (
-    ONE_SERIES,
-    Transseries,
-    add,
-    exponential,
-    logarithm,
-    multiply,
-    negate,
-    number,
-    power,
-    scale,
-    subtract,
-)
+from farfield.theory.transseries.arithmetic import Transseries, add, number
 from farfield.theory.transseries.monomials import UNIT
 
 HALF = fmpq(1, 2)
@@ -49,14 +37,14 @@ def finite_sum(t: Any, body: Expr, *limits: Any) -> Transseries:
             raise Undecided("a sum with these bounds")
         first = sympy.Integer(2)
         both = (finite_sum(t, body, (k, first, high)), finite_sum(t, body, (k, first, low - 1)))
-        return subtract(*both)
+        return both[0] - both[1]
     top = t.transseries(high)
     if t.direction(top) != 1 or not (low.is_Integer and abs(low) <= 1000):
         raise Undecided("a sum with these bounds")
     total = []
     for term in sympy.Add.make_args(_separated(body, k)):
         factor, rest = term.as_independent(k, as_Add=False)
-        total.append(multiply(t.transseries(factor), _indefinite(t, rest, k, int(low), top)))
+        total.append(t.transseries(factor) * _indefinite(t, rest, k, int(low), top))
     return add(*total)
 
 
@@ -84,7 +72,7 @@ def _linear(e: Expr, k: Symbol) -> tuple[Expr, Expr] | None:
 def _indefinite(t: Any, rest: Expr, k: Symbol, low: int, top: Transseries) -> Transseries:
     """The sum of `rest` for k from `low` to the top."""
     if not rest.has(k):
-        return scale(add(top, number(fmpq(1 - low))), t.constant(rest))
+        return (top + (1 - low)) * t.constant(rest)
     base, exponent = rest.as_base_exp()
     inside = _linear(rest.args[0] if isinstance(rest, sympy.log) else base, k)
     if inside is not None and not exponent.has(k):
@@ -93,13 +81,13 @@ def _indefinite(t: Any, rest: Expr, k: Symbol, low: int, top: Transseries) -> Tr
         while low + offset <= 0:
             head, low = head + rest.xreplace({k: sympy.Integer(low)}), low + 1
         if head != 0:
-            return add(number(t.constant(head)), _indefinite(t, rest, k, low, top))
-        last = add(top, number(coefficient(offset)))
+            return number(t.constant(head)) + _indefinite(t, rest, k, low, top)
+        last = top + offset
         if isinstance(rest, sympy.log):
-            logs = scale(add(top, number(fmpq(1 - low))), coefficient(sympy.log(slope)))
+            logs = (top + (1 - low)) * coefficient(sympy.log(slope))
             begin = number(coefficient(_loggamma_value(low + offset)))
-            return add(logs, loggamma_of(t, add(last, ONE_SERIES)), negate(begin))
-        return scale(_power_sum(t, exponent, low + offset, last), coefficient(slope**exponent))
+            return logs + loggamma_of(t, last + 1) - begin
+        return _power_sum(t, exponent, low + offset, last) * coefficient(slope**exponent)
     for method in (_geometric, _alternating, _by_integral):
         found = method(t, rest, k, low, top)
         if found is not None:
@@ -115,29 +103,29 @@ def _power_sum(t: Any, r: Expr, first: Expr, last: Transseries) -> Transseries:
     """sum of x^r for x = first, first + 1, ..., last: Euler-Maclaurin, with Hurwitz' zeta."""
     if r == -1:
         start = number(coefficient(sympy.polygamma(0, first)))
-        return subtract(polygamma_of(t, 0, add(last, ONE_SERIES)), start)
+        return polygamma_of(t, 0, last + 1) - start
     if r.is_Integer and r >= 0 and first.is_Integer:
         x = sympy.Dummy("x")
         primitive = sympy.bernoulli(r + 1, x) / (r + 1)
         faulhaber = door.polynomial(expand(primitive.subs(x, x + 1) - primitive.subs(x, first)), x)
-        return add(*(scale(power(last, fmpq(k[0])), coefficient(c)) for k, c in faulhaber.terms()))
+        return add(*(last ** fmpq(k[0]) * coefficient(c) for k, c in faulhaber.terms()))
     if r.free_symbols:
         way = sign(coefficient(expand(r + 1)))
-        main = scale(power(last, coefficient(expand(r + 1))), coefficient(1 / (r + 1)))
-        error = Transseries([], power(last, coefficient(r)).top())
+        main = last ** coefficient(expand(r + 1)) * coefficient(1 / (r + 1))
+        error = Transseries([], (last ** coefficient(r)).top())
         if way < 0:
-            return add(number(coefficient(sympy.zeta(-r, first))), main, error)
-        return add(main, error, Transseries([], UNIT))
+            return number(coefficient(sympy.zeta(-r, first))) + main + error
+        return main + error + Transseries([], UNIT)
     out = [
         number(coefficient(sympy.zeta(-r, first))),
-        scale(power(last, coefficient(r + 1)), coefficient(1 / (r + 1))),
-        scale(power(last, coefficient(r)), HALF),
+        last ** coefficient(r + 1) * coefficient(1 / (r + 1)),
+        last ** coefficient(r) * HALF,
     ]
     order = context().order
     for j in range(1, order + 1):
         factor = sympy.bernoulli(2 * j) / sympy.factorial(2 * j) * sympy.ff(r, 2 * j - 1)
-        out.append(scale(power(last, coefficient(r - 2 * j + 1)), coefficient(expand(factor))))
-    rest = power(last, coefficient(r - 2 * order - 1)).top()
+        out.append(last ** coefficient(r - 2 * j + 1) * coefficient(expand(factor)))
+    rest = (last ** coefficient(r - 2 * order - 1)).top()
     return add(*out, Transseries([], rest))
 
 
@@ -173,14 +161,12 @@ def _geometric(t: Any, rest: Expr, k: Symbol, low: int, top: Transseries) -> Tra
     equation = door.polynomial(expand(q * primitive.subs(k, k + 1) - primitive - others), k)
     solved = door.solve(equation.all_coeffs(), unknown, dict=True)[0]
     primitive = primitive.xreplace(solved)
-    after = add(top, ONE_SERIES)
-    polynomial = [
-        scale(power(after, fmpq(i)), coefficient(expand(solved[c]))) for i, c in enumerate(unknown)
-    ]
-    grown = exponential(scale(after, coefficient(sympy.log(q))))
+    after = top + 1
+    polynomial = [after ** fmpq(i) * coefficient(expand(solved[c])) for i, c in enumerate(unknown)]
+    grown = (after * coefficient(sympy.log(q))).exp()
     begin = primitive.subs(k, low) * q**low
-    whole = subtract(multiply(add(*polynomial), grown), number(coefficient(expand(begin))))
-    return scale(whole, coefficient(factor))
+    whole = add(*polynomial) * grown - expand(begin)
+    return whole * coefficient(factor)
 
 
 def _alternating(t: Any, rest: Expr, k: Symbol, low: int, top: Transseries) -> Transseries | None:
@@ -202,7 +188,7 @@ def _alternating(t: Any, rest: Expr, k: Symbol, low: int, top: Transseries) -> T
     else:
         total = (sympy.zeta(m, start / 2) - sympy.zeta(m, (start + 1) / 2)) / 2**m
     value = number(coefficient((-1) ** low * factor * slope**exponent * total))
-    return add(value, Transseries([], power(top, coefficient(exponent)).top()))
+    return value + Transseries([], (top ** coefficient(exponent)).top())
 
 
 def _by_integral(t: Any, rest: Expr, k: Symbol, low: int, top: Transseries) -> Transseries | None:
@@ -222,29 +208,27 @@ def _by_integral(t: Any, rest: Expr, k: Symbol, low: int, top: Transseries) -> T
         return None
     levels = [top]
     for _ in range(3):
-        levels.append(logarithm(levels[-1]))
+        levels.append(levels[-1].log())
     error = Transseries([], UNIT)
     for a, level in zip((r, j, i), levels, strict=False):
-        error = multiply(error, power(level, coefficient(a)))
+        error = error * level ** coefficient(a)
 
     def primitive(level: Transseries, exponent: Expr) -> Transseries:
-        return scale(power(level, coefficient(exponent + 1)), coefficient(1 / (exponent + 1)))
+        return level ** coefficient(exponent + 1) * coefficient(1 / (exponent + 1))
 
     if r == -1 and j == -1:
         main = levels[3] if i == -1 else primitive(levels[2], i)
     elif r == -1 and not i:
         main = primitive(levels[1], j)
     elif j == -1 and not i and r > -1:
-        main = li_of(t, power(top, coefficient(r + 1)))
+        main = li_of(t, top ** coefficient(r + 1))
     elif j.is_Integer and j > 0 and not i:
         terms = [
-            scale(
-                power(levels[1], coefficient(j - t)),
-                coefficient((-1) ** t * sympy.ff(j, t) / (r + 1) ** (t + 1)),
-            )
+            levels[1] ** coefficient(j - t)
+            * coefficient((-1) ** t * sympy.ff(j, t) / (r + 1) ** (t + 1))
             for t in range(int(j) + 1)
         ]
-        main = multiply(power(top, coefficient(r + 1)), add(*terms))
+        main = top ** coefficient(r + 1) * add(*terms)
     else:
         return None
-    return add(main, error, Transseries([], UNIT))
+    return main + error + Transseries([], UNIT)

@@ -45,7 +45,7 @@ from farfield.theory.coefficients.arithmetic import (
 from farfield.theory.coefficients.oscillation import bounds
 from farfield.theory.functions.nodes import n
 from farfield.theory.proofs import Decision, Step
-from farfield.theory.transseries.arithmetic import Transseries, led, negate
+from farfield.theory.transseries.arithmetic import Transseries, led
 from farfield.theory.transseries.expansion import direction, eventual_sign_of, transseries
 from farfield.theory.transseries.monomials import UNIT, size
 from farfield.theory.waves.rules import (
@@ -183,7 +183,7 @@ def _factored(exponent: Expr) -> tuple[Expr, Expr, Expr]:
 def _end(e: Exponential, v: Coefficient, upper: bool) -> Decision:
     """By the bound of p at an end of v."""
     bound = e.at(v)
-    outcome = decide(negate(transseries(bound)))
+    outcome = decide(-transseries(bound))
     if outcome.converges is not upper:
         raise Undecided("the ends of the exponent decide neither way")
     rule = "upper bound" if upper else "lower bound"
@@ -192,7 +192,7 @@ def _end(e: Exponential, v: Coefficient, upper: bool) -> Decision:
 
 def _near_infimum(e: Exponential, swing: Swing, v: Coefficient) -> Decision:
     """By the bound of p on a set of distances where v is near its infimum."""
-    upper = bounded(prepared(negate(transseries(e.at(v)))), 1)
+    upper = bounded(prepared(-transseries(e.at(v))), 1)
     if not swing.polynomial and is_very_slow(swing.phases[0]):
         return on_intervals(upper, swing)
     return near_infimum(upper, swing)
@@ -206,7 +206,7 @@ def _least_exponent(e: Exponential, swing: Swing) -> Decision:
     scale = e.factor * e.power(low)
     over = e.growth * (e.v - low)
     bound = e.rest + scale + door.expand_mul(scale * over)
-    rho = prepared(negate(transseries(bound)))
+    rho = prepared(-transseries(bound))
     try:
         outcome = decide(rho)
         if outcome.converges:
@@ -221,7 +221,7 @@ def _least_exponent(e: Exponential, swing: Swing) -> Decision:
     if lead is None or size(lead[0]) < 0:
         scale = S.NegativeOne
         bound = e.rest + scale + door.expand_mul(scale * over)
-        rho = prepared(negate(transseries(bound)))
+        rho = prepared(-transseries(bound))
     outcome = first(partial(rule, rho) for rule in (average, returns))
     if outcome.converges:
         raise Undecided("the least exponent leaves the series open")

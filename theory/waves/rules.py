@@ -103,12 +103,9 @@ from farfield.theory.functions.nodes import n
 from farfield.theory.proofs import Decision, Fall, Step
 from farfield.theory.transseries.arithmetic import (
     Transseries,
-    add,
     log_of_monomial,
     monomial,
-    negate,
     normalised,
-    scale,
 )
 from farfield.theory.transseries.monomials import (
     UNIT,
@@ -225,7 +222,7 @@ def concluded(bound: Transseries, wanted: bool, rule: str, **values: Any) -> Dec
     found = climb(bound)
     if found.converges is not wanted:
         raise Undecided(_OTHERWISE[wanted])
-    return found.of_bound(Step(rule, shown("bound", negate(bound)) | values))
+    return found.of_bound(Step(rule, shown("bound", -bound) | values))
 
 
 _OTHERWISE = {
@@ -357,9 +354,9 @@ def near_infimum(upper: Transseries, swing: Swing) -> Decision:
 def on_intervals(upper: Transseries, swing: Swing) -> Decision:
     """Diverges if this bound near the infimum of a very slow wave is log n + O(1) at most:
     intervals [x, 2x] then add a positive constant each."""
-    if not _bounded_above(add(upper, scale(monomial(iterated_log(1)), fmpq(-1)))):
+    if not _bounded_above(upper + monomial(iterated_log(1)) * fmpq(-1)):
         raise Undecided(_OTHERWISE[False])
-    values = shown("bound", negate(upper)) | swing.stated()
+    values = shown("bound", -upper) | swing.stated()
     return Decision(False, (Step("very slow phase", values),))
 
 
@@ -402,7 +399,7 @@ def average(rho: Transseries) -> Decision:
     several = sum(oscillates(c) for _, c in rho.terms) > 1
     for side, wanted in ((0, True), (1, False)):
         own = bounded(rho, side, {swing.index: low})
-        mean = add(own, scale(log_of_monomial(m), kappa))
+        mean = own + log_of_monomial(m) * kappa
         found = climb(mean)
         if found.converges is wanted or not several:
             return found.of_bound(Step("average", shown("bound", mean) | values))
@@ -444,7 +441,7 @@ def _distance(rho: Transseries) -> Decision:
             f"{swing.phases[0]} is known to stay away from multiples of pi by "
             f"n^(-{float(kappa):g}) and no more"
         )
-    lower = add(bounded(rho, 0, {swing.index: fmpq(0)}), monomial(away))
+    lower = bounded(rho, 0, {swing.index: fmpq(0)}) + monomial(away)
     return concluded(lower, True, "distance", kappa=to_sympy(kappa), **swing.stated())
 
 
