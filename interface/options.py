@@ -125,11 +125,11 @@ class Subject:
         Raises:
             InputError: as `read`; an option that concerns none of them; no formula.
         """
-        if not formulas:
-            raise InputError(
-                "give a formula in n, as -log(1+n), or a name of the catalogue, as alibi; several "
-                "are several ideas, and [-n/4; 0 x7] is one formula a head"
-            )
+        refuse(
+            not formulas,
+            "give a formula in n, as -log(1+n), or a name of the catalogue, as alibi; several "
+            "are several ideas, and [-n/4; 0 x7] is one formula a head",
+        )
         if len(formulas) == 1:
             return [self.read(formulas[0])]
         taken = set().union(*map(_taken, formulas))
@@ -169,10 +169,18 @@ class Output:
     "Progress on standard error where that is no terminal, too."
 
 
+def refuse(wrong: object, why: str) -> None:
+    """Raise InputError where options do not go together: `why` says what is accepted."""
+    if wrong:
+        raise InputError(why)
+
+
 def seconds(budget: float) -> float:
     """A positive number of seconds, as a user gave it."""
-    if not 0 < budget < float("inf"):
-        raise InputError(f"--budget {budget}: accepted is a positive number of seconds")
+    refuse(
+        not 0 < budget < float("inf"),
+        f"--budget {budget}: accepted is a positive number of seconds",
+    )
     return budget
 
 
@@ -185,10 +193,11 @@ def pairs(given: Sequence[str], option: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for item in given:
         name, equals, value = (part.strip() for part in item.partition("="))
-        if not equals or not name or not value:
-            raise InputError(f"{option} {item!r}: expected NAME=VALUE, as {option} r1=6/5")
-        if name in found:
-            raise InputError(f"{option} gives {name!r} twice")
+        refuse(
+            not equals or not name or not value,
+            f"{option} {item!r}: expected NAME=VALUE, as {option} r1=6/5",
+        )
+        refuse(name in found, f"{option} gives {name!r} twice")
         found[name] = value
     return found
 

@@ -14,12 +14,13 @@ if TYPE_CHECKING:
     from farfield.theory.answers.answer import Result
 
 
-def emit(answers: Result | Sequence[Result], output: Output) -> int:
+def emit(answers: Result | Sequence[Result], output: Output, *after: str) -> int:
     """Write one answer, or several, and return the exit code.
 
     Args:
         answers: a list of JSON objects is written where a sequence is given.
         output: how.
+        after: lines below the text for a reader, as where a page lies.
     """
     many = answers if isinstance(answers, Sequence) else [answers]
     if output.json:
@@ -35,6 +36,8 @@ def emit(answers: Result | Sequence[Result], output: Output) -> int:
             for a in many
         ]
         say("\n\n".join(dict.fromkeys(each)))  # what several have to say alike is said once
+        for line in after:
+            say(line)
     return exit_code(many)
 
 

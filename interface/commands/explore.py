@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from farfield.options import Formula
+from farfield.options import Formula, refuse
 from farfield.output import say, tell
 from farfield.theory.answers.errors import InputError
 
@@ -57,8 +57,7 @@ def require_port(port: int) -> None:
     """
     import socket
 
-    if not 1024 <= port <= 65535:
-        raise InputError(f"--port {port}: accepted are ports from 1024 to 65535")
+    refuse(not 1024 <= port <= 65535, f"--port {port}: accepted are ports from 1024 to 65535")
     with socket.socket() as tried:
         tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

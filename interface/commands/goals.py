@@ -9,8 +9,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from farfield.options import Formula, Output, Subject, pairs, seconds
-from farfield.output import emit, say
+from farfield.options import Formula, Output, Subject, pairs, refuse, seconds
+from farfield.output import emit
 from farfield.progress import progress
 from farfield.theory.answers.errors import InputError
 
@@ -105,10 +105,11 @@ def design(
     from farfield.validation.design import design as search
 
     families = [*formulas, *family]
-    if not families:
-        raise InputError("give a formula with one free parameter, or several with --family")
-    if subject.head is not None or subject.bca is not None:
-        raise InputError("a design has no --head and no --bca; accepted: --heads, one value each")
+    refuse(not families, "give a formula with one free parameter, or several with --family")
+    refuse(
+        subject.head is not None or subject.bca is not None,
+        "a design has no --head and no --bca; accepted: --heads, one value each",
+    )
     budget = 10.0 if subject.budget is None else seconds(subject.budget)
     with progress("design", output) as step:
         found = search(
@@ -123,18 +124,14 @@ def design(
             notice=step,
             **asdict(goal),
         )
-    written = None
-    if plan is not None:
-        chosen = found.designs[0] if isinstance(found, Designs) else found
-        written = chosen.plan()
-        try:
-            Path(plan).write_text(written, encoding="utf-8")
-        except OSError as error:
-            raise InputError(f"cannot write {plan!r}: {error.strerror}") from None
-    code = emit(found, output)
-    if written is not None and not output.json:
-        say(f"\nplan: {plan}, for farfield sweep {plan}")
-    return code
+    if plan is None:
+        return emit(found, output)
+    chosen = found.designs[0] if isinstance(found, Designs) else found
+    try:
+        Path(plan).write_text(chosen.plan(), encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot write {plan!r}: {error.strerror}") from None
+    return emit(found, output, f"\nplan: {plan}, for farfield sweep {plan}")
 
 
 def plot(
@@ -161,10 +158,7 @@ def plot(
     with subject.thinking(), progress("plot", output) as step:
         drawn = draw(*subjects, what=what, length=length, eps=eps, notice=step)
     files = drawn.save(out)
-    code = emit(drawn, output)
-    if not output.json:
-        say(f"files: {files[0]}, {files[1]}")
-    return code
+    return emit(drawn, output, f"files: {files[0]}, {files[1]}")
 
 
 def map(
@@ -190,8 +184,10 @@ def map(
     """
     from farfield.figures.parameter_map import parameter_map
 
-    if subject.head is not None or subject.bca is not None or subject.heads is not None:
-        raise InputError("a map is of one formula; accepted: --set, --assume, --dialect")
+    refuse(
+        subject.head is not None or subject.bca is not None or subject.heads is not None,
+        "a map is of one formula; accepted: --set, --assume, --dialect",
+    )
     with subject.thinking(), progress("map", output) as step:
         drawn = parameter_map(
             formula,
@@ -205,10 +201,7 @@ def map(
             notice=step,
         )
     files = drawn.save(out)
-    code = emit(drawn, output)
-    if not output.json:
-        say(f"files: {files[0]}, {files[1]}")
-    return code
+    return emit(drawn, output, f"files: {files[0]}, {files[1]}")
 
 
 def _ranges(words: Sequence[str]) -> dict[str, str]:
@@ -217,14 +210,13 @@ def _ranges(words: Sequence[str]) -> dict[str, str]:
     rest = list(words)
     while rest:
         name, equals, given = rest.pop(0).partition("=")
-        if not name.startswith("--") or len(name) == 2:
-            raise InputError(
-                f"{name[:40]!r}: a map is of one formula; accepted after it are ranges of its "
-                "parameters, as --a 0.01:1"
-            )
+        refuse(
+            not name.startswith("--") or len(name) == 2,
+            f"{name[:40]!r}: a map is of one formula; accepted after it are ranges of its "
+            "parameters, as --a 0.01:1",
+        )
         if not equals:
-            if not rest:
-                raise InputError(f"{name} has no range; accepted: {name} 0.01:1")
+            refuse(not rest, f"{name} has no range; accepted: {name} 0.01:1")
             given = rest.pop(0)
         found[name[2:]] = given
     return found

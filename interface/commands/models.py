@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from farfield.options import Count, CountFrom0, CountOrNone, Formula, Output, Subject
-from farfield.output import emit, emit_all, say
+from farfield.options import Count, CountFrom0, CountOrNone, Formula, Output, Subject, refuse
+from farfield.output import emit, emit_all
 from farfield.progress import progress
-from farfield.theory.answers.errors import InputError
 
 
 def window(
@@ -45,13 +44,16 @@ def window(
         length: with --model, tokens of a segment.
         segments: with --model, how many; 4 if not given.
     """
-    if bool(formulas) == (model is not None):
-        raise InputError("give a formula, or a model's folder with --model, and not both")
+    refuse(
+        bool(formulas) == (model is not None),
+        "give a formula, or a model's folder with --model, and not both",
+    )
     if model is None:
-        if bounds or text or length or segments or keep:
-            raise InputError("--bounds, --keep, --text, --length and --segments belong to --model")
-        if logit_bound is None:
-            raise InputError("a formula needs --logit-bound, a bound of |q.k|/sqrt(d)")
+        refuse(
+            bounds or text or length or segments or keep,
+            "--bounds, --keep, --text, --length and --segments belong to --model",
+        )
+        refuse(logit_bound is None, "a formula needs --logit-bound, a bound of |q.k|/sqrt(d)")
         from farfield.numerics.windows.certified import certified_window
 
         subjects = subject.read_each(formulas)
@@ -70,14 +72,16 @@ def window(
                 for one in subjects
             ]
         return emit_all(found, output)
-    if subject.given() or logit_bound or value_bound or row or temper or gate:
-        raise InputError("--model brings its own biases and bounds; leave those options out")
-    if sinks and keep is None:
-        raise InputError("--sinks are kept beside a window: give --keep, its nearest keys")
+    refuse(
+        subject.given() or logit_bound or value_bound or row or temper or gate,
+        "--model brings its own biases and bounds; leave those options out",
+    )
+    refuse(
+        sinks and keep is None, "--sinks are kept beside a window: give --keep, its nearest keys"
+    )
     require_models()
     if keep is not None:
-        if bounds:
-            raise InputError("--keep certifies each row by its own logits; leave --bounds out")
+        refuse(bounds, "--keep certifies each row by its own logits; leave --bounds out")
         from farfield.validation.checkpoints.measured.certificates import model_certificate
 
         with progress("certificates of the model", output) as step:
@@ -122,13 +126,12 @@ def reach(
     """The verb `reach` of a model's folder; `others` says whether it was given other options."""
     from farfield.validation.checkpoints.reaches import model_reach
 
-    if others:
-        raise InputError(
-            "--model brings its own biases and advantages; accepted beside it are --text, --length "
-            "and --segments"
-        )
-    if text is None and (length or segments):
-        raise InputError("--length and --segments belong to --text")
+    refuse(
+        others,
+        "--model brings its own biases and advantages; accepted beside it are --text, --length "
+        "and --segments",
+    )
+    refuse(text is None and (length or segments), "--length and --segments belong to --text")
     if text is not None:
         require_models()
     with progress("reach of the model", output) as step:
@@ -167,8 +170,9 @@ def erf(
         window: let queries see a sliding window of so many tokens.
         bca: half-width of blockwise causal attention.
     """
-    if (run is None) == (model is None):
-        raise InputError("give the key of a run, or a model's folder with --model")
+    refuse(
+        (run is None) == (model is None), "give the key of a run, or a model's folder with --model"
+    )
     if model is None:
         from farfield.validation.optional import require_torch
 
@@ -220,8 +224,10 @@ def perplexity(
         sinks: and so many first keys.
         bca: half-width of blockwise causal attention.
     """
-    if sinks and window is None:
-        raise InputError("--sinks are kept beside a window: give --window, its nearest keys")
+    refuse(
+        sinks and window is None,
+        "--sinks are kept beside a window: give --window, its nearest keys",
+    )
     require_models()
     from farfield.validation.checkpoints.measured.perplexities import model_perplexity
     from farfield.validation.harness.visibility import Visibility, WithSinks
@@ -290,10 +296,7 @@ def audit(
             text=text,
         )
     page = write_audit(result, out)
-    code = emit(result, output)
-    if not output.json:
-        say(f"page: {page}")
-    return code
+    return emit(result, output, f"page: {page}")
 
 
 def require_models() -> None:

@@ -10,10 +10,9 @@ from typing import Annotated
 from cyclopts import Parameter
 from cyclopts.types import NonNegativeInt
 
-from farfield.options import Formula, Output, Subject
+from farfield.options import Formula, Output, Subject, refuse
 from farfield.output import emit, say
 from farfield.progress import progress
-from farfield.theory.answers.errors import InputError
 
 
 def study(
@@ -47,8 +46,9 @@ def study(
     from farfield.validation.study.study import BASELINES, require_same
     from farfield.validation.study.study import study as examine
 
-    if not train and (baseline or text or runs):
-        raise InputError("--baseline, --text and --runs belong to --train")
+    refuse(
+        not train and (baseline or text or runs), "--baseline, --text and --runs belong to --train"
+    )
     subjects = subject.read_each(formulas)
     folder = writable_folder(out or f"out/study/{folder_name(formulas, subject)}")
     if not over:
@@ -65,10 +65,7 @@ def study(
             notice=step,
         )
     page = write_study(result, folder)
-    code = emit(result, output)
-    if not output.json:
-        say(f"\npage: {page}")
-    return code
+    return emit(result, output, f"\npage: {page}")
 
 
 def folder_name(formulas: tuple[str, ...], subject: Subject = Subject()) -> str:
@@ -118,8 +115,7 @@ def atlas(
     from farfield.validation.atlas import atlas as examine
     from farfield.validation.files import writable_folder
 
-    if not train and (every or text or runs):
-        raise InputError("--all, --text and --runs belong to --train")
+    refuse(not train and (every or text or runs), "--all, --text and --runs belong to --train")
     folder = writable_folder(out)
     with progress("atlas", output) as step:
         result = examine(
@@ -133,10 +129,7 @@ def atlas(
             notice=step,
         )
     page = write_atlas(result, folder)
-    code = emit(result, output)
-    if not output.json:
-        say(f"page: {page}")
-    return code
+    return emit(result, output, f"page: {page}")
 
 
 def figures(
@@ -157,8 +150,7 @@ def figures(
         out: folder of the files.
     """
     kinds = ("svg", "png", "pdf")
-    if kind not in kinds:
-        raise InputError(f"--format {kind!r}: accepted: {', '.join(kinds)}")
+    refuse(kind not in kinds, f"--format {kind!r}: accepted: {', '.join(kinds)}")
     from farfield.figures.index import INDEX
 
     if listing:
@@ -175,14 +167,12 @@ def figures(
         done = itertools.count(1)
         drawn = draw(names, runs=runs, notice=lambda id: step(id, next(done), len(INDEX)))
         gallery = save(drawn, out, kind, page=len(drawn.drawn) > 1)
-    if names and not gallery.drawn:
-        raise InputError("; ".join(f"{name}: {why}" for name, why in gallery.missing.items()))
-    code = emit(gallery, output)
-    if not output.json:
-        if len(gallery.drawn) == 1:
-            say(*(drawing.caption for drawing in gallery.drawn.values()))
-        say(f"{plural(len(gallery.files), 'file')} in {out}")
-    return code
+    refuse(
+        names and not gallery.drawn,
+        "; ".join(f"{name}: {why}" for name, why in gallery.missing.items()),
+    )
+    captions = [d.caption for d in gallery.drawn.values()] if len(gallery.drawn) == 1 else []
+    return emit(gallery, output, *captions, f"{plural(len(gallery.files), 'file')} in {out}")
 
 
 def claims(
@@ -216,8 +206,10 @@ def claims(
 
     if identifier in PAPERS and paper in (None, identifier):
         identifier, paper = None, identifier
-    if identifier is not None and (paper or kind or verdict):
-        raise InputError("--paper, --kind and --verdict select from the ledger; leave out the id")
+    refuse(
+        identifier is not None and (paper or kind or verdict),
+        "--paper, --kind and --verdict select from the ledger; leave out the id",
+    )
     wanted = None if verdict is None else verdict_of(verdict)
     studies = [read_results(path) for path in results]
     if fresh:

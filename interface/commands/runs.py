@@ -11,8 +11,8 @@ from cyclopts import Parameter
 from cyclopts.types import NonNegativeInt
 
 from farfield.exits import UNKNOWN
-from farfield.options import CountOrNone, Formula, Output, Subject
-from farfield.output import emit, emit_all, say
+from farfield.options import CountOrNone, Formula, Output, Subject, refuse
+from farfield.output import emit, emit_all
 from farfield.progress import progress
 from farfield.theory.answers.errors import InputError
 
@@ -65,8 +65,10 @@ def train(
     if tested is not None:
         lengths = tuple(natural(part, "--tested") for part in tested.split(","))
         measure = dataclasses.replace(measure, lengths=lengths)
-    if window is not None and subject.bca is not None:
-        raise InputError("--window and --bca: accepted is one of them")
+    refuse(
+        window is not None and subject.bca is not None,
+        "--window and --bca: accepted is one of them",
+    )
     subjects = subject.read_each(formulas)
     if subject.heads is None:
         wide = dataclasses.replace(subject, heads=chosen.heads)
@@ -144,10 +146,11 @@ def sweep(
     from farfield.validation.optional import require_torch
 
     ours = (address, cpus_per_job, gpus_per_job)
-    if engine not in ("local", "ray"):
-        raise InputError(f"--engine {engine!r}: accepted: local, ray")
-    if engine == "local" and any(value is not None for value in ours):
-        raise InputError("--address, --cpus-per-job and --gpus-per-job belong to --engine ray")
+    refuse(engine not in ("local", "ray"), f"--engine {engine!r}: accepted: local, ray")
+    refuse(
+        engine == "local" and any(value is not None for value in ours),
+        "--address, --cpus-per-job and --gpus-per-job belong to --engine ray",
+    )
     read = read_plan(plan)
     require_torch()
     from farfield.board import board
@@ -162,8 +165,9 @@ def sweep(
     if engine == "ray":
         from farfield.validation.harness.cluster import Cluster
 
-        if device != "auto":
-            raise InputError("--device belongs to --engine local; --gpus-per-job decides for Ray")
+        refuse(
+            device != "auto", "--device belongs to --engine local; --gpus-per-job decides for Ray"
+        )
         chosen = Cluster(workers, address, cpus=cpus_per_job or 1, gpus=gpus_per_job or 0)
     else:
         chosen_device(device)  # refused now, not by every job
@@ -201,17 +205,16 @@ def runs(
     from farfield.validation.harness.inventory import prune as remove
     from farfield.validation.harness.store import Store
 
-    if (prune and keys) or (not prune and (yes or older)):
-        raise InputError("--prune takes no keys, and --yes and --older belong to it")
+    refuse(
+        (prune and keys) or (not prune and (yes or older)),
+        "--prune takes no keys, and --yes and --older belong to it",
+    )
     store = Store(folder)
     if keys:
         return emit(compare(store, keys), output)
     if not prune:
         return emit(inventory(store), output)
     found = prunable(store, older)
-    code = emit(
-        Inventory(remove(store, found) if yes else found, "no unfinished or corrupted runs"), output
-    )
-    if found and not output.json:
-        say("removed" if yes else "nothing was removed; --yes removes these")
-    return code
+    shown = Inventory(remove(store, found) if yes else found, "no unfinished or corrupted runs")
+    done = "removed" if yes else "nothing was removed; --yes removes these"
+    return emit(shown, output, *([done] if found else []))

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from farfield.exits import BAD_INPUT, OK, UNKNOWN
-from farfield.options import CountOrNone, Formula, Listed, Output, Subject, seconds
+from farfield.options import CountOrNone, Formula, Listed, Output, Subject, refuse, seconds
 from farfield.output import emit, emit_all, say, speaks_unicode, tell
 from farfield.progress import progress
 from farfield.theory.answers.errors import InputError
@@ -44,12 +44,18 @@ def check(
         certificate: write the verdict there, as a theorem that a prover checks.
         verify: with --certificate, have the prover check it (coqc on the path).
     """
-    if expect is not None and expect not in VERDICTS:
-        raise InputError(f"--expect {expect!r}: accepted: {', '.join(VERDICTS)}")
-    if bool(formulas) == (file is not None):
-        raise InputError("give a formula, or a list of them with --file (- for standard input)")
-    if (verify and certificate is None) or (certificate is not None and len(formulas) != 1):
-        raise InputError("--certificate goes with one formula, and --verify with --certificate")
+    refuse(
+        expect is not None and expect not in VERDICTS,
+        f"--expect {expect!r}: accepted: {', '.join(VERDICTS)}",
+    )
+    refuse(
+        bool(formulas) == (file is not None),
+        "give a formula, or a list of them with --file (- for standard input)",
+    )
+    refuse(
+        (verify and certificate is None) or (certificate is not None and len(formulas) != 1),
+        "--certificate goes with one formula, and --verify with --certificate",
+    )
     if file is not None:
         return _check_list(file, subject, output, expect)
     from farfield.theory.algebra.budget import until
@@ -115,8 +121,7 @@ def _missed(formula: str, found: Convergence, expect: str | None) -> int:
 def _check_list(listed: str, subject: Subject, output: Output, expect: str | None) -> int:
     lines = (line.strip() for line in read_text(listed).splitlines())
     formulas = [line for line in lines if line and not line.startswith("#")]
-    if not formulas:
-        raise InputError(f"{listed!r} holds no formula; expected one a line")
+    refuse(not formulas, f"{listed!r} holds no formula; expected one a line")
     if table := _as_table(formulas, listed):
         with progress("deciding", output):
             decided = _decide(subject.read(table), subject)
@@ -149,11 +154,11 @@ def _as_table(lines: Sequence[str], listed: str) -> str | None:
     words = [word for row in rows for word in row]
     if not all(re.fullmatch(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|-inf|-oo", w) for w in words):
         return None
-    if len(rows) > 1 and len(words) > len(rows):
-        raise InputError(
-            f"{listed!r} holds several numbers on several lines; accepted: a table with one number "
-            "a line, the bias at distances 0, 1, 2, ..., or formulas, one a line"
-        )
+    refuse(
+        len(rows) > 1 and len(words) > len(rows),
+        f"{listed!r} holds several numbers on several lines; accepted: a table with one number "
+        "a line, the bias at distances 0, 1, 2, ..., or formulas, one a line",
+    )
     return f"[{', '.join(words)}]"
 
 
@@ -241,8 +246,10 @@ def leak(
     from farfield.numerics.horizon import dtype_horizon
     from farfield.numerics.leak import leak as share
 
-    if trained is None and (dtype is None or evaluated is not None):
-        raise InputError("give --trained, the training length (or --dtype alone)")
+    refuse(
+        trained is None and (dtype is None or evaluated is not None),
+        "give --trained, the training length (or --dtype alone)",
+    )
     subjects, results = subject.read_each(formulas), list[Any]()
     with subject.thinking(), progress("leak", output):
         for found in subjects:
@@ -290,19 +297,24 @@ def reach(
         own = (*formulas, advantage, distance, logit_bound, trained)
         others = any(own) or subject.given() or share != "1/2"
         return models.reach(model, text, length, segments, output, others)
-    if text or segments:
-        raise InputError("--text and --segments belong to --model")
+    refuse(text or segments, "--text and --segments belong to --model")
     from farfield.numerics.ceiling import attention_ceiling
     from farfield.numerics.frontier import reach_frontier
     from farfield.numerics.price import price_of_distance
     from farfield.numerics.price import reach as reached
 
-    if advantage is None and distance is None and logit_bound is None:
-        raise InputError("give --advantage, in nats, or --distance, in tokens, or both")
-    if logit_bound is not None and length is None:
-        raise InputError("--logit-bound needs --length, the keys of the row")
-    if trained is not None and (advantage is None or length is None):
-        raise InputError("--trained needs --advantage, in nats, and --length, the keys of the row")
+    refuse(
+        advantage is None and distance is None and logit_bound is None,
+        "give --advantage, in nats, or --distance, in tokens, or both",
+    )
+    refuse(
+        logit_bound is not None and length is None,
+        "--logit-bound needs --length, the keys of the row",
+    )
+    refuse(
+        trained is not None and (advantage is None or length is None),
+        "--trained needs --advantage, in nats, and --length, the keys of the row",
+    )
     subjects, results = subject.read_each(formulas), list[Any]()
     with subject.thinking(), progress("reach", output):
         if trained is not None:
@@ -353,8 +365,7 @@ def forecast(
 
     options = {"trained": trained, "tested": tested, "steps": steps, "use": use}
     if layer:
-        if formulas:
-            raise InputError("forecast: a formula beside --layer; accepted: one of them")
+        refuse(formulas, "forecast: a formula beside --layer; accepted: one of them")
         return emit_all([forecast_of(None, layers=[*map(written, layer)], **options)], output)
     options["layers"] = layers
     subjects = subject.read_each(formulas)
@@ -369,8 +380,7 @@ def compare(*formulas: Formula, subject: Subject = Subject(), output: Output = O
     """
     from farfield.numerics.comparison import compare_tails
 
-    if len(formulas) < 2:
-        raise InputError(f"compare takes two formulas or more; {len(formulas)} given")
+    refuse(len(formulas) < 2, f"compare takes two formulas or more; {len(formulas)} given")
     subjects = subject.read_each(formulas)
     with subject.thinking(), progress("comparing tails", output):
         return emit(compare_tails(*subjects), output)
@@ -398,8 +408,9 @@ def resolution(
     """
     from farfield.numerics.resolution import attention_resolution
 
-    if bool(formulas) == (scores is not None):
-        raise InputError("give a formula, or a file of scores with --scores")
+    refuse(
+        bool(formulas) == (scores is not None), "give a formula, or a file of scores with --scores"
+    )
     if scores is not None:
         numbers = _numbers(read_text(scores), scores)
         return emit(attention_resolution(numbers, length, scale=scale, mask=mask), output)
@@ -427,10 +438,10 @@ def _best_gamma(
     from farfield.options import pairs
 
     given: dict[str, Any] = dict(pairs(subject.set, "--set"))
-    if [*formulas] != ["xpos_surrogate"] or length is None or not set(given) <= {"d", "base"}:
-        raise InputError(
-            "--best-gamma takes xpos_surrogate with --length, and --set of d or base alone"
-        )
+    refuse(
+        [*formulas] != ["xpos_surrogate"] or length is None or not set(given) <= {"d", "base"},
+        "--best-gamma takes xpos_surrogate with --length, and --set of d or base alone",
+    )
     found = best_gamma(length, scale=scale, dialect=subject.dialect or "code", **given)
     return emit((found, fp16_range(found.gamma, length, base=found.base)), output)
 
@@ -462,8 +473,7 @@ def encodings(*names: Formula, subject: Subject = Subject(), output: Output = Ou
     Args:
         names: of encodings, in any case; or formulas in n.
     """
-    if not names and subject.given():
-        raise InputError("options describe one encoding; name it")
+    refuse(not names and subject.given(), "options describe one encoding; name it")
     if not names and not output.json and speaks_unicode(output):
         say(files("farfield").joinpath(INDEX).read_text(encoding="utf-8").rstrip())
         return OK
