@@ -24,6 +24,7 @@ from farfield.validation.evidence import competing, judged, mixtures, referee
 from farfield.validation.evidence.told import environment, sentences
 from farfield.validation.forecast import calibration
 from farfield.validation.harness.reading import corpus
+from farfield.validation.reference import hold
 from farfield.validation.reference.committed import Row
 from farfield.validation.reference.observations import observations
 from farfield.validation.reference.registration import REGISTRATIONS, USUAL, identity
@@ -201,6 +202,29 @@ def fields() -> Found:
     )
 
 
+def use() -> Found:
+    """How well attention and accuracy on far keys were predicted, in the runs on tasks."""
+    found = hold.scored()
+    if "attention" not in found:
+        return {"learned": 0}, ()
+    away, used = found["attention"], found["used"]
+    kind, worst = max(away["families"].items(), key=lambda item: item[1])
+    numbers = {
+        "planned": sum(1 for _ in hold.HOLD.plan.jobs(corpus())),
+        "finished": found["cells"],
+        "learned": found["learned"],
+        "error": away["error"],
+        "kind": kind,
+        "worst": worst,
+        "constant": away["constant"],
+        "home": away["as at the training length"],
+        "right": used["attention from 1/4"]["right"],
+        "of": used["attention from 1/4"]["of"],
+        "always": used["always used"]["right"],
+    }
+    return numbers, _files(iter(hold.HOLD.results()))
+
+
 QUERIES: Mapping[str, Callable[[], Found]] = {
     "runs": runs,
     "steps": steps,
@@ -215,6 +239,7 @@ QUERIES: Mapping[str, Callable[[], Found]] = {
     "at_64": partial(_first, 64),
     "at_128": partial(_first, 128),
     "fields": fields,
+    "use": use,
 }
 """By the name under which the sentences know them."""
 
