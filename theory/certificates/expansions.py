@@ -87,11 +87,12 @@ class Expander(Script):
     def _expanded(self, f: Form) -> Step:
         """As a constant, a periodic or bounded part, a linear combination, else by its rule."""
         if f.constant:
-            return f"(expands_const ({f.show()}))", number(coefficient(kept_roots(f.expr)))
+            value = coefficient(kept_roots(f.expr))  # 0 is a term, too: the prover has it as one
+            return f"(expands_const ({f.show()}))", Transseries([(UNIT, value)])
         if (found := value_on_class(f, self.period)) is not None:
-            value, tactic = found
-            by = f"periodic ({shown(value)}) by ({tactic})"
-            return self.ruled(f, number(coefficient(value)), by, [UNIT])
+            periodic, tactic = found
+            by = f"periodic ({shown(periodic)}) by ({tactic})"
+            return self.ruled(f, number(coefficient(periodic)), by, [UNIT])
         if bounded(f, self.period):
             return self.step(f, Transseries([], UNIT), "apply expands_bounded; bounded")
         if f.op in LINEAR and not self._is_product(f):

@@ -41,6 +41,30 @@ def total(formula: Expr) -> Expr:
     >>> total(-sympy.sqrt(n)), total(-sympy.log(n)), total(-sympy.log(n + 1))
     (Piecewise((0, n < 1), (-sqrt(n), True)), Piecewise((-oo, n < 1), (-log(n), True)), -log(n + 1))
     """
+    try:
+        return _written_out(formula)
+    except NoCertificate:
+        powers = {a: _guarded(a) for a in formula.atoms(sympy.Pow) if _may_be_zero(a.base)}
+        if not powers:
+            raise
+        return _written_out(formula.xreplace(powers))
+
+
+def _may_be_zero(base: Expr) -> bool:
+    """Whether a part with a period is seen to be at least 0 and no more."""
+    return bool(base.has(n)) and _bounds(base)[0] == 0
+
+
+def _guarded(power: Expr) -> Expr:
+    """A real power, 0 where its base is."""
+    if power.exp.is_integer or not power.exp.is_positive:
+        return power
+    at_zero = sympy.Eq(power.base, 0, evaluate=False)
+    return sympy.Piecewise((S.Zero, at_zero), (power, True), evaluate=False)
+
+
+def _written_out(formula: Expr) -> Expr:
+    """The formula with the first terms, from which on the prover's functions have our values."""
     f = bias_form(formula)
     start, pieces = _beginning(formula), list[tuple[Expr, Any]]()
     if start > FIRST:
@@ -147,12 +171,15 @@ def _without_value(e: Expr) -> bool:
     return not e.has(sympy.Piecewise) and any(a.is_number and _bounds(a)[1] < 0 for a in inner)
 
 
-def _check(f: Form, begins: Begins) -> None:
-    """NoCertificate unless the prover's value is ours wherever each index begins."""
+def _check(f: Form, begins: Begins, nonzero: frozenset[Expr] = frozenset()) -> None:
+    """NoCertificate unless the prover's value is ours wherever each index begins, where some
+    expressions are not 0."""
     if f.op in ("ln", "rpower") and not _positive(f.args[0].expr, begins):
-        raise NoCertificate(
-            f"{str(f.args[0].expr)[:60]}, within a logarithm or power, is not known to be positive"
-        )
+        inside = f.args[0].expr
+        if inside not in nonzero or not _bounds(inside)[0] >= 0:
+            raise NoCertificate(
+                f"{str(inside)[:60]}, within a logarithm or power, is not known to be positive"
+            )
     if f.op in ("inv", "div"):
         divisor = f.args[-1].expr
         if not (_positive(divisor, begins) or _positive(-divisor, begins)):
@@ -163,13 +190,16 @@ def _check(f: Form, begins: Begins) -> None:
         begins = {**begins, f.value[0]: f.value[1]}
     if f.op == "if":
         condition, *branches = f.args
-        _check(condition, begins)
-        for branch, start in zip(branches, _starts(condition, begins[n]), strict=True):
+        _check(condition, begins, nonzero)
+        at_zero = condition.op == "eq" and condition.args[1].expr == 0
+        unequal = nonzero | {condition.args[0].expr} if at_zero else nonzero
+        starts = _starts(condition, begins[n])
+        for branch, start, known in zip(branches, starts, (nonzero, unequal), strict=True):
             if start is not None:
-                _check(branch, {**begins, n: start})
+                _check(branch, {**begins, n: start}, known)
         return
     for a in f.args:
-        _check(a, begins)
+        _check(a, begins, nonzero)
 
 
 def _starts(c: Form, start: int) -> tuple[int | None, int | None]:
@@ -251,6 +281,8 @@ def _bounds(e: Expr) -> Bounds:
         return _magnitude(*parts[0])
     if isinstance(e, sympy.exp):
         return S.Zero, S.Infinity
+    if e.is_Pow and e.base == -1 and e.exp.is_integer:
+        return S.NegativeOne, S.One
     if isinstance(e, sympy.log) and parts[0][0] > 0:
         return _bounds(sympy.log(parts[0][0]))[0], S.Infinity
     if e.is_Pow and e.exp.is_Integer and e.exp > 0:

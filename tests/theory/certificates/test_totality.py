@@ -203,6 +203,12 @@ FAITHFUL = [
     "-where((n<3)&(n>1),0,2)*log(n+1)",
     "-Sum(log(n+k),(k,1,3))",
     "log((n+1)^(1/3)-n^(1/3))*4",
+    "-log(n+1)/2+Mod(n,2)^(3/2)",
+    "-log(n+1)+(1+(-1)^n)^(3/2)",
+    "-log(n+1)-Mod(n,2)^a",
+    "-2*log(n+1)*(1+(-1)^n)^(1/2)-n",
+    "-log(n+1)-1/(n-3)^2*Mod(n,2)^(1/2)",
+    "where(n<5,1,0)-2*log(n+1)",
     "-exp(-n)-2*log(n+1)",
     "-log(n)-2*log(log(n)-log(log(n)))",
     "-log(n)-log(log(log(n)))",
@@ -241,11 +247,7 @@ def test_a_formula_that_begins_late_has_no_value_before():
 
 
 REFUSED = [
-    "-log(n+1)/2+Mod(n,2)^(3/2)",
-    "-log(n+1)+(1+(-1)^n)^(3/2)",
-    "-log(n+1)-Mod(n,2)^a",
-    "-2*log(n+1)*(1+(-1)^n)^(1/2)-n",
-    "-log(n+1)-1/(n-3)^2*Mod(n,2)^(1/2)",
+    "-log(n+1)-1/(Mod(n,2)^(1/2)+(-1)^n)",
     "-n-log(n-100)",
 ]
 
