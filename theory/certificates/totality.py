@@ -127,10 +127,10 @@ def _first_total(f: Form) -> int:
 
 def _term(formula: Expr, k: int) -> Expr:
     """The bias at n = k, -oo where it has no value."""
-    at, parts = {n: Integer(k)}, formula.atoms(sympy.log, sympy.Pow)
+    at, parts = {n: Integer(k)}, _outside_pieces(formula).atoms(sympy.log, sympy.Pow)
     try:
         value = door.replaced(formula, at)
-        if not formula.has(sympy.Piecewise) and any(
+        if any(
             door.replaced(a, at).has(S.NaN, S.ComplexInfinity) for a in parts
         ):  # SymPy multiplies by 0 whatever it is
             return S.NegativeInfinity
@@ -164,11 +164,17 @@ def _power_of_zero(e: Expr) -> Expr:
     return sympy.Piecewise(*pieces, (S.NegativeInfinity, True), evaluate=False)
 
 
+def _outside_pieces(e: Expr) -> Expr:
+    """The expression with a symbol for each Piecewise, whose parts may not be the ones taken."""
+    return e.replace(lambda a: isinstance(a, sympy.Piecewise), lambda a: sympy.Dummy())
+
+
 def _without_value(e: Expr) -> bool:
     """Whether an expression holds the logarithm or the root of a negative number."""
+    e = _outside_pieces(e)
     inner = [a.args[0] for a in e.atoms(sympy.log)]
     inner += [a.base for a in e.atoms(sympy.Pow) if a.exp.is_Rational and not a.exp.is_Integer]
-    return not e.has(sympy.Piecewise) and any(a.is_number and _bounds(a)[1] < 0 for a in inner)
+    return any(a.is_number and _bounds(a)[1] < 0 for a in inner)
 
 
 def _check(f: Form, begins: Begins, nonzero: frozenset[Expr] = frozenset()) -> None:

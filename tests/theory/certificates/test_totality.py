@@ -209,6 +209,7 @@ FAITHFUL = [
     "-2*log(n+1)*(1+(-1)^n)^(1/2)-n",
     "-log(n+1)-1/(n-3)^2*Mod(n,2)^(1/2)",
     "where(n<5,1,0)-2*log(n+1)",
+    "-2*log(log(n))^(1/3)*log(n+1)+where(n<w,0,-oo)",
     "-exp(-n)-2*log(n+1)",
     "-log(n)-2*log(log(n)-log(log(n)))",
     "-log(n)-log(log(log(n)))",
