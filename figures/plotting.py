@@ -18,6 +18,7 @@ from sympy import Expr
 from farfield.figures.exhibit import Data
 from farfield.figures.labels import Named, name_lines
 from farfield.figures.style import COLOURS, FORMATS, house, look, new_figure, rendered, svg
+from farfield.numerics.frontier import reach_frontier
 from farfield.numerics.leak import leak
 from farfield.numerics.price import head_prices
 from farfield.numerics.receptive_field import resolve, theoretical_receptive_field
@@ -26,7 +27,7 @@ from farfield.theory.answers.answer import InputError, Result
 from farfield.theory.answers.blocks import Block, Sentence, note
 from farfield.theory.answers.notation import shortened, words
 from farfield.theory.answers.number import exact, natural
-from farfield.theory.answers.wording import listed, share
+from farfield.theory.answers.wording import decimal, listed, share
 from farfield.theory.encodings import CATALOGUE, Encoding
 from farfield.theory.files import write
 from farfield.theory.values import tabulate
@@ -198,6 +199,8 @@ def plot(
     what: str = "bias",
     length: Any = 1024,
     eps: Any = "1/100",
+    advantage: Any = 7,
+    trained: Any = None,
     notice: Callable[..., None] | None = None,
 ) -> Plot:
     """Several formulas and encodings of the catalogue, each head a line, in one figure.
@@ -208,9 +211,12 @@ def plot(
         what: `bias`, p(n); `weights`, exp(p(n)) over the largest; `trf`, TRF(eps) by eps; `leak`,
             the leak by training length; `price`, the logit advantage that half of the attention on
             a key costs in a row of `length` keys; `window`, the certified window by error budget,
-            for logits and values of at most 1.
+            for logits and values of at most 1; `frontier`, the farthest key within reach of an
+            advantage in a row of `length` keys by the exposure it costs, a point a formula.
         length: the largest distance or training length that is drawn, in tokens.
         eps: receptive fields and windows are drawn from a share of 1/2 to a thousandth of this one.
+        advantage: of a frontier, in nats.
+        trained: training length of a frontier, in tokens; an eighth of `length` if not given.
         notice: called as `notice(stage, done, total)`.
 
     Raises:
@@ -223,11 +229,13 @@ def plot(
     """
     if not formulas:
         raise InputError("give a formula, or several")
-    if what not in KINDS:
-        raise InputError(f"what {what!r}: accepted: {', '.join(KINDS)}")
+    if what not in (*KINDS, "frontier"):
+        raise InputError(f"what {what!r}: accepted: {', '.join(KINDS)}, frontier")
     last = natural(length, "length", 2)
     if last > MAX_LENGTH:
         raise InputError(f"length {last}: accepted is at most {MAX_LENGTH}")
+    if what == "frontier":
+        return _frontier(formulas, last, advantage, trained)
     goal = exact(eps, "eps")
     if not 0 < goal < 1:
         raise InputError(f"eps {eps}: accepted is a number in (0, 1)")
@@ -249,6 +257,34 @@ def plot(
         raise InputError("; ".join(f"{name} has nothing to draw: {why}" for name, why in missing))
     drawn = _draw(what, kind, dict(zip(names, subjects, strict=True)), data, goal)
     return Plot(what, kind.x_name, kind.y_name, tuple(data), tuple(missing), drawn)
+
+
+def _frontier(formulas: Sequence[Any], length: int, advantage: Any, trained: Any) -> Plot:
+    """A point a formula; those on the frontier are joined."""
+    before = max(length // 8, 1) if trained is None else trained
+    found = reach_frontier(formulas, advantage, trained=before, length=length)
+    data, best, missing = list[Point](), list[Point](), list[tuple[str, str]]()
+    for row in found.rows:
+        if row.exposure is None or row.farthest is None:
+            missing.append((row.name, "no key is within reach, or it is not known"))
+            continue
+        data.append(Point(row.name, 0, row.exposure, float(row.farthest)))
+        best += data[-1:] if row.best else []
+    if not data:
+        raise InputError("nothing to draw: no formula has a reach and an exposure that are known")
+    x_name = f"exposure: most attention of any input beyond {found.trained} tokens"
+    y_name = f"farthest key within reach of {decimal(float(found.advantage))} nats (tokens)"
+    with house():
+        figure, axes = new_figure(6.4, 4.2)
+        axes.plot([p.x for p in best], [p.y for p in best], color="#888888", zorder=0)
+        axes.axhline(found.trained, color="#888888", linewidth=0.7, linestyle=":", zorder=0)
+        for k, p in enumerate(data):
+            style = {"color": COLOURS[k % len(COLOURS)], "label": shortened(p.formula, 40)}
+            fill = style["color"] if p in best else "white"
+            axes.plot(p.x, p.y, "o", markerfacecolor=fill, clip_on=False, **style)
+        axes.set(xlabel=x_name, ylabel=y_name, xlim=(0, 1), yscale="log")
+        axes.legend(loc="lower right")
+    return Plot("frontier", x_name, y_name, tuple(data), tuple(missing), figure)
 
 
 def _drawable(formula: Any) -> Encoding:

@@ -21,7 +21,7 @@ from sympy import Expr, S
 from farfield.numerics.price import DistancePrice, price_of_distance
 from farfield.numerics.receptive_field import BLOCKWISE, resolve
 from farfield.numerics.windows.question import read_bounds
-from farfield.theory.answers.answer import Answer, Code, Label, Reason, Status, decisive
+from farfield.theory.answers.answer import Answer, Code, Label, Reason, Status, folded
 from farfield.theory.answers.blocks import Block, Formula, Sentence, facts
 from farfield.theory.answers.notation import Text, expression_line, shortened, words
 from farfield.theory.answers.number import natural
@@ -130,10 +130,7 @@ def attention_ceiling(
     heads = tuple(_of_price(asked, h) for h in price.heads or (price,))
     if not subject.biases:
         return replace(heads[0], formula=None, longest=_longest(bound))
-    if len(heads) == 1:
-        return heads[0]
-    best = decisive(heads, lambda h: h.value, lambda h: h.value == 1)
-    return replace(best, formula=None, heads=heads)
+    return folded(heads, lambda h: h.value, lambda h: h.value == 1)
 
 
 def _nothing(blank: AttentionCeiling, reason: Reason) -> AttentionCeiling:

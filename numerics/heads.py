@@ -15,7 +15,7 @@ from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.receptive_field import out_of_reach, seconds
 from farfield.theory.algebra.budget import until
 from farfield.theory.algebra.outcomes import OutOfTime, Undecided, Unreachable
-from farfield.theory.answers.answer import A, Code, Reason, Status, decisive
+from farfield.theory.answers.answer import A, Code, Reason, Status, folded
 from farfield.theory.encodings import Encoding
 
 BUDGET_S = 60.0
@@ -76,10 +76,7 @@ def per_head(
         return replace(found, subject=subject.name)
     known = {b: answered(b, ask, blank) for b in dict.fromkeys(subject.biases)}
     heads = tuple(known[b] for b in subject.biases)
-    if len(heads) == 1:
-        return replace(heads[0], subject=subject.name)
-    worst = decisive(heads, size, settles)
-    return replace(worst, formula=None, heads=heads, subject=subject.name)  # type: ignore[call-arg]
+    return replace(folded(heads, size, settles), subject=subject.name)
 
 
 def sharp(ball: arb) -> bool:

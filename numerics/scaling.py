@@ -18,7 +18,7 @@ import sympy
 from sympy import Expr
 
 from farfield.numerics.price import DistancePrice, price_of_distance
-from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status, decisive
+from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status, folded
 from farfield.theory.answers.blocks import Block, Formula, Sentence, facts
 from farfield.theory.answers.notation import Text, expression_line, shortened, words
 from farfield.theory.answers.number import exact, natural, positive
@@ -120,10 +120,7 @@ def logit_scale(
     price = price_of_distance(f, row - 1 if distance is None else distance, length=row, **values)
     asked = LogitScale(price.formula, gain, row, price.distance, spread, subject=price.subject)
     found = tuple(_of_price(asked, h, part) for h in price.heads or (price,))
-    if len(found) == 1:
-        return found[0]
-    best = decisive(found, lambda h: -math.inf if h.value is None else -h.value, lambda h: False)
-    return replace(best, formula=None, heads=found)
+    return folded(found, lambda h: -math.inf if h.value is None else -h.value, lambda h: False)
 
 
 def _of_price(asked: LogitScale, price: DistancePrice, share: sympy.Rational) -> LogitScale:

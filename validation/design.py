@@ -38,16 +38,13 @@ class Forecasted(Quantity):
     better = -1
     approximate = True
     per_head = False
+    keys = ""
 
     trained: Any
     tested: Any
     layers: Any = 4
 
-    @property
-    def whole(self) -> bool:
-        return False
-
-    def words(self) -> str:
+    def phrase(self) -> str:
         return f"forecast of {self.trained} to {self.tested} bytes, its quantity"
 
     def brief(self) -> str:

@@ -140,6 +140,8 @@ def plot(
     what: str = "bias",
     length: str = "1024",
     eps: str = "1/100",
+    advantage: str = "7",
+    trained: str | None = None,
     out: str = "plot.svg",
     output: Output = Output(),
 ) -> int:
@@ -147,16 +149,28 @@ def plot(
 
     Args:
         formulas: formulas in n, or names of the catalogue.
-        what: bias, weights, trf, leak, price or window.
-        length: the largest distance or training length that is drawn, in tokens.
+        what: bias, weights, trf, leak, price, window or frontier (which of the formulas reach far
+            for the least exposure).
+        length: the largest distance or training length that is drawn, in tokens; of a frontier the
+            keys of the row.
         eps: receptive fields and windows are drawn down to a thousandth of this share.
+        advantage: of a frontier, in nats.
+        trained: training length of a frontier, an eighth of the row if not given.
         out: the figure, .svg, .png or .pdf.
     """
     from farfield.figures.plotting import plot as draw
 
     subjects = subject.read_each(formulas)
     with subject.thinking(), progress("plot", output) as step:
-        drawn = draw(*subjects, what=what, length=length, eps=eps, notice=step)
+        drawn = draw(
+            *subjects,
+            what=what,
+            length=length,
+            eps=eps,
+            advantage=advantage,
+            trained=trained,
+            notice=step,
+        )
     files = drawn.save(out)
     return emit(drawn, output, f"files: {files[0]}, {files[1]}")
 

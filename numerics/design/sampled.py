@@ -11,7 +11,8 @@ from __future__ import annotations
 import math
 import operator
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from flint import arb
@@ -75,12 +76,8 @@ class _Look:
 
     def decided(self, a: Rational) -> tuple[bool | None, ...]:
         """Of a parameter, within a share of the time that is left."""
-        check_time()
-        now = time.monotonic()
-        with until(now + PLACE_SHARE * (budget().deadline - now)):
-            found = tuple(self._holds(event, a) for event in self.events)
-        check_time()
-        return found
+        with _share():
+            return tuple(self._holds(event, a) for event in self.events)
 
     def _holds(self, event: Event, a: Rational) -> bool | None:
         try:
@@ -90,15 +87,14 @@ class _Look:
 
     def gauges(self, u: float) -> list[float]:
         """A gauge of each event, negative where it is as wanted; infinite where it is not known."""
-        found = []
-        for event in self.events:
-            try:
-                value = float(self.line.gauged(event, arb(u))[1])
-            except (Unreachable, InputError):
-                check_time()
-                value = math.inf if event.wanted else -math.inf
-            found.append(value if event.wanted else -value)
-        return found
+        with _share():
+            return [self._gauge(event, u) * (1 if event.wanted else -1) for event in self.events]
+
+    def _gauge(self, event: Event, u: float) -> float:
+        try:
+            return float(self.line.gauged(event, arb(u))[1])
+        except (Unreachable, InputError):
+            return math.inf if event.wanted else -math.inf
 
     def violation(self, u: float) -> float:
         """The largest gauge."""
@@ -122,6 +118,16 @@ class _Look:
         a = self.line.family.parameter
         said = listed([f"{float(self.line.chart.at(arb(u))):.6g}" for u in missing], 6)
         return f"{before}not decided at {a} = {said}"
+
+
+@contextmanager
+def _share() -> Iterator[None]:
+    """A share of the time that is left."""
+    check_time()
+    now = time.monotonic()
+    with until(now + PLACE_SHARE * (budget().deadline - now)):
+        yield
+    check_time()
 
 
 def _found(look: _Look) -> float | None:

@@ -54,14 +54,16 @@ class Diverges(Exception):
 class Quantity:
     """A certified quantity of a bias; its fields are the options it is asked with.
 
-    `relation` is what a plain number means, `integer` whether it counts tokens, `grows` whether it
-    grows (1) or falls (-1) as tails get heavier, `better` whether more (1) or less (-1) of it is
-    wanted, `closed` whether the parameters with Q <= limit contain their own end, `approximate`
-    whether it is a model in float64, `per_head` whether it speaks of one head, not of all heads of
-    a model together.
+    `ask` is the public function, called with a bias and the options. `relation` is what a plain
+    number means, `integer` whether it counts tokens, `grows` whether it grows (1) or falls (-1) as
+    tails get heavier, `better` whether more (1) or less (-1) of it is wanted, `closed` whether the
+    parameters with Q <= limit contain their own end, `approximate` whether it is a model in
+    float64, `per_head` whether it speaks of one head, not of all heads of a model together. `keys`
+    names the option that holds the keys of a row, `of` and `noun` say it.
     """
 
     name: ClassVar[str]
+    ask: ClassVar[Callable[..., Answer]]
     relation: ClassVar[str] = "="
     integer: ClassVar[bool] = True
     grows: ClassVar[int] = 1
@@ -69,14 +71,23 @@ class Quantity:
     closed: ClassVar[bool] = True
     approximate: ClassVar[bool] = False
     per_head: ClassVar[bool] = True
+    keys: ClassVar[str] = "length"
+    of: ClassVar[str] = "in"
+    noun: ClassVar[str] = "key"
 
     def __post_init__(self) -> None:
         self.answer(-n)  # an option out of range is refused now, with its own message
 
     @property
+    def size(self) -> int | None:
+        """The keys of the row it is asked for; None for the whole series."""
+        given = getattr(self, self.keys, None)
+        return None if given is None else int(given)
+
+    @property
     def whole(self) -> bool:
         """Whether it speaks of the whole series, so that a divergent one has none."""
-        return True
+        return bool(self.keys) and self.size is None
 
     @property
     def most(self) -> Rational | None:
@@ -85,6 +96,11 @@ class Quantity:
 
     def words(self) -> str:
         """The quantity as a reader sees it."""
+        row = "" if self.size is None else f" {self.of} a row of {plural(self.size, self.noun)}"
+        return self.phrase() + row
+
+    def phrase(self) -> str:
+        """The same without its row."""
         raise NotImplementedError
 
     def brief(self) -> str:
@@ -93,7 +109,28 @@ class Quantity:
 
     def answer(self, bias: Any) -> Answer:
         """The quantity of a bias, afresh; of an `Encoding` where it is not of one head."""
-        raise NotImplementedError
+        return self.ask(self.within_row(bias), **vars(self))
+
+    def within_row(self, bias: Expr) -> Expr:
+        """A bias that masks what lies beyond the row: the tail of a wave is slow to sum."""
+        if self.size is None or not bias.has(sympy.sin, sympy.cos):
+            return bias
+        return sympy.Piecewise((bias, n < self.size), (S.NegativeInfinity, True))
+
+    def summed(self, bias: Expr) -> Series:
+        """The series of a bias, or its row.
+
+        Raises:
+            Diverges: it has no sum.
+        """
+        s = series(self.within_row(bias))
+        if self.size is not None:
+            return s.truncated(self.size)
+        if reason := obstacle(s):
+            if reason.code is Code.DIVERGES:
+                raise Diverges
+            raise Unreachable(reason.sentence)
+        return s
 
     def number(self, bias: Expr) -> float | None:
         """Its value afresh; None where that is not known."""
@@ -131,28 +168,6 @@ def _answered(asked: Quantity, bias: Expr) -> Answer:
     return found
 
 
-def _row(bias: Expr, length: Any) -> Expr:
-    """A bias of which only a row counts: of waves the tail is slow to sum, and is not asked for."""
-    if length is None or not bias.has(sympy.sin, sympy.cos):
-        return bias
-    return sympy.Piecewise((bias, n < int(length)), (S.NegativeInfinity, True))
-
-
-def _summed(bias: Expr, length: Any) -> Series:
-    s = series(_row(bias, length))
-    if length is not None:
-        return s.truncated(int(length))
-    if reason := obstacle(s):
-        if reason.code is Code.DIVERGES:
-            raise Diverges
-        raise Unreachable(reason.sentence)
-    return s
-
-
-def _of_row(length: Any, of: str = "of", noun: str = "key") -> str:
-    return "" if length is None else f" {of} a row of {plural(int(length), noun)}"
-
-
 def _log_of(ratio: Callable[[], Any]) -> arb:
     """The logarithm of a ratio of sums: minus infinity where it is 0, nan where it may be."""
     value = to_arb(at_precision(ratio, ctx.prec))
@@ -187,33 +202,28 @@ class Mass(Quantity):
     def gauge(self, bias: Expr, limit: Rational) -> Any:
         return self.ball(bias, limit)
 
+    def skips(self, p: Expr, limit: int) -> bool:
+        return self.integer and bool(p.subs(n, limit - 1) is S.NegativeInfinity)
+
 
 @dataclass(frozen=True)
 class Field(Mass):
     """TRF(eps) of the whole series, or of a row."""
 
     name = "trf"
+    ask = staticmethod(theoretical_receptive_field)
     closed = False
+    of = "of"
 
     eps: Any = "1/100"
     length: Any = None
 
-    @property
-    def whole(self) -> bool:
-        return self.length is None
-
-    def words(self) -> str:
-        return f"TRF({share(exact(self.eps))}){_of_row(self.length)}"
-
-    def answer(self, bias: Expr) -> Answer:
-        return theoretical_receptive_field(_row(bias, self.length), self.eps, length=self.length)
+    def phrase(self) -> str:
+        return f"TRF({share(exact(self.eps))})"
 
     def ball(self, bias: Expr, limit: Rational) -> arb:
-        s, goal = _summed(bias, self.length), rational(exact(self.eps))
+        s, goal = self.summed(bias), rational(exact(self.eps))
         return _log_of(lambda: s.tail(int(limit)) / to_arb(s.total() * goal))
-
-    def skips(self, p: Expr, limit: int) -> bool:
-        return bool(p.subs(n, limit - 1) is S.NegativeInfinity)
 
 
 @dataclass(frozen=True)
@@ -221,38 +231,34 @@ class LeakTarget(Mass):
     """The share of the prior mass beyond a training length."""
 
     name = "leak"
+    ask = staticmethod(leak)
     relation = "<="
     integer = False
     better = -1
+    keys = "evaluated"
 
     trained: Any = 2048
     evaluated: Any = None
 
-    @property
-    def whole(self) -> bool:
-        return self.evaluated is None
-
-    def words(self) -> str:
-        row = _of_row(self.evaluated, "in")
-        return f"leak beyond {plural(int(self.trained), 'token')}{row}"
+    def phrase(self) -> str:
+        return f"leak beyond {plural(int(self.trained), 'token')}"
 
     def brief(self) -> str:
         return f"leak({self.trained})"
 
-    def answer(self, bias: Expr) -> Answer:
-        return leak(_row(bias, self.evaluated), self.trained, self.evaluated)
-
     def ball(self, bias: Expr, limit: Rational) -> arb:
-        s, goal = _summed(bias, self.evaluated), rational(limit)
+        s, goal = self.summed(bias), rational(limit)
         return _log_of(lambda: s.tail(int(self.trained)) / to_arb(s.total() * goal))
 
 
 @dataclass(frozen=True)
-class WindowTarget(Quantity):
+class WindowTarget(Mass):
     """The certified window for an error budget."""
 
     name = "window"
+    ask = staticmethod(certified_window)
     better = -1
+    keys = "row"
 
     error: Any = "1/100"
     logit_bound: Any = 1
@@ -261,34 +267,17 @@ class WindowTarget(Quantity):
     row: Any = None
     temper: Any = None
 
-    @property
-    def whole(self) -> bool:
-        return self.row is None
-
-    def words(self) -> str:
-        return f"certified window for an error of {exact(self.error)}{_of_row(self.row, 'in')}"
+    def phrase(self) -> str:
+        return f"certified window for an error of {exact(self.error)}"
 
     def brief(self) -> str:
         return f"window({exact(self.error)})"
 
-    def answer(self, bias: Expr) -> Answer:
-        return certified_window(
-            _row(bias, self.row),
-            self.error,
-            self.logit_bound,
-            self.value_bound,
-            sinks=self.sinks,
-            row=self.row,
-            temper=self.temper,
-        )
-
-    def gauge(self, bias: Expr, limit: Rational) -> Any:
-        asked = WindowQuestion.read(
-            self.error, self.logit_bound, self.value_bound, self.sinks, self.row, self.temper
-        )
+    def ball(self, bias: Expr, limit: Rational) -> arb:
+        asked = WindowQuestion.read(**vars(self))
         if asked.error >= 2 * asked.value_bound:
             return arb(-1)
-        s = _summed(bias, asked.row)
+        s = self.summed(bias)
 
         def ratio() -> arb:
             tail = to_arb(s.tail(int(limit)))
@@ -296,15 +285,13 @@ class WindowTarget(Quantity):
 
         return _log_of(ratio)
 
-    def skips(self, p: Expr, limit: int) -> bool:
-        return bool(p.subs(n, limit - 1) is S.NegativeInfinity)
-
 
 @dataclass(frozen=True)
 class Layered(Quantity):
     """The receptive field of several layers, a model in float64."""
 
     name = "layered"
+    ask = staticmethod(layered_receptive_field)
     approximate = True
 
     layers: Any
@@ -312,26 +299,16 @@ class Layered(Quantity):
     q: Any = "99/100"
     length: Any = None
 
-    @property
-    def whole(self) -> bool:
-        return self.length is None
-
-    def words(self) -> str:
+    def phrase(self) -> str:
         return f"receptive field of {plural(int(self.layers), 'layer')}"
 
     def brief(self) -> str:
         return f"layered({self.layers})"
 
-    def answer(self, bias: Expr) -> Answer:
-        return layered_receptive_field(
-            bias, self.layers, mixing=self.mixing, q=self.q, length=self.length
-        )
-
     def gauge(self, bias: Expr, limit: Rational) -> Any:
         if limit > MAX_LAGS:
             raise Unreachable(f"beyond the {MAX_LAGS} distances of the model in float64")
-        s = _summed(bias, self.length)
-        total = float(to_arb(at_precision(s.total, ctx.prec)).mid())
+        total = float(to_arb(at_precision(self.summed(bias).total, ctx.prec)).mid())
         kernel = np.exp(tabulate(bias, np.arange(int(limit)))) / total
         inside = convolved(kernel, int(self.layers), float(exact(self.mixing)))[-1]
         return arb(float(exact(self.q)) - float(inside))
@@ -342,6 +319,7 @@ class ReachTarget(Quantity):
     """How many distances an advantage reaches: it rises and falls again as tails get heavier."""
 
     name = "reach"
+    ask = staticmethod(reach)
     relation = ">="
 
     advantage: Any
@@ -349,17 +327,18 @@ class ReachTarget(Quantity):
     length: Any = None
 
     @property
-    def whole(self) -> bool:
-        return self.length is None
+    def dearest(self) -> float:
+        """The price of the dearest key within reach."""
+        part = exact(self.share)
+        return float(exact(self.advantage)) - math.log(part / (1 - part))
 
     @property
     def most(self) -> Rational | None:
-        gain, part = float(exact(self.advantage)), exact(self.share)
-        bound = gain - math.log(part / (1 - part))
-        return Rational(1 + math.floor(math.exp(bound) + 1e-6)) if bound < 30 else None
+        price = self.dearest
+        return Rational(1 + math.floor(math.exp(price) + 1e-6)) if price < 30 else None
 
-    def words(self) -> str:
-        return f"reach of {exact(self.advantage)} nats{_of_row(self.length, 'in')}"
+    def phrase(self) -> str:
+        return f"reach of {exact(self.advantage)} nats"
 
     def brief(self) -> str:
         return f"reach({exact(self.advantage)})"
@@ -368,15 +347,11 @@ class ReachTarget(Quantity):
         """Light tails make far keys dear, heavy ones all keys."""
         return False
 
-    def answer(self, bias: Expr) -> Answer:
-        return reach(_row(bias, self.length), self.advantage, share=self.share, length=self.length)
-
     def gauge(self, bias: Expr, limit: Rational) -> Any:
-        found = price_of_distance(_row(bias, self.length), int(limit), length=self.length)
+        found = price_of_distance(self.within_row(bias), int(limit), length=self.length)
         if found.value is None:
             raise Unreachable(str(found.reason))
-        part = exact(self.share)
-        return arb(float(exact(self.advantage)) - math.log(part / (1 - part)) - found.value)
+        return arb(self.dearest - found.value)
 
 
 @dataclass(frozen=True)
@@ -384,6 +359,8 @@ class HorizonTarget(Quantity):
     """The distance from which on weights round to 0 in a floating-point type."""
 
     name = "horizon"
+    ask = staticmethod(dtype_horizon)
+    keys = ""
 
     dtype: Any = "bf16"
     flush_to_zero: Any = False
@@ -392,18 +369,11 @@ class HorizonTarget(Quantity):
     def closed(self) -> bool:  # type: ignore[override]
         return not self.flush_to_zero
 
-    @property
-    def whole(self) -> bool:
-        return False
-
-    def words(self) -> str:
+    def phrase(self) -> str:
         return f"horizon in {dtype_horizon(-n, self.dtype).dtype}"
 
     def brief(self) -> str:
         return f"horizon({dtype_horizon(-n, self.dtype).dtype})"
-
-    def answer(self, bias: Expr) -> Answer:
-        return dtype_horizon(bias, self.dtype, flush_to_zero=bool(self.flush_to_zero))
 
     def gauge(self, bias: Expr, limit: Rational) -> Any:
         if bias.subs(n, int(limit)) is S.NegativeInfinity:
@@ -423,19 +393,17 @@ class ResolutionTarget(Quantity):
     """The attention resolution, of ever longer rows or of one."""
 
     name = "resolution"
+    ask = staticmethod(attention_resolution)
     relation = ">="
     integer = False
     grows = -1
+    noun = "token"
 
     scale: Any = None
     length: Any = None
 
-    @property
-    def whole(self) -> bool:
-        return self.length is None
-
-    def words(self) -> str:
-        return f"attention resolution{_of_row(self.length, 'in', 'token')}"
+    def phrase(self) -> str:
+        return "attention resolution"
 
     def ordered(self, p: Expr, a: Symbol) -> bool:
         r"""If exp(p) is convex in n, R falls as tails grow (ours): as `R = P^T A P`, A half the
@@ -452,9 +420,6 @@ class ResolutionTarget(Quantity):
             return not f.has(a) and has_monotone_slope(f, 0)
         except Unrecognised:
             return False
-
-    def answer(self, bias: Expr) -> Answer:
-        return attention_resolution(bias, self.length, scale=self.scale)
 
     def within(self, bias: Expr, limit: Rational, strict: bool = False) -> bool:
         found = self.answer(bias)

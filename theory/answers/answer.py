@@ -264,3 +264,16 @@ def decisive(
         return settles(head), unknown, 0 if unknown or settles(head) else size(head)
 
     return max(heads, key=rank)
+
+
+def folded(
+    heads: Sequence[A],
+    size: Callable[[A], Any],
+    settles: Callable[[A], bool] = lambda head: head.status is Status.INFINITE,
+) -> A:
+    """One answer for all heads: the only one, else the decisive one without its formula, with all
+    heads."""
+    if len(heads) == 1:
+        return heads[0]
+    worst = decisive(heads, size, settles)
+    return dataclasses.replace(worst, formula=None, heads=tuple(heads))  # type: ignore[call-arg]
