@@ -41,8 +41,8 @@ from farfield.theory.answers.number import exact, natural
 from farfield.theory.answers.wording import count, listed, plural, runs
 from farfield.theory.encodings import encoding
 from farfield.theory.functions.nodes import Lookup
-from farfield.validation.checkpoints.family import RUN, HeadBounds
-from farfield.validation.checkpoints.folder import Folder, describe
+from farfield.validation.checkpoints.family import RUN, Folder, HeadBounds
+from farfield.validation.checkpoints.folder import describe
 from farfield.validation.checkpoints.layers import (
     LayerAudit,
     LayerKeys,

@@ -15,6 +15,7 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -196,8 +197,8 @@ class Attention:
 
 
 @dataclass(frozen=True)
-class Description:
-    """What a configuration says of a model.
+class Folder:
+    """What a folder says of its model, by its configuration.
 
     Args:
         shape: its size.
@@ -208,6 +209,9 @@ class Description:
         no_claim: why nothing is claimed of positions; empty for a causal model.
         checked: whether its family is known here, and held against the library.
         family: the table of its family.
+        path: the folder.
+        kind: the model's type, or `farfield` for a run of a store.
+        values: the content of its configuration, or the record of the run.
     """
 
     shape: ModelSize
@@ -218,6 +222,20 @@ class Description:
     no_claim: str = ""
     checked: bool = True
     family: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    path: Path = Path()
+    kind: str = ""
+    values: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def name(self) -> str:
+        """The folder's own name: no path of the machine."""
+        return self.path.resolve().name
+
+    @property
+    def encodings(self) -> tuple[Encoding, ...]:
+        """The positional encodings, each once, in the order of the layers."""
+        given = (a.encoding for a in self.attention if a.encoding is not None)
+        return tuple({id(e): e for e in given}.values())
 
 
 @functools.cache
@@ -313,7 +331,9 @@ def layers_of(config: Config, family: Mapping[str, Any], layers: int) -> Layers:
         found = [SLIDING if kind == FULL else kind for kind in found]
     if SLIDING in found and window is None:
         name = "sliding_window" if said is None else said.get("key", "sliding_window")
-        raise config.wrong(f"a layer with 'sliding_attention' and no {name}", "a width for it")
+        flag = "" if said is None else said.get("flag", "")
+        why = f"{flag} not true" if config.values.get(name) is not None else f"no {name}"
+        raise config.wrong(f"a layer with 'sliding_attention' and {why}", "a width for it")
     chunk = None
     if CHUNKED in found:
         usual = family.get("chunk", {"key": "attention_chunk_size"})

@@ -6,17 +6,16 @@ alone: no torch, no library that wrote them, no code of the folder.
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from farfield.theory.answers.answer import InputError
 from farfield.theory.answers.wording import plural
-from farfield.theory.encodings import Encoding, encoding, of_mechanism
+from farfield.theory.encodings import encoding, of_mechanism
 from farfield.validation.checkpoints.biases import POSITIONS
 from farfield.validation.checkpoints.family import (
     NAMES,
@@ -25,7 +24,7 @@ from farfield.validation.checkpoints.family import (
     SLIDING,
     STATE,
     Attention,
-    Description,
+    Folder,
     Layers,
     ModelSize,
     Tables,
@@ -54,32 +53,6 @@ _ACCEPTED = (
 )
 
 
-@dataclass(frozen=True)
-class Folder(Description):
-    """What a folder says of its model.
-
-    Args:
-        path: the folder.
-        kind: the model's type, or `farfield` for a run of a store.
-        values: the content of its configuration, or the record of the run.
-    """
-
-    path: Path = Path()
-    kind: str = ""
-    values: Mapping[str, Any] = field(repr=False, default_factory=dict)
-
-    @property
-    def name(self) -> str:
-        """The folder's own name: no path of the machine."""
-        return self.path.resolve().name
-
-    @property
-    def encodings(self) -> tuple[Encoding, ...]:
-        """The positional encodings, each once, in the order of the layers."""
-        given = (a.encoding for a in self.attention if a.encoding is not None)
-        return tuple({id(e): e for e in given}.values())
-
-
 def describe(folder: str | os.PathLike[str]) -> Folder:
     """What a folder says of its model; no weight is read but those that are the encoding.
 
@@ -96,7 +69,7 @@ def describe(folder: str | os.PathLike[str]) -> Folder:
         from farfield.validation.checkpoints.run import describe_run
 
         found, record = describe_run(path)
-        return _folder(found, path, RUN, record)
+        return replace(found, path=path, kind=RUN, values=record)
     if not os.path.lexists(path / "config.json"):
         raise InputError(f"{given} has no config.json; accepted: {_ACCEPTED}")
     config = document(path, "config.json")
@@ -107,15 +80,10 @@ def describe(folder: str | os.PathLike[str]) -> Folder:
     if "auto_map" in config.values:
         own = f"read as {kind} of the library: code of the folder (auto_map) is not run"
         found = replace(found, note="; ".join(filter(None, (found.note, own))))
-    return _folder(found, path, kind, config.values)
+    return replace(found, path=path, kind=kind, values=config.values)
 
 
-def _folder(found: Description, path: Path, kind: str, values: Mapping[str, Any]) -> Folder:
-    fields = {f.name: getattr(found, f.name) for f in dataclasses.fields(found)}
-    return Folder(**fields, path=path, kind=kind, values=values)
-
-
-def described(kind: str, config: Config, tables: Tables) -> Description:
+def described(kind: str, config: Config, tables: Tables) -> Folder:
     """What a configuration says of a model of some type.
 
     Args:
@@ -134,7 +102,7 @@ def described(kind: str, config: Config, tables: Tables) -> Description:
         if config.flag(key, usual=False):
             raise config.wrong(f"{key} true", "false: a causal language model")
     size, trained = size_of(config, family)
-    found = Description(size, (), trained, family=family, checked=known is not None)
+    found = Folder(size, (), trained, family=family, checked=known is not None)
     if (both := family.get("causal")) is not None and not (
         both != "never" and config.flag(both, usual=False)
     ):

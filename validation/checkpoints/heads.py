@@ -27,8 +27,7 @@ from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import Encoding
 from farfield.theory.functions.nodes import Lookup
 from farfield.theory.verdicts import Verdict
-from farfield.validation.checkpoints.family import HeadBounds
-from farfield.validation.checkpoints.folder import Folder
+from farfield.validation.checkpoints.family import Folder, HeadBounds
 from farfield.validation.checkpoints.layers import Proved
 from farfield.validation.short import field_text, share_text
 

@@ -19,8 +19,8 @@ from farfield.theory.answers.blocks import Block, note, sentence, table
 from farfield.theory.answers.wording import count, listed, plural, runs
 from farfield.theory.convergence import check_convergence
 from farfield.theory.windowability import Windowable, of_support
-from farfield.validation.checkpoints.family import Attention, HeadBounds, ModelSize, Temper
-from farfield.validation.checkpoints.folder import UNCHECKED, Folder
+from farfield.validation.checkpoints.family import Attention, Folder, HeadBounds, ModelSize, Temper
+from farfield.validation.checkpoints.folder import UNCHECKED
 
 GIVEN = "as given"
 Proved = Sequence[tuple[HeadBounds, ...] | None]

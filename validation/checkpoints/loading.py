@@ -27,8 +27,7 @@ from torch.utils.checkpoint import checkpoint
 
 from farfield.theory.answers.answer import InputError
 from farfield.validation.checkpoints.biases import FORWARDS
-from farfield.validation.checkpoints.family import RUN
-from farfield.validation.checkpoints.folder import Folder
+from farfield.validation.checkpoints.family import RUN, Folder
 from farfield.validation.checkpoints.guarded import opened, require_plain, short
 from farfield.validation.checkpoints.run import encoding_of, preset_of
 from farfield.validation.checkpoints.weights import headers

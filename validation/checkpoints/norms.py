@@ -25,8 +25,7 @@ from typing import Any
 import numpy as np
 
 from farfield.theory.answers.answer import InputError
-from farfield.validation.checkpoints.family import Attention, Gains, HeadBounds, ModelSize
-from farfield.validation.checkpoints.folder import Folder
+from farfield.validation.checkpoints.family import Attention, Folder, Gains, HeadBounds, ModelSize
 from farfield.validation.checkpoints.weights import reader
 
 Read = Callable[[str], np.ndarray | None]

@@ -17,8 +17,8 @@ from farfield.theory.answers.answer import Answer, Code, Label, Reason, Status
 from farfield.theory.answers.blocks import Block, note, sentence, table
 from farfield.theory.answers.number import natural
 from farfield.theory.answers.wording import plural
-from farfield.validation.checkpoints.family import Attention
-from farfield.validation.checkpoints.folder import UNCHECKED, Folder, describe
+from farfield.validation.checkpoints.family import Attention, Folder
+from farfield.validation.checkpoints.folder import UNCHECKED, describe
 from farfield.validation.checkpoints.heads import farthest
 from farfield.validation.checkpoints.layers import bound_of, keys_text, longest_row, which
 from farfield.validation.checkpoints.norms import weight_bounds

@@ -21,7 +21,7 @@ from farfield.theory.encodings import (
 )
 from farfield.theory.formula.given import as_expression
 from farfield.theory.functions.nodes import n
-from farfield.validation.checkpoints.family import THETA, Attention, Description, ModelSize
+from farfield.validation.checkpoints.family import THETA, Attention, Folder, ModelSize
 from farfield.validation.checkpoints.guarded import DOCUMENT, Config, opened
 from farfield.validation.files import CorruptFile, read_json
 from farfield.validation.harness.configuration import describe
@@ -37,7 +37,7 @@ PROJECTS = {
 """Where a run keeps how queries and keys come from a normalised input."""
 
 
-def describe_run(path: Path) -> tuple[Description, Mapping[str, Any]]:
+def describe_run(path: Path) -> tuple[Folder, Mapping[str, Any]]:
     """The description of a run, and its record.
 
     Raises:
@@ -74,7 +74,7 @@ def describe_run(path: Path) -> tuple[Description, Mapping[str, Any]]:
         preset.layers, preset.heads, size, preset.width, vocabulary, preset.heads, cached
     )
     attention = (Attention(found, turned, scale=size**-0.5),) * preset.layers
-    return Description(shape, attention, preset.length, family={"projects": PROJECTS}), record
+    return Folder(shape, attention, preset.length, family={"projects": PROJECTS}), record
 
 
 def _require_sane(record: Mapping[str, Any]) -> None:

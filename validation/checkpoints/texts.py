@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from farfield.theory.answers.answer import InputError
-from farfield.validation.checkpoints.family import RUN
-from farfield.validation.checkpoints.folder import Folder
+from farfield.validation.checkpoints.family import RUN, Folder
 from farfield.validation.checkpoints.guarded import opened
 from farfield.validation.harness.corpus import Corpus
 from farfield.validation.harness.reading import corpus

@@ -24,7 +24,8 @@ from farfield.theory.answers.answer import Answer, InputError, Label
 from farfield.theory.answers.blocks import Block, note, sentence, table
 from farfield.theory.answers.number import natural, positive
 from farfield.theory.answers.wording import count, plural
-from farfield.validation.checkpoints.folder import Folder, describe
+from farfield.validation.checkpoints.family import Folder
+from farfield.validation.checkpoints.folder import describe
 from farfield.validation.checkpoints.loading import load
 from farfield.validation.checkpoints.measured.composed import Composed, composed
 from farfield.validation.checkpoints.texts import tokens_of

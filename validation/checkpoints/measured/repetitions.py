@@ -14,8 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from farfield.validation.checkpoints.family import Attention
-from farfield.validation.checkpoints.folder import Folder
+from farfield.validation.checkpoints.family import Attention, Folder
 from farfield.validation.checkpoints.loading import load
 from farfield.validation.checkpoints.measured.certificates import ROWS, logits_of
 from farfield.validation.checkpoints.texts import tokens_of

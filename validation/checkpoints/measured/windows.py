@@ -26,7 +26,8 @@ from farfield.validation.checkpoints.bounds import (
     text_bounds,
     through_layers,
 )
-from farfield.validation.checkpoints.folder import Folder, describe
+from farfield.validation.checkpoints.family import Folder
+from farfield.validation.checkpoints.folder import describe
 from farfield.validation.checkpoints.heads import head_window
 from farfield.validation.checkpoints.layers import layers_of, widest
 from farfield.validation.checkpoints.loading import load
