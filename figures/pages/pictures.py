@@ -42,7 +42,7 @@ LONG = 160
 """Characters beyond which a formula is told by its note."""
 LEAST = 1e-8
 """The least weight that is drawn."""
-WIDTHS = tuple(2**k for k in range(15))
+WIDTHS = tuple(round(2 ** (k / 2)) for k in (0, *range(2, 29)))
 NEAREST = 64
 """Tokens whose share is drawn as the text grows."""
 LENGTHS = tuple(round(NEAREST * 10 ** (k / 10)) for k in (*range(25), *range(27, 73, 3)))
@@ -223,7 +223,7 @@ def price(p: Prediction) -> Curve | None:
         if f.tokens is not None
     ]
     line = Line(
-        "", tuple((kept + 1.0).tolist()), tuple(prices[kept].tolist()), 2, weight=Weight.STRONG
+        "", tuple((kept + 1.0).tolist()), tuple(prices[kept].tolist()), 0, weight=Weight.STRONG
     )
     return Curve(
         f"The price of a distance in a row of {p.row_length} keys: the logit advantage that half "
@@ -262,7 +262,7 @@ def window_curve(p: Prediction) -> Curve | None:
         "nearest keys alone are kept, certified; the windows are the least that keep the budgets.",
         "window (keys)",
         "error of the output",
-        (Line("", x, y, 1, weight=Weight.STRONG),),
+        (Line("", x, y, 0, weight=Weight.STRONG),),
         True,
         True,
         posts=posts,
@@ -310,14 +310,14 @@ def fields(s: Study) -> Curve:
         if p.row_fields and p.convergence.verdict is Verdict.CONVERGES:
             lines.append((_name(p), p.encoding, {"colour": k, "weight": Weight.STRONG}))
     lines += [
-        (title, subject, {"colour": "converges", "weight": Weight.CONTEXT})
+        (title, subject, {"weight": Weight.CONTEXT})
         for title, _, subject in references()
         if subject.biases not in own
     ]
     drawn = []
     for name, subject, look in lines:
         if points := [(eps, max(0.7, tokens)) for tokens, eps in _fields(subject)]:
-            x, y = zip(*points[::-1], strict=True)
+            x, y = zip(*points, strict=True)
             drawn.append(Line(name, x, y, **look))
     return Curve(
         "TRF(ε) of the whole series, certified at 15 values of ε, worst head; only encodings whose "
@@ -328,6 +328,7 @@ def fields(s: Study) -> Curve:
         True,
         True,
         frame=(0.7, FRAME),
+        falls=True,
     )
 
 

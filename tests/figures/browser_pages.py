@@ -144,6 +144,8 @@ def test_a_page_in_a_browser(opened, axe, name, width, scheme):
         assert faults["scroll"] <= width, "the page scrolls sideways"
         assert not faults["overlaps"]
         assert not faults["cut"]
+        assert not faults["crossed"], "a line goes through a label"
+        assert not faults["small"], "text below 9 pixels"
         assert not faults["formulas"], "formulas without a box"
     if width in (360, 1280):  # what it checks does not depend on the width otherwise
         assert not shut_out(page, axe)
@@ -286,7 +288,11 @@ def test_faults_are_found(browser):
         '<p style="height:1rem;margin:0">one line</p><p style="margin:-1rem 0 0">another</p>'
         '<div style="width:900px">wide</div><svg viewBox="0 0 90 20" width="90"><text x="70" '
         'y="15" font-size="12">too long</text></svg>'
+        '<svg class="curve" aria-label="x" viewBox="0 0 200 20" width="60" font-size="12"><g '
+        'class="line"><path d="M0 12H200" stroke="red"/></g><text class="name" y="16">through'
+        "</text></svg>"
     )
     faults = page.evaluate(MEASURE)
     assert faults["scroll"] > 360 and faults["overlaps"] and faults["cut"]
+    assert faults["crossed"] == ["through"] and faults["small"]
     page.close()

@@ -52,8 +52,25 @@
     if (box.left < frame.left - 1 || box.right > frame.right + 1 || box.top < frame.top - 1 ||
         box.bottom > frame.bottom + 1) cut.push(e.textContent);
   }
+  // A label that a line of its picture goes through, and one that is too small to be read.
+  const crossed = [], small = [];
+  for (const svg of document.querySelectorAll("svg.curve, svg.ladder")) {
+    if (!visible(svg)) continue;
+    const size = parseFloat(getComputedStyle(svg).fontSize) * svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
+    if (size < 9) small.push(`${size} px: ${svg.getAttribute("aria-label").slice(0, 60)}`);
+    const labels = [...svg.querySelectorAll("text.name, text.halo")].map((t) => [t.textContent, t.getBBox()]);
+    for (const line of svg.querySelectorAll(".line path:not(.leader), path.mark")) {
+      for (let at = 0, end = line.getTotalLength(); at <= end; at += 2) {
+        const { x, y } = line.getPointAtLength(at);
+        for (const [said, box] of labels) {
+          if (x > box.x + 2 && x < box.x + box.width - 2 && y > box.y + 4 && y < box.y + box.height - 4 &&
+              !crossed.includes(said)) crossed.push(said);
+        }
+      }
+    }
+  }
   const formulas = [...document.querySelectorAll("math")].filter(
     (m) => !m.getClientRects().length && visible(m)).length;
   return { scroll: document.documentElement.scrollWidth, overlaps: overlaps.slice(0, 8),
-           cut: cut.slice(0, 8), formulas };
+           cut: cut.slice(0, 8), crossed, small, formulas };
 }

@@ -114,6 +114,7 @@ class Curve:
         marks: values of y drawn across, each with its name.
         posts: values of x drawn upwards, each with its name.
         frame: least and greatest y that are drawn; None: those of the lines.
+        falls: whether x decreases to the right.
     """
 
     title: str
@@ -125,6 +126,7 @@ class Curve:
     marks: tuple[tuple[str, float], ...] = field(default=())
     posts: tuple[tuple[str, float], ...] = field(default=())
     frame: tuple[float, float] | None = None
+    falls: bool = False
 
 
 @dataclass(frozen=True)

@@ -105,9 +105,24 @@ class _Drawing:
         if curve.frame is not None:
             low, high = curve.frame
             ys = [low, high, *(v for _, v in curve.marks if low <= v <= high)]
-        self.x = Axis(xs, curve.log_x, shape.left, self.right)
+        ends = (self.right, shape.left) if curve.falls else (shape.left, self.right)
+        self.x = Axis(xs, curve.log_x, *ends)
         self.y = Axis(ys, curve.log_y, self.bottom, self.top)
         self.placed: list[Rectangle] = []
+        upright = [self.x.at(v) for _, v in curve.posts if self.x.shows(v)]
+        level = [self.y.at(v) for _, v in curve.marks if self.y.shows(v)]
+        paths = [
+            *map(self._points, curve.lines),
+            *([(at, self.top), (at, self.bottom)] for at in upright),
+            *([(shape.left, at), (self.right, at)] for at in level),
+        ]
+        self.ink = [
+            (a[0] + (b[0] - a[0]) * k / steps, a[1] + (b[1] - a[1]) * k / steps)
+            for path in paths
+            for a, b in pairwise(path)
+            for steps in [1 + int(math.dist(a, b) / 3)]
+            for k in range(steps + 1)
+        ]
 
     def _outside(self) -> bool:
         """Whether names stand to the right of the frame."""
@@ -119,7 +134,7 @@ class _Drawing:
         named = [line.name for line in self.curve.lines] if self._outside() else []
         longest = max(map(len, (*named, *posts[-1:])), default=0)
         return (
-            min(0.28 * self.shape.width, longest * self.shape.type * GLYPH + 18) if longest else 12
+            min(0.28 * self.shape.width, longest * self.shape.type * GLYPH + 18) if longest else 18
         )
 
     def element(self) -> str:
@@ -170,15 +185,13 @@ class _Drawing:
         """Posts and level lines, each name at the first place where it covers nothing."""
         size = self.shape.type
         posts = [(name, self.x.at(v)) for name, v in self.curve.posts if self.x.shows(v)]
-        stand = [Rectangle(at - 2, self.top, at + 2, self.bottom) for _, at in posts]
         for name, at in posts:
             width = len(name) * size * GLYPH
             yield f'<path d="M{at:.1f} {self.top:.0f}V{self.bottom:.0f}" class="mark"/>'
-            for others, row, left in product((stand, []), range(1, 8), (at + 5, at - 5 - width)):
+            rows = range(1, int((self.bottom - self.top) / (STEP * size)) + 1)
+            for row, left in product(rows, (at + 5, at - 5 - width)):
                 base = self.top + row * STEP * size
                 box = Rectangle(left, base - size, left + width, base + 3)
-                if any(map(box.meets, others)):
-                    continue
                 if self._take(box, self.shape.width):
                     yield f'<text x="{left:.1f}" y="{base:.1f}" class="halo">{escape(name)}</text>'
                     break
@@ -188,17 +201,20 @@ class _Drawing:
             at = self.y.at(value)
             width = len(name) * size * GLYPH
             yield f'<path d="M{self.shape.left} {at:.1f}H{self.right}" class="mark"/>'
-            sides = (self.shape.left + 6, self.right - width - 6)
+            room = self.right - self.shape.left - width - 12
+            sides = [self.shape.left + 6 + room * part for part in (0, 1, 0.75, 0.5, 0.25)]
             for left, base in product(sides, (at - 5, at + size + 2)):
                 if self._take(Rectangle(left, base - size, left + width, base + 3)):
                     yield f'<text x="{left:.1f}" y="{base:.1f}" class="halo">{escape(name)}</text>'
                     break
 
     def _take(self, box: Rectangle, right: float | None = None) -> bool:
-        """Keep a place free of other texts, if it is free and within the frame."""
+        """Keep a place, if it is within the frame and no text and no line is in it."""
         edge = self.right if right is None else right
         fits = box.left >= self.shape.left and box.right <= edge and box.top >= self.top - 4
         if not fits or box.bottom > self.bottom or any(map(box.meets, self.placed)):
+            return False
+        if any(box.left < x < box.right and box.top < y < box.bottom for x, y in self.ink):
             return False
         self.placed.append(box)
         return True
@@ -273,8 +289,10 @@ class _Drawing:
                 continue
             width = len(line.name) * size * GLYPH
             for x, y in _along(points):
-                for left in (x + 7, x - width - 7):
-                    base = y + (-6 if line.weight is Weight.POINTS else 0.35 * size)
+                above = -6 if line.weight is Weight.POINTS else 0.35 * size
+                heights = (above, above - size, above + size, above - 2 * size, above + 2 * size)
+                for rise, left in product(heights, (x + 7, x - width - 7)):
+                    base = y + rise
                     if k not in found and self._take(
                         Rectangle(left, base - size, left + width, base + 0.3 * size)
                     ):
