@@ -19,6 +19,7 @@ from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.numerics.windows.certified import window_error
 from farfield.theory.answers.blocks import Curve, Line, Weight
 from farfield.theory.answers.notation import Text, as_text, shortened, terminal
+from farfield.theory.answers.wording import runs
 from farfield.theory.encodings import CATALOGUE, Encoding, encoding
 from farfield.theory.verdicts import Verdict
 from farfield.validation.short import reach_text
@@ -120,15 +121,17 @@ def kept_share(shown: Sequence[tuple[str, Encoding, int | str]]) -> Curve:
         shown: names and encodings, every parameter with a value, each with its colour: a place in
             the palette or a verdict.
     """
+    several = any(e.num_heads > 1 for _, e, _ in shown)
+    if len(shown) == 1 and len(set(shown[0][1].biases)) > 1:
+        shown, several = list(_each_head(shown[0][1], shown[0][2])), False
     own = {e.biases for _, e, _ in shown}
-    lines = []
     known = [(name, e, None) for name, e in GREY if e.biases not in own]
+    lines = []
     for name, e, colour in (*known, *shown):
         if len(points := _kept(e)) > 1:
             x, y = zip(*points, strict=True)
             weight = Weight.CONTEXT if colour is None else Weight.STRONG
             lines.append(Line(shortened(name, 40), x, y, colour, weight=weight))
-    several = any(e.num_heads > 1 for _, e, _ in shown)
     return Curve(
         f"The share of the attention that the nearest {NEAREST} tokens keep as the text grows, all "
         "contents alike. Flat for ever: a window is enough. Falling to 0, however slowly: none is."
@@ -140,6 +143,14 @@ def kept_share(shown: Sequence[tuple[str, Encoding, int | str]]) -> Curve:
         True,
         frame=(0.0, 1.0),
     )
+
+
+def _each_head(e: Encoding, colour: int | str) -> Iterator[tuple[str, Encoding, int | str]]:
+    """Every bias of an encoding with the heads that have it."""
+    for bias in dict.fromkeys(e.biases):
+        heads = [h for h, own in enumerate(e.biases, 1) if own == bias]
+        noun = "head" if len(heads) == 1 else "heads"
+        yield f"{noun} {runs(heads)}", encoding(bias), colour
 
 
 @lru_cache(maxsize=64)

@@ -4,6 +4,7 @@ catalogue."""
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -143,6 +144,17 @@ def head(p: Prediction) -> Item:
         *head_numbers(p),
         *kept[1:],
     ]
+    heads = p.convergence.heads
+    near = sum(h.verdict is Verdict.CONVERGES for h in heads)
+    if 0 < near < len(heads):
+        left.append(
+            note(
+                "{far} of {all} heads have no window, so the layer has none. The forecast of "
+                "perplexity counts the order that all heads keep together.",
+                far=len(heads) - near,
+                all=len(heads),
+            )
+        )
     if p.missing:
         left.append(note("{missing}.", missing=p.missing))
     surrogates = [e.name for e in CATALOGUE.values() if e.stands_for == p.encoding.name]
@@ -164,7 +176,14 @@ def head_numbers(p: Prediction) -> Iterator[Item]:
     if not p.row_fields:
         return
     field = next(iter(p.receptive_fields[1:2]), None)
-    own, row = p.encoding, p.row_fields[1]
+    own, row, leak = p.encoding, p.row_fields[1], p.leaks[-1]
+    if len({h.verdict for h in p.convergence.heads}) > 1:
+        nearest = min(row.heads, key=lambda h: math.inf if h.tokens is None else h.tokens)
+        least = min(h.value for h in leak.heads if h.value is not None)
+        sights = f"; {field_text(nearest)} in the head that sees least"
+        kept = f"; {share_text(least)} in the head that loses least"
+    else:
+        sights = kept = ""
     worst = " (worst head)" if own.num_heads > 1 else ""
     yield KeyNumbers(
         [
@@ -174,7 +193,10 @@ def head_numbers(p: Prediction) -> Iterator[Item]:
                 words("nearest keys hold 99\u00a0% of the whole{worst}", worst=worst)
                 if field is not None
                 else words(
-                    "{row} in a row of {n}{worst}", row=field_text(row), n=p.row_length, worst=worst
+                    "{row} in a row of {n}{worst}",
+                    row=field_text(row),
+                    n=p.row_length,
+                    worst=worst + sights,
                 ),
                 row.label if field is None else field.label,
                 command("trf", own, f"--eps {row.eps}"),
@@ -186,9 +208,9 @@ def head_numbers(p: Prediction) -> Iterator[Item]:
                     "of a row of {n} beyond {m} trained on{worst}",
                     n=p.row_length,
                     m=p.trained,
-                    worst=worst,
+                    worst=worst + kept,
                 ),
-                p.leaks[-1].label,
+                leak.label,
                 command("leak", own, f"--trained {p.trained} --evaluated {p.row_length}"),
             ),
             _window_number(p),

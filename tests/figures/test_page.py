@@ -194,6 +194,13 @@ def test_an_encoding_has_all_that_is_known_of_it_on_one_page(atlas):
     assert "thm0.5" in atlas["index"] and "thm0.5" not in atlas["alibi"]
 
 
+def test_the_page_of_a_mixture_draws_all_its_heads():
+    shown = study_page(study("[-n/4; 0 x7]"))
+    assert 'data-name="head 1"' in shown and 'data-name="heads 2 to 8"' in shown
+    assert "7 of 8 heads have no window, so the layer has none" in shown
+    assert "in the head that sees least" in shown and "in the head that loses least" in shown
+
+
 def test_a_page_defines_the_words_that_it_explains_alone(atlas):
     assert "What the words mean" in atlas["alibi"] and "dtype horizon" in atlas["alibi"]
     assert "What the words mean" not in atlas["rope"], "it has no number to explain"
