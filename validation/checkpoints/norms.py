@@ -37,6 +37,7 @@ Linear = tuple[np.ndarray, np.ndarray]
 _NORM = "model.layers.{layer}.input_layernorm"
 _EACH = "model.layers.{layer}.self_attn.{which}_proj"
 _MARGIN = 1e-6
+_LEAST = 1e-150  # smaller norms have squares that float64 rounds to 0
 _LARGEST = 1e100  # beyond every weight; its square is finite
 _ROUNDING = 1e-9  # more than float64 takes, relatively, from a product of norms of 10^6 numbers
 
@@ -149,19 +150,19 @@ def bounds_of(p: Projections, a: Attention) -> tuple[HeadBounds, ...]:
             sides = [np.minimum(s, a.clip * math.sqrt(q.shape[-2])) for s in sides]
             size = sides[2]
         logit = max(1.0, a.factor) * sides[0] * sides[1]
-    pairs = np.stack([a.scale * logit, size], -1) * (1 + _ROUNDING)
+    pairs = np.stack([a.scale * logit, size], -1) * (1 + _ROUNDING) + _LEAST**2
     return tuple(HeadBounds(*pair) for pair in pairs.tolist())
 
 
 def _norm(x: np.ndarray) -> np.ndarray:
-    """Frobenius norms."""
-    return np.asarray(np.linalg.norm(x, axis=(-2, -1)))
+    """Upper bounds of Frobenius norms."""
+    return np.asarray(np.linalg.norm(x, axis=(-2, -1)) * (1 + _ROUNDING) + _LEAST)
 
 
 def _spectral(x: np.ndarray) -> np.ndarray:
     """Upper bounds of `||X||_2`, by the eigenvalues of `X X^T`."""
     squares = np.linalg.eigvalsh(x @ np.swapaxes(x, -2, -1))[..., -1].clip(min=0)
-    return np.sqrt(squares + (_ROUNDING * _norm(x) ** 2))
+    return np.asarray(np.sqrt(squares + _ROUNDING * _norm(x) ** 2) + _LEAST)
 
 
 def _of_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:

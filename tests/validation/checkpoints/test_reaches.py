@@ -4,6 +4,7 @@ import math
 import sys
 from pathlib import Path
 
+import mpmath
 import numpy as np
 import pytest
 import torch
@@ -15,6 +16,7 @@ from farfield.validation.checkpoints.family import Attention, Temper
 from farfield.validation.checkpoints.folder import describe
 from farfield.validation.checkpoints.loading import load
 from farfield.validation.checkpoints.measured.repetitions import repeated
+from farfield.validation.checkpoints.norms import Projections, bounds_of
 from farfield.validation.checkpoints.reaches import farthest, half_within, model_reach
 from farfield.validation.harness.attention import observed
 from farfield.validation.harness.corpus import Corpus
@@ -170,3 +172,36 @@ def test_what_is_not_known_is_said(tmp_path):
         )
         found = model_reach(place)
         assert found.status is status and found.tokens is None and found.label is None
+
+
+@pytest.mark.parametrize("turned", [None, (2, 10_000.0)])
+def test_bounds_by_norms_hold_under_rounding(turned):
+    """Against 60 digits, with weights of 1e-200 to 1e60 and unlike sizes within one matrix."""
+    rng, a = np.random.default_rng(0), Attention(encoding("rope"), turned)
+    with mpmath.workdps(60):
+        for case in range(60):
+            width, size = int(rng.integers(2, 9)), 2
+            scale = 10.0 ** rng.uniform(-200 if case % 3 else -60, 60)
+            parts = [
+                (rng.standard_normal((1, size, width)) * scale, rng.standard_normal((1, size)))
+                for _ in range(3)
+            ]
+            gain, shift = rng.standard_normal(width), 10.0 ** rng.uniform(-5, 5, width)
+            bound = bounds_of(Projections(gain, shift, False, *parts), a)[0]
+            sides = []
+            for weight, bias in parts:
+                w = mpmath.matrix(weight[0].tolist())
+                moved = w * mpmath.matrix(shift.tolist()) + mpmath.matrix(bias[0].tolist())
+                sides.append((w * mpmath.diag(gain.tolist()), moved))
+            (q, q0), (k, k0), (v, _) = sides
+            root = mpmath.sqrt(width)
+
+            def norm(x):
+                return mpmath.sqrt(max(mpmath.eigsy(x * x.T, eigvals_only=True)))
+
+            if turned is None:
+                logit = width * norm(q.T * k) + root * mpmath.norm(k.T * q0)
+            else:
+                logit = (root * norm(q) + mpmath.norm(q0)) * (root * norm(k) + mpmath.norm(k0))
+            assert logit <= mpmath.mpf(bound.logit) <= logit * (1 + mpmath.mpf("1e-3")) + 1e-100
+            assert root * norm(v) <= mpmath.mpf(bound.value)
