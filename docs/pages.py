@@ -101,7 +101,9 @@ def theorems_page(app: Any) -> None:
             f"({name})=\n## {theorem.title}",
             f"*{theorem.source}* · `farfield prove {name}`",
             checked,
-            "```{raw} html\n" + theorem._repr_html_() + "\n```",
+            "```{raw} html\n"
+            f"<p>Let {escape(theorem.hypotheses)}. <em>Then {escape(theorem.statement)}.</em></p>\n"
+            "```",
             proof(name),
         ]
     _written(Path(app.srcdir) / "theory" / "theorems.md", parts)
