@@ -28,6 +28,7 @@ from farfield.theory.coefficients.signs import canonical, sign, sign_factors, ti
 from farfield.theory.formula.building import substituted
 from farfield.theory.formula.limits import TooLarge
 from farfield.theory.formula.parameters import interval
+from farfield.theory.formula.words import RELATIONS
 from farfield.theory.values import enclose
 
 MAX_CELLS = 200
@@ -379,15 +380,6 @@ def _fold(tree: Tree, truth: Callable[[Any], bool | None]) -> Any:
 
 
 _OF_SIGNS = {(1,): ">", (1, 0): ">=", (0,): "==", (1, -1): "!=", (0, -1): "<=", (-1,): "<"}
-_NAMES: dict[str, Any] = {
-    ">": sympy.Gt,
-    ">=": sympy.Ge,
-    "<": sympy.Lt,
-    "<=": sympy.Le,
-    "==": sympy.Eq,
-    "!=": sympy.Ne,
-}
-_MIRROR = {">": "<", ">=": "<=", "<": ">", "<=": ">=", "==": "==", "!=": "!="}
 
 
 def relation(g: Expr, op: str) -> Any:
@@ -399,12 +391,20 @@ def relation(g: Expr, op: str) -> Any:
             slope = expanded.coeff(s, 1)
             if slope.is_number and (way := sign(coefficient(slope))):
                 value = tidied(expand(-expanded.coeff(s, 0) / slope))
-                return _NAMES[op if way > 0 else _MIRROR[op]](s, value)
+                return _solved(op, s, value, way)
     for s in symbols:
         found = _solution(expanded, s)
         if found is not None:
-            return _NAMES[op if found[1] > 0 else _MIRROR[op]](s, tidied(found[0]))
-    return _NAMES[op](expanded, 0)
+            return _solved(op, s, tidied(found[0]), found[1])
+    return RELATIONS[op](expanded, 0)
+
+
+_MIRROR = str.maketrans("<>", "><")
+
+
+def _solved(op: str, s: Expr, value: Expr, way: int) -> Any:
+    """`s op value`, mirrored where the compared expression falls in s."""
+    return RELATIONS[op if way > 0 else op.translate(_MIRROR)](s, value)
 
 
 def at(c: Any, values: Mapping[str, Expr]) -> Any:
@@ -417,13 +417,4 @@ def at(c: Any, values: Mapping[str, Expr]) -> Any:
     difference = (c.lhs - c.rhs).xreplace(swap)
     if difference.free_symbols:
         return c.func(c.lhs.xreplace(swap), c.rhs.xreplace(swap))
-    s = sign(coefficient(difference))
-    holds = {
-        sympy.Gt: s > 0,
-        sympy.Ge: s >= 0,
-        sympy.Lt: s < 0,
-        sympy.Le: s <= 0,
-        sympy.Eq: s == 0,
-        sympy.Ne: s != 0,
-    }
-    return sympy.sympify(holds[c.func])
+    return c.func(sign(coefficient(difference)), 0)

@@ -23,7 +23,7 @@ from sympy import Expr, S
 from sympy.core.relational import Relational
 
 from farfield.theory.answers.errors import InputError, MissingValues
-from farfield.theory.evaluation.balls import RealBalls
+from farfield.theory.evaluation.balls import RELATIONS, RealBalls
 from farfield.theory.evaluation.fold import Arithmetic, Operation, value
 from farfield.theory.functions.balls import Undefined, precision, to_arb
 from farfield.theory.functions.nodes import Lookup, n
@@ -98,12 +98,7 @@ class Arrays(Arithmetic):
 
 
 _RELATIONS: dict[Any, Callable[..., Any]] = {
-    sympy.StrictLessThan: operator.lt,
-    sympy.LessThan: operator.le,
-    sympy.StrictGreaterThan: operator.gt,
-    sympy.GreaterThan: operator.ge,
-    sympy.Equality: operator.eq,
-    sympy.Unequality: operator.ne,
+    **RELATIONS,
     sympy.And: lambda *parts: functools.reduce(operator.and_, parts),
     sympy.Or: lambda *parts: functools.reduce(operator.or_, parts),
     sympy.Not: lambda part: part ^ True,

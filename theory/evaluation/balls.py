@@ -8,6 +8,7 @@ it is the arithmetic's one parameter, so that whoever evaluates says whose proof
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -96,7 +97,7 @@ class RealBalls(Arithmetic):
             return lambda: bool(e), ()
         if isinstance(e, sympy.core.relational.Relational) and type(e) in RELATIONS:
             relation = RELATIONS[type(e)]
-            return lambda difference: relation(sign_of(difference)), (e.lhs - e.rhs,)
+            return lambda difference: relation(sign_of(difference), 0), (e.lhs - e.rhs,)
         if isinstance(e, sympy.Not):
             return lambda holds: not holds, e.args
         build = next((f for kind, f in _DEFERRED if isinstance(e, kind)), None)
@@ -163,13 +164,13 @@ _CONSTANTS: dict[Expr, Callable[[], Ball]] = {
     S.Infinity: arb.pos_inf,
     S.NegativeInfinity: arb.neg_inf,
 }
-RELATIONS: dict[Any, Callable[[int], bool]] = {
-    sympy.StrictLessThan: lambda s: s < 0,
-    sympy.LessThan: lambda s: s <= 0,
-    sympy.StrictGreaterThan: lambda s: s > 0,
-    sympy.GreaterThan: lambda s: s >= 0,
-    sympy.Equality: lambda s: s == 0,
-    sympy.Unequality: lambda s: s != 0,
+RELATIONS: dict[Any, Callable[[Any, Any], Any]] = {
+    sympy.StrictLessThan: operator.lt,
+    sympy.LessThan: operator.le,
+    sympy.StrictGreaterThan: operator.gt,
+    sympy.GreaterThan: operator.ge,
+    sympy.Equality: operator.eq,
+    sympy.Unequality: operator.ne,
 }
 
 

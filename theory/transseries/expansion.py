@@ -440,4 +440,4 @@ def holds(condition: Any) -> bool:
     relation = RELATIONS.get(type(condition))
     if relation is None:
         raise Undecided(f"a condition of the kind {type(condition).__name__}")
-    return relation(_AtInfinity.sign(eventual(condition.lhs - condition.rhs)))
+    return bool(relation(_AtInfinity.sign(eventual(condition.lhs - condition.rhs)), 0))
