@@ -56,6 +56,8 @@ FIRST, WHOLE = 0.3, 5.0
 """Seconds of thought for the first answer, and for the whole one."""
 WIDE = 8
 STEP = Fraction(1, 8)
+OCTAVES = 8
+"""Of a parameter without an end: it is moved from 2^-8 to 2^8, eight steps an octave."""
 _BETWEEN = re.compile(r"\n|;(?![^\[\n]*\])")  # a line, or ; outside of a list of heads
 
 
@@ -70,12 +72,22 @@ class Slider:
 
 
 def slider(name: str, domain: str) -> Slider:
-    """The slider of a parameter: eighths within its domain, to 8 where that has no end.
+    """The slider of a parameter: octaves of a positive one without an end, eighths of all others.
 
     >>> slider("a", "[0, 2)").steps[-1], slider("b", "positive").value
     (Fraction(15, 8), Fraction(1, 1))
+    >>> slider("b", "positive").steps[:2]
+    (Fraction(1, 256), Fraction(9, 2048))
     """
     low, high, closed_low, closed_high = interval(domain)
+    if low == 0 and high == sympy.oo:
+        octaves = [
+            Fraction(2) ** k * eighth / 8
+            for k in range(-OCTAVES, OCTAVES)
+            for eighth in range(8, 16)
+        ]
+        found = [Fraction(0)] * closed_low + octaves + [Fraction(2) ** OCTAVES]
+        return Slider(name, domain, tuple(found), Fraction(1))
     bottom = Fraction(-WIDE) if low == -sympy.oo else Fraction(str(low))
     top = Fraction(WIDE) if high == sympy.oo else Fraction(str(high))
     bottom, top = min(bottom, top - 1) if low == -sympy.oo else bottom, top
@@ -247,26 +259,27 @@ def first(question: Question, values: Mapping[str, Fraction]) -> list[Item]:
     found = replace(question.decided, subject=terminal(name_of(question.subject)))
     said, *others = found.blocks()
     shown: list[Item] = [said, *(b for b in others if isinstance(b, Formula))]
+    here: list[Item] = []
     holds = question.holds(values)
     if question.sliders:
-        here = ", ".join(f"{s.name} = {values.get(s.name, s.value)}" for s in question.sliders)
+        where = ", ".join(f"{s.name} = {values.get(s.name, s.value)}" for s in question.sliders)
         what = {True: "converges", False: "diverges", None: "undecided"}[holds]
-        shown.append(
+        here.append(
             Sentence(
-                words("At {here}: {verdict}.", here=here, verdict=Term(what, "verdict")),
+                words("At {where}: {verdict}.", where=where, verdict=Term(what, "verdict")),
                 found.label if holds is not None else None,
             )
         )
     why = [b for b in others if isinstance(b, (Steps, Ladder, Table))]
-    return [*shown, Fold(words("Why"), why)] if why else shown
+    return [*here, *shown, *([Fold(words("Why"), why)] if why else [])]
 
 
 def chart(question: Question, values: Mapping[str, Fraction]) -> list[Item]:
     """The map of the parameters, where the verdict depends on them."""
+    shown = {s.name: [v for v in s.steps if abs(v) <= WIDE] for s in question.sliders}
+    here = {s.name: values.get(s.name, s.value) for s in question.sliders}
     drawn = parameter_map(
-        question.decided,
-        {s.name: s.steps for s in question.sliders},
-        {s.name: values.get(s.name, s.value) for s in question.sliders},
+        question.decided, shown, {k: min(v, shown[k][-1]) for k, v in here.items()}
     )
     return [] if drawn is None else [drawn]
 
@@ -404,6 +417,8 @@ def export(explorer: Explorer, values: Mapping[str, Fraction]) -> str:
 
 
 def values_of(moved: Mapping[str, Any]) -> dict[str, Fraction]:
-    """The values of sliders, exact: eighths are exact in binary, and what is not is rounded to one
-    in a thousand."""
-    return {name: Fraction(value).limit_denominator(1000) for name, value in moved.items()}
+    """The values of sliders: eighths of octaves are exact in binary, others are rounded to one in
+    2,048."""
+    return {
+        name: Fraction(value).limit_denominator(2 ** (OCTAVES + 3)) for name, value in moved.items()
+    }

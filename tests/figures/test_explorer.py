@@ -1,5 +1,6 @@
 """The explorer without a browser: what sliders ask, and what is kept."""
 
+import itertools
 import re
 import socket
 from fractions import Fraction
@@ -24,6 +25,13 @@ def test_a_slider_stays_within_its_domain(domain):
     assert len(found.steps) >= 10 and found.value in found.steps
     for step in found.steps:
         assert low < step < high or (closed_low and step == low) or (closed_high and step == high)
+
+
+def test_the_slider_of_a_slope_reaches_those_of_alibi():
+    steps = slider("m", "positive").steps
+    assert {Fraction(1, 2**h) for h in range(9)} <= {*steps}
+    assert all(state.values_of({"m": float(v)}) == {"m": v} for v in steps)
+    assert all(b / a <= Fraction(9, 8) for a, b in itertools.pairwise(steps))
 
 
 def test_a_slider_asks_for_no_new_decision(monkeypatch):
@@ -78,7 +86,7 @@ def test_the_map_has_the_exact_boundary():
     areas = re.findall(r'<rect x="([\d.]+)" .*?width="([\d.]+)"', line.svg)
     (left, wide), (edge, rest) = [(float(a), float(b)) for a, b in areas]
     assert left + wide == pytest.approx(edge, abs=0.02)
-    assert wide / (wide + rest) == pytest.approx((1 - 1 / 8) / (8 - 1 / 8), abs=1e-4)
+    assert wide / (wide + rest) == pytest.approx((1 - 1 / 256) / (8 - 1 / 256), abs=1e-4)
 
 
 def test_too_little_time_is_an_enclosure_or_unknown_never_a_guess():
