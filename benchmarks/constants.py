@@ -32,7 +32,7 @@ CONSTANTS = (
     ("enclosures.logarithm", "MAX_TERMS"),
     ("enclosures.quadrature", "STEEPEST"),
     ("summation.analytic_bias", "COLUMN"),
-    ("summation.general", "DIRECT"),
+    ("summation.bounded", "DIRECT"),
     ("summation.integral", "DROP"),
     ("summation.integral", "STEP"),
     ("summation.oscillatory.rotations", "DIRECT"),

@@ -15,7 +15,7 @@ from typing import Any
 from sympy import Expr
 
 from farfield.numerics.heads import BUDGET_S, per_head, sharp, within
-from farfield.numerics.receptive_field import at_precision, obstacle, resolve
+from farfield.numerics.receptive_field import at_precision, diverges, obstacle, resolve
 from farfield.numerics.summation.series import series
 from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status
 from farfield.theory.answers.blocks import Block, Formula, Sentence, facts
@@ -142,7 +142,7 @@ def leak(
 
 def _of_bias(bias: Expr, m: int, n: int | None) -> Leak:
     """T_m/B, in a row of n keys the same of the truncated series; 1 where the series diverges."""
-    s = series(bias)
+    s = series(bias, diverges)
     reason = obstacle(s) if n is None else None
     if reason is not None and reason.code is Code.DIVERGES:
         return Leak(bias, m, n, 1.0, (1.0, 1.0), label=Label.THEOREM, reason=reason)

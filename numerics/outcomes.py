@@ -18,6 +18,10 @@ class Unrecognised(Exception):
     later: int | None = None
 
 
+class Divergent(Unrecognised):
+    """The series is proved to diverge: no method sums it."""
+
+
 @contextmanager
 def recognising() -> Iterator[None]:
     """What algebra and balls do not decide inside is Unrecognised."""

@@ -14,10 +14,11 @@ import sympy
 from flint import arb, ctx, fmpq
 from sympy import Expr, S
 
+from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.summation.euler_maclaurin import Smooth
 from farfield.numerics.summation.kernel import Kernel, number
 from farfield.numerics.summation.memory import remembered
-from farfield.numerics.summation.normal_form import sign
+from farfield.numerics.summation.normal_form import NormalForm, normal_form, sign
 from farfield.theory.algebra import door
 from farfield.theory.functions.balls import precision, rational
 from farfield.theory.values import compile_ball
@@ -365,3 +366,70 @@ class Bertrand(Smooth):
 
     def far(self, goal: arb) -> tuple[int, arb]:
         return self.depth, _root(goal, self.gamma, self.r)
+
+
+def family(p: Expr, start: int) -> Kernel:
+    """The family of a bias by its normal form on n >= start; Unrecognised where it has none."""
+    found = _from_form(normal_form(p, start), start)
+    _ = found.converges, found.direction  # signs, Unrecognised where they are not decided
+    return found
+
+
+def _from_form(form: NormalForm, start: int) -> Kernel:
+    """The family by which kinds of terms the form has; other combinations have none."""
+    if form.iterated:
+        return _bertrand(form, start)
+    kinds = _kinds(form)
+    sizes = [len(getattr(form, k)) for k in kinds]
+    if any(size > 1 for size in sizes):
+        raise Unrecognised("a sum of several terms of one kind")
+    alpha, gamma = form.alpha, form.gamma
+    if not kinds:
+        return Geometric(start, gamma, alpha) if alpha != 0 else Constant(start, gamma)
+    if kinds == ["logs"] and alpha == 0:
+        ((h, d),) = form.logs.items()
+        return Power(start, gamma, h, -d)
+    if kinds == ["logs"] and sign(alpha) < 0:
+        ((h, d),) = form.logs.items()
+        return Stretched(start, gamma - alpha * h, h, -alpha, S.One, -d)
+    if kinds == ["quadratics"] and alpha == 0:
+        (((h, c), d),) = form.quadratics.items()
+        return Rational(start, gamma, h, c, -d)
+    if alpha == 0 and kinds in (["powers"], ["logs", "powers"]):
+        (((h, q), r),) = form.powers.items()
+        d = S.Zero if "logs" not in kinds else form.logs.get(h)
+        if d is not None and sign(q) > 0 and sign(r) < 0:
+            if sign(start + h) < 0:
+                reason = Unrecognised("the bias increases first")
+                reason.later = above(-h)
+                raise reason
+            return Stretched(start, gamma, h, -r, q, -d)
+    if alpha == 0 and kinds in (["squares"], ["logs", "squares"]):
+        ((h, c),) = form.squares.items()
+        d = S.Zero if "logs" not in kinds else form.logs.get(h)
+        if d is not None and sign(c) < 0:
+            centre = -d / (2 * c)
+            return LogNormal(start, gamma - c * centre**2, h, -c, centre)
+    raise Unrecognised("this combination of terms has no certified sum yet")
+
+
+def _kinds(form: NormalForm) -> list[str]:
+    """The kinds of terms that a normal form has beside gamma + alpha n."""
+    kinds = ("logs", "squares", "powers", "quadratics", "iterated")
+    return [k for k in kinds if getattr(form, k)]
+
+
+def _bertrand(form: NormalForm, start: int) -> Bertrand:
+    """All exponents but the last must be 1, all shifts equal."""
+    depth = max(k for _, k in form.iterated)
+    shifts = {*form.logs, *(h for h, _ in form.iterated)}
+    others = form.squares or form.powers or form.quadratics or form.alpha != 0
+    if others or len(shifts) != 1:
+        raise Unrecognised("an iterated logarithm with other terms")
+    h = shifts.pop()
+    chain = [form.logs.get(h, S.Zero)] + [
+        form.iterated.get((h, k), S.Zero) for k in range(2, depth + 1)
+    ]
+    if any(sign(c + 1) != 0 for c in chain[:-1]) or sign(chain[-1]) >= 0:
+        raise Unrecognised("an iterated logarithm that is not of Bertrand's form")
+    return Bertrand(start, form.gamma, h, depth, -chain[-1])

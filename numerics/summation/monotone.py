@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from typing import Any
 
 import sympy
 from flint import acb, arb, ctx
-from sympy import Expr
+from sympy import Expr, S
 
 from farfield.numerics.enclosures.compiled import compile_complex, compile_real
 from farfield.numerics.enclosures.quadrature import line_integral
+from farfield.numerics.outcomes import Unrecognised, recognising
 from farfield.numerics.summation.euler_maclaurin import Smooth
 from farfield.numerics.summation.kernel import number
-from farfield.numerics.summation.normal_form import sign
+from farfield.numerics.summation.normal_form import normal_form, sign
+from farfield.theory.algebra import door
 from farfield.theory.algebra.outcomes import Unreachable
 from farfield.theory.functions.nodes import n
 
@@ -111,3 +114,26 @@ def has_monotone_slope(g: Expr, start: int) -> bool:
 
 def _rises_from_positive(g: Expr, start: int) -> bool:
     return sign(g.subs(n, start)) > 0 and has_monotone_slope(g, start)
+
+
+@recognising()
+def monotone_kernel(p: Expr, start: int) -> Monotone:
+    """The kernel of a bias whose exp the calculus proves completely monotone, in its normal form
+    where it has one; Unrecognised for any other."""
+    with contextlib.suppress(Unrecognised):
+        p = normal_form(p, start).expression()
+    p = door.expand(p, deep=False) if p.is_Mul else p
+    if not has_monotone_slope(-p, start):
+        raise Unrecognised("not proved completely monotone")
+    linear = p.coeff(n, 1) if p.is_Add or p.is_Mul else S.Zero
+    split = [t.as_independent(n) for t in sympy.Add.make_args(p) if t.has(n)]
+    logs = {f.args[0] - n: -r for r, f in split if isinstance(f, sympy.log)}
+    plain = {h: r for h, r in logs.items() if h.is_number}
+    total = sympy.Add(*plain.values())
+    if not linear.has(n) and sign(linear) < 0:
+        return Monotone(start, S.Zero, S.One - start, p, ("linear", -linear))
+    if plain and sign(total - 1) > 0:
+        only = tuple(plain.items()) if len(plain) == len(split) else ()
+        h = max(plain, key=lambda h: number(h).mid())
+        return Monotone(start, S.Zero, h, p, ("log", total), only)
+    raise Unrecognised("no term that bounds the tail")

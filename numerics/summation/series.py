@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import contextlib
 import time
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -18,26 +19,22 @@ import sympy
 from flint import arb, ctx, fmpq
 from sympy import Expr, S, Symbol
 
-from farfield.numerics.outcomes import Unrecognised
-from farfield.numerics.summation.analytic import Analytic, smooth_row
+from farfield.numerics.outcomes import Divergent, Unrecognised
+from farfield.numerics.summation.analytic import smooth_row
 from farfield.numerics.summation.analytic_bias import sign_from
-from farfield.numerics.summation.general import general_kernel
 from farfield.numerics.summation.kernel import Kernel
 from farfield.numerics.summation.memory import memory
-from farfield.numerics.summation.monotone import Monotone
+from farfield.numerics.summation.methods import find
 from farfield.numerics.summation.normal_form import sign
-from farfield.numerics.summation.recognition import kernel
 from farfield.theory.algebra import door
 from farfield.theory.algebra.budget import check_time, until
 from farfield.theory.algebra.outcomes import OutOfTime, Unreachable
 from farfield.theory.answers.errors import InputError, MissingValues
 from farfield.theory.answers.notation import expression_line, shortened
-from farfield.theory.convergence import check_convergence
 from farfield.theory.functions.balls import BeyondBalls, Undefined, precision, rational, to_arb
 from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.functions.record import record_of
 from farfield.theory.values import compile_ball
-from farfield.theory.verdicts import Verdict
 
 LONG = 1_000  # terms from which a closed form is cheaper than their sum
 LONG_ROW = 20_000  # terms from which Euler-Maclaurin at both ends is cheaper than their sum
@@ -49,7 +46,6 @@ MAX_ROWS = 8  # rows of one series that are remembered
 SET_UP_S = 10.0  # seconds of the search for a kernel: what asks for more has none
 EXACT_TERMS = 512  # terms up to which a sum of rationals stays one: its size grows with each
 SHARED_TERMS = 20_000  # values that heads of one formula share in memory
-MAX_VERDICTS = 512  # verdicts that are remembered
 
 
 @dataclass(frozen=True)
@@ -61,6 +57,7 @@ class Stretch:
     bias: Expr
     kernel: Kernel | None
     gap: str = ""
+    divergent: bool = False
 
     def tail(self, j: int) -> Any:
         """sum over max(j, start) <= n < end, a ball or an exact rational."""
@@ -149,7 +146,9 @@ class Series:
         """Whether the structure alone proves convergence; None where it does not tell."""
         if self.last.end is not None or self.last.bias is S.NegativeInfinity:
             return True
-        return None if self.last.kernel is None else self.last.kernel.converges
+        if self.last.kernel is None:
+            return False if self.last.divergent else None
+        return self.last.kernel.converges
 
     @property
     def support(self) -> int | None:
@@ -190,7 +189,7 @@ class Series:
 
     def truncated(self, length: int) -> Series:
         """The series of a row of `length` keys: every later term is 0."""
-        rows: dict[int, Series] = memory(self)
+        rows: dict[int, Series] = memory(self).setdefault("rows", {})
         if length not in rows:
             if len(rows) >= MAX_ROWS:
                 rows.clear()
@@ -213,13 +212,18 @@ class Series:
         return fmpq(0)
 
 
-def series(bias: Expr) -> Series:
+def series(bias: Expr, diverges: Callable[[Expr], bool] | None = None) -> Series:
     """The exp-series of a bias without free parameters.
+
+    Args:
+        bias: the formula in n.
+        diverges: whether a series is proved to diverge; asked where no family sums it, so that no
+            other method is tried in vain.
 
     Raises:
         InputError: free parameters, or a term b_n that is undefined or infinite, or b_0 = 0.
     """
-    found = exp_series(bias)
+    found = exp_series(bias, diverges)
     if found.stretches[0].bias is S.NegativeInfinity:
         raise InputError(
             "b_0 = exp(p(0)) must be positive, and the bias is minus infinite at n = 0"
@@ -227,10 +231,10 @@ def series(bias: Expr) -> Series:
     return found
 
 
-def exp_series(bias: Expr) -> Series:
+def exp_series(bias: Expr, diverges: Callable[[Expr], bool] | None = None) -> Series:
     """The same, where b_0 may be 0."""
     try:
-        return _series(bias)
+        return _series(bias, diverges)
     except OutOfTime:
         raise
     except Unreachable as why:
@@ -238,13 +242,13 @@ def exp_series(bias: Expr) -> Series:
 
 
 @lru_cache(maxsize=256)
-def _series(bias: Expr) -> Series:
+def _series(bias: Expr, diverges: Callable[[Expr], bool] | None = None) -> Series:
     """The stretches of a bias, each checked."""
     free = sorted(s.name for s in bias.free_symbols - {n})
     if free:
         raise MissingValues("the bias", free)
     with precision(128):
-        built = Series(bias, tuple(_stretches(bias)))
+        built = Series(bias, tuple(_stretches(bias, diverges)))
     for s in built.stretches:
         _check(s)
     return built
@@ -326,12 +330,14 @@ def _shown(e: Expr) -> str:
 # -- stretches ------------------------------------------------------------------------------------
 
 
-def _stretches(bias: Expr) -> list[Stretch]:
+def _stretches(bias: Expr, diverges: Callable[[Expr], bool] | None) -> list[Stretch]:
     """Between the places where a comparison or a table changes the formula."""
     try:
         edges = sorted({0, *(e for g in _switches(bias) for e in _edges(g)), *_table_ends(bias)})
     except Unrecognised as reason:
-        return [_general(0, bias, reason)]
+        if bias.has(Lookup):
+            return [Stretch(0, None, bias, None, str(reason))]
+        return _with_kernel(0, None, bias, diverges)
     if len(edges) > MAX_STRETCHES:
         raise Unreachable(f"the formula has {len(edges)} stretches")
     pieces: list[tuple[int, Expr]] = []
@@ -340,56 +346,29 @@ def _stretches(bias: Expr) -> list[Stretch]:
         if not pieces or pieces[-1][1] != piece:
             pieces.append((start, piece))
     ends = [start for start, _ in pieces[1:]] + [None]
-    return [s for (a, e), b in zip(pieces, ends, strict=True) for s in _with_kernel(a, b, e)]
+    return [
+        s for (a, e), b in zip(pieces, ends, strict=True) for s in _with_kernel(a, b, e, diverges)
+    ]
 
 
-def _with_kernel(start: int, end: int | None, bias: Expr) -> list[Stretch]:
-    """A stretch with its family, or as general; where a family begins later, two stretches."""
+def _with_kernel(
+    start: int, end: int | None, bias: Expr, diverges: Callable[[Expr], bool] | None
+) -> list[Stretch]:
+    """A stretch with its kernel, if there is one; where a family begins later, two stretches."""
     if bias in (S.NegativeInfinity, S.Infinity):
         return [Stretch(start, end, bias, None)]
     try:
-        found = kernel(bias, start)
-        if isinstance(found, Monotone) and end is None:
-            other = _general(start, bias, Unrecognised("")).kernel
-            if isinstance(other, Analytic):  # the same sums by faster panels
-                found = replace(other, falls_from=found.monotone_from)
-        return [Stretch(start, end, bias, found)]
-    except Unrecognised as reason:
-        if end is None and reason.later is not None and reason.later > start:
-            first = Stretch(start, reason.later, bias, None, str(reason))
-            return [first, *_with_kernel(reason.later, None, bias)]
-        if end is None:
-            return [_general(start, bias, reason)]
-        return [Stretch(start, end, bias, None, str(reason))]
-
-
-def _general(start: int, bias: Expr, reason: Unrecognised) -> Stretch:
-    """The last stretch by the general path, where that proves something."""
-    if bias.has(Lookup):
-        return Stretch(start, None, bias, None, str(reason))
-    with contextlib.suppress(InputError):  # not real for large n: its terms will say where
-        if verdict(bias) is Verdict.DIVERGES:
-            return Stretch(start, None, bias, None, "the series diverges")
-    try:
         with until(time.monotonic() + SET_UP_S):
-            return Stretch(start, None, bias, general_kernel(bias, start))
+            return [
+                Stretch(start, end, bias, find(bias, start, row=end is not None, diverges=diverges))
+            ]
     except (Unrecognised, Unreachable) as why:
         check_time()  # a question without time left says nothing of the next one
-        return Stretch(start, None, bias, None, str(why))
-
-
-_VERDICTS: dict[Expr, Verdict] = {}
-
-
-def verdict(bias: Expr) -> Verdict:
-    """The verdict on the series of a bias, kept where that is a decision; InputError where it
-    is not real for large n."""
-    found = _VERDICTS.get(bias)
-    if found is None:
-        found = check_convergence(bias).verdict
-        if found in (Verdict.CONVERGES, Verdict.DIVERGES) and len(_VERDICTS) < MAX_VERDICTS:
-            _VERDICTS[bias] = found
-    return found
+        later = why.later if isinstance(why, Unrecognised) else None
+        if end is None and later is not None and later > start:
+            first = Stretch(start, later, bias, None, str(why))
+            return [first, *_with_kernel(later, None, bias, diverges)]
+        return [Stretch(start, end, bias, None, str(why), isinstance(why, Divergent))]
 
 
 _SWITCHES = (sympy.Abs, sympy.sign, sympy.Heaviside)

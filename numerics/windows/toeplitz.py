@@ -22,6 +22,7 @@ from farfield.numerics.heads import reason_of, sharp
 from farfield.numerics.receptive_field import (
     Exact,
     at_precision,
+    diverges,
     obstacle,
     theoretical_receptive_field,
 )
@@ -39,7 +40,7 @@ def error_of(
     bias: Expr, w: int, logit: sympy.Rational, value: sympy.Rational, weight: sympy.Rational
 ) -> WindowError:
     """The error of keeping `w` keys, of one bias, with a lower bound of the sinks' weight."""
-    s = series(bias)
+    s = series(bias, diverges)
     reason = obstacle(s)
     if reason is not None and reason.code is Code.DIVERGES:
         worst = float(2 * value)
@@ -67,7 +68,7 @@ def of_bias(bias: Expr, asked: WindowQuestion) -> Window:
     if asked.error >= 2 * asked.value_bound:
         reason = Reason(Code.TRIVIAL_BUDGET, "every window has an error of at most 2 value_bound")
         return asked.answer(bias, 1, proof=Proof("one key is enough", (rule,)), reason=reason)
-    s = series(bias)
+    s = series(bias, diverges)
     reason_against = obstacle(s) if asked.row is None else None
     if reason_against is not None and reason_against.code is Code.DIVERGES:
         return asked.answer(

@@ -22,6 +22,8 @@ from farfield.numerics.receptive_field import (
     Exact,
     _Comparison,
     _Tie,
+    diverges,
+    obstacle,
     theoretical_receptive_field,
 )
 from farfield.numerics.summation.series import series
@@ -529,9 +531,10 @@ def test_a_term_beyond_balls_is_not_called_undefined():
 
 
 @pytest.mark.parametrize("text", ["-Abs(sin(n))", "cos(n)-cos(2*n)/3", "-log(n+3)+sin(n)"])
-def test_no_sum_is_sought_of_a_series_that_diverges(text):
-    found = series(encoding(text).formula)
-    assert found.last.kernel is None and found.gap == "the series diverges"
+def test_no_method_sums_a_series_that_diverges(text):
+    for found in (series(encoding(text).formula, diverges), series(encoding(text).formula)):
+        assert found.last.kernel is None and found.gap
+        assert obstacle(found).code == "diverges"
     assert theoretical_receptive_field(text, "1/10").tokens == math.inf
     row = theoretical_receptive_field(text, "1/10", length=5000)
     assert isinstance(row.tokens, int) and row.label == "certified"

@@ -235,7 +235,7 @@ def growing_wave_kernel(p: Expr, start: int) -> GrowingWave:
                 first = max(start, FIRST_DIRECT)
                 return GrowingWave(
                     start, S.Zero, p, first, smooth, mean, (wave,), 1 << k, sine, decays
-                )
+                ).tried()
     raise Unrecognised("no bound of the waves is proved on a sector")
 
 

@@ -20,7 +20,7 @@ import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import sympy
 from flint import acb, arb, ctx
@@ -81,6 +81,13 @@ class ByParts(Averaged):
 
     max_bits: ClassVar[int] = 1_100
     max_direct: ClassVar[int] = 1 << 17
+
+    def tried(self) -> Self:
+        """The sum itself, once it is enclosed from its start on; waves may be too dense for it."""
+        if self.converges:
+            with precision(self.first_bits):
+                self.tail(self.start)
+        return self
 
     def _end(self, bits: int) -> tuple[int, arb]:
         """N so far out that T_N has `bits` bits."""
@@ -232,4 +239,4 @@ def waves_kernel(p: Expr, start: int, find: Callable[[Expr, int], Kernel]) -> Wa
     built = Waves(start, S.Zero, p, max(start, FIRST_DIRECT), smooth, base, tuple(found))
     with precision(64):
         built._tuples()
-    return built
+    return built.tried()

@@ -21,9 +21,9 @@ from farfield.numerics.enclosures.tails import UNIT, HalfLine, TailEnclosure, le
 from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.receptive_field import Exact, theoretical_receptive_field
 from farfield.numerics.summation.analytic import analytic_kernel, smooth_row
+from farfield.numerics.summation.methods import find
 from farfield.numerics.summation.oscillatory.rotations import RotationKernel
 from farfield.numerics.summation.oscillatory.waves import ByParts
-from farfield.numerics.summation.recognition import kernel
 from farfield.numerics.summation.series import _series, series
 from farfield.theory.answers.errors import InputError
 from farfield.theory.formula.grammar import read
@@ -48,7 +48,7 @@ BATTERY = Path(__file__).resolve().parents[2] / "data" / "battery.jsonl"
     ],
 )
 def test_the_general_path_agrees_with_closed_forms(text):
-    closed, general = kernel(read(text)), analytic_kernel(read(text), 0)
+    closed, general = find(read(text)), analytic_kernel(read(text), 0)
     for j in (0, 3, 70, 1000):
         with precision(128):
             a, b = closed.tail(j), general.tail(j)
@@ -290,7 +290,7 @@ def test_long_rows_of_divergent_series(text):
 
 def test_long_rows_agree_with_closed_forms():
     for text in ("-log(n+3)/2", "-log(n+7)"):
-        closed, general = kernel(read(text)), smooth_row(read(text), 0)
+        closed, general = find(read(text)), smooth_row(read(text), 0)
         with precision(96):
             assert closed.between(5, 10**15).overlaps(general.between(5, 10**15))
 

@@ -6,14 +6,9 @@ from flint import arb, fmpq
 
 from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.receptive_field import theoretical_receptive_field
-from farfield.numerics.summation.general import (
-    Classes,
-    Envelope,
-    StepsKernel,
-    _linear_in_waves,
-    general_kernel,
-)
+from farfield.numerics.summation.bounded import Classes, Envelope, StepsKernel
 from farfield.numerics.summation.kernel import terms
+from farfield.numerics.summation.methods import _linear_in_waves, find
 from farfield.theory.encodings import encoding
 from farfield.theory.formula.grammar import read
 from farfield.theory.functions.balls import precision, to_arb
@@ -33,14 +28,14 @@ KINDS = {
 
 @pytest.mark.parametrize("text", KINDS)
 def test_the_way_that_is_found(text):
-    assert isinstance(general_kernel(read(text), 0), KINDS[text])
+    assert isinstance(find(read(text), 0), KINDS[text])
 
 
 @pytest.mark.parametrize("text", KINDS)
 @pytest.mark.parametrize("start", [0, 5])
 def test_differences_of_tails_are_sums_of_terms(text, start):
     p = read(text)
-    kernel = general_kernel(p, start)
+    kernel = find(p, start)
     with precision(96):
         term = terms(p)
         for a, b in ((start, start + 1), (start, start + 30), (start + 11, start + 200)):
@@ -52,18 +47,18 @@ def test_differences_of_tails_are_sums_of_terms(text, start):
 @pytest.mark.parametrize("base", [2, 3, 10])
 def test_steps_of_a_logarithm_in_closed_form(base):
     """-2 floor(log_b(n + 1)) log b: the sum over the steps is sum (b - 1) b^v b^{-2v} = b."""
-    kernel = general_kernel(read(f"-2*log({base})*floor(log(n+1)/log({base}))"), 0)
+    kernel = find(read(f"-2*log({base})*floor(log(n+1)/log({base}))"), 0)
     with precision(96):
         assert to_arb(kernel.tail(0)).overlaps(arb(base)), kernel.tail(0)
 
 
 def test_a_residue_class_that_diverges_makes_the_sum_diverge():
-    assert general_kernel(read("-n/9-Mod(n,3)"), 0).converges
-    assert not general_kernel(read("-2*log(n+1)*sin(pi*n/2)**2"), 0).converges
+    assert find(read("-n/9-Mod(n,3)"), 0).converges
+    assert not find(read("-2*log(n+1)*sin(pi*n/2)**2"), 0).converges
 
 
 def test_an_envelope_lies_between_its_two_biases():
-    kernel = general_kernel(read("-4*log(n+2)-log(n+2)*sin(n**2)"), 0)
+    kernel = find(read("-4*log(n+2)-log(n+2)*sin(n**2)"), 0)
     with precision(64):
         far = kernel.first + 5
         middle = to_arb(kernel.tail(far))
@@ -84,7 +79,7 @@ def test_products_of_waves_become_sums(text):
 @pytest.mark.parametrize("text", ["n*sin(n)", "-n*Abs(sin(n))", "-floor(sin(n)*n)"])
 def test_what_is_not_proved_is_refused(text):
     with pytest.raises(Unrecognised):
-        kernel = general_kernel(read(text), 0)
+        kernel = find(read(text), 0)
         if not kernel.converges:
             raise Unrecognised("the series diverges")
 

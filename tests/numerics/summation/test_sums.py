@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.summation.euler_maclaurin import Smooth
-from farfield.numerics.summation.monotone import Monotone
-from farfield.numerics.summation.normal_form import NormalForm, normal_form
-from farfield.numerics.summation.recognition import _monotone, kernel
+from farfield.numerics.summation.methods import find
+from farfield.numerics.summation.monotone import monotone_kernel
+from farfield.numerics.summation.normal_form import normal_form
 from farfield.numerics.summation.series import series
 from farfield.theory.answers.errors import InputError
 from farfield.theory.encodings import encoding
@@ -112,7 +112,7 @@ def test_totals_against_special_functions_of_another_library():
 )
 def test_the_remainder_bound_is_no_accident(text, at):
     """Euler-Maclaurin of every order, at every point, encloses the tail."""
-    k = kernel(read(text))
+    k = find(read(text))
     assert isinstance(k, Smooth)
     with precision(256):
         sharp = k.tail(at)
@@ -189,12 +189,7 @@ def test_identities_do_not_change_the_normal_form(texts):
 )
 def test_closed_and_generic_sums_agree(text):
     formula = read(text)
-    generic = _monotone(formula, NormalForm(), 0)
-    assert isinstance(generic, Monotone)
-    try:
-        closed = kernel(formula).tail
-    except Unrecognised:
-        closed = series(formula).tail
+    generic, closed = monotone_kernel(formula, 0), find(formula).tail
     for j in (0, 3, 1000):
         a, b = ball(lambda j=j: closed(j), 96), ball(lambda j=j: generic.tail(j), 96)
         assert a.overlaps(b) and b.rel_accuracy_bits() > 60
@@ -210,9 +205,10 @@ def test_a_telescoping_sum():
 
 def test_monotone_slopes_are_proved_not_assumed():
     for text in ("-2*log(1+n)+1/(1+n)", "-n-log(2+log(1+n))", "-sqrt(1+n)-n/9"):
-        assert _monotone(read(text), NormalForm(), 0) is not None
+        assert monotone_kernel(read(text), 0).completely_monotone
     for text in ("-n-1/(1+n)", "-n-cos(n)", "-n^2", "-log(1+n)", "-2*log(1+n)^2", "-n+log(1+n)"):
-        assert _monotone(read(text), NormalForm(), 0) is None
+        with pytest.raises(Unrecognised):
+            monotone_kernel(read(text), 0)
 
 
 @pytest.mark.parametrize("text", ["cos(n)", "-n*log(1+n)", "-log(n)", "-log(5-n)", "-floor(n/2)"])

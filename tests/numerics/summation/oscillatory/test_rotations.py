@@ -4,8 +4,8 @@ import pytest
 from flint import arb
 
 from farfield.numerics.outcomes import Unrecognised
-from farfield.numerics.summation.general import _any_kernel
 from farfield.numerics.summation.kernel import terms
+from farfield.numerics.summation.methods import _part
 from farfield.numerics.summation.oscillatory.rotations import RotationKernel, rotation_kernel
 from farfield.numerics.summation.oscillatory.waves import Waves, waves_kernel
 from farfield.theory.algebra.outcomes import Unreachable
@@ -25,7 +25,7 @@ def gap(kernel, p, a, b):
 @pytest.mark.parametrize("text", ROTATIONS)
 def test_rotations(text):
     p = read(text)
-    kernel = rotation_kernel(p, 0, _any_kernel)
+    kernel = rotation_kernel(p, 0, _part)
     assert isinstance(kernel, RotationKernel)
     with precision(64):
         for a, b in ((0, 3), (5, 200)):
@@ -36,7 +36,7 @@ def test_rotations(text):
 @pytest.mark.parametrize("text", WAVES)
 def test_waves(text):
     p = read(text)
-    kernel = waves_kernel(p, 0, _any_kernel)
+    kernel = waves_kernel(p, 0, _part)
     assert isinstance(kernel, Waves)
     with precision(96):
         for a, b in ((0, 7), (30, 90), (700, 900)):
@@ -47,7 +47,7 @@ def test_waves(text):
 
 def test_a_mean_beyond_the_direct_terms():
     """frac(n sqrt 2) is equidistributed: the tail tends to (1 - 1/e) times that of (n + 2)^-2."""
-    kernel = rotation_kernel(read("-2*log(n+2)-frac(n*sqrt(2))"), 0, _any_kernel)
+    kernel = rotation_kernel(read("-2*log(n+2)-frac(n*sqrt(2))"), 0, _part)
     with precision(64):
         share = to_arb(kernel.tail(10**9)) * (10**9 + arb(3) / 2)
         assert abs(share - (1 - (-arb(1)).exp())) < 1e-3
@@ -57,11 +57,11 @@ def test_a_mean_beyond_the_direct_terms():
 def test_no_rotation(text):
     """No oscillation, a mean that diverges, a rational frequency."""
     with pytest.raises(Unrecognised):
-        rotation_kernel(read(text), 0, _any_kernel)
+        rotation_kernel(read(text), 0, _part)
 
 
 @pytest.mark.parametrize("text", ["-n", "-2*log(n+1)+cos(n**2)", "-n+n*cos(n)"])
 def test_no_waves(text):
     """No oscillation, a phase that is not linear, an amplitude that grows."""
     with pytest.raises((Unrecognised, Unreachable)):
-        waves_kernel(read(text), 0, _any_kernel)
+        waves_kernel(read(text), 0, _part)

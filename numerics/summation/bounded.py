@@ -1,21 +1,17 @@
-"""The kernel of a bias that is in none of the families: analytic, light, or put together.
+"""Sums of steps, of residue classes, and of oscillations between two bounds.
 
-* A bias with periodic parts is split into its residue classes, each with a kernel of its own.
 * Steps -a floor(log(n + h)/log b), b an integer, are constant on [b^v - h, b^{v+1} - h): the sum
   over the steps is geometric.
-* Waves of constant amplitude on a completely monotone term are expanded (`waves`), and so is one
-  wave whose amplitude grows (`growing_waves`).
-* A function of one rotation, added to a bias that falls, is averaged (`rotations`).
-* Other bounded oscillations (sin, cos, frac, Mod, log|sin|) are replaced by their extremes, in the
-  direction in which the bias depends on them: from `DIRECT` terms on (more, where that
-  makes the rest negligible) the tail lies between those of the two biases, before it the terms are
-  summed one by one.
+* A bias with periodic parts is split into its residue classes, each with a kernel of its own.
+* Bounded oscillations (sin, cos, frac, Mod, log|sin|) are replaced by their extremes, in the
+  direction in which the bias depends on them. From `DIRECT` terms on (more, where that makes the
+  rest negligible) the tail lies between those of the two biases; the terms before it are summed.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import sympy
@@ -23,83 +19,23 @@ from flint import arb, fmpq
 from sympy import Expr, S
 from sympy.core.relational import Relational
 
-from farfield.numerics.outcomes import Unrecognised, recognising
-from farfield.numerics.summation.analytic import analytic_kernel
+from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.summation.analytic_bias import sign_from
 from farfield.numerics.summation.kernel import ComposedKernel, Direct, Kernel, number
 from farfield.numerics.summation.normal_form import sign
-from farfield.numerics.summation.oscillatory.growing_waves import growing_wave_kernel
-from farfield.numerics.summation.oscillatory.rotations import rotation_kernel
-from farfield.numerics.summation.oscillatory.waves import ByParts, expanded, waves_kernel
-from farfield.numerics.summation.recognition import kernel
 from farfield.theory.algebra import door
-from farfield.theory.algebra.outcomes import OutOfTime, Unreachable
 from farfield.theory.decision.periods import common_period, residue_class
 from farfield.theory.functions.balls import precision, to_arb
 from farfield.theory.functions.nodes import n
 from farfield.theory.functions.record import record_of
+
+Find = Callable[[Expr, int], Kernel]
 
 DIRECT = 1 << 14  # terms summed one by one before a bound of an oscillation takes over
 SUFFICIENT = 24  # bits of the sum below which the rest beyond them matters no more
 MAX_PERIOD = 48  # residue classes, each a kernel of its own; 48 holds 2, 3, 4, 6, 8, 12, 16
 FEW = 6  # residue classes that may be put together in turn: the work multiplies
 MAX_WAVES = 6  # oscillations replaced by bounds, which widen with each
-MAX_OPERATIONS = 80  # of a formula whose products of waves are multiplied out
-
-
-@recognising()
-def general_kernel(p: Expr, start: int) -> Kernel:
-    """A kernel for `p` on n >= start; Unrecognised where nothing is proved."""
-    p = _linear_in_waves(p)
-    for build in (
-        _steps,
-        _classes,
-        analytic_kernel,
-        kernel,
-        partial(waves_kernel, find=_any_kernel),
-        growing_wave_kernel,
-        partial(rotation_kernel, find=_any_kernel),
-        _envelope,
-    ):
-        try:
-            found = build(p, start)
-            if isinstance(found, ByParts) and found.converges:  # waves may be too dense to sum
-                with precision(found.first_bits):
-                    found.tail(start)
-            return found
-        except OutOfTime:
-            raise
-        except Unrecognised as why:
-            reason = why
-        except Unreachable as why:
-            reason = Unrecognised(str(why))
-    raise reason
-
-
-def _linear_in_waves(p: Expr) -> Expr:
-    """p with products and powers of sines and cosines as sums: sin^2 + cos^2 is 1."""
-    waves = [w for w in p.atoms(sympy.sin, sympy.cos) if w.has(n)]
-    if not waves or p.count_ops() > MAX_OPERATIONS:
-        return p
-    wide = expanded(p)
-    products = [m for m in wide.atoms(sympy.Mul, sympy.Pow) if _factors(m, waves) > 1]
-    return door.expand(door.products_to_sums(wide)) if products else p
-
-
-def _factors(m: Expr, waves: list[Expr]) -> int:
-    """How many waves a product or a power multiplies."""
-    powers = [f.as_base_exp() for f in sympy.Mul.make_args(m)]
-    return sum(int(k) for base, k in powers if base in waves and k.is_Integer and k > 0)
-
-
-def _any_kernel(p: Expr, start: int) -> Kernel:
-    """A family's kernel, else an analytic one."""
-    try:
-        return kernel(p, start)
-    except Unrecognised:
-        return analytic_kernel(p, start)
-
-
 # -- residue classes ------------------------------------------------------------------------------
 
 
@@ -121,8 +57,9 @@ class Classes(ComposedKernel):
         return total
 
 
-def _classes(p: Expr, start: int) -> Classes:
-    """One kernel a residue class of the period, that of oscillations or else of roundings."""
+def by_classes(p: Expr, start: int, part: Find, whole: Find) -> Classes:
+    """One kernel a residue class of the period, that of oscillations or else of roundings: found
+    by `part`, or in turn by `whole`."""
     period = common_period(p)
     if period == 1:
         period = common_period(p, rounding=True)
@@ -131,15 +68,15 @@ def _classes(p: Expr, start: int) -> Classes:
     parts = []
     for r in range(period):
         first = max(0, -((r - start) // period))
-        part = residue_class(p, period, r)
-        decided = {c: c.func(*c.args) for c in part.atoms(Relational) if not c.free_symbols}
-        part = part.xreplace(decided)
+        one = residue_class(p, period, r)
+        decided = {c: c.func(*c.args) for c in one.atoms(Relational) if not c.free_symbols}
+        one = one.xreplace(decided)
         try:
-            parts.append(_any_kernel(part, first))
+            parts.append(part(one, first))
         except Unrecognised:
-            if period > FEW or common_period(part, rounding=True) > 1:
+            if period > FEW or common_period(one, rounding=True) > 1:
                 raise
-            parts.append(general_kernel(part, first))
+            parts.append(whole(one, first))
     return Classes(start, S.Zero, period, tuple(parts))
 
 
@@ -167,7 +104,7 @@ class StepsKernel(ComposedKernel):
         return number(self.gamma).exp() * ((end - self.h - j) * q**v + later)
 
 
-def _steps(p: Expr, start: int) -> StepsKernel:
+def by_steps(p: Expr, start: int) -> StepsKernel:
     """a floor(log_b (n + h)): constant between powers of b, so a geometric series."""
     gamma, rest = p.as_independent(n, as_Add=True)
     a, floor = rest.as_independent(n, as_Add=False)
@@ -198,7 +135,7 @@ class Envelope(Direct):
         return least.union(to_arb(self.high.tail(j)))
 
 
-def _envelope(p: Expr, start: int) -> Envelope:
+def by_envelope(p: Expr, start: int, find: Find) -> Envelope:
     """Bounded oscillations at both ends of their ranges: two biases with sums of their own."""
     q = p.replace(sympy.floor, lambda u: u - sympy.frac(u))
     waves = _waves(q)
@@ -223,11 +160,11 @@ def _envelope(p: Expr, start: int) -> Envelope:
     below: Kernel | None = None
     if not low.has(S.NegativeInfinity, S.Infinity, S.NaN):
         try:
-            below = _any_kernel(door.expand(low), first)
+            below = find(door.expand(low), first)
             below = below if below.converges else None
         except Unrecognised:
             below = None
-    above = _any_kernel(door.expand(high), first)
+    above = find(door.expand(high), first)
     if not above.converges:
         raise Unrecognised("the bound from above diverges")
     with precision(64):

@@ -1,0 +1,159 @@
+"""How an exp-series is summed: the ordered list of methods, and the one place that chooses.
+
+`find` takes the first method of `METHODS` that proves a sum of exp(p(n)) on n >= start. To add a
+method, write a function that returns a `Kernel` or raises `Unrecognised`, and give it a line here.
+With `FARFIELD_TRACE=1` in the environment each choice is printed to stderr, with the reasons for
+which the methods before it were passed over.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+import sympy
+from sympy import Expr
+
+from farfield.numerics.outcomes import Divergent, Unrecognised, recognising
+from farfield.numerics.summation.analytic import Analytic, analytic_kernel
+from farfield.numerics.summation.bounded import by_classes, by_envelope, by_steps
+from farfield.numerics.summation.families import family
+from farfield.numerics.summation.kernel import Kernel
+from farfield.numerics.summation.monotone import monotone_kernel
+from farfield.numerics.summation.oscillatory.growing_waves import growing_wave_kernel
+from farfield.numerics.summation.oscillatory.rotations import rotation_kernel
+from farfield.numerics.summation.oscillatory.waves import expanded, waves_kernel
+from farfield.theory.algebra import door
+from farfield.theory.algebra.budget import check_time
+from farfield.theory.algebra.outcomes import OutOfTime, Unreachable
+from farfield.theory.answers.notation import expression_line, shortened
+from farfield.theory.functions.nodes import n
+
+MAX_OPERATIONS = 80  # of a formula whose products of waves are multiplied out
+
+
+def _monotone(p: Expr, start: int) -> Kernel:
+    """Completely monotone terms; by the panels of an analytic bias, which are faster, where it is
+    one."""
+    found = monotone_kernel(p, start)
+    try:
+        other = analytic_kernel(p, start)
+    except (Unrecognised, Unreachable):
+        check_time()
+        return found
+    return replace(other, falls_from=start) if isinstance(other, Analytic) else found
+
+
+def _part(p: Expr, start: int) -> Kernel:
+    """The sum of what is left of a bias when a method has taken its oscillations off."""
+    return find(p, start, smooth=True)
+
+
+def _whole(p: Expr, start: int) -> Kernel:
+    """The sum of a part by any method."""
+    return find(p, start)
+
+
+@dataclass(frozen=True)
+class Method:
+    """One way to sum; a `smooth` one sums no oscillations, a `row` one also finite stretches."""
+
+    name: str
+    sums: str
+    build: Callable[[Expr, int], Kernel]
+    smooth: bool = False
+    row: bool = False
+
+
+METHODS = (
+    Method("family", "a closed form or integral by its normal form", family, True, True),
+    Method("monotone", "completely monotone terms by quadrature", _monotone, True, True),
+    Method("steps", "steps of a logarithm as a geometric series", by_steps),
+    Method("classes", "residue classes one by one", partial(by_classes, part=_part, whole=_whole)),
+    Method("analytic", "analytic terms, or terms that fall fast", analytic_kernel, smooth=True),
+    Method("waves", "waves of constant amplitude by parts", partial(waves_kernel, find=_part)),
+    Method("growing wave", "a wave of growing amplitude by parts", growing_wave_kernel),
+    Method("rotation", "a function of one rotation", partial(rotation_kernel, find=_part)),
+    Method("envelope", "oscillations between two bounds", partial(by_envelope, find=_part)),
+)
+
+
+def find(
+    p: Expr,
+    start: int = 0,
+    *,
+    smooth: bool = False,
+    row: bool = False,
+    diverges: Callable[[Expr], bool] | None = None,
+) -> Kernel:
+    """The kernel of the first method that sums exp(p(n)) on n >= start.
+
+    Args:
+        p: the bias, without free parameters.
+        start: the first distance.
+        smooth: only methods that sum no oscillations.
+        row: only methods that sum finite stretches too.
+        diverges: whether a series is proved to diverge, where the caller can tell.
+
+    Raises:
+        Unrecognised: no method sums it; with the last method's reason, or with the distance
+            `later` from which on a family does. `Divergent` where `diverges` says so.
+
+    >>> find(-2 * sympy.log(1 + n))
+    Power(start=0, gamma=0, h=1, r=2)
+    """
+    passed: list[tuple[Method, Unrecognised]] = []
+    taken = None
+    for method in METHODS:
+        if row > method.row or smooth > method.smooth:
+            continue
+        if not method.row and passed and passed[0][1].later is not None:
+            raise passed[0][1]
+        if not method.row and taken is None:
+            if diverges is not None and diverges(p):
+                _trace(p, start, "no method, the series diverges", passed)
+                raise Divergent("the series diverges")
+            with recognising():
+                taken = p if smooth else _linear_in_waves(p)
+        try:
+            with recognising():
+                found = method.build(p if taken is None else taken, start)
+        except OutOfTime:
+            raise
+        except Unrecognised as why:
+            passed.append((method, why))
+        except Unreachable as why:
+            passed.append((method, Unrecognised(str(why))))
+        else:
+            _trace(p, start, f"{method.name} ({type(found).__name__}): {method.sums}", passed)
+            return found
+    _trace(p, start, "no method", passed)
+    raise passed[0 if row else -1][1]
+
+
+def _trace(p: Expr, start: int, said: str, passed: list[tuple[Method, Unrecognised]]) -> None:
+    """One line of the choice on stderr, where the environment asks for it."""
+    if os.environ.get("FARFIELD_TRACE") != "1":
+        return
+    bias = shortened(expression_line(p, unicode=False), 60)
+    reasons = "; ".join(f"not {method.name}: {why}" for method, why in passed)
+    print(f"farfield: sum of exp({bias}), n >= {start}: {said}", reasons, sep="; ", file=sys.stderr)
+
+
+def _linear_in_waves(p: Expr) -> Expr:
+    """p with products and powers of sines and cosines as sums: sin^2 + cos^2 is 1."""
+    waves = [w for w in p.atoms(sympy.sin, sympy.cos) if w.has(n)]
+    if not waves or p.count_ops() > MAX_OPERATIONS:
+        return p
+    wide = expanded(p)
+    products = [m for m in wide.atoms(sympy.Mul, sympy.Pow) if _factors(m, waves) > 1]
+    return door.expand(door.products_to_sums(wide)) if products else p
+
+
+def _factors(m: Expr, waves: list[Expr]) -> int:
+    """How many waves a product or a power multiplies."""
+    powers = [f.as_base_exp() for f in sympy.Mul.make_args(m)]
+    return sum(int(k) for base, k in powers if base in waves and k.is_Integer and k > 0)
