@@ -34,6 +34,7 @@ _PROBES = (64, 6, 3)  # values of log x at which sizes are compared, the largest
 def elementary(e: Expr) -> Expr:
     """A formula in functions that have rules on complex balls and tails, remainder functions among
     them."""
+    check_time()
     if not e.args:
         return e
     record = record_of(e.func)

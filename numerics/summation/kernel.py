@@ -22,6 +22,7 @@ from farfield.theory.functions.balls import precision, to_arb
 from farfield.theory.functions.nodes import n
 from farfield.theory.values import compile_ball
 
+CLOCKED = 64  # terms of a sum between two looks at the clock: each may take a millisecond
 MAX_BASES = 8  # precisions whose sums are remembered
 
 
@@ -119,7 +120,7 @@ def suffix_sums(value: Any, term: Callable[[int], Any], at: int, start: int) -> 
     """T_start, ..., T_at from T_at = value and the terms before it."""
     sums = [value]
     for i in range(at - 1, start - 1, -1):
-        if i % 1024 == 0:
+        if i % CLOCKED == 0:
             check_time()
         value = value + term(i)
         sums.append(value)

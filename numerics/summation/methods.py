@@ -108,6 +108,7 @@ def find(
     passed: list[tuple[Method, Unrecognised]] = []
     taken = None
     for method in METHODS:
+        check_time()
         if row > method.row or smooth > method.smooth:
             continue
         if not method.row and passed and passed[0][1].later is not None:
@@ -146,7 +147,7 @@ def _trace(p: Expr, start: int, said: str, passed: list[tuple[Method, Unrecognis
 def _linear_in_waves(p: Expr) -> Expr:
     """p with products and powers of sines and cosines as sums: sin^2 + cos^2 is 1."""
     waves = [w for w in p.atoms(sympy.sin, sympy.cos) if w.has(n)]
-    if not waves or p.count_ops() > MAX_OPERATIONS:
+    if not waves or len(p.args) > MAX_OPERATIONS or p.count_ops() > MAX_OPERATIONS:
         return p
     wide = expanded(p)
     products = [m for m in wide.atoms(sympy.Mul, sympy.Pow) if _factors(m, waves) > 1]

@@ -17,6 +17,7 @@ from farfield.numerics.summation.euler_maclaurin import Smooth
 from farfield.numerics.summation.kernel import number
 from farfield.numerics.summation.normal_form import normal_form, sign
 from farfield.theory.algebra import door
+from farfield.theory.algebra.budget import check_time
 from farfield.theory.algebra.outcomes import Unreachable
 from farfield.theory.functions.nodes import n
 
@@ -94,6 +95,7 @@ def has_monotone_slope(g: Expr, start: int) -> bool:
     """Whether g is proved to have a completely monotone derivative on [start, oo), by the rules
     n;  g + h;  c g;  log g if g(start) > 0;  g^a, 0 < a <= 1, and -g^a, a < 0, if g(start) > 0.
     """
+    check_time()
     if not g.has(n) or g == n:
         return True
     if g.is_Add:

@@ -22,6 +22,7 @@ from sympy import Expr, S
 
 from farfield.numerics.outcomes import Unrecognised, recognising
 from farfield.theory.algebra import door
+from farfield.theory.algebra.budget import check_time
 from farfield.theory.algebra.outcomes import Fork, NeedMore, NotReal, Undecided
 from farfield.theory.coefficients.context import Context, deciding
 from farfield.theory.coefficients.signs import sign as _sign
@@ -172,6 +173,7 @@ def _place_log(form: NormalForm, atom: Expr, k: int, coefficient: Expr) -> None:
 
 def _replace_atoms(e: Expr, atoms: dict[Expr, sympy.Dummy]) -> Expr:
     """Logs and non-polynomial powers, already in normal form, become symbols."""
+    check_time()
     if not e.has(n) or e == n:
         return e
     if e.is_Add or e.is_Mul:
@@ -186,6 +188,7 @@ def _replace_atoms(e: Expr, atoms: dict[Expr, sympy.Dummy]) -> Expr:
 
 def _rewrite(e: Expr, start: int) -> Expr:
     """The formula with logarithms and powers taken apart into factors proved positive."""
+    check_time()
     if not e.has(n) or e == n:
         return e
     if e.is_Add or e.is_Mul:

@@ -22,7 +22,7 @@ from sympy import Expr, S, Symbol
 from farfield.numerics.outcomes import Divergent, Unrecognised
 from farfield.numerics.summation.analytic import smooth_row
 from farfield.numerics.summation.analytic_bias import sign_from
-from farfield.numerics.summation.kernel import Kernel
+from farfield.numerics.summation.kernel import CLOCKED, Kernel
 from farfield.numerics.summation.memory import memory
 from farfield.numerics.summation.methods import find
 from farfield.numerics.summation.normal_form import sign
@@ -110,6 +110,8 @@ class Stretch:
             total: Any = fmpq(0)
             sums = [total]
             for i in range(self.end - 1, self.start - 1, -1):
+                if i % CLOCKED == 0:
+                    check_time()
                 try:
                     value = weight(i)
                 except Undefined:
@@ -379,6 +381,7 @@ def _switches(bias: Expr) -> set[Expr]:
     """The expressions whose sign selects a branch of the formula."""
     found = set()
     for e in sympy.preorder_traversal(bias):
+        check_time()
         if isinstance(e, _SWITCHES):
             found.add(e.args[0])
         elif isinstance(e, (sympy.Min, sympy.Max)):
@@ -452,6 +455,7 @@ class _At:
 
 def _settle(e: Expr, at: int) -> Expr:
     """The formula on the stretch that begins at `at`, its branches chosen there."""
+    check_time()
     if not e.has(n) or e == n:
         return e
     env = {n: fmpq(at)}

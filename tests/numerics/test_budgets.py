@@ -9,14 +9,22 @@ import sympy
 from farfield.numerics.comparison import compare_tails
 from farfield.numerics.depth import layered_receptive_field
 from farfield.numerics.design.search import design
+from farfield.numerics.enclosures.logarithm import elementary
 from farfield.numerics.horizon import dtype_horizon
 from farfield.numerics.leak import leak
 from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.numerics.resolution import attention_resolution
+from farfield.numerics.summation.methods import find
+from farfield.numerics.summation.monotone import has_monotone_slope
+from farfield.numerics.summation.normal_form import normal_form
+from farfield.numerics.summation.series import Stretch, _settle, _switches
 from farfield.numerics.windows.certified import certified_window, window_error
-from farfield.theory.algebra.budget import unless
+from farfield.theory.algebra.budget import unless, until
+from farfield.theory.algebra.outcomes import OutOfTime
 from farfield.theory.answers.errors import InputError
+from farfield.theory.decision.periods import common_period
 from farfield.theory.encodings import encoding
+from farfield.theory.functions.balls import precision
 from farfield.theory.functions.nodes import n
 
 BUDGET = 0.3
@@ -46,6 +54,31 @@ def test_a_spent_budget_is_an_answer(name, slow):
     found = QUESTIONS[name](slow, budget_s=BUDGET)
     assert found.status == "unknown" and found.reason.code == "budget"
     assert time.monotonic() - begun < 15
+
+
+def row(p):
+    found = Stretch(0, 100, p, None)
+    with precision(64):
+        return found.tail(0)
+
+
+WALKS = {
+    "normal form": lambda p: normal_form(p, 0),
+    "monotone": lambda p: has_monotone_slope(-p, 0),
+    "elementary": elementary,
+    "period": common_period,
+    "methods": find,
+    "stretches": lambda p: _settle(p, 0),
+    "switches": _switches,
+    "terms": row,
+}
+
+
+@pytest.mark.parametrize("name", WALKS)
+def test_what_walks_a_long_formula_looks_at_the_clock(name):
+    p = -sympy.Add(*(sympy.log(n + k) for k in range(1, 20)))
+    with until(0), pytest.raises(OutOfTime):
+        WALKS[name](p)
 
 
 @pytest.mark.parametrize("name", QUESTIONS)

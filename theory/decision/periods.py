@@ -8,6 +8,7 @@ import sympy
 from sympy import Expr
 
 from farfield.theory.algebra import door
+from farfield.theory.algebra.budget import check_time
 from farfield.theory.algebra.outcomes import Undecided
 from farfield.theory.coefficients.arithmetic import expand
 from farfield.theory.formula.building import substituted
@@ -27,6 +28,7 @@ def _cycle(x: Expr, rounding: bool) -> int:
     """The period of `(-1)^P`, `Mod(P, b)`, `cos(pi P)`, `frac(P)` for a polynomial P with rational
     coefficients, its constant aside; 0 for anything else. If D is their common denominator,
     P(n + T) - P(n) is a multiple of T/D."""
+    check_time()
     record = record_of(x.func)
     if x.is_Pow and x.base == -1:
         inside, modulus = x.exp, sympy.Integer(2)
