@@ -18,7 +18,7 @@ import sympy
 from flint import arb
 from sympy import Expr, S
 
-from farfield.numerics.price import DistancePrice, price_of_distance
+from farfield.numerics.price import DistancePrice, price_of_distance, reach
 from farfield.numerics.receptive_field import BLOCKWISE, resolve
 from farfield.numerics.windows.question import read_bounds
 from farfield.theory.answers.answer import Answer, Code, Label, Reason, Status, folded
@@ -41,6 +41,8 @@ class AttentionCeiling(Answer):
         length, distance: keys of the row, and the key's distance.
         value: the share, the largest of any head; None where it is not known.
         enclosure: floats around it.
+        farthest: the largest distance at which a key can have half, of any head; None if there is
+            none, or it is not known.
         longest: where the whole logit is bounded, the longest row in which a key can have half.
         heads: one answer a head where there are several.
         label: `certified`.
@@ -52,6 +54,7 @@ class AttentionCeiling(Answer):
     distance: int
     value: float | None = None
     enclosure: tuple[float, float] | None = None
+    farthest: int | None = None
     longest: int | None = None
     heads: tuple[AttentionCeiling, ...] = ()
 
@@ -62,7 +65,11 @@ class AttentionCeiling(Answer):
         longest = None if self.longest is None else f"{integer(self.longest)} keys"
         by_head = listed([_percent(h.value) for h in self.heads])
         why = None if self.reason is None else str(self.reason)
-        return [*found, facts(longest_row_for_half=longest, by_head=by_head or None, why=why)]
+        far = None if self.farthest is None else f"{integer(self.farthest)} back"
+        known = facts(
+            farthest_for_half=far, longest_row_for_half=longest, by_head=by_head or None, why=why
+        )
+        return [*found, known]
 
     def _first(self) -> Text:
         said = "no bound of the attention follows from one of the logits: {why}."
@@ -110,6 +117,8 @@ def attention_ceiling(
     >>> found = attention_ceiling("rope", 4, length=4096)
     >>> round(found.value, 4), found.longest
     (0.4213, 2981)
+    >>> attention_ceiling("-n/32", 4, length=4096).farthest
+    144
     >>> round(attention_ceiling("-n/32", 4, length=4096, distance=500).value, 6)
     1.5e-05
     """
@@ -126,11 +135,15 @@ def attention_ceiling(
         said = "its position enters neither as a bias nor through logits that are bounded"
         return _nothing(blank, Reason(Code.NOT_COVERED, said))
     price = price_of_distance(bias, row - 1 if distance is None else distance, length=row)
-    asked = replace(blank, distance=price.distance)
-    heads = tuple(_of_price(asked, h) for h in price.heads or (price,))
+    far, asked = reach(bias, 2 * bound, length=row), replace(blank, distance=price.distance)
+    heads = tuple(
+        replace(_of_price(asked, h), farthest=d.farthest)
+        for h, d in zip(price.heads or (price,), far.heads or (far,), strict=True)
+    )
     if not subject.biases:
         return replace(heads[0], formula=None, longest=_longest(bound))
-    return folded(heads, lambda h: h.value, lambda h: h.value == 1)
+    found = folded(heads, lambda h: h.value, lambda h: h.value == 1)
+    return replace(found, farthest=far.farthest)
 
 
 def _nothing(blank: AttentionCeiling, reason: Reason) -> AttentionCeiling:

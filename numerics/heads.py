@@ -53,6 +53,12 @@ def answered(bias: Expr, ask: Callable[[Expr], A], blank: Blank[A]) -> A:
     return blank(bias, status=Status.UNKNOWN, label=None, reason=reason)
 
 
+def each_head(subject: Encoding, ask: Callable[[Expr], A], blank: Blank[A]) -> tuple[A, ...]:
+    """The answers about the heads of an encoding; equal heads are asked once."""
+    known = {b: answered(b, ask, blank) for b in dict.fromkeys(subject.biases)}
+    return tuple(known[b] for b in subject.biases)
+
+
 def per_head(
     subject: Encoding,
     ask: Callable[[Expr], A],
@@ -74,8 +80,7 @@ def per_head(
     if reason := outside(subject):
         found = blank(None, status=Status.OUT_OF_SCOPE, label=None, reason=reason)
         return replace(found, subject=subject.name)
-    known = {b: answered(b, ask, blank) for b in dict.fromkeys(subject.biases)}
-    heads = tuple(known[b] for b in subject.biases)
+    heads = each_head(subject, ask, blank)
     return replace(folded(heads, size, settles), subject=subject.name)
 
 

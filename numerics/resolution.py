@@ -26,7 +26,7 @@ from flint import arb, fmpq
 from sympy import Expr, S
 
 from farfield.numerics.arrays import ROUNDOFF, TINY, floats
-from farfield.numerics.heads import BUDGET_S, answered, reason_of, sharp, within
+from farfield.numerics.heads import BUDGET_S, each_head, reason_of, sharp, within
 from farfield.numerics.receptive_field import at_precision, obstacle, resolve
 from farfield.numerics.summation.series import Series, series
 from farfield.theory.algebra.budget import check_time
@@ -267,11 +267,7 @@ def attention_resolution(
         return Resolution(bias, tokens, factor, str(hidden), "none", **more)
 
     with within(budget_s):
-        known = {
-            b: answered(b, lambda p: _of_bias(p, tokens, factor, hidden), blank)
-            for b in dict.fromkeys(subject.biases)
-        }
-    heads = tuple(known[b] for b in subject.biases)
+        heads = each_head(subject, lambda p: _of_bias(p, tokens, factor, hidden), blank)
     return replace(heads[0] if len(heads) == 1 else _mean(heads), subject=subject.name)
 
 

@@ -312,7 +312,9 @@ def row_window_error(
         sink: the logit of a learned constant in the denominator, whose value is 0; None without.
 
     Returns:
-        A float no less than the worst error, whatever was rounded on the way.
+        A float no less than the worst error, under every rounding from the biases on. Float64
+        biases of a `RowBias` of more than 20,000 keys have no bound of their own error, and the
+        result is then approximate.
 
     Raises:
         InputError: a misshapen bias, one that masks the whole window, numbers out of range.

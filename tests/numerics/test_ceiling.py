@@ -58,3 +58,15 @@ def test_bad_input_is_one_line(change, said):
     with pytest.raises(InputError, match=said) as error:
         attention_ceiling(**({"f": "-n", "logit_bound": 4, "length": 64} | change))
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(("f", "bound"), [("-n/32", 4), ("-2*log(1+n)", 3), ("alibi", 3), ("0", 1)])
+def test_the_farthest_key_that_can_have_half(f, bound):
+    """Biases that do not rise: the ceiling passes one half behind the farthest key."""
+    found = attention_ceiling(f, bound, length=512)
+    for head in found.heads or (found,):
+        last = -1 if head.farthest is None else head.farthest
+        if last >= 0:
+            assert attention_ceiling(head.formula, bound, length=512, distance=last).value >= 0.5
+        assert attention_ceiling(head.formula, bound, length=512, distance=last + 1).value < 0.5
+    assert found.farthest == max((h.farthest for h in found.heads), default=found.farthest)
