@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from pathlib import Path
@@ -134,15 +135,12 @@ def essay() -> str:
     """The page, whole: styles, script and data inside it, nothing asked of another host."""
     told = contents()
     data = json.dumps(told, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
-    counts: dict[str, int] = {}
-    for claim in told["claims"]:
-        counts[claim["verdict"]] = counts.get(claim["verdict"], 0) + 1
     template = environment().get_template("essay.html")
     return template.render(
         data=Markup(data),
         texts=told["texts"],
         ladders=list(_ladders()),
-        counts=counts,
+        counts=Counter(claim["verdict"] for claim in told["claims"]),
         condition=told["condition"],
         slopes=SLOPES,
         heads=range(HEADS),

@@ -48,7 +48,7 @@ NEAREST = 64
 """Tokens whose share is drawn as the text grows."""
 LENGTHS = tuple(round(NEAREST * 10 ** (k / 10)) for k in (*range(25), *range(27, 73, 3)))
 """Of that text; fewer where it is long, since shares change slowly there."""
-GREY = (("ALiBi, slope 1/64", encoding("-n/64")), ("no bias", encoding("0")))
+GREY = (("ALiBi, slope 1/64", "-n/64"), ("no bias", "0"))
 """Biases that everyone knows, drawn behind others."""
 
 
@@ -125,7 +125,8 @@ def kept_share(shown: Sequence[tuple[str, Encoding, int | str]]) -> Curve:
     if len(shown) == 1 and len(set(shown[0][1].biases)) > 1:
         shown, several = list(_each_head(shown[0][1], shown[0][2])), False
     own = {e.biases for _, e, _ in shown}
-    known = [(name, e, None) for name, e in GREY if e.biases not in own]
+    grey = [(name, encoding(formula), None) for name, formula in GREY]
+    known = [(name, e, None) for name, e, _ in grey if e.biases not in own]
     lines = []
     for name, e, colour in (*known, *shown):
         if len(points := _kept(e)) > 1:
