@@ -271,15 +271,7 @@ def _check_step(rule: str, said: Mapping[str, Any], own: Standing) -> bool:
                 raise ProofError("the formula for large n is not the formula")
         own.p = said["p"]
     elif rule in ("masked", "infinite"):
-        try:
-            with precision(BITS):
-                ball = to_arb(own.numbers.compiled(own.p)({n: fmpq(FAR[0])}))
-        except Undetermined as why:
-            own.verdicts.append(rule == "masked")
-            raise Open(str(why)) from None
-        if ball.is_finite() or bool(ball < 0) is not (rule == "masked"):
-            raise ProofError("the terms are not masked, or not infinite")
-        own.verdicts.append(rule == "masked")
+        _check_infinite(rule == "masked", own)
     elif rule in BOUNDS:
         check_bound(rule, said, own)
         own.p = said["bound"]
@@ -300,10 +292,7 @@ def _check_step(rule: str, said: Mapping[str, Any], own: Standing) -> bool:
     elif rule == "returns":
         check_returns(own)
     elif rule == "one alternative":
-        signs = {own.numbers.compare(own.p, said["p"], at) for at in points(own.p)}
-        if {1, -1} <= signs:
-            raise ProofError("the alternative does not bound p on one side")
-        own.p = said["p"]
+        _check_alternative(said["p"], own)
     elif rule == "expansion":
         check_expansion(said, own)
     elif rule in ("rung", "tie"):
@@ -315,6 +304,25 @@ def _check_step(rule: str, said: Mapping[str, Any], own: Standing) -> bool:
             own.verdicts.append(rule == "bounded support")
         return False
     return True
+
+
+def _check_infinite(masked: bool, own: Standing) -> None:
+    """The bias is minus infinity far out where it is said to be masked, else plus infinity."""
+    own.verdicts.append(masked)
+    try:
+        with precision(BITS):
+            ball = to_arb(own.numbers.compiled(own.p)({n: fmpq(FAR[0])}))
+    except Undetermined as why:
+        raise Open(str(why)) from None
+    if ball.is_finite() or bool(ball < 0) is not masked:
+        raise ProofError("the terms are not masked, or not infinite")
+
+
+def _check_alternative(p: Expr, own: Standing) -> None:
+    """The alternative lies on one side of p, as far as it is tried."""
+    if {1, -1} <= {own.numbers.compare(own.p, p, at) for at in points(own.p)}:
+        raise ProofError("the alternative does not bound p on one side")
+    own.p = p
 
 
 def _check_zero(constant: Expr, numbers: Numbers) -> None:
