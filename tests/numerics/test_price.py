@@ -65,6 +65,7 @@ def assert_price(found, expected):
         assert found.enclosure[0] <= expected <= found.enclosure[1]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", range(5))
 def test_rows_against_brute_force(seed):
     rng = random.Random(seed)

@@ -83,7 +83,7 @@ def test_battery(case):
     assert result.proof.steps and result.label == "theorem"
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 def test_battery_in_three_disguises(case, series):
     rng = random.Random(case["id"])
     domains = case["params"] or {}

@@ -58,6 +58,7 @@ def test_a_window():
     assert limit_closed_form(inclusive) == Rational(1, 81)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("r", ["1", "2", "3", "7", "6/5", "5/2"])
 @pytest.mark.parametrize("h", ["1", "1/3", "10"])
 def test_neighbour_sums_through_zeta_values(r, h):

@@ -85,6 +85,7 @@ def found(gpu, setup, part):
     return {r["row"]: r["found"] for r in gpu.rows(setup) if r["part"] == part and r["row"]}
 
 
+@pytest.mark.slow
 def test_the_environment_refuses_what_it_should(elsewhere):
     for wrong in ("farfield", "sympy"):
         code = f"import {wrong}"

@@ -39,6 +39,7 @@ def test_a_threshold_lies_where_fewest_seen_are_wrong():
     assert sized.threshold * sized.slope == pytest.approx(math.log(1.05))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("registration", REGISTRATIONS, ids=lambda r: r.folder.name)
 def test_registered_forecasts_follow_from_the_plan_and_from_what_was_seen(registration):
     said = registration.predictions

@@ -29,6 +29,7 @@ def shown(c: Coefficient) -> str:
 def exponents(m: Monomial) -> str:
     """A monomial `n^a0 (log n)^a1 ...` by its exponents.
 
+    >>> import sympy
     >>> exponents(Monomial([sympy.S.Zero, sympy.Rational(1, 2)]))
     '[0; 1 / 2]'
     """

@@ -179,7 +179,7 @@ def test_the_asymptotic_bessel_function():
                 assert found.overlaps(scaled.log() + (2 * acb.pi() * z).log() / 2)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "text, g",
     [
@@ -212,7 +212,7 @@ def test_averages_over_a_rotation(text, g):
         assert sums[j] < eps * sums[0] <= sums[j - 1]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text, g, eps, expected",
     [

@@ -63,7 +63,7 @@ FIRE = NormalisedBias("-4*x+x*sin(9*x)", "log(1+n/2)", threshold=16)
 SCALED = ScaledBias("-log(1+n)/2", scale="log(i)", content="log(i)/2")
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("bias", [FIRE, SCALED], ids=["fire", "scaled"])
 @pytest.mark.parametrize("worst", [False, True])
 def test_the_error_of_a_row_of_a_bias_of_its_own(bias, worst):
@@ -96,7 +96,7 @@ DECIDED = [
 ]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("bias", "value"), DECIDED, ids=[str(b) for b, _ in DECIDED])
 def test_the_supremum_over_rows_is_decided(bias, value):
     found = bias.windowable

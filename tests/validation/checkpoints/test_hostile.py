@@ -256,7 +256,7 @@ def _some(kind):
     return pytest.param(kind, marks=marks)
 
 
-@pytest.mark.parametrize("kind", map(_some, sorted(families())))
+@pytest.mark.parametrize("kind", [_some(kind) for kind in sorted(families())])
 def test_every_key_with_every_wrong_value(kind, tmp_path):
     """Read from JSON, as a file says it: refused in one line with the key, or described."""
     asked, place, refused = set(), tmp_path / "model", 0

@@ -68,7 +68,7 @@ def test_the_last_tokens_alone_are_the_last_of_all(name, small):
         torch.testing.assert_close(model.hidden(model.embed(x), last=3), whole[:, -3:])
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", HYBRIDS)
 def test_what_is_compiled_is_one_graph_at_every_length(name, small):
     """FlexAttention without code generation: no break, and after two lengths nothing new. (Its

@@ -152,6 +152,7 @@ def kill_one(process):
     os.kill(process.pid, signal.SIGKILL)
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_loses_its_job_only(jobs, long, tmp_path):
     """The long job's worker is killed once while it trains; the others run once."""
     store, killed = Store(tmp_path), []

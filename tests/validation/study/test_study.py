@@ -249,6 +249,7 @@ def test_bad_ideas_are_refused(f):
         study(f)
 
 
+@pytest.mark.slow
 def test_an_atlas_is_a_study_of_the_catalogue_with_the_claims(speaks):
     found = atlas(ledger=False)
     assert isinstance(found, Atlas) and found.claims == () and speaks(found)

@@ -21,6 +21,7 @@ GROWING = [
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("text", GROWING)
 def test_differences_of_tails_are_sums_of_terms(text):
     p = read(text)

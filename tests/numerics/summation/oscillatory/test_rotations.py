@@ -22,6 +22,7 @@ def gap(kernel, p, a, b):
     return to_arb(kernel.tail(a)) - to_arb(kernel.tail(b)), between
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("text", ROTATIONS)
 def test_rotations(text):
     p = read(text)
