@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 Formula = Annotated[str, Parameter(allow_leading_hyphen=True)]
 """A formula in `n` or a name of the catalogue; it may begin with a minus."""
 
+Formulas = Annotated[tuple[str, ...], Parameter(allow_leading_hyphen=True)]
+"""Formulas of an option that is given once for each."""
+
 Listed = Annotated[str, Parameter(allow_leading_hyphen=True)]
 """A file, or `-` for standard input."""
 

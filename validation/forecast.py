@@ -275,6 +275,8 @@ def forecast(
     depth = len(layers) if hybrid else natural(layers, "layers")
     if hybrid == (f is not None):
         raise InputError("a forecast is of a bias and a number of layers, or of a list of layers")
+    if depth < 1:
+        raise InputError("layers is an empty list; accepted: one entry for each layer")
     if not m < n <= MAX_TESTED:
         raise InputError(f"tested = {n} must be above trained = {m} and at most {MAX_TESTED}")
     length = natural(USUAL["steps"] if steps is None else steps, "steps")

@@ -12,7 +12,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from farfield.exits import BAD_INPUT, OK, UNKNOWN
-from farfield.options import CountOrNone, Formula, Listed, Output, Subject, refuse, seconds
+from farfield.options import (
+    CountOrNone,
+    Formula,
+    Formulas,
+    Listed,
+    Output,
+    Subject,
+    refuse,
+    seconds,
+)
 from farfield.output import emit, emit_all, say, speaks_unicode, tell
 from farfield.progress import progress
 from farfield.theory.answers.errors import InputError
@@ -340,7 +349,7 @@ def forecast(
     trained: str,
     tested: str,
     layers: str = "4",
-    layer: tuple[str, ...] = (),
+    layer: Formulas = (),
     steps: str | None = None,
     use: str | None = None,
     output: Output = Output(),

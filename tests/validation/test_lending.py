@@ -83,6 +83,8 @@ def test_beyond_what_was_measured_the_reason_is_said(layers, options, why):
         ({"f": None, "layers": [LOCAL, "0"], "use": {"target": [1.0]}}, "accepted are target"),
         ({"f": None, "layers": [LOCAL, ["-n", "0"]]}, "layer 2: 2 biases; accepted are 1 or 4"),
         ({"f": None, "layers": [{"mechanism": "rope", "window": 65}, "0"]}, "layer 1: window 65"),
+        ({"f": None, "layers": []}, "layers is an empty list"),
+        ({"f": None, "layers": ["-n", "0"], "use": []}, "is no measured run"),
     ],
 )
 def test_what_contradicts_itself_is_refused(given, message):
@@ -99,6 +101,12 @@ def test_the_verb(capsys):
     with pytest.raises(SystemExit, match="2"):
         main([*words, "-n", "--trained", "64", "--tested", "1k"])
     assert "beside --layer" in capsys.readouterr().err
+
+
+def test_a_layer_may_begin_with_a_minus(capsys):
+    with pytest.raises(SystemExit):
+        main(["forecast", "--layer", "-n/8", "--layer", "0", "--trained", "64", "--tested", "1k"])
+    assert capsys.readouterr().out.startswith("-n/8, then 0: ")
 
 
 def test_rows_are_kept_evenly_and_to_a_part_in_30000(tmp_path):

@@ -235,7 +235,7 @@ def use_of(asked: Hybrid, trained: int, tested: int, use: Any = None) -> Use:
             raise InputError(f"use has {given}; accepted are target, others and near, as arrays")
         return _curve(asked, asked.retrieving(tested), trained, tested, use, Use())
     known = {lender.name: lender for lender in lenders() if lender.hybrid is not None}
-    if use is not None and use not in known:
+    if use is not None and (not isinstance(use, str) or use not in known):
         raise InputError(f"use {str(use)[:60]!r} is no measured run; accepted: {'; '.join(known)}")
     alike = [
         lender
