@@ -26,6 +26,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -200,6 +201,35 @@ def catalogue():
             ]
             case["exit"] = exits(name, *given)
             found[titled(name, options)] = case
+    return found
+
+
+def prices():
+    """What a distance costs and what an advantage reaches: the catalogue and the first series."""
+    subjects = {
+        name: made
+        for name in farfield.encodings()
+        if (made := farfield.encoding(name)).formula is not None and not made.free
+    }
+    subjects |= {e["expr"]: e["expr"] for e in lines("series.jsonl")[:60] if not e["params"]}
+    found = {}
+    for name, subject in subjects.items():
+        found[name] = {
+            f"{place} {length or 'series'}": asked(question, *fields)
+            for length in (None, 1024, 10**6)
+            for place, fields, question in (
+                (
+                    "price",
+                    ["value"],
+                    partial(farfield.price_of_distance, subject, 100, length=length),
+                ),
+                (
+                    "reach",
+                    ["tokens", "farthest"],
+                    partial(farfield.reach, subject, 7, length=length),
+                ),
+            )
+        }
     return found
 
 
@@ -392,6 +422,7 @@ FACTS = {
     "battery": battery,
     "series": series,
     "catalogue": catalogue,
+    "prices": prices,
     "runs": runs,
     "registered": registered,
     "claims": lambda: judged("claims", "facts"),
