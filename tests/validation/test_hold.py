@@ -67,7 +67,9 @@ def test_logits_that_grow_with_the_row_predict_more(registered, tmp_path):
 
 
 def cell(name="a", home=1.0, measured=(0.4, 0.2), predicted=(0.5, 0.2), far=0.8, said=0.3, **more):
-    return hold.TaskRun(name, "kind", home, 0.9, measured, predicted, far, said, **more)
+    return hold.TaskRun(
+        name, "kind", home, 0.9, measured, predicted, (1.0,) * len(measured), far, said, **more
+    )
 
 
 def test_the_score_of_made_up_results():
@@ -86,6 +88,7 @@ def test_the_score_of_made_up_results():
     assert rights["attention from 1/4"] == (1, 2) == rights["always used"]
     assert rights["attention from 1/2"] == (1, 2)
     assert rights["formula alone"] == (2, 2)
+    assert score["points"] == {"right": 3, "of": 4, "always": 4}
     assert score["wrong"] == ["wrong"]
     assert score["holds"] == {"attention": False, "used": False}
     good = hold.score([found[0], dataclasses.replace(found[0], used=None)])

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from farfield.theory.answers.answer import InputError
-from farfield.validation.evidence import competing, judged, mixtures
+from farfield.validation.evidence import circuits, competing, judged, mixtures
 from farfield.validation.evidence.questions import answers
 from farfield.validation.evidence.summary import QUERIES, filled, summary, where
 from farfield.validation.files import write
@@ -32,7 +32,7 @@ def main(arguments: list[str]) -> None:
             found = [
                 *judged.answers(),
                 *competing.answers(),
-                *filter(None, [mixtures.answer()]),
+                *filter(None, [mixtures.answer(), circuits.answer()]),
             ]
             for length in (64, 128):
                 found += answers(length=length)
@@ -41,10 +41,13 @@ def main(arguments: list[str]) -> None:
             for jobs, *_ in planned(corpus()):
                 for line in mixtures.measure(jobs, folder):
                     print(line, flush=True)
+        case ["circuits", folder]:
+            for line in circuits.measure(folder):
+                print(line, flush=True)
         case _:
             raise InputError(
-                f"arguments {arguments!r}; accepted: summary, answers, where NUMBER, fill FILE ... "
-                "or mixtures FOLDER"
+                f"arguments {arguments!r}; accepted: summary, answers, where NUMBER, fill FILE "
+                "..., mixtures FOLDER or circuits FOLDER"
             )
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from farfield.theory.answers.errors import InputError
 from farfield.theory.answers.wording import plural
-from farfield.validation.evidence import competing, judged, mixtures, referee
+from farfield.validation.evidence import circuits, competing, judged, mixtures, referee
 from farfield.validation.evidence.told import environment, sentences
 from farfield.validation.forecast import calibration
 from farfield.validation.harness.reading import corpus
@@ -221,8 +221,16 @@ def use() -> Found:
         "right": used["attention from 1/4"]["right"],
         "of": used["attention from 1/4"]["of"],
         "always": used["always used"]["right"],
+        **{f"points {name}": value for name, value in found["points"].items()},
     }
     return numbers, _files(iter(hold.HOLD.results()))
+
+
+def heads_that_find() -> Found:
+    """Which heads find a far token, and which heads they need (`circuits.json`)."""
+    found = circuits.answer()
+    assert found is not None, "circuits.json is committed"
+    return {**found.numbers, "models": found.n}, ("evidence/circuits",)
 
 
 QUERIES: Mapping[str, Callable[[], Found]] = {
@@ -240,6 +248,7 @@ QUERIES: Mapping[str, Callable[[], Found]] = {
     "at_128": partial(_first, 128),
     "fields": fields,
     "use": use,
+    "circuits": heads_that_find,
 }
 """By the name under which the sentences know them."""
 

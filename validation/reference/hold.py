@@ -259,6 +259,7 @@ class TaskRun:
         home: mean accuracy at the training length.
         trained: mean attention of the retrieving head there.
         measured, predicted: attention at each point on longer rows.
+        accuracy: there.
         far: accuracy at the farthest distance of the longest row.
         far_attention: the predicted attention there.
         used: whether the formula alone says that the farthest key is used; None: it says nothing.
@@ -270,6 +271,7 @@ class TaskRun:
     trained: float
     measured: tuple[float, ...]
     predicted: tuple[float, ...]
+    accuracy: tuple[float, ...]
     far: float
     far_attention: float
     used: bool | None = None
@@ -310,6 +312,7 @@ def cells(results: Sequence[Row], said: Mapping[str, bool | None]) -> list[TaskR
                 float(np.mean([p["attention"] for p in home])),
                 tuple(p["attention"] for p, _ in longer),
                 tuple(q["attention"] for _, q in longer),
+                tuple(p["accuracy"] for p, _ in longer),
                 last["accuracy"],
                 last_said["attention"],
                 said.get(_cell(result["name"], result["seed"])),
@@ -324,7 +327,8 @@ def score(found: Sequence[TaskRun]) -> dict[str, Any]:
     Attention: mean over cells of each cell's mean absolute error, that of the worst cell and of the
     worst family, and those of two nulls: one constant (the mean of all that was measured) and each
     model's own attention at the training length. Accuracy at the farthest distance, above or below
-    one half: the share that each rule has right. `holds` names what the registration must reach.
+    one half: the share that each rule has right; the same at every point, which was not registered.
+    `holds` names what the registration must reach.
     """
     known = [c for c in found if c.learned]
     counted = {"cells": len(found), "learned": len(known)}
@@ -348,6 +352,11 @@ def score(found: Sequence[TaskRun]) -> dict[str, Any]:
         name: {"right": sum(yes == (c.far >= 0.5) for yes, c in said), "of": len(said)}
         for name, said in rules.items()
     }
+    points = [
+        (said >= SHARE, found >= 0.5)
+        for c in known
+        for said, found in zip(c.predicted, c.accuracy, strict=True)
+    ]
     first = right["attention from 1/4"]
     error = float(np.mean([*errors.values()]))
     return {
@@ -361,6 +370,11 @@ def score(found: Sequence[TaskRun]) -> dict[str, Any]:
             "as at the training length": float(np.mean([c.error(c.trained) for c in known])),
         },
         "used": right,
+        "points": {
+            "right": sum(said == found for said, found in points),
+            "of": len(points),
+            "always": sum(found for _, found in points),
+        },
         "wrong": sorted(c.name for yes, c in rules["attention from 1/4"] if yes != (c.far >= 0.5)),
         "holds": {
             "attention": error <= NEAR,

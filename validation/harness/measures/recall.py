@@ -108,7 +108,7 @@ def recall(
     found = []
     for done, (length, distance) in enumerate(places, 1):
         random = np.random.default_rng([asked.seed, length, distance])
-        found.append(_asked(model, task, random, asked.rows, length, distance, visible))
+        found.append(asked_at(model, task, random, asked.rows, length, distance, visible))
         if progress is not None:
             progress(done, len(places))
     at_home = [one for (length, _), one in zip(places, found, strict=True) if length == trained]
@@ -140,17 +140,32 @@ def recall(
     return Recall(layer + 1, head + 1, tuple(points)), kept
 
 
-def _asked(
+def asked_at(
     model: Transformer,
     task: Task,
     random: np.random.Generator,
     count: int,
     length: int,
     distance: int,
-    visible: Visibility,
+    visible: Visibility = CAUSAL,
+    inner: Callable[..., Tensor] = fused,
 ) -> tuple[Tensor, Tensor, Tensor, int, int]:
-    """Which rows are right, shape (rows,); attention on the key, (rows, layers, heads); content
-    logits of the query, (rows, layers, heads, length); the positions of query and key."""
+    """Ask a model at one distance in rows of one length.
+
+    Args:
+        model: trained on the task.
+        task: which asks.
+        random: draws the rows.
+        count: how many rows.
+        length: of a row, in tokens.
+        distance: from the query to the key of the answer, in tokens.
+        visible: which keys a query sees.
+        inner: the attention path, where a part of the model is changed at test time.
+
+    Returns:
+        Which rows are right, shape (rows,); attention on the key, (rows, layers, heads); content
+        logits of the query, (rows, layers, heads, length); the positions of query and key.
+    """
     rows = task.probe(random, count, length, distance)
     query_at, key_at = int(rows.query[0]), int(rows.key[0])
     position, layers = torch.arange(length), list[tuple[Tensor, Tensor]]()
@@ -170,7 +185,7 @@ def _asked(
             logits = logits + bias.cpu()[:, None, (query_at - position).clamp(min=0)]
         logits = logits.masked_fill(~visible.sees(query_at, position), -math.inf)
         layers.append((weighting.softmax(logits)[:, :, 0, key_at], content[:, :, 0]))
-        return fused(query, key, value, bias, visible, weighting)
+        return inner(query, key, value, bias, visible, weighting)
 
     right, attention, contents = [], [], []
     for tokens in torch.from_numpy(rows.tokens).split(max(1, _TOKENS // length)):
