@@ -5,23 +5,14 @@ for the total alone `mpmath.nsum` and `scipy.integrate.nsum`. The reference is t
 ball comparisons certify.
 
     python benchmarks/receptive_fields.py [--quick]
-
-With --battery every convergent entry of a battery of formulas is asked at five eps instead:
-parameters take the first admissible values of a short list, and a formula that is undefined at a
-small n is shifted to start at n = 20, or at 10^7.
-
-    python benchmarks/receptive_fields.py --battery [FILE] [--only TEXT]
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
-import json
 import time
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import mpmath
@@ -31,7 +22,6 @@ from scipy import integrate
 
 from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.numerics.summation.series import series
-from farfield.theory.answers.answer import InputError
 from farfield.theory.formula.grammar import read
 from farfield.theory.functions.balls import precision, to_arb
 from farfield.theory.functions.nodes import n
@@ -50,10 +40,6 @@ KERNELS = (
     "-n^(3/10)/2",
 )
 GENERAL = ("-log(n+20)^(11/10)", "-2*asinh(n)", "-2*digamma(n+1)", "-log(n^2+exp(sqrt(n)))")
-VALUES = ("3/2", "2", "1/2", "3", "1/4", "-1/2", "1")
-BATTERY = Path(__file__).resolve().parents[1] / "tests" / "data" / "battery.jsonl"
-BUDGET_S = 60.0
-BATTERY_EPS = ("1/2", "1/10", "1/100", "1/10000", "1e-8")
 EPS = ("1/2", "1/10", "1/100", "1/10000", "1e-8", "1e-12")
 
 
@@ -90,76 +76,11 @@ def timed(function: Callable[[], Any]) -> tuple[Any, float]:
     return result, 1000 * (time.process_time() - started)
 
 
-def filled(case: dict[str, Any]) -> sympy.Expr:
-    """The formula of an entry with the first values that meet its condition."""
-    formula, names = read(case["expr"]), sorted(case["params"] or {})
-    symbols = {str(s): s for s in formula.free_symbols}
-    text = (case["condition"] or "True").replace("exp(-1)", "1/E")
-    condition = sympy.sympify(text, locals={name: sympy.Symbol(name) for name in names})
-    for values in itertools.product(map(sympy.Rational, VALUES), repeat=len(names)):
-        point = {sympy.Symbol(name): v for name, v in zip(names, values, strict=True)}
-        signs = all(v > 0 or case["params"][str(s)] == "real" for s, v in point.items())
-        if signs and sympy.sympify(condition).subs(point) == sympy.true:
-            return formula.subs({symbols[str(s)]: v for s, v in point.items() if str(s) in symbols})
-    raise ValueError(f"no values for {case['id']}")
-
-
-def battery(path: Path, only: str) -> None:
-    """One line an entry: the kinds of the five answers, set-up and query times."""
-    cases = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    kinds: dict[str, int] = {}
-    setups, queries = [], []
-    for case in cases:
-        if case["verdict"] == "diverges" or only not in case["id"]:
-            continue
-        name = case["id"]
-        for start in (0, 20, 10**7):
-            formula = filled(case).subs(n, n + start)
-            try:
-                _, setup = timed(lambda: theoretical_receptive_field(formula, "1/3"))  # noqa: B023
-                break
-            except InputError:
-                name = f"{case['id']} (later)"
-        shown, times = [], []
-        for eps in BATTERY_EPS:
-            found, spent = timed(
-                lambda: theoretical_receptive_field(formula, eps, budget_s=BUDGET_S)  # noqa: B023
-            )
-            kind = type(found.answer).__name__ if found.answer else "none"
-            digits = len(str(sympy.Integer(found.tokens))) if found.tokens else 0
-            shown.append(
-                f"{kind} {found.tokens}"
-                if 0 < digits < 9
-                else f"{kind} {digits} digits"
-                if digits
-                else kind
-            )
-            kinds[kind] = kinds.get(kind, 0) + 1
-            times.append(spent)
-            last = found
-        setups.append(setup)
-        queries += times
-        reason = f"  ({last.reason})" if last.tokens is None else ""
-        print(
-            f"{name:42s} set-up {setup:7.0f} ms, queries {np.median(times):6.0f} median "
-            f"{max(times):6.0f} largest: {', '.join(shown)}{reason}",
-            flush=True,
-        )
-    print(", ".join(f"{kind}: {count}" for kind, count in kinds.items()))
-    print(f"set-up median {np.median(setups):.0f} ms, query median {np.median(queries):.1f} ms")
-
-
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="sums of 10^6 terms alone")
-    parser.add_argument("--battery", nargs="?", type=Path, const=BATTERY, help="a file of entries")
-    parser.add_argument("--only", default="", help="entries whose name contains this")
-    asked = parser.parse_args()
-    if asked.battery:
-        battery(asked.battery, asked.only)
-    else:
-        compare((10**6,) if asked.quick else (10**6, 10**7))
+    compare((10**6,) if parser.parse_args().quick else (10**6, 10**7))
 
 
 def compare(sizes: tuple[int, ...]) -> None:

@@ -11,5 +11,5 @@
     telescoping      exact shares, which settle ties
     memory           caches of partial sums; sums are values, so caching changes no result
 
-What the constants cost is measured by `benchmarks/constants.py`.
+With `FARFIELD_TRACE=1` a sum prints which method it takes, and why.
 """
