@@ -37,6 +37,7 @@ from farfield.numerics.receptive_field import (
     MAX_FLOAT_LENGTH,
     Bracket,
     Exact,
+    diverges,
     obstacle,
     resolve,
 )
@@ -354,7 +355,7 @@ def _cheapness(head: DistancePrice) -> float:
 
 def _price_of_bias(bias: Expr, blank: Blank[DistancePrice]) -> DistancePrice:
     """The price in one head, of a blank answer's distance and row."""
-    s, asked = exp_series(bias), blank(bias)
+    s, asked = exp_series(bias, diverges), blank(bias)
     at, length = asked.distance, asked.length
 
     def infinite(value: float, code: Code, said: str) -> DistancePrice:
@@ -494,7 +495,7 @@ class _Advantage:
 
 def _reach_of_bias(bias: Expr, asked: _Advantage) -> Reach:
     """The distances that one head reaches."""
-    s = exp_series(bias)
+    s = exp_series(bias, diverges)
     if asked.length is None and (reason := obstacle(s)) is not None:
         if reason.code is Code.DIVERGES:
             said = "the exp-series diverges: every price grows beyond all bounds with the row"

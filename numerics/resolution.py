@@ -27,7 +27,7 @@ from sympy import Expr, S
 
 from farfield.numerics.arrays import ROUNDOFF, TINY, floats
 from farfield.numerics.heads import BUDGET_S, each_head, reason_of, sharp, within
-from farfield.numerics.receptive_field import at_precision, obstacle, resolve
+from farfield.numerics.receptive_field import at_precision, diverges, obstacle, resolve
 from farfield.numerics.summation.series import Series, series
 from farfield.theory.algebra.budget import check_time
 from farfield.theory.algebra.outcomes import Unreachable
@@ -393,7 +393,7 @@ def _shifted(bias: Expr) -> Expr:
 
 def _limit(bias: Expr) -> Found:
     """(sum b_n^2 - sum b_n b_(n+1))/B^2; 0 where the series diverges and p is bounded above."""
-    s = series(bias)
+    s = series(bias, diverges)
     reason = obstacle(s)
     if reason is not None and reason.code is Code.DIVERGES:
         said = "the exp-series diverges and p is "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from functools import lru_cache
 from typing import Any
 
 from farfield.theory.answers.answer import InputError
@@ -24,6 +25,7 @@ def command(verb: str, subject: Encoding, options: str = "") -> str:
     return f"farfield {verb} {named} {options}".strip() if named else ""
 
 
+@lru_cache(256)
 def spoken(subject: Encoding) -> str:
     """An encoding as the command line takes it; empty where that is not short, or not sure."""
     tried: list[tuple[str, dict[str, Any]]] = []

@@ -48,6 +48,8 @@ NEAREST = 64
 """Tokens whose share is drawn as the text grows."""
 LENGTHS = tuple(round(NEAREST * 10 ** (k / 10)) for k in (*range(25), *range(27, 73, 3)))
 """Of that text; fewer where it is long, since shares change slowly there."""
+SHORT = 20_000
+"""The longest text whose keys are summed one by one."""
 GREY = (("ALiBi, slope 1/64", "-n/64"), ("no bias", "0"))
 """Biases that everyone knows, drawn behind others."""
 
@@ -156,9 +158,15 @@ def _each_head(e: Encoding, colour: int | str) -> Iterator[tuple[str, Encoding, 
 
 @lru_cache(maxsize=64)
 def _kept(e: Encoding) -> tuple[tuple[float, float], ...]:
-    """The length of a text, and the share of its mass that the nearest tokens keep."""
-    lost = [(n, leak(e, NEAREST, n).value if n > NEAREST else 0.0) for n in LENGTHS]
-    return tuple((float(n), 1 - value) for n, value in lost if value is not None)
+    """The length of a text, and the share of its mass that the nearest tokens keep: summed in
+    float64 while the text is short, certified from there on."""
+    short = [n for n in LENGTHS if n <= SHORT]
+    biases = e.bias(np.arange(short[-1]))
+    masses = np.exp(biases - biases.max(axis=1, keepdims=True)).cumsum(axis=1)
+    shares = (masses[:, NEAREST - 1, None] / masses[:, np.array(short) - 1]).min(axis=0)
+    lost = [(n, leak(e, NEAREST, n).value) for n in LENGTHS[len(short) :]]
+    points = [*zip(short, shares, strict=True), *((n, 1 - x) for n, x in lost if x is not None)]
+    return tuple((float(n), float(share)) for n, share in points)
 
 
 def bounded_share() -> Curve:

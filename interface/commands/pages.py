@@ -128,7 +128,8 @@ def atlas(
             store=runs or folder / "runs",
             notice=step,
         )
-    page = write_atlas(result, folder)
+        step("pages", 0, 1)
+        page = write_atlas(result, folder)
     return emit(result, output, f"page: {page}")
 
 
