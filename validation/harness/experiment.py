@@ -117,6 +117,8 @@ def train_and_measure(
                 place,
                 predictions,
             )
+        else:
+            parallel.nothing_to_train()
         model = model.to(place)
         measurements = []
         for visible in configuration.variants:
@@ -197,7 +199,7 @@ def chosen_device(name: str = "auto") -> torch.device:
     return torch.device("cuda" if visible and name != "cpu" else "cpu")
 
 
-def environment(device: torch.device) -> dict[str, Any]:
+def environment(device: torch.device, processes: int = 1) -> dict[str, Any]:
     """Versions and the class of machine: what a number may depend on, and no name of a host."""
     found = {
         "python": platform.python_version(),
@@ -208,8 +210,8 @@ def environment(device: torch.device) -> dict[str, Any]:
         "threads": torch.get_num_threads(),
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
     }
-    if parallel.size() > 1:
-        found["processes"] = parallel.size()
+    if processes > 1:
+        found["processes"] = processes
     if device.type == "cuda":
         found |= {"gpu": torch.cuda.get_device_name(device), "cuda": torch.version.cuda}
     return found
@@ -263,8 +265,6 @@ def _trained(
     except TrainingDiverged:
         (folder / "asked.json").unlink(missing_ok=True)
         raise
-    where = environment(device)
-    parallel.part()  # what remains is for this process alone
     sha256 = checkpoints.write_tensors(folder / "weights.safetensors", model.state_dict())
     record = {
         **asked,
@@ -273,7 +273,7 @@ def _trained(
         "parameters": sum(p.numel() for p in model.parameters()),
         "learned": model.learned_values(),
         "weights_sha256": sha256,
-        "environment": where,
+        "environment": environment(device, parallel.size()),
     }
     write_json(folder / "training.json", record)
     checkpoints.remove(folder)

@@ -1,21 +1,17 @@
 """What a store of runs holds: a line for each run, runs side by side, and what may be removed.
 
-Reading needs no torch, and no run is opened for more than its JSON. A listing opens only the runs
-that changed since the last one: `<store>/.runs.json` keeps the lines of the others, each with the
-names, sizes and times of its files, which must still be the same.
+Reading needs no torch, and no run is opened for more than its JSON.
 """
 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-import hashlib
 import json
 import os
 import shutil
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,28 +19,14 @@ from farfield.theory.answers.answer import InputError, Label, Result
 from farfield.theory.answers.blocks import Block, facts, note, sentence, table
 from farfield.theory.answers.notation import shortened
 from farfield.theory.answers.wording import listed, plural
-from farfield.validation.files import CorruptFile, read_json, recorded, unrecorded, write_json
+from farfield.validation.files import CorruptFile, read_json, unrecorded
 from farfield.validation.harness.store import Store
 
-_INDEX = ".runs.json"
-_LINE = (
-    "state",
-    "encoding",
-    "formula",
-    "preset",
-    "length",
-    "seed",
-    "steps",
-    "loss",
-    "ratios",
-    "note",
-)
 LAST = "last token"
 """The protocol that listings show."""
 
-_RECENT = 2.0  # seconds in which a file can change twice and bear the same time
-STATES = ("finished", "unfinished", "corrupted", "set aside")
-HEADER = (
+STATES = ("finished", "failed", "unfinished", "corrupted", "set aside")
+_HEADER = (
     "run",
     "state",
     "encoding",
@@ -57,7 +39,7 @@ HEADER = (
     "perplexity",
     "note",
 )
-_NUMERIC = (5, 6, 7, 8)
+_NUMERIC = ("length", "seed", "steps", "loss")
 
 
 def longest(ratios: Iterable[tuple[str, int, float]]) -> str:
@@ -84,7 +66,6 @@ class Run(Result):
         loss: the last mean training loss, in nats a token.
         ratios: measured perplexity ratios to the training length by inference, protocol, length.
         modified: seconds since the epoch.
-        size: bytes on disk.
         note: the defect, in words.
     """
 
@@ -99,38 +80,40 @@ class Run(Result):
     loss: float | None = None
     ratios: tuple[tuple[str, str, int, float], ...] = ()
     modified: float = 0.0
-    size: int = 0
     note: str = ""
 
     def row(self) -> tuple[Any, ...]:
         """The cells of a listing."""
-        ratios = [(view, length, ratio) for view, by, length, ratio in self.ratios if by == LAST]
-        loss = None if self.loss is None else f"{self.loss:.3f}"
-        formula = None if self.formula is None else shortened(self.formula, 24)
         return (
             self.key,
             self.state,
             self.encoding,
-            formula,
+            None if self.formula is None else shortened(self.formula, 24),
             self.preset,
             self.length,
             self.seed,
             self.steps,
-            loss,
-            longest(ratios),
+            None if self.loss is None else f"{self.loss:.3f}",
+            longest((view, length, ratio) for view, by, length, ratio in self.ratios if by == LAST),
             self.note,
         )
 
     def blocks(self) -> Sequence[Block]:
-        trained = f" of {self.encoding}" if self.encoding else ""
-        first = sentence(
-            "Run {key}{trained} is {state}{note}.",
-            key=self.key,
-            trained=trained,
-            state=self.state,
-            note=f": {self.note}" * bool(self.note),
+        of = f" of {self.encoding}" if self.encoding else ""
+        why = f": {self.note}" if self.note else ""
+        said = sentence(
+            "Run {key}{of} is {state}{why}.", key=self.key, of=of, state=self.state, why=why
         )
-        return first, table(HEADER, [self.row()], numeric=_NUMERIC)
+        return said, listing([self])
+
+
+def listing(runs: Sequence[Run]) -> Block:
+    """The table of some runs, without the columns that are empty in all of them."""
+    rows = [run.row() for run in runs]
+    used = [k for k in range(len(_HEADER)) if any(row[k] not in (None, "") for row in rows)]
+    header = [_HEADER[k] for k in used]
+    numeric = tuple(at for at, name in enumerate(header) if name in _NUMERIC)
+    return table(header, [[row[k] for k in used] for row in rows], numeric=numeric)
 
 
 @dataclass(frozen=True, repr=False)
@@ -145,21 +128,9 @@ class Inventory(Result):
             return (sentence("{none}", none=self.none),)
         states = [r.state for r in self.runs]
         counts = [f"{states.count(state)} {state}" for state in STATES if state in states]
-        rows = [run.row() for run in self.runs]
-        used = [k for k in range(len(HEADER)) if any(row[k] not in (None, "") for row in rows)]
-        return (
-            sentence(
-                "{runs}: {counts}.",
-                Label.MEASURED,
-                runs=plural(len(states), "run"),
-                counts=listed(counts),
-            ),
-            table(
-                [HEADER[k] for k in used],
-                [[row[k] for k in used] for row in rows],
-                numeric=tuple(at for at, k in enumerate(used) if k in _NUMERIC),
-            ),
-        )
+        runs = plural(len(states), "run")
+        said = sentence("{runs}: {counts}.", Label.MEASURED, runs=runs, counts=listed(counts))
+        return said, listing(self.runs)
 
 
 @dataclass(frozen=True, repr=False)
@@ -308,24 +279,10 @@ def inventory(store: Store) -> Inventory:
     >>> print(inventory(Store(tempfile.mkdtemp())))
     no runs
     """
-    index = _read_index(store)
-    kept: dict[str, tuple[str, dict[str, Any]]] = {}
-    found, now = [], time.time()
+    found = []
     for folder in _folders(store):
-        try:
-            modified, size, seen = _files(folder)
-            line = index.get(folder.name)
-            if line is None or line[0] != seen:
-                run = _run(folder)
-                line = seen, {name: getattr(run, name) for name in _LINE}
-        except FileNotFoundError:  # removed or set aside meanwhile
-            continue
-        if now - modified > _RECENT:
-            kept[folder.name] = line
-        fields = {**line[1], "ratios": tuple(map(tuple, line[1]["ratios"]))}
-        found.append(Run(key=folder.name, modified=modified, size=size, **fields))
-    if kept != index:
-        _write_index(store, kept)
+        with contextlib.suppress(FileNotFoundError):  # removed or set aside meanwhile
+            found.append(run_of(folder))
     return Inventory(tuple(sorted(found, key=lambda run: (run.modified, run.key))))
 
 
@@ -379,35 +336,10 @@ def prune(store: Store, runs: Sequence[Run]) -> tuple[Run, ...]:
     for run in runs:
         key = run.key.partition(".")[0]
         with contextlib.suppress(Timeout), FileLock(store.root / f"{key}.lock", timeout=0):
-            if _run(store.folder(run.key)).state == run.state:
+            if run_of(store.folder(run.key)).state == run.state:
                 shutil.rmtree(store.folder(run.key))
                 removed.append(run)
     return tuple(removed)
-
-
-def _files(folder: Path) -> tuple[float, int, str]:
-    """When a folder was last changed, its size, and a hash of the names, sizes and times."""
-    with os.scandir(folder) as entries:
-        files = sorted((e.name, e.stat()) for e in entries if e.is_file())
-    times = [(name, found.st_size, found.st_mtime_ns) for name, found in files]
-    seen = hashlib.blake2b(repr(times).encode(), digest_size=8).hexdigest()
-    modified = max((found.st_mtime for _, found in files), default=None)
-    size = sum(found.st_size for _, found in files)
-    return folder.stat().st_mtime if modified is None else modified, size, seen
-
-
-def _read_index(store: Store) -> dict[str, tuple[str, dict[str, Any]]]:
-    """The lines of the last listing; none where there was none, or not by this version."""
-    with contextlib.suppress(CorruptFile):
-        found = read_json(store.root / _INDEX)
-        if found.get("fields") == list(_LINE):
-            return {name: tuple(line) for name, line in unrecorded(found["runs"]).items()}
-    return {}
-
-
-def _write_index(store: Store, lines: dict[str, tuple[str, dict[str, Any]]]) -> None:
-    with contextlib.suppress(InputError):  # a store that is read-only is listed all the same
-        write_json(store.root / _INDEX, {"fields": list(_LINE), "runs": recorded(lines)})
 
 
 def _folders(store: Store) -> list[Path]:
@@ -435,53 +367,43 @@ def finished_run(store: Store, key: str) -> Path:
     raise InputError(f"run {key!r} {wrong} in {str(store.root)!r}; accepted: the digits of a key")
 
 
-def _run(folder: Path) -> Run:
-    modified, size, _ = _files(folder)
-    run = Run(folder.name, "unfinished", modified=modified, size=size)
-    if ".corrupt-" in folder.name:
-        return dataclasses.replace(run, state="set aside")
+def run_of(folder: Path) -> Run:
+    """The run in a folder, as far as its JSON says."""
+    with os.scandir(folder) as files:
+        times = [file.stat().st_mtime for file in files]
+    run = Run(folder.name, "unfinished", modified=max(times, default=folder.stat().st_mtime))
+    finished, asked, kept = (folder / f"{n}.json" for n in ("training", "asked", "checkpoint"))
     try:
-        if (folder / "training.json").exists():
-            record = read_json(folder / "training.json")
-            losses = record["losses"]
-            return dataclasses.replace(
-                _asked(run, record),
-                state="finished",
-                steps=record["steps"],
-                loss=losses[-1][1] if losses else None,
-                ratios=tuple(_ratios(folder)),
-            )
-        if (folder / "asked.json").exists():
-            run = _asked(run, read_json(folder / "asked.json"))
-        if (folder / "checkpoint.json").exists():
-            checkpoint = read_json(folder / "checkpoint.json")
-            losses = checkpoint["record"]["losses"]
-            return dataclasses.replace(
-                run, steps=checkpoint["step"], loss=losses[-1][1] if losses else None
-            )
+        if ".corrupt-" in folder.name:
+            return replace(run, state="set aside")
+        if not finished.exists() and not asked.exists():
+            return run
+        record = read_json(finished if finished.exists() else asked)
+        described = record["configuration"]
+        heads = described["encoding"]["heads"]
+        run = replace(
+            run,
+            **_labels(record),
+            formula=heads[0].replace("**", "^") if heads else None,
+            length=described["preset"]["length"],
+            seed=described["seed"],
+        )
+        if finished.exists():
+            done, losses = record["steps"], record["losses"]
+            run = replace(run, state="finished", ratios=tuple(_ratios(folder)))
+        elif kept.exists():
+            checkpoint = read_json(kept)
+            done, losses = checkpoint["step"], checkpoint["record"]["losses"]
+        else:
+            return run
+        return replace(run, steps=done, loss=losses[-1][1] if losses else None)
     except CorruptFile as error:
-        return dataclasses.replace(run, state="corrupted", note=str(error))
+        return replace(run, state="corrupted", note=str(error))
     except (KeyError, TypeError, IndexError):
-        note = "written by another version"
-        return dataclasses.replace(run, state="corrupted", note=note)
-    return run
+        return replace(run, state="corrupted", note="written by another version")
 
 
-def _asked(run: Run, record: dict[str, Any]) -> Run:
-    """A run with what its record says was asked for."""
-    labels, described = _labels(record), record["configuration"]
-    heads = described["encoding"]["heads"]
-    return dataclasses.replace(
-        run,
-        encoding=labels["encoding"],
-        preset=labels["preset"],
-        seed=described["seed"],
-        length=described["preset"]["length"],
-        formula=heads[0].replace("**", "^") if heads else None,
-    )
-
-
-def _labels(record: dict[str, Any]) -> dict[str, str]:
+def _labels(record: dict[str, Any]) -> dict[str, Any]:
     """The names of encoding and preset, or what a run without names says of itself."""
     labels = record.get("labels")
     if labels is not None:

@@ -2,11 +2,10 @@
 
     torchrun --nproc-per-node 2 -m farfield.cli train alibi --preset base --runs runs
 
-`torchrun` starts the processes and tells each its rank. All of them draw the same batch, which the
-seed and the step decide; each runs its own rows, and torch's DistributedDataParallel averages the
-gradients, over gloo on CPUs and NCCL on GPUs. Process 0 leads: it alone has the lock of the run,
-reads and writes checkpoints, and measures; the others follow it, from the state that it sends them.
-A checkpoint knows nothing of the number of processes, so a run continues with any.
+All processes draw the same batch, which the seed and the step decide. Each runs its own rows, and
+torch's DistributedDataParallel averages the gradients, over gloo on CPUs and NCCL on GPUs. Process
+0 leads: it alone has the lock of the run, reads and writes checkpoints, and measures. The others
+begin in the state that it sends them. A run continues with any number of processes.
 
 The gradient is the sum that one process would make, in another order. Results therefore agree with
 those of one process to rounding, not bit for bit; with dropout, whose masks each process draws for
@@ -20,6 +19,7 @@ import os
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import torch
@@ -33,7 +33,7 @@ _PATIENCE = datetime.timedelta(days=7)  # a run may wait for a lock; torchrun en
 
 
 class NothingToTrain(Exception):
-    """The process that leads has found its run finished, or has refused it."""
+    """The process that leads has found its run finished."""
 
 
 def rank() -> int:
@@ -56,8 +56,6 @@ def together(device: torch.device) -> Iterator[bool]:
     Raises:
         InputError: there are more processes on this machine than GPUs.
     """
-    global _begun
-    _begun = False
     if int(os.environ.get("WORLD_SIZE", 1)) == 1:
         yield True
         return
@@ -73,15 +71,7 @@ def together(device: torch.device) -> Iterator[bool]:
     dist.init_process_group(backend, timeout=_PATIENCE)
     try:
         yield rank() == 0
-        if dist.is_initialized() and rank() == 0 and not _begun:
-            dist.broadcast(torch.tensor([-1, 0]), 0)
     finally:  # after an error torchrun ends the others
-        part()
-
-
-def part() -> None:
-    """Leave the other processes, after the last step that was done together."""
-    if dist.is_initialized():
         dist.destroy_process_group()
 
 
@@ -95,63 +85,49 @@ def leader_first() -> Iterator[None]:
         dist.barrier()
 
 
-_begun = False
+def nothing_to_train() -> None:
+    """Tell the others, who wait in `begin`, that there is no training."""
+    if size() > 1:
+        dist.broadcast_object_list([None], 0)
 
 
-def begin(first: int, rows: Tensor) -> int:
-    """Agree on the step to begin at, which process 0 knows.
+def begin(
+    model: nn.Module, optimise: torch.optim.Optimizer, first: int, rows: Tensor
+) -> tuple[int, nn.Module]:
+    """Begin where process 0 does: with its weights, its optimiser's state and its step.
 
     Args:
+        model: the weights.
+        optimise: their optimiser.
         first: steps done, in process 0.
         rows: inputs of step 0, which are the same everywhere or nothing is.
+
+    Returns:
+        The steps done, and what to call in place of the model so that gradients are averaged.
 
     Raises:
         NothingToTrain: process 0 does not train.
         InputError: this process reads another text than process 0.
     """
-    global _begun
     if size() == 1:
-        return first
+        return first, model
     own = zlib.crc32(np.ascontiguousarray(rows.numpy()).data)
-    said = torch.tensor([first, own])
-    _begun = True
-    dist.broadcast(said, 0)
-    first, theirs = said.tolist()
-    if first < 0:
+    said: list[Any] = [None]
+    if rank() == 0:
+        said = [(first, own, model.state_dict(), optimise.state_dict())]
+    dist.broadcast_object_list(said, 0)
+    if said == [None]:
         raise NothingToTrain
+    first, theirs, weights, state = said[0]
     if theirs != own:
         raise InputError(
             f"process {rank()} reads another text than process 0; accepted: the same text, and for "
             "the standard library's the same Python, on each machine"
         )
-    return first
-
-
-def share(model: nn.Module, optimise: torch.optim.Optimizer, first: int) -> nn.Module:
-    """Give every process the weights and the optimiser's state of process 0.
-
-    Args:
-        model: the weights.
-        optimise: whose state is sent, if steps were done.
-        first: steps done.
-
-    Returns:
-        What to call in place of the model, so that gradients are averaged; the model if there is
-        one process.
-    """
-    if size() == 1:
-        return model
-    parameters = [p for group in optimise.param_groups for p in group["params"]]
-    if first > 0:
-        if rank() > 0:  # a step makes the places; everything it moves is then overwritten
-            for p in parameters:
-                p.grad = torch.zeros_like(p)
-            optimise.step()
-            optimise.zero_grad()
-        for p in parameters:
-            for name in sorted(optimise.state[p]):
-                dist.broadcast(optimise.state[p][name], 0)
-    return DistributedDataParallel(model)
+    if rank() > 0:
+        model.load_state_dict(weights)
+        optimise.load_state_dict(state)
+    return first, DistributedDataParallel(model)
 
 
 def own_rows(rows: Tensor) -> Tensor:

@@ -17,21 +17,20 @@ The driver asks an engine to `start` jobs and hears their `outcomes`. Engines of
 from __future__ import annotations
 
 import multiprocessing
-import os
 import signal
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, wait
 from typing import Any, Protocol
 
 from farfield.theory.answers.answer import InputError, Label, Result
-from farfield.theory.answers.blocks import Block, sentence, table
+from farfield.theory.answers.blocks import Block, sentence
 from farfield.validation.files import CorruptFile
 from farfield.validation.harness.configuration import key
-from farfield.validation.harness.inventory import LAST, inventory, longest
+from farfield.validation.harness.inventory import Run, listing, run_of
 from farfield.validation.harness.plan import Job
 from farfield.validation.harness.store import InUse, Store, stored
 from farfield.validation.optional import first_line
@@ -45,7 +44,7 @@ Watch = Callable[[Job, str, int, int, str], None]
 
 RETRIES = 2
 _PAUSE = 0.5  # seconds between two looks at what other processes hold
-_WORDS = 0.1  # seconds between two words of a worker about one stage
+_WORDS = 0.2  # seconds between two words of a worker about one stage
 
 
 @dataclass(frozen=True)
@@ -80,50 +79,11 @@ class Engine(Protocol):
         """End what still runs."""
 
 
-@dataclass(frozen=True)
-class JobState:
-    """The state of one job of a plan.
-
-    Fields:
-        label, preset, length, seed: what was trained; `length` in tokens.
-        key: of its run.
-        state: `finished` or `failed`.
-        loss: the last mean training loss, in nats a token.
-        ratios: measured perplexity ratios to the training length: inference, length, ratio, of the
-            last-token protocol.
-        note: why it failed.
-    """
-
-    label: str
-    preset: str
-    length: int
-    seed: int
-    key: str
-    state: str
-    loss: float | None = None
-    ratios: tuple[tuple[str, int, float], ...] = ()
-    note: str = ""
-
-    def row(self) -> tuple[Any, ...]:
-        """The cells of a listing."""
-        loss = None if self.loss is None else f"{self.loss:.3f}"
-        return (
-            self.label,
-            self.preset,
-            self.length,
-            self.seed,
-            self.state,
-            loss,
-            longest(self.ratios),
-            self.note,
-        )
-
-
 @dataclass(frozen=True, repr=False)
 class Swept(Result):
-    """The jobs of a plan after a sweep, in the plan's order."""
+    """The jobs of a plan after a sweep, in the plan's order, each finished or failed."""
 
-    jobs: tuple[JobState, ...]
+    jobs: tuple[Run, ...]
 
     @property
     def failed(self) -> int:
@@ -131,17 +91,14 @@ class Swept(Result):
         return sum(job.state == "failed" for job in self.jobs)
 
     def blocks(self) -> Sequence[Block]:
-        header = ("encoding", "preset", "length", "seed", "state", "loss", "perplexity", "note")
-        return (
-            sentence(
-                "{done} of {all} jobs finished, {failed} failed.",
-                Label.MEASURED,
-                done=len(self.jobs) - self.failed,
-                all=len(self.jobs),
-                failed=self.failed,
-            ),
-            table(header, [job.row() for job in self.jobs], numeric=(2, 3, 5)),
+        said = sentence(
+            "{done} of {all} jobs finished, {failed} failed.",
+            Label.MEASURED,
+            done=len(self.jobs) - self.failed,
+            all=len(self.jobs),
+            failed=self.failed,
         )
+        return said, listing(self.jobs)
 
 
 def sweep(
@@ -167,78 +124,76 @@ def sweep(
     Raises:
         InputError: the store cannot be written to, and a job is not finished.
     """
-    failures: dict[str, str] = {}
-    known = {job.key: job for job in jobs}
-    results = {job.key: result for job in jobs if (result := finished(job, store)) is not None}
-    waiting = deque(job for job in jobs if job.key not in results)
+    known, failures, lost = {job.key: job for job in jobs}, dict[str, str](), Counter[str]()
+    running, held, waiting = set[str](), list[str](), deque[str]()
+    for job in jobs:
+        if finished(job, store) is None:
+            waiting.append(job.key)
+        else:
+            watch(job, "finished", 1, 1, "before")
     if waiting:
         store.require_writable()
-    for job_key in results:
-        watch(known[job_key], "finished", 1, 1, "before")
-    running: set[str] = set()
-    elsewhere: list[Job] = []
-    said: set[str] = set()  # held, and told so
-    lost: Counter[str] = Counter()
 
-    def ended(job: Job, state: str, note: str = "") -> None:
-        if state == "lost":
-            lost[job.key] += 1
-            if lost[job.key] > retries:
-                state, note = "failed", f"its worker died {lost[job.key]} times: {note}"
+    def ended(key: str, state: str, note: str = "") -> None:
+        running.discard(key)
+        if state == "held":
+            held.append(key)
+        elif state == "lost":
+            lost[key] += 1
+            if lost[key] <= retries:
+                waiting.append(key)
             else:
-                waiting.append(job)
+                state, note = "failed", f"its worker died {lost[key]} times: {note}"
         if state == "failed":
-            failures[job.key] = note
-        elif state == "held":
-            elsewhere.append(job)
-            if job.key in said:
-                return
-            said.add(job.key)
-        watch(job, state, 1, 1, note)
+            failures[key] = note
+        watch(known[key], state, 1, 1, note)
 
-    def tell(job_key: str, stage: str, done: int, total: int, note: str) -> None:
-        watch(known[job_key], stage, done, total, note)
+    def tell(key: str, stage: str, done: int, total: int, note: str) -> None:
+        watch(known[key], stage, done, total, note)
 
     with closing(Here() if engine is None else engine) as engine:
-        while waiting or running or elsewhere:
+        while waiting or running or held:
             while waiting and len(running) < engine.slots:
-                job = waiting.popleft()
-                if store.held(job.key):
-                    ended(job, "held")
-                elif (result := finished(job, store)) is not None:
-                    results[job.key] = result
-                    ended(job, "finished", "by another process")
+                key = waiting.popleft()
+                if store.held(key):
+                    ended(key, "held")
+                elif finished(known[key], store) is not None:
+                    ended(key, "finished", "by another process")
                 else:
-                    engine.start(job, store)
-                    running.add(job.key)
-                    watch(job, "started", 0, 1, "")
+                    engine.start(known[key], store)
+                    running.add(key)
+                    watch(known[key], "started", 0, 1, "")
             if running:
                 for outcome in engine.outcomes(tell):
-                    running.discard(outcome.key)
-                    if outcome.result is not None:
-                        results[outcome.key] = outcome.result
-                    ended(known[outcome.key], outcome.state, outcome.note)
-            elif elsewhere:
+                    ended(outcome.key, outcome.state, outcome.note)
+            elif held:
                 time.sleep(_PAUSE)
-            if not waiting:
-                waiting.extend(elsewhere)
-                elsewhere.clear()
-            if not (waiting or running):
-                inventory(store)  # the next listing opens none of these runs
-    return Swept(tuple(_state_of(job, results.get(job.key), failures.get(job.key)) for job in jobs))
+            taken = [store.held(key) for key in held]
+            waiting.extend(key for key, still in zip(held, taken, strict=True) if not still)
+            held = [key for key, still in zip(held, taken, strict=True) if still]
+    return Swept(tuple(_run(job, store, failures.get(job.key)) for job in jobs))
 
 
-def attempt(
-    job: Job, store: Store, tell: Tell, device: str = "auto", words: float = _WORDS
-) -> JobOutcome:
+def _run(job: Job, store: Store, failure: str | None) -> Run:
+    preset = job.configuration.preset
+    run = Run(job.key, "failed", note=failure or "")
+    return replace(
+        run if failure is not None else run_of(store.folder(job.key)),
+        encoding=job.label,
+        preset=preset.name,
+        length=preset.length,
+        seed=job.configuration.seed,
+    )
+
+
+def attempt(job: Job, store: Store, tell: Tell, device: str = "auto") -> JobOutcome:
     """Run a job now, in this process, unless another holds it; never raises for the job's sake.
 
     Args:
         job: what to run.
         store: where the run is kept.
-        tell: told of the progress, at most every `words` seconds about one stage.
+        tell: told of the progress, of one stage a few times a second.
         device: `auto`, `cpu` or `cuda`.
-        words: seconds.
     """
     from farfield.validation.harness.experiment import train_and_measure
     from farfield.validation.harness.training import TrainingDiverged
@@ -248,19 +203,13 @@ def attempt(
     def progress(stage: str, done: int, total: int, note: str = "", /) -> None:
         nonlocal last
         now = time.monotonic()
-        if now - last[0] >= words or stage != last[1]:
+        if now - last[0] >= _WORDS or stage != last[1]:
             tell(job.key, stage, done, total, note)
             last = now, stage
 
+    run = (job.configuration, store, progress)
     try:
-        result = train_and_measure(
-            job.configuration,
-            store,
-            progress,
-            device=device,
-            wait=False,
-            predictions=job.predictions,
-        )
+        result = train_and_measure(*run, device=device, wait=False, predictions=job.predictions)
     except InUse:
         return JobOutcome(job.key, "held")
     except (InputError, TrainingDiverged, CorruptFile) as error:
@@ -319,39 +268,32 @@ class Processes:
         self.context: Any = multiprocessing.get_context("forkserver" if fork else "spawn")
         if fork:
             self.context.set_forkserver_preload(["farfield.validation.harness.experiment"])
-        self.running: dict[Connection, tuple[str, Any]] = {}
+        self.running: dict[Any, tuple[str, Any]] = {}
 
     def start(self, job: Job, store: Store) -> None:
         ours, theirs = self.context.Pipe(duplex=False)
-        threads = max(1, len(_cores()) // self.slots)
-        process = self.context.Process(
-            target=_work, args=(theirs, job, store, self.device, threads), daemon=True
-        )
+        given = (theirs, job, store, self.device, self.slots)
+        process = self.context.Process(target=_work, args=given, daemon=True)
         process.start()
         theirs.close()
         self.running[ours] = job.key, process
 
     def outcomes(self, tell: Tell) -> Iterable[JobOutcome]:
-        ended = []
-        for ours in wait(list(self.running), _PAUSE):
-            assert isinstance(ours, Connection)
-            job_key, process = self.running[ours]
-            outcome = None
+        for ready in wait(list(self.running), _PAUSE):
+            ours: Any = ready
+            key, process = self.running[ours]
             try:
                 said = ours.recv()
-                if isinstance(said, JobOutcome):
-                    outcome = said
-                else:
-                    tell(job_key, *said)
             except (EOFError, OSError):  # it ended without a last word
                 process.join()
-                outcome = JobOutcome(job_key, "lost", f"worker {_ending(process.exitcode)}")
-            if outcome is not None:
+                said = JobOutcome(key, "lost", f"worker {_ending(process.exitcode)}")
+            if isinstance(said, JobOutcome):
                 process.join()
                 del self.running[ours]
                 ours.close()
-                ended.append(outcome)
-        return ended
+                yield said
+            else:
+                tell(*said)
 
     def close(self) -> None:
         for ours, (_, process) in self.running.items():
@@ -361,29 +303,17 @@ class Processes:
         self.running.clear()
 
 
-def _work(theirs: Connection, job: Job, store: Store, device: str, threads: int) -> None:
+def _work(theirs: Connection, job: Job, store: Store, device: str, workers: int) -> None:
     import torch
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the driver ends its workers
-    torch.set_num_threads(threads)
-
-    def tell(_: str, stage: str, done: int, total: int, note: str) -> None:
-        theirs.send((stage, done, total, note))
-
+    torch.set_num_threads(max(1, torch.get_num_threads() // workers))
     with suppress(BrokenPipeError):
-        theirs.send(attempt(job, store, tell, device))
-
-
-def _cores() -> Sequence[int]:
-    if hasattr(os, "sched_getaffinity"):
-        return sorted(os.sched_getaffinity(0))
-    return range(os.cpu_count() or 1)
+        theirs.send(attempt(job, store, lambda *word: theirs.send(word), device))
 
 
 def _ending(code: int | None) -> str:
-    if code is not None and code < 0:
-        return f"killed by signal {-code}"
-    return f"ended with code {code}"
+    return f"killed by signal {-code}" if code and code < 0 else f"ended with code {code}"
 
 
 def finished(job: Job, store: Store) -> dict[str, Any] | None:
@@ -398,21 +328,3 @@ def finished(job: Job, store: Store) -> dict[str, Any] | None:
         return stored(folder, wanted)
     except CorruptFile:
         return None
-
-
-def _state_of(job: Job, result: dict[str, Any] | None, why: str | None) -> JobState:
-    preset = job.configuration.preset
-    named = (job.label, preset.name, preset.length, job.configuration.seed, job.key)
-    if result is None:
-        return JobState(*named, "failed", note=why or "")
-    return JobState(
-        *named,
-        "finished",
-        result["training"]["losses"][-1][1],
-        tuple(
-            (m["inference"]["label"], p["length"], float(p["ratio"]))  # "nan" in JSON
-            for m in result["measurements"]
-            for p in m.get("perplexity", ())
-            if p["protocol"] == LAST
-        ),
-    )

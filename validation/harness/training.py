@@ -204,10 +204,11 @@ def train(
             losses.recent = record["recent"]
             spent, spent_cpu = record["seconds"], record["cpu_seconds"]
             resumed, kept = [*record["resumed"], first], _place(folder, first)
-        first = parallel.begin(first, batch(data, preset, seed, 0)[0])
+        rows = batch(data, preset, seed, 0)[0]
+        first, shared = parallel.begin(model, optimise, first, rows)
         if parallel.rank() > 0:
             torch.manual_seed(parallel.seed_for(seed, first))
-        scores = forward(model, preset, parallel.share(model, optimise, first))
+        scores = forward(model, preset, shared)
         began, began_cpu = time.perf_counter() - spent, time.process_time() - spent_cpu
         due = time.perf_counter() + every
 

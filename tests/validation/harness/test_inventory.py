@@ -53,7 +53,6 @@ def test_every_run_is_listed_with_its_state(store, speaks):
         (path,) = store.folder(run.key).glob("measurement-*")
         measured = read_json(path)["perplexity"]
         assert [r[3] for r in run.ratios] == [p["ratio"] for p in measured]
-        assert run.size == sum(p.stat().st_size for p in store.folder(run.key).iterdir())
     (killed,) = (r for r in runs if r.state == "unfinished")
     assert killed.steps == 4 and killed.loss is None
     assert (killed.encoding, killed.formula) == ("type1 (paper)", "-2*log(n + 1)")
@@ -124,83 +123,9 @@ def test_perplexities_that_are_no_numbers_are_shown(text, small, tmp_path, speak
     result = train_and_measure(Configuration(encoding("exp(n)*10**30"), text, small), store)
     assert "nan" in {p["ratio"] for m in result["measurements"] for p in m["perplexity"]}
     assert math.isnan(inventory(store).runs[0].ratios[-1][3])
-    age(store.root)
-    for _ in range(2):  # from the run, from the index
-        assert math.isnan(inventory(store).runs[0].ratios[-1][3])
     for shown in (Trained(result), inventory(store)):
         speaks(shown)
         assert any("nan" in word for word in shown.text().split())
-
-
-@pytest.fixture
-def opened(monkeypatch):
-    """The files that listings open, in order."""
-    found = []
-
-    def counted(path):
-        if path.name != ".runs.json":
-            found.append(path.parent.name)
-        return read_json(path)
-
-    monkeypatch.setattr("farfield.validation.harness.inventory.read_json", counted)
-    return found
-
-
-def age(folder, seconds=60):
-    """Make the files of a store as old as that."""
-    then = time.time() - seconds
-    for path in folder.rglob("*"):
-        os.utime(path, (then, then))
-
-
-def test_a_second_listing_opens_what_has_changed_and_nothing_else(store, opened):
-    first = inventory(store)
-    assert opened
-    opened.clear()
-    assert inventory(store) == first and opened  # too new to be sure that they stay
-    age(store.root)
-    aged = inventory(store)
-    opened.clear()
-    assert inventory(store) == aged and not opened
-    one, two = (r.key for r in aged.runs if r.state == "finished")
-    path = store.folder(one) / "training.json"
-    record = read_json(path)
-    write_json(path, {**record, "steps": 13})
-    runs = {r.key: r for r in inventory(store).runs}
-    assert set(opened) == {one} and (runs[one].steps, runs[two].steps) == (13, 12)
-    path.write_text("{")
-    assert {r.key: r for r in inventory(store).runs}[one].state == "corrupted"
-    path.unlink()
-    assert {r.key: r for r in inventory(store).runs}[one].state == "unfinished"
-    shutil.rmtree(store.folder(two))
-    assert two not in {r.key for r in inventory(store).runs}
-
-
-def test_a_copy_of_a_store_is_listed_as_fast(store, opened, tmp_path):
-    age(store.root)
-    first = inventory(store)
-    opened.clear()
-    shutil.copytree(store.root, tmp_path / "copy")  # keeps the times of files
-    assert inventory(Store(tmp_path / "copy")).runs == first.runs and not opened
-
-
-@pytest.mark.parametrize("damage", [b"", b"nothing", b"\xff\n{}", None])
-def test_a_listing_needs_no_index(store, damage, monkeypatch):
-    age(store.root)
-    first, place = inventory(store), store.root / ".runs.json"
-    content = place.read_bytes()
-    if damage is None:  # the lines are another's
-        place.write_bytes(content.replace(b'"rope"', b'"nope"'))
-    else:
-        place.write_bytes(damage)
-    assert inventory(store) == first and place.read_bytes() == content
-    place.unlink()
-
-    def refuses(*_):
-        raise OSError(30, "Read-only file system")
-
-    monkeypatch.setattr(os, "replace", refuses)
-    assert inventory(store) == first and not place.exists()
 
 
 WRITER = """

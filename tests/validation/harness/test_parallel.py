@@ -236,9 +236,8 @@ def test_one_process_is_no_group(text, small, monkeypatch):
     with parallel.together(torch.device("cpu")) as leads, parallel.leader_first():
         assert leads and (parallel.rank(), parallel.size()) == (0, 1)
         model = initialised(encoding("rope"), small, 0)
-        assert parallel.share(model, None, 5) is model and parallel.total(
-            torch.ones(2)
-        ).tolist() == [1, 1]
+        assert parallel.begin(model, None, 5, torch.ones(2)) == (5, model)
+        assert parallel.total(torch.ones(2)).tolist() == [1, 1]
         assert train(model, text.train, small).steps == small.steps
     assert not torch.distributed.is_initialized()
 
@@ -248,28 +247,28 @@ def pair(forked, tmp_path):
     """Makes this process the second of two; the first says what it is given."""
     place = f"file://{tmp_path}/store"
 
-    def first(*said):
+    def first(said):
         def leader(tell):
             torch.distributed.init_process_group("gloo", init_method=place, rank=0, world_size=2)
-            torch.distributed.broadcast(torch.tensor(said), 0)
+            torch.distributed.broadcast_object_list([said], 0)
             signal.pause()
 
         forked(leader)
         torch.distributed.init_process_group("gloo", init_method=place, rank=1, world_size=2)
 
     yield first
-    parallel.part()
+    torch.distributed.destroy_process_group()
 
 
 def test_a_process_with_another_text_is_refused(pair, text, small):
-    pair(0, 12345)
+    pair((0, 12345, {}, {}))
     with pytest.raises(InputError, match="process 1 reads another text than process 0"):
         train(initialised(encoding("rope"), small, 0), text.train, small)
 
 
 @pytest.mark.slow
 def test_a_process_whose_leader_has_nothing_to_train_leaves(pair, text, small):
-    pair(-1, 0)
+    pair(None)
     with pytest.raises(parallel.NothingToTrain):
         train(initialised(encoding("rope"), small, 0), text.train, small)
 
@@ -297,8 +296,8 @@ def test_one_process_of_a_group_on_a_gpu(text, small, tmp_path, monkeypatch):
     try:
         model = initialised(encoding("kerple_log"), shape, 0).to("cuda")
         shared = torch.nn.parallel.DistributedDataParallel(model)
-        monkeypatch.setattr(parallel, "share", lambda *_: shared)
+        monkeypatch.setattr(parallel, "begin", lambda _model, _optimise, first, _: (first, shared))
         found = train(model, text.train, shape).losses
     finally:
-        parallel.part()
+        torch.distributed.destroy_process_group()
     assert found[-1][1] == pytest.approx(expected[-1][1], abs=0.05)

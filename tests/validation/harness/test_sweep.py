@@ -86,10 +86,9 @@ def test_a_sweep_is_its_runs_each_made_once(jobs, tmp_path, speaks):
         assert weights(store, job) == weights(alone, job)
         assert entry.loss == result["training"]["losses"][-1][1]
         assert entry.ratios == tuple(
-            (m["inference"]["label"], p["length"], p["ratio"])
+            (m["inference"]["label"], p["protocol"], p["length"], p["ratio"])
             for m in result["measurements"]
             for p in m["perplexity"]
-            if p["protocol"] == "last token"
         )
         assert heard.count_of(job.label) == 1
     again = Heard()
