@@ -37,17 +37,16 @@ import dataclasses
 import itertools
 import os
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, SkipValidation, StrictBool, StrictStr
+from pydantic import BeforeValidator, Field, InstanceOf, StrictBool, StrictStr
 
 from farfield.theory.answers.answer import InputError
-from farfield.theory.answers.names import nearest
 from farfield.theory.encodings import LISTED, Encoding, encoding
 from farfield.validation.harness.configuration import Configuration, hybrid, key
 from farfield.validation.harness.corpus import Corpus
@@ -91,11 +90,39 @@ class PlannedEncoding:
         return hybrid(self.label) if self.listed else fitted(heads, **self.options)
 
 
+def _subject(given: Any) -> PlannedEncoding:
+    """An entry of `encodings`; what is wrong whatever the model is refused now."""
+    options = dict(given) if isinstance(given, dict) else {"name": given}
+    label, family = options.pop("label", None), options.pop("family", None)
+    if "layers" in options:
+        listed = options.pop("layers")
+        if options or not isinstance(label, str) or not isinstance(listed, list) or not listed:
+            raise InputError(
+                f"hybrid {label!r}; accepted is a label, a list of layers, one entry each, and a "
+                "family"
+            )
+        subject = PlannedEncoding(label, {}, str(family or label), tuple(listed))
+        subject.layers(1)
+        return subject
+    if not isinstance(options.get("name"), (str, list)):
+        raise InputError(
+            f"encoding {given!r}; accepted: a name, a formula, heads such as "
+            '"[-n/4; 0 x7]", or a table with a name'
+        )
+    found = encoding(**options)
+    named = isinstance(options["name"], str) and found.source != LISTED
+    label = str(label or (options["name"] if named else found.name))
+    return PlannedEncoding(label, options, str(family or label))
+
+
+Subject = Annotated[InstanceOf[PlannedEncoding], BeforeValidator(_subject)]
+
+
 @settings
 class Sweep:
     """A product of encodings, seeds and architectures; see the module's text."""
 
-    encodings: SkipValidation[tuple[PlannedEncoding, ...]]
+    encodings: Annotated[tuple[Subject, ...], Field(min_length=1)]
     seeds: Annotated[tuple[Natural, ...], Field(min_length=1)] = (0,)
     lengths: Counts = ()
     presets: Annotated[tuple[StrictStr, ...], Field(min_length=1)] = ("demo",)
@@ -118,18 +145,9 @@ class Sweep:
     def __post_init__(self) -> None:
         for one, other in _RIVALS:
             if getattr(self, one) and getattr(self, other):
-                raise InputError(
-                    f"sweep: {one} and {other} are both given; accepted is one of them"
-                )
+                raise InputError(f"{one} and {other} are both given; accepted is one of them")
         for name in self.presets:
             preset(name)
-        for what, given, known, own in (
-            ("measure", self.measure, Measurement, ("lengths", "far")),
-            ("probe", self.probe, Probes, ("lengths",)),
-            ("task", self.task or {}, Task, ("text",)),
-        ):
-            fields = dataclasses.fields(known)
-            _known(given, [f.name for f in fields if f.name not in own], what)
         Measurement(**self.measure), Probes(**self.probe)  # refused now, with their own messages
 
     def architectures(self) -> Iterator[Preset]:
@@ -160,7 +178,9 @@ class Sweep:
 
     def measured(self, length: int) -> dict[str, Any]:
         """The settings of a measurement that this sweep changes, at a training length."""
-        found: dict[str, Any] = {**self.measure, "far": self.far * length}
+        found = dict(self.measure)
+        if self.far:
+            found["far"] = self.far * length
         if lengths := self.tested or tuple(length * m for m in self.multiples):
             found["lengths"] = lengths
         return found
@@ -174,6 +194,35 @@ class Sweep:
         if self.windows:
             return (Visibility(), *(Visibility(window=w) for w in self.windows))
         return ()
+
+    def jobs(self, corpus: Corpus) -> Iterator[Job]:
+        """Its runs on a text, or on its own."""
+        corpus, task = read_text(self.text) if self.text else corpus, None
+        if self.task is not None:
+            text = corpus if self.task.get("kind") == "needle" else None
+            task = Task(**{**self.task, "text": text})
+        for chosen in self.architectures():
+            settings = self.measured(chosen.length)
+            measure = dataclasses.replace(chosen.measurement, **settings)
+            probes = Probes(**{"lengths": settings.get("lengths", ()), **self.probe})
+            for seed in self.seeds:
+                for subject, found in self.subjects(chosen):
+                    configuration = Configuration(
+                        found,
+                        corpus,
+                        chosen,
+                        seed,
+                        measure,
+                        self.inference(found, chosen.length),
+                        subject.layers(chosen.heads),
+                        task,
+                        probes,
+                    )
+                    yield Job(subject.label, configuration, subject.family)
+
+
+def _sweep(given: Any) -> Any:
+    return Sweep(**given) if isinstance(given, dict) else given
 
 
 @dataclass(frozen=True)
@@ -191,6 +240,11 @@ class Job:
         """The key of its run in a store."""
         return key(self.configuration.training())
 
+    @cached_property
+    def measured(self) -> list[str]:
+        """The keys of its measurements."""
+        return [key(self.configuration.measured(v)) for v in self.configuration.variants]
+
     @property
     def name(self) -> str:
         """Label, training length, seed, and what else is not the preset's own."""
@@ -203,12 +257,15 @@ class Job:
         return name
 
 
-@dataclass(frozen=True)
+@settings
 class Plan:
     """What a plan file holds."""
 
-    title: str
-    sweeps: tuple[Sweep, ...]
+    sweeps: Annotated[
+        tuple[Annotated[InstanceOf[Sweep], BeforeValidator(_sweep)], ...],
+        Field(alias="sweep", min_length=1),
+    ]
+    title: str = "sweep"
 
     def jobs(self, corpus: Corpus) -> tuple[Job, ...]:
         """Every run of the plan, each once.
@@ -219,48 +276,19 @@ class Plan:
         """
         found: dict[str, Job] = {}
         names: dict[tuple[str, str], Job] = {}
-        for sweep in self.sweeps:
-            for job in _jobs(sweep, corpus):
-                chosen = job.configuration.preset.name
-                if names.setdefault((chosen, job.name), job).key != job.key:
-                    raise InputError(
-                        f"plan: {job.name!r} (label, length, seed) is the name of two unlike runs; "
-                        "accepted: a label = ... for one of the encodings"
-                    )
-                if _measured(found.setdefault(job.key, job)) != _measured(job):
-                    raise InputError(
-                        f"plan: {job.name!r} (label, length, seed) is asked for twice, with unlike "
-                        "measurements; accepted: one sweep with all test lengths"
-                    )
-        return tuple(found.values())
-
-
-def _measured(job: Job) -> list[str]:
-    return [key(job.configuration.measured(v)) for v in job.configuration.variants]
-
-
-def _jobs(sweep: Sweep, corpus: Corpus) -> list[Job]:
-    jobs = []
-    if sweep.text:
-        corpus = read_text(sweep.text)
-    task = None
-    if sweep.task is not None:
-        text = corpus if sweep.task.get("kind") == "needle" else None
-        task = Task(**sweep.task, text=text)
-    for chosen in sweep.architectures():
-        length = chosen.length
-        settings = sweep.measured(length)
-        measure = dataclasses.replace(chosen.measurement, **settings)
-        probes = Probes(**{"lengths": settings.get("lengths", ()), **sweep.probe})
-        for seed in sweep.seeds:
-            for subject, found in sweep.subjects(chosen):
-                inference = sweep.inference(found, length)
-                layers = subject.layers(chosen.heads)
-                configuration = Configuration(
-                    found, corpus, chosen, seed, measure, inference, layers, task, probes
+        for job in itertools.chain.from_iterable(sweep.jobs(corpus) for sweep in self.sweeps):
+            chosen = job.configuration.preset.name
+            if names.setdefault((chosen, job.name), job).key != job.key:
+                raise InputError(
+                    f"plan: {job.name!r} (label, length, seed) is the name of two unlike runs; "
+                    "accepted: a label = ... for one of the encodings"
                 )
-                jobs.append(Job(subject.label, configuration, subject.family))
-    return jobs
+            if found.setdefault(job.key, job).measured != job.measured:
+                raise InputError(
+                    f"plan: {job.name!r} (label, length, seed) is asked for twice, with unlike "
+                    "measurements; accepted: one sweep with all test lengths"
+                )
+        return tuple(found.values())
 
 
 def read_plan(path: str | os.PathLike[str]) -> Plan:
@@ -285,52 +313,4 @@ def parse_plan(content: Mapping[str, Any]) -> Plan:
     >>> [subject.label for subject in plan.sweeps[0].encodings]
     ['alibi', '-2*log(1+n)']
     """
-    _known(content, ("title", "sweep"), "plan")
-    sweeps = content.get("sweep")
-    if not isinstance(sweeps, list) or not sweeps or not all(isinstance(s, dict) for s in sweeps):
-        raise InputError("plan: there is no [[sweep]]; accepted is at least one")
-    return Plan(str(content.get("title", "sweep")), tuple(_sweep(s) for s in sweeps))
-
-
-def _sweep(given: Mapping[str, Any]) -> Sweep:
-    _known(given, tuple(f.name for f in dataclasses.fields(Sweep)), "sweep")
-    encodings = given.get("encodings")
-    if not isinstance(encodings, list) or not encodings:
-        raise InputError("sweep: encodings are missing; accepted is a list of names and formulas")
-    return Sweep(**{**given, "encodings": tuple(_subject(e) for e in encodings)})
-
-
-def _subject(given: Any) -> PlannedEncoding:
-    if isinstance(given, (str, list)):
-        given = {"name": given}
-    if isinstance(given, dict) and "layers" in given:
-        _known(given, ("label", "family", "layers"), "hybrid")
-        listed, label = given["layers"], given.get("label")
-        if not isinstance(label, str) or not isinstance(listed, list) or not listed:
-            raise InputError(
-                f"sweep: hybrid {label!r}; accepted is a label and a list of layers, one entry each"
-            )
-        subject = PlannedEncoding(label, {}, str(given.get("family", label)), tuple(listed))
-        subject.layers(1)  # what is wrong whatever the heads is refused now
-        return subject
-    if not isinstance(given, dict) or not isinstance(given.get("name"), (str, list)):
-        raise InputError(
-            f"sweep: encoding {given!r}; accepted: a name, a formula, heads such as "
-            '"[-n/4; 0 x7]", or a table with a name'
-        )
-    options = {k: v for k, v in given.items() if k not in ("label", "family")}
-    found = encoding(**options)  # refused now, with its own message
-    named = isinstance(given["name"], str) and found.source != LISTED
-    written = given["name"] if named else found.name
-    label = str(given.get("label", written))
-    return PlannedEncoding(label, options, str(given.get("family", label)))
-
-
-def _known(given: Mapping[str, Any], accepted: Sequence[str], what: str) -> None:
-    for name in given:
-        if name not in accepted:
-            near = nearest(name, accepted, 0.6)
-            hint = f"did you mean {near}? " if near else ""
-            raise InputError(
-                f"{what}: {name!r} is not known; {hint}accepted: {', '.join(accepted)}"
-            )
+    return Plan(**content)

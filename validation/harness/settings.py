@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from dataclasses import field
 from typing import Annotated, Any, TypeVar, dataclass_transform
@@ -11,6 +10,7 @@ from pydantic import ConfigDict, Field, StrictFloat, ValidationError
 from pydantic.dataclasses import dataclass
 
 from farfield.theory.answers.answer import InputError
+from farfield.theory.answers.names import nearest
 
 Kind = TypeVar("Kind", bound=type)
 Natural = Annotated[int, Field(ge=0, strict=True)]
@@ -40,12 +40,23 @@ def settings(kind: Kind) -> Kind:
 
 
 def _line(kind: Any, error: ValidationError) -> str:
-    first = error.errors()[0]
-    if isinstance(own := first.get("ctx", {}).get("error"), InputError):
-        return str(own)
-    name, *rest = first["loc"]
-    names = [name if isinstance(name, str) else dataclasses.fields(kind)[name].name, *rest]
-    named = first["type"] in ("missing", "missing_argument", "unexpected_keyword_argument")
-    value = "" if named else f" {first['input']!r}"
-    why = first["msg"].replace("Input should be", "accepted is")
-    return f"{kind.__name__.strip('_').lower()}: {'.'.join(map(str, names))}{value}; {why}"
+    """The first thing that is wrong: whose it is, its place, its value, and what is accepted."""
+    each = error.errors()
+    first = next((e for e in each if e["type"] == "unexpected_keyword_argument"), each[0])
+    known = [f.alias or name for name, f in kind.__pydantic_fields__.items()]
+    of = kind.__name__.strip("_").lower()
+    names = [known[p] if at == 0 and isinstance(p, int) else p for at, p in enumerate(first["loc"])]
+    place = ".".join(map(str, names))
+    own = first.get("ctx", {}).get("error")
+    if first["type"] == "unexpected_keyword_argument":
+        near = nearest(place, known, 0.6)
+        hint = f"did you mean {near}? " if near else ""
+        return f"{of}: {place!r} is not known; {hint}accepted: {', '.join(known)}"
+    if first["type"].startswith("missing"):
+        return f"{of}: {place} is missing"
+    if isinstance(own, InputError):
+        said = str(own).removeprefix(f"{names[0]}: ") if names else str(own)
+        return f"{of}: {place}: {said}" if place else said
+    why = first["msg"].replace("Input should be", "accepted is").replace("valid tuple", "list")
+    why = why.replace("Tuple should have", "accepted is").partition(" after")[0]
+    return f"{of}: {place} {first['input']!r:.60}; {why}"

@@ -89,9 +89,9 @@ def test_a_worker_that_is_killed_loses_its_job_only(times, local, jobs, tmp_path
     killed = []
 
     def kill(job, stage):
-        if (job.label, stage) == ("long", "train") and len(killed) < times:
-            killed.append(workers())
-            for worker in killed[-1]:
+        if (job.label, stage) == ("long", "train") and len(killed) < times and (found := workers()):
+            killed.append(found)
+            for worker in found:
                 os.kill(worker, signal.SIGKILL)
 
     heard = Heard(kill)
@@ -176,5 +176,5 @@ def test_a_driver_that_is_killed_resumes(files, tmp_path):
     assert kept
     time.sleep(1)
     done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0 and done.stdout.endswith("4 of 4 jobs finished, 0 failed\n")
+    assert done.returncode == 0 and done.stdout.startswith("4 of 4 jobs finished, 0 failed.")
     assert kept == {p: p.stat().st_ino for p in kept}

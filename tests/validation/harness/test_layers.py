@@ -164,7 +164,7 @@ def test_layers_make_the_key(text, small):
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        ({"mechanism": "rope", "windw": 3}, "layer 2: entry: windw; Unexpected"),
+        ({"mechanism": "rope", "windw": 3}, "layer 2: entry: .windw. is not known; did you mean"),
         (
             {"mechanism": "rope", "window": "3"},
             "layer 2: entry: window '3'; accepted is",
@@ -173,7 +173,7 @@ def test_layers_make_the_key(text, small):
         ({"mechanism": "rope", "bias": "rope"}, "layer 2: bias rope: accepted are additive biases"),
         ("sinusoidal", "layer 2: sinusoidal acts on no single layer"),
         ("log(", "layer 2: "),
-        ({"window": 3}, "layer 2: entry: mechanism; Field required"),
+        ({"window": 3}, "layer 2: entry: mechanism is missing"),
         (3, "layer 2: entry"),
         ({"mechanism": "rope", "share": 2.0}, "layer 2: share 2"),
         ({"mechanism": "0", "scale": "sqrt"}, "layer 2: form 'sqrt': accepted: log"),

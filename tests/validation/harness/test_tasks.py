@@ -198,7 +198,7 @@ def test_tasks_without_room_are_refused_in_one_line(make, message):
             {"task": {"kind": "copy", "span": "8"}},
             "task: span '8'; accepted is",
         ),
-        ({"task": {}}, "task: kind; Field required"),
+        ({"task": {}}, "task: kind is missing"),
         ({"task": {"kind": "copy"}, "probe": {"rows": 1.5}}, "probes: rows 1.5; accepted is"),
         ({"task": {"kind": "induction"}, "tested": [4000]}, "4000 different tokens"),
         ({"task": {"kind": "induction"}, "probe": {"distances": [4000]}}, "distance 4000"),
