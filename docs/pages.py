@@ -8,7 +8,6 @@ examples; `|x|`, `x_` and a lone `*` mean themselves, where reStructuredText wou
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -159,81 +158,43 @@ def checked_page(app: Any) -> None:
 
 
 def exhibits_pages(app: Any) -> None:
-    """Write the papers' figures and tables, a page a paper, and the list of them."""
-    from farfield.figures.document import Picture, piece
-    from farfield.figures.gallery import PAPERS, draw, exhibits
-    from farfield.figures.pages.gallery import said_of
-    from farfield.theory.answers.notation import code, html
-    from farfield.theory.answers.writers.html import stylesheet
+    """Write the figures and tables, a page each, and the index to look over."""
+    from farfield.figures.gallery import draw
+    from farfield.figures.pages.gallery import sheets
 
-    gallery = draw()
-    source = Path(app.srcdir)
-    (source / "exhibits").mkdir(exist_ok=True)
-    index = [
-        "# Figures and tables of the papers",
-        "`farfield figures` draws them all, with the data of each as CSV; `farfield figures ID` "
-        "draws one. *Theory* is computed exactly from the formulas, *schematic* drawn from the "
-        "masks and biases that the models use, *published* prints the paper's numbers beside what "
-        "is computed of them, *measured* comes from the committed reference results. A measured "
-        "one without results is missing, with the command that makes them; it is not drawn.",
-        "```{toctree}\n:hidden:\n" + "\n".join(f"exhibits/{p}" for p in PAPERS) + "\n```",
-    ]
-    style = f"```{{raw}} html\n<style>{stylesheet()}</style>\n```"
-    for paper, module in PAPERS.items():
-        citation = module.CITATION
-        shown = [e for e in exhibits() if e.id.startswith(paper)]
-        rows = [
-            f"| [`{e.id}`](#{_anchor(e.id)}) | {e.kind} | {escape(e.title)} |"
-            if e.id in gallery.drawn
-            else f"| `{e.id}` | missing | {escape(e.title)} |"
-            for e in shown
-        ]
-        index += [f"## {citation}", "| id | kind | shows |\n|---|---|---|\n" + "\n".join(rows)]
-        parts = [f"# {citation}", style]
-        for e in (e for e in shown if e.id in gallery.drawn):
-            drawn = gallery.drawn[e.id].items(e.title, _anchor(e.id), e.kind)
-            items = [replace(i, narrow="") if isinstance(i, Picture) else i for i in drawn]
-            content = f'<div class="farfield">{piece([*items, *said_of(e)])}</div>'
-            parts += [
-                f"({_anchor(e.id)})=\n## {e.title}",
-                f"`farfield figures {e.id}`",
-                "```{raw} html\n" + re.sub(r"\n+", "\n", content) + "\n```",
-            ]
-        absent = [e for e in shown if e.id in gallery.missing]
-        if absent:
-            parts.append("## Missing: not measured yet")
-            for e in absent:
-                why = f"<p>{html(code(gallery.missing[e.id]))}</p>"
-                parts.append(f"`{e.id}`: {e.title}.\n\n```{{raw}} html\n{why}\n```")
-        _written(source / "exhibits" / f"{paper}.md", parts)
-    _written(source / "exhibits.md", index)
+    _sheets(Path(app.srcdir) / "exhibits", sheets(draw()))
 
 
 def atlas_pages(app: Any) -> None:
     """Write the atlas, a page an encoding and a family of models, so that the search finds them."""
-    from farfield.figures.document import occurring, piece
-    from farfield.figures.pages.atlas import INDEX, TERMS, sheets
-    from farfield.theory.answers.notation import terminal
-    from farfield.theory.encodings import CATALOGUE
+    from farfield.figures.pages.atlas import TERMS, sheets
     from farfield.validation.atlas import atlas
 
-    place = Path(app.srcdir) / "atlas"
+    _sheets(Path(app.srcdir) / "atlas", sheets(atlas()), TERMS)
+
+
+def _sheets(place: Path, found: dict[str, Any], terms: Any = None) -> None:
+    """Write pages that farfield makes, an index and what it lists."""
+    from farfield.figures.document import occurring, piece
+    from farfield.theory.answers.notation import terminal
+
     place.mkdir(exist_ok=True)
-    found = sheets(atlas())
-    others = "\n".join(name for name in found if name in CATALOGUE)
     for name, sheet in found.items():
-        alone = [] if name in (*CATALOGUE, INDEX) else ["---\norphan: true\n---"]
-        parts = [*alone, f"# {terminal(sheet.title)}"]
-        if name == INDEX:
+        parts = [f"# {terminal(sheet.title)}"]
+        if name == "index":
+            others = "\n".join(other for other in found if other != name)
             parts.append(f"```{{toctree}}\n:hidden:\n{others}\n```")
         for title, items in (((), sheet.lead), *((s.title, s.items) for s in sheet.sections)):
-            content = re.sub(r"\n+", "\n", piece(items))
             parts += [f"## {terminal(title)}"] if title else []
-            parts.append(f'```{{raw}} html\n<div class="farfield">{content}</div>\n```')
+            parts.append(_html(piece(items)))
         everything = [*sheet.lead, *(item for s in sheet.sections for item in s.items)]
-        told = re.sub(r"\n+", "\n", piece([], occurring(everything, TERMS)))
-        parts.append(f'```{{raw}} html\n<div class="farfield">{told}</div>\n```')
+        parts.append(_html(piece([], occurring(everything, terms or {}))))
         _written(place / f"{name}.md", parts)
+
+
+def _html(content: str) -> str:
+    """A part of farfield's own pages; a blank line would end it."""
+    return '```{raw} html\n<div class="farfield">' + re.sub(r"\n+", "\n", content) + "</div>\n```"
 
 
 def pages_style(app: Any) -> None:
@@ -249,14 +210,12 @@ def pages_style(app: Any) -> None:
     _written(static / "page.js", [source("page.js")])
 
 
-def _anchor(name: str) -> str:
-    return "exhibit-" + name.replace(".", "-")
-
-
 def results_page(app: Any) -> None:
-    """Write the answers that the committed reference results give."""
-    from farfield.figures.law import law_curve, mixture_curve
-    from farfield.figures.style import svg
+    """Write what the committed reference results say: figures and sentences first, then a page of
+    every answer with its table."""
+    from farfield.figures.document import piece
+    from farfield.figures.gallery import draw
+    from farfield.figures.index import INDEX
     from farfield.validation.evidence import competing, judged, mixtures
     from farfield.validation.evidence.questions import answers
     from farfield.validation.evidence.summary import summary
@@ -265,8 +224,22 @@ def results_page(app: Any) -> None:
 
     found = results()
     planned = sum(len(s.encodings) * len(s.seeds) * len(s.lengths) for s in FIRST.plan.sweeps)
-    parts = [
-        "# Results: does the theory predict?",
+    parts = ["# Results: does the theory predict?", "```{toctree}\n:hidden:\nlaw\nanswers\n```"]
+    gallery = draw(["farfield"])
+    for name, drawing in gallery.drawn.items():
+        title = INDEX[name].title
+        parts += [
+            f"## {title}",
+            _html(piece(drawing.items(title, name.replace(".", "-"), "measured"))),
+        ]
+    parts += [
+        "What is proved of mixtures stands on the page [Local heads beside free "
+        "ones](theory/mixtures.md).",
+        "## In sentences",
+        "\n".join(f"* {sentence}" for sentence in summary()),
+        "[The law at finite length](law.md) defines the order loss. [Every answer](answers.md) has "
+        "each question with its table.",
+        "## How it was registered",
         "What the theory says of each encoding was written down, with the plan of the runs, before "
         "the first of them, but most encodings had been piloted: SHA-256 "
         f"`{FIRST.digest[:16]}` of `predictions.json`, which carries "
@@ -274,65 +247,23 @@ def results_page(app: Any) -> None:
         "put there when the result was collected. The evidence of the order is the order of the "
         "commits. "
         f"{len(found)} of {planned} planned runs are finished. `make reference` makes them all, "
-        "`python -m farfield.validation.evidence answers` prints this page.",
+        "`python -m farfield.validation.evidence answers` prints the answers.",
+        _setting(found[0]),
     ]
-    if found:
-        parts += [_setting(found[0]), "\n".join(f"* {sentence}" for sentence in summary())]
-    parts += [
-        "## The law at finite length",
-        "Convergence has no scale and asks for every head. Further registrations ask which heads "
-        "must be local and where each shape of a bias breaks. A registered rule spoke of "
-        "every case before the first run. A rule that came later spoke of the cases that were "
-        "still open.",
-        "The *order loss* is a regression on small models, found and not derived, the fifth form "
-        "in twelve hours: $1 - \\varrho / (\\varrho + 1/4) + (Q \\log(1 + \\varrho_R))^2 / 5$. Its "
-        "first part is the order that a long row lacks. There $\\varrho$ is the mean over heads of "
-        "resolution on a row of the training length $L$ times $1 - $ leak, times $L^2$. Its second "
-        "part is what is drowned in it. There $Q$ is the leak of the heads weighted by their "
-        "resolution, and $\\varrho_R$ their resolution so weighted, times $L^2$. For windows that "
-        "are flat inside, it is the mass that depth carries beyond $L$. The form before it had "
-        "R² = .95 on 54 cases when it was written down, and .08 on the 43 that came next.",
-        "The order loss depends on how a bias is written, and a head that sees only itself counts "
-        "as perfect order. `farfield forecast` rests on the *kernel order loss*, "
-        "$\\frac{1/4}{\\varrho' + 1/4} M + (Q'' \\log(1 + \\varrho''))^2 / 5$. A step between two "
-        "neighbours counts by what the lesser of them gets, $\\min(P_i, P_{i+1}) |P_i - P_{i+1}|$, "
-        "in $\\varrho'$ without the step from the query's own key. $M$ is the layered mass beyond "
-        "$L$.",
-        "512 targets judge each registered case. With them 24 of the first 116 trials lie within "
-        "1.96 standard errors of 5 %, so they decide nothing. The runs of the addendum of 22 "
-        "November 2026 are also measured on 4,096 targets, on 2,048 at length 256.",
-    ]
-    parts += _figure(
-        svg(law_curve(), "law"),
-        "*Every trial: the ratio of its perplexity at the worst length against its order loss, by "
-        "family. The line is the fitted slope. Perplexity holds below the dashed line; 24 of the "
-        "first 116 trials are too near to it to say.*",
-    )
-    for answer in (*judged.answers(), *competing.answers()):
-        parts += _answer(answer)
-    if why := mixtures.answer():
-        parts += _answer(why) + _figure(
-            svg(mixture_curve(), "mixtures"),
-            "*The ratio of perplexity at 16 times the training length by the number of local heads "
-            "of eight, the others without bias.* What is proved of such models stands on the page "
-            "[Local heads beside free ones](theory/mixtures.md).",
-        )
+    _written(Path(app.srcdir) / "results.md", parts)
+    parts = ["# Every answer", "What the committed runs say to each question, with its table."]
+    parts.append("## Of all registered cases")
+    for answer in (*judged.answers(), *competing.answers(), mixtures.answer()):
+        parts += _answer(answer) if answer else []
     for length in (64, 128):
-        given = answers(length=length)
-        if given:
+        if given := answers(length=length):
             runs = "; ".join(run.replace(f", length {length}, seeds", "") for run in given[0].runs)
             parts += [f"## Training length {length}", f"Encodings and their seeds: {runs}."]
         for answer in given:
             parts += _answer(answer)
             if len(answer.runs) < len(given[0].runs):
                 parts.append(f"Of these runs the {len(answer.runs)} with an additive bias.")
-    _written(Path(app.srcdir) / "results.md", parts)
-
-
-def _figure(drawn: str, words: str) -> list[str]:
-    """A drawing and what it shows; a blank line would end the HTML."""
-    one = re.sub(r"\n+", "\n", drawn)
-    return [f"```{{raw}} html\n<figure>{one}</figure>\n```", words]
+    _written(Path(app.srcdir) / "answers.md", parts)
 
 
 def _answer(answer: Any) -> list[str]:

@@ -24,10 +24,12 @@ from farfield.figures.style import (
     round_numbers,
     spoken,
 )
+from farfield.theory.answers.wording import listed
 from farfield.theory.answers.writers.svg import COLOURS
 from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import CATALOGUE, encoding
 from farfield.validation.claims.gradients import STEP, gradients
+from farfield.validation.harness.measures.extrapolation import TOLERANCE
 
 
 def samples(runs: Sequence[Run], wanted: Sequence[str], figure: str) -> list[Sample]:
@@ -55,11 +57,24 @@ def how(wanted: Sequence[str], figure: str, options: str = "") -> str:
     return f"to make them: {commands}; `farfield figures {figure} --runs runs`"
 
 
-def drawn_of(found: Sequence[Sample]) -> str:
-    """The conditions, and what lines and bands are."""
+def bands(found: Sequence[Sample]) -> str:
+    """What lines and bands are, where there are bands."""
     several = any(len(s.runs) > 1 for s in found)
-    lines = " Lines are means over seeds, bands from the least to the greatest." * several
-    return conditions(found) + lines
+    return " Lines are means over seeds, bands from the least to the greatest." * several
+
+
+def kept(curves: Curves, trained: int) -> str:
+    """Which perplexities hold from the training length to the longest row, which rise, and by
+    which factor."""
+    said: dict[bool, list[str]] = {True: [], False: []}
+    for s, values in curves:
+        ratio = float(np.mean(values[max(values)])) / float(np.mean(values[trained]))
+        stays = ratio <= 1 + TOLERANCE
+        said[stays].append(spoken(s.label) if stays else f"{spoken(s.label)} {ratio:.3g}-fold")
+    longest = max(n for _, values in curves for n in values)
+    parts = [f"hold for {listed(said[True])}"] * bool(said[True])
+    parts += [f"rise for {listed(said[False])}"] * bool(said[False])
+    return f"From {trained} to {longest} tokens perplexities {'; they '.join(parts)}."
 
 
 def absent(found: Sequence[Sample], wanted: Sequence[str], options: str = "") -> str:
@@ -156,9 +171,10 @@ def perplexity(
     below = " Below: those that stay flat, on a scale of their own." * bool(calm)
     return Drawing(
         Data(("encoding", "seed", "length", "perplexity"), tuple(rows)),
-        f"{drawn_of(found)} Protocol: {protocol}; grey: the training length.{below}{_far(found)}"
-        f"{_verdicts(found)}{printed}{absent(found, wanted)}",
+        f"{kept(curves, found[0].length)}{_verdicts(found)} Grey: the training length.{below}",
         drawn,
+        made=f"{conditions(found)}{bands(found)} Protocol: {protocol}.{_far(found)}{printed}"
+        f"{absent(found, wanted)}",
     )
 
 
@@ -169,8 +185,8 @@ def _verdicts(found: Sequence[Sample]) -> str:
         if s.label in CATALOGUE:
             verdict = check_convergence(encoding(s.label)).verdict
             by.setdefault(str(verdict).replace("_", " "), []).append(spoken(s.label))
-    said = "; ".join(f"{', '.join(names)} {verdict}" for verdict, names in by.items())
-    return f" Series (theorem): {said}." if said else ""
+    said = "; of ".join(f"{', '.join(names)}: {verdict}" for verdict, names in by.items())
+    return f" Series (theorem) of {said}." if said else ""
 
 
 def _far(found: Sequence[Sample]) -> str:
@@ -206,14 +222,14 @@ _WINDOWS = "--tested 8,16,32,64"
 """The lengths, up to that of the reference runs, that the figure of windows needs."""
 
 
-def _within(m: Mapping[str, Any], trained: int) -> bool:
+def _shorter(m: Mapping[str, Any], trained: int) -> bool:
     return any(p["length"] < trained for p in m["perplexity"])
 
 
 def windows(runs: Sequence[Run], *, figure: str, wanted: Sequence[str]) -> Drawing:
     """Perplexity of sliding and of non-overlapping windows no longer than the training length."""
     modes = {"last token": "sliding window", "non-overlapping": "nonoverlapping window"}
-    groups = settings(runs, wanted, _within)
+    groups = settings(runs, wanted, _shorter)
     if not groups:
         raise NoResults(
             f"no runs of {', '.join(wanted)} with windows shorter than the training length; "
@@ -244,11 +260,12 @@ def windows(runs: Sequence[Run], *, figure: str, wanted: Sequence[str]) -> Drawi
         drawn.legend(loc="outside upper center", ncols=1)
     return Drawing(
         Data(("encoding", "mode", "seed", "window", "perplexity"), tuple(rows)),
-        f"{conditions(found)} Sliding window: the last token of every window (stride 1), on "
-        "sampled targets; nonoverlapping: every token, from the start of its window. The targets "
-        "of the two differ. The paper lists windows of 16 to 512 tokens and does not name the "
-        f"data.{absent(found, wanted, _WINDOWS)}",
+        "Solid: sliding windows, scored at their last token (stride 1). Dashed: windows that do "
+        "not overlap, scored at every token.",
         drawn,
+        made=f"{conditions(found)} The targets of the two differ; those of sliding windows are "
+        "sampled. The paper lists windows of 16 to 512 tokens and does not name the "
+        f"data.{absent(found, wanted, _WINDOWS)}",
     )
 
 
@@ -291,12 +308,24 @@ def cumulative_gradient(
     gradient = found[0].measurements[0]["gradient"]
     return Drawing(
         Data(("encoding", "trained", "seed", "nearest tokens", "gradient share"), tuple(rows)),
-        f"{drawn_of(found)} Gradient of the {gradient['scalar']}, mean over "
-        f"{gradient['segments']} segments of {gradient['length']} tokens; grey: the training "
-        "length. The print shows the sum from the first position on, at position 2048."
-        f"{printed}{absent(found, wanted)}",
+        f"Within the training length lies a share of the gradient of {_within(curves)}. Grey: the "
+        "training length.",
         drawn,
+        made=f"{conditions(found)}{bands(found)} Gradient of the {gradient['scalar']}, mean over "
+        f"{gradient['segments']} segments of {gradient['length']} tokens. The print shows the sum "
+        f"from the first position on, at position 2048.{printed}{absent(found, wanted)}",
     )
+
+
+def _within(curves: Curves) -> str:
+    """Share of the gradient on the tokens of the training length, of each encoding."""
+    several = len({s.length for s, _ in curves}) > 1
+    shares = [
+        f"{np.mean(values[s.length]):.0%} for {spoken(s.label)}" + f" ({s.length})" * several
+        for s, values in curves
+        if s.length in values
+    ]
+    return listed(shares, 20)
 
 
 def gradient_by_position(
@@ -345,12 +374,13 @@ def gradient_by_position(
     )
     return Drawing(
         Data(("encoding", "trained", "seed", "position", "cumulative gradient"), tuple(rows)),
-        f"Measured: {found[0]['scale'].partition(', trained')[0]}; trained on "
-        f"{' and '.join(map(str, lengths))} tokens, {len(found)} models of the reference runs, the "
-        f"gradient in steps of {STEP} tokens, rows of {position[-1]}, predicting the last. Dotted: "
-        "the training length; below: the positions around it. Within an eighth of it lies a share "
-        f"of the gradient of {jumps} tokens.{printed}",
+        f"Within an eighth of the training length of it lies a share of the gradient of {jumps} "
+        "tokens. Dotted: the training length; below: the positions around it.",
         drawn,
+        made=f"Measured: {found[0]['scale'].partition(', trained')[0]}; trained on "
+        f"{' and '.join(map(str, lengths))} tokens, {len(found)} models of the reference runs, the "
+        f"gradient in steps of {STEP} tokens, rows of {position[-1]}, predicting the last."
+        f"{printed}",
     )
 
 
@@ -396,10 +426,11 @@ def attention_fields(runs: Sequence[Run], *, figure: str, wanted: Sequence[str])
     field = found[0].measurements[0]["attention"][0]
     return Drawing(
         Data(("encoding", "seed", "eps", "row", "attention ERF", "TRF of the rows"), tuple(rows)),
-        f"{drawn_of(found)} Attention ERF over the {field['length']} tokens of a "
-        f"segment, {field['averaged']}. The paper does not say its eps grid, normalisation or "
-        f"aggregation.{absent(found, wanted)}",
+        f"How many of the {field['length']} tokens of a segment hold all but eps of the attention, "
+        "as a share.",
         drawn,
+        made=f"{conditions(found)}{bands(found)} Attention ERF, {field['averaged']}. The paper "
+        f"does not say its eps grid, normalisation or aggregation.{absent(found, wanted)}",
     )
 
 

@@ -71,9 +71,11 @@ class Columns:
 
 @dataclass(frozen=True)
 class Tiles:
-    """Items of equal weight, as many beside each other as the page has room for."""
+    """Items of equal weight, as many beside each other as the page has room for; `small` ones are
+    looked over and have their text below them alone."""
 
     items: Sequence[Item]
+    small: bool = False
 
 
 @dataclass(frozen=True)
@@ -111,6 +113,15 @@ class Section:
 
     title: Text
     items: Sequence[Item]
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A page among others: its heading, the part above its sections, its sections."""
+
+    title: Text
+    lead: Sequence[Item]
+    sections: Sequence[Section] = ()
 
 
 Terms = Mapping[str, tuple[str, Text]]
@@ -217,8 +228,8 @@ def _values(item: Item) -> dict[str, Any]:
                 "left": list(map(_values, left)),
                 "right": list(map(_values, right)),
             }
-        case Tiles(items):
-            return {"kind": "Gallery", "inside": list(map(_values, items))}
+        case Tiles(items, small):
+            return {"kind": "Gallery", "small": small, "inside": list(map(_values, items))}
         case KeyNumbers(numbers):
             shown = [
                 {

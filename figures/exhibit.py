@@ -25,9 +25,6 @@ from farfield.theory.answers.answer import InputError, Result
 from farfield.theory.answers.blocks import Block, Note, Sentence, Table, table
 from farfield.theory.answers.notation import code, words
 
-ROWS = 12
-"""A page folds tables of more."""
-
 
 @dataclass(frozen=True)
 class Data:
@@ -81,14 +78,16 @@ def _cell(value: Any) -> str:
 class Drawing(Result):
     """A drawn exhibit: its data, its caption and, unless it is a table, the figure.
 
-    A table whose data are one line a cell has `shown`: the same laid out for reading. In a caption
-    code stands between backticks.
+    A table whose data are one line a cell has `shown`: the same laid out for reading. A caption
+    begins with what there is to see; `made` tells how it was made. In both, code stands between
+    backticks.
     """
 
     data: Data
     caption: str
     figure: Figure | None = None
     shown: Data | None = None
+    made: str = ""
 
     @property
     def table(self) -> Data:
@@ -97,10 +96,15 @@ class Drawing(Result):
 
     def blocks(self) -> Sequence[Block]:
         drawn = () if self.figure is not None else (self.table.table(),)
-        return (Sentence(code(self.caption)), *drawn)
+        return (Sentence(code(self.caption)), *drawn, *([Note(code(self.made))] * bool(self.made)))
 
     def fields(self) -> dict[str, Any]:
-        return {"caption": self.caption, "columns": self.data.columns, "rows": self.data.rows}
+        return {
+            "caption": self.caption,
+            "made": self.made,
+            "columns": self.data.columns,
+            "rows": self.data.rows,
+        }
 
     def items(self, title: str = "", name: str = "drawing", kind: str | None = None) -> list[Item]:
         """The drawing with its caption, for a page.
@@ -111,16 +115,14 @@ class Drawing(Result):
             kind: of the exhibit, which the caption ends with.
         """
         caption = code(self.caption)
+        made: list[Item] = [Fold(words("How it was made"), [Note(code(self.made))])]
         if self.figure is None:
             said = Sentence(caption, kind) if kind else Note(caption)
-            shown, k = self.table.table(title), len(self.table.rows)
-            return [
-                said,
-                shown if k <= ROWS else Fold(words("The table of {k} rows", k=k), [shown]),
-            ]
+            return [said, self.table.table(title), *made * bool(self.made)]
         narrow = svg(self.figure, f"{name}-narrow")
         alt = f"{title or 'A figure'}. {seen(self.figure)}".strip()
-        return [Picture(for_page(self.figure, name), caption, alt, kind, narrow)]
+        picture = Picture(for_page(self.figure, name), caption, alt, kind, narrow)
+        return [picture, *made * bool(self.made)]
 
     def _repr_html_(self) -> str:
         if self.figure is None:

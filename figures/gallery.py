@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from farfield.figures import trained
 from farfield.figures.exhibit import Drawing, Exhibit, NoResults
 from farfield.figures.index import INDEX
 from farfield.figures.papers import chi2023, qin2024, sun2023
@@ -18,8 +19,8 @@ from farfield.theory.answers.names import nearest
 from farfield.theory.answers.notation import code
 from farfield.theory.answers.wording import plural
 
-PAPERS = {paper.NAME: paper for paper in (qin2024, sun2023, chi2023)}
-"""The modules of the papers, by the papers' keys."""
+PAPERS = {paper.NAME: paper for paper in (trained, qin2024, sun2023, chi2023)}
+"""Who lists exhibits: the trained models, and the modules of the papers by the papers' keys."""
 
 
 def exhibits() -> tuple[Exhibit, ...]:

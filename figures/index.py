@@ -33,6 +33,9 @@ class Shown:
 INDEX = {
     listed.id: listed
     for listed in (
+        Shown("farfield.mixtures", "measured", "Perplexity by the number of local heads"),
+        Shown("farfield.hold-and-use", "measured", "Which models hold their loss and use far keys"),
+        Shown("farfield.law", "measured", "Perplexity against the order loss of the formula"),
         Shown("qin2024.fig1-left", "measured", "Perplexity of sliding and nonoverlapping windows"),
         Shown("qin2024.fig1-right", "schematic", "Sliding and nonoverlapping window inference"),
         Shown("qin2024.fig2", "theory", "Reweighting by a window and by ALiBi"),
@@ -104,4 +107,4 @@ INDEX = {
         ),
     )
 }
-"""All of them, in the order of the papers, figures before tables."""
+"""All of them: what the trained models say, then the papers in order, figures before tables."""

@@ -6,8 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from matplotlib import rcParams
+
 GAP = 0.055
 """Least distance of two names in a column, in heights of the frame."""
+LEAST = 0.02
+"""The lowest height of a name, so that it keeps clear of an axis."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,7 @@ def name_lines(axes: Any, lines: Sequence[Named]) -> None:
             continue
         last = inside[-1]
         (beside if last[0] > 0.98 else crossing).append((*last, line))
-    _column(axes, beside)
+    column(axes, beside)
     for above in (False, True):
         _rows(axes, [end for end in crossing if (end[1] > 0.5) == above], above)
 
@@ -50,14 +54,21 @@ def _text(axes: Any, x: float, y: float, line: Named, **options: Any) -> None:
         line.name,
         transform=axes.transAxes,
         color=line.colour,
-        fontsize=8.5,
+        fontsize=rcParams["legend.fontsize"],
         clip_on=False,
         **options,
     )
 
 
-def _column(axes: Any, ends: list[End]) -> None:
-    """Names beside the frame, as near to their lines as they fit."""
+def name_points(axes: Any, points: Sequence[Named], at: float) -> None:
+    """Write the names of single points in a column at a place of the frame's width."""
+    to_frame = axes.transData + axes.transAxes.inverted()
+    placed = [to_frame.transform((p.x[0], p.y[0])) for p in points]
+    column(axes, [(x, y, p) for (x, y), p in zip(placed, points, strict=True)], at)
+
+
+def column(axes: Any, ends: list[End], at: float = 1.03) -> None:
+    """Names one above the other, as near to their lines as they fit."""
     ends.sort(key=lambda end: end[1])
     heights = [end[1] for end in ends]
     for _ in range(200):  # neighbours that are too close push each other away
@@ -70,17 +81,18 @@ def _column(axes: Any, ends: list[End]) -> None:
                 moved = True
         if not moved:
             break
+    heights = [max(height, LEAST + GAP * k) for k, height in enumerate(heights)]
     for (x, y, line), height in zip(ends, heights, strict=True):
-        if abs(height - y) > GAP / 2:
+        if abs(height - y) > GAP / 2 or at - x > GAP:
             axes.plot(
-                [x, 1.025],
+                [x, at - 0.005],
                 [y, height],
                 transform=axes.transAxes,
                 color=line.colour,
                 linewidth=0.5,
                 clip_on=False,
             )
-        _text(axes, 1.03, height, line, va="center")
+        _text(axes, at, height, line, va="center")
 
 
 def _rows(axes: Any, ends: list[End], above: bool) -> None:

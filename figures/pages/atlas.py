@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from farfield.figures.document import Fold, Heading, Item, Section, page
+from farfield.figures.document import Fold, Heading, Item, Section, Sheet, page
 from farfield.figures.pages.audit import audit_sections
 from farfield.figures.pages.study import head, measured, reach, verdict_text
 from farfield.figures.pages.terms import MEASURED, PAPERS, THEORY
@@ -46,21 +45,6 @@ ORDER = (
 """The verdicts, what a reader looks for first."""
 TERMS = {**THEORY, **MEASURED}
 INDEX = "index"
-
-
-@dataclass(frozen=True)
-class Sheet:
-    """A page of the atlas.
-
-    Fields:
-        title: its heading.
-        lead: the part above its sections.
-        sections: its parts.
-    """
-
-    title: Text
-    lead: Sequence[Item]
-    sections: Sequence[Section]
 
 
 def write_atlas(a: Atlas, folder: str | os.PathLike[str]) -> Path:

@@ -1,4 +1,4 @@
-"""The page of the papers' figures and tables, and the files they are written to.
+"""The pages of the figures and tables, an index to look over and a page each, and their files.
 
 Everything is rendered before the first file is written, and each file takes its place whole, so
 that a failure leaves nothing half-written.
@@ -11,41 +11,64 @@ import os
 import re
 from collections.abc import Iterator
 
-from farfield.figures.document import Heading, Item, Section, page
-from farfield.figures.exhibit import Exhibit
+from farfield.figures.document import Item, Picture, Section, Sheet, Tiles
+from farfield.figures.document import page as whole
+from farfield.figures.exhibit import Drawing, Exhibit
 from farfield.figures.gallery import PAPERS, Gallery, exhibits
-from farfield.figures.style import FORMATS, rendered
+from farfield.figures.style import FORMATS, rendered, svg
 from farfield.theory.answers.answer import InputError
-from farfield.theory.answers.blocks import Facts, note, table
+from farfield.theory.answers.blocks import Facts, Note, note, table
 from farfield.theory.answers.notation import Term, as_text, code, words
 from farfield.validation.claims import checks, claim
 from farfield.validation.files import writable_folder, write
 
+INDEX = "index"
+TITLE = "Figures and tables, recomputed"
 
-def gallery_page(gallery: Gallery) -> str:
-    """The drawings with their captions as one page of HTML."""
-    sections = [
-        Section(words("{paper}", paper=module.CITATION), items)
-        for paper, module in PAPERS.items()
-        if (items := list(_of_paper(gallery, paper)))
+
+def sheets(gallery: Gallery) -> dict[str, Sheet]:
+    """The pages by name, the index first."""
+    sections = []
+    for paper, module in PAPERS.items():
+        shown = [e for e in exhibits() if e.paper == paper]
+        cards = [_card(e, gallery.drawn[e.id]) for e in shown if e.id in gallery.drawn]
+        why = gallery.missing
+        absent = [(e.id, e.title, code(why[e.id])) for e in shown if e.id in why]
+        items: list[Item] = [Tiles(cards, small=True)] * bool(cards)
+        items += [table(("missing", "shows", "why"), absent, "Not measured yet")] * bool(absent)
+        sections += [Section(words("{paper}", paper=module.CITATION), items)] * bool(items)
+    lead = [
+        gallery.blocks()[0],
+        note("Nothing is drawn without results. The data of each stand beside it as CSV."),
     ]
-    lead = [gallery.blocks()[0], note("The data of each stand beside it as CSV.")]
-    return page(words("Figures and tables of three papers, recomputed"), lead, sections)
+    found = {INDEX: Sheet(words(TITLE), lead, sections)}
+    return found | {
+        e.id: _sheet(e, gallery.drawn[e.id]) for e in exhibits() if e.id in gallery.drawn
+    }
 
 
-def _of_paper(gallery: Gallery, paper: str) -> Iterator[Item]:
-    shown = [e for e in exhibits() if e.paper == paper]
-    for e in shown:
-        if e.id in gallery.drawn:
-            yield Heading(words("{id}: {title}", id=e.id, title=e.title), e.id)
-            yield from gallery.drawn[e.id].items(e.title, e.id.replace(".", "-"), e.kind)
-            yield from said_of(e)
-    missing = gallery.missing
-    absent = [(e.id, e.title, code(missing[e.id])) for e in shown if e.id in missing]
-    if absent:
-        yield Heading(words("Missing: not measured yet"))
-        yield table(("figure", "shows", "why"), absent, "Missing")
-        yield note("Nothing is drawn without results.")
+def _card(e: Exhibit, drawing: Drawing) -> Item:
+    """An exhibit in small, with the link to its page."""
+    said = words("{link} {id}", link=Term(e.title, f"to {e.id}.html"), id=_number(e))
+    if drawing.figure is None:
+        return Note(said)
+    return Picture(svg(drawing.figure, f"{e.id}-small".replace(".", "-")), said, e.title, e.kind)
+
+
+def _number(e: Exhibit) -> str:
+    """What the paper calls it; nothing for what is in none."""
+    said = re.match(r"(fig|table)(.*)", e.id.partition(".")[2])
+    if said is None:
+        return ""
+    return {"fig": "Figure ", "table": "Table "}[said[1]] + said[2].replace("-", ", ")
+
+
+def _sheet(e: Exhibit, drawing: Drawing) -> Sheet:
+    """The page of an exhibit: what its paper says of it first, then the exhibit."""
+    home = note("{index}", index=Term(TITLE, f"to {INDEX}.html"))
+    items = drawing.items(e.title, e.id.replace(".", "-"), e.kind)
+    again = note("{again}", again=Term(f"farfield figures {e.id}", "code"))
+    return Sheet(words("{title}", title=e.title), [home, *said_of(e), *items, again])
 
 
 def said_of(e: Exhibit) -> Iterator[Item]:
@@ -79,13 +102,13 @@ def said_of(e: Exhibit) -> Iterator[Item]:
 def save(
     gallery: Gallery, folder: str | os.PathLike[str], kind: str = "svg", page: bool = True
 ) -> Gallery:
-    """Write each figure, its data as CSV, and a page of them all.
+    """Write each figure, its data as CSV, and the pages.
 
     Args:
         gallery: what to write.
         folder: where; made if need be.
         kind: `svg`, `png` or `pdf`.
-        page: whether to write `index.html` too.
+        page: whether to write `index.html` and a page each too.
 
     Raises:
         InputError: an unknown format; a folder that cannot be written to.
@@ -97,8 +120,8 @@ def save(
         if drawing.figure is not None:
             content[f"{name}.{kind}"] = rendered(drawing.figure, kind, name, drawing.caption)
         content[f"{name}.csv"] = drawing.data.csv().encode()
-    if page:
-        content["index.html"] = gallery_page(gallery).encode()
+    for name, s in sheets(gallery).items() if page else ():
+        content[f"{name}.html"] = whole(s.title, s.lead, s.sections).encode()
     place = writable_folder(folder)
     for file, data in content.items():
         write(place / file, data)

@@ -70,28 +70,30 @@ def measured_table(runs: Sequence[Run], *, layout: Layout) -> Drawing:
     lengths = dict.fromkeys(e.trained for e in found if e.values)
     used = [s for n in lengths for s in samples_of(layout, runs, n).values()]
     name = layout.reference.printed
-    caption = (
+    made = (
         f"{conditions(used)} Protocol: {layout.protocol}. Mean ± standard deviation over seeds; "
         f"†: {name} is significantly better, *: worse (paired t-test over shared seeds, two-sided, "
-        "0.05). Columns: multiples of the training length. Behind a printed number: does the "
-        "measurement go the same way from the training length (first mark), and lie on the same "
-        f"side of {name} (second)? ✓ yes, ✗ no, · not applicable; below 1 % counts as equal. "
-        f"{_said(agreed)} Last rows: Spearman's rank correlation of a column's means with the "
-        "print (rows)."
-        f"{layout.remark}"
+        "0.05). Below 1 % counts as equal. Last rows: Spearman's rank correlation of a column's "
+        f"means with the print (rows).{layout.remark}"
     )
     lacking = [
         row for row in layout.rows if row.label and not any(e.values for e in found if e.row == row)
     ]
     if lacking:
-        caption += (
+        made += (
             f" Not measured: {', '.join(r.printed for r in lacking)}; to make them: "
             f"{_commands(layout, lacking)}."
         )
     outside = [row.printed for row in layout.rows if not row.label]
     if outside:
-        caption += f" Not in the catalogue: {', '.join(outside)}."
-    return Drawing(_long(found, agreed), caption, shown=_wide(layout, found, agreed))
+        made += f" Not in the catalogue: {', '.join(outside)}."
+    caption = (
+        f"{_said(agreed)} Two marks behind a printed number. First: our measurement rises or falls "
+        "from the training length like the printed one. Second: it is better or worse than "
+        f"{name}, like the printed one. ✓ yes, ✗ no, · not applicable. Columns: multiples of the "
+        "training length."
+    )
+    return Drawing(_long(found, agreed), caption, shown=_wide(layout, found, agreed), made=made)
 
 
 def _said(agreed: Sequence[Agreement]) -> str:
@@ -345,12 +347,13 @@ def resolution_table(runs: Sequence[Run], *, layout: Layout) -> Drawing:
             ),
             tuple(rows),
         ),
-        " ".join(conditions([s for s in used if s.length == n]) for n in by_length)
+        said,
+        made=" ".join(conditions([s for s in used if s.length == n]) for n in by_length)
         + " Attention resolution R [Eq. 4] of the mean expected score s[n] over segments, heads "
         f"and layers (the paper averages R over layers), measured in {scores['segments']} segments "
         f"of {scores['length']} tokens, logits times {scores['scale']}, cut at the training length "
         "and at twice that; with BCA only pairs that are seen count. Cells: mean ± standard "
-        f"deviation over seeds. {said}",
+        "deviation over seeds.",
     )
 
 

@@ -7,10 +7,11 @@ import pytest
 
 from farfield.cli import main
 from farfield.figures.curves import perplexity
+from farfield.figures.document import page
 from farfield.figures.exhibit import Data, NoResults
 from farfield.figures.gallery import PAPERS, Gallery, draw, exhibit, exhibits
 from farfield.figures.index import INDEX, KINDS
-from farfield.figures.pages.gallery import gallery_page, save
+from farfield.figures.pages.gallery import save, sheets
 from farfield.figures.papers import chi2023, qin2024, sun2023
 from farfield.figures.papers.comparison import Layout, Row, agreements, pairs
 from farfield.figures.papers.remeasured import measured_table
@@ -59,6 +60,7 @@ def test_every_figure_and_result_table_of_the_papers_is_listed():
         for n in published.names()
         if "table" in n and set(published.rows(n)[0]) == set(published.COLUMNS)
     }
+    wanted |= {f"farfield.{figure}" for figure in ("mixtures", "hold-and-use", "law")}
     wanted |= tables | {f"{n}-measured" for n in tables - {"sun2023.table1"}}  # marks, no numbers
     ids = [e.id for e in exhibits()]
     assert set(ids) == wanted and len(ids) == len(set(ids))
@@ -149,12 +151,17 @@ def test_one_figure_with_its_data(tmp_path):
 
 
 def test_a_page_of_drawings():
-    page = gallery_page(draw(["qin2024.fig2", "sun2023.table4", "chi2023.fig12"]))
-    assert page.count("<svg") == 2 and "26.59" in page and "Missing: not measured yet" in page
+    found = sheets(draw(["qin2024.fig2", "sun2023.table4", "chi2023.fig12"]))
+    pages = {name: page(s.title, s.lead, s.sections) for name, s in found.items()}
+    assert set(pages) == {"index", "qin2024.fig2", "sun2023.table4"}
+    index, figure, table = (pages[name] for name in pages)
+    assert index.count("<svg") == 1 and "Not measured yet" in index
+    assert all(f'href="{name}.html"' in index for name in pages if name != "index")
+    assert figure.count("<svg") == 2 and "26.59" in table
 
 
 def test_without_results_nothing_is_drawn():
-    for e in (e for e in exhibits() if e.kind == "measured"):
+    for e in (e for e in exhibits() if e.kind == "measured" and e.paper != "farfield"):
         with pytest.raises(NoResults, match=r"to make|to measure"):
             e.draw(())
     with pytest.raises(NoResults, match="--set delta=6"):
@@ -221,13 +228,13 @@ def test_measured_figures_follow_the_results_and_say_what_lacks():
         "a text (SHA-256 000000000000)",
         "farfield train example2",
     ):
-        assert said in drawing.caption
+        assert said in drawing.made
 
 
 def test_the_far_length_is_drawn_by_its_ratio():
     drawing = perplexity([run("type1", ratio=1.2)], figure="x", wanted=("type1",))
     assert column(drawing, "perplexity", length=99 * 16) == [6.0]  # 5 * 1.2, not 70
-    assert "At 1584 tokens other targets" in drawing.caption
+    assert "At 1584 tokens other targets" in drawing.made
 
 
 def test_runs_of_another_setting_do_not_mix():
@@ -268,7 +275,7 @@ def test_variants_and_inference_are_told_apart():
     assert [s.label for s in found] == ["window 16", "window 32", "alibi shift 8", "xpos + BCA"]
     drawing = exhibit("chi2023.fig4").draw(runs)
     assert {r[0] for r in drawing.data.rows} == {"window 16", "window 32"}
-    assert "Not among the runs: window 64" in drawing.caption
+    assert "Not among the runs: window 64" in drawing.made
 
 
 def test_a_figure_with_a_curve_a_training_length_keeps_them_apart():
@@ -366,10 +373,11 @@ def test_a_measured_table_shows_the_print_beside_it_and_what_lacks():
     assert not any("T5" in name for name, _ in shown), "the caption says what lacks"
     ranked = [r for r in drawing.table.rows if r[1] == "ArXiv" and r[4].endswith("✓✓")]
     assert [r[2] for r in ranked] == [512]  # Rotary rises and lies above Sandwich in both
-    assert "farfield train t5" in drawing.caption and "T5" in drawing._repr_html_()
+    assert "farfield train t5" in drawing.made and "T5" in drawing._repr_html_()
     assert column(drawing, "measured", encoding="T5", dataset="ArXiv", tested=32) == [None]
-    page = gallery_page(Gallery({"chi2023.table3-measured": drawing}, {}))
-    assert "7.00" in page and "<code>farfield train t5" in page
+    _, sheet = sheets(Gallery({"chi2023.table3-measured": drawing}, {})).values()
+    written = page(sheet.title, sheet.lead, sheet.sections)
+    assert "7.00" in written and "<code>farfield train t5" in written
 
 
 def test_a_table_with_rows_of_two_training_lengths():

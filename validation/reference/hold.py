@@ -38,6 +38,7 @@ from farfield.validation.reference.forecasts import LIMIT
 from farfield.validation.reference.lending import LEARNED, keep_logits, logits_of, windowed
 from farfield.validation.reference.missing import made
 from farfield.validation.reference.registration import Registration
+from farfield.validation.reference.table import grouped, results
 from farfield.validation.rules import Case
 
 HOLD = Registration(HERE / "hold_and_use")
@@ -398,3 +399,68 @@ def scored() -> dict[str, Any]:
                 "said": said[name]["log_ratio"],
             }
     return rounded({**found, "loss": losses})
+
+
+# -- both at once ---------------------------------------------------------------------------------
+
+SAME_BIAS = {
+    "no bias": "nope",
+    "ALiBi": "alibi",
+    "KERPLE": "kerple_log",
+    "T5": "t5",
+    "all local 1/2": "8 heads 1/2",
+    "all local 1/4": "alibi equal 2",
+}
+"""What the language models call a cell's biases, where the two registrations differ."""
+
+
+@dataclass(frozen=True)
+class Both:
+    """What a mechanism does far beyond the training length of 64: how far its models hold their
+    loss, and how well they use keys beyond that length.
+
+    Fields:
+        label: of the cell.
+        seeds: how many models of the task.
+        learned: whether they have learned their task at the training length.
+        used: their mean accuracy on the longest row, at the distances beyond the training length.
+        ratio: of perplexity on the longest row, of language models with the same biases; None
+            where none was measured.
+    """
+
+    label: str
+    seeds: int
+    learned: bool
+    used: float
+    ratio: float | None
+
+
+def both() -> tuple[Both, ...]:
+    """Every mechanism whose models were trained on the induction task in rows of 64."""
+    tasks: dict[str, list[Row]] = {}
+    texts = [*results(), *results("heads_and_shapes")]
+    for result in HOLD.results():
+        if "predicted" not in result:
+            own = result["encoding"]["label"].removeprefix("English: ")
+            texts.append({**result, "name": own})
+        elif result["text"]["kind"] == "induction" and result["preset"]["length"] == 64:
+            tasks.setdefault(_cell(result["name"], result["seed"]), []).append(result)
+    models = {(m.name, m.layers): m for m in grouped(texts) if m.trained == 64}
+    found = []
+    for group in tasks.values():
+        label = group[0]["encoding"]["label"]
+        text = models.get((SAME_BIAS.get(label, label), 4))
+        ratios = text.ratios() if text else {}
+        points = [m["recall"]["points"] for run in group for m in run["measurements"]]
+        home = [p["accuracy"] for row in points for p in row if p["length"] == 64]
+        longest = max(p["length"] for row in points for p in row)
+        far = [
+            p["accuracy"]
+            for row in points
+            for p in row
+            if p["length"] == longest and p["distance"] > 64
+        ]
+        learned = float(np.mean(home)) >= LEARNED
+        ratio = ratios.get(longest)
+        found.append(Both(label, len(group), learned, float(np.mean(far)), ratio))
+    return tuple(found)
