@@ -401,7 +401,9 @@ def blocks(
     visible: Visibility,
     length: int,
     *,
+    reach: tuple[int, ...] = (),
     widths: tuple[int, ...] = (),
+    sinks: int = 0,
     device: torch.device | str = "cpu",
     block: int = 128,
 ) -> BlockMask:
@@ -410,7 +412,10 @@ def blocks(
     Args:
         visible: which keys a query sees.
         length: of the row, in tokens.
-        widths: keys that a head sees at most, its own included, one number a head; none for all.
+        reach: keys that a head sees at most, its own included: one number, or one a head; none for
+            all.
+        widths: the same, but for the first keys.
+        sinks: how many first keys.
         device: of the mask.
         block: side of a block.
 
@@ -420,25 +425,30 @@ def blocks(
             [0, 1, 1, 0],
             [0, 0, 1, 1]], dtype=torch.int32)
     """
-    count = -(-length // block)
-    at = torch.arange(count)
+    heads = max(len(reach), len(widths), 1)
+    far, near = (torch.tensor(w or [length]).expand(heads) for w in (reach, widths))
+    near = torch.minimum(far, near)
+    at = torch.arange(-(-length // block))
     starts, ends = at * block, ((at + 1) * block).clamp(max=length) - 1
-    each = torch.tensor(widths or [length])[:, None]
 
     def earliest(queries: Tensor) -> Tensor:
         seen = torch.tensor([visible.first(query) for query in queries.tolist()])
-        return torch.maximum(seen, queries + 1 - each)[..., None]
+        return torch.maximum(seen, queries + 1 - near[:, None])[..., None]
 
     key, query = at, at[:, None]
-    needed = (key <= query) & (ends >= earliest(starts))
-    needed |= (key <= query) & (starts < visible.kept_first())
+    early = (starts < max(sinks, visible.kept_first())) & (
+        ends > query * block - far[:, None, None]
+    )
+    needed = (key <= query) & (early | (ends >= earliest(starts)))
     whole = (key < query) & (starts >= earliest(ends))
-    reach = torch.tensor(widths, device=device)
+    far, near = far.to(device), near.to(device)
 
     def sees(batch: Tensor, head: Tensor, i: Tensor, j: Tensor) -> Tensor:
         seen: Tensor = visible.sees(i, j)
-        row = head if len(widths) > 1 else head * 0
-        return seen & (i - j < reach[row]) if widths else seen
+        if not reach and not widths:
+            return seen
+        row = head if heads > 1 else head * 0
+        return seen & (i - j < far[row]) & ((i - j < near[row]) | (j < sinks))
 
     def listed(chosen: Tensor) -> tuple[Tensor, Tensor]:
         order = chosen.int().argsort(dim=-1, descending=True, stable=True)

@@ -7,26 +7,23 @@ tensors where parameters are learned, rounded once to the type of the scores.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.attention.flex_attention import BlockMask
 
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import Encoding
+from farfield.validation.harness.attention import ScoreMod, blocks
 from farfield.validation.harness.corpus import BYTES
 from farfield.validation.harness.layers import LayerPlan
 from farfield.validation.harness.mechanism import Turn
 from farfield.validation.harness.positional import FixedBias, learned_rows
 from farfield.validation.harness.presets import Preset
 from farfield.validation.harness.visibility import Visibility
-
-if TYPE_CHECKING:
-    from torch.nn.attention.flex_attention import BlockMask
-
-ScoreMod = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
 
 
 def bias_tensor(
@@ -66,23 +63,17 @@ def bias_tensor(
         raise InputError(f"{encoding.name} needs values of {wanted}; given: {', '.join(given)}")
     if not names:
         return FixedBias(encoding)(length).to(device, dtype)
-    for name, value in given.items():
-        if not isinstance(value, Tensor):
-            raise InputError(
-                f"{encoding.name}: {name} is {type(value).__name__} {str(value)[:40]}; accepted "
-                "is a tensor of shape (heads,)"
-            )
-    counts = {len(v) if v.dim() == 1 else 0 for v in given.values()}
-    heads = counts.pop()
-    if counts or heads < 1 or encoding.num_heads not in (1, heads):
+    shapes = {tuple(v.shape) if isinstance(v, Tensor) else type(v).__name__ for v in given.values()}
+    heads = next(iter(given.values())).shape[0] if all(len(s) == 1 for s in shapes) else 0
+    if len(shapes) > 1 or heads < 1 or encoding.num_heads not in (1, heads):
+        known = "" if encoding.num_heads == 1 else f" of {encoding.num_heads} heads"
         raise InputError(
-            f"{encoding.name}: values must have one shape (heads,), heads a number"
-            + ("" if encoding.num_heads == 1 else f" equal to {encoding.num_heads}")
+            f"{encoding.name}: values of shapes {', '.join(map(str, shapes))}; accepted are "
+            f"tensors of one shape (heads,){known}"
         )
     exact = {p.symbol: given[p.name].to(device, dtype) for p in encoding.free}
-    return learned_rows(
-        [encoding.head(1 + h % encoding.num_heads) for h in range(heads)], exact, length
-    )
+    formulas = [encoding.head(1 + h % encoding.num_heads) for h in range(heads)]
+    return learned_rows(formulas, exact, length)
 
 
 def score_mod(
@@ -152,13 +143,11 @@ def block_mask(
     tensor([[1, 0],
             [1, 1]], dtype=torch.int32)
     """
-    from torch.nn.attention.flex_attention import create_block_mask
-
     each = [widths] if isinstance(widths, int) else list(widths or ())
     for width in each:
         if not isinstance(width, int | np.integer) or width < 1:
             raise InputError(f"width {width!r}: accepted is a whole number of tokens from 1")
-    if not isinstance(sinks, int) or not 0 <= sinks <= min((int(w) for w in each), default=0):
+    if not isinstance(sinks, int) or not 0 <= sinks <= min(each, default=0):
         raise InputError(
             f"sinks {sinks!r} with widths {each[:4]}: accepted are at most as many as the least of "
             "them"
@@ -167,32 +156,16 @@ def block_mask(
     for count, what in ((len(each), "widths"), (encoding.num_heads, "heads of the encoding")):
         if count not in (0, 1, own):
             raise InputError(f"{count} {what}, {own} heads: accepted are 1 and {own}")
-    support = torch.ones(own, length, dtype=torch.bool)
-    if not encoding.free:
-        support = (bias_tensor(encoding, length) > -math.inf).expand(own, -1).clone()
-    near = support.clone()
-    if each:
-        near &= torch.arange(length) < torch.tensor([min(int(w), length) for w in each])[:, None]
-    seen, whole, visible = near.to(device), support.to(device), Visibility(bca=encoding.bca)
-    alike = bool((seen == seen[:1]).all() and (whole == whole[:1]).all())
-
-    def sees(batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
-        row = head * 0 if alike else head
-        distance = (query - key).clamp(min=0)
-        found: Tensor = visible.sees(query, key) & seen[row, distance]
-        if sinks:
-            found = found | (visible.sees(query, key) & (key < sinks) & whole[row, distance])
-        return found
-
-    return create_block_mask(
-        sees,
-        None,
-        None if alike else own,
+    seen = torch.ones(1, length) if encoding.free else bias_tensor(encoding, length) > -math.inf
+    reach = (torch.arange(1, length + 1) * seen).amax(-1).int().tolist()
+    return blocks(
+        Visibility(bca=encoding.bca),
         length,
-        length,
+        reach=() if min(reach) == length else tuple(reach),
+        widths=tuple(map(int, each)),
+        sinks=sinks,
         device=device,
-        BLOCK_SIZE=block,
-        _compile=torch.device(device).type == "cuda",  # else the matrix of all pairs is made
+        block=block,
     )
 
 

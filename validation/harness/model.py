@@ -239,7 +239,7 @@ class Transformer(nn.Module):
             mask = visible.within(layer.mechanism.window)
             near = rows_of(widths, at, layer.heads) if biased else []
             near = near if min(near, default=length) < length else []
-            known = blocks(mask, length, widths=tuple(near), device=self.device) if flex else mask
+            known = blocks(mask, length, reach=tuple(near), device=self.device) if flex else mask
             masks.append(known)
         return biases, masks
 

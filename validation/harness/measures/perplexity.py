@@ -1,13 +1,16 @@
 """Perplexity by three protocols, each on the same targets at every context length.
 
-*Non-overlapping*: a text is cut into segments of the length and every token of a segment is
+*Non-overlapping*: a text is cut into segments of the length, and every token of a segment is
 predicted from those before it in the segment [S]. *Last token*: every target is predicted from
-exactly as many tokens before it as the length says [C, 3.4]; the sharper protocol, since in the
-other one a longer segment also spares early tokens their short contexts. *Sliding window*: a window
-of the length moves by a stride, and the tokens that are new in it are scored; stride 1 is the last
-token of every window, a stride of the length is non-overlapping. Tokens are bytes unless the text
-says otherwise. Memory is bounded: one window at a time if need be, and scores of the vocabulary for
-a part of its positions.
+exactly as many tokens before it as the length says [C, 3.4]. It is sharper: in the other protocol a
+longer segment also spares early tokens their short contexts. *Sliding window*: a window of the
+length moves by a stride, and the tokens that are new in it are scored. Stride 1 is the last token
+of every window, a stride of the length is non-overlapping.
+
+Every measure takes a model, a text of bytes or tokens, one-dimensional, and context lengths in
+tokens. It raises InputError where the text is shorter than the longest length, or the encoding
+knows less. `How` says what else it takes. Memory is bounded: one window at a time if need be, and
+scores of the vocabulary for a part of its positions.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypedDict, Unpack
 
 import numpy as np
 import torch
@@ -29,6 +33,15 @@ from farfield.validation.harness.visibility import CAUSAL, Visibility
 _TOKENS = 8_192  # a forward pass, unless one segment has more
 _SCORES = 1 << 22  # numbers of scores of the vocabulary held at a time
 _NORMAL = 1.959964  # two-sided 95 %
+
+
+class How(TypedDict, total=False):
+    """How a model is run: the keys that a query sees, the attention path, and what hears the number
+    of lengths done, and of all."""
+
+    visible: Visibility
+    path: Path
+    progress: Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -64,28 +77,14 @@ def non_overlapping(
     lengths: Sequence[int],
     *,
     blocks: int = 64,
-    visible: Visibility = CAUSAL,
-    path: Path = fused,
-    progress: Callable[[int, int], None] | None = None,
+    **how: Unpack[How],
 ) -> tuple[Perplexity, ...]:
-    """Perplexity over segments of each length, all their bytes scored [S].
+    """Perplexity over segments of each length, all their tokens scored [S].
 
-    Args:
-        model: the model.
-        text: `uint8`, shape (bytes,).
-        lengths: segment lengths in tokens; a block whose length is no multiple ends with a
-            shorter segment, so that the targets stay the same.
-        blocks: number of blocks of the longest length, evenly spaced in the text.
-        visible: which keys a query sees.
-        path: the attention path.
-        progress: called with the number of lengths done, and of all.
-
-    Raises:
-        InputError: the text is shorter than the longest length, or the encoding knows less.
+    The `blocks` of the longest length are evenly spaced in the text. One whose length is no
+    multiple ends with a shorter segment, so that the targets stay the same.
     """
-    losses = block_losses(
-        model, text, lengths, blocks=blocks, visible=visible, path=path, progress=progress
-    )
+    losses = block_losses(model, text, lengths, blocks=blocks, **how)
     return summary("non-overlapping", model.length, lengths, losses)
 
 
@@ -97,20 +96,19 @@ def block_losses(
     blocks: int = 64,
     visible: Visibility = CAUSAL,
     path: Path = fused,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> list[np.ndarray]:
-    """Nats of every byte of the blocks of `non_overlapping`, at each length an array of shape
+    """Nats of every token of the blocks of `non_overlapping`, at each length an array of shape
     (blocks, longest length)."""
     rows = samples_of(text, blocks, max(lengths))
     losses = []
-    for done, length in enumerate(lengths):
-        scored = np.empty((len(rows), max(lengths)))
-        for start in range(0, max(lengths), length):
-            stop = min(start + length, max(lengths))
-            scored[:, start:stop] = token_losses(model, rows[:, start : stop + 1], visible, path)
-        losses.append(scored)
-        if progress is not None:
-            progress(done + 1, len(lengths))
+    for done, length in enumerate(lengths, 1):
+        parts = [
+            token_losses(model, rows[:, start : start + length + 1], visible, path)
+            for start in range(0, max(lengths), length)
+        ]
+        losses.append(np.concatenate(parts, 1))
+        progress(done, len(lengths))
     return losses
 
 
@@ -120,25 +118,11 @@ def last_token(
     lengths: Sequence[int],
     *,
     targets: int = 512,
-    visible: Visibility = CAUSAL,
-    path: Path = fused,
-    progress: Callable[[int, int], None] | None = None,
+    **how: Unpack[How],
 ) -> tuple[Perplexity, ...]:
-    """Perplexity of single bytes, each predicted from exactly `length` bytes before it [C, 3.4].
-
-    Args:
-        model: the model.
-        text: `uint8`, shape (bytes,).
-        lengths: context lengths in tokens.
-        targets: number of target bytes, evenly spaced in the text.
-        visible: which keys a query sees.
-        path: the attention path.
-        progress: called with the number of lengths done, and of all.
-
-    Raises:
-        InputError: the text is shorter than the longest length, or the encoding knows less.
-    """
-    return _of_ends("last token", model, text, lengths, targets, 1, visible, path, progress)
+    """Perplexity of `targets` evenly spaced tokens, each predicted from exactly `length` tokens
+    before it [C, 3.4]."""
+    return _of_ends("last token", model, text, lengths, targets, 1, **how)
 
 
 def sliding_window(
@@ -148,28 +132,15 @@ def sliding_window(
     *,
     stride: int = 1,
     windows: int = 64,
-    visible: Visibility = CAUSAL,
-    path: Path = fused,
-    progress: Callable[[int, int], None] | None = None,
+    **how: Unpack[How],
 ) -> tuple[Perplexity, ...]:
     """Perplexity of the tokens that are new in a window which moves by a stride.
 
-    A target has `length - stride + 1` to `length` tokens before it. The targets are the same at
-    every length.
-
-    Args:
-        model: the model.
-        text: of bytes or tokens, one-dimensional.
-        lengths: of the window, in tokens.
-        stride: tokens that the window moves by, at most the shortest length.
-        windows: how many, evenly spaced in the text.
-        visible: which keys a query sees.
-        path: the attention path.
-        progress: called with the number of lengths done, and of all.
+    A target has `length - stride + 1` to `length` tokens before it. The `windows` are evenly spaced
+    in the text, and the targets are the same at every length.
 
     Raises:
-        InputError: the text is shorter than the longest length, the stride is longer than the
-            shortest, or the encoding knows less.
+        InputError: the stride is longer than the shortest length, besides what all raise.
     """
     if not 1 <= stride <= min(lengths):
         raise InputError(
@@ -177,7 +148,7 @@ def sliding_window(
             "to the shortest length"
         )
     name = f"sliding window, stride {stride}"
-    return _of_ends(name, model, text, lengths, windows, stride, visible, path, progress)
+    return _of_ends(name, model, text, lengths, windows, stride, **how)
 
 
 def _of_ends(
@@ -187,16 +158,15 @@ def _of_ends(
     lengths: Sequence[int],
     count: int,
     last: int,
-    visible: Visibility,
-    path: Path,
-    progress: Callable[[int, int], None] | None,
+    visible: Visibility = CAUSAL,
+    path: Path = fused,
+    progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> tuple[Perplexity, ...]:
     """Of the `last` targets of rows of each length that end together."""
     rows, losses = samples_of(text, count, max(lengths)), []
     for done, length in enumerate(lengths, 1):
         losses.append(token_losses(model, rows[:, -length - 1 :], visible, path, last=last))
-        if progress is not None:
-            progress(done, len(lengths))
+        progress(done, len(lengths))
     return summary(protocol, model.length, lengths, losses)
 
 
@@ -227,24 +197,13 @@ def by_position(
     *,
     bins: int = 16,
     blocks: int = 64,
-    visible: Visibility = CAUSAL,
-    path: Path = fused,
+    **how: Unpack[How],
 ) -> tuple[PositionPerplexity, ...]:
     """Perplexity by the number of tokens before the target, in segments of one length.
 
-    Args:
-        model: the model.
-        text: of bytes or tokens, one-dimensional.
-        length: tokens a segment.
-        bins: positions are put together in so many bins of nearly equal size.
-        blocks: number of segments, evenly spaced in the text.
-        visible: which keys a query sees.
-        path: the attention path.
-
-    Raises:
-        InputError: the text is shorter than the length, or the encoding knows less.
+    Positions are put together in `bins` of nearly equal size; the segments are evenly spaced.
     """
-    (losses,) = block_losses(model, text, (length,), blocks=blocks, visible=visible, path=path)
+    (losses,) = block_losses(model, text, (length,), blocks=blocks, **how)
     return binned(losses, bins)
 
 

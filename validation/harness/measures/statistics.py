@@ -1,4 +1,4 @@
-"""Statistics of repeated measurements: paired tests, effect sizes, bootstrap, rank correlations.
+"""Statistics of repeated measurements: paired tests, effect sizes, rank correlations.
 
 Thin views of SciPy that carry the sample size and the method along with every number. SciPy's
 statistics take most of a second to load, so they are imported where they are called.
@@ -7,7 +7,7 @@ statistics take most of a second to load, so they are imported where they are ca
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -88,104 +88,18 @@ def paired_test(first: Sequence[float], second: Sequence[float], alpha: float = 
     from scipy import stats
 
     a, b = _pairs(first, second, 2)
-    d = a - b
+    d, rounding = a - b, 1e-12 * float(np.abs(a).max())
     mean, spread, n = float(d.mean()), float(d.std(ddof=1)), len(d)
-    if spread <= 1e-12 * max(abs(mean), float(np.abs(a).max())):
-        same = abs(mean) <= 1e-12 * float(np.abs(a).max())
-        return PairedTest(
-            n,
-            mean,
-            mean,
-            mean,
-            0.0 if same else math.copysign(math.inf, mean),
-            1.0 if same else 0.0,
-            None,
-            alpha,
-        )
+    if spread <= max(1e-12 * abs(mean), rounding):
+        same = abs(mean) <= rounding
+        t, p = (0.0, 1.0) if same else (math.copysign(math.inf, mean), 0.0)
+        return PairedTest(n, mean, mean, mean, t, p, None, alpha)
     found = stats.ttest_rel(a, b)
-    interval = found.confidence_interval(0.95)
-    hedges = 1 - 3 / (4 * (n - 1) - 1)
+    low, high = map(float, found.confidence_interval(0.95))
+    effect = (1 - 3 / (4 * (n - 1) - 1)) * mean / spread
     return PairedTest(
-        n,
-        mean,
-        float(interval.low),
-        float(interval.high),
-        float(found.statistic),
-        float(found.pvalue),
-        hedges * mean / spread,
-        alpha,
+        n, mean, low, high, float(found.statistic), float(found.pvalue), effect, alpha
     )
-
-
-@dataclass(frozen=True, repr=False)
-class Interval(Result):
-    """A statistic of a sample with its bootstrap interval.
-
-    Fields:
-        value: of the sample.
-        low, high: bounds at `level`, bias-corrected and accelerated.
-        n: sample size.
-        level: coverage meant.
-    """
-
-    value: float
-    low: float
-    high: float
-    n: int
-    level: float
-
-    def blocks(self) -> Sequence[Block]:
-        return (
-            sentence(
-                "It is {value} ({low} to {high}, {level}), n = {n}.",
-                Label.MEASURED,
-                value=f"{self.value:.4g}",
-                low=f"{self.low:.4g}",
-                high=f"{self.high:.4g}",
-                level=f"{self.level:.0%}",
-                n=self.n,
-            ),
-        )
-
-
-def bootstrap(
-    sample: Sequence[float],
-    statistic: Callable[..., float] = np.mean,
-    *,
-    level: float = 0.95,
-    resamples: int = 2000,
-    seed: int = 0,
-) -> Interval:
-    """The bias-corrected and accelerated bootstrap interval of a statistic.
-
-    Args:
-        sample: at least two finite numbers.
-        statistic: of an array along `axis`.
-        level: coverage, between 0 and 1.
-        resamples: how many.
-        seed: of the draws.
-
-    Raises:
-        InputError: fewer than two numbers, or numbers that are none.
-
-    >>> print(bootstrap([1.0, 2.0, 3.0, 4.0]))
-    It is 2.5 (1.5 to 3.5, 95%), n = 4.  [measured]
-    """
-    from scipy import stats
-
-    x, _ = _pairs(sample, sample, 2)
-    value = float(statistic(x, axis=-1))
-    if np.ptp(x) == 0:
-        return Interval(value, value, value, len(x), level)
-    found = stats.bootstrap(
-        (x,),
-        statistic,
-        n_resamples=resamples,
-        confidence_level=level,
-        method="BCa",
-        rng=np.random.default_rng(seed),
-    ).confidence_interval
-    return Interval(value, float(found.low), float(found.high), len(x), level)
 
 
 @dataclass(frozen=True, repr=False)
@@ -274,18 +188,9 @@ def rank_correlation(
         x, y = (stats.rankdata(values[picks], axis=1) for values in (a, b))
         kept = (np.ptp(x, axis=1) > 0) & (np.ptp(y, axis=1) > 0)
         drawn.append(np.array([_rho(x[kept], y[kept]), _tau(x[kept], y[kept])]))
-    low, high = np.quantile(np.concatenate(drawn, axis=1), (0.025, 0.975), axis=1)
-    return RankCorrelation(
-        n,
-        rho,
-        float(low[0]),
-        float(high[0]),
-        tau,
-        float(low[1]),
-        float(high[1]),
-        float(p),
-        n <= _EXACT,
-    )
+    bounds = np.quantile(np.concatenate(drawn, axis=1), (0.025, 0.975), axis=1)
+    (rho_low, tau_low), (rho_high, tau_high) = bounds.tolist()
+    return RankCorrelation(n, rho, rho_low, rho_high, tau, tau_low, tau_high, float(p), n <= _EXACT)
 
 
 def rank_gain(
