@@ -79,45 +79,36 @@ class Configuration:
         """Tokens of the longest row that is measured."""
         if self.task is not None:
             return self.asked.lengths[-1]
-        settings = self.settings
-        return max(*settings.lengths, settings.row_length, settings.far)
+        return max(*self.settings.lengths, self.settings.row_length, self.settings.far)
 
     def described(self) -> dict[str, Any]:
         """Its text or its task, in JSON form."""
-        if self.task is None:
+        if (task := self.task) is None:
             return self.corpus.describe()
-        return {
-            "source": f"task {self.task.kind}",
-            **self.task.describe(),
-            "sha256": self.task.sha256,
-        }
+        return {"source": f"task {task.kind}", **task.describe(), "sha256": task.sha256}
 
     @property
     def asked(self) -> Probes:
         """The probes of the task, with the lengths filled in and in order."""
         probes, known = self.probes or Probes(), self.preset.length
-        lengths = probes.lengths or (known, 4 * known, 16 * known)
+        lengths = probes.lengths or (4 * known, 16 * known)
         return dataclasses.replace(probes, lengths=tuple(sorted({known, *lengths})))
 
     @property
     def settings(self) -> Measurement:
         """The measurements, with every default filled in and the lengths in order."""
         measure, known = self.measurement or self.preset.measurement, self.preset.length
-        row_length = measure.row_length
-        lengths = measure.lengths or (known, 4 * known, 16 * known)
-        scores, far = measure.scores, measure.far
-        gradient_length = measure.gradient_length
-        if self.encoding.mechanism == "learned_absolute":
-            lengths, row_length = measure.lengths or (known,), min(row_length, known)
-            scores, far = min(scores, known), 0
-            gradient_length = None if gradient_length is None else min(gradient_length, known)
+        fixed = self.encoding.mechanism == "learned_absolute"  # no position beyond is known
+        lengths = measure.lengths or ((known,) if fixed else (known, 4 * known, 16 * known))
+        found = dataclasses.replace(measure, lengths=tuple(sorted(set(lengths))))
+        if not fixed:
+            return found
         return dataclasses.replace(
-            measure,
-            lengths=tuple(sorted(set(lengths))),
-            row_length=row_length,
-            scores=scores,
-            gradient_length=gradient_length,
-            far=far,
+            found,
+            row_length=min(found.row_length, known),
+            scores=min(found.scores, known),
+            gradient_length=found.gradient_length and min(found.gradient_length, known),
+            far=0,
         )
 
     @property
@@ -129,10 +120,15 @@ class Configuration:
         encoding, preset, measure = self.encoding, self.preset, self.settings
         if self.seed < 0:
             raise InputError(f"seed {self.seed}: accepted is a whole number from 0")
-        self._require_layers()
-        if self.task is not None:
-            self._require_room(self.task)
-            return
+        if not self.layers:
+            require_mechanism(encoding)
+        elif len(self.layers) != preset.layers:
+            raise InputError(
+                f"{encoding.name}: {len(self.layers)} layers are listed, the model of preset "
+                f"{preset.name} has {preset.layers}; accepted is one entry a layer"
+            )
+        for at, layer in enumerate(self.layers, 1):
+            layer.require(at, preset.heads, preset.width // preset.heads, preset.length)
         accepted = [1, preset.heads]
         if encoding.source == LISTED:  # heads of the catalogue spread over the layers mean nothing
             accepted.append(preset.heads * preset.layers)
@@ -143,114 +139,59 @@ class Configuration:
                 + " or heads=".join(map(str, accepted))
             )
         require_values(encoding)
-        longest = measure.lengths[-1]
+        longest = self.asked.lengths[-1] if self.task else measure.lengths[-1]
         if encoding.mechanism == "learned_absolute" and longest > preset.length:
             raise InputError(
                 f"{encoding.name} knows the positions 0 to {preset.length - 1} that it was "
                 f"trained on; length {longest} was asked, accepted are lengths to {preset.length}"
             )
+        if self.task is not None:
+            for length in self.asked.lengths:
+                self.task.require(length)
+            for distance in self.asked.distances:
+                self.task.require(longest, distance)
+            return
         spare = max(measure.strides, default=0)  # a window may begin before the longest length
-        self.corpus.require(
-            preset.length,
-            max(
-                longest + spare,
-                measure.row_length,
-                measure.scores,
-                measure.gradient_length or 0,
-                measure.far,
-            ),
-        )
-
-    def _require_layers(self) -> None:
-        preset = self.preset
-        if not self.layers:
-            require_mechanism(self.encoding)
-        elif len(self.layers) != preset.layers:
-            raise InputError(
-                f"{self.encoding.name}: {len(self.layers)} layers are listed, the model of preset "
-                f"{preset.name} has {preset.layers}; accepted is one entry a layer"
-            )
-        for at, layer in enumerate(self.layers, 1):
-            layer.require(at, preset.heads, preset.width // preset.heads, preset.length)
-
-    def _require_room(self, task: Task) -> None:
-        if self.encoding.mechanism == "learned_absolute":
-            raise InputError(
-                f"{self.encoding.name}: a task asks rows longer than those of training"
-            )
-        for length in self.asked.lengths:
-            task.require(length)
-        for distance in self.asked.distances:
-            task.require(self.asked.lengths[-1], distance)
+        others = (measure.row_length, measure.scores, measure.gradient_length or 0, measure.far)
+        self.corpus.require(preset.length, max(longest + spare, *others))
 
     def training(self) -> dict[str, Any]:
         """What decides the weights, in JSON form."""
-        described = _without_defaults(self.preset, _LATER[Preset])
+        described = _since(self.preset, "measurement")
         del described["measurement"], described["name"]
-        vocabulary = self.corpus.vocabulary
-        text: dict[str, Any] = {"text_sha256": self.corpus.sha256}
-        if vocabulary != BYTES:
-            text["vocabulary"] = vocabulary
-        layers = [
-            {
-                "bias": None if layer.encoding is None else describe(layer.encoding),
-                **recorded(layer.mechanism),
-            }
-            for layer in self.layers
-        ]
-        return {
-            "schema": SCHEMA,
-            "encoding": describe(self.encoding),
-            "preset": described,
-            "seed": self.seed,
-            **(text if self.task is None else {"task": self.task.describe()}),
-            **({"layers": layers} if layers else {}),
-        }
+        found: dict[str, Any] = {"schema": SCHEMA, "encoding": describe(self.encoding)}
+        found |= {"preset": described, "seed": self.seed}
+        if self.task is not None:
+            found["task"] = self.task.describe()
+        else:
+            found["text_sha256"] = self.corpus.sha256
+            if self.corpus.vocabulary != BYTES:
+                found["vocabulary"] = self.corpus.vocabulary
+        if self.layers:
+            found["layers"] = [
+                {"bias": layer.encoding and describe(layer.encoding), **recorded(layer.mechanism)}
+                for layer in self.layers
+            ]
+        return found
 
     def measured(self, visible: Visibility) -> dict[str, Any]:
         """What decides a measurement of the trained weights, in JSON form."""
-        if self.task is not None:
-            return {
-                "schema": SCHEMA,
-                "probes": recorded(self.asked),
-                "inference": recorded(visible),
-            }
-        settings = _without_defaults(self.settings, _LATER[Measurement])
-        return {"schema": SCHEMA, **settings, "inference": recorded(visible)}
+        own = {"probes": recorded(self.asked)} if self.task else _since(self.settings, "share")
+        return {"schema": SCHEMA, **own, "inference": recorded(visible)}
 
 
-# A setting that came later enters a key only where it is not what had been the only choice, so
-# that the runs made before keep their keys.
-_LATER: dict[type, tuple[str, ...]] = {
-    Preset: (
-        "betas",
-        "epsilon",
-        "schedule",
-        "dropout",
-        "precision",
-        "parts",
-        "spread",
-        "embedding_spread",
-    ),
-    Measurement: ("gradient_length", "strides", "positions", "scores", "far"),
-}
-
-
-def _without_defaults(value: Preset | Measurement, later: tuple[str, ...]) -> dict[str, Any]:
-    defaults = {f.name: f.default for f in dataclasses.fields(value)}
-    described: dict[str, Any] = recorded(value)
-    for name in later:
-        if getattr(value, name) == defaults[name]:
-            del described[name]
-    return described
+def _since(value: Preset | Measurement, last: str) -> dict[str, Any]:
+    """A record in JSON form. A field after the `last` came later: it enters a key only where it is
+    not its default, so that runs made before keep their keys."""
+    described, fields = recorded(value), dataclasses.fields(value)
+    later = fields[[f.name for f in fields].index(last) + 1 :]
+    new = {f.name for f in later if getattr(value, f.name) == f.default}
+    return {name: said for name, said in described.items() if name not in new}
 
 
 def hybrid(label: str) -> Encoding:
     """What a configuration whose layers are listed has in place of an encoding: a name."""
     return Encoding(label, None, mechanism="layers", source="layers of their own")
-
-
-_PARAMETER = ("name", "domain", "learned", "init", "clamp")  # what enters a key
 
 
 def describe(encoding: Encoding) -> dict[str, Any]:
@@ -259,11 +200,12 @@ def describe(encoding: Encoding) -> dict[str, Any]:
     if encoding.mechanism == "bias":
         heads = [encoding.head(h) for h in range(1, encoding.num_heads + 1)]
     exact = "\n".join(sympy.srepr(head) for head in heads)
+    entering = ("name", "domain", "learned", "init", "clamp")
     return {
         "mechanism": encoding.mechanism,
         "heads": [str(head) for head in heads],
         "sha256": hashlib.sha256(exact.encode()).hexdigest(),
-        "parameters": [{k: recorded(p)[k] for k in _PARAMETER} for p in encoding.parameters],
+        "parameters": [{k: recorded(p)[k] for k in entering} for p in encoding.parameters],
     }
 
 

@@ -22,6 +22,7 @@ from farfield.validation.harness.checkpoints import require_tensors
 from farfield.validation.harness.configuration import SCHEMA, Configuration, key
 from farfield.validation.harness.measures.gradient_fields import gradient_receptive_field
 from farfield.validation.harness.measures.perplexity import (
+    How,
     binned,
     block_losses,
     last_token,
@@ -36,7 +37,7 @@ from farfield.validation.harness.memory import require_memory
 from farfield.validation.harness.model import Transformer
 from farfield.validation.harness.positional import initialised
 from farfield.validation.harness.store import InUse, Store, began
-from farfield.validation.harness.training import Training, TrainingDiverged, train
+from farfield.validation.harness.training import TrainingDiverged, train
 from farfield.validation.harness.visibility import Visibility
 from farfield.validation.progress import Progress, silent
 
@@ -85,72 +86,79 @@ def train_and_measure(
         TrainingDiverged: the loss is not finite; the message names the last good state, if the
             training had come as far as a checkpoint.
     """
-    report, place = progress, chosen_device(device)
-    notes: list[str] = []
+    place, notes = chosen_device(device), list[str]()
 
     def notice(note: str) -> None:
         notes.append(note)
-        report("notice", 0, 0, note)
+        progress("notice", 0, 0, note)
 
     def waiting() -> None:
         if not wait:
             raise InUse(run)
-        report("notice", 0, 0, "waiting for another process")
+        progress("notice", 0, 0, "waiting for another process")
 
     described = configuration.training()
     run = key(described)
-    with store.locked(run, waiting):
+    with store.locked(run, waiting) as folder:
         try:
-            model, training = _finished(configuration, store)
+            found = _finished(configuration, folder)
         except CorruptFile as error:
-            aside = store.set_aside(run)
+            aside, found = store.set_aside(run), None
             notice(f"a corrupted run was set aside as {aside.name} and made again: {error}")
-            model, training = None, None
-        if model is None or training is None:
-            model, training = _trained(
-                configuration,
-                store,
-                described,
-                report,
-                notice,
-                checkpoint_every,
-                place,
-                predictions,
-            )
+        if found is None:
+            asked = {
+                "configuration": described,
+                "labels": _labels(configuration),
+                "began": began(folder, predictions),
+            }
+            _train(configuration, folder, asked, progress, notice, checkpoint_every, place)
+            found = _finished(configuration, folder)
+            assert found is not None
         else:
             parallel.nothing_to_train()
-        model = model.to(place)
+        model, training = found[0].to(place), found[1]
         measurements = []
         for visible in configuration.variants:
             settings = configuration.measured(visible)
-            path = store.folder(run) / f"measurement-{key(settings)}.json"
-            measurement = None
-            if path.exists():
-                try:
-                    measurement = read_json(path)
-                except CorruptFile as error:
-                    os.replace(path, path.with_suffix(".corrupt"))
-                    notice(f"a corrupted measurement was set aside and made again: {error}")
+            path = folder / f"measurement-{key(settings)}.json"
+            try:
+                measurement = read_json(path) if path.exists() else None
+            except CorruptFile as error:
+                os.replace(path, path.with_suffix(".corrupt"))
+                notice(f"a corrupted measurement was set aside and made again: {error}")
+                measurement = None
             if measurement is None:
-                if configuration.task is None:
-                    measured = _measured(configuration, model, visible, report)
-                else:
-                    kept = store.folder(run) / f"logits-{key(settings)}.npz"
-                    measured = _recalled(configuration, model, visible, report, kept)
-                measurement = {"settings": settings, **measured}
+                kept = folder / f"logits-{key(settings)}.npz"
+                measurement = {
+                    "settings": settings,
+                    **_measured(configuration, model, visible, progress, kept),
+                }
                 write_json(path, measurement)
             measurements.append(measurement)
-    encoding = configuration.encoding
+    labels = _labels(configuration)
     return {
         "schema": SCHEMA,
         "key": run,
-        "encoding": {"name": encoding.name, "dialect": encoding.dialect, **described["encoding"]},
+        "encoding": {
+            "name": labels["encoding"],
+            "dialect": labels["dialect"],
+            **described["encoding"],
+        },
         "seed": configuration.seed,
-        "preset": {"name": configuration.preset.name, **described["preset"]},
+        "preset": {"name": labels["preset"], **described["preset"]},
         "text": configuration.described(),
         "training": training,
         "measurements": measurements,
         "notes": notes,
+    }
+
+
+def _labels(configuration: Configuration) -> dict[str, str | None]:
+    encoding = configuration.encoding
+    return {
+        "encoding": encoding.name,
+        "dialect": encoding.dialect,
+        "preset": configuration.preset.name,
     }
 
 
@@ -179,7 +187,8 @@ def trained_model(configuration: Configuration, store: Store) -> Transformer | N
     Raises:
         CorruptFile: its files were changed later.
     """
-    return _finished(configuration, store)[0]
+    found = _finished(configuration, store.folder(key(configuration.training())))
+    return None if found is None else found[0]
 
 
 def chosen_device(name: str = "auto") -> torch.device:
@@ -218,11 +227,11 @@ def environment(device: torch.device, processes: int = 1) -> dict[str, Any]:
 
 
 def _finished(
-    configuration: Configuration, store: Store
-) -> tuple[Transformer, dict[str, Any]] | tuple[None, None]:
-    folder = store.folder(key(configuration.training()))
+    configuration: Configuration, folder: Path
+) -> tuple[Transformer, dict[str, Any]] | None:
+    """The trained model and what its training recorded."""
     if not (folder / "training.json").exists():
-        return None, None
+        return None
     record = read_json(folder / "training.json")
     weights = checkpoints.read_tensors(folder / "weights.safetensors", record["weights_sha256"])
     model = fresh(configuration)
@@ -231,117 +240,114 @@ def _finished(
     return model.eval(), record
 
 
-def _trained(
+def _train(
     configuration: Configuration,
-    store: Store,
-    described: dict[str, Any],
-    report: Progress,
+    folder: Path,
+    asked: dict[str, Any],
+    progress: Progress,
     notice: Callable[[str], None],
     checkpoint_every: float,
     device: torch.device,
-    predictions: str | None,
-) -> tuple[Transformer, dict[str, Any]]:
-    preset, seed = configuration.preset, configuration.seed
+) -> None:
     require_memory(configuration, device)
-    model = fresh(configuration)
-    model.bias_table(configuration.longest)  # refused now, not at the end
-    folder = store.folder(key(described))
-    encoding = configuration.encoding
-    labels = {"encoding": encoding.name, "dialect": encoding.dialect, "preset": preset.name}
-    asked = {"configuration": described, "labels": labels, "began": began(folder, predictions)}
+    fresh(configuration).bias_table(configuration.longest)  # refused now, not at the end
     write_json(folder / "asked.json", asked)  # what an unfinished run is listed by
-
-    def trained(model: Transformer) -> Training:
-        data = configuration.data
-        return train(model.to(device), data, preset, seed, report, folder, checkpoint_every)
-
+    given = (configuration.data, configuration.preset, configuration.seed, progress, folder)
     try:
-        training = trained(model)
+        model = fresh(configuration).to(device)
+        training = train(model, *given, checkpoint_every)
     except CorruptFile as error:
         checkpoints.set_aside(folder)
         notice(f"a corrupted checkpoint was set aside, the training begins anew: {error}")
-        model = fresh(configuration)
-        training = trained(model)
+        model = fresh(configuration).to(device)
+        training = train(model, *given, checkpoint_every)
     except TrainingDiverged:
         (folder / "asked.json").unlink(missing_ok=True)
         raise
-    sha256 = checkpoints.write_tensors(folder / "weights.safetensors", model.state_dict())
     record = {
         **asked,
         "text": configuration.described(),
         **recorded(training),
         "parameters": sum(p.numel() for p in model.parameters()),
         "learned": model.learned_values(),
-        "weights_sha256": sha256,
+        "weights_sha256": checkpoints.write_tensors(
+            folder / "weights.safetensors", model.state_dict()
+        ),
         "environment": environment(device, parallel.size()),
     }
     write_json(folder / "training.json", record)
     checkpoints.remove(folder)
     (folder / "asked.json").unlink()
-    return model, read_json(folder / "training.json")
 
 
 def _measured(
-    configuration: Configuration, model: Transformer, visible: Visibility, report: Progress
+    configuration: Configuration,
+    model: Transformer,
+    visible: Visibility,
+    progress: Progress,
+    kept: Path,
 ) -> dict[str, Any]:
-    measure, text = configuration.settings, configuration.corpus.held_out
-    lengths = measure.lengths
     start, start_cpu = time.perf_counter(), time.process_time()
 
     def stage(name: str) -> Callable[[int, int], None]:
-        return lambda done, total: report(name, done, total, str(visible))
+        return lambda done, total: progress(name, done, total, str(visible))
 
-    losses = block_losses(
-        model,
-        text,
-        lengths,
-        blocks=measure.blocks,
-        visible=visible,
-        progress=stage("perplexity, non-overlapping"),
-    )
-    perplexities = summary("non-overlapping", model.length, lengths, losses) + last_token(
-        model,
-        text,
-        lengths,
-        targets=measure.last_tokens,
-        visible=visible,
-        progress=stage("perplexity, last token"),
-    )
+    if configuration.task is None:
+        found = _of_text(configuration, model, visible, stage)
+    else:
+        task, asked, trained = configuration.task, configuration.asked, configuration.preset.length
+        recalled, logits = recall(model, task, asked, trained, visible, stage("recall"))
+        content = io.BytesIO()
+        np.savez(content, **logits)
+        write(kept, content.getvalue())
+        found = {"recall": recorded(recalled), "logits": kept.name}
+    return {
+        "inference": dataclasses.asdict(visible) | {"label": str(visible)},
+        **found,
+        "environment": environment(model.device),
+        "seconds": round(time.perf_counter() - start, 2),
+        "cpu_seconds": round(time.process_time() - start_cpu, 2),
+    }
+
+
+def _of_text(
+    configuration: Configuration,
+    model: Transformer,
+    visible: Visibility,
+    stage: Callable[[str], Callable[[int, int], None]],
+) -> dict[str, Any]:
+    measure, text = configuration.settings, configuration.corpus.held_out
+    lengths, targets = measure.lengths, measure.last_tokens
+
+    def how(name: str) -> How:
+        return {"visible": visible, "progress": stage(f"perplexity{name}")}
+
+    losses = block_losses(model, text, lengths, blocks=measure.blocks, **how(", non-overlapping"))
+    perplexities = summary("non-overlapping", model.length, lengths, losses)
+    perplexities += last_token(model, text, lengths, targets=targets, **how(", last token"))
     for stride in measure.strides:
-        perplexities += sliding_window(
-            model,
-            text,
-            [n for n in lengths if n >= stride],
-            stride=stride,
-            windows=measure.last_tokens,
-            visible=visible,
-            progress=stage(f"perplexity, stride {stride}"),
-        )
+        wide, each = [n for n in lengths if n >= stride], how(f", stride {stride}")
+        perplexities += sliding_window(model, text, wide, stride=stride, windows=targets, **each)
     if measure.far:
         blocks = max(1, measure.blocks * lengths[-1] // measure.far)
-        trained = configuration.preset.length
+        both = (configuration.preset.length, measure.far)
         perplexities += non_overlapping(
-            model,
-            text,
-            (trained, measure.far),
-            blocks=blocks,
-            visible=visible,
-            progress=stage(f"perplexity at {measure.far}"),
+            model, text, both, blocks=blocks, **how(f" at {measure.far}")
         )[1:]
     more: dict[str, Any] = {}
+    rows, segments = measure.row_length, measure.row_segments
     if measure.positions:
         more["positions"] = recorded(binned(losses[-1], measure.positions))
     if measure.scores:
-        found = expected_scores(
-            model, text, length=measure.scores, segments=measure.row_segments, visible=visible
+        more["scores"] = recorded(
+            expected_scores(model, text, length=measure.scores, segments=segments, visible=visible)
         )
-        more["scores"] = recorded(found)
     attention, bounds = attention_receptive_field(
         model,
         text,
         thresholds=measure.thresholds,
-        length=measure.row_length,
-        segments=measure.row_segments,
+        length=rows,
+        segments=segments,
         rows=measure.rows,
         visible=visible,
     )
@@ -356,51 +362,9 @@ def _measured(
     )
     stage("receptive fields")(2, 2)
     return {
-        **_run_as(visible),
         "perplexity": recorded(perplexities),
         "attention": recorded(attention),
         "bounds": recorded(bounds) | {"violations": bounds.violations},
         "gradient": recorded(gradient),
         **more,
-        **_spent(model, start, start_cpu),
-    }
-
-
-def _recalled(
-    configuration: Configuration,
-    model: Transformer,
-    visible: Visibility,
-    report: Progress,
-    kept: Path,
-) -> dict[str, Any]:
-    assert configuration.task is not None
-    start, start_cpu = time.perf_counter(), time.process_time()
-    found, logits = recall(
-        model,
-        configuration.task,
-        configuration.asked,
-        configuration.preset.length,
-        visible,
-        lambda done, total: report("recall", done, total, str(visible)),
-    )
-    content = io.BytesIO()
-    np.savez(content, **logits)
-    write(kept, content.getvalue())
-    return {
-        **_run_as(visible),
-        "recall": recorded(found),
-        "logits": kept.name,
-        **_spent(model, start, start_cpu),
-    }
-
-
-def _run_as(visible: Visibility) -> dict[str, Any]:
-    return {"inference": dataclasses.asdict(visible) | {"label": str(visible)}}
-
-
-def _spent(model: Transformer, start: float, start_cpu: float) -> dict[str, Any]:
-    return {
-        "environment": environment(model.device),
-        "seconds": round(time.perf_counter() - start, 2),
-        "cpu_seconds": round(time.process_time() - start_cpu, 2),
     }
