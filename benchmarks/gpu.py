@@ -78,10 +78,10 @@ def prepare(path: Path, tiny: bool, text: str | None) -> None:
     from farfield.theory.encodings import encoding, encodings
     from farfield.validation.checkpoints.heads import upwards
     from farfield.validation.files import recorded
+    from farfield.validation.harness.corpus import corpus
     from farfield.validation.harness.measures.cost import GPT2, flops_a_token, tokens
     from farfield.validation.harness.positional import LearnedBias, additive_bias
     from farfield.validation.harness.presets import preset
-    from farfield.validation.harness.reading import corpus
     from farfield.validation.harness.store import commit
     from farfield.validation.harness.training import learning_rate
 

@@ -28,8 +28,8 @@ from torch.nn.functional import cross_entropy, gelu, scaled_dot_product_attentio
 
 from farfield.theory.encodings import encoding
 from farfield.validation.harness.attention import toeplitz
-from farfield.validation.harness.measures.gradient_fields import gradient_shares
 from farfield.validation.harness.measures.perplexity import sliding_window
+from farfield.validation.harness.measures.receptive_fields import gradient_shares
 from farfield.validation.harness.model import Transformer
 from farfield.validation.harness.positional import initialised
 from farfield.validation.harness.presets import preset

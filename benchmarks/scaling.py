@@ -34,14 +34,13 @@ from harness import peak
 from farfield.theory.encodings import encoding
 from farfield.validation.files import read_json, write_json
 from farfield.validation.harness.configuration import Configuration
-from farfield.validation.harness.corpus import Corpus
+from farfield.validation.harness.corpus import Corpus, corpus
 from farfield.validation.harness.experiment import chosen_device, train_and_measure
 from farfield.validation.harness.measures.cost import GPT2, flops_a_token, replication, tokens
 from farfield.validation.harness.parallel import rank, together, total
 from farfield.validation.harness.plan import Job
 from farfield.validation.harness.positional import initialised
 from farfield.validation.harness.presets import Preset, preset
-from farfield.validation.harness.reading import corpus
 from farfield.validation.harness.store import Store
 from farfield.validation.harness.sweep import Processes, sweep
 from farfield.validation.harness.training import train

@@ -76,16 +76,16 @@ def train(
             if found.source != LISTED and found.num_heads not in (1, chosen.heads):
                 subjects[k] = wide.about(formulas[k]).read(formulas[k])
     require_torch()
+    from farfield.validation.harness.corpus import corpus
     from farfield.validation.harness.experiment import chosen_device, follow, train_and_measure
     from farfield.validation.harness.parallel import leader_first, together
-    from farfield.validation.harness.reading import corpus
     from farfield.validation.harness.training import TrainingDiverged
 
     with together(chosen_device(device)) as leads:
         with leader_first():
             source = corpus(text)
             if tokens is not None:
-                from farfield.validation.harness.tokens import tokenized
+                from farfield.validation.harness.corpus import tokenized
 
                 place = Path(runs) / f".tokens-{source.sha256[:16]}-{tokens}"
                 source = tokenized(source, tokens, place)
@@ -154,8 +154,8 @@ def sweep(
     read = read_plan(plan)
     require_torch()
     from farfield.board import board
+    from farfield.validation.harness.corpus import corpus
     from farfield.validation.harness.experiment import chosen_device
-    from farfield.validation.harness.reading import corpus
     from farfield.validation.harness.sweep import Here, Processes
     from farfield.validation.harness.sweep import sweep as run
 

@@ -10,9 +10,8 @@ import torch
 
 from farfield.theory.answers.blocks import Sentence
 from farfield.theory.answers.notation import terminal
-from farfield.validation.harness.measurement import Measurement
-from farfield.validation.harness.presets import Preset
-from farfield.validation.harness.reading import corpus
+from farfield.validation.harness.corpus import corpus
+from farfield.validation.harness.presets import Measurement, Preset
 
 torch.set_num_threads(1)  # the tests share the cores
 

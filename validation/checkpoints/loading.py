@@ -35,7 +35,7 @@ from farfield.validation.files import CorruptFile
 from farfield.validation.harness.attention import PLAIN, Weighting, fused
 from farfield.validation.harness.attention import Path as AttentionPath
 from farfield.validation.harness.checkpoints import require_tensors
-from farfield.validation.harness.memory import available
+from farfield.validation.harness.experiment import available
 from farfield.validation.harness.model import Transformer
 from farfield.validation.harness.positional import FixedBias, transformer
 from farfield.validation.harness.visibility import CAUSAL, Visibility

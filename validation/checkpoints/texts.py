@@ -9,8 +9,7 @@ import numpy as np
 from farfield.theory.answers.answer import InputError
 from farfield.validation.checkpoints.family import RUN, Folder
 from farfield.validation.checkpoints.guarded import opened
-from farfield.validation.harness.corpus import Corpus
-from farfield.validation.harness.reading import corpus
+from farfield.validation.harness.corpus import Corpus, corpus
 from farfield.validation.optional import library
 
 _TOKENIZER = 256 << 20  # bytes

@@ -46,10 +46,9 @@ def measured() -> Iterator[dict[str, Any]]:
     """Train the models, one after the other, and measure each (needs torch)."""
     import safetensors.torch
 
-    from farfield.validation.harness.corpus import samples_of
+    from farfield.validation.harness.corpus import corpus, samples_of
     from farfield.validation.harness.experiment import fresh
-    from farfield.validation.harness.measures.gradient_fields import gradient_shares
-    from farfield.validation.harness.reading import corpus
+    from farfield.validation.harness.measures.receptive_fields import gradient_shares
     from farfield.validation.harness.training import train
     from farfield.validation.reference.registration import FIRST
     from farfield.validation.reference.table import results

@@ -23,7 +23,6 @@ from farfield.validation.files import write
 from farfield.validation.harness.attention import fused
 from farfield.validation.harness.corpus import samples_of
 from farfield.validation.harness.experiment import train_and_measure, trained_model
-from farfield.validation.harness.measurement import Measurement
 from farfield.validation.harness.measures.evidence import Evidence
 from farfield.validation.harness.measures.interventions import (
     foreign,
@@ -37,6 +36,7 @@ from farfield.validation.harness.measures.perplexity import by_position
 from farfield.validation.harness.measures.receptive_fields import attention_receptive_field
 from farfield.validation.harness.model import Transformer
 from farfield.validation.harness.plan import Job
+from farfield.validation.harness.presets import Measurement
 from farfield.validation.harness.store import Store
 from farfield.validation.reference.committed import Row, rounded
 

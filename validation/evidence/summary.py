@@ -23,7 +23,7 @@ from farfield.theory.answers.wording import plural
 from farfield.validation.evidence import circuits, competing, judged, mixtures, referee
 from farfield.validation.evidence.told import environment, sentences
 from farfield.validation.forecast import calibration
-from farfield.validation.harness.reading import corpus
+from farfield.validation.harness.corpus import corpus
 from farfield.validation.reference import hold
 from farfield.validation.reference.committed import Row
 from farfield.validation.reference.observations import observations

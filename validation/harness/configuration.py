@@ -22,8 +22,7 @@ from farfield.theory.encodings import LISTED, Encoding
 from farfield.validation.files import recorded
 from farfield.validation.harness.corpus import BYTES, Corpus
 from farfield.validation.harness.layers import LayerPlan
-from farfield.validation.harness.measurement import Measurement, Probes
-from farfield.validation.harness.presets import PRESETS, Preset
+from farfield.validation.harness.presets import PRESETS, Measurement, Preset, Probes
 from farfield.validation.harness.tasks import Task
 from farfield.validation.harness.trainable import require_mechanism, require_values
 from farfield.validation.harness.visibility import Visibility

@@ -50,10 +50,9 @@ from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import LISTED, Encoding, encoding
 from farfield.validation.harness.configuration import Configuration, hybrid, key
 from farfield.validation.harness.corpus import Corpus
+from farfield.validation.harness.corpus import corpus as read_text
 from farfield.validation.harness.layers import LayerPlan, fitted, read_layers
-from farfield.validation.harness.measurement import Measurement, Probes
-from farfield.validation.harness.presets import Preset, preset, resized
-from farfield.validation.harness.reading import corpus as read_text
+from farfield.validation.harness.presets import Measurement, Preset, Probes, preset, resized
 from farfield.validation.harness.settings import Counts, Natural, settings
 from farfield.validation.harness.tasks import Task
 from farfield.validation.harness.visibility import Visibility

@@ -9,9 +9,8 @@ from typing import Any
 
 from farfield.theory.answers.answer import InputError
 from farfield.validation.files import read_json, write
-from farfield.validation.harness.corpus import Corpus
+from farfield.validation.harness.corpus import Corpus, corpus
 from farfield.validation.harness.plan import Job, read_plan
-from farfield.validation.harness.reading import corpus
 from farfield.validation.harness.store import Store, commit
 from farfield.validation.harness.sweep import finished
 from farfield.validation.reference.committed import HERE, Row, place, rounded

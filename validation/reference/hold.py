@@ -28,9 +28,9 @@ from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
 from farfield.validation.forms import FORMS
 from farfield.validation.harness.configuration import Configuration
+from farfield.validation.harness.corpus import corpus
 from farfield.validation.harness.mechanism import Scale
 from farfield.validation.harness.plan import Job
-from farfield.validation.harness.reading import corpus
 from farfield.validation.harness.store import Store
 from farfield.validation.reference.collection import condensed, write_result
 from farfield.validation.reference.committed import HERE, Row, place, rounded

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from farfield.validation.files import recorded, write_json
+from farfield.validation.harness.corpus import corpus
 from farfield.validation.harness.plan import Job
-from farfield.validation.harness.reading import corpus
 from farfield.validation.harness.store import Store
 from farfield.validation.harness.sweep import attempt
 from farfield.validation.reference.collection import MORE, planned

@@ -21,15 +21,13 @@ from farfield.validation.checkpoints.loading import load
 from farfield.validation.checkpoints.measured.empirical import empirical_receptive_field
 from farfield.validation.checkpoints.measured.perplexities import model_perplexity
 from farfield.validation.checkpoints.texts import tokens_of
-from farfield.validation.harness import memory
+from farfield.validation.harness import experiment
 from farfield.validation.harness.attention import materialised
 from farfield.validation.harness.configuration import Configuration
-from farfield.validation.harness.corpus import Corpus, samples_of
+from farfield.validation.harness.corpus import Corpus, corpus, samples_of
 from farfield.validation.harness.experiment import train_and_measure, trained_model
-from farfield.validation.harness.measurement import Measurement
-from farfield.validation.harness.measures.gradient_fields import gradient_shares
-from farfield.validation.harness.measures.receptive_fields import attention_rows
-from farfield.validation.harness.reading import corpus
+from farfield.validation.harness.measures.receptive_fields import attention_rows, gradient_shares
+from farfield.validation.harness.presets import Measurement
 from farfield.validation.harness.store import Store
 from farfield.validation.harness.visibility import Visibility
 
@@ -360,7 +358,7 @@ def test_other_bad_input(outside_models, numbers, monkeypatch, tmp_path):
     monkeypatch.setattr(loading, "available", lambda device: 100_000)
     with pytest.raises(InputError, match=r"takes about \d+ MiB in float32 .* 0 MiB are free"):
         load(describe(bloom))
-    assert memory.available(torch.device("cpu")) != 100_000
+    assert experiment.available(torch.device("cpu")) != 100_000
 
 
 def test_code_of_the_folder_is_not_run(outside_models, tmp_path, numbers):

@@ -15,8 +15,8 @@ from farfield.validation.checkpoints.loading import load
 from farfield.validation.checkpoints.measured.certificates import model_certificate
 from farfield.validation.checkpoints.measured.empirical import empirical_receptive_field
 from farfield.validation.checkpoints.measured.perplexities import model_perplexity
+from farfield.validation.harness.corpus import corpus
 from farfield.validation.harness.measures.perplexity import last_token, non_overlapping
-from farfield.validation.harness.reading import corpus
 from farfield.validation.harness.visibility import WithSinks
 
 NAMES = (

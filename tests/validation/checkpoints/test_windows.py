@@ -19,10 +19,9 @@ from farfield.validation.checkpoints.norms import projections, weight_bounds
 from farfield.validation.checkpoints.weights import reader
 from farfield.validation.harness.attention import materialised
 from farfield.validation.harness.configuration import Configuration
-from farfield.validation.harness.corpus import samples_of
+from farfield.validation.harness.corpus import corpus, samples_of
 from farfield.validation.harness.experiment import train_and_measure
-from farfield.validation.harness.measurement import Measurement
-from farfield.validation.harness.reading import corpus
+from farfield.validation.harness.presets import Measurement
 from farfield.validation.harness.store import Store
 
 BIASED = ("bloom", "mpt", "falcon", "falcon_groups", "falcon_whole", "farfield")

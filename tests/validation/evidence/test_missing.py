@@ -1,8 +1,8 @@
 import dataclasses
 import json
 
+from farfield.validation.harness.corpus import corpus
 from farfield.validation.harness.plan import parse_plan
-from farfield.validation.harness.reading import corpus
 from farfield.validation.harness.store import Store
 from farfield.validation.harness.sweep import attempt, finished
 from farfield.validation.reference import collection

@@ -7,10 +7,10 @@ from farfield.theory.encodings import encoding
 from farfield.validation.files import CorruptFile
 from farfield.validation.harness.checkpoints import read_checkpoint
 from farfield.validation.harness.configuration import Configuration
+from farfield.validation.harness.corpus import corpus
 from farfield.validation.harness.experiment import train_and_measure, trained_model
 from farfield.validation.harness.positional import initialised
 from farfield.validation.harness.presets import PRESETS
-from farfield.validation.harness.reading import corpus
 from farfield.validation.harness.store import Store
 from farfield.validation.harness.training import TrainingDiverged, train
 

@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 from farfield.theory.answers.answer import InputError
-from farfield.validation.harness.corpus import Corpus, samples_of
-from farfield.validation.harness.reading import corpus
+from farfield.validation.harness.corpus import Corpus, corpus, samples_of
 
 
 def test_builtin_text_is_the_library_without_tests():

@@ -7,10 +7,9 @@ import pytest
 
 from farfield.theory.encodings import encoding
 from farfield.validation.harness.configuration import Configuration
+from farfield.validation.harness.corpus import corpus
 from farfield.validation.harness.experiment import train_and_measure
-from farfield.validation.harness.measurement import Measurement
-from farfield.validation.harness.presets import preset
-from farfield.validation.harness.reading import corpus
+from farfield.validation.harness.presets import Measurement, preset
 from farfield.validation.harness.store import Store
 from farfield.validation.harness.visibility import Visibility
 

@@ -12,10 +12,9 @@ from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
 from farfield.validation.harness import experiment
 from farfield.validation.harness.configuration import Configuration, key
+from farfield.validation.harness.corpus import corpus
 from farfield.validation.harness.experiment import train_and_measure, trained_model
-from farfield.validation.harness.measurement import Measurement
-from farfield.validation.harness.presets import PRESETS
-from farfield.validation.harness.reading import corpus
+from farfield.validation.harness.presets import PRESETS, Measurement
 from farfield.validation.harness.store import Store
 from farfield.validation.harness.training import TrainingDiverged
 from farfield.validation.harness.visibility import Visibility
@@ -179,7 +178,7 @@ sys.modules["torch"] = sys.modules["filelock"] = sys.modules["safetensors"] = No
 import farfield.validation
 from farfield.theory.encodings import encoding
 from farfield.validation.harness import configuration, presets
-from farfield.validation.harness.reading import corpus
+from farfield.validation.harness.corpus import corpus
 from farfield.validation.harness import store as runs
 print(presets.preset("demo").steps, runs.Store("a").root)
 """

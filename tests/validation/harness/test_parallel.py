@@ -19,10 +19,10 @@ from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
 from farfield.validation.harness import parallel
 from farfield.validation.harness.configuration import Configuration, key
+from farfield.validation.harness.corpus import corpus
 from farfield.validation.harness.experiment import train_and_measure, trained_model
 from farfield.validation.harness.positional import initialised
 from farfield.validation.harness.presets import preset
-from farfield.validation.harness.reading import corpus
 from farfield.validation.harness.store import Store
 from farfield.validation.harness.training import _parts, batch, train
 
@@ -164,7 +164,7 @@ import torch
 from farfield.theory.encodings import encoding
 from farfield.validation.harness.configuration import Configuration
 from farfield.validation.harness.presets import preset
-from farfield.validation.harness.reading import corpus
+from farfield.validation.harness.corpus import corpus
 from farfield.validation.harness.experiment import follow, train_and_measure
 from farfield.validation.harness.parallel import together
 from farfield.validation.harness.store import Store

@@ -11,10 +11,9 @@ import pytest
 from farfield.theory.answers.answer import InputError
 from farfield.validation import reference
 from farfield.validation.harness.configuration import key
-from farfield.validation.harness.corpus import Corpus
+from farfield.validation.harness.corpus import Corpus, corpus
 from farfield.validation.harness.plan import parse_plan, read_plan
 from farfield.validation.harness.presets import PRESETS, preset, resized
-from farfield.validation.harness.reading import corpus
 from farfield.validation.reference.committed import HERE
 
 

@@ -6,14 +6,12 @@ import torch
 
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
-from farfield.validation.harness import memory
+from farfield.validation.harness import experiment
 from farfield.validation.harness.configuration import Configuration, key
 from farfield.validation.harness.corpus import Corpus
-from farfield.validation.harness.experiment import train_and_measure
-from farfield.validation.harness.measurement import Measurement
-from farfield.validation.harness.memory import available, needed
+from farfield.validation.harness.experiment import available, needed, train_and_measure
 from farfield.validation.harness.positional import initialised
-from farfield.validation.harness.presets import PRESETS, Preset, preset
+from farfield.validation.harness.presets import PRESETS, Measurement, Preset, preset
 from farfield.validation.harness.store import Store
 from farfield.validation.harness.tasks import Task
 from farfield.validation.harness.training import learning_rate, train
@@ -155,11 +153,11 @@ def test_an_output_of_its_own(text, small):
 
 def test_what_does_not_fit_is_refused_before_it_starts(text, small, tmp_path, monkeypatch):
     configuration, stages = Configuration(encoding("rope"), text, small), []
-    monkeypatch.setattr(memory, "available", lambda _: 1 << 20)
+    monkeypatch.setattr(experiment, "available", lambda _: 1 << 20)
     with pytest.raises(InputError, match=r"takes about .* MiB of memory, 1 MiB are free") as error:
         train_and_measure(configuration, Store(tmp_path), lambda *event: stages.append(event))
     assert stages == [] and "\n" not in str(error.value) and "accepted" in str(error.value)
-    monkeypatch.setattr(memory, "available", lambda _: None)
+    monkeypatch.setattr(experiment, "available", lambda _: None)
     train_and_measure(configuration, Store(tmp_path))
 
 

@@ -14,10 +14,10 @@ from farfield.validation.checkpoints.loading import load
 from farfield.validation.harness.configuration import Configuration, hybrid, key
 from farfield.validation.harness.experiment import train_and_measure
 from farfield.validation.harness.layers import read_layers
-from farfield.validation.harness.measurement import Probes
 from farfield.validation.harness.measures.recall import distances_of, recall, retrieval_logits
 from farfield.validation.harness.plan import parse_plan
 from farfield.validation.harness.positional import initialised
+from farfield.validation.harness.presets import Probes
 from farfield.validation.harness.store import Store
 from farfield.validation.harness.tasks import Task
 from farfield.validation.harness.training import UNASKED, batch

@@ -9,10 +9,9 @@ import tokenizers
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
 from farfield.validation.harness.configuration import Configuration
+from farfield.validation.harness.corpus import corpus, opened, tokenized
 from farfield.validation.harness.experiment import train_and_measure
-from farfield.validation.harness.reading import corpus
 from farfield.validation.harness.store import Store
-from farfield.validation.harness.tokens import opened, tokenized
 
 
 @pytest.fixture(scope="module")

@@ -22,17 +22,17 @@ from farfield.validation.checkpoints.family import Folder
 from farfield.validation.checkpoints.folder import describe
 from farfield.validation.checkpoints.loading import OutsideModel, load
 from farfield.validation.checkpoints.texts import tokens_of
-from farfield.validation.harness.corpus import Corpus, samples_of
-from farfield.validation.harness.measures.gradient_fields import gradient_shares, shortest_suffix
+from farfield.validation.harness.corpus import Corpus, corpus, samples_of
 from farfield.validation.harness.measures.receptive_fields import (
     Bounds,
     attention_rows,
+    gradient_shares,
     powers,
     resampled,
     share_within,
+    shortest_suffix,
 )
 from farfield.validation.harness.model import Transformer
-from farfield.validation.harness.reading import corpus
 from farfield.validation.harness.visibility import CAUSAL, Visibility
 from farfield.validation.progress import Progress, silent
 from farfield.validation.short import sampled

@@ -18,8 +18,8 @@ import torch
 from torch import Tensor
 
 from farfield.validation.harness.attention import PLAIN, Weighting, fused
-from farfield.validation.harness.measurement import Probes
 from farfield.validation.harness.model import Transformer
+from farfield.validation.harness.presets import Probes
 from farfield.validation.harness.tasks import Task
 from farfield.validation.harness.visibility import CAUSAL, Visibility
 

@@ -11,12 +11,10 @@ from farfield.theory.encodings import encoding
 from farfield.validation.harness.attention import materialised
 from farfield.validation.harness.corpus import samples_of
 from farfield.validation.harness.measures import receptive_fields as receptive_field
-from farfield.validation.harness.measures.gradient_fields import (
-    gradient_receptive_field,
-    gradient_shares,
-)
 from farfield.validation.harness.measures.receptive_fields import (
     attention_receptive_field,
+    gradient_receptive_field,
+    gradient_shares,
     tail_sums,
     tokens,
 )
