@@ -29,7 +29,7 @@ from farfield.theory.answers.writers.svg import COLOURS
 from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import CATALOGUE, encoding
 from farfield.validation.claims.gradients import STEP, gradients
-from farfield.validation.harness.measures.extrapolation import TOLERANCE
+from farfield.validation.extrapolation import TOLERANCE
 
 
 def samples(runs: Sequence[Run], wanted: Sequence[str], figure: str) -> list[Sample]:

@@ -27,9 +27,9 @@ from farfield.theory.encodings import CATALOGUE
 from farfield.theory.formula.grammar import read
 from farfield.validation.files import CorruptFile
 from farfield.validation.harness.configuration import SCHEMA, describe
-from farfield.validation.harness.labels import label_of, options_of, variants_of
 from farfield.validation.harness.plan import PlannedEncoding
 from farfield.validation.harness.store import stored
+from farfield.validation.labels import label_of, options_of, variants_of
 from farfield.validation.reference.registration import FIRST
 
 Run = Mapping[str, Any]

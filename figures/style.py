@@ -103,7 +103,7 @@ def look(label: str) -> dict[str, Any]:
     not in the catalogue is drawn in the colour of the text.
 
     Args:
-        label: as `farfield.validation.harness.labels` has it; its first word names the entry.
+        label: as `farfield.validation.labels` has it; its first word names the entry.
     """
     entry = CATALOGUE.get(label.partition(" ")[0])
     if entry is None:

@@ -10,7 +10,7 @@ import numpy as np
 from farfield.figures.exhibit import Data, Drawing, Exhibit
 from farfield.figures.labels import Named, name_lines, name_points
 from farfield.figures.style import INK, LINES, MARKERS, column_figure, house, plain_ticks
-from farfield.validation.harness.measures.extrapolation import TOLERANCE
+from farfield.validation.extrapolation import TOLERANCE
 from farfield.validation.reference.hold import both
 from farfield.validation.reference.registration import USUAL
 from farfield.validation.reference.trials import left_out, slope, trials

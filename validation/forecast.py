@@ -41,8 +41,8 @@ from farfield.theory.answers.number import natural
 from farfield.theory.answers.wording import decimal, plural
 from farfield.theory.encodings import Encoding
 from farfield.theory.encodings.heads import as_list
+from farfield.validation.extrapolation import TOLERANCE
 from farfield.validation.harness.layers import read_layers
-from farfield.validation.harness.measures.extrapolation import TOLERANCE
 from farfield.validation.harness.trainable import trainable
 from farfield.validation.reference.lending import Hybrid, use_of
 from farfield.validation.reference.observations import HEADS

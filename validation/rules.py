@@ -32,7 +32,7 @@ from farfield.numerics.finite_length import (
 )
 from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import Encoding
-from farfield.validation.harness.measures.extrapolation import TOLERANCE as TOLERANCE
+from farfield.validation.extrapolation import TOLERANCE as TOLERANCE
 
 MIXING, SHARE = 0.4, 0.99  # of the layered receptive field, as first registered
 EPS = 0.01  # of the receptive field of one layer

@@ -8,7 +8,7 @@ from importlib.resources import files
 from farfield.figures.document import Terms
 from farfield.theory.answers.blocks import note
 from farfield.theory.answers.notation import words
-from farfield.validation.harness.measures.extrapolation import TOLERANCE
+from farfield.validation.extrapolation import TOLERANCE
 
 PAPERS = note(
     "[Q] Qin et al., Exploring Transformer Extrapolation, AAAI 2024. [S] Sun et al., A "

@@ -18,7 +18,7 @@ from farfield.figures.exhibit import Data, Drawing, Exhibit
 from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import Encoding
 from farfield.theory.verdicts import Verdict
-from farfield.validation.harness.measures.extrapolation import TOLERANCE, holds
+from farfield.validation.extrapolation import TOLERANCE, holds
 from farfield.validation.published import PrintedNumber, table
 
 MARKS = {"dagger": "†", "star": "*", "yes": "✓", "no": "✗", "double_yes": "✓✓", "double_no": "✗✗"}

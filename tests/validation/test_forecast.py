@@ -7,7 +7,7 @@ import pytest
 
 from farfield import encoding, forecast
 from farfield.theory.answers.answer import Code, InputError, Label, Status
-from farfield.validation.harness.measures.extrapolation import TOLERANCE
+from farfield.validation.extrapolation import TOLERANCE
 from farfield.validation.reference.committed import rounded
 from farfield.validation.reference.trials import gathered, left_out, trials
 

@@ -26,7 +26,7 @@ from farfield.theory.answers.answer import Result, plain
 from farfield.theory.answers.blocks import Block, Facts, note, sentence
 from farfield.theory.answers.notation import as_text
 from farfield.theory.formal.index import carrying
-from farfield.validation.harness.measures.extrapolation import TOLERANCE
+from farfield.validation.extrapolation import TOLERANCE
 
 Data = Mapping[str, Any]
 RANGE = tuple(k / 1000 for k in range(20, 101, 5))

@@ -20,13 +20,13 @@ import torch
 from torch import Tensor
 
 from farfield.theory.answers.wording import plural
+from farfield.validation.evidence.sentences import Evidence
 from farfield.validation.evidence.told import told
 from farfield.validation.files import write
 from farfield.validation.harness.attention import fused
 from farfield.validation.harness.configuration import Configuration
 from farfield.validation.harness.corpus import corpus
 from farfield.validation.harness.experiment import trained_model
-from farfield.validation.harness.measures.evidence import Evidence
 from farfield.validation.harness.measures.recall import asked_at
 from farfield.validation.harness.model import Transformer, rows_of
 from farfield.validation.harness.store import Store

@@ -14,9 +14,9 @@ import numpy as np
 
 from farfield.theory.answers.wording import plural
 from farfield.validation.evidence.judged import LIMIT, Outcome, outcomes
+from farfield.validation.evidence.sentences import Evidence
 from farfield.validation.evidence.told import told
 from farfield.validation.forms import FORMS
-from farfield.validation.harness.measures.evidence import Evidence
 from farfield.validation.reference.registration import REGISTRATIONS
 
 SEEN = ("slope 1/32, steps 4000", "1 head 1/4, steps 4000")

@@ -12,9 +12,8 @@ import numpy as np
 from farfield.numerics.depth import layered_quantile, layered_receptive_field
 from farfield.theory.encodings import encoding
 from farfield.theory.values import tabulate
+from farfield.validation.evidence.sentences import Evidence
 from farfield.validation.evidence.told import told
-from farfield.validation.harness.measures.evidence import Evidence
-from farfield.validation.harness.measures.statistics import rank_correlation
 from farfield.validation.reference.observations import (
     PLAIN,
     assumed_bias,
@@ -22,6 +21,7 @@ from farfield.validation.reference.observations import (
 )
 from farfield.validation.reference.predictions import MIXING
 from farfield.validation.reference.table import Model
+from farfield.validation.statistics import rank_correlation
 
 SPLITS = 400  # into halves: more change no printed digit
 MIXINGS = tuple(k / 20 for k in range(1, 20))

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from farfield.numerics.resolution import attention_resolution
+from farfield.validation.evidence.sentences import Evidence
 from farfield.validation.evidence.statements import groups
 from farfield.validation.evidence.told import told
-from farfield.validation.harness.measures.evidence import Evidence
-from farfield.validation.harness.measures.statistics import rank_correlation
 from farfield.validation.reference.observations import assumed_bias
 from farfield.validation.reference.table import Model
+from farfield.validation.statistics import rank_correlation
 
 
 def receptive_fields(found: Sequence[Model]) -> Iterator[Evidence]:

@@ -15,11 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from farfield.validation.evidence.sentences import Evidence
 from farfield.validation.evidence.told import told
+from farfield.validation.extrapolation import TOLERANCE
 from farfield.validation.forms import FORMS
-from farfield.validation.harness.measures.evidence import Evidence
-from farfield.validation.harness.measures.extrapolation import TOLERANCE
-from farfield.validation.harness.measures.statistics import proportion
 from farfield.validation.published import bias_of, columns, curve, table
 from farfield.validation.reference.committed import Row
 from farfield.validation.reference.registration import (
@@ -33,6 +32,7 @@ from farfield.validation.reference.registration import (
 from farfield.validation.reference.table import LAST, Model
 from farfield.validation.reference.trials import left_out, slope, trials
 from farfield.validation.rules import ORDER_LOSS, RULES, Calibrated, Case, case
+from farfield.validation.statistics import proportion
 
 LIMIT = math.log1p(TOLERANCE)
 NEAR = 2.0  # a quantity within this factor of its threshold is near

@@ -6,17 +6,17 @@ import math
 import operator
 from collections.abc import Iterator, Sequence
 
+from farfield.validation.evidence.sentences import Evidence
 from farfield.validation.evidence.told import told
-from farfield.validation.harness.measures.evidence import Evidence
-from farfield.validation.harness.measures.extrapolation import TOLERANCE, holds
-from farfield.validation.harness.measures.statistics import (
+from farfield.validation.extrapolation import TOLERANCE, holds
+from farfield.validation.reference.observations import PLAIN
+from farfield.validation.reference.table import LAST, WHOLE, Model
+from farfield.validation.statistics import (
     area_under_curve,
     proportion,
     rank_correlation,
     rank_gain,
 )
-from farfield.validation.reference.observations import PLAIN
-from farfield.validation.reference.table import LAST, WHOLE, Model
 
 RANK = "registered rank (layered mass beyond the training length)"
 

@@ -18,13 +18,7 @@ from typing import Any
 import numpy as np
 
 from farfield.theory.answers.wording import plural
-from farfield.validation.evidence.told import told
-from farfield.validation.files import write
-from farfield.validation.harness.attention import fused
-from farfield.validation.harness.corpus import samples_of
-from farfield.validation.harness.experiment import train_and_measure, trained_model
-from farfield.validation.harness.measures.evidence import Evidence
-from farfield.validation.harness.measures.interventions import (
+from farfield.validation.evidence.interventions import (
     foreign,
     last_losses,
     position_readout,
@@ -32,6 +26,12 @@ from farfield.validation.harness.measures.interventions import (
     silenced,
     tempered,
 )
+from farfield.validation.evidence.sentences import Evidence
+from farfield.validation.evidence.told import told
+from farfield.validation.files import write
+from farfield.validation.harness.attention import fused
+from farfield.validation.harness.corpus import samples_of
+from farfield.validation.harness.experiment import train_and_measure, trained_model
 from farfield.validation.harness.measures.perplexity import by_position
 from farfield.validation.harness.measures.receptive_fields import attention_receptive_field
 from farfield.validation.harness.model import Transformer

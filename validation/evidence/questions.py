@@ -15,8 +15,8 @@ from farfield.validation.evidence import referee
 from farfield.validation.evidence.depth import depth
 from farfield.validation.evidence.fields import receptive_fields, resolutions
 from farfield.validation.evidence.losses import coverage, forecasts, verdicts
+from farfield.validation.evidence.sentences import Evidence
 from farfield.validation.evidence.statements import unreproduced
-from farfield.validation.harness.measures.evidence import Evidence
 from farfield.validation.reference.committed import Row
 from farfield.validation.reference.observations import observations
 from farfield.validation.reference.table import Model

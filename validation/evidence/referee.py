@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from farfield.numerics.finite_length import head_weights
+from farfield.validation.evidence.sentences import Evidence
 from farfield.validation.evidence.told import told
-from farfield.validation.harness.measures.evidence import Evidence
 from farfield.validation.reference.committed import Row
 from farfield.validation.reference.observations import assumed_bias, family
 from farfield.validation.reference.table import Model

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+from farfield.validation.evidence.sentences import Evidence
 from farfield.validation.evidence.told import told
-from farfield.validation.harness.measures.evidence import Evidence
-from farfield.validation.harness.measures.extrapolation import holds
+from farfield.validation.extrapolation import holds
 from farfield.validation.reference.committed import HERE
 from farfield.validation.reference.table import Model
 

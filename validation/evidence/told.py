@@ -10,7 +10,7 @@ from typing import Any
 
 import jinja2
 
-from farfield.validation.harness.measures.evidence import Evidence
+from farfield.validation.evidence.sentences import Evidence
 
 
 @cache

@@ -7,8 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from farfield.theory.answers.answer import InputError
+from farfield.validation.extrapolation import TOLERANCE
 from farfield.validation.forms import FORMS, Size
-from farfield.validation.harness.measures.extrapolation import TOLERANCE
 from farfield.validation.harness.plan import Plan
 from farfield.validation.reference.committed import Row
 from farfield.validation.reference.registration import (

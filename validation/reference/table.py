@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from farfield.theory.verdicts import Verdict
-from farfield.validation.harness.measures.extrapolation import TOLERANCE, holds
+from farfield.validation.extrapolation import TOLERANCE, holds
 from farfield.validation.reference.committed import HERE, OUTCOMES, Row
 
 LAST, WHOLE = "last token", "non-overlapping"

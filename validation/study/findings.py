@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from farfield.theory.verdicts import Verdict
+from farfield.validation.evidence.sentences import Evidence
 from farfield.validation.evidence.told import told
-from farfield.validation.harness.measures.evidence import Evidence
-from farfield.validation.harness.measures.extrapolation import TOLERANCE, holds
-from farfield.validation.harness.measures.statistics import rank_correlation
+from farfield.validation.extrapolation import TOLERANCE, holds
+from farfield.validation.statistics import rank_correlation
 from farfield.validation.study.prediction import Prediction
 
 

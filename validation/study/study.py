@@ -26,12 +26,12 @@ from farfield.theory.verdicts import Verdict
 from farfield.validation.files import writable_folder, write
 from farfield.validation.harness.configuration import Configuration
 from farfield.validation.harness.corpus import corpus as read_text
-from farfield.validation.harness.labels import label_of
 from farfield.validation.harness.plan import parse_plan
 from farfield.validation.harness.presets import Preset
 from farfield.validation.harness.presets import preset as named_preset
 from farfield.validation.harness.store import Store
 from farfield.validation.harness.trainable import variants
+from farfield.validation.labels import label_of
 from farfield.validation.optional import require_torch
 from farfield.validation.progress import Progress, about, silent
 from farfield.validation.study.findings import Studied, findings

@@ -14,7 +14,7 @@ from farfield.theory.convergence import check_convergence
 from farfield.validation import reference
 from farfield.validation.evidence.questions import answers
 from farfield.validation.evidence.summary import filled, where
-from farfield.validation.harness.measures.extrapolation import TOLERANCE
+from farfield.validation.extrapolation import TOLERANCE
 from farfield.validation.reference.committed import rounded
 from farfield.validation.reference.observations import observations
 from farfield.validation.reference.predictions import predict

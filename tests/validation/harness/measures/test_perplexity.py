@@ -7,10 +7,10 @@ import torch
 
 from farfield.theory.answers.answer import InputError, plain
 from farfield.theory.encodings import encoding
+from farfield.validation.extrapolation import holds
 from farfield.validation.harness.attention import fused
 from farfield.validation.harness.corpus import samples_of
 from farfield.validation.harness.measures import perplexity
-from farfield.validation.harness.measures.extrapolation import holds
 from farfield.validation.harness.measures.perplexity import (
     binned,
     block_losses,

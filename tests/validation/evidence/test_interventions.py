@@ -7,9 +7,7 @@ import torch
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
 from farfield.validation.evidence import mixtures
-from farfield.validation.harness.attention import fused, materialised
-from farfield.validation.harness.corpus import samples_of
-from farfield.validation.harness.measures.interventions import (
+from farfield.validation.evidence.interventions import (
     foreign,
     last_losses,
     position_readout,
@@ -17,6 +15,8 @@ from farfield.validation.harness.measures.interventions import (
     silenced,
     tempered,
 )
+from farfield.validation.harness.attention import fused, materialised
+from farfield.validation.harness.corpus import samples_of
 from farfield.validation.harness.positional import initialised
 from farfield.validation.harness.visibility import CAUSAL
 
