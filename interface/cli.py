@@ -21,6 +21,7 @@ from cyclopts import (
     Group,
     MissingArgumentError,
     Parameter,
+    RepeatArgumentError,
     UnusedCliTokensError,
 )
 
@@ -135,6 +136,8 @@ def _plainly(app: App, error: CycloptsError, given: Sequence[str]) -> str:
         if name in given:
             return f"{verb}: {name} has no value ({said})"
         return f"{verb} needs {name} ({said})"
+    if isinstance(error, RepeatArgumentError) and error.token.keyword:
+        return f"{verb}: {error.token.keyword} is given twice; accepted: once"
     if isinstance(error, UnusedCliTokensError) and error.unused_tokens:
         return (
             f"{verb}: {error.unused_tokens[0]!r} is one argument too many; "

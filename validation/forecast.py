@@ -272,6 +272,8 @@ def forecast(
     """
     m, n = natural(trained, "trained"), natural(tested, "tested")
     hybrid = isinstance(layers, (list, tuple))
+    if not hybrid and not isinstance(layers, (int, str)) and hasattr(layers, "__iter__"):
+        raise InputError(f"layers is a {type(layers).__name__}; accepted: a number, or a list")
     depth = len(layers) if hybrid else natural(layers, "layers")
     if hybrid == (f is not None):
         raise InputError("a forecast is of a bias and a number of layers, or of a list of layers")

@@ -68,6 +68,7 @@ WRONG = {
     ("window", "-n/8", "--logit-bound", "1"): ("needs --error",),
     ("audit",): ("needs FOLDER",),
     ("audit", "a", "b"): ("'b' is one argument too many",),
+    ("design", "alibi", "--reach", "1", "--reach", "2"): ("--reach is given twice",),
     ("trf",): ("give a formula in n", "[-n/4; 0 x7]"),
     ("train",): ("give a formula in n",),
     ("compare", "-n"): ("two formulas or more", "1 given"),

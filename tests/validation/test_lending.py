@@ -79,12 +79,18 @@ def test_beyond_what_was_measured_the_reason_is_said(layers, options, why):
     [
         ({"f": None, "layers": 4}, "a bias and a number of layers"),
         ({"f": "-n", "layers": ["0", "0"]}, "a bias and a number of layers"),
-        ({"f": None, "layers": [LOCAL, "0"], "use": "nobody"}, "no measured run"),
+        ({"f": None, "layers": [LOCAL, "0"], "use": "nobody"}, "none of the"),
         ({"f": None, "layers": [LOCAL, "0"], "use": {"target": [1.0]}}, "accepted are target"),
         ({"f": None, "layers": [LOCAL, ["-n", "0"]]}, "layer 2: 2 biases; accepted are 1 or 4"),
         ({"f": None, "layers": [{"mechanism": "rope", "window": 65}, "0"]}, "layer 1: window 65"),
         ({"f": None, "layers": []}, "layers is an empty list"),
-        ({"f": None, "layers": ["-n", "0"], "use": []}, "is no measured run"),
+        ({"f": None, "layers": ["-n", "0"], "use": {}}, "use has nothing; accepted are target"),
+        (
+            {"f": None, "layers": np.array(["-n", "0"])},
+            "layers is a ndarray; accepted: a number, or",
+        ),
+        ({"f": None, "layers": iter(["-n"])}, "accepted: a number, or a list"),
+        ({"f": None, "layers": ["-n", "0"], "use": []}, "none of the .* measured runs"),
     ],
 )
 def test_what_contradicts_itself_is_refused(given, message):

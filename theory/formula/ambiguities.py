@@ -179,10 +179,16 @@ def require_group(p: Reading) -> None:
     """Refuse braces outside of LaTeX that are no exponent and no argument, as in `-{n/2}`."""
     before = p.tokens[p.position - 1] if p.position else ("op", "", 0)
     if not p.latex and before[1] not in spellings():
-        p.fail(
-            p.column,
-            "{...} may mean brackets, or the fractional part; write (...), or x - floor(x)",
-        )
+        p.fail(p.column, _BRACES)
+
+
+def require_bracket(p: Reading, column: int) -> None:
+    r"""Refuse braces that LaTeX prints, as in `-\{n\}`, but for those of a function's arguments."""
+    if p.text.startswith(("\\{", "\\lbrace"), column):
+        p.fail(column, _BRACES)
+
+
+_BRACES = "{...} may mean brackets, or the fractional part; write (...), or x - floor(x)"
 
 
 CONSTANTS = {

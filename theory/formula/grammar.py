@@ -193,6 +193,7 @@ class Parser(Reading):
         if kind == "tex":
             return typeset.cases(self, value, column)
         if value == "(":
+            ambiguities.require_bracket(self, column)
             if conditions.opened(self):  # a comparison as a number, 1 where it holds
                 held = conditions.condition(self)
                 self.expect(")")

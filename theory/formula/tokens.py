@@ -12,6 +12,15 @@ from farfield.theory.formula.words import CALLED, RESERVED
 from farfield.theory.functions.record import spellings
 
 
+def quoted(text: str) -> str:
+    r"""A piece of a formula between quotes, the backslashes of LaTeX as they are.
+
+    >>> print(quoted(r"-10\% n"))
+    '-10\% n'
+    """
+    return repr(text).replace("\\\\", "\\")
+
+
 class Tokens:
     """A text as symbols that are read one by one."""
 
@@ -28,7 +37,7 @@ class Tokens:
             kind, value, at = token
             if kind == "bad":
                 hint = "; several heads stand in brackets, [-n/4; 0 x7]" if value == ";" else ""
-                self.fail(at, f"{value[:20]!r} is not part of a formula{hint}")
+                self.fail(at, f"{quoted(value[:20])} is not part of a formula{hint}")
             self.tokens.append(token)
             if len(self.tokens) > MAX_TOKENS:
                 raise InputError(f"the formula has more than {MAX_TOKENS} symbols")
@@ -109,7 +118,7 @@ class Tokens:
         begin = max(0, column - 30)
         shown = self.text[begin : column + 30]
         shown = ("..." if begin else "") + shown + ("..." if column + 30 < len(self.text) else "")
-        raise InputError(f"formula {shown!r}, column {column + 1}: {what}")
+        raise InputError(f"formula {quoted(shown)}, column {column + 1}: {what}")
 
     @property
     def token(self) -> Token:

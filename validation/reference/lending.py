@@ -9,6 +9,7 @@ nothing is forecast.
 
 from __future__ import annotations
 
+import difflib
 import functools
 import json
 from collections.abc import Mapping, Sequence
@@ -231,12 +232,16 @@ def use_of(asked: Hybrid, trained: int, tested: int, use: Any = None) -> Use:
     """
     if isinstance(use, Mapping):
         if not {"target", "others"} <= {*use} <= {"target", "others", "near"}:
-            given = listed([str(k) for k in use])
+            given = listed([str(k) for k in use]) or "nothing"
             raise InputError(f"use has {given}; accepted are target, others and near, as arrays")
         return _curve(asked, asked.retrieving(tested), trained, tested, use, Use())
     known = {lender.name: lender for lender in lenders() if lender.hybrid is not None}
     if use is not None and (not isinstance(use, str) or use not in known):
-        raise InputError(f"use {str(use)[:60]!r} is no measured run; accepted: {'; '.join(known)}")
+        near = difflib.get_close_matches(str(use), known, 3, 0) or [*known][:3]
+        raise InputError(
+            f"use {str(use)[:60]!r} is none of the {len(known)} measured runs; accepted are their "
+            f"names, such as {' or '.join(map(repr, near))}"
+        )
     alike = [
         lender
         for lender in ([known[use]] if use is not None else known.values())

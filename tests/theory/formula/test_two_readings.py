@@ -199,6 +199,16 @@ def test_a_comment_is_apart_from_the_formula(text):
         read(text)
 
 
+@pytest.mark.parametrize(
+    "text", [r"-\{n\}", r"-\left\{n\right\}", r"-\lbrace n\rbrace", r"-n\{2\}"]
+)
+def test_printed_braces_are_two_readings_but_around_arguments(text):
+    with pytest.raises(InputError, match="fractional part") as refused:
+        read(text)
+    assert text in str(refused.value), "backslashes are shown as they were given"
+    assert read(r"-\log\left\{1+n\right\}") == read(r"-\log\{1+n\}") == read("-log(1+n)")
+
+
 @pytest.mark.parametrize("text", ["[[-n]; 0]", "[-n; [0]]", "[[-n]; [0]; 0]"])
 def test_a_list_among_the_heads_is_named(text):
     with pytest.raises(InputError, match="give it alone"):
