@@ -199,14 +199,14 @@ def _html(content: str) -> str:
 
 def pages_style(app: Any) -> None:
     """Write the style and the script of farfield's pages, the style for their parts alone."""
-    from farfield.figures.document import environment
+    from farfield.figures.document import environment, math_font
 
     def source(name: str) -> str:
         return environment().get_template(name).render()
 
     static = Path(app.srcdir) / "_static"
     own = source("style.css").replace(".farfield ", "& ")
-    _written(static / "pages.css", [source("blocks.css"), ".farfield {", own, "}"])
+    _written(static / "pages.css", [math_font(), source("blocks.css"), ".farfield {", own, "}"])
     _written(static / "page.js", [source("page.js")])
 
 

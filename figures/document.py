@@ -8,11 +8,13 @@ value under the pointer and tables are sorted.
 
 from __future__ import annotations
 
+import base64
 import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -147,6 +149,20 @@ def environment() -> Environment:
     return blocks.overlay(loader=ChoiceLoader([own, blocks.loader]))
 
 
+@cache
+def math_font() -> str:
+    """The font of formulas as a style: STIX Two Math (`math.LICENSE`), cut by fonttools to the
+    characters that formulas have."""
+    font = files(__package__).joinpath("templates", "math.woff").read_bytes()
+    source = f"url(data:font/woff;base64,{base64.b64encode(font).decode()})"
+    return f'@font-face {{ font-family: "STIX Two Math"; src: {source}; }}\n'
+
+
+def typeset(page: str) -> str:
+    """A page with the font of formulas, where it has any."""
+    return page.replace("<style>", f"<style>\n{math_font()}", 1) if "<math" in page else page
+
+
 def piece(items: Sequence[Item], terms: Terms | None = None) -> str:
     r"""Items as a part of a page, with the terms that they explain.
 
@@ -185,10 +201,9 @@ def page(
     if terms:
         defined = Facts(tuple((words(name), said) for name, said in terms.values()))
         sections = [*sections, Section(words("What the words mean"), [defined, *sources])]
-    return (
-        environment()
-        .get_template("page.html")
-        .render(
+    template = environment().get_template("page.html")
+    return typeset(
+        template.render(
             title=terminal(title),
             heading=Markup(html(title)),
             lead=list(map(_values, lead)),

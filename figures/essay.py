@@ -17,7 +17,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from farfield.figures.document import environment
+from farfield.figures.document import environment, typeset
 from farfield.numerics.receptive_field import ReceptiveField, theoretical_receptive_field
 from farfield.theory.answers.blocks import Ladder, Steps
 from farfield.theory.answers.notation import html
@@ -136,7 +136,7 @@ def essay() -> str:
     told = contents()
     data = json.dumps(told, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
     template = environment().get_template("essay.html")
-    return template.render(
+    whole = template.render(
         data=Markup(data),
         texts=told["texts"],
         ladders=list(_ladders()),
@@ -146,6 +146,7 @@ def essay() -> str:
         heads=range(HEADS),
         total=len(told["claims"]),
     )
+    return typeset(whole)
 
 
 def write_essay(path: str | os.PathLike[str]) -> Path:

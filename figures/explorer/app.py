@@ -17,14 +17,17 @@ def _():
 
     import marimo as mo
 
+    from farfield.figures.document import math_font
     from farfield.figures.explorer import state
     from farfield.theory.answers.writers.html import stylesheet
 
-    style = files("farfield.figures").joinpath("templates", "style.css").read_text("utf-8")
+    style = math_font() + files("farfield.figures").joinpath("templates", "style.css").read_text(
+        "utf-8"
+    )
     mine = style.replace(":root {", ".farfield {").replace("\nbody {", "\n.none {")
     own = ".explored { background: var(--paper); color: var(--ink); padding: .2rem 1rem; }"
     heading = '<h1 style="padding-right:2.5rem">How far does a positional encoding see?</h1>'
-    mo.Html(f"<style>{stylesheet()}{mine}{own}</style>{heading}")
+    mo.Html(f"<style>{math_font()}{stylesheet()}{mine}{own}</style>{heading}")
     return mo, state, threading
 
 

@@ -10,14 +10,16 @@ import shlex
 from functools import cache
 from html import escape, unescape
 from html.parser import HTMLParser
+from importlib.resources import files
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 import sympy
+from fontTools.ttLib import TTFont
 
 from farfield.cli import main
-from farfield.figures.document import Section, page
+from farfield.figures.document import Section, page, piece
 from farfield.figures.pages.atlas import TERMS, ledger, sheets
 from farfield.figures.pages.commands import spoken
 from farfield.figures.pages.study import study_page, write_study
@@ -31,7 +33,7 @@ from farfield.theory.answers.blocks import Curve, Ladder, Line, Rung, Weight, no
 from farfield.theory.answers.notation import expression_mathml, html, words
 from farfield.theory.answers.writers.svg import NARROW, Axis, climbed, drawn
 from farfield.theory.convergence import check_convergence
-from farfield.theory.encodings import encoding, encodings
+from farfield.theory.encodings import CATALOGUE, encoding, encodings
 from farfield.theory.functions.nodes import n
 from farfield.validation.atlas import Atlas, family_pages
 from farfield.validation.claims import claim
@@ -386,3 +388,17 @@ def test_the_readme_and_the_essay_count_the_same_sentences():
         parts, ("hold as printed", "need a correction", "are wrong"), strict=True
     ):
         assert f"{part} {said}" in essay
+
+
+def test_the_font_has_every_character_of_a_formula():
+    """Formulas of the catalogue, of functions and of the essay; a missing one would be drawn in
+    another font."""
+    with (files("farfield.figures") / "templates" / "math.woff").open("rb") as file:
+        font = TTFont(file)
+        known = set(map(chr, font.getBestCmap()))
+    assert "MATH" in font, "roots and sums would not grow"
+    formulas = [*map(str, CATALOGUE), "-sqrt(n)*erf(n)/Gamma(n)", "-floor(log(n+1))*abs(cos(pi*n))"]
+    shown = piece([e for name in formulas for e in check_convergence(name).blocks()])
+    texts = re.findall("<m[ion][^>]*>([^<]*)<", shown)
+    assert len(texts) > 100
+    assert not {c for text in texts for c in unescape(text)} - known
