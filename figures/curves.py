@@ -24,7 +24,7 @@ from farfield.figures.style import (
     round_numbers,
     spoken,
 )
-from farfield.theory.answers.wording import listed
+from farfield.theory.answers.number import listed
 from farfield.theory.answers.writers.svg import COLOURS
 from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import CATALOGUE, encoding

@@ -17,7 +17,7 @@ from farfield.theory.answers.answer import InputError, Result
 from farfield.theory.answers.blocks import Block, sentence, table
 from farfield.theory.answers.names import nearest
 from farfield.theory.answers.notation import code
-from farfield.theory.answers.wording import plural
+from farfield.theory.answers.number import plural
 
 PAPERS = {paper.NAME: paper for paper in (trained, qin2024, sun2023, chi2023)}
 """Who lists exhibits: the trained models, and the modules of the papers by the papers' keys."""

@@ -24,13 +24,11 @@ from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.theory.answers.answer import InputError, Result
 from farfield.theory.answers.blocks import Block, Sentence, note
 from farfield.theory.answers.notation import expression_line, shortened, words
-from farfield.theory.answers.number import exact, natural
-from farfield.theory.answers.wording import share
-from farfield.theory.convergence import check_convergence
+from farfield.theory.answers.number import exact, natural, share
+from farfield.theory.convergence import Convergence, Verdict, check_convergence
 from farfield.theory.decision.regions import DECADES, between, boundary, holds, stretches
 from farfield.theory.encodings import encoding
 from farfield.theory.formula.parameters import interval
-from farfield.theory.verdicts import Convergence, Verdict
 
 MAX_POINTS = 200
 RASTER = 240

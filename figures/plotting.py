@@ -26,8 +26,7 @@ from farfield.numerics.windows.certified import certified_window
 from farfield.theory.answers.answer import InputError, Result
 from farfield.theory.answers.blocks import Block, Sentence, note
 from farfield.theory.answers.notation import shortened, words
-from farfield.theory.answers.number import exact, natural
-from farfield.theory.answers.wording import decimal, listed, share
+from farfield.theory.answers.number import decimal, exact, listed, natural, share
 from farfield.theory.encodings import CATALOGUE, Encoding
 from farfield.theory.files import write
 from farfield.theory.values import tabulate

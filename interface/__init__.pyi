@@ -59,12 +59,12 @@ from .numerics.windows.rows import row_window_error as row_window_error
 from .theory.answers.errors import InputError as InputError
 from .theory.certificates.verification import ReceivedCertificate as ReceivedCertificate
 from .theory.certificates.verification import verify_certificate as verify_certificate
+from .theory.convergence import Convergence as Convergence
+from .theory.convergence import Verdict as Verdict
 from .theory.convergence import check_convergence as check_convergence
 from .theory.encodings import Encoding as Encoding
 from .theory.encodings import encoding as encoding
 from .theory.encodings import encodings as encodings
-from .theory.verdicts import Convergence as Convergence
-from .theory.verdicts import Verdict as Verdict
 from .validation.checkpoints.measured.empirical import (
     EmpiricalReceptiveField as EmpiricalReceptiveField,
 )

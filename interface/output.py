@@ -28,7 +28,7 @@ def emit(answers: Result | Sequence[Result], output: Output, *after: str) -> int
         whole = found if isinstance(answers, Sequence) else found[0]
         say(json.dumps(whole, indent=2, ensure_ascii=False, allow_nan=False))
     else:
-        from farfield.theory.answers.writers.terminal import columns, in_colour
+        from farfield.theory.answers.blocks import columns, in_colour
 
         unicode = speaks_unicode(output)
         each = [

@@ -24,8 +24,7 @@ from farfield.numerics.windows.question import read_bounds
 from farfield.theory.answers.answer import Answer, Code, Label, Reason, Status, folded
 from farfield.theory.answers.blocks import Block, Formula, Sentence, facts
 from farfield.theory.answers.notation import Text, expression_line, shortened, words
-from farfield.theory.answers.number import natural
-from farfield.theory.answers.wording import integer, listed, plural
+from farfield.theory.answers.number import integer, listed, natural, plural
 from farfield.theory.encodings import Encoding, encoding
 from farfield.theory.functions.balls import outward, precision, rational
 from farfield.theory.mechanisms import MECHANISMS

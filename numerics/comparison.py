@@ -38,7 +38,7 @@ from farfield.theory.algebra.outcomes import OutOfTime, Unreachable
 from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status
 from farfield.theory.answers.blocks import Block, Formula, Sentence, facts, sentence, table
 from farfield.theory.answers.notation import Text, expression_line, shortened, words
-from farfield.theory.answers.wording import decimal, share
+from farfield.theory.answers.number import decimal, share
 from farfield.theory.decision.differences import limit_of_difference
 from farfield.theory.encodings import Encoding
 from farfield.theory.functions.balls import Undefined, outward, precision, to_arb

@@ -43,9 +43,8 @@ from farfield.theory.algebra.outcomes import OutOfTime, Unreachable
 from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status
 from farfield.theory.answers.blocks import Block, Formula, facts, sentence
 from farfield.theory.answers.notation import expression_line, shortened, words
-from farfield.theory.answers.number import exact, natural
-from farfield.theory.answers.wording import plural, share
-from farfield.theory.answers.wording import tokens as tokens_text
+from farfield.theory.answers.number import exact, natural, plural, share
+from farfield.theory.answers.number import tokens as tokens_text
 from farfield.theory.encodings import Encoding
 from farfield.theory.functions.balls import precision, to_arb
 from farfield.theory.values import tabulate

@@ -20,19 +20,10 @@ from farfield.numerics.heads import BUDGET_S
 from farfield.numerics.leak import leak
 from farfield.numerics.price import reach
 from farfield.numerics.receptive_field import resolve
-from farfield.theory.answers.answer import (
-    Answer,
-    Code,
-    InputError,
-    Label,
-    Reason,
-    Status,
-    plain,
-)
+from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status, plain
 from farfield.theory.answers.blocks import Block, Sentence, note, table
 from farfield.theory.answers.notation import shortened, words
-from farfield.theory.answers.number import exact, natural
-from farfield.theory.answers.wording import decimal, plural
+from farfield.theory.answers.number import decimal, exact, natural, plural
 
 
 @dataclass(frozen=True)

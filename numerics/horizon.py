@@ -24,17 +24,11 @@ from farfield.numerics.search import decide, least
 from farfield.numerics.summation.normal_form import sign
 from farfield.numerics.summation.series import Series, Stretch, series
 from farfield.theory.algebra.outcomes import Unreachable
-from farfield.theory.answers.answer import (
-    Answer,
-    Code,
-    InputError,
-    Reason,
-    Status,
-)
+from farfield.theory.answers.answer import Answer, Code, InputError, Reason, Status
 from farfield.theory.answers.blocks import Block, Formula, Sentence, facts
 from farfield.theory.answers.notation import expression_line, shortened, words
-from farfield.theory.answers.wording import listed
-from farfield.theory.answers.wording import tokens as tokens_text
+from farfield.theory.answers.number import listed
+from farfield.theory.answers.number import tokens as tokens_text
 from farfield.theory.functions.balls import precision, to_arb
 from farfield.theory.functions.nodes import n
 from farfield.theory.values import compile_ball

@@ -20,8 +20,7 @@ from farfield.numerics.summation.series import series
 from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status
 from farfield.theory.answers.blocks import Block, Formula, Sentence, facts
 from farfield.theory.answers.notation import Text, expression_line, shortened, words
-from farfield.theory.answers.number import natural
-from farfield.theory.answers.wording import decimal, listed, plural
+from farfield.theory.answers.number import decimal, listed, natural, plural
 from farfield.theory.functions.balls import outward, to_arb
 
 

@@ -45,20 +45,12 @@ from farfield.numerics.summation.series import Series, Stretch, exp_series
 from farfield.numerics.summation.telescoping import share as telescoped_share
 from farfield.theory.algebra.budget import check_time
 from farfield.theory.algebra.outcomes import OutOfTime, Unreachable
-from farfield.theory.answers.answer import (
-    Answer,
-    Code,
-    InputError,
-    Label,
-    Reason,
-    Status,
-)
+from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status
 from farfield.theory.answers.blocks import Block, Formula, Sentence, facts
 from farfield.theory.answers.notation import Text, expression_line, shortened, words
-from farfield.theory.answers.number import exact, natural
-from farfield.theory.answers.wording import decimal, listed, plural
-from farfield.theory.answers.wording import share as share_text
-from farfield.theory.answers.wording import tokens as tokens_text
+from farfield.theory.answers.number import decimal, exact, listed, natural, plural
+from farfield.theory.answers.number import share as share_text
+from farfield.theory.answers.number import tokens as tokens_text
 from farfield.theory.functions.balls import Undefined, outward, precision, rational, to_arb
 from farfield.theory.functions.nodes import n as N_
 from farfield.theory.values import compile_ball, tabulate

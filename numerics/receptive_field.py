@@ -37,26 +37,16 @@ from farfield.numerics.summation.series import Series, series
 from farfield.numerics.summation.telescoping import share as telescoped_share
 from farfield.theory.algebra.budget import check_time, until
 from farfield.theory.algebra.outcomes import OutOfTime, Undecided, Unreachable
-from farfield.theory.answers.answer import (
-    Answer,
-    Code,
-    InputError,
-    Label,
-    Reason,
-    Status,
-    decisive,
-)
+from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status, decisive
 from farfield.theory.answers.blocks import Block, Formula, Sentence, facts
 from farfield.theory.answers.errors import MissingValues
 from farfield.theory.answers.notation import Text, expression_line, shortened, words
-from farfield.theory.answers.number import exact, natural
-from farfield.theory.answers.wording import integer, listed, plural, share
-from farfield.theory.answers.wording import tokens as tokens_text
-from farfield.theory.convergence import check_convergence
+from farfield.theory.answers.number import exact, integer, listed, natural, plural, share
+from farfield.theory.answers.number import tokens as tokens_text
+from farfield.theory.convergence import Verdict, check_convergence
 from farfield.theory.encodings import Encoding, encoding
 from farfield.theory.functions.balls import Undefined, precision, rational, to_arb
 from farfield.theory.values import tabulate
-from farfield.theory.verdicts import Verdict
 
 EXTRA_BITS = 256  # beyond those that j asks for, before a comparison counts as a tie
 COUNTED = 10**18  # the largest answer that is counted exactly without being asked to

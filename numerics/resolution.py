@@ -43,9 +43,8 @@ from farfield.theory.answers.answer import (
 )
 from farfield.theory.answers.blocks import Block, Formula, Sentence, facts, sentence
 from farfield.theory.answers.notation import Text, expression_line, shortened, words
-from farfield.theory.answers.number import exact, natural
-from farfield.theory.answers.wording import decimal, listed
-from farfield.theory.formula.given import as_expression
+from farfield.theory.answers.number import decimal, exact, listed, natural
+from farfield.theory.formula.grammar import read
 from farfield.theory.functions.balls import Undefined, outward, to_arb
 from farfield.theory.functions.nodes import n
 from farfield.theory.resolution import (
@@ -194,7 +193,7 @@ def read_scale(scale: Any) -> Expr:
     if scale is None:
         return S.One
     if isinstance(scale, str) and "sqrt" in scale:
-        value = as_expression(scale)
+        value = read(scale)
     elif isinstance(scale, Expr) and not isinstance(scale, sympy.Float):
         value = scale
     else:

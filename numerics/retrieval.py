@@ -21,8 +21,7 @@ from farfield.numerics.receptive_field import MAX_FLOAT_LENGTH, out_of_reach, re
 from farfield.theory.answers.answer import Answer, InputError, Label, Reason, Status
 from farfield.theory.answers.blocks import Block, Curve, Formula, Line, Sentence
 from farfield.theory.answers.notation import Text, expression_line, shortened, words
-from farfield.theory.answers.number import natural
-from farfield.theory.answers.wording import plural
+from farfield.theory.answers.number import natural, plural
 
 MAX_WORK = 10**9  # draws times keys of a row
 MAX_LOGIT = 1e300  # beyond it a sum with a bias is no float

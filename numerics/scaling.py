@@ -21,8 +21,7 @@ from farfield.numerics.price import DistancePrice, price_of_distance
 from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status, folded
 from farfield.theory.answers.blocks import Block, Formula, Sentence, facts
 from farfield.theory.answers.notation import Text, expression_line, shortened, words
-from farfield.theory.answers.number import exact, natural, positive
-from farfield.theory.answers.wording import decimal, listed, plural
+from farfield.theory.answers.number import decimal, exact, listed, natural, plural, positive
 
 
 @dataclass(frozen=True, repr=False)

@@ -5,31 +5,362 @@ approximated by window attention, uniformly in the inputs, as the window grows [
 and only then (ours: the worst-case error of a window of j tokens is exactly
 `2 value_bound T_j/(T_j + e^{-2 logit_bound} B_j)`, which tends to 0 iff the series converges).
 
-How it is decided is told in `decision.series`.
+`decision.series` says how it is decided. A `Convergence` says what is proved, and what that means
+for attention.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import enum
 import time
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import sympy
-from sympy import Expr, S
+from sympy import Basic, Expr, S
 
 from farfield.theory.algebra.budget import until
-from farfield.theory.algebra.outcomes import NotReal
-from farfield.theory.answers.answer import Code, InputError, Label, Reason, Status, decisive
-from farfield.theory.answers.notation import shortened
-from farfield.theory.answers.number import seconds
+from farfield.theory.algebra.outcomes import NotReal, Unreachable
+from farfield.theory.answers.answer import (
+    Answer,
+    Code,
+    InputError,
+    Label,
+    Reason,
+    Status,
+    decisive,
+    plain,
+)
+from farfield.theory.answers.blocks import Block, Formula, Note, Sentence, facts, note, table
+from farfield.theory.answers.notation import Text, expression_line, shortened, words
+from farfield.theory.answers.number import exact, listed, plural, runs, seconds
+from farfield.theory.decision import parameters as cells
 from farfield.theory.decision.series import decide_series
 from farfield.theory.encodings import Encoding, encoding
 from farfield.theory.formula.building import primitive
-from farfield.theory.formula.parameters import parameter
-from farfield.theory.functions.nodes import n
-from farfield.theory.proofs import Decision, Proof, Step
-from farfield.theory.verdicts import Convergence, Verdict
+from farfield.theory.formula.parameters import belongs, parameter
+from farfield.theory.functions.nodes import Lookup, n
+from farfield.theory.functions.record import record_of
+from farfield.theory.mechanisms import MECHANISMS
+from farfield.theory.proofs import Decision, Fall, Proof, Step
+from farfield.theory.terms import skipped_terms
+from farfield.theory.windowability import Windowable, of_mechanism, of_series, of_support
+
+if TYPE_CHECKING:
+    from farfield.theory.certificates import Certifiable, Certificate
+
+
+class Verdict(enum.StrEnum):
+    """What is known of the exp-series."""
+
+    CONVERGES = "converges"
+    DIVERGES = "diverges"
+    CONDITIONAL = "conditional"
+    OUT_OF_SCOPE = "out_of_scope"
+    UNDECIDED = "undecided"
+
+
+IMPLICATION = {
+    Verdict.CONVERGES: "Full attention is the uniform limit of window attention as the window "
+    "grows, where logits and values are bounded [Q, Theorem 0.4]: a statement about one layer's "
+    "outputs, not about perplexity.",
+    Verdict.DIVERGES: "No fixed window approximates full attention uniformly: outside any window "
+    "the attention mass tends to 1 as the row grows, where logits are bounded (ours). A statement "
+    "about one layer's outputs, not about perplexity.",
+    Verdict.CONDITIONAL: "Windowable exactly where the condition holds ([Q, Theorem 0.4] and its "
+    "converse, ours).",
+    Verdict.OUT_OF_SCOPE: "[Q, Theorem 0.4] does not speak of this encoding.",
+    Verdict.UNDECIDED: "Nothing is claimed.",
+}
+
+SHOWN = 8  # skipped terms that are named
+
+
+@dataclass(frozen=True, repr=False)
+class Convergence(Answer):
+    """The verdict on an exp-series, with its proof.
+
+    Fields:
+        formula: the bias, None where there is none, or one a head.
+        verdict: `converges`, `diverges`, `conditional`, `out_of_scope` or `undecided`.
+        condition: for `conditional`, when the series converges; True or False otherwise decided.
+        proof: what carried the decision; for `undecided`, what was tried.
+        assumptions: the domain of each parameter, as said or `positive`.
+        heads: one answer a head where there are several; then the whole is `diverges` as soon as
+            one head does.
+        mechanism: how the position enters; `bias` where the exp-series speaks of it.
+        support: the most keys that a row sees under blockwise causal attention, None without.
+        budget_s: seconds that the question was given, and that a certificate is given; no part of
+            the answer.
+        label: `theorem`, or None where nothing is proved.
+    """
+
+    VALUE: ClassVar[str] = "converges"
+
+    formula: Expr | None
+    verdict: Verdict
+    condition: Basic | None = None
+    proof: Proof = field(default_factory=lambda: Proof(""))
+    assumptions: tuple[tuple[str, str], ...] = ()
+    heads: tuple[Convergence, ...] = ()
+    mechanism: str = "bias"
+    support: int | None = None
+    budget_s: float = field(default=10.0, compare=False)
+
+    @property
+    def windowable(self) -> Windowable:
+        """Whether a long enough window is ever enough: for an additive bias exactly where the
+        series converges, for other mechanisms by theorems of their own."""
+        subject = self.subject or expression_line(self.formula or 0)
+        if self.support is not None:
+            return of_support(self.support, subject)
+        if self.mechanism != "bias":
+            return of_mechanism(self.mechanism, subject)
+        return of_series(self.condition, subject, self.reason)
+
+    @property
+    def converges(self) -> bool | None:
+        """True or False where that is proved for all admissible parameters, else None."""
+        return {Verdict.CONVERGES: True, Verdict.DIVERGES: False}.get(self.verdict)
+
+    @property
+    def implication(self) -> str:
+        """What the verdict says about attention."""
+        if any(step.rule == "bounded support" for step in self.proof.steps):
+            return f"{self.reason}; not by the theorem."
+        return IMPLICATION[self.verdict]
+
+    @cached_property
+    def skipped_terms(self) -> tuple[int, ...]:
+        """The distances below 4096 whose terms are undefined or infinite, which the verdict
+        leaves out; receptive fields need a formula that is finite from n = 0."""
+        if self.formula is None or self.heads:
+            return tuple(sorted({t for h in self.heads for t in h.skipped_terms}))
+        return skipped_terms(self.formula)
+
+    def at(self, **values: Any) -> bool | Basic | None:
+        """Whether the series converges at these parameter values: True, False, the condition that
+        remains, or None where it is not known.
+
+        Raises:
+            InputError: a parameter that is not there, or a value outside its domain.
+
+        >>> from farfield import check_convergence
+        >>> check_convergence("-r1*log(1+r2*n)").at(r1="1.2")
+        True
+        """
+        known = dict(self.assumptions)
+        chosen: dict[Any, Expr] = {}
+        for name, value in values.items():
+            if name not in known:
+                raise InputError(f"no parameter {name!r}; parameters: {', '.join(known) or 'none'}")
+            number = exact(value, name)
+            if not belongs(number, known[name]):
+                raise InputError(f"{name} = {number} is outside its domain ({known[name]})")
+            chosen[name] = number
+        if self.condition is None:
+            return self.converges
+        left = cells.at(sympy.sympify(self.condition), chosen)
+        return bool(left) if left in (S.true, S.false) else left
+
+    def certificate(self) -> Certificate:
+        """The verdict as a file whose theorem a prover checks, on this very formula.
+
+        Raises:
+            InputError: there is no verdict to certify, no certificate for this form, or none is
+                found within the budget of the question.
+
+        >>> from farfield import check_convergence
+        >>> print(check_convergence("-2*log(1+n)").certificate().statement)
+        Theorem verdict : ex_series (fun n => exp (p n)).
+        """
+        from farfield.theory.certificates import NoCertificate, certificate
+
+        claims = self.claims()
+        assert self.formula is not None
+        try:
+            with until(time.monotonic() + self.budget_s):
+                return certificate(self.formula, claims)
+        except Unreachable as why:
+            raise NoCertificate(str(why)) from None
+
+    def claims(self) -> dict[str | None, Certifiable]:
+        """What a certificate states, by the name of its module: one a head where heads differ."""
+        first = {h.formula: k for k, h in reversed(list(enumerate(self.heads, 1)))}
+        if len(first) > 1:
+            return {f"Head_{k}": self.heads[k - 1]._claim() for k in sorted(first.values())}
+        return {None: (self.heads[0] if first else self)._claim()}
+
+    def _claim(self) -> Certifiable:
+        """What a certificate has to prove; without a verdict there is none."""
+        from farfield.theory.certificates import Certifiable, NoCertificate
+
+        if self.formula is None or (self.converges is None and self.condition is None):
+            raise InputError(
+                f"no certificate: the verdict is {self.verdict}; accepted: converges, diverges, "
+                "conditional"
+            )
+        if self.reason is not None:  # bounded support, or no series where the formula is not real
+            raise NoCertificate(str(self.reason))
+        return Certifiable(self.formula, dict(self.assumptions), self.condition)
+
+    def blocks(self) -> Sequence[Block]:
+        return tuple(self._blocks())
+
+    def _blocks(self) -> Iterator[Block]:
+        yield Sentence(self._first(), self.label or self.windowable.label)
+        if self.formula is not None:
+            yield Formula(words("`p(n)`"), self.formula)
+        if self.assumptions:
+            said = listed([f"{name} {domain}" for name, domain in self.assumptions], 6)
+            yield note("Assumed: {said}.", said=said)
+        if self.heads:
+            rows = [
+                (
+                    k,
+                    h.verdict,
+                    "" if h.verdict is not Verdict.CONDITIONAL else h.condition,
+                    "" if h.formula is None else shortened(expression_line(h.formula), 60),
+                )
+                for k, h in enumerate(self.heads, 1)
+            ]
+            yield table(("head", "verdict", "converges if", "p(n)"), rows, numeric=(0,))
+        if self.verdict is Verdict.OUT_OF_SCOPE:
+            window = self.windowable
+            yield facts(
+                theorem=window.theorem,
+                where="; ".join(window.hypotheses),
+                why=None if window.reason is None else str(window.reason),
+            )
+            yield note("The exp-series does not speak of it: {reason}.", reason=str(self.reason))
+        else:
+            yield Note(words("{what}", what=self.implication))
+        if self.verdict is Verdict.UNDECIDED:
+            yield self.proof.block("What was tried")
+        elif self.verdict is not Verdict.OUT_OF_SCOPE:
+            yield self.proof.block(f"Proof for head {self._deciding}" if self.heads else "Proof")
+            if (climbed := self.proof.ladder()) is not None:
+                yield climbed
+
+    @property
+    def _deciding(self) -> int:
+        """The number of the first head whose verdict is the whole's."""
+        return 1 + next(i for i, r in enumerate(self.heads) if r.verdict is self.verdict)
+
+    def _first(self) -> Text:
+        """The answer in one sentence."""
+        subject = self.subject or expression_line(self.formula or 0)
+        unnamed = len(subject) <= 80 and subject in (
+            expression_line(self.formula or 0),
+            str(self.formula),
+        )
+        named = words("{subject}: ", subject=self.formula if unnamed else shortened(subject, 80))
+        if self.converges is not None and self.skipped_terms:
+            named = (
+                *named,
+                *words(
+                    "undefined or infinite at `n = {n}`{more}, so no model can use it as it is. "
+                    "Elsewhere ",
+                    n=runs(self.skipped_terms[:SHOWN]),
+                    more=" and further distances" if len(self.skipped_terms) > SHOWN else "",
+                ),
+            )
+        if self.heads:
+            count = sum(h.verdict is self.verdict for h in self.heads)
+            heads = f"{count} of {plural(len(self.heads), 'head')}"
+            whole = f"all {len(self.heads)} heads" if count == len(self.heads) else heads
+            return (*named, *words(_OF_HEADS[self.verdict], heads=whole))
+        said: Text
+        match self.verdict:
+            case Verdict.CONVERGES | Verdict.DIVERGES:
+                how = growth(self.proof.fall, self.converges, self.formula)
+                if self.formula is not None and not self.formula.has(n):
+                    how = words("its terms are all equal")
+                elif isinstance(self.formula, Lookup) and self.formula.args[2].is_finite:
+                    how = words("its terms are equal beyond the table")
+                said = words(
+                    "the series {verdict}{comma}{how}; {so}.",
+                    verdict=self.verdict,
+                    comma=", " if how else "",
+                    how=how,
+                    so=_SO[self.verdict],
+                )
+            case Verdict.CONDITIONAL:
+                said = words(
+                    "the series converges exactly if {condition}; there a long enough window is "
+                    "enough, elsewhere none is.",
+                    condition=self.condition,
+                )
+            case Verdict.OUT_OF_SCOPE:
+                said = words("{what}.", what=MECHANISMS[self.mechanism].words)
+            case Verdict.UNDECIDED:
+                tried = sum(step.rule == "tried" for step in self.proof.steps)
+                said = words("undecided, {reason}.", reason=self.reason)
+                if tried > 1:
+                    said = words("undecided: none of {tried} rules decides it.", tried=tried)
+        return (*named, *said)
+
+    def fields(self) -> dict[str, Any]:
+        return {k: v for k, v in super().fields().items() if k != "budget_s"} | {
+            "windowable": plain(self.windowable),
+            "formula": None if self.formula is None else str(self.formula),
+            "condition": None if self.condition is None else str(self.condition),
+            "converges": self.converges,
+            "assumptions": dict(self.assumptions),
+            "skipped_terms": list(self.skipped_terms),
+            "implication": self.implication,
+            "heads": [plain(h) for h in self.heads],
+        }
+
+
+_SO = {
+    Verdict.CONVERGES: "a long enough window comes as near to full attention as one likes",
+    Verdict.DIVERGES: "no fixed window is enough, the share outside any window tends to 1",
+}
+_OF_HEADS = {
+    Verdict.CONVERGES: "the series of {heads} converges; a long enough window comes as near to "
+    "full attention as one likes.",
+    Verdict.DIVERGES: "the series of {heads} diverges; there no fixed window is enough.",
+    Verdict.CONDITIONAL: "the series of {heads} converges under a condition, of the others always.",
+    Verdict.UNDECIDED: "the series of {heads} is undecided, that of no other diverges.",
+    Verdict.OUT_OF_SCOPE: "no exp-series to decide.",
+}
+
+
+def growth(fall: Fall | None, converges: bool | None, formula: Expr | None) -> Text:
+    """How the terms fall, in words; nothing where several cases share the proof."""
+    if fall is None:
+        return ()
+    if not fall.limits:
+        return words("it is a finite sum" if converges else "its terms do not tend to 0")
+    last, depth = fall.limits[-1], len(fall.limits)
+    if depth == 1 and last is sympy.oo:
+        return words("its terms fall faster than any power of `n`")
+    if fall.of_bound:
+        return ()
+    if depth == 1 and last == 0 and not _oscillates(formula):
+        return words("its terms fall, if at all, more slowly than any power of `n`")
+    if depth == 1 and last.is_finite and last > 0:
+        return words("its terms fall about like {term}", term=n**-last)
+    if depth == 2 and last == 0:
+        return words("like the harmonic series")
+    if depth == 2 and last.is_finite:
+        return words("its terms fall about like {term}", term=1 / (n * sympy.log(n) ** last))
+    return ()
+
+
+def _oscillates(formula: Expr | None) -> bool:
+    """Whether a part of a formula may swing: a bounded function, a power of a negative number."""
+    parts = () if formula is None else sympy.preorder_traversal(formula)
+    return any(
+        (x.is_Pow and x.base.is_negative)
+        or ((record := record_of(x.func)) is not None and record.range is not None)
+        for x in parts
+    )
+
 
 DEFAULT_BUDGET = 10.0
 FAMILY = 3

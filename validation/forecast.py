@@ -37,8 +37,7 @@ from farfield.numerics.receptive_field import out_of_reach, resolve
 from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status
 from farfield.theory.answers.blocks import Block, facts, note, sentence, table
 from farfield.theory.answers.notation import expression_line, shortened
-from farfield.theory.answers.number import natural
-from farfield.theory.answers.wording import decimal, plural
+from farfield.theory.answers.number import decimal, natural, plural
 from farfield.theory.encodings import Encoding
 from farfield.theory.encodings.heads import as_list
 from farfield.validation.extrapolation import TOLERANCE

@@ -7,7 +7,7 @@ import math
 from farfield.numerics.price import Reach
 from farfield.numerics.receptive_field import Bracket, Enclosure, Exact, ReceptiveField
 from farfield.theory.answers.answer import Status
-from farfield.theory.answers.wording import count
+from farfield.theory.answers.number import count
 
 LEAST = 1e-300
 """Shares below are told from 0 alone."""

@@ -13,8 +13,8 @@ from sympy import Rational
 from farfield.figures.document import Picture
 from farfield.theory.answers.notation import words
 from farfield.theory.answers.writers.svg import VERDICTS, Axis
+from farfield.theory.convergence import Convergence, Verdict
 from farfield.theory.decision.regions import Range, boundary, stretches
-from farfield.theory.verdicts import Convergence, Verdict
 
 COLUMNS = 60
 WIDE, STRIP, SIDE = 400, 50, 260

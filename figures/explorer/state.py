@@ -42,11 +42,10 @@ from farfield.theory.algebra.outcomes import Unreachable
 from farfield.theory.answers.answer import InputError, Status
 from farfield.theory.answers.blocks import Formula, Ladder, Sentence, Steps, Table, note, table
 from farfield.theory.answers.notation import Term, as_text, terminal, words
-from farfield.theory.answers.wording import count
-from farfield.theory.convergence import check_convergence
+from farfield.theory.answers.number import count
+from farfield.theory.convergence import Convergence, check_convergence
 from farfield.theory.encodings import Encoding, encoding
 from farfield.theory.formula.parameters import interval
-from farfield.theory.verdicts import Convergence
 from farfield.validation.forecast import chance, forecast
 from farfield.validation.short import field_text, reach_text, share_text
 from farfield.validation.study.prediction import ADVANTAGE

@@ -24,10 +24,10 @@ from farfield.theory.answers.notation import (
     terminal,
     words,
 )
-from farfield.theory.answers.wording import count, listed, plural
+from farfield.theory.answers.number import count, listed, plural
+from farfield.theory.convergence import Verdict as Series
 from farfield.theory.encodings import CATALOGUE, Encoding
 from farfield.theory.encodings.listing import of_entry
-from farfield.theory.verdicts import Verdict as Series
 from farfield.validation.atlas import Atlas, ModelFamily, checked
 from farfield.validation.claims import Claim, Verdict
 from farfield.validation.claims.claim import shown

@@ -19,9 +19,9 @@ from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.numerics.windows.certified import window_error
 from farfield.theory.answers.blocks import Curve, Line, Weight
 from farfield.theory.answers.notation import Text, as_text, shortened, terminal
-from farfield.theory.answers.wording import runs
+from farfield.theory.answers.number import runs
+from farfield.theory.convergence import Verdict
 from farfield.theory.encodings import CATALOGUE, Encoding, encoding
-from farfield.theory.verdicts import Verdict
 from farfield.validation.short import reach_text
 from farfield.validation.study.findings import last_token_ratio
 from farfield.validation.study.place import references

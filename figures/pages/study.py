@@ -42,9 +42,9 @@ from farfield.theory.answers.blocks import (
     table,
 )
 from farfield.theory.answers.notation import Latex, Term, Text, as_text, terminal, words
-from farfield.theory.answers.wording import count, decimal, listed, plural
+from farfield.theory.answers.number import count, decimal, listed, plural
+from farfield.theory.convergence import Convergence, Verdict
 from farfield.theory.encodings import CATALOGUE
-from farfield.theory.verdicts import Convergence, Verdict
 from farfield.validation.short import field_text, reach_text, share_text
 from farfield.validation.study.findings import findings, last_token_ratio
 from farfield.validation.study.place import PLACE_EPS

@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 
 from farfield.figures.exhibit import Data, Drawing, Exhibit
-from farfield.theory.convergence import check_convergence
+from farfield.theory.convergence import Verdict, check_convergence
 from farfield.theory.encodings import Encoding
-from farfield.theory.verdicts import Verdict
 from farfield.validation.extrapolation import TOLERANCE, holds
 from farfield.validation.published import PrintedNumber, table
 

@@ -160,7 +160,7 @@ def figures(
         return 0
     from farfield.figures.gallery import draw
     from farfield.figures.pages.gallery import save
-    from farfield.theory.answers.wording import plural
+    from farfield.theory.answers.number import plural
     from farfield.validation.files import writable_folder
 
     writable_folder(out)

@@ -27,8 +27,8 @@ from farfield.progress import progress
 from farfield.theory.answers.errors import InputError
 
 if TYPE_CHECKING:
+    from farfield.theory.convergence import Convergence
     from farfield.theory.encodings import Encoding
-    from farfield.theory.verdicts import Convergence
 
 VERDICTS = ("converges", "diverges", "conditional", "out_of_scope", "undecided")
 BUDGET = 10.0

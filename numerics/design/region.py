@@ -29,7 +29,7 @@ from farfield.theory.algebra.budget import check_time
 from farfield.theory.algebra.door import expand, replaced
 from farfield.theory.algebra.outcomes import Undecided, Unreachable
 from farfield.theory.answers.answer import InputError
-from farfield.theory.answers.wording import decimal
+from farfield.theory.answers.number import decimal
 from farfield.theory.functions.balls import Undefined, precision
 from farfield.theory.functions.nodes import n
 

@@ -24,7 +24,7 @@ from farfield.numerics.design.targets import BITS, Target
 from farfield.theory.algebra.budget import budget, check_time, until
 from farfield.theory.algebra.outcomes import OutOfTime, Unreachable
 from farfield.theory.answers.answer import InputError
-from farfield.theory.answers.wording import listed
+from farfield.theory.answers.number import listed
 from farfield.theory.functions.balls import precision
 
 PLACES = (-16, -12, -10, -8, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 16)

@@ -38,9 +38,8 @@ from farfield.theory.algebra.outcomes import Unreachable
 from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status
 from farfield.theory.answers.notation import expression_line
 from farfield.theory.answers.number import exact, natural
-from farfield.theory.convergence import check_convergence
+from farfield.theory.convergence import Verdict, check_convergence
 from farfield.theory.encodings import CATALOGUE
-from farfield.theory.verdicts import Verdict
 
 COSTS = ("leak", "horizon", "window")
 NEAR_BEST = Rational(1, 1_000)

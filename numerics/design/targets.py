@@ -35,8 +35,7 @@ from farfield.numerics.windows.certified import certified_window
 from farfield.numerics.windows.question import WindowQuestion
 from farfield.theory.algebra.outcomes import Unreachable
 from farfield.theory.answers.answer import Answer, Code, InputError, Status
-from farfield.theory.answers.number import exact, natural
-from farfield.theory.answers.wording import plural, share
+from farfield.theory.answers.number import exact, natural, plural, share
 from farfield.theory.functions.balls import precision, rational, to_arb
 from farfield.theory.functions.nodes import n
 from farfield.theory.values import compile_ball, tabulate

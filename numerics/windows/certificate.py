@@ -29,8 +29,7 @@ from flint import arb, fmpq
 from farfield.numerics.arrays import ROUNDOFF, TINY, floats
 from farfield.theory.answers.answer import InputError, Label, Result
 from farfield.theory.answers.blocks import Block, facts, note, sentence
-from farfield.theory.answers.number import exact, natural
-from farfield.theory.answers.wording import decimal, plural
+from farfield.theory.answers.number import decimal, exact, natural, plural
 from farfield.theory.functions.balls import outward, precision, rational
 
 CHUNK = 256  # query rows at a time, which bounds the memory

@@ -14,8 +14,7 @@ from sympy import Expr
 from farfield.theory.answers.answer import Answer, InputError, Status
 from farfield.theory.answers.blocks import Block, Formula, Sentence, facts, note
 from farfield.theory.answers.notation import Text, expression_line, shortened, words
-from farfield.theory.answers.number import exact, natural
-from farfield.theory.answers.wording import decimal, listed, plural
+from farfield.theory.answers.number import decimal, exact, listed, natural, plural
 from farfield.theory.functions.balls import rational
 from farfield.theory.proofs import Proof
 

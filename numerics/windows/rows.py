@@ -30,7 +30,7 @@ from farfield.numerics.arrays import ROUNDOFF, floats
 from farfield.numerics.windows.question import read_bounds
 from farfield.theory.answers.answer import Code, InputError, Label, Reason, Status
 from farfield.theory.answers.number import exact, natural
-from farfield.theory.convergence import check_convergence
+from farfield.theory.convergence import Verdict, check_convergence
 from farfield.theory.decision.differences import limit_of_difference
 from farfield.theory.encodings import encoding
 from farfield.theory.formula.grammar import read
@@ -38,7 +38,6 @@ from farfield.theory.functions.balls import Undefined, outward, precision, ratio
 from farfield.theory.functions.nodes import n
 from farfield.theory.mechanisms import CONTENT, VALUES
 from farfield.theory.values import compile_ball, tabulate
-from farfield.theory.verdicts import Verdict
 from farfield.theory.windowability import Windowable, of_mechanism
 
 MAX_ROW = 10**7  # keys of a row that is tabulated

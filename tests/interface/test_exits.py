@@ -13,7 +13,7 @@ from farfield.cli import GROUPS, main
 from farfield.exits import exit_code
 from farfield.theory.answers.answer import Answer, Code, Label, Reason, Status
 from farfield.theory.answers.blocks import sentence
-from farfield.theory.verdicts import Verdict
+from farfield.theory.convergence import Verdict
 
 HARD = "-log(n+2)*(2+sin(n**2))-log(log(n+2))"  # converges, and no enclosure is known
 CODES = {"exact": 0, "enclosed": 0, "infinite": 0, "out_of_scope": 0, "unknown": 1}

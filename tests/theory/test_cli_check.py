@@ -6,7 +6,7 @@ import json
 import pytest
 
 from farfield import check_convergence, cli
-from farfield.theory.answers.writers.terminal import in_colour
+from farfield.theory.answers.blocks import in_colour
 
 
 @pytest.fixture

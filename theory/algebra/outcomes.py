@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from sympy import Expr
-
 
 class Undecided(Exception):
     """The engine cannot decide; the message says what it could not decide, `steps` (of a proof)
@@ -37,8 +35,4 @@ class NeedMore(Exception):
 
 
 class Fork(Exception):
-    """The sign of `expression`, a polynomial in parameters, must be known."""
-
-    def __init__(self, expression: Expr) -> None:
-        super().__init__(str(expression))
-        self.expression = expression
+    """The sign of the argument, a polynomial in parameters, must be known."""

@@ -130,7 +130,7 @@ class Result:
 
         `width` and `colour` are those of `writers.terminal.written`.
         """
-        from farfield.theory.answers.writers.terminal import written
+        from farfield.theory.answers.blocks import written
 
         return written(self.blocks(), details=details, unicode=unicode, **terminal)
 

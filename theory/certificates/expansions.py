@@ -26,21 +26,29 @@ from farfield.theory.certificates.script import (
     shown,
     together,
 )
-from farfield.theory.coefficients.arithmetic import Coefficient, coefficient, expand, to_sympy
-from farfield.theory.coefficients.context import context
+from farfield.theory.coefficients.arithmetic import (
+    Coefficient,
+    coefficient,
+    context,
+    expand,
+    to_sympy,
+)
 from farfield.theory.coefficients.signs import sign
 from farfield.theory.transseries.arithmetic import (
+    UNIT,
+    Monomial,
     Transseries,
     add,
     binomials,
+    compare,
     factored,
+    iterated_log,
     log1p_coefficient,
     log_of_monomial,
     number,
     taylor,
     without_lead,
 )
-from farfield.theory.transseries.monomials import UNIT, Monomial, compare, iterated_log
 
 LINEAR = ("plus", "minus", "opp", "mult")
 

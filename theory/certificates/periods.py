@@ -6,7 +6,7 @@ import sympy
 from sympy import Expr, S
 
 from farfield.theory.certificates.forms import Form
-from farfield.theory.decision.periods import residue_class
+from farfield.theory.decision.series import residue_class
 from farfield.theory.functions.nodes import n
 
 Place = tuple[int, int] | None  # the residue class q n + r as (q, r); None for all n

@@ -14,11 +14,10 @@ from farfield.theory.certificates.constants import facts_of
 from farfield.theory.certificates.expansions import Expander
 from farfield.theory.certificates.forms import Form, NoCertificate, is_extended
 from farfield.theory.certificates.script import adding_up, expanded, together
-from farfield.theory.coefficients.context import Context, deciding
+from farfield.theory.coefficients.arithmetic import Context, deciding
 from farfield.theory.decision.parameters import Constraint, known_signs
-from farfield.theory.decision.periods import common_period
-from farfield.theory.transseries.arithmetic import Transseries, add
-from farfield.theory.transseries.monomials import iterated_log
+from farfield.theory.decision.series import common_period
+from farfield.theory.transseries.arithmetic import Transseries, add, iterated_log
 from farfield.theory.transseries.scale import climbed
 
 ORDERS = (1, 2, 4, 8, 16, 32)

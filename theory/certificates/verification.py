@@ -22,8 +22,7 @@ from farfield.theory.algebra.outcomes import Undecided, Unreachable
 from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status
 from farfield.theory.answers.blocks import Block, Formula, facts, note, sentence, table
 from farfield.theory.answers.notation import expression_line, shortened, words
-from farfield.theory.answers.number import seconds
-from farfield.theory.answers.wording import listed
+from farfield.theory.answers.number import listed, seconds
 from farfield.theory.certificates.forms import NoCertificate, coq_name
 from farfield.theory.certificates.prover import Rejected, checked
 from farfield.theory.certificates.reading import NotTheStatement, Stated, printed, read

@@ -23,12 +23,11 @@ from farfield.theory.algebra.outcomes import Undecided
 from farfield.theory.coefficients.arithmetic import (
     Coefficient,
     coefficient,
+    context,
     expand,
-    inverse,
     oscillates,
     to_sympy,
 )
-from farfield.theory.coefficients.context import context
 from farfield.theory.coefficients.signs import BALLS, sign
 from farfield.theory.functions.nodes import n
 
@@ -305,18 +304,14 @@ def _moderate(x: Expr) -> bool:
 
 
 def log_of(c: Coefficient) -> Coefficient:
-    """The logarithm of a coefficient that is positive, or >= 0 with isolated zeros."""
-    if not oscillates(c):
-        return coefficient(sympy.log(to_sympy(c)))
+    """The logarithm of an oscillation that is positive, or >= 0 with isolated zeros."""
     low, high = bounds(c)
     floor = sympy.log(low) if low != 0 else S.NegativeInfinity
     return bounded_atom(floor, sympy.log(high), sympy.log(to_sympy(c)))
 
 
 def inverse_of(c: Coefficient) -> Coefficient:
-    """1/c, for c bounded away from 0."""
-    if not oscillates(c):
-        return inverse(c)
+    """1/c, for an oscillation bounded away from 0."""
     eventual_sign(c)
     low, high = bounds(c)
     return bounded_atom(1 / high, 1 / low, 1 / to_sympy(c))

@@ -24,15 +24,15 @@ from farfield.theory.coefficients.arithmetic import (
     MAX_ATOMS,
     Coefficient,
     coefficient,
+    context,
     expand,
     has_tail,
     oscillates,
     to_sympy,
 )
-from farfield.theory.coefficients.context import context
 from farfield.theory.coefficients.zeros import proved_zero
 from farfield.theory.evaluation.balls import RealBalls
-from farfield.theory.formula.limits import steep
+from farfield.theory.formula.building import steep
 from farfield.theory.functions.balls import precision
 
 MAX_BITS = 4096

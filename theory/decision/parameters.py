@@ -25,8 +25,7 @@ from farfield.theory.algebra import door
 from farfield.theory.algebra.outcomes import Fork, Undecided
 from farfield.theory.coefficients.arithmetic import coefficient, expand
 from farfield.theory.coefficients.signs import canonical, sign, sign_factors, tidied
-from farfield.theory.formula.building import substituted
-from farfield.theory.formula.limits import TooLarge
+from farfield.theory.formula.building import TooLarge, substituted
 from farfield.theory.formula.parameters import interval
 from farfield.theory.formula.words import RELATIONS
 from farfield.theory.values import enclose
@@ -77,7 +76,7 @@ def explore(
         try:
             return Leaf(run(e, facts))
         except Fork as fork:
-            g = fork.expression
+            (g,) = fork.args
         return Split(
             g,
             grow(e, [*facts, (g, 1)]),

@@ -18,8 +18,7 @@ from farfield.theory.answers.notation import (
     shortened,
     words,
 )
-from farfield.theory.answers.number import exact
-from farfield.theory.answers.wording import listed
+from farfield.theory.answers.number import exact, listed
 from farfield.theory.encodings.heads import notation
 from farfield.theory.formula.parameters import parameter
 from farfield.theory.functions.nodes import Lookup, n

@@ -14,7 +14,7 @@ from typing import Any
 from farfield.theory.answers.answer import Result
 from farfield.theory.answers.blocks import Block, facts, sentence, table
 from farfield.theory.answers.notation import expression_line, shortened
-from farfield.theory.answers.wording import listed, plural
+from farfield.theory.answers.number import listed, plural
 from farfield.theory.encodings.catalogue import CATALOGUE
 from farfield.theory.encodings.encoding import Encoding
 from farfield.theory.encodings.entry import Entry

@@ -16,13 +16,13 @@ from sympy import Expr, Integer, Rational, S, Symbol
 from farfield.theory.answers.answer import InputError
 from farfield.theory.answers.names import nearest, plain
 from farfield.theory.answers.notation import expression_line
-from farfield.theory.answers.number import exact, natural
-from farfield.theory.answers.wording import plural
+from farfield.theory.answers.number import exact, natural, plural
 from farfield.theory.encodings.catalogue import CATALOGUE
 from farfield.theory.encodings.encoding import LISTED, Encoding, Parameter
 from farfield.theory.encodings.entry import Entry, Values
 from farfield.theory.encodings.heads import as_list, is_table, repeated, worded
 from farfield.theory.formula.given import as_expression
+from farfield.theory.formula.grammar import read
 from farfield.theory.formula.parameters import belongs
 from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.functions.record import spellings
@@ -75,7 +75,7 @@ def encoding(
         raise InputError(f"heads {heads!r} must be an integer from 1 to 1024")
     if bca is not None:
         bca = natural(bca, "bca")
-    if isinstance(name, str):
+    if isinstance(name, str) and "[" in name:
         name = as_list(name) or name
     if values is None and (getattr(name, "ndim", 0) > 0 or (_lists(name) and is_table(name))):
         name, values = None, name
@@ -221,8 +221,9 @@ def _from_formula(
         close = nearest(text, [s for e in CATALOGUE.values() for s in (e.name, e.title)])
         hint = f"did you mean {close!r}?" if close else f"known: {', '.join(CATALOGUE)}"
         raise InputError(f"{text[:40]!r} is neither an encoding nor a formula in n; {hint}")
+    expression = read if isinstance(source, str) else as_expression
     try:
-        formula = as_expression(source, domains)
+        formula = expression(source, domains)
     except InputError:
         _no_encodings(text, {*re.findall(r"[A-Za-z]\w*", text)} - {*given, *said, *domains})
         raise
@@ -231,7 +232,7 @@ def _from_formula(
         _no_encodings(text, names - {*given, *said})
     if wider := {k: "nonnegative" for k, v in given.items() if k in names and _has_zero(v, k)}:
         domains = {**domains, **wider}  # as the formula is read: a/a is 1 where a is positive
-        formula = as_expression(source, domains)
+        formula = expression(source, domains)
     parameters = tuple(
         Parameter(s.name, domains.get(s.name, _domain_of(s)), True)
         for s in sorted(formula.free_symbols - {n}, key=lambda s: str(s.name))

@@ -12,8 +12,7 @@ import re
 
 from sympy import Expr, S
 
-from farfield.theory.formula.reading import Reading
-from farfield.theory.formula.spelling import Token
+from farfield.theory.formula.reading import Reading, Token
 from farfield.theory.functions.nodes import n
 from farfield.theory.functions.record import spellings
 
@@ -189,39 +188,3 @@ def require_bracket(p: Reading, column: int) -> None:
 
 
 _BRACES = "{...} may mean brackets, or the fractional part; write (...), or x - floor(x)"
-
-
-CONSTANTS = {
-    **dict.fromkeys(("nan", "NaN", "None", "none", "null"), "no number"),
-    **dict.fromkeys(("infinity", "Infinity"), "oo"),
-    "zoo": "complex infinity",
-    "i": "the imaginary unit or a position",
-    "j": "the imaginary unit or a position",
-}
-"""Names that people give to something else than a parameter."""
-
-
-def require_name(p: Reading, name: str, column: int) -> None:
-    """Refuse a parameter whose name reads as something else, unless its domain is given."""
-    if name in p.domains:
-        return
-    if re.fullmatch(r"[eE]\d+", name):
-        digits = name[1:]
-        p.fail(
-            column,
-            f"{name} may mean 1e{digits}, or e^{digits}, or a parameter; write which, or say that "
-            f"it is a parameter: --assume {name}=positive",
-        )
-    if meaning := CONSTANTS.get(name):
-        p.fail(
-            column,
-            f"{name} may mean {meaning}, or a parameter; write another letter, or say that it is a "
-            f"parameter: --assume {name}=positive",
-        )
-    function = name.removesuffix("n")
-    if function != name and len(function) > 1 and function in spellings():
-        p.fail(
-            column,
-            f"{name} may mean {function}(n), or a parameter; write {function}(n), or say that it "
-            f"is a parameter: --assume {name}=positive",
-        )

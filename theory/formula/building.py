@@ -1,4 +1,8 @@
-"""Nodes built anew, as the reader would build them."""
+"""Nodes as the reader builds them, so that no step of the algebra hangs on one.
+
+Numbers are bounded before they are formed, powers before they are multiplied out. The bounds are
+far beyond what biases need. Each is where SymPy began to take seconds, or Python refuses.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +10,97 @@ from collections.abc import Mapping
 from typing import Any
 
 import sympy
-from sympy import Expr
+from sympy import Expr, S
 
-from farfield.theory.formula.limits import TooLarge, power
+from farfield.theory.evaluation.balls import PLAIN
+from farfield.theory.functions.balls import Undefined, Undetermined, precision, to_arb
 from farfield.theory.functions.record import Refused, record_of
+
+MAX_LENGTH = 10_000  # characters
+MAX_DEPTH = 60  # brackets in brackets
+MAX_TOKENS = 4_000
+MAX_DIGITS = 1_000  # of a number that is written
+MAX_BITS = 12_000  # of a number that is formed: Python prints no integer of more than 4300 digits
+MAX_SUM_TERMS = 1_000
+MAX_EXPONENT = 10**4
+MAX_DEGREE = 100  # of a power of a sum within a power of a sum
+MAX_SIZE = 100_000  # log2 of a constant
+MAX_FACTOR = 10**6  # bits of a number that is split off a power: a millisecond to multiply
+READ_S = 2.0  # seconds
+STEEP = 40  # a degree from which SymPy hangs on expanding, factoring, isolating roots
+
+
+class TooLarge(ArithmeticError):
+    """A power that cannot be written down."""
+
+
+def bounded(e: Expr) -> Expr:
+    """Refuse constants that SymPy or a reader could not handle: not real, or too large."""
+    if e.has(S.ImaginaryUnit):
+        raise Refused("is not a real number")
+    if e.has(S.ComplexInfinity, S.NaN):
+        raise Refused("is undefined (a division by zero, or a singular point)")
+    coefficient = e.as_coeff_Mul()[0] if isinstance(e, Expr) else S.One
+    if coefficient.is_Rational and max(abs(coefficient.p), coefficient.q).bit_length() > MAX_BITS:
+        raise Refused(f"is a number of more than {MAX_BITS} bits")
+    if e.is_Rational or e.free_symbols or e in (S.Infinity, S.NegativeInfinity):
+        return e
+    try:
+        with precision(64):
+            size = abs(to_arb(PLAIN.compiled(e)({}))).upper()
+    except Undetermined:  # a jump or a comparison that needs a proof: not the reader's business
+        return e
+    except Undefined:
+        raise Refused("is not a finite real number that can be evaluated") from None
+    if size > 2**MAX_SIZE:
+        raise Refused(f"is a constant beyond 2**{MAX_SIZE}")
+    return e
+
+
+def degree(e: Expr, sums_alone: bool = False) -> int:
+    """The degree of an expression as a polynomial; `sums_alone`: only powers of sums count above
+    1."""
+    if e.is_Add:
+        return max(degree(a, sums_alone) for a in e.args)
+    if e.is_Mul:
+        return sum(degree(a, sums_alone) for a in e.args)
+    if e.is_Pow and e.exp.is_Integer and (e.base.is_Add or not sums_alone):
+        return degree(e.base, sums_alone) * abs(int(e.exp))
+    return int(bool(e.free_symbols))
+
+
+def steep(e: Expr) -> bool:
+    """Whether e, as a polynomial in whatever occurs in it, has a degree that SymPy hangs on."""
+    powers = (x.exp.as_coeff_Mul()[0] for x in e.atoms(sympy.Pow, sympy.exp))
+    return degree(e) > STEEP or any(max(abs(c.p), c.q) > STEEP for c in powers if c.is_Rational)
+
+
+def power(base: Expr, exponent: Expr) -> Expr:
+    """A power that can be written down."""
+    if base.is_Rational and exponent.is_Rational:
+        if base == 0 and exponent < 0:
+            raise Refused("is undefined (a division by zero)")
+        size = max(abs(base.p), base.q).bit_length() * abs(exponent)
+        if size > MAX_BITS or exponent.q > 10_000:
+            raise Refused(f"is a number of more than {MAX_BITS} bits")
+    elif exponent.is_Rational:
+        if abs(exponent) > MAX_EXPONENT:
+            raise Refused(f"has an exponent beyond {MAX_EXPONENT}")
+        nested = base.is_Add and base.has(sympy.Pow)
+        if nested and degree(base, sums_alone=True) * abs(exponent) > MAX_DEGREE:
+            raise Refused(f"is a nested power of a degree beyond {MAX_DEGREE}")
+        coefficient = base.as_coeff_Mul()[0]
+        if coefficient.is_Rational:
+            size = max(abs(coefficient.p), coefficient.q).bit_length() * abs(exponent)
+            if size > MAX_BITS:
+                return sympy.Pow(base, exponent, evaluate=False)
+    else:  # multiplied out, (a b)^(n + c) has the factor a^c
+        shift, factor = exponent.as_coeff_Add()[0], base.as_coeff_Mul()[0]
+        if shift.is_Rational and factor.is_Rational:
+            size = max(abs(factor.p), factor.q).bit_length() * abs(shift)
+            if size > MAX_FACTOR:
+                raise Refused(f"has a constant factor of more than {MAX_FACTOR} bits")
+    return sympy.Pow(base, exponent)
 
 
 def substituted(e: Any, swap: Mapping[Expr, Expr]) -> Any:

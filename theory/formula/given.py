@@ -1,4 +1,4 @@
-"""A formula as a caller gives it: text, or a SymPy expression in symbols of its own."""
+"""A formula that is no text: a SymPy expression in symbols of its own, a Python function."""
 
 from __future__ import annotations
 
@@ -38,8 +38,7 @@ _ALMOST_N = Symbol("n", integer=True, positive=True).assumptions0  # true of all
 
 
 def as_expression(f: Any, domains: Mapping[str, str] | None = None) -> Expr:
-    """A formula given as text, as a SymPy expression or as a Python function of the distance, in
-    the project's own symbols.
+    """A SymPy expression or a Python function of the distance, in the project's own symbols.
 
     In a SymPy expression the symbol called n, or else the only symbol, becomes the distance; other
     symbols become parameters of the domain said (else of what they assume; else positive), floats
@@ -52,11 +51,11 @@ def as_expression(f: Any, domains: Mapping[str, str] | None = None) -> Expr:
     >>> as_expression(-sympy.log(1 + sympy.Symbol("x")))
     -log(n + 1)
     """
-    if callable(f) and not isinstance(f, (str, sympy.Basic, type)):
+    if callable(f) and not isinstance(f, (sympy.Basic, type)):
         f = traced(f)
     if hasattr(f, "item") and getattr(f, "ndim", None) == 0:
         f = exact(f, "formula")
-    if isinstance(f, str):
+    if isinstance(f, str):  # as it was traced
         return read(f, domains)
     if not isinstance(f, (sympy.Basic, int, float)) or isinstance(f, bool):
         raise InputError(

@@ -5,9 +5,8 @@ from __future__ import annotations
 from sympy import Expr, Integer, Rational, S
 
 from farfield.theory.formula import conditions
-from farfield.theory.formula.limits import power
-from farfield.theory.formula.reading import Reading
-from farfield.theory.formula.spelling import Token
+from farfield.theory.formula.building import power
+from farfield.theory.formula.reading import Reading, Token
 
 _HELD = ("if", "for", "when", "otherwise", "else")
 

@@ -20,7 +20,7 @@ import sympy
 from flint import acb, arb, ctx, fmpq
 
 from farfield.theory.algebra.budget import check_time
-from farfield.theory.algebra.watch import inside
+from farfield.theory.algebra.door import inside
 
 Ball = Any  # fmpq (exact) or arb
 NAN = acb(arb.nan())

@@ -84,11 +84,6 @@ class Root(sympy.Function):
         return str(printer._print(self.plain))
 
 
-def is_number(e: Expr) -> bool:
-    """Whether an expression has no symbols."""
-    return not e.free_symbols
-
-
 def is_small(e: Expr, bound: int = 100) -> bool:
     """Whether an expression is a rational number of small numerator and denominator."""
     return bool(e.is_Rational and abs(e.p) <= bound and e.q <= bound)
@@ -104,7 +99,7 @@ def evaluated_if_small(node: Any, *, of_numbers: bool = True, hold: bool = False
     as it may hang on the rest; with `hold` it does not see large rationals at all."""
 
     def build(*args: Expr) -> Expr:
-        numbers = [is_number(a) for a in args]
+        numbers = [not a.free_symbols for a in args]
         if not any(numbers) or (all(map(is_small, args)) and (of_numbers or not all(numbers))):
             return node(*args)
         return node(*(map(held, args) if hold else args), evaluate=False)

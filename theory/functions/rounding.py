@@ -13,7 +13,7 @@ from sympy import Expr, S
 
 from farfield.theory.algebra.outcomes import Undecided
 from farfield.theory.functions.balls import floor_of
-from farfield.theory.functions.nodes import evaluated_if_small, is_number, is_small, n
+from farfield.theory.functions.nodes import evaluated_if_small, is_small, n
 from farfield.theory.functions.record import Function, Refused
 
 STEPS = "a step is not analytic"
@@ -24,7 +24,7 @@ def _mod(a: Expr, b: Expr) -> Expr:
     """SymPy's remainder where it is cheap, else the node unevaluated."""
     if b == 0:
         raise Refused("has modulus 0")
-    if is_small(b, 10**6) and (a.is_Rational or not is_number(a)):
+    if is_small(b, 10**6) and (a.is_Rational or a.free_symbols):
         return sympy.Mod(a, b)
     return sympy.Mod(a, b, evaluate=False)
 

@@ -1,7 +1,7 @@
 r"""Transseries at infinity: how a function of the distance behaves as n -> oo, exactly.
 
 The comparator of growth behind every verdict. No limit is ever computed; a function is written as
-a finite sum of comparable *monomials* (module `monomials`) with exact coefficients and a rigorous
+a finite sum of comparable *monomials* with exact coefficients and a rigorous
 remainder, and all questions are answered by the leading term.
 
 Transseries
@@ -17,6 +17,18 @@ powers are reduced to it:
 A zero coefficient must be recognised before a term leads: `led` asks `sign`, drops what
 is proved zero, and when nothing is left but a remainder raises `NeedMore`; the driver then starts
 again with more terms. Nothing is ever inferred from a missing term.
+
+Monomials
+---------
+A monomial is `n^a0 L1^a1 L2^a2 ... exp(c1 M1 + c2 M2 + ...)`. `L1 = log n`, `L2 = log log n`, ...
+and the M_i -> oo are monomials themselves, in descending order, none of them an `L_j` (an
+`exp(c L_j)` belongs to the chain). Exponents and coefficients are exact (room `coefficients`), so
+`n^sqrt(2)`, `n^q` with a parameter q, and nested exponentials need nothing special, and no basis
+has to be maintained as in Gruntz's algorithm.
+
+The logarithm of a monomial is `a0 L1 + a1 L2 + ... + sum c_i M_i`. Its largest term decides
+whether the monomial tends to oo, to 0, or is 1 (`size`), and so how two monomials compare
+(`compare`: the size of their quotient). The recursion ends since each M_i nests less deeply.
 
 Named remainders
 ----------------
@@ -34,6 +46,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from functools import cmp_to_key
 from typing import Any
 
 import sympy
@@ -45,15 +58,19 @@ from farfield.theory.coefficients.arithmetic import (
     ZERO,
     Coefficient,
     coefficient,
+    context,
     expand,
     has_tail,
+    inverse,
     is_zero_literally,
     minus,
+    named_tail,
     oscillates,
     plus,
     times,
+    to_sympy,
+    total,
 )
-from farfield.theory.coefficients.context import context, named_tail
 from farfield.theory.coefficients.oscillation import (
     in_harmonics,
     inverse_of,
@@ -66,18 +83,156 @@ from farfield.theory.coefficients.oscillation import (
     vanishes,
 )
 from farfield.theory.coefficients.signs import sign
-from farfield.theory.transseries.monomials import (
-    UNIT,
-    Monomial,
-    Term,
-    collected,
-    compare,
-    iterated_log,
-    larger,
-    log_index,
-    log_scale,
-    size,
-)
+
+Term = tuple["Monomial", Coefficient]
+
+
+class Monomial:
+    """`n^chain[0] L1^chain[1] ... * exp(sum c M for (M, c) in exponent)`."""
+
+    __slots__ = ("_hash", "chain", "exponent")
+
+    def __init__(self, chain: Iterable[Coefficient] = (), exponent: Iterable[Term] = ()) -> None:
+        powers = list(chain)
+        while powers and is_zero_literally(powers[-1]):
+            powers.pop()
+        self.chain: tuple[Coefficient, ...] = tuple(powers)
+        self.exponent: tuple[Term, ...] = tuple(exponent)
+        self._hash = hash((self.chain, self.exponent))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Monomial)
+            and self._hash == other._hash
+            and self.chain == other.chain
+            and self.exponent == other.exponent
+        )
+
+    def __mul__(self, other: Monomial) -> Monomial:
+        a, b = self.chain, other.chain
+        if len(a) < len(b):
+            a, b = b, a
+        chain = tuple(plus(x, y) for x, y in zip(a, b, strict=False)) + a[len(b) :]
+        if self.exponent and other.exponent:
+            return Monomial(chain, collected([*self.exponent, *other.exponent]))
+        return Monomial(chain, self.exponent or other.exponent)
+
+    def __pow__(self, r: Coefficient) -> Monomial:
+        if is_zero_literally(r):
+            return UNIT
+        return Monomial(
+            [times(a, r) for a in self.chain], [(m, times(c, r)) for m, c in self.exponent]
+        )
+
+    def __repr__(self) -> str:
+        names = ["n" if i == 0 else f"L{i}" for i in range(len(self.chain))]
+        parts = [
+            f"{name}^{a}" if a != 1 else name
+            for name, a in zip(names, self.chain, strict=True)
+            if not is_zero_literally(a)
+        ]
+        if self.exponent:
+            parts.append("exp(" + " + ".join(f"{c}*{m}" for m, c in self.exponent) + ")")
+        return "*".join(parts) or "1"
+
+
+UNIT = Monomial()
+
+
+def iterated_log(k: int) -> Monomial:
+    """L_k: n for k = 0, log n for k = 1, log log n for k = 2, ..."""
+    return Monomial((ZERO,) * k + (ONE,))
+
+
+def size(m: Monomial) -> int:
+    """1 if m -> oo, -1 if m -> 0, 0 if m is 1: the sign of the leading term of log m."""
+    power, index = 0, 0
+    for index, a in enumerate(m.chain):  # noqa: B007
+        power = sign(a)
+        if power:
+            break
+    for inner, c in m.exponent:
+        s = sign(c)
+        if s:
+            return s if power == 0 or compare(inner, iterated_log(index + 1)) > 0 else power
+    return power
+
+
+def compare(a: Monomial, b: Monomial) -> int:
+    """1 if a/b -> oo, -1 if a/b -> 0, 0 if they are equal."""
+    if a is b:
+        return 0
+    if a.exponent or b.exponent:
+        return size(a * b ** fmpq(-1))
+    for i in range(max(len(a.chain), len(b.chain))):
+        x = a.chain[i] if i < len(a.chain) else ZERO
+        y = b.chain[i] if i < len(b.chain) else ZERO
+        s = sign(plus(x, minus(y)))
+        if s:
+            return s
+    return 0
+
+
+def _descending(x: Term, y: Term) -> int:
+    return -compare(x[0], y[0])
+
+
+_DESCENDING: Any = cmp_to_key(_descending)
+
+
+def collected(terms: Iterable[Term]) -> list[Term]:
+    """Like terms added up, in descending order."""
+    like: dict[Monomial, list[Coefficient]] = {}
+    for m, c in terms:
+        like.setdefault(m, []).append(c)
+    sums = ((m, total(cs)) for m, cs in like.items())
+    items = [t for t in sums if not is_zero_literally(t[1])]
+    if len(items) < 2:
+        return items
+    items.sort(key=_DESCENDING)
+    out = items[:1]
+    for m, c in items[1:]:
+        if out and not (_literal(m) and _literal(out[-1][0])) and compare(out[-1][0], m) == 0:
+            m, d = out.pop()  # equal, though written differently
+            c = plus(d, c)
+            if is_zero_literally(c):
+                continue
+        out.append((m, c))
+    return out
+
+
+def _literal(m: Monomial) -> bool:
+    """Monomials with rational powers of the chain are equal only if they look equal."""
+    return not m.exponent and all(type(a) is fmpq for a in m.chain)
+
+
+def log_scale(m: Monomial) -> Monomial | None:
+    """The leading monomial of log m."""
+    i = next((i for i, a in enumerate(m.chain) if sign(a)), None)
+    lead = None if i is None else iterated_log(i + 1)
+    for inner, c in m.exponent:
+        if sign(c):
+            return inner if lead is None or compare(inner, lead) > 0 else lead
+    return lead
+
+
+def larger(a: Monomial | None, b: Monomial | None) -> Monomial | None:
+    """The larger of two monomials; None is 0."""
+    if a is None or b is None:
+        return b if a is None else a
+    return a if compare(a, b) >= 0 else b
+
+
+def log_index(m: Monomial) -> int:
+    """j if m is L_j, j >= 1, else 0."""
+    j = len(m.chain) - 1
+    return j if not m.exponent and j >= 1 and compare(m, iterated_log(j)) == 0 else 0
+
+
+# -- transseries ----------------------------------------------------------------------------------
 
 
 class Transseries:
@@ -142,8 +297,7 @@ class Transseries:
         remainder = None
         for x, y in ((self, other), (other, self)):
             if y.remainder is not None:
-                if any(unbounded(c) for _, c in x.terms):
-                    raise Undecided("an unbounded oscillation times a remainder")
+                _require_bounded(x.terms)
                 remainder = larger(remainder, x.top() * y.remainder)
         products = [(m * k, times(c, d)) for m, c in self.terms for k, d in other.terms]
         return normalised(products, remainder)
@@ -179,12 +333,13 @@ class Transseries:
         if parts is None:
             raise NotReal("the logarithm of 0")
         c, m, delta = parts
-        s = low_sign(c)
+        s = low_sign(c) if oscillates(c) else sign(c)
         if s < 0 and stays_negative(c):
             raise NotReal("the logarithm of a negative quantity")
         if s < 0 or (s == 0 and not delta.literally_zero):
             raise Undecided("the logarithm of what is not positive for all large n")
-        return add(log_of_monomial(m), number(log_of(c)), taylor(log1p_coefficient, delta, "log"))
+        own = log_of(c) if oscillates(c) else coefficient(sympy.log(to_sympy(c)))
+        return add(log_of_monomial(m), number(own), taylor(log1p_coefficient, delta, "log"))
 
     def exp(self) -> Transseries:
         """The exponential."""
@@ -235,13 +390,12 @@ def led(g: Transseries) -> Transseries:
 def normalised(terms: Iterable[Term], remainder: Monomial | None = None) -> Transseries:
     """A transseries in normal form: like terms collected, what lies below the remainder or beyond
     the order of the decision given up to it."""
-    items = [(m, in_harmonics(c)) for m, c in collected(terms)]
+    items = [(m, in_harmonics(c) if oscillates(c) else c) for m, c in collected(terms)]
     current = context()
     if current.named:
         if remainder is not None:
             kept = [t for t in items if compare(t[0], remainder) > 0]
-            if any(unbounded(c) for _, c in items[len(kept) :]):
-                raise Undecided("an unbounded oscillation in a remainder")
+            _require_bounded(items[len(kept) :])
             items = kept
         items = [(m, coefficient(expand(c)) if has_tail(c) else c) for m, c in items]
         return _compress([t for t in items if not is_zero_literally(t[1])], remainder)
@@ -251,11 +405,16 @@ def normalised(terms: Iterable[Term], remainder: Monomial | None = None) -> Tran
             keep -= 1
     keep = min(keep, current.order)
     if keep < len(items):
-        if any(unbounded(c) for _, c in items[keep:]):
-            raise Undecided("an unbounded oscillation in a remainder")
+        _require_bounded(items[keep:])
         if remainder is None or compare(items[keep][0], remainder) > 0:
             remainder = items[keep][0]
     return Transseries(items[:keep], remainder)
+
+
+def _require_bounded(terms: Iterable[Term]) -> None:
+    """Undecided where a term that goes into a remainder oscillates without bound."""
+    if any(oscillates(c) and unbounded(c) for _, c in terms):
+        raise Undecided("an unbounded oscillation in a remainder")
 
 
 def number(c: Coefficient) -> Transseries:
@@ -295,8 +454,7 @@ def taylor(
             raise Undecided("the variable of an expansion does not tend to 0")
     if delta.remainder is not None and size(delta.remainder) >= 0:
         raise NeedMore
-    if any(unbounded(c) for _, c in delta.terms):
-        raise Undecided("an unbounded oscillation in an expansion")
+    _require_bounded(delta.terms)
     if not context().named or name is None or not delta.terms:
         return _plain_taylor(coef, delta)
     speeds = [log_scale(m) for m, _ in delta.terms]
@@ -367,8 +525,7 @@ def _compress(terms: list[Term], remainder: Monomial | None) -> Transseries:
     last: list[Term] = []
     if len(groups) > order:
         last = [t for g in groups[order:] for t in g]
-        if any(unbounded(c) for _, c in last):
-            raise Undecided("an unbounded oscillation in a remainder")
+        _require_bounded(last)
         if remainder is not None or any(oscillates(c) for _, c in last):
             last, remainder = [], groups[order][0][0]
         groups = groups[:order]
@@ -424,7 +581,7 @@ def factored(g: Transseries) -> tuple[Coefficient, Monomial, Transseries] | None
     rest = without_lead(g)
     if rest.literally_zero:
         return c, m, rest
-    return c, m, rest * m ** fmpq(-1) * inverse_of(c)
+    return c, m, rest * m ** fmpq(-1) * (inverse_of(c) if oscillates(c) else inverse(c))
 
 
 def log_of_monomial(m: Monomial) -> Transseries:

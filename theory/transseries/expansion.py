@@ -24,14 +24,16 @@ from farfield.theory.algebra.outcomes import NeedMore, NotReal, Undecided
 from farfield.theory.coefficients.arithmetic import (
     Coefficient,
     coefficient,
+    context,
+    deciding,
     expand,
     inverse,
     minus,
+    named_tail,
     oscillates,
     plus,
     to_sympy,
 )
-from farfield.theory.coefficients.context import context, deciding, named_tail
 from farfield.theory.coefficients.oscillation import (
     below,
     bounded_atom,
@@ -44,23 +46,24 @@ from farfield.theory.coefficients.oscillation import (
 from farfield.theory.coefficients.signs import sign, tidied
 from farfield.theory.evaluation.balls import RELATIONS
 from farfield.theory.evaluation.fold import Arithmetic, Operation, value
-from farfield.theory.formula.building import rebuilt
-from farfield.theory.formula.limits import TooLarge
+from farfield.theory.formula.building import TooLarge, rebuilt
 from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.functions.record import Function, record_of
 from farfield.theory.transseries.arithmetic import (
+    Monomial,
     Transseries,
     add,
+    iterated_log,
     led,
     log_of_monomial,
     monomial,
     number,
+    size,
     split,
     taylor,
     without_lead,
 )
 from farfield.theory.transseries.finite_sums import finite_sum
-from farfield.theory.transseries.monomials import Monomial, iterated_log, size
 
 
 def transseries(e: Expr) -> Transseries:

@@ -14,15 +14,13 @@ from sympy import Expr, S, Symbol
 
 from farfield.theory.algebra import door
 from farfield.theory.algebra.outcomes import Undecided
-from farfield.theory.coefficients.arithmetic import coefficient, expand
-from farfield.theory.coefficients.context import context
+from farfield.theory.coefficients.arithmetic import coefficient, context, expand
 from farfield.theory.coefficients.signs import sign
-from farfield.theory.formula.limits import steep
+from farfield.theory.formula.building import steep
 from farfield.theory.functions.gamma import loggamma_of, polygamma_of
 from farfield.theory.functions.integrals import li_of
 from farfield.theory.functions.nodes import n
-from farfield.theory.transseries.arithmetic import Transseries, add, number
-from farfield.theory.transseries.monomials import UNIT
+from farfield.theory.transseries.arithmetic import UNIT, Transseries, add, number
 
 HALF = fmpq(1, 2)
 

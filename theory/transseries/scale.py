@@ -21,14 +21,17 @@ from flint import fmpq
 from sympy import Expr, S
 
 from farfield.theory.algebra.outcomes import NeedMore, Undecided
-from farfield.theory.algebra.trace import trace
-from farfield.theory.coefficients.arithmetic import has_tail, plus, to_sympy
-from farfield.theory.coefficients.context import context
+from farfield.theory.coefficients.arithmetic import context, has_tail, plus, to_sympy
 from farfield.theory.coefficients.signs import sign
 from farfield.theory.functions.nodes import n
-from farfield.theory.proofs import Decision, Fall, Later, Step
-from farfield.theory.transseries.arithmetic import Transseries, without_lead
-from farfield.theory.transseries.monomials import Monomial, compare, iterated_log
+from farfield.theory.proofs import Decision, Fall, Later, Step, trace
+from farfield.theory.transseries.arithmetic import (
+    Monomial,
+    Transseries,
+    compare,
+    iterated_log,
+    without_lead,
+)
 
 MAX_RUNGS = 40
 

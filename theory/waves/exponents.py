@@ -45,9 +45,8 @@ from farfield.theory.coefficients.arithmetic import (
 from farfield.theory.coefficients.oscillation import bounds
 from farfield.theory.functions.nodes import n
 from farfield.theory.proofs import Decision, Step
-from farfield.theory.transseries.arithmetic import Transseries, led
+from farfield.theory.transseries.arithmetic import UNIT, Transseries, led, size
 from farfield.theory.transseries.expansion import direction, eventual_sign_of, transseries
-from farfield.theory.transseries.monomials import UNIT, size
 from farfield.theory.waves.rules import (
     MARGINS,
     average,

@@ -86,7 +86,6 @@ from flint import fmpq
 from sympy import Expr
 
 from farfield.theory.algebra.outcomes import NeedMore, Undecided
-from farfield.theory.algebra.trace import trace
 from farfield.theory.coefficients.arithmetic import (
     Coefficient,
     coefficient,
@@ -100,19 +99,17 @@ from farfield.theory.coefficients.oscillation import bounds, harmonics
 from farfield.theory.coefficients.signs import sign
 from farfield.theory.functions.balls import Undefined, precision, to_arb
 from farfield.theory.functions.nodes import n
-from farfield.theory.proofs import Decision, Fall, Step
+from farfield.theory.proofs import Decision, Fall, Step, trace
 from farfield.theory.transseries.arithmetic import (
-    Transseries,
-    log_of_monomial,
-    monomial,
-    normalised,
-)
-from farfield.theory.transseries.monomials import (
     UNIT,
     Monomial,
+    Transseries,
     compare,
     iterated_log,
     larger,
+    log_of_monomial,
+    monomial,
+    normalised,
     size,
 )
 from farfield.theory.transseries.scale import climb, monomial_expression, shown

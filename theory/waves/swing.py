@@ -15,19 +15,26 @@ from farfield.theory.algebra.outcomes import NeedMore, Undecided
 from farfield.theory.coefficients.arithmetic import (
     Coefficient,
     coefficient,
+    context,
     expand,
     oscillates,
     plus,
     to_sympy,
 )
-from farfield.theory.coefficients.context import context
 from farfield.theory.coefficients.oscillation import amplitude, decompose
 from farfield.theory.coefficients.signs import sign
 from farfield.theory.functions.nodes import n
 from farfield.theory.functions.record import record_of
-from farfield.theory.transseries.arithmetic import Transseries, log_of_monomial
+from farfield.theory.transseries.arithmetic import (
+    UNIT,
+    Monomial,
+    Transseries,
+    compare,
+    iterated_log,
+    log_of_monomial,
+    size,
+)
 from farfield.theory.transseries.expansion import direction, transseries
-from farfield.theory.transseries.monomials import UNIT, Monomial, compare, iterated_log, size
 from farfield.theory.waves.extrema import enclosure, infimum
 from farfield.theory.waves.phases import ANGLE, coordinates, dependent, parts, slow_part, turning
 

@@ -18,13 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import sympy
 
 from farfield.numerics.windows.question import MAX_LOGIT, SCOPE
-from farfield.theory.answers.answer import (
-    Answer,
-    InputError,
-    Label,
-    Status,
-    decisive,
-)
+from farfield.theory.answers.answer import Answer, InputError, Label, Status, decisive
 from farfield.theory.answers.blocks import (
     Block,
     Curve,
@@ -37,8 +31,7 @@ from farfield.theory.answers.blocks import (
     table,
 )
 from farfield.theory.answers.notation import Text, words
-from farfield.theory.answers.number import exact, natural
-from farfield.theory.answers.wording import count, listed, plural, runs
+from farfield.theory.answers.number import count, exact, listed, natural, plural, runs
 from farfield.theory.encodings import encoding
 from farfield.theory.functions.nodes import Lookup
 from farfield.validation.checkpoints.family import RUN, Folder, HeadBounds

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from farfield.theory.answers.answer import InputError
-from farfield.theory.answers.wording import plural
+from farfield.theory.answers.number import plural
 from farfield.theory.encodings import encoding, of_mechanism
 from farfield.validation.checkpoints.biases import POSITIONS
 from farfield.validation.checkpoints.family import (

@@ -22,11 +22,10 @@ from farfield.numerics.windows.certified import certified_window
 from farfield.numerics.windows.question import MAX_LOGIT, Window
 from farfield.theory.answers.answer import Code, Label, Reason, Status
 from farfield.theory.answers.notation import shortened
-from farfield.theory.answers.wording import count
-from farfield.theory.convergence import check_convergence
+from farfield.theory.answers.number import count
+from farfield.theory.convergence import Verdict, check_convergence
 from farfield.theory.encodings import Encoding
 from farfield.theory.functions.nodes import Lookup
-from farfield.theory.verdicts import Verdict
 from farfield.validation.checkpoints.family import Folder, HeadBounds
 from farfield.validation.checkpoints.layers import Proved
 from farfield.validation.short import field_text, share_text

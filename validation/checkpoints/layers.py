@@ -16,7 +16,7 @@ from typing import Any
 
 from farfield.theory.answers.answer import Code, Label, Reason, Status
 from farfield.theory.answers.blocks import Block, note, sentence, table
-from farfield.theory.answers.wording import count, listed, plural, runs
+from farfield.theory.answers.number import count, listed, plural, runs
 from farfield.theory.convergence import check_convergence
 from farfield.theory.windowability import Windowable, of_support
 from farfield.validation.checkpoints.family import Attention, Folder, HeadBounds, ModelSize, Temper

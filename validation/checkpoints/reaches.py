@@ -15,8 +15,7 @@ from typing import Any, ClassVar
 
 from farfield.theory.answers.answer import Answer, Code, Label, Reason, Status
 from farfield.theory.answers.blocks import Block, note, sentence, table
-from farfield.theory.answers.number import natural
-from farfield.theory.answers.wording import plural
+from farfield.theory.answers.number import natural, plural
 from farfield.validation.checkpoints.family import Attention, Folder
 from farfield.validation.checkpoints.folder import UNCHECKED, describe
 from farfield.validation.checkpoints.heads import farthest

@@ -19,7 +19,7 @@ from farfield.theory.encodings import (
     of_mechanism,
     surrogate_of,
 )
-from farfield.theory.formula.given import as_expression
+from farfield.theory.formula.grammar import read
 from farfield.theory.functions.nodes import n
 from farfield.validation.checkpoints.family import THETA, Attention, Folder, ModelSize
 from farfield.validation.checkpoints.guarded import DOCUMENT, Config, opened
@@ -141,8 +141,8 @@ def _candidates(record: Mapping[str, Any], described: Mapping[str, Any]) -> Iter
 
 def _read(text: str, domains: Mapping[str, str]) -> Expr:
     """A formula, its parameters with the domains that they have."""
-    names = {str(symbol) for symbol in as_expression(text).free_symbols}
-    return as_expression(text, {name: d for name, d in domains.items() if name in names})
+    names = {str(symbol) for symbol in read(text).free_symbols}
+    return read(text, {name: d for name, d in domains.items() if name in names})
 
 
 def _learned(made: Encoding, values: Mapping[str, list[float]], heads: int) -> Encoding:

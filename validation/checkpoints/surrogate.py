@@ -10,10 +10,9 @@ import sympy
 
 from farfield.theory.answers.answer import InputError, Label
 from farfield.theory.answers.blocks import Block, note, sentence, table
-from farfield.theory.answers.wording import count
-from farfield.theory.convergence import check_convergence
+from farfield.theory.answers.number import count
+from farfield.theory.convergence import Verdict, check_convergence
 from farfield.theory.encodings import Encoding
-from farfield.theory.verdicts import Verdict
 from farfield.validation.short import share_text
 
 LONGEST = 1 << 22

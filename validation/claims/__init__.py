@@ -17,7 +17,7 @@ from farfield.theory.answers.blocks import Block, Note, sentence, table
 from farfield.theory.answers.errors import InputError
 from farfield.theory.answers.names import nearest
 from farfield.theory.answers.notation import code
-from farfield.theory.answers.wording import listed, plural
+from farfield.theory.answers.number import listed, plural
 from farfield.validation.claims.claim import (
     RANGE,
     Check,

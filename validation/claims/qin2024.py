@@ -19,15 +19,14 @@ from farfield.numerics.identities import never_exceeds, vanishes
 from farfield.numerics.receptive_field import at_precision, theoretical_receptive_field
 from farfield.numerics.summation.series import Series, series
 from farfield.numerics.windows.certified import window_error
-from farfield.theory.convergence import check_convergence
+from farfield.theory.convergence import Convergence, check_convergence
+from farfield.theory.convergence import Verdict as Series_
 from farfield.theory.encodings import encoding
 from farfield.theory.formula.grammar import read
 from farfield.theory.functions.balls import precision, to_arb
 from farfield.theory.functions.nodes import n
 from farfield.theory.theorems import theorem
 from farfield.theory.values import compile_ball, enclose
-from farfield.theory.verdicts import Convergence
-from farfield.theory.verdicts import Verdict as Series_
 from farfield.validation.claims.claim import Data, Decisions, Finding, Missing
 from farfield.validation.claims.results import all_models, models, of_models
 from farfield.validation.claims.words import (

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from farfield.theory.answers.wording import plural
+from farfield.theory.answers.number import plural
 from farfield.validation.evidence.sentences import Evidence
 from farfield.validation.evidence.told import told
 from farfield.validation.files import write

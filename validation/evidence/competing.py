@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from farfield.theory.answers.wording import plural
+from farfield.theory.answers.number import plural
 from farfield.validation.evidence.judged import LIMIT, Outcome, outcomes
 from farfield.validation.evidence.sentences import Evidence
 from farfield.validation.evidence.told import told

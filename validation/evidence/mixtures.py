@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from farfield.theory.answers.wording import plural
+from farfield.theory.answers.number import plural
 from farfield.validation.evidence.interventions import (
     foreign,
     last_losses,

@@ -19,7 +19,7 @@ from functools import cache, partial
 from typing import Any
 
 from farfield.theory.answers.errors import InputError
-from farfield.theory.answers.wording import plural
+from farfield.theory.answers.number import plural
 from farfield.validation.evidence import circuits, competing, judged, mixtures, referee
 from farfield.validation.evidence.told import environment, sentences
 from farfield.validation.forecast import calibration

@@ -18,7 +18,7 @@ from typing import Any
 from farfield.theory.answers.answer import InputError, Label, Result
 from farfield.theory.answers.blocks import Block, facts, note, sentence, table
 from farfield.theory.answers.notation import shortened
-from farfield.theory.answers.wording import listed, plural
+from farfield.theory.answers.number import listed, plural
 from farfield.validation.files import CorruptFile, read_json, unrecorded
 from farfield.validation.harness.store import Store
 

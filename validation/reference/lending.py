@@ -24,7 +24,7 @@ from sympy import Expr, S
 from farfield.numerics.price import head_prices
 from farfield.numerics.retrieval import retrieval_curve
 from farfield.theory.answers.answer import InputError
-from farfield.theory.answers.wording import listed
+from farfield.theory.answers.number import listed
 from farfield.theory.encodings import encoding
 from farfield.theory.functions.nodes import n as distance
 from farfield.validation.harness.layers import LayerPlan

@@ -11,10 +11,9 @@ from sympy import S
 from farfield.numerics.depth import layered_mass, layered_receptive_field
 from farfield.numerics.leak import leak
 from farfield.numerics.receptive_field import ReceptiveField, theoretical_receptive_field
-from farfield.theory.convergence import check_convergence
+from farfield.theory.convergence import Verdict, check_convergence
 from farfield.theory.encodings import Encoding, encoding
 from farfield.theory.functions.nodes import n as distance
-from farfield.theory.verdicts import Verdict
 from farfield.validation.harness.plan import ROTATED, PlannedEncoding
 from farfield.validation.harness.presets import preset, resized
 from farfield.validation.reference.registration import FIRST

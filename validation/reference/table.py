@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from farfield.theory.verdicts import Verdict
+from farfield.theory.convergence import Verdict
 from farfield.validation.extrapolation import TOLERANCE, holds
 from farfield.validation.reference.committed import HERE, OUTCOMES, Row
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from farfield.theory.verdicts import Verdict
+from farfield.theory.convergence import Verdict
 from farfield.validation.evidence.sentences import Evidence
 from farfield.validation.evidence.told import told
 from farfield.validation.extrapolation import TOLERANCE, holds

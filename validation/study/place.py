@@ -19,10 +19,10 @@ from farfield.numerics.receptive_field import (
 from farfield.theory.answers.answer import InputError, Label, Result
 from farfield.theory.answers.blocks import Block, note, sentence, table
 from farfield.theory.answers.notation import Term, shortened
-from farfield.theory.answers.wording import listed
+from farfield.theory.answers.number import listed
+from farfield.theory.convergence import Verdict
 from farfield.theory.encodings import CATALOGUE, Encoding, encoding
 from farfield.theory.encodings.entry import Example
-from farfield.theory.verdicts import Verdict
 from farfield.validation.short import field_text
 from farfield.validation.study.prediction import Prediction
 

@@ -18,10 +18,9 @@ from farfield.numerics.windows.question import SCOPE, Window
 from farfield.theory.answers.answer import Answer, Label, Result
 from farfield.theory.answers.blocks import Block, note, table
 from farfield.theory.answers.notation import Latex
-from farfield.theory.answers.wording import count, decimal, listed
-from farfield.theory.convergence import check_convergence
+from farfield.theory.answers.number import count, decimal, listed
+from farfield.theory.convergence import Convergence, Verdict, check_convergence
 from farfield.theory.encodings import Encoding
-from farfield.theory.verdicts import Convergence, Verdict
 from farfield.validation.forecast import Forecast, chance, forecast
 from farfield.validation.short import field_text, reach_text, share_text
 from farfield.validation.usual import DTYPES, EPS

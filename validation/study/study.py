@@ -19,10 +19,10 @@ from typing import Any
 from farfield.theory.answers.answer import InputError, Result, Status, plain
 from farfield.theory.answers.blocks import Block, Sentence, sentence
 from farfield.theory.answers.notation import words
-from farfield.theory.answers.wording import listed, plural
+from farfield.theory.answers.number import listed, plural
+from farfield.theory.convergence import Verdict
 from farfield.theory.encodings import CATALOGUE, Encoding, encoding
 from farfield.theory.encodings.heads import is_table
-from farfield.theory.verdicts import Verdict
 from farfield.validation.files import writable_folder, write
 from farfield.validation.harness.configuration import Configuration
 from farfield.validation.harness.corpus import corpus as read_text

@@ -11,7 +11,7 @@ import sympy
 from sympy.core.parameters import global_parameters
 
 from farfield import check_convergence, theoretical_receptive_field
-from farfield.theory.algebra import door, watch
+from farfield.theory.algebra import door
 from farfield.theory.algebra.budget import budget, check_time, unless, until
 from farfield.theory.algebra.outcomes import Undecided, Unreachable
 from farfield.theory.functions import elementary, lambert
@@ -45,7 +45,7 @@ def test_a_call_that_never_ends_is_ended():
     for _ in range(3):
         with pytest.raises(Unreachable, match="time budget"), until(time.monotonic() + 0.05):
             endless()
-    assert Endless.entered >= 3 and not watch.inside()
+    assert Endless.entered >= 3 and not door.inside()
     assert door.expand((X + 1) ** 2) == X**2 + 2 * X + 1
 
 
@@ -145,7 +145,7 @@ BUGS = {
     "theory.decision.parameters.canonical": "-a*log(n)",
     "theory.coefficients.zeros._bfmss": "-(sqrt(7+2*sqrt(10))-sqrt(2)-sqrt(5))*n-log(n)",
     "theory.waves.extrema._refined": "-(1+Abs(sin(n)))*log(n)",
-    "theory.decision.periods._cycle": "-(2+(-1)**n)*log(n)",
+    "theory.decision.series._cycle": "-(2+(-1)**n)*log(n)",
 }
 
 

@@ -6,8 +6,13 @@ import sympy
 from flint import fmpq
 
 from farfield.theory.algebra.outcomes import Undecided
-from farfield.theory.coefficients.arithmetic import coefficient, oscillates
-from farfield.theory.coefficients.context import Context, context, deciding
+from farfield.theory.coefficients.arithmetic import (
+    Context,
+    coefficient,
+    context,
+    deciding,
+    oscillates,
+)
 from farfield.theory.coefficients.oscillation import (
     amplitude,
     below,

@@ -6,8 +6,7 @@ import pytest
 import sympy
 
 from farfield import check_convergence
-from farfield.theory.coefficients.arithmetic import coefficient
-from farfield.theory.coefficients.context import Context, deciding
+from farfield.theory.coefficients.arithmetic import Context, coefficient, deciding
 from farfield.theory.coefficients.signs import sign
 from farfield.theory.decision.parameters import (
     Leaf,

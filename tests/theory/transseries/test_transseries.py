@@ -9,13 +9,12 @@ import sympy
 from flint import fmpq
 
 from farfield.theory.algebra.outcomes import NeedMore, NotReal, Undecided
-from farfield.theory.coefficients.arithmetic import has_tail
-from farfield.theory.coefficients.context import Context, context, deciding
+from farfield.theory.coefficients.arithmetic import Context, context, deciding, has_tail
 from farfield.theory.formula.grammar import read
 from farfield.theory.formula.parameters import parameter
 from farfield.theory.functions.nodes import n
+from farfield.theory.transseries.arithmetic import Monomial, compare, iterated_log, size
 from farfield.theory.transseries.expansion import direction, eventual, transseries
-from farfield.theory.transseries.monomials import Monomial, compare, iterated_log, size
 from farfield.theory.transseries.scale import monomial_expression
 
 FAR = (10**12, 10**25, 10**40)
@@ -269,7 +268,7 @@ def test_powers_with_parameters_ask_for_their_sign():
     a, b = parameter("a"), parameter("b")
     with deciding(Context()), pytest.raises(Fork) as fork:
         transseries(n**a - n**b).leading()
-    assert fork.value.expression in (a - b, b - a)
-    with deciding(Context(signs={fork.value.expression: 1})):
+    assert fork.value.args[0] in (a - b, b - a)
+    with deciding(Context(signs={fork.value.args[0]: 1})):
         assert transseries(n**a - n**b).leading() is not None
         assert context().signs

@@ -8,11 +8,10 @@ from flint import fmpq
 
 from farfield import check_convergence
 from farfield.theory.algebra.outcomes import Undecided
-from farfield.theory.coefficients.arithmetic import oscillates
-from farfield.theory.coefficients.context import Context, deciding
+from farfield.theory.coefficients.arithmetic import Context, deciding, oscillates
 from farfield.theory.formula.grammar import read
+from farfield.theory.transseries.arithmetic import iterated_log
 from farfield.theory.transseries.expansion import transseries
-from farfield.theory.transseries.monomials import iterated_log
 from farfield.theory.waves.rules import RULES, bounded, on_intervals, prepared
 from farfield.theory.waves.swing import compare_log, is_very_slow, slow_lead, swing_of
 

@@ -14,8 +14,8 @@ from farfield.figures.pages.audit import audit_page, write_audit
 from farfield.numerics.price import head_prices
 from farfield.numerics.windows.certified import certified_window
 from farfield.theory.answers.answer import Code, InputError, Label, Status
+from farfield.theory.convergence import Verdict
 from farfield.theory.encodings import encoding
-from farfield.theory.verdicts import Verdict
 from farfield.validation.checkpoints.audit import audit
 from farfield.validation.checkpoints.family import Temper
 from farfield.validation.checkpoints.folder import describe

@@ -18,8 +18,8 @@ from farfield.numerics.receptive_field import (
 from farfield.theory.answers.answer import InputError, Label, Status
 from farfield.theory.answers.blocks import Steps, Table
 from farfield.theory.answers.notation import terminal
+from farfield.theory.convergence import Verdict
 from farfield.theory.encodings import encoding, encodings
-from farfield.theory.verdicts import Verdict
 from farfield.validation.atlas import Atlas, atlas
 from farfield.validation.files import writable_folder
 from farfield.validation.short import field_text

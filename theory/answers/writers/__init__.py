@@ -1,1 +1,1 @@
-"""One writer a medium: a terminal, a page, a notebook. Each takes blocks and adds no words."""
+"""The writers of pages and notebooks. Each takes blocks and adds no words."""

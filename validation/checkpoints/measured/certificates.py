@@ -22,8 +22,7 @@ from torch import Tensor
 
 from farfield.theory.answers.answer import Answer, InputError, Label
 from farfield.theory.answers.blocks import Block, note, sentence, table
-from farfield.theory.answers.number import natural, positive
-from farfield.theory.answers.wording import count, plural
+from farfield.theory.answers.number import count, natural, plural, positive
 from farfield.validation.checkpoints.family import Folder
 from farfield.validation.checkpoints.folder import describe
 from farfield.validation.checkpoints.loading import load

@@ -16,8 +16,7 @@ import sympy
 
 from farfield.theory.answers.answer import Answer, InputError, Label
 from farfield.theory.answers.blocks import Block, facts, note, sentence, table
-from farfield.theory.answers.number import exact, natural
-from farfield.theory.answers.wording import listed, share
+from farfield.theory.answers.number import exact, listed, natural, share
 from farfield.validation.checkpoints.family import Folder
 from farfield.validation.checkpoints.folder import describe
 from farfield.validation.checkpoints.loading import OutsideModel, load

@@ -19,8 +19,7 @@ from torch import Tensor
 from farfield.numerics.windows.question import SCOPE, Window
 from farfield.theory.answers.answer import Answer, InputError, Label, Reason, Status, decisive
 from farfield.theory.answers.blocks import Block, facts, note, sentence, table
-from farfield.theory.answers.number import natural, positive
-from farfield.theory.answers.wording import count, listed, plural
+from farfield.theory.answers.number import count, listed, natural, plural, positive
 from farfield.validation.checkpoints.bounds import (
     chunks,
     text_bounds,

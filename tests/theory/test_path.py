@@ -1,0 +1,69 @@
+"""The way of a formula from text to printed answer: at most 25 modules, drawn in CONTRIBUTING.md.
+
+`python tests/theory/test_path.py` traces it and prints the drawing.
+"""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+CONTRIBUTING = Path(__file__).parents[2] / "CONTRIBUTING.md"
+FORMULA = "-r1*log(1+r2*n)"
+ROOM = "farfield.theory."
+MOST = 25
+
+
+def crossed(ask):
+    """Each module that a question enters, in order, with the module that first called it."""
+    callers = {}
+
+    def ours(frame):
+        inside = frame.f_globals.get("__name__", "").startswith("farfield")
+        return inside and frame.f_code.co_name != "<module>"
+
+    def enter(frame, event, _):
+        if event == "call" and ours(frame):
+            caller = frame.f_back
+            while caller is not None and not ours(caller):
+                caller = caller.f_back
+            above = None if caller is None else caller.f_globals["__name__"]
+            callers.setdefault(frame.f_globals["__name__"], above)
+
+    sys.setprofile(enter)
+    try:
+        ask()
+    finally:
+        sys.setprofile(None)
+    return callers
+
+
+def drawn(callers, above=None, depth=0):
+    """The modules, a line each, below the one that called them first."""
+    for module, caller in callers.items():
+        if caller == above:
+            yield "  " * depth + module.removeprefix(ROOM)
+            yield from drawn(callers, module, depth + 1)
+
+
+def drawing():
+    from farfield.theory.convergence import check_convergence
+
+    return list(drawn(crossed(lambda: str(check_convergence(FORMULA)))))
+
+
+def test_the_drawing_in_contributing_is_the_path_that_a_formula_takes():
+    """Traced in a process of its own, in which nothing is remembered from another question."""
+    traced = subprocess.run(
+        [sys.executable, __file__], capture_output=True, text=True, check=True, timeout=120
+    ).stdout.splitlines()
+    page = CONTRIBUTING.read_text(encoding="utf-8")
+    found = re.search(r"<!-- path -->\n\n(.*?)\n\n<!-- end -->", page, re.DOTALL)
+    assert found is not None
+    shown = [line.removeprefix("    ").partition("  # ")[0] for line in found[1].splitlines()]
+    assert [line.rstrip() for line in shown] == traced
+    assert len(traced) == len({line.strip() for line in traced}) <= MOST
+
+
+if __name__ == "__main__":
+    print("\n".join(drawing()))
