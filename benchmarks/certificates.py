@@ -28,7 +28,7 @@ from farfield.theory.answers.errors import InputError
 from farfield.theory.certificates import Certificate, NoCertificate
 from farfield.theory.certificates.certificate import check
 from farfield.theory.certificates.prover import Rejected, checked
-from farfield.theory.certificates.reading import NotTheStatement
+from farfield.theory.certificates.readback import NotTheStatement
 from farfield.theory.certificates.verification import verify_certificate
 from farfield.theory.convergence import Convergence, check_convergence
 

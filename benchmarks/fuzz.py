@@ -21,7 +21,7 @@ import series
 from farfield.theory.answers.answer import InputError
 from farfield.theory.convergence import check_convergence
 from farfield.theory.formula.grammar import read
-from farfield.theory.formula.words import CONSTANTS
+from farfield.theory.formula.vocabulary import CONSTANTS
 from farfield.theory.functions.record import spellings
 
 PIECES = (

@@ -83,7 +83,7 @@ def display_math(self: Any, node: nodes.Element) -> None:
 
 def theorems_page(app: Any) -> None:
     """Write the page of theorems."""
-    from farfield.theory.formal.index import proving
+    from farfield.theory.formal.checked_statements import proving
     from farfield.theory.theorems import theorems
 
     parts = [
@@ -122,7 +122,7 @@ def checked_page(app: Any) -> None:
     """Write the page of the statements that the prover has checked, as it prints them."""
     from itertools import groupby
 
-    from farfield.theory.formal.index import definitions, proving, statements
+    from farfield.theory.formal.checked_statements import definitions, proving, statements
     from farfield.theory.theorems import theorems
 
     unchecked = (f"[{t.title}](#{name})" for name, t in theorems().items() if not proving(name))
@@ -360,7 +360,7 @@ def _named(text: str) -> str:
 
 def _entry(claim: Any) -> str:
     """One entry, all that a reader who disagrees needs."""
-    from farfield.theory.formal.index import carrying
+    from farfield.theory.formal.checked_statements import carrying
     from farfield.validation.claims.claim import shown
 
     rows = claim.particulars() | {name: shown(value) for name, value in claim.evidence.items()}

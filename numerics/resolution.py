@@ -44,15 +44,15 @@ from farfield.theory.answers.answer import (
 from farfield.theory.answers.blocks import Block, Formula, Sentence, facts, sentence
 from farfield.theory.answers.notation import Text, expression_line, shortened, words
 from farfield.theory.answers.number import decimal, exact, listed, natural
-from farfield.theory.formula.grammar import read
-from farfield.theory.functions.balls import Undefined, outward, to_arb
-from farfield.theory.functions.nodes import n
-from farfield.theory.resolution import (
+from farfield.theory.closed_forms import (
     ROWS,
     bounded_above,
     finite_closed_form,
     limit_closed_form,
 )
+from farfield.theory.formula.grammar import read
+from farfield.theory.functions.balls import Undefined, outward, to_arb
+from farfield.theory.functions.nodes import n
 from farfield.theory.values import compile_ball, tabulate
 
 BITS = 128  # of balls of limits and short rows

@@ -5,7 +5,7 @@ approximated by window attention, uniformly in the inputs, as the window grows [
 and only then (ours: the worst-case error of a window of j tokens is exactly
 `2 value_bound T_j/(T_j + e^{-2 logit_bound} B_j)`, which tends to 0 iff the series converges).
 
-`decision.series` says how it is decided. A `Convergence` says what is proved, and what that means
+`decision.engine` says how it is decided. A `Convergence` says what is proved, and what that means
 for attention.
 """
 
@@ -37,8 +37,8 @@ from farfield.theory.answers.answer import (
 from farfield.theory.answers.blocks import Block, Formula, Note, Sentence, facts, note, table
 from farfield.theory.answers.notation import Text, expression_line, shortened, words
 from farfield.theory.answers.number import exact, listed, plural, runs, seconds
-from farfield.theory.decision import parameters as cells
-from farfield.theory.decision.series import decide_series
+from farfield.theory.decision import cells
+from farfield.theory.decision.engine import decide_series
 from farfield.theory.encodings import Encoding, encoding
 from farfield.theory.formula.building import primitive
 from farfield.theory.formula.parameters import belongs, parameter
@@ -46,7 +46,7 @@ from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.functions.record import record_of
 from farfield.theory.mechanisms import MECHANISMS
 from farfield.theory.proofs import Decision, Fall, Proof, Step
-from farfield.theory.terms import skipped_terms
+from farfield.theory.skipped import skipped_terms
 from farfield.theory.windowability import Windowable, of_mechanism, of_series, of_support
 
 if TYPE_CHECKING:

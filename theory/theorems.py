@@ -16,7 +16,7 @@ from typing import Any
 from farfield.theory.answers.answer import InputError, Result, plain
 from farfield.theory.answers.blocks import Block, note, sentence
 from farfield.theory.answers.names import nearest
-from farfield.theory.formal.index import proving
+from farfield.theory.formal.checked_statements import proving
 
 
 @dataclass(frozen=True)

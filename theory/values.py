@@ -14,12 +14,12 @@ from flint import arb
 from sympy import Expr, Symbol
 
 from farfield.theory.coefficients.signs import BALLS
-from farfield.theory.evaluation.balls import Environment
+from farfield.theory.evaluation.real_balls import Environment
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from farfield.theory.evaluation.arrays import Floats
+    from farfield.theory.evaluation.vectorised import Floats
 
 
 def compile_ball(e: Any) -> Callable[[Environment], Any]:
@@ -70,13 +70,13 @@ def tabulate(formula: Expr, distances: Any) -> np.ndarray:
 def tabulate_all(formulas: Sequence[Expr], distances: Any) -> np.ndarray:
     """Several biases at each distance, shape `(len(formulas), len(distances))`; what they share is
     evaluated once."""
-    from farfield.theory.evaluation import arrays
+    from farfield.theory.evaluation import vectorised
 
-    return arrays.tabulate(formulas, distances, _floats())
+    return vectorised.tabulate(formulas, distances, _floats())
 
 
 @cache
 def _floats() -> Floats:
-    from farfield.theory.evaluation.arrays import Floats
+    from farfield.theory.evaluation.vectorised import Floats
 
     return Floats(BALLS)

@@ -17,7 +17,7 @@ from farfield.theory.answers.blocks import Block, note
 from farfield.theory.answers.number import listed
 from farfield.theory.convergence import Convergence
 from farfield.theory.encodings import CATALOGUE
-from farfield.theory.formal.index import Statement, proving, statements
+from farfield.theory.formal.checked_statements import Statement, proving, statements
 from farfield.validation.checkpoints.audit import Audit, audit
 from farfield.validation.checkpoints.family import families
 from farfield.validation.claims import Claim, checks, claims

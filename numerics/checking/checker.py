@@ -40,7 +40,7 @@ from farfield.numerics.checking.standing import Standing, expression
 from farfield.theory.answers.answer import Result
 from farfield.theory.answers.blocks import Block, sentence
 from farfield.theory.answers.errors import InputError
-from farfield.theory.evaluation.balls import ZeroTest
+from farfield.theory.evaluation.real_balls import ZeroTest
 from farfield.theory.formula.parameters import interval, parameter
 from farfield.theory.functions.balls import Undefined, Undetermined, precision, to_arb
 from farfield.theory.functions.nodes import n

@@ -15,8 +15,8 @@ import numpy as np
 from flint import arb, fmpq
 from sympy import Expr
 
-from farfield.theory.evaluation import arrays
-from farfield.theory.evaluation.balls import RealBalls, ZeroTest
+from farfield.theory.evaluation import vectorised
+from farfield.theory.evaluation.real_balls import RealBalls, ZeroTest
 from farfield.theory.functions.balls import Undefined, precision, to_arb
 from farfield.theory.functions.nodes import n
 
@@ -28,7 +28,7 @@ class Numbers:
 
     def __init__(self, is_zero: ZeroTest | None = None) -> None:
         self._balls = RealBalls(is_zero)
-        self._floats = arrays.Floats(self._balls)
+        self._floats = vectorised.Floats(self._balls)
 
     def compiled(self, e: Any) -> Callable[..., Any]:
         """A function of the values of the symbols of a formula, or of a condition."""
@@ -65,4 +65,4 @@ class Numbers:
 
     def table(self, e: Expr, distances: np.ndarray) -> np.ndarray:
         """The values at many distances as float64, nan where there is none."""
-        return arrays.tabulate([e], distances, self._floats)[0]
+        return vectorised.tabulate([e], distances, self._floats)[0]

@@ -24,7 +24,7 @@ from farfield.numerics.summation.analytic_bias import sign_from
 from farfield.numerics.summation.kernel import ComposedKernel, Direct, Kernel, number
 from farfield.numerics.summation.normal_form import sign
 from farfield.theory.algebra import door
-from farfield.theory.decision.series import common_period, residue_class
+from farfield.theory.decision.engine import common_period, residue_class
 from farfield.theory.functions.balls import precision, to_arb
 from farfield.theory.functions.nodes import n
 from farfield.theory.functions.record import record_of

@@ -22,7 +22,7 @@ from farfield.numerics.windows.certified import certified_window, window_error
 from farfield.theory.algebra.budget import unless, until
 from farfield.theory.algebra.outcomes import OutOfTime
 from farfield.theory.answers.errors import InputError
-from farfield.theory.decision.series import common_period
+from farfield.theory.decision.engine import common_period
 from farfield.theory.encodings import encoding
 from farfield.theory.functions.balls import precision
 from farfield.theory.functions.nodes import n

@@ -15,7 +15,7 @@ from farfield.theory.convergence import Verdict, check_convergence
 from farfield.theory.encodings import encoding, encodings
 from farfield.theory.formula.grammar import read
 from farfield.theory.formula.parameters import interval, parameter
-from farfield.theory.terms import skipped_terms
+from farfield.theory.skipped import skipped_terms
 
 GRID = [
     sympy.Rational(x)
@@ -477,7 +477,7 @@ def test_a_formula_without_waves_never_enters_their_rules(monkeypatch, formula):
         raise AssertionError("a rule on waves")
 
     for name in ("decide_waves", "decide_exponent"):
-        monkeypatch.setattr(f"farfield.theory.decision.series.{name}", entered)
+        monkeypatch.setattr(f"farfield.theory.decision.engine.{name}", entered)
     assert check_convergence(formula).verdict != "undecided"
     with pytest.raises(AssertionError, match="a rule on waves"):
         check_convergence("-(3+sin(n))*log(n+1)")

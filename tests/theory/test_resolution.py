@@ -7,9 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sympy import Integer, Rational, Symbol, exp, log, oo, pi
 
-from farfield.theory.formula.grammar import read
-from farfield.theory.functions.nodes import n
-from farfield.theory.resolution import (
+from farfield.theory.closed_forms import (
     ROWS,
     Linear,
     PowerLaw,
@@ -21,6 +19,8 @@ from farfield.theory.resolution import (
     rotation_with_decay,
     shape,
 )
+from farfield.theory.formula.grammar import read
+from farfield.theory.functions.nodes import n
 
 RATIONALS = st.fractions(min_value="1/10", max_value=6, max_denominator=10)
 

@@ -1,14 +1,15 @@
 """Verdicts that carry their own certificate: a file whose theorem a prover checks.
 
-Everything here only proposes. A formula is turned into a term of the prover (`forms`), expanded
-along the logarithmic scale (`expansions`, one cell of the parameters at a time: `signs`), decided
-(`verdicts`), and written down with a proof of every step (`writer`). The statement printed is read
-back by a reader of its own and compared with the formula (`reading`); whether it is proved, the
-prover's kernel says (`prover`). So a mistake here costs a certificate that does not compile, never
-a wrong one. What no rule covers has no certificate: a weaker statement is never written.
+Everything here only proposes. A formula becomes a term of the prover (`prover_forms`). It is
+expanded along the logarithmic scale, one cell of the parameters at a time (`expansions`), decided
+(`verdicts`), and written down with a proof of every step (`writer`). A reader of its own reads the
+printed statement back and compares it with the formula (`readback`). The prover's kernel says
+whether the statement is proved (`prover`). So a mistake here costs a certificate that does not
+compile, never a wrong one. What no rule covers has no certificate: a weaker statement is never
+written.
 """
 
 from farfield.theory.certificates.certificate import Certifiable, Certificate, certificate
-from farfield.theory.certificates.forms import NoCertificate
+from farfield.theory.certificates.prover_forms import NoCertificate
 
 __all__ = ["Certifiable", "Certificate", "NoCertificate", "certificate"]

@@ -12,8 +12,8 @@ from farfield.theory.algebra.outcomes import Undecided
 from farfield.theory.answers.answer import Label, Result
 from farfield.theory.answers.blocks import Block, Sentence, note
 from farfield.theory.answers.notation import shortened, words
-from farfield.theory.certificates.forms import NoCertificate
-from farfield.theory.certificates.reading import NotTheStatement, compare, read
+from farfield.theory.certificates.prover_forms import NoCertificate
+from farfield.theory.certificates.readback import NotTheStatement, compare, read
 from farfield.theory.certificates.totality import total
 from farfield.theory.certificates.writer import source
 

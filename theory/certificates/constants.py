@@ -10,9 +10,9 @@ import sympy
 from flint import arb, fmpq
 from sympy import Dummy, Expr, Rational, S
 
-from farfield.theory.certificates.forms import CHOICES, NoCertificate, form, without_roots
-from farfield.theory.coefficients.arithmetic import expand
-from farfield.theory.decision.parameters import Constraint, possible
+from farfield.theory.certificates.prover_forms import CHOICES, NoCertificate, form, without_roots
+from farfield.theory.coefficients.exact import expand
+from farfield.theory.decision.cells import Constraint, possible
 from farfield.theory.functions.nodes import Root
 from farfield.theory.values import enclose
 

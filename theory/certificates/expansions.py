@@ -16,8 +16,8 @@ from sympy import Expr, S
 
 from farfield.theory.algebra.outcomes import NeedMore
 from farfield.theory.certificates.constants import kept_roots, logarithm, root
-from farfield.theory.certificates.forms import Form, NoCertificate
 from farfield.theory.certificates.periods import bounded, value_on_class
+from farfield.theory.certificates.prover_forms import Form, NoCertificate
 from farfield.theory.certificates.script import (
     Script,
     Step,
@@ -26,7 +26,7 @@ from farfield.theory.certificates.script import (
     shown,
     together,
 )
-from farfield.theory.coefficients.arithmetic import (
+from farfield.theory.coefficients.exact import (
     Coefficient,
     coefficient,
     context,

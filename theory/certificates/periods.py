@@ -5,8 +5,8 @@ from __future__ import annotations
 import sympy
 from sympy import Expr, S
 
-from farfield.theory.certificates.forms import Form
-from farfield.theory.decision.series import residue_class
+from farfield.theory.certificates.prover_forms import Form
+from farfield.theory.decision.engine import residue_class
 from farfield.theory.functions.nodes import n
 
 Place = tuple[int, int] | None  # the residue class q n + r as (q, r); None for all n

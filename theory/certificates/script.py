@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from farfield.theory.algebra.budget import check_time
-from farfield.theory.certificates.forms import Form, form
-from farfield.theory.coefficients.arithmetic import Coefficient, to_sympy
+from farfield.theory.certificates.prover_forms import Form, form
+from farfield.theory.coefficients.exact import Coefficient, to_sympy
 from farfield.theory.transseries.arithmetic import Monomial, Transseries, compare
 
 Step = tuple[str, Transseries]  # the name of an assertion, and what it asserts

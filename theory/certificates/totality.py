@@ -1,8 +1,8 @@
 """Where the prover's total functions are ours: a printed formula has its own value at every n.
 
 In the prover `ln 0 = 0`, `Rpower 0 y = 1` and `/ 0 = 0`; the other functions and operators that
-`forms` prints agree with ours wherever ours have a value. So a logarithm is printed only of a
-positive term, a real power only of a positive base, a denominator only if it is not 0, each for
+`prover_forms` prints agree with ours wherever ours have a value. So a logarithm is printed only of
+a positive term, a real power only of a positive base, a denominator only if it is not 0, each for
 every n >= 0. Where that begins later, the first terms are written out:
 `if n < 1 then 0 else ...`. A term without a value is left out of the
 series; its bias is written as -oo.
@@ -19,9 +19,9 @@ from sympy import Expr, Integer, S, Symbol
 
 from farfield.theory.algebra import door
 from farfield.theory.algebra.outcomes import Undecided
-from farfield.theory.certificates.forms import Form, NoCertificate, bias_form
+from farfield.theory.certificates.prover_forms import Form, NoCertificate, bias_form
 from farfield.theory.functions.nodes import n
-from farfield.theory.terms import skipped_terms
+from farfield.theory.skipped import skipped_terms
 from farfield.theory.values import enclose
 
 FIRST = 64  # terms that may be written out

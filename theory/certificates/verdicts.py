@@ -9,14 +9,14 @@ from functools import partial
 from flint import fmpq
 
 from farfield.theory.algebra.outcomes import NeedMore, Undecided
-from farfield.theory.certificates.bounds import bound, has_waves
 from farfield.theory.certificates.constants import facts_of
 from farfield.theory.certificates.expansions import Expander
-from farfield.theory.certificates.forms import Form, NoCertificate, is_extended
+from farfield.theory.certificates.prover_forms import Form, NoCertificate, is_extended
 from farfield.theory.certificates.script import adding_up, expanded, together
-from farfield.theory.coefficients.arithmetic import Context, deciding
-from farfield.theory.decision.parameters import Constraint, known_signs
-from farfield.theory.decision.series import common_period
+from farfield.theory.certificates.wave_bounds import bound, has_waves
+from farfield.theory.coefficients.exact import Context, deciding
+from farfield.theory.decision.cells import Constraint, known_signs
+from farfield.theory.decision.engine import common_period
 from farfield.theory.transseries.arithmetic import Transseries, add, iterated_log
 from farfield.theory.transseries.scale import climbed
 

@@ -23,9 +23,9 @@ from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reas
 from farfield.theory.answers.blocks import Block, Formula, facts, note, sentence, table
 from farfield.theory.answers.notation import expression_line, shortened, words
 from farfield.theory.answers.number import listed, seconds
-from farfield.theory.certificates.forms import NoCertificate, coq_name
 from farfield.theory.certificates.prover import Rejected, checked
-from farfield.theory.certificates.reading import NotTheStatement, Stated, printed, read
+from farfield.theory.certificates.prover_forms import NoCertificate, coq_name
+from farfield.theory.certificates.readback import NotTheStatement, Stated, printed, read
 from farfield.theory.formal.check import CLASSICAL, Failure, check_axioms
 from farfield.theory.functions.nodes import n
 

@@ -14,7 +14,7 @@ from typing import Any
 import sympy
 from sympy import Expr, S
 
-from farfield.theory.certificates.forms import (
+from farfield.theory.certificates.prover_forms import (
     NoCertificate,
     bias_form,
     coq_name,
@@ -22,7 +22,7 @@ from farfield.theory.certificates.forms import (
     is_extended,
 )
 from farfield.theory.certificates.verdicts import braced, decide
-from farfield.theory.decision.parameters import Leaf, Tree, cells, explore
+from farfield.theory.decision.cells import Leaf, Tree, explore, leaves
 from farfield.theory.formula.parameters import interval
 from farfield.theory.functions.nodes import n
 
@@ -174,7 +174,7 @@ def _wrapped(sentence: str, indent: str) -> str:
 
 def _cases(tree: Tree, assumed: list[str]) -> Iterator[str]:
     """One theorem a case."""
-    for number, (path, leaf) in enumerate(cells(tree), 1):
+    for number, (path, leaf) in enumerate(leaves(tree), 1):
         own = [*assumed, *(_SIGN[s].format(_operand(g)) for g, s in path)]
         verdict = claim(leaf.outcome.converges)
         said = f"Theorem case_{number} : " + " -> ".join([*own, verdict]) + "."
@@ -187,10 +187,10 @@ def _operand(g: Expr) -> str:
 
 def _folded(tree: Tree, condition: Any) -> list[str]:
     """The verdict from the cases, along the splits that led to them."""
-    numbers = {id(leaf): k for k, (_, leaf) in enumerate(cells(tree), 1)}
+    numbers = {id(leaf): k for k, (_, leaf) in enumerate(leaves(tree), 1)}
     inexact = any(
         a.is_number and not a.is_Rational
-        for path, _ in cells(tree)
+        for path, _ in leaves(tree)
         for g, _ in path
         for a in g.atoms(sympy.Function, sympy.NumberSymbol, sympy.Pow)
     )

@@ -20,7 +20,7 @@ from flint import fmpq
 from sympy import Expr, S, Symbol
 
 from farfield.theory.algebra.outcomes import Undecided
-from farfield.theory.coefficients.arithmetic import (
+from farfield.theory.coefficients.exact import (
     Coefficient,
     coefficient,
     context,

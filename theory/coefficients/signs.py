@@ -20,7 +20,7 @@ from sympy import Expr
 
 from farfield.theory.algebra import door
 from farfield.theory.algebra.outcomes import Fork, NeedMore, Undecided
-from farfield.theory.coefficients.arithmetic import (
+from farfield.theory.coefficients.exact import (
     MAX_ATOMS,
     Coefficient,
     coefficient,
@@ -31,7 +31,7 @@ from farfield.theory.coefficients.arithmetic import (
     to_sympy,
 )
 from farfield.theory.coefficients.zeros import proved_zero
-from farfield.theory.evaluation.balls import RealBalls
+from farfield.theory.evaluation.real_balls import RealBalls
 from farfield.theory.formula.building import steep
 from farfield.theory.functions.balls import precision
 

@@ -24,8 +24,8 @@ from sympy import Expr, S
 
 from farfield.theory.algebra import door
 from farfield.theory.algebra.outcomes import Undecided
-from farfield.theory.coefficients.arithmetic import expand
-from farfield.theory.evaluation.balls import PLAIN
+from farfield.theory.coefficients.exact import expand
+from farfield.theory.evaluation.real_balls import PLAIN
 from farfield.theory.functions.balls import precision
 from farfield.theory.functions.record import Function, record_of, records
 

@@ -14,7 +14,7 @@ from sympy.core.relational import Relational
 
 from farfield.theory.algebra.door import expand, solve
 from farfield.theory.algebra.outcomes import Undecided
-from farfield.theory.decision.parameters import at as left
+from farfield.theory.decision.cells import at as left
 
 CURVE = 400
 """Points of a curve of the boundary."""

@@ -16,9 +16,9 @@ from farfield.theory.answers.blocks import Block, facts, sentence, table
 from farfield.theory.answers.notation import expression_line, shortened
 from farfield.theory.answers.number import listed, plural
 from farfield.theory.encodings.catalogue import CATALOGUE
+from farfield.theory.encodings.construction import encoding
 from farfield.theory.encodings.encoding import Encoding
 from farfield.theory.encodings.entry import Entry
-from farfield.theory.encodings.reading import encoding
 
 
 @dataclass(frozen=True, repr=False)

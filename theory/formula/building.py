@@ -12,7 +12,7 @@ from typing import Any
 import sympy
 from sympy import Expr, S
 
-from farfield.theory.evaluation.balls import PLAIN
+from farfield.theory.evaluation.real_balls import PLAIN
 from farfield.theory.functions.balls import Undefined, Undetermined, precision, to_arb
 from farfield.theory.functions.record import Refused, record_of
 

@@ -8,7 +8,7 @@ import sympy
 from sympy import Expr, S
 
 from farfield.theory.formula.reading import Reading
-from farfield.theory.formula.words import CONDITIONS, RELATIONS
+from farfield.theory.formula.vocabulary import CONDITIONS, RELATIONS
 from farfield.theory.functions.nodes import n, unevaluated
 
 _FAR = 10**12  # a distance beyond all pieces that people write

@@ -13,7 +13,7 @@ from sympy import Expr, Integer, Symbol
 from farfield.theory.algebra import door
 from farfield.theory.formula.building import MAX_SUM_TERMS, steep
 from farfield.theory.formula.reading import Reading
-from farfield.theory.formula.words import CONSTANTS
+from farfield.theory.formula.vocabulary import CONSTANTS
 from farfield.theory.functions.record import Refused, spellings
 
 

@@ -38,7 +38,7 @@ from farfield.theory.formula import ambiguities, conditions, finite_sums, typese
 from farfield.theory.formula.building import MAX_DIGITS, MAX_LENGTH, READ_S, power
 from farfield.theory.formula.parameters import parameter
 from farfield.theory.formula.reading import GREEK, Reading
-from farfield.theory.formula.words import AMBIGUOUS, CALLED, CONSTANTS, SYNONYMS
+from farfield.theory.formula.vocabulary import AMBIGUOUS, CALLED, CONSTANTS, SYNONYMS
 from farfield.theory.functions.nodes import n
 from farfield.theory.functions.record import Refused, Spelling, records, register, spellings
 

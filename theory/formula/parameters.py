@@ -9,7 +9,7 @@ from sympy import Expr, S, Symbol
 from farfield.theory.answers.errors import InputError
 from farfield.theory.answers.number import exact
 from farfield.theory.formula.reading import GREEK
-from farfield.theory.formula.words import RESERVED
+from farfield.theory.formula.vocabulary import RESERVED
 from farfield.theory.functions.record import spellings
 
 DOMAINS = {

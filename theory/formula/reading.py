@@ -17,7 +17,7 @@ from farfield.theory.algebra.door import supervised
 from farfield.theory.algebra.outcomes import Undecided
 from farfield.theory.answers.errors import InputError
 from farfield.theory.formula.building import MAX_DEPTH, MAX_TOKENS, bounded
-from farfield.theory.formula.words import CALLED, RESERVED
+from farfield.theory.formula.vocabulary import CALLED, RESERVED
 from farfield.theory.functions.record import Refused, spellings
 
 Token = tuple[str, str, int]  # its kind, its text, its column

@@ -53,7 +53,7 @@ import sympy
 from flint import fmpq
 
 from farfield.theory.algebra.outcomes import NeedMore, NotReal, Undecided
-from farfield.theory.coefficients.arithmetic import (
+from farfield.theory.coefficients.exact import (
     ONE,
     ZERO,
     Coefficient,

@@ -21,7 +21,7 @@ from sympy import Expr, S
 
 from farfield.theory.algebra import door
 from farfield.theory.algebra.outcomes import NeedMore, NotReal, Undecided
-from farfield.theory.coefficients.arithmetic import (
+from farfield.theory.coefficients.exact import (
     Coefficient,
     coefficient,
     context,
@@ -44,8 +44,8 @@ from farfield.theory.coefficients.oscillation import (
     unbounded,
 )
 from farfield.theory.coefficients.signs import sign, tidied
-from farfield.theory.evaluation.balls import RELATIONS
 from farfield.theory.evaluation.fold import Arithmetic, Operation, value
+from farfield.theory.evaluation.real_balls import RELATIONS
 from farfield.theory.formula.building import TooLarge, rebuilt
 from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.functions.record import Function, record_of
@@ -63,7 +63,7 @@ from farfield.theory.transseries.arithmetic import (
     taylor,
     without_lead,
 )
-from farfield.theory.transseries.finite_sums import finite_sum
+from farfield.theory.transseries.growing_sums import finite_sum
 
 
 def transseries(e: Expr) -> Transseries:

@@ -36,7 +36,7 @@ from sympy import Expr, S
 
 from farfield.theory.algebra import door
 from farfield.theory.algebra.outcomes import Undecided
-from farfield.theory.coefficients.arithmetic import (
+from farfield.theory.coefficients.exact import (
     Coefficient,
     oscillates,
     plus,
@@ -47,7 +47,8 @@ from farfield.theory.functions.nodes import n
 from farfield.theory.proofs import Decision, Step
 from farfield.theory.transseries.arithmetic import UNIT, Transseries, led, size
 from farfield.theory.transseries.expansion import direction, eventual_sign_of, transseries
-from farfield.theory.waves.rules import (
+from farfield.theory.waves.swing import Swing, is_very_slow, swing_of
+from farfield.theory.waves.wave_rules import (
     MARGINS,
     average,
     bounded,
@@ -59,7 +60,6 @@ from farfield.theory.waves.rules import (
     prepared,
     returns,
 )
-from farfield.theory.waves.swing import Swing, is_very_slow, swing_of
 
 WAVES = (sympy.sin, sympy.cos, sympy.frac, sympy.floor, sympy.ceiling, sympy.Mod)
 

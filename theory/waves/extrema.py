@@ -38,7 +38,7 @@ from sympy import Expr, Rational, S, Symbol
 
 from farfield.theory.algebra import door
 from farfield.theory.algebra.outcomes import Undecided
-from farfield.theory.coefficients.arithmetic import coefficient, to_sympy
+from farfield.theory.coefficients.exact import coefficient, to_sympy
 from farfield.theory.coefficients.signs import sign, simplest
 from farfield.theory.formula.building import branches_taken
 from farfield.theory.functions.balls import Undefined, precision, to_arb

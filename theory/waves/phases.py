@@ -41,7 +41,7 @@ from sympy import Expr, Rational, S
 
 from farfield.theory.algebra import door
 from farfield.theory.algebra.outcomes import Undecided
-from farfield.theory.coefficients.arithmetic import expand
+from farfield.theory.coefficients.exact import expand
 from farfield.theory.functions.nodes import n
 
 ANGLE = sympy.Dummy("x", real=True)

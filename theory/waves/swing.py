@@ -12,7 +12,7 @@ from sympy import Expr
 
 from farfield.theory.algebra import door
 from farfield.theory.algebra.outcomes import NeedMore, Undecided
-from farfield.theory.coefficients.arithmetic import (
+from farfield.theory.coefficients.exact import (
     Coefficient,
     coefficient,
     context,

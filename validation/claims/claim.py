@@ -25,7 +25,7 @@ from typing import Any
 from farfield.theory.answers.answer import Result, plain
 from farfield.theory.answers.blocks import Block, Facts, note, sentence
 from farfield.theory.answers.notation import as_text
-from farfield.theory.formal.index import carrying
+from farfield.theory.formal.checked_statements import carrying
 from farfield.validation.extrapolation import TOLERANCE
 
 Data = Mapping[str, Any]

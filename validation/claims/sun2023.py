@@ -15,9 +15,9 @@ import sympy
 from farfield.numerics.identities import vanishes
 from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.numerics.resolution import attention_resolution, fp16_range, surrogate_scores
+from farfield.theory.closed_forms import rotation, rotation_with_decay
 from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import encoding
-from farfield.theory.resolution import rotation, rotation_with_decay
 from farfield.theory.theorems import theorem
 from farfield.validation.claims.claim import Data, Decisions, Finding
 from farfield.validation.claims.results import all_models, named, of_models, slower

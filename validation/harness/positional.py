@@ -20,8 +20,8 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import Encoding, Parameter
-from farfield.theory.evaluation.arrays import Arrays, Lacking
 from farfield.theory.evaluation.fold import value
+from farfield.theory.evaluation.vectorised import Arrays, Lacking
 from farfield.theory.formula.parameters import interval
 from farfield.theory.functions.nodes import Lookup, n
 from farfield.validation.harness.attention import ScoreMod

@@ -18,7 +18,7 @@ from farfield.theory.answers.errors import InputError
 from farfield.theory.certificates import Certifiable, NoCertificate, certificate
 from farfield.theory.certificates import prover as prover_module
 from farfield.theory.certificates.certificate import check
-from farfield.theory.certificates.reading import NotTheStatement
+from farfield.theory.certificates.readback import NotTheStatement
 from farfield.theory.certified import FOLDER, certified
 from farfield.theory.encodings import CATALOGUE
 from farfield.theory.functions.nodes import n

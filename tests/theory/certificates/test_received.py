@@ -14,7 +14,7 @@ import farfield
 from farfield import InputError, check_convergence, cli, verify_certificate
 from farfield.theory.answers.answer import Status
 from farfield.theory.certificates import prover
-from farfield.theory.certificates.reading import read
+from farfield.theory.certificates.readback import read
 from farfield.theory.certificates.verification import MAX_BYTES, _restated
 from farfield.theory.certified import FOLDER
 

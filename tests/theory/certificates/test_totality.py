@@ -13,7 +13,7 @@ import sympy
 
 from farfield import check_convergence, encoding
 from farfield.theory.certificates import NoCertificate
-from farfield.theory.certificates.forms import form
+from farfield.theory.certificates.prover_forms import form
 from farfield.theory.certificates.totality import check_total, total
 from farfield.theory.functions.nodes import n
 

@@ -6,7 +6,7 @@ import sympy
 from flint import fmpq
 
 from farfield.theory.algebra.outcomes import Undecided
-from farfield.theory.coefficients.arithmetic import (
+from farfield.theory.coefficients.exact import (
     Context,
     coefficient,
     context,

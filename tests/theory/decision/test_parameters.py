@@ -6,16 +6,16 @@ import pytest
 import sympy
 
 from farfield import check_convergence
-from farfield.theory.coefficients.arithmetic import Context, coefficient, deciding
+from farfield.theory.coefficients.exact import Context, coefficient, deciding
 from farfield.theory.coefficients.signs import sign
-from farfield.theory.decision.parameters import (
+from farfield.theory.decision.cells import (
     Leaf,
     Split,
-    cells,
     condition,
     domain_constraints,
     explore,
     known_signs,
+    leaves,
     possible,
 )
 from farfield.theory.formula.grammar import read
@@ -46,9 +46,11 @@ def test_each_point_lies_in_the_leaf_of_its_sign(text):
 
 
 def test_domains_cut_the_tree():
-    assert {leaf.outcome for _, leaf in cells(explore(A, {"a": "real"}, by_sign))} == {-1, 0, 1}
+    assert {leaf.outcome for _, leaf in leaves(explore(A, {"a": "real"}, by_sign))} == {-1, 0, 1}
     positive = parameter("c", "positive")
-    assert [leaf.outcome for _, leaf in cells(explore(positive, {"c": "positive"}, by_sign))] == [1]
+    assert [leaf.outcome for _, leaf in leaves(explore(positive, {"c": "positive"}, by_sign))] == [
+        1
+    ]
     assert len(domain_constraints(A, "[0, 1)")) == 2
 
 

@@ -7,7 +7,13 @@ import tomllib
 import pytest
 
 from farfield.theory.formal import check
-from farfield.theory.formal.index import HERE, carrying, definitions, proving, statements
+from farfield.theory.formal.checked_statements import (
+    HERE,
+    carrying,
+    definitions,
+    proving,
+    statements,
+)
 from farfield.theory.theorems import theorems
 from farfield.validation.claims import checks
 

@@ -15,7 +15,7 @@ from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.summation.analytic_bias import half_line
 from farfield.theory.algebra.outcomes import NeedMore, NotReal, Undecided
 from farfield.theory.answers.errors import InputError
-from farfield.theory.coefficients.arithmetic import Context, deciding, has_tail, to_sympy
+from farfield.theory.coefficients.exact import Context, deciding, has_tail, to_sympy
 from farfield.theory.functions.balls import Undefined, precision, to_arb
 from farfield.theory.functions.nodes import n
 from farfield.theory.functions.record import (

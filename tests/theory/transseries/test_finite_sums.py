@@ -6,7 +6,7 @@ import sympy
 from flint import fmpq
 
 from farfield.theory.algebra.outcomes import Undecided
-from farfield.theory.coefficients.arithmetic import Context, deciding, to_sympy
+from farfield.theory.coefficients.exact import Context, deciding, to_sympy
 from farfield.theory.convergence import check_convergence
 from farfield.theory.formula.grammar import read
 from farfield.theory.functions.balls import precision, to_arb

@@ -9,7 +9,7 @@ import sympy
 from flint import fmpq
 
 from farfield.theory.algebra.outcomes import NeedMore, NotReal, Undecided
-from farfield.theory.coefficients.arithmetic import Context, context, deciding, has_tail
+from farfield.theory.coefficients.exact import Context, context, deciding, has_tail
 from farfield.theory.formula.grammar import read
 from farfield.theory.formula.parameters import parameter
 from farfield.theory.functions.nodes import n

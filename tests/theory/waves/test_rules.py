@@ -8,12 +8,12 @@ from flint import fmpq
 
 from farfield import check_convergence
 from farfield.theory.algebra.outcomes import Undecided
-from farfield.theory.coefficients.arithmetic import Context, deciding, oscillates
+from farfield.theory.coefficients.exact import Context, deciding, oscillates
 from farfield.theory.formula.grammar import read
 from farfield.theory.transseries.arithmetic import iterated_log
 from farfield.theory.transseries.expansion import transseries
-from farfield.theory.waves.rules import RULES, bounded, on_intervals, prepared
 from farfield.theory.waves.swing import compare_log, is_very_slow, slow_lead, swing_of
+from farfield.theory.waves.wave_rules import RULES, bounded, on_intervals, prepared
 
 DECIDED = [
     # rho between 2 log n and 4 log n

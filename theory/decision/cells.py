@@ -23,11 +23,11 @@ from sympy import Expr, S, Symbol
 
 from farfield.theory.algebra import door
 from farfield.theory.algebra.outcomes import Fork, Undecided
-from farfield.theory.coefficients.arithmetic import coefficient, expand
+from farfield.theory.coefficients.exact import coefficient, expand
 from farfield.theory.coefficients.signs import canonical, sign, sign_factors, tidied
 from farfield.theory.formula.building import TooLarge, substituted
 from farfield.theory.formula.parameters import interval
-from farfield.theory.formula.words import RELATIONS
+from farfield.theory.formula.vocabulary import RELATIONS
 from farfield.theory.values import enclose
 
 MAX_CELLS = 200
@@ -254,7 +254,7 @@ def _feasible(rows: list[tuple[dict[Expr, Any], bool]]) -> bool:
 # -- the condition --------------------------------------------------------------------------------
 
 
-def cells(
+def leaves(
     tree: Tree | None, above: tuple[Constraint, ...] = ()
 ) -> Iterator[tuple[tuple[Constraint, ...], Leaf]]:
     """The leaves with the signs that lead to them, from positive to negative."""
@@ -262,7 +262,7 @@ def cells(
         yield above, tree
     elif tree is not None:
         for part, s in ((tree.positive, 1), (tree.zero, 0), (tree.negative, -1)):
-            yield from cells(part, (*above, (tree.on, s)))
+            yield from leaves(part, (*above, (tree.on, s)))
 
 
 def condition(

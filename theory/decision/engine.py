@@ -3,7 +3,7 @@ r"""How one decision runs: does `sum exp(p(n))` converge, for which parameters?
 The functions in calling order, with what each hands to the next:
 
     decide_series(p, domains)            the condition, with the steps that prove it
-      parameters.explore -> _cell        cells of the parameters, split where a sign is asked
+      cells.explore -> _cell             cells of the parameters, split where a sign is asked
         _run                             residue classes n = qk + r, where parts are periodic
           _run_class                     expansions of rising order (`ORDERS`, after `NeedMore`)
             _alternatives                Min, Max, pieces that stay open: one by one
@@ -11,8 +11,8 @@ The functions in calling order, with what each hands to the next:
                 eventual(p)              comparisons, tables, windows as they are for large n
                 transseries              rho = -p as a sum of monomials, exact or up to O()
                 climb(rho)               the ladder: rho against log n, log log n, ...
-                waves.rules.decide       only where a coefficient oscillates
-      parameters.condition               the cells that converge, as one condition
+                wave_rules.decide        only where a coefficient oscillates
+      cells.condition                    the cells that converge, as one condition
 
 *Order.* Monomials `n^a (log n)^b (log log n)^c ... exp(...)` are compared by the leading term of
 the logarithm of their quotient: `log n < n^(1/9) < n < n log n < exp(sqrt(n))`. The leading term
@@ -42,8 +42,8 @@ from farfield.theory.algebra import door
 from farfield.theory.algebra.budget import check_time
 from farfield.theory.algebra.outcomes import NeedMore, NotReal, Undecided, Unreachable
 from farfield.theory.answers.notation import expression_line, shortened
-from farfield.theory.coefficients.arithmetic import Context, deciding, expand, oscillates
-from farfield.theory.decision import parameters
+from farfield.theory.coefficients.exact import Context, deciding, expand, oscillates
+from farfield.theory.decision import cells
 from farfield.theory.formula.building import substituted
 from farfield.theory.functions.nodes import n
 from farfield.theory.functions.record import record_of
@@ -51,7 +51,7 @@ from farfield.theory.proofs import Decision, Fall, Step, trace
 from farfield.theory.transseries.expansion import eventual, transseries
 from farfield.theory.transseries.scale import climb
 from farfield.theory.waves.exponents import decide_exponent, has_oscillating_exponent
-from farfield.theory.waves.rules import decide as decide_waves
+from farfield.theory.waves.wave_rules import decide as decide_waves
 
 MAX_POWER = 12  # of n in what is periodic
 
@@ -138,10 +138,10 @@ def decide_series(p: Expr, domains: Mapping[str, str]) -> Decision:
 
 def _decided(p: Expr, domains: Mapping[str, str]) -> Decision:
     """The leaves of the parameters' tree as one condition; one undecided leaf leaves all open."""
-    tree = parameters.explore(p, domains, _cell)
+    tree = cells.explore(p, domains, _cell)
     leaves = [
-        (tuple(parameters.relation(g, SIGNS[s]) for g, s in path), leaf.outcome)
-        for path, leaf in parameters.cells(tree)
+        (tuple(cells.relation(g, SIGNS[s]) for g, s in path), leaf.outcome)
+        for path, leaf in cells.leaves(tree)
     ]
     if not any(found.real for _, found in leaves):
         raise NotReal(leaves[0][1].reason)
@@ -152,8 +152,8 @@ def _decided(p: Expr, domains: Mapping[str, str]) -> Decision:
             return _undecided(found.reason, cell + found.steps)
         steps += [*cell, *found.steps]
     symbols = sorted(p.free_symbols - {n}, key=lambda s: s.name)
-    facts = [c for s in symbols for c in parameters.domain_constraints(s, domains[s.name])]
-    condition = parameters.condition(tree, lambda found: found.converges, facts)
+    facts = [c for s in symbols for c in cells.domain_constraints(s, domains[s.name])]
+    condition = cells.condition(tree, lambda found: found.converges, facts)
     real = all(found.real for _, found in leaves)
     fall = None if leaves[0][0] else leaves[0][1].fall
     return Decision(condition, tuple(steps), real=real, fall=fall)
@@ -164,10 +164,10 @@ def _undecided(why: str, tried: tuple[Step, ...] = ()) -> Decision:
     return Decision(None, tried or (Step("tried", {"what": "an expansion", "why": why}),), why)
 
 
-def _cell(e: Expr, facts: list[parameters.Constraint]) -> Decision:
+def _cell(e: Expr, facts: list[cells.Constraint]) -> Decision:
     """What is decided where these constraints hold."""
     try:
-        return _run(e, parameters.known_signs(facts))
+        return _run(e, cells.known_signs(facts))
     except Undecided as why:
         return Decision(None, why.steps, str(why))
     except NotReal as why:

@@ -23,8 +23,8 @@ from sympy import Expr, S
 from sympy.core.relational import Relational
 
 from farfield.theory.answers.errors import InputError, MissingValues
-from farfield.theory.evaluation.balls import RELATIONS, RealBalls
 from farfield.theory.evaluation.fold import Arithmetic, Operation, value
+from farfield.theory.evaluation.real_balls import RELATIONS, RealBalls
 from farfield.theory.functions.balls import Undefined, precision, to_arb
 from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.functions.record import Function

@@ -8,8 +8,8 @@ from __future__ import annotations
 from sympy import S
 
 from farfield.theory.certificates.expansions import Expander
-from farfield.theory.certificates.forms import Form, NoCertificate
-from farfield.theory.coefficients.arithmetic import coefficient
+from farfield.theory.certificates.prover_forms import Form, NoCertificate
+from farfield.theory.coefficients.exact import coefficient
 from farfield.theory.coefficients.signs import sign
 
 

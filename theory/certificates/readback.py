@@ -18,7 +18,7 @@ import sympy
 from sympy import Expr, S, Symbol
 
 from farfield.theory.answers.errors import InputError
-from farfield.theory.certificates.forms import Form, NoCertificate, bias_form, coq_name
+from farfield.theory.certificates.prover_forms import Form, NoCertificate, bias_form, coq_name
 from farfield.theory.certificates.totality import check_total
 from farfield.theory.certificates.writer import sentences
 from farfield.theory.formula.grammar import read as formula
@@ -67,7 +67,7 @@ def read(text: str) -> tuple[Stated, ...]:
     >>> read(text.replace("Qed", "Admitted"))
     Traceback (most recent call last):
         ...
-    farfield.theory.certificates.reading.NotTheStatement: the certificate has 'Admitted' ...
+    farfield.theory.certificates.readback.NotTheStatement: the certificate has 'Admitted' ...
     """
     found = _Sentences(text)
     extended = found.take("From Farfield Require Import Certificate( Extended)?")[1] is not None

@@ -14,7 +14,7 @@ from sympy import Expr, S, Symbol
 
 from farfield.theory.algebra import door
 from farfield.theory.algebra.outcomes import Undecided
-from farfield.theory.coefficients.arithmetic import coefficient, context, expand
+from farfield.theory.coefficients.exact import coefficient, context, expand
 from farfield.theory.coefficients.signs import sign
 from farfield.theory.formula.building import steep
 from farfield.theory.functions.gamma import loggamma_of, polygamma_of

@@ -86,7 +86,7 @@ from flint import fmpq
 from sympy import Expr
 
 from farfield.theory.algebra.outcomes import NeedMore, Undecided
-from farfield.theory.coefficients.arithmetic import (
+from farfield.theory.coefficients.exact import (
     Coefficient,
     coefficient,
     expand,
