@@ -57,7 +57,7 @@ def test_in_every_thread_and_only_there():
             try:
                 endless()
             except Unreachable:
-                ended.append(threading.get_ident())
+                ended.append(threading.current_thread().name)
 
     def quick():
         total = 0
