@@ -4,6 +4,10 @@ Every path has one interface, `path(query, key, value, bias, visible)`, and comp
 
     o_i = sum_j softmax_j(q_i . k_j / sqrt(d) + p(i - j)) v_j     over the keys j that i sees.
 
+Queries, keys and values have the shape (batch, heads, length, head size), and so has the result, in
+the type of the values. The bias is `p(n)` for n = 0 .. length - 1, shape (heads or 1, length); it
+may hold -inf but not at n = 0; None is no bias. `visible` says which keys a query sees.
+
 `materialised` is the specification: float64, the whole matrix, written to be read. `toeplitz` is
 the path of a CPU: since row `i` of the bias is `p` shifted by `i`, a strided view of one vector is
 the mask of a whole chunk of queries, and memory stays linear in the length; heads whose bias falls
@@ -84,18 +88,6 @@ def materialised(
 ) -> Tensor:
     """Attention in float64 with every matrix in memory: the specification of the other paths.
 
-    Args:
-        query: shape (batch, heads, length, head size).
-        key: the same shape.
-        value: the same shape.
-        bias: `p(n)` for n = 0 .. length - 1, shape (heads or 1, length), may hold -inf but not at
-            n = 0; None for no bias.
-        visible: which keys a query sees.
-        weighting: of the logits.
-
-    Returns:
-        The outputs, shape of `value`, rounded to its type.
-
     >>> x = torch.ones(1, 1, 3, 2)
     >>> materialised(x, x, x.cumsum(2))[0, 0, :, 0]
     tensor([1.0000, 1.5000, 2.0000])
@@ -138,12 +130,8 @@ def toeplitz(
     reverse order, entry (row a, key j) of the mask is `v[L - stop + a + j]`: both strides are 1.
 
     A head sees only its `bands`: keys beyond have weights that round to 0 in the type of the
-    computation. The bound of the logits that this needs is computed from the norms of the queries
-    and keys at hand, so it always holds.
-
-    The arguments are those of `materialised`, and the number of queries in a chunk; with blockwise
-    causal attention a chunk is a block. The bias is float32 at least. The result has the shape and
-    type of `value`, and is differentiable once in all tensors.
+    computation. With blockwise causal attention a chunk is a block. The bias is float32 at least.
+    The result is differentiable once in all tensors.
 
     >>> x = torch.randn(1, 2, 9, 4, dtype=torch.float64)
     >>> p = -torch.arange(9.0, dtype=torch.float64).expand(2, 9)
@@ -167,17 +155,9 @@ def toeplitz(
 def bands(query: Tensor, key: Tensor, table: Tensor) -> list[int]:
     """How many of the nearest keys can have a weight that is not 0, for each row of a bias.
 
-    A row's logits differ by at most `lam = 2 max |q| max |k| / sqrt(d)`, so where
-    `p(n) - p(0) + lam` is below the logarithm of what rounds to 0, so is every weight at distance
-    `n` relative to that at distance 0.
-
-    Args:
-        query: shape (batch, heads, length, head size).
-        key: the same shape.
-        table: the bias, shape (heads or 1, length).
-
-    Returns:
-        One number a row of the table, from 1 to the length.
+    A row's logits differ by at most `lam = 2 max |q| max |k| / sqrt(d)`, for the queries and keys
+    at hand. So where `p(n) - p(0) + lam` is below the logarithm of what rounds to 0, so is every
+    weight at distance `n` relative to that at distance 0.
 
     >>> x = torch.ones(1, 1, 1000, 4)
     >>> bands(x, x, -torch.arange(1000.0)[None])
@@ -196,8 +176,8 @@ def _by_bands(
     query: Tensor, key: Tensor, value: Tensor, table: Tensor, visible: Visibility, chunk: int | None
 ) -> Tensor:
     """Neighbouring heads of similar bands together, each group in chunks."""
-    length, size = query.shape[-2], chunk or _SHORT_CHUNK
-    widths = bands(query, key, table) if length > size else [length]
+    length = query.shape[-2]
+    widths = bands(query, key, table) if length > (chunk or _SHORT_CHUNK) else [length]
     rounded = [min(length, 1 << (width - 1).bit_length()) for width in widths]
     if len(set(rounded)) == 1:
         return _by_chunks(query, key, value, table, visible, max(widths), chunk)
@@ -297,18 +277,11 @@ class _LearnedToeplitz(torch.autograd.Function):
             by_query[:, :, start:stop] = (by_scores @ k).flip(-2) * scale
             by_key[:, :, first:stop] += by_scores.transpose(-2, -1) @ (q * scale)
             by_value[:, :, first:stop] += weights.transpose(-2, -1) @ g
-            summed = by_scores.sum(0)
-            summed = summed.sum(0, keepdim=True) if len(table) == 1 else summed
-            begin = length - stop + first
-            along = diagonals(summed)
+            summed, begin = by_scores.sum(0), length - stop + first
+            along = diagonals(summed.sum(0, keepdim=True) if len(table) == 1 else summed)
             by_vector[:, begin : begin + along.shape[1]] += along
-        grads = (by_query, by_key, by_value)
-        return (
-            *(x.to(like.dtype) for x in grads),
-            by_vector[:, :length].flip(-1),
-            None,
-            None,
-        )
+        grads = (x.to(like.dtype) for x in (by_query, by_key, by_value))
+        return (*grads, by_vector[:, :length].flip(-1), None, None)
 
 
 def diagonals(matrix: Tensor) -> Tensor:
@@ -336,8 +309,6 @@ def recent(
     weighting: Weighting = PLAIN,
 ) -> Tensor:
     """Attention of the last queries of a text to all of its keys, their scores in one matrix.
-
-    The arguments are those of `materialised`, with fewer queries than keys.
 
     >>> x = torch.randn(1, 2, 9, 4, dtype=torch.float64)
     >>> torch.allclose(recent(x[:, :, 7:], x, x), materialised(x, x, x)[:, :, 7:])
@@ -369,8 +340,7 @@ def weighted(
 ) -> Tensor:
     """Attention with a weighting or with first keys that are kept, a chunk of queries at a time.
 
-    The arguments are those of `materialised`. Memory is linear in the length: the weights of a
-    chunk are made again in the backward pass.
+    Memory is linear in the length: the weights of a chunk are made again in the backward pass.
 
     >>> x = torch.randn(1, 2, 9, 4, dtype=torch.float64)
     >>> bent = Weighting(cap=0.5, sink=torch.ones(2))
@@ -473,11 +443,9 @@ def flexible(
 ) -> Tensor:
     """Attention by torch's FlexAttention: the bias is its score function, visibility its mask.
 
-    A table is looked up in its own type whatever the type of the queries, and gets a gradient.
-    Blocks of keys that nobody sees are left out. Without a compiler it is slow.
-
-    The arguments are those of `materialised`. The bias may also be a score function, and the
-    visible keys a block mask. The result has the shape and type of `value`.
+    A table is looked up in its own type whatever the type of the queries, and gets a gradient. The
+    bias may also be a score function, and the visible keys a block mask. Without a compiler it is
+    slow.
     """
 
     def score(score: Tensor, batch: Tensor, head: Tensor, i: Tensor, j: Tensor) -> Tensor:
@@ -508,10 +476,8 @@ def flexible(
 @functools.cache
 def _compiled() -> Callable[..., Any]:
     """The kernel, compiled for each shape; after torch's usual 8 it would run uncompiled."""
-    compiled: Callable[..., Any] = torch._dynamo.config.patch(recompile_limit=256)(
-        torch.compile(flex_attention, dynamic=False)
-    )
-    return compiled
+    patched: Any = torch._dynamo.config.patch(recompile_limit=256)
+    return patched(torch.compile(flex_attention, dynamic=False))
 
 
 @functools.cache
@@ -541,9 +507,8 @@ def fused(
     weighting: Weighting = PLAIN,
 ) -> Tensor:
     """The fastest path that the device has: `flexible` for a block mask, and on a GPU where it
-    works; else `toeplitz`, or `weighted` where more is done to the logits or first keys are kept.
-
-    The arguments are those of `flexible`; a score function needs a block mask.
+    works; else `toeplitz`, or `weighted` where more is done to the logits or first keys are kept. A
+    score function needs a block mask.
 
     >>> x = torch.ones(1, 1, 3, 2)
     >>> fused(x, x, x.cumsum(2))[0, 0, :, 0]

@@ -9,13 +9,10 @@ place; a kill at any moment leaves one whole checkpoint, the old or the new.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
-from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import safetensors.torch
 import torch
@@ -24,15 +21,9 @@ from torch import Tensor, nn
 from farfield.validation.files import CorruptFile, read_json, write, write_json
 
 
-@dataclass(frozen=True)
-class Checkpoint:
-    """A state read back.
-
-    Args:
-        step: steps done.
-        tensors: `model.*`, `optimiser.*`, `random.*`.
-        record: what else the training wants to know again, in JSON form.
-    """
+class Checkpoint(NamedTuple):
+    """A state read back: steps done; `model.*`, `optimiser.*`, `random.*`; and what else the
+    training wants to know again, in JSON form."""
 
     step: int
     tensors: dict[str, Tensor]
@@ -57,16 +48,8 @@ def write_checkpoint(
 ) -> Path:
     """Write a checkpoint, then remove those before it.
 
-    Args:
-        folder: of the run.
-        step: steps done.
-        model: whose weights are written.
-        optimise: whose state is written.
-        random: from `random_state`, of the moment the step began.
-        record: in JSON form; comes back as it is.
-
-    Returns:
-        The file of the tensors.
+    `random` is from `random_state`, of the moment the step began. The record, in JSON form, comes
+    back as it is. Returns the file of the tensors.
 
     Raises:
         InputError: the folder cannot be written to; the checkpoint before is still there.
@@ -78,7 +61,9 @@ def write_checkpoint(
     place = folder / f"checkpoint-{step}.safetensors"
     sealed = {"step": step, "record": record, "tensors_sha256": write_tensors(place, whole)}
     write_json(folder / "checkpoint.json", sealed)
-    _remove(other for other in folder.glob("checkpoint-*.safetensors") if other != place)
+    for other in folder.glob("checkpoint-*.safetensors"):
+        if other != place:
+            other.unlink(missing_ok=True)
     return place
 
 
@@ -129,17 +114,17 @@ def restore(checkpoint: Checkpoint, model: nn.Module, optimise: torch.optim.Opti
     for name, value in checkpoint.tensors.items():
         part, _, rest = name.partition(".")
         parts.setdefault(part, {})[rest] = value
-    require_tensors(model, parts["model"], f"the checkpoint of step {checkpoint.step}")
+    what = f"the checkpoint of step {checkpoint.step}"
+    require_tensors(model, parts["model"], what)
+    state = optimise.state_dict()
     slots: dict[int, dict[str, Tensor]] = {}
     for name, value in parts["optimiser"].items():
         index, _, slot = name.partition(".")
         slots.setdefault(int(index), {})[slot] = value
-    state = optimise.state_dict()
     known = {index for group in state["param_groups"] for index in group["params"]}
     if checkpoint.step > 0 and set(slots) != known:
         raise CorruptFile(
-            f"the checkpoint of step {checkpoint.step} has optimiser state of {len(slots)} "
-            f"parameters, the model has {len(known)}"
+            f"{what} has optimiser state of {len(slots)} parameters, the model has {len(known)}"
         )
     model.load_state_dict(parts["model"])
     optimise.load_state_dict({**state, "state": slots})
@@ -168,10 +153,5 @@ def set_aside(folder: Path) -> None:
 
 def remove(folder: Path) -> None:
     """Remove the checkpoint of a finished run."""
-    _remove([folder / "checkpoint.json", *folder.glob("checkpoint-*.safetensors")])
-
-
-def _remove(paths: Iterable[Path]) -> None:
-    for path in paths:
-        with contextlib.suppress(FileNotFoundError):
-            path.unlink()
+    for path in (folder / "checkpoint.json", *folder.glob("checkpoint-*.safetensors")):
+        path.unlink(missing_ok=True)

@@ -211,26 +211,20 @@ class Trained(Result):
 
 def _measured(m: dict[str, Any]) -> Iterator[Block]:
     """Tables of one measurement: perplexities, then receptive fields; or what a task found."""
+    how = f"inference: {m['inference']['label']}"
     if "recall" in m:
         found = m["recall"]
-        header = ("row", "distance", "right", "attention on the answer", "rows")
-        each = [
-            (
-                p["length"],
-                p["distance"],
-                f"{p['accuracy']:.2f}",
-                f"{p['attention']:.3f}, standard error {p['error']:.3f}",
-                p["rows"],
-            )
-            for p in found["points"]
-        ]
-        yield table(header, each, f"inference: {m['inference']['label']}", numeric=(0, 1, 2, 4))
+        header = ("row", "distance", "right", "attention on the answer", "standard error", "rows")
+        names = ("length", "distance", "accuracy", "attention", "error", "rows")
+        each = [[f"{p[k]:.3g}" for k in names] for p in found["points"]]
+        yield table(header, each, how, numeric=range(6))
         yield note(
             "The attention is that of layer {layer}, head {head}, which has the most of all.",
             layer=found["layer"],
             head=found["head"],
         )
         return
+    columns = ("protocol", "tokens", "perplexity", "ratio to the training length, 95 %", "targets")
     rows = [
         (
             p["protocol"],
@@ -241,8 +235,8 @@ def _measured(m: dict[str, Any]) -> Iterator[Block]:
         )
         for p in m["perplexity"]
     ]
-    header = ("protocol", "tokens", "perplexity", "ratio to the training length, 95 %", "targets")
-    yield table(header, rows, f"inference: {m['inference']['label']}", numeric=(1, 2, 4))
+    yield table(columns, rows, how, numeric=(1, 2, 4))
+    g, b = m["gradient"], m["bounds"]
     fields = [
         (
             f"attention ERF({a['eps']:g})",
@@ -251,16 +245,14 @@ def _measured(m: dict[str, Any]) -> Iterator[Block]:
             f"{a['segments']} x {a['rows']} rows a head",
         )
         for a in m["attention"]
-    ]
-    g, b = m["gradient"], m["bounds"]
-    fields.append(
+    ] + [
         (
             f"gradient ERF({g['share']:g})",
             f"{g['tokens']} ({g['tokens_low']:.0f} to {g['tokens_high']:.0f})",
             f"mass in the training length {g['mass']:.3f}",
             f"{g['segments']} segments, 95 %",
         )
-    )
+    ]
     yield table(("receptive field", "tokens", "beside it", "measured on"), fields)
     yield note(
         "Bounds of the attention ERF by the theorem: {violations} violated of {checks}.",

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import itertools
 import os
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,15 +28,16 @@ from farfield.validation.files import CorruptFile, read_json
 
 def commit() -> str | None:
     """The commit that this package is a checkout of; None where it is none, or is changed."""
-    git = ["git", "-C", str(Path(__file__).resolve().parent)]
+
+    def said(*words: str) -> str:
+        git = ["git", "-C", str(Path(__file__).resolve().parent), *words]
+        return subprocess.check_output(git, stderr=subprocess.DEVNULL, text=True).strip()
+
     try:
-        changed = subprocess.run(
-            [*git, "status", "--porcelain", "--untracked-files=no"], capture_output=True, check=True
-        )
-        found = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, check=True)
+        changed = said("status", "--porcelain", "--untracked-files=no")
+        return None if changed else said("rev-parse", "HEAD")
     except (OSError, subprocess.CalledProcessError):
         return None
-    return None if changed.stdout else found.stdout.decode().strip()
 
 
 def began(folder: Path, predictions: str | None) -> dict[str, Any]:
@@ -86,8 +87,10 @@ class Store:
         def taken() -> None:
             raise InUse(key)
 
+        if not (self.root / f"{key}.lock").exists():
+            return False
         try:
-            with self.locked(key, taken) if (self.root / f"{key}.lock").exists() else nullcontext():
+            with self.locked(key, taken):
                 return False
         except InUse:
             return True
@@ -129,13 +132,11 @@ class Store:
 
     def set_aside(self, key: str) -> Path:
         """Rename the folder of a corrupted run so that the run can be made again."""
-        for number in range(1, 1000):
-            place = self.root / f"{key}.corrupt-{number}"
-            if not place.exists():
-                os.replace(self.folder(key), place)
-                self.folder(key).mkdir()
-                return place
-        raise InputError(f"runs folder {str(self.root)!r} holds 999 corrupted copies of {key}")
+        places = (self.root / f"{key}.corrupt-{number}" for number in itertools.count(1))
+        place = next(place for place in places if not place.exists())
+        os.replace(self.folder(key), place)
+        self.folder(key).mkdir()
+        return place
 
 
 def stored(folder: Path, measurements: Sequence[str] | None = None) -> dict[str, Any]:

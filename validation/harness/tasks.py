@@ -74,13 +74,13 @@ class Task:
 
     def describe(self) -> dict[str, Any]:
         """What decides its rows, in JSON form."""
-        own = {
-            "induction": ("vocabulary", "chance"),
-            "copy": ("vocabulary", "span"),
-            "needle": ("distractors",),
-        }[self.kind]
+        kinds: dict[str, dict[str, Any]] = {
+            "induction": {"vocabulary": self.vocabulary, "chance": self.chance},
+            "copy": {"vocabulary": self.vocabulary, "span": self.span},
+            "needle": {"distractors": self.distractors},
+        }
         text = {} if self.text is None else {"text_sha256": self.text.sha256}
-        return {"kind": self.kind, **{name: getattr(self, name) for name in own}, **text}
+        return {"kind": self.kind, **kinds[self.kind], **text}
 
     @property
     def sha256(self) -> str:
@@ -137,8 +137,18 @@ class Task:
     def _asking(self, random: np.random.Generator, length: int, far: np.ndarray, part: str) -> Rows:
         if self.kind == "needle":
             return self._hidden(random, length, far, getattr(self.text, part))
-        make = {"induction": self._last, "copy": self._copied}[self.kind]
-        return make(random, len(far), length, far)
+        span = self.span if self.kind == "copy" else 1
+        tokens, every = self._distinct(random, len(far), length + 1), np.arange(len(far))
+        query = np.full(len(far), length - span)
+        key = query - far
+        if self.kind == "copy":  # a marker stands before the span and where it is asked for
+            marker = tokens[:, 0].copy()
+            tokens[:, 0] = tokens[every, key - 1]
+            tokens[every, key - 1] = marker
+        tokens[every, query] = tokens[every, key - 1]
+        for offset in range(span):
+            tokens[:, length - span + 1 + offset] = tokens[every, key + offset]
+        return self._rows(tokens, query, key, span)
 
     def _distinct(self, random: np.random.Generator, count: int, length: int) -> np.ndarray:
         """Rows of distinct tokens."""
@@ -174,25 +184,6 @@ class Task:
                 query[again], key[again] = t, at[again] + 1
             busy = again
         return Rows(tokens[:, : length + 1], asked[:, :length], query, key)
-
-    def _last(self, random: np.random.Generator, count: int, length: int, far: np.ndarray) -> Rows:
-        tokens, every = self._distinct(random, count, length + 1), np.arange(count)
-        key, query = length - 1 - far, np.full(count, length - 1)
-        tokens[:, length - 1], tokens[:, length] = tokens[every, key - 1], tokens[every, key]
-        return self._rows(tokens, query, key, 1)
-
-    def _copied(
-        self, random: np.random.Generator, count: int, length: int, far: np.ndarray
-    ) -> Rows:
-        tokens, every = self._distinct(random, count, length + 1), np.arange(count)
-        query = np.full(count, length - self.span)
-        key = query - far
-        marker = tokens[:, 0].copy()
-        tokens[:, 0] = tokens[every, key - 1]
-        tokens[every, key - 1] = tokens[every, query] = marker
-        for offset in range(self.span):
-            tokens[:, length - self.span + 1 + offset] = tokens[every, key + offset]
-        return self._rows(tokens, query, key, self.span)
 
     def _hidden(
         self, random: np.random.Generator, length: int, far: np.ndarray, text: np.ndarray

@@ -114,20 +114,17 @@ def recall(
     at_home = [one for (length, _), one in zip(places, found, strict=True) if length == trained]
     by_head = torch.stack([one[1].mean(0) for one in at_home]).mean(0)
     layer, head = divmod(int(by_head.argmax()), by_head.shape[1])
-    points = []
-    for (length, distance), (right, attention, _, _, _) in zip(places, found, strict=True):
-        own = attention[:, layer, head]
-        points.append(
-            Recalled(
-                length,
-                distance,
-                len(right),
-                right.double().mean().item(),
-                own.mean().item(),
-                own.std().item() / math.sqrt(len(own)),
-                tuple(map(tuple, attention.mean(0).tolist())),
-            )
+    points = tuple(
+        Recalled(
+            *place,
+            rows=len(right),
+            accuracy=right.double().mean().item(),
+            attention=attention[:, layer, head].mean().item(),
+            error=attention[:, layer, head].std().item() / math.sqrt(len(right)),
+            heads=tuple(map(tuple, attention.mean(0).tolist())),
         )
+        for place, (right, attention, _, _, _) in zip(places, found, strict=True)
+    )
     logits: dict[str, list[Tensor]] = {"target": [], "others": [], "near": []}
     for _, _, content, query, key in at_home:
         if query - key >= asked.near:
@@ -137,7 +134,7 @@ def recall(
             logits["others"].append(own[:, : query + 1 - asked.near][:, rest])
             logits["near"].append(own[:, query + 1 - asked.near :])
     kept = {name: torch.cat(parts).float().numpy() for name, parts in logits.items() if parts}
-    return Recall(layer + 1, head + 1, tuple(points)), kept
+    return Recall(layer + 1, head + 1, points), kept
 
 
 def asked_at(

@@ -185,7 +185,7 @@ def attention_receptive_field(
 
     Args:
         model: the model.
-        text: `uint8`, shape (bytes,).
+        text: of bytes or tokens, one-dimensional.
         thresholds: the `eps`, each between 0 and 1.
         length: tokens a segment.
         segments: how many, evenly spaced in the text.
@@ -240,43 +240,30 @@ def attention_rows(
 ) -> AttentionRows:
     """The rows behind `attention_receptive_field`, a segment and a layer at a time.
 
-    Memory holds the sampled rows of one layer, never a matrix of all pairs. The arguments are
-    those of `attention_receptive_field`; `within` asks for the mass on so many nearest tokens, and
-    `progress` is called with the number of segments done.
-
-    Raises:
-        InputError: the text is too short, or the encoding knows less than `length`.
+    Memory holds the sampled rows of one layer, never a matrix of all pairs. `within` asks for the
+    mass on so many nearest tokens, and `progress` is called with the number of segments done.
     """
     samples = torch.from_numpy(samples_of(text, segments, length))[:, :-1]
     at = torch.linspace(length // 2, length - 1, min(rows, length - length // 2)).long().unique()
     keys_at = at[:, None] - torch.arange(length)  # row, distance
     bias = model.bias_table(length)
     bias = torch.zeros(1, length, dtype=torch.float64) if bias is None else bias
+    log_eps = torch.tensor(thresholds, dtype=torch.float64).log()[:, None, None, None]
+    beyond = torch.tensor([w < length for w in within], dtype=torch.float64)
+    found: list[tuple[Tensor, ...]] = []  # one a segment and layer
 
     @functools.lru_cache
     def prior(visible: Visibility, layer: int, heads: int) -> tuple[Tensor, Tensor, Tensor]:
         """Which keys are seen, the bias on them, its tails: of the layers that see so."""
         seen = (keys_at >= 0) & visible.sees(at[:, None], keys_at)
-        log_b = rows_of(bias, layer, heads)[:, None].masked_fill(
-            ~seen, -math.inf
-        )  # head, row, distance
+        log_b = rows_of(bias, layer, heads)[:, None].masked_fill(~seen, -math.inf)
         return seen, log_b, tail_sums((log_b - log_b.amax(-1, keepdim=True)).exp())
-
-    log_eps = torch.tensor(thresholds, dtype=torch.float64).log()[:, None, None, None]
-
-    measured: list[Tensor] = []
-    gaps, failed, informative = [], torch.zeros(3, dtype=torch.long), []
-    masses = []
-    beyond = torch.tensor([w < length for w in within], dtype=torch.float64)
-    largest = torch.zeros(2, dtype=torch.float64)
-
-    trfs: list[Tensor] = []
 
     def measure(
         query: Tensor, key: Tensor, value: Tensor, visible: Visibility, weighting: Weighting
     ) -> None:
         heads = query.shape[1]  # layers without a bias of their own share the first one's
-        own = len(measured) % (len(bias) // heads) if len(bias) > heads else 0
+        own = len(found) % (len(bias) // heads) if len(bias) > heads else 0
         seen, log_b, b_tails = prior(visible, own, heads)
         scores = (query[:, :, at].double() @ key.double().transpose(-2, -1)).cpu()
         scores = weighting.content(scores / math.sqrt(query.shape[-1]))
@@ -285,45 +272,47 @@ def attention_rows(
         tails = tail_sums((weights - weights.amax(-1, keepdim=True)).exp())
         erf = tokens(tails, log_eps)
         outside = tails[..., [min(w, length - 1) for w in within]] / tails[..., :1]
-        masses.append(1 - (outside * beyond).mean((0, 1, 2)))
         counted = log_b > -math.inf
-        bounds = (logits.masked_fill(~counted, 0).abs().amax(), value.double().norm(dim=-1).amax())
-        torch.maximum(largest, torch.stack([bound.cpu() for bound in bounds]), out=largest)
+        largest = (logits.masked_fill(~counted, 0).abs().amax(), value.double().norm(dim=-1).amax())
         highest = logits.masked_fill(~counted, -math.inf).amax(-1)
         gap = highest - logits.masked_fill(~counted, math.inf).amin(-1)
         mean = (log_b.softmax(-1) * logits).sum(-1)
         lower = tokens(b_tails, log_eps + gap + _SLACK)
         upper = tokens(b_tails, log_eps - gap - _SLACK)
         jensen = tokens(b_tails, log_eps - (highest - mean) - _SLACK)
-        failed.add_(torch.stack([(lower > erf).sum(), (erf > upper).sum(), (erf > jensen).sum()]))
-        informative.append((jensen < seen.sum(-1)).double().mean())
-        measured.append(erf.double())
-        trfs.append(tokens(b_tails, log_eps[:, 0]).double())
-        gaps.append(gap.flatten())
+        found.append(
+            (
+                erf.double(),
+                tokens(b_tails, log_eps[:, 0]).double(),
+                1 - (outside * beyond).mean((0, 1, 2)),
+                gap.flatten(),
+                torch.stack([(lower > erf).sum(), (erf > upper).sum(), (erf > jensen).sum()]),
+                (jensen < seen.sum(-1)).double().mean(),
+                torch.stack([bound.cpu() for bound in largest]),
+            )
+        )
 
-    path = observed(measure)
     for done, sample in enumerate(samples.split(1), 1):  # one at a time bounds the memory
-        model.hidden(model.embed(sample.to(model.device)), visible, path)
+        model.hidden(model.embed(sample.to(model.device)), visible, observed(measure))
         if progress is not None:
             progress(done)
-    erf = torch.stack(measured).unflatten(0, (len(samples), -1)).squeeze(3)
-    erf, gap = erf.permute(1, 2, 0, 3, 4), torch.cat(gaps)  # layer, eps, segment, head, row
-    trf = trfs[0] if prior.cache_info().currsize == 1 else torch.stack(trfs).mean(0)
-    trf = trf.expand(-1, erf.shape[3], -1)
-    lower, upper, jensen = failed.tolist()
+    erfs, trfs, shares, gaps, failed, informative, largest = map(
+        torch.stack, zip(*found, strict=True)
+    )
+    erf = erfs.unflatten(0, (len(samples), -1)).squeeze(3)
+    erf = erf.permute(1, 2, 0, 3, 4)  # layer, eps, segment, head, row
+    trf = trfs[0] if prior.cache_info().currsize == 1 else trfs.mean(0)
     bounds = Bounds(
         checks=3 * erf.numel(),
-        lower=lower,
-        upper=upper,
-        jensen=jensen,
-        informative=torch.stack(informative).mean().item(),
-        range_median=gap.median().item(),
-        range_max=gap.max().item(),
-        logit_bound=largest[0].item(),
-        value_bound=largest[1].item(),
+        **dict(zip(("lower", "upper", "jensen"), failed.sum(0).tolist(), strict=True)),
+        informative=informative.mean().item(),
+        range_median=gaps.median().item(),
+        range_max=gaps.max().item(),
+        logit_bound=largest[:, 0].max().item(),
+        value_bound=largest[:, 1].max().item(),
     )
-    shares = torch.stack(masses).unflatten(0, (len(samples), -1)).mean(1).numpy()
-    return AttentionRows(erf, trf, shares, within, bounds)
+    masses = shares.unflatten(0, (len(samples), -1)).mean(1).numpy()
+    return AttentionRows(erf, trf.expand(-1, erf.shape[3], -1), masses, within, bounds)
 
 
 def resampled(values: np.ndarray) -> np.ndarray:
@@ -395,17 +384,7 @@ def gradient_receptive_field(
 
     `s_m = ||g_m|| / sum ||g||`, `g_m` the gradient at input embedding `m` of the log-probability of
     the observed next byte at the last position. [C] does not name the scalar; this is our choice.
-
-    Args:
-        model: the model.
-        text: `uint8`, shape (bytes,).
-        share: between 0 and 1.
-        length: tokens a segment.
-        segments: how many, evenly spaced in the text; their curves are averaged.
-        visible: which keys a query sees.
-
-    Raises:
-        InputError: the text is too short, or the encoding knows less than `length`.
+    The `share` is between 0 and 1; the curves of the segments are averaged.
     """
     curves = gradient_shares(model, samples_of(text, segments, length), visible)
     mass = share_within(curves, model.length)
@@ -431,11 +410,8 @@ def gradient_shares(
 ) -> np.ndarray:
     """`s_m` of each segment, nearest token first; float64, shape (segments, length).
 
-    Args:
-        model: its weights get no gradient.
-        rows: int64, shape (segments, length + 1); the last column holds the observed next bytes.
-        visible: which keys a query sees.
-        tokens_a_pass: bounds the memory.
+    The rows are int64, shape (segments, length + 1); their last column holds the observed next
+    bytes. `tokens_a_pass` bounds the memory.
     """
     trained = [p for p in model.parameters() if p.requires_grad]
     for parameter in trained:
@@ -458,14 +434,10 @@ def gradient_shares(
 
 
 def shortest_suffix(curves: np.ndarray, share: float) -> tuple[int, float, float]:
-    """Tokens of the shortest suffix with more than `share` of the mean curve, with an interval.
+    """Tokens of the shortest suffix with more than `share` of the mean curve, and the ends of their
+    95 % bootstrap interval over the segments.
 
-    Args:
-        curves: nearest token first, each with sum 1; float64, shape (segments, length).
-        share: between 0 and 1.
-
-    Returns:
-        The tokens, and the ends of their 95 % bootstrap interval over the segments.
+    The curves are nearest token first, each with sum 1; float64, shape (segments, length).
 
     >>> shortest_suffix(np.array([[0.5, 0.25, 0.25]]), 0.7)
     (2, 2.0, 2.0)
