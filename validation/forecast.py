@@ -304,7 +304,7 @@ def _of_layers(layers: Sequence[Any], asked: Forecast, heads: int | None, use: A
     count = heads or max(given, default=4)
     plans = read_layers(layers, count)
     for at, layer in enumerate(plans, 1):
-        layer.require(at, count, 64, asked.trained)
+        layer.require(f"layer {at}", count, 64, asked.trained)
     subject = ", then ".join(map(_layer_text, layers))
     why = (
         "no hybrid like it was measured on text; a plan with these layers would tell, by farfield "

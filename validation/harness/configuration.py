@@ -127,7 +127,8 @@ class Configuration:
                 f"{preset.name} has {preset.layers}; accepted is one entry a layer"
             )
         for at, layer in enumerate(self.layers, 1):
-            layer.require(at, preset.heads, preset.width // preset.heads, preset.length)
+            place, size = f"{encoding.name}, layer {at}", preset.width // preset.heads
+            layer.require(place, preset.heads, size, preset.length)
         accepted = [1, preset.heads]
         if encoding.source == LISTED:  # heads of the catalogue spread over the layers mean nothing
             accepted.append(preset.heads * preset.layers)

@@ -54,11 +54,11 @@ class LayerPlan:
     mechanism: LayerMechanism
     encoding: Encoding | None = None
 
-    def require(self, at: int, heads: int, size: int, length: int) -> None:
+    def require(self, place: str, heads: int, size: int, length: int) -> None:
         """Raise InputError unless a model has room for it.
 
         Args:
-            at: the layer, counted from 1.
+            place: of the layer, in words.
             heads: of a layer.
             size: of a head.
             length: of the rows in training, in tokens.
@@ -79,7 +79,7 @@ class LayerPlan:
         if turn is not None and round(turn.share * size / 2) < 1:
             wrong = f"share {turn.share:g} of a head of {size}; accepted is a share of 2 or more"
         if wrong is not None:
-            raise InputError(f"layer {at}: {wrong}")
+            raise InputError(f"{place}: {wrong}")
 
 
 def read_layers(given: Sequence[Any], heads: int) -> tuple[LayerPlan, ...]:

@@ -275,7 +275,7 @@ class Plan:
         """
         found: dict[str, Job] = {}
         names: dict[tuple[str, str], Job] = {}
-        for job in itertools.chain.from_iterable(sweep.jobs(corpus) for sweep in self.sweeps):
+        for job in self._each(corpus):
             chosen = job.configuration.preset.name
             if names.setdefault((chosen, job.name), job).key != job.key:
                 raise InputError(
@@ -288,6 +288,13 @@ class Plan:
                     "measurements; accepted: one sweep with all test lengths"
                 )
         return tuple(found.values())
+
+    def _each(self, corpus: Corpus) -> Iterator[Job]:
+        for at, sweep in enumerate(self.sweeps):
+            try:
+                yield from sweep.jobs(corpus)
+            except InputError as error:
+                raise InputError(f"plan: sweep.{at}: {error}") from None
 
 
 def read_plan(path: str | os.PathLike[str]) -> Plan:

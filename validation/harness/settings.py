@@ -58,5 +58,6 @@ def _line(kind: Any, error: ValidationError) -> str:
         said = str(own).removeprefix(f"{names[0]}: ") if names else str(own)
         return f"{of}: {place}: {said}" if place else said
     why = first["msg"].replace("Input should be", "accepted is").replace("valid tuple", "list")
+    why = why.replace("an instance of", "a").replace("a valid dictionary", "a table")
     why = why.replace("Tuple should have", "accepted is").partition(" after")[0]
     return f"{of}: {place} {first['input']!r:.60}; {why}"

@@ -308,3 +308,25 @@ def test_the_plans_of_the_documentation_are_plans(fixed):
     assert len(blocks) == 2
     for block in blocks:
         assert parse_plan(tomllib.loads(block)).jobs(fixed)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (
+            {"encodings": [{"label": "h", "layers": ["0", {"mechanism": "-n", "base": 5.0}]}]},
+            "h: layer 2: base",
+        ),
+        ({"encodings": [{"label": "h", "layers": ["0"] * 3}]}, "h: 3 layers are listed"),
+        (
+            {"encodings": [{"label": "h", "layers": ["0", {"mechanism": "0", "window": 65}]}]},
+            "h, layer 2: window 65 in rows of 64 tokens",
+        ),
+        ({"heads": [3]}, "width 64 with 3 heads"),
+        ({"task": {"kind": "copy", "span": 40}}, "rows of 64 tokens have no room"),
+    ],
+)
+def test_what_contradicts_itself_is_refused_with_its_sweep(wrong, message, fixed):
+    sweeps = [{"encodings": ["alibi"]}, {"encodings": ["alibi"], "presets": ["recall"], **wrong}]
+    with pytest.raises(InputError, match=rf"^plan: sweep\.1: .*{re.escape(message)}"):
+        parse_plan({"sweep": sweeps}).jobs(fixed)

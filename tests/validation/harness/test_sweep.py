@@ -2,10 +2,12 @@ import dataclasses
 import json
 import multiprocessing
 import os
+import re
 import signal
 import subprocess
 import sys
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
@@ -266,6 +268,19 @@ def test_two_sweeps_share_one_plan(plan, source, tmp_path):
     trained = "".join(said).count("started") - "".join(said).count("held, \n")
     assert len(list((tmp_path / "runs").rglob("training.json"))) == 4 and trained >= 4
     assert not list((tmp_path / "runs").rglob("checkpoint*"))
+
+
+def test_the_hybrids_of_the_documentation_are_trained(capsys, source, tmp_path):
+    """A windowed rotary layer under a free one, and the others of the plan, by the verb: two steps
+    of each."""
+    said = (Path(__file__).parents[3] / "docs" / "scaling.md").read_text(encoding="utf-8")
+    (block,) = (b for b in re.findall(r"```toml\n(.*?)```", said, re.DOTALL) if "window" in b)
+    short = block.replace("tested = [64, 256, 1024]", "steps = [2]\ntested = [64]")
+    (tmp_path / "hybrid.toml").write_text(short.replace("rows = 96", "rows = 2"))
+    args = (str(tmp_path / "hybrid.toml"), "--runs", str(tmp_path / "runs"), "--text", source)
+    code, out, _ = run(capsys, "sweep", *args)
+    assert code == 0 and out.startswith("3 of 3 jobs finished, 0 failed.")
+    assert "windowed rotation" in out
 
 
 def test_exit_code_of_a_job_that_fails(capsys, plan, source, tmp_path):
