@@ -254,7 +254,10 @@ def use_of(asked: Hybrid, trained: int, tested: int, use: Any = None) -> Use:
         return Use(why=f"no model of {depth} layers was measured on rows of {trained} tokens")
     if tested > 16 * trained:
         return Use(why="the evidence ends at 16 times the training length")
-    at = {lender: _away(asked, lender, tested) for lender in alike}
+    try:
+        at = {lender: _away(asked, lender, tested) for lender in alike}
+    except InputError as why:  # a bias beyond what float64 holds has no price
+        return Use(why=str(why))
     nearest = min(alike, key=lambda lender: (at[lender], not lender.learned))
     seeds = [lender for lender in alike if lender.hybrid == nearest.hybrid]
     learned = sum(lender.learned for lender in seeds)
