@@ -17,6 +17,7 @@ from latex2mathml.converter import convert
 
 SECTION = re.compile(r"^\s*(Args|Returns|Raises|Fields|Yields|Note|Example|Examples):\s*$")
 ESSAY = "how-far-does-it-see.html"
+EMPHASIS = re.compile(r"(?<!\w)(\*{1,2}[A-Za-z][^*]*\*{1,2})(?!\w)|\*")
 BULLET = re.compile(r"^(\s*)([*-]|\d+\.)\s")
 
 
@@ -29,13 +30,13 @@ def plain(line: str) -> str:
         parts = [line[start:].replace("`", r"\`")]
     for k in range(0, len(parts), 2):
         parts[k] = re.sub(r"(\\)(?!`)", r"\\\\", parts[k])
-        parts[k] = parts[k].replace("*", r"\*").replace("|", r"\|")
+        parts[k] = EMPHASIS.sub(lambda m: m[1] or r"\*", parts[k]).replace("|", r"\|")
         parts[k] = re.sub(r"_(?![A-Za-z0-9])", r"\_", parts[k])
     return line[:start] + "`".join(parts)
 
 
 def as_written(lines: list[str]) -> list[str]:
-    r"""A docstring in reStructuredText that shows what is written.
+    r"""A docstring in reStructuredText that shows what is written, emphasis apart.
 
     >>> print(*as_written(["With", "", "    |x_1| = 2 * y", "", "and |z|."]), sep="/")
     With//:://    |x_1| = 2 * y//and \|z\|.
@@ -101,11 +102,40 @@ def theorems_page(app: Any) -> None:
             f"*{theorem.source}* · `farfield prove {name}`",
             checked,
             "```{raw} html\n"
-            f"<p>Let {escape(theorem.hypotheses)}. <em>Then {escape(theorem.statement)}.</em></p>\n"
+            f"<p>Let {printed(theorem.hypotheses)}. "
+            f"<em>Then {printed(theorem.statement)}.</em></p>\n"
             "```",
             proof(name),
         ]
     _written(Path(app.srcdir) / "theory" / "theorems.md", parts)
+
+
+GREEK = {
+    "beta": "β",
+    "delta": "δ",
+    "eps": "ε",
+    "eta": "η",
+    "lambda": "λ",
+    "oo": "∞",
+    "pi": "π",
+    "psi": "ψ",
+    "rho": "ρ",
+    "sigma": "σ",
+    "theta": "θ",
+    "zeta": "ζ",
+}
+
+
+def printed(text: str) -> str:
+    """A statement as HTML, its formulas as they are printed.
+
+    >>> printed("j >= 1, T_j <= e^{-2L} B_j")
+    'j ≥ 1, T<sub>j</sub> ≤ e<sup>-2L</sup> B<sub>j</sub>'
+    """
+    said = re.sub("[A-Za-z]+", lambda word: GREEK.get(word[0], word[0]), text)
+    said = escape(said.replace("<=", "≤").replace(">=", "≥").replace("->", "→"))
+    said = re.sub(r"\^(?:\{([^}]*)\}|(-?\w+))", r"<sup>\1\2</sup>", said)
+    return re.sub(r"_(?:\{([^}]*)\}|(\w))", r"<sub>\1\2</sub>", said)
 
 
 def proof(name: str) -> str:

@@ -33,9 +33,21 @@ def _():
 
 @app.cell
 def _(mo, state):
-    given = mo.cli_args().get("formulas") or "-r*log(1+n)"
+    # What the address says, else what the command said.
+    given = mo.query_params().get("formulas") or mo.cli_args().get("formulas") or state.START
+    chosen, choose = mo.state(str(given))
+    examples = [
+        mo.ui.button(label=name, on_click=lambda _, formula=formula: choose(formula))
+        for name, formula in state.EXAMPLES.items()
+    ]
+    mo.hstack(examples, justify="start", wrap=True)
+    return (chosen,)
+
+
+@app.cell
+def _(chosen, mo, state):
     typed = mo.ui.text_area(
-        value=str(given),
+        value=chosen(),
         full_width=True,
         rows=3,
         debounce=True,
@@ -54,7 +66,7 @@ def _(mo, session, state, typed):
         {
             name: mo.ui.slider(
                 steps=[float(v) for v in s.steps],
-                value=float(s.value),
+                value=float(s.nearest(mo.query_params().get(name))),
                 label=f"{name} ({s.domain})",
                 show_value=True,
                 debounce=False,
@@ -71,8 +83,13 @@ def _(mo, session, state, typed):
 
 
 @app.cell
-def _(moved, state):
+def _(mo, moved, state, typed):
     values = state.values_of(moved.value)
+    _told = {"formulas": typed.value, **values}  # the address
+    for _key in {*mo.query_params().to_dict()} - {*_told}:
+        mo.query_params().remove(_key)
+    for _key, _value in _told.items():
+        mo.query_params()[_key] = str(_value)
     return (values,)
 
 

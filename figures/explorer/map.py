@@ -17,8 +17,10 @@ from farfield.theory.convergence import Convergence, Verdict
 from farfield.theory.decision.regions import Range, boundary, stretches
 
 COLUMNS = 60
+FINE = 4096
+"""The greatest denominator of a value in the middle of a column."""
 WIDE, STRIP, SIDE = 400, 50, 260
-LEFT, TOP, BELOW, TYPE = 40, 10, 44, 13
+LEFT, TOP, BELOW, TYPE = 40, 26, 44, 13
 
 
 def parameter_map(
@@ -59,10 +61,13 @@ def parameter_map(
 
 
 def _axes(ends: Sequence[Range]) -> tuple[Axis, Axis]:
-    """Those of the map; one parameter has a strip."""
+    """Those of the map, logarithmic like the sliders; one parameter has a strip."""
     tall = SIDE if len(ends) > 1 else STRIP
     across, upwards = ([float(v) for v in ends[k]] for k in (0, -1))
-    return Axis(across, False, LEFT, WIDE - 20), Axis(upwards, False, TOP + tall, TOP)
+    return (
+        Axis(across, across[0] > 0, LEFT, WIDE - 20),
+        Axis(upwards, upwards[0] > 0, TOP + tall, TOP),
+    )
 
 
 @lru_cache(64)
@@ -71,8 +76,14 @@ def _ground(condition: sympy.Basic, names: tuple[str, ...], ends: tuple[Range, .
     (x, y), plane = _axes(ends), len(names) > 1
     parts = list(_areas(condition, names, ends, x, y))
     for curve in boundary(condition, names, ends):
-        line = "L".join(f"{x.at(a):.1f} {y.at(b):.1f}" for a, b in curve)
-        path = f"M{line}" if plane else f"M{x.at(curve[0][0]):.1f} {y.first}V{y.last}"
+        if plane:
+            path = "M" + "L".join(f"{x.at(a):.1f} {y.at(b):.1f}" for a, b in curve)
+        else:
+            path = f"M{x.at(curve[0][0]):.1f} {y.first}V{y.last}"
+            parts.append(
+                f'<text x="{x.at(curve[0][0]):.1f}" y="{TOP - 8}" text-anchor="middle">'
+                f"{curve[0][0]:.3g}</text>"
+            )
         parts.append(f'<path d="{path}" fill="none" stroke="currentColor" stroke-width="1.5"/>')
     for value, name in x.ticks(5):
         parts.append(
@@ -100,11 +111,11 @@ def _areas(
         for low, high, held in stretches(condition, names[0], ends[0], {}):
             found.append((x.at(float(low)), x.at(float(high)), y.first, y.last, held))
     else:
-        (low, high), wide = ends[0], (x.last - x.first) / COLUMNS
+        wide = (x.last - x.first) / COLUMNS
         for k in range(COLUMNS):
-            value = low + (high - low) * Rational(2 * k + 1, 2 * COLUMNS)
+            left = x.first + k * wide
+            value = Rational(x.value(left + wide / 2)).limit_denominator(FINE)
             for a, b, held in stretches(condition, names[1], ends[1], {names[0]: value}):
-                left = x.first + k * wide
                 found.append((left, left + wide, y.at(float(a)), y.at(float(b)), held))
     for left, right, bottom, top, held in found:
         if held is not None:

@@ -57,6 +57,17 @@ WIDE = 8
 STEP = Fraction(1, 8)
 OCTAVES = 8
 """Of a parameter without an end: it is moved from 2^-8 to 2^8, eight steps an octave."""
+START = "-r*log(1+n)"
+EXAMPLES = {
+    START: START,
+    "ALiBi": "alibi",
+    "KERPLE": "kerple_log",
+    "Sandwich": "sandwich",
+    "RoPE": "rope",
+    "one local head of eight": "[-n/4; 0 x7]",
+    "two parameters": "-a*n^b",
+}
+"""What can be clicked, with the formula that it stands for."""
 _BETWEEN = re.compile(r"\n|;(?![^\[\n]*\])")  # a line, or ; outside of a list of heads
 
 
@@ -68,6 +79,14 @@ class Slider:
     domain: str
     steps: tuple[Fraction, ...]
     value: Fraction
+
+    def nearest(self, given: str | None) -> Fraction:
+        """The step that is nearest to a value of an address; the usual one where it has none."""
+        try:
+            wanted = Fraction(str(given))
+        except (ValueError, ZeroDivisionError):
+            return self.value
+        return min(self.steps, key=lambda step: abs(step - wanted))
 
 
 def slider(name: str, domain: str) -> Slider:
@@ -275,11 +294,9 @@ def first(question: Question, values: Mapping[str, Fraction]) -> list[Item]:
 
 def chart(question: Question, values: Mapping[str, Fraction]) -> list[Item]:
     """The map of the parameters, where the verdict depends on them."""
-    shown = {s.name: [v for v in s.steps if abs(v) <= WIDE] for s in question.sliders}
+    shown = {s.name: s.steps for s in question.sliders}
     here = {s.name: values.get(s.name, s.value) for s in question.sliders}
-    drawn = parameter_map(
-        question.decided, shown, {k: min(v, shown[k][-1]) for k, v in here.items()}
-    )
+    drawn = parameter_map(question.decided, shown, here)
     return [] if drawn is None else [drawn]
 
 

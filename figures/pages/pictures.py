@@ -294,7 +294,7 @@ def window_curve(p: Prediction) -> Curve | None:
 
 
 def biases(s: Study) -> Curve:
-    """Those asked about before the reference heads of the catalogue."""
+    """Those asked about among the reference heads of the catalogue."""
     lines = [
         line
         for k, e in enumerate(s.about(asked=True))
@@ -310,8 +310,8 @@ def biases(s: Study) -> Curve:
             continue
         lines += weights(subject, title, colour=decided.get(title), weight=Weight.CONTEXT)
     return Curve(
-        "Those asked about before the reference heads of the catalogue: green where the series "
-        "converges, orange where it diverges.",
+        "Your bias (bold) among the catalogue: green where the series converges, orange where it "
+        "diverges.",
         "n + 1 (tokens)",
         "exp(p(n) − p(0))",
         tuple(lines),

@@ -476,7 +476,7 @@ def _place(s: Study) -> Iterator[Item]:
                 "{comma}{name} is number {k}", comma=", " if own else "", name=title[rank.name], k=k
             )
     yield sentence(
-        "Among {count} by the number of keys that hold all but {eps}, the fewest first, {own}.",
+        "By how many keys hold all but {eps} of the weight, the fewest first, {own} of {count}.",
         Label.CERTIFIED,
         count=f"{len(s.place.ranks)} biases",
         eps=PLACE_EPS[-1],

@@ -275,11 +275,17 @@ def test_the_explorer_in_a_browser(browser, explorer, axe, width, scheme):
     assert page.locator("text=At r = 1: diverges").count() == 1
     page.get_by_role("slider").press("ArrowRight")
     page.wait_for_selector("text=At r = 9/8: converges", timeout=30_000)
+    page.wait_for_url("**r=9%2F8")  # the state stands in the address
+    page.reload()
+    page.wait_for_selector("text=At r = 9/8: converges", timeout=60_000)
     typed = page.locator("textarea").first
     typed.fill("-r*log(1+n")
     typed.blur()
     page.wait_for_selector("text=column 11", timeout=30_000)
     assert page.locator(".numbers .value").count() == 5, "the last answer stands"
+    page.get_by_role("button", name="one local head of eight").click()
+    page.wait_for_selector("text=−n/4", state="attached", timeout=60_000)
+    assert typed.input_value() == "[-n/4; 0 x7]"
     assert not said
     assert all(url.startswith((explorer, "data:", "blob:")) for url in asked)
     page.close()

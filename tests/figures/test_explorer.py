@@ -34,6 +34,19 @@ def test_the_slider_of_a_slope_reaches_those_of_alibi():
     assert all(b / a <= Fraction(9, 8) for a, b in itertools.pairwise(steps))
 
 
+def test_an_address_moves_a_slider_to_its_nearest_step():
+    moved = slider("a", "positive")
+    assert moved.nearest("9/8") == Fraction(9, 8) and moved.nearest("1e9") == 256
+    assert moved.nearest("1.12") == Fraction(9, 8)
+    for nothing in (None, "", "x", "1/0", "nan", "['1', '2']"):
+        assert moved.nearest(nothing) == moved.value
+
+
+def test_every_example_can_be_read():
+    for formula in state.EXAMPLES.values():
+        assert Explorer().read(formula).questions and not Explorer().read(formula).trouble
+
+
 def test_a_slider_asks_for_no_new_decision(monkeypatch):
     """A move reads the condition that was proved."""
     decided = []
@@ -86,7 +99,8 @@ def test_the_map_has_the_exact_boundary():
     areas = re.findall(r'<rect x="([\d.]+)" .*?width="([\d.]+)"', line.svg)
     (left, wide), (edge, rest) = [(float(a), float(b)) for a, b in areas]
     assert left + wide == pytest.approx(edge, abs=0.02)
-    assert wide / (wide + rest) == pytest.approx((1 - 1 / 256) / (8 - 1 / 256), abs=1e-4)
+    assert wide / (wide + rest) == pytest.approx(1 / 2, abs=1e-4), "octaves from 2^-8 to 2^8"
+    assert ">1</text>" in line.svg, "the boundary has its value"
 
 
 def test_too_little_time_is_an_enclosure_or_unknown_never_a_guess():

@@ -106,7 +106,10 @@ def test_a_study_without_runs_shows_no_measurement():
 
 def test_what_has_no_number_is_said_in_one_line():
     shown = study_page(study(["type1", "rope", "learned"]))
-    assert shown.count("No additive bias, so no TRF and no leak: RoPE, Learned.") == 1
+    assert (
+        shown.count("Receptive field and leak are defined for additive biases only: RoPE, Learned.")
+        == 1
+    )
     assert "<td>–</td>" not in shown
 
 

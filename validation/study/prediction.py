@@ -228,7 +228,8 @@ def predict(
         layers=layers,
     )
     if not subject.biases or subject.bca is not None:
-        return dataclasses.replace(base, missing="No additive bias, so no TRF and no leak")
+        why = "Receptive field and leak are defined for additive biases only"
+        return dataclasses.replace(base, missing=why)
     if subject.free:
         wanted = ", ".join(p.name for p in subject.free[:4])
         return dataclasses.replace(base, missing=f"TRF and leak need values for {wanted}")
