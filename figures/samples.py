@@ -211,9 +211,8 @@ class Sample:
     def perplexity(self, protocol: str) -> dict[int, dict[int, float]]:
         """Perplexity by tested length and seed.
 
-        A length that was scored on other targets than the training length (the one far beyond) is
-        given as its ratio, which is paired on its own targets, times the perplexity at the
-        training length.
+        The length far beyond was scored on other targets than the training length. It is given as
+        its ratio, paired on its own targets, times the perplexity at the training length.
         """
         found: dict[int, dict[int, float]] = {}
         for seed, m in zip(self.seeds, self.measurements, strict=True):

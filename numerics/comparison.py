@@ -1,12 +1,12 @@
 r"""Comparing two tails: which is lighter, and from which eps on its receptive field is smaller.
 
-With u_j = T_j/B of `a` and v_j = T_j/B of `b`, TRF_a(eps) <= TRF_b(eps) for every eps up to
+Let u_j = T_j/B of `a` and v_j = T_j/B of `b`. Then `TRF_a(eps) <= TRF_b(eps)` for every eps up to
 
     eps* = min { v_j : u_j > v_j }    (1 if there is none),
 
 and for no eps just above it (ours). Let a be lighter. Beyond some M every j has u_j <= v_j: from
-a_t/A <= b_t/B for all t >= M. That M is certified by a bound of p_a - p_b + log(B_b/B_a), the
-j below it are compared by balls, from the far end, where the first j with u_j > v_j gives eps*.
+a_t/A <= b_t/B for all t >= M. A bound of `p_a - p_b + log(B_b/B_a)` certifies that M.
+The j below it are compared by balls, from the far end. The first j with u_j > v_j gives eps*.
 """
 
 from __future__ import annotations

@@ -9,9 +9,9 @@ cumulative mass reaches q, predicts the gradient ERF without training. Causality
 to N lags exact for every distance below N; the convolution is one FFT of the exponentially tilted
 kernel on a circle of 2N lags, tilted so far (1e-9 over the circle) that wrap-around is negligible.
 
-Beyond MAX_LAGS lags: with M the largest of the R independent steps, P(M > x) <= P(sum > x) <=
-P(M > x/R), so the quantile of the sum of steps lies between T_1 and R T_1, T_1 the quantile of M,
-P(M > x) = 1 - (1 - a mean_h T_{x+1}/B)^R. That bracket is certified for the model.
+Beyond MAX_LAGS lags, let M be the largest of the R independent steps and T_1 its quantile. Then
+`P(M > x) <= P(sum > x) <= P(M > x/R)`, so the quantile of the sum lies between T_1 and R T_1. Here
+`P(M > x) = 1 - (1 - a mean_h T_{x+1}/B)^R`. That bracket is certified for the model.
 """
 
 from __future__ import annotations

@@ -21,25 +21,26 @@ head resolves or all that do look beyond.
 
 A bias that falls and then stays on a floor is worse than none: its heads were relied upon, and the
 far keys of a long row drown what they see. So the *order loss* has one part for the order that a
-row lacks and one for what is drowned in it,
+row lacks and one for what is drowned in it:
 
-    1 - rho / (rho + 1/4) + (Q log(1 + rho_R))^2 / 5,
+    1 - rho / (rho + 1/4) + (Q log(1 + rho_R))^2 / 5.
 
-`rho_R` the mean of `R_h L^2`, each head weighted by its resolution. The forms and the 1/4 and 1/5
-were found on trained models, not derived.
+`rho_R` is the mean of `R_h L^2`, each head weighted by its resolution. The forms and the 1/4 and
+1/5 were found on trained models, not derived.
 
 The order loss is no function of the attention: a window that is flat inside has a case of its own,
 and a head that sees only itself counts as one with perfect order. The *kernel order loss* has
-neither fault. It counts a step between two neighbours by what the lesser of them gets,
+neither fault. It counts a step between two neighbours by what the lesser of them gets:
 
-    R' = sum_{i >= 1} min(P_i, P_{i+1}) |P_i - P_{i+1}|,    R'' the same from i = 0,
+    R' = sum_{i >= 1} min(P_i, P_{i+1}) |P_i - P_{i+1}|,    R'' the same from i = 0.
 
-`P_i` the share of the key at distance `i`, and is
+`P_i` is the share of the key at distance `i`. The kernel order loss is
 
-    (1/4) / (rho' + 1/4) * M + (Q'' log(1 + rho''))^2 / 5,
+    (1/4) / (rho' + 1/4) * M + (Q'' log(1 + rho''))^2 / 5.
 
-`rho'` the mean of `R' (1 - leak) L^2`, `M` the mean layered mass beyond `L`, `Q''` and `rho''` the
-means of the leak and of `R'' L^2`, weighted by `R''`. Its form was found on the same models.
+`rho'` is the mean of `R' (1 - leak) L^2`, `M` the mean layered mass beyond `L`. `Q''` and `rho''`
+are the means of the leak and of `R'' L^2`, weighted by `R''`. Its form was found on the same
+models.
 
 All numbers are float64 sums over a table of biases, shape (heads, N), `-inf` where it masks.
 """
@@ -152,8 +153,8 @@ def kept_share(kept: float) -> float:
 def order_loss(bias: np.ndarray, trained: int, layers: int) -> float:
     """The order that a long row lacks and that is drowned in it; 0 or more, 1 without any order.
 
-    Where no head has an order inside its support, as in windows, it is what depth carries beyond
-    the training length, the mean layered mass, since only depth finds an order there.
+    In windows no head has an order inside its support, and only depth finds one there. Then the
+    loss is what depth carries beyond the training length, the mean layered mass.
 
     Args:
         bias: shape (heads, N), a row of the longest length at inference.

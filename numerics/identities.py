@@ -5,9 +5,9 @@ exponent. Exponentials, such powers, sines and cosines are rewritten over indepe
 (`exp(L)`, `x^r`, `exp(i u)`), in which both sides are rational functions; then
 
 * an identity holds if the numerator of left - right is the zero polynomial;
-* an inequality holds if numerator and denominator of right - left have no negative coefficient, or
-  if right - left is identical to a gap that is a sum of products of terms plainly not negative, or,
-  between constants, if balls decide it.
+* an inequality holds if numerator and denominator of right - left have no negative coefficient;
+  or if right - left is identical to a gap, a sum of products of terms plainly not negative;
+  or, between constants, if balls decide it.
 
 A relation that these rules accept is true. A true relation that none of them sees is refused.
 """

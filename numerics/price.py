@@ -1,11 +1,11 @@
 r"""The price of distance: which logit advantage a head must have to use a far key (ours).
 
 One query sees keys at distances `0 <= k < N` with prior weights `b_k = exp(p(k))`. The *price* of
-distance n is
+distance n, for a row of N keys and for the whole series, is
 
-    pi_N(n) = log((B_N - b_n) / b_n),        pi(n) = log((B - b_n) / b_n)
+    pi_N(n) = log((B_N - b_n) / b_n),        pi(n) = log((B - b_n) / b_n).
 
-for a row of N keys and for the whole series; it is infinite where the series diverges. The
+It is infinite where the series diverges. The
 attention on a key is `sigma(g - pi)`: the logistic function of its *advantage* g, its logit less
 the prior-weighted log-mean-exp of the other logits, less the price. So an advantage g gives a share
 alpha of the attention, or more, to the distances with

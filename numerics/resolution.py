@@ -1,6 +1,6 @@
 r"""Attention resolution [S, Eq. 4] of biases, surrogates and measured scores.
 
-    R(s) = sum_{i=0}^{N} x_i (x_i - x_{i+1}) / (sum_{i=0}^{N} x_i)^2,  x_i = e^{s_i}
+    R(s) = sum_{i=0}^{N} x_i (x_i - x_{i+1}) / (sum_{i=0}^{N} x_i)^2,  x_i = e^{s_i}.
 
 A row of T tokens has the scores `s_0 .. s_{T-1}` [S, Eq. 13], so the sum ends at `N = T - 2` and
 `s_{N+1} = s_{T-1}`. A window of w tokens makes `s_n = -oo` from w on: then the sum ends at w - 1
@@ -215,9 +215,9 @@ def attention_resolution(
     """The attention resolution [S, Eq. 4] of a bias or of measured scores.
 
     Args:
-        f: a formula in `n`, a SymPy expression, a name of the catalogue, an `Encoding` (for RoPE
-            and xPos their surrogates), or scores `s_0, s_1, ...` as a one-dimensional array of at
-            least two finite numbers.
+        f: a formula in `n`, a SymPy expression, a name of the catalogue or an `Encoding`. RoPE and
+            xPos stand for their surrogates. Or scores `s_0, s_1, ...`, a one-dimensional array of
+            at least two finite numbers.
         length: tokens T of the row, at least 2: the sum ends at `N = T - 2`. None: the limit of
             ever longer rows, or all scores of an array.
         scale: a positive factor of the scores; 1 where nothing is said. For a surrogate `1/32`

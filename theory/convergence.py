@@ -476,8 +476,9 @@ def _together(subject: Encoding, results: tuple[Convergence, ...]) -> Convergenc
 
 
 def _in_one_family(biases: tuple[Expr, ...]) -> dict[Expr, Convergence]:
-    """Heads that are positive multiples s q of one bias, decided once with s as a parameter, where
-    the verdict is the same for all s > 0 by the same steps; each has those steps with its own s."""
+    """Heads that are positive multiples s q of one bias, decided once with s as a parameter. The
+    verdict must be the same for all s > 0 by the same steps; each has those steps with its own
+    s."""
     distinct = tuple(dict.fromkeys(biases))
     shares = [primitive(b) for b in distinct]
     one = {q for _, q in shares}

@@ -1,17 +1,17 @@
 """Will perplexity hold beyond the training length? Forecast from the formula, before training.
 
-The quantity is the *kernel order loss* of `farfield.numerics.finite_length`, and the law is
+The quantity is the *kernel order loss* of `farfield.numerics.finite_length`, and the law is:
 
     log ratio = c * kernel order loss,    c fitted through the origin on the committed trials
 
 (`farfield.validation.reference.trials`: small models of bytes, judged by last-token perplexity).
 The law was found on these trials and is not derived. How sure a forecast is comes from the same
-trials: each is forecast with its family left out of the fit, and the errors of those forecasts, in
+trials. Each is forecast with its family left out of the fit. The errors of those forecasts, in
 units that grow with the loss, are the errors to expect of a new one.
 
-Beyond the trials nothing is forecast. That means other lengths, depths, numbers of heads and steps
-of training, a bias that rises, a case that is far from every trial, and a case whose nearest trial
-came out otherwise than the law says. At 4,000 steps the law fails: models that learn longer lose
+farfield refuses to forecast beyond the trials: other lengths, depths, numbers of heads and steps of
+training, and a bias that rises. It also refuses a case that is far from every trial, and a case
+whose nearest trial contradicts the law. At 4,000 steps the law fails: models that learn longer lose
 more beyond their training length.
 """
 

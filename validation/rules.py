@@ -1,8 +1,8 @@
 """Rules that forecast extrapolation from the formula alone, each with its threshold.
 
-A rule has a quantity, computed for a `Case` (the biases of all heads on a row, the training length,
-the depth), and says that perplexity holds where the quantity is small enough. Thresholds and sizes
-are calibrated on results that were seen (`calibrated`), written down before further runs, and
+A rule has a quantity, computed for a `Case`: the biases of all heads on a row, the training length
+and the depth. It says that perplexity holds where the quantity is small enough. Thresholds and
+sizes are calibrated on results that were seen (`calibrated`), written down before further runs, and
 judged on those: nothing here looks at what it is judged on.
 
 Perplexity *holds* if its ratio to that at the training length (last token, geometric mean over

@@ -1,8 +1,8 @@
 r"""In which direction a parameter moves the weight: a monotone likelihood ratio, proved (ours).
 
 Let `D_n(a) = d/da (p(n+1; a) - p(n; a))`. If `D_n(a) >= 0` for all n >= 0 and all a of an interval,
-then for a < a' the ratio b'_n / b_n does not decrease with n, and every distance that holds mass
-moves outwards: by Chebyshev's inequality T'_j / B' >= T_j / B for every j, in every row as in the
+then for a < a' the ratio `b'_n / b_n` does not decrease with n. Every distance that holds mass
+moves outwards. By Chebyshev's inequality T'_j / B' >= T_j / B for every j, in every row as in the
 whole series; b'_n / b'_0 >= b_n / b_0; a series that converges at a' converges at a; and sums of
 independent steps grow stochastically. So receptive fields, leaks, certified windows, layered fields
 and horizons are monotone in the parameter, and so is the direction with `<=`.
@@ -10,8 +10,8 @@ and horizons are monotone in the parameter, and so is the direction with `<=`.
 The sign of `D_n` is proved
 
 * where p = u(a) f(n) + g(n) + h(a): by the sign of u' and the monotony of f on the integers;
-* else for n < N one by one, and from N on by the sign of d^2 p / da dn at n = N + t, where dp/da
-  is finite at N, hence continuous up to it.
+* else for n < N one by one, and from N on by the sign of `d^2 p / da dn` at n = N + t. There
+  `dp/da` is finite at N, hence continuous up to it.
 
 Signs come from one rule a node on symbols t, s > 0 that run through (0, oo), the interval of the
 parameter being mapped onto s in (0, oo); every sign that is returned is strict there.

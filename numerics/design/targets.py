@@ -54,10 +54,10 @@ class Quantity:
     """A certified quantity of a bias; its fields are the options it is asked with.
 
     `ask` is the public function, called with a bias and the options. `relation` is what a plain
-    number means, `integer` whether it counts tokens, `grows` whether it grows (1) or falls (-1) as
-    tails get heavier, `better` whether more (1) or less (-1) of it is wanted, `closed` whether the
-    parameters with Q <= limit contain their own end, `approximate` whether it is a model in
-    float64, `per_head` whether it speaks of one head, not of all heads of a model together. `keys`
+    number means; `integer` says whether it counts tokens. `grows` is 1 where it grows as tails get
+    heavier and -1 where it falls; `better` is 1 where more of it is wanted and -1 where less is.
+    `closed`: the parameters with Q <= limit contain their own end. `approximate`: it is a model in
+    float64. `per_head`: it speaks of one head, not of all heads of a model together. `keys`
     names the option that holds the keys of a row, `of` and `noun` say it.
     """
 

@@ -1,11 +1,12 @@
 r"""Tail enclosures: expansions at infinity with ball coefficients, that hold on all of [X, oo).
 
-A `TailEnclosure` is a sum of terms `c m`: m a monomial x^{a0} L1^{a1} ... exp(sum c_j m_j), L_k
-the k-fold logarithm of x, and c either an exact rational or a complex ball that contains the
-coefficient at *every* x >= X. What an asymptotic expansion would leave as O(m) is a ball times m:
+A `TailEnclosure` is a sum of terms `c m`. The monomial m is `x^{a0} L1^{a1} ... exp(sum c_j m_j)`,
+with L_k the k-fold logarithm of x. The coefficient c is an exact rational, or a complex ball that
+contains the coefficient at *every* x >= X. What an asymptotic expansion would leave as O(m) is a
+ball times m:
 
 * a decaying monomial is at most its value at X, once its logarithmic derivative is proved
-  negative on [X, oo), so small terms are absorbed into the ball of a larger one;
+  negative on `[X, oo)`; so small terms are absorbed into the ball of a larger one;
 * a function of c m (1 + delta) is expanded in delta by Taylor's formula, the last coefficient
   taken over the whole ball of delta.
 

@@ -1,9 +1,9 @@
 """The integral of exp(p) beyond a point, in the variable t in which it falls exponentially.
 
-t = log ... log x, d-fold, d the least with e^{h(t)} dt = e^p dx falling exponentially. Panel by
-panel by rigorous quadrature, in s = log x up to where 2^-bits of x is lost in h, in t beyond, where
-h is simplified by leaving out what is tiny; the rest beyond the last panel is bounded by e^{-cS}/c,
-h(t) <= -c t on [S, oo) by a `TailEnclosure`.
+t = log ... log x, d-fold, d the least with e^{h(t)} dt = e^p dx falling exponentially. Rigorous
+quadrature goes panel by panel: in s = log x up to where 2^-bits of x is lost in h, and in t beyond.
+There h is simplified by leaving out what is tiny. The rest beyond the last panel is bounded by
+e^{-cS}/c, h(t) <= -c t on [S, oo) by a `TailEnclosure`.
 """
 
 from __future__ import annotations

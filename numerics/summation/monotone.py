@@ -32,10 +32,11 @@ class Monotone(Smooth):
     contains `rate`: alpha n with alpha < 0 (`rate` = ("linear", -alpha)), or logs with coefficients
     that add up to -r, r > 1 (("log", r)). As the other terms of p do not increase,
 
-        int_X^oo exp(p) <= exp(p(X)) / m,   respectively   exp(p(X)) (X + h) / (r - 1),
+        int_X^oo exp(p) <= exp(p(X)) / m,   respectively   exp(p(X)) (X + h) / (r - 1).
 
-    h the largest shift among the logs. If p is a sum of logs (`only_logs`), the latter is also at
-    least that divided by prod ((X+h)/(X+h_i))^{r_i}, so X = 2^(bits+16) ends the quadrature there.
+    Here h is the largest shift among the logs. If p is a sum of logs (`only_logs`), the latter is
+    also at least that divided by `prod ((X+h)/(X+h_i))^{r_i}`. So X = 2^(bits+16) ends the
+    quadrature there.
     Up to X the integral is done by rigorous quadrature, in the variable log(x + h).
     """
 

@@ -1,6 +1,6 @@
 """One normal form for the biases that have certified sums, whatever identities they came through.
 
-On a stretch `n >= start` a bias is written, where that is possible, as
+On a stretch `n >= start` a bias is written, where that is possible, as:
 
     p(n) = gamma + alpha n + sum -r log(n + h) + sum -c log(n + h)^2
                  + sum -r (n + h)^q + sum -r log((n + h)^2 + c) + sum -r log ... log(n + h)

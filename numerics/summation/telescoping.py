@@ -1,7 +1,8 @@
 r"""Exact shares T_j/B of hypergeometric series that telescope, by Gosper's algorithm.
 
-If b_{n+1}/b_n = r(n) and some R have r(n) R(n+1) - R(n) = 1, both rational functions of n, then
-b_n = R(n+1) b_{n+1} - R(n) b_n, and where R(n) b_n -> L the tail is T_j = L - R(j) b_j. For L = 0
+Let `b_{n+1}/b_n = r(n)`, and let R have `r(n) R(n+1) - R(n) = 1`, both rational functions of n.
+Then `b_n = R(n+1) b_{n+1} - R(n) b_n`, and where R(n) b_n -> L the tail is T_j = L - R(j) b_j. For
+L = 0
 
     T_j / B = (R(j)/R(0)) r(0) r(1) ... r(j-1),
 

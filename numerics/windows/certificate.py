@@ -1,20 +1,20 @@
 r"""A certificate at run time, for any softmax mechanism (ours).
 
-With `Z` the kept weight of a row (its window, its sinks, a learned constant), `N` dropped keys
-whose logits are at most `M`, and `G = log Z - M`, the output moves by at most
+`Z` is the kept weight of a row: its window, its sinks, a learned constant. The row drops `N` keys
+whose logits are at most `M`. With `G = log Z - M`, the output moves by at most
 
-    2 V N / (N + e^G),
+    2 V N / (N + e^G).
 
-attained where there is no learned constant. `log Z` is the log-sum-exp that a kernel returns,
-`M <= |q| max |k_dropped| / sqrt(d)` takes one running number. A row is certified at error eta if
-`N <= eta' e^G`, `eta' = eta/(2 V - eta)`. No hypothesis on the encoding: rotations, absolute
+That is attained where there is no learned constant. `log Z` is the log-sum-exp that a kernel
+returns, `M <= |q| max |k_dropped| / sqrt(d)` takes one running number. A row is certified at error
+eta if `N <= eta' e^G`, `eta' = eta/(2 V - eta)`. No hypothesis on the encoding: rotations, absolute
 vectors, gates and biases are all in the logits of the keys that are kept.
 
 The bounds hold for the exact sums, whatever the order in which float64 adds them. Rows and keys are
 scaled by powers of 2, which is exact, so that no product overflows. With unit roundoff `u`, a dot
 product of size d and the product of two norms are off by at most `(d + 8) u |q| |k|` each (Higham,
-Accuracy and Stability, 3.1), the log-sum-exp of m logits by `(m + 1600) u` more. `_margin` takes
-more than that off the gap `G - log N`. A row that this leaves open is decided in balls.
+Accuracy and Stability, 3.1). The log-sum-exp of m logits adds at most `(m + 1600) u`. `_margin`
+takes more than that off the gap `G - log N`. A row that this leaves open is decided in balls.
 """
 
 from __future__ import annotations

@@ -62,9 +62,9 @@ class Window(Answer):
         return int(self)
 
     def block_mask(self, length: int, block: int = 128) -> np.ndarray:
-        """Which blocks of keys each block of queries needs, (blocks, blocks), True where any
-        pair 0 <= query - key < width lies in it, or a key that is kept as a sink; for kernels that
-        skip blocks.
+        """Which blocks of keys each block of queries needs, (blocks, blocks). True where any pair
+        `0 <= query - key < width` lies in the block, or a key that is kept as a sink. For kernels
+        that skip blocks.
 
         >>> from farfield import certified_window
         >>> certified_window("-n/2", "1/100", 1, 1).block_mask(512, 128).sum(axis=1).tolist()

@@ -1,7 +1,7 @@
 r"""Biases that depend on the row (ours).
 
 A row of i keys has logits `x + p_i(n)`, content `|x| <= beta_i` free. Keeping its j nearest keys,
-the worst error is exactly (a maximum over inputs)
+the worst error is exactly (a maximum over inputs):
 
     2 V T / (T + e^{-2 beta_i} B),    B = sum_{n<j} e^{p_i(n)},    T = sum_{j<=n<i} e^{p_i(n)}.
 

@@ -1,11 +1,11 @@
 r"""The certified window: how many keys are provably enough for an error budget.
 
-For logits bounded by `logit_bound` and values by `value_bound`, the supremum over all inputs and
-row lengths of the change in the head's output, when only the w nearest keys are kept, equals
+Keep only the w nearest keys, for logits bounded by `logit_bound` and values by `value_bound`. The
+change in the head's output has this supremum over all inputs and row lengths:
 
-    error(w) = 2 value_bound T_w / (T_w + e^{-2 logit_bound} B_w),
+    error(w) = 2 value_bound T_w / (T_w + e^{-2 logit_bound} B_w).
 
-which does not increase with w (ours; upper half by [Q, Eq. 11-13]). `certified_window` finds the
+It does not increase with w (ours; upper half by [Q, Eq. 11-13]). `certified_window` finds the
 least w with error(w) <= eta; no smaller window can be guaranteed. It speaks of one layer in exact
 arithmetic, of the norm of the head's output before the output projection.
 """

@@ -22,8 +22,8 @@ that is inside SymPy (`PyThreadState_SetAsyncExc`). Why that is safe:
 * No code of ours that holds a lock runs inside the door: balls refuse to be evaluated there.
 * What SymPy keeps beyond a call is: caches, written when a call has returned; facts about
   expressions, each written when it is proved, whose absence means unknown; three parameters and
-  mpmath's precision, which are put back; nothing else. (SymPy 1.14: no `except:` without a class,
-  no lock, no registry that is filled on the way.)
+  mpmath's precision, which are put back; nothing else. SymPy 1.14 has no `except:` without a class,
+  no lock, no registry that is filled on the way.
 * The exception is no `Exception`, so that no handler in SymPy takes it for one of its own.
 
 Where an interpreter has no such exception, the clock is looked at between calls only.

@@ -2,18 +2,18 @@
 
 The *status* says how much is known, the *label* how much it weighs:
 
-* `theorem`      proved for all n by the argument in its proof,
-* `certified`    numbers enclosed by rigorous ball arithmetic,
-* `approximate`  a model or an estimate, with no bound,
-* `forecast`     from rules that were judged on trained models,
+* `theorem`      proved for all n by the argument in its proof;
+* `certified`    numbers enclosed by rigorous ball arithmetic;
+* `approximate`  a model or an estimate, with no bound;
+* `forecast`     from rules that were judged on trained models;
 * `measured`     read off a trained model or off data;
 
 it is None where nothing is known. A *reason* has a code, by which a program decides, and a
 sentence, for a reader: no sentence is ever read to decide something. For several heads an answer
 has one answer a head, and `decisive` is the one rule that says which speaks for all.
 
-The JSON form is versioned (`SCHEMA`): its keys are the names of the fields, expressions are
-written as the text that the reader of formulas takes back, what is infinite or no number as null.
+The JSON form is versioned (`SCHEMA`): its keys are the names of the fields. Expressions are
+written as text that farfield reads back. What is infinite or no number is null.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 """Where the prover's total functions are ours: a printed formula has its own value at every n.
 
 In the prover `ln 0 = 0`, `Rpower 0 y = 1` and `/ 0 = 0`; the other functions and operators that
-`prover_forms` prints agree with ours wherever ours have a value. So a logarithm is printed only of
-a positive term, a real power only of a positive base, a denominator only if it is not 0, each for
-every n >= 0. Where that begins later, the first terms are written out:
-`if n < 1 then 0 else ...`. A term without a value is left out of the
-series; its bias is written as -oo.
+`prover_forms` prints agree with ours wherever ours have a value. So for every n >= 0 a logarithm is
+printed only of a positive term, a real power only of a positive base, a denominator only if it is
+not 0. Where that begins later, the first terms are written out: `if n < 1 then 0 else ...`. A term
+without a value is left out of the series; its bias is written as -oo.
 """
 
 from __future__ import annotations

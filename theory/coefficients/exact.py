@@ -1,8 +1,8 @@
 """Coefficients: exact rationals (`fmpq`), or SymPy expressions, and their arithmetic.
 
-An expression is a real constant, a polynomial in parameters, an oscillating quantity (it contains
-the distance `n` or a bounded atom), or it contains a *named tail*, a bounded remainder of unknown
-size.
+An expression is a real constant, a polynomial in parameters, or an oscillating quantity, which
+contains the distance `n` or a bounded atom. Or it contains a *named tail*, a bounded remainder of
+unknown size.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Proofs that a constant is 0: expansion until every term cancels, an algebraic separation bound
 (for the coefficient of each transcendental product), or one of two lemmas on linear forms.
 
-**Separation bound** (Burnikel, Funke, Mehlhorn, Schirra, Schmitt 2001). For an expression E over
-the integers with + - * / and k-th roots let u and l be computed by the rules in `_bfmss` and D be
-the product of the indices of its distinct radicals, times the degree of the roots of unity that
-its sines and cosines of rational multiples of pi need. If E is not 0 then |E| >= 1/(u^(D-1) l).
+**Separation bound** (Burnikel, Funke, Mehlhorn, Schirra, Schmitt 2001). Let E be an expression
+over the integers with `+ - * /` and k-th roots. The rules in `_bfmss` compute u and l. D is the
+product of the indices of its distinct radicals, times the degree of the roots of unity. Its sines
+and cosines of rational multiples of pi need these. If E is not 0 then |E| >= 1/(u^(D-1) l).
 So a ball below that bound proves E = 0.
 
 **Logs.** For positive algebraic a_i and integers k_i: sum k_i log a_i = 0 iff prod a_i^k_i = 1.

@@ -44,10 +44,10 @@ def encoding(
     """An encoding from the catalogue, from a user's formula, or from a table of values.
 
     Args:
-        name: a name of the catalogue (see `encodings`; any case, any separator), a formula in `n`
-            as text, a SymPy expression, a Python function of the distance, or a list of them, one
-            a head, as text `[-n/4; 0 x7]`; an array or a list of numbers, as text `[0, -1, -2]`,
-            is a table, as `values`.
+        name: a name of the catalogue in any case (see `encodings`), a formula in `n` as text, a
+            SymPy expression, or a Python function of the distance. A list has one formula a head,
+            as text `[-n/4; 0 x7]`. An array or a list of numbers, as text `[0, -1, -2]`, is a
+            table, as `values`.
         heads: number of heads of a per-head formula (8 where nothing is said).
         dialect: which variant of the formula; the entry's first where nothing is said.
         values: instead of a name, a table of the bias at distances 0, 1, ...; shape `(length,)`

@@ -2,11 +2,11 @@
 
     python theory/formal/check.py [--jobs N] [--write]
 
-A run fails on `Admitted`, on a theorem that `index.toml` does not list (or lists and is not there),
-on an axiom beyond the four of the classical reals (for `Numbers`, also the prover's machine
-integers), on what the kernel's own checker rejects, and on a statement that is not the one
-recorded in `statements.json`; `--write` records them anew. Last, each of these checks is given a
-fault of its kind and must find it. Needs the prover alone: no module outside Python's library.
+A run fails on `Admitted`, and on a theorem that `index.toml` does not list, or lists in vain. It
+fails on an axiom beyond the four of the classical reals; `Numbers` may also use the prover's
+machine integers. It fails on what the kernel's own checker rejects, and on a statement that differs
+from `statements.json`; `--write` records them anew. Last, each of these checks is given a fault of
+its kind and must find it. Needs the prover alone: no module outside Python's library.
 """
 
 from __future__ import annotations

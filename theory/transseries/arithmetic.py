@@ -23,8 +23,8 @@ Monomials
 A monomial is `n^a0 L1^a1 L2^a2 ... exp(c1 M1 + c2 M2 + ...)`. `L1 = log n`, `L2 = log log n`, ...
 and the M_i -> oo are monomials themselves, in descending order, none of them an `L_j` (an
 `exp(c L_j)` belongs to the chain). Exponents and coefficients are exact (room `coefficients`), so
-`n^sqrt(2)`, `n^q` with a parameter q, and nested exponentials need nothing special, and no basis
-has to be maintained as in Gruntz's algorithm.
+`n^sqrt(2)`, `n^q` with a parameter q, and nested exponentials need nothing special. No basis has to
+be maintained, unlike in Gruntz's algorithm.
 
 The logarithm of a monomial is `a0 L1 + a1 L2 + ... + sum c_i M_i`. Its largest term decides
 whether the monomial tends to oo, to 0, or is 1 (`size`), and so how two monomials compare

@@ -12,16 +12,16 @@ with a simple sine, cosine or tangent) and then proved. On either side, for 0 < 
 function equals an analytic g(t) once the signs inside Abs, Min, Max, ... are known there. Each
 such sign, and the order of the minimum, come from one lemma (Taylor):
 
-    if g(0) = g'(0) = ... = g^(e-1)(0) = 0 and g^(e) has no zero on [0, r],
-    then g(t) has the sign of g^(e) on (0, r], and |g(t)| is between multiples of t^e.
+    Let g(0) = g'(0) = ... = g^(e-1)(0) = 0, and let g^(e) have no zero on [0, r].
+    Then g(t) has the sign of g^(e) on (0, r], and |g(t)| is between multiples of t^e.
 
 The vanishing derivatives are proved by exact zero tests, the last one is enclosed by balls. On the
-rest of the circle balls prove that the function stays above its infimum. With e the largest order
-found at the minimal points,
+rest of the circle balls prove that the function stays above its infimum. Let e be the largest order
+found at the minimal points. As m -> oo,
 
-    int exp(-m (f(x) - inf f)) dx   is between multiples of m^(-1/e)   as m -> oo,
+    int exp(-m (f(x) - inf f)) dx   is between multiples of m^(-1/e).
 
-and the integrand is monotone on boundedly many arcs.
+The integrand is monotone on boundedly many arcs.
 """
 
 from __future__ import annotations
@@ -153,8 +153,9 @@ def enclosure(f: Expr, gap: float) -> tuple[fmpq, fmpq, tuple[tuple[float, float
 
 @lru_cache(maxsize=256)
 def infimum(f: Expr) -> tuple[Expr, int, int]:
-    """(inf f, the largest order of a minimum, the largest e for which f - inf f = O(|x - x*|^e)
-    on both sides of some x*, 0 if there is none), all proved.
+    """inf f, the largest order of a minimum, and an exponent e, all proved.
+
+    e is the largest with `f - inf f = O(|x - x*|^e)` on both sides of some x*, 0 if there is none.
 
     Raises:
         Undecided: when no guess can be proved.

@@ -16,55 +16,55 @@ below; if it decreases, the sum over S is at least 1/G of the full sum up to a c
 sum exp(-R) diverges, the series diverges.
 
 **Phases.** A coefficient that oscillates is `c + f_1(P_1) + ... + f_d(P_d)` with functions f_j of
-period 2 pi and independent phases P_j: polynomials in n (module `phases`, which proves that they
-are equidistributed over N consecutive distances, wherever these begin, with an error of
-N^{-delta}), or a single slow phase. The f_j are analytic but for finitely many corners and jumps,
-so they have finitely many monotone pieces; module `extrema` bounds them and finds their infima.
+period 2 pi and independent phases P_j. They are polynomials in n, or a single slow phase.
+Module `phases` proves that polynomials are equidistributed over N consecutive distances, wherever
+these begin, with an error of N^{-delta}. The f_j are analytic but for finitely many corners and
+jumps, so they have finitely many monotone pieces; module `extrema` bounds them and finds their
+infima.
 
-**Infimum.** Polynomial phases. If a function of them is at most v on a box of the torus, it is so
-on a set S of distances with bounded gaps, since every box is visited with bounded gaps. On S,
-rho <= R, the transseries with v for the coefficient, and one concludes as for recurrence. Near a
+**Infimum.** Polynomial phases. Every box of the torus is visited with bounded gaps. If a
+function of the phases is at most v on a box, it is so on a set S of distances with bounded gaps. On
+S, rho <= R, the transseries with v for the coefficient, and one concludes as for recurrence. Near a
 minimum, v is any number above the infimum; on an arc where f is constant, its value.
 
 **Slow phase.** f(g) with one phase g in a Hardy field, g/log n -> c in (0, oo], g = o(n), and
-rho = O(log n). The n with f(g) <= v, where f <= v on an arc, fill in each period of g an interval
-that holds a fixed share of it (g' varies slowly over a period when g/log n -> oo; when
+rho = O(log n). Let f <= v on an arc. In each period of g the n with f(g) <= v fill an interval
+that holds a fixed share of it. (`g'` varies slowly over a period when g/log n -> oo; when
 g ~ c log n the period is [x, e^{2 pi/c} x (1 + o(1))]). As rho = O(log n) in a Hardy field,
-rho' = O(1/n) and R changes by O(1) over a period, so the blocks carry a fixed share of the sum of
+`rho' = O(1/n)` and R changes by O(1) over a period. So the blocks carry a fixed share of the sum of
 exp(-R): if that diverges, the series diverges.
 
 **Very slow phase.** f(g) with one phase g in a Hardy field, g -> oo, g = o(log n). Where g grows by
 a given amount from x to y, y/x -> oo as x grows; so the n with f(g) <= v, where f <= v on an arc,
 contain intervals [x, 2x] with x as large as one likes. If R = log n + O(1) or less there, each adds
-at least a positive constant to the sum: the series diverges. With m the growing factor of f and e
-the order of a minimum, inf f may stand for v if m = n^{o(1)} and m^{1/e} g = O(log n): as a
-function of log n, g' = O(g/log n), so on [x, 2x] or [x/2, x] with f minimal at g(x) the phase moves
-by O(m^{-1/e}) and m (f - inf f) = O(1).
+at least a positive constant to the sum: the series diverges. Let m be the growing factor of f and e
+the order of a minimum. Then inf f may take the place of v if `m = n^{o(1)}` and
+`m^{1/e} g = O(log n)`. As a function of log n, `g' = O(g/log n)`. So on [x, 2x] or [x/2, x], with f
+minimal at g(x), the phase moves by O(m^{-1/e}) and m (f - inf f) = O(1).
 
-**Average.** rho = h + m f with m -> oo, f as under Phases with infimum lo, h and m in a Hardy field
-and m, h = n^{o(1)} (their logarithms are o(log n)). Let e_j be the largest order of a minimum of
-f_j, so that int exp(-m (f_j - inf f_j)) is between multiples of m^{-1/e_j}, and let
-kappa = sum 1/e_j. Then sum exp(-rho) converges iff sum exp(-(h + lo m + kappa log m)) does.
-*Polynomial phases.* Over blocks [x, x + x^{1/2}] h and m change by o(1), since
-h', m' = x^{-1+o(1)}. The function exp(-m (f - lo)) is a product of functions of one angle with
-values in [0, 1] and boundedly many monotone pieces, so of bounded variation in the sense of Hardy
-and Krause; by Koksma's inequality its mean over the block differs from its integral by at most a
-constant times x^{-delta/2} = o(m^{-kappa}).
-*One phase g in a Hardy field with log n = O(g), g <= n^{b + o(1)}, b < 1, and either
-g = n^{a + o(1)}, a > 0, or rho = O(log n).* A period around x has length O(1/g'(x)). In the first
-case this is n^{1 - a + o(1)} and h', m' = n^{-1 + o(1)}; in the second it is O(x) and
-h', m' = O(1/x): over a period h and m change by O(1). The points g(n) have spacing
-g' = n^{b - 1 + o(1)} = o(m^{-kappa}), so the mean, a Riemann sum of a function of bounded
-variation, is the same integral up to constant factors.
-Where further coefficients oscillate they are first replaced by bounds.
+**Average.** rho = h + m f with m -> oo, f as under Phases with infimum lo. h and m are in a Hardy
+field and m, h = n^{o(1)}: their logarithms are o(log n). Let e_j be the largest order of a minimum
+of f_j, so that `int exp(-m (f_j - inf f_j))` is between multiples of `m^{-1/e_j}`. Let kappa = sum
+1/e_j. Then sum exp(-rho) converges iff sum exp(-(h + lo m + kappa log m)) does. *Polynomial
+phases.* Over blocks [x, x + x^{1/2}] h and m change by o(1), since h', m' = x^{-1+o(1)}. The
+function `exp(-m (f - lo))` is a product of functions of one angle, with values in [0, 1] and
+boundedly many monotone pieces. So it is of bounded variation in the sense of Hardy and Krause. By
+Koksma's inequality its mean over the block differs from its integral by at most a constant times
+x^{-delta/2} = o(m^{-kappa}). *One phase g in a Hardy field, `log n = O(g)`, `g <= n^{b + o(1)}`, b
+< 1. Either `g = n^{a + o(1)}` with a > 0, or rho = O(log n).* A period around x has length
+O(1/g'(x)). In the first case this is n^{1 - a + o(1)} and h', m' = n^{-1 + o(1)}; in the second it
+is O(x) and h', m' = O(1/x): over a period h and m change by O(1). The points g(n) have spacing `g'
+= n^{b - 1 + o(1)} = o(m^{-kappa})`. So the mean, a Riemann sum of a function of bounded variation,
+is the same integral up to constant factors. Where further coefficients oscillate they are first
+replaced by bounds.
 
-**Returns.** rho = h + m f(w n) with inf f = 0 and f = O(|x - x*|^e) near some x*, the phase
+**Returns.** rho = h + m f(w n) with inf f = 0 and f = O(|x - x*|^e) near some x*. The phase is
 linear and w/(2 pi) irrational, m = O(n^e), h bounded above. By Khinchin (1926) there are infinitely
 many n with ||(w n - x*)/(2 pi)|| < 1/n; there m f = O(1), rho stays bounded above, and the terms
 do not tend to 0.
 
 **Distance.** rho = h + m f(w n), one linear phase, inf f = 0, attained at rational multiples of pi
-alone, to the order e at most: f(x) >= c |x - x*|^e near them, so for large n, with x* = pi s/t,
+alone, to the order e at most: f(x) >= c |x - x*|^e near them. For large n and x* = pi s/t:
 
     f(w n) >= c' min_k |w n - pi k/t|^e >= n^{-e kappa}
 
@@ -337,9 +337,11 @@ def _infimum(rho: Transseries) -> Decision:
 
 
 def near_infimum(upper: Transseries, swing: Swing) -> Decision:
-    """Diverges if it does with this bound, which holds near the infimum of a wave: a polynomial
-    phase comes near it for a positive share of all n (Weyl), a slow one stays near it on whole
-    intervals, where p = O(log n) is needed."""
+    """Diverges if it does with this bound, which holds near the infimum of a wave.
+
+    A polynomial phase comes near it for a positive share of all n (Weyl). A slow one stays near it
+    on whole intervals, where p = O(log n) is needed.
+    """
     if not swing.polynomial:
         if compare(upper.top(), iterated_log(1)) > 0:
             raise Undecided("p is not O(log n)")

@@ -1,6 +1,7 @@
-"""What each layer of a model does with positions: what it sees, whether a window is ever enough for
-it, in how long a row it can single out one key, how far it reaches through depth, what it keeps in
-a cache.
+"""What each layer of a model does with positions: what it sees and what it keeps in a cache.
+
+For each layer: whether a window is ever enough, in how long a row the layer can single out one key,
+how far it reaches through depth.
 
 Read from the configuration, with bounds by the weights where they are given. No torch.
 """
@@ -43,8 +44,8 @@ class LayerAudit:
         bound_from: where that is from: as given, a soft cap, the gains of the weights.
         longest: keys that a query sees at most if `logit_bound` allows one of them half of its
             attention; infinite where it allows that at any length, None where no bound is known.
-        growth: where logits grow with the position, their factor at the end of that row, the
-            factor that would keep the log-odds of one key, and the length from which; else None.
+        growth: None unless logits grow with the position. Then their factor at the end of that
+            row, the factor that would keep the log-odds of one key, and the length from which.
         sink: whether there is a learned constant in each denominator.
         cached: keys that one of them holds of a row of the training length.
         bytes: that one of them takes for it in 16 bits.

@@ -8,9 +8,11 @@ them: its own, and those of what holds *instead* where it fails.
     holds = [{ is = "above", of = "lowest at", limit = 512 }]
 
 A quantity takes a measure of each group of rows (`MEASURES`), or ranks, or the keys at which a
-predicate holds. Every quantity whose name does not begin with `_` is evidence. A predicate is asked
-of each number (`NUMBERS`) or of each row of numbers (`ROWS`) and has to hold of all, unless it says
-`some`, `most` or `only`; those of which it does not hold can be shown.
+predicate holds. Every quantity whose name does not begin with `_` is evidence.
+
+A predicate is asked of each number (`NUMBERS`) or of each row of numbers (`ROWS`) and has to hold
+of all, unless it says `some`, `most` or `only`; those of which it does not hold can be
+shown.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Rules that forecast, judged: on the cases of a registration, and on printed results.
 
-A rule is right where it says beforehand whether perplexity holds. Beside its score on all cases
-stands that on cases *near* its threshold, within a factor of two, so that easy cases cannot carry
-it, and beside every rule the null: the answer that is more often right whatever the case. Its size
-is judged by R^2 of the log ratio, as forecast, and with the one constant fitted without the family.
+A rule is right where it forecasts whether perplexity holds. It has a score on all cases, and one on
+cases *near* its threshold, within a factor of two, so that easy cases cannot carry it. Every rule
+is compared with the null: the answer that is more often right whatever the case. Its size is judged
+by R^2 of the log ratio, as forecast, and with the one constant fitted without the family.
 """
 
 from __future__ import annotations

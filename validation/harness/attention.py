@@ -9,8 +9,8 @@ the type of the values. The bias is `p(n)` for n = 0 .. length - 1, shape (heads
 may hold -inf but not at n = 0; None is no bias. `visible` says which keys a query sees.
 
 `materialised` is the specification: float64, the whole matrix, written to be read. `toeplitz` is
-the path of a CPU: since row `i` of the bias is `p` shifted by `i`, a strided view of one vector is
-the mask of a whole chunk of queries, and memory stays linear in the length; heads whose bias falls
+the path of a CPU. Row `i` of the bias is `p` shifted by `i`, so a strided view of one vector is the
+mask of a whole chunk of queries. Memory stays linear in the length. Heads whose bias falls
 below what float32 can hold are computed in a band. `flexible` is the path of a GPU, one kernel with
 the bias as its score function and block masks made by arithmetic. `fused` takes the one that the
 device has. Where models do more to their logits than softmax, a `Weighting` says so, and `weighted`
@@ -156,8 +156,8 @@ def bands(query: Tensor, key: Tensor, table: Tensor) -> list[int]:
     """How many of the nearest keys can have a weight that is not 0, for each row of a bias.
 
     A row's logits differ by at most `lam = 2 max |q| max |k| / sqrt(d)`, for the queries and keys
-    at hand. So where `p(n) - p(0) + lam` is below the logarithm of what rounds to 0, so is every
-    weight at distance `n` relative to that at distance 0.
+    at hand. Where `p(n) - p(0) + lam` is below the logarithm of what rounds to 0, every weight at
+    distance `n`, relative to the weight at distance 0, rounds to 0 too.
 
     >>> x = torch.ones(1, 1, 1000, 4)
     >>> bands(x, x, -torch.arange(1000.0)[None])

@@ -74,15 +74,14 @@ def train_and_measure(
 
     Returns:
         The result in JSON form: `schema`, `key`, `encoding`, `seed`, `preset`, `text`, `training`
-        (`Training`, `learned`: the learned parameters a head, `parameters`, `environment`,
-        `began`), `notes`, and `measurements`, one for each of the configuration's `variants`, with
-        `inference`, `perplexity` (`Perplexity`, both protocols), `attention` (`AttentionField`,
+        (`Training`, with `learned`, the learned parameters a head; `parameters`, `environment`,
+        `began`), `notes`, and `measurements`, one for each of the configuration's `variants`. Each
+        has `inference`, `perplexity` (`Perplexity`, both protocols), `attention` (`AttentionField`,
         one a threshold), `bounds` (`Bounds` and its `violations`), `gradient` (`GradientField`),
-        `positions` (`PositionPerplexity`) and `scores` (`ExpectedScores`) where the measurement
-        asks for them,
-        `settings`, `environment`, `seconds`, `cpu_seconds`. Of a task each measurement has
-        `recall` (`Recall`) and `logits`, the file of the run's folder with the content logits of
-        the retrieving head, in place of all but the last four.
+        `settings`, `environment`, `seconds` and `cpu_seconds`. Where the measurement asks for them
+        it has `positions` (`PositionPerplexity`) and `scores` (`ExpectedScores`). Of a task each
+        measurement has the last four, `recall` (`Recall`) and `logits` alone. `logits` names the
+        file with the content logits of the retrieving head.
 
     Raises:
         InputError: the store cannot be written to, there is no GPU when one is asked for, or the

@@ -6,8 +6,8 @@ Pre-norm, GELU, tied embedding unless the shape says otherwise:
     x = x + attention(norm(x)); x = x + mlp(norm(x))        in each layer
     logits = norm(x) @ embedding.T
 
-A position enters as a bias of the attention scores, as a rotation of queries and keys, as a window,
-as a factor of the logits that grows with the row, or as a vector added to the embedding.
+A position enters in one of five ways: a bias of the attention scores, a rotation of queries and
+keys, a window, a factor of the logits that grows with the row, a vector added to the embedding.
 
 `model(tokens, bias, mask)` takes the bias and the mask of each layer as data. `model.given` makes
 them, and the tables of rotations, outside of what is compiled:

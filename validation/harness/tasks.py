@@ -4,9 +4,9 @@
     copy        a marker and a span of tokens; the marker comes again: write the span once more
     needle      English text with `(key:1234)`; the row ends with `(key:`: write the four digits
 
-A *distance* is that from the query whose next token is asked for to the key that holds the answer,
-the first of them where several tokens are asked. Training rows draw their distances; probes are
-told them. Loss and accuracy count the answers alone.
+A *distance* leads from the query whose next token is asked for to the key that holds the answer.
+Where several tokens are asked, it is the distance of the first. Training rows draw their distances;
+probes are told them. Loss and accuracy count the answers alone.
 """
 
 from __future__ import annotations

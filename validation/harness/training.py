@@ -117,8 +117,8 @@ def optimiser(model: Transformer, preset: Preset) -> torch.optim.AdamW:
 class _Losses:
     """The losses of a training: kept on the device, read every 20 steps.
 
-    A step whose loss or gradient is not finite changes nothing, nor does any after it, so that the
-    state is still that of the step when it is found.
+    A step whose loss or gradient is not finite changes nothing, and no later step does. So the
+    state is unchanged when the step is found.
 
     Args:
         device: of the model.

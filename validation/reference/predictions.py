@@ -27,9 +27,9 @@ def predict() -> dict[str, Any]:
 
     The extrapolation forecast ranks the encodings by `beyond`, the share of the layered mass that
     lies outside the training length in the longest test row: more is worse. Learned biases are
-    predicted at the middle of their initial range; encodings without an additive bias as if they
-    had none, and with blockwise causal attention as a window of the training length, which is the
-    widest that it lets a query see.
+    predicted at the middle of their initial range; encodings without an additive bias are
+    predicted as if they had none. With blockwise causal attention they count as a window of the
+    training length, the widest that it lets a query see.
     """
     entries: list[dict[str, Any]] = []
     for sweep in FIRST.plan.sweeps:

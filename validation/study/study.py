@@ -207,9 +207,9 @@ def study(
     """Everything that is known of an idea for a bias: theory and, if asked, a measurement.
 
     Verdict with proof, receptive fields and their asymptotics, leak, dtype horizons, attention
-    resolution, and the place among the catalogue. With `train`, a small model is trained with it
-    and with each baseline, on the same text and seed, and what was predicted is compared with what
-    was measured.
+    resolution, and the place among the catalogue. With `train`, small models are
+    trained with it and with each baseline, on the same text and seed. Their measurements are
+    compared with the predictions.
 
     Args:
         f: a formula in `n`, a name of the catalogue, an `Encoding`, or a sequence of them.

@@ -1,6 +1,6 @@
 r"""Sums of exp(q(n) + b(n) cos(theta n + phi)), b growing.
 
-With F_k = exp(q) I_k(b), analytic on a sector around the half-line, and z = e^{i theta},
+Let F_k = exp(q) I_k(b), analytic on a sector around the half-line, and z = e^{i theta}. Then:
 
     T_j = sum_{n>=j} F_0(n) + 2 Re sum_{k>=1} e^{ik phi} sum_{n>=j} F_k(n) z^{kn}.
 
@@ -87,8 +87,8 @@ class GrowingWave(ByParts):
         return rational(self.waves[0].frequency)
 
     def _bound(self, j: int, order: int, decay: Decay) -> arb:
-        """For every k, with R the rest of the sum by parts after `order` terms (all of it for 0),
-        a bound of e^{k tau} |1 - z^k|^M |R|, M = order, at least 1."""
+        """For every k a bound of `e^{k tau} |1 - z^k|^M |R|`, M = order, at least 1. R is the rest
+        of the sum by parts after `order` terms, all of it for 0."""
         s, a = arb(self.sine), arb(decay.rate)
         m, log = max(order, 1), arb(j - 1).log()
         if not m + decay.rate > 1:

@@ -2,12 +2,13 @@ r"""Sums of exp(q(n)) g(omega n mod 1), g of bounded variation: |sin n|, frac(n 
 
 With F = exp(q) falling, the mean m and the variation V of g on the circle, and the convergents
 p_k/q_k of omega = [a_0; a_1, a_2, ...], the inequality of Denjoy and Koksma bounds the sum of g - m
-over q_k successive n by e_k = V, so over N < q_{k+1} of them, N written by the q_i (Ostrowski), by
-a_1 e_0 + ... + a_{k+1} e_k. Where g is continuous, L = sup |g'| and V' the variation of g',
+over q_k successive n by e_k = V. Let N < q_{k+1} be written by the q_i (Ostrowski): the sum over N
+of them is bounded by `a_1 e_0 + ... + a_{k+1} e_k`. Where g is continuous, let L = sup |g'| and V'
+the variation of g'. Then:
 
-    e_k = min(V, L q_k/(2 q_{k+1}) + V'/(8 q_k)),
+    e_k = min(V, L q_k/(2 q_{k+1}) + V'/(8 q_k)).
 
-since i omega is within i/(q_k q_{k+1}) of i p_k/q_k, and by the error of the trapezoidal rule.
+For i omega is within i/(q_k q_{k+1}) of i p_k/q_k, and by the error of the trapezoidal rule.
 Summation by parts gives for every K
 
     |T_j - m sum_{n>=j} F(n)| <= sum_{k<K} a_{k+1} e_k F(j + q_k - 1) + V sum_{n>=j+q_K-1} F(n).

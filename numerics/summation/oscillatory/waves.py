@@ -1,16 +1,16 @@
 r"""Sums of exp(q(n) + sum_i a_i cos(theta_i n + phi_i)), a_i constant, exp(q) completely monotone.
 
-Each wave is expanded, e^{a cos x} = sum_k I_k(a) e^{ikx}, so that with F = exp(q)
+Each wave is expanded, `e^{a cos x} = sum_k I_k(a) e^{ikx}`. With F = exp(q):
 
-    T_j = sum_k c_k sum_{n>=j} F(n) z_k^n,    |z_k| = 1,    sum_k |c_k| = e^{sum |a_i|},
+    T_j = sum_k c_k sum_{n>=j} F(n) z_k^n,    |z_k| = 1,    sum_k |c_k| = e^{sum |a_i|}.
 
-over tuples k of integers. The tuples with z_k = 1 add up to a multiple of the tail of F. For the
-others summation by parts gives, with z = z_k and M = 1, 2, ...,
+Here k runs over tuples of integers. The tuples with z_k = 1 add up to a multiple of the tail of F.
+For the others summation by parts gives, with z = z_k and M = 1, 2, ...:
 
-    sum_{n>=j} F(n) z^n = z^j sum_{m<M} D^m F(j) z^m / (1-z)^{m+1} + R,   D the forward difference,
-    |R| <= |1-z|^{-M} sum_{n>=j} |D^M F(n)| = |1-z|^{-M} |D^{M-1} F(j)|,
+    sum_{n>=j} F(n) z^n = z^j sum_{m<M} D^m F(j) z^m / (1-z)^{m+1} + R,   D the forward difference;
+    |R| <= |1-z|^{-M} sum_{n>=j} |D^M F(n)| = |1-z|^{-M} |D^{M-1} F(j)|.
 
-as D^M F has constant sign. What the tuples left out add is at most their share of e^{sum |a_i|}
+For D^M F has constant sign. What the tuples left out add is at most their share of e^{sum |a_i|}
 times the tail of F. (ours)
 """
 

@@ -1,14 +1,14 @@
 """What a training costs: floating-point operations a token, and hours at a rate.
 
 Counted are the products of the model [Chowdhery et al., PaLM, App. B], and of the attention only
-the half that causality leaves. With `d` the width, `L` the layers, `n` the training length and `V`
-the vocabulary, a token takes in the forward pass
+the half that causality leaves. Let `d` be the width, `L` the layers, `n` the training length and
+`V` the vocabulary. In the forward pass a token takes:
 
     24 L d^2          four projections of the attention, and an MLP four times as wide
     2 L d (n + 1)     scores and values of (n + 1)/2 keys on average
     2 d V             scores of the next token
 
-and in training three times that, once forward and twice backward. Softmax, norms, biases and the
+Training takes three times that, once forward and twice backward. Softmax, norms, biases and the
 optimiser are left out, as usual; so is what is computed twice to save memory.
 """
 

@@ -179,9 +179,9 @@ def attention_receptive_field(
 ) -> tuple[tuple[AttentionField, ...], Bounds]:
     """Attention ERF of every layer and head: `min { j : C_ij > (1 - eps) C_ii }` [Q, after Eq. 21].
 
-    `C_ij` is the sum of `exp(logit + bias)` over the `j` nearest keys of row `i`, in float64 from
-    the model's queries and keys, a soft cap of theirs, and the float64 bias. A learned constant in
-    the denominator is no key: it has no part.
+    `C_ij` is the sum of `exp(logit + bias)` over the `j` nearest keys of row `i`, in float64. It
+    comes from the model's queries and keys, a soft cap of theirs, and the float64 bias. A learned
+    constant in the denominator is no key: it has no part.
 
     Args:
         model: the model.
