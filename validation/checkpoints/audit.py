@@ -193,9 +193,13 @@ class Audit(Answer):
         if self.status is Status.UNKNOWN:
             return f"{said}{self.reason}."
         if self.status is Status.EXACT:
+            more = " than the training length has" * (int(self) > self.trained)
             return said + (
-                "every layer with attention sees at most {width}, and keys beyond may be dropped: "
-                "set {setting} = " + count(self.sliding_window) + "."
+                "every layer with attention sees at most {width}"
+                + f", more{more}" * bool(more)
+                + ", and keys beyond may be dropped: set {setting} = "
+                + count(self.sliding_window)
+                + "."
             )
         if not local and not state:
             return "; every layer sees every key, and no window is safe for every input."
@@ -203,7 +207,10 @@ class Audit(Answer):
 
     def by_layer(self) -> Iterator[Block]:
         """Whether a window is ever enough, layer by layer, and which keys of a row to keep."""
-        return layer_blocks(self.layers_alike, self.reach, self.caches) if self.reach else iter(())
+        if not self.reach:
+            return iter(())
+        unread = self.bounds == "given" and self.family != RUN
+        return layer_blocks(self.layers_alike, self.reach, self.caches, unread=unread)
 
     def fields_by_head(self) -> Iterator[Block]:
         """How far each head sees: a curve, and a table."""

@@ -325,7 +325,11 @@ def layers_of(config: Config, family: Mapping[str, Any], layers: int) -> Layers:
     kinds = _by_rule(config, rule, layers, window, turned) if given is None else given
     if not isinstance(kinds, list) or len(kinds) != layers or not _known(kinds):
         named = config.named((names,) if isinstance(names, str) else names or (rule["key"],))
-        raise config.wrong(f"{named} {short(kinds)}", f"{layers} of {', '.join(map(repr, KINDS))}")
+        said = short(kinds)
+        if isinstance(kinds, list):
+            unknown = [kind for kind in kinds if not _known([kind])]
+            said = f"with {short(unknown[0])}" if unknown else f"of {len(kinds)} layers"
+        raise config.wrong(f"{named} {said}", f"{layers} of {', '.join(map(repr, KINDS))}")
     found = [KINDS[kind] for kind in kinds]
     if said is not None and said.get("full") and window is not None:
         found = [SLIDING if kind == FULL else kind for kind in found]

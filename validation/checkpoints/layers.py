@@ -298,6 +298,8 @@ def layer_blocks(
     layers: Sequence[LayerAudit],
     reaches: Sequence[float],
     caches: Sequence[LayerKeys],
+    *,
+    unread: bool,
 ) -> Iterator[Block]:
     """The sentences about the layers.
 
@@ -305,6 +307,7 @@ def layer_blocks(
         layers: as `layers_of` gives them.
         reaches: as `reach` gives them.
         caches: of several lengths, the entries' own first.
+        unread: whether the weights of queries and keys were not read.
     """
     row = caches[0].length
     header = ["layers", "positions", "sees", "safe window", "logits within"]
@@ -324,7 +327,7 @@ def layer_blocks(
     if all(k.windowable.status is not Status.UNKNOWN for k in layers):
         yield _depth(layers, reaches)
         yield from _to_keep(layers, len(reaches), row)
-    yield from _half(layers, len(reaches), caches)
+    yield from _half(layers, len(reaches), row, unread=unread)
     if any(k.windowable.value is False for k in layers):
         yield note(
             "Whether a window serves a text: {command}.",
@@ -363,9 +366,17 @@ def which(layers: Sequence[int], of: int) -> str:
 
 
 def _named(layers: Sequence[int], of: int) -> str:
-    """Layers as the subject of a sentence."""
+    """Layers as the subject of a sentence.
+
+    >>> _named([1, 2, 3], 3), _named([4, 8, 12, 16], 16), _named([2], 3)
+    ('All layers', 'Every 4th layer from 4', 'Layer 2')
+    """
     said = which(layers, of)
-    return "All layers" if said == "all" else f"Layer{'s' * (len(layers) > 1)} {said}"
+    if said == "all":
+        return "All layers"
+    if " from " in said:
+        return said.replace(" from ", " layer from ").capitalize()
+    return f"Layer{'s' * (len(layers) > 1)} {said}"
 
 
 def _to_keep(layers: Sequence[LayerAudit], of: int, row: int) -> Iterator[Block]:
@@ -383,9 +394,8 @@ def _to_keep(layers: Sequence[LayerAudit], of: int, row: int) -> Iterator[Block]
     yield sentence("A cache that changes no output keeps {parts}.", "theorem", parts=listed(parts))
 
 
-def _half(layers: Sequence[LayerAudit], of: int, caches: Sequence[LayerKeys]) -> Iterator[Block]:
+def _half(layers: Sequence[LayerAudit], of: int, row: int, *, unread: bool) -> Iterator[Block]:
     """The rows in which layers that see all can single out one key."""
-    row = caches[0].length
     need = math.log(max(1, row - 1))
     alike: dict[Any, list[int]] = {}
     for k in layers:
@@ -398,7 +408,9 @@ def _half(layers: Sequence[LayerAudit], of: int, caches: Sequence[LayerKeys]) ->
         within = "logits within {bound} ({origin})" + " before they grow" * (growth is not None)
         if bound is None:
             said = "half of the attention on one of {row} keys takes an advantage of {need} nats; "
-            said += "no bound of the logits is known."
+            said += (
+                "{option} may bound the logits." if unread else "no bound of the logits is known."
+            )
         elif longest < row:
             said = f"with {within}, no head puts half of its attention on one key once it sees "
             said += "more than {longest} keys; {row} keys take {enough} or more."
@@ -413,6 +425,7 @@ def _half(layers: Sequence[LayerAudit], of: int, caches: Sequence[LayerKeys]) ->
             layers=_named(sorted(own), of),
             row=keys_text(row),
             need=f"{need:.4g}",
+            option="--bounds weights",
             enough=f"{need / 2 / times:.4g}",
             bound="unknown" if bound is None else f"{bound / times:.4g}",
             origin=origin,

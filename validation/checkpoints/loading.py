@@ -272,7 +272,6 @@ class OutsideModel:
         self.own = FORWARDS.get(family.get("forward", ""))
         self.opened = (
             folder.checked
-            and "part" not in family
             and "shared" not in family
             and any(a.encoding is not None for a in folder.attention)
         )
@@ -292,7 +291,7 @@ class OutsideModel:
         if self.opened:
             if self.own is None:
                 _library().AttentionInterface.register(RUN, _through_path)
-            network.config._attn_implementation = RUN  # unknown to the library's masks: none
+            self.body.config._attn_implementation = RUN  # unknown to the library's masks: none
 
     def _sparing(self, forward: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """A layer whose activations are made again in the backward pass, as they were made."""
@@ -374,7 +373,7 @@ class OutsideModel:
             return hidden
         scores: Tensor = self.network.get_output_embeddings()(hidden)
         said = self.folder.family.get("scores")
-        number = None if said is None else getattr(self.network.config, said["key"])
+        number = None if said is None else getattr(self.body.config, said["key"])
         if said is None or number is None:
             return scores
         does = {

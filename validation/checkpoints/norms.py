@@ -9,6 +9,10 @@ share and that change no weight,
 A rotation between q and k keeps norms alone: then `|q.k| <= |q| |k|`, with
 `|q| <= sqrt(D) ||A||_2 + ||a||`. A norm of queries bounds them by `sqrt(d) max |gain| + ||shift||`.
 
+Latent attention makes queries, keys and values of normalised latents of ranks R and S. Some
+dimensions stand still, the others turn, and their key `k'` comes from the input:
+`|q.k| <= sqrt(R S) ||A^T B||_2 + sqrt(R) ||A'||_2 |k'|`.
+
 Weights do not change when a number is added to all logits of a row. They sum to 1, so a vector
 added to all values leaves the difference of two outputs as it was. Spectral norms are computed in
 float64 and enlarged by a millionth of the product of the Frobenius norms, which is more than
@@ -60,6 +64,26 @@ class Projections:
     value: Linear
 
 
+def _checked(
+    read: Read, name: str, shape: tuple[int, ...], *, transposed: bool = False
+) -> np.ndarray | None:
+    """A tensor of finite numbers, of a shape whose -1 is any length; None where there is none."""
+    values = read(name)
+    if values is None:
+        return None
+    values = values.T if transposed else values
+    fits = len(values.shape) == len(shape) and all(
+        there == wanted or (wanted == -1 and there > 0)
+        for there, wanted in zip(values.shape, shape, strict=True)
+    )
+    if not fits or not (np.abs(values) < _LARGEST).all():
+        raise InputError(
+            f"the tensor {name!r} has shape {values.shape} or is not finite; accepted: finite "
+            f"numbers of shape {shape}"
+        )
+    return values
+
+
 def projections(size: ModelSize, said: Mapping[str, Any], layer: int, read: Read) -> Projections:
     """The projections of a layer, counted from 0.
 
@@ -74,16 +98,8 @@ def projections(size: ModelSize, said: Mapping[str, Any], layer: int, read: Read
     """
 
     def found(name: str, shape: tuple[int, ...]) -> np.ndarray | None:
-        values = read(name.format(layer=layer))
-        if values is None:
-            return None
-        values = values.T if said.get("transposed") and len(shape) == 2 else values
-        if values.shape != shape or not (np.abs(values) < _LARGEST).all():
-            raise InputError(
-                f"the tensor {name.format(layer=layer)!r} has shape {values.shape} or is not "
-                f"finite; accepted: finite numbers of shape {shape}"
-            )
-        return values
+        turned = bool(said.get("transposed")) and len(shape) == 2
+        return _checked(read, name.format(layer=layer), shape, transposed=turned)
 
     def linear(name: str, heads: int) -> Linear:
         rows = heads * size.head_size
@@ -111,6 +127,10 @@ def projections(size: ModelSize, said: Mapping[str, Any], layer: int, read: Read
         if said.get("grouped"):  # each group holds its queries, then the key and value they share
             of = order.reshape(groups, -1)
             order = np.concatenate([of[:, :each].ravel(), of[:, each], of[:, each + 1]])
+        if cores := said.get("cores"):  # each holds queries, values and keys of its heads
+            if size.heads % cores:
+                raise InputError(f"{size.heads} heads; accepted: a multiple of {cores}")
+            order = order.reshape(cores, 3, -1)[:, [0, 2, 1]].swapaxes(0, 1).ravel()
         weight, bias = linear(said["joined"], sum(parts))
         at = np.split(order, np.cumsum(parts)[:-1])
         linears = [(weight[rows], bias[rows]) for rows in at]
@@ -152,6 +172,42 @@ def bounds_of(p: Projections, a: Attention) -> tuple[HeadBounds, ...]:
         logit = max(1.0, a.factor) * sides[0] * sides[1]
     pairs = np.stack([a.scale * logit, size], -1) * (1 + _ROUNDING) + _LEAST**2
     return tuple(HeadBounds(*pair) for pair in pairs.tolist())
+
+
+def latent_bounds(size: ModelSize, a: Attention, layer: int, read: Read) -> tuple[HeadBounds, ...]:
+    """Bounds of each head of a layer with latent attention, counted from 0, for every text.
+
+    Raises:
+        InputError: a tensor is missing, misshapen or not finite.
+    """
+    assert a.turned is not None
+    turning, own = a.turned[0], f"model.layers.{layer}.self_attn"
+    still, rank = size.head_size - turning, size.cached - turning
+
+    def of(name: str, *shape: int) -> np.ndarray:
+        found = _checked(read, name, shape)
+        if found is None:
+            raise InputError(f"the tensor {name!r} is missing")
+        return found
+
+    gain = of(f"{_NORM.format(layer=layer)}.weight", size.width)
+    middle = _checked(read, f"{own}.q_a_layernorm.weight", (-1,))
+    source, name = (gain, "q_proj") if middle is None else (middle, "q_b_proj")
+    query = of(f"{own}.{name}.weight", size.heads * size.head_size, len(source)) * source
+    query = query.reshape(size.heads, size.head_size, -1)
+    made = of(f"{own}.kv_b_proj.weight", -1, rank) * of(f"{own}.kv_a_layernorm.weight", rank)
+    if len(made) % size.heads or len(made) // size.heads <= still:
+        raise InputError(f"the tensor '{own}.kv_b_proj.weight' has {len(made)} rows")
+    key, value = np.split(made.reshape(size.heads, -1, rank), [still], axis=1)
+    other = f"{own}.kv_a_proj_with_mqa"
+    shared = of(f"{other}.weight", rank + turning, size.width)[rank:] * gain
+    bias = _checked(read, f"{other}.bias", (rank + turning,))
+    moved = 0.0 if bias is None else float(np.linalg.norm(bias[rank:]))
+    whole = math.sqrt(size.width) * _spectral(shared) + moved
+    logit = math.sqrt(rank) * _of_product(query[:, :still], key)
+    logit = math.sqrt(len(source)) * (logit + a.factor * _spectral(query[:, still:]) * whole)
+    pairs = np.stack([a.scale * logit, math.sqrt(rank) * _spectral(value)], -1)
+    return tuple(HeadBounds(*pair) for pair in (pairs * (1 + _ROUNDING)).tolist())
 
 
 def _norm(x: np.ndarray) -> np.ndarray:
@@ -215,6 +271,8 @@ def weight_bounds(folder: Folder) -> list[tuple[HeadBounds, ...] | None]:
         if a.gains is not None:
             bound = by_gains(size, a.gains, a.factor, read)
             return (HeadBounds(bound, math.inf),) * size.heads
+        if "latent" in folder.family:
+            return latent_bounds(size, a, layer, read)
         return bounds_of(projections(size, said or {}, layer, read), a)
 
     try:

@@ -247,7 +247,7 @@ WRONG = {
         {"num_key_value_heads": 5},
         "num_attention_heads 32 and num_key_value_heads 5",
     ),
-    "kinds": ("gemma2", {"layer_types": ["chunked"] * 26}, "layer_types .'chunked'"),
+    "kinds": ("gemma2", {"layer_types": ["chunked"] * 26}, "layer_types with 'chunked'"),
     "too few": ("gpt_oss", {"layer_types": ["full_attention"]}, "accepted: 36 of"),
     "no width": ("gemma2", {"sliding_window": None}, "'sliding_attention' and no sliding_window"),
     "width": ("mistral", {"sliding_window": 0}, "sliding_window 0; accepted"),

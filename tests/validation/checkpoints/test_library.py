@@ -12,9 +12,10 @@ import torch
 
 from farfield.validation.checkpoints.family import families
 from farfield.validation.checkpoints.folder import describe
-from farfield.validation.checkpoints.loading import Chunked, OutsideModel
+from farfield.validation.checkpoints.loading import Chunked, OutsideModel, load
 from farfield.validation.checkpoints.measured.certificates import model_certificate
 from farfield.validation.checkpoints.norms import weight_bounds
+from farfield.validation.harness.attention import observed
 from farfield.validation.harness.corpus import Corpus
 from farfield.validation.harness.visibility import CAUSAL
 
@@ -155,6 +156,26 @@ def test_masks_scales_and_rotations_are_those_of_the_library(kind, tmp_path):
         assert a.flat == (np.ptp(means) < 1e-5 * size)
 
 
+@pytest.mark.parametrize("kind", ["gemma3", "llama4"])
+def test_the_language_model_within_a_larger_one(kind, tmp_path):
+    """Its layers are opened from weights that hold an eye as well."""
+    import transformers
+
+    eye = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "image_size": 32}
+    eye |= {"num_attention_heads": 2, "patch_size": 8, "vision_output_dim": 16}
+    eye |= {"projector_input_dim": 16, "projector_output_dim": 16}
+    config = transformers.CONFIG_MAPPING[kind](text_config=TINY[f"{kind}_text"], vision_config=eye)
+    theirs = getattr(transformers, f"{kind.capitalize()}ForConditionalGeneration")(config).eval()
+    theirs.save_pretrained(tmp_path / "m")
+    model = load(describe(tmp_path / "m"))
+    x = torch.randint(3, 64, (1, LENGTH), generator=torch.Generator().manual_seed(1))
+    seen = []
+    with torch.no_grad():
+        hidden = model.hidden(model.embed(x), path=observed(lambda *given: seen.append(given)))
+        torch.testing.assert_close(model.logits(hidden), theirs(input_ids=x).logits)
+    assert len(seen) == 4
+
+
 def test_a_wrong_description_is_noticed(tmp_path):
     """The checks above can fail: one key more, one angle less, another scale."""
     config = settings("gemma3_text")
@@ -204,7 +225,7 @@ NORMED += ("olmo2", "olmo3", "olmoe", "phi", "olmo", "llama4_text")
 PROJECTED = [
     kind
     for kind in TINY
-    if "projects" in families()[kind] and kind not in (*NORMED, "codegen", *OWN_ATTENTION)
+    if "projects" in families()[kind] and kind not in (*NORMED, *OWN_ATTENTION)
 ]
 
 
@@ -232,6 +253,28 @@ def test_logits_stay_within_what_weights_bound(kind, tmp_path):
             assert 0.02 * limit < most <= limit * (1 + 1e-5), (layer, most, limit)
         bounded += 1
     assert bounded >= 1
+
+
+@pytest.mark.parametrize("kind", [*OWN_ATTENTION, "deepseek_v3", "deepseek_v2", "llama"])
+def test_logits_and_values_stay_within_what_weights_bound(kind, tmp_path):
+    """As the layers give them to a path of ours; the heads are those of the fused projections."""
+    config = settings(kind)
+    made = network(config)
+    made.save_pretrained(tmp_path / "m")
+    folder, seen = describe(written(tmp_path / "m", config)), []
+    model = OutsideModel(folder, made)
+    inputs = 30 * torch.randn(1, LENGTH, 32, generator=torch.Generator().manual_seed(2))
+    with torch.no_grad():
+        model.hidden(inputs, path=observed(lambda *given: seen.append(given[:3])))
+    assert len(seen) == folder.shape.layers
+    for (query, key, value), heads in zip(seen, weight_bounds(folder), strict=True):
+        logits = (query[0] @ key[0].mT / math.sqrt(query.shape[-1])).abs().amax((-2, -1))
+        for h, bound in enumerate(heads):
+            assert 0.05 * bound.logit < float(logits[h]) <= bound.logit * (1 + 1e-5), (h, bound)
+            most = float(value[0, h].norm(dim=-1).max())
+            assert 0.2 * bound.value < most
+            if kind in ("deepseek_v3", "deepseek_v2", "llama"):  # no vector that all values share
+                assert most <= bound.value * (1 + 1e-5)
 
 
 def test_a_certificate_names_the_layers_that_attend(tmp_path):
