@@ -45,6 +45,7 @@ from farfield.theory.answers.blocks import Block, Formula, facts, sentence
 from farfield.theory.answers.notation import expression_line, shortened, words
 from farfield.theory.answers.number import exact, natural, plural, share
 from farfield.theory.answers.number import tokens as tokens_text
+from farfield.theory.coefficients.exact import to_sympy
 from farfield.theory.encodings import Encoding
 from farfield.theory.functions.balls import precision, to_arb
 from farfield.theory.values import tabulate
@@ -327,18 +328,12 @@ def _bracket(
         share = -root.expm1() * int(a.q) / int(a.p)
         if not share < 1:
             return Bracket(1, 1)
-        least, most = (_dyadic(end) for end in (share.lower(), share.upper()))
+        least, most = (to_sympy(end.fmpq()) for end in (share.lower(), share.upper()))
     heads = tuple(dict.fromkeys(biases))
     # the mean over heads falls below the share between the first and the last head's quantile
     low = min(_step_within(bias, most) for bias in heads)
     high = max(_step_within(bias, least) for bias in heads)
     return Bracket(max(0, low - 2) + 1, layers * high + 1)
-
-
-def _dyadic(end: arb) -> sympy.Rational:
-    """The rational number that an exact ball is."""
-    mantissa, exponent = end.man_exp()
-    return sympy.Rational(int(mantissa)) * sympy.Integer(2) ** int(exponent)
 
 
 def _step_within(bias: Expr, eps: sympy.Rational) -> int:

@@ -446,11 +446,8 @@ def _stretch(row: Series, at: int) -> Stretch:
 
 def _exactly(value: Any) -> Any:
     """A ball without a radius as a rational, where that is short."""
-    if isinstance(value, arb) and value.is_exact() and value.is_finite():
-        digits, exponent = value.man_exp()
-        if abs(int(exponent)) <= MAX_BITS:
-            return fmpq(int(digits)) * fmpq(2) ** int(exponent)
-    return value
+    exact = isinstance(value, arb) and value.is_exact() and value.is_finite()
+    return value.fmpq() if exact and abs(int(value.man_exp()[1])) <= MAX_BITS else value
 
 
 # -- the distances within reach -------------------------------------------------------------------

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from flint import arb, fmpq
-from sympy import Expr, Integer, Rational, S
+from sympy import Expr, Rational, S
 
+from farfield.theory.coefficients.exact import to_sympy
 from farfield.theory.functions.balls import precision, rational, to_arb
 from farfield.theory.values import compile_ball
 
@@ -53,8 +54,7 @@ class Chart:
             value = high - 1 / size
         else:
             value = (size - 1 / size) / 2
-        mantissa, exponent = value.mid().man_exp()
-        return Rational(int(mantissa)) * Integer(2) ** int(exponent)
+        return to_sympy(value.mid().fmpq())
 
     def of(self, a: Rational) -> arb:
         """The coordinate of a parameter."""
@@ -70,7 +70,7 @@ class Chart:
 
     def scale(self, a: Rational) -> Rational:
         """What counts as large near a parameter: its size, its distance from the ends."""
-        ends = [Rational(int(e.p), int(e.q)) for e in self.ends if e is not None]
+        ends = [to_sympy(e) for e in self.ends if e is not None]
         return min((abs(x) for x in (a, *(a - e for e in ends)) if x), default=S.One)
 
 
@@ -82,5 +82,4 @@ def _rational(end: Expr, up: bool) -> fmpq | None:
         return rational(end)
     with precision(512):
         ball = to_arb(compile_ball(end)({}))
-        mantissa, exponent = (ball.upper() if up else ball.lower()).man_exp()
-        return fmpq(int(mantissa)) * fmpq(2) ** int(exponent)
+        return (ball.upper() if up else ball.lower()).fmpq()

@@ -13,12 +13,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import sympy
-from flint import arb
 from sympy import Expr, Integer, S, Symbol
 
 from farfield.theory.algebra import door
 from farfield.theory.algebra.outcomes import Undecided
 from farfield.theory.certificates.prover_forms import Form, NoCertificate, bias_form
+from farfield.theory.coefficients.exact import to_sympy
 from farfield.theory.functions.nodes import n
 from farfield.theory.skipped import skipped_terms
 from farfield.theory.values import enclose
@@ -264,7 +264,7 @@ def _bounds(e: Expr) -> Bounds:
         ball = enclose(e, 64)
         if ball is None or not ball.is_finite():
             return EVERYWHERE
-        return _rational(ball.lower()), _rational(ball.upper())
+        return to_sympy(ball.lower().fmpq()), to_sympy(ball.upper().fmpq())
     if e.is_Symbol:
         low = S.Zero if e.is_nonnegative else S.NegativeInfinity
         return low, S.Zero if e.is_nonpositive else S.Infinity
@@ -300,9 +300,3 @@ def _magnitude(low: Expr, high: Expr) -> Bounds:
     """Bounds of an absolute value."""
     least = sympy.Max(low, -high, S.Zero)
     return least, sympy.Max(-low, high)
-
-
-def _rational(end: arb) -> Expr:
-    """An end of a ball as the number that it is."""
-    mantissa, exponent = end.man_exp()
-    return Integer(int(mantissa)) * Integer(2) ** int(exponent)

@@ -18,12 +18,11 @@ from itertools import product
 from typing import Any
 
 import sympy
-from flint import arb
 from sympy import Expr, S, Symbol
 
 from farfield.theory.algebra import door
 from farfield.theory.algebra.outcomes import Fork, Undecided
-from farfield.theory.coefficients.exact import coefficient, expand
+from farfield.theory.coefficients.exact import coefficient, expand, to_sympy
 from farfield.theory.coefficients.signs import canonical, sign, sign_factors, tidied
 from farfield.theory.formula.building import TooLarge, substituted
 from farfield.theory.formula.parameters import interval
@@ -206,15 +205,9 @@ def possible(facts: list[Constraint]) -> bool:
     for k in constants:  # an irrational constant is a variable between two rationals
         ball = enclose(k, 64)
         if ball is not None:
-            low, high = (_rational(end) for end in (ball.lower(), ball.upper()))
+            low, high = (to_sympy(end.fmpq()) for end in (ball.lower(), ball.upper()))
             rows += [({k: S.One, S.One: -low}, False), ({k: S.NegativeOne, S.One: high}, False)]
     return _feasible(rows)
-
-
-def _rational(end: arb) -> Expr:
-    """A ball's end, a binary number, exactly."""
-    mantissa, exponent = end.man_exp()
-    return sympy.Integer(int(mantissa)) * sympy.Integer(2) ** int(exponent)
 
 
 def _constant_fits(g: Expr, s: int) -> bool:

@@ -213,80 +213,59 @@ def _zeta_ball(x: Ball, a: Ball = 1) -> Ball:
 # -- expansions at infinity -----------------------------------------------------------------------
 
 
-def _bernoulli(k: int) -> fmpq:
-    return fmpq.bernoulli(k)
-
-
-def loggamma_of(t: Any, g: Any) -> Any:
-    """loggamma of a transseries that stays positive."""
+def polygamma_of(t: Any, order: int, g: Any) -> Any:
+    """polygamma(order, .) of a transseries that stays positive; loggamma for order -1."""
+    name = "loggamma" if order < 0 else "polygamma"
     way = t.direction(g)
     if way == 1:
-        stirling = t.taylor(
-            lambda k: _bernoulli(k + 1) / ((k + 1) * k) if k % 2 else fmpq(0),
-            1 / g,
-            "loggamma",
-        )
-        main = (g - HALF) * g.log()
-        return main - g + sympy.log(2 * sympy.pi) / 2 + stirling
+        return _at_infinity(t, order, g)
     if way != 0:
-        raise Undecided("loggamma of what does not stay positive")
+        raise Undecided(f"{name} of what does not stay positive")
     limit, delta = t.finite(g)
     if t.oscillates(limit):
-        raise Undecided("loggamma of an oscillation")
-    if t.sign(limit) == 0:
-        return loggamma_of(t, g + 1) - g.log()
+        raise Undecided(f"{name} of an oscillation")
     if t.sign(limit) < 0:
-        raise Undecided("loggamma of what does not stay positive")
-    point = t.to_sympy(limit)
-
-    def coef(k: int) -> Any:
-        if k == 0:
-            return t.coefficient(t.function_value(sympy.loggamma, point))
-        return t.coefficient(t.function_value(sympy.polygamma, S(k - 1), point) / math.factorial(k))
-
-    return t.taylor(coef, delta)
-
-
-def polygamma_of(t: Any, order: int, g: Any) -> Any:
-    """polygamma(order, .) of a transseries that stays positive; order 0 is digamma."""
-    way = t.direction(g)
-    if way == 1:
-        return _polygamma_at_infinity(t, order, g)
-    if way != 0:
-        raise Undecided("polygamma of what does not stay positive")
-    limit, delta = t.finite(g)
-    if t.oscillates(limit) or t.sign(limit) < 0:
-        raise Undecided("polygamma of what does not stay positive")
+        raise Undecided(f"{name} of what does not stay positive")
     if t.sign(limit) == 0:  # psi_m(x) = psi_m(x + 1) + (-1)^(m+1) m!/x^(m+1)
-        size = fmpq((-1) ** (order + 1) * math.factorial(order))
-        pole = g ** fmpq(-order - 1) * size
+        size = fmpq((-1) ** (order + 1) * math.factorial(max(order, 0)))
+        pole = g ** fmpq(-order - 1) * size if order >= 0 else -g.log()
         return polygamma_of(t, order, g + 1) + pole
     point = t.to_sympy(limit)
 
     def coef(k: int) -> Any:
-        return t.coefficient(
-            t.function_value(sympy.polygamma, S(order + k), point) / math.factorial(k)
-        )
+        m = order + k
+        function, args = (sympy.loggamma, ()) if m < 0 else (sympy.polygamma, (S(m),))
+        return t.coefficient(t.function_value(function, *args, point) / math.factorial(k))
 
     return t.taylor(coef, delta)
 
 
-def _polygamma_at_infinity(t: Any, order: int, g: Any) -> Any:
-    """DLMF 5.11.2 and 5.15.8: Bernoulli numbers over powers of the argument."""
+def loggamma_of(t: Any, g: Any) -> Any:
+    """loggamma of a transseries that stays positive."""
+    return polygamma_of(t, -1, g)
+
+
+def _at_infinity(t: Any, order: int, g: Any) -> Any:
+    """DLMF 5.11.1, 5.11.2 and 5.15.8: Bernoulli numbers over powers of the argument."""
     small = 1 / g
+
+    def of_loggamma(k: int) -> fmpq:
+        return fmpq.bernoulli(k + 1) / ((k + 1) * k) if k % 2 else fmpq(0)
 
     def of_digamma(k: int) -> fmpq:
         if k < 2:
             return fmpq(-k, 2)
-        return fmpq(0) if k % 2 else -_bernoulli(k) / k
+        return fmpq(0) if k % 2 else -fmpq.bernoulli(k) / k
 
     def of_derivative(k: int) -> fmpq:  # of x^-(order + k), but for the sign (-1)^(order+1)
         if k < 2:
             return fmpq(math.factorial(order - 1 + k), 1 + k)
-        return (
-            fmpq(0) if k % 2 else _bernoulli(k) * math.factorial(k + order - 1) / math.factorial(k)
-        )
+        factor = fmpq(math.factorial(k + order - 1), math.factorial(k))
+        return fmpq(0) if k % 2 else fmpq.bernoulli(k) * factor
 
+    if order < 0:
+        main = (g - HALF) * g.log() - g + sympy.log(2 * sympy.pi) / 2
+        return main + t.taylor(of_loggamma, small, "loggamma")
     if order == 0:
         return g.log() + t.taylor(of_digamma, small, "digamma")
     tail = t.taylor(of_derivative, small, ("polygamma", order))

@@ -88,12 +88,6 @@ def _jump(kind: Any, y: arb) -> arb:
     return s if kind is sympy.sign else (1 + s) / 2
 
 
-def _exact(end: arb) -> fmpq:
-    """The number that an exact ball is."""
-    mantissa, exponent = end.man_exp()
-    return fmpq(int(mantissa)) * fmpq(2) ** int(exponent)
-
-
 @lru_cache(maxsize=256)
 def enclosure(f: Expr, gap: float) -> tuple[fmpq, fmpq, tuple[tuple[float, float], ...]]:
     """(low, high, where): f >= low everywhere and f <= high on some arc, high - low at most `gap`
@@ -125,9 +119,9 @@ def enclosure(f: Expr, gap: float) -> tuple[fmpq, fmpq, tuple[tuple[float, float
             if low is None or not (low.is_finite() and high.is_finite()):
                 heapq.heappush(heap, (-math.inf, level, k, fmpq(0)))
                 return
-            if best is None or _exact(high) < best:
-                best = _exact(high)
-            heapq.heappush(heap, (float(low), level, k, _exact(low)))
+            if best is None or high.fmpq() < best:
+                best = high.fmpq()
+            heapq.heappush(heap, (float(low), level, k, low.fmpq()))
 
         for k in range(26):  # [0, 6.5] holds a period
             push(3, k)
