@@ -218,10 +218,8 @@ def _range(name: str, given: Any, domain: str) -> tuple[Rational, Rational]:
     low, high = (exact(end, name) for end in ends)
     if not low < high:
         raise InputError(f"range of {name} {low}:{high}: accepted is a smaller number first")
-    least, most, holds_least, holds_most = interval(domain)
-    if not (least < low or (least == low and holds_least)) or not (
-        high < most or (high == most and holds_most)
-    ):
+    own = interval(domain)
+    if low not in own or high not in own:
         raise InputError(
             f"range of {name} {low}:{high}: {name} is {domain}; --assume {name}=real changes that"
         )

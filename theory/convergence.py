@@ -41,7 +41,7 @@ from farfield.theory.decision import cells
 from farfield.theory.decision.engine import decide_series
 from farfield.theory.encodings import Encoding, encoding
 from farfield.theory.formula.building import primitive
-from farfield.theory.formula.parameters import belongs, parameter
+from farfield.theory.formula.parameters import interval, parameter
 from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.functions.record import record_of
 from farfield.theory.mechanisms import MECHANISMS
@@ -158,7 +158,7 @@ class Convergence(Answer):
             if name not in known:
                 raise InputError(f"no parameter {name!r}; parameters: {', '.join(known) or 'none'}")
             number = exact(value, name)
-            if not belongs(number, known[name]):
+            if number not in interval(known[name]):
                 raise InputError(f"{name} = {number} is outside its domain ({known[name]})")
             chosen[name] = number
         if self.condition is None:

@@ -97,23 +97,24 @@ def slider(name: str, domain: str) -> Slider:
     >>> slider("b", "positive").steps[:2]
     (Fraction(1, 256), Fraction(9, 2048))
     """
-    low, high, closed_low, closed_high = interval(domain)
+    own = interval(domain)
+    low, high = own.inf, own.sup
     if low == 0 and high == sympy.oo:
         octaves = [
             Fraction(2) ** k * eighth / 8
             for k in range(-OCTAVES, OCTAVES)
             for eighth in range(8, 16)
         ]
-        found = [Fraction(0)] * closed_low + octaves + [Fraction(2) ** OCTAVES]
+        found = [Fraction(0)] * (low in own) + octaves + [Fraction(2) ** OCTAVES]
         return Slider(name, domain, tuple(found), Fraction(1))
     bottom = Fraction(-WIDE) if low == -sympy.oo else Fraction(str(low))
     top = Fraction(WIDE) if high == sympy.oo else Fraction(str(high))
     bottom, top = min(bottom, top - 1) if low == -sympy.oo else bottom, top
     step = min(STEP, (top - bottom) / 16)
     steps = [bottom + k * step for k in range(int((top - bottom) / step) + 1)]
-    if not closed_low and bottom == low:
+    if low not in own and bottom == low:
         steps = steps[1:]
-    if not closed_high and steps[-1] == high:
+    if high not in own and steps[-1] == high:
         steps = steps[:-1]
     middle = min(steps, key=lambda s: (abs(s - 1), s))
     return Slider(name, domain, tuple(steps), middle)

@@ -132,7 +132,7 @@ def _sample(
     rest = (c for c in parts if not (isinstance(c, sympy.Eq) and c.lhs in solved))
     test = numbers.compiled(sympy.And(*rest, evaluate=False))
     free = [s for s in symbols if s not in solved]
-    axes = [[x for x in map(sympy.Rational, GRID) if _inside(x, domains[s.name])] for s in free]
+    axes = [[x for x in map(sympy.Rational, GRID) if x in interval(domains[s.name])] for s in free]
     for point in itertools.islice(itertools.product(*axes), 20_000):
         values = dict(zip(free, point, strict=True))
         values |= {s: e.xreplace(values) for s, e in solved.items()}
@@ -148,17 +148,13 @@ def _sample(
 
 def _in_domain(value: Any, domain: str) -> bool:
     """Whether a ball proves that the value lies in the domain."""
-    low, high, closed_low, closed_high = interval(domain)
+    own = interval(domain)
+    low, high = own.inf, own.sup
     above = low.is_infinite or value > (end := fmpq(int(low.p), int(low.q)))
     below = high.is_infinite or value < (top := fmpq(int(high.p), int(high.q)))
     return bool(
-        (above or (closed_low and value == end)) and (below or (closed_high and value == top))
+        (above or (low in own and value == end)) and (below or (high in own and value == top))
     )
-
-
-def _inside(x: Expr, domain: str) -> bool:
-    low, high, closed_low, closed_high = interval(domain)
-    return bool(low < x < high or (closed_low and x == low) or (closed_high and x == high))
 
 
 def _claimed(

@@ -47,7 +47,8 @@ class Family:
     @property
     def ends(self) -> tuple[Expr, Expr, bool, bool]:
         """The ends of the domain, and whether each belongs to it."""
-        return interval(self.domain)
+        own = interval(self.domain)
+        return own.inf, own.sup, own.inf in own, own.sup in own
 
     def at(self, value: Expr) -> Expr:
         """The bias where the parameter has this value.
@@ -66,8 +67,7 @@ class Family:
 
     def _takes(self, values: Sequence[Expr]) -> bool:
         """Whether the given text takes these values of its parameter, without an assumption."""
-        low, high, closed_low, closed_high = interval(self.own)
-        domain = sympy.Interval(low, high, not closed_low, not closed_high)
+        domain = interval(self.own)
         return isinstance(self.given, str) and all(v in domain for v in values)
 
     def call(self, values: Sequence[Expr]) -> str:

@@ -20,11 +20,10 @@ QUARTERS = [Fraction(k, 4) for k in range(1, 33)]
     "domain", ["positive", "nonnegative", "negative", "nonpositive", "real", "[0, 2)", "(0, 1]"]
 )
 def test_a_slider_stays_within_its_domain(domain):
-    low, high, closed_low, closed_high = interval(domain)
     found = slider("a", domain)
     assert len(found.steps) >= 10 and found.value in found.steps
     for step in found.steps:
-        assert low < step < high or (closed_low and step == low) or (closed_high and step == high)
+        assert step in interval(domain)
 
 
 def test_the_slider_of_a_slope_reaches_those_of_alibi():

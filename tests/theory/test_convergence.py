@@ -41,18 +41,9 @@ def condition_of(text, domains):
 
 def points(domains):
     """All rational points of the grid that lie in the domains, their boundaries included."""
-    axes = []
-    for domain in domains.values():
-        low, high, closed_low, closed_high = interval(domain)
-        axes.append(
-            [
-                x
-                for x in GRID
-                if (low < x or (closed_low and x == low))
-                and (x < high or (closed_high and x == high))
-            ]
-        )
-    return itertools.product(*axes)
+    return itertools.product(
+        *([x for x in GRID if x in interval(domain)] for domain in domains.values())
+    )
 
 
 def differences(found, wanted, domains):

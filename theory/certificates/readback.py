@@ -294,10 +294,10 @@ def _domains(hypotheses: list[str], known: Mapping[str, str]) -> dict[str, str]:
 def _domain(low: str, high: str) -> str:
     """A domain by its name where it has one; one that is empty would make any theorem true."""
     try:
-        ends = interval(f"{low}, {high}")
+        own = interval(f"{low}, {high}")
     except InputError as why:
         raise NotTheStatement(f"the certificate's hypotheses: {why}") from None
-    return next((name for name in DOMAINS if interval(name) == ends), f"{low}, {high}")
+    return next((name for name in DOMAINS if interval(name) == own), f"{low}, {high}")
 
 
 # -- terms ----------------------------------------------------------------------------------------

@@ -46,12 +46,12 @@ def definition(formula: Expr) -> str:
 
 def domain_facts(symbol: Any, domain: str) -> Iterator[str]:
     """What a domain says of a parameter."""
-    low, high, closed_low, closed_high = interval(domain)
-    name = coq_name(symbol.name)
+    own, name = interval(domain), coq_name(symbol.name)
+    low, high = own.inf, own.sup
     if low.is_finite:
-        yield f"{form(low).show()} {'<=' if closed_low else '<'} {name}"
+        yield f"{form(low).show()} {'<=' if low in own else '<'} {name}"
     if high.is_finite:
-        yield f"{name} {'<=' if closed_high else '<'} {form(high).show()}"
+        yield f"{name} {'<=' if high in own else '<'} {form(high).show()}"
 
 
 def relation(c: Any) -> str:

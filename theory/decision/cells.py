@@ -100,13 +100,9 @@ def domain_constraints(s: Symbol, domain: str | None) -> list[Constraint]:
             ),
             "real",
         )
-    low, high, closed_low, closed_high = interval(domain)
-    facts: list[Constraint] = []
-    if low.is_finite:
-        facts.append((s - low, 2 if closed_low else 1))
-    if high.is_finite:
-        facts.append((high - s, 2 if closed_high else 1))
-    return facts
+    own = interval(domain)
+    ends = ((own.inf, s - own.inf), (own.sup, own.sup - s))
+    return [(fact, 2 if end in own else 1) for end, fact in ends if end.is_finite]
 
 
 def known_signs(facts: list[Constraint]) -> dict[Expr, int]:

@@ -23,7 +23,7 @@ from farfield.theory.encodings.entry import Entry, Values
 from farfield.theory.encodings.heads import as_list, is_table, repeated, worded
 from farfield.theory.formula.given import as_expression
 from farfield.theory.formula.grammar import read
-from farfield.theory.formula.parameters import belongs
+from farfield.theory.formula.parameters import interval
 from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.functions.record import spellings
 
@@ -401,7 +401,7 @@ def _head_values(
             value = value[h - 1]
         number = _number(value, key)
         domain = known[key].domain
-        if not belongs(number, domain) and not (known[key].zero and number == 0):
+        if number not in interval(domain) and not (known[key].zero and number == 0):
             raise InputError(f"{key} = {number} is outside its domain ({domain})")
         own[key] = number
     return own

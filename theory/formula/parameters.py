@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from sympy import Expr, S, Symbol
+import sympy
+from sympy import S, Symbol
 
 from farfield.theory.answers.errors import InputError
 from farfield.theory.answers.number import exact
@@ -19,12 +20,12 @@ DOMAINS = {
     "nonpositive": {"nonpositive": True},
     "real": {"real": True},
 }
-_ENDS = {
-    "positive": (S.Zero, S.Infinity, False, False),
-    "nonnegative": (S.Zero, S.Infinity, True, False),
-    "negative": (S.NegativeInfinity, S.Zero, False, False),
-    "nonpositive": (S.NegativeInfinity, S.Zero, False, True),
-    "real": (S.NegativeInfinity, S.Infinity, False, False),
+_REALS = {
+    "positive": sympy.Interval.open(0, S.Infinity),
+    "nonnegative": sympy.Interval(0, S.Infinity),
+    "negative": sympy.Interval.open(S.NegativeInfinity, 0),
+    "nonpositive": sympy.Interval(S.NegativeInfinity, 0),
+    "real": sympy.Interval(S.NegativeInfinity, S.Infinity),
 }
 
 
@@ -43,24 +44,17 @@ def sign_domain(domain: str) -> str:
     """The widest of the five sign domains that holds an interval; itself for a sign domain."""
     if domain in DOMAINS:
         return domain
-    low, high, closed_low, closed_high = interval(domain)
-    if low > 0 or (low == 0 and not closed_low):
-        return "positive"
-    if low == 0:
-        return "nonnegative"
-    if high < 0 or (high == 0 and not closed_high):
-        return "negative"
-    return "nonpositive" if high == 0 else "real"
+    return next(name for name, reals in _REALS.items() if interval(domain).is_subset(reals))
 
 
-def interval(domain: str) -> tuple[Expr, Expr, bool, bool]:
-    """The ends of a domain and whether each belongs to it.
+def interval(domain: str) -> sympy.Set:
+    """The real numbers of a domain: an interval, or a single number.
 
-    >>> interval("[0, 2)")
-    (0, 2, True, False)
+    >>> interval("[0, 2)"), 2 in interval("[0, 2)"), interval("positive").sup
+    (Interval.Ropen(0, 2), False, oo)
     """
-    if domain in _ENDS:
-        return _ENDS[domain]
+    if domain in _REALS:
+        return _REALS[domain]
     match = re.fullmatch(r"\s*([\[(])\s*([^,\s]+)\s*,\s*([^,\s]+)\s*([\])])\s*", str(domain))
     if match is None:
         raise InputError(
@@ -69,22 +63,10 @@ def interval(domain: str) -> tuple[Expr, Expr, bool, bool]:
         )
     ends = {"oo": S.Infinity, "+oo": S.Infinity, "-oo": S.NegativeInfinity}
     low, high = (ends.get(t) or exact(t, "end of the interval") for t in match.group(2, 3))
-    closed_low, closed_high = match.group(1) == "[", match.group(4) == "]"
-    if low > high or (low == high and not (closed_low and closed_high)):
+    found = sympy.Interval(low, high, match.group(1) == "(", match.group(4) == ")")
+    if found.is_empty:
         raise InputError(f"assumption {domain!r} is an empty interval")
-    return low, high, closed_low and low.is_finite, closed_high and high.is_finite
-
-
-def belongs(number: Expr, domain: str) -> bool:
-    """Whether a real number lies in a domain.
-
-    >>> belongs(S(2), "[0, 2)"), belongs(S(0), "[0, 2)"), belongs(S(0), "positive")
-    (False, True, False)
-    """
-    low, high, closed_low, closed_high = interval(domain)
-    above = number >= low if closed_low else number > low
-    below = number <= high if closed_high else number < high
-    return bool(above) and bool(below)
+    return found
 
 
 def check_name(name: str) -> None:

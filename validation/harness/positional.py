@@ -168,9 +168,9 @@ def additive_bias(encoding: Encoding, heads: int) -> FixedBias | LearnedBias:
 
 def _bounds(parameter: Parameter) -> tuple[float, float]:
     """The narrower of clamp and domain, kept off the open ends of the domain."""
-    low, high, closed_low, closed_high = interval(parameter.domain)
-    lows = [float(low) + (0 if closed_low else _MARGIN)]
-    highs = [float(high) - (0 if closed_high else _MARGIN)]
+    own = interval(parameter.domain)
+    lows = [float(own.inf) + (0 if own.inf in own else _MARGIN)]
+    highs = [float(own.sup) - (0 if own.sup in own else _MARGIN)]
     if parameter.clamp[0] is not None:
         lows.append(float(parameter.clamp[0]))
     if parameter.clamp[1] is not None:

@@ -333,7 +333,8 @@ def test_a_parameter_is_positive_unless_said_otherwise():
 )
 def test_domains(domain, sign, ends):
     assert sign_domain(domain) == sign
-    assert interval(domain) == ends
+    own = interval(domain)
+    assert (own.inf, own.sup, own.inf in own, own.sup in own) == ends
 
 
 @pytest.mark.parametrize("domain", ["[2, 1]", "(1, 1)", "[1, 1)", "big", "[a, 2]", "[0 2]", ""])
