@@ -166,7 +166,7 @@ def typeset(page: str) -> str:
 def piece(items: Sequence[Item], terms: Terms | None = None) -> str:
     r"""Items as a part of a page, with the terms that they explain.
 
-    >>> from farfield.theory.answers.answer import note
+    >>> from farfield.theory.answers.blocks import note
     >>> piece([note("a < b")])
     '<p class="note">a &lt; b</p>\n'
     """

@@ -250,7 +250,7 @@ def written(
         width: of a line, in columns.
         colour: verdicts in their colour, as terminals show it.
 
-    >>> from farfield.theory.answers.answer import sentence
+    >>> from farfield.theory.answers.blocks import sentence
     >>> written([sentence("`n -> oo`")], unicode=False)
     'n -> oo'
     """

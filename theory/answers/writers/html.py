@@ -41,7 +41,7 @@ def fragment(blocks: Sequence[Block], *, open: bool = False) -> str:
         blocks: in order.
         open: whether proofs are unfolded.
 
-    >>> from farfield.theory.answers.answer import note
+    >>> from farfield.theory.answers.blocks import note
     >>> fragment([note("a < b")])
     '<p class="note">a &lt; b</p>\n'
     """

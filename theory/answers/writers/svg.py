@@ -433,7 +433,7 @@ def power(value: float) -> str:
 def climbed(ladder: Ladder, shape: Shape = WIDE) -> str:
     """The SVG element of a ladder: a scale a rung, with 1 in the middle and infinity at the right.
 
-    >>> from farfield.theory.answers.answer import Rung
+    >>> from farfield.theory.answers.blocks import Rung
     >>> climbed(Ladder("t", (Rung(("p",), 2.0, ("2",)),), "converges"))[:4]
     '<svg'
     """
