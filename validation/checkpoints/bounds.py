@@ -9,21 +9,21 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from farfield.validation.checkpoints.family import HeadBounds
-from farfield.validation.harness.attention import observed
+from farfield.validation.harness.attention import Weighting, observed
 from farfield.validation.harness.measures.receptive_fields import LanguageModel
-from farfield.validation.harness.visibility import CAUSAL
+from farfield.validation.harness.visibility import CAUSAL, Visibility
 from farfield.validation.progress import Progress, silent
 
 _SCORES = 1 << 22  # numbers of scores held at a time
 
 
-@torch.no_grad()
 def text_bounds(
     model: LanguageModel, rows: np.ndarray, report: Progress = silent
 ) -> list[tuple[HeadBounds, ...]]:
@@ -40,7 +40,7 @@ def text_bounds(
     radii: dict[int, Tensor] = {}
     table = model.bias_table(rows.shape[1] - 1)
 
-    def measure(layer: int, query: Tensor, key: Tensor, value: Tensor) -> None:
+    def measure(layer: int, query: Tensor, key: Tensor, value: Tensor, *_: object) -> None:
         v = value[0].double()
         centre = centres.setdefault(layer, v.mean(1, keepdim=True))
         radius = (v - centre).norm(dim=-1).amax(-1)
@@ -59,19 +59,21 @@ def text_bounds(
     ]
 
 
+@torch.no_grad()
 def through_layers(
     model: LanguageModel,
     rows: np.ndarray,
-    measure: Callable[[int, Tensor, Tensor, Tensor], None],
+    measure: Callable[[int, Tensor, Tensor, Tensor, Visibility, Weighting], None],
     stage: str,
     report: Progress,
 ) -> None:
-    """Full attention, one segment at a time, with a look at each layer's queries, keys, values."""
+    """Full attention, one segment at a time, with a look at each layer that attends, from 0: its
+    queries, keys, values, what is visible, and the weighting."""
     for done, row in enumerate(torch.from_numpy(rows[:, :-1]), 1):
         layers = itertools.count()
 
-        def look(query: Tensor, key: Tensor, value: Tensor, *_: object) -> None:
-            measure(next(layers), query.cpu(), key.cpu(), value.cpu())  # noqa: B023
+        def look(query: Tensor, key: Tensor, value: Tensor, *rest: Any) -> None:
+            measure(next(layers), query.cpu(), key.cpu(), value.cpu(), *rest)  # noqa: B023
 
         model.hidden(model.embed(row[None].to(model.device)), CAUSAL, observed(look))
         report(stage, done, len(rows))

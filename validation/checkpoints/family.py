@@ -295,18 +295,10 @@ def size_of(config: Config, family: Mapping[str, Any]) -> tuple[ModelSize, int |
 # -- which layer does what -----------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Layers:
-    """The kind of each layer, which of them rotate, and the width of those that are local."""
-
-    kinds: tuple[str, ...]
-    turned: tuple[bool, ...]
-    window: int | None
-    chunk: int | None
-
-
-def layers_of(config: Config, family: Mapping[str, Any], layers: int) -> Layers:
-    """What a configuration says of its layers.
+def layers_of(
+    config: Config, family: Mapping[str, Any], layers: int
+) -> list[tuple[str, bool, int | None, int | None]]:
+    """What a configuration says of each layer: its kind, whether it rotates, its window, its chunk.
 
     Raises:
         InputError: kinds that are not known or not as many as layers; a width is missing.
@@ -348,7 +340,10 @@ def layers_of(config: Config, family: Mapping[str, Any], layers: int) -> Layers:
     if family.get("turned") in ("sliding", "sliding if any"):
         every = family["turned"] == "sliding if any" and window is None
         turned = [every or kind == SLIDING for kind in found]
-    return Layers(tuple(found), tuple(turned), window, chunk)
+    return [
+        (kind, turns, window if kind == SLIDING else None, chunk if kind == CHUNKED else None)
+        for kind, turns in zip(found, turned, strict=True)
+    ]
 
 
 def _known(kinds: list[Any]) -> bool:

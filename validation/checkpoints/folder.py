@@ -25,7 +25,6 @@ from farfield.validation.checkpoints.family import (
     STATE,
     Attention,
     Folder,
-    Layers,
     ModelSize,
     Tables,
     families,
@@ -139,7 +138,7 @@ def _by_layers(
     config: Config,
     family: Mapping[str, Any],
     size: ModelSize,
-    layers: Layers,
+    layers: list[tuple[str, bool, int | None, int | None]],
     position: str,
     trained: int | None,
 ) -> tuple[list[Attention], str]:
@@ -149,25 +148,26 @@ def _by_layers(
     if position == "absolute":
         far = near = Attention(encoding(of_mechanism("learned_absolute").name))
     elif position == "rotation" and "local" in family:
-        far, near, note = _two_rotations(config, family, size, layers, trained)
+        far, near, note, other = _two_rotations(config, family, size, trained)
+        if any(kind == SLIDING for kind, *_ in layers):
+            note = f"in layers that see all, {note}; in the others, {other}"
     elif position == "rotation":
         far, note = rotary(config, size, family, length=trained)
         near = far
 
-    def of(kind: str, turned: bool) -> Attention:
+    def of(kind: str, turned: bool, window: int | None, chunk: int | None) -> Attention:
         if kind == STATE:
             return Attention(None)
         found = (near if kind == SLIDING else far) if turned else still
-        window = layers.window if kind == SLIDING else None
-        return replace(found, window=window, chunk=layers.chunk if kind == "chunked" else None)
+        return replace(found, window=window, chunk=chunk)
 
-    return [of(*each) for each in zip(layers.kinds, layers.turned, strict=True)], note
+    return [of(*layer) for layer in layers], note
 
 
 def _two_rotations(
-    config: Config, family: Mapping[str, Any], size: ModelSize, layers: Layers, trained: int | None
-) -> tuple[Attention, Attention, str]:
-    """Layers that see all rotate with one base, those that slide with another."""
+    config: Config, family: Mapping[str, Any], size: ModelSize, trained: int | None
+) -> tuple[Attention, Attention, str, str]:
+    """Layers that see all rotate with one base, those that slide with another; notes on both."""
     given = config.part("rope_parameters")
     wide = given.part("full_attention") if given.values else config.part("rope_scaling")
     theta = config.number("rope_theta", usual=family["theta"])
@@ -177,9 +177,7 @@ def _two_rotations(
     plain = config.with_values({})
     far, note = rotary(plain, size, family, wide, theta=theta, length=trained)
     near, close = rotary(plain, size, family, given.part("sliding_attention"), theta=other)
-    if SLIDING in layers.kinds:
-        note = f"in layers that see all, {note}; in the others, {close}"
-    return far, near, note
+    return far, near, note, close
 
 
 def _said(attention: list[Attention], longest: int | None, shared: int) -> str:

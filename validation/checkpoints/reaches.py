@@ -233,9 +233,9 @@ def model_reach(
         from farfield.validation.checkpoints.measured.repetitions import repeated
 
         size = length or min(row, 1024)
-        seen = repeated(folder, text, size, segments, progress)
+        seen, count, source = repeated(folder, text, size, segments, progress)
         for at, k in enumerate(layers):
-            a, measured = folder.attention[k.layer - 1], seen.layers.get(k.layer)
+            a, measured = folder.attention[k.layer - 1], seen.get(k.layer)
             if measured is not None:
                 heads = tuple(
                     replace(
@@ -251,8 +251,8 @@ def model_reach(
             found,
             layers=tuple(layers),
             length=size,
-            segments=seen.segments,
-            text_source=seen.source,
+            segments=count,
+            text_source=source,
         )
     return _summed(found, folder)
 

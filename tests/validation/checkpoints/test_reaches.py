@@ -119,7 +119,7 @@ def test_a_reach_is_attained(gain):
 def test_advantages_on_repeated_text(kind, places):
     """By the definition: the log-odds of the attention and the price, of the prior of the row."""
     folder = describe(places[kind])
-    found = repeated(folder, CORPUS, 40, 1, lambda *_: None)
+    found, *_ = repeated(folder, CORPUS, 40, 1, lambda *_: None)
     row = CORPUS.held_out[:20]
     at = np.arange(20, 39)
     seen = attentions(folder, np.concatenate([row, row])[None])
@@ -127,7 +127,7 @@ def test_advantages_on_repeated_text(kind, places):
     for layer, a in enumerate(folder.attention, 1):
         if a.local is not None:
             continue
-        for h, (gain, share) in enumerate(found.layers[layer]):
+        for h, (gain, share) in enumerate(found[layer]):
             attention = seen[layer - 1][0, h, at, at - 19].numpy()
             prior = np.zeros(40) if table is None else table[h].numpy()
             price = [np.log(np.exp(prior[: q + 1]).sum() / np.exp(prior[19]) - 1) for q in at]
@@ -135,7 +135,7 @@ def test_advantages_on_repeated_text(kind, places):
             assert share == pytest.approx(attention.mean(), rel=1e-6)
             assert gain == pytest.approx(float(torch.tensor(gains).median()), rel=1e-5, abs=1e-6)
     local = {k for k, a in enumerate(folder.attention, 1) if a.local is not None}
-    assert local <= found.layers.keys() or kind == "llama4_text"  # chunks of 7: no repetition
+    assert local <= found.keys() or kind == "llama4_text"  # chunks of 7: no repetition
 
 
 def test_the_verb(places, tmp_path, capsys):

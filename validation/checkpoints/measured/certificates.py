@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,15 +22,16 @@ from torch import Tensor
 from farfield.theory.answers.answer import Answer, InputError, Label
 from farfield.theory.answers.blocks import Block, note, sentence, table
 from farfield.theory.answers.number import count, natural, plural, positive
+from farfield.validation.checkpoints.bounds import through_layers
 from farfield.validation.checkpoints.family import Folder
 from farfield.validation.checkpoints.folder import describe
 from farfield.validation.checkpoints.loading import load
 from farfield.validation.checkpoints.measured.composed import Composed, composed
 from farfield.validation.checkpoints.texts import tokens_of
-from farfield.validation.harness.attention import Weighting, observed
+from farfield.validation.harness.attention import Weighting
 from farfield.validation.harness.corpus import samples_of
 from farfield.validation.harness.measures.receptive_fields import LanguageModel
-from farfield.validation.harness.visibility import CAUSAL, Visibility, WithSinks
+from farfield.validation.harness.visibility import Visibility, WithSinks
 from farfield.validation.progress import Progress, silent
 from farfield.validation.short import sampled
 
@@ -243,7 +243,6 @@ def model_certificate(
     )
 
 
-@torch.no_grad()
 def _measured(
     model: LanguageModel,
     rows: np.ndarray,
@@ -255,14 +254,16 @@ def _measured(
 ) -> tuple[LayerCertificate, ...]:
     """Every layer on the segments, one after the other."""
     table = model.bias_table(rows.shape[1] - 1)
-    found: list[dict[str, Tensor]] = []  # all layers of a segment, then of the next
-    of = partial(_rows, table=table, keep=keep, sinks=sinks)
-    path = observed(lambda *seen: found.append(of(*seen)))
-    for done, row in enumerate(torch.from_numpy(rows[:, :-1].astype(np.int64)), 1):
-        model.hidden(model.embed(row[None].to(model.device)), CAUSAL, path)
-        progress("rows of the layers", done, len(rows))
-    layers = len(attending)
-    return tuple(_of_layer(k, found[at::layers], eta) for at, k in enumerate(attending))
+    found: dict[int, list[dict[str, Tensor]]] = {}
+
+    def measure(
+        layer: int, query: Tensor, key: Tensor, value: Tensor, seen: Visibility, by: Weighting
+    ) -> None:
+        read = _rows(query, key, value, seen, by, table, keep, sinks)
+        found.setdefault(layer, []).append(read)
+
+    through_layers(model, rows, measure, "rows of the layers", progress)
+    return tuple(_of_layer(k, found[at], eta) for at, k in enumerate(attending))
 
 
 def _rows(

@@ -8,36 +8,20 @@ lies above the prior-weighted log-mean-exp of the others.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from farfield.validation.checkpoints.bounds import through_layers
 from farfield.validation.checkpoints.family import Attention, Folder
 from farfield.validation.checkpoints.loading import load
 from farfield.validation.checkpoints.measured.certificates import ROWS, logits_of
 from farfield.validation.checkpoints.texts import tokens_of
-from farfield.validation.harness.attention import Weighting, observed
+from farfield.validation.harness.attention import Weighting
 from farfield.validation.harness.corpus import samples_of
-from farfield.validation.harness.visibility import CAUSAL, Visibility
+from farfield.validation.harness.visibility import Visibility
 from farfield.validation.progress import Progress
-
-
-@dataclass(frozen=True)
-class Repeated:
-    """What was measured.
-
-    Fields:
-        layers: by layer from 1, for each head its median advantage and its mean attention; a layer
-            that sees no repetition is missing.
-        segments: how many were read.
-        source: of the text.
-    """
-
-    layers: dict[int, list[tuple[float, float]]]
-    segments: int
-    source: str
 
 
 def _period(a: Attention, length: int) -> int:
@@ -45,10 +29,9 @@ def _period(a: Attention, length: int) -> int:
     return min(length // 2, a.window or length, (a.chunk or 2 * length) // 2)
 
 
-@torch.no_grad()
 def repeated(
     folder: Folder, text: object, length: int, segments: int, progress: Progress
-) -> Repeated:
+) -> tuple[dict[int, list[tuple[float, float]]], int, str]:
     """The advantage of each head on the repetitions of a text.
 
     Args:
@@ -62,33 +45,29 @@ def repeated(
         InputError: as `loading.load`; a text too short.
     """
     network, read = load(folder, tokens=length), tokens_of(folder, text)
-    attending = {k: a for k, a in enumerate(folder.attention, 1) if a.encoding is not None}
-    periods = {k: _period(a, length) for k, a in attending.items()}
+    attending = [(k, a) for k, a in enumerate(folder.attention, 1) if a.encoding is not None]
+    periods = [_period(a, length) for _, a in attending]
     parts: dict[int, list[Tensor]] = {}
     rows = np.empty(0)
-    for period in sorted({p for p in periods.values() if p > 3}):
+    for period in sorted({p for p in periods if p > 3}):
         table = network.bias_table(2 * period)
         rows = samples_of(read.held_out, segments, period)
-        for done, row in enumerate(torch.from_numpy(rows[:, :-1].astype(np.int64)), 1):
-            layers = iter(attending)
 
-            def look(
-                query: Tensor, key: Tensor, _: Tensor, seen: Visibility, weighting: Weighting
-            ) -> None:
-                layer = next(layers)  # noqa: B023
-                if periods[layer] == period:  # noqa: B023
-                    found = _odds(query, key, seen, weighting, table, period)  # noqa: B023
-                    parts.setdefault(layer, []).append(found)
+        def look(
+            at: int, query: Tensor, key: Tensor, _: Tensor, seen: Visibility, by: Weighting
+        ) -> None:
+            if periods[at] == period:  # noqa: B023
+                found = _odds(query, key, seen, by, table, period)  # noqa: B023
+                parts.setdefault(attending[at][0], []).append(found)
 
-            tokens = torch.cat([row, row])[None].to(network.device)
-            network.hidden(network.embed(tokens), CAUSAL, observed(look))
-            progress("repetitions", done, len(rows))
+        twice = np.concatenate([rows[:, :-1], rows], 1)
+        through_layers(network, twice, look, "repetitions", progress)
     found = {}
     for layer, each in sorted(parts.items()):
         gains, shares = torch.cat(each, -1)
         pairs = torch.stack([gains.median(-1).values, shares.mean(-1)], -1)
         found[layer] = [(gain, share) for gain, share in pairs.tolist()]
-    return Repeated(found, len(rows), read.source)
+    return found, len(rows), read.source
 
 
 def _odds(

@@ -313,7 +313,7 @@ def _checked(
     table = model.bias_table(rows.shape[1] - 1)
     assert table is not None
 
-    def measure(layer: int, query: Tensor, key: Tensor, value: Tensor) -> None:
+    def measure(layer: int, query: Tensor, key: Tensor, value: Tensor, *_: object) -> None:
         length, v = query.shape[2], value[0].double()
         widths = torch.tensor([_within(w.width, length) for w in heads[layer]])
         for at, content, seen in chunks(query, key, table):
@@ -325,8 +325,7 @@ def _checked(
             worst[layer] = torch.maximum(worst[layer], norms.amax(-1))
             exceeded[layer] += (norms > eta).sum(-1)
 
-    with torch.no_grad():
-        through_layers(model, rows, measure, "errors of the heads", progress)
+    through_layers(model, rows, measure, "errors of the heads", progress)
     length = rows.shape[1] - 1
     return tuple(
         replace(
