@@ -6,7 +6,6 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -181,11 +180,12 @@ def parameter_map(
     names = tuple(a.name for a in axes)
     curves = tuple(boundary(verdict.condition, names, ends))
     if len(grid) == 1:
-        figure = _draw_line(names, grid, places, curves, goal, span)
+        never = _never(verdict, names[0], ends[0], {})
+        figure = _draw_line(names, grid, places, curves, never, goal, span)
     else:
         fine = [between(*end, RASTER) for end in ends]
-        never = (fine[0], fine[1], _divergent(verdict, names, *fine))
-        figure = _draw_plane(names, grid, places, curves, never, goal, span)
+        masked = (fine[0], fine[1], _divergent(verdict, names, *fine))
+        figure = _draw_plane(names, grid, places, curves, masked, goal, span)
     return ParameterMap(
         found.name, names, _condition(verdict), goal, span, tuple(places), curves, figure
     )
@@ -272,19 +272,26 @@ def _condition(verdict: Convergence) -> str:
     )
 
 
+def _never(
+    verdict: Convergence, name: str, ends: Sequence[Rational], at: Mapping[str, Rational]
+) -> list[tuple[Rational, Rational]]:
+    """The stretches of a parameter on which the series diverges, the others fixed."""
+    if verdict.verdict is Verdict.DIVERGES:
+        return [(ends[0], ends[-1])]
+    if verdict.verdict is not Verdict.CONDITIONAL:
+        return []
+    found = stretches(verdict.condition, name, (ends[0], ends[-1]), at)
+    return [(low, high) for low, high, held in found if held is False]
+
+
 def _divergent(
     verdict: Convergence, names: Sequence[str], xs: Sequence[Rational], ys: Sequence[Rational]
 ) -> np.ndarray:
     """Where the series diverges, shape (ys, xs)."""
-    found = np.full((len(ys), len(xs)), verdict.verdict is Verdict.DIVERGES)
-    if verdict.verdict is not Verdict.CONDITIONAL:
-        return found
+    found = np.zeros((len(ys), len(xs)), bool)
     for i, x in enumerate(xs):
-        for low, high, held in stretches(
-            verdict.condition, names[1], (ys[0], ys[-1]), {names[0]: x}
-        ):
-            if held is False:
-                found[np.array([bool(low <= y <= high) for y in ys]), i] = True
+        for low, high in _never(verdict, names[1], ys, {names[0]: x}):
+            found[np.array([bool(low <= y <= high) for y in ys]), i] = True
     return found
 
 
@@ -304,6 +311,7 @@ def _draw_line(
     grid: Sequence[Sequence[Rational]],
     places: Sequence[MapPoint],
     curves: Sequence[Any],
+    never: Sequence[tuple[Rational, Rational]],
     eps: Rational,
     trained: int,
 ) -> Figure:
@@ -320,12 +328,10 @@ def _draw_line(
             marker="o",
             markersize=3,
         )
-        vague = [p for p in places if p.tokens is None and p.low is not None and p.high is not None]
-        for p in vague:
-            if p.high < 1e300:  # type: ignore[operator]
-                above.plot(
-                    [float(p.x)] * 2, [p.low, p.high], color=COLOURS[0], linewidth=3, alpha=0.4
-                )
+        for p in places:
+            if p.tokens is None and p.low is not None and p.high is not None and p.high < 1e300:
+                ends = (p.low, p.high)
+                above.plot([float(p.x)] * 2, ends, color=COLOURS[0], linewidth=3, alpha=0.4)
         for held in ("converges", "diverges"):
             leaking = [p for p in places if p.leak is not None and p.verdict == held]
             below.plot(
@@ -340,7 +346,7 @@ def _draw_line(
             _scaled(axis.xaxis, grid[0])
             for ((x, _),) in curves:
                 axis.axvline(x, color="#444444", linewidth=1.2, linestyle="--")
-            _hatched(axis, [p for p in places if p.verdict == "diverges"], curves, grid[0])
+            _hatched(axis, never)
         above.set_xlim(float(grid[0][0]), float(grid[0][-1]))
         above.set_ylabel(f"TRF({share(eps)}) in tokens")
         below.set_ylabel(f"leak beyond {trained}")
@@ -348,22 +354,14 @@ def _draw_line(
         return figure
 
 
-def _hatched(
-    axis: Any, divergent: Sequence[MapPoint], curves: Sequence[Any], xs: Sequence[Rational]
-) -> None:
-    """Hatch the stretches of one parameter on which the series diverges."""
-    cuts = sorted({float(xs[0]), float(xs[-1]), *(x for ((x, _),) in curves)})
-    for low, high in pairwise(cuts):
-        if any(low <= float(p.x) <= high for p in divergent):
-            axis.axvspan(
-                low,
-                high,
-                facecolor="none",
-                edgecolor="#888888",
-                hatch="///",
-                linewidth=0,
-                alpha=0.6,
-            )
+def _hatched(axis: Any, never: Sequence[tuple[Rational, Rational]]) -> None:
+    """Hatch the stretches of one parameter on which the series diverges, and say so."""
+    for low, high in ((float(low), float(high)) for low, high in never):
+        look = {"facecolor": "none", "edgecolor": "#888888", "hatch": "///", "alpha": 0.6}
+        axis.axvspan(low, high, linewidth=0, **look)
+        middle = math.sqrt(low * high) if axis.get_xscale() == "log" else (low + high) / 2
+        place = {"transform": axis.get_xaxis_transform(), "ha": "center"}
+        axis.text(middle, 0.5, "diverges", backgroundcolor="white", **place)
 
 
 def _draw_plane(
@@ -403,23 +401,11 @@ def _draw_plane(
             lines = axes.contour(xs, ys, drawn, levels=levels, colors=INK, linewidths=1.1)
             axes.clabel(lines, fmt=lambda v: f"{10**v:,.0f}".replace(",", " "), fontsize=8)
         if never[2].any():
-            axes.contourf(
-                [float(v) for v in never[0]],
-                [float(v) for v in never[1]],
-                never[2],
-                levels=[0.5, 1.5],
-                colors="white",
-            )
-            axes.contourf(
-                [float(v) for v in never[0]],
-                [float(v) for v in never[1]],
-                never[2],
-                levels=[0.5, 1.5],
-                colors="none",
-                hatches=["///"],
-            )
+            at = [[float(v) for v in axis] for axis in never[:2]]
+            for look in ({"colors": "white"}, {"colors": "none", "hatches": ["///"]}):
+                axes.contourf(*at, never[2], levels=[0.5, 1.5], **look)
         for curve in curves:
-            axes.plot([x for x, _ in curve], [y for _, y in curve], color=COLOURS[1], linewidth=2.4)
+            axes.plot(*zip(*curve, strict=True), color=INK, linewidth=2.4)
         vague = [p for p in places if p.tokens is None]
         axes.plot(
             [float(p.x) for p in vague],
@@ -441,7 +427,7 @@ def _draw_plane(
 
 def _legend(eps: Rational, lines: bool, boundary: bool, vague: bool) -> str:
     said = [f"contours: TRF({share(eps)}) in tokens"] if lines else []
-    said += ["orange: boundary of convergence"] if boundary else []
+    said += ["hatched: diverges"] if boundary else []
     said += ["circles: no single number"] if vague else []
     return "; ".join(said)
 

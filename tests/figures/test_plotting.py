@@ -99,6 +99,20 @@ def test_the_boundary_is_exact():
     assert all(math.isclose(x, 2 - y * y, abs_tol=1e-12) for x, y in curve)
 
 
+def test_only_what_diverges_is_hatched():
+    """A point on the boundary says nothing of the other side of it."""
+    drawn = parameter_map("-a*log(1+n)", {"a": "1/2:3"}, points=6)
+    assert drawn.data[1].x == 1 and drawn.data[1].verdict == "diverges"
+    for axes in drawn.figure.axes:
+        hatched = [
+            patch.get_extents().transformed(axes.transData.inverted()) for patch in axes.patches
+        ]
+        assert [(box.x0, box.x1) for box in hatched] == [(0.5, pytest.approx(1))]
+        assert [text.get_text() for text in axes.texts] == ["diverges"]
+    never = parameter_map("-a*log(1+n)", {"a": "2:3"}, points=4).figure
+    assert not any(axes.patches for axes in never.axes)
+
+
 def test_an_inequality_that_decides_nothing_is_no_boundary():
     drawn = parameter_map("-a*log(1+n)-b*log(1+log(1+n))", {"a": "1/2:2", "b": "1/2:3"}, points=2)
     assert [{x for x, _ in curve} for curve in drawn.boundary] == [{1.0}]  # b = 1 parts a = 1 alone
