@@ -123,7 +123,7 @@ def hold_and_use(runs: Any = None) -> Drawing:
     learned = [b for b in found if b.learned]
     end = 1.2 * max(b.ratio or 1 for b in with_loss)
     with house(column=True):
-        figure, axes = column_figure(3.4)
+        figure, axes = column_figure(4)
         for b in found:
             style = {} if b.learned else {"fillstyle": "none"}
             axes.plot(b.ratio or end, b.used, "o", color=INK, clip_on=False, **style)
@@ -132,18 +132,17 @@ def hold_and_use(runs: Any = None) -> Drawing:
             xscale="log",
             xlim=(0.96, end),
             ylim=(-0.06, 1.04),
-            xlabel="ratio of perplexity (log)",
+            xlabel="perplexity ratio (log)",
             ylabel="right answers beyond the training length",
         )
-        plain_ticks(axes.xaxis, (1, 1.2, 1.5, 2))
-        axes.text(1.07, -0.02, "loss not\nmeasured", transform=axes.transAxes, va="top")
+        plain_ticks(axes.xaxis, (1, 1.5, 2))
+        axes.text(1.07, -0.02, "loss not measured", transform=axes.transAxes, va="top")
         figure.canvas.draw()
-        near = [b for b in with_loss if b.ratio is not None and b.ratio <= 1.1]
-        name_points(axes, [Named(b.label, [b.ratio or end], [b.used], INK) for b in near], 0.2)
         for b in with_loss:
-            if b not in near:
-                at = (b.ratio or end, b.used)
-                axes.annotate(b.label, at, (5, 0), textcoords="offset points", va="center")
+            if b.learned:
+                left = {"ha": "right"} if (b.ratio or 1) > HOLDS else {}
+                at, off = (b.ratio or end, b.used), (-6 if left else 6, 0)
+                axes.annotate(b.label, at, off, textcoords="offset points", va="center", **left)
         aside = [Named(b.label, [end], [b.used], INK) for b in without if b.learned]
         name_points(axes, aside, 1.07)
     well = [b for b in learned if b.used >= 0.5]
@@ -160,9 +159,10 @@ def hold_and_use(runs: Any = None) -> Drawing:
         "mechanisms that did not learn the task at home, so they say nothing of far keys. The loss "
         "holds left of the dashed line.",
         figure,
-        made="Answers: models of 2 layers and 4 heads that repeat what once followed a token. "
-        "Loss: language models of 4 layers and 8 heads with the same biases, as many heads local. "
-        f"Hollow, without a name: {'; '.join(b.label for b in without if not b.learned)}.",
+        made="Answers: models of 2 layers (of 4 where a name says so) and 4 heads that repeat what "
+        "once followed a token. Loss: language models of 4 layers and 8 heads with the same "
+        "biases, as many heads local. "
+        f"Hollow: {'; '.join(b.label for b in found if not b.learned)}.",
     )
 
 

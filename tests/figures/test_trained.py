@@ -32,7 +32,7 @@ def test_a_mechanism_that_did_not_learn_is_hollow_and_counts_nothing():
     hollow = [line for line in points if line.get_fillstyle() == "none"]
     assert len(points) == len(found)
     assert len(hollow) == sum(not b.learned for b in found) > 0
-    assert all(b.label in drawing.made for b in found if not b.learned and b.ratio is None)
+    assert all(b.label in drawing.made for b in found if not b.learned)
     well = [b for b in found if b.learned and b.used >= 0.5]
     assert drawing.caption.startswith(f"{len(well)} of the {sum(b.learned for b in found)} ")
 

@@ -436,7 +436,8 @@ class Both:
 
 
 def both() -> tuple[Both, ...]:
-    """Every mechanism whose models were trained on the induction task in rows of 64."""
+    """Every mechanism whose models were trained on the induction task in rows of 64: those of 2
+    layers, and deeper ones where language models have the same biases."""
     tasks: dict[str, list[Row]] = {}
     texts = [*results(), *results("heads_and_shapes")]
     for result in HOLD.results():
@@ -447,7 +448,7 @@ def both() -> tuple[Both, ...]:
             tasks.setdefault(_cell(result["name"], result["seed"]), []).append(result)
     models = {(m.name, m.layers): m for m in grouped(texts) if m.trained == 64}
     found = []
-    for group in tasks.values():
+    for cell, group in tasks.items():
         label = group[0]["encoding"]["label"]
         text = models.get((SAME_BIAS.get(label, label), 4))
         ratios = text.ratios() if text else {}
@@ -462,5 +463,7 @@ def both() -> tuple[Both, ...]:
         ]
         learned = float(np.mean(home)) >= LEARNED
         ratio = ratios.get(longest)
-        found.append(Both(label, len(group), learned, float(np.mean(far)), ratio))
+        name = cell.replace(", 64", "", 1)
+        if group[0]["preset"]["layers"] == 2 or ratio is not None:
+            found.append(Both(name, len(group), learned, float(np.mean(far)), ratio))
     return tuple(found)
