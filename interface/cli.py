@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 import os
 import re
+import shlex
 import signal
 import sys
 import threading
@@ -32,22 +33,29 @@ from farfield.output import say, tell
 from farfield.theory.answers.errors import InputError, MissingValues
 
 GROUPS = {
+    "Start here": (pages.study, explore.explore),
     "Decide and certify": (
         theory.check,
-        theory.verify,
-        theory.forecast,
         theory.trf,
-        theory.leak,
         theory.reach,
+        theory.forecast,
         models.window,
         theory.compare,
         theory.resolution,
     ),
     "From a goal": (goals.design, goals.plot, goals.map),
-    "Look up": (theory.encodings, theory.prove, pages.claims, pages.figures),
+    "Look up": (pages.atlas, theory.prove, pages.claims, pages.figures),
     "Models": (models.audit, models.erf, models.perplexity, runs.train, runs.sweep, runs.runs),
-    "Pages": (pages.study, pages.atlas, explore.explore),
 }
+
+FORMER = {
+    "leak": ("trf",),
+    "verify": ("check", "--verify", "--certificate"),
+    "encodings": ("atlas", "--list"),
+    "report": ("atlas",),
+    "--evaluated": ("--tested",),
+}
+"""Words of a command line in earlier versions, and what they are today."""
 
 NAMED_BY_USERS = ("map",)
 """Verbs that take parameters of a formula as options, and refuse unknown ones themselves."""
@@ -67,7 +75,8 @@ def application() -> App:
     """The verbs with their options."""
     app = App(
         name="farfield",
-        help="Relative positional encodings: convergence, receptive fields, checks on models. "
+        help="How far can a positional encoding see? "
+        'Begin with: farfield study "-2*log(1+n)", everything farfield knows of one idea. '
         "A share is 1/100, 0.01 or 1%; a number of tokens is 4096 or 4k; [-n/4; 0 x7] is a formula "
         "a head.",
         version=__version__,
@@ -78,11 +87,10 @@ def application() -> App:
         suppress_keyboard_interrupt=False,
     )
     for title, verbs in GROUPS.items():
-        group = Group(title)
+        group = Group.create_ordered(title)
         for verb in verbs:
             app.command(verb, name=verb.__name__, group=group)
-    app.command(pages.atlas, name="report", show=False)  # its former name
-    app.command(completion, group=Group("Shell"))
+    app.command(completion, group=Group.create_ordered("Shell"))
     return app
 
 
@@ -97,12 +105,16 @@ def main(args: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code."""
     gc.set_threshold(50_000, 20, 20)  # most of what starting makes stays: look at it less often
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # spinning wastes cores that are shared
-    given = list(sys.argv[1:] if args is None else args)
+    typed = list(sys.argv[1:] if args is None else args)
+    given = todays(typed)
     app = application()
     sys.unraisablehook = _unraisable
     try:
         _require_known(app, given)
         code = app(given, exit_on_error=False, print_error=False) or OK
+        if given != typed:
+            today = f"farfield {shlex.join(given)}"
+            tell(f"farfield: this command is now: {today}")
     except MissingValues as error:
         options = " ".join(f"--set {name}=VALUE" for name in error.names[:4])
         code = _complain(f"{error}: {options}", BAD_INPUT)
@@ -123,6 +135,19 @@ def main(args: Sequence[str] | None = None) -> None:
             f"internal error, {what}; FARFIELD_TRACEBACK=1 shows where, please report it", INTERNAL
         )
     sys.exit(code)
+
+
+def todays(given: Sequence[str]) -> list[str]:
+    """A command line in the words of this version.
+
+    >>> todays(["leak", "-n", "--trained", "64", "--evaluated=4k"])
+    ['trf', '-n', '--trained', '64', '--tested=4k']
+    """
+    found = list(FORMER.get(given[0], given[:1])) if given else []
+    for word in given[1:]:
+        name, equals, value = word.partition("=")
+        found += [now + equals + value for now in FORMER[name]] if name == "--evaluated" else [word]
+    return found
 
 
 def _plainly(app: App, error: CycloptsError, given: Sequence[str]) -> str:

@@ -64,7 +64,7 @@ def run(place, *command):
 
 
 def test_the_recipes_give_what_they_promise(copy):
-    assert " root " in run(copy, "farfield", "encodings").stdout
+    assert " root " in run(copy, "farfield", "atlas", "--list").stdout
     found = run(copy, sys.executable, "-m", "farfield", "check", "root", "--set", "m=1")
     assert "converges" in found.stdout
     found = run(copy, sys.executable, "-m", "farfield", "check", "-n/8 - dawson(n)")

@@ -393,7 +393,7 @@ def commands(question: Question, values: Mapping[str, Fraction]) -> dict[str, st
     return {
         "check": f"farfield check {shlex.quote(question.text)}",
         "trf": f"farfield trf {said} --eps {EPS}",
-        "leak": f"farfield leak {said} --trained {TRAINED} --evaluated {TESTED}",
+        "leak": f"farfield trf {said} --trained {TRAINED} --tested {TESTED}",
         "window": f"farfield window {said} --error {ERROR} --logit-bound 1",
         "reach": f"farfield reach {said} --advantage {ADVANTAGE} --length {TESTED}",
         "forecast": f"farfield forecast {said} --trained {TRAINED} --tested {TESTED}",

@@ -29,11 +29,11 @@ class Goal:
     eps: Text = None
     "Share of the mass left outside, 1/100 if not given."
     leak: Text = None
-    "Share beyond the training length at most, with --trained (and --evaluated)."
+    "Share beyond the training length at most, with --trained (and --tested)."
     trained: Text = None
     "Training length in tokens, 2048 if not given."
-    evaluated: Text = None
-    "Test length in tokens; all lengths if not given."
+    tested: Text = None
+    "Longest length at inference in tokens, of the forecast and the leak; all lengths if not given."
     window: Text = None
     "Certified window in tokens, with --error, --logit-bound, --value-bound."
     error: Text = None
@@ -74,8 +74,6 @@ class Goal:
     "Keys of the row of the receptive fields and the resolution; all lengths if not given."
     forecast: Text = None
     "Quantity of the forecast at most, in (0, 1), with --trained, --tested (and --layers)."
-    tested: Text = None
-    "Longest length at inference in tokens, of the forecast."
     scale: Text = None
     "Factor of the bias for the resolution."
 
@@ -110,6 +108,9 @@ def design(
         subject.head is not None or subject.bca is not None,
         "a design has no --head and no --bca; accepted: --heads, one value each",
     )
+    targets = asdict(goal) | {"evaluated": None if goal.leak is None else goal.tested}
+    if goal.leak is not None and goal.forecast is None:
+        targets["tested"] = None  # it is the test length of the leak
     budget = 10.0 if subject.budget is None else seconds(subject.budget)
     with progress("design", output) as step:
         found = search(
@@ -122,7 +123,7 @@ def design(
             values=pairs(subject.set, "--set"),
             assumptions=pairs(subject.assume, "--assume"),
             notice=step,
-            **asdict(goal),
+            **targets,
         )
     if plan is None:
         return emit(found, output)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, replace
+from importlib.resources import files
 from typing import Annotated
 
 from cyclopts import Parameter
 from cyclopts.types import NonNegativeInt
 
 from farfield.options import Formula, Output, Subject, refuse
-from farfield.output import emit, say
+from farfield.output import emit, emit_all, say, speaks_unicode
 from farfield.progress import progress
 
 
@@ -87,8 +89,13 @@ def folder_name(formulas: tuple[str, ...], subject: Subject = Subject()) -> str:
     return f"{plain}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
+INDEX = "theory/encodings/index.txt"
+
+
 def atlas(
-    *,
+    *names: Formula,
+    subject: Subject = Subject(),
+    listing: Annotated[bool, Parameter(name="--list")] = False,
     train: bool = False,
     every: Annotated[bool, Parameter(name="--all")] = False,
     preset: str = "demo",
@@ -99,9 +106,11 @@ def atlas(
     out: str = "out/atlas",
     output: Output = Output(),
 ) -> int:
-    """The catalogue as pages, one an encoding and one a family of models, with a searchable index.
+    """The catalogue: a list, one encoding in full, or a page each with a searchable index.
 
     Args:
+        names: of encodings, in any case, or formulas in n: their dialects, options and parameters.
+        listing: list the encodings and write no page.
         train: train and measure small models too (needs torch).
         every: train every trainable encoding, not those of the demo.
         preset: architecture and schedule.
@@ -111,6 +120,9 @@ def atlas(
         claims: what the three papers claim of each.
         out: folder of the pages.
     """
+    refuse(not names and subject.given(), "options describe one encoding; name it")
+    if names or listing:
+        return _catalogue(names, subject, output)
     from farfield.figures.pages.atlas import write_atlas
     from farfield.validation.atlas import atlas as examine
     from farfield.validation.files import writable_folder
@@ -131,6 +143,19 @@ def atlas(
         step("pages", 0, 1)
         page = write_atlas(result, folder)
     return emit(result, output, f"page: {page}")
+
+
+def _catalogue(names: Sequence[str], subject: Subject, output: Output) -> int:
+    """Encodings with their dialects, options and parameters, or the list of all of them."""
+    if not names and not output.json and speaks_unicode(output):
+        say(files("farfield").joinpath(INDEX).read_text(encoding="utf-8").rstrip())
+        return 0
+    from farfield.theory.encodings.listing import catalogue, of_entry
+
+    if names:
+        return emit_all([of_entry(one) for one in subject.read_each(names)], output)
+    every = catalogue()
+    return emit(every.encodings if output.json else every, output)
 
 
 def figures(

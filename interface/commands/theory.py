@@ -7,7 +7,6 @@ import re
 import sys
 import time
 from collections.abc import Sequence
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +21,7 @@ from farfield.options import (
     refuse,
     seconds,
 )
-from farfield.output import emit, emit_all, say, speaks_unicode, tell
+from farfield.output import emit, emit_all, say, tell
 from farfield.progress import progress
 from farfield.theory.answers.errors import InputError
 
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
 
 VERDICTS = ("converges", "diverges", "conditional", "out_of_scope", "undecided")
 BUDGET = 10.0
-INDEX = "theory/encodings/index.txt"
 
 
 def check(
@@ -51,12 +49,15 @@ def check(
         file: decide each line of a file instead (- for standard input); numbers alone are a table.
         expect: exit with 1 unless the verdict is this one.
         certificate: write the verdict there, as a theorem that a prover checks.
-        verify: with --certificate, have the prover check it (coqc on the path).
+        verify: with --certificate, have the prover check it (coqc on the path); without a formula
+            the file is checked that is there, and the answer says which theorem it proves.
     """
     refuse(
         expect is not None and expect not in VERDICTS,
         f"--expect {expect!r}: accepted: {', '.join(VERDICTS)}",
     )
+    if verify and certificate is not None and not formulas and file is None:
+        return _verify(certificate, subject, output)
     refuse(
         bool(formulas) == (file is not None),
         "give a formula, or a list of them with --file (- for standard input)",
@@ -97,17 +98,15 @@ def _certify(name: str, written: str, checked: bool) -> int:
     return OK if found.proved else UNKNOWN
 
 
-def verify(file: Listed, /, *, budget: float | None = None, output: Output = Output()) -> int:
-    """Which theorem does a certificate from elsewhere prove? By the prover (coqc on the path).
-
-    Args:
-        file: as `farfield check --certificate` writes it.
-        budget: seconds after which it is unknown.
-    """
+def _verify(file: str, subject: Subject, output: Output) -> int:
+    """Which theorem a certificate from elsewhere proves, by the prover."""
     from farfield.theory.certificates.verification import BUDGET as PATIENCE
     from farfield.theory.certificates.verification import verify_certificate
 
-    patience = PATIENCE if budget is None else seconds(budget)
+    refuse(
+        subject != Subject(budget=subject.budget), "a certificate is checked with --budget alone"
+    )
+    patience = PATIENCE if subject.budget is None else seconds(subject.budget)
     with progress("checking", output):
         found = verify_certificate(file, budget_s=patience)
     return emit(found, output)
@@ -201,9 +200,15 @@ def trf(
     layers: str | None = None,
     mixing: str = "2/5",
     q: str = "99/100",
+    trained: str | None = None,
+    tested: str | None = None,
+    dtype: str | None = None,
     output: Output = Output(),
 ) -> int:
-    """Theoretical receptive field: how many keys hold all but a share eps of the mass.
+    """How far does a bias see? The nearest keys that hold all but a share eps of the mass.
+
+    With --trained it says which share of a row's prior mass lies beyond the training length, with
+    --dtype from which distance on the weights round to 0.
 
     Args:
         formulas: a formula in n, or a name of the catalogue; several are several ideas.
@@ -213,8 +218,17 @@ def trf(
         layers: so many layers: the layered receptive field (approximate).
         mixing: with --layers, the share that a layer passes through attention.
         q: with --layers, the quantile.
+        trained: training length in tokens, as 4096 or 4k.
+        tested: with --trained, the test length in tokens; all lengths if not given.
+        dtype: fp16, bf16, fp32 or fp64.
     """
+    refuse(tested and not trained, "--tested belongs to --trained, the training length")
+    other = trained is not None or dtype is not None
+    refuse(other and (layers or length), "--trained and --dtype take no --layers and no --length")
     subjects = subject.read_each(formulas)
+    if other:
+        with subject.thinking(), progress("leak", output):
+            return emit_all(_beyond(subjects, trained, tested, dtype), output)
     if layers is not None:
         from farfield.numerics.depth import layered_receptive_field
 
@@ -236,35 +250,21 @@ def trf(
     return emit_all(fields, output)
 
 
-def leak(
-    *formulas: Formula,
-    subject: Subject = Subject(),
-    trained: str | None = None,
-    evaluated: str | None = None,
-    dtype: str | None = None,
-    output: Output = Output(),
-) -> int:
-    """Share of a row's prior mass beyond the training length; and the horizon of a dtype.
-
-    Args:
-        formulas: a formula in n, or a name of the catalogue; several are several ideas.
-        trained: training length in tokens, as 4096 or 4k.
-        evaluated: test length in tokens; all lengths if not given.
-        dtype: fp16, bf16, fp32 or fp64: also from which distance on its weights round to 0.
-    """
+def _beyond(
+    subjects: Sequence[Encoding],
+    trained: str | None,
+    tested: str | None,
+    dtype: str | None,
+) -> list[Any]:
+    """The share of the mass beyond a training length, and where the weights of a type end."""
     from farfield.numerics.horizon import dtype_horizon
-    from farfield.numerics.leak import leak as share
+    from farfield.numerics.leak import leak
 
-    refuse(
-        trained is None and (dtype is None or evaluated is not None),
-        "give --trained, the training length (or --dtype alone)",
-    )
-    subjects, results = subject.read_each(formulas), list[Any]()
-    with subject.thinking(), progress("leak", output):
-        for found in subjects:
-            results += [] if trained is None else [share(found, trained, evaluated)]
-            results += [] if dtype is None else [dtype_horizon(found, dtype)]
-    return emit_all(results, output)
+    results: list[Any] = []
+    for found in subjects:
+        results += [] if trained is None else [leak(found, trained, tested)]
+        results += [] if dtype is None else [dtype_horizon(found, dtype)]
+    return results
 
 
 def reach(
@@ -474,21 +474,3 @@ def prove(
         say("\n".join(f"{t.name:<20} {t.title}  [{t.source}]" for t in chosen))
         return OK
     return emit(chosen if name is None else chosen[0], output)
-
-
-def encodings(*names: Formula, subject: Subject = Subject(), output: Output = Output()) -> int:
-    """The catalogue: one encoding with its dialects, options and parameters, or all of them.
-
-    Args:
-        names: of encodings, in any case; or formulas in n.
-    """
-    refuse(not names and subject.given(), "options describe one encoding; name it")
-    if not names and not output.json and speaks_unicode(output):
-        say(files("farfield").joinpath(INDEX).read_text(encoding="utf-8").rstrip())
-        return OK
-    from farfield.theory.encodings.listing import catalogue, of_entry
-
-    if names:
-        return emit_all([of_entry(one) for one in subject.read_each(names)], output)
-    every = catalogue()
-    return emit(every.encodings if output.json else every, output)

@@ -1,6 +1,7 @@
 """The verbs as a user calls them: answers, exit codes, one clear line for bad input."""
 
 import json
+import shlex
 import subprocess
 import sys
 import time
@@ -47,10 +48,10 @@ def test_settings_reach_the_encoding(capsys):
 
 
 def test_leak_and_its_limit(capsys):
-    half = run(capsys, "leak", "nope", "--trained", "64", "--evaluated", "128")[1]
+    half = run(capsys, "trf", "nope", "--trained", "64", "--tested", "128")[1]
     assert half.startswith("nope: in a row of 128 keys, 50 % of a query's prior mass lies beyond")
-    assert "all of a query's prior mass" in run(capsys, "leak", "-log(1+n)", "--trained", "64")[1]
-    assert "186" in run(capsys, "leak", "-n/2", "--dtype", "bf16")[1]
+    assert "all of a query's prior mass" in run(capsys, "trf", "-log(1+n)", "--trained", "64")[1]
+    assert "186" in run(capsys, "trf", "-n/2", "--dtype", "bf16")[1]
 
 
 BAD = [
@@ -77,9 +78,11 @@ BAD = [
     ("check", "-n", "--expect", "maybe"),
     ("check", "--file", "/nonexistent"),
     ("leak", "alibi", "--trained", "64", "--evaluated", "32"),
-    ("leak", "alibi"),
+    ("trf", "alibi", "--tested", "64"),
+    ("trf", "alibi", "--trained", "64", "--length", "8"),
+    ("check", "--certificate", "/nonexistent", "--verify"),
     ("leak", "alibi", "--dtype", "fp12"),
-    ("encodings", "--heads", "3"),
+    ("atlas", "--heads", "3"),
     ("atlas", "--preset", "huge"),
     ("report", "--text", "somewhere"),
     ("nonsense",),
@@ -174,6 +177,29 @@ def test_help_names_every_verb_and_option(capsys):
     assert "farfield" in run(capsys, "completion", "bash")[1]
 
 
+FORMER = {
+    ("leak", "-n", "--trained", "8", "--evaluated", "32"): "trf -n --trained 8 --tested 32",
+    ("leak", "-n/2", "--dtype=bf16"): "trf -n/2 --dtype=bf16",
+    ("encodings",): "atlas --list",
+    ("encodings", "alibi"): "atlas --list alibi",
+    ("design", "-a*n", "--leak", "1/100", "--trained", "8", "--evaluated=32"): "design '-a*n' "
+    "--leak 1/100 --trained 8 --tested=32",
+}
+
+
+@pytest.mark.parametrize("words", FORMER, ids=" ".join)
+def test_former_words_answer_as_todays_and_say_so(capsys, words):
+    code, out, err = run(capsys, *words)
+    assert err == f"farfield: this command is now: farfield {FORMER[words]}\n"
+    assert (code, out, "") == run(capsys, *shlex.split(FORMER[words])) and out
+    assert words[0] == "design" or words[0] not in run(capsys, "--help")[1].split()
+
+
+def test_help_begins_with_the_command_to_start_with(capsys):
+    out = " ".join(run(capsys, "--help")[1].split())
+    assert out.index("Begin with: farfield study") < out.index(" explore ") < out.index(" check ")
+
+
 def test_light_start_and_names():
     script = (
         "import sys; import farfield.cli\n"
@@ -196,7 +222,7 @@ def test_light_start_and_names():
         ["figures", "--format", "bmp"],
         ["report", "--formt", "x"],
         ["--help"],
-        ["encodings"],
+        ["atlas", "--list"],
     ],
 )
 def test_lists_and_usage_errors_import_no_heavy_library(args):

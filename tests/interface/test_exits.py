@@ -49,10 +49,10 @@ CASES = [
     ("reach -log(1+n) --distance 500", "infinite"),
     ("reach -exp(n) --distance 1000", "enclosed"),
     (f"reach {HARD} --distance 5", "unknown"),
-    ("leak -n --dtype fp16", "exact"),
-    ("leak nope --dtype fp16", "infinite"),
-    ("leak rope --dtype fp16", "out_of_scope"),
-    ("leak cos(n) --dtype fp16", "unknown"),
+    ("trf -n --dtype fp16", "exact"),
+    ("trf nope --dtype fp16", "infinite"),
+    ("trf rope --dtype fp16", "out_of_scope"),
+    ("trf cos(n) --dtype fp16", "unknown"),
     ("window -n --error 1/10 --logit-bound 1", "exact"),
     ("window -log(1+n) --error 1/10 --logit-bound 1", "infinite"),
     ("window rope --error 1/10 --logit-bound 1", "infinite"),
@@ -94,15 +94,15 @@ class Said(Answer):
 MEASURED = "validation.checkpoints.measured."
 QUESTIONS = {
     "check -n": "theory.convergence.check_convergence",
-    "verify FILE.v": "theory.certificates.verification.verify_certificate",
+    "check --certificate FILE.v --verify": "theory.certificates.verification.verify_certificate",
     "trf -n": "numerics.receptive_field.theoretical_receptive_field",
     "trf -n --layers 2": "numerics.depth.layered_receptive_field",
-    "leak -n --trained 8": "numerics.leak.leak",
+    "trf -n --trained 8": "numerics.leak.leak",
     "reach -n --advantage 7": "numerics.price.reach",
     "reach -n --distance 8": "numerics.price.price_of_distance",
     "reach -n --length 64 --logit-bound 4": "numerics.ceiling.attention_ceiling",
     "reach --model FOLDER": "validation.checkpoints.reaches.model_reach",
-    "leak -n --dtype fp16": "numerics.horizon.dtype_horizon",
+    "trf -n --dtype fp16": "numerics.horizon.dtype_horizon",
     "compare -n -2*n": "numerics.comparison.compare_tails",
     "resolution -n": "numerics.resolution.attention_resolution",
     "window -n --error 1/10 --logit-bound 1": "numerics.windows.certified.certified_window",
@@ -122,7 +122,7 @@ PAGES = (
     "figures.pages.study.write_study",
     "figures.pages.atlas.write_atlas",
 )
-NO_QUESTION = {"encodings", "explore", "prove", "figures", "runs", "train", "sweep", "plot", "map"}
+NO_QUESTION = {"explore", "prove", "figures", "runs", "train", "sweep", "plot", "map"}
 """What lists, draws or makes something: its answers have no status."""
 
 
@@ -238,5 +238,5 @@ def test_an_interrupt_is_one_line_wherever_it_comes(capsys, monkeypatch, where):
     monkeypatch.setattr("farfield.numerics.leak.leak", asked)
     monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
     with pytest.raises(SystemExit) as stop:
-        main(["leak", "-n", "--trained", "8"])
+        main(["trf", "-n", "--trained", "8"])
     assert stop.value.code == 130 and capsys.readouterr().err == "farfield: interrupted\n"

@@ -23,7 +23,7 @@ def run(capsys, tmp_path, monkeypatch):
 EACH = {  # a verb with its options: what its answer calls the subject
     "check": (),
     "trf": ("--eps", "1%"),
-    "leak": ("--trained", "4k"),
+    "trf --trained 4k": (),
     "reach": ("--advantage", "3"),
     "window": ("--error", "1%", "--logit-bound", "1"),
     "resolution": ("--length", "1k"),
@@ -34,21 +34,21 @@ EACH = {  # a verb with its options: what its answer calls the subject
 @pytest.mark.parametrize("verb", EACH)
 def test_several_formulas_are_several_ideas(run, verb):
     formulas = ("-n/4", "alibi", "[-n/4; 0 x7]")
-    code, out, _ = run(verb, *formulas, *EACH[verb], "--json")
+    code, out, _ = run(*verb.split(), *formulas, *EACH[verb], "--json")
     answers = json.loads(out)
-    alone = [json.loads(run(verb, f, *EACH[verb], "--json")[1]) for f in formulas]
+    alone = [json.loads(run(*verb.split(), f, *EACH[verb], "--json")[1]) for f in formulas]
     assert code in (0, 1) and len(answers) == 3
     for several, one in zip(answers, alone, strict=True):
         assert {k: v for k, v in several.items() if k != "proof"} == {
             k: v for k, v in one.items() if k != "proof"
         }
     assert len(answers[1]["heads"]) == 8 and len(answers[2]["heads"]) == 8
-    text = run(verb, *formulas, *EACH[verb])[1]
+    text = run(*verb.split(), *formulas, *EACH[verb])[1]
     assert all(name in text for name in ("-n/4", "alibi", "one head -n/4, seven without bias"))
 
 
 def test_names_and_pages_take_several_too(run):
-    assert len(json.loads(run("encodings", "alibi", "nope", "--json")[1])) == 2
+    assert len(json.loads(run("atlas", "alibi", "nope", "--json")[1])) == 2
     both = json.loads(run("design", "-a*n", "-a*log(1+n)", "--trf", "1k", "--json")[1])
     family = json.loads(
         run("design", "-a*n", "--family", "-a*log(1+n)", "--trf", "1k", "--json")[1]
@@ -73,9 +73,9 @@ WRONG = {
     ("train",): ("give a formula in n",),
     ("compare", "-n"): ("two formulas or more", "1 given"),
     ("map", "-a*n", "-b*n", "--a", "1:2"): ("a map is of one formula",),
-    ("leak", "-n", "--trained", "4x"): ("'4x'", "4k (4096)"),
-    ("leak", "-n", "--trained", "50%"): ("no whole number",),
-    ("leak", "-n", "--trained", "0.3k"): ("no whole number",),
+    ("trf", "-n", "--trained", "4x"): ("'4x'", "4k (4096)"),
+    ("trf", "-n", "--trained", "50%"): ("no whole number",),
+    ("trf", "-n", "--trained", "0.3k"): ("no whole number",),
     ("trf", "-n", "--eps", "101%"): ("outside (0, 1)",),
     ("trf", "-n", "--eps", "1 % %"): ("1 %",),
     ("erf", "--model", "x", "--length", "4z"): ("--length '4z'", "4k (4096)"),
@@ -100,7 +100,7 @@ def test_one_percent_and_4k_are_numbers_everywhere(run):
     for typed, plain in (
         (("trf", "-n/400", "--eps", "1%", "--length", "4k"), ("1/100", "4096")),
         (("trf", "-n/400", "--eps", "0.5 %", "--length", "2K"), ("1/200", "2048")),
-        (("leak", "-n/400", "--trained", "1k", "--evaluated", "32k"), ("1024", "32768")),
+        (("trf", "-n/400", "--trained", "1k", "--evaluated", "32k"), ("1024", "32768")),
         (("design", "-a*n", "--leak", "<=1%", "--trained", "2k"), ("<=1/100", "2048")),
         (("check", "alibi", "--bca", "4k"), ("4096",)),
     ):

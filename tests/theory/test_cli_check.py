@@ -1,4 +1,4 @@
-"""`farfield check` and `farfield encodings`: exit codes, lists, JSON, bad input in one line."""
+"""`farfield check` and `farfield atlas --list`: exit codes, lists, JSON, bad input in one line."""
 
 import io
 import json
@@ -122,13 +122,13 @@ def test_undecided_is_exit_code_1(farfield):
 
 
 def test_the_catalogue(farfield):
-    code, out, _ = farfield("encodings")
+    code, out, _ = farfield("atlas", "--list")
     assert code == 0 and out.startswith("30 encodings: 16 with a bias")
-    code, out, _ = farfield("encodings", "t5", "--json")
+    code, out, _ = farfield("atlas", "--list", "t5", "--json")
     assert code == 0 and json.loads(out)["name"] == "t5"
-    assert farfield("encodings", "alibi", "--heads", "12")[0] == 0
-    assert farfield("encodings", "nothing")[0] == 2
-    assert farfield("encodings", "--heads", "12")[0] == 2
+    assert farfield("atlas", "--list", "alibi", "--heads", "12")[0] == 0
+    assert farfield("atlas", "--list", "nothing")[0] == 2
+    assert farfield("atlas", "--list", "--heads", "12")[0] == 2
 
 
 @pytest.mark.parametrize("width", [60, 80, 100])

@@ -231,7 +231,7 @@ def test_what_the_prover_does_not_accept_is_unknown(some_prover, received, answe
 def test_the_verb(some_prover, received, capsys, monkeypatch):
     def run(*words):
         with pytest.raises(SystemExit) as end:
-            cli.main(["verify", *words])
+            cli.main(["check", "--verify", "--certificate", *words])
         said = capsys.readouterr()
         return end.value.code, said.out, said.err
 
