@@ -101,8 +101,9 @@ def domain_constraints(s: Symbol, domain: str | None) -> list[Constraint]:
             "real",
         )
     own = interval(domain)
-    ends = ((own.inf, s - own.inf), (own.sup, own.sup - s))
-    return [(fact, 2 if end in own else 1) for end, fact in ends if end.is_finite]
+    opened = (own.left_open, own.right_open) if own.is_Interval else (False, False)
+    ends = zip((own.inf, own.sup), (s - own.inf, own.sup - s), opened, strict=True)
+    return [(fact, 1 if is_open else 2) for end, fact, is_open in ends if end.is_finite]
 
 
 def known_signs(facts: list[Constraint]) -> dict[Expr, int]:
