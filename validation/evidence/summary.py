@@ -206,7 +206,7 @@ def use() -> Found:
     """How well attention and accuracy on far keys were predicted, in the runs on tasks."""
     found = hold.scored()
     if "attention" not in found:
-        return {"learned": 0}, ()
+        return {"learned": 0, "texts": 0}, ()
     away, used = found["attention"], found["used"]
     kind, worst = max(away["families"].items(), key=lambda item: item[1])
     numbers = {
@@ -222,6 +222,8 @@ def use() -> Found:
         "of": used["attention from 1/4"]["of"],
         "always": used["always used"]["right"],
         **{f"points {name}": value for name, value in found["points"].items()},
+        "texts": len(found["loss"]),
+        "lost": math.expm1(max((one["log_ratio"] for one in found["loss"].values()), default=0)),
     }
     return numbers, _files(iter(hold.HOLD.results()))
 
