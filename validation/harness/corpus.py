@@ -109,13 +109,8 @@ class Corpus:
 def samples_of(text: np.ndarray, count: int, length: int) -> np.ndarray:
     """Evenly spaced segments of a text, each with the byte or token that follows it.
 
-    Args:
-        text: of bytes or tokens, one-dimensional.
-        count: segments wanted; fewer are returned when the text has no more different ones.
-        length: tokens in each.
-
-    Returns:
-        `int64`, shape (segments, length + 1); they overlap only if the text is too short for all.
+    Returns `int64`, shape (segments, length + 1): at most `count` segments, fewer where the text
+    has no more different ones. They overlap only if the text is too short for all.
 
     Raises:
         InputError: the text is not longer than a segment.

@@ -86,9 +86,9 @@ def score_mod(
 ) -> ScoreMod:
     """The score function of FlexAttention that adds `p(query - key)`; causal where it is finite.
 
-    The arguments are those of `bias_tensor`. A query that comes before the key keeps its score:
-    causality is the block mask's. With learned values, make it anew at every step: it holds the
-    graph of its table.
+    The arguments are those of `bias_tensor`. A query before the key keeps its score: causality is
+    the block mask's. With learned values, make it anew at every step: it holds the graph of its
+    table.
 
     >>> from farfield.theory.encodings import encoding
     >>> add = score_mod(encoding("alibi"), 8)

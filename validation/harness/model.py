@@ -244,14 +244,9 @@ class Transformer(nn.Module):
         return biases, masks
 
     def embed(self, tokens: Tensor, first: int = 0) -> Tensor:
-        """The input embedding of tokens at the positions from `first`.
+        """The input embedding of tokens, int64, shape (batch, length), in (batch, length, width).
 
-        Args:
-            tokens: int64, shape (batch, length).
-            first: position of the first token; only absolute encodings ask for it.
-
-        Returns:
-            Shape (batch, length, width).
+        They are at the positions from `first`, which only absolute encodings ask for.
 
         Raises:
             InputError: a position beyond those that a learned absolute encoding knows.
@@ -347,10 +342,7 @@ class Transformer(nn.Module):
 def rows_of(table: Any, layer: int, heads: int) -> Any:
     """The rows of a table of biases that a layer has: all, or its own where each has its own.
 
-    Args:
-        table: of 1, `heads` or `layers * heads` rows, a column a distance.
-        layer: counted from 0.
-        heads: of a layer.
+    Layers count from 0. The table has 1, `heads` or `layers * heads` rows, a column a distance.
 
     >>> rows_of(torch.arange(4.0)[:, None], 1, 2).tolist()
     [[2.0], [3.0]]

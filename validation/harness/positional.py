@@ -233,13 +233,8 @@ _TENSORS = Tensors(_Torch())
 def evaluate(expression: Any, values: Mapping[sympy.Symbol, Tensor]) -> Any:
     """A SymPy expression on tensors, differentiable in them.
 
-    Args:
-        expression: built from functions that torch knows, `Piecewise` and `Lookup`.
-        values: a tensor for each symbol; they broadcast. A `Lookup` needs its distance to have
-            one row and its values one column.
-
-    Returns:
-        A tensor, or a float where no symbol occurs.
+    The tensors of the symbols broadcast. A `Lookup` needs its distance to have one row and its
+    values one column. The result is a float where no symbol occurs.
 
     Raises:
         InputError: a function has no differentiable form here.
@@ -255,10 +250,7 @@ def learned_rows(
 ) -> Tensor:
     """`p(n)` for n = 0 .. length - 1, a formula a head, shape (heads, length).
 
-    Args:
-        formulas: one a head.
-        values: a tensor of shape (heads,) for each symbol; gradients reach it.
-        length: of the rows, in tokens.
+    Gradients reach the values, a tensor of shape (heads,) for each symbol.
     """
     like = next(iter(values.values()))
     distance = torch.arange(length, dtype=like.dtype, device=like.device)

@@ -268,14 +268,10 @@ def train(
 def forward(
     model: Transformer, preset: Preset, shared: nn.Module | None = None, **options: Any
 ) -> Callable[..., Tensor]:
-    """What gives the scores of a batch in training; compiled whole on a GPU.
+    """What gives the scores of a batch in training; compiled whole on a GPU, if it has a compiler.
 
-    Args:
-        model: the weights.
-        preset: whose length and precision are meant.
-        shared: the wrapper of the model in a process group.
-        options: of `torch.compile`; given, it is compiled on a CPU too. On a GPU without a working
-            compiler nothing is compiled.
+    `shared` is the wrapper of the model in a process group. With options of `torch.compile` it is
+    compiled on a CPU too.
     """
     device, called = model.device, model if shared is None else shared
     size = model.embedding.embedding_dim // model.layers[0].heads

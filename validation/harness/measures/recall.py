@@ -88,13 +88,8 @@ def recall(
 ) -> tuple[Recall, dict[str, np.ndarray]]:
     """Ask a model at every length and distance.
 
-    Args:
-        model: trained on the task.
-        task: which asks.
-        asked: lengths and distances, rows at each.
-        trained: the training length, one of the lengths.
-        visible: which keys a query sees.
-        progress: called with the number of points done, and of all.
+    The training length, `trained`, is one of the lengths. `progress` is called with the number of
+    points done, and of all.
 
     Returns:
         What it finds; and the content logits of the retrieving head on rows of the training length:
@@ -198,10 +193,7 @@ def asked_at(
 
 
 def retrieval_logits(path: str | Path) -> dict[str, Any]:
-    """The content logits that a measured run keeps, as arguments of `retrieval_curve`.
-
-    Args:
-        path: of `logits-<key>.npz` in the folder of a run.
-    """
+    """The content logits that a measured run keeps in `logits-<key>.npz`, as arguments of
+    `retrieval_curve`."""
     with np.load(path, allow_pickle=False) as kept:
         return {name: kept[name] for name in kept.files}

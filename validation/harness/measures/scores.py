@@ -58,12 +58,8 @@ def expected_scores(
 ) -> ExpectedScores:
     """Mean score at each distance over all pairs of tokens [S, Eq. 13].
 
-    Args:
-        model: the model.
-        text: of bytes or tokens, one-dimensional.
-        length: tokens a segment, at least 2.
-        segments: how many, evenly spaced in the text.
-        visible: which keys a query sees; only these pairs count.
+    A segment has `length` tokens, at least 2. The segments are evenly spaced in the text. Only
+    pairs count whose key is visible.
 
     Raises:
         InputError: the text is too short, or the encoding knows less than `length`.
