@@ -19,7 +19,7 @@ import numpy as np
 
 from farfield.figures.samples import Run, Sample, settings
 from farfield.validation.published import PrintedNumber, table
-from farfield.validation.statistics import paired_test
+from farfield.validation.repeated import paired_test
 
 SAME = 0.01
 """A relative change below this counts as none."""

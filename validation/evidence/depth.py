@@ -21,7 +21,7 @@ from farfield.validation.reference.observations import (
 )
 from farfield.validation.reference.predictions import MIXING
 from farfield.validation.reference.table import Model
-from farfield.validation.statistics import rank_correlation
+from farfield.validation.repeated import rank_correlation
 
 SPLITS = 400  # into halves: more change no printed digit
 MIXINGS = tuple(k / 20 for k in range(1, 20))

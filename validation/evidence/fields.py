@@ -13,7 +13,7 @@ from farfield.validation.evidence.statements import groups
 from farfield.validation.evidence.told import told
 from farfield.validation.reference.observations import assumed_bias
 from farfield.validation.reference.table import Model
-from farfield.validation.statistics import rank_correlation
+from farfield.validation.repeated import rank_correlation
 
 
 def receptive_fields(found: Sequence[Model]) -> Iterator[Evidence]:

@@ -31,8 +31,8 @@ from farfield.validation.reference.registration import (
 )
 from farfield.validation.reference.table import LAST, Model
 from farfield.validation.reference.trials import left_out, slope, trials
+from farfield.validation.repeated import proportion
 from farfield.validation.rules import ORDER_LOSS, RULES, Calibrated, Case, case
-from farfield.validation.statistics import proportion
 
 LIMIT = math.log1p(TOLERANCE)
 NEAR = 2.0  # a quantity within this factor of its threshold is near

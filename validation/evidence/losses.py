@@ -11,7 +11,7 @@ from farfield.validation.evidence.told import told
 from farfield.validation.extrapolation import TOLERANCE, holds
 from farfield.validation.reference.observations import PLAIN
 from farfield.validation.reference.table import LAST, WHOLE, Model
-from farfield.validation.statistics import (
+from farfield.validation.repeated import (
     area_under_curve,
     proportion,
     rank_correlation,

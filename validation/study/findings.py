@@ -13,7 +13,7 @@ from farfield.theory.convergence import Verdict
 from farfield.validation.evidence.sentences import Evidence
 from farfield.validation.evidence.told import told
 from farfield.validation.extrapolation import TOLERANCE, holds
-from farfield.validation.statistics import rank_correlation
+from farfield.validation.repeated import rank_correlation
 from farfield.validation.study.prediction import Prediction
 
 

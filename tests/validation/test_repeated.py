@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from farfield.theory.answers.answer import InputError
-from farfield.validation.statistics import paired_test, rank_correlation
+from farfield.validation.repeated import paired_test, rank_correlation
 
 FINITE = st.floats(-100, 100).map(lambda x: round(x, 3))
 
