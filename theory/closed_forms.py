@@ -106,8 +106,10 @@ def limit_closed_form(bias: Expr) -> Expr | None:
         return (1 - q) ** 2 / (1 + q)
     if isinstance(found, Box):
         return 1 / found.width**2
-    if isinstance(found, PowerLaw) and (found.shift - MAX_SHIFT).is_positive:
-        return None  # the zeta value of a large integer shift is written out as a sum
+    if isinstance(found, PowerLaw) and any(
+        (x - MAX_SHIFT).is_positive for x in (found.shift, found.exponent)
+    ):
+        return None  # the zeta value of a large integer is written out, as a sum or a fraction
     if isinstance(found, PowerLaw) and (found.exponent - 1).is_positive:
         r, h = found.exponent, found.shift
         squares, products = sympy.zeta(2 * r, h), neighbour_sum(r, h)

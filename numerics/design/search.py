@@ -14,17 +14,10 @@ from sympy import Expr, Interval, Rational, S, Symbol
 
 from farfield.numerics.design.answer import Design, Designs
 from farfield.numerics.design.family import Family, read_family
+from farfield.numerics.design.line import Edge, Empty, ParameterLine, Region
 from farfield.numerics.design.order import support_step, tail_order
 from farfield.numerics.design.rationals import simplest
-from farfield.numerics.design.region import (
-    Edge,
-    Empty,
-    Event,
-    ParameterLine,
-    Region,
-    region,
-)
-from farfield.numerics.design.sampled import sampled
+from farfield.numerics.design.scan import scanned
 from farfield.numerics.design.targets import (
     TARGETS,
     Quantity,
@@ -431,7 +424,7 @@ class _Asked:
             if t.relation == "=" and axis.step is None and t.quantity.skips(p, int(t.limit)):
                 return self._unreached(blank, axis, t)
         try:
-            found = region(axis, targets)
+            found = axis.region(targets)
         except Empty as none:
             if none.low.event.target == none.high.event.target:
                 ends = (none.low.outside, none.high.outside)
@@ -475,7 +468,7 @@ class _Asked:
 
     def _unreached(self, blank: Design, axis: ParameterLine, target: Target) -> Design:
         """No parameter reaches the number: what is reached on both sides of where it would be."""
-        edge = axis.edge(Event(target, target.limit, False, True))
+        edge = axis.edge(next(target.events()))
         if not isinstance(edge, Edge):
             raise InputError(
                 f"{target} is met by no {axis.family.parameter} of "
@@ -504,7 +497,7 @@ def _first_sampled(
     why = Unreachable("no parameter was tried")
     for axis in axes:
         try:
-            return sampled(axis, targets)
+            return scanned(axis, targets)
         except Unreachable as none:
             why = none
     raise why

@@ -501,16 +501,31 @@ class Target:
     def __str__(self) -> str:
         return f"{self.quantity.words()} {self.relation} {self.limit}"
 
-    def events(self) -> Iterator[tuple[Rational, bool, bool]]:
-        """(limit, strict, wanted): Q <= limit, or Q < limit, that must hold or must not."""
+    def events(self) -> Iterator[Event]:
+        """What must hold, or must not."""
         if self.quantity.integer:
             step = int(self.relation in "<>")
             if self.relation[0] in "<=":
-                yield self.limit - step, False, True
+                yield Event(self, self.limit - step, False, True)
             if self.relation[0] in ">=":
-                yield self.limit - 1 + step, False, False
+                yield Event(self, self.limit - 1 + step, False, False)
         else:
-            yield self.limit, self.relation in ("<", ">="), self.relation[0] == "<"
+            yield Event(self, self.limit, self.relation in ("<", ">="), self.relation[0] == "<")
+
+
+@dataclass(frozen=True)
+class Event:
+    """Q <= limit, or Q < limit, that a target wants to hold or not to hold."""
+
+    target: Target
+    limit: Rational
+    strict: bool
+    wanted: bool
+
+    @property
+    def quantity(self) -> Quantity:
+        """Q."""
+        return self.target.quantity
 
 
 _RELATION = re.compile(r"\s*(<=|>=|==|<|>|=)?\s*([^<>=]+)")

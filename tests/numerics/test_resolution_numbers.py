@@ -310,3 +310,8 @@ def test_a_constant_in_the_bias_and_its_name_do_not_matter(name):
     one, other = (attention_resolution(b, 40) for b in (bias, sympy.expand(bias + 3)))
     assert one.value == pytest.approx(other.value, rel=1e-12, abs=1e-15)
     assert one.bounds == pytest.approx(other.bounds)
+
+
+def test_a_steep_power_has_a_resolution_without_its_closed_form():
+    """Its zeta value is a fraction of millions of digits."""
+    assert attention_resolution("-65536*log(1+n)").value == pytest.approx(1)
