@@ -1,0 +1,94 @@
+"""Every verb and every public name has a place in the reference, with an example that runs."""
+
+import contextlib
+import inspect
+import io
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+import farfield
+from farfield.cli import GROUPS, main
+
+REFERENCE = Path(__file__).parents[1] / "docs" / "reference"
+COMMANDS = (REFERENCE / "commands.md").read_text(encoding="utf-8")
+NAMES = (REFERENCE / "index.md").read_text(encoding="utf-8")
+PLAN = """title = "one idea"
+
+[[sweep]]
+encodings = ["-2*log(1+n)"]
+presets = ["tiny"]
+seeds = [0]
+"""
+
+
+def examples():
+    """(command, the answer that the page shows) of every example."""
+    found = re.findall(r"^    \$ farfield (.+)\n((?:    (?!\$ ).+\n)+)", COMMANDS, re.MULTILINE)
+    return {command: " ".join(shown.split()) for command, shown in found}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """The model, the text and the plan that the page names."""
+    place = tmp_path_factory.mktemp("reference")
+    (place / "plan.toml").write_text(PLAN)
+    (place / "text.txt").write_text("the quick brown fox jumps over the lazy dog\n" * 3000)
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(0)
+    shape = transformers.BloomConfig(vocab_size=256, hidden_size=32, n_layer=2, n_head=4)
+    transformers.BloomForCausalLM(shape).save_pretrained(place / "model")
+    return place
+
+
+def test_every_example_runs_and_begins_as_the_page_says(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("COLUMNS", "96")
+    for command, shown in examples().items():
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said), pytest.raises(SystemExit) as stop:
+            main(shlex.split(command))
+        assert stop.value.code == 0, command
+        assert shown.endswith(" ..."), command
+        assert " ".join(said.getvalue().split()).startswith(shown.removesuffix(" ...")), command
+
+
+def test_every_verb_has_an_example():
+    verbs = {verb.__name__ for group in GROUPS.values() for verb in group} | {"completion"}
+    assert {command.split()[0] for command in examples()} == verbs
+    assert set(re.findall(r"^### (\w+)$", COMMANDS, re.MULTILINE)) == verbs
+
+
+ELSEWHERE = {  # what needs a prover or a model, with the page whose example runs where there is one
+    "verify_certificate": "tests/theory/certificates/test_received.py",
+    "ReceivedCertificate": "tests/theory/certificates/test_received.py",
+    "EmpiricalReceptiveField": "docs/serve.md",
+}
+
+
+@pytest.mark.parametrize("name", farfield.__all__)
+def test_every_public_name_has_a_place_and_an_example(name):
+    places = re.findall(rf"^\.\. auto\w+:: (?:farfield\.)?(?:\w+\.)*{name}$", NAMES, re.MULTILINE)
+    assert len(places) == 1
+    if name in ELSEWHERE:
+        text = (REFERENCE.parents[1] / ELSEWHERE[name]).read_text(encoding="utf-8")
+        assert name in text or "empirical_receptive_field(" in text
+    elif inspect.isfunction(getattr(farfield, name)):
+        assert ">>> " in getattr(farfield, name).__doc__  # which the doctests run
+    else:
+        assert any(name in example for example in re.findall(r"```python\n(.*?)```", NAMES, re.S))
+
+
+@pytest.mark.parametrize("word", ["rope", "rotary", "install", "mixture", "order loss", "rung"])
+def test_a_heading_or_a_term_has_what_people_search_for(word):
+    docs = REFERENCE.parent
+    headings = "".join(
+        "".join(re.findall(r"^#+ .*\n", page.read_text(encoding="utf-8"), re.MULTILINE))
+        for page in docs.glob("*.md")
+    )
+    glossary = (docs / "glossary.md").read_text(encoding="utf-8")
+    terms = " ".join(re.findall(r"^\| ([^|]+) \|", glossary, re.MULTILINE))
+    assert word in f"{headings} {terms}".lower()
