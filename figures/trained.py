@@ -119,7 +119,6 @@ def hold_and_use(runs: Any = None) -> Drawing:
     """How well keys beyond the training length are used, against how far the loss holds."""
     found = sorted(both(), key=lambda b: -b.used)
     with_loss = [b for b in found if b.ratio is not None]
-    without = [b for b in found if b.ratio is None]
     learned = [b for b in found if b.learned]
     end = 1.2 * max(b.ratio or 1 for b in with_loss)
     with house(column=True):
@@ -138,13 +137,10 @@ def hold_and_use(runs: Any = None) -> Drawing:
         plain_ticks(axes.xaxis, (1, 1.5, 2))
         axes.text(1.07, -0.02, "loss not measured", transform=axes.transAxes, va="top")
         figure.canvas.draw()
-        for b in with_loss:
-            if b.learned:
-                left = {"ha": "right"} if (b.ratio or 1) > HOLDS else {}
-                at, off = (b.ratio or end, b.used), (-6 if left else 6, 0)
-                axes.annotate(b.label, at, off, textcoords="offset points", va="center", **left)
-        aside = [Named(b.label, [end], [b.used], INK) for b in without if b.learned]
-        name_points(axes, aside, 1.07)
+        named = [Named(b.label, [b.ratio or end], [b.used], INK) for b in learned]
+        name_points(axes, [p for p in named if p.x[0] <= HOLDS], 0.16)
+        name_points(axes, [p for p in named if HOLDS < p.x[0] < end], 0.88)
+        name_points(axes, [p for p in named if p.x[0] == end], 1.07)
     well = [b for b in learned if b.used >= 0.5]
     known = {b.label: b.ratio for b in well if b.ratio is not None}
     held = [label for label, ratio in known.items() if ratio <= HOLDS]
