@@ -115,17 +115,23 @@ def mixtures(runs: Any = None) -> Drawing:
     )
 
 
+def _short(label: str) -> str:
+    """The name of a mechanism in the picture: its layers in brackets, windows of rotary layers."""
+    return label.replace(" rotary", "").replace(", layers 4", " (4)")
+
+
 def hold_and_use(runs: Any = None) -> Drawing:
     """How well keys beyond the training length are used, against how far the loss holds."""
     found = sorted(both(), key=lambda b: -b.used)
     with_loss = [b for b in found if b.ratio is not None]
     learned = [b for b in found if b.learned]
+    aside = [b for b in learned if b.ratio is None]
     end = 1.2 * max(b.ratio or 1 for b in with_loss)
     with house(column=True):
         figure, axes = column_figure(4)
-        for b in found:
+        for b in with_loss:
             style = {} if b.learned else {"fillstyle": "none"}
-            axes.plot(b.ratio or end, b.used, "o", color=INK, clip_on=False, **style)
+            axes.plot([b.ratio], [b.used], "o", color=INK, clip_on=False, **style)
         axes.axvline(HOLDS, color=INK, linewidth=0.8, linestyle="--")
         axes.set(
             xscale="log",
@@ -135,12 +141,14 @@ def hold_and_use(runs: Any = None) -> Drawing:
             ylabel="right answers beyond the training length",
         )
         plain_ticks(axes.xaxis, (1, 1.5, 2))
-        axes.text(1.07, -0.02, "loss not measured", transform=axes.transAxes, va="top")
         figure.canvas.draw()
-        named = [Named(b.label, [b.ratio or end], [b.used], INK) for b in learned]
-        name_points(axes, [p for p in named if p.x[0] <= HOLDS], 0.16)
-        name_points(axes, [p for p in named if HOLDS < p.x[0] < end], 0.88)
-        name_points(axes, [p for p in named if p.x[0] == end], 1.07)
+        named = [
+            Named(_short(b.label), [b.ratio], [b.used], INK)
+            for b in with_loss
+            if b.learned and b.ratio is not None
+        ]
+        name_points(axes, [p for p in named if p.x[0] <= HOLDS], 0.14)
+        name_points(axes, [p for p in named if p.x[0] > HOLDS], 0.88)
     well = [b for b in learned if b.used >= 0.5]
     known = {b.label: b.ratio for b in well if b.ratio is not None}
     held = [label for label, ratio in known.items() if ratio <= HOLDS]
@@ -153,12 +161,13 @@ def hold_and_use(runs: Any = None) -> Drawing:
         f"questions beyond the training length, on rows of 16 times that length. The loss was "
         f"measured for {len(known)} of these; it holds for {'; '.join(held) or 'none'}. Hollow: "
         "mechanisms that did not learn the task at home, so they say nothing of far keys. The loss "
-        "holds left of the dashed line.",
+        "holds left of the dashed line. Windows are those of rotary layers; (4): four layers.",
         figure,
         made="Answers: models of 2 layers (of 4 where a name says so) and 4 heads that repeat what "
         "once followed a token. Loss: language models of 4 layers and 8 heads with the same "
         "biases, as many heads local. "
-        f"Hollow: {'; '.join(b.label for b in found if not b.learned)}.",
+        f"Hollow: {'; '.join(b.label for b in with_loss if not b.learned)}. Right answers of those "
+        f"whose loss was not measured: {'; '.join(f'{b.label} {b.used:.2f}' for b in aside)}.",
     )
 
 
