@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 PIP_ARGS ?=
-PYTEST_ARGS ?= -n auto --maxprocesses 2
+PYTEST_ARGS ?= -n auto --maxprocesses 2 --dist loadfile
 BROWSER ?= $(shell command -v chromium || command -v chromium-browser || command -v google-chrome)
 AXE ?= axe-core@4.14.1
 pip := $(VENV)/bin/python -m pip --disable-pip-version-check

@@ -24,10 +24,10 @@ PAPERS = {paper.NAME: paper for paper in (trained, qin2024, sun2023, chi2023)}
 
 
 def exhibits() -> tuple[Exhibit, ...]:
-    """Every figure and table of the papers, in the order of the papers.
+    """Every figure and table: those of the trained models, then those of the papers in order.
 
-    >>> [e.id for e in exhibits()][:2]
-    ['qin2024.fig1-left', 'qin2024.fig1-right']
+    >>> [e.id for e in exhibits()][:4]
+    ['farfield.mixtures', 'farfield.hold-and-use', 'farfield.law', 'qin2024.fig1-left']
     """
     known = {e.id: e for paper in PAPERS.values() for e in paper.EXHIBITS}
     return tuple(known[name] for name in INDEX)
