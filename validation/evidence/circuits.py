@@ -181,7 +181,9 @@ def answer() -> Evidence | None:
             "plain": float(np.mean([at["accuracy"] for at in home])),
             "without": float(np.mean([at["silent"][h] for at, h in zip(home, fed, strict=True)])),
             "without another": float(
-                np.mean([np.delete(at["silent"], h) for at, h in zip(home, fed, strict=True)])
+                np.mean(
+                    [np.delete(at["silent"], h).mean() for at, h in zip(home, fed, strict=True)]
+                )
             ),
             "last": sum(row["layer"] > 1 for row in rows),
             "scaled": float(np.mean(grown[True])),
