@@ -178,3 +178,9 @@ def test_each_is_forecast_without_its_family():
     quantity, loss = np.array([1.0, 1.0, 2.0]), np.array([1.0, 3.0, 8.0])
     said = left_out(quantity, loss, ["a", "a", "b"])
     assert said == pytest.approx([4.0, 4.0, 4.0])
+
+
+def test_a_depth_that_one_model_has_is_not_forecast():
+    found = forecast("-n/8", trained=64, tested=1024, layers=8)
+    assert found.holds is None and found.reason.code == "beyond_evidence"
+    assert any(t.layers == 8 for t in trials()), "there is one"
