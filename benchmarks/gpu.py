@@ -74,16 +74,16 @@ def prepare(path: Path, tiny: bool, text: str | None) -> None:
     """Write biases, windows, schedules and a text: all that needs farfield."""
     from scaling import text as random_text
 
-    from farfield.numerics.windows.certified import certified_window
+    from farfield.numerics.windows.window import certified_window
     from farfield.theory.encodings import encoding, encodings
-    from farfield.validation.checkpoints.heads import upwards
-    from farfield.validation.files import recorded
+    from farfield.validation.checkpoints.head_audit import upwards
     from farfield.validation.harness.corpus import corpus
     from farfield.validation.harness.measures.cost import GPT2, flops_a_token, tokens
     from farfield.validation.harness.positional import LearnedBias, additive_bias
     from farfield.validation.harness.presets import preset
     from farfield.validation.harness.store import commit
     from farfield.validation.harness.training import learning_rate
+    from farfield.validation.json_files import recorded
 
     given = {"window": {"w": 30}, "alibi_log": {"m": 2}}  # encodings without a value of their own
     arrays: dict[str, np.ndarray] = {}

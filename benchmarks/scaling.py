@@ -32,7 +32,6 @@ import torch
 from harness import peak
 
 from farfield.theory.encodings import encoding
-from farfield.validation.files import read_json, write_json
 from farfield.validation.harness.configuration import Configuration
 from farfield.validation.harness.corpus import Corpus, corpus
 from farfield.validation.harness.experiment import chosen_device, train_and_measure
@@ -44,6 +43,7 @@ from farfield.validation.harness.presets import Preset, preset
 from farfield.validation.harness.store import Store
 from farfield.validation.harness.sweep import Processes, sweep
 from farfield.validation.harness.training import train
+from farfield.validation.json_files import read_json, write_json
 
 STATED = {"H200": 989e12, "H100": 989e12, "A100": 312e12}  # bfloat16, dense, by their maker
 TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone")

@@ -29,10 +29,10 @@ from harness import peak
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
-from farfield.numerics.windows.certified import certified_window
+from farfield.numerics.windows.window import certified_window
 from farfield.theory.encodings import encoding
-from farfield.validation.checkpoints.family import Attention, ModelSize
-from farfield.validation.checkpoints.heads import upwards
+from farfield.validation.checkpoints.configured import Attention, ModelSize
+from farfield.validation.checkpoints.head_audit import upwards
 from farfield.validation.checkpoints.norms import bounds_of, projections
 from farfield.validation.checkpoints.run import PROJECTS
 from farfield.validation.harness.attention import fused

@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from farfield.numerics.windows.certificate import window_certificate
+from farfield.numerics.windows.row_bound import window_certificate
 from farfield.numerics.windows.rows import row_window_error
 
 BETA = 1.0

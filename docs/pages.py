@@ -190,7 +190,7 @@ def checked_page(app: Any) -> None:
 def exhibits_pages(app: Any) -> None:
     """Write the figures and tables, a page each, and the index to look over."""
     from farfield.figures.gallery import draw
-    from farfield.figures.pages.gallery import sheets
+    from farfield.figures.pages.exhibits import sheets
 
     _sheets(Path(app.srcdir) / "exhibits", sheets(draw()))
 

@@ -24,7 +24,7 @@ from markupsafe import Markup
 from farfield.theory.answers.blocks import Block, Facts
 from farfield.theory.answers.notation import Term, Text, html, terminal, words
 from farfield.theory.answers.writers import html as writer
-from farfield.validation.files import writable_folder, write
+from farfield.validation.json_files import writable_folder, write
 
 
 @dataclass(frozen=True)

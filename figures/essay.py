@@ -25,7 +25,7 @@ from farfield.theory.answers.writers.svg import NARROW, WIDE, climbed
 from farfield.theory.convergence import check_convergence
 from farfield.validation.claims import claims
 from farfield.validation.claims.claim import shown
-from farfield.validation.files import write
+from farfield.validation.json_files import write
 from farfield.validation.reference.trials import trials
 
 EPS = Fraction(1, 100)

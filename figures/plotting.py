@@ -16,13 +16,13 @@ from matplotlib.ticker import FuncFormatter
 from sympy import Expr
 
 from farfield.figures.exhibit import Data
-from farfield.figures.labels import Named, name_lines
+from farfield.figures.line_names import Named, name_lines
 from farfield.figures.style import COLOURS, FORMATS, house, look, new_figure, rendered, svg
 from farfield.numerics.frontier import reach_frontier
 from farfield.numerics.leak import leak
 from farfield.numerics.price import head_prices
 from farfield.numerics.receptive_field import resolve, theoretical_receptive_field
-from farfield.numerics.windows.certified import certified_window
+from farfield.numerics.windows.window import certified_window
 from farfield.theory.answers.answer import InputError, Result
 from farfield.theory.answers.blocks import Block, Sentence, note
 from farfield.theory.answers.notation import shortened, words

@@ -25,10 +25,10 @@ from sympy import Rational
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import CATALOGUE
 from farfield.theory.formula.grammar import read
-from farfield.validation.files import CorruptFile
 from farfield.validation.harness.configuration import SCHEMA, describe
 from farfield.validation.harness.plan import PlannedEncoding
 from farfield.validation.harness.store import stored
+from farfield.validation.json_files import CorruptFile
 from farfield.validation.labels import label_of, options_of, variants_of
 from farfield.validation.reference.registration import FIRST
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from farfield.figures.exhibit import Data, Drawing, Exhibit
-from farfield.figures.labels import Named, name_lines, name_points
+from farfield.figures.line_names import Named, name_lines, name_points
 from farfield.figures.style import INK, LINES, MARKERS, column_figure, house, plain_ticks
 from farfield.validation.extrapolation import TOLERANCE
 from farfield.validation.reference.hold import both

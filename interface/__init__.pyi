@@ -19,8 +19,8 @@ from .numerics.depth import (
 from .numerics.depth import (
     layered_receptive_field as layered_receptive_field,
 )
-from .numerics.design.answer import Design as Design
-from .numerics.design.answer import Designs as Designs
+from .numerics.design.designs import Design as Design
+from .numerics.design.designs import Designs as Designs
 from .numerics.frontier import Frontier as Frontier
 from .numerics.frontier import reach_frontier as reach_frontier
 from .numerics.horizon import Horizon as Horizon
@@ -47,15 +47,15 @@ from .numerics.retrieval import RetrievalCurve as RetrievalCurve
 from .numerics.retrieval import retrieval_curve as retrieval_curve
 from .numerics.scaling import LogitScale as LogitScale
 from .numerics.scaling import logit_scale as logit_scale
-from .numerics.windows.certificate import RowCertificates as RowCertificates
-from .numerics.windows.certificate import window_certificate as window_certificate
-from .numerics.windows.certified import certified_window as certified_window
-from .numerics.windows.certified import window_error as window_error
 from .numerics.windows.question import Window as Window
 from .numerics.windows.question import WindowError as WindowError
+from .numerics.windows.row_bound import RowCertificates as RowCertificates
+from .numerics.windows.row_bound import window_certificate as window_certificate
 from .numerics.windows.rows import NormalisedBias as NormalisedBias
 from .numerics.windows.rows import ScaledBias as ScaledBias
 from .numerics.windows.rows import row_window_error as row_window_error
+from .numerics.windows.window import certified_window as certified_window
+from .numerics.windows.window import window_error as window_error
 from .theory.answers.errors import InputError as InputError
 from .theory.certificates.verification import ReceivedCertificate as ReceivedCertificate
 from .theory.certificates.verification import verify_certificate as verify_certificate

@@ -114,7 +114,7 @@ class Subject:
 
     def about(self, formula: str) -> Subject:
         """These options as far as they concern one formula of several."""
-        from farfield.theory.encodings.heads import as_list, is_table
+        from farfield.theory.encodings.head_lists import as_list, is_table
 
         taken = _taken(formula)
         tail = self.tail if is_table(as_list(formula)) else None

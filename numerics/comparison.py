@@ -34,7 +34,7 @@ from farfield.numerics.summation.analytic_bias import half_line, read_bias
 from farfield.numerics.summation.kernel import number
 from farfield.numerics.summation.series import Series, series
 from farfield.theory.algebra.budget import check_time
-from farfield.theory.algebra.outcomes import OutOfTime, Unreachable
+from farfield.theory.algebra.exceptions import OutOfTime, Unreachable
 from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status
 from farfield.theory.answers.blocks import Block, Formula, Sentence, facts, sentence, table
 from farfield.theory.answers.notation import Text, expression_line, shortened, words

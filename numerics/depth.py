@@ -39,7 +39,7 @@ from farfield.numerics.receptive_field import (
     theoretical_receptive_field,
 )
 from farfield.numerics.summation.series import Series, series
-from farfield.theory.algebra.outcomes import OutOfTime, Unreachable
+from farfield.theory.algebra.exceptions import OutOfTime, Unreachable
 from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status
 from farfield.theory.answers.blocks import Block, Formula, facts, sentence
 from farfield.theory.answers.notation import expression_line, shortened, words

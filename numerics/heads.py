@@ -14,7 +14,7 @@ from sympy import Expr
 from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.receptive_field import out_of_reach, seconds
 from farfield.theory.algebra.budget import until
-from farfield.theory.algebra.outcomes import OutOfTime, Undecided, Unreachable
+from farfield.theory.algebra.exceptions import OutOfTime, Undecided, Unreachable
 from farfield.theory.answers.answer import A, Code, Reason, Status, folded
 from farfield.theory.encodings import Encoding
 

@@ -23,7 +23,7 @@ from farfield.numerics.receptive_field import resolve
 from farfield.numerics.search import decide, least
 from farfield.numerics.summation.normal_form import sign
 from farfield.numerics.summation.series import Series, Stretch, series
-from farfield.theory.algebra.outcomes import Unreachable
+from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.answers.answer import Answer, Code, InputError, Reason, Status
 from farfield.theory.answers.blocks import Block, Formula, Sentence, facts
 from farfield.theory.answers.notation import expression_line, shortened, words

@@ -44,7 +44,7 @@ from farfield.numerics.receptive_field import (
 from farfield.numerics.summation.series import Series, Stretch, exp_series
 from farfield.numerics.summation.telescoping import share as telescoped_share
 from farfield.theory.algebra.budget import check_time
-from farfield.theory.algebra.outcomes import OutOfTime, Unreachable
+from farfield.theory.algebra.exceptions import OutOfTime, Unreachable
 from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status
 from farfield.theory.answers.blocks import Block, Formula, Sentence, facts
 from farfield.theory.answers.notation import Text, expression_line, shortened, words

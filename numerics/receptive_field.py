@@ -36,7 +36,7 @@ from farfield.numerics.summation.normal_form import sign
 from farfield.numerics.summation.series import Series, series
 from farfield.numerics.summation.telescoping import share as telescoped_share
 from farfield.theory.algebra.budget import check_time, until
-from farfield.theory.algebra.outcomes import OutOfTime, Undecided, Unreachable
+from farfield.theory.algebra.exceptions import OutOfTime, Undecided, Unreachable
 from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status, decisive
 from farfield.theory.answers.blocks import Block, Formula, Sentence, facts
 from farfield.theory.answers.errors import MissingValues

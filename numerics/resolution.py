@@ -30,7 +30,7 @@ from farfield.numerics.heads import BUDGET_S, each_head, reason_of, sharp, withi
 from farfield.numerics.receptive_field import at_precision, diverges, obstacle, resolve
 from farfield.numerics.summation.series import Series, series
 from farfield.theory.algebra.budget import check_time
-from farfield.theory.algebra.outcomes import Unreachable
+from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.answers.answer import (
     Answer,
     Code,

@@ -25,3 +25,16 @@ def test_no_class_is_called_as_another():
     found = classes()
     assert len(found) > 300
     assert {name for name, files in found.items() if len(files) > 1} == TWICE, found
+
+
+def test_a_module_is_found_by_its_name():
+    """No room has a name twice, and two rooms share one only where both speak of one thing."""
+    rooms = defaultdict(list)
+    for room in ROOMS:
+        for file in (ROOT / room).rglob("*.py"):
+            if file.name not in ("__init__.py", "__main__.py"):
+                rooms[file.stem].append(room)
+    twice = {name: tuple(where) for name, where in rooms.items() if len(where) > 1}
+    papers = {"qin2024", "sun2023", "chi2023"}  # their figures, their claims
+    pages = {"atlas", "audit", "study"}  # what is computed, its page
+    assert twice == dict.fromkeys(papers | pages, ("validation", "figures"))

@@ -23,7 +23,7 @@ import sympy
 from sympy import Basic, Expr, S
 
 from farfield.theory.algebra.budget import until
-from farfield.theory.algebra.outcomes import NotReal, Unreachable
+from farfield.theory.algebra.exceptions import NotReal, Unreachable
 from farfield.theory.answers.answer import (
     Answer,
     Code,

@@ -19,7 +19,7 @@ from farfield.theory.convergence import Convergence
 from farfield.theory.encodings import CATALOGUE
 from farfield.theory.formal.checked_statements import Statement, proving, statements
 from farfield.validation.checkpoints.audit import Audit, audit
-from farfield.validation.checkpoints.family import families
+from farfield.validation.checkpoints.configured import families
 from farfield.validation.claims import Claim, checks, claims
 from farfield.validation.harness.presets import preset as named
 from farfield.validation.harness.trainable import trainable

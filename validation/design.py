@@ -12,9 +12,9 @@ from typing import Any
 from flint import arb
 from sympy import Expr, Rational, Symbol
 
-from farfield.numerics.design.search import design as design
+from farfield.numerics.design.solve import design as design
 from farfield.numerics.design.targets import Quantity, registered
-from farfield.theory.algebra.outcomes import Unreachable
+from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.answers.errors import InputError
 from farfield.theory.answers.number import natural
 from farfield.theory.encodings import Encoding

@@ -40,7 +40,7 @@ from farfield.theory.answers.blocks import Block, facts, note, sentence, table
 from farfield.theory.answers.notation import expression_line, shortened
 from farfield.theory.answers.number import decimal, natural, plural
 from farfield.theory.encodings import Encoding
-from farfield.theory.encodings.heads import as_list
+from farfield.theory.encodings.head_lists import as_list
 from farfield.validation.extrapolation import TOLERANCE
 from farfield.validation.harness.layers import read_layers
 from farfield.validation.harness.trainable import trainable

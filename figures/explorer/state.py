@@ -36,9 +36,9 @@ from farfield.figures.pages.terms import THEORY
 from farfield.numerics.leak import leak
 from farfield.numerics.price import reach
 from farfield.numerics.receptive_field import theoretical_receptive_field
-from farfield.numerics.windows.certified import certified_window
+from farfield.numerics.windows.window import certified_window
 from farfield.theory.algebra.budget import check_time, unless, until
-from farfield.theory.algebra.outcomes import Unreachable
+from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.answers.answer import InputError, Status
 from farfield.theory.answers.blocks import Formula, Ladder, Sentence, Steps, Table, note, table
 from farfield.theory.answers.notation import Term, as_text, terminal, words

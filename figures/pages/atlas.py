@@ -31,7 +31,7 @@ from farfield.theory.encodings.listing import of_entry
 from farfield.validation.atlas import Atlas, ModelFamily, checked
 from farfield.validation.claims import Claim, Verdict
 from farfield.validation.claims.claim import shown
-from farfield.validation.files import writable_folder, write
+from farfield.validation.json_files import writable_folder, write
 from farfield.validation.short import field_text, share_text
 from farfield.validation.study.prediction import Prediction
 

@@ -12,7 +12,7 @@ from farfield.figures.pages.terms import PAPERS, THEORY
 from farfield.theory.answers.blocks import Curve, Table
 from farfield.theory.answers.notation import words
 from farfield.validation.checkpoints.audit import Audit
-from farfield.validation.files import write
+from farfield.validation.json_files import write
 
 
 def write_audit(a: Audit, folder: str | os.PathLike[str]) -> Path:

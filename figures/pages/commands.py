@@ -8,7 +8,7 @@ from typing import Any
 
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import CATALOGUE, Encoding, encoding
-from farfield.theory.encodings.heads import notation
+from farfield.theory.encodings.head_lists import notation
 
 LONG = 200
 

@@ -16,7 +16,7 @@ import numpy as np
 from farfield.numerics.leak import leak
 from farfield.numerics.price import head_prices
 from farfield.numerics.receptive_field import theoretical_receptive_field
-from farfield.numerics.windows.certified import window_error
+from farfield.numerics.windows.window import window_error
 from farfield.theory.answers.blocks import Curve, Line, Weight
 from farfield.theory.answers.notation import Text, as_text, shortened, terminal
 from farfield.theory.answers.number import runs

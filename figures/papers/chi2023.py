@@ -10,7 +10,7 @@ import numpy as np
 from farfield.figures.curves import cumulative_gradient, gradient_by_position, measured, repeated
 from farfield.figures.exhibit import Data, Drawing, Exhibit, rows
 from farfield.figures.masks import cells, positions
-from farfield.figures.papers.comparison import Layout, Row
+from farfield.figures.papers.printed_rows import Layout, Row
 from farfield.figures.papers.printed_tables import printed_table
 from farfield.figures.papers.remeasured import measured_again
 from farfield.figures.samples import MODE

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from farfield.figures.exhibit import Data, Drawing, Exhibit, NoResults
-from farfield.figures.papers.comparison import (
+from farfield.figures.papers.printed_rows import (
     Agreement,
     Layout,
     Pair,

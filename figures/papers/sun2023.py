@@ -10,7 +10,7 @@ import numpy as np
 from farfield.figures.curves import measured, perplexity
 from farfield.figures.exhibit import Data, Drawing, Exhibit, rows
 from farfield.figures.masks import cells, positions
-from farfield.figures.papers.comparison import Layout, Row, direction
+from farfield.figures.papers.printed_rows import Layout, Row, direction
 from farfield.figures.papers.printed_tables import (
     MARKS,
     by_row,

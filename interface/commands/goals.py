@@ -11,7 +11,7 @@ from cyclopts import Parameter
 
 from farfield.options import Formula, Output, Subject, pairs, refuse, seconds
 from farfield.output import emit
-from farfield.progress import progress
+from farfield.progress_bar import progress
 from farfield.theory.answers.errors import InputError
 
 Families = Annotated[tuple[str, ...], Parameter(allow_leading_hyphen=True)]
@@ -99,7 +99,7 @@ def design(
             reach, horizon or resolution.
         plan: write a plan for `farfield sweep` that trains the encoding to this file.
     """
-    from farfield.numerics.design.answer import Designs
+    from farfield.numerics.design.designs import Designs
     from farfield.validation.design import design as search
 
     families = [*formulas, *family]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from farfield.options import Count, CountFrom0, CountOrNone, Formula, Output, Subject, refuse
 from farfield.output import emit, emit_all
-from farfield.progress import progress
+from farfield.progress_bar import progress
 
 
 def window(
@@ -54,7 +54,7 @@ def window(
             "--bounds, --keep, --text, --length and --segments belong to --model",
         )
         refuse(logit_bound is None, "a formula needs --logit-bound, a bound of |q.k|/sqrt(d)")
-        from farfield.numerics.windows.certified import certified_window
+        from farfield.numerics.windows.window import certified_window
 
         subjects = subject.read_each(formulas)
         with subject.thinking(), progress("certified window", output):

@@ -14,7 +14,7 @@ from cyclopts.types import NonNegativeInt
 
 from farfield.options import Formula, Output, Subject, refuse
 from farfield.output import emit, emit_all, say, speaks_unicode
-from farfield.progress import progress
+from farfield.progress_bar import progress
 
 
 def study(
@@ -44,7 +44,7 @@ def study(
         over: write over the study of another question that is there.
     """
     from farfield.figures.pages.study import write_study
-    from farfield.validation.files import writable_folder
+    from farfield.validation.json_files import writable_folder
     from farfield.validation.study.study import BASELINES, require_same
     from farfield.validation.study.study import study as examine
 
@@ -125,7 +125,7 @@ def atlas(
         return _catalogue(names, subject, output)
     from farfield.figures.pages.atlas import write_atlas
     from farfield.validation.atlas import atlas as examine
-    from farfield.validation.files import writable_folder
+    from farfield.validation.json_files import writable_folder
 
     refuse(not train and (every or text or runs), "--all, --text and --runs belong to --train")
     folder = writable_folder(out)
@@ -184,9 +184,9 @@ def figures(
             say(f"{e.id:<20} {e.kind:<10} {e.title}")
         return 0
     from farfield.figures.gallery import draw
-    from farfield.figures.pages.gallery import save
+    from farfield.figures.pages.exhibits import save
     from farfield.theory.answers.number import plural
-    from farfield.validation.files import writable_folder
+    from farfield.validation.json_files import writable_folder
 
     writable_folder(out)
     with progress("figures", output) as step:

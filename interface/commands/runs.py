@@ -13,7 +13,7 @@ from cyclopts.types import NonNegativeInt
 from farfield.exits import UNKNOWN
 from farfield.options import CountOrNone, Formula, Output, Subject, refuse
 from farfield.output import emit, emit_all
-from farfield.progress import progress
+from farfield.progress_bar import progress
 from farfield.theory.answers.errors import InputError
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from farfield.options import (
     seconds,
 )
 from farfield.output import emit, emit_all, say, tell
-from farfield.progress import progress
+from farfield.progress_bar import progress
 from farfield.theory.answers.errors import InputError
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from flint import arb
 from sympy import Expr
 
 from farfield.numerics.checking.numbers import BITS, Numbers
-from farfield.numerics.checking.outcomes import Open, ProofError
 from farfield.numerics.checking.standing import Standing, expression
+from farfield.numerics.checking.stops import Open, ProofError
 from farfield.theory.functions.balls import precision
 from farfield.theory.functions.nodes import n
 

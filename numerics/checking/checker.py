@@ -35,8 +35,8 @@ from farfield.numerics.checking.bounds import (
 )
 from farfield.numerics.checking.growth import iterated, limit
 from farfield.numerics.checking.numbers import BITS, Numbers
-from farfield.numerics.checking.outcomes import Open, ProofError
 from farfield.numerics.checking.standing import Standing, expression
+from farfield.numerics.checking.stops import Open, ProofError
 from farfield.theory.answers.answer import Result
 from farfield.theory.answers.blocks import Block, sentence
 from farfield.theory.answers.errors import InputError

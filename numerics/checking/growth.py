@@ -16,7 +16,7 @@ from flint import arb
 from sympy import Expr, S
 
 from farfield.numerics.checking.numbers import BITS, Numbers
-from farfield.numerics.checking.outcomes import Open, ProofError
+from farfield.numerics.checking.stops import Open, ProofError
 from farfield.theory.functions.balls import precision, to_arb
 from farfield.theory.functions.nodes import n
 

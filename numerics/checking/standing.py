@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from sympy import Expr, Symbol
 
 from farfield.numerics.checking.numbers import Numbers
-from farfield.numerics.checking.outcomes import ProofError
+from farfield.numerics.checking.stops import ProofError
 from farfield.theory.answers.errors import InputError
 from farfield.theory.formula.grammar import read
 

@@ -26,7 +26,7 @@ from farfield.numerics.design.targets import BITS, Diverges, Event, Quantity, Ta
 from farfield.numerics.search import least
 from farfield.theory.algebra.budget import check_time
 from farfield.theory.algebra.door import expand, replaced
-from farfield.theory.algebra.outcomes import Undecided, Unreachable
+from farfield.theory.algebra.exceptions import Undecided, Unreachable
 from farfield.theory.answers.answer import InputError
 from farfield.theory.answers.number import decimal
 from farfield.theory.functions.balls import Undefined, precision

@@ -30,7 +30,7 @@ from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.summation.analytic_bias import sign_from
 from farfield.numerics.summation.normal_form import sign as constant_sign
 from farfield.theory.algebra.door import diff, expand, fraction, together
-from farfield.theory.algebra.outcomes import Undecided
+from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.functions.balls import Undefined, precision, to_arb
 from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.functions.record import record_of

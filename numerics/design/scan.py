@@ -20,7 +20,7 @@ from farfield.numerics.design.line import Pair, ParameterLine, Region
 from farfield.numerics.design.rationals import simplest
 from farfield.numerics.design.targets import Event, Target
 from farfield.theory.algebra.budget import budget, check_time, until
-from farfield.theory.algebra.outcomes import Unreachable
+from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.answers.answer import InputError
 from farfield.theory.answers.number import listed
 

@@ -31,9 +31,9 @@ from farfield.numerics.receptive_field import at_precision, obstacle, theoretica
 from farfield.numerics.resolution import attention_resolution
 from farfield.numerics.summation.monotone import has_monotone_slope
 from farfield.numerics.summation.series import Series, series
-from farfield.numerics.windows.certified import certified_window
 from farfield.numerics.windows.question import WindowQuestion
-from farfield.theory.algebra.outcomes import Unreachable
+from farfield.numerics.windows.window import certified_window
+from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.answers.answer import Answer, Code, InputError, Status
 from farfield.theory.answers.number import exact, natural, plural, share
 from farfield.theory.functions.balls import precision, rational, to_arb

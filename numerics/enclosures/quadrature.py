@@ -12,7 +12,7 @@ from sympy import Expr, Symbol
 
 from farfield.numerics.enclosures.compiled import compile_complex, compile_real
 from farfield.theory.algebra.budget import check_time
-from farfield.theory.algebra.outcomes import Unreachable
+from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.functions.balls import precision
 
 POINTS = (16, 24, 32, 48, 64, 96, 128, 192, 256, 384)  # so that rules are shared by precisions

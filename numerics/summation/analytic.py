@@ -51,7 +51,7 @@ from farfield.numerics.summation.light import MAX_TERMS, light_kernel
 from farfield.numerics.summation.memory import memory
 from farfield.theory.algebra import door
 from farfield.theory.algebra.budget import check_time
-from farfield.theory.algebra.outcomes import Unreachable
+from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.functions.balls import precision, to_arb
 from farfield.theory.functions.nodes import n
 

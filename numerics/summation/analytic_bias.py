@@ -30,7 +30,7 @@ from farfield.numerics.summation.memory import memory, remembered
 from farfield.numerics.summation.normal_form import sign
 from farfield.theory.algebra import door
 from farfield.theory.algebra.budget import check_time
-from farfield.theory.algebra.outcomes import Undecided, Unreachable
+from farfield.theory.algebra.exceptions import Undecided, Unreachable
 from farfield.theory.functions.balls import Undefined, precision, to_arb
 from farfield.theory.functions.nodes import n
 from farfield.theory.values import compile_ball

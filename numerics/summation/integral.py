@@ -20,7 +20,7 @@ from farfield.numerics.enclosures.tails import TailEnclosure, Unproved, level, t
 from farfield.numerics.summation.analytic_bias import falls, half_line
 from farfield.numerics.summation.memory import memory, remembered_by_precision
 from farfield.theory.algebra import door
-from farfield.theory.algebra.outcomes import Unreachable
+from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.functions.balls import precision
 from farfield.theory.functions.elementary import expm1, expm1_rest, log1p, log1p_rest
 

@@ -17,7 +17,7 @@ from sympy import Expr
 
 from farfield.numerics.summation.memory import memory
 from farfield.theory.algebra.budget import check_time
-from farfield.theory.algebra.outcomes import Unreachable
+from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.functions.balls import precision, to_arb
 from farfield.theory.functions.nodes import n
 from farfield.theory.values import compile_ball

@@ -16,7 +16,7 @@ from sympy import S
 from farfield.numerics.summation.analytic_bias import Bias
 from farfield.numerics.summation.kernel import ComposedKernel, first_below, suffix_sums
 from farfield.numerics.summation.memory import memory
-from farfield.theory.algebra.outcomes import Unreachable
+from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.functions.balls import Undefined, precision, to_arb
 from farfield.theory.functions.nodes import n
 

@@ -28,7 +28,7 @@ from farfield.numerics.summation.oscillatory.rotations import rotation_kernel
 from farfield.numerics.summation.oscillatory.waves import expanded, waves_kernel
 from farfield.theory.algebra import door
 from farfield.theory.algebra.budget import check_time
-from farfield.theory.algebra.outcomes import OutOfTime, Unreachable
+from farfield.theory.algebra.exceptions import OutOfTime, Unreachable
 from farfield.theory.answers.notation import expression_line, shortened
 from farfield.theory.functions.nodes import n
 

@@ -18,7 +18,7 @@ from farfield.numerics.summation.kernel import number
 from farfield.numerics.summation.normal_form import normal_form, sign
 from farfield.theory.algebra import door
 from farfield.theory.algebra.budget import check_time
-from farfield.theory.algebra.outcomes import Unreachable
+from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.functions.nodes import n
 
 MAX_EVALUATIONS = 40_000  # of one integrand by adaptive quadrature

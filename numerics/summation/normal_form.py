@@ -23,7 +23,7 @@ from sympy import Expr, S
 from farfield.numerics.outcomes import Unrecognised, recognising
 from farfield.theory.algebra import door
 from farfield.theory.algebra.budget import check_time
-from farfield.theory.algebra.outcomes import Fork, NeedMore, NotReal, Undecided
+from farfield.theory.algebra.exceptions import Fork, NeedMore, NotReal, Undecided
 from farfield.theory.coefficients.exact import Context, deciding
 from farfield.theory.coefficients.signs import sign as _sign
 from farfield.theory.functions.nodes import n

@@ -28,7 +28,7 @@ from farfield.numerics.summation.methods import find
 from farfield.numerics.summation.normal_form import sign
 from farfield.theory.algebra import door
 from farfield.theory.algebra.budget import check_time, until
-from farfield.theory.algebra.outcomes import OutOfTime, Unreachable
+from farfield.theory.algebra.exceptions import OutOfTime, Unreachable
 from farfield.theory.answers.errors import InputError, MissingValues
 from farfield.theory.answers.notation import expression_line, shortened
 from farfield.theory.functions.balls import BeyondBalls, Undefined, precision, rational, to_arb

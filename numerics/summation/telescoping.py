@@ -20,7 +20,7 @@ from flint import fmpq
 from sympy import Expr
 
 from farfield.theory.algebra import door
-from farfield.theory.algebra.outcomes import Undecided
+from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.functions.nodes import n
 
 MAX_FACTORS = 20_000  # factors of an exact share, whose digits grow with each

@@ -30,7 +30,7 @@ from farfield.numerics.search import decide, doubled, least
 from farfield.numerics.summation.series import Series, series
 from farfield.numerics.windows.question import MAX_BITS, Window, WindowError, WindowQuestion
 from farfield.theory.algebra.budget import check_time
-from farfield.theory.algebra.outcomes import Unreachable
+from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.answers.answer import Code, Label, Reason, Status
 from farfield.theory.functions.balls import outward, precision, rational, to_arb
 from farfield.theory.proofs import Proof, Step

@@ -20,7 +20,7 @@ from farfield.figures.essay import write_essay
 from farfield.figures.gallery import draw
 from farfield.figures.pages.atlas import write_atlas
 from farfield.figures.pages.audit import write_audit
-from farfield.figures.pages.gallery import save
+from farfield.figures.pages.exhibits import save
 from farfield.figures.pages.study import write_study
 from farfield.validation.atlas import Atlas, family_pages
 from farfield.validation.checkpoints.audit import audit

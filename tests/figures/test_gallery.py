@@ -11,9 +11,9 @@ from farfield.figures.document import page
 from farfield.figures.exhibit import Data, NoResults
 from farfield.figures.gallery import PAPERS, Gallery, draw, exhibit, exhibits
 from farfield.figures.index import INDEX, KINDS
-from farfield.figures.pages.gallery import save, sheets
+from farfield.figures.pages.exhibits import save, sheets
 from farfield.figures.papers import chi2023, qin2024, sun2023
-from farfield.figures.papers.comparison import Layout, Row, agreements, pairs
+from farfield.figures.papers.printed_rows import Layout, Row, agreements, pairs
 from farfield.figures.papers.remeasured import measured_table
 from farfield.figures.samples import command, label, of_store, reference, settings
 from farfield.figures.style import FORMATS, rendered
@@ -21,9 +21,9 @@ from farfield.numerics.resolution import attention_resolution
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
 from farfield.validation import published
-from farfield.validation.files import write_json
 from farfield.validation.harness.configuration import describe
 from farfield.validation.harness.plan import read_plan
+from farfield.validation.json_files import write_json
 from farfield.validation.reference.committed import HERE
 from farfield.validation.reference.registration import FIRST
 

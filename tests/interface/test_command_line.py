@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-import farfield.progress
+import farfield.progress_bar
 from farfield.cli import GROUPS, main
 from farfield.options import Output
 
@@ -154,9 +154,9 @@ def test_options_go_to_the_formulas_that_have_them(capsys):
 
 
 def test_progress_is_shown_where_it_is_asked_for(capsys, monkeypatch):
-    monkeypatch.setattr(farfield.progress, "QUIET_S", 0.0)
+    monkeypatch.setattr(farfield.progress_bar, "QUIET_S", 0.0)
     for asked in (True, False):
-        with farfield.progress.progress("work", Output(progress=asked)) as step:
+        with farfield.progress_bar.progress("work", Output(progress=asked)) as step:
             while not step.shows:
                 time.sleep(0.001)
             step("half", 1, 2)

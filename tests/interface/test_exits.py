@@ -105,7 +105,7 @@ QUESTIONS = {
     "trf -n --dtype fp16": "numerics.horizon.dtype_horizon",
     "compare -n -2*n": "numerics.comparison.compare_tails",
     "resolution -n": "numerics.resolution.attention_resolution",
-    "window -n --error 1/10 --logit-bound 1": "numerics.windows.certified.certified_window",
+    "window -n --error 1/10 --logit-bound 1": "numerics.windows.window.certified_window",
     "window --model FOLDER --error 1/10": MEASURED + "windows.model_window",
     "window --model FOLDER --error 1 --keep 8": MEASURED + "certificates.model_certificate",
     "perplexity --model FOLDER --length 8": MEASURED + "perplexities.model_perplexity",

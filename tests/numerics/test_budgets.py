@@ -8,7 +8,7 @@ import sympy
 
 from farfield.numerics.comparison import compare_tails
 from farfield.numerics.depth import layered_receptive_field
-from farfield.numerics.design.search import design
+from farfield.numerics.design.solve import design
 from farfield.numerics.enclosures.logarithm import elementary
 from farfield.numerics.horizon import dtype_horizon
 from farfield.numerics.leak import leak
@@ -18,9 +18,9 @@ from farfield.numerics.summation.methods import find
 from farfield.numerics.summation.monotone import has_monotone_slope
 from farfield.numerics.summation.normal_form import normal_form
 from farfield.numerics.summation.series import Stretch, _settle, _switches
-from farfield.numerics.windows.certified import certified_window, window_error
+from farfield.numerics.windows.window import certified_window, window_error
 from farfield.theory.algebra.budget import unless, until
-from farfield.theory.algebra.outcomes import OutOfTime
+from farfield.theory.algebra.exceptions import OutOfTime
 from farfield.theory.answers.errors import InputError
 from farfield.theory.decision.engine import common_period
 from farfield.theory.encodings import encoding

@@ -135,7 +135,7 @@ def test_what_is_not_monotone_says_so():
 
 def undecided_beyond(monkeypatch, limit):
     """Parameters above a limit are not decided."""
-    from farfield.theory.algebra.outcomes import Unreachable
+    from farfield.theory.algebra.exceptions import Unreachable
 
     holds = ParameterLine.holds
 

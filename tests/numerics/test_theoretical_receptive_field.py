@@ -27,7 +27,7 @@ from farfield.numerics.receptive_field import (
     theoretical_receptive_field,
 )
 from farfield.numerics.summation.series import series
-from farfield.theory.algebra.outcomes import Unreachable
+from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.answers.errors import InputError
 from farfield.theory.encodings import encoding
 from farfield.theory.functions.balls import precision

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 
-from farfield.theory.algebra.outcomes import OutOfTime
+from farfield.theory.algebra.exceptions import OutOfTime
 
 
 @dataclass(frozen=True)

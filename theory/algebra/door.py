@@ -20,7 +20,7 @@ from sympy.core.parameters import global_parameters
 from sympy.simplify.fu import TR8
 
 from farfield.theory.algebra.budget import UNLIMITED, budget, check_time
-from farfield.theory.algebra.outcomes import OutOfTime, Undecided
+from farfield.theory.algebra.exceptions import OutOfTime, Undecided
 
 STEP_S = 0.04  # how late a call may be ended
 AGAIN_S = 0.5  # where an exception was lost, as in a finaliser, it is raised again

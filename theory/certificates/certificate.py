@@ -8,7 +8,7 @@ from typing import Any
 
 from sympy import Expr
 
-from farfield.theory.algebra.outcomes import Undecided
+from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.answers.answer import Label, Result
 from farfield.theory.answers.blocks import Block, Sentence, note
 from farfield.theory.answers.notation import shortened, words

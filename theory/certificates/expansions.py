@@ -14,7 +14,7 @@ import sympy
 from flint import fmpq
 from sympy import Expr, S
 
-from farfield.theory.algebra.outcomes import NeedMore
+from farfield.theory.algebra.exceptions import NeedMore
 from farfield.theory.certificates.constants import kept_roots, logarithm, root
 from farfield.theory.certificates.periods import bounded, value_on_class
 from farfield.theory.certificates.prover_forms import Form, NoCertificate, told

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from farfield.theory.algebra.budget import budget
-from farfield.theory.algebra.outcomes import Unreachable
+from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.answers.errors import InputError
 
 LIBRARY = Path(__file__).resolve().parents[1] / "formal"

@@ -16,7 +16,7 @@ import sympy
 from sympy import Expr, Integer, S, Symbol
 
 from farfield.theory.algebra import door
-from farfield.theory.algebra.outcomes import Undecided
+from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.certificates.prover_forms import Form, NoCertificate, bias_form
 from farfield.theory.coefficients.exact import to_sympy
 from farfield.theory.functions.nodes import n

@@ -8,7 +8,7 @@ from functools import partial
 
 from flint import fmpq
 
-from farfield.theory.algebra.outcomes import NeedMore, Undecided
+from farfield.theory.algebra.exceptions import NeedMore, Undecided
 from farfield.theory.certificates.constants import facts_of
 from farfield.theory.certificates.expansions import Expander
 from farfield.theory.certificates.prover_forms import Form, NoCertificate, is_extended

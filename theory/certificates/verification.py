@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 from sympy import Expr, S
 
 from farfield.theory.algebra.budget import until
-from farfield.theory.algebra.outcomes import Undecided, Unreachable
+from farfield.theory.algebra.exceptions import Undecided, Unreachable
 from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status
 from farfield.theory.answers.blocks import Block, Formula, facts, note, sentence, table
 from farfield.theory.answers.notation import expression_line, shortened, words

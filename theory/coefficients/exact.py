@@ -20,7 +20,7 @@ from sympy import Expr, S, Symbol
 
 from farfield.theory.algebra import door
 from farfield.theory.algebra.budget import check_time
-from farfield.theory.algebra.outcomes import Undecided
+from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.functions.nodes import n
 
 MAX_WORK = 60_000

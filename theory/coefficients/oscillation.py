@@ -19,7 +19,7 @@ import sympy
 from flint import fmpq
 from sympy import Expr, S, Symbol
 
-from farfield.theory.algebra.outcomes import Undecided
+from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.coefficients.exact import (
     Coefficient,
     coefficient,

@@ -19,7 +19,7 @@ from flint import arb, fmpq
 from sympy import Expr
 
 from farfield.theory.algebra import door
-from farfield.theory.algebra.outcomes import Fork, NeedMore, Undecided
+from farfield.theory.algebra.exceptions import Fork, NeedMore, Undecided
 from farfield.theory.coefficients.exact import (
     MAX_ATOMS,
     Coefficient,

@@ -23,7 +23,7 @@ from flint import arb
 from sympy import Expr, S
 
 from farfield.theory.algebra import door
-from farfield.theory.algebra.outcomes import Undecided
+from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.coefficients.exact import expand
 from farfield.theory.evaluation.real_balls import PLAIN
 from farfield.theory.functions.balls import precision

@@ -21,7 +21,7 @@ import sympy
 from sympy import Expr, S, Symbol
 
 from farfield.theory.algebra import door
-from farfield.theory.algebra.outcomes import Fork, Undecided
+from farfield.theory.algebra.exceptions import Fork, Undecided
 from farfield.theory.coefficients.exact import coefficient, expand, to_sympy
 from farfield.theory.coefficients.signs import canonical, sign, sign_factors, tidied
 from farfield.theory.formula.building import TooLarge, substituted

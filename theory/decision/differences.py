@@ -16,7 +16,7 @@ from sympy import Expr, S
 
 from farfield.theory.algebra import door
 from farfield.theory.algebra.budget import until
-from farfield.theory.algebra.outcomes import Fork, NeedMore, NotReal, Undecided, Unreachable
+from farfield.theory.algebra.exceptions import Fork, NeedMore, NotReal, Undecided, Unreachable
 from farfield.theory.coefficients.exact import Context, deciding, oscillates, to_sympy
 from farfield.theory.coefficients.signs import sign
 from farfield.theory.transseries.arithmetic import size

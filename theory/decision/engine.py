@@ -40,7 +40,7 @@ from sympy import Expr, S
 
 from farfield.theory.algebra import door
 from farfield.theory.algebra.budget import check_time
-from farfield.theory.algebra.outcomes import NeedMore, NotReal, Undecided, Unreachable
+from farfield.theory.algebra.exceptions import NeedMore, NotReal, Undecided, Unreachable
 from farfield.theory.answers.notation import expression_line, shortened
 from farfield.theory.coefficients.exact import Context, deciding, expand, oscillates
 from farfield.theory.decision import cells

@@ -13,7 +13,7 @@ from sympy import Expr, Rational, S, Symbol
 from sympy.core.relational import Relational
 
 from farfield.theory.algebra.door import expand, solve
-from farfield.theory.algebra.outcomes import Undecided
+from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.decision.cells import at as left
 
 CURVE = 400

@@ -20,7 +20,7 @@ from farfield.theory.answers.number import exact, natural, plural
 from farfield.theory.encodings.catalogue import CATALOGUE
 from farfield.theory.encodings.encoding import LISTED, Encoding, Parameter
 from farfield.theory.encodings.entry import Entry, Values
-from farfield.theory.encodings.heads import as_list, is_table, repeated, worded
+from farfield.theory.encodings.head_lists import as_list, is_table, repeated, worded
 from farfield.theory.formula.given import as_expression
 from farfield.theory.formula.grammar import read
 from farfield.theory.formula.parameters import interval

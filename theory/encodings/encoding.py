@@ -19,7 +19,7 @@ from farfield.theory.answers.notation import (
     words,
 )
 from farfield.theory.answers.number import exact, listed
-from farfield.theory.encodings.heads import notation
+from farfield.theory.encodings.head_lists import notation
 from farfield.theory.formula.parameters import parameter
 from farfield.theory.functions.nodes import Lookup, n
 from farfield.theory.values import tabulate_all

@@ -32,7 +32,7 @@ import sympy
 from sympy import Expr, Integer, Rational, S
 
 from farfield.theory.algebra.budget import until
-from farfield.theory.algebra.outcomes import Undecided, Unreachable
+from farfield.theory.algebra.exceptions import Undecided, Unreachable
 from farfield.theory.answers.errors import InputError
 from farfield.theory.formula import ambiguities, conditions, finite_sums, typeset
 from farfield.theory.formula.building import MAX_DIGITS, MAX_LENGTH, READ_S, power

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 from sympy import Expr
 
 from farfield.theory.algebra.door import supervised
-from farfield.theory.algebra.outcomes import Undecided
+from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.answers.errors import InputError
 from farfield.theory.formula.building import MAX_DEPTH, MAX_TOKENS, bounded
 from farfield.theory.formula.vocabulary import CALLED, RESERVED

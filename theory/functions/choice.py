@@ -10,7 +10,7 @@ import sympy
 from flint import fmpq
 from sympy import Expr, S
 
-from farfield.theory.algebra.outcomes import Undecided
+from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.functions.balls import Ball, sign_of, to_arb
 from farfield.theory.functions.nodes import evaluated_if_small
 from farfield.theory.functions.record import Function

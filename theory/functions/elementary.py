@@ -11,7 +11,7 @@ import sympy
 from flint import acb, arb, arb_series, ctx, fmpq
 from sympy import Expr
 
-from farfield.theory.algebra.outcomes import Undecided
+from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.functions.balls import Ball, BeyondBalls, finite, to_arb
 from farfield.theory.functions.record import Function, Spelling
 

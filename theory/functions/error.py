@@ -10,7 +10,7 @@ import sympy
 from flint import acb, arb, arb_series, ctx, fmpq
 from sympy import Expr, S
 
-from farfield.theory.algebra.outcomes import Undecided
+from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.functions.balls import real
 from farfield.theory.functions.record import Function
 

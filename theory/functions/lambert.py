@@ -10,7 +10,7 @@ import sympy
 from flint import acb, arb, ctx, fmpq
 from sympy import Expr, S
 
-from farfield.theory.algebra.outcomes import Undecided
+from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.functions.balls import NAN, real
 from farfield.theory.functions.elementary import remainder
 from farfield.theory.functions.nodes import evaluated_if_small

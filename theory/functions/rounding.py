@@ -11,7 +11,7 @@ from typing import Any
 import sympy
 from sympy import Expr, S
 
-from farfield.theory.algebra.outcomes import Undecided
+from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.functions.balls import floor_of
 from farfield.theory.functions.nodes import evaluated_if_small, is_small, n
 from farfield.theory.functions.record import Function, Refused

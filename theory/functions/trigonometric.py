@@ -11,7 +11,7 @@ import sympy
 from flint import acb, arb, fmpq
 from sympy import Expr, S
 
-from farfield.theory.algebra.outcomes import NeedMore
+from farfield.theory.algebra.exceptions import NeedMore
 from farfield.theory.functions.balls import NAN, power_of, real
 from farfield.theory.functions.elementary import SMALL, remainder, small_sum
 from farfield.theory.functions.record import Function

@@ -52,7 +52,7 @@ from typing import Any
 import sympy
 from flint import fmpq
 
-from farfield.theory.algebra.outcomes import NeedMore, NotReal, Undecided
+from farfield.theory.algebra.exceptions import NeedMore, NotReal, Undecided
 from farfield.theory.coefficients.exact import (
     ONE,
     ZERO,

@@ -20,7 +20,7 @@ import sympy
 from sympy import Expr, S
 
 from farfield.theory.algebra import door
-from farfield.theory.algebra.outcomes import NeedMore, NotReal, Undecided
+from farfield.theory.algebra.exceptions import NeedMore, NotReal, Undecided
 from farfield.theory.coefficients.exact import (
     Coefficient,
     coefficient,

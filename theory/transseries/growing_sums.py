@@ -13,7 +13,7 @@ from flint import fmpq
 from sympy import Expr, S, Symbol
 
 from farfield.theory.algebra import door
-from farfield.theory.algebra.outcomes import Undecided
+from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.coefficients.exact import coefficient, context, expand
 from farfield.theory.coefficients.signs import sign
 from farfield.theory.formula.building import steep

@@ -20,7 +20,7 @@ import sympy
 from flint import fmpq
 from sympy import Expr, S
 
-from farfield.theory.algebra.outcomes import NeedMore, Undecided
+from farfield.theory.algebra.exceptions import NeedMore, Undecided
 from farfield.theory.coefficients.exact import context, has_tail, plus, to_sympy
 from farfield.theory.coefficients.signs import sign
 from farfield.theory.functions.nodes import n

@@ -35,7 +35,7 @@ from flint import fmpq
 from sympy import Expr, S
 
 from farfield.theory.algebra import door
-from farfield.theory.algebra.outcomes import Undecided
+from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.coefficients.exact import (
     Coefficient,
     oscillates,

@@ -37,7 +37,7 @@ from flint import arb, fmpq
 from sympy import Expr, Rational, S, Symbol
 
 from farfield.theory.algebra import door
-from farfield.theory.algebra.outcomes import Undecided
+from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.coefficients.exact import coefficient, to_sympy
 from farfield.theory.coefficients.signs import sign, simplest
 from farfield.theory.formula.building import branches_taken

@@ -40,7 +40,7 @@ import sympy
 from sympy import Expr, Rational, S
 
 from farfield.theory.algebra import door
-from farfield.theory.algebra.outcomes import Undecided
+from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.coefficients.exact import expand
 from farfield.theory.functions.nodes import n
 

@@ -11,7 +11,7 @@ from flint import fmpq
 from sympy import Expr
 
 from farfield.theory.algebra import door
-from farfield.theory.algebra.outcomes import NeedMore, Undecided
+from farfield.theory.algebra.exceptions import NeedMore, Undecided
 from farfield.theory.coefficients.exact import (
     Coefficient,
     coefficient,

@@ -34,9 +34,9 @@ from farfield.theory.answers.notation import Text, words
 from farfield.theory.answers.number import count, exact, listed, natural, plural, runs
 from farfield.theory.encodings import encoding
 from farfield.theory.functions.nodes import Lookup
-from farfield.validation.checkpoints.family import RUN, Folder, HeadBounds
+from farfield.validation.checkpoints.configured import RUN, Folder, HeadBounds
 from farfield.validation.checkpoints.folder import describe
-from farfield.validation.checkpoints.layers import (
+from farfield.validation.checkpoints.layer_audit import (
     LayerAudit,
     LayerKeys,
     cache_of,
@@ -50,7 +50,7 @@ from farfield.validation.optional import library
 from farfield.validation.usual import DTYPES, EPS, TRAINED
 
 if TYPE_CHECKING:
-    from farfield.validation.checkpoints.heads import HeadAudit
+    from farfield.validation.checkpoints.head_audit import HeadAudit
     from farfield.validation.checkpoints.surrogate import Surrogate
 
 FRAME = 10**9
@@ -444,7 +444,7 @@ def audit(
         found = dataclasses.replace(found, measured=_measured(folder, budget, text, biased))
     if not biased:
         return dataclasses.replace(found, **widest(folder, found.layers_alike))
-    from farfield.validation.checkpoints.heads import (  # its sums are not always needed
+    from farfield.validation.checkpoints.head_audit import (  # its sums are not always needed
         Asked,
         audited,
     )

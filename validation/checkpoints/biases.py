@@ -15,7 +15,7 @@ import numpy as np
 import sympy
 
 from farfield.theory.encodings import Encoding, alibi_slope, encoding, t5_bucket_starts
-from farfield.validation.checkpoints.family import Attention, ModelSize, Tables
+from farfield.validation.checkpoints.configured import Attention, ModelSize, Tables
 from farfield.validation.checkpoints.guarded import Config
 from farfield.validation.checkpoints.rotary import rotary
 

@@ -17,7 +17,7 @@ from farfield.theory.answers.answer import InputError
 from farfield.theory.answers.number import plural
 from farfield.theory.encodings import encoding, of_mechanism
 from farfield.validation.checkpoints.biases import POSITIONS
-from farfield.validation.checkpoints.family import (
+from farfield.validation.checkpoints.configured import (
     NAMES,
     POSITIONAL,
     RUN,

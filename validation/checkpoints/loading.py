@@ -27,11 +27,10 @@ from torch.utils.checkpoint import checkpoint
 
 from farfield.theory.answers.answer import InputError
 from farfield.validation.checkpoints.biases import FORWARDS
-from farfield.validation.checkpoints.family import RUN, Folder
+from farfield.validation.checkpoints.configured import RUN, Folder
 from farfield.validation.checkpoints.guarded import opened, require_plain, short
 from farfield.validation.checkpoints.run import encoding_of, preset_of
 from farfield.validation.checkpoints.weights import headers
-from farfield.validation.files import CorruptFile
 from farfield.validation.harness.attention import PLAIN, Weighting, fused
 from farfield.validation.harness.attention import Path as AttentionPath
 from farfield.validation.harness.checkpoints import require_tensors
@@ -39,6 +38,7 @@ from farfield.validation.harness.experiment import available
 from farfield.validation.harness.model import Transformer
 from farfield.validation.harness.positional import FixedBias, transformer
 from farfield.validation.harness.visibility import CAUSAL, Visibility
+from farfield.validation.json_files import CorruptFile
 from farfield.validation.optional import library
 
 _FLOATS = 60  # a token takes this many times the width while the gradient of a layer is made

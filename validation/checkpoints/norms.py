@@ -29,7 +29,13 @@ from typing import Any
 import numpy as np
 
 from farfield.theory.answers.answer import InputError
-from farfield.validation.checkpoints.family import Attention, Folder, Gains, HeadBounds, ModelSize
+from farfield.validation.checkpoints.configured import (
+    Attention,
+    Folder,
+    Gains,
+    HeadBounds,
+    ModelSize,
+)
 from farfield.validation.checkpoints.weights import reader
 
 Read = Callable[[str], np.ndarray | None]

@@ -16,10 +16,10 @@ from typing import Any, ClassVar
 from farfield.theory.answers.answer import Answer, Code, Label, Reason, Status
 from farfield.theory.answers.blocks import Block, note, sentence, table
 from farfield.theory.answers.number import natural, plural
-from farfield.validation.checkpoints.family import Attention, Folder
+from farfield.validation.checkpoints.configured import Attention, Folder
 from farfield.validation.checkpoints.folder import UNCHECKED, describe
-from farfield.validation.checkpoints.heads import farthest
-from farfield.validation.checkpoints.layers import bound_of, keys_text, longest_row, which
+from farfield.validation.checkpoints.head_audit import farthest
+from farfield.validation.checkpoints.layer_audit import bound_of, keys_text, longest_row, which
 from farfield.validation.checkpoints.norms import weight_bounds
 from farfield.validation.optional import library
 from farfield.validation.progress import Progress, silent

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from farfield.theory.encodings import Encoding, encoding, of_mechanism
-from farfield.validation.checkpoints.family import THETA, Attention, ModelSize
+from farfield.validation.checkpoints.configured import THETA, Attention, ModelSize
 from farfield.validation.checkpoints.guarded import Config, short
 
 

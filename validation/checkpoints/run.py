@@ -21,12 +21,12 @@ from farfield.theory.encodings import (
 )
 from farfield.theory.formula.grammar import read
 from farfield.theory.functions.nodes import n
-from farfield.validation.checkpoints.family import THETA, Attention, Folder, ModelSize
+from farfield.validation.checkpoints.configured import THETA, Attention, Folder, ModelSize
 from farfield.validation.checkpoints.guarded import DOCUMENT, Config, opened
-from farfield.validation.files import CorruptFile, read_json
 from farfield.validation.harness.configuration import describe
 from farfield.validation.harness.corpus import BYTES
 from farfield.validation.harness.presets import Preset
+from farfield.validation.json_files import CorruptFile, read_json
 
 _TEXT, _LEARNED = 4000, 1000.0  # characters of a formula, and the size of a learned value
 PROJECTS = {

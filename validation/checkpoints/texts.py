@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from farfield.theory.answers.answer import InputError
-from farfield.validation.checkpoints.family import RUN, Folder
+from farfield.validation.checkpoints.configured import RUN, Folder
 from farfield.validation.checkpoints.guarded import opened
 from farfield.validation.harness.corpus import Corpus, corpus
 from farfield.validation.optional import library

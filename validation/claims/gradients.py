@@ -74,7 +74,7 @@ def measured() -> Iterator[dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    from farfield.validation.files import write
+    from farfield.validation.json_files import write
 
     kept: list[Mapping[str, Any]] = []
     for entry in measured():

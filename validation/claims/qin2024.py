@@ -14,11 +14,11 @@ import sympy
 from flint import arb, fmpq
 
 from farfield.numerics.checking.checker import check_proof
-from farfield.numerics.checking.outcomes import ProofError
+from farfield.numerics.checking.stops import ProofError
 from farfield.numerics.identities import never_exceeds, vanishes
 from farfield.numerics.receptive_field import at_precision, theoretical_receptive_field
 from farfield.numerics.summation.series import Series, series
-from farfield.numerics.windows.certified import window_error
+from farfield.numerics.windows.window import window_error
 from farfield.theory.convergence import Convergence, check_convergence
 from farfield.theory.convergence import Verdict as Series_
 from farfield.theory.encodings import encoding

@@ -9,8 +9,8 @@ from farfield.theory.answers.answer import InputError
 from farfield.validation.evidence import circuits, competing, judged, mixtures
 from farfield.validation.evidence.questions import answers
 from farfield.validation.evidence.summary import QUERIES, filled, summary, where
-from farfield.validation.files import write
 from farfield.validation.harness.corpus import corpus
+from farfield.validation.json_files import write
 from farfield.validation.reference.collection import planned
 
 

@@ -22,7 +22,6 @@ from torch import Tensor
 from farfield.theory.answers.number import plural
 from farfield.validation.evidence.sentences import Evidence
 from farfield.validation.evidence.told import told
-from farfield.validation.files import write
 from farfield.validation.harness.attention import fused
 from farfield.validation.harness.configuration import Configuration
 from farfield.validation.harness.corpus import corpus
@@ -30,6 +29,7 @@ from farfield.validation.harness.experiment import trained_model
 from farfield.validation.harness.measures.recall import asked_at
 from farfield.validation.harness.model import Transformer, rows_of
 from farfield.validation.harness.store import Store
+from farfield.validation.json_files import write
 from farfield.validation.reference.committed import Row, place, rounded
 from farfield.validation.reference.hold import HOLD, cells
 

@@ -28,7 +28,6 @@ from farfield.validation.evidence.interventions import (
 )
 from farfield.validation.evidence.sentences import Evidence
 from farfield.validation.evidence.told import told
-from farfield.validation.files import write
 from farfield.validation.harness.attention import fused
 from farfield.validation.harness.corpus import samples_of
 from farfield.validation.harness.experiment import train_and_measure, trained_model
@@ -38,6 +37,7 @@ from farfield.validation.harness.model import Transformer
 from farfield.validation.harness.plan import Job
 from farfield.validation.harness.presets import Measurement
 from farfield.validation.harness.store import Store
+from farfield.validation.json_files import write
 from farfield.validation.reference.committed import Row, rounded
 
 FILE = Path(__file__).resolve().parent / "mixtures.json"

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from farfield.theory.answers.answer import InputError
 from farfield.validation.evidence import referee
-from farfield.validation.evidence.depth import depth
 from farfield.validation.evidence.fields import receptive_fields, resolutions
+from farfield.validation.evidence.layered_fields import depth
 from farfield.validation.evidence.losses import coverage, forecasts, verdicts
 from farfield.validation.evidence.sentences import Evidence
 from farfield.validation.evidence.statements import unreproduced

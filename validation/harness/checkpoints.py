@@ -18,7 +18,7 @@ import safetensors.torch
 import torch
 from torch import Tensor, nn
 
-from farfield.validation.files import CorruptFile, read_json, write, write_json
+from farfield.validation.json_files import CorruptFile, read_json, write, write_json
 
 
 class Checkpoint(NamedTuple):

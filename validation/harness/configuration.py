@@ -19,13 +19,13 @@ import sympy
 
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import LISTED, Encoding
-from farfield.validation.files import recorded
 from farfield.validation.harness.corpus import BYTES, Corpus
 from farfield.validation.harness.layers import LayerPlan
 from farfield.validation.harness.presets import PRESETS, Measurement, Preset, Probes
 from farfield.validation.harness.tasks import Task
 from farfield.validation.harness.trainable import require_mechanism, require_values
 from farfield.validation.harness.visibility import Visibility
+from farfield.validation.json_files import recorded
 
 SCHEMA = 1
 

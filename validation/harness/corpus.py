@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from farfield.theory.answers.answer import InputError
-from farfield.validation.files import CorruptFile, read_json, write, write_json
+from farfield.validation.json_files import CorruptFile, read_json, write, write_json
 from farfield.validation.optional import first_line, library
 
 BYTES = 256

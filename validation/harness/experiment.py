@@ -16,7 +16,6 @@ import numpy as np
 import torch
 
 from farfield.theory.answers.answer import InputError
-from farfield.validation.files import CorruptFile, read_json, recorded, write, write_json
 from farfield.validation.harness import checkpoints, parallel
 from farfield.validation.harness.checkpoints import require_tensors
 from farfield.validation.harness.configuration import SCHEMA, Configuration, key
@@ -40,6 +39,7 @@ from farfield.validation.harness.positional import initialised
 from farfield.validation.harness.store import InUse, Store, began
 from farfield.validation.harness.training import TrainingDiverged, train
 from farfield.validation.harness.visibility import Visibility
+from farfield.validation.json_files import CorruptFile, read_json, recorded, write, write_json
 from farfield.validation.progress import Progress, silent
 
 _FLOATS = 22  # a token and layer keeps this many times the width for the backward pass

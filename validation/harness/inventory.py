@@ -19,8 +19,8 @@ from farfield.theory.answers.answer import InputError, Label, Result
 from farfield.theory.answers.blocks import Block, facts, note, sentence, table
 from farfield.theory.answers.notation import shortened
 from farfield.theory.answers.number import listed, plural
-from farfield.validation.files import CorruptFile, read_json, unrecorded
 from farfield.validation.harness.store import Store
+from farfield.validation.json_files import CorruptFile, read_json, unrecorded
 
 LAST = "last token"
 """The protocol that listings show."""

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from farfield.theory.answers.answer import InputError
-from farfield.validation.files import CorruptFile, read_json
+from farfield.validation.json_files import CorruptFile, read_json
 
 
 def commit() -> str | None:

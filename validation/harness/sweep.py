@@ -28,11 +28,11 @@ from typing import Any, Protocol
 
 from farfield.theory.answers.answer import InputError, Label, Result
 from farfield.theory.answers.blocks import Block, sentence
-from farfield.validation.files import CorruptFile
 from farfield.validation.harness.configuration import key
 from farfield.validation.harness.inventory import Run, listing, run_of
 from farfield.validation.harness.plan import Job
 from farfield.validation.harness.store import InUse, Store, stored
+from farfield.validation.json_files import CorruptFile
 from farfield.validation.optional import first_line
 
 Tell = Callable[[str, str, int, int, str], None]

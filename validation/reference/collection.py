@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from farfield.theory.answers.answer import InputError
-from farfield.validation.files import read_json, write
 from farfield.validation.harness.corpus import Corpus, corpus
 from farfield.validation.harness.plan import Job, read_plan
 from farfield.validation.harness.store import Store, commit
 from farfield.validation.harness.sweep import finished
+from farfield.validation.json_files import read_json, write
 from farfield.validation.reference.committed import HERE, Row, place, rounded
 from farfield.validation.reference.registration import FIRST, REGISTRATIONS
 from farfield.validation.reference.trials import write_outcomes

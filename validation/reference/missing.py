@@ -10,11 +10,11 @@ import dataclasses
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from farfield.validation.files import recorded, write_json
 from farfield.validation.harness.corpus import corpus
 from farfield.validation.harness.plan import Job
 from farfield.validation.harness.store import Store
 from farfield.validation.harness.sweep import attempt
+from farfield.validation.json_files import recorded, write_json
 from farfield.validation.reference.collection import MORE, planned
 from farfield.validation.reference.committed import Row, place
 

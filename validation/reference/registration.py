@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from farfield.theory.answers.answer import InputError
-from farfield.validation.files import write
 from farfield.validation.harness.plan import Plan, read_plan
 from farfield.validation.harness.visibility import CAUSAL
+from farfield.validation.json_files import write
 from farfield.validation.reference.committed import HERE, Row, rounded, sha256
 from farfield.validation.reference.table import Model, grouped, results
 from farfield.validation.rules import Case, case

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from farfield.numerics.finite_length import KernelOrder, kernel_order, order_loss
-from farfield.validation.files import write
+from farfield.validation.json_files import write
 from farfield.validation.reference.committed import HERE, OUTCOMES, rounded
 from farfield.validation.reference.observations import family
 from farfield.validation.reference.registration import FIRST, REGISTRATIONS, titled

@@ -13,8 +13,8 @@ from farfield.numerics.leak import Leak, leak
 from farfield.numerics.price import Reach, reach
 from farfield.numerics.receptive_field import ReceptiveField, theoretical_receptive_field
 from farfield.numerics.resolution import Resolution, attention_resolution
-from farfield.numerics.windows.certified import certified_window
 from farfield.numerics.windows.question import SCOPE, Window
+from farfield.numerics.windows.window import certified_window
 from farfield.theory.answers.answer import Answer, Label, Result
 from farfield.theory.answers.blocks import Block, note, table
 from farfield.theory.answers.notation import Latex

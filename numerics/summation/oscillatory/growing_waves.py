@@ -47,7 +47,7 @@ from farfield.numerics.summation.oscillatory.waves import (
 )
 from farfield.theory.algebra import door
 from farfield.theory.algebra.budget import check_time
-from farfield.theory.algebra.outcomes import Unreachable
+from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.functions.balls import Undefined, precision, rational, to_arb
 from farfield.theory.functions.bessel import bessel_row
 from farfield.theory.functions.nodes import n

@@ -33,7 +33,7 @@ from farfield.numerics.summation.monotone import has_monotone_slope
 from farfield.numerics.summation.normal_form import sign
 from farfield.theory.algebra import door
 from farfield.theory.algebra.budget import check_time
-from farfield.theory.algebra.outcomes import Unreachable
+from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.functions.balls import precision, to_arb
 from farfield.theory.functions.nodes import n
 

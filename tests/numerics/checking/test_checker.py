@@ -13,7 +13,7 @@ import pytest
 from farfield.numerics.checking.checker import check_proof
 from farfield.numerics.checking.growth import order
 from farfield.numerics.checking.numbers import Numbers
-from farfield.numerics.checking.outcomes import ProofError
+from farfield.numerics.checking.stops import ProofError
 from farfield.theory.answers.errors import InputError
 from farfield.theory.coefficients.signs import is_zero
 from farfield.theory.convergence import check_convergence

@@ -7,7 +7,7 @@ import pytest
 import torch
 from flint import arb
 
-from farfield.numerics.windows.certificate import window_certificate
+from farfield.numerics.windows.row_bound import window_certificate
 from farfield.theory.answers.errors import InputError
 from farfield.theory.functions.balls import precision
 

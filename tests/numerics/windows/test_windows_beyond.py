@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from farfield.numerics.leak import leak
-from farfield.numerics.windows.certificate import window_certificate
-from farfield.numerics.windows.certified import certified_window, window_error
+from farfield.numerics.windows.row_bound import window_certificate
 from farfield.numerics.windows.rows import NormalisedBias, ScaledBias, row_window_error
+from farfield.numerics.windows.window import certified_window, window_error
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
 from farfield.theory.functions.nodes import n

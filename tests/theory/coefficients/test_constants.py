@@ -6,7 +6,7 @@ import mpmath
 import pytest
 import sympy
 
-from farfield.theory.algebra.outcomes import Fork, NeedMore, Undecided
+from farfield.theory.algebra.exceptions import Fork, NeedMore, Undecided
 from farfield.theory.coefficients.exact import Context, coefficient, deciding, named_tail
 from farfield.theory.coefficients.signs import canonical, sign, sign_factors, simplest, tidied
 from farfield.theory.coefficients.zeros import proved_zero

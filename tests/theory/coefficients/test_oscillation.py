@@ -5,7 +5,7 @@ import pytest
 import sympy
 from flint import fmpq
 
-from farfield.theory.algebra.outcomes import Undecided
+from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.coefficients.exact import (
     Context,
     coefficient,

@@ -13,7 +13,7 @@ from farfield.numerics.enclosures.compiled import compile_complex, compile_real
 from farfield.numerics.enclosures.tails import TailEnclosure, Unproved, level, tail_enclosure
 from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.summation.analytic_bias import half_line
-from farfield.theory.algebra.outcomes import NeedMore, NotReal, Undecided
+from farfield.theory.algebra.exceptions import NeedMore, NotReal, Undecided
 from farfield.theory.answers.errors import InputError
 from farfield.theory.coefficients.exact import Context, deciding, has_tail, to_sympy
 from farfield.theory.functions.balls import Undefined, precision, to_arb

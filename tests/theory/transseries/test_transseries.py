@@ -8,7 +8,7 @@ import pytest
 import sympy
 from flint import fmpq
 
-from farfield.theory.algebra.outcomes import NeedMore, NotReal, Undecided
+from farfield.theory.algebra.exceptions import NeedMore, NotReal, Undecided
 from farfield.theory.coefficients.exact import Context, context, deciding, has_tail
 from farfield.theory.formula.grammar import read
 from farfield.theory.formula.parameters import parameter
@@ -263,7 +263,7 @@ def test_a_zero_coefficient_is_never_divided_by():
 
 
 def test_powers_with_parameters_ask_for_their_sign():
-    from farfield.theory.algebra.outcomes import Fork
+    from farfield.theory.algebra.exceptions import Fork
 
     a, b = parameter("a"), parameter("b")
     with deciding(Context()), pytest.raises(Fork) as fork:

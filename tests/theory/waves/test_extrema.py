@@ -5,7 +5,7 @@ import pytest
 import sympy
 from sympy import Abs, Max, Min, cos, frac, pi, sin, sqrt
 
-from farfield.theory.algebra.outcomes import Undecided
+from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.functions.nodes import n
 from farfield.theory.values import tabulate
 from farfield.theory.waves.extrema import enclosure, infimum

@@ -7,7 +7,7 @@ import pytest
 from flint import fmpq
 
 from farfield import check_convergence
-from farfield.theory.algebra.outcomes import Undecided
+from farfield.theory.algebra.exceptions import Undecided
 from farfield.theory.coefficients.exact import Context, deciding, oscillates
 from farfield.theory.formula.grammar import read
 from farfield.theory.transseries.arithmetic import iterated_log

@@ -12,15 +12,15 @@ import torch
 from farfield.cli import main
 from farfield.figures.pages.audit import audit_page, write_audit
 from farfield.numerics.price import head_prices
-from farfield.numerics.windows.certified import certified_window
+from farfield.numerics.windows.window import certified_window
 from farfield.theory.answers.answer import Code, InputError, Label, Status
 from farfield.theory.convergence import Verdict
 from farfield.theory.encodings import encoding
 from farfield.validation.checkpoints.audit import audit
-from farfield.validation.checkpoints.family import Temper
+from farfield.validation.checkpoints.configured import Temper
 from farfield.validation.checkpoints.folder import describe
-from farfield.validation.checkpoints.heads import upwards
-from farfield.validation.checkpoints.layers import longest_row
+from farfield.validation.checkpoints.head_audit import upwards
+from farfield.validation.checkpoints.layer_audit import longest_row
 from farfield.validation.checkpoints.loading import load
 from farfield.validation.checkpoints.norms import weight_bounds
 from farfield.validation.harness.attention import fused
@@ -304,7 +304,7 @@ def test_an_audit_of_a_configuration_imports_no_sums(kind, tmp_path):
     code += f"audit({str(tmp_path)!r}); print(*sys.modules)"
     made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = made.stdout.split()
-    assert "farfield.validation.checkpoints.layers" in loaded
+    assert "farfield.validation.checkpoints.layer_audit" in loaded
     assert not {"torch", "transformers", "farfield.numerics.leak"} & {*loaded}
 
 
@@ -325,8 +325,8 @@ def test_what_a_layer_or_head_reaches_rests_on_bounds_that_are_known(tmp_path):
 
 
 def test_chunks_and_windows_through_depth():
-    from farfield.validation.checkpoints.family import Attention
-    from farfield.validation.checkpoints.layers import reach
+    from farfield.validation.checkpoints.configured import Attention
+    from farfield.validation.checkpoints.layer_audit import reach
 
     rope = encoding("rope")
     chunk, window = Attention(rope, chunk=8), Attention(rope, window=5)

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from farfield.cli import main
-from farfield.numerics.windows.certificate import window_certificate
+from farfield.numerics.windows.row_bound import window_certificate
 from farfield.theory.answers.answer import InputError, Status
 from farfield.validation.checkpoints.folder import describe
 from farfield.validation.checkpoints.loading import load

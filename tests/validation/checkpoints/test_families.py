@@ -9,7 +9,7 @@ import pytest
 from safetensors.numpy import save_file
 
 from farfield.theory.answers.answer import InputError
-from farfield.validation.checkpoints.family import families
+from farfield.validation.checkpoints.configured import families
 from farfield.validation.checkpoints.folder import describe
 from farfield.validation.checkpoints.guarded import Config
 from farfield.validation.checkpoints.weights import tensor

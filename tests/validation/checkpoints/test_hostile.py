@@ -16,16 +16,16 @@ from farfield.cli import main
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
 from farfield.validation.checkpoints.audit import audit
-from farfield.validation.checkpoints.family import families
+from farfield.validation.checkpoints.configured import families
 from farfield.validation.checkpoints.folder import describe, described
 from farfield.validation.checkpoints.guarded import Config, document, opened, parsed, require_plain
 from farfield.validation.checkpoints.loading import load
 from farfield.validation.checkpoints.measured.windows import model_window
 from farfield.validation.checkpoints.weights import headers, tensor
-from farfield.validation.files import read_json, write_json
 from farfield.validation.harness.configuration import Configuration
 from farfield.validation.harness.experiment import train_and_measure
 from farfield.validation.harness.store import Store
+from farfield.validation.json_files import read_json, write_json
 
 sys.path.insert(0, str(Path(__file__).parent))
 from library import TINY, network, settings

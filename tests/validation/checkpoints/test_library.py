@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from farfield.validation.checkpoints.family import families
+from farfield.validation.checkpoints.configured import families
 from farfield.validation.checkpoints.folder import describe
 from farfield.validation.checkpoints.loading import Chunked, OutsideModel, load
 from farfield.validation.checkpoints.measured.certificates import model_certificate

@@ -12,7 +12,7 @@ import torch
 from farfield.cli import main
 from farfield.theory.answers.answer import InputError, Label, Status
 from farfield.theory.encodings import encoding
-from farfield.validation.checkpoints.family import Attention, Temper
+from farfield.validation.checkpoints.configured import Attention, Temper
 from farfield.validation.checkpoints.folder import describe
 from farfield.validation.checkpoints.loading import load
 from farfield.validation.checkpoints.measured.repetitions import repeated

@@ -11,11 +11,11 @@ import torch
 from farfield.cli import main
 from farfield.theory.answers.answer import Code, InputError, Label, Status
 from farfield.theory.encodings import encoding
-from farfield.validation.checkpoints.bounds import text_bounds
 from farfield.validation.checkpoints.folder import describe
 from farfield.validation.checkpoints.loading import load
 from farfield.validation.checkpoints.measured.windows import model_window
 from farfield.validation.checkpoints.norms import projections, weight_bounds
+from farfield.validation.checkpoints.text_bounds import text_bounds
 from farfield.validation.checkpoints.weights import reader
 from farfield.validation.harness.attention import materialised
 from farfield.validation.harness.configuration import Configuration

@@ -4,7 +4,6 @@ import pytest
 import torch
 
 from farfield.theory.encodings import encoding
-from farfield.validation.files import CorruptFile
 from farfield.validation.harness.checkpoints import read_checkpoint
 from farfield.validation.harness.configuration import Configuration
 from farfield.validation.harness.corpus import corpus
@@ -13,6 +12,7 @@ from farfield.validation.harness.positional import initialised
 from farfield.validation.harness.presets import PRESETS
 from farfield.validation.harness.store import Store
 from farfield.validation.harness.training import TrainingDiverged, train
+from farfield.validation.json_files import CorruptFile
 
 
 class Killed(Exception):

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.nn.attention.flex_attention import flex_attention
 
-from farfield.numerics.windows.certified import certified_window
+from farfield.numerics.windows.window import certified_window
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
 from farfield.validation.checkpoints.folder import describe

@@ -9,11 +9,11 @@ import pytest
 
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import encoding
-from farfield.validation.files import read_json, write_json
 from farfield.validation.harness.configuration import Configuration, key
 from farfield.validation.harness.experiment import train_and_measure
 from farfield.validation.harness.inventory import Trained, compare, inventory, prunable, prune
 from farfield.validation.harness.store import Store
+from farfield.validation.json_files import read_json, write_json
 
 
 class Killed(Exception):

@@ -7,8 +7,8 @@ import sys
 import pytest
 
 from farfield.theory.answers.answer import InputError
-from farfield.validation.files import CorruptFile, read_json, write, write_json
 from farfield.validation.harness.store import Store
+from farfield.validation.json_files import CorruptFile, read_json, write, write_json
 
 
 def test_json_comes_back(tmp_path):

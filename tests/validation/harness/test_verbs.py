@@ -20,7 +20,7 @@ def source(tmp_path_factory):
 
 
 def test_train_list_compare_prune(capsys, source, tmp_path, monkeypatch):
-    monkeypatch.setattr("farfield.progress.QUIET_S", 0)
+    monkeypatch.setattr("farfield.progress_bar.QUIET_S", 0)
     folder = str(tmp_path / "runs")
     shared = ("--preset", "tiny", "--runs", folder, "--text", source)
     code, out, _ = run(capsys, "train", "-2*log(1+n)", *shared, "--json")

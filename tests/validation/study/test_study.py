@@ -21,7 +21,7 @@ from farfield.theory.answers.notation import terminal
 from farfield.theory.convergence import Verdict
 from farfield.theory.encodings import encoding, encodings
 from farfield.validation.atlas import Atlas, atlas
-from farfield.validation.files import writable_folder
+from farfield.validation.json_files import writable_folder
 from farfield.validation.short import field_text
 from farfield.validation.study.findings import Studied, findings
 from farfield.validation.study.place import place, references

@@ -1,7 +1,7 @@
 """A window with kept first keys on a real text: which rows it is certified for, layer by layer.
 
 No hypothesis on the encoding: a row is certified from its own kept weight and a bound of the logits
-it drops (`numerics.windows.certificate`; theorem row-certificate), so rotations and absolute
+it drops (`numerics.windows.row_bound`; theorem row-certificate), so rotations and absolute
 positions are covered, which no fixed window serves for every input. Beside the certificate stands
 what the window did, with the first keys and without; and whether the dropped mass is what the prior
 alone would drop (theorem average-leak), logits as they are and permuted within each row.
@@ -22,11 +22,11 @@ from torch import Tensor
 from farfield.theory.answers.answer import Answer, InputError, Label
 from farfield.theory.answers.blocks import Block, note, sentence, table
 from farfield.theory.answers.number import count, natural, plural, positive
-from farfield.validation.checkpoints.bounds import through_layers
-from farfield.validation.checkpoints.family import Folder
+from farfield.validation.checkpoints.configured import Folder
 from farfield.validation.checkpoints.folder import describe
 from farfield.validation.checkpoints.loading import load
 from farfield.validation.checkpoints.measured.composed import Composed, composed
+from farfield.validation.checkpoints.text_bounds import through_layers
 from farfield.validation.checkpoints.texts import tokens_of
 from farfield.validation.harness.attention import Weighting
 from farfield.validation.harness.corpus import samples_of

@@ -17,7 +17,7 @@ import sympy
 from farfield.theory.answers.answer import Answer, InputError, Label
 from farfield.theory.answers.blocks import Block, facts, note, sentence, table
 from farfield.theory.answers.number import exact, listed, natural, share
-from farfield.validation.checkpoints.family import Folder
+from farfield.validation.checkpoints.configured import Folder
 from farfield.validation.checkpoints.folder import describe
 from farfield.validation.checkpoints.loading import OutsideModel, load
 from farfield.validation.checkpoints.texts import tokens_of

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from farfield.theory.answers.answer import Answer, InputError, Label
 from farfield.theory.answers.blocks import Block, note, sentence, table
 from farfield.theory.answers.number import natural, plural
-from farfield.validation.checkpoints.family import Folder
+from farfield.validation.checkpoints.configured import Folder
 from farfield.validation.checkpoints.folder import describe
 from farfield.validation.checkpoints.loading import load
 from farfield.validation.checkpoints.texts import tokens_of

@@ -13,10 +13,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from farfield.validation.checkpoints.bounds import through_layers
-from farfield.validation.checkpoints.family import Attention, Folder
+from farfield.validation.checkpoints.configured import Attention, Folder
 from farfield.validation.checkpoints.loading import load
 from farfield.validation.checkpoints.measured.certificates import ROWS, logits_of
+from farfield.validation.checkpoints.text_bounds import through_layers
 from farfield.validation.checkpoints.texts import tokens_of
 from farfield.validation.harness.attention import Weighting
 from farfield.validation.harness.corpus import samples_of

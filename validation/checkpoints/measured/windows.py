@@ -20,18 +20,18 @@ from farfield.numerics.windows.question import SCOPE, Window
 from farfield.theory.answers.answer import Answer, InputError, Label, Reason, Status, decisive
 from farfield.theory.answers.blocks import Block, facts, note, sentence, table
 from farfield.theory.answers.number import count, listed, natural, plural, positive
-from farfield.validation.checkpoints.bounds import (
+from farfield.validation.checkpoints.configured import Folder
+from farfield.validation.checkpoints.folder import describe
+from farfield.validation.checkpoints.head_audit import head_window
+from farfield.validation.checkpoints.layer_audit import layers_of, widest
+from farfield.validation.checkpoints.loading import load
+from farfield.validation.checkpoints.measured.composed import Composed, View, composed
+from farfield.validation.checkpoints.norms import weight_bounds
+from farfield.validation.checkpoints.text_bounds import (
     chunks,
     text_bounds,
     through_layers,
 )
-from farfield.validation.checkpoints.family import Folder
-from farfield.validation.checkpoints.folder import describe
-from farfield.validation.checkpoints.heads import head_window
-from farfield.validation.checkpoints.layers import layers_of, widest
-from farfield.validation.checkpoints.loading import load
-from farfield.validation.checkpoints.measured.composed import Composed, View, composed
-from farfield.validation.checkpoints.norms import weight_bounds
 from farfield.validation.checkpoints.texts import tokens_of
 from farfield.validation.harness.attention import Path, fused
 from farfield.validation.harness.corpus import samples_of

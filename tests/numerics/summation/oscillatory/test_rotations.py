@@ -8,7 +8,7 @@ from farfield.numerics.summation.kernel import terms
 from farfield.numerics.summation.methods import _part
 from farfield.numerics.summation.oscillatory.rotations import RotationKernel, rotation_kernel
 from farfield.numerics.summation.oscillatory.waves import Waves, waves_kernel
-from farfield.theory.algebra.outcomes import Unreachable
+from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.formula.grammar import read
 from farfield.theory.functions.balls import precision, to_arb
 

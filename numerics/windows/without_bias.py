@@ -24,7 +24,7 @@ from flint import arb
 
 from farfield.numerics.windows.question import MAX_BITS, Window, WindowError, WindowQuestion
 from farfield.numerics.windows.toeplitz import of_bias
-from farfield.theory.algebra.outcomes import Unreachable
+from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.answers.answer import Code, InputError, Label, Reason, Status
 from farfield.theory.answers.number import exact
 from farfield.theory.functions.balls import outward, precision, rational

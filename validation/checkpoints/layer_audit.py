@@ -20,7 +20,13 @@ from farfield.theory.answers.blocks import Block, note, sentence, table
 from farfield.theory.answers.number import count, listed, plural, runs
 from farfield.theory.convergence import check_convergence
 from farfield.theory.windowability import Windowable, of_support
-from farfield.validation.checkpoints.family import Attention, Folder, HeadBounds, ModelSize, Temper
+from farfield.validation.checkpoints.configured import (
+    Attention,
+    Folder,
+    HeadBounds,
+    ModelSize,
+    Temper,
+)
 from farfield.validation.checkpoints.folder import UNCHECKED
 
 GIVEN = "as given"

@@ -18,16 +18,16 @@ from farfield.numerics.horizon import dtype_horizon
 from farfield.numerics.leak import Leak, leak
 from farfield.numerics.price import reach as within_reach
 from farfield.numerics.receptive_field import ReceptiveField, theoretical_receptive_field
-from farfield.numerics.windows.certified import certified_window
 from farfield.numerics.windows.question import MAX_LOGIT, Window
+from farfield.numerics.windows.window import certified_window
 from farfield.theory.answers.answer import Code, Label, Reason, Status
 from farfield.theory.answers.notation import shortened
 from farfield.theory.answers.number import count
 from farfield.theory.convergence import Verdict, check_convergence
 from farfield.theory.encodings import Encoding
 from farfield.theory.functions.nodes import Lookup
-from farfield.validation.checkpoints.family import Folder, HeadBounds
-from farfield.validation.checkpoints.layers import Proved
+from farfield.validation.checkpoints.configured import Folder, HeadBounds
+from farfield.validation.checkpoints.layer_audit import Proved
 from farfield.validation.short import field_text, share_text
 
 

@@ -20,7 +20,7 @@ from farfield.theory.answers.answer import InputError
 from farfield.theory.answers.blocks import Facts, Note, note, table
 from farfield.theory.answers.notation import Term, as_text, code, words
 from farfield.validation.claims import checks, claim
-from farfield.validation.files import writable_folder, write
+from farfield.validation.json_files import writable_folder, write
 
 INDEX = "index"
 TITLE = "Figures and tables, recomputed"

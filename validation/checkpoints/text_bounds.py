@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from farfield.validation.checkpoints.family import HeadBounds
+from farfield.validation.checkpoints.configured import HeadBounds
 from farfield.validation.harness.attention import Weighting, observed
 from farfield.validation.harness.measures.receptive_fields import LanguageModel
 from farfield.validation.harness.visibility import CAUSAL, Visibility

@@ -7,9 +7,9 @@ from typing import Any
 
 from farfield.numerics.heads import BUDGET_S, per_head, within
 from farfield.numerics.receptive_field import resolve
-from farfield.numerics.windows.mechanisms import error_of_mechanism, of_mechanism
 from farfield.numerics.windows.question import Window, WindowError, WindowQuestion, read_bounds
 from farfield.numerics.windows.toeplitz import error_of, of_bias
+from farfield.numerics.windows.without_bias import error_of_mechanism, of_mechanism
 from farfield.theory.answers.answer import InputError, Label
 from farfield.theory.answers.number import exact, natural
 

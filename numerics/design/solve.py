@@ -12,7 +12,7 @@ from typing import Any
 import sympy
 from sympy import Expr, Interval, Rational, S, Symbol
 
-from farfield.numerics.design.answer import Design, Designs
+from farfield.numerics.design.designs import Design, Designs
 from farfield.numerics.design.family import Family, read_family
 from farfield.numerics.design.line import Edge, Empty, ParameterLine, Region
 from farfield.numerics.design.order import support_step, tail_order
@@ -27,7 +27,7 @@ from farfield.numerics.design.targets import (
     read_targets,
 )
 from farfield.theory.algebra.budget import budget, until
-from farfield.theory.algebra.outcomes import Unreachable
+from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status
 from farfield.theory.answers.notation import expression_line
 from farfield.theory.answers.number import exact, natural
