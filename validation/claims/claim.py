@@ -29,6 +29,8 @@ from farfield.theory.formal.checked_statements import carrying
 from farfield.validation.extrapolation import TOLERANCE
 
 Data = Mapping[str, Any]
+Quantities = dict[str, Any]
+"""By name; what begins with `_` is judged and not shown."""
 RANGE = tuple(k / 1000 for k in range(20, 101, 5))
 EXACT = "none: the statement is about formulas"
 
@@ -54,8 +56,7 @@ class Finding:
     Fields:
         holds: whether the statement holds on the data; None where they cannot decide it.
         evidence: numbers, counterexamples, derivations, by name.
-        corrected: what holds instead, where the statement does not.
-        corrected_holds: whether that was checked too, and holds.
+        instead: whether what is said to hold instead was checked too, and holds.
         reason: why the data cannot decide.
         n: cases that were compared; None where all are decided at once.
         scale: of the models, where the data have it.
@@ -64,7 +65,7 @@ class Finding:
     holds: bool | None
     evidence: Mapping[str, Any]
     corrected: str = ""
-    corrected_holds: bool = False
+    instead: bool = False
     reason: str = ""
     n: int | None = None
     scale: str = ""
@@ -76,7 +77,7 @@ class Finding:
             return Verdict.NOT_TESTABLE
         if self.holds:
             return Verdict.CONFIRMED
-        return Verdict.CORRECTED if self.corrected and self.corrected_holds else Verdict.REFUTED
+        return Verdict.CORRECTED if self.instead else Verdict.REFUTED
 
 
 @dataclass(frozen=True)
@@ -195,6 +196,7 @@ class Check:
     data: Callable[[], Data]
     decide: Decide
     place: str = ""
+    corrected: str = ""
     tolerant: bool = False
 
     @property
@@ -227,7 +229,7 @@ class Check:
             scale=finding.scale or self.scale,
             n=finding.n,
             evidence=finding.evidence,
-            corrected=finding.corrected if verdict is Verdict.CORRECTED else "",
+            corrected=self.corrected or finding.corrected if verdict is Verdict.CORRECTED else "",
             reason=reason,
             command=f"farfield claims {self.id}",
             seconds=time.perf_counter() - begin,

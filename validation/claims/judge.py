@@ -1,30 +1,41 @@
-"""Named predicates that judge printed tables and runs; a claim's entry gives their arguments.
+"""Named predicates judge every claim; its entry names the quantities and the predicates.
 
-An entry *reads* tables or runs, *finds* quantities by group, and says which predicates must hold of
-them: its own, and those of what holds *instead* where it fails.
+An entry *reads* tables or runs and *finds* quantities by group, or a function of the paper's module
+has them *computed*. The entry says which predicates must hold of the quantities. It says the same
+of what holds *instead* where the statement fails, and of what it *needs* to be testable at all.
 
     read = { cells = ["chi2023_table3"] }
     find."lowest at" = { of = "lowest", where = { encoding = "Sandwich" }, by = ["dataset"] }
     holds = [{ is = "above", of = "lowest at", limit = 512 }]
 
-A quantity takes a measure of each group of rows (`MEASURES`), or ranks, or the keys at which a
-predicate holds. Every quantity whose name does not begin with `_` is evidence.
+    computed = "uniform_tails"
+    given = { local = "-n/2" }
+    holds = [{ is = "below", of = "worst delta", limit = 0.01 }]
 
-A predicate is asked of each number (`NUMBERS`) or of each row of numbers (`ROWS`) and has to hold
-of all, unless it says `some`, `most` or `only`; those of which it does not hold can be
-shown.
+A quantity that is found takes a measure of each group of rows (`MEASURES`), or ranks, or the keys
+at which a predicate holds. A function takes what is read or `given`, over its own defaults, and
+returns quantities by name; `n` is the number of cases it compared. Every quantity whose name does
+not begin with `_` is evidence.
+
+A predicate is asked of each number (`NUMBERS`) or of each row of numbers (`ROWS`). It has to hold
+of all, unless it says `some`, `most` or `only`. `at` and `but` name a key, or a quantity that lists
+keys. The numbers at which the predicate fails can be shown.
 """
 
 from __future__ import annotations
 
 import fnmatch
+import inspect
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import ModuleType
 from typing import Any
 
-from farfield.validation.claims.claim import Data, Finding, Missing
+from farfield.numerics.identities import vanishes
+from farfield.validation.claims.claim import Data, Finding, Missing, Quantities
 from farfield.validation.claims.results import models
+from farfield.validation.claims.verdicts import falling, verdict_of_layer
 from farfield.validation.claims.words import (
     BY_CHANCE,
     EXPLODES,
@@ -36,23 +47,45 @@ from farfield.validation.claims.words import (
     rank_correlation,
     stays,
 )
-from farfield.validation.published import PrintedNumber, table
-from farfield.validation.reference.table import LAST, Model
+from farfield.validation.published import PrintedNumber, bias_of, table
+from farfield.validation.reference.table import LAST, WHOLE, Model
 
 Spec = Mapping[str, Any]
 Item = PrintedNumber | Model
 Path = tuple[Any, ...]
-KEYS = ("read", "find", "holds", "corrected", "instead", "notes", "count", "reason")
+KEYS = (
+    *("read", "given", "computed", "find", "count", "needs", "holds", "instead"),
+    *("notes", "reason"),
+)
 LIMITS = {"double": EXPLODES, "chance": BY_CHANCE}
 FEWEST = 4  # models whose ranks say something
 
 
-def decision(entry: Spec) -> tuple[Callable[[], Data], Callable[[Data], Finding]]:
-    """The data of an entry and the function that judges them."""
-    return (
-        lambda: {key: _read(source) for key, source in entry["read"].items()},
-        lambda data: _judged(entry, data),
-    )
+def decision(
+    entry: Spec, paper: ModuleType | None = None
+) -> tuple[Callable[[], Data], Callable[[Data], Finding]]:
+    """The data of an entry, and what judges them.
+
+    Args:
+        entry: what a claim's file says of it, as far as `KEYS` name it.
+        paper: the module whose functions compute what is not found in tables or runs.
+    """
+    compute = getattr(paper, entry["computed"]) if "computed" in entry else _nothing
+    parameters = inspect.signature(compute).parameters
+    usual = {k: p.default for k, p in parameters.items() if p.default is not p.empty}
+
+    def data() -> Data:
+        read = {key: _read(source) for key, source in entry.get("read", {}).items()}
+        return {**usual, **entry.get("given", {}), **read}
+
+    def judged(data: Data) -> Finding:
+        return _judged(entry, data, lambda: compute(**{k: data[k] for k in parameters}))
+
+    return data, judged
+
+
+def _nothing() -> Quantities:
+    return {}
 
 
 def _read(source: Sequence[Any]) -> tuple[Item, ...]:
@@ -69,11 +102,20 @@ def _read(source: Sequence[Any]) -> tuple[Item, ...]:
 
 FIELDS: Mapping[str, Callable[[Any], Any]] = {
     "covered": lambda model: model.gradient <= model.trained,
+    "falling": lambda model: falling(model.name),
     "has fields": lambda model: bool(model.trf),
+    "has scores": lambda model: (
+        bool(model.scores) and min(map(len, model.scores.values())) >= 2 * model.trained
+    ),
     "steady": lambda model: stays(model.mean(), 0.01),
+    "verdict": lambda item: (
+        item.verdict if isinstance(item, Model) else verdict_of_layer(bias_of(item))
+    ),
 }
-"""What else a model can be selected by: whether its gradient ERF lies within the training length,
-whether it has finite-row TRFs, and whether its last token gains nothing from longer rows."""
+"""What else an item can be selected by: whether its gradient ERF lies within the training length,
+whether its bias falls throughout, whether it has finite-row TRFs or mean scores to twice the
+training length, whether its last token gains nothing from longer rows, and the verdict on its
+series."""
 
 
 def _field(item: Item, name: str) -> Any:
@@ -98,13 +140,13 @@ def _selected(items: Sequence[Item], where: Spec) -> list[Item]:
     """The items whose fields have the wanted values, in the order in which a list names these.
 
     Raises:
-        Missing: no model has a name that is wanted.
+        Missing: no model has a name or training length that is wanted.
     """
     found = list(items)
     for name, wanted in where.items():
         values = wanted if isinstance(wanted, list) else [wanted]
         places = [[i for i in found if _like(_field(i, name), v)] for v in values]
-        if name == "name" and not all(places):
+        if name in ("name", "trained") and not all(places):
             raise Missing("the results do not hold the models")
         found = [item for place in places for item in place]
     return found
@@ -122,6 +164,12 @@ class _Group:
     def model(self) -> Model:
         (found,) = self.items
         assert isinstance(found, Model)
+        return found
+
+    @property
+    def cell(self) -> PrintedNumber:
+        (found,) = self.items
+        assert isinstance(found, PrintedNumber)
         return found
 
     @property
@@ -152,10 +200,17 @@ class _Group:
         """The curve of the column with which this one is compared, else of the same group."""
         by = {"dataset", *self.spec.get("by", ())} - {"length"}
         same = {name: value for name in by if (value := _field(self.items[0], name))}
-        than = {k: v for k, v in self.spec["than"].items() if k != "from"}
+        than = {k: v for k, v in self.spec["than"].items() if k not in ("from", "at")}
         if not (found := _selected(items, same | than)):
             raise Missing("the results do not hold the models")
-        return self.curve(found)
+        other = self.curve(found)
+        at = self.spec["than"].get("at")
+        return dict.fromkeys(self.curve(), other[at]) if at else other
+
+    def deviations(self, other: Mapping[int, float]) -> dict[int, float]:
+        """By how many printed deviations another column lies above this one."""
+        cells = (c for c in self.items if isinstance(c, PrintedNumber) and c.std)
+        return {c.eval_length: (other[c.eval_length] - c.value) / c.std for c in cells}  # type: ignore
 
 
 def _settled(g: _Group) -> int:
@@ -184,6 +239,23 @@ def _change(g: _Group) -> float:
     return values[b] / values[a] - 1
 
 
+def _from_lowest(g: _Group) -> dict[int, float]:
+    values = g.curve()
+    return {n: v for n, v in sorted(values.items()) if n >= min(values, key=values.__getitem__)}
+
+
+def _sliding_gain(g: _Group) -> dict[int, float]:
+    """The protocols score other tokens, so each is taken relative to its own widest window, where
+    sliding is at least as good: what is found is less than the whole advantage."""
+    sliding, blocks = g.model.mean(LAST), g.model.mean(WHOLE)
+    widest = max(sliding)
+    return {
+        w: blocks[w] / blocks[widest] * sliding[widest] / sliding[w] - 1
+        for w in sliding
+        if w < widest
+    }
+
+
 MEASURES: Mapping[str, Callable[[_Group], Any]] = {
     "perplexity": lambda g: g.bounded(g.curve()),
     "increase": lambda g: increase(g.curve(), g.trained),
@@ -194,7 +266,11 @@ MEASURES: Mapping[str, Callable[[_Group], Any]] = {
     "step": lambda g: g.curve()[g.spec["to"][1]] - g.curve()[g.spec["to"][0]],
     "doublings": _doublings,
     "above home": lambda g: g.bounded({n: v - g.curve()[g.trained] for n, v in g.curve().items()}),
+    "from the lowest": _from_lowest,
     "lowest": lambda g: min(g.curve(), key=g.curve().__getitem__),
+    "printed": lambda g: g.cell.printed,
+    "value": lambda g: g.cell.value,
+    "sliding gain": _sliding_gain,
     "settled": _settled,
     "trained": lambda g: g.trained,
     "mass": lambda g: g.model.mass,
@@ -207,7 +283,7 @@ MEASURES: Mapping[str, Callable[[_Group], Any]] = {
     "off": lambda g: max(abs(g.model.erf[e] / g.model.trf[e] - 1) for e in g.model.trf),
     "by seed": lambda g: g.model.perplexity[g.spec.get("protocol", LAST)][g.trained],
 }
-"""Of a group; `over` and `minus` compare its curve with that of another column."""
+"""Of a group. `over`, `minus` and `deviations` compare its curve with another column's."""
 
 
 # -- quantities -----------------------------------------------------------------------------------
@@ -222,6 +298,19 @@ class _Found:
     values: dict[str, Any] = field(default_factory=dict)
     sizes: dict[str, int] = field(default_factory=dict)
     models: dict[str, list[Model]] = field(default_factory=dict)
+
+    @property
+    def evidence(self) -> Quantities:
+        """The quantities that are shown."""
+        return {k: v for k, v in self.values.items() if k != "n" and not k.startswith("_")}
+
+    def names(self, given: str) -> set[str]:
+        """The keys that a quantity lists, or the one that is given."""
+        return set(map(str, self.values.get(given, [given])))
+
+    def size(self, name: str) -> int:
+        """How many numbers a quantity is made of."""
+        return self.sizes.get(name, len(leaves(self.values[name])))
 
     def add(self, name: str, spec: Spec) -> None:
         if "rank" in spec or "chance" in spec:
@@ -259,10 +348,12 @@ class _Found:
         self.sizes[name] = len(groups) if spec.get("series") else len(leaves(self.values[name]))
 
     def _value(self, group: _Group) -> Any:
-        if (how := group.spec["of"]) not in ("over", "minus"):
+        if (how := group.spec["of"]) not in ("over", "minus", "deviations"):
             return MEASURES[how](group)
         source = group.spec["than"].get("from", group.spec.get("from", self.first))
         other, mine = group.reference(self.data[source]), group.curve()
+        if how == "deviations":
+            return group.bounded(group.deviations(other))
         return group.bounded(
             {
                 n: v / other[n] - 1 if how == "over" else v - other[n]
@@ -293,6 +384,7 @@ PICKS: Mapping[str, Callable[[Any], float]] = {
     "least": min,
     "spread": lambda row: max(row) / min(row) - 1,
     "furthest": lambda row: max(map(abs, row)),
+    "mean": lambda row: sum(row) / len(row),
 }
 """Of each row of a quantity."""
 
@@ -328,7 +420,7 @@ def leaves(value: Any, path: Path = ()) -> dict[Path, Any]:
     """The numbers of nested mappings and lists, each by its path."""
     if isinstance(value, Mapping):
         parts = value.items()
-    elif isinstance(value, list):
+    elif isinstance(value, (list, tuple)):
         parts = dict(enumerate(value)).items()
     else:
         return {_flat(path): value}
@@ -343,8 +435,8 @@ def _rows(value: Any, of: Callable[[Mapping[Any, Any]], Any]) -> Any:
 
 
 def _each_row(value: Any, path: Path = ()) -> Iterator[tuple[Path, Mapping[Any, float]]]:
-    row = dict(enumerate(value)) if isinstance(value, list) else value
-    if any(isinstance(v, (Mapping, list)) for v in row.values()):
+    row = value if isinstance(value, Mapping) else dict(enumerate(value))
+    if any(isinstance(v, (Mapping, list, tuple)) for v in row.values()):
         for key, part in row.items():
             yield from _each_row(part, (*path, key))
     else:
@@ -374,11 +466,15 @@ NUMBERS: Mapping[str, Callable[[Any, Any], bool]] = {
     "within": lambda x, limit: abs(x) < limit,
     "about": about,
     "equals": lambda x, value: x == value,
+    "other than": lambda x, value: x != value,
+    "true": lambda x, _: bool(x),
+    "vanishes": lambda x, _: vanishes(x),
     "stays or doubles": lambda x, limit: x < limit or x >= EXPLODES,
 }
 ROWS: Mapping[str, Callable[[Mapping[Any, float], Any], bool]] = {
     "falls": lambda row, _: falls(dict(enumerate(row.values()))),
     "rises": lambda row, _: falls({-n: v for n, v in enumerate(row.values())}),
+    "never falls": lambda row, _: all(a <= b for a, b in itertools.pairwise(row.values())),
     "stays": lambda row, limit: stays(row, limit),
     "crosses": _crosses,
     "is": lambda row, value: list(row.values()) == value,
@@ -401,9 +497,9 @@ def _against(spec: Spec, found: _Found) -> tuple[dict[Path, Any], dict[Path, Any
     else:
         asked, judge = leaves(value), NUMBERS[spec["is"]]
     if "at" in spec:
-        asked = {p: v for p, v in asked.items() if spec["at"] in map(str, p)}
+        asked = {p: v for p, v in asked.items() if found.names(spec["at"]) & set(map(str, p))}
     if "but" in spec:
-        asked = {p: v for p, v in asked.items() if spec["but"] not in map(str, p)}
+        asked = {p: v for p, v in asked.items() if not found.names(spec["but"]) & set(map(str, p))}
     limits: dict[Path, Any] = {}
     if "than" in spec:
         others = leaves(found.values[spec["than"]])
@@ -432,33 +528,35 @@ def _shown(spec: Spec, asked: Mapping[Path, Any], against: Mapping[Path, Any]) -
         yield spec["counts"], len(asked) - len(against)
 
 
-def _judged(entry: Spec, data: Data) -> Finding:
+def _judged(entry: Spec, data: Data, compute: Callable[[], Quantities]) -> Finding:
     """The finding of an entry on some data."""
-    found = _Found(data, next(iter(entry["read"])))
+    found = _Found(data, next(iter(entry.get("read", ())), ""))
     try:
-        for name, spec in entry["find"].items():
+        found.values |= compute()
+        for name, spec in entry.get("find", {}).items():
             found.add(name, spec)
     except Missing as why:
-        return Finding(None, {}, reason=entry.get("reason", str(why)))
-    evidence = {k: v for k, v in found.values.items() if not k.startswith("_")}
-    answers = []
-    for spec in entry["holds"]:
-        asked, against = _against(spec, found)
-        answers.append(_true(spec, asked, against))
-        evidence |= dict(_shown(spec, asked, against))
-    instead = [_true(spec, *_against(spec, found)) for spec in entry.get("instead", ())]
-    counted = entry.get("count", [next(iter(found.sizes))])
-    behind = {id(m): m for name in counted for m in found.models[name]}
+        return Finding(None, found.evidence, reason=entry.get("reason", str(why)))
+    evidence = found.evidence
+    answers: dict[str, list[bool]] = {}
+    for part in ("needs", "holds", "instead"):
+        answers[part] = []
+        for spec in entry.get(part, ()):
+            asked, against = _against(spec, found)
+            answers[part].append(_true(spec, asked, against))
+            evidence |= dict(_shown(spec, asked, against))
+    counted = entry.get("count", list(found.sizes)[:1])
+    behind = {id(m): m for name in counted for m in found.models.get(name, ())}
     if behind:
         evidence |= {
             "seeds": {m.name: len(m.seeds) for m in behind.values()},
             "results": sorted({m.source for m in behind.values()}),
         }
     return Finding(
-        all(answers),
+        all(answers["holds"]) if all(answers["needs"]) else None,
         evidence | entry.get("notes", {}),
-        entry.get("corrected", ""),
-        bool(instead) and all(instead),
-        n=len(behind) or sum(found.sizes[name] for name in counted),
+        instead=bool(answers["instead"]) and all(answers["instead"]),
+        reason=entry.get("reason", ""),
+        n=len(behind) or found.values.get("n", sum(map(found.size, counted)) or None),
         scale="; ".join(sorted({m.scale for m in behind.values()})),
     )

@@ -21,7 +21,9 @@ from typing import Any
 import numpy as np
 
 from farfield.theory.answers.errors import InputError
+from farfield.theory.convergence import check_convergence
 from farfield.validation.claims.claim import Finding, Missing
+from farfield.validation.claims.verdicts import of_layer
 from farfield.validation.claims.words import about
 from farfield.validation.progress import Progress
 from farfield.validation.reference.committed import Row
@@ -152,16 +154,12 @@ def _verdict(model: Model) -> str:
 @lru_cache(maxsize=256)
 def _decided(mechanism: str, heads: tuple[str, ...]) -> str:
     """The verdict on the formulas of the heads; of a layer, as soon as one head diverges."""
-    from farfield.theory.convergence import check_convergence
-
     if mechanism != "bias":
         return "out_of_scope"
     try:
-        found = {str(check_convergence(text).verdict) for text in dict.fromkeys(heads)}
+        return of_layer(str(check_convergence(text).verdict) for text in dict.fromkeys(heads))
     except InputError:
         return "undecided"
-    order = ("diverges", "undecided", "conditional", "converges")
-    return next((v for v in order if v in found), "undecided")
 
 
 # -- what checks of several papers say of models --------------------------------------------------
