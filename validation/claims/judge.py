@@ -35,7 +35,7 @@ from typing import Any
 from farfield.numerics.identities import vanishes
 from farfield.validation.claims.claim import Data, Finding, Missing, Quantities
 from farfield.validation.claims.results import models
-from farfield.validation.claims.verdicts import falling, verdict_of_layer
+from farfield.validation.claims.series_verdicts import falling, verdict_of_layer
 from farfield.validation.claims.words import (
     BY_CHANCE,
     EXPLODES,

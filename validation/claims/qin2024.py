@@ -25,7 +25,7 @@ from farfield.theory.theorems import theorem
 from farfield.theory.values import compile_ball, enclose
 from farfield.validation.claims.claim import Quantities
 from farfield.validation.claims.plain_attention import softmax
-from farfield.validation.claims.verdicts import by_head, decided
+from farfield.validation.claims.series_verdicts import by_head, decided
 
 Rule = Callable[..., Any]
 TYPE1, TYPE2 = "-2*log(1+n)", "-(log(1+n))^2"

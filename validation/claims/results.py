@@ -23,7 +23,7 @@ import numpy as np
 from farfield.theory.answers.errors import InputError
 from farfield.theory.convergence import check_convergence
 from farfield.validation.claims.claim import Finding, Missing
-from farfield.validation.claims.verdicts import of_layer
+from farfield.validation.claims.series_verdicts import of_layer
 from farfield.validation.claims.words import about
 from farfield.validation.progress import Progress
 from farfield.validation.reference.committed import Row
