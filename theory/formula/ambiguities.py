@@ -12,7 +12,8 @@ import re
 
 from sympy import Expr, S
 
-from farfield.theory.formula.reading import Reading, Token
+from farfield.theory.formula.reading import GREEK, Reading, Token
+from farfield.theory.formula.vocabulary import CONSTANTS
 from farfield.theory.functions.nodes import n
 from farfield.theory.functions.record import spellings
 
@@ -171,6 +172,24 @@ def require_end(p: Reading, value: str, column: int, argument: str) -> None:
             column,
             f"{value} {argument}{rest} may mean {value}({argument}{rest}) or "
             f"{value}({argument}){rest}; write it with brackets",
+        )
+
+
+def require_factor(p: Reading, value: str, column: int) -> None:
+    """Refuse `a(n)`, a name before the distance alone in brackets: who writes it means a function.
+
+    Capital letters are functions before any bracket: W of Lambert, J and K of Bessel.
+    """
+    alone = p.ahead(3) == ["(", p.distance, ")"]
+    capital = len(value) == 1 and value.isupper()
+    if value in spellings() or not (alone or capital):
+        return
+    if len(value) == 1 or value in GREEK or value in CONSTANTS:
+        inner = p.distance if alone else "..."
+        p.fail(
+            column,
+            f"{value}({inner}) may mean a function {value} of {inner}, or a product; write "
+            f"{value}*({inner}) for a product",
         )
 
 

@@ -224,7 +224,7 @@ def _meant(word: str, known: Iterable[str]) -> str:
     return f"; accepted, among others: {', '.join(accepted)}"
 
 
-_FUNCTION_LETTERS = "fghpqFGHP"  # before a bracket: a function that nobody has defined
+_FUNCTION_LETTERS = "fghpq"  # before a bracket: a function that nobody has defined
 
 
 _OTHERWISE = {
@@ -472,7 +472,10 @@ class Parser(Reading):
 
     def _is_factor(self, value: str, column: int) -> bool:
         """Whether a name before a bracket is a factor, `m(1 + n)`, and no function."""
-        if value == self.distance or value in (*self.domains, *self.bound, *CONSTANTS):
+        if value == self.distance or value in (*self.domains, *self.bound):
+            return True
+        ambiguities.require_factor(self, value, column)
+        if value in CONSTANTS:
             return True
         if value in spellings() and value in GREEK and self.latex and value != "zeta":
             self.fail(
