@@ -273,9 +273,7 @@ def forecast(
     """
     m, n = natural(trained, "trained"), natural(tested, "tested")
     hybrid = isinstance(layers, (list, tuple))
-    if not hybrid and not isinstance(layers, (int, str)) and hasattr(layers, "__iter__"):
-        raise InputError(f"layers is a {type(layers).__name__}; accepted: a number, or a list")
-    depth = len(layers) if hybrid else natural(layers, "layers")
+    depth = len(layers) if hybrid else _depth(layers)
     if hybrid == (f is not None):
         raise InputError("a forecast is of a bias and a number of layers, or of a list of layers")
     if depth < 1:
@@ -296,6 +294,18 @@ def forecast(
     known = _of_bias(subject, asked, count)
     alike = Hybrid((subject.biases,) * depth, (None,) * depth)
     return _with_use(known, alike, use)
+
+
+def _depth(layers: Any) -> int:
+    try:
+        return natural(layers, "layers")
+    except InputError:
+        if isinstance(layers, str) or hasattr(layers, "__iter__"):
+            raise InputError(
+                f"layers {layers!r:.60} is neither a number of layers nor a list; accepted: a "
+                "whole number from 1, or a list with one entry a layer, such as ['-n/8', '0']"
+            ) from None
+        raise
 
 
 def _of_layers(layers: Sequence[Any], asked: Forecast, heads: int | None, use: Any) -> Forecast:

@@ -18,6 +18,7 @@ from sympy import Expr, S
 
 from farfield.theory.answers.errors import InputError
 from farfield.theory.answers.number import exact
+from farfield.theory.formula.reading import uncommented
 
 MAX_LISTED = 4096
 """Heads of a list, with those of several layers."""
@@ -40,7 +41,7 @@ def as_list(text: str) -> list[Any] | None:
     >>> as_list("[-n/4; 0 x2]"), as_list("[0, -1, -1/2]"), as_list("-n")
     (['-n/4', '0', '0'], [0, -1, -1/2], None)
     """
-    inner = text.strip()
+    inner = uncommented(text).strip()
     if not inner.startswith("["):
         return None
     if not inner.endswith("]"):

@@ -455,6 +455,12 @@ class Parser(Reading):
             if self.begins("^") or self.begins("**"):
                 return power_of(self, value, column)
             if value not in GREEK:
+                if self.token[0] == "number":
+                    self.fail(
+                        column,
+                        f"{value} {self.token[1]} has no brackets; write {value}(...), which shows "
+                        "where the argument ends",
+                    )
                 if not names_argument(self):
                     self.fail(column, f"{value} is a function here; write {value}(...)")
                 return of_argument(self, value, column)

@@ -147,6 +147,11 @@ _TOKEN = re.compile(
     r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<name>[A-Za-z_][A-Za-z0-9_]*)"
     r"|(?P<op>\*\*|//|<=|>=|==|!=|[-+*/^(),|<>&~%!=.{}\[\]:]))"
 )
+_COMMENT = re.compile(r"(?<!\S)#[^\n]*")
+_HINTS = {
+    ";": "; several heads stand in brackets, [-n/4; 0 x7]",
+    "#": "; a comment begins with # behind a blank, and goes to the end of its line",
+}
 _DOTTED = re.compile(rf"(?:(?:{'|'.join(PREFIXES)})\s*\.\s*)+(?=[A-Za-z])")
 _TEX = re.compile(r"\\(?:([A-Za-z]+)|(.))", re.DOTALL)
 _WORD = re.compile(r"[A-Za-z]{2,}")
@@ -173,6 +178,15 @@ def is_latex(text: str) -> bool:
     (True, False)
     """
     return "\\" in text or text.strip().startswith("$")
+
+
+def uncommented(text: str) -> str:
+    """A text with blanks for its comments: from a `#` behind a blank to the end of the line.
+
+    >>> uncommented("-n # slope")
+    '-n        '
+    """
+    return _COMMENT.sub(lambda found: " " * len(found.group()), text)
 
 
 def distance_of(text: str) -> str:
@@ -204,9 +218,6 @@ def spelled(text: str, words: Collection[str] = ()) -> Iterator[Token]:
     while at < last:
         if text[at].isspace() or (latex and text[at] in "$~"):
             at += 1
-            continue
-        if text[at] == "#" and not text[at - 1 : at].strip():  # a comment, to the end of its line
-            at = next((k for k in range(at, last) if text[k] == "\n"), last)
             continue
         if found := _INFINITE.match(text, at):
             sign = "-" if found.group(2) == "-" else "+"
@@ -325,6 +336,7 @@ class Tokens:
     """A text as symbols that are read one by one."""
 
     def __init__(self, text: str, domains: Mapping[str, str]) -> None:
+        text = uncommented(text)
         self.text, self.domains = text, domains
         self.distance = distance_of(text)
         if not self.distance.isidentifier():
@@ -336,7 +348,7 @@ class Tokens:
         for token in spelled(text, {*spellings(), *CALLED, *RESERVED}):
             kind, value, at = token
             if kind == "bad":
-                hint = "; several heads stand in brackets, [-n/4; 0 x7]" if value == ";" else ""
+                hint = _HINTS.get(value, "")
                 self.fail(at, f"{quoted(value[:20])} is not part of a formula{hint}")
             self.tokens.append(token)
             if len(self.tokens) > MAX_TOKENS:

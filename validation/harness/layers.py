@@ -17,9 +17,9 @@ from __future__ import annotations
 import dataclasses
 import tomllib
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import StrictBool, StrictFloat, StrictStr
+from pydantic import BeforeValidator, StrictBool, StrictFloat, StrictStr
 
 from farfield.theory.answers.answer import InputError
 from farfield.theory.encodings import LISTED, Encoding, encoding
@@ -27,7 +27,18 @@ from farfield.validation.harness.mechanism import LayerMechanism, Scale, Turn
 from farfield.validation.harness.settings import Natural, settings
 from farfield.validation.harness.trainable import require_values
 
-Formulas = str | list[str]
+
+def _formulas(given: Any) -> Any:
+    each = given if isinstance(given, (list, tuple)) else [given]
+    if not all(isinstance(one, str) for one in each):
+        raise InputError(
+            f"{given!r:.60} is no formula; accepted: a formula or a name, or a list of them, one a "
+            "head"
+        )
+    return given
+
+
+Formulas = Annotated[str | list[str], BeforeValidator(_formulas)]
 
 
 @settings
