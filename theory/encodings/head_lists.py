@@ -25,6 +25,7 @@ MAX_LISTED = 4096
 
 _COUNTED = re.compile(r"(.*\S)\s+(?:[xX]\s?|×)(\d+)", re.DOTALL)
 _COUNT_FIRST = re.compile(r"(\d+)\s*[xX]\s+(\S.*)", re.DOTALL)
+_NO_COUNT = re.compile(r".*\S\s+[xX×]\s*(?:[-+]\s*\d\S*|\d*\.\d*)", re.DOTALL)
 _PRODUCT = re.compile(r"(.*\S)(?:\s*×\s*|(?<=\b0)\s*[*x]\s*)(\d+)", re.DOTALL)
 _NUMBER = re.compile(
     r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?:\s*/\s*\d+)?|inf(?:inity)?|oo|∞)"
@@ -97,6 +98,11 @@ def _require_one_meaning(part: str, text: str) -> None:
         raise InputError(
             f"{_shown(text)} has a list among its heads; give it alone, or write one formula a "
             "head: [-n/4; 0 x7]"
+        )
+    if _NO_COUNT.fullmatch(part):
+        raise InputError(
+            f"{part[:40]!r} in {_shown(text)} ends with x and no count of heads; accepted: 0 x7, "
+            "or a product with a parameter, written with *"
         )
     if (first := _COUNT_FIRST.fullmatch(part)) and not _COUNTED.fullmatch(part):
         raise InputError(

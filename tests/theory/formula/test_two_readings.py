@@ -227,3 +227,23 @@ def test_printed_braces_are_two_readings_but_around_arguments(text):
 def test_a_list_among_the_heads_is_named(text):
     with pytest.raises(InputError, match="give it alone"):
         encoding(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["-W(n)", "-a(n)", "-pi(n)", "-phi(n)", "-K(n+1)", "-C(n, 2)", "lambda m: -b(m)", r"-\mu(n)"],
+)
+def test_a_name_before_a_bracket_may_be_a_function(text):
+    with pytest.raises(InputError, match=r"may mean a function .* or a product"):
+        read(text)
+
+
+def test_a_factor_stays_one():
+    assert read("-m(1 + n)") == read("-m*(1 + n)")
+    assert read("-A*(n)") == read("-A(n)", {"A": "positive"}) == read("-A*n")
+
+
+@pytest.mark.parametrize("text", ["[-n x-1]", "[-n; 0 x1.5]", "[0 x -2]", "[-n/4; 0 ×.5]"])
+def test_a_count_of_heads_is_a_whole_number(text):
+    with pytest.raises(InputError, match="no count of heads"):
+        encoding(text)
