@@ -29,8 +29,7 @@ svg { color: #1a1b1c; --paper: #fdfdfc; --yes: #00684a; --no: #a33d00; font-fami
   sans-serif; }
 .ground { fill: #fdfdfc; }
 @media (prefers-color-scheme: dark) {
-  svg { color: #e6e6e4; --paper: #17181a; --yes: #5fc9a2; --no: #f0965a; --c0: #5eb3ec;
-    --c1: #f28e4b; }
+  svg { color: #e6e6e4; --paper: #17181a; --yes: #5fc9a2; --no: #f0965a; --c0: #5eb3ec; }
   .ground { fill: #17181a; }
 }
 """

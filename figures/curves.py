@@ -7,27 +7,40 @@ and says which of them are not among the runs. Without any, it is missing.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from fnmatch import fnmatchcase
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
 from farfield.figures.exhibit import Data, Drawing, Exhibit, NoResults
-from farfield.figures.samples import MODE, Run, Sample, command, conditions, reference, settings
+from farfield.figures.line_names import Named, name_lines
+from farfield.figures.samples import (
+    MODE,
+    Run,
+    Sample,
+    command,
+    conditions,
+    reference,
+    settings,
+    subject,
+)
 from farfield.figures.style import (
+    INK,
     LINES,
     column_figure,
     house,
-    look,
+    of_verdict,
     plain_ticks,
     round_numbers,
     spoken,
+    told_apart,
 )
+from farfield.theory.answers.answer import InputError
 from farfield.theory.answers.number import listed
-from farfield.theory.answers.writers.svg import COLOURS
-from farfield.theory.convergence import check_convergence
-from farfield.theory.encodings import CATALOGUE, encoding
+from farfield.theory.convergence import Verdict, check_convergence
 from farfield.validation.claims.gradients import STEP, gradients
 from farfield.validation.extrapolation import TOLERANCE
 
@@ -86,6 +99,8 @@ def absent(found: Sequence[Sample], wanted: Sequence[str], options: str = "") ->
     return f" Not among the runs: {', '.join(names)}; to make them: {'; '.join(commands)}."
 
 
+HEADS = 8
+COLOURS_SAY = "Green: the series converges; orange: it diverges; grey: no such verdict."
 Curves = list[tuple[Sample, Mapping[float, Sequence[float]]]]
 
 
@@ -97,49 +112,37 @@ def _calm(curves: Curves) -> Curves:
     return flat if 1 < len(flat) < len(curves) and max(map(max, means)) > 2 * least else []
 
 
-def _draw(axes: Any, curves: Curves, others: Sequence[str] | None = None, **options: Any) -> None:
-    """Means over seeds by x, with a band from the least to the greatest.
+def _draw(axes: Any, curves: Curves, order: Sequence[str]) -> list[Named]:
+    """Means over seeds by x, with a band from the least to the greatest; returns what to name.
 
     Args:
         axes: where.
         curves: values over seeds by x, of each sample.
-        others: the labels of the whole figure, from which a curve must differ.
-        options: of every line.
+        order: the labels of the whole figure, in which a line has its place.
     """
-    others = others or [s.label for s, _ in curves]
+    lines = []
     for sample, values in curves:
-        style = _style(sample.label, others) | options
-        x = list(values)
-        axes.plot(x, [np.mean(values[k]) for k in x], label=spoken(sample.label), **style)
+        x, ink = list(values), colour_of(sample.label)
+        line = Named(spoken(sample.label), x, [float(np.mean(values[k])) for k in x], ink)
+        style = told_apart(order.index(sample.label)) | {"color": ink, "clip_on": False}
+        axes.plot(x, line.y, label=line.name, **style)
         if len(sample.runs) > 1:
             low, high = ([f(values[k]) for k in x] for f in (min, max))
-            axes.fill_between(x, low, high, color=style["color"], alpha=0.18, linewidth=0)
+            axes.fill_between(x, low, high, color=ink, alpha=0.18, linewidth=0)
+        lines.append(line)
+    return lines
 
 
-def _style(label: str, others: Sequence[str]) -> dict[str, Any]:
-    """The look of an encoding; of several members of one family a look each."""
-    base = label.partition(MODE)[0]
-    family = [
-        o
-        for o in dict.fromkeys(o.partition(MODE)[0] for o in others)
-        if o.split(" ")[0] == base.split(" ")[0]
-    ]
-    style = look(base)
-    if len(family) > 1:
-        k = family.index(base)
-        style = {"color": COLOURS[k % 8], "marker": "os^DvP"[k % 6], "linestyle": LINES[k % 4]}
-    if MODE in label:
-        style |= {"linestyle": ":", "markerfacecolor": "none"}
-    return style
-
-
-def _legend(entries: int) -> dict[str, Any]:
-    return {
-        "loc": "outside upper center",
-        "ncols": 2 if entries in (2, 4) else 3,
-        "columnspacing": 1,
-        "handlelength": 2.2,
-    }
+@cache
+def colour_of(label: str) -> str:
+    """The colour of the verdict on the series of an encoding; with a window or blockwise attention
+    its support is bounded, so that it converges."""
+    base, _, mode = label.partition(MODE)
+    if mode:
+        return of_verdict(Verdict.CONVERGES)
+    with suppress(InputError):  # a run of a formula of one's own
+        return of_verdict(check_convergence(subject(base).encoding(HEADS)).verdict)
+    return of_verdict(None)
 
 
 def perplexity(
@@ -162,31 +165,23 @@ def perplexity(
     shown = {row[2] for row in rows}
     with house(column=True):
         drawn, panels = column_figure(4.4 if calm else 2.8, rows=2 if calm else 1)
+        named = []
         for axes, some in zip(np.atleast_1d(panels), (curves, calm), strict=False):
-            _draw(axes, some, [s.label for s in found])
+            lines = _draw(axes, some, [s.label for s in found])
             _lengths(axes, shown, found[0].length)
-            axes.set_ylabel("perplexity")
-        axes.set_xlabel("context length (tokens)")
-        drawn.legend(*np.atleast_1d(panels)[0].get_legend_handles_labels(), **_legend(len(found)))
+            axes.set_ylabel("perplexity (log)")
+            low = [spoken(s.label) for s, _ in calm] if some is curves else []
+            named.append((axes, [line for line in lines if line.name not in low]))
+        axes.set_xlabel("context length (tokens, log)")
+        name_lines(drawn, *named)
     below = " Below: those that stay flat, on a scale of their own." * bool(calm)
     return Drawing(
         Data(("encoding", "seed", "length", "perplexity"), tuple(rows)),
-        f"{kept(curves, found[0].length)}{_verdicts(found)} Grey: the training length.{below}",
+        f"{kept(curves, found[0].length)} {COLOURS_SAY} Upright: the training length.{below}",
         drawn,
         made=f"{conditions(found)}{bands(found)} Protocol: {protocol}.{_far(found)}{printed}"
         f"{absent(found, wanted)}",
     )
-
-
-def _verdicts(found: Sequence[Sample]) -> str:
-    """Proved facts on the series of those drawn."""
-    by: dict[str, list[str]] = {}
-    for s in found:
-        if s.label in CATALOGUE:
-            verdict = check_convergence(encoding(s.label)).verdict
-            by.setdefault(str(verdict).replace("_", " "), []).append(spoken(s.label))
-    said = "; of ".join(f"{', '.join(names)}: {verdict}" for verdict, names in by.items())
-    return f" Series (theorem) of {said}." if said else ""
 
 
 def _far(found: Sequence[Sample]) -> str:
@@ -213,6 +208,7 @@ def _lengths(axes: Any, lengths: set[int], trained: int) -> None:
     axes.axvline(trained, color="#888888", linewidth=0.8, zorder=0)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
+    axes.set_xlim(right=max(lengths))
     shown = sorted(lengths)
     plain_ticks(axes.xaxis, shown if len(shown) < 7 else shown[:: len(shown) // 6 + 1])
     plain_ticks(axes.yaxis, round_numbers(*axes.get_ylim()))
@@ -237,36 +233,42 @@ def windows(runs: Sequence[Run], *, figure: str, wanted: Sequence[str]) -> Drawi
         )
     found = groups[0]
     rows: list[tuple[Any, ...]] = []
+    lines: list[Named] = []
     with house(column=True):
         drawn, axes = column_figure(2.8)
-        for s in found:
-            for protocol, mode in modes.items():
+        for k, s in enumerate(found):
+            for (protocol, mode), dash in zip(modes.items(), LINES, strict=False):
                 values = {n: by for n, by in s.perplexity(protocol).items() if n <= s.length}
                 rows += [
                     (s.label, mode, seed, n, v)
                     for n, by in values.items()
                     for seed, v in by.items()
                 ]
-                style = _style(s.label, [o.label for o in found])
-                style |= {"linestyle": "-" if mode == "sliding window" else "--"}
-                axes.plot(
-                    list(values),
-                    [np.mean(list(by.values())) for by in values.values()],
-                    label=f"{spoken(s.label)}, {mode}",
-                    **style,
-                )
+                means = [float(np.mean(list(by.values()))) for by in values.values()]
+                name = f"{spoken(s.label)}, {mode.removesuffix(' window')}"
+                line = Named(name, [*values], means, colour_of(s.label))
+                style = told_apart(k) | {"linestyle": dash, "clip_on": False}
+                axes.plot(line.x, line.y, label=line.name, color=line.colour, **style)
+                lines.append(line)
         _lengths(axes, {row[3] for row in rows}, found[0].length)
-        axes.set(xlabel="inference window (tokens)", ylabel="perplexity")
-        drawn.legend(loc="outside upper center", ncols=1)
+        axes.set(xlabel="inference window (tokens, log)", ylabel="perplexity (log)")
+        name_lines(drawn, (axes, lines))
+    better = [a <= b for one, two in _by_mode(lines) for a, b in zip(one.y, two.y, strict=True)]
     return Drawing(
         Data(("encoding", "mode", "seed", "window", "perplexity"), tuple(rows)),
+        f"Sliding windows have the lower perplexity in {sum(better)} of {len(better)} cases. "
         "Solid: sliding windows, scored at their last token (stride 1). Dashed: windows that do "
-        "not overlap, scored at every token.",
+        f"not overlap, scored at every token. {COLOURS_SAY}",
         drawn,
         made=f"{conditions(found)} The targets of the two differ; those of sliding windows are "
         "sampled. The paper lists windows of 16 to 512 tokens and does not name the "
         f"data.{absent(found, wanted, _WINDOWS)}",
     )
+
+
+def _by_mode(lines: Sequence[Named]) -> Sequence[tuple[Named, Named]]:
+    """The sliding and the nonoverlapping line of each encoding."""
+    return list(zip(lines[::2], lines[1::2], strict=True))
 
 
 def cumulative_gradient(
@@ -293,23 +295,24 @@ def cumulative_gradient(
         ]
     with house(column=True):
         drawn, axes = column_figure(2.8)
-        if len({s.label for s in found}) == len(found):
-            _draw(axes, curves)
-        else:
-            for (s, values), line in zip(curves, LINES, strict=False):
-                _draw(axes, [(s, values)], linestyle=line)
-                axes.lines[-1].set_label(f"{spoken(s.label)}, trained on {s.length}")
+        lines = _draw(axes, curves, [s.label for s, _ in curves])
+        if len({s.label for s in found}) < len(found):
+            own = [f"{spoken(s.label)}, trained on {s.length}" for s, _ in curves]
+            lines = [replace(line, name=name) for line, name in zip(lines, own, strict=True)]
+            for line, name, dash in zip(axes.lines, own, LINES, strict=False):
+                line.set(label=name, linestyle=dash)
         for length in {s.length for s in found}:
             axes.axvline(length, color="#888888", linewidth=0.8, zorder=0)
         axes.set_xscale("log", base=2)
+        axes.set_xlim(right=max(curves[0][1]))
         plain_ticks(axes.xaxis, [t for t in curves[0][1] if t.bit_length() % 2])  # type: ignore[attr-defined]
-        axes.set(xlabel="nearest tokens", ylabel="cumulative gradient share", ylim=(0, 1.02))
-        drawn.legend(**_legend(len(found)))
+        axes.set(xlabel="nearest tokens (log)", ylabel="cumulative gradient share", ylim=(0, 1.02))
+        name_lines(drawn, (axes, lines))
     gradient = found[0].measurements[0]["gradient"]
     return Drawing(
         Data(("encoding", "trained", "seed", "nearest tokens", "gradient share"), tuple(rows)),
-        f"Within the training length lies a share of the gradient of {_within(curves)}. Grey: the "
-        "training length.",
+        f"Within the training length lies a share of the gradient of {_within(curves)}. Upright: "
+        f"the training length. {COLOURS_SAY}",
         drawn,
         made=f"{conditions(found)}{bands(found)} Gradient of the {gradient['scalar']}, mean over "
         f"{gradient['segments']} segments of {gradient['length']} tokens. The print shows the sum "
@@ -346,6 +349,7 @@ def gradient_by_position(
     rows: list[tuple[Any, ...]] = []
     with house(column=True):
         drawn, (whole, near) = column_figure(4.2, rows=2)
+        lines: dict[Any, list[Named]] = {whole: [], near: []}
         for k, length in enumerate(lengths):
             models = [g for g in found if g["trained"] == length]
             shares = np.cumsum([g["shares"][::-1] for g in models], axis=1)
@@ -357,25 +361,25 @@ def gradient_by_position(
             ]
             for axes, end in ((whole, position[-1]), (near, 2 * lengths[-1])):
                 p, *parts = (a[position <= end] for a in (position, *shares))
-                style = {"color": COLOURS[k], "linestyle": LINES[k]}
-                axes.plot(p, np.mean(parts, 0), label=f"trained on {length}", **style)
-                axes.fill_between(
-                    p, np.min(parts, 0), np.max(parts, 0), alpha=0.18, linewidth=0, color=COLOURS[k]
-                )
-                axes.axvline(length, color=COLOURS[k], linewidth=0.7, linestyle=":")
+                line = Named(f"trained on {length}", p, np.mean(parts, 0))
+                axes.plot(p, line.y, label=line.name, color=INK, linestyle=LINES[k])
+                band = {"alpha": 0.18, "linewidth": 0, "color": INK}
+                axes.fill_between(p, np.min(parts, 0), np.max(parts, 0), **band)
+                axes.axvline(length, color=INK, linewidth=0.7, linestyle=":")
+                lines[axes].append(line)
         for axes, end in ((whole, position[-1]), (near, 2 * lengths[-1])):
             axes.set(xlim=(0, end), ylim=(0, 1.02), ylabel="cumulative gradient")
             axes.set_xticks(np.linspace(0, end, 5))
         near.set_xlabel("position in the row (tokens)")
-        drawn.legend(*whole.get_legend_handles_labels(), **_legend(len(lengths)))
+        name_lines(drawn, *lines.items())
     jumps = ", ".join(
-        f"{np.mean([_within_jump(g) for g in found if g['trained'] == n]):.0%} for {n}"
+        f"{np.mean([_within_jump(g) for g in found if g['trained'] == n]):.0%} where that is {n}"
         for n in lengths
     )
     return Drawing(
         Data(("encoding", "trained", "seed", "position", "cumulative gradient"), tuple(rows)),
-        f"Within an eighth of the training length of it lies a share of the gradient of {jumps} "
-        "tokens. Dotted: the training length; below: the positions around it.",
+        f"Near the training length, within an eighth of it, lies a share of the gradient of "
+        f"{jumps}. Dotted: the training length; below: the positions around it.",
         drawn,
         made=f"Measured: {found[0]['scale'].partition(', trained')[0]}; trained on "
         f"{' and '.join(map(str, lengths))} tokens, {len(found)} models of the reference runs, the "
@@ -415,19 +419,22 @@ def attention_fields(runs: Sequence[Run], *, figure: str, wanted: Sequence[str])
             f["eps"]: [m[k]["tokens"] / f["length"] for m in fields]
             for k, f in enumerate(fields[0])
         }
-        curves.append((s, shares))
+        curves.append((s, dict(sorted(shares.items(), reverse=True))))
+    least = min(curves[0][1])
     with house(column=True):
         drawn, axes = column_figure(2.8)
-        _draw(axes, curves)
-        axes.set(xscale="log", yscale="log", xlabel="eps", ylabel="attention ERF / row length")
+        lines = _draw(axes, curves, [s.label for s in found])
+        axes.set(xscale="log", yscale="log", xlabel="eps (log)")
+        axes.set(xlim=(max(curves[0][1]), least), ylabel="attention ERF / row length (log)")
         plain_ticks(axes.xaxis, sorted(curves[0][1]))
         plain_ticks(axes.yaxis, round_numbers(*axes.get_ylim()))
-        drawn.legend(**_legend(len(found)))
+        name_lines(drawn, (axes, lines))
     field = found[0].measurements[0]["attention"][0]
+    needs = [f"{np.mean(values[least]):.0%} for {spoken(s.label)}" for s, values in curves]
     return Drawing(
         Data(("encoding", "seed", "eps", "row", "attention ERF", "TRF of the rows"), tuple(rows)),
-        f"How many of the {field['length']} tokens of a segment hold all but eps of the attention, "
-        "as a share.",
+        f"All but {least:g} of the attention needs a share of the {field['length']} tokens of "
+        f"{listed(needs, 20)}. {COLOURS_SAY}",
         drawn,
         made=f"{conditions(found)}{bands(found)} Attention ERF, {field['averaged']}. The paper "
         f"does not say its eps grid, normalisation or aggregation.{absent(found, wanted)}",

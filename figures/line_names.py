@@ -1,115 +1,198 @@
-"""Names at the ends of lines, in place of a legend."""
+"""Names beside lines and points, in place of a legend."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise, product
 from typing import Any
 
+import numpy as np
 from matplotlib import rcParams
+from matplotlib.transforms import Bbox
 
-GAP = 0.055
-"""Least distance of two names in a column, in heights of the frame."""
-LEAST = 0.02
-"""The lowest height of a name, so that it keeps clear of an axis."""
+from farfield.figures.style import INK
+
+ROW = 1.25
+"""Least distance of two names in a column, in sizes of their type."""
+LETTER = 0.62
+"""Width of a letter, in sizes of the type."""
+APART = 0.015
+"""Lines whose ends are nearer than that, in heights of the frame, are named where they part."""
+MANY = 1000
+"""Points of a line that lie close enough as they are."""
+CLEAR = 1.5
+"""Pixels between a name and the nearest line."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Named:
     """A line that is to carry its name: its points in data coordinates, in order."""
 
     name: str
-    x: Sequence[float]
-    y: Sequence[float]
-    colour: str
+    x: Sequence[float] | np.ndarray
+    y: Sequence[float] | np.ndarray
+    colour: str = INK
 
 
 End = tuple[float, float, Named]
 """Where the visible part of a line ends, in the coordinates of the frame."""
 
 
-def name_lines(axes: Any, lines: Sequence[Named]) -> None:
-    """Write each name where its line ends: beside the frame where it reaches its right side, in a
-    row within it where the line leaves through the top or the bottom. Scales and limits of the axes
-    are final."""
-    to_frame = axes.transData + axes.transAxes.inverted()
-    beside: list[End] = []
-    crossing: list[End] = []
-    for line in lines:
-        points = to_frame.transform([*zip(line.x, line.y, strict=True)])
-        inside = [(x, y) for x, y in points if -1e-9 <= x <= 1 + 1e-9 and -1e-9 <= y <= 1 + 1e-9]
-        if not inside:
-            continue
-        last = inside[-1]
-        (beside if last[0] > 0.98 else crossing).append((*last, line))
-    column(axes, beside)
-    for above in (False, True):
-        _rows(axes, [end for end in crossing if (end[1] > 0.5) == above], above)
+def name_lines(figure: Any, *panels: tuple[Any, Sequence[Named]]) -> None:
+    """Write each name beside its line: in a column right of the frame where the lines that reach
+    its right side end apart, else along the line where no line goes through it.
 
-
-def _text(axes: Any, x: float, y: float, line: Named, **options: Any) -> None:
-    axes.text(
-        x,
-        y,
-        line.name,
-        transform=axes.transAxes,
-        color=line.colour,
-        fontsize=rcParams["legend.fontsize"],
-        clip_on=False,
-        **options,
-    )
+    Args:
+        figure: the whole.
+        panels: axes, with final scales and limits, and their lines.
+    """
+    layout = figure.get_layout_engine()
+    layout.execute(figure)
+    ends = {axes: [e for line in lines if (e := _end(axes, line))] for axes, lines in panels}
+    beside = [e for found in ends.values() for e in found if e[0] > 0.98 and _alone(e, found)]
+    while True:
+        written = []
+        for axes, found in ends.items():
+            written += column(axes, [end for end in found if end in beside])
+        layout.execute(figure)  # names beside the frames take room from them
+        along = {
+            axes: _along(axes, [e for e in found if e not in beside])
+            for axes, found in ends.items()
+        }
+        lost = [
+            e for axes, found in ends.items() for e in found if e not in (*beside, *along[axes])
+        ]
+        if not lost:
+            break
+        beside += lost
+        for artist in written:
+            artist.remove()
+    for axes, places in along.items():
+        for (*_, line), place in places.items():
+            _write(axes, *place, line)
 
 
 def name_points(axes: Any, points: Sequence[Named], at: float) -> None:
     """Write the names of single points in a column at a place of the frame's width."""
-    to_frame = axes.transData + axes.transAxes.inverted()
-    placed = [to_frame.transform((p.x[0], p.y[0])) for p in points]
+    placed = [_frame(axes).transform((p.x[0], p.y[0])) for p in points]
     column(axes, [(x, y, p) for (x, y), p in zip(placed, points, strict=True)], at)
 
 
-def column(axes: Any, ends: list[End], at: float = 1.03) -> None:
-    """Names one above the other, as near to their lines as they fit."""
-    ends.sort(key=lambda end: end[1])
+def column(axes: Any, ends: Sequence[End], at: float = 1.03) -> list[Any]:
+    """Names one above the other, as near to their lines as they fit; returns what was drawn."""
+    gap = ROW * _size(axes) / axes.get_window_extent().height
+    ends = sorted(ends, key=lambda end: end[1])
     heights = [end[1] for end in ends]
     for _ in range(200):  # neighbours that are too close push each other away
-        moved = False
         for k in range(1, len(heights)):
-            short = GAP - (heights[k] - heights[k - 1])
-            if short > 1e-6:
-                heights[k - 1] -= short / 2
-                heights[k] += short / 2
-                moved = True
-        if not moved:
-            break
-    heights = [max(height, LEAST + GAP * k) for k, height in enumerate(heights)]
+            short = max(0.0, gap - (heights[k] - heights[k - 1]))
+            heights[k - 1] -= short / 2
+            heights[k] += short / 2
+    heights = [max(height, gap * (k + 0.4)) for k, height in enumerate(heights)]
+    drawn = []
     for (x, y, line), height in zip(ends, heights, strict=True):
-        if abs(height - y) > GAP / 2 or at - x > GAP:
-            axes.plot(
-                [x, at - 0.005],
-                [y, height],
-                transform=axes.transAxes,
-                color=line.colour,
-                linewidth=0.5,
-                clip_on=False,
-            )
-        _text(axes, at, height, line, va="center")
+        if abs(height - y) > gap / 2 or at - x > 0.05:
+            leader = {"transform": axes.transAxes, "color": line.colour, "clip_on": False}
+            drawn += axes.plot([x, at - 0.005], [y, height], linewidth=0.5, gid="leader", **leader)
+        drawn.append(_write(axes, at, height, line))
+    return drawn
 
 
-def _rows(axes: Any, ends: list[End], above: bool) -> None:
-    """Names within the frame, in as few rows as keep them apart."""
-    full: list[float] = []  # where the last name of each row ends
-    for k, (x, _, line) in enumerate(sorted(ends, key=lambda end: end[0])):
-        width = 0.0165 * len(line.name) + 0.02
-        free = k == 0 and x > width  # nothing lies before the first
-        start = x - 0.012 if free else min(x + 0.012, 1.0)
-        row = next((r for r, end in enumerate(full) if end <= start), len(full))
-        full[row : row + 1] = [x if free else start + width]
-        height = 0.03 + row * GAP
-        _text(
-            axes,
-            start,
-            1 - height if above else height,
-            line,
-            va="center",
-            ha="right" if free else "left",
-        )
+def _along(axes: Any, ends: Sequence[End]) -> dict[End, tuple[float, float]]:
+    """A place along each line that is nearer to it than to others, and where no line is; of the
+    lines that have one."""
+    paths = {end: _path(axes, end[2]) for end in ends}
+    ink = (
+        np.concatenate([_dense(axes, shown) for shown in axes.lines]) if ends else np.empty((0, 2))
+    )
+    taken: list[Bbox] = []
+    found: dict[End, tuple[float, float]] = {}
+    for end, path in paths.items():
+        others = [p for other, p in paths.items() if other is not end]
+        rest = np.concatenate(others) if others else np.full((1, 2), np.inf)
+        for box in _places(axes, end[2], path):
+            if any(map(box.overlaps, taken)) or _inside(box, ink):
+                continue
+            corners = np.array([box.min, box.max, (box.x0, box.y1), (box.x1, box.y0)])
+            if _distance(corners, path) < 0.8 * _distance(corners, rest):
+                taken.append(box)
+                middle = axes.transAxes.inverted().transform((box.x0, (box.y0 + box.y1) / 2))
+                found[end] = (float(middle[0]), float(middle[1]))
+                break
+    return found
+
+
+def _places(axes: Any, line: Named, path: np.ndarray) -> Iterator[Bbox]:
+    """Boxes of a name, from near to far and from the last quarter of its line to its beginning."""
+    size, frame = _size(axes), axes.get_window_extent()
+    width = LETTER * size * len(line.name)
+    steps = path[np.linspace(0.97 * (len(path) - 1), 0, 60).astype(int)]
+    for rise, (x, y), shift in product((0.9, -0.9, 1.5, -1.5, 2.4, -2.4), steps, (0.5, 1, 0)):
+        low, left = y + rise * size - size / 2, x - shift * width
+        box = Bbox.from_bounds(left, low, width, size)
+        if frame.x0 + 2 < left and box.x1 < frame.x1 and frame.y0 + 2 < low and box.y1 < frame.y1:
+            yield box
+
+
+def _inside(box: Bbox, ink: np.ndarray) -> bool:
+    """Whether a line goes through a box."""
+    low, high = np.array(box.min) - CLEAR, np.array(box.max) + CLEAR
+    return bool(((ink > low) & (ink < high)).all(axis=1).any())
+
+
+def _distance(points: np.ndarray, path: np.ndarray) -> float:
+    """The least of the distances from points to a path."""
+    return float(np.hypot(*(points[:, None] - path[None]).transpose(2, 0, 1)).min())
+
+
+def _path(axes: Any, line: Named) -> np.ndarray:
+    """The visible points of a line in pixels, a few pixels apart."""
+    return _sampled(axes, axes.transData.transform(np.column_stack([line.x, line.y])))
+
+
+def _dense(axes: Any, shown: Any) -> np.ndarray:
+    """The same of a line that is drawn."""
+    return _sampled(axes, shown.get_transform().transform(shown.get_xydata()))
+
+
+def _sampled(axes: Any, points: np.ndarray) -> np.ndarray:
+    points = points[np.isfinite(points).all(axis=1)]
+    found = [points if len(points) > MANY else points[:1]]
+    for a, b in pairwise(points) if len(points) <= MANY else ():
+        parts = np.linspace(0, 1, 2 + int(min(4000, np.hypot(*(b - a)) / 2)))[1:, None]
+        found.append(a + parts * (b - a))
+    every = np.concatenate(found)
+    frame = axes.get_window_extent()
+    seen = every[((every > frame.min - 1) & (every < frame.max + 1)).all(axis=1)]
+    return seen if len(seen) else every[-1:]
+
+
+def _frame(axes: Any) -> Any:
+    return axes.transData + axes.transAxes.inverted()
+
+
+def _end(axes: Any, line: Named) -> End | None:
+    """The last visible point of a line; None where it is out of sight."""
+    points = _frame(axes).transform(np.column_stack([line.x, line.y]))
+    inside = points[((points >= -1e-9) & (points <= 1 + 1e-9)).all(axis=1)]
+    return (float(inside[-1][0]), float(inside[-1][1]), line) if len(inside) else None
+
+
+def _alone(end: End, ends: Sequence[End]) -> bool:
+    """Whether no other line ends at the same place."""
+    return all(
+        other is end or abs(other[0] - end[0]) > 0.02 or abs(other[1] - end[1]) > APART
+        for other in ends
+    )
+
+
+def _size(axes: Any) -> float:
+    """The type of names in pixels."""
+    return float(rcParams["legend.fontsize"] * axes.figure.dpi / 72)
+
+
+def _write(axes: Any, x: float, y: float, line: Named) -> Any:
+    size = rcParams["legend.fontsize"]
+    look = {"transform": axes.transAxes, "color": line.colour, "fontsize": size, "va": "center"}
+    return axes.text(x, y, line.name, clip_on=False, **look)

@@ -9,8 +9,9 @@ import numpy as np
 from matplotlib.patches import Rectangle
 
 from farfield.figures.style import INK
+from farfield.theory.answers.writers.svg import COLOURS
 
-SEEN, NEAR = "#0072b2", "#e69f00"
+SEEN, NEAR = "#888888", COLOURS[0]
 
 
 def cells(

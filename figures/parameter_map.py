@@ -337,7 +337,7 @@ def _draw_line(
             below.plot(
                 [float(p.x) for p in leaking],
                 [max(p.leak or 0, LEAST_LEAK) for p in leaking],
-                color=COLOURS[1],
+                color=COLOURS[0],
                 marker="o",
                 markersize=3,
             )

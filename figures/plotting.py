@@ -16,8 +16,8 @@ from matplotlib.ticker import FuncFormatter
 from sympy import Expr
 
 from farfield.figures.exhibit import Data
-from farfield.figures.line_names import Named, name_lines
-from farfield.figures.style import COLOURS, FORMATS, house, look, new_figure, rendered, svg
+from farfield.figures.line_names import Named, name_lines, name_points
+from farfield.figures.style import COLOURS, FORMATS, LINES, house, new_figure, rendered, svg
 from farfield.numerics.frontier import reach_frontier
 from farfield.numerics.leak import leak
 from farfield.numerics.price import head_prices
@@ -277,12 +277,15 @@ def _frontier(formulas: Sequence[Any], length: int, advantage: Any, trained: Any
         figure, axes = new_figure(6.4, 4.2)
         axes.plot([p.x for p in best], [p.y for p in best], color="#888888", zorder=0)
         axes.axhline(found.trained, color="#888888", linewidth=0.7, linestyle=":", zorder=0)
-        for k, p in enumerate(data):
-            style = {"color": COLOURS[k % len(COLOURS)], "label": shortened(p.formula, 40)}
-            fill = style["color"] if p in best else "white"
-            axes.plot(p.x, p.y, "o", markerfacecolor=fill, clip_on=False, **style)
+        for p in data:
+            fill = COLOURS[0] if p in best else "white"
+            label = shortened(p.formula, 40)
+            axes.plot(
+                p.x, p.y, "o", markerfacecolor=fill, color=COLOURS[0], clip_on=False, label=label
+            )
         axes.set(xlabel=x_name, ylabel=y_name, xlim=(0, 1), yscale="log")
-        axes.legend(loc="lower right")
+        figure.draw_without_rendering()
+        name_points(axes, [Named(shortened(p.formula, 40), [p.x], [p.y]) for p in data], 1.06)
     return Plot("frontier", x_name, y_name, tuple(data), tuple(missing), figure)
 
 
@@ -310,18 +313,10 @@ def _why(what: str, eps: Any) -> str:
     return "its values are not known"
 
 
-def _colours(subjects: dict[str, Encoding]) -> dict[str, str]:
-    """A colour a formula: that of the catalogue, and for others one that is free."""
-    known = {name: look(s.name)["color"] for name, s in subjects.items() if s.name in CATALOGUE}
-    free = [c for c in COLOURS if c not in known.values()] or list(COLOURS)
-    others = (name for name in subjects if name not in known)
-    return known | {name: free[k % len(free)] for k, name in enumerate(others)}
-
-
 def _draw(
     what: str, kind: _Kind, subjects: dict[str, Encoding], data: Sequence[Point], eps: Any
 ) -> Figure:
-    colours = _colours(subjects)
+    looks = {name: (COLOURS[k % len(COLOURS)], LINES[k % 4]) for k, name in enumerate(subjects)}
     with house():
         figure, axes = new_figure(6.4, 4.2)
         lines = []
@@ -329,17 +324,11 @@ def _draw(
             heads = subjects[name].num_heads
             x, y = [p.x for p in points], [p.y for p in points]
             fade = 1.0 if heads == 1 else 1 - 0.6 * (head - 1) / (heads - 1)
-            dash = look(subjects[name].name)["linestyle"] if subjects[name].title else "-"
-            axes.plot(
-                x,
-                y,
-                color=colours[name],
-                alpha=fade,
-                linestyle=dash,
-                marker="o" if len(x) == 1 else "",
-            )
+            colour, dash = looks[name]
+            marker = "o" if len(x) == 1 else ""
+            axes.plot(x, y, color=colour, alpha=fade, linestyle=dash, marker=marker)
             if head in (1, heads):
-                lines.append(Named(_title(subjects[name], name, head), x, y, colours[name]))
+                lines.append(Named(_title(subjects[name], name, head), x, y, colour))
         axes.set(xscale="log", xlabel=kind.x_name, ylabel=kind.y_name)
         if kind.log_y:
             axes.set_yscale("log")
@@ -362,7 +351,7 @@ def _draw(
         else:
             axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
         axes.margins(x=0)
-        name_lines(axes, lines)
+        name_lines(figure, (axes, lines))
         return figure
 
 

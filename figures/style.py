@@ -1,6 +1,7 @@
 """House style: one look for every figure, the same bytes for the same data.
 
-An encoding keeps its colour, marker and line everywhere. Text stays text. `svg` returns a figure
+Green and orange say a verdict, blue is what was asked about, all else is ink or grey and differs by
+marker and line; names stand beside their lines. Text stays text. `svg` returns a figure
 as inline SVG: its identifiers carry a prefix, so that several figures live in one page, and its
 ink is `currentColor`, so that it follows the page's light or dark scheme.
 """
@@ -20,6 +21,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from farfield.theory.answers.writers.svg import COLOURS as COLOURS
+from farfield.theory.answers.writers.svg import NO, YES
+from farfield.theory.answers.writers.svg import SOFT as SOFT
+from farfield.theory.convergence import Verdict
 from farfield.theory.encodings import CATALOGUE
 
 INK = "#1a1b1c"
@@ -27,9 +31,6 @@ INK = "#1a1b1c"
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p")
 LINES = ("-", "--", "-.", ":")
-OTHERS = "*hd<>"
-"""Markers of formulas that are not in the catalogue."""
-
 COLUMN = 3.4
 """Width of one column of a paper, in inches."""
 
@@ -98,28 +99,14 @@ def column_figure(height: float = 2.5, rows: int = 1, columns: int = 1) -> tuple
     return figure, figure.subplots(rows, columns)
 
 
-def look(label: str) -> dict[str, Any]:
-    """Colour, marker and line style of an encoding, the same in every figure; a formula that is
-    not in the catalogue is drawn in the colour of the text.
+def of_verdict(verdict: Verdict | None) -> str:
+    """The colour of a verdict; grey where there is none, or another one."""
+    return {Verdict.CONVERGES: YES, Verdict.DIVERGES: NO}.get(verdict, SOFT)  # type: ignore[arg-type]
 
-    Args:
-        label: as `farfield.validation.labels` has it; its first word names the entry.
-    """
-    entry = CATALOGUE.get(label.partition(" ")[0])
-    if entry is None:
-        turn = sum(map(ord, label))
-        marker, line = OTHERS[turn % len(OTHERS)], LINES[turn % len(LINES)]
-        return {"color": INK, "marker": marker, "linestyle": line}
-    colour, dash = entry.look.colour, entry.look.dash
-    if colour is None:  # after all that have a place of their own
-        others = [e.name for e in CATALOGUE.values() if e.look.colour is None]
-        turn, colour = divmod(others.index(entry.name), len(COLOURS))
-        dash = turn + len(LINES)
-    return {
-        "color": COLOURS[colour],
-        "marker": entry.look.marker or MARKERS[(colour + dash) % len(MARKERS)],
-        "linestyle": LINES[dash % len(LINES)],
-    }
+
+def told_apart(place: int) -> dict[str, Any]:
+    """Marker and line style of the line at a place of a figure, from 0: colours say verdicts."""
+    return {"marker": MARKERS[place % len(MARKERS)], "linestyle": LINES[place % len(LINES)]}
 
 
 def plain_ticks(axis: Any, ticks: Sequence[float]) -> None:
@@ -153,7 +140,7 @@ def round_numbers(low: float, high: float) -> list[float]:
 
 
 def spoken(label: str) -> str:
-    """What a label of a run is called in a legend.
+    """What a label of a run is called in a figure.
 
     >>> spoken("alibi shift -3"), spoken("rope + BCA")
     ('ALiBi shift −3', 'RoPE + BCA')
@@ -170,8 +157,9 @@ def svg(figure: Figure, name: str) -> str:
     with mpl.rc_context(salted):
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     text = _smaller(buffer.getvalue(), name)
-    for k, colour in enumerate(COLOURS):
-        text = text.replace(colour, f"var(--p{k}, {colour})")
+    themed = {"yes": YES, "no": NO, "soft": SOFT} | {f"c{k}": c for k, c in enumerate(COLOURS)}
+    for own, colour in themed.items():
+        text = text.replace(colour, f"var(--{own}, {colour})")
     return text.replace(INK, "currentColor").strip()
 
 

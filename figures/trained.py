@@ -72,7 +72,7 @@ def law(runs: Any = None) -> Drawing:
         Data(columns, data),
         f"The order loss of the formula puts {right.sum()} of {len(known)} trials on the right "
         f"side of {TOLERANCE:.0%}: R² = {explained:.2f}, each family told by a line through the "
-        f"others. Farthest from it: {'; '.join(farthest)}. Black: on the wrong side. Circles: "
+        f"others. Farthest from it: {'; '.join(farthest)}. Strong: on the wrong side. Circles: "
         "models that learned longer. Below: the corner of the first panel. Perplexity holds "
         "below the dashed line.",
         figure,
@@ -104,8 +104,7 @@ def mixtures(runs: Any = None) -> Drawing:
             ylabel="ratio of perplexity (log)",
         )
         _ratios(axes, max(y for *_, y in rows))
-        figure.canvas.draw()
-        name_lines(axes, lines)
+        name_lines(figure, (axes, lines))
     return Drawing(
         Data(("slope", "local heads", "ratio of perplexity"), tuple(rows)),
         f"One local head of eight is enough: slope 1/4 takes the ratio of perplexity at 16 times "

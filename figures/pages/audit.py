@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from farfield.figures.document import Columns, Fold, Item, Section, page, write_page
 from farfield.figures.pages.terms import PAPERS, THEORY
-from farfield.theory.answers.blocks import Curve, Table
+from farfield.theory.answers.blocks import Curve
 from farfield.theory.answers.notation import words
 from farfield.validation.checkpoints.audit import Audit
 from farfield.validation.json_files import write
@@ -37,16 +36,10 @@ def audit_sections(a: Audit) -> tuple[Sequence[Item], Sequence[Section]]:
     answer, *what = a.what()
     fields = list(a.fields_by_head())
     curves = [b for b in fields if isinstance(b, Curve)]
-    tables = [b for b in fields if isinstance(b, Table)]
-    notes = [b for b in fields if not isinstance(b, (Curve, Table))]
-    brief = [
-        *(_columns(t, 4 + len(a.eps)) for t in tables),
-        *notes,
-        *(
-            Fold(words("In rows, beyond the training length, in floating-point types"), [t])
-            for t in tables
-        ),
-    ]
+    brief: list[Item] = [b for b in fields if not isinstance(b, Curve)]
+    if a.heads:
+        title = words("In rows, beyond the training length, in floating-point types")
+        brief.append(Fold(title, [a.by_head()]))
     windows = list(a.windows())
     lead = [Columns([answer, *what, *windows[:1]], curves)] if curves else [answer, *what]
     parts: dict[str, Sequence[Item]] = {
@@ -56,10 +49,3 @@ def audit_sections(a: Audit) -> tuple[Sequence[Item], Sequence[Section]]:
         "The additive surrogate": list(a.stand_in()),
     }
     return lead, [Section(words(title), blocks) for title, blocks in parts.items() if blocks]
-
-
-def _columns(t: Table, count: int) -> Table:
-    """The first columns of a table."""
-    rows = tuple(row[:count] for row in t.rows)
-    numeric = tuple(k for k in t.numeric if k < count)
-    return dataclasses.replace(t, header=t.header[:count], rows=rows, numeric=numeric)

@@ -97,11 +97,13 @@ def against_critical(shown: Sequence[tuple[str, Encoding]]) -> Curve:
         for line in weights(e, shortened(name, 40), colour=k, weight=Weight.STRONG)
     ]
     asked = {e.name for _, e in shown}
+    exact = any(np.allclose(np.array(line.y) * line.x, 1) for line in lines)
     for title, name, head in references():
         if CATALOGUE[name].baseline and name not in asked:
             lines += weights(head, title, weight=Weight.CONTEXT)
     x = (2.0, HORIZON + 1.0)
-    lines.append(Line("critical 1/n", x, (1 / x[0], 1 / x[1]), "ink", 1))
+    name = "exactly critical" if exact else "critical 1/n"
+    lines.append(Line(name, x, (1 / x[0], 1 / x[1]), "ink", 1))
     several = any(e.num_heads > 1 for _, e in shown)
     return Curve(
         "The weight that the bias leaves a key, against that of the query's own. The series "
@@ -357,11 +359,14 @@ def fields(s: Study) -> Curve:
 
 @dataclass(frozen=True)
 class Measured:
-    """One measurement of a study: its encoding, and whether attention is blockwise."""
+    """One measurement of a study: its encoding, whether attention is blockwise, its place among
+    them, and whether it was asked about."""
 
     prediction: Prediction
     bca: bool
     numbers: Mapping[str, Any]
+    place: int
+    asked: bool
 
     @property
     def name(self) -> str:
@@ -370,23 +375,20 @@ class Measured:
 
     @property
     def look(self) -> dict[str, Any]:
-        """The colour of the encoding, dotted with blockwise attention."""
-        entry = CATALOGUE.get(self.prediction.encoding.name)
-        colour = entry.look.colour if entry is not None else None
-        return {
-            "colour": "ink" if colour is None else colour,
-            "dash": 2 if self.bca else entry.look.dash if entry else 0,
-        }
+        """Blue where it was asked about, else the colour of the verdict; a dash by its place."""
+        verdict = Verdict.CONVERGES if self.bca else self.prediction.convergence.verdict
+        return {"colour": 0 if self.asked else str(verdict), "dash": self.place}
 
 
 def measured(s: Study) -> Sequence[Measured]:
     """The measurements, in the order of the study."""
-    return [
-        Measured(e.prediction, bca, m)
+    every = [
+        (e.prediction, bca, m)
         for e in s.entries
         for bca in (False, True)
         if (m := e.measurement(bca)) is not None
     ]
+    return [Measured(*m, k, m[0].name in s.asked) for k, m in enumerate(every)]
 
 
 def perplexity_curves(s: Study, protocol: str = "last token") -> Curve:

@@ -4,17 +4,20 @@ Receptive Field Analysis* (ACL 2023)."""
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from farfield.figures.curves import cumulative_gradient, gradient_by_position, measured, repeated
 from farfield.figures.exhibit import Data, Drawing, Exhibit, rows
+from farfield.figures.line_names import Named, name_lines
 from farfield.figures.masks import cells, positions
 from farfield.figures.papers.printed_rows import Layout, Row
 from farfield.figures.papers.printed_tables import printed_table
 from farfield.figures.papers.remeasured import measured_again
 from farfield.figures.samples import MODE
-from farfield.figures.style import INK, column_figure, house, look
+from farfield.figures.style import INK, SOFT, column_figure, house, plain_ticks
+from farfield.theory.answers.number import listed
 from farfield.theory.encodings import CATALOGUE, Encoding, encoding
 from farfield.validation.published import PrintedNumber
 
@@ -43,7 +46,8 @@ def fig1() -> Drawing:
     return _additive(
         encoding("alibi", heads=8).head(1),
         "ALiBi",
-        "The bias of the head with slope 1/2 (the paper leaves the slope, 1/2^h, a factor).",
+        "ALiBi takes 1/2 from the logit for each token of distance, in the head of slope 1/2 (the "
+        "paper leaves the slope, 1/2^h, a factor).",
     )
 
 
@@ -52,7 +56,7 @@ def fig2() -> Drawing:
     return _additive(
         encoding("window", w=2).head(1),
         "window",
-        "Windowed attention with w = 2 tokens, the query's own included: -oo beyond.",
+        "A window of 2 tokens, the query's own included, shuts all others out: −∞ beyond.",
     )
 
 
@@ -114,10 +118,11 @@ def fig3() -> Drawing:
             ("context length", "scored token", "first context token", "last context token"),
             tuple(table),
         ),
-        "The five tokens numbered 1 to 5 are always the ones scored (orange), each in a segment "
-        "of its own as the token after the last of exactly L_ex tokens of context (blue): only the "
-        "number of earlier tokens varies.",
+        "The same five tokens are scored (blue), only the number of tokens before them (grey) "
+        "varies.",
         figure,
+        made="Each of the tokens numbered 1 to 5 is scored in a segment of its own, as the token "
+        "after the last of exactly L_ex tokens of context.",
     )
 
 
@@ -141,9 +146,11 @@ def fig8() -> Drawing:
         figure.colorbar(shown, ax=axes, label="bias", shrink=0.8)
     return Drawing(
         Data(("n", "bias"), rows(places, values)),
-        "Eq. 6 with compression ratio 8 and d_bar = 128 (i from 1 to 64, constant 64), the causal "
-        f"half, in steps of {step} positions to {LENGTH}.",
+        f"The bias falls with the distance, in waves: from {values[0]:.3g} to {values[-1]:.3g} at "
+        f"{places[-1]} tokens.",
         figure,
+        made="Eq. 6 with compression ratio 8 and d_bar = 128 (i from 1 to 64, constant 64), the "
+        f"causal half, in steps of {step} positions to {LENGTH}.",
     )
 
 
@@ -157,35 +164,38 @@ def fig9() -> Drawing:
         slope, constant = np.polyfit(np.log1p(n[:size]), row[:size], 1)
         fits[label] = (float(slope), float(constant))
     curves = {k: a * np.log1p(n) + c for k, (a, c) in fits.items()}
+    (a50, c50), (a, c) = fits["last 50"], fits["all"]
+    shown = (
+        ("printed fit", printed, "-"),
+        ("least squares, 50 nearest", curves["last 50"], "--"),
+        ("least squares, all", curves["all"], ":"),
+    )
     with house(column=True):
         figure, axes = column_figure(2.4)
-        style = look("sandwich") | {"marker": "", "linestyle": "-", "linewidth": 0.6}
-        axes.plot(LENGTH - n, row, label="Eq. 6, last row", **style)
-        axes.plot(LENGTH - n, printed, color="#d55e00", label="printed fit")
-        axes.plot(
-            LENGTH - n,
-            curves["last 50"],
-            color="#0072b2",
-            linestyle="--",
-            label="least squares, 50 nearest",
-        )
-        axes.plot(
-            LENGTH - n, curves["all"], color="#7a6ff0", linestyle=":", label="least squares, all"
-        )
-        axes.set(xlabel="key position", ylabel="bias", xlim=(0, LENGTH))
-        axes.legend(loc="upper left")
-    (a50, c50), (a, c) = fits["last 50"], fits["all"]
+        axes.plot(n + 1, row, label="Eq. 6, last row", linewidth=0.6, color=SOFT)
+        for label, values, dash in shown:
+            axes.plot(n + 1, values, dash, label=label, color=INK)
+        _by_distance(axes)
+        lines = [Named(label, n + 1, values) for label, values, _ in shown]
+        name_lines(figure, (axes, lines))
     return Drawing(
         Data(
             ("key position", "n", "bias", "printed fit", "fit to 50", "fit to all"),
             rows(LENGTH - n, n, row, printed, curves["last 50"], curves["all"]),
         ),
-        f"Eq. 6 for the query at {LENGTH}, compression ratio 8, d_bar = 128, against "
-        f"-0.825 log(1+n) - 0.8 as printed. Least squares of a log(1+n) + c give a = {a50:.3f}, "
-        f"c = {c50:.3f} over the 50 nearest keys (footnote 7) and a = {a:.3f}, c = {c:.3f} over "
-        "all.",
+        f"Least squares give {a50:.3f} log(1+n) + {c50:.3f} over the 50 nearest keys and "
+        f"{a:.3f} log(1+n) − {-c:.3f} over all; printed is −0.825 log(1+n) − 0.8.",
         figure,
+        made=f"Grey: Eq. 6 for the query at {LENGTH}, compression ratio 8, d_bar = 128. The 50 "
+        "nearest keys are those of footnote 7. The paper draws the row by key position, where its "
+        "fall is a wall at the right end.",
     )
+
+
+def _by_distance(axes: Any) -> None:
+    """The axes of a row of biases by its logarithmic distance."""
+    axes.set(xscale="log", xlabel="n + 1 (tokens, log)", ylabel="bias", xlim=(1, LENGTH))
+    plain_ticks(axes.xaxis, [10**k for k in range(4)])
 
 
 def fig10() -> Drawing:
@@ -195,15 +205,18 @@ def fig10() -> Drawing:
     curves = [_sandwich(d).bias(n)[0] for d in sizes]
     with house(column=True):
         figure, axes = column_figure(2.3)
-        for d, values, colour in zip(sizes, curves, ("#56b4e9", "#e69f00", "#8c6d31"), strict=True):
-            axes.plot(LENGTH - n, values, color=colour, linewidth=0.6)
-            axes.text(200, values[-2000:].max() + 0.3, f"d_bar = {d}", color=INK)
-        axes.set(xlabel="key position", ylabel="bias", xlim=(0, LENGTH))
+        lines = [Named(f"d_bar = {d}", n + 1, y) for d, y in zip(sizes, curves, strict=True)]
+        for line in lines:
+            axes.plot(line.x, line.y, label=line.name, color=line.colour, linewidth=0.6)
+        _by_distance(axes)
+        name_lines(figure, (axes, lines))
+    ends = listed([f"{line.y[-1]:.1f} for {line.name}" for line in lines])
     return Drawing(
         Data(("key position", "n", *(f"d_bar {d}" for d in sizes)), rows(LENGTH - n, n, *curves)),
-        f"Eq. 6 for the query at {LENGTH} and three d_bar, compression ratio 8 (ours: the caption "
-        "does not state it). A larger d_bar deepens the bias.",
+        f"A larger d_bar deepens the bias: {n[-1]} tokens back it is {ends}.",
         figure,
+        made=f"Eq. 6 for the query at {LENGTH}, compression ratio 8 (ours: the caption does not "
+        "state it), by distance; the paper draws it by key position.",
     )
 
 

@@ -120,19 +120,20 @@ def perplexities(name: str, meant: Meaning, remark: str = "", marks: str = "") -
         "verdict",
         f"leak to {max(lengths)}",
     )
-    caption = (
+    made = (
         f"Perplexities as printed (± standard deviation{marks}). "
         f"Computed from them: the greatest ratio to the first tested length that is not shorter "
         f"than the training length, and whether it stays within {TOLERANCE:.0%} (Definition 0.1 "
         "of Qin et al., one-sided). Computed from the formulas: the verdict (theorem) and the leak "
-        "from the training length (float64, mean over heads)."
+        f"from the training length (float64, mean over heads).{remark}"
     )
-    if total:
-        caption += (
-            f" Read as a forecast, verdict and print agree in {agree} of {total} rows with a "
-            "verdict; the theorem itself does not speak of perplexity."
-        )
-    return Drawing(Data(columns, tuple(rows)), caption + remark)
+    caption = (
+        f"Read as a forecast, verdict and print agree in {agree} of {total} rows with a verdict; "
+        "the theorem itself does not speak of perplexity."
+        if total
+        else "No printed row of an encoding with a verdict reaches beyond its training length."
+    )
+    return Drawing(Data(columns, tuple(rows)), caption, made=made)
 
 
 def yes_or_no(found: bool) -> str:

@@ -10,12 +10,14 @@ import numpy as np
 from matplotlib.colors import LogNorm
 from matplotlib.ticker import FuncFormatter
 
-from farfield.figures.curves import attention_fields, measured, perplexity, windows
+from farfield.figures.curves import attention_fields, colour_of, measured, perplexity, windows
 from farfield.figures.exhibit import Data, Drawing, Exhibit, NoResults
+from farfield.figures.line_names import Named, name_lines
 from farfield.figures.masks import cells, positions
 from farfield.figures.samples import Run
-from farfield.figures.style import column_figure, house, look
+from farfield.figures.style import LINES, column_figure, house, of_verdict, plain_ticks, told_apart
 from farfield.numerics.receptive_field import theoretical_receptive_field
+from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import Encoding, encoding
 from farfield.validation.harness.visibility import Visibility
 from farfield.validation.published import table
@@ -53,12 +55,12 @@ def fig1_right() -> Drawing:
     )
     return Drawing(
         data,
-        f"Windows of {window} tokens over a text of {tokens}; the scored token is orange, its "
-        "context blue. Sliding: each token is scored in a pass of its own, which encodes its whole "
-        f"context again ({sliding} encodings in {tokens} passes). Nonoverlapping: each window is "
-        f"one pass ({tokens} encodings in {tokens // window}), and the first token of a window "
-        "sees only itself. Drawn from the masks that the harness measures with.",
+        f"A sliding window encodes {sliding} tokens to score {tokens}, nonoverlapping windows "
+        f"{tokens}. The scored token is blue, its context grey.",
         figure,
+        made=f"Windows of {window} tokens. Sliding: each token is scored in a pass of its own, "
+        "which encodes its whole context again. Nonoverlapping: each window is one pass, and the "
+        "first token of a window sees only itself. Drawn from the masks of the harness.",
     )
 
 
@@ -71,21 +73,26 @@ def fig2() -> Drawing:
     columns = [np.exp(encoding(bias).bias(distances)[0]) for _, _, bias in shown]
     with house(column=True):
         figure, axes = column_figure(2.1)
-        for (name, label, _), b, line in zip(shown, columns, ("-", ":", "--", "-"), strict=True):
-            style = look(name) | {"linestyle": line, "marker": ""}
+        for (name, label, _), b, dash in zip(shown, columns, LINES, strict=True):
             drawstyle = "steps-post" if name == "window" else "default"
-            axes.plot(distances, b, label=label, drawstyle=drawstyle, **style)
+            axes.plot(distances, b, dash, label=label, drawstyle=drawstyle, color=colour_of(name))
         axes.set(xlabel="distance n (tokens)", ylabel="exp(p(n))", xlim=(0, 64), ylim=(0, 1.08))
-        axes.legend(loc="upper right")
+        lines = [
+            Named(label, distances, b, colour_of(name))
+            for (name, label, _), b in zip(shown, columns, strict=True)
+        ]
+        name_lines(figure, (axes, lines))
     return Drawing(
         Data(
             ("n", *(label for _, label, _ in shown)), tuple(zip(distances, *columns, strict=True))
         ),
-        "Factor by which the bias multiplies the attention to a key at distance n, before the "
+        "A window shuts keys out at once, ALiBi fades them out, later where the slope is smaller. "
+        "All four series converge, hence green.",
+        figure,
+        made="Factor by which the bias multiplies the attention to a key at distance n, before the "
         "softmax is normalised: a window of 32 keys, the query's own included (the mask of Eq. 8 "
         "with w = 31), and three of the eight heads of ALiBi. The paper gives neither w nor the "
         "slopes.",
-        figure,
     )
 
 
@@ -102,55 +109,50 @@ def _subjects() -> tuple[tuple[str, str, Encoding], ...]:
 def fig6() -> Drawing:
     """Theoretical receptive fields: of a row (normalised), and of the whole series."""
     rows = []
+    lines: dict[int | None, list[Named]] = {ROW: [], None: []}
+    eps = [float(e) for e in EPS]
     with house(column=True):
         figure, (row, series) = column_figure(4.6, rows=2)
-        for name, label, subject in _subjects():
+        for place, (name, label, subject) in enumerate(_subjects()):
+            ink = of_verdict(check_convergence(subject).verdict)
             for axes, length in ((row, ROW), (series, None)):
                 if length is None and name == "sandwich":
                     continue  # diverges: infinite at every eps
                 fields = theoretical_receptive_field(subject, EPS, length=length)
                 heads = np.array([[h.tokens for h in (f.heads or (f,))] for f in fields], float)
                 scaled = heads / (length or 1)
-                axes.plot([float(e) for e in EPS], scaled.mean(axis=1), label=label, **look(name))
+                line = Named(label, eps, scaled.mean(axis=1), ink)
+                axes.plot(eps, line.y, label=label, color=ink, **told_apart(place))
+                lines[length].append(line)
                 if heads.shape[1] > 1 and length is None:
-                    axes.fill_between(
-                        [float(e) for e in EPS],
-                        scaled.min(axis=1),
-                        scaled.max(axis=1),
-                        color=look(name)["color"],
-                        alpha=0.15,
-                        linewidth=0,
-                    )
+                    ends = scaled.min(axis=1), scaled.max(axis=1)
+                    axes.fill_between(eps, *ends, color=ink, alpha=0.15, linewidth=0)
                 rows += [
-                    (name, str(subject.formula), length, eps, h, g.tokens)
-                    for eps, f in zip(EPS, fields, strict=True)
+                    (name, str(subject.formula), length, e, h, g.tokens)
+                    for e, f in zip(EPS, fields, strict=True)
                     for h, g in enumerate(f.heads or (f,), 1)
                 ]
         for axes in (row, series):
-            axes.set(xscale="log", yscale="log", xlim=(8e-4, 0.6))
-            axes.set_xticks([0.001, 0.01, 0.1, 0.5])
-            axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+            axes.set(xscale="log", yscale="log", xlim=(0.6, eps[-1]))
+            plain_ticks(axes.xaxis, [0.001, 0.01, 0.1, 0.5])
         row.set(ylabel=f"TRF(eps, {ROW}) / {ROW}", ylim=(7e-4, 1.3))
         row.yaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
-        series.set(xlabel="eps", ylabel="TRF(eps) in tokens", ylim=(0.7, 2e5))
-        figure.legend(
-            *row.get_legend_handles_labels(),
-            loc="outside upper center",
-            ncols=3,
-            columnspacing=1,
-            handlelength=1.6,
-        )
+        series.set(xlabel="eps (log)", ylabel="TRF(eps) in tokens", ylim=(0.7, 2e5))
+        name_lines(figure, (row, lines[ROW]), (series, lines[None]))
+    whole = {line.name: line.y[-1] for line in lines[None]}
     return Drawing(
         Data(("encoding", "bias", "row", "eps", "head", "tokens"), tuple(rows)),
-        f"Above: finite-row TRF(eps, {ROW}), the least number of nearest keys that hold more than "
-        f"1 - eps of the prior mass of a row of {ROW} keys, over {ROW}. Below: TRF(eps) of the "
-        "whole series [Eq. 22], in tokens; Sandwich diverges in every head, so it has none, and "
-        "KERPLE leaves the frame (5.7e14 tokens at eps = 0.001). Exact integers, certified by "
-        f"balls, at {len(EPS)} values of eps from 1/2 to 1/1000; lines are means over heads, the "
-        "band below reaches from the least to the greatest head of ALiBi. The paper does not say "
-        "its eps grid, horizon, normalisation, aggregation over heads, or KERPLE parameters; these "
-        "are ours.",
+        f"{whole['Type 2']:.0f} tokens hold 99.9 % of the mass of Type 2, {whole['Type 1']:.0f} "
+        f"that of Type 1; KERPLE needs {whole['KERPLE-log, r1 = 6/5']:.2g}, and no number does for "
+        "Sandwich, whose series diverges. Above: a row of its own; below: the whole series.",
         figure,
+        made=f"Above: finite-row TRF(eps, {ROW}), the least number of nearest keys that hold more "
+        f"than 1 - eps of the prior mass of a row of {ROW} keys, over {ROW}. Below: TRF(eps) of "
+        "the whole series [Eq. 22], in tokens. Exact integers, certified by balls, at "
+        f"{len(EPS)} values of eps from 1/2 to 1/1000; lines are means over heads, the band below "
+        "reaches from the least to the greatest head of ALiBi. The paper does not say its eps "
+        "grid, horizon, normalisation, aggregation over heads, or KERPLE parameters; these are "
+        "ours.",
     )
 
 
@@ -173,12 +175,15 @@ def fig7() -> Drawing:
             axes.grid(False)
             axes.set_ylabel("query position")
         figure.colorbar(shown, ax=list(panels), label="exp(p)", extend="min", shrink=0.6)
+    last = {name: value for name, n, value in rows if n == size - 1}
     return Drawing(
         Data(("encoding", "n", "exp(p(n))"), tuple(rows)),
-        f"exp(RPE) of a query row at a key column, {size} tokens, dialect paper (Type 1: "
+        f"{size - 1} tokens back Type 1 leaves a key a weight of {last['type1']:.1e}, Type 2 "
+        f"{last['type2']:.1e}.",
+        figure,
+        made=f"exp(RPE) of a query row at a key column, {size} tokens, dialect paper (Type 1: "
         "(n + 1)⁻², Type 2: exp(−log²(n + 1))). Logarithmic colours from 1e-6, since on a linear "
         "scale both are a bright diagonal; the paper gives neither size nor scale.",
-        figure,
     )
 
 
@@ -191,10 +196,12 @@ def table1() -> Drawing:
     )
     return Drawing(
         Data(("method", "relative time, printed", "encoded tokens a scored token"), rows),
-        "Relative average inference time as printed, beside the number of tokens that each mode "
-        f"encodes to score one, averaged over windows {', '.join(map(str, windows))} (the caption "
-        "prints 258 for 256). A count "
-        "of work, not a time: a pass over many tokens takes less time a token.",
+        f"A sliding window encodes {work['Sliding Window']:g} tokens for each that it scores, all "
+        "others one.",
+        made="Relative average inference time as printed, beside the number of tokens that each "
+        f"mode encodes to score one, averaged over windows {', '.join(map(str, windows))} (the "
+        "caption prints 258 for 256). A count of work, not a time: a pass over many tokens takes "
+        "less time a token.",
     )
 
 

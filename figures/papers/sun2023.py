@@ -9,6 +9,7 @@ import numpy as np
 
 from farfield.figures.curves import measured, perplexity
 from farfield.figures.exhibit import Data, Drawing, Exhibit, rows
+from farfield.figures.line_names import Named, name_lines
 from farfield.figures.masks import cells, positions
 from farfield.figures.papers.printed_rows import Layout, Row, direction
 from farfield.figures.papers.printed_tables import (
@@ -21,7 +22,7 @@ from farfield.figures.papers.printed_tables import (
 )
 from farfield.figures.papers.remeasured import measured_again, resolution_table
 from farfield.figures.samples import BCA, MODE
-from farfield.figures.style import column_figure, house, look
+from farfield.figures.style import INK, SOFT, column_figure, house
 from farfield.numerics.resolution import attention_resolution
 from farfield.theory.encodings import CATALOGUE, Encoding, encoding
 from farfield.validation.harness.visibility import Visibility
@@ -54,31 +55,35 @@ def fig2() -> Drawing:
     d = 64
     distances = np.arange(4097)
     shown = (
-        ("rope", "RoPE, zeta = 1", encoding("rope_surrogate", d=d)),
-        ("xpos", "xPos, gamma = 0.4, code", encoding("xpos_surrogate", d=d)),
-        ("", "xPos as printed", encoding("xpos_surrogate", d=d, dialect="printed")),
+        ("RoPE, zeta = 1", encoding("rope_surrogate", d=d)),
+        ("xPos, gamma = 0.4, code", encoding("xpos_surrogate", d=d)),
+        ("xPos as printed", encoding("xpos_surrogate", d=d, dialect="printed")),
     )
-    curves = [e.bias(distances)[0] for _, _, e in shown]
+    curves = [e.bias(distances)[0] for _, e in shown]
     curves = [g / g[0] for g in curves]
     with house(column=True):
         figure, panels = column_figure(3.2, rows=2)
-        for axes, keep in zip(panels, ((0, 1), (1, 2)), strict=True):
-            for k in keep:
-                name, label, _ = shown[k]
-                style = look(name) if name else {"color": "#8c6d31"}
-                style |= {"marker": "", "linestyle": "-", "linewidth": 0.6}
-                axes.plot(distances, curves[k], label=label, zorder=2 + k % 2, **style)
+        named = []
+        for axes, other in zip(panels, (0, 2), strict=True):
+            lines = [
+                Named(shown[k][0], distances, curves[k], ink)
+                for k, ink in ((other, SOFT), (1, INK))
+            ]
+            for line in lines:
+                axes.plot(line.x, line.y, label=line.name, linewidth=0.6, color=line.colour)
             axes.set(xlim=(0, 4096), ylim=(-0.3, 1.02), ylabel="g[n] / g[0]")
-            axes.legend(loc="upper right", ncols=2)
+            named.append((axes, lines))
         panels[1].set_xlabel("distance n (tokens)")
+        name_lines(figure, *named)
     return Drawing(
         Data(("n", "rope", "xpos code", "xpos printed"), rows(distances, *curves)),
-        f"The sum g[n] of Eq. 10 over its value at 0, d = {d} (the paper's head size; not stated "
-        "for the figure). Above: RoPE and xPos in the index range of Algorithm 1, where every zeta "
-        "is below 1 and g tends to 0. Below: the index range printed in Eq. 10 and 12 reaches "
-        "zeta = 1, so one wave is never damped. As additive biases all three stay bounded, so "
-        "their exp-series diverge.",
+        "RoPE's expected attention never fades, that of xPos does as coded; as printed one wave is "
+        "never damped. As additive biases all three are bounded, so their series diverge.",
         figure,
+        made=f"The sum g[n] of Eq. 10 over its value at 0, d = {d} (the paper's head size; not "
+        "stated for the figure). Above: RoPE and xPos in the index range of Algorithm 1, where "
+        "every zeta is below 1 and g tends to 0. Below: the index range printed in Eq. 10 and 12 "
+        "reaches zeta = 1.",
     )
 
 
@@ -100,8 +105,8 @@ def fig3() -> Drawing:
         panels[0].set_ylabel("query position")
         for block in range(1, 4):
             at = block * length // 2 - 0.5
-            panels[1].plot([at, at], [-0.5, 2 * length - 0.5], color="#d55e00", linewidth=0.9)
-            panels[1].plot([-0.5, 2 * length - 0.5], [at, at], color="#d55e00", linewidth=0.9)
+            panels[1].plot([at, at], [-0.5, 2 * length - 0.5], color=INK, linewidth=1.2)
+            panels[1].plot([-0.5, 2 * length - 0.5], [at, at], color=INK, linewidth=1.2)
     data = Data(
         ("phase", "query", "first key", "last key"),
         tuple(
@@ -112,11 +117,13 @@ def fig3() -> Drawing:
     )
     return Drawing(
         data,
-        f"Training: causal, {length} tokens. Inference: blocks of half the training length "
+        f"A row of {2 * length} tokens at inference shows no token more keys than one of {length} "
+        "in training does.",
+        figure,
+        made=f"Training: causal, {length} tokens. Inference: blocks of half the training length "
         f"({length // 2} tokens); key j is seen by query i if j ≤ i and ⌊j/half⌋ ≥ "
         "⌊i/half⌋ − 1, so a row sees from half + 1 to 2 half keys (fewer in the first "
         "block). Positions from 0; drawn from the mask that the harness measures with.",
-        figure,
     )
 
 
@@ -151,6 +158,7 @@ def table1() -> Drawing:
                 spelled(verdict(subject)),
             )
         )
+    alone = sum(row[4] == "yes" for row in rows)
     return Drawing(
         Data(
             (
@@ -163,9 +171,11 @@ def table1() -> Drawing:
             ),
             tuple(rows),
         ),
-        "Capability marks as printed, beside whether the logit depends on positions through their "
-        "distance alone (of the encoding by itself; BCA blocks do not) and the verdict on the "
-        "exp-series (theorem). LeX is xPos with blockwise causal attention: bounded support.",
+        f"In {alone} of {len(rows)} models the logit depends on positions through their distance "
+        "alone.",
+        made="Capability marks as printed. Distance alone: of the encoding by itself; BCA blocks "
+        "do not. Verdict: on the exp-series (theorem). LeX is xPos with blockwise causal "
+        "attention: bounded support.",
     )
 
 
@@ -191,6 +201,7 @@ def table3() -> Drawing:
             print_ = [float(c.printed) for c in row.values()]
             same = yes_or_no(direction(*print_) == direction(*values))
         rows.append((label, *(c.printed for c in row.values()), *ours, used, same))
+    compared = [row[-1] for row in rows if row[-1]]
     return Drawing(
         Data(
             (
@@ -204,12 +215,14 @@ def table3() -> Drawing:
             ),
             tuple(rows),
         ),
-        "Attention resolution R [Eq. 4] as printed (trained models, mean over texts and layers), "
-        "beside R of the position part alone: ALiBi's bias (mean of 16 heads), the surrogate g of "
-        "RoPE and xPos (d = 64, sum of Eq. 10 divided by √d), BCA with half = 512 at 2048 "
-        "tokens. The value and even the order of R depend on the scale given to g, so only the "
-        "direction from 1024 to 2048 compares. R as printed in Eq. 4 cannot exceed 1, the printed "
-        "1.08 does.",
+        "R as defined in Eq. 4 cannot exceed 1, the printed 1.08 does. From 1024 to 2048 tokens "
+        f"the position part alone goes the printed way in {compared.count('yes')} of "
+        f"{len(compared)} models.",
+        made="Attention resolution R [Eq. 4] as printed (trained models, mean over texts and "
+        "layers), beside R of the position part alone: ALiBi's bias (mean of 16 heads), the "
+        "surrogate g of RoPE and xPos (d = 64, sum of Eq. 10 divided by √d), BCA with half = 512 "
+        "at 2048 tokens. The value and even the order of R depend on the scale given to g, so only "
+        "the direction from 1024 to 2048 compares.",
     )
 
 

@@ -23,7 +23,7 @@ from farfield.figures.document import Section, page, piece
 from farfield.figures.pages.atlas import TERMS, ledger, sheets
 from farfield.figures.pages.commands import spoken
 from farfield.figures.pages.study import study_page, write_study
-from farfield.figures.style import INK, house, look, new_figure, svg
+from farfield.figures.style import INK, house, new_figure, svg
 from farfield.numerics.horizon import dtype_horizon
 from farfield.numerics.leak import leak
 from farfield.numerics.receptive_field import theoretical_receptive_field
@@ -287,14 +287,6 @@ def test_figures_are_deterministic_and_prefixed():
     assert INK not in draw() and "currentColor" in draw()
     assert own(draw()) and not own(draw()) & own(draw("two"))
     assert {*re.findall(r'(?:ref="#|url\(#)([^")]+)', draw())} <= own(draw())
-
-
-def test_no_two_encodings_look_the_same():
-    assert len({tuple(look(name).items()) for name in encodings()}) == len(encodings())
-
-
-def test_the_encodings_of_the_demo_differ_in_colour():
-    assert len({look(name)["color"] for name, _ in demo_encodings()}) == 8
 
 
 # -- drawings without a library -------------------------------------------------------------------

@@ -226,7 +226,12 @@ def expression_line(e: Any, *, unicode: bool = True) -> str:
     >>> expression_line(sympy.sympify("-n**2/4"), unicode=False)
     '-n^2/4'
     """
-    e = sympy.sympify(e)
+    return _printed(sympy.sympify(e), unicode)
+
+
+@lru_cache(4096)
+def _printed(e: Basic, unicode: bool) -> str:
+    """Kept, since an encoding is made and named again wherever one of its heads is asked for."""
     printed: str = (_UNICODE if unicode else _ASCII).doprint(e)
     return printed
 

@@ -3,7 +3,7 @@
 An `Encoding` is a bias formula with the values of each head; proofs, receptive fields, tables and
 tensors are its views. Everything the project knows of a published encoding is a field of its
 `Entry`: formula, parameters with domains and learned ranges, dialects and their options, display
-name and look, mechanism, how it is trained. No other module knows a name.
+name, mechanism, how it is trained. No other module knows a name.
 """
 
 from farfield.theory.encodings.catalogue import (

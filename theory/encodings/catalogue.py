@@ -15,7 +15,7 @@ from sympy import Expr, Rational, S
 
 from farfield.theory.answers.answer import Code, Reason
 from farfield.theory.encodings.encoding import Parameter
-from farfield.theory.encodings.entry import Entry, Example, Look
+from farfield.theory.encodings.entry import Entry, Example
 from farfield.theory.encodings.formulas import (
     alibi_values,
     sandwich,
@@ -52,7 +52,7 @@ def _one(h: int, heads: int, **options: Any) -> dict[str, Expr]:
     return {"a": S.One}
 
 
-def _qin(name: str, title: str, paper: Expr, code: Expr, look: Look, note: str = "") -> Entry:
+def _qin(name: str, title: str, paper: Expr, code: Expr, note: str = "") -> Entry:
     """An entry of Qin et al., whose public code has a slope a head inside the argument."""
     source = "Qin et al. 2024, AAAI; dialect code: their public implementation"
     return Entry(
@@ -65,7 +65,6 @@ def _qin(name: str, title: str, paper: Expr, code: Expr, look: Look, note: str =
         per_head=_code,
         note=note,
         title=title,
-        look=look,
         examples=(Example(title),),
     )
 
@@ -77,7 +76,6 @@ def _outside(
     mechanism: str,
     code: Code,
     why: str,
-    look: Look = Look(),
     aliases: tuple[str, ...] = (),
 ) -> Entry:
     """An entry that is no additive bias: its mechanism, and why no series decides it."""
@@ -88,7 +86,6 @@ def _outside(
         out_of_scope=Reason(code, why),
         title=title,
         aliases=aliases,
-        look=look,
     )
 
 
@@ -104,7 +101,6 @@ _ROWS = (
         "no positional encoding",
         lambda heads: S.Zero,
         title="NoPE",
-        look=Look(5),
         examples=(Example("NoPE"),),
         baseline=True,
     ),
@@ -121,7 +117,6 @@ _ROWS = (
         trained=lambda length: {"w": max(1, length // 4)},
         title="Window",
         aliases=("windowed attention", "window attention"),
-        look=Look(4),
         examples=(Example("window of 64", {"w": 64}),),
     ),
     Entry(
@@ -136,7 +131,6 @@ _ROWS = (
         True,
         note="shift: 2^-(8h/H + delta); equal: 2^-slope_exponent for every head",
         title="ALiBi",
-        look=Look(0),
         examples=(Example("ALiBi, slope 1/2"), Example("ALiBi, slope 1/256", head=8)),
         baseline=True,
     ),
@@ -150,7 +144,6 @@ _ROWS = (
         ),
         title="KERPLE-log",
         aliases=("KERPLE",),
-        look=Look(5, 1, "v"),
         examples=(Example("KERPLE-log 6/5, 1", {"r1": "6/5", "r2": 1}),),
     ),
     Entry(
@@ -162,7 +155,6 @@ _ROWS = (
             Parameter("r2", learned=True, init=(0, 2), clamp=(0.01, 2)),
         ),
         title="KERPLE-power",
-        look=Look(1, 1),
         examples=(Example("KERPLE-power 1, 1/2", {"r1": 1, "r2": "1/2"}),),
     ),
     Entry(
@@ -178,7 +170,6 @@ _ROWS = (
         note="appendix keeps the constant that the printed code leaves out, so that p(0) = 0; code "
         "takes d_model, not d_bar",
         title="Sandwich",
-        look=Look(4, 1, "D"),
         examples=(Example("Sandwich, c = 8", head=8),),
     ),
     Entry(
@@ -190,18 +181,16 @@ _ROWS = (
         per_head=True,
         note="the scaling from c = 8 to the other heads is an assumption of this project",
         title="Sandwich smoothed",
-        look=Look(3, 2, "^"),
         examples=(Example("Sandwich smoothed, c = 1"),),
     ),
-    _qin("type1", "Type 1", -2 * _LOG1, -sympy.log(1 + (_K * n) ** 2), Look(1)),
-    _qin("type2", "Type 2", -(_LOG1**2), -(sympy.log(3 + _K * n) ** 2), Look(2)),
-    _qin("example1", "Example 1", -_LOG1, -sympy.log(1 + _K * n), Look(3)),
+    _qin("type1", "Type 1", -2 * _LOG1, -sympy.log(1 + (_K * n) ** 2)),
+    _qin("type2", "Type 2", -(_LOG1**2), -(sympy.log(3 + _K * n) ** 2)),
+    _qin("example1", "Example 1", -_LOG1, -sympy.log(1 + _K * n)),
     _qin(
         "example2",
         "Example 2",
         -sympy.log(n + 3) - sympy.log(sympy.log(n + 3)),
         -sympy.log(3 + _K * n) - sympy.log(sympy.log(3 + _K * n)),
-        Look(6, 1),
         "the paper's sum begins at 3; shifted here to be finite from n = 0",
     ),
     Entry(
@@ -219,7 +208,6 @@ _ROWS = (
         },
         tables=t5_tables,
         title="T5",
-        look=Look(7, 1),
     ),
     Entry(
         "bam",
@@ -236,7 +224,6 @@ _ROWS = (
             Parameter("beta", "real", True, (0, 1)),
         ),
         title="BAM",
-        look=Look(2, 1),
     ),
     Entry(
         "alibi_log",
@@ -245,7 +232,6 @@ _ROWS = (
         (Parameter("m"),),
         trained=lambda length: {"m": 2},
         title="ALiBi in log distance",
-        look=Look(0, 1),
     ),
     Entry(
         "rope_surrogate",
@@ -257,7 +243,6 @@ _ROWS = (
         {"d": 64, "theta": 10000},
         note="the score of RoPE for constant content, read as an additive bias of scale a",
         title="RoPE surrogate",
-        look=Look(6, 2),
         stands_for="rope",
     ),
     Entry(
@@ -272,7 +257,6 @@ _ROWS = (
         {"d": 64, "gamma": "2/5", "base": 512, "theta": 10000},
         note="the score of xPos for constant content, read as an additive bias of scale a",
         title="xPos surrogate",
-        look=Look(3, 3),
         stands_for="xpos",
     ),
     _outside(
@@ -282,7 +266,6 @@ _ROWS = (
         "sinusoidal",
         Code.NOT_TOEPLITZ,
         _ABSOLUTE,
-        Look(7),
     ),
     _outside(
         "learned",
@@ -291,7 +274,6 @@ _ROWS = (
         "learned_absolute",
         Code.NOT_TOEPLITZ,
         _ABSOLUTE,
-        Look(7, 2),
     ),
     _outside(
         "rope",
@@ -300,7 +282,6 @@ _ROWS = (
         "rotation",
         Code.NOT_ADDITIVE,
         _ROTATION + "; see rope_surrogate",
-        Look(6),
         ("Rotary", "rotary position embedding"),
     ),
     _outside(
@@ -310,7 +291,6 @@ _ROWS = (
         "rotation_decay",
         Code.NOT_ADDITIVE,
         _ROTATION + ", with decay; see xpos_surrogate",
-        Look(3, 1),
     ),
     *(
         _outside(name, title, source, mechanism, code, why)

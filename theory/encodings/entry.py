@@ -15,15 +15,6 @@ Values = Mapping[str, Expr]
 
 
 @dataclass(frozen=True)
-class Look:
-    """How figures draw an encoding: places in the palette, the line styles and the markers."""
-
-    colour: int | None = None
-    dash: int = 0
-    marker: str | None = None
-
-
-@dataclass(frozen=True)
 class Example:
     """The head that represents an encoding where many are compared: its title, and how it is
     made."""
@@ -55,7 +46,6 @@ class Entry:
         trained: options with which it is trained on rows of a length, where defaults do not do.
         tables: of an encoding whose formula is a table: the options that give so many parameters.
             Its tables go by one name, since each training length has its own.
-        look: how figures draw it.
         examples: heads that represent it where many are compared.
         baseline: whether a study trains it beside the encodings asked about.
         stands_for: the entry that this additive surrogate replaces; empty for all others.
@@ -77,7 +67,6 @@ class Entry:
     aliases: tuple[str, ...] = ()
     trained: Callable[[int], Mapping[str, Any]] = lambda length: {}
     tables: Callable[[int], Iterable[Mapping[str, Any]]] | None = None
-    look: Look = Look()
     examples: tuple[Example, ...] = ()
     baseline: bool = False
     stands_for: str = ""

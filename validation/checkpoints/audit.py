@@ -213,21 +213,21 @@ class Audit(Answer):
         return layer_blocks(self.layers_alike, self.reach, self.caches, unread=unread)
 
     def fields_by_head(self) -> Iterator[Block]:
-        """How far each head sees: a curve, and a table."""
+        """How far each head sees: a curve, and the first columns of its numbers."""
         if not self.heads:
             return
         if (drawn := self._curve()) is not None:
             yield drawn
-        yield self._table()
+        yield self.by_head().first(4 + len(self.eps))
         yield note(
-            "One line a head. Receptive fields and horizons in tokens, exact integers; the leak is "
-            "the share of a row's prior mass beyond {trained}; certified. Infinite where the "
-            "series diverges: the receptive field of a finite row then still tells how far it "
-            "sees.",
+            "One line a head. Receptive fields in tokens, exact integers, certified; infinite "
+            "where the series diverges. The page has fields of rows, leaks beyond {trained} and "
+            "horizons of floating-point types.",
             trained=plural(self.trained, "token"),
         )
 
-    def _table(self) -> Table:
+    def by_head(self) -> Table:
+        """Every number of each head."""
         last = self.lengths[-1]
         header = (
             "layers",

@@ -16,12 +16,15 @@ from itertools import pairwise, product
 from farfield.theory.answers.blocks import Curve, Ladder, Line, Weight
 from farfield.theory.answers.notation import terminal
 
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a6ff0", "#8c6d31")
-"""Places in the palette; a page may set others as `--c0` to `--c7`."""
+COLOURS = ("#0072b2", "#7a6ff0", "#cc79a7", "#56b4e9", "#8c6d31")
+"""Of what was asked about, blue first; a page may set others as `--c0` to `--c4`. Green and orange
+say a verdict, here and everywhere."""
+YES, NO, SOFT = "#00684a", "#a33d00", "#565a60"
+"""Of what converges, of what diverges, and of all else that is drawn behind."""
 DASHES = ("", "8 4", "2 3", "9 3 2 3")
 GLYPH, STEP = 0.62, 1.3
 """Width of a letter and distance of two lines of text, in sizes of the type."""
-VERDICTS = {"converges": "var(--yes, #00684a)", "diverges": "var(--no, #a33d00)"}
+VERDICTS = {"converges": f"var(--yes, {YES})", "diverges": f"var(--no, {NO})"}
 
 
 @dataclass(frozen=True)
@@ -238,9 +241,10 @@ class _Drawing:
         return found
 
     def _lines(self) -> Iterator[str]:
-        """Context first, what it is about on top; then the names, each beside its line."""
+        """Context first, then what it is about, thin lines on top of it so that none is hidden;
+        the names beside their lines."""
         lines = list(zip(self.curve.lines, _colours(self.curve.lines), strict=True))
-        order = [Weight.CONTEXT, Weight.PLAIN, Weight.POINTS, Weight.STRONG]
+        order = [Weight.CONTEXT, Weight.STRONG, Weight.PLAIN, Weight.POINTS]
         lines.sort(key=lambda pair: order.index(pair[0].weight))
         shown = [(line, ink, p) for line, ink in lines if (p := self._points(line))]
         names = self._names([(line, p) for line, _, p in shown]) if self.names else {}

@@ -1,0 +1,119 @@
+"""Figures by geometry: names are clear of lines and of each other; colours say verdicts."""
+
+import numpy as np
+import pytest
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+
+import farfield
+from farfield.figures.curves import colour_of
+from farfield.figures.exhibit import NoResults
+from farfield.figures.gallery import exhibits
+from farfield.figures.line_names import Named, name_lines
+from farfield.figures.parameter_map import parameter_map
+from farfield.figures.samples import reference
+from farfield.figures.style import COLUMN, house, new_figure, spoken
+from farfield.theory.answers.writers.svg import COLOURS, NO, YES
+
+PIXELS = 328
+"""Width of a figure on the narrowest phone."""
+
+
+def faults(figure):
+    """Names that a line goes through or that meet another one, each once."""
+    if (layout := figure.get_layout_engine()) is not None:
+        layout.execute(figure)
+    found = []
+    for axes in figure.axes:
+        names = [(t.get_text(), t.get_window_extent()) for t in axes.texts if t.get_text()]
+        frame = axes.get_window_extent()
+        for line in axes.lines:
+            path = line.get_transform().transform_path(line.get_path())
+            ink = path.interpolated(8).vertices if len(path.vertices) < 2000 else path.vertices
+            if line.get_clip_on():
+                ink = ink[((ink > frame.min - 1) & (ink < frame.max + 1)).all(axis=1)]
+            for name, box in names:
+                low, high = box.padded(-2).min, box.padded(-2).max  # letters rarely fill a box
+                if ((ink > low) & (ink < high)).all(axis=1).any():
+                    found.append(f"{name} is crossed")
+        for k, (name, box) in enumerate(names):
+            found += [
+                f"{name} on {other}" for other, b in names[:k] if box.padded(-1.5).overlaps(b)
+            ]
+    return sorted(set(found))
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    """Every figure with lines that can be drawn from the committed results, but for a slow one."""
+    found, runs = {}, reference()
+    for e in exhibits():
+        if "table" not in e.id and e.kind != "schematic" and e.id != "qin2024.fig6":
+            try:
+                figure = e.draw(runs).figure if e.kind == "measured" else e.draw().figure
+            except NoResults:
+                continue
+            found[e.id] = figure
+    return found
+
+
+def test_no_line_goes_through_a_name(drawn):
+    assert len(drawn) > 15
+    assert not {name: f for name, figure in drawn.items() if (f := faults(figure))}
+
+
+def test_no_text_of_a_figure_is_below_nine_pixels_on_a_phone(drawn):
+    for name, figure in drawn.items():
+        scale = PIXELS / (figure.get_size_inches()[0] * 72)
+        for text in figure.findobj(match=lambda artist: hasattr(artist, "get_fontsize")):
+            assert not text.get_text() or text.get_fontsize() * scale >= 9, (name, text.get_text())
+
+
+def test_colours_say_verdicts_alone(drawn):
+    """A line that has the name of an encoding is green exactly where its series converges."""
+    assert not {YES, NO} & set(COLOURS)
+    assert colour_of("alibi") == YES == colour_of("rope + BCA") and colour_of("nope") == NO
+    meant = {spoken(label): colour_of(label) for label in ("alibi", "type1", "type2", "sandwich")}
+    seen = 0
+    for figure in drawn.values():
+        assert not any(axes.get_legend() for axes in figure.axes) and not figure.legends
+        for line in (line for axes in figure.axes for line in axes.lines):
+            said = str(line.get_label()).removesuffix(", 8 heads")
+            if said in meant:
+                seen += 1
+                assert to_hex(line.get_color()) == meant[said], said
+    assert seen > 5
+
+
+@pytest.mark.parametrize("what", ["bias", "weights", "trf", "leak", "price", "window"])
+def test_names_of_a_plot_are_clear(what):
+    formulas = ("alibi", "-2*log(1+n)", "-log(1+n)^(3/2)", "-n/8")
+    assert not faults(farfield.plot(*formulas, what=what).figure)
+
+
+def test_a_frontier_and_a_map_are_clear():
+    assert not faults(farfield.plot("-n/8", "-2*log(1+n)", "-n/64", what="frontier").figure)
+    assert not faults(parameter_map("-a*log(1+n)", {"a": "1/2:3"}, points=4).figure)
+
+
+def test_lines_that_end_together_are_named_where_they_part():
+    x = np.linspace(0, 1, 50)
+    with house(column=True):
+        figure, axes = new_figure(COLUMN, 2.5)
+        lines = [Named(f"power {k}", x, x**k) for k in (1, 3, 9)]
+        for line in lines:
+            axes.plot(line.x, line.y)
+        axes.set(xlim=(0, 1), ylim=(0, 1.1))
+        name_lines(figure, (axes, lines))
+    assert not faults(figure)
+    assert all(0 < text.get_position()[0] < 1 for text in axes.texts)
+
+
+def test_faults_are_found():
+    figure = Figure()
+    axes = figure.subplots()
+    axes.plot([0, 1], [0, 1])
+    axes.text(0.45, 0.5, "through")
+    axes.text(0.2, 0.8, "one name")
+    axes.text(0.22, 0.8, "another")
+    assert faults(figure) == ["another on one name", "through is crossed"]
