@@ -67,8 +67,10 @@ def test_logits_that_grow_with_the_row_predict_more(registered, tmp_path):
 
 
 def cell(name="a", home=1.0, measured=(0.4, 0.2), predicted=(0.5, 0.2), far=0.8, said=0.3, **more):
+    right = (1.0,) * len(measured)
+    decided = abs(far - 0.5) >= 0.1
     return hold.TaskRun(
-        name, "kind", home, 0.9, measured, predicted, (1.0,) * len(measured), far, said, **more
+        name, "kind", home, 0.9, measured, predicted, right, far, decided, said, **more
     )
 
 
@@ -90,6 +92,9 @@ def test_the_score_of_made_up_results():
     assert rights["formula alone"] == (2, 2)
     assert score["points"] == {"right": 3, "of": 4, "always": 4}
     assert score["wrong"] == ["wrong"]
+    near = cell("near", far=0.45, said=0.3)
+    assert hold.score([*found, near])["used"]["attention from 1/4"] == {"right": 1, "of": 3}
+    assert hold.score([*found, near])["decided"] == {"right": 1, "of": 2, "always": 1}
     assert score["holds"] == {"attention": False, "used": False}
     good = hold.score([found[0], dataclasses.replace(found[0], used=None)])
     assert good["holds"] == {"attention": True, "used": True}

@@ -183,9 +183,7 @@ def require_factor(p: Reading, value: str, column: int) -> None:
     alone = p.ahead(3) == ["(", p.distance, ")"]
     alone &= p.text[p.tokens[p.position + 1][2] :].startswith(p.distance)  # not for m(i - j)
     capital = len(value) == 1 and value.isupper()
-    if value in spellings() or not (alone or capital):
-        return
-    if len(value) == 1 or value in GREEK or value in CONSTANTS:
+    if capital or (alone and (len(value) == 1 or value in GREEK or value in CONSTANTS)):
         inner = p.distance if alone else "..."
         p.fail(
             column,

@@ -480,7 +480,8 @@ class Parser(Reading):
         """Whether a name before a bracket is a factor, `m(1 + n)`, and no function."""
         if value == self.distance or value in (*self.domains, *self.bound):
             return True
-        ambiguities.require_factor(self, value, column)
+        if value not in spellings():
+            ambiguities.require_factor(self, value, column)
         if value in CONSTANTS:
             return True
         if value in spellings() and value in GREEK and self.latex and value != "zeta":

@@ -262,6 +262,7 @@ class TaskRun:
         measured, predicted: attention at each point on longer rows.
         accuracy: there.
         far: accuracy at the farthest distance of the longest row.
+        decided: whether that lies two standard errors or more from one half.
         far_attention: the predicted attention there.
         used: whether the formula alone says that the farthest key is used; None: it says nothing.
     """
@@ -274,6 +275,7 @@ class TaskRun:
     predicted: tuple[float, ...]
     accuracy: tuple[float, ...]
     far: float
+    decided: bool
     far_attention: float
     used: bool | None = None
 
@@ -315,6 +317,7 @@ def cells(results: Sequence[Row], said: Mapping[str, bool | None]) -> list[TaskR
                 tuple(q["attention"] for _, q in longer),
                 tuple(p["accuracy"] for p, _ in longer),
                 last["accuracy"],
+                abs(last["accuracy"] - 0.5) >= 1 / math.sqrt(last["rows"]),
                 last_said["attention"],
                 said.get(_cell(result["name"], result["seed"])),
             )
@@ -328,7 +331,8 @@ def score(found: Sequence[TaskRun]) -> dict[str, Any]:
     Attention: mean over cells of each cell's mean absolute error, that of the worst cell and of the
     worst family, and those of two nulls: one constant (the mean of all that was measured) and each
     model's own attention at the training length. Accuracy at the farthest distance, above or below
-    one half: the share that each rule has right; the same at every point, which was not registered.
+    one half: the share that each rule has right. Not registered are the same at every point, and
+    over the runs whose accuracy is `decided`.
     `holds` names what the registration must reach.
     """
     known = [c for c in found if c.learned]
@@ -359,6 +363,7 @@ def score(found: Sequence[TaskRun]) -> dict[str, Any]:
         for said, found in zip(c.predicted, c.accuracy, strict=True)
     ]
     first = right["attention from 1/4"]
+    decided = [(yes, c.far >= 0.5) for yes, c in rules["attention from 1/4"] if c.decided]
     error = float(np.mean([*errors.values()]))
     return {
         **counted,
@@ -375,6 +380,11 @@ def score(found: Sequence[TaskRun]) -> dict[str, Any]:
             "right": sum(said == found for said, found in points),
             "of": len(points),
             "always": sum(found for _, found in points),
+        },
+        "decided": {
+            "right": sum(said == found for said, found in decided),
+            "of": len(decided),
+            "always": sum(found for _, found in decided),
         },
         "wrong": sorted(c.name for yes, c in rules["attention from 1/4"] if yes != (c.far >= 0.5)),
         "holds": {
