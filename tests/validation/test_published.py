@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 from farfield.theory.answers.answer import InputError
-from farfield.validation.published import COLUMNS, curve, keys, names, rows, select, table
+from farfield.validation.published import COLUMNS, curve, names, rows, select, table
 
 RESULT_TABLES = {
     "qin2024_table1": 3,
@@ -71,14 +71,18 @@ def test_known_numbers():
         "dagger",
         Fraction(1, 100),
     )
-    assert keys("chi2023_table7")["Train Steps"] == "50,000"
+    (steps,) = select(table("chi2023_table7"), encoding="Train Steps")
+    assert steps.printed == "50,000" and steps.value is None
+    fields = [c for c in table("chi2023_erf") if c.metric == "ERF"]
+    assert [(c.variant, c.marker, c.value) for c in fields[2:4]] == [
+        ("w=100", "<", 512),
+        ("w=120", "=", 768),
+    ]
     assert curve(table("chi2023_table2"), dataset="ArXiv", encoding="ALiBi")[2048] == 4.4
 
 
 def test_bad_names():
     with pytest.raises(InputError, match="no printed table 'sun'"):
         rows("sun")
-    with pytest.raises(InputError, match="no result table"):
+    with pytest.raises(InputError, match="no table of numbers"):
         table("figures")
-    with pytest.raises(InputError, match="keys and values"):
-        keys("sun2023_table2")

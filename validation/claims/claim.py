@@ -64,7 +64,6 @@ class Finding:
 
     holds: bool | None
     evidence: Mapping[str, Any]
-    corrected: str = ""
     instead: bool = False
     reason: str = ""
     n: int | None = None
@@ -229,7 +228,7 @@ class Check:
             scale=finding.scale or self.scale,
             n=finding.n,
             evidence=finding.evidence,
-            corrected=self.corrected or finding.corrected if verdict is Verdict.CORRECTED else "",
+            corrected=self.corrected if verdict is Verdict.CORRECTED else "",
             reason=reason,
             command=f"farfield claims {self.id}",
             seconds=time.perf_counter() - begin,
@@ -244,19 +243,3 @@ def _over(found: Mapping[float, Finding]) -> str:
         ends = f"{values[0]:.1%} to {values[-1]:.1%}" if len(values) > 1 else f"{values[0]:.1%}"
         parts.append(f"{verdict} at {ends}".replace(".0%", "%"))
     return f"{TOLERANCE:.0%}; {', '.join(parts)}"
-
-
-class Decisions(dict[str, tuple[Callable[[], Data], Decide]]):
-    """The functions that decide the claims of one paper, with their data, by the name of the claim.
-
-    Only what no predicate on a table can say is decided so: algebra, certified numbers, proofs.
-    """
-
-    def __call__(self, name: str, data: Callable[[], Data] | Data) -> Callable[[Decide], Decide]:
-        """Let the function below decide a claim, on these data or on what a function makes."""
-
-        def declare(decide: Decide) -> Decide:
-            self[name] = (data if callable(data) else lambda: data), decide
-            return decide
-
-        return declare

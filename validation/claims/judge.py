@@ -27,13 +27,18 @@ from __future__ import annotations
 import fnmatch
 import inspect
 import itertools
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
+
+import numpy as np
 
 from farfield.numerics.identities import vanishes
 from farfield.validation.claims.claim import Data, Finding, Missing, Quantities
+from farfield.validation.claims.gradients import STEP, gradients
+from farfield.validation.claims.plain_attention import resolution
 from farfield.validation.claims.results import models
 from farfield.validation.claims.series_verdicts import falling, verdict_of_layer
 from farfield.validation.claims.words import (
@@ -51,7 +56,7 @@ from farfield.validation.published import PrintedNumber, bias_of, table
 from farfield.validation.reference.table import LAST, WHOLE, Model
 
 Spec = Mapping[str, Any]
-Item = PrintedNumber | Model
+Item = Any
 Path = tuple[Any, ...]
 KEYS = (
     *("read", "given", "computed", "find", "count", "needs", "holds", "instead"),
@@ -89,12 +94,14 @@ def _nothing() -> Quantities:
 
 
 def _read(source: Sequence[Any]) -> tuple[Item, ...]:
-    """Printed tables by name, or runs by training length and folder."""
-    return tuple(
-        item
-        for part in source
-        for item in (table(part) if isinstance(part, str) else models(**part))
-    )
+    """Printed tables by name, runs by training length and folder, or `gradients` by token."""
+
+    def items(part: Any) -> Sequence[Item]:
+        if part == "gradients":
+            return [SimpleNamespace(**entry) for entry in gradients()]
+        return table(part) if isinstance(part, str) else models(**part)
+
+    return tuple(item for part in source for item in items(part))
 
 
 # -- rows and groups ------------------------------------------------------------------------------
@@ -159,6 +166,7 @@ class _Group:
     items: Sequence[Item]
     spec: Spec
     tolerance: float
+    source: Sequence[Item] = ()
 
     @property
     def model(self) -> Model:
@@ -175,14 +183,14 @@ class _Group:
     @property
     def trained(self) -> int:
         first = self.items[0]
-        length = first.trained if isinstance(first, Model) else first.train_length
+        length = first.train_length if isinstance(first, PrintedNumber) else first.trained
         return int(self.spec.get("trained", length))
 
     def curve(self, items: Sequence[Item] | None = None) -> dict[int, float]:
         found = self.items if items is None else items
         if found and isinstance(found[0], Model):
-            if self.spec.get("along") == "gradient":
-                return dict(found[0].curve)
+            if along := self.spec.get("along"):
+                return ALONG[along](found[0])
             most = self.spec.get("times")
             return found[0].mean(self.spec.get("protocol", LAST), most and most * found[0].trained)
         cells = (c for c in found if isinstance(c, PrintedNumber))
@@ -191,26 +199,27 @@ class _Group:
     def bounded(self, values: Mapping[int, float]) -> Any:
         """A curve between `start` and `end`; a number where one length is wanted."""
         if "at" in self.spec:
+            if self.spec["at"] not in values:
+                raise Missing(f"the results do not hold rows of {self.spec['at']} tokens")
             return values[self.spec["at"]]
         start, end = self.spec.get("start", 0), self.spec.get("end", max(values, default=0))
         found = {n: v for n, v in values.items() if start <= n <= end}
         return next(iter(found.values())) if "length" in self.spec.get("by", ()) else found
 
-    def reference(self, items: Sequence[Item]) -> dict[int, float]:
-        """The curve of the column with which this one is compared, else of the same group."""
+    def other(self) -> list[Item]:
+        """What this group is compared with: of the same group where `than` says nothing else."""
         by = {"dataset", *self.spec.get("by", ())} - {"length"}
         same = {name: value for name in by if (value := _field(self.items[0], name))}
         than = {k: v for k, v in self.spec["than"].items() if k not in ("from", "at")}
-        if not (found := _selected(items, same | than)):
+        if not (found := _selected(self.source, same | than)):
             raise Missing("the results do not hold the models")
-        other = self.curve(found)
-        at = self.spec["than"].get("at")
-        return dict.fromkeys(self.curve(), other[at]) if at else other
+        return found
 
-    def deviations(self, other: Mapping[int, float]) -> dict[int, float]:
-        """By how many printed deviations another column lies above this one."""
-        cells = (c for c in self.items if isinstance(c, PrintedNumber) and c.std)
-        return {c.eval_length: (other[c.eval_length] - c.value) / c.std for c in cells}  # type: ignore
+    def compared(self, how: Callable[[float, float], float]) -> Any:
+        """The curve beside the other one, at the same length or at the one that `than` names."""
+        mine, other, at = self.curve(), self.curve(self.other()), self.spec["than"].get("at")
+        beside = dict.fromkeys(mine, other[at]) if at else other
+        return self.bounded({n: how(v, beside[n]) for n, v in mine.items() if n in beside})
 
 
 def _settled(g: _Group) -> int:
@@ -256,6 +265,51 @@ def _sliding_gain(g: _Group) -> dict[int, float]:
     }
 
 
+def _deviations(g: _Group) -> Any:
+    """By how many printed deviations the other column lies above."""
+    spread = {c.eval_length: c.std for c in g.items if isinstance(c, PrintedNumber) and c.std}
+    apart = g.compared(lambda mine, other: other - mine)
+    return {n: v / spread[n] for n, v in apart.items()}
+
+
+def _steps(g: _Group) -> dict[int, float]:
+    """The share of the other model's steps after which the loss is no larger than its last one."""
+    (other,) = g.other()
+    assert isinstance(other, Model)
+    losses, last = g.model.losses, max(other.losses)
+    seeds = sorted(set(losses[last]) & set(other.losses[last]))
+    return {
+        s: min(t for t in losses if losses[t][s] <= other.losses[last][s]) / last for s in seeds
+    }
+
+
+def _home(g: _Group) -> float:
+    """At the training length; a column that explodes counts as lower than any."""
+    values = g.curve()
+    return values[g.trained] if increase(values, g.trained) < EXPLODES else -math.inf
+
+
+def _peak(g: _Group) -> int:
+    """The token with the largest share of the gradient before the last 8 steps, from the start."""
+    (found,) = g.items
+    far = int(np.argmax(found.shares[8:])) + 8
+    return STEP * (len(found.shares) - far)
+
+
+def _quarters(g: _Group) -> float:
+    """The share of the gradient at distances 48 .. 63 over that at 32 .. 47."""
+    (found,) = g.items
+    near, far = (sum(found.shares[k // STEP : (k + 16) // STEP]) for k in (32, 48))
+    return float(far / near)
+
+
+def _resolutions(g: _Group) -> dict[int, float]:
+    """R of the first scores of a row, to `times` the training length, by seed."""
+    most = g.spec["times"] * g.trained
+    rows = {seed: np.array(scores[:most]) for seed, scores in g.model.scores.items()}
+    return {seed: float(resolution(np.exp(row))) for seed, row in sorted(rows.items())}
+
+
 MEASURES: Mapping[str, Callable[[_Group], Any]] = {
     "perplexity": lambda g: g.bounded(g.curve()),
     "increase": lambda g: increase(g.curve(), g.trained),
@@ -271,6 +325,19 @@ MEASURES: Mapping[str, Callable[[_Group], Any]] = {
     "printed": lambda g: g.cell.printed,
     "value": lambda g: g.cell.value,
     "sliding gain": _sliding_gain,
+    "over": lambda g: g.compared(lambda mine, other: mine / other - 1),
+    "minus": lambda g: g.compared(lambda mine, other: mine - other),
+    "deviations": _deviations,
+    "home": _home,
+    "reach": lambda g: g.spec["layers"] * (_field(g.cell, "w") - 1) + 1,
+    "peak": _peak,
+    "peak off": lambda g: abs(_peak(g) / g.trained - 1),
+    "first share": lambda g: sum(g.items[0].shares[-g.trained // STEP :]),
+    "quarters": _quarters,
+    "steps": _steps,
+    "resolutions": _resolutions,
+    "resolution": lambda g: float(np.mean([*_resolutions(g).values()])),
+    "minus resolution": lambda g: -float(np.mean([*_resolutions(g).values()])),
     "settled": _settled,
     "trained": lambda g: g.trained,
     "mass": lambda g: g.model.mass,
@@ -283,7 +350,18 @@ MEASURES: Mapping[str, Callable[[_Group], Any]] = {
     "off": lambda g: max(abs(g.model.erf[e] / g.model.trf[e] - 1) for e in g.model.trf),
     "by seed": lambda g: g.model.perplexity[g.spec.get("protocol", LAST)][g.trained],
 }
-"""Of a group. `over`, `minus` and `deviations` compare its curve with another column's."""
+"""Of a group; some compare it with another."""
+
+ALONG: Mapping[str, Callable[[Model], dict[int, float]]] = {
+    "gradient": lambda model: dict(model.curve),
+    "losses": lambda model: {
+        seed: float(np.mean([by[seed] for by in model.losses.values()]))
+        for seed in sorted(next(iter(model.losses.values()), {}))
+    },
+    "seconds": lambda model: dict(sorted(model.seconds.items())),
+}
+"""Curves of a model beside its perplexity: share of the gradient by tokens, mean training loss and
+seconds of training by seed."""
 
 
 # -- quantities -----------------------------------------------------------------------------------
@@ -298,15 +376,17 @@ class _Found:
     values: dict[str, Any] = field(default_factory=dict)
     sizes: dict[str, int] = field(default_factory=dict)
     models: dict[str, list[Model]] = field(default_factory=dict)
+    scales: dict[str, set[str]] = field(default_factory=dict)
 
     @property
     def evidence(self) -> Quantities:
         """The quantities that are shown."""
         return {k: v for k, v in self.values.items() if k != "n" and not k.startswith("_")}
 
-    def names(self, given: str) -> set[str]:
-        """The keys that a quantity lists, or the one that is given."""
-        return set(map(str, self.values.get(given, [given])))
+    def names(self, given: str | list[str]) -> set[str]:
+        """The keys of a quantity or those that it lists; else what is given itself."""
+        listed = given if isinstance(given, list) else self.values.get(given, [given])
+        return set(map(str, listed))
 
     def size(self, name: str) -> int:
         """How many numbers a quantity is made of."""
@@ -322,7 +402,9 @@ class _Found:
                 else judge(*([*leaves(each).values()] for each in (first, second)))
             )
         elif "disagree" in spec:
-            self.values[name] = _disagreements(*(self.values[k] for k in spec["disagree"]))
+            first, second = (self.values[k] for k in spec["disagree"])
+            self.values[name] = _disagreements(first, second)
+            self.sizes[name] = len(list(itertools.combinations(first, 2)))
         elif "least" in spec:
             name_of, value = min(self.values[spec["least"]].items(), key=lambda pair: pair[1])
             self.values[name] = {name_of: value}
@@ -332,7 +414,9 @@ class _Found:
             self._measured(name, spec)
 
     def _measured(self, name: str, spec: Spec) -> None:
-        items = _selected(self.data[spec.get("from", self.first)], spec.get("where", {}))
+        own = spec.get("from", self.first)
+        source = self.data[spec.get("than", {}).get("from", own)]
+        items = _selected(self.data[own], spec.get("where", {}))
         if not items:
             raise Missing("the results do not hold the models")
         groups: dict[Path, list[Item]] = {}
@@ -340,27 +424,13 @@ class _Found:
             path = tuple(_field(item, by) for by in spec.get("by", ()))
             groups.setdefault(path, []).append(item)
         values = {
-            path: self._value(_Group(group, spec, self.data["tolerance"]))
+            path: MEASURES[spec["of"]](_Group(group, spec, self.data["tolerance"], source))
             for path, group in groups.items()
         }
         self.models[name] = [i for i in items if isinstance(i, Model)]
+        self.scales[name] = {i.scale for i in items if not isinstance(i, PrintedNumber)}
         self.values[name] = _shaped(values, spec)
         self.sizes[name] = len(groups) if spec.get("series") else len(leaves(self.values[name]))
-
-    def _value(self, group: _Group) -> Any:
-        if (how := group.spec["of"]) not in ("over", "minus", "deviations"):
-            return MEASURES[how](group)
-        source = group.spec["than"].get("from", group.spec.get("from", self.first))
-        other, mine = group.reference(self.data[source]), group.curve()
-        if how == "deviations":
-            return group.bounded(group.deviations(other))
-        return group.bounded(
-            {
-                n: v / other[n] - 1 if how == "over" else v - other[n]
-                for n, v in mine.items()
-                if n in other
-            }
-        )
 
 
 def _chance(first: Sequence[float], second: Sequence[float]) -> float:
@@ -445,7 +515,7 @@ def _each_row(value: Any, path: Path = ()) -> Iterator[tuple[Path, Mapping[Any, 
 
 def _keys(value: Mapping[Any, Any], spec: Spec, tolerance: float) -> Any:
     """The keys of each row at which a predicate on numbers holds."""
-    limit = _limit(spec.get("limit"), tolerance)
+    limit = _limit(spec.get("limit", spec.get("value")), tolerance)
     return _rows(value, lambda row: [k for k, v in row.items() if NUMBERS[spec["is"]](v, limit)])
 
 
@@ -464,6 +534,7 @@ NUMBERS: Mapping[str, Callable[[Any, Any], bool]] = {
     "above": lambda x, limit: x > limit,
     "at least": lambda x, limit: x >= limit,
     "within": lambda x, limit: abs(x) < limit,
+    "near 1": lambda x, limit: abs(x - 1) < limit,
     "about": about,
     "equals": lambda x, value: x == value,
     "other than": lambda x, value: x != value,
@@ -500,12 +571,19 @@ def _against(spec: Spec, found: _Found) -> tuple[dict[Path, Any], dict[Path, Any
         asked = {p: v for p, v in asked.items() if found.names(spec["at"]) & set(map(str, p))}
     if "but" in spec:
         asked = {p: v for p, v in asked.items() if not found.names(spec["but"]) & set(map(str, p))}
+    if not asked:
+        raise Missing("there is nothing to compare")
     limits: dict[Path, Any] = {}
     if "than" in spec:
         others = leaves(found.values[spec["than"]])
-        limits = {p: spec.get("times", 1) * others.get(p, others.get(())) for p in asked}
+        limits = {p: spec.get("times", 1) * _beside(p, others) for p in asked}
     fixed = _limit(spec.get("limit", spec.get("value")), found.data["tolerance"])
     return asked, {p: v for p, v in asked.items() if not judge(v, limits.get(p, fixed))}
+
+
+def _beside(path: Path, others: Mapping[Path, Any]) -> Any:
+    """The number of another quantity at the same place, or at the nearest place above it."""
+    return next(others[path[:k]] for k in range(len(path), -1, -1) if path[:k] in others)
 
 
 def _true(spec: Spec, asked: Mapping[Path, Any], against: Mapping[Path, Any]) -> bool:
@@ -531,32 +609,32 @@ def _shown(spec: Spec, asked: Mapping[Path, Any], against: Mapping[Path, Any]) -
 def _judged(entry: Spec, data: Data, compute: Callable[[], Quantities]) -> Finding:
     """The finding of an entry on some data."""
     found = _Found(data, next(iter(entry.get("read", ())), ""))
+    shown: Quantities = {}
+    answers: dict[str, list[bool]] = {}
     try:
         found.values |= compute()
         for name, spec in entry.get("find", {}).items():
             found.add(name, spec)
+        for part in ("needs", "holds", "instead"):
+            answers[part] = []
+            for spec in entry.get(part, ()):
+                asked, against = _against(spec, found)
+                answers[part].append(_true(spec, asked, against))
+                shown |= dict(_shown(spec, asked, against))
     except Missing as why:
         return Finding(None, found.evidence, reason=entry.get("reason", str(why)))
-    evidence = found.evidence
-    answers: dict[str, list[bool]] = {}
-    for part in ("needs", "holds", "instead"):
-        answers[part] = []
-        for spec in entry.get(part, ()):
-            asked, against = _against(spec, found)
-            answers[part].append(_true(spec, asked, against))
-            evidence |= dict(_shown(spec, asked, against))
     counted = entry.get("count", list(found.sizes)[:1])
     behind = {id(m): m for name in counted for m in found.models.get(name, ())}
     if behind:
-        evidence |= {
+        shown |= {
             "seeds": {m.name: len(m.seeds) for m in behind.values()},
             "results": sorted({m.source for m in behind.values()}),
         }
     return Finding(
         all(answers["holds"]) if all(answers["needs"]) else None,
-        evidence | entry.get("notes", {}),
+        found.evidence | shown | entry.get("notes", {}),
         instead=bool(answers["instead"]) and all(answers["instead"]),
         reason=entry.get("reason", ""),
         n=len(behind) or found.values.get("n", sum(map(found.size, counted)) or None),
-        scale="; ".join(sorted({m.scale for m in behind.values()})),
+        scale="; ".join(sorted(set().union(*(found.scales.get(k, ()) for k in counted)))),
     )

@@ -1,8 +1,8 @@
 """The claims of one paper, read from its file in `validation/published`.
 
 A file names the sections and says of each claim what it is: the sentence, where it stands, what it
-says in our own words, what would refute it, and the data. What reads printed tables or runs names
-predicates of `judge` there; the function of the same name decides the rest.
+says in our own words, what would refute it, the quantities, and the predicates of `judge` that must
+hold of them.
 """
 
 from __future__ import annotations
@@ -15,11 +15,6 @@ from importlib.resources import files
 from farfield.validation.claims import chi2023, judge, qin2024, sun2023
 from farfield.validation.claims.claim import EXACT, Check
 
-DECISIONS = {
-    "qin2024": {},
-    "sun2023": sun2023.decides,
-    "chi2023": chi2023.decides,
-}
 MODULES = {"qin2024": qin2024, "sun2023": sun2023, "chi2023": chi2023}
 PAPERS = tuple(MODULES)
 
@@ -57,7 +52,7 @@ def parsed(paper: str, text: str) -> Ledger:
     for entry in found["claim"]:
         name = entry.pop("id")
         judged = {key: entry.pop(key) for key in judge.KEYS if key in entry}
-        data, decide = judge.decision(judged, MODULES[paper]) if judged else DECISIONS[paper][name]
+        data, decide = judge.decision(judged, MODULES[paper])
         scale = entry.pop("scale", scales.get(entry["kind"], EXACT))
         checks.append(Check(id=f"{paper}.{name}", scale=scale, data=data, decide=decide, **entry))
     order = found["sections"]

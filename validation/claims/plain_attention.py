@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterable
+from typing import Any
+
 import numpy as np
 
 
@@ -11,6 +15,12 @@ def softmax(scores: np.ndarray) -> np.ndarray:
         w = np.exp(scores - scores.max(-1, keepdims=True))
     weights: np.ndarray = w / w.sum(-1, keepdims=True)
     return weights
+
+
+def resolution(weights: Iterable[Any]) -> Any:
+    """R [S, Eq. 4] of weights x_0 .. x_{N+1}: balls, fractions or floats."""
+    x = list(weights)
+    return sum(a * (a - b) for a, b in itertools.pairwise(x)) / sum(x[:-1]) ** 2
 
 
 def turned(x: np.ndarray, place: np.ndarray, decay: float = 0.0) -> np.ndarray:

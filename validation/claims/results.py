@@ -11,20 +11,17 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from farfield.theory.answers.errors import InputError
 from farfield.theory.convergence import check_convergence
-from farfield.validation.claims.claim import Finding, Missing
+from farfield.validation.claims.claim import Missing
 from farfield.validation.claims.series_verdicts import of_layer
-from farfield.validation.claims.words import about
 from farfield.validation.progress import Progress
 from farfield.validation.reference.committed import Row
 from farfield.validation.reference.table import Model, grouped, results
@@ -160,62 +157,3 @@ def _decided(mechanism: str, heads: tuple[str, ...]) -> str:
         return of_layer(str(check_convergence(text).verdict) for text in dict.fromkeys(heads))
     except InputError:
         return "undecided"
-
-
-# -- what checks of several papers say of models --------------------------------------------------
-
-
-def all_models() -> dict[str, tuple[Model, ...]]:
-    """The data of a check that reads all models."""
-    return {"models": models()}
-
-
-def named(found: Iterable[Model], *names: str) -> dict[str, Model]:
-    """Those of some models that have these names.
-
-    Raises:
-        Missing: a name that no model has.
-    """
-    known = {m.name: m for m in found if m.name in names}
-    if len(known) < len(names):
-        raise Missing("the results do not hold the models")
-    return known
-
-
-def slower(data: Mapping[str, Any]) -> Finding:
-    """Whether one encoding trains slower than another by the percentage that is printed.
-
-    Args:
-        data: `times` of the paper's models, None where they are not there; `pair`, the two names
-            there, and that of the second in our results; `printed`, the percentage and what it is
-            called; `reason` and `ours`, what is said without times.
-    """
-    slow, fast, known = data["pair"]
-    if data["times"] is not None:
-        more = 100 * (data["times"][slow] / data["times"][fast] - 1)
-        return Finding(about(more, data["printed"][0]), {data["printed"][1]: more}, n=1)
-    found = {m.name: m for m in data["models"] if m.name in (slow, known) and m.seconds}
-    means = {name: float(np.mean(list(m.seconds.values()))) for name, m in found.items()}
-    ours = ""
-    if len(means) == 2:
-        ours = "; " + data["ours"].format(f"{means[slow] / means[known] - 1:.0%}")
-    return Finding(None, {}, reason=data["reason"] + ours)
-
-
-def of_models(
-    found: Iterable[Model],
-    evidence: Mapping[str, Any],
-    holds: bool | None,
-    corrected: str = "",
-    corrected_holds: bool = False,
-    reason: str = "the results do not hold the models",
-) -> Finding:
-    """A finding on models, with what every such finding names."""
-    group = list(found)
-    more = {
-        "seeds": {m.name: len(m.seeds) for m in group},
-        "results": sorted({m.source for m in group}),
-    }
-    scales = "; ".join(sorted({m.scale for m in group}))
-    found_in = {**evidence, **more}
-    return Finding(holds, found_in, corrected, corrected_holds, reason, len(group), scales)

@@ -113,44 +113,38 @@ def rows(name: str) -> tuple[Mapping[str, str], ...]:
 
 @lru_cache(maxsize=32)
 def table(name: str) -> tuple[PrintedNumber, ...]:
-    """The cells of a result table.
+    """The cells of a table of results, of receptive fields, or of keys and values.
 
     >>> [c.value for c in table("qin2024_table1")]
     [44.35, 1.0, 1.0]
+    >>> [c.printed for c in table("chi2023_table7") if c.encoding == "Hidden Size"]
+    ['64']
     """
-    if not rows(name) or set(rows(name)[0]) != set(COLUMNS):
-        raise InputError(f"{name!r} is no result table; read it with rows()")
+    if not rows(name) or not {"value", "key"} & set(rows(name)[0]):
+        raise InputError(f"{name!r} is no table of numbers; read it with rows()")
     return tuple(_cell(row) for row in rows(name))
 
 
 def _cell(row: Mapping[str, str]) -> PrintedNumber:
-    trained, evaluated = (int(row[k]) if row[k] else None for k in ("train_length", "eval_length"))
-    return PrintedNumber(
-        row["paper"],
-        row["table"],
-        row["dataset"],
-        row["encoding"],
-        row["variant"],
-        trained,
-        evaluated,
-        row["metric"],
-        row["value"],
-        float(row["std"]) if row["std"] else None,
-        row["marker"],
-        row["bold"] == "1",
-        row["note"],
+    """A row; a key stands for the encoding, a quantity for the metric, a relation for the mark."""
+    trained, evaluated = (
+        int(row[k]) if row.get(k) else None for k in ("train_length", "eval_length")
     )
-
-
-def keys(name: str) -> dict[str, str]:
-    """A table of keys and values, such as the model configurations.
-
-    >>> keys("chi2023_table7")["Hidden Size"]
-    '64'
-    """
-    if not rows(name) or set(rows(name)[0]) != {"key", "value"}:
-        raise InputError(f"{name!r} is no table of keys and values; read it with rows()")
-    return {row["key"]: row["value"] for row in rows(name)}
+    return PrintedNumber(
+        paper=row.get("paper", ""),
+        table=row.get("table", ""),
+        dataset=row.get("dataset", ""),
+        encoding=row.get("encoding", row.get("key", "")),
+        variant=row.get("variant", ""),
+        train_length=trained,
+        eval_length=evaluated,
+        metric=row.get("metric", row.get("quantity", "")),
+        printed=row["value"],
+        std=float(row["std"]) if row.get("std") else None,
+        marker=row.get("marker", row.get("relation", "")),
+        bold=row.get("bold") == "1",
+        note=row.get("note", ""),
+    )
 
 
 def select(cells: Iterable[PrintedNumber], **wanted: Any) -> Iterator[PrintedNumber]:
