@@ -99,10 +99,14 @@ def steps() -> Found:
         for label, usual in LONGER.items()
         if (after := named.get(f"{label}, steps 4000")) and (before := named.get(usual))
     }
-    told = "; ".join(
-        f"{n} {math.exp(a.loss):.2f} and {math.exp(b.loss):.2f}" for n, (a, b) in pairs.items()
+    told = ". ".join(
+        f"{n[0].upper()}{n[1:]}: {math.exp(a.loss):.2f} and {math.exp(b.loss):.2f}"
+        for n, (a, b) in pairs.items()
     )
-    return {"pairs": told}, _of_trials(*(t for pair in pairs.values() for t in pair))
+    numbers = {
+        f"{n}, {k}": math.exp(t.loss) for n, pair in pairs.items() for k, t in enumerate(pair)
+    }
+    return {"pairs": told, **numbers}, _of_trials(*(t for pair in pairs.values() for t in pair))
 
 
 def forms() -> Found:
