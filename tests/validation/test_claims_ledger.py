@@ -680,7 +680,7 @@ def test_a_claim_that_reads_a_table_is_one_entry():
 
 def test_predicates_say_what_their_names_say():
     data = {"cells": table("chi2023_table3"), "tolerance": 0.05}
-    column = {"of": "perplexity", "where": {"dataset": "ArXiv", "encoding": "Rotary"}}
+    column = {"of": "curve", "where": {"dataset": "ArXiv", "encoding": "Rotary"}}
     entry = {"read": {"cells": ["chi2023_table3"]}, "find": {"x": column}}
     row = [5.25, 16.02, 33.76, 71.96, 111]
     for said, holds in (
@@ -820,6 +820,21 @@ def test_results_given_are_read_and_named(tmp_path, form):
         assert claim("qin2024.figure1.sliding").verdict is Verdict.NOT_TESTABLE
     with using():
         assert claim("qin2024.trf-trend").verdict is Verdict.NOT_TESTABLE
+
+
+@pytest.mark.parametrize("lengths", [1, 2])
+def test_results_that_do_not_hold_what_is_asked_are_no_bug(lengths):
+    """Runs of all names without losses, scores, curves, a second protocol, or longer rows."""
+    names = {
+        "alibi", "sinusoidal", "rope", "xpos", "sandwich", "t5", "kerple_log", "type1", "type2",
+        "example1", "example2", "alibi shift 8", "alibi equal 2", "window 16"}
+    runs = [run_of(name, "-n", 1.1, 3, 4) for name in sorted(names)]
+    for run in runs:
+        (m,) = run["measurements"]
+        m["perplexity"] = m["perplexity"][:lengths]
+        run["measurements"] += [m | {"inference": {"bca": 8, "window": None}}]
+    with using(("x", runs)):
+        assert {Verdict.NOT_TESTABLE} < {c.verdict for c in claims(kind="experiment")}
 
 
 def test_the_reference_results_are_read_where_no_others_are_given():

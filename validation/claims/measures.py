@@ -1,0 +1,407 @@
+"""Quantities of rows: the cells of printed tables, and the models of runs.
+
+A claim's entry selects rows (`where`), groups them (`by`) and takes a measure of each group
+(`MEASURES`). A measure looks at the curve of a group, value by length, or at one row. `at`, `start`
+and `end` take a part of a curve; `than` names what it is compared with. What is found has the form
+of the groups, unless the entry wants another (`digits`, `pick`, `flip`, `join`, `list`).
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from farfield.validation.claims.claim import Data, Missing
+from farfield.validation.claims.gradients import STEP, gradients
+from farfield.validation.claims.plain_attention import resolution
+from farfield.validation.claims.results import models
+from farfield.validation.claims.series_verdicts import falling, verdict_of_layer
+from farfield.validation.claims.words import EXPLODES, drift, increase, stays
+from farfield.validation.published import PrintedNumber, bias_of, table
+from farfield.validation.reference.table import LAST, WHOLE, Model
+
+Spec = Mapping[str, Any]
+Item = Any
+Path = tuple[Any, ...]
+
+
+def read(source: Sequence[Any]) -> tuple[Item, ...]:
+    """Printed tables by name, runs by training length and folder, or `gradients` by token."""
+
+    def items(part: Any) -> Sequence[Item]:
+        if part == "gradients":
+            return [SimpleNamespace(**entry) for entry in gradients()]
+        return table(part) if isinstance(part, str) else models(**part)
+
+    return tuple(item for part in source for item in items(part))
+
+
+def held(value: Any) -> Any:
+    """What the results hold.
+
+    Raises:
+        Missing: it is nothing.
+    """
+    if value is None or value is False or (not isinstance(value, (int, float)) and not len(value)):
+        raise Missing("the results do not hold the models, or not as far as they are asked")
+    return value
+
+
+FIELDS: Mapping[str, Callable[[Any], Any]] = {
+    "covered": lambda model: model.gradient <= model.trained,
+    "falling": lambda model: falling(model.name),
+    "has fields": lambda model: bool(model.trf),
+    "has scores": lambda model: (
+        bool(model.scores) and min(map(len, model.scores.values())) >= 2 * model.trained
+    ),
+    "steady": lambda model: stays(model.mean(), 0.01),
+    "verdict": lambda item: (
+        item.verdict if isinstance(item, Model) else verdict_of_layer(bias_of(item))
+    ),
+}
+"""What else an item can be selected by: whether its gradient ERF lies within the training length,
+whether its bias falls throughout, whether it has finite-row TRFs or mean scores to twice the
+training length, whether its last token gains nothing from longer rows, and the verdict on its
+series."""
+
+
+def _field(item: Item, name: str) -> Any:
+    """A field of a cell or model; the variant `delta=-3` of a cell is a field `delta` too."""
+    if name in FIELDS:
+        return FIELDS[name](item)
+    if name == "length" and isinstance(item, PrintedNumber):
+        return item.eval_length
+    if hasattr(item, name):
+        return getattr(item, name)
+    key, _, value = item.variant.partition("=") if isinstance(item, PrintedNumber) else ("", "", "")
+    return (int(value) if value.lstrip("-").isdigit() else value) if key == name else None
+
+
+def _like(value: Any, pattern: Any) -> bool:
+    if isinstance(pattern, str) and "*" in pattern:
+        return fnmatch.fnmatchcase(str(value), pattern)
+    return bool(value == pattern)
+
+
+def _selected(items: Sequence[Item], where: Spec) -> list[Item]:
+    """The items whose fields have the wanted values, in the order in which a list names these.
+
+    Raises:
+        Missing: no model has a name or training length that is wanted.
+    """
+    found = list(items)
+    for name, wanted in where.items():
+        values = wanted if isinstance(wanted, list) else [wanted]
+        places = [[i for i in found if _like(_field(i, name), v)] for v in values]
+        if name in ("name", "trained"):
+            held(all(places))
+        found = [item for place in places for item in place]
+    return found
+
+
+@dataclass(frozen=True)
+class _Group:
+    """What a measure looks at: value by length, the training length, and the items behind them."""
+
+    items: Sequence[Item]
+    spec: Spec
+    tolerance: float
+    source: Sequence[Item] = ()
+
+    @property
+    def model(self) -> Model:
+        (found,) = self.items
+        assert isinstance(found, Model)
+        return found
+
+    @property
+    def cell(self) -> PrintedNumber:
+        (found,) = self.items
+        assert isinstance(found, PrintedNumber)
+        return found
+
+    @property
+    def trained(self) -> int:
+        first = self.items[0]
+        length = first.train_length if isinstance(first, PrintedNumber) else first.trained
+        return int(self.spec.get("trained", length))
+
+    def curve(self, items: Sequence[Item] | None = None) -> dict[int, float]:
+        """Value by length of this group or of others, or what `along` says; never empty."""
+        found = self.items if items is None else items
+        if isinstance(first := found[0], Model):
+            most = self.spec.get("times")
+            values = (
+                ALONG[self.spec["along"]](first)
+                if "along" in self.spec
+                else first.mean(self.spec.get("protocol", LAST), most and most * first.trained)
+            )
+        else:
+            values = {
+                c.eval_length: c.value for c in found if c.eval_length and c.value is not None
+            }
+        return held(values)
+
+    def beyond(self) -> dict[int, float]:
+        """The curve, which has the training length and a longer one."""
+        values = self.curve()
+        held(self.trained in values and max(values) > self.trained)
+        return values
+
+    def bounded(self, values: Mapping[int, float]) -> Any:
+        """A curve between `start` and `end`; a number where one length is wanted."""
+        if "at" in self.spec:
+            return held(values.get(self.spec["at"]))
+        start, end = self.spec.get("start", 0), self.spec.get("end", max(values, default=0))
+        found = {n: v for n, v in values.items() if start <= n <= end}
+        return next(iter(found.values())) if "length" in self.spec.get("by", ()) else found
+
+    def other(self) -> list[Item]:
+        """What this group is compared with: itself where `than` names a length alone, else the rows
+        that `than` selects, of the same group where it says nothing else."""
+        if self.spec["than"].keys() == {"at"}:
+            return list(self.items)
+        than = {k: v for k, v in self.spec["than"].items() if k not in ("from", "at")}
+        by = {"dataset", *self.spec.get("by", ())} - {"length"}
+        same = {name: value for name in by if (value := _field(self.items[0], name))}
+        return held(_selected(self.source, same | than))
+
+    def compared(self, how: Callable[[float, float], float]) -> Any:
+        """The curve beside the other one, at the same length or at the one that `than` names."""
+        mine, other, at = self.curve(), self.curve(self.other()), self.spec["than"].get("at")
+        if at == "trained":
+            at = self.trained
+        beside = dict.fromkeys(mine, held(other.get(at))) if at else other
+        return self.bounded({n: how(v, beside[n]) for n, v in mine.items() if n in beside})
+
+
+def _settled(g: _Group) -> int:
+    values = g.curve()
+    late = ({m: v for m, v in values.items() if m >= n} for n in sorted(values))
+    return min(next(part for part in late if stays(part, g.tolerance)))
+
+
+def _doublings(g: _Group) -> dict[int, float]:
+    values = g.bounded(g.curve())
+    return {b: values[b] - values[a] for a, b in itertools.pairwise(sorted(values))}
+
+
+def _gain(g: _Group) -> float:
+    values = g.beyond()
+    return 1 - values[max(values)] / values[g.trained]
+
+
+def _from_lowest(g: _Group) -> dict[int, float]:
+    values = g.curve()
+    return {n: v for n, v in sorted(values.items()) if n >= min(values, key=values.__getitem__)}
+
+
+def _sliding_gain(g: _Group) -> dict[int, float]:
+    """The protocols score other tokens, so each is taken relative to its own widest window, where
+    sliding is at least as good: what is found is less than the whole advantage."""
+    sliding, blocks = g.model.mean(LAST), g.model.mean(WHOLE)
+    widest = max(sliding)
+    return {
+        w: blocks[w] / blocks[widest] * sliding[widest] / sliding[w] - 1
+        for w in sliding
+        if w < widest
+    }
+
+
+def _deviations(g: _Group) -> Any:
+    """By how many printed deviations the other column lies above."""
+    spread = {c.eval_length: c.std for c in g.items if isinstance(c, PrintedNumber) and c.std}
+    apart = g.compared(lambda mine, other: other - mine)
+    return {n: v / spread[n] for n, v in apart.items()}
+
+
+def _steps(g: _Group) -> dict[int, float]:
+    """The share of the other model's steps after which the loss is no larger than its last one."""
+    (other,) = g.other()
+    assert isinstance(other, Model)
+    losses, last = held(g.model.losses), max(held(other.losses))
+    seeds = sorted(set(losses[last]) & set(other.losses[last]))
+    return {
+        s: min(t for t in losses if losses[t][s] <= other.losses[last][s]) / last for s in seeds
+    }
+
+
+def _home(g: _Group) -> float:
+    """At the training length; a column that explodes counts as lower than any."""
+    values = g.beyond()
+    return values[g.trained] if increase(values, g.trained) < EXPLODES else -math.inf
+
+
+def _peak(g: _Group) -> int:
+    """The token with the largest share of the gradient before the last 8 steps, from the start."""
+    (found,) = g.items
+    far = int(np.argmax(found.shares[8:])) + 8
+    return STEP * (len(found.shares) - far)
+
+
+def _quarters(g: _Group) -> float:
+    """The share of the gradient at distances 48 .. 63 over that at 32 .. 47."""
+    (found,) = g.items
+    near, far = (sum(found.shares[k // STEP : (k + 16) // STEP]) for k in (32, 48))
+    return float(far / near)
+
+
+def _resolutions(g: _Group) -> dict[int, float]:
+    """R of the first scores of a row, to `times` the training length, by seed."""
+    most = g.spec["times"] * g.trained
+    rows = {seed: np.array(scores[:most]) for seed, scores in g.model.scores.items()}
+    held(all(len(row) == most for row in rows.values()))
+    return {seed: float(resolution(np.exp(row))) for seed, row in sorted(rows.items())}
+
+
+MEASURES: Mapping[str, Callable[[_Group], Any]] = {
+    "curve": lambda g: g.bounded(g.curve()),
+    "increase": lambda g: increase(g.beyond(), g.trained),
+    "drift": lambda g: drift(g.beyond(), g.trained),
+    "gain": _gain,
+    "doublings": _doublings,
+    "from the lowest": _from_lowest,
+    "lowest": lambda g: min(g.curve(), key=g.curve().__getitem__),
+    "printed": lambda g: g.cell.printed,
+    "value": lambda g: g.cell.value,
+    "sliding gain": _sliding_gain,
+    "over": lambda g: g.compared(lambda mine, other: mine / other - 1),
+    "minus": lambda g: g.compared(lambda mine, other: mine - other),
+    "deviations": _deviations,
+    "home": _home,
+    "reach": lambda g: g.spec["layers"] * (_field(g.cell, "w") - 1) + 1,
+    "peak": _peak,
+    "peak off": lambda g: abs(_peak(g) / g.trained - 1),
+    "first share": lambda g: sum(g.items[0].shares[-g.trained // STEP :]),
+    "quarters": _quarters,
+    "steps": _steps,
+    "resolutions": _resolutions,
+    "resolution": lambda g: float(np.mean([*_resolutions(g).values()])),
+    "minus resolution": lambda g: -float(np.mean([*_resolutions(g).values()])),
+    "settled": _settled,
+    "trained": lambda g: g.trained,
+    "mass": lambda g: g.model.mass,
+    "mass beyond": lambda g: 1 - g.model.mass,
+    "gradient": lambda g: g.model.gradient,
+    "even share": lambda g: g.spec["tokens"] / max(g.model.curve),
+    "erf": lambda g: g.model.erf,
+    "trf": lambda g: g.model.trf,
+    "off": lambda g: max(abs(g.model.erf[e] / g.model.trf[e] - 1) for e in g.model.trf),
+    "by seed": lambda g: held(g.model.perplexity.get(g.spec.get("protocol", LAST)))[g.trained],
+}
+"""Of a group; some compare it with another."""
+
+ALONG: Mapping[str, Callable[[Model], dict[int, float]]] = {
+    "gradient": lambda model: dict(model.curve),
+    "losses": lambda model: {
+        seed: float(np.mean([by[seed] for by in model.losses.values()]))
+        for seed in sorted(next(iter(model.losses.values()), {}))
+    },
+    "seconds": lambda model: dict(sorted(model.seconds.items())),
+}
+"""Curves of a model beside its perplexity: share of the gradient by tokens, mean training loss and
+seconds of training by seed."""
+
+
+# -- the form of a quantity -----------------------------------------------------------------------
+
+
+def measured(data: Data, first: str, spec: Spec) -> tuple[Any, int, list[Item]]:
+    """A quantity that is found in rows.
+
+    Args:
+        data: what the entry reads, and the tolerance.
+        first: what is read where the quantity does not say `from`.
+        spec: the measure with its options; `where` selects rows and `by` groups them.
+
+    Returns:
+        The quantity by group, of how many cases it is, and the rows behind it.
+
+    Raises:
+        Missing: there are no such rows.
+    """
+    own = spec.get("from", first)
+    source = data[spec.get("than", {}).get("from", own)]
+    items = held(_selected(data[own], spec.get("where", {})))
+    groups: dict[Path, list[Item]] = {}
+    for item in items:
+        path = tuple(_field(item, by) for by in spec.get("by", ()))
+        groups.setdefault(path, []).append(item)
+    values = {
+        path: MEASURES[spec["of"]](_Group(group, spec, data["tolerance"], source))
+        for path, group in groups.items()
+    }
+    shaped = _shaped(values, spec)
+    return shaped, len(groups) if spec.get("series") else len(leaves(shaped)), items
+
+
+PICKS: Mapping[str, Callable[[Any], float]] = {
+    "largest": max,
+    "least": min,
+    "spread": lambda row: max(row) / min(row) - 1,
+    "furthest": lambda row: max(map(abs, row)),
+    "mean": lambda row: sum(row) / len(row),
+}
+"""Of each row of a quantity."""
+
+
+def _shaped(values: Mapping[Path, Any], spec: Spec) -> Any:
+    """Values by path as nested mappings, with what the entry wants of their form."""
+    if "digits" in spec:
+        values = {p: round(v, spec["digits"]) for p, v in leaves(values, ()).items()}
+    nested: Any = {}
+    for path, value in values.items():
+        place = nested
+        flat = _flat(path)
+        if not flat:
+            return value
+        for key in flat[:-1]:
+            place = place.setdefault(key, {})
+        place[flat[-1]] = value
+    if "pick" in spec:
+        nested = rows_of(nested, lambda row: PICKS[spec["pick"]](row.values()))
+    if spec.get("flip"):
+        shared = set.intersection(*map(set, nested.values()))
+        return {key: [row[key] for row in nested.values()] for key in sorted(shared)}
+    if "join" in spec:
+        return {spec["join"].join(map(str, p)): v for p, v in leaves(nested).items()}
+    return rows_of(nested, lambda row: list(row.values())) if spec.get("list") else nested
+
+
+def _flat(path: Path) -> Path:
+    return tuple(k for part in path for k in (_flat(part) if isinstance(part, tuple) else (part,)))
+
+
+def leaves(value: Any, path: Path = ()) -> dict[Path, Any]:
+    """The numbers of nested mappings and lists, each by its path."""
+    if isinstance(value, Mapping):
+        parts = value.items()
+    elif isinstance(value, (list, tuple)):
+        parts = dict(enumerate(value)).items()
+    else:
+        return {_flat(path): value}
+    return {k: v for key, part in parts for k, v in leaves(part, (*path, key)).items()}
+
+
+def rows_of(value: Any, of: Callable[[Mapping[Any, Any]], Any]) -> Any:
+    """The innermost mappings, each replaced."""
+    if all(isinstance(v, Mapping) for v in value.values()):
+        return {k: rows_of(v, of) for k, v in value.items()}
+    return of(value)
+
+
+def each_row(value: Any, path: Path = ()) -> Iterator[tuple[Path, Mapping[Any, float]]]:
+    """The innermost rows of nested mappings and lists, each with its path."""
+    row = value if isinstance(value, Mapping) else dict(enumerate(value))
+    if any(isinstance(v, (Mapping, list, tuple)) for v in row.values()):
+        for key, part in row.items():
+            yield from each_row(part, (*path, key))
+    else:
+        yield path, row
