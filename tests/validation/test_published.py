@@ -5,8 +5,12 @@ from fractions import Fraction
 import pytest
 
 from farfield.theory.answers.answer import InputError
-from farfield.validation.published import COLUMNS, curve, names, rows, select, table
+from farfield.validation.published import curve, names, rows, select, table
 
+COLUMNS = (
+    "paper,table,dataset,encoding,variant,train_length,eval_length,metric,value"
+    ",std,marker,bold,note"
+)
 RESULT_TABLES = {
     "qin2024_table1": 3,
     "sun2023_table1": 12,
@@ -38,7 +42,7 @@ def test_every_file_is_known():
 @pytest.mark.parametrize("name", sorted(RESULT_TABLES))
 def test_schema(name):
     cells = table(name)
-    assert len(cells) == RESULT_TABLES[name] and tuple(rows(name)[0]) == COLUMNS
+    assert len(cells) == RESULT_TABLES[name] and ",".join(rows(name)[0]) == COLUMNS
     spots = {
         (c.dataset, c.encoding, c.variant, c.train_length, c.eval_length, c.metric) for c in cells
     }

@@ -60,18 +60,16 @@ def reaches(
 def slopes(heads: int = 12, rule: Rule = alibi_slope) -> Quantities:
     """ALiBi's slopes by its rule and by Eq. 3, and for how many heads they are equal."""
 
-    def gaps(heads: int) -> list[Any]:
-        return [
-            sympy.simplify(rule(h, heads) - alibi_slope(h, heads, "geometric"))
-            for h in range(1, heads + 1)
-        ]
+    def pairs(heads: int) -> list[tuple[Any, Any]]:
+        both = (rule, lambda h, heads: alibi_slope(h, heads, "geometric"))
+        return [tuple(slope(h, heads) for slope in both) for h in range(1, heads + 1)]
 
     return {
         "original rule, Eq. 3 (first four heads)": [
-            (float(rule(h, heads)), float(alibi_slope(h, heads, "geometric"))) for h in range(1, 5)
+            (float(a), float(b)) for a, b in pairs(heads)[:4]
         ],
-        "equal for heads =": [h for h in range(1, 33) if not any(gaps(h))],
-        "_gaps": gaps(heads),
+        "equal for heads =": [h for h in range(1, 33) if all(a == b for a, b in pairs(h))],
+        "_gaps": [sympy.simplify(a - b) for a, b in pairs(heads)],
     }
 
 
@@ -267,14 +265,14 @@ def octaves(bias: Rule = sandwich) -> Quantities:
 
 
 def fields_by_d_bar(sizes: Sequence[int] = (32, 64, 128, 256), length: int = 1024) -> Quantities:
-    """The finite-row TRF by d-bar, and how clearly float64 decides it."""
-    fields, margins = {}, []
-    for size in sizes:
-        b = np.exp(encoding("sandwich", d_bar=size, heads=1).bias(np.arange(length))[0])
-        outside = 1 - b.cumsum() / b.sum()
-        fields[size] = int((outside < 0.1).argmax()) + 1
-        margins.append(float(np.abs(outside - 0.1).min()))
-    return {"TRF(1/10) by d-bar": fields, "least distance of a share from 1/10": min(margins)}
+    """The certified TRF of a row by d-bar."""
+    biases = {size: encoding("sandwich", d_bar=size, heads=1) for size in sizes}
+    return {
+        "TRF(1/10) by d-bar": {
+            size: theoretical_receptive_field(bias, "1/10", length=length).tokens
+            for size, bias in biases.items()
+        }
+    }
 
 
 @lru_cache(maxsize=16)

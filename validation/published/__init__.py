@@ -22,22 +22,6 @@ from farfield.theory.encodings import Encoding, encoding
 HEADS = {"chi2023": 12, "sun2023": 16}
 """Of the models of a paper."""
 
-COLUMNS = (
-    "paper",
-    "table",
-    "dataset",
-    "encoding",
-    "variant",
-    "train_length",
-    "eval_length",
-    "metric",
-    "value",
-    "std",
-    "marker",
-    "bold",
-    "note",
-)
-
 
 @dataclass(frozen=True)
 class PrintedNumber:
@@ -192,16 +176,21 @@ def bias_of(cell: PrintedNumber) -> Encoding | None:
     >>> bias_of(table("chi2023_table1")[0]).dialect
     'shift'
     """
-    name, _, value = cell.variant.partition("=")
-    match cell.encoding, name:
+    return _bias(cell.paper, cell.encoding, cell.variant)
+
+
+@lru_cache(maxsize=64)
+def _bias(paper: str, name: str, variant: str) -> Encoding | None:
+    option, _, value = variant.partition("=")
+    match name, option:
         case "Windowed", _:
             return encoding("window", w=int(value))
         case ("Sandwich" | "Sandwich_Smoothed") as smoothed, _:
-            return encoding(smoothed.lower(), heads=HEADS[cell.paper])
+            return encoding(smoothed.lower(), heads=HEADS[paper])
         case "ALiBi", "h":  # the same slope 2^-h in every head
             return encoding(f"-n/{2 ** int(value)}")
         case "ALiBi", "delta" if int(value):
-            return encoding("alibi", heads=HEADS[cell.paper], dialect="shift", delta=int(value))
+            return encoding("alibi", heads=HEADS[paper], dialect="shift", delta=int(value))
         case "ALiBi" | "Alibi", _:
-            return encoding("alibi", heads=HEADS[cell.paper])
+            return encoding("alibi", heads=HEADS[paper])
     return None
