@@ -52,7 +52,7 @@ from farfield.validation.reference.trials import Trial, left_out, slope, trials
 QUANTITY = "kernel order loss"
 MAX_TESTED = 1 << 20
 FAR = 0.25  # from the nearest trial in any part of the quantity: nothing is forecast beyond
-FEWEST = 3  # trials of a depth from which it is forecast
+FEWEST = 3  # trials of a depth or a length from which it is forecast
 SUPPORT = 5  # trials that are named
 RISE = 0.25  # the share of a row that rises above a nearer key: the trials have up to .24
 SURE = 0.99  # no probability is told beyond
@@ -467,11 +467,14 @@ def _evidence() -> str:
 
 @functools.cache
 def _known() -> tuple[Trial, ...]:
-    """The trials of the usual width and steps: at more steps the law fails. A depth that has fewer
-    than `FEWEST` trials is left out: one model says nothing of the next."""
+    """The trials of the usual width and steps: at more steps the law fails.
+
+    A depth or a length that has fewer than `FEWEST` trials is left out: one model says nothing of
+    the next.
+    """
     usual = [t for t in trials() if (t.width, t.steps) == (USUAL["width"], USUAL["steps"])]
-    depths = Counter(t.layers for t in usual)
-    return tuple(t for t in usual if depths[t.layers] >= FEWEST)
+    depths, lengths = Counter(t.layers for t in usual), Counter(t.length for t in usual)
+    return tuple(t for t in usual if min(depths[t.layers], lengths[t.length]) >= FEWEST)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,5 @@
 import dataclasses
+import importlib
 import json
 import math
 
@@ -86,7 +87,7 @@ def test_no_probability_is_certain():
     for f in ("-n/4", "0", "-n", "-Min(n/3, 9/2)"):
         found = forecast(f, trained=64, tested=1024)
         assert 0 < found.holds < 1
-        assert "probability > 0.99" in repr(found), "the surest say so"
+        assert ("probability > 0.99" in repr(found)) is (max(found.holds, 1 - found.holds) > 0.99)
         assert "64 bytes" in repr(found) and "token" not in repr(found)
 
 
@@ -180,7 +181,16 @@ def test_each_is_forecast_without_its_family():
     assert said == pytest.approx([4.0, 4.0, 4.0])
 
 
-def test_a_depth_that_one_model_has_is_not_forecast():
-    found = forecast("-n/8", trained=64, tested=1024, layers=8)
-    assert found.holds is None and found.reason.code == "beyond_evidence"
-    assert any(t.layers == 8 for t in trials()), "there is one"
+@pytest.mark.parametrize(("what", "asked"), [("layers", (64, 8)), ("length", (128, 4))])
+def test_what_fewer_than_three_models_have_is_not_forecast(what, asked, monkeypatch):
+    module = importlib.import_module("farfield.validation.forecast")
+    trained, layers = asked
+    rare = {"layers": layers, "length": trained}[what]
+    others = [t for t in trials() if getattr(t, what) < rare]
+    some = [t for t in trials() if getattr(t, what) == rare and t.steps == 1000 and t.width == 128]
+    for count, known in ((2, False), (3, True)):
+        monkeypatch.setattr(module, "trials", lambda count=count: [*others, *some[:count]])
+        module._known.cache_clear()
+        why = module.outside(trained, 2 * trained, layers, 1000)
+        assert (why is None) is known, why
+    module._known.cache_clear()

@@ -38,9 +38,14 @@ def decided(case: Outcome) -> bool:
     return abs(loss - LIMIT) >= DECIDED * error
 
 
+def holds(case: Outcome) -> bool:
+    """Whether a case holds, on the further targets."""
+    return bool(case.further[0] < LIMIT)
+
+
 def right(case: Outcome, form: str) -> bool:
     """Whether a form was on the right side."""
-    return bool((case.said[form]["log_ratio"] <= LIMIT) == (case.further[0] < LIMIT))
+    return bool((case.said[form]["log_ratio"] <= LIMIT) == holds(case))
 
 
 def everything() -> tuple[Outcome, ...]:
@@ -73,12 +78,12 @@ def _answer(words: str, found: Sequence[Outcome]) -> Evidence:
     clear = [c for c in tests if decided(c)]
     hits = {form: sum(right(c, form) for c in clear) for form in FORMS}
     off = {form: _off(tests, form) for form in FORMS}
-    holds = sum(c.further[0] < LIMIT for c in clear)
+    held = sum(map(holds, clear))
     best = max(FORMS, key=lambda form: (hits[form], -off[form]))
     return told(
         "competing",
         len(found),
-        {"right": hits, "off": off, "decided": len(clear), "hold": holds},
+        {"right": hits, "off": off, "decided": len(clear), "hold": held},
         (
             ("form", "right", "mean error", *(c.name for c in found)),
             *(
@@ -97,7 +102,7 @@ def _answer(words: str, found: Sequence[Outcome]) -> Evidence:
         words=words,
         cases=plural(len(clear), "decided case"),
         best=best,
-        null=max(holds, len(clear) - holds),
+        null=max(held, len(clear) - held),
         undecided=len(tests) - len(clear),
         seen=[(c.name, *c.further[:2]) for c in found if c not in tests],
     )

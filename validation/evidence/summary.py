@@ -23,6 +23,7 @@ from farfield.theory.answers.number import plural
 from farfield.validation.evidence import circuits, competing, judged, mixtures, referee
 from farfield.validation.evidence.told import environment, sentences
 from farfield.validation.forecast import calibration
+from farfield.validation.forms import FORMS
 from farfield.validation.harness.corpus import corpus
 from farfield.validation.reference import hold
 from farfield.validation.reference.committed import Row
@@ -110,14 +111,29 @@ def steps() -> Found:
 
 
 def forms() -> Found:
-    """How far off the competing forms are on the unseen cases of 4,000 steps."""
-    open_ = [c for c in competing.everything() if c.named["steps"] == 4000]
+    """How the competing forms did: their errors on the unseen cases of 4,000 steps, and on which
+    side of the tolerance they were right in all decided cases that no one had seen."""
+    every = competing.everything()
+    open_ = [c for c in every if c.named["steps"] == 4000]
     off = competing.errors(open_)
     best = min(off, key=lambda form: off[form], default="")
     tests = [c for c in open_ if c.name not in competing.SEEN]
     numbers = {"n": plural(len(tests), "case") if tests else "", "best": best, **off}
     if tests:
         numbers["best off"] = off[best]
+    clear = [c for c in every if c.name not in competing.SEEN and competing.decided(c)]
+    if clear:
+        hits = {form: sum(competing.right(c, form) for c in clear) for form in FORMS}
+        first = max(hits, key=lambda form: hits[form])
+        holds = sum(competing.holds(c) for c in clear)
+        numbers |= {
+            "decided": len(clear),
+            "first": first,
+            "first right": hits[first],
+            "first share": hits[first] / len(clear),
+            "law right": hits["law"],
+            "null right": max(holds, len(clear) - holds),
+        }
     return numbers, _files(r for r in _registered() if r["preset"]["steps"] == 4000)
 
 

@@ -21,6 +21,7 @@ LONG = 100
 TOLERANCE = 0.02
 COMMAND = "make reference"
 MORE = "more-targets.json"  # beside a run in its store; see `missing`
+STARTED = "started.json"  # beside runs of the code before training itself said when it began
 
 
 def condensed(
@@ -36,7 +37,7 @@ def condensed(
     """
     more = {}
     if beside is not None and (beside / MORE).exists():
-        more = {"started": _began(result), "more_targets": read_json(beside / MORE)}
+        more = {"started": _began(result, beside), "more_targets": read_json(beside / MORE)}
     encoding = result["encoding"]
     heads = [h if len(h) < LONG else h[:LONG] + "..." for h in encoding["heads"]]
     measurements = []
@@ -57,9 +58,10 @@ def condensed(
     )
 
 
-def _began(result: Row) -> Row:
-    """When training began, and what was said before it."""
-    return result["training"].get("began", {})
+def _began(result: Row, beside: Path) -> Row:
+    """When training began, at which commit, and the hash of what was said before it."""
+    began: Row = result["training"].get("began", {})
+    return read_json(beside / STARTED) if not began and (beside / STARTED).exists() else began
 
 
 def write_result(path: Path, result: Row) -> None:
@@ -101,7 +103,7 @@ def collect(folder: str | Path, *, replace: bool = False) -> list[str]:
             beside = Store(folder).folder(job.key)
             if result is None:
                 continue
-            if _began(result).get("predictions") and not (beside / MORE).exists():
+            if _began(result, beside) and not (beside / MORE).exists():
                 lines.append(f"{job.name}: left out, `missing` has yet to measure more targets")
                 continue
             count += 1
