@@ -33,6 +33,7 @@ from farfield.validation.claims import (
 from farfield.validation.claims.claim import EXACT, Check
 from farfield.validation.claims.gradients import WANTED, gradients
 from farfield.validation.claims.ledger import parsed
+from farfield.validation.claims.measures import formula
 from farfield.validation.claims.results import models, read_results, using
 from farfield.validation.claims.words import about, by_chance, rank_correlation
 from farfield.validation.harness.visibility import Visibility
@@ -96,6 +97,11 @@ def erf_of(variant, value, relation="="):
         dataclasses.replace(c, printed=str(value), marker=relation)
         if (c.metric, c.variant) == ("ERF", variant) else c for c in data["erf"]
     )}
+
+
+def biases(*formulas, key="biases", **options):
+    """Other biases, by their order."""
+    return {key: tuple(formula(f, name=str(k), **options) for k, f in enumerate(formulas))}
 
 
 def number(printed):
@@ -201,6 +207,7 @@ FLAT = {512: 5, 1024: 5, 2048: 5, 4096: 5, 8192: 5}
 LEX = {"encoding": "LeX"}
 XPOS = {"encoding": "XPos", "variant": "attention=full"}
 DIVERGES = {"bias": "-log(1+n)"}
+SLOW = biases("-log(1+n)")
 SMALL = {"windows": (model("a", last={32: 6, 64: 5}, whole={32: 6, 64: 5}),)}
 
 # id: verdict on its data, then other verdicts, each with the altered data that give it
@@ -216,7 +223,7 @@ QIN = {
                    R: curves({2048: 99}, "LeX")}),
     "eq7.preceding": (X, {C: {"first": lambda i, j: i - j, "last": lambda i, j: i - 1},
                           R: {"first": lambda i, j: i - j + 2}}),
-    "window-extrapolates": (C, {R: {"bias": "Piecewise((0, n < 128), (-1, True))"}}),
+    "window-extrapolates": (C, {R: biases("Piecewise((0, n < 128), (-1, True))")}),
     "window.printed": (X, {C: changed("cells", "5", encoding="Windowed"),
                            R: changed("cells", "99", variant="w=40", eval_length=8192)}),
     "table1.reencoded": (C, {R: {"stride": 512}}),
@@ -243,13 +250,13 @@ QIN = {
     "thm0.4": (C, {R: DIVERGES}),
     "eq20": (C, {R: {"term": lambda i, t: Fraction(1, i * t)}}),
     "principle": (R, {C: verdicts(a=("converges", 1), b=("diverges", 2)), N: {"models": ()}}),
-    "satisfies.alibi": (C, {R: {"general": "-m*log(1+n)"}}),
-    "satisfies.kerple-log": (X, {C: {"bias": "-(1+r1)*log(1 + r2*n)"},
-                                 R: {"r1": 2}}),
-    "satisfies.kerple-power": (C, {R: {"bias": "-r1*log(1+n)^r2"}}),
+    "satisfies.alibi": (C, {R: biases("-m*log(1+n)", key="general")}),
+    "satisfies.kerple-log": (X, {C: biases("-(1+r1)*log(1 + r2*n)"),
+                                 R: biases("-2*log(1+n)", key="instance")}),
+    "satisfies.kerple-power": (C, {R: biases("-r1*log(1+n)^r2")}),
     "satisfies.sandwich": (R, {C: {"bias": "alibi"}}),
-    "satisfies.sandwich-smoothed": (X, {C: {"bias": "alibi"},
-                                        R: {"general": "-(33/40*log(1+n))*4/c"}}),
+    "satisfies.sandwich-smoothed": (X, {C: biases("alibi"),
+                                        R: biases("-(33/40*log(1+n))*4/c", key="general")}),
     "nemp.gap": (X, {C: {"weights": lambda t: Fraction(1, 100**t)}, R: {"values": (2, -2)}}),
     "nemp.training": (C, {R: {"spread": 0}}),
     "cij-bij": (X, {C: {"terms": (1.0,), "logits": (-0.5,)}, R: {"logit_bound": 0}}),
@@ -261,9 +268,9 @@ QIN = {
                              R: {"field": lambda a, e: qin2024.field_of(a, e) + 1}}),
     "thm0.5.smaller-series": (X, {C: {"a": (9, 1, 1, 1)},
                                   R: {"a": (1, 2, 0, 0), "b": (9, 2, 1, 1)}}),
-    "satisfies.type1": (C, {R: DIVERGES}),
-    "satisfies.type2": (C, {R: DIVERGES}),
-    "infinite-kinds": (C, {R: {"bias": "-(1 - d)*log(1 + n)"}}),
+    "satisfies.type1": (C, {R: SLOW}),
+    "satisfies.type2": (C, {R: SLOW}),
+    "infinite-kinds": (C, {R: biases("-(1 - d)*log(1 + n)")}),
     "types.zero": (X, {C: {"type1": lambda n: (n + 1) ** -2,
                            "type2": lambda n: sympy.exp(-sympy.log(n + 1) ** 2)},
                        R: {"type1": lambda n: (n - 1) / n**2}}),
@@ -276,10 +283,10 @@ QIN = {
     "figure3": (C, {R: ratios(alibi=1, kerple_log=1, sandwich=1, type1=2, type2=1),
                     N: ratios(alibi=1)}),
     "figure3.sinusoidal": (C, {R: ratios(sinusoidal=1.5), N: {"models": ()}}),
-    "examples.close": (C, {R: {"biases": ("-(1-d)*log(1+n)",)}}),
+    "examples.close": (C, {R: biases("-(1-d)*log(1+n)")}),
     "examples.concentrate": (C, {R: {"biases": ("0",)}}),
-    "example1.diverges": (C, {R: {"bias": "-2*log(1+n)"}}),
-    "example2.diverges": (C, {R: {"bias": "-log(n+3) - 2*log(log(n+3))"}}),
+    "example1.diverges": (C, {R: biases("-2*log(1+n)")}),
+    "example2.diverges": (C, {R: biases("-log(n+3) - 2*log(log(n+3))")}),
     "example1.bound": (C, {R: {"term": lambda n: 1 / n**2}}),
     "example2.bound": (C, {R: {"primitive": lambda n: sympy.log(n) ** 2}}),
     "figure4.rapidly": (X, {C: ratios(example1=3, example2=2), R: ratios(example1=1, example2=2),
@@ -400,7 +407,7 @@ SUN = {
     "table6.only-lex": (C, {R: curves({4096: 9}, "Alibi")}),
     "table2.lex-best": (C, {R: curves({2048: 5}, "Alibi")}),
     "table6.lex-best": (X, {C: curves({2048: 15.9}, "Alibi"), R: curves({2048: 5}, "Alibi")}),
-    "mask-not-decay": (C, {R: {"bca": None}}),
+    "mask-not-decay": (C, {R: biases("xpos_surrogate", key="masked")}),
     "mask-better.printed": (X, {
         C: changed("cells", "20", encoding="RoPE", variant="attention=BCA"),
         R: changed("cells", "99", encoding="RoPE", variant="attention=BCA")}),
@@ -429,7 +436,7 @@ SUN = {
     "bca.experiment.xpos": (C, {R: ratios(xpos=1, xpos_BCA=1), N: {"models": ()}}),
     "bca.experiment.sinusoidal": (C, {R: ratios(sinusoidal=3, sinusoidal_BCA=1),
                                       N: {"models": ()}}),
-    "alibi.broader": (X, {C: {"eps": "1e-16"}, R: {"eps": "1/2"}}),
+    "alibi.broader": (X, {C: biases("-n/2000"), R: biases("-n")}),
     "table5.increase-2048": (X, {C: changed("cells", "27", eval_length=2048, **XPOS),
                                  R: changed("cells", "29", eval_length=2048, **XPOS)}),
     "table5.increase-8192": (C, {R: changed("cells", "50", eval_length=8192, **XPOS)}),
@@ -469,7 +476,7 @@ CHI = {
                               N: {"models": ()}}),
     "same-h.values": (X, {C: {"slope": lambda h: h},
                           R: {"slope": lambda h: Fraction(1, h + 1)}}),
-    "same-h.narrow": (C, {R: {"bias": "-n*2^{h}"}}),
+    "same-h.narrow": (C, {R: biases("-n", "-4*n", "-16*n")}),
     "windows.trade-off": (C, {R: changed("cells", "5", variant="w=40")}),
     "trend": (X, {C: changed("cells", "25", variant="delta=-3", dataset="OpenWebText2",
                              eval_length=512),
@@ -527,7 +534,8 @@ CHI = {
     "eq6.maximum": (C, {R: {"waves": lambda n: np.sin(n[:, None] / np.arange(1, 65))}}),
     "eq6.after-softmax": (X, {C: {"where": "logits"}, R: {"right": "weights"}}),
     "same-pattern": (C, {R: {"bias": lambda n: 0.0 * n}}),
-    "d-bar": (C, {R: {"sizes": (128, 64), "length": 256}}),
+    "d-bar": (C, {R: {"biases": tuple(
+        formula("sandwich", heads=1, d_bar=size) for size in (128, 64))}}),
     "table3.learned": (X, {
         C: both(*(changed("cells", "2", encoding="T5", eval_length=n) for n in (4096, 8192))),
         R: changed("cells", "99", encoding="KERPLE", eval_length=512)}),

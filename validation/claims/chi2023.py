@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import sympy
 
-from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import alibi_slope, encoding
 from farfield.validation.claims.claim import Quantities
@@ -97,15 +96,6 @@ def keys_of_window(keeps: Rule = lambda m, n, w: n + w > m >= n) -> Quantities:
 def slope_values(slope: Rule = lambda h: Fraction(1, 2**h)) -> Quantities:
     """The slopes at h = 0, 2, 4, 6, 8."""
     return {"slopes": [slope(h) for h in (0, 2, 4, 6, 8)]}
-
-
-def fields_by_slope(bias: str = "-n/2^{h}") -> Quantities:
-    """The certified TRF by h."""
-    found = {
-        h: theoretical_receptive_field(bias.replace("{h}", str(h)), "1/100").tokens
-        for h in (0, 2, 4, 6, 8)
-    }
-    return {"TRF(1/100) by h": found}
 
 
 def widest_window(reach: Rule = lambda w, layers: layers * (w - 1) + 1) -> Quantities:
@@ -261,17 +251,6 @@ def octaves(bias: Rule = sandwich) -> Quantities:
             int((steps > 0).argmax()) + 1 if (steps > 0).any() else None
         ),
         "share of steps upwards": float((steps > 0).mean()),
-    }
-
-
-def fields_by_d_bar(sizes: Sequence[int] = (32, 64, 128, 256), length: int = 1024) -> Quantities:
-    """The certified TRF of a row by d-bar."""
-    biases = {size: encoding("sandwich", d_bar=size, heads=1) for size in sizes}
-    return {
-        "TRF(1/10) by d-bar": {
-            size: theoretical_receptive_field(bias, "1/10", length=length).tokens
-            for size, bias in biases.items()
-        }
     }
 
 

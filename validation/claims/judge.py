@@ -1,8 +1,9 @@
 """Named predicates judge every claim; its entry names the quantities and the predicates.
 
-An entry *reads* tables or runs and *finds* quantities by group, or a function of the paper's module
-has them *computed*. The entry says which predicates must hold of the quantities. It says the same
-of what holds *instead* where the statement fails, and of what it *needs* to be testable at all.
+An entry *reads* tables, runs or biases and *finds* quantities by group, or a function of the
+paper's module has them *computed*. The entry says which predicates must hold of the quantities. It
+says the same of what holds *instead* where the statement fails, and of what it *needs* to be
+testable at all.
 
     read = { cells = ["chi2023_table3"] }
     find."lowest at" = { of = "lowest", where = { encoding = "Sandwich" }, by = ["dataset"] }
@@ -51,7 +52,6 @@ from farfield.validation.claims.words import (
     rank_correlation,
     stays,
 )
-from farfield.validation.published import PrintedNumber
 from farfield.validation.reference.table import Model
 
 KEYS = (
@@ -138,7 +138,7 @@ class _Found:
         else:
             self.values[name], self.sizes[name], items = measured(self.data, self.first, spec)
             self.models[name] = [i for i in items if isinstance(i, Model)]
-            self.scales[name] = {i.scale for i in items if not isinstance(i, PrintedNumber)}
+            self.scales[name] = {i.scale for i in items if hasattr(i, "scale")}
 
 
 def _chance(first: Sequence[float], second: Sequence[float]) -> float:

@@ -1,4 +1,4 @@
-"""Quantities of rows: the cells of printed tables, and the models of runs.
+"""Quantities of rows: cells of printed tables, models of runs, and biases.
 
 A claim's entry selects rows (`where`), groups them (`by`) and takes a measure of each group
 (`MEASURES`). A measure looks at the curve of a group, value by length, or at one row. `at`, `start`
@@ -18,11 +18,13 @@ from typing import Any
 
 import numpy as np
 
+from farfield.numerics.receptive_field import theoretical_receptive_field
+from farfield.theory.encodings import Encoding, encoding
 from farfield.validation.claims.claim import Data, Missing
 from farfield.validation.claims.gradients import STEP, gradients
 from farfield.validation.claims.plain_attention import resolution
 from farfield.validation.claims.results import models
-from farfield.validation.claims.series_verdicts import falling, verdict_of_layer
+from farfield.validation.claims.series_verdicts import by_head, decided, falling, verdict_of_layer
 from farfield.validation.claims.words import EXPLODES, drift, increase, stays
 from farfield.validation.published import PrintedNumber, bias_of, table
 from farfield.validation.reference.table import LAST, WHOLE, Model
@@ -33,14 +35,27 @@ Path = tuple[Any, ...]
 
 
 def read(source: Sequence[Any]) -> tuple[Item, ...]:
-    """Printed tables by name, runs by training length and folder, or `gradients` by token."""
+    """What an entry reads.
+
+    Args:
+        source: names of printed tables; `gradients`, by token; runs by training length and folder;
+            biases, each with the options of its encoding.
+    """
 
     def items(part: Any) -> Sequence[Item]:
         if part == "gradients":
             return [SimpleNamespace(**entry) for entry in gradients()]
-        return table(part) if isinstance(part, str) else models(**part)
+        if isinstance(part, str):
+            return table(part)
+        return [formula(**part)] if "bias" in part else models(**part)
 
     return tuple(item for part in source for item in items(part))
+
+
+def formula(bias: str, name: str = "", **options: Any) -> Item:
+    """A bias as an item: its name, its options, and the encoding they make."""
+    made = encoding(bias, **options)
+    return SimpleNamespace(name=name or bias, bias=bias, encoding=made, **options)
 
 
 def held(value: Any) -> Any:
@@ -126,6 +141,12 @@ class _Group:
         (found,) = self.items
         assert isinstance(found, PrintedNumber)
         return found
+
+    @property
+    def encoding(self) -> Encoding:
+        (found,) = self.items
+        assert isinstance(found.encoding, Encoding)
+        return found.encoding
 
     @property
     def trained(self) -> int:
@@ -253,6 +274,18 @@ def _quarters(g: _Group) -> float:
     return float(far / near)
 
 
+def _verdict(g: _Group) -> str | list[str]:
+    """On the series of a bias, one a head."""
+    found = by_head(g.encoding)
+    return found if len(found) > 1 else found[0]
+
+
+def _tokens(g: _Group) -> Any:
+    """The certified receptive field, one a head."""
+    found = theoretical_receptive_field(g.encoding, g.spec["eps"], length=g.spec.get("length"))
+    return [h.tokens for h in found.heads] or found.tokens
+
+
 def _resolutions(g: _Group) -> dict[int, float]:
     """R of the first scores of a row, to `times` the training length, by seed."""
     most = g.spec["times"] * g.trained
@@ -262,6 +295,11 @@ def _resolutions(g: _Group) -> dict[int, float]:
 
 
 MEASURES: Mapping[str, Callable[[_Group], Any]] = {
+    "verdict": _verdict,
+    "condition": lambda g: str(decided(g.encoding).condition),
+    "proof": lambda g: decided(g.encoding).proof.text(),
+    "reason": lambda g: decided(g.encoding).reason,
+    "tokens": _tokens,
     "curve": lambda g: g.bounded(g.curve()),
     "increase": lambda g: increase(g.beyond(), g.trained),
     "drift": lambda g: drift(g.beyond(), g.trained),

@@ -25,7 +25,7 @@ from farfield.theory.theorems import theorem
 from farfield.theory.values import compile_ball, enclose
 from farfield.validation.claims.claim import Quantities
 from farfield.validation.claims.plain_attention import softmax
-from farfield.validation.claims.series_verdicts import by_head, decided
+from farfield.validation.claims.series_verdicts import by_head
 
 Rule = Callable[..., Any]
 TYPE1, TYPE2 = "-2*log(1+n)", "-(log(1+n))^2"
@@ -98,12 +98,6 @@ def preceding(first: Rule = lambda i, j: i - j + 1, last: Rule = lambda i, j: i)
         "_j": {j: j for j in taken},
         "_j - 1": {j: j - 1 for j in taken},
     }
-
-
-def verdict(bias: str) -> Quantities:
-    """The verdict on a bias with its proof."""
-    found = decided(bias)
-    return {"verdict": str(found.verdict), "proof": found.proof.text()}
 
 
 def encoded_again(
@@ -306,28 +300,6 @@ def row_sums(term: Rule = lambda i, t: Fraction(1, (i - t + 1) ** 2)) -> Quantit
     return {"B_33": float(rows[32]), "_rows": rows, "_partial sums": partial}
 
 
-def alibi_heads(
-    bias: str = "alibi", heads: Sequence[int] = (1, 8, 12), general: str = "-m*n"
-) -> Quantities:
-    """The verdicts on all heads, and on any slope."""
-    found = {h: by_head(bias, heads=h) for h in heads}
-    return {
-        "heads": {h: f"{v.count('converges')} converge" for h, v in found.items()},
-        "_heads": found,
-        "any slope m > 0": str(decided(general).verdict),
-    }
-
-
-def kerple_condition(bias: str = "-r1*log(1 + r2*n)", r1: int = 1, r2: int = 1) -> Quantities:
-    """For which parameters the series converges, and the verdict at some."""
-    found, instance = decided(bias), decided(bias, r1=r1, r2=r2)
-    return {
-        "condition": str(found.condition),
-        "_verdict": str(found.verdict),
-        "at r1 = r2 = 1": str(instance.verdict),
-    }
-
-
 def sandwich_sums(bias: str = "sandwich") -> Quantities:
     """The verdict, and the mean weight of the first keys."""
     sums = np.exp(encoding(bias, heads=1).bias(np.arange(100_000))).cumsum(1)
@@ -335,16 +307,6 @@ def sandwich_sums(bias: str = "sandwich") -> Quantities:
         "verdict": by_head(bias, heads=1),
         "B_j/j at j = 10^4, 10^5": [sums[-1, 9_999] / 1e4, sums[-1, -1] / 1e5],
         "the prover has checked that theorem": bool(theorem("trigonometric").checked),
-    }
-
-
-def smoothed_heads(
-    bias: str = "sandwich_smoothed", general: str = "-(33/40*log(1+n) + 4/5)*8/c"
-) -> Quantities:
-    """The verdict by head, and by the compression ratio."""
-    return {
-        "verdict by head": by_head(bias, heads=8),
-        "condition": str(decided(general).condition),
     }
 
 
@@ -561,11 +523,6 @@ def eventually_below(left: Rule = lambda x: -(x**2), right: Rule = lambda x: -2 
         "log of right over left": sympy.factor(right(x) - left(x) - ratio),
         "_below": never_exceeds(left(x) + ratio, right(x)),
     }
-
-
-def verdicts(biases: Sequence[str]) -> Quantities:
-    """The verdict on each of some biases."""
-    return {"verdict by bias": {b: str(decided(b).verdict) for b in biases}}
 
 
 def nearest_share(

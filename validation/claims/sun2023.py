@@ -13,12 +13,9 @@ import numpy as np
 import sympy
 
 from farfield.numerics.identities import vanishes
-from farfield.numerics.receptive_field import theoretical_receptive_field
 from farfield.numerics.resolution import attention_resolution, fp16_range, surrogate_scores
 from farfield.theory.closed_forms import rotation, rotation_with_decay
-from farfield.theory.convergence import check_convergence
 from farfield.theory.encodings import encoding
-from farfield.theory.theorems import theorem
 from farfield.validation.claims.claim import Quantities
 from farfield.validation.claims.plain_attention import resolution, softmax, turned
 from farfield.validation.claims.words import by_chance
@@ -553,19 +550,6 @@ def parameters(layers: int = 24) -> Quantities:
     return {"millions": millions, "_off 350": millions / 350 - 1}
 
 
-def decay_and_mask(bca: int | None = 512) -> Quantities:
-    """The verdict on the surrogate of xPos, and on it with BCA."""
-    decay = check_convergence("xpos_surrogate")
-    options: dict[str, Any] = {} if bca is None else {"bca": bca}
-    masked = check_convergence(encoding("xpos_surrogate", **options))
-    return {
-        "exp-series of g with decay": str(decay.verdict),
-        "with BCA": str(masked.verdict),
-        "reason": masked.reason or decay.reason,
-        "without the surrogate": theorem("rotation-divergence").hence,
-    }
-
-
 def terms_of_eq13(first: Rule = lambda n: n, last: Rule = lambda big: big - 1) -> Quantities:
     """How many terms the sum of Eq. 13 has, less N - n."""
     cases = [(big, n) for big in range(1, 13) for n in range(big)]
@@ -600,12 +584,6 @@ def surrogate_with_zeta(zeta: float = 0.0, right: float = 1.0) -> Quantities:
         "g[1] with this zeta": float(rows[0][1]),
         "n": at.size,
     }
-
-
-def alibi_fields(eps: str = "1/100") -> Quantities:
-    """The certified TRF of 16 heads of ALiBi."""
-    found = theoretical_receptive_field("alibi", eps, heads=16)
-    return {"TRF(1/100) by head": [h.tokens for h in found.heads]}
 
 
 def keys_of_block(window: int = 1024, half: int = 512) -> Quantities:
