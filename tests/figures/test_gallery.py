@@ -58,7 +58,7 @@ def test_every_figure_and_result_table_of_the_papers_is_listed():
     tables = {
         n.replace("_", ".")
         for n in published.names()
-        if "table" in n and set(published.rows(n)[0]) == set(published.COLUMNS)
+        if "table" in n and "eval_length" in published.rows(n)[0]
     }
     wanted |= {f"farfield.{figure}" for figure in ("mixtures", "hold-and-use", "law")}
     wanted |= tables | {f"{n}-measured" for n in tables - {"sun2023.table1"}}  # marks, no numbers

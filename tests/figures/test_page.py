@@ -114,7 +114,7 @@ def test_what_has_no_number_is_said_in_one_line():
 
 
 def test_the_commands_of_a_page_compute_its_numbers(capsys):
-    s = study(["-2*log(1+n)", "alibi"])
+    s = studied()
     commands = re.findall(r"<code>(farfield [^<]+)</code>", study_page(s))
     assert len(commands) > 30
     fields = [unescape(c) for c in dict.fromkeys(commands) if c.startswith("farfield trf")]
@@ -133,8 +133,13 @@ def test_an_encoding_without_a_short_command_has_none():
     assert spoken(encoding("alibi", heads=4)) == "alibi --heads 4"
 
 
+@cache
+def studied():
+    return study(["-log(1+n)-3/2*log(log(n+3))", "alibi"])
+
+
 def test_the_page_of_an_idea_holds_all_that_is_known():
-    s = study(["-log(1+n)-3/2*log(log(n+3))", "alibi"])
+    s = studied()
     shown = study_page(s)
     parser = Balanced()
     parser.feed(shown)

@@ -630,6 +630,7 @@ def test_every_claim_is_tested_and_ids_are_unique():
     assert all(c.id.startswith(c.paper) for c in checks())
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("identifier", LEDGER)
 def test_the_verdict_follows_from_the_data(identifier):
     before, others = LEDGER[identifier]

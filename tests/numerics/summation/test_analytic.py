@@ -354,8 +354,10 @@ def test_pieces_by_residue_class():
     assert found.answer is None and found.reason.code == "no_enclosure"
 
 
-def test_put_together():
-    for text, eps, tokens in (
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize(
+    ("text", "eps", "tokens"),
+    [
         ("-floor(log(n+1)/log(2))", "1/100", 33062),
         ("-2*log(n+1)-frac(n/3)", "1e-8", 50929517),
         ("-2*log(1+n)+sin(n)", "1/100", 59),
@@ -365,8 +367,10 @@ def test_put_together():
         ("-log(n+20)*(3+cos(pi*n))", "1e-8", 1999727646),
         ("-4*log(n+2)-log(n+2)/2*sin(2*n)^2", "1e-8", 534),
         ("-n/20+(-1)^n/2+sign(cos(3*n))", "1/100", 91),
-    ):
-        assert theoretical_receptive_field(text, eps).tokens == tokens
+    ],
+)
+def test_put_together(text, eps, tokens):
+    assert theoretical_receptive_field(text, eps).tokens == tokens
 
 
 @pytest.mark.parametrize(

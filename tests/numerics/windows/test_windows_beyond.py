@@ -67,7 +67,7 @@ SCALED = ScaledBias("-log(1+n)/2", scale="log(i)", content="log(i)/2")
 @pytest.mark.parametrize("bias", [FIRE, SCALED], ids=["fire", "scaled"])
 @pytest.mark.parametrize("worst", [False, True])
 def test_the_error_of_a_row_of_a_bias_of_its_own(bias, worst):
-    for i, j, x, v in rows(60, 1.0, worst):
+    for i, j, x, v in rows(20, 1.0, worst):
         p, content = bias.bias(i), float(bias.content_scale(i))
         assert p == pytest.approx([float(bias.row(i).subs(n, k).evalf()) for k in range(i)])
         bound = row_window_error(bias, j, 1, 1, row=i)
@@ -104,7 +104,7 @@ def test_the_supremum_over_rows_is_decided(bias, value):
     assert value is not None or found.reason.code == "missing_bound"
     if value is None:
         return
-    beta, widths, lengths = "1/2", (4, 64, 1024), (2048, 16384, 1 << 17)
+    beta, widths, lengths = "1/2", (4, 64, 1024), (2048, 8192, 1 << 15)
     errors = [[row_window_error(bias, j, beta, 1, row=i) for i in lengths] for j in widths]
     if value:  # uniformly in the row
         assert max(errors[2]) < max(errors[1]) < max(errors[0]) and max(errors[2]) < 0.3

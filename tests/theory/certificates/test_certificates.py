@@ -98,11 +98,12 @@ def structure(source):
         assert set(cases) == set(re.findall(r"apply (case_\d+)", part))
 
 
-def test_random_formulas_are_certified_as_they_were_decided(altered):
-    cases = [altered.certified(*given) for given in altered.formulas(40, seed=7)]
+@pytest.mark.parametrize("count", [24, pytest.param(40, marks=pytest.mark.slow)])
+def test_random_formulas_are_certified_as_they_were_decided(altered, count):
+    cases = [altered.certified(*given) for given in altered.formulas(count, seed=7)]
     decided = [c for c in cases if c.result is not None]
     written = [c for c in decided if c.certificate is not None]
-    assert len(decided) >= 30 and len(written) >= 0.95 * len(decided)
+    assert len(decided) >= 0.75 * count and len(written) >= 0.95 * len(decided)
     for c in written:
         structure(c.certificate.source)
         assert check(c.certificate.source, c.result.claims()) == [c.certificate.statement]
@@ -198,6 +199,7 @@ def test_a_wrong_verdict_has_no_certificate(formula):
         certificate(claim.formula, {None: wrong})
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "formula",
     [
