@@ -436,7 +436,7 @@ SUN = {
     "bca.experiment.xpos": (C, {R: ratios(xpos=1, xpos_BCA=1), N: {"models": ()}}),
     "bca.experiment.sinusoidal": (C, {R: ratios(sinusoidal=3, sinusoidal_BCA=1),
                                       N: {"models": ()}}),
-    "alibi.broader": (X, {C: biases("-n/2000"), R: biases("-n")}),
+    "alibi.broader": (X, {C: biases("[-n/2000 x16]"), R: biases("[-n x16]")}),
     "table5.increase-2048": (X, {C: changed("cells", "27", eval_length=2048, **XPOS),
                                  R: changed("cells", "29", eval_length=2048, **XPOS)}),
     "table5.increase-8192": (C, {R: changed("cells", "50", eval_length=8192, **XPOS)}),
@@ -685,6 +685,20 @@ def test_a_claim_that_reads_a_table_is_one_entry():
     cells = {"cells": tuple(dataclasses.replace(c, printed="99") if c.encoding == "Rotary" else c
                             for c in check.data()["cells"])}
     assert check.run(cells).verdict is Verdict.CONFIRMED
+
+
+def test_models_are_compared_at_the_seeds_that_both_have():
+    resolved = scored({"xpos": (1, 0, 0, 0)}, seeds=2)["models"]
+    other = scored({"rope": (0, 0, 0, 0)}, seeds=3)["models"]
+    c = CHECKS["sun2023.table3.order.experiment"].run({"models": resolved + other})
+    assert c.verdict is Verdict.CONFIRMED and c.evidence["seeds with this order"] == 2
+
+
+def test_a_loss_that_is_never_reached_takes_longer_than_any():
+    c = CHECKS["sun2023.convergence.absolute"].run(losses(xpos=(9, 9, 9), sinusoidal=(4, 3, 2)))
+    assert c.verdict is Verdict.REFUTED
+    assert c.evidence["share of the steps by seed"] == {0: math.inf}
+    assert "Infinity" not in c.to_json()
 
 
 def test_predicates_say_what_their_names_say():

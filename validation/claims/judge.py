@@ -20,7 +20,8 @@ not begin with `_` is evidence.
 
 A predicate is asked of each number (`NUMBERS`) or of each row of numbers (`ROWS`). It has to hold
 of all, unless it says `some`, `most` or `only`. `at` and `but` name a key, or a quantity that lists
-keys. The numbers at which the predicate fails can be shown.
+keys; `than` compares with another quantity, wherever both have a number. The numbers at which the
+predicate fails can be shown.
 """
 
 from __future__ import annotations
@@ -215,19 +216,22 @@ def _against(spec: Spec, found: _Found) -> tuple[dict[Path, Any], dict[Path, Any
         asked = {p: v for p, v in asked.items() if found.names(spec["at"]) & set(map(str, p))}
     if "but" in spec:
         asked = {p: v for p, v in asked.items() if not found.names(spec["but"]) & set(map(str, p))}
-    if not asked:
-        raise Missing("there is nothing to compare")
     limits: dict[Path, Any] = {}
     if "than" in spec:
         others = leaves(found.values[spec["than"]])
-        limits = {p: spec.get("times", 1) * _beside(p, others) for p in asked}
+        beside = {p: others[place] for p in asked if (place := _place(p, others)) is not None}
+        limits = {p: spec.get("times", 1) * v for p, v in beside.items()}
+        asked = {p: asked[p] for p in limits}
+    if not asked:
+        raise Missing("there is nothing to compare")
     fixed = _limit(spec.get("limit", spec.get("value")), found.data["tolerance"])
     return asked, {p: v for p, v in asked.items() if not judge(v, limits.get(p, fixed))}
 
 
-def _beside(path: Path, others: Mapping[Path, Any]) -> Any:
-    """The number of another quantity at the same place, or at the nearest place above it."""
-    return next(others[path[:k]] for k in range(len(path), -1, -1) if path[:k] in others)
+def _place(path: Path, others: Mapping[Path, Any]) -> Path | None:
+    """Where another quantity has its number for a place: there, or at the nearest place above."""
+    above = (path[:k] for k in range(len(path), -1, -1))
+    return next((place for place in above if place in others), None)
 
 
 def _true(spec: Spec, asked: Mapping[Path, Any], against: Mapping[Path, Any]) -> bool:

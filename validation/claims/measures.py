@@ -247,11 +247,12 @@ def _steps(g: _Group) -> dict[int, float]:
     """The share of the other model's steps after which the loss is no larger than its last one."""
     (other,) = g.other()
     assert isinstance(other, Model)
-    losses, last = held(g.model.losses), max(held(other.losses))
-    seeds = sorted(set(losses[last]) & set(other.losses[last]))
-    return {
-        s: min(t for t in losses if losses[t][s] <= other.losses[last][s]) / last for s in seeds
-    }
+    mine, last = held(g.model.losses), max(held(other.losses))
+    found = {}
+    for s in sorted(set(mine[last]) & set(other.losses[last])):
+        reached = (step for step in mine if mine[step][s] <= other.losses[last][s])
+        found[s] = min(reached, default=math.inf) / last
+    return found
 
 
 def _home(g: _Group) -> float:

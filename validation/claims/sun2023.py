@@ -118,13 +118,15 @@ def indicator(table2: Cells, table3: Cells, table5: Cells) -> Quantities:
     home = curve(table2, dataset="PG22", encoding="LeX")[1024]
     full = curve(table5, encoding="XPos", variant="attention=full")[2048]
     pairs["LeX without BCA"] = (rates["LeX", "bca=0"], full / home)
+    products = {
+        f"{a}, {b}": (pairs[a][0] - pairs[b][0]) * (pairs[a][1] - pairs[b][1])
+        for a, b in itertools.combinations(pairs, 2)
+    }
     return {
         "R, growth": pairs,
         "by chance": by_chance([-r for r, _ in pairs.values()], [g for _, g in pairs.values()]),
-        "_products": {
-            f"{a}, {b}": (pairs[a][0] - pairs[b][0]) * (pairs[a][1] - pairs[b][1])
-            for a, b in itertools.combinations(pairs, 2)
-        },
+        "pairs in this order": sum(p < 0 for p in products.values()),
+        "_products": products,
     }
 
 
