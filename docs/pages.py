@@ -2,7 +2,7 @@
 the page of theorems, written from the theorems themselves.
 
 A docstring is plain text with single backticks around code, formulas in indented blocks and
-examples; `|x|`, `x_` and a lone `*` mean themselves, where reStructuredText would read markup.
+examples. `|x|`, `x_` and a lone `*` mean themselves, where reStructuredText would read markup.
 """
 
 from __future__ import annotations

@@ -140,7 +140,7 @@ def parameter_map(
 ) -> ParameterMap:
     """A formula over a range of one or two parameters.
 
-    The boundary of convergence comes from the exact condition, never from the points; receptive
+    The boundary of convergence comes from the exact condition, never from the points. Receptive
     fields and leaks are certified at the points alone, contours between them are drawn by eye.
 
     Args:

@@ -3,7 +3,7 @@
 A result is what `train_and_measure` returns, in JSON form. Committed results are those of
 `farfield.validation.reference`; a folder of runs is read as the store keeps them. Results of
 another schema are refused, never guessed at. A run goes by the label that the plan of the
-reference runs gives its encoding; behind it stands how it was run at inference, if not causally:
+reference runs gives its encoding. Behind it stands how it was run at inference, if not causally:
 `rope + BCA` with blockwise causal attention, `xpos + window 64` with a sliding window.
 """
 
@@ -124,7 +124,7 @@ def subject(label: str) -> PlannedEncoding:
 
 
 def label(run: Run) -> str:
-    """What the plan calls the encoding of a run; one that is not in the plan goes by its name and
+    """What the plan calls the encoding of a run. One that is not in the plan goes by its name and
     what tells its variant, or else by the formula of its first head."""
     own = run["encoding"]
     if "label" in own:

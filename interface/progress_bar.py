@@ -1,7 +1,7 @@
 """Progress of long work, in one interface: `with progress("deciding") as step: step(stage, 3, 9)`.
 
 Nothing is shown for the first two seconds. Then a terminal shows a bar on standard error, which
-says how long it has taken also where the work reports nothing; elsewhere nothing is shown but
+says how long it has taken also where the work reports nothing. Elsewhere nothing is shown but
 notes, or a line at a time where `--progress` asks for it.
 """
 

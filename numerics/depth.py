@@ -6,7 +6,7 @@ One layer with a residual stream spreads influence by the kernel
 
 R layers by its R-fold convolution. Its q-quantile in tokens, 1 + the least distance whose
 cumulative mass reaches q, predicts the gradient ERF without training. Causality makes truncation
-to N lags exact for every distance below N; the convolution is one FFT of the exponentially tilted
+to N lags exact for every distance below N. The convolution is one FFT of the exponentially tilted
 kernel on a circle of 2N lags, tilted so far (1e-9 over the circle) that wrap-around is negligible.
 
 Beyond MAX_LAGS lags, let M be the largest of the R independent steps and T_1 its quantile. Then
@@ -296,7 +296,7 @@ def _quantile(
     kernel: np.ndarray, layers: int, a: float, q: float, whole: bool
 ) -> tuple[int | None, int]:
     """1 + the least distance whose cumulative mass in the R-fold convolution reaches q, of a whole
-    row a share q of the mass that stays in the row; None if it is beyond the kernel. And the
+    row a share q of the mass that stays in the row. It is None if it is beyond the kernel. And the
     distance where a share q of the mass within the kernel is reached, which is no larger."""
     cumulative = convolved(kernel, layers, a)
     inside = int(np.argmax(cumulative >= q * cumulative[-1]))

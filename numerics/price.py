@@ -14,7 +14,7 @@ alpha of the attention, or more, to the distances with
 
 which are *within reach*. They are the n with `p(n) >= log B - log(1 + e^{g'})`, where
 `g' = g - log(alpha / (1 - alpha))`. A stretch of distances is decided by one ball of p over all of
-it, or by halves; a single distance whose ball meets the threshold is decided by its own price. The
+it, or by halves. A single distance whose ball meets the threshold is decided by its own price. The
 weights of the other keys are summed without that of the key itself: no price is a difference of
 sums.
 """
@@ -70,8 +70,9 @@ class DistancePrice(Answer):
         formula: the bias, None where several heads are aggregated.
         distance: from the query to the key; 0 is the query's own key.
         length: keys of the row, None for the whole series.
-        value: the price, the cheapest head's; infinite where the series diverges or the key has no
-            weight; minus infinite where no other key has any; None where it is not known.
+        value: the price, the cheapest head's. It is infinite where the series diverges or the key
+            has no weight, minus infinite where no other key has any. It is None where it is not
+            known.
         enclosure: floats around it.
         heads: one answer a head where there are several; the cheapest speaks for all.
         label: `certified`; `theorem` where the price is infinite; `approximate` where only float64

@@ -5,9 +5,9 @@ r"""The theoretical receptive field: how many of the nearest keys hold all but e
 
 `T_j` falls as j grows, so an integer j is the answer as soon as balls prove `T_j < eps B` and
 `T_{j-1} >= eps B`. The search between is free to guess: Newton's method on `log T` against j and
-against `log j`, in turns, with bisection; it begins at a low precision, which tells magnitudes
+against `log j`, in turns, with bisection. It begins at a low precision, which tells magnitudes
 apart. An answer beyond 10^18 is a magnitude, not a count: its logarithm is enclosed by the same
-comparisons, unless all digits are asked for. An exact tie `T_j = eps B` cannot be seen by balls; it
+comparisons, unless all digits are asked for. An exact tie `T_j = eps B` cannot be seen by balls. It
 is settled exactly for rational terms, for geometric series and for hypergeometric ones that
 telescope, otherwise the answer is a bracket.
 """

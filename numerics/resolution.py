@@ -5,7 +5,7 @@ r"""Attention resolution [S, Eq. 4] of biases, surrogates and measured scores.
 A row of T tokens has the scores `s_0 .. s_{T-1}` [S, Eq. 13], so the sum ends at `N = T - 2` and
 `s_{N+1} = s_{T-1}`. A window of w tokens makes `s_n = -oo` from w on: then the sum ends at w - 1
 and `x_w = 0`. Blockwise causal attention is a window of half + 1 to 2 half tokens, according to
-the place of the row in its block; R is the mean over the rows of a block (ours: [S] does not say).
+the place of the row in its block. R is the mean over the rows of a block (ours: [S] does not say).
 
 With `Q = sum x_i^2` and `C = sum x_i x_{i+1}`, `R = (Q - C) / B^2` is three exp-series: of `2 p`,
 of `p(n) + p(n+1)` and of `p`. They are summed by the kernels of the room `summation` where
@@ -906,7 +906,7 @@ def fp16_range(
 ) -> HalfRange:
     """The half-precision range condition of [S, 3.2] for the factors of Algorithm 1.
 
-    Queries are multiplied by `zeta^(m/base)`, keys by `zeta^(-m/base)`; the extreme is the least
+    Queries are multiplied by `zeta^(m/base)`, keys by `zeta^(-m/base)`. The extreme is the least
     zeta at the farthest position L (`length`, or half of it if centred): both fit if
     `zeta^(-L/base) <= 65504` (and then `zeta^(L/base) >= 1.5e-5` does not vanish).
 

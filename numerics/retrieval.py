@@ -2,8 +2,8 @@
 
 Content logits know neither distance nor length; only the bias does. So rows of the training length
 tell what a head does on longer ones: the logits of the other keys are drawn again from the same
-row's values, since a row's logits share the size of their query; the nearest keys stay in place;
-the target is put at the distance asked for; the bias is added, and the attention on the target is
+row's values, since a row's logits share the size of their query. The nearest keys stay in place.
+The target is put at the distance asked for. The bias is added, and the attention on the target is
 averaged over the draws. No constant is fitted.
 """
 

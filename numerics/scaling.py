@@ -1,7 +1,7 @@
 r"""How far content logits must be scaled for a key of a long row to stay within reach (ours).
 
 Content logits times s, the bias left as it is. With level others an advantage g becomes `s g`, so
-half of the attention reaches distance n of a row of N keys from `s = pi_N(n) / g` on; without a
+half of the attention reaches distance n of a row of N keys from `s = pi_N(n) / g` on. Without a
 bias that is the schedule `s_N = log(N - 1) / g`. With others that are normal of deviation sigma,
 and a lead x over their mean, the mean advantage is at least `s x - (s sigma)^2 / 2` (Jensen), at
 most `x^2 / (2 sigma^2)`: a dearer distance is not sure to be paid at any scale.

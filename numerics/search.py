@@ -28,7 +28,7 @@ def decide(predicate: Callable[[], Found | None], bits: Iterable[int]) -> Found 
 
     Args:
         predicate: proves an answer with balls at the precision at work, None where they are too
-            wide to tell; a ball that is undefined or divided by 0 tells as little.
+            wide to tell. A ball that is undefined or divided by 0 tells as little.
         bits: the precisions, in rising order.
 
     Returns:

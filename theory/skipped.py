@@ -15,7 +15,7 @@ from farfield.theory.values import compile_ball
 
 def skipped_terms(p: Expr, up_to: int = 4096) -> tuple[int, ...]:
     """The distances below `up_to` whose bias is undefined or +oo, searched until 64 in a row are
-    fine; a row of them that lasts to the end of the search is taken for overflow, but for its
+    fine. A row of them that lasts to the end of the search is taken for overflow, but for its
     beginning at 0.
 
     >>> from sympy import log

@@ -249,7 +249,7 @@ def forecast(
         heads: number of heads; 8 where nothing says otherwise.
         steps: of training; 1,000 where none are given.
         use: the name of a measured run of *Hold and use*, or a mapping with the arrays `target`,
-            `others` and `near` of `retrieval_curve`; without it the nearest measured model lends
+            `others` and `near` of `retrieval_curve`. Without it the nearest measured model lends
             its logits.
         **values: parameters and options, as `farfield.theory.encodings.encoding` takes them.
 

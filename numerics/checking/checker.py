@@ -69,8 +69,8 @@ def check_proof(document: Mapping[str, Any] | Result, is_zero: ZeroTest | None =
 
     Args:
         document: the proof.
-        is_zero: an exact test whether a constant is 0, for values at a jump that balls leave open;
-            without one they stay open, and what depends on them is not confirmed.
+        is_zero: an exact test whether a constant is 0, for values at a jump that balls leave open.
+            Without one they stay open, and what depends on them is not confirmed.
 
     Raises:
         ProofError: when a step is false, out of order, or does not lead to the verdict.

@@ -2,7 +2,7 @@
 
 By a monotone likelihood ratio (`farfield.numerics.design.order`) the parameters with Q <= k are a
 half-line, and a set of targets is met on an interval. Each end is a threshold between two rationals
-at which the quantity itself was computed, one outside and one inside; a root of the gauge only
+at which the quantity itself was computed, one outside and one inside. A root of the gauge only
 says where to look. The sums depend continuously on the parameter (dominated convergence), so the
 strict T_k < eps B holds on an open half-line, a bound with <= on a closed one: that tells which end
 belongs to the interval. Where no threshold is found, the limit of the family at the end of its

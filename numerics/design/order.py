@@ -14,7 +14,7 @@ The sign of `D_n` is proved
   `dp/da` is finite at N, hence continuous up to it.
 
 Signs come from one rule a node on symbols t, s > 0 that run through (0, oo), the interval of the
-parameter being mapped onto s in (0, oo); every sign that is returned is strict there.
+parameter being mapped onto s in (0, oo). Every sign that is returned is strict there.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Rationals near a real number: the simplest one of an interval, and short decimals around a point.
 
-The simplest rational has the least denominator, and of those the least numerator in size; it is
+The simplest rational has the least denominator, and of those the least numerator in size. It is
 found along the Stern-Brocot tree, by the continued fractions of the ends.
 """
 

@@ -55,7 +55,7 @@ class Quantity:
 
     `ask` is the public function, called with a bias and the options. `relation` is what a plain
     number means; `integer` says whether it counts tokens. `grows` is 1 where it grows as tails get
-    heavier and -1 where it falls; `better` is 1 where more of it is wanted and -1 where less is.
+    heavier and -1 where it falls. `better` is 1 where more of it is wanted and -1 where less is.
     `closed`: the parameters with Q <= limit contain their own end. `approximate`: it is a model in
     float64. `per_head`: it speaks of one head, not of all heads of a model together. `keys`
     names the option that holds the keys of a row, `of` and `noun` say it.

@@ -147,7 +147,8 @@ class Analytic(Kernel):
 
     def foresee(self, goal: Callable[[int], arb], most: int) -> int | None:
         """A guess of the least j with T_j < goal(bits): from the sums up to N, beyond by Newton's
-        method on log of the integral against t, at rising precision; None beyond `max_bits`."""
+        method on log of the integral against t, at rising precision. It is None beyond
+        `max_bits`."""
         with precision(64):
             small, (at, sums) = goal(64), self._base(64)
             if to_arb(sums[-1]) < small:

@@ -69,7 +69,7 @@ class Bias:
 
     def is_steep(self, a: arb, log_x: arb) -> bool:
         """Whether p < -a log n is proved on [x, oo), by itself or between the logarithms of -p and
-        a log n, taken up to three times; p(x) < -a log x is given."""
+        a log n, taken up to three times. p(x) < -a log x is given."""
         try:
             if falls(self.real(log_x), a, 1):
                 return True

@@ -90,7 +90,7 @@ class Kernel:
 
     def far(self, goal: arb) -> tuple[int, arb] | None:
         """(d, y) with y a ball of the d-fold logarithm of the least j with T_j < goal, for j beyond
-        2^1000; None where the kernel knows no such formula."""
+        2^1000. It is None where the kernel knows no such formula."""
         return None
 
     def asymptotics(self) -> str | None:

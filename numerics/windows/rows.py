@@ -396,7 +396,7 @@ def _sigmoid(x: float) -> float:
 
 def _with_sink(outside: float, inside: float, beta: float, sink: float, margin: float) -> float:
     """O (2I + S)/((O + I + S)(I + S)) at the worst inner mass I in [e^-beta B, e^beta B], all in
-    logarithms; the outer mass is taken larger by the margin, the sum I + S smaller."""
+    logarithms. The outer mass is taken larger by the margin, the sum I + S smaller."""
     near = np.logaddexp(2 * sink, math.log(2) + sink + outside) / 2
     worst = sink + outside - np.logaddexp(near, sink)
     kept = min(max(worst, inside - beta), inside + beta)

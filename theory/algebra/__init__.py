@@ -11,12 +11,12 @@ How a call is ended
 SymPy looks at no clock, and how long it takes cannot be told from the size of what it is given:
 factoring a polynomial of 700 terms takes seconds or hours. A child process could be killed safely,
 but every expression would travel there and back, and a process costs more than most whole
-decisions; to refuse by size alone either loses verdicts of today or keeps no budget. So a
+decisions. To refuse by size alone either loses verdicts of today or keeps no budget. So a
 thread watches (`door.watched`): once the budget is spent it raises an exception in the thread
 that is inside SymPy (`PyThreadState_SetAsyncExc`). Why that is safe:
 
 * It is raised inside the door only. The watcher raises while it holds the lock under which the door
-  notes that the thread is inside; on its way out the door takes that lock, notes that it is
+  notes that the thread is inside. On its way out the door takes that lock, notes that it is
   outside, and clears an exception that is still pending. Between the end of the call and that note
   the interpreter runs no instruction at which it would deliver one.
 * No code of ours that holds a lock runs inside the door: balls refuse to be evaluated there.

@@ -1,6 +1,6 @@
 """Reading a certificate back: what its definition and theorem say.
 
-The reader accepts the generated grammar alone. A file begins with one comment at most; behind it
+The reader accepts the generated grammar alone. A file begins with one comment at most. Behind it
 there is neither a comment nor a string, so that the prover's lexer and this one see the same
 sentences. Every word of a proof is one that the writer has. A term of the prover is spelled as a
 formula (`ln (INR n + 1)` as `log(n + 1)`), which the grammar of formulas reads. Printed anew it has

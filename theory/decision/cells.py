@@ -1,13 +1,13 @@
 """Parameters: split their space where the decision turns, decide each cell, state the condition.
 
 The engine runs on symbols. Where it needs the sign of an expression in parameters it raises
-`Fork`; the space is split there into `> 0`, `< 0` and `= 0` (solved for a parameter where that is
+`Fork`. The space is split there into `> 0`, `< 0` and `= 0` (solved for a parameter where that is
 possible), and each part is decided anew. The outcome is a decision tree; `condition` folds it into
 a Boolean, dropping parts that cannot occur and splits that do not matter.
 
 Whether constraints can occur together is tested by Fourier-Motzkin elimination over the rationals
 with every non-linear monomial taken as a variable of its own: a system without a solution there
-has none at all; the converse is not needed.
+has none at all. The converse is not needed.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def _with_value(e: Expr, swap: dict[Expr, Expr]) -> Expr:
 def _solution(g: Expr, s: Symbol) -> tuple[Expr, int] | None:
     """The s with g = 0, and the sign of g above it, for g = slope F(s) + rest.
 
-    F is log, exp, or a power that is defined for no negative s; it is inverted where the value it
+    F is log, exp, or a power that is defined for no negative s. It is inverted where the value it
     takes is known to be one that it can take.
     """
     for f in sorted(g.atoms(sympy.log, sympy.exp, sympy.Pow), key=sympy.default_sort_key):
@@ -346,7 +346,7 @@ def _negation(r: Any) -> list[Any]:
 
 
 def _fold(tree: Tree, truth: Callable[[Any], bool | None]) -> Any:
-    """A condition that says where the leaves hold; parts of a split that agree share one relation,
+    """A condition that says where the leaves hold. Parts of a split that agree share one relation,
     and what cannot occur, or does not matter (None), goes with its neighbour."""
     if isinstance(tree, Leaf):
         value = truth(tree.outcome)

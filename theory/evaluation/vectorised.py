@@ -2,8 +2,8 @@
 
 `Arrays` evaluates on any namespace of the array API standard, so that NumPy and torch share the
 rules of the functions. `Floats` is NumPy's float64, where more is known: constants are balls
-rounded once; a jump is decided exactly, in integers where its argument is a rational polynomial of
-integers, else by balls where a float is too near to it; a function without a rule is tabulated by
+rounded once. A jump is decided exactly, in integers where its argument is a rational polynomial of
+integers, else by balls where a float is too near to it. A function without a rule is tabulated by
 balls, distance by distance.
 """
 

@@ -145,7 +145,7 @@ def full_name(file: str, name: str) -> str:
 
 
 def check_kernel(folder: Path = HERE, apart: tuple[str, ...] = APART) -> None:
-    """The kernel's own checker accepts the compiled files with all that they rest on; of the files
+    """The kernel's own checker accepts the compiled files with all that they rest on. Of the files
     apart, themselves alone, since the libraries of interval arithmetic take it ten minutes."""
     modules = [module(f, folder) for f in sources(folder) if f.stem not in apart]
     run("coqchk", "-silent", "-Q", str(folder), "Farfield", *modules)

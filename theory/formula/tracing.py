@@ -2,7 +2,7 @@
 operation.
 
 The result is text that the grammar reads, so whatever NumPy, torch or SymPy calls a function, the
-reader knows or refuses; nothing is sampled, and no value is guessed.
+reader knows or refuses. Nothing is sampled, and no value is guessed.
 """
 
 from __future__ import annotations

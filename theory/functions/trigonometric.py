@@ -104,7 +104,7 @@ def _atan_of(t: Any, g: Any) -> Any:
 
 
 def _wave_beyond(name: str) -> Callable[[Any, Any], Any]:
-    """sin, cos or atan of g. Where g is log x on a sector, |sin z|, |cos z| <= cosh Im z; where
+    """sin, cos or atan of g. Where g is log x on a sector, |sin z|, |cos z| <= cosh Im z. Where
     Re z > 0, |z| > 2, atan z = pi/2 - atan(1/z), and |atan(1/z)| <= artanh(1/2) < 0.6."""
 
     def bound(t: Any, g: Any) -> Any:

@@ -1,6 +1,6 @@
 r"""Transseries at infinity: how a function of the distance behaves as n -> oo, exactly.
 
-The comparator of growth behind every verdict. No limit is ever computed; a function is written as
+The comparator of growth behind every verdict. No limit is ever computed. A function is written as
 a finite sum of comparable *monomials* with exact coefficients and a rigorous
 remainder, and all questions are answered by the leading term.
 

@@ -1,6 +1,6 @@
 """Finite sums whose ends grow: Euler-Maclaurin, geometric and alternating sums, integrals.
 
-A summand is split into terms that one of the methods knows; sums of powers and of logarithms come
+A summand is split into terms that one of the methods knows. Sums of powers and of logarithms come
 through the zeta, polygamma and loggamma functions, with their constants.
 """
 

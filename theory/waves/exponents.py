@@ -6,7 +6,7 @@ For M < 0 write v = w, for M > 0 write v = -w: p falls as v rises, and F(n, x) i
 does the series; if the second diverges, so does it.
 
 **Near the infimum.** Where v <= x on a set of distances as under *Infimum*, *Slow phase* and *Very
-slow phase* in `recurrence`, p >= F(n, x) there; F(n, x) lies in a Hardy field, and the arguments
+slow phase* in `recurrence`, p >= F(n, x) there. F(n, x) lies in a Hardy field, and the arguments
 given there for R = F(n, x) need nothing else.
 
 **Least exponent.** M < 0, lo = inf v, f = v - lo, M' = M exp(G lo). As e^x >= 1 + x,

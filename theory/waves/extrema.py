@@ -3,7 +3,7 @@ r"""The infimum of a function of one angle, rigorously: an enclosure, or exactly
 The functions have period 2 pi in `ANGLE` and are analytic but for finitely many corners and jumps:
 built from sin, cos, frac, Abs, sign, Min, Max and elementary functions.
 
-**Enclosure.** The circle is covered by arcs, on each of which balls bound the function; the arc
+**Enclosure.** The circle is covered by arcs, on each of which balls bound the function. The arc
 with the least lower bound is halved until the least upper bound is near. That upper bound holds on
 a whole arc, so the function is at most this on a set of positive measure.
 
@@ -91,7 +91,7 @@ def _jump(kind: Any, y: arb) -> arb:
 @lru_cache(maxsize=256)
 def enclosure(f: Expr, gap: float) -> tuple[fmpq, fmpq, tuple[tuple[float, float], ...]]:
     """(low, high, where): f >= low everywhere and f <= high on some arc, high - low at most `gap`
-    where that can be reached; `where` are arcs that may hold a minimum.
+    where that can be reached. `where` are arcs that may hold a minimum.
 
     Raises:
         Undecided: when f has no finite lower bound that balls find.

@@ -9,7 +9,7 @@ pi: those turn periodically and belong to residue classes.
 over (power of n, unit) are linearly independent. Let h be integers, not all 0, at most H in size,
 and Q = sum h_j P_j. Radicals of which no two have a rational quotient, are linearly independent
 over the rationals (Besicovitch 1940, Mordell 1953). So the highest coefficient of Q is a + pi b
-with a, b algebraic, not both 0, b irrational or 0; hence it is no rational multiple of 2 pi
+with a, b algebraic, not both 0, b irrational or 0. Hence it is no rational multiple of 2 pi
 (if a is not 0, since pi is transcendental). Baker's theorem (1975, Theorem 3.1) applies to a linear
 form in the single logarithm log(-1) with algebraic coefficients:
 

@@ -12,7 +12,7 @@ so returns to a neighbourhood of any point of an orbit have bounded gaps (Bohr).
 integer n0 and eps > 0 all coefficients are within eps of their values at n0 on a set S with gaps
 at most G. On S, rho <= R, the transseries with these values plus eps. R lies in a Hardy field, so
 exp(-R) is eventually monotone: if it does not tend to 0, infinitely many terms of S are bounded
-below; if it decreases, the sum over S is at least 1/G of the full sum up to a constant. So if
+below. If it decreases, the sum over S is at least 1/G of the full sum up to a constant. So if
 sum exp(-R) diverges, the series diverges.
 
 **Phases.** A coefficient that oscillates is `c + f_1(P_1) + ... + f_d(P_d)` with functions f_j of
@@ -35,7 +35,7 @@ g ~ c log n the period is [x, e^{2 pi/c} x (1 + o(1))]). As rho = O(log n) in a 
 exp(-R): if that diverges, the series diverges.
 
 **Very slow phase.** f(g) with one phase g in a Hardy field, g -> oo, g = o(log n). Where g grows by
-a given amount from x to y, y/x -> oo as x grows; so the n with f(g) <= v, where f <= v on an arc,
+a given amount from x to y, y/x -> oo as x grows. So the n with f(g) <= v, where f <= v on an arc,
 contain intervals [x, 2x] with x as large as one likes. If R = log n + O(1) or less there, each adds
 at least a positive constant to the sum: the series diverges. Let m be the growing factor of f and e
 the order of a minimum. Then inf f may take the place of v if `m = n^{o(1)}` and
@@ -52,7 +52,7 @@ boundedly many monotone pieces. So it is of bounded variation in the sense of Ha
 Koksma's inequality its mean over the block differs from its integral by at most a constant times
 x^{-delta/2} = o(m^{-kappa}). *One phase g in a Hardy field, `log n = O(g)`, `g <= n^{b + o(1)}`, b
 < 1. Either `g = n^{a + o(1)}` with a > 0, or rho = O(log n).* A period around x has length
-O(1/g'(x)). In the first case this is n^{1 - a + o(1)} and h', m' = n^{-1 + o(1)}; in the second it
+O(1/g'(x)). In the first case this is n^{1 - a + o(1)} and h', m' = n^{-1 + o(1)}. In the second it
 is O(x) and h', m' = O(1/x): over a period h and m change by O(1). The points g(n) have spacing `g'
 = n^{b - 1 + o(1)} = o(m^{-kappa})`. So the mean, a Riemann sum of a function of bounded variation,
 is the same integral up to constant factors. Where further coefficients oscillate they are first
@@ -60,7 +60,7 @@ replaced by bounds.
 
 **Returns.** rho = h + m f(w n) with inf f = 0 and f = O(|x - x*|^e) near some x*. The phase is
 linear and w/(2 pi) irrational, m = O(n^e), h bounded above. By Khinchin (1926) there are infinitely
-many n with ||(w n - x*)/(2 pi)|| < 1/n; there m f = O(1), rho stays bounded above, and the terms
+many n with ||(w n - x*)/(2 pi)|| < 1/n. There m f = O(1), rho stays bounded above, and the terms
 do not tend to 0.
 
 **Distance.** rho = h + m f(w n), one linear phase, inf f = 0, attained at rational multiples of pi

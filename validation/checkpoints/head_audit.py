@@ -50,8 +50,8 @@ class HeadAudit:
             is not known.
         reason: why the window is no number.
         farthest: in rows of the training length or longer, the farthest key that can have half of
-            the attention while logits stay within `logit_bound`; -1 where none can, None where that
-            is not known, or nobody gave or measured the bound.
+            the attention while logits stay within `logit_bound`. It is -1 where none can,
+            None where that is not known, or nobody gave or measured the bound.
     """
 
     layers: tuple[int, ...]

@@ -46,10 +46,11 @@ class LayerAudit:
         chunked: whether these are those of a chunk, not the nearest.
         windowable: whether a window is ever enough for them, by which theorem.
         logit_bound: of every logit in a row of the training length, position included, where there
-            is no additive bias; None where a bias or a window makes it of no use.
+            is no additive bias. It is None where a bias or a window makes it of no use.
         bound_from: where that is from: as given, a soft cap, the gains of the weights.
         longest: keys that a query sees at most if `logit_bound` allows one of them half of its
-            attention; infinite where it allows that at any length, None where no bound is known.
+            attention. It is infinite where it allows that at any length, None where no bound is
+            known.
         growth: None unless logits grow with the position. Then their factor at the end of that
             row, the factor that would keep the log-odds of one key, and the length from which.
         sink: whether there is a learned constant in each denominator.
@@ -238,7 +239,7 @@ def longest_row(bound: float, temper: Temper | None = None) -> float:
 
 def reach(attention: Sequence[Attention]) -> tuple[float, ...]:
     """Input tokens that the output of each layer depends on at most: `1 + sum (w - 1)` over windows
-    of w keys; chunks of one width above each other reach no further than one.
+    of w keys. Chunks of one width above each other reach no further than one.
 
     >>> from farfield.theory.encodings import encoding
     >>> reach([Attention(encoding("rope"), window=4096)] * 32)[-1]

@@ -1,6 +1,6 @@
 """Models from outside, opened: the same interface as `harness.model.Transformer`.
 
-The layers stay the library's; only the attention between projections and output goes through a
+The layers stay the library's. Only the attention between projections and output goes through a
 path of `models.attention`, with the encoding's exact bias, in memory linear in the length. Nothing
 is downloaded, unpickled, or run from the folder: weights are safetensors, architectures the
 library's own, loaded in float32 whatever their type on disk.
@@ -256,8 +256,8 @@ class Chunked(Visibility):
 class OutsideModel:
     """A causal model of the library with the interface of `harness.model.Transformer`.
 
-    Where its family is known, its attention layers hand their queries, keys and values to a path;
-    norms, projections, MLPs, states and the order of the residuals stay the library's. Any other
+    Where its family is known, its attention layers hand their queries, keys and values to a path.
+    Norms, projections, MLPs, states and the order of the residuals stay the library's. Any other
     model is run as the library runs it, and its scores are all that is seen. While a gradient is
     taken, the activations within a layer are computed again instead of kept.
     """

@@ -87,7 +87,8 @@ class ModelReach(Answer):
         model: its name.
         row: the training length.
         tokens: no key farther back gets half of the attention of any head of any layer, for every
-            text; infinite where the bounds allow it at any distance, None where they are not known.
+            text. It is infinite where the bounds allow it at any distance, None where they are not
+            known.
         layers: one entry a layer with attention.
         biased: whether a bias by distance is added in some layer: then `tokens` holds for rows of
             the training length or longer.

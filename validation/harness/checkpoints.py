@@ -4,7 +4,7 @@
     <run>/checkpoint.json                   written last: step, losses, SHA-256 of the tensors
 
 The JSON names the tensors it belongs to, and the checkpoint before is removed only after it is in
-place; a kill at any moment leaves one whole checkpoint, the old or the new.
+place. A kill at any moment leaves one whole checkpoint, the old or the new.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A user names a file, a folder, a data set, or the standard library of the running Python. The
 built-in text is that library's source code without its test directories, about 12 MB. Files come
-in the order of their names; a file is held out when the hash of its name says so (one in ten), so
+in the order of their names. A file is held out when the hash of its name says so (one in ten), so
 that no file is cut and nothing depends on the machine. Perplexities on texts with different
 SHA-256 are not comparable. A byte-pair encoding, trained on the training part, is kept in files
 that are mapped into memory:

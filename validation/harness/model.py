@@ -15,7 +15,7 @@ them, and the tables of rotations, outside of what is compiled:
     bias, mask = model.given(length)                           # once a length and visibility
     scores = torch.compile(model, fullgraph=True)(tokens, bias, mask)
 
-On a CPU a bias is a table and a mask is what is visible; on a GPU a bias is a table or a score
+On a CPU a bias is a table and a mask is what is visible. On a GPU a bias is a table or a score
 function, and a mask the block mask of FlexAttention. This file needs torch alone.
 """
 

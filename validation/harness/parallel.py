@@ -8,7 +8,7 @@ torch's DistributedDataParallel averages the gradients, over gloo on CPUs and NC
 begin in the state that it sends them. A run continues with any number of processes.
 
 The gradient is the sum that one process would make, in another order. Results therefore agree with
-those of one process to rounding, not bit for bit; with dropout, whose masks each process draws for
+those of one process to rounding, not bit for bit. With dropout, whose masks each process draws for
 its own rows, they agree in distribution.
 """
 

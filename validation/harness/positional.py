@@ -98,7 +98,7 @@ class LearnedBias(nn.Module):
 
     def function(self, layer: int) -> ScoreMod | None:
         """The formula as a score function of FlexAttention, whose gradients are one number a head
-        and parameter; None where heads have unlike formulas, or one that looks values up."""
+        and parameter. It is None where heads have unlike formulas, or one that looks values up."""
         del layer  # all have the same
         return self._function
 

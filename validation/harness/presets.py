@@ -78,8 +78,8 @@ USUAL = Measurement()
 class Preset:
     """An architecture, a training schedule, and the measurement that goes with them by default.
 
-    `tiny` takes seconds (tests); `demo` and `small` one and two minutes on two cores, for models
-    where the phenomena of the papers show; `recall`, for tasks, five on one core; `base` minutes on
+    `tiny` takes seconds (tests). `demo` and `small` one and two minutes on two cores, for models
+    where the phenomena of the papers show. `recall`, for tasks, five on one core. `base` minutes on
     a GPU. The presets of the papers take a large GPU for hours; none of them says everything, so
     each has choices of ours:
 

@@ -1,6 +1,6 @@
 """The certified window of a whole model: a width for every layer and head, and what it does.
 
-`numerics.window` needs a bound of the content logits and one of the values; `bounds` takes them
+`numerics.window` needs a bound of the content logits and one of the values. `bounds` takes them
 from the weights, a proof for every text, or from a text, which another text may exceed.
 """
 

@@ -1,7 +1,7 @@
 """Empirical receptive fields of a model: by attention mass, and by input gradient.
 
 The attention receptive field asks, row by row, how many of the nearest keys hold all but `eps` of
-the attention; the gradient one asks how much of the text the last prediction depends on, through
+the attention. The gradient one asks how much of the text the last prediction depends on, through
 all layers. Both are one function, `tokens`, of tail sums in float64: a threshold as small as 1e-17
 is met exactly, where `1 - cumulative sum` would round to 0.
 """
