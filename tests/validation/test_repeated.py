@@ -77,7 +77,7 @@ def test_rank_correlations_ask_for_the_order_only(pairs):
     again = rank_correlation(np.exp(a / 50), b, resamples=100)
     assert found == again
     assert found.tau == pytest.approx(stats.kendalltau(a, b).statistic)
-    assert found.rho_low <= found.rho_high and -1 <= found.tau_low <= found.tau_high <= 1
+    assert -1 <= found.rho_low <= found.rho_high <= 1
     turned = rank_correlation(-a, b, resamples=100)
     assert turned.rho == pytest.approx(-found.rho)
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from farfield.numerics.depth import layered_quantile, layered_receptive_field
+from farfield.numerics.finite_length import head_weights
 from farfield.theory.encodings import encoding
-from farfield.theory.values import tabulate
 from farfield.validation.evidence.sentences import Evidence
 from farfield.validation.evidence.told import told
 from farfield.validation.reference.observations import (
@@ -29,12 +29,6 @@ NOISES = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0)
 DRAWS = 64  # of the normal noise, whose mean kernel is taken
 REGISTERED, REACH = "registered mixing 0.4", "R (TRF - 1) + 1, as wR for windows"
 MIXED, NOISY = "fitted mixing", "fitted mixing and content noise"
-
-
-@lru_cache(maxsize=64)
-def _weights(label: str, length: int, row: int) -> np.ndarray:
-    """The bias of the plan's encoding by head and distance; shape (heads, row)."""
-    return np.array([tabulate(b, np.arange(row)) for b in assumed_bias(label, length).biases])
 
 
 def _trained(o: Model, row: int) -> float | None:
@@ -55,17 +49,12 @@ def _layered(label: str, length: int, row: int, layers: int, mixing: float, nois
 
 @lru_cache(maxsize=512)
 def _kernel(label: str, length: int, row: int, noise: float) -> np.ndarray:
-    bias = _weights(label, length, row)
+    bias = assumed_bias(label, length).bias(np.arange(row))
     if noise == 0:
-        weights = np.exp(bias - bias.max(1, keepdims=True))
-        return np.asarray((weights / weights.sum(1, keepdims=True)).mean(0))
+        return np.asarray(head_weights(bias).mean(axis=0))
     random = np.random.default_rng(0)
-    total = np.zeros(row)
-    for _ in range(DRAWS):
-        noisy = bias + noise * random.standard_normal(bias.shape)
-        weights = np.exp(noisy - noisy.max(1, keepdims=True))
-        total += (weights / weights.sum(1, keepdims=True)).mean(0)
-    return np.asarray(total / DRAWS)
+    drawn = (bias + noise * random.standard_normal(bias.shape) for _ in range(DRAWS))
+    return np.asarray(sum(head_weights(noisy).mean(axis=0) for noisy in drawn) / DRAWS)
 
 
 def depth(found: Sequence[Model]) -> Iterator[Evidence]:

@@ -7,7 +7,6 @@ had been piloted with most of its encodings. `UNSEEN` names the others.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -20,6 +19,7 @@ from farfield.validation.reference.committed import Row
 from farfield.validation.reference.observations import assumed_bias, family
 from farfield.validation.reference.table import Model
 from farfield.validation.reference.table import results as committed_results
+from farfield.validation.repeated import interval
 
 UNSEEN = (
     "kerple_power",
@@ -34,7 +34,6 @@ PILOTED = 64  # tokens: pilots had no other training length
 LAYERED = "layered, as registered"
 PLAIN_ROW = "TRF(1/100) on that row, mean of heads"
 SATURATED = 0.9  # of the row: a field beyond is cut by it
-RESAMPLES = 2000
 
 
 def referee(found: Sequence[Model]) -> Iterator[Evidence]:
@@ -162,22 +161,11 @@ def _rank_interval(
     groups = [[k for k, name in enumerate(names) if name == f] for f in dict.fromkeys(names)]
     pair = np.array([first, second])
 
-    def rho(drawn: np.ndarray) -> float:
+    def rho(drawn: np.ndarray) -> float:  # not a number where one family alone is drawn
         ranks = stats.rankdata(pair[:, [k for g in drawn for k in groups[g]]], axis=1)
         return float(np.corrcoef(ranks)[0, 1])
 
-    # a draw of one family may have one rank alone, and no correlation
-    with np.errstate(invalid="ignore"), warnings.catch_warnings(action="ignore"):
-        found = stats.bootstrap(
-            (np.arange(len(groups)),),
-            rho,
-            n_resamples=RESAMPLES,
-            vectorized=False,
-            method="percentile",
-            rng=0,
-        ).bootstrap_distribution
-    low, high = np.nanquantile(found, (0.025, 0.975))
-    return float(low), float(high)
+    return interval(rho, np.arange(len(groups)))
 
 
 def _paired(found: Sequence[Model], results: Sequence[Row]) -> Iterator[Evidence]:
