@@ -60,10 +60,11 @@ def test_logits_that_grow_with_the_row_predict_more(registered, tmp_path):
     list(hold.use(tmp_path / "store"))
     first, _ = hold.HOLD.plan.jobs(hold.corpus())
     scale = first.configuration.layers[1].mechanism.scale
-    assert hold._scaled(scale, 1, 256, 16) == pytest.approx(2)
-    assert hold._scaled(replace(scale, when="inference"), 1, 4, 16) == 1
-    assert hold._scaled(replace(scale, heads=(2,)), 1, 256, 16) == 1
-    assert hold._scaled(None, 1, 256, 16) == 1
+    assert hold.rise(scale, 1, 16, 256, 16) == pytest.approx(2)
+    assert hold.rise(scale, 1, 4, 256, 16) == pytest.approx(4)
+    assert hold.rise(replace(scale, when="inference"), 1, 16, 4, 16) == 1
+    assert hold.rise(replace(scale, heads=(2,)), 1, 16, 256, 16) == 1
+    assert hold.rise(None, 1, 16, 256, 16) == 1
 
 
 def cell(name="a", home=1.0, measured=(0.4, 0.2), predicted=(0.5, 0.2), far=0.8, said=0.3, **more):

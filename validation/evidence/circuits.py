@@ -9,10 +9,8 @@ they look at the previous token. Each head of that layer is silenced in turn, at
 
 from __future__ import annotations
 
-import itertools
 import json
-from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -20,41 +18,21 @@ import torch
 from torch import Tensor
 
 from farfield.theory.answers.number import plural
+from farfield.validation.evidence.interventions import Measured, silenced
 from farfield.validation.evidence.sentences import Evidence
 from farfield.validation.evidence.told import told
-from farfield.validation.harness.attention import fused
 from farfield.validation.harness.configuration import Configuration
 from farfield.validation.harness.corpus import corpus
 from farfield.validation.harness.experiment import trained_model
 from farfield.validation.harness.measures.recall import asked_at
 from farfield.validation.harness.model import Transformer, rows_of
 from farfield.validation.harness.store import Store
-from farfield.validation.json_files import write
-from farfield.validation.reference.committed import Row, place, rounded
+from farfield.validation.reference.committed import place
 from farfield.validation.reference.hold import HOLD, cells
 
-FILE = Path(__file__).resolve().parent / "circuits.json"
+MEASURED = Measured("circuits.json")
 ROWS = 128
 MULTIPLES = (1, 4, 16)  # rows in training lengths
-
-
-def without(head: int, layers: int) -> Callable[..., Tensor]:
-    """The attention path on which one head of the first layer puts nothing out, counted from 0.
-
-    >>> x = torch.ones(1, 2, 3, 4)
-    >>> path = without(0, layers=2)
-    >>> [path(x, x, x)[0, :, -1, 0].tolist() for _ in range(2)]
-    [[0.0, 1.0], [1.0, 1.0]]
-    """
-    calls = itertools.count()
-
-    def path(*given: Any) -> Tensor:
-        found = fused(*given).clone()
-        if next(calls) % layers == 0:
-            found[:, head] = 0
-        return found
-
-    return path
 
 
 def measured(
@@ -89,7 +67,8 @@ def measured(
         right, attention, content, query, key = ask()
         own = content[:, layer - 1, head - 1, : query + 1]
         others = own[:, torch.arange(query + 1) != key]
-        silent = [ask(inner=without(h, len(model.layers)))[0] for h in range(model.layers[0].heads)]
+        first = (silenced([h], len(model.layers)) for h in range(model.layers[0].heads))
+        silent = [ask(inner=path)[0] for path in first]
         found["rows"].append(
             {
                 "length": length,
@@ -130,8 +109,7 @@ def measure(folder: str) -> Iterator[str]:
     store = Store(folder)
     learned = {cell.name for cell in cells(HOLD.results(), {}) if cell.learned}
     for job in HOLD.plan.jobs(corpus()):
-        done = list(measurements())
-        if job.name not in learned or any(row["key"] == job.key for row in done):
+        if job.name not in learned or MEASURED.has(job.key):
             continue
         model = trained_model(job.configuration, store)
         if model is None:
@@ -140,15 +118,8 @@ def measure(folder: str) -> Iterator[str]:
         recall = result["measurements"][0]["recall"]
         at = {"layer": recall["layer"], "head": recall["head"]}
         named = {"name": job.name, "label": job.label, "key": job.key, **at}
-        done.append(rounded({**named, **measured(model, job.configuration, **at)}))
-        lines = ",\n".join(json.dumps(row) for row in done)
-        write(FILE, f"[{lines}]\n".encode())
+        MEASURED.add({**named, **measured(model, job.configuration, **at)})
         yield f"{job.name}: measured"
-
-
-def measurements() -> tuple[Row, ...]:
-    """What is committed, a model each."""
-    return tuple(json.loads(FILE.read_text(encoding="utf-8"))) if FILE.exists() else ()
 
 
 def feeding(row: Mapping[str, Any]) -> int:
@@ -159,7 +130,7 @@ def feeding(row: Mapping[str, Any]) -> int:
 def answer() -> Evidence | None:
     """Which heads find a far token, by the changes that were measured; None before they were."""
     known = {result["name"] for result in HOLD.results()}
-    rows = [row for row in measurements() if row["name"] in known]
+    rows = [row for row in MEASURED.rows() if row["name"] in known]
     if not rows:
         return None
     one = [row for row in rows if row["name"].startswith("1 head ")]  # one local head a layer

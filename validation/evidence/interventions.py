@@ -6,9 +6,13 @@ difference of losses on the same targets. Heads are counted from 0, the same in 
 
 from __future__ import annotations
 
+import itertools
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path as File
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,24 +24,61 @@ from farfield.validation.harness.corpus import samples_of
 from farfield.validation.harness.measures.perplexity import mean_of, token_losses
 from farfield.validation.harness.model import Transformer
 from farfield.validation.harness.visibility import CAUSAL, Visibility
+from farfield.validation.json_files import write
+from farfield.validation.reference.committed import Row, rounded
 
 RIDGE = 1e-3
 """Penalty of the probe, in units of the mean square of its inputs."""
 
 
-def silenced(heads: Sequence[int]) -> Path:
-    """The path on which some heads put nothing out.
+@dataclass(frozen=True)
+class Measured:
+    """A committed file with what was measured of each model, one a line.
 
-    >>> x = torch.ones(1, 2, 3, 4)
-    >>> silenced([0])(x, x, x, None, CAUSAL)[0, :, -1, 0].tolist()
-    [0.0, 1.0]
+    Args:
+        name: of the file, in this folder.
     """
 
-    def path(
-        query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, visible: Visibility
-    ) -> Tensor:
-        found = fused(query, key, value, bias, visible).clone()
-        found[:, list(heads)] = 0
+    name: str
+
+    @property
+    def file(self) -> File:
+        """Its path."""
+        return File(__file__).resolve().parent / self.name
+
+    def rows(self) -> tuple[Row, ...]:
+        """What is committed, a model each."""
+        text = self.file.read_text(encoding="utf-8") if self.file.exists() else "[]"
+        return tuple(json.loads(text))
+
+    def has(self, key: str) -> bool:
+        """Whether the run of this key is in the file."""
+        return any(row["key"] == key for row in self.rows())
+
+    def add(self, row: Row) -> None:
+        """Write what was measured of one more model behind the others."""
+        lines = ",\n".join(json.dumps(one) for one in (*self.rows(), rounded(row)))
+        write(self.file, f"[{lines}]\n".encode())
+
+
+def silenced(heads: Sequence[int], every: int = 1) -> Path:
+    """The path on which some heads put nothing out.
+
+    Args:
+        heads: counted from 0.
+        every: in one layer of so many, from the first; the depth of a model for the first alone.
+
+    >>> x = torch.ones(1, 2, 3, 4)
+    >>> path = silenced([0], every=2)
+    >>> [path(x, x, x, None, CAUSAL)[0, :, -1, 0].tolist() for _ in range(2)]
+    [[0.0, 1.0], [1.0, 1.0]]
+    """
+    calls = itertools.count()
+
+    def path(*given: Any) -> Tensor:
+        found = fused(*given).clone()
+        if next(calls) % every == 0:
+            found[:, list(heads)] = 0
         return found
 
     return path

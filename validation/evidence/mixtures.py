@@ -10,15 +10,14 @@ times it, with and without each change.
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from farfield.theory.answers.number import plural
 from farfield.validation.evidence.interventions import (
+    Measured,
     foreign,
     last_losses,
     position_readout,
@@ -37,10 +36,9 @@ from farfield.validation.harness.model import Transformer
 from farfield.validation.harness.plan import Job
 from farfield.validation.harness.presets import Measurement
 from farfield.validation.harness.store import Store
-from farfield.validation.json_files import write
-from farfield.validation.reference.committed import Row, rounded
+from farfield.validation.reference.committed import Row
 
-FILE = Path(__file__).resolve().parent / "mixtures.json"
+MEASURED = Measured("mixtures.json")
 MODELS = {
     "1 head 1/4": (0, 1, 2),
     "nope": (0, 1),
@@ -125,32 +123,23 @@ def measure(jobs: Sequence[Job], folder: str) -> Iterator[str]:
     """Measure the models among the jobs that are not in the file, training them where need be."""
     store = Store(folder)
     for job in jobs:
-        done = list(measurements())
-        named = {"label": job.label, "seed": job.configuration.seed, "key": job.key}
-        if job.configuration.seed not in MODELS.get(job.label, ()) or any(
-            row["key"] == job.key for row in done
-        ):
+        seeds = MODELS.get(job.label, ())
+        if job.configuration.seed not in seeds or MEASURED.has(job.key):
             continue
         least = dataclasses.replace(job.configuration, measurement=LEAST, inference=())
         if trained_model(least, store) is None:
             train_and_measure(least, store)
         model = trained_model(least, store)
         assert model is not None
-        done.append(rounded({**named, **measured(model, job.configuration.corpus.held_out)}))
-        lines = ",\n".join(json.dumps(row) for row in done)
-        write(FILE, f"[{lines}]\n".encode())
+        named = {"label": job.label, "seed": job.configuration.seed, "key": job.key}
+        MEASURED.add({**named, **measured(model, job.configuration.corpus.held_out)})
         yield f"{job.name}: measured"
-
-
-def measurements() -> tuple[Row, ...]:
-    """What is committed, a model each."""
-    return tuple(json.loads(FILE.read_text(encoding="utf-8"))) if FILE.exists() else ()
 
 
 def answer() -> Evidence | None:
     """Why a mixture holds, by the changes that were measured; None before they were."""
     by_label: dict[str, list[Row]] = {}
-    for row in measurements():
+    for row in MEASURED.rows():
         by_label.setdefault(row["label"], []).append(row)
     if "1 head 1/4" not in by_label:
         return None

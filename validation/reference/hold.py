@@ -23,19 +23,24 @@ import numpy as np
 from sympy import Expr, S
 
 from farfield.numerics.price import head_prices
-from farfield.numerics.retrieval import retrieval_curve
 from farfield.theory.answers.answer import InputError
-from farfield.theory.encodings import encoding
 from farfield.validation.forms import FORMS
 from farfield.validation.harness.configuration import Configuration
 from farfield.validation.harness.corpus import corpus
-from farfield.validation.harness.mechanism import Scale
 from farfield.validation.harness.plan import Job
 from farfield.validation.harness.store import Store
 from farfield.validation.reference.collection import condensed, write_result
 from farfield.validation.reference.committed import HERE, Row, place, rounded
 from farfield.validation.reference.forecasts import LIMIT
-from farfield.validation.reference.lending import LEARNED, keep_logits, logits_of, windowed
+from farfield.validation.reference.lending import (
+    LEARNED,
+    keep_logits,
+    logits_of,
+    longer,
+    rise,
+    row_of,
+    windowed,
+)
 from farfield.validation.reference.missing import made
 from farfield.validation.reference.registration import Registration
 from farfield.validation.reference.table import grouped, results
@@ -97,11 +102,11 @@ def predict() -> dict[str, Any]:
             for bias in sorted({b for layer in biases for b in layer}, key=str):
                 known = prices.setdefault(str(bias), {})
                 for length, far in _asked(configuration):
-                    own = head_prices(_row(bias, length))[0, far]
+                    own = head_prices(row_of(bias, length))[0, far]
                     known.setdefault(str(length), {})[str(far)] = _finite(own)
             length, far = _asked(configuration)[-1]
             cheapest = min(
-                float(head_prices(_row(b, length))[0, far]) for layer in biases[1:] for b in layer
+                float(head_prices(row_of(b, length))[0, far]) for layer in biases[1:] for b in layer
             )
             cell |= {"price": _finite(cheapest), "used": cheapest <= PRICE}
         cells[name] = cell | {"length": chosen.length}
@@ -131,17 +136,13 @@ def _asked(configuration: Configuration) -> list[tuple[int, int]]:
     return [(n, d) for n in probes.lengths for d in probes.distances if d <= task.farthest(n)]
 
 
-def _row(bias: Expr, length: int) -> np.ndarray:
-    return encoding(bias).bias(np.arange(length))
-
-
 def _finite(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
 def _loss(configuration: Configuration, biases: list[list[Expr]]) -> dict[str, Any]:
     chosen, tested = configuration.preset, configuration.longest
-    rows = np.concatenate([_row(b, tested) for layer in biases for b in layer])
+    rows = np.concatenate([row_of(b, tested) for layer in biases for b in layer])
     one = Case(rows, chosen.length, tested, chosen.layers, False, chosen.steps)
     sizes = {name: FORMS[name].given(())(one) for name in ("law", "mended")}
     return {"log_ratio": sizes, "holds": {k: v <= LIMIT for k, v in sizes.items()}}
@@ -208,12 +209,10 @@ def predicted(job: Job, store: Store, result: Row) -> list[Row]:
     for length in sorted({p["length"] for p in measured["recall"]["points"]}):
         keys = length - (trained - seen)  # of the query that asks
         far = [p["distance"] for p in measured["recall"]["points"] if p["length"] == length]
-        more = _scaled(scale, head, keys, trained) / _scaled(scale, head, seen, trained)
-        curve = retrieval_curve(
-            more * logits["target"],
-            more * logits["others"],
+        curve = longer(
+            logits,
             bias if isinstance(bias, Expr) else bias[:keys],
-            near=more * logits["near"],
+            rise(scale, head, seen, keys, trained),
             length=keys,
             distances=far,
             draws=DRAWS,
@@ -239,13 +238,6 @@ def _bias(job: Job, store: Store, layer: int, head: int) -> Any:
     assert model is not None
     own = rows_of(model.bias_table(configuration.longest), layer - 1, configuration.preset.heads)
     return own[head - 1 if len(own) > 1 else 0].numpy()
-
-
-def _scaled(scale: Scale | None, head: int, keys: int, trained: int) -> float:
-    """The factor of a head's content logits at inference, for a query that sees so many keys."""
-    if scale is None or (scale.heads and head not in scale.heads):
-        return 1.0
-    return scale.at(keys, trained)
 
 
 # -- the score ------------------------------------------------------------------------------------

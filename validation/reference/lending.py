@@ -22,7 +22,7 @@ import sympy
 from sympy import Expr, S
 
 from farfield.numerics.price import head_prices
-from farfield.numerics.retrieval import retrieval_curve
+from farfield.numerics.retrieval import RetrievalCurve, retrieval_curve
 from farfield.theory.answers.answer import InputError
 from farfield.theory.answers.number import listed
 from farfield.theory.encodings import encoding
@@ -70,7 +70,7 @@ class Hybrid:
 
     @staticmethod
     def _cheapest(layer: Sequence[Expr], length: int) -> np.ndarray:
-        rows = np.concatenate([_row(b, length) for b in dict.fromkeys(layer)])
+        rows = np.concatenate([row_of(b, length) for b in dict.fromkeys(layer)])
         return head_prices(rows)[:, reached(length)].min(axis=0)
 
     def retrieving(self, length: int) -> tuple[int, int]:
@@ -78,7 +78,7 @@ class Hybrid:
         behind = range(min(1, len(self.biases) - 1), len(self.biases))
         each = [(at, h) for at in behind for h in range(len(self.biases[at]))]
         at, h = min(
-            each, key=lambda p: float(head_prices(_row(self.biases[p[0]][p[1]], length))[0, -1])
+            each, key=lambda p: float(head_prices(row_of(self.biases[p[0]][p[1]], length))[0, -1])
         )
         return at + 1, h + 1
 
@@ -92,6 +92,30 @@ def windowed(biases: Any, heads: int, window: int | None) -> tuple[Expr, ...]:
     return each * (heads // len(each))
 
 
+def rise(scale: Scale | None, head: int, seen: int, keys: int, trained: int) -> float:
+    """By which factor the content logits of a head grow at inference, from a query that sees some
+    keys to one that sees others."""
+    if scale is None or (scale.heads and head not in scale.heads):
+        return 1.0
+    return scale.at(keys, trained) / scale.at(seen, trained)
+
+
+def longer(
+    logits: Mapping[str, np.ndarray], bias: Any, factor: float, **asked: Any
+) -> RetrievalCurve:
+    """The attention that measured logits, times a factor, let expect on a longer row.
+
+    Args:
+        logits: `target`, `others` and perhaps `near`, as `retrieval_curve` takes them.
+        bias: of the head.
+        factor: of the logits.
+        **asked: `length`, `distances` and `draws` of `retrieval_curve`.
+    """
+    return retrieval_curve(
+        f=bias, **{name: factor * values for name, values in logits.items()}, **asked
+    )
+
+
 def reached(length: int) -> np.ndarray:
     """The distances of a row at which the attention is computed: all, or evenly by ratio."""
     if length <= 2 * DISTANCES:
@@ -99,7 +123,8 @@ def reached(length: int) -> np.ndarray:
     return np.unique(np.geomspace(1, length - 1, DISTANCES).round().astype(int))
 
 
-def _row(bias: Expr, length: int) -> np.ndarray:
+def row_of(bias: Expr, length: int) -> np.ndarray:
+    """A bias at the distances of a row, shape (1, length)."""
     return encoding(bias).bias(np.arange(length))
 
 
@@ -291,17 +316,16 @@ def _curve(
     found: Use,
 ) -> Use:
     at, h = head
-    scale, far = asked.scales[at - 1], reached(tested)
-    more = 1.0
-    if scale is not None and (not scale.heads or h in scale.heads):
-        more = scale.at(tested, trained) / scale.at(trained, trained)
-    curve = retrieval_curve(
-        more * np.asarray(logits["target"], dtype=float),
-        more * np.asarray(logits["others"], dtype=float),
+    curve = longer(
+        {
+            name: np.asarray(values, dtype=float)
+            for name, values in logits.items()
+            if name != "near" or values is not None
+        },
         asked.biases[at - 1][h - 1],
-        near=None if (near := logits.get("near")) is None else more * np.asarray(near, dtype=float),
+        rise(asked.scales[at - 1], h, trained, tested, trained),
         length=tested,
-        distances=far.tolist(),
+        distances=reached(tested).tolist(),
     )
     assert curve.attention is not None
     pairs = tuple(zip(curve.distances, curve.attention, strict=True))

@@ -14,8 +14,7 @@ from farfield.numerics.receptive_field import ReceptiveField, theoretical_recept
 from farfield.theory.convergence import Verdict, check_convergence
 from farfield.theory.encodings import Encoding, encoding
 from farfield.theory.functions.nodes import n as distance
-from farfield.validation.harness.plan import ROTATED, PlannedEncoding
-from farfield.validation.harness.presets import preset, resized
+from farfield.validation.harness.plan import ROTATED
 from farfield.validation.reference.registration import FIRST
 
 EPS = ("1/10", "1/20", "1/100", "1/1000")
@@ -31,31 +30,25 @@ def predict() -> dict[str, Any]:
     predicted as if they had none. With blockwise causal attention they count as a window of the
     training length, the widest that it lets a query see.
     """
-    entries: list[dict[str, Any]] = []
+    entries: dict[tuple[str, int, bool], dict[str, Any]] = {}
     for sweep in FIRST.plan.sweeps:
-        for name in sweep.presets:
-            for length in sweep.lengths:
-                chosen = resized(preset(name), length)
-                tested = [length * m for m in sweep.multiples]
-                far = [length * sweep.far] if sweep.far else []
-                for subject in sweep.encodings:
-                    found = subject.encoding(chosen.heads)
-                    masks = (False, True) if found.mechanism in ROTATED else (False,)
-                    for bca in masks:
-                        key = (subject.label, length, bca)
-                        if not any((e["label"], e["length"], e["bca"]) == key for e in entries):
-                            entries.append(
-                                _prediction(subject, found, length, tested, far, chosen.layers, bca)
-                            )
-    for length in sorted({e["length"] for e in entries}):
-        group = [e for e in entries if e["length"] == length]
-        for e in group:
-            e["rank"] = 1 + sum(f["layered"]["beyond"] < e["layered"]["beyond"] for f in group)
-    return {"mixing": MIXING, "encodings": entries}
+        for chosen in sweep.architectures():
+            length = chosen.length
+            tested = [length * m for m in sweep.multiples]
+            far = [length * sweep.far] if sweep.far else []
+            for subject, found in sweep.subjects(chosen):
+                for bca in (False, True) if found.mechanism in ROTATED else (False,):
+                    name = subject.label, length, bca
+                    if name not in entries:
+                        said = _prediction(found, length, tested, far, chosen.layers, bca)
+                        entries[name] = {"label": subject.label, **said}
+    for e in entries.values():
+        group = (f for f in entries.values() if f["length"] == e["length"])
+        e["rank"] = 1 + sum(f["layered"]["beyond"] < e["layered"]["beyond"] for f in group)
+    return {"mixing": MIXING, "encodings": [*entries.values()]}
 
 
 def _prediction(
-    subject: PlannedEncoding,
     found: Encoding,
     length: int,
     tested: list[int],
@@ -82,7 +75,6 @@ def _prediction(
     mass = layered_mass(assumed, layers, length, mixing=MIXING, length=longest)
     layered = layered_receptive_field(assumed, layers, mixing=MIXING, length=longest)
     return {
-        "label": subject.label,
         "length": length,
         "bca": bca,
         "verdict": verdict.verdict.value,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -115,41 +115,18 @@ class Prediction(Result):
 
     def _rows(self) -> Iterator[tuple[Any, ...]]:
         """Quantity, of what, value, the same by head or why there is none, label."""
+        row = f"row of {self.row_length} keys"
         for f in self.receptive_fields:
-            yield (
-                f"TRF({f.eps})",
-                "whole series",
-                field_text(f),
-                *_detail(f, [field_text(h) for h in f.heads]),
-            )
+            yield _row(f"TRF({f.eps})", "whole series", f, field_text)
         for f in self.row_fields:
-            yield (
-                f"TRF({f.eps})",
-                f"row of {self.row_length} keys",
-                field_text(f),
-                *_detail(f, [field_text(h) for h in f.heads]),
-            )
+            yield _row(f"TRF({f.eps})", row, f, field_text)
         for k in self.leaks:
-            yield (
-                "leak",
-                f"{k.trained} to {k.evaluated}",
-                share_text(k.value),
-                *_detail(k, [share_text(h.value) for h in k.heads]),
-            )
+            yield _row("leak", f"{k.trained} to {k.evaluated}", k, lambda k: share_text(k.value))
         for a in self.reaches:
-            yield (
-                f"reach of {a.advantage} nats",
-                "whole series" if a.length is None else f"row of {a.length} keys",
-                reach_text(a),
-                *_detail(a, [reach_text(h) for h in a.heads]),
-            )
+            of = "whole series" if a.length is None else f"row of {a.length} keys"
+            yield _row(f"reach of {a.advantage} nats", of, a, reach_text)
         for d in self.horizons:
-            yield (
-                "dtype horizon",
-                d.dtype,
-                count(d.tokens),
-                *_detail(d, [count(h.tokens) for h in d.heads]),
-            )
+            yield _row("dtype horizon", d.dtype, d, lambda d: count(d.tokens))
         if (r := self.resolution) is not None:
             yield (
                 "attention resolution",
@@ -181,12 +158,12 @@ class Prediction(Result):
         if self.windowless:
             yield "certified window", "", "none", "the series diverges", Label.THEOREM
         for w in self.windows:
-            yield (
-                "certified window",
-                f"error ≤ {w.error}",
-                count(w.width),
-                *_detail(w, [count(h.width) for h in w.heads]),
-            )
+            yield _row("certified window", f"error ≤ {w.error}", w, lambda w: count(w.width))
+
+
+def _row(quantity: str, of: str, found: Any, text: Callable[[Any], Any]) -> tuple[Any, ...]:
+    """A row of the table: an answer and its heads, each as `text` writes it."""
+    return quantity, of, text(found), *_detail(found, [text(h) for h in found.heads])
 
 
 def _detail(found: Answer, heads: Sequence[str]) -> tuple[str, Label | None]:

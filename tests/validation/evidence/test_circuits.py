@@ -6,6 +6,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from farfield.validation.evidence import circuits  # noqa: E402
+from farfield.validation.evidence.interventions import silenced  # noqa: E402
 from farfield.validation.harness.measures.recall import asked_at  # noqa: E402
 from farfield.validation.harness.mechanism import LayerMechanism  # noqa: E402
 from farfield.validation.harness.model import Transformer  # noqa: E402
@@ -28,7 +29,7 @@ def test_without_a_head_is_the_model_whose_output_ignores_it():
     def ask(**inner):
         return asked_at(model, task, np.random.default_rng(0), 8, 32, 9, **inner)[2]
 
-    plain, silent = ask(), ask(inner=circuits.without(1, len(model.layers)))
+    plain, silent = ask(), ask(inner=silenced([1], len(model.layers)))
     with torch.no_grad():
         model.layers[0].attention_out.weight[:, size : 2 * size] = 0
     assert torch.allclose(silent, ask(), atol=1e-12)
@@ -45,7 +46,7 @@ def test_attention_on_the_previous_token(window):
 
 
 def test_committed_rows_are_the_models_that_have_learned():
-    rows = circuits.measurements()
+    rows = circuits.MEASURED.rows()
     results = {r["name"]: r for r in HOLD.results()}
     learned = {c.name for c in cells([*results.values()], {}) if c.learned}
     assert rows and {row["name"] for row in rows} <= learned
@@ -54,4 +55,4 @@ def test_committed_rows_are_the_models_that_have_learned():
         assert (row["layer"], row["head"]) == (recall["layer"], recall["head"])
         home = [p["accuracy"] for p in recall["points"] if p["length"] == row["rows"][0]["length"]]
         assert min(home) - 0.2 <= row["rows"][0]["accuracy"] <= max(home) + 0.2
-    assert json.loads(circuits.FILE.read_text(encoding="utf-8")) == list(rows)
+    assert json.loads(circuits.MEASURED.file.read_text(encoding="utf-8")) == list(rows)
