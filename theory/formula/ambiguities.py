@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 
 from sympy import Expr, S
 
@@ -151,6 +152,8 @@ def require_remainder(p: Reading, begin: int) -> None:
             f"{p.text[column : at + 1]} may mean {number}/100, or the remainder of {number}; "
             f"write {number}/100, or Mod({number}, ...)",
         )
+    if p.token[0] == "end":
+        p.fail(at, "nothing stands behind %; expected the divisor of a remainder")
     if factors[0][1] == "-" and p.text[factors[0][2]] in "-\u2212":
         inner = _shortened(p.text[factors[1][2] : at].strip())
         last = p.token[1]
@@ -158,6 +161,17 @@ def require_remainder(p: Reading, begin: int) -> None:
             factors[0][2],
             f"-{inner} % {last} may mean (-{inner}) % {last}, or -({inner} % {last}); write it "
             "with brackets",
+        )
+
+
+def require_base(p: Reading, column: int, args: Sequence[Expr]) -> None:
+    """Refuse `log(2, n + 1)`: Mathematica writes the base first, Python and SymPy write it last."""
+    if len(args) == 2 and n in args[1].free_symbols and n not in args[0].free_symbols:
+        said = p.text[column : p.tokens[p.position - 1][2] + 1]
+        p.fail(
+            column,
+            f"{said} may mean log({args[1]})/log({args[0]}) or log({args[0]})/log({args[1]}); "
+            "write the quotient",
         )
 
 

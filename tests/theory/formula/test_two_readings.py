@@ -70,6 +70,9 @@ REFUSED = {  # the text: both readings, as the message says them
     "-4k*n": ("4 thousand", "4*k"),
     "-{n/2}": ("brackets", "fractional part"),
     "2{n} - n": ("brackets", "fractional part"),
+    "-log(2, n+1)": ("log(n + 1)/log(2)", "log(2)/log(n + 1)"),
+    "-np.log(b, n+1)": ("log(n + 1)/log(b)", "log(b)/log(n + 1)"),
+    "-(10).log(n+2)": ("log(n + 2)/log(10)", "log(10)/log(n + 2)"),
     "-log n+1": ("log(n+1)", "log(n)+1"),
     "-sqrt n-1": ("sqrt(n-1)", "sqrt(n)-1"),
     "-(m-n)/8": ("distance n", "parameter"),
@@ -205,6 +208,12 @@ def test_a_comment_is_apart_from_the_formula(text):
 def test_a_comment_says_nothing_of_the_formula(text):
     assert read(text) == read("-n")
     assert encoding(f"[{text}\n; 0] # two heads").biases == encoding("[-n; 0]").biases
+
+
+@pytest.mark.parametrize("text", ["-n%", "-n % ", "n%"])
+def test_a_remainder_names_its_divisor(text):
+    with pytest.raises(InputError, match="nothing stands behind %"):
+        read(text)
 
 
 @pytest.mark.parametrize("text", ["-log n - log 2", "-log 2n", "-sqrt 2*n", r"-\log 2"])
