@@ -117,8 +117,8 @@ class Configuration:
 
     def __post_init__(self) -> None:
         encoding, preset, measure = self.encoding, self.preset, self.settings
-        if self.seed < 0:
-            raise InputError(f"seed {self.seed}: accepted is a whole number from 0")
+        if not 0 <= self.seed < 2**63:  # what torch's generators take
+            raise InputError(f"seed {self.seed}: accepted is a whole number from 0 to 2^63 - 1")
         if not self.layers:
             require_mechanism(encoding)
         elif len(self.layers) != preset.layers:

@@ -119,7 +119,7 @@ def written(text: str) -> Any:
         return text
     try:
         return tomllib.loads(f"layer = {text.strip()}")["layer"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         raise InputError(
             f"layer {text[:60]!r} is no table; accepted as in a plan: "
             '{mechanism = "rope", window = 16}'

@@ -41,7 +41,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, InstanceOf, StrictBool, StrictStr
@@ -58,6 +57,7 @@ from farfield.validation.harness.tasks import Task
 from farfield.validation.harness.visibility import Visibility
 
 _RIVALS = (("multiples", "tested"), ("bca", "window"), ("bca", "windows"), ("window", "windows"))
+MAX_BYTES = 2**24
 ROTATED = ("rotation", "rotation_decay", "sinusoidal")
 
 
@@ -304,10 +304,14 @@ def read_plan(path: str | os.PathLike[str]) -> Plan:
         InputError: the file cannot be read, or holds what no plan holds; one line says what.
     """
     try:
-        content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        with open(path, "rb") as file:
+            text = file.read(MAX_BYTES + 1)
+        if len(text) > MAX_BYTES:
+            raise ValueError(f"it has more than {MAX_BYTES:,} bytes")
+        content = tomllib.loads(text.decode())
     except OSError as error:
         raise InputError(f"plan {str(path)!r} cannot be read: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # with dates and numbers beyond Python's
         raise InputError(f"plan {str(path)!r} is no TOML text: {error}") from None
     return parse_plan(content)
 

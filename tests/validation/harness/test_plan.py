@@ -239,6 +239,13 @@ def test_files(tmp_path, fixed):
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(InputError, match="is no TOML text"):
         read_plan(path)
+    for defect in (b"a = " + b"[" * 9999, b"a = " + b"9" * 9999, b"a = 2021-02-30", b" " * 2**24):
+        path.write_bytes(defect + b"\n")
+        with pytest.raises(InputError, match="is no TOML text"):
+            read_plan(path)
+    path.write_text(f'[[sweep]]\nencodings = ["alibi"]\nseeds = [0, {2**64}]\n')
+    with pytest.raises(InputError, match=r"seed 18446744073709551616: .* from 0 to 2\^63 - 1"):
+        read_plan(path).jobs(fixed)
     for wrong, why in ((tmp_path, "Is a directory"), (tmp_path / "no", "No such file")):
         with pytest.raises(InputError, match=f"cannot be read: {why}"):
             read_plan(wrong)
