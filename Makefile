@@ -45,9 +45,10 @@ gpu: install  ## what only a GPU measures, 9 minutes at most; begun again, it co
 	$(VENV)/bin/python benchmarks/gpu.py --prepare out/gpu.npz
 	$(VENV)/bin/python benchmarks/gpu.py out/gpu.npz --out out/gpu
 
-docs: install $(VENV)/documented  ## the documentation: its examples run, its scripts run, no warning
+docs: install $(VENV)/documented  ## the documentation: its examples and scripts run, no warning, its search finds
 	$(VENV)/bin/pytest --quiet --doctest-glob='*.md' --doctest-modules docs/*.md docs/theory docs/pages.py
 	$(VENV)/bin/python -m sphinx -W --keep-going --quiet --builder html docs docs/_build/html
+	$(VENV)/bin/pytest --quiet tests/built_docs.py
 
 browser: install $(VENV)/browser  ## the pages in a headless browser, which is fetched where there is none
 	BROWSER=$$(command -v $(or $(BROWSER),chromium)) \

@@ -8,6 +8,7 @@ to 1 if the series diverges.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -30,7 +31,7 @@ class Leak(Answer):
 
     Fields:
         formula: the bias, None where several heads are aggregated.
-        trained, evaluated: the lengths m and n; `evaluated` None for the limit.
+        trained, tested: the lengths m and n; `tested` is None for the limit.
         value: the leak, in [0, 1]; the worst head's; None where it is not known.
         enclosure: floats around it.
         heads: one answer a head where there are several; the worst speaks for all.
@@ -39,10 +40,20 @@ class Leak(Answer):
 
     formula: Expr | None
     trained: int
-    evaluated: int | None
+    tested: int | None
     value: float | None = None
     enclosure: tuple[float, float] | None = None
     heads: tuple[Leak, ...] = ()
+
+    @property
+    def evaluated(self) -> int | None:
+        """The former name of `tested`."""
+        warnings.warn("Leak.evaluated is Leak.tested", DeprecationWarning, stacklevel=2)
+        return self.tested
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields; `evaluated` is the former name of `tested`."""
+        return super().to_dict() | {"evaluated": self.tested}
 
     def span(self) -> tuple[Any, Any] | None:
         return self.enclosure if self.value is None else super().span()
@@ -53,7 +64,7 @@ class Leak(Answer):
             return found
         if self.formula is not None:
             found.append(Formula(words("`p(n)`"), self.formula))
-        where = "ever longer rows" if self.evaluated is None else plural(self.evaluated, "key")
+        where = "ever longer rows" if self.tested is None else plural(self.tested, "key")
         value = None if self.value is None else decimal(self.value, 10)
         if self.status is Status.ENCLOSED:
             value = self._between()
@@ -69,7 +80,7 @@ class Leak(Answer):
     def _first(self) -> Text:
         """The answer in one sentence, for each status."""
         subject = shortened(self.subject or expression_line(self.formula or 0), 80)
-        rows = "as rows grow" if self.evaluated is None else f"in a row of {self.evaluated} keys"
+        rows = "as rows grow" if self.tested is None else f"in a row of {self.tested} keys"
         if self.status is Status.OUT_OF_SCOPE:
             said = "there is no prior mass by distance to speak of: {why}."
         elif self.status is Status.ENCLOSED:
@@ -78,7 +89,7 @@ class Leak(Answer):
             )
         elif self.value is None:
             said = "how much of a query's prior mass lies beyond {m} is not known."
-        elif self.evaluated is None and self.label is Label.THEOREM:
+        elif self.tested is None and self.label is Label.THEOREM:
             said = "as rows grow, all of a query's prior mass comes to lie beyond any {m}{worst}."
         else:
             said = "{rows}, {share} of a query's prior mass lies beyond {m}{worst}."
@@ -105,14 +116,15 @@ def _percent(value: float) -> str:
 
 
 def leak(
-    f: Any, trained: Any, evaluated: Any = None, *, budget_s: float = BUDGET_S, **values: Any
+    f: Any, trained: Any, tested: Any = None, *, budget_s: float = BUDGET_S, **values: Any
 ) -> Leak:
     """The share of the prior mass of the last query that lies beyond the training length.
 
     Args:
         f: a formula in `n`, a SymPy expression, a name of the catalogue or an `Encoding`.
         trained: the training length m in tokens, at least 1.
-        evaluated: the length n >= m at inference; None for the limit of ever longer texts.
+        tested: the length n >= m at inference; None for the limit of ever longer texts. Its former
+            name, `evaluated`, works in this version.
         budget_s: seconds; whatever is open after them stays unknown.
         **values: parameters and options, as `farfield.theory.encodings.encoding` takes them.
 
@@ -125,9 +137,12 @@ def leak(
     1.0
     """
     m = natural(trained, "trained")
-    n = None if evaluated is None else natural(evaluated, "evaluated")
+    if "evaluated" in values:
+        warnings.warn("leak(evaluated=...) is leak(tested=...)", DeprecationWarning, stacklevel=2)
+        tested = values.pop("evaluated")
+    n = None if tested is None else natural(tested, "tested")
     if n is not None and n < m:
-        raise InputError(f"evaluated = {n} must be at least trained = {m}")
+        raise InputError(f"tested = {n} must be at least trained = {m}")
     subject = resolve(f, values)
     with within(budget_s):
         return per_head(

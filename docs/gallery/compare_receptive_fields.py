@@ -22,7 +22,7 @@ for eps in ("1/100", "1/1000", "1/10000", "1/100000"):
 # What a model trained on 512 tokens never saw, as a share of the last query's prior mass at 8192:
 
 for name in ("alibi", "type1", "type2", "example1", "nope"):
-    share = farfield.leak(name, trained=512, evaluated=8192)
+    share = farfield.leak(name, trained=512, tested=8192)
     print(f"{name:<9} {share.value:.3g}  ({'worst head' if share.heads else 'one head'})")
 
 # %%

@@ -211,7 +211,7 @@ def head_numbers(p: Prediction) -> Iterator[Item]:
                     worst=worst + kept,
                 ),
                 leak.label,
-                command("leak", own, f"--trained {p.trained} --evaluated {p.row_length}"),
+                command("leak", own, f"--trained {p.trained} --tested {p.row_length}"),
             ),
             _window_number(p),
             Number(
@@ -339,10 +339,10 @@ def _rows(p: Prediction) -> Iterator[tuple[str, str, str, str, str, Any, str]]:
         yield (
             "leak",
             "leak",
-            f"{k.trained} to {k.evaluated}",
+            f"{k.trained} to {k.tested}",
             share_text(k.value),
             *told(k),
-            command("leak", own, f"--trained {k.trained} --evaluated {k.evaluated}"),
+            command("leak", own, f"--trained {k.trained} --tested {k.tested}"),
         )
     for a in p.reaches:
         length = "" if a.length is None else f" --length {a.length}"

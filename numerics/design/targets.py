@@ -230,7 +230,7 @@ class LeakTarget(Mass):
     """The share of the prior mass beyond a training length."""
 
     name = "leak"
-    ask = staticmethod(leak)
+    ask = staticmethod(lambda bias, trained, evaluated: leak(bias, trained, evaluated))
     relation = "<="
     integer = False
     better = -1

@@ -126,3 +126,12 @@ def test_horizons_of_any_series(text, bias):
 def test_a_horizon_that_is_not_proved_is_unknown():
     found = dtype_horizon("-2*log(1+n)+sin(n)", "fp32")
     assert found.tokens is None and found.label is None and found.status == "unknown"
+
+
+def test_the_former_name_of_the_tested_length_works_with_a_hint():
+    with pytest.warns(DeprecationWarning, match="tested"):
+        former = leak("-2*log(1+n)", 64, evaluated=512)
+    assert former == leak("-2*log(1+n)", 64, tested=512) == leak("-2*log(1+n)", 64, 512)
+    assert former.to_dict()["evaluated"] == former.to_dict()["tested"] == 512
+    with pytest.warns(DeprecationWarning):
+        assert former.evaluated == 512

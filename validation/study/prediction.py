@@ -121,7 +121,7 @@ class Prediction(Result):
         for f in self.row_fields:
             yield _row(f"TRF({f.eps})", row, f, field_text)
         for k in self.leaks:
-            yield _row("leak", f"{k.trained} to {k.evaluated}", k, lambda k: share_text(k.value))
+            yield _row("leak", f"{k.trained} to {k.tested}", k, lambda k: share_text(k.value))
         for a in self.reaches:
             of = "whole series" if a.length is None else f"row of {a.length} keys"
             yield _row(f"reach of {a.advantage} nats", of, a, reach_text)
@@ -177,7 +177,7 @@ def predict(
     *,
     eps: Sequence[str] = EPS,
     trained: int = 64,
-    evaluated: Sequence[int] = (256, 1024),
+    tested: Sequence[int] = (256, 1024),
     layers: int = 4,
 ) -> Prediction:
     """Verdict, receptive fields and leak of one encoding.
@@ -187,7 +187,7 @@ def predict(
         name: how to call it; its own name if not given.
         eps: shares of mass left outside.
         trained: training length in tokens.
-        evaluated: test lengths in tokens.
+        tested: test lengths in tokens.
         layers: of the model whose gradient ERF is predicted.
 
     >>> from farfield.theory.encodings import encoding
@@ -195,7 +195,7 @@ def predict(
     61
     """
     convergence = check_convergence(subject)
-    row_length = max(evaluated)
+    row_length = max(tested)
     base = Prediction(
         name or subject.name,
         subject,
@@ -224,7 +224,7 @@ def predict(
         receptive_fields=fields,
         row_fields=theoretical_receptive_field(subject, list(eps), length=row_length),
         reaches=tuple(reach(subject, ADVANTAGE, length=n) for n in rows),
-        leaks=tuple(leak(subject, trained, length) for length in evaluated),
+        leaks=tuple(leak(subject, trained, length) for length in tested),
         horizons=tuple(dtype_horizon(subject, kind) for kind in DTYPES),
         resolution=attention_resolution(subject, trained),
         layered=layered_receptive_field(subject, layers, length=row_length),

@@ -321,7 +321,7 @@ def survey(
         progress = about(name, notice)
         progress("theory", 0, 1)
         prediction = predict(
-            subject, name, trained=chosen.length, evaluated=lengths, layers=chosen.layers
+            subject, name, trained=chosen.length, tested=lengths, layers=chosen.layers
         )
         run = None
         if name in configurations:

@@ -63,7 +63,7 @@ def test_what_has_no_number_says_why(name):
 
 
 def test_a_divergent_series_has_row_fields_only():
-    prediction = predict(encoding("nope"), evaluated=(100,))
+    prediction = predict(encoding("nope"), tested=(100,))
     assert not prediction.receptive_fields
     assert [f.tokens for f in prediction.row_fields] == [91, 100, 100]  # more than 90, 99, 99.9 %
 
@@ -213,7 +213,7 @@ def test_the_layered_field_is_that_of_the_models_that_are_trained(tiny):
     s, _, _ = tiny
     layered = s.entries[0].prediction.layered
     assert layered.layers == s.preset.layers and layered.length == max(s.lengths)
-    assert predict(encoding("type1"), evaluated=(1024,)).layered.tokens == 91
+    assert predict(encoding("type1"), tested=(1024,)).layered.tokens == 91
     assert layered.label is Label.APPROXIMATE
 
 

@@ -1,0 +1,44 @@
+"""The search of the documentation as built, by `make docs`: a reader's word leads to its page."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from sphinx.search.en import SearchEnglish
+
+BUILT = Path(__file__).parents[1] / "docs" / "_build" / "html" / "searchindex.js"
+
+
+@pytest.fixture(scope="module")
+def index():
+    script = BUILT.read_text(encoding="utf-8")
+    return json.loads(re.fullmatch(r"Search\.setIndex\((.*)\);?\s*", script, re.DOTALL)[1])
+
+
+def found(index, word):
+    """The pages whose title or text has a word, as the page of the search looks them up."""
+    stem, pages = SearchEnglish({}).stem(word), set()
+    for kind in ("titleterms", "terms"):
+        numbers = index[kind].get(stem, [])
+        pages |= {index["docnames"][k] for k in ([numbers] if type(numbers) is int else numbers)}
+    return pages
+
+
+@pytest.mark.parametrize(
+    ("word", "page"),
+    [
+        ("rope", "theory/windows"),
+        ("install", "tutorial"),
+        ("mixture", "theory/mixtures"),
+        ("window", "serve"),
+        ("hybrid", "train"),
+        ("glossary", "glossary"),
+    ],
+)
+def test_a_word_leads_to_its_page(index, word, page):
+    assert page in found(index, word)
+
+
+def test_a_word_that_nobody_wrote_is_not_found(index):
+    assert found(index, "zyzzyva") == set()
