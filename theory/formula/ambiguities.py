@@ -166,7 +166,7 @@ def require_remainder(p: Reading, begin: int) -> None:
 
 def require_base(p: Reading, column: int, args: Sequence[Expr]) -> None:
     """Refuse `log(2, n + 1)`: Mathematica writes the base first, Python and SymPy write it last."""
-    if len(args) == 2 and n in args[1].free_symbols and n not in args[0].free_symbols:
+    if n in args[1].free_symbols and n not in args[0].free_symbols:
         said = p.text[column : p.tokens[p.position - 1][2] + 1]
         p.fail(
             column,

@@ -186,7 +186,7 @@ def _applied(p: Reading, value: str, column: int, args: list[Expr]) -> Expr:
         p.fail(column, f"{value} takes {wanted} argument(s), {len(args)} given")
     if any(a in (S.Infinity, S.NegativeInfinity) for a in args):
         p.fail(column, f"{value} of infinity")
-    if value == "log":
+    if value == "log" and len(args) == 2:
         ambiguities.require_base(p, column, args)
     return p.build(column, spelling.build, *args)
 

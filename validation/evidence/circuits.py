@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from farfield.theory.answers.number import plural
-from farfield.validation.evidence.interventions import Measured, silenced
+from farfield.validation.evidence.interventions import MeasuredFile, silenced
 from farfield.validation.evidence.sentences import Evidence
 from farfield.validation.evidence.told import told
 from farfield.validation.harness.configuration import Configuration
@@ -30,7 +30,7 @@ from farfield.validation.harness.store import Store
 from farfield.validation.reference.committed import place
 from farfield.validation.reference.hold import HOLD, cells
 
-MEASURED = Measured("circuits.json")
+MEASURED = MeasuredFile("circuits.json")
 ROWS = 128
 MULTIPLES = (1, 4, 16)  # rows in training lengths
 

@@ -32,7 +32,7 @@ RIDGE = 1e-3
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredFile:
     """A committed file with what was measured of each model, one a line.
 
     Args:

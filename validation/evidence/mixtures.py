@@ -17,7 +17,7 @@ import numpy as np
 
 from farfield.theory.answers.number import plural
 from farfield.validation.evidence.interventions import (
-    Measured,
+    MeasuredFile,
     foreign,
     last_losses,
     position_readout,
@@ -38,7 +38,7 @@ from farfield.validation.harness.presets import Measurement
 from farfield.validation.harness.store import Store
 from farfield.validation.reference.committed import Row
 
-MEASURED = Measured("mixtures.json")
+MEASURED = MeasuredFile("mixtures.json")
 MODELS = {
     "1 head 1/4": (0, 1, 2),
     "nope": (0, 1),
