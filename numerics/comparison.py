@@ -30,6 +30,7 @@ from farfield.numerics.receptive_field import (
     resolve,
     theoretical_receptive_field,
 )
+from farfield.numerics.search import decide
 from farfield.numerics.summation.analytic_bias import half_line, read_bias
 from farfield.numerics.summation.kernel import number
 from farfield.numerics.summation.series import Series, series
@@ -412,14 +413,12 @@ def _by_support(a: Series, b: Series) -> str | None:
 
 def _by_sums(a: Series, b: Series, x: Expr) -> str | None:
     """Whether e^x B_b/B_a is below 1 ("a") or above."""
-    for bits in (128, 512):
-        with precision(bits):
-            ratio = number(x).exp() * to_arb(b.total()) / to_arb(a.total())
-            if ratio < 1:
-                return "a"
-            if ratio > 1:
-                return "b"
-    return None
+
+    def told() -> str | None:
+        ratio = number(x).exp() * to_arb(b.total()) / to_arb(a.total())
+        return "a" if ratio < 1 else "b" if ratio > 1 else None
+
+    return decide(told, (128, 512))
 
 
 def _with_crossover(
@@ -439,12 +438,9 @@ def _with_crossover(
     try:
         m = _settled(light, heavy)
         index, crossover = _last_against(light, heavy, m)
-    except OutOfTime as why:
-        reason = Reason(Code.BUDGET, f"the crossover was not located: {why}")
-        proof = Proof(claim, tuple(steps))
-        return Comparison(formulas, names, lighter, limit, proof=proof, reason=reason)
     except (Unreachable, Unrecognised, Undefined) as why:
-        reason = Reason(Code.NO_ENCLOSURE, f"the crossover was not located: {why}")
+        code = Code.BUDGET if isinstance(why, OutOfTime) else Code.NO_ENCLOSURE
+        reason = Reason(code, f"the crossover was not located: {why}")
         proof = Proof(claim, tuple(steps))
         return Comparison(formulas, names, lighter, limit, proof=proof, reason=reason)
     steps.append(Step("dominated", {"index": m}))

@@ -29,7 +29,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import sympy
-from flint import arb, fmpq
+from flint import arb, ctx, fmpq
 from sympy import Expr, S
 
 from farfield.numerics.heads import BUDGET_S, Blank, per_head, within
@@ -41,6 +41,7 @@ from farfield.numerics.receptive_field import (
     obstacle,
     resolve,
 )
+from farfield.numerics.search import decide, doubled
 from farfield.numerics.summation.series import Series, Stretch, exp_series
 from farfield.numerics.summation.telescoping import share as telescoped_share
 from farfield.theory.algebra.budget import check_time
@@ -386,20 +387,25 @@ def _price_of_bias(bias: Expr, blank: Blank[DistancePrice]) -> DistancePrice:
 
 def _price(row: Series, at: int) -> Any:
     """log(others / weight) as a ball, or an infinite float."""
-    bits = 64
-    while bits <= MAX_BITS:
-        with precision(bits + 2 * at.bit_length()):
-            odds = _log_odds(row, at)
-            if not isinstance(odds, arb):
-                return odds
-            if odds.is_finite() and _settled(odds):
-                return odds
-        bits *= 2
-    raise Unreachable(f"the price of distance {at} is not enclosed at {MAX_BITS} bits")
+
+    def settled() -> Any:
+        odds = _log_odds(row, at)
+        return odds if not isinstance(odds, arb) or _settled(odds) else None
+
+    found = decide(settled, _bits_at(at))
+    if found is None:
+        raise Unreachable(f"the price of distance {at} is not enclosed at {MAX_BITS} bits")
+    return found
+
+
+def _bits_at(at: int) -> Iterator[int]:
+    """The precisions at which the price of a distance is asked for."""
+    return (bits + 2 * at.bit_length() for bits in doubled(64, MAX_BITS))
 
 
 def _settled(ball: arb) -> bool:
-    return bool(ball.rad() * arb(2) ** PRICE_BITS <= abs(ball.mid()).max(arb(1)))
+    narrow = ball.rad() * arb(2) ** PRICE_BITS <= abs(ball.mid()).max(arb(1))
+    return bool(ball.is_finite() and narrow)
 
 
 def _log_odds(row: Series, at: int) -> Any:
@@ -552,19 +558,17 @@ class _Search:
     def level(self, bits: int) -> arb | None:
         """What p must be at least, to so many bits; None where no key has any weight."""
         if bits not in self.levels:
-            for more in (1, 2, 4, 8):
-                with precision(bits * more):
-                    try:
-                        total = self.row.total()
-                    except (Undefined, ZeroDivisionError):
-                        continue
-                    level = None if total == 0 else self.asked.level(total)
-                    if level is None or level.is_finite():
-                        break
-            else:
+            found = decide(self._finite_level, doubled(bits, 8 * bits))
+            if found is None:
                 raise Unreachable(f"the sum is not enclosed at {8 * bits} bits")
-            self.levels[bits] = level
+            (self.levels[bits],) = found
         return self.levels[bits]
+
+    def _finite_level(self) -> tuple[arb | None] | None:
+        """The level at the precision at work; None where that is too low."""
+        total = self.row.total()
+        level = None if total == 0 else self.asked.level(total)
+        return (level,) if level is None or level.is_finite() else None
 
     def runs(self) -> list[tuple[int, int]]:
         """The runs (first, last + 1) within reach, in order."""
@@ -651,29 +655,26 @@ class _Search:
 def _within(row: Series, at: int, asked: _Advantage) -> bool | None:
     """Whether a price is low enough; None where no precision tells and no exact form is known."""
     against, gain = asked.against, asked.gain
-    bits = 64
-    while bits <= MAX_BITS:
-        with precision(bits + 2 * at.bit_length()):
-            others, weight, height = _others(row, at), _weight(row, at), _height(row, at)
-            if weight == 0:
-                return False
-            if others == 0:
-                return True
-            least = arb(others / against) if isinstance(others, fmpq) else others / arb(against)
-            if height is not None:
-                exact_ = isinstance(others, fmpq) and isinstance(height, fmpq)
-                if exact_ and others == against:
-                    return bool(height + gain >= 0)
-                if least.log() < height + gain:
-                    return True
-                if least.log() > height + gain:
-                    return False
-            if gain == 0 and isinstance(others, fmpq) and isinstance(weight, fmpq):
-                return bool(others <= weight * against)
-        if bits == 512 and (tied := _telescoped(row, at, asked)) is not None:
-            return tied
-        bits *= 2
-    return None
+
+    def decided() -> bool | None:
+        others, weight, height = _others(row, at), _weight(row, at), _height(row, at)
+        if weight == 0:
+            return False
+        if others == 0:
+            return True
+        least = arb(others / against) if isinstance(others, fmpq) else others / arb(against)
+        if height is not None:
+            exact_ = isinstance(others, fmpq) and isinstance(height, fmpq)
+            if exact_ and others == against:
+                return bool(height + gain >= 0)
+            if least.log() < height + gain or least.log() > height + gain:
+                return bool(least.log() < height + gain)
+        if gain == 0 and isinstance(others, fmpq) and isinstance(weight, fmpq):
+            return bool(others <= weight * against)
+        return _telescoped(row, at, asked) if ctx.prec == tied else None
+
+    tied = 512 + 2 * at.bit_length()
+    return decide(decided, _bits_at(at))
 
 
 def _telescoped(row: Series, at: int, asked: _Advantage) -> bool | None:

@@ -326,63 +326,34 @@ def _of_bias(p: Expr, tokens: int | None, scale: Expr, mask: Mask) -> Resolution
     cut = mask.window is not None and (tokens is None or mask.window <= tokens - 1)
     terms = mask.window if cut else None if tokens is None else tokens - 1
     last = "-oo, masked" if cut else "the limit" if tokens is None else f"p({terms}) at the scale"
+    asked = (p, tokens, scale, str(mask), last)
     if terms is None:
-        value, enclosure, label, reason = _limit(bias)
-        return Resolution(
-            p,
-            None,
-            scale,
-            str(mask),
-            last,
-            value,
-            enclosure,
-            limit=value,
-            closed_form=limit_closed_form(bias),
-            status=_status(label),
-            label=label,
-            reason=reason,
-        )
-    value, enclosure, label, reason = _finite(bias, terms, cut)
-    limit = value if cut else _limit(bias)[0] if mask.window is None else None
+        found = _limit(bias)
+        form = limit_closed_form(bias)
+        return Resolution(*asked, limit=found.get("value"), closed_form=form, **found)
+    found = _finite(bias, terms, cut)
+    whole = found if cut else _limit(bias) if mask.window is None else {}
     form = None if cut else finite_closed_form(bias)
     if form is not None:
         form = form.subs(ROWS, terms - 1)
     bounds = None
     if terms <= MAX_FLOATS:
         bounds = _bounds(table(bias, terms + 1), terms, cut)
-    return Resolution(
-        p,
-        tokens,
-        scale,
-        str(mask),
-        last,
-        value,
-        enclosure,
-        bounds,
-        limit,
-        form,
-        status=_status(label),
-        label=label,
-        reason=reason,
-    )
+    limit = whole.get("value")
+    return Resolution(*asked, bounds=bounds, limit=limit, closed_form=form, **found)
 
 
 _BLOCKS = Reason(Code.BOUNDED_SUPPORT, "mean over the rows of a block beyond the first")
 
-
-def _status(label: Label | None) -> Status:
-    return Status.UNKNOWN if label is None else Status.EXACT
-
-
-Found = tuple[float | None, tuple[float, float] | None, Label | None, Reason | None]
-"""Value, enclosure, label, reason."""
+Found = dict[str, Any]
+"""What was found of an answer: the fields `value`, `enclosure`, `status`, `label`, `reason`."""
 
 
 def _certified(ball: arb) -> Found:
     """The ball's middle with its ends rounded outward; unknown where they are far apart."""
     if not sharp(ball):
-        return _unknown(Code.NO_ENCLOSURE, "the sums are enclosed no further")
-    return float(ball.mid()), outward(ball), Label.CERTIFIED, None
+        return _unknown(Reason(Code.NO_ENCLOSURE, "the sums are enclosed no further"))
+    return {"value": float(ball.mid()), "enclosure": outward(ball), "label": Label.CERTIFIED}
 
 
 def _shifted(bias: Expr) -> Expr:
@@ -397,14 +368,15 @@ def _limit(bias: Expr) -> Found:
     if reason is not None and reason.code is Code.DIVERGES:
         said = "the exp-series diverges and p is "
         if bounded_above(bias):
-            return 0.0, (0.0, 0.0), Label.THEOREM, Reason(Code.DIVERGES, said + "bounded above")
-        return _unknown(Code.NO_LIMIT, said + "not known to be bounded above")
+            why = Reason(Code.DIVERGES, said + "bounded above")
+            return {"value": 0.0, "enclosure": (0.0, 0.0), "label": Label.THEOREM, "reason": why}
+        return _unknown(Reason(Code.NO_LIMIT, said + "not known to be bounded above"))
     if reason is not None:
-        return None, None, None, reason
+        return _unknown(reason)
     try:
         ball = at_precision(lambda: _limit_ball(bias, s), BITS)
-    except Unreachable as why:
-        return None, None, None, reason_of(why)
+    except Unreachable as out_of_reach:
+        return _unknown(reason_of(out_of_reach))
     return _certified(to_arb(ball))
 
 
@@ -438,7 +410,7 @@ def _finite(bias: Expr, terms: int, cut: bool) -> Found:
         try:
             return _certified(at_precision(lambda: _direct(bias, terms, cut), BITS))
         except Unreachable as why:
-            return None, None, None, reason_of(why)
+            return _unknown(reason_of(why))
     try:
         parts = [series(q) for q in (bias, 2 * bias, _shifted(bias))]
 
@@ -452,15 +424,15 @@ def _finite(bias: Expr, terms: int, cut: bool) -> Found:
         check_time()
         if terms > MAX_FLOATS:
             said = f"{terms} terms would have to be summed one by one"
-            return _unknown(Code.NO_ENCLOSURE, said)
+            return _unknown(Reason(Code.NO_ENCLOSURE, said))
     scores = table(bias, terms + 1)
     if cut:
         scores[terms] = -np.inf
-    return float(resolution_curve(scores)[-1]), None, Label.APPROXIMATE, None
+    return {"value": float(resolution_curve(scores)[-1]), "label": Label.APPROXIMATE}
 
 
-def _unknown(code: Code, why: str) -> Found:
-    return None, None, None, Reason(code, why)
+def _unknown(reason: Reason) -> Found:
+    return {"status": Status.UNKNOWN, "label": None, "reason": reason}
 
 
 def _direct(bias: Expr, terms: int, cut: bool) -> arb:
@@ -494,24 +466,13 @@ def _of_blocks(p: Expr, bias: Expr, tokens: int | None, scale: Expr, mask: Mask)
     assert half is not None
     each = _block_rows(table(bias, 2 * half), half)
     if 2 * half <= MAX_BALLS:
-        balls = at_precision(lambda: _block_mean(bias, half), BITS)
-        value, enclosure, label, reason = _certified(balls)
+        found = _certified(at_precision(lambda: _block_mean(bias, half), BITS))
     else:
-        value, enclosure, label, reason = float(each.mean()), None, Label.APPROXIMATE, None
+        found = {"value": float(each.mean()), "label": Label.APPROXIMATE}
+    asked = (p, tokens, scale, str(mask), "-oo, masked")
     span = (float(each.min()), float(each.max()))
-    return Resolution(
-        p,
-        tokens,
-        scale,
-        str(mask),
-        "-oo, masked",
-        value,
-        enclosure,
-        limit=value,
-        rows=span,
-        label=label,
-        reason=reason or _BLOCKS,
-    )
+    found.setdefault("reason", _BLOCKS)
+    return Resolution(*asked, limit=found.get("value"), rows=span, **found)
 
 
 def _block_mean(bias: Expr, half: int) -> arb:

@@ -29,6 +29,7 @@ from farfield.numerics.outcomes import Unrecognised
 from farfield.numerics.price import price_of_distance, reach
 from farfield.numerics.receptive_field import at_precision, obstacle, theoretical_receptive_field
 from farfield.numerics.resolution import attention_resolution
+from farfield.numerics.search import decide
 from farfield.numerics.summation.monotone import has_monotone_slope
 from farfield.numerics.summation.series import Series, series
 from farfield.numerics.windows.question import WindowQuestion
@@ -36,7 +37,7 @@ from farfield.numerics.windows.window import certified_window
 from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.answers.answer import Answer, Code, InputError, Status
 from farfield.theory.answers.number import exact, natural, plural, share
-from farfield.theory.functions.balls import precision, rational, to_arb
+from farfield.theory.functions.balls import rational, to_arb
 from farfield.theory.functions.nodes import n
 from farfield.theory.values import compile_ball, tabulate
 
@@ -188,15 +189,16 @@ class Mass(Quantity):
 
     def within(self, bias: Expr, limit: Rational, strict: bool = False) -> bool:
         """By the sign of the ball; by the whole answer where no precision tells it."""
-        for bits in BITS:
-            with precision(bits):
-                try:
-                    found = self.ball(bias, limit)
-                except Diverges:
-                    return False
-            if found < 0 or found > 0:
-                return bool(found < 0)
-        return super().within(bias, limit, strict)
+
+        def told() -> bool | None:
+            ball = self.ball(bias, limit)
+            return bool(ball < 0) if ball < 0 or ball > 0 else None
+
+        try:
+            found = decide(told, BITS)
+        except Diverges:
+            return False
+        return super().within(bias, limit, strict) if found is None else found
 
     def gauge(self, bias: Expr, limit: Rational) -> Any:
         return self.ball(bias, limit)

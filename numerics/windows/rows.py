@@ -13,12 +13,11 @@ and c and the exp-series of `t p` (`scaled-bias`).
 
 from __future__ import annotations
 
-import contextlib
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from flint import arb, fmpq
 from sympy import Expr, Integer, Rational, S, Symbol
 
 from farfield.numerics.arrays import ROUNDOFF, floats
+from farfield.numerics.search import decide
 from farfield.numerics.windows.question import read_bounds
 from farfield.theory.answers.answer import Code, InputError, Label, Reason, Status
 from farfield.theory.answers.number import exact, natural
@@ -369,15 +369,18 @@ def _rounded(bias: RowBias, keys: int) -> np.ndarray:
         return found
     value = compile_ball(bias.row(keys))
     for i in np.flatnonzero(np.isfinite(found)).tolist():
-        for bits in BITS:
-            with precision(bits), contextlib.suppress(Undefined, ZeroDivisionError):
-                ball = to_arb(value({n: fmpq(i)}))
-                if ball.rel_accuracy_bits() > NARROW or ball.rad() < arb(2) ** -NARROW:
-                    found[i] = float(ball.mid())
-                    break
-        else:
+        rounded = decide(partial(_narrow, value, i), BITS)
+        if rounded is None:
             raise InputError(f"{bias}: the bias at distance {i} is not known to {NARROW} bits")
+        found[i] = rounded
     return found
+
+
+def _narrow(value: Callable[[Any], Any], i: int) -> float | None:
+    """The middle of the ball of a bias at one distance; None where the ball is wide."""
+    ball = to_arb(value({n: fmpq(i)}))
+    narrow = ball.rel_accuracy_bits() > NARROW or ball.rad() < arb(2) ** -NARROW
+    return float(ball.mid()) if narrow else None
 
 
 def _log_sum(logits: np.ndarray) -> float:

@@ -22,6 +22,7 @@ from typing import Any
 import sympy
 from flint import arb
 
+from farfield.numerics.search import decide, doubled
 from farfield.numerics.windows.question import MAX_BITS, Window, WindowError, WindowQuestion
 from farfield.numerics.windows.toeplitz import of_bias
 from farfield.theory.algebra.exceptions import Unreachable
@@ -150,11 +151,7 @@ def half_mass_text(logit_bound: sympy.Rational) -> str:
 
 def _ceiling(value: Callable[[], arb]) -> int:
     """The least integer that is no less than a ball's number, at least 1."""
-    bits = 128
-    while bits <= MAX_BITS:
-        with precision(bits):
-            found = value().ceil().unique_fmpz()
-        if found is not None:
-            return max(1, int(found))
-        bits *= 2
-    raise Unreachable("the width agrees with an integer to all digits tried")
+    found = decide(lambda: value().ceil().unique_fmpz(), doubled(128, MAX_BITS))
+    if found is None:
+        raise Unreachable("the width agrees with an integer to all digits tried")
+    return max(1, int(found))
