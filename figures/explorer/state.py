@@ -42,7 +42,7 @@ from farfield.theory.algebra.exceptions import Unreachable
 from farfield.theory.answers.answer import InputError, Status
 from farfield.theory.answers.blocks import Formula, Ladder, Sentence, Steps, Table, note, table
 from farfield.theory.answers.notation import Term, as_text, terminal, words
-from farfield.theory.answers.number import count
+from farfield.theory.answers.number import count, listed
 from farfield.theory.convergence import Convergence, check_convergence
 from farfield.theory.encodings import Encoding, encoding
 from farfield.theory.formula.parameters import interval
@@ -267,7 +267,7 @@ def head(
     """The text first seen, next to the picture: all of one formula, of several their comparison."""
     drawn = picture(questions, values)
     if len(questions) != 1:
-        return [Columns([comparison(questions, values)], [drawn])] if questions else [drawn]
+        return [Columns([*comparison(questions, values)], [drawn])] if questions else [drawn]
     (q,) = questions
     told = [*first(q, values), numbers(q, values, budget_s)]
     return [Columns(told, [drawn, *chart(q, values)])]
@@ -304,8 +304,7 @@ def chart(question: Question, values: Mapping[str, Fraction]) -> list[Item]:
 def numbers(question: Question, values: Mapping[str, Fraction], budget_s: float = WHOLE) -> Item:
     """TRF, leak, window and reach at these values, each an enclosure where the time is over."""
     subject = question.at(values)
-    if not subject.biases or subject.free:
-        why = "no additive bias" if not subject.biases else "parameters without a value"
+    if why := _no_numbers(subject):
         return note("No numbers: {why}.", why=why)
     with until(time.monotonic() + budget_s):
         fields = theoretical_receptive_field(subject, EPS, budget_s=budget_s)
@@ -359,29 +358,39 @@ def numbers(question: Question, values: Mapping[str, Fraction], budget_s: float 
     )
 
 
+def _no_numbers(e: Encoding) -> str:
+    """Why an encoding has no numbers; nothing where it has."""
+    if not e.biases:
+        return "no additive bias"
+    return "parameters without a value" if e.free else ""
+
+
 def picture(questions: Sequence[Question], values: Mapping[str, Fraction]) -> Item:
     """The biases at these values over each other, against the critical one."""
-    drawn = [(_name(q), q.at(values)) for q in questions]
-    drawn = [(name, e) for name, e in drawn if e.biases and not e.free]
+    drawn = [(_name(q), e) for q in questions if not _no_numbers(e := q.at(values))]
     return (
         against_critical(drawn) if drawn else note("Nothing to draw: no bias has all its values.")
     )
 
 
-def comparison(questions: Sequence[Question], values: Mapping[str, Fraction]) -> Item:
-    """The verdicts and receptive fields of several formulas beside each other."""
-    rows = []
+def comparison(questions: Sequence[Question], values: Mapping[str, Fraction]) -> Iterator[Item]:
+    """The verdicts and receptive fields of several formulas beside each other, and which of them
+    have no number and no line."""
+    rows, absent = [], []
     for q in questions:
         e, holds = q.at(values), q.holds(values)
-        known = bool(e.biases) and not e.free
-        tokens = field_text(theoretical_receptive_field(e, EPS, budget_s=FIRST)) if known else ""
+        if why := _no_numbers(e):
+            absent.append(f"{_name(q)} ({why})")
+        tokens = "" if why else field_text(theoretical_receptive_field(e, EPS, budget_s=FIRST))
         verdict = (
             q.decided.verdict
             if not q.sliders or holds is None
             else Term("converges" if holds else "diverges", "verdict")
         )
         rows.append((name_of(q.subject), verdict, tokens))
-    return table(("formula", "verdict", f"TRF({EPS})"), rows, numeric=(2,))
+    yield table(("formula", "verdict", f"TRF({EPS})"), rows, numeric=(2,))
+    if absent:
+        yield note("Neither number nor line: {absent}.", absent=listed(absent))
 
 
 def commands(question: Question, values: Mapping[str, Fraction]) -> dict[str, str]:

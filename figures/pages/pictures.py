@@ -106,9 +106,10 @@ def against_critical(shown: Sequence[tuple[str, Encoding]]) -> Curve:
     lines.append(Line(name, x, (1 / x[0], 1 / x[1]), "ink", 1))
     several = any(e.num_heads > 1 for _, e in shown)
     return Curve(
-        "The weight that the bias leaves a key, against that of the query's own. The series "
-        "converges where the curve falls faster than the critical one by more than a logarithm's "
-        "power above 1." + several * " Of several heads the one that falls slowest.",
+        "A curve that stays clearly below the dashed line converges; near it, the proof decides. "
+        "Drawn is the weight of a token at distance n, relative to the current token."
+        + several
+        * " Of several heads the one that falls slowest.",
         "n + 1 (tokens)",
         "exp(p(n) − p(0))",
         tuple(lines),
@@ -263,7 +264,7 @@ def price(p: Prediction) -> Curve | None:
 
 def window_curve(p: Prediction) -> Curve | None:
     """The worst-case error of a window by its width; None where there is no window."""
-    if p.windowless or not p.windows:
+    if not any(w.width is not None and math.isfinite(w.width) for w in p.windows):
         return None
     points = []
     for width in WIDTHS:

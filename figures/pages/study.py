@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -271,7 +271,7 @@ def reach(p: Prediction) -> Iterator[Item]:
     if forms:
         told.append(note("As `eps -> 0`, `TRF(eps)` behaves as {form}.", form=Latex(forms[0])))
     told += [
-        _numbers(p),
+        *_numbers(p),
         note(
             "Windows: for all inputs whose logits stay within {bound} and values within 1; one "
             "head, one layer, exact arithmetic.",
@@ -282,123 +282,85 @@ def reach(p: Prediction) -> Iterator[Item]:
     yield Columns(told, [*climbed, *(c for c in curves if c is not None)])
 
 
-def _numbers(p: Prediction) -> Table:
-    """Every number with the command that computes it."""
-    rows = list(_rows(p))
-    extra = ("why not",) if any(r[4] for r in rows) else ()
-    return table(
-        ("quantity", "of", "value", *extra, "evidence"),
+def _numbers(p: Prediction) -> Iterator[Item]:
+    """Every number with the command that computes it, and why where there is none."""
+    eps = [str(f.eps) for f in p.row_fields]
+    fields, others = list(_by_eps(p)), list(_alone(p))
+    yield table(
+        ("tokens, by ε", *eps, "evidence"),
         [
-            (about(key, name), of, value, *((why,) if extra else ()), _evidence(label, again))
-            for key, name, of, value, why, label, again in rows
+            (about(key, name), *values, *[""] * (len(eps) - len(values)), _evidence(found, again))
+            for key, name, values, found, again in fields
         ],
-        numeric=(2,),
+        numeric=tuple(range(1, len(eps) + 1)),
     )
+    yield table(
+        ("quantity", "value", "evidence"),
+        [
+            (about(key, name), value, _evidence([found], again))
+            for key, name, value, found, again in others
+        ],
+        numeric=(1,),
+    )
+    answers = [*(a for *_, found, _ in fields for a in found), *(a for *_, a, _ in others)]
+    for why in dict.fromkeys(str(a.reason) for a in answers if a.reason is not None):
+        yield note("Where there is none: {why}.", why=why)
 
 
-def _evidence(label: str | None, again: str) -> Text:
-    shown = ((label, "label"), (again, "command"))
+def _evidence(found: Sequence[Any], again: str) -> Text:
+    labels = dict.fromkeys(a.label for a in found if a.label)
+    shown = (*((label, "label") for label in labels), (again, "command"))
     return tuple(Term(word, kind) for word, kind in shown if word)
 
 
-def _rows(p: Prediction) -> Iterator[tuple[str, str, str, str, str, Any, str]]:
-    """Term, quantity, of what, value, why there is none, label, command."""
+def _by_eps(p: Prediction) -> Iterator[tuple[str, str, list[str], Sequence[Any], str]]:
+    """Term, quantity, a value an eps, the answers, command."""
+    own, row = p.encoding, p.row_length
+    for said, fields, length in (
+        ("whole series", p.receptive_fields, ""),
+        (f"row of {row} keys", p.row_fields, f"--length {row}"),
+    ):
+        if fields:
+            again = command("trf", own, length)
+            yield "trf", f"TRF(ε), {said}", [field_text(f) for f in fields], fields, again
+    if p.windows:
+        again = f"--error {p.windows[-1].error} --logit-bound {LOGIT_BOUND}"
+        widths = [count(w.width) for w in p.windows]
+        yield "window", "window, error ε", widths, p.windows, command("window", own, again)
+
+
+def _alone(p: Prediction) -> Iterator[tuple[str, str, str, Any, str]]:
+    """Term, quantity, value, answer, command."""
     own = p.encoding
-
-    def told(found: Any) -> tuple[str, Any]:
-        return "" if found.reason is None else str(found.reason), found.label
-
-    for f in p.receptive_fields:
-        yield (
-            "trf",
-            f"TRF({f.eps})",
-            "whole series",
-            field_text(f),
-            *told(f),
-            command("trf", own, f"--eps {f.eps}"),
-        )
-    for f in p.row_fields:
-        yield (
-            "trf",
-            f"TRF({f.eps})",
-            f"row of {p.row_length} keys",
-            field_text(f),
-            *told(f),
-            command("trf", own, f"--eps {f.eps} --length {p.row_length}"),
-        )
-    for w in p.windows:
-        yield (
-            "window",
-            "window",
-            f"error ≤ {w.error}",
-            count(w.width),
-            *told(w),
-            command("window", own, f"--error {w.error} --logit-bound {LOGIT_BOUND}"),
-        )
     for k in p.leaks:
-        yield (
-            "leak",
-            "leak",
-            f"{k.trained} to {k.tested}",
-            share_text(k.value),
-            *told(k),
-            command("leak", own, f"--trained {k.trained} --tested {k.tested}"),
-        )
+        again = command("leak", own, f"--trained {k.trained} --tested {k.tested}")
+        yield "leak", f"leak, {k.trained} to {k.tested}", share_text(k.value), k, again
     for a in p.reaches:
         length = "" if a.length is None else f" --length {a.length}"
-        yield (
-            "reach",
-            f"reach of {a.advantage} nats",
-            "whole series" if a.length is None else f"row of {a.length} keys",
-            reach_text(a),
-            *told(a),
-            command("reach", own, f"--advantage {a.advantage}{length}"),
-        )
+        said = "whole series" if a.length is None else f"row of {a.length} keys"
+        again = command("reach", own, f"--advantage {a.advantage}{length}")
+        yield "reach", f"reach of {a.advantage} nats, {said}", reach_text(a), a, again
     for d in p.horizons:
-        yield (
-            "horizon",
-            "dtype horizon",
-            d.dtype,
-            count(d.tokens),
-            *told(d),
-            command("leak", own, f"--dtype {d.dtype}"),
-        )
+        again = command("leak", own, f"--dtype {d.dtype}")
+        yield "horizon", f"dtype horizon, {d.dtype}", count(d.tokens), d, again
     if (r := p.resolution) is not None:
-        yield (
-            "resolution",
-            "attention resolution",
-            f"row of {r.length} tokens",
-            decimal(r.value),
-            *told(r),
-            command("resolution", own, f"--length {r.length}"),
-        )
-        yield (
-            "resolution",
-            "attention resolution",
-            "limit of long rows",
-            decimal(r.limit),
-            "" if r.reason is None else str(r.reason),
-            None if r.limit is None else r.label,
-            command("resolution", own),
-        )
+        again = command("resolution", own, f"--length {r.length}")
+        yield "resolution", f"resolution, row of {r.length}", decimal(r.value, 3), r, again
+        if r.limit is not None:
+            again = command("resolution", own)
+            yield "resolution", "resolution, long rows", decimal(r.limit, 3), r, again
     if (g := p.forecast) is not None and g.ratio is not None:
-        yield (
-            "forecast",
-            "ratio of perplexity",
-            f"{g.trained} to {g.tested}",
-            f"{g.ratio:.3f}",
-            "",
-            g.label,
-            command("forecast", own, f"--trained {g.trained} --tested {g.tested}"),
-        )
+        again = command("forecast", own, f"--trained {g.trained} --tested {g.tested}")
+        said = f"ratio of perplexity, {g.trained} to {g.tested}"
+        yield "forecast", said, f"{g.ratio:.3f}", g, again
     if (m := p.layered) is not None:
+        again = command("trf", own, f"--layers {m.layers} --length {m.length}")
         yield (
             "layered",
-            "layered receptive field",
-            plural(m.layers, "layer"),
+            f"receptive field of {plural(m.layers, 'layer')}",
             count(m.tokens),
-            *told(m),
-            command("trf", own, f"--layers {m.layers} --length {m.length}"),
+            m,
+            again,
         )
 
 

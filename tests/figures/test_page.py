@@ -125,7 +125,9 @@ def test_the_commands_of_a_page_compute_its_numbers(capsys):
         with pytest.raises(SystemExit) as stopped:
             main([*shlex.split(command)[1:], "--json"])
         assert stopped.value.code == 0
-        assert str(json.loads(capsys.readouterr().out)["tokens"]) in known
+        answers = json.loads(capsys.readouterr().out)
+        several = answers if isinstance(answers, list) else [answers]
+        assert {str(answer["tokens"]) for answer in several} <= known
 
 
 def test_an_encoding_without_a_short_command_has_none():
