@@ -38,13 +38,13 @@ from farfield.numerics.receptive_field import out_of_reach, resolve
 from farfield.theory.answers.answer import Answer, Code, InputError, Label, Reason, Status
 from farfield.theory.answers.blocks import Block, facts, note, sentence, table
 from farfield.theory.answers.notation import expression_line, shortened
-from farfield.theory.answers.number import decimal, natural, plural
+from farfield.theory.answers.number import decimal, listed, natural, plural
 from farfield.theory.encodings import Encoding
 from farfield.theory.encodings.head_lists import as_list
 from farfield.validation.extrapolation import TOLERANCE
 from farfield.validation.harness.layers import read_layers
 from farfield.validation.harness.trainable import trainable
-from farfield.validation.reference.lending import Hybrid, use_of
+from farfield.validation.reference.lending import Hybrid, ratios_on_text, use_of
 from farfield.validation.reference.observations import HEADS
 from farfield.validation.reference.registration import USUAL
 from farfield.validation.reference.trials import Trial, left_out, slope, trials
@@ -55,6 +55,7 @@ FAR = 0.25  # from the nearest trial in any part of the quantity: nothing is for
 FEWEST = 3  # trials of a depth or a length from which it is forecast
 SUPPORT = 5  # trials that are named
 RISE = 0.25  # the share of a row that rises above a nearer key: the trials have up to .24
+SAME = 1e-4  # relative: trials are written with six digits
 SURE = 0.99  # no probability is told beyond
 
 
@@ -71,6 +72,26 @@ class HeadForecast:
     formula: str
     leak: float
     value: float
+
+
+@dataclass(frozen=True)
+class MeasuredRatio:
+    """What came out of models with the same biases, at the same lengths and depth.
+
+    Fields:
+        name: of the encoding or the run, with what is not usual of it.
+        steps: of training.
+        seeds: how many models.
+        ratio: of the perplexity at the longest length to that at the training length.
+    """
+
+    name: str
+    steps: int
+    seeds: int
+    ratio: float
+
+    def __str__(self) -> str:
+        return f"{self.ratio:.3f} ({self.name}; {plural(self.seeds, 'model')})"
 
 
 @dataclass(frozen=True, repr=False)
@@ -90,6 +111,8 @@ class Forecast(Answer):
         heads: its parts, by head.
         support: the trials nearest to it.
         distance: to the nearest, by the quantity and its parts.
+        measured: models with these very biases, at these lengths and this depth, whatever their
+            text and steps.
         attention: pairs of a distance and the mean attention on a key there, in a row of `tested`
             tokens; empty where no measured model allows a forecast.
         reach: the farthest of these distances with half of the attention.
@@ -110,6 +133,7 @@ class Forecast(Answer):
     heads: tuple[HeadForecast, ...] = ()
     support: tuple[str, ...] = ()
     distance: float | None = None
+    measured: tuple[MeasuredRatio, ...] = ()
     attention: tuple[tuple[int, float], ...] = ()
     reach: int | None = None
     use: str | None = None
@@ -157,6 +181,14 @@ class Forecast(Answer):
                 note(
                     "The perplexity is compared with that of the same model at its training "
                     "length. A model that sees few keys holds too, at a high perplexity."
+                )
+            )
+        if self.measured:
+            found.append(
+                sentence(
+                    "Models with these very biases multiplied their perplexity by {ratios}.",
+                    Label.MEASURED,
+                    ratios=listed(self.measured),
                 )
             )
         if self.status is Status.UNKNOWN:
@@ -317,13 +349,20 @@ def _of_layers(layers: Sequence[Any], asked: Forecast, heads: int | None, use: A
     plans = read_layers(layers, count)
     for at, layer in enumerate(plans, 1):
         layer.require(f"layer {at}", count, 64, asked.trained)
-    subject = ", then ".join(map(_layer_text, layers))
-    why = (
-        "no hybrid like it was measured on text; a plan with these layers would tell, by farfield "
-        "sweep PLAN.toml"
+    hybrid = Hybrid.of(plans, count)
+    measured = tuple(
+        MeasuredRatio(name, USUAL["steps"], 1, ratio)
+        for name, ratio in ratios_on_text(hybrid, asked.trained, asked.tested).items()
     )
-    unknown = _refused(dataclasses.replace(asked, subject=subject), why)
-    return _with_use(unknown, Hybrid.of(plans, count), use)
+    why = "the law is of models whose layers are alike"
+    if not measured:
+        why = (
+            "no hybrid like it was measured on text; a plan with these layers would tell, by "
+            "farfield sweep PLAN.toml"
+        )
+    subject = ", then ".join(map(_layer_text, layers))
+    unknown = _refused(dataclasses.replace(asked, subject=subject, measured=measured), why)
+    return _with_use(unknown, hybrid, use)
 
 
 def _layer_text(layer: Any) -> str:
@@ -370,6 +409,7 @@ def _of_bias(subject: Encoding, asked: Forecast, heads: int | None) -> Forecast:
         ),
         support=tuple(t.name for t in near),
         distance=_distance(order, near[0].order),
+        measured=_measured(asked, order),
     )
     if why := _beyond(subject, asked, heads) or _misled(near[0]):
         return _refused(asked, why)
@@ -384,6 +424,17 @@ def _of_bias(subject: Encoding, asked: Forecast, heads: int | None) -> Forecast:
         interval=(math.exp(low), math.exp(high)),
         status=Status.ENCLOSED,
         label=Label.FORECAST,
+    )
+
+
+def _measured(asked: Forecast, order: KernelOrder) -> tuple[MeasuredRatio, ...]:
+    """The trials that have this kernel, at these lengths and this depth."""
+    lengths = (asked.trained, asked.tested, asked.layers)
+    return tuple(
+        MeasuredRatio(t.name, t.steps, t.seeds, math.exp(t.loss))
+        for t in trials()
+        if (t.length, t.tested, t.layers) == lengths
+        and np.allclose(dataclasses.astuple(t.order), dataclasses.astuple(order), SAME, 0)
     )
 
 

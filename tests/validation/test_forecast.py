@@ -194,3 +194,27 @@ def test_what_fewer_than_three_models_have_is_not_forecast(what, asked, monkeypa
         why = module.outside(trained, 2 * trained, layers, 1000)
         assert (why is None) is known, why
     module._known.cache_clear()
+
+
+def test_what_was_measured_of_the_very_biases_stands_beside_the_forecast():
+    asked = forecast("[-n/4; 0 x7]", trained=64, tested=1024, steps=4000)
+    assert asked.ratio is None and str(asked).count("[measured]") == 1
+    found = {(m.name, m.steps): (m.seeds, m.ratio) for m in asked.measured}
+    own = [t for t in trials() if t.label.removesuffix(", English") == "1 head 1/4"]
+    same = [t for t in own if (t.length, t.layers, t.width, t.window) == (64, 4, 128, None)]
+    assert len(same) == len(found) and {t.steps for t in same} == {1000, 4000}
+    for t in same:
+        assert found[t.name, t.steps] == (t.seeds, pytest.approx(np.exp(t.loss)))
+    assert not forecast("-n/33", trained=64, tested=1024).measured
+
+
+def test_a_hybrid_that_was_trained_on_text_has_its_measured_ratio():
+    windowed = {"mechanism": "rope", "window": 16}
+    found = forecast(None, layers=[windowed, "0"] * 2, trained=64, tested=1024)
+    (one,) = found.measured
+    assert "rotary" in one.name and found.ratio is None and "alike" in str(found.reason)
+    assert not forecast(None, layers=[windowed, "0"] * 2, trained=64, tested=512).measured
+    other = forecast(
+        None, layers=[{"mechanism": "rope", "window": 17}, "0"] * 2, trained=64, tested=1024
+    )
+    assert not other.measured and "PLAN.toml" in str(other.reason)

@@ -183,35 +183,73 @@ def read_logits(path: Path) -> dict[str, np.ndarray]:
 
 
 @functools.cache
-def lenders() -> tuple[Lender, ...]:
-    """The measured models on the task `induction` whose logits are kept, and those that failed."""
+def _measured() -> tuple[tuple[Path, Row, Any], ...]:
+    """The runs that are measured: where each is, its result, and its biases as registered."""
     said = json.loads((FOLDER / "predictions.json").read_text(encoding="utf-8"))
     biases = {cell["cell"]: cell["biases"] for cell in said["cells"]}
     found = []
     for path in sorted(FOLDER.glob("*-*.json")):
         result = json.loads(path.read_text(encoding="utf-8"))
-        configuration = result["training"]["configuration"]
-        if configuration.get("task", {}).get("kind") == "induction":
-            cell = result["name"].replace(f", {result['seed']}", "", 1)
-            found.append(_lender(path, result, biases[cell]))
+        found.append((path, result, biases[result["name"].replace(f", {result['seed']}", "", 1)]))
+    return tuple(found)
+
+
+@functools.cache
+def lenders() -> tuple[Lender, ...]:
+    """The measured models on the task `induction` whose logits are kept, and those that failed."""
+    found = (
+        _lender(path, result, biases)
+        for path, result, biases in _measured()
+        if result["training"]["configuration"].get("task", {}).get("kind") == "induction"
+    )
     return tuple(
         lender for lender in found if not lender.learned or logits_of(lender.result).exists()
     )
 
 
+def ratios_on_text(asked: Hybrid, trained: int, tested: int) -> dict[str, float]:
+    """The perplexity ratios of the language models that have these layers, by the name of the run.
+
+    Args:
+        asked: the layers.
+        trained: length of the rows in training, in bytes.
+        tested: length at which the perplexity is compared with that.
+    """
+    found = {}
+    for _, result, biases in _measured():
+        if "task" in result["training"]["configuration"] or biases is None:
+            continue
+        if result["preset"]["length"] != trained or len(biases) != len(asked.biases):
+            continue
+        own = _hybrid(result, biases)
+        ratios = {
+            p["length"]: float(p["ratio"])
+            for m in result["measurements"]
+            for p in m["perplexity"]
+            if p["protocol"] == "last token"
+        }
+        same = own.scales == asked.scales and tested in ratios
+        if same and np.array_equal(own.prices(tested), asked.prices(tested)):
+            found[result["name"]] = ratios[tested]
+    return found
+
+
 def _lender(path: Path, result: Row, biases: Sequence[Sequence[str]] | None) -> Lender:
     recall, length = result["measurements"][0]["recall"], result["preset"]["length"]
     home = [p["accuracy"] for p in recall["points"] if p["length"] == length]
-    layers = result["training"]["configuration"].get("layers", [])
-    hybrid = None
-    if biases is not None:
-        scales = [Scale(**_tuples(s)) if (s := own.get("scale")) else None for own in layers]
-        hybrid = Hybrid(
-            tuple(tuple(encoding(b).biases[0] for b in layer) for layer in biases),
-            tuple(scales or [None] * len(biases)),
-        )
+    hybrid = None if biases is None else _hybrid(result, biases)
     learned = float(np.mean(home)) >= LEARNED
     return Lender(result["name"], path, hybrid, length, recall["layer"], recall["head"], learned)
+
+
+def _hybrid(result: Row, biases: Sequence[Sequence[str]]) -> Hybrid:
+    """The layers of a run, whose biases its registration wrote out."""
+    layers = result["training"]["configuration"].get("layers", [])
+    scales = [Scale(**_tuples(s)) if (s := own.get("scale")) else None for own in layers]
+    return Hybrid(
+        tuple(tuple(encoding(b).biases[0] for b in layer) for layer in biases),
+        tuple(scales or [None] * len(biases)),
+    )
 
 
 def _tuples(given: Row) -> Row:
