@@ -39,7 +39,7 @@ reference: install  ## the runs of the reference plan (hours; begun again, it co
 	for plan in validation/reference/*/plan.toml validation/reference/further/*.toml; do \
 		$(VENV)/bin/farfield sweep $$plan --runs out/reference || exit; done
 	$(VENV)/bin/python -m farfield.validation.reference collect out/reference
-	$(VENV)/bin/python -m farfield.validation.evidence fill README.md docs/findings.md
+	$(VENV)/bin/python -m farfield.validation.evidence fill README.md docs/findings.md docs/train.md
 
 gpu: install  ## what only a GPU measures, 9 minutes at most; begun again, it continues
 	$(VENV)/bin/python benchmarks/gpu.py --prepare out/gpu.npz

@@ -38,7 +38,7 @@ MARKS = re.compile(r"(<!-- sentences: (\w+) -->\n).*?(?=<!-- end -->)", re.DOTAL
 Found = tuple[Mapping[str, Any], tuple[str, ...]]
 """What a query returns: numbers by name, and the files of the results they stand on."""
 
-LISTS = ("readme", "summary")
+LISTS = ("readme", "summary", "hybrids")
 LONGER = {
     "1 head 1/4": "1 head 1/4",
     "4 heads 1/4": "4 heads 1/4",
@@ -251,6 +251,17 @@ def use() -> Found:
     return numbers, _files(iter(hold.HOLD.results()))
 
 
+def hybrids() -> Found:
+    """How often models find keys beyond their training length in the longest rows, by mechanism,
+    and what language models with the same layers lose of perplexity there."""
+    found: dict[str, Any] = {}
+    for one in hold.both():
+        found[one.label], found[f"{one.label}, models"] = one.used, plural(one.seeds, "model")
+        if one.ratio is not None:
+            found[f"{one.label}, loss"] = one.ratio - 1
+    return found, _files(iter(hold.HOLD.results()))
+
+
 def heads_that_find() -> Found:
     """Which heads find a far token, and which heads they need (`circuits.json`)."""
     found = circuits.answer()
@@ -274,6 +285,7 @@ QUERIES: Mapping[str, Callable[[], Found]] = {
     "at_128": partial(_first, 128),
     "fields": fields,
     "use": use,
+    "hybrids": hybrids,
     "circuits": heads_that_find,
 }
 """By the name under which the sentences know them."""
